@@ -1,0 +1,42 @@
+// One exception type for everything that can go wrong for a reason the user can act on.
+// The command line prints it as "fp8lab: WHERE: WHY" and exits with the kind's code; the window shows it as text.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace fp8lab {
+
+enum class ErrorKind {
+    failed = 1,   // the work itself failed: a check did not pass, a run diverged
+    usage = 2,    // unknown name or value; the message lists the valid ones
+    backend = 3,  // the backend asked for is not available here
+    input = 4,    // unreadable or invalid input; the message has line/column or byte offset
+};
+
+class Error : public std::runtime_error {
+  public:
+    Error(ErrorKind kind, std::string where, std::string why)
+        : std::runtime_error(where + ": " + why), kind_(kind), where_(std::move(where)), why_(std::move(why)) {}
+    ErrorKind kind() const { return kind_; }
+    const std::string& where() const { return where_; }
+    const std::string& why() const { return why_; }
+
+  private:
+    ErrorKind kind_;
+    std::string where_, why_;
+};
+
+inline Error usage_error(std::string where, std::string why) { return {ErrorKind::usage, std::move(where), std::move(why)}; }
+inline Error input_error(std::string where, std::string why) { return {ErrorKind::input, std::move(where), std::move(why)}; }
+
+// "unknown format 'e4m4'; valid: fp32 fp16 ..." from any range of things that have a name.
+template <class Range, class Name>
+Error unknown_name(std::string where, std::string_view what, std::string_view got, const Range& valid, Name name_of) {
+    std::string why = "unknown " + std::string(what) + " '" + std::string(got) + "'; valid:";
+    for (const auto& item : valid) why += " " + std::string(name_of(item));
+    return usage_error(std::move(where), std::move(why));
+}
+
+}  // namespace fp8lab

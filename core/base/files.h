@@ -1,0 +1,29 @@
+// Files: whole or not at all. Writers go to a temporary name beside the target, fsync, rename, fsync the folder.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fp8lab {
+
+// Whole file; "-" reads stdin. Throws input_error with the system's reason.
+std::vector<std::byte> read_file(const std::filesystem::path& path);
+std::string read_text(const std::filesystem::path& path);
+
+// "-" writes stdout. Throws Error{failed} with path and reason; an existing file is then untouched.
+void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
+void write_file(const std::filesystem::path& path, std::string_view text);
+
+// Assets: FP8LAB_ASSETS, else "assets" beside the executable, else ../share/fp8lab. Never the working directory.
+// Throws input_error naming where it looked.
+std::filesystem::path asset(std::string_view name);
+std::filesystem::path executable_folder();
+
+// Where settings live: --profile DIR, else FP8LAB_HOME, else $XDG_CONFIG_HOME/fp8lab, else ~/.config/fp8lab.
+std::filesystem::path profile_folder(std::string_view override_folder = {});
+
+}  // namespace fp8lab

@@ -1,0 +1,25 @@
+// Numbers as text. One place decides how a number looks, so that two screens never show it in two ways.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace fp8lab {
+
+// At most `digits` significant digits, no trailing zeros, "1.28e-3" style exponents below 1e-3 and from 1e6;
+// NaN, +Inf and -Inf as words; U+2212 for minus when `pretty` (the window), ASCII otherwise (files).
+std::string format_number(double value, int digits = 4, bool pretty = false);
+
+// The shortest decimal that reads back to the same value: CSV, JSON, command lines. "nan", "inf", "-inf".
+std::string shortest(double value);
+std::string shortest(float value);
+
+// Every digit: the exact decimal expansion of a binary floating-point number ("0.001953125").
+std::string exact_decimal(double value);
+
+std::string hex_float(double value);                    // "0x1.cp+8"
+std::string group_thousands(std::int64_t value);        // "65 536", with U+2009 thin spaces
+std::string format_bytes(std::uint64_t bytes);          // "96 MB"
+std::string power_of_two(int exponent);                 // "2^-6": plain text; the canvas raises what follows ^
+
+}  // namespace fp8lab

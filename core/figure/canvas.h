@@ -1,0 +1,38 @@
+// What a figure is painted on. Pixels are logical (scale 1); a canvas multiplies by its own scale.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "core/figure/figure.h"
+
+namespace fp8lab {
+
+struct Point { float x = 0, y = 0; };
+struct Rect {
+    float x0 = 0, y0 = 0, x1 = 0, y1 = 0;
+    float width() const { return x1 - x0; }
+    float height() const { return y1 - y0; }
+    bool contains(Point p) const { return p.x >= x0 && p.x < x1 && p.y >= y0 && p.y < y1; }
+};
+
+// Faces and sizes of LOOK.md section 4: Inter and JetBrains Mono, 400 and 600; 13 15 18 24 32.
+enum class Face { sans, sans_bold, mono, mono_bold };
+struct Font { Face face = Face::sans; float size = 13; };
+
+class Canvas {
+  public:
+    virtual ~Canvas() = default;
+    virtual void line_strip(std::span<const Point> points, Color color, float width, Dash dash, bool closed) = 0;
+    virtual void rect(Rect rect, Color fill) = 0;
+    virtual void polygon(std::span<const Point> convex, Color fill) = 0;
+    virtual void text(Point top_left, std::string_view text, Color color, Font font) = 0;  // "2^-6" raises what follows ^
+    virtual float text_width(std::string_view text, Font font) = 0;
+    virtual void push_clip(Rect rect) = 0;
+    virtual void pop_clip() = 0;
+    // rows x cols colours, nearest filtering: heatmaps above 4,096 cells.
+    virtual void image(Rect rect, int rows, int cols, std::span<const Rgba> pixels) = 0;
+    virtual Theme theme() const = 0;
+};
+
+}  // namespace fp8lab

@@ -1,0 +1,46 @@
+// Colours by role and theme: the tables of LOOK.md section 2, once, for screen and file. Figures name roles, never RGB.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace fp8lab {
+
+enum class Theme { dark, light, projector, contrast };
+Theme parse_theme(std::string_view text, std::string_view where = "--theme");
+std::string_view to_string(Theme);
+
+struct Rgba {
+    std::uint8_t r = 0, g = 0, b = 0, a = 255;
+    bool operator==(const Rgba&) const = default;
+};
+
+// Interface roles, then data roles. Chroma belongs to the data roles only.
+enum class Role {
+    surface, raised, field, line, grid, axis, text, muted, accent, inverse, warning,
+    truth, bf16, e4m3, e5m2, sat, under, block,
+};
+
+// Data roles have three values and two tints. Interface roles ignore the tone.
+enum class Tone {
+    fill,   // areas and markers: Okabe-Ito's hex
+    line,   // strokes, >= 3:1
+    ink,    // text, >= 4.5:1 (projector 7:1)
+    tint,   // translucent fill over surface: a format's window (.20 dark, .22 light, .28 projector)
+    band,   // pass band (.12)
+};
+
+struct Color {
+    Role role = Role::text;
+    Tone tone = Tone::line;
+    float opacity = 1.0F;   // raw data behind its mean: 0.20
+    bool operator==(const Color&) const = default;
+};
+
+Rgba rgba(Theme theme, Color color);
+double contrast_ratio(Rgba foreground, Rgba background);  // WCAG 2.1
+
+// The role that draws a format or recipe everywhere: bf16 blue, e4m3 orange, e5m2 purple, block green, else truth.
+Role role_of(std::string_view format_or_recipe_base);
+
+}  // namespace fp8lab

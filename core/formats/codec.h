@@ -1,0 +1,65 @@
+// The codec: one integer algorithm on float32 bits for every format, and the vectorised span versions of it, which
+// are bit-identical (tests and `validate --full` hold them to each other on all 2^32 inputs).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/formats/format.h"
+
+namespace fp8lab {
+
+// nearest: ties to even. stochastic: up with probability (x - lo) / (hi - lo) on the format's own grid.
+// up: away from zero to the next value, e8m0 only (CUDA's cudaRoundPosInf).
+enum class Rounding { nearest, toward_zero, stochastic, up };
+
+// saturate: finite overflow and Inf become the largest finite value of that sign, in every format.
+// nonsaturate: Inf where the format has one, else NaN, else (fp6, fp4, int8) the largest finite value.
+enum class Overflow { saturate, nonsaturate };
+
+Rounding parse_rounding(std::string_view text, std::string_view where = "--round");  // "toward-zero"
+Overflow parse_overflow(std::string_view text, std::string_view where = "--overflow");
+std::string_view to_string(Rounding);
+std::string_view to_string(Overflow);
+Overflow default_overflow(const FormatInfo& format);  // saturate up to 8 bits, nonsaturate above
+Rounding default_rounding(const FormatInfo& format);  // nearest; up for e8m0
+
+// `random_bits`: 32 uniform bits for stochastic rounding, ignored otherwise. The bits that the format discards from
+// the float32 significand are added as a uniform integer of the same width, then truncated (numerics: bit method).
+// E8M0 takes |x|. NaN becomes the canonical NaN, the largest value in fp6/fp4, 0 in int8.
+std::uint32_t encode(const FormatInfo& format, float value, Rounding rounding = Rounding::nearest,
+                     Overflow overflow = Overflow::saturate, std::uint32_t random_bits = 0);
+float decode(const FormatInfo& format, std::uint32_t code);
+
+struct CastOptions {
+    Rounding rounding = Rounding::nearest;
+    Overflow overflow = Overflow::saturate;
+    float scale = 1.0F;               // multiplies before the cast, in float32
+    std::uint64_t seed = 0;           // stochastic: element i uses random_bits(seed, stream, first + i)
+    std::uint64_t stream = 0, first = 0;
+};
+
+// Span versions. `codes` has as many elements as `values`; Code is the format's storage type
+// (storage_bytes: std::uint8_t, std::uint16_t, std::uint32_t). One thread, in the calling thread.
+// Throw usage_error when sizes or storage type do not fit.
+void encode(const FormatInfo& format, std::span<const float> values, std::span<std::uint8_t> codes, const CastOptions& = {});
+void encode(const FormatInfo& format, std::span<const float> values, std::span<std::uint16_t> codes, const CastOptions& = {});
+void encode(const FormatInfo& format, std::span<const float> values, std::span<std::uint32_t> codes, const CastOptions& = {});
+void decode(const FormatInfo& format, std::span<const std::uint8_t> codes, std::span<float> values);
+void decode(const FormatInfo& format, std::span<const std::uint16_t> codes, std::span<float> values);
+void decode(const FormatInfo& format, std::span<const std::uint32_t> codes, std::span<float> values);
+
+// Quantise-dequantise in one pass: out[i] = decode(encode(in[i] * scale)) * scale_inv, scale_inv = 1 / scale rounded
+// to float32 (numerics 3.3: one fixed order of operations). in and out may be the same memory.
+void quantize(const FormatInfo& format, std::span<const float> in, std::span<float> out, const CastOptions& = {});
+
+// max |x|, NaN ignored as CUDA's fmaxf does; 0 for an empty span.
+float amax(std::span<const float> values);
+
+// The vector targets that this machine can run ("AVX3", "AVX2", ..., "SCALAR"), best first, and a way to force one for
+// benches and tests. An empty name returns to the best. Throws usage_error listing the names.
+std::span<const char* const> vector_targets();
+void force_vector_target(std::string_view name);
+
+}  // namespace fp8lab

@@ -1,0 +1,80 @@
+// Number formats as data. A new format is a new row of kFormats; codec, tests, command line and plots pick it up.
+//
+// Sources of the rows: OCP 8-bit Floating Point Specification 1.0 (E4M3, E5M2), OCP Microscaling Formats 1.0 (FP6,
+// FP4, E8M0), ml_dtypes (FNUZ, IEEE-style E4M3, E3M4), IEEE 754 (FP16), PTX ISA cvt (TF32).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fp8lab {
+
+enum class Kind { floating, integer };
+
+// What the codes at the end of the range mean.
+enum class Specials {
+    ieee,     // top exponent: mantissa 0 is Inf, the rest NaN                     (E5M2, FP16, E4M3 IEEE, E3M4)
+    fn,       // only the all-ones code (per sign) is NaN; no Inf                  (OCP E4M3)
+    fnuz,     // the -0 code is the only NaN; no Inf, no -0                        (AMD MI300)
+    finite,   // every code is a number                                            (E2M1, E2M3, E3M2, INT8)
+    scale,    // unsigned powers of two, all ones is NaN; no zero                  (E8M0)
+};
+
+// Value of a floating code: (-1)^s 2^(e - bias) (1 + m / 2^M) for e > 0, (-1)^s 2^(1 - bias) m / 2^M for e = 0.
+// Codes are the low `bits(format)` bits of a uint32: sign, exponent, mantissa from the top. TF32 is kept in the top
+// 19 bits of a float32 pattern (its code is the float32 whose low 13 bits are 0), as the hardware keeps it.
+struct FormatInfo {
+    std::string_view name;   // "e4m3", as on the command line
+    std::string_view label;  // "E4M3", as in the window
+    Kind kind = Kind::floating;
+    bool is_signed = true;
+    int exponent_bits = 0, mantissa_bits = 0, bias = 0;
+    Specials specials = Specials::ieee;
+};
+
+// fp32 fp16 bf16 tf32 e4m3 e5m2 e4m3fnuz e5m2fnuz e4m3ieee e3m4 e3m2 e2m3 e2m1 e8m0 int8, in this order.
+std::span<const FormatInfo> formats();
+
+// Any case. Throws usage_error listing the valid names.
+const FormatInfo& find_format(std::string_view name, std::string_view where = "format");
+
+// A format of the learner's own: E 1-8, M 0-10, any bias from -64 to 191, a special-value policy. Throws usage_error
+// when a number is out of range. The name must outlive the result ("custom" by default).
+FormatInfo custom_format(int exponent_bits, int mantissa_bits, int bias, Specials specials, std::string_view name = "custom");
+
+// Derived facts. All exact: every value of every format up to 32 bits is a double.
+int bits(const FormatInfo& format);                         // 8 for E4M3; 19 for TF32
+int storage_bytes(const FormatInfo& format);                // 1, 2 or 4: what `cast` writes for one code
+double max_finite(const FormatInfo& format);                // 448
+std::uint32_t max_code(const FormatInfo& format);           // 0x7E
+double min_normal(const FormatInfo& format);                // 2^-6
+double min_subnormal(const FormatInfo& format);             // 2^-9 (E8M0: its smallest value 2^-127; INT8: 1)
+bool has_infinity(const FormatInfo& format);
+bool has_nan(const FormatInfo& format);
+std::uint32_t canonical_nan(const FormatInfo& format);      // 0x7F in E4M3, 0x80 in FNUZ; fp6/fp4: the largest; int8: 0
+// Half an ulp relative to 1: 2^-(M+1).
+double unit_roundoff(const FormatInfo& format);
+// Where round to nearest leaves the finite range: the midpoint of the largest value and the phantom next one.
+// E4M3 464 (a tie goes down, so |x| > 464 overflows), E5M2 61440 (a tie goes up, so |x| >= 61440).
+struct OverflowThreshold { double value; bool inclusive; };
+OverflowThreshold overflow_threshold(const FormatInfo& format);
+
+enum class CodeClass { zero, subnormal, normal, infinity, nan };
+std::string_view to_string(CodeClass);
+CodeClass classify(const FormatInfo& format, std::uint32_t code);
+
+struct CodeCounts { std::int64_t total, finite, distinct, infinities, nans, subnormals; };
+CodeCounts count_codes(const FormatInfo& format);
+
+// Bit fields of a code, for display and for `codes`.
+struct CodeFields { std::uint32_t sign, exponent, mantissa; };
+CodeFields split(const FormatInfo& format, std::uint32_t code);
+
+// Every non-negative finite value with its code, ascending; formats up to 16 bits. Throws usage_error above.
+struct CodeValue { std::uint32_t code; double value; };
+std::vector<CodeValue> positive_values(const FormatInfo& format);
+
+}  // namespace fp8lab

@@ -1,0 +1,59 @@
+// Delayed scaling in Transformer Engine's unfused order (common/recipe/delayed_scaling.cu, pytorch/quantization.py):
+//   1. cast with the scale fixed at the end of the step before   2. amax of the unscaled tensor into slot 0
+//   3. reduce the history (max of all slots, or slot 0)           4. roll: slot 1 drops out, slot 0 becomes 0
+//   5. scale = max * 2^-margin / amax; kept when the reduced amax is 0 or not finite; FLT_MAX when it overflows.
+#pragma once
+
+#include <vector>
+
+#include "core/scaling/recipe.h"
+
+namespace fp8lab {
+
+// numerics 3.2 step 4; pow2 rounds the result down to a power of two. fp8_max is max_finite of the format.
+float scale_from_amax(float amax, float fp8_max, int margin, float previous_scale, bool pow2 = false);
+
+class DelayedScale {
+  public:
+    DelayedScale() = default;
+    DelayedScale(int history, AmaxAlgo algo, int margin, int interval, float fp8_max, bool pow2 = false);
+    float scale() const { return scale_; }              // what this step's cast uses; 1 at the start
+    const std::vector<float>& history() const { return history_; }  // slot 0 first
+    void update(float amax);                            // steps 2-5 above
+
+    // Between steps, as the sliders do. A shorter history keeps the newest amaxes, a longer one is padded with zeros.
+    void set_history(int length);
+    void set_margin(int margin) { margin_ = margin; }
+    void set_algo(AmaxAlgo algo) { algo_ = algo; }
+    void set_interval(int interval) { interval_ = interval; }
+    void restore(float scale, std::vector<float> history) { scale_ = scale; history_ = std::move(history); }
+
+  private:
+    std::vector<float> history_ = {0.0F};
+    float scale_ = 1.0F, fp8_max_ = 448.0F;
+    AmaxAlgo algo_ = AmaxAlgo::max;
+    int margin_ = 0, interval_ = 1;
+    long step_ = 0;
+    bool pow2_ = false;
+};
+
+// One row of `simulate`: an amax series through one DelayedScale.
+struct SimulateStep {
+    int step;
+    float amax, scale_used, amax_scaled;
+    bool saturates;               // amax_scaled would be changed by saturation (> 464 in e4m3, >= 61440 in e5m2)
+    std::vector<float> history;   // slot 0 first, after the roll
+    float scale_next;
+};
+struct SimulateSpec {
+    const FormatInfo* format = nullptr;  // default e4m3
+    int history = 16;
+    AmaxAlgo algo = AmaxAlgo::max;
+    int margin = 0, interval = 1;
+};
+std::vector<SimulateStep> simulate(const std::vector<float>& amax, const SimulateSpec& spec);
+
+// An amax file: one value a line, inf and nan allowed, '#' and blank lines skipped. Throws input_error with the line.
+std::vector<float> parse_amax(std::string_view text, const std::string& where);
+
+}  // namespace fp8lab

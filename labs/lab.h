@@ -1,0 +1,64 @@
+// A lab is a pure model with a thin view. The model (labs/<id>/model.h) derives from Lab, includes no ImGui and gives
+// every number that its view shows; labs/registry.cpp lists the models, labs/views.cpp the views.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/fields.h"
+#include "core/base/provenance.h"
+#include "core/figure/figure.h"
+
+namespace fp8lab {
+
+struct LabInfo {
+    std::string_view id;           // "bits": the folder under labs/ and the word on the command line
+    int number;                    // 1: "L1"
+    std::string_view short_title;  // rail, at most 16 letters: "Bits and codes"
+    std::string_view title;        // "What does a byte mean?"
+    std::string_view question;     // the line under the title
+    int minutes;
+};
+
+// One number of the lab's result, as `run` prints it and tests read it.
+struct Metric {
+    std::string name;              // "sqnr_db"
+    double value = 0;
+    std::string unit = {};
+    std::string text = {};         // set instead of value where the metric is a word
+};
+
+class Lab {
+  public:
+    virtual ~Lab() = default;
+    virtual const LabInfo& info() const = 0;
+    virtual std::vector<Field> fields() = 0;              // bound to the live parameters
+    virtual void update() = 0;                            // parameters -> result; a live lab takes the newest snapshot
+    virtual std::vector<Figure> figures() const = 0;      // of the last update()
+    virtual Figure thumbnail() const = 0;                 // the home card's picture
+    virtual std::vector<Metric> metrics() const = 0;
+    virtual Provenance provenance() const { return Provenance::cpu_emulated; }
+    virtual void advance(int steps) { (void)steps; }      // live labs: run that many steps now (`run`, `screenshot --steps`)
+    virtual void set_wake(std::function<void()> wake) { (void)wake; }  // live labs: called from a worker when there is news
+
+    // Everything a scene would hold. The default is the field table.
+    virtual nlohmann::json state();
+    virtual void restore(const nlohmann::json& state);    // throws input_error; nothing changes then
+    virtual void reset() = 0;                             // default parameters
+};
+
+struct LabEntry {
+    std::string_view id;
+    std::unique_ptr<Lab> (*make)();
+};
+std::span<const LabEntry> lab_registry();
+
+// "L1", "l01", "1", "bits", any case. Throws usage_error listing the labs.
+const LabEntry& find_lab(std::string_view name, std::string_view where = "--lab");
+
+}  // namespace fp8lab

@@ -1,0 +1,33 @@
+// The view of a lab: draws the model's result and edits its fields; computes nothing. Layout belongs to the shell, which
+// hands over rectangles in physical px.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "labs/lab.h"
+#include "labs/ui/context.h"
+
+namespace fp8lab {
+
+class LabView {
+  public:
+    virtual ~LabView() = default;
+    virtual void stage(ui::Context&, Rect area) = 0;            // under title and question
+    virtual void explore(ui::Context&, float width) = 0;        // the panel's Explore tab, at the ImGui cursor
+    // Status line, left side: "seed" "4". Numbers in mono.
+    virtual std::vector<std::pair<std::string, std::string>> status() const = 0;
+    // A key (GLFW code) that the shell did not take; true if used.
+    virtual bool key(ui::Context&, int key) { (void)key; return false; }
+};
+
+struct ViewEntry {
+    std::string_view id;
+    std::unique_ptr<LabView> (*make)(Lab& lab);
+};
+std::span<const ViewEntry> view_registry();
+
+}  // namespace fp8lab
