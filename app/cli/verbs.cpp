@@ -1,0 +1,17 @@
+#include "app/cli/verb.h"
+
+#include <array>
+
+namespace fp8lab::cli {
+
+// In the order of --help.
+void add_list(CLI::App& app, Globals& globals);
+
+std::span<const AddVerb> verbs() {
+    static constexpr std::array kVerbs = {
+        add_list,
+    };
+    return kVerbs;
+}
+
+}  // namespace fp8lab::cli
