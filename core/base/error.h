@@ -1,5 +1,6 @@
 // One exception type for everything that can go wrong for a reason the user can act on.
-// The command line prints it as "fp8lab: WHERE: WHY" and exits with the kind's code; the window shows it as text.
+// The command line prints it as "fp8lab: WHERE: WHY" and exits with the kind's code; the window shows it as
+// text.
 #pragma once
 
 #include <stdexcept>
@@ -18,7 +19,10 @@ enum class ErrorKind {
 class Error : public std::runtime_error {
   public:
     Error(ErrorKind kind, std::string where, std::string why)
-        : std::runtime_error(where + ": " + why), kind_(kind), where_(std::move(where)), why_(std::move(why)) {}
+        : std::runtime_error(where + ": " + why),
+          kind_(kind),
+          where_(std::move(where)),
+          why_(std::move(why)) {}
     ErrorKind kind() const { return kind_; }
     const std::string& where() const { return where_; }
     const std::string& why() const { return why_; }
@@ -28,12 +32,17 @@ class Error : public std::runtime_error {
     std::string where_, why_;
 };
 
-inline Error usage_error(std::string where, std::string why) { return {ErrorKind::usage, std::move(where), std::move(why)}; }
-inline Error input_error(std::string where, std::string why) { return {ErrorKind::input, std::move(where), std::move(why)}; }
+inline Error usage_error(std::string where, std::string why) {
+    return {ErrorKind::usage, std::move(where), std::move(why)};
+}
+inline Error input_error(std::string where, std::string why) {
+    return {ErrorKind::input, std::move(where), std::move(why)};
+}
 
 // "unknown format 'e4m4'; valid: fp32 fp16 ..." from any range of things that have a name.
 template <class Range, class Name>
-Error unknown_name(std::string where, std::string_view what, std::string_view got, const Range& valid, Name name_of) {
+Error unknown_name(std::string where, std::string_view what, std::string_view got, const Range& valid,
+                   Name name_of) {
     std::string why = "unknown " + std::string(what) + " '" + std::string(got) + "'; valid:";
     for (const auto& item : valid) why += " " + std::string(name_of(item));
     return usage_error(std::move(where), std::move(why));

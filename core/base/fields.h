@@ -1,8 +1,10 @@
-// The field table: a lab's parameters described once, as data. From it follow, with no code per lab, the default
-// widgets and their tooltips, `--set name=value`, scenes, undo, reset and the reproducibility line of exports.
+// The field table: a lab's parameters described once, as data. From it follow, with no code per lab, the
+// default widgets and their tooltips, `--set name=value`, scenes, undo, reset and the reproducibility line of
+// exports.
 //
 //   std::vector<Field> RulerLab::fields() {
-//       return {number({.name = "scale", .label = "Scale", .te_name = "scale", .help = "..."}, &params_.scale, 1e-4, 1e4)};
+//       return {number({.name = "scale", .label = "Scale", .te_name = "scale", .help = "..."},
+//       &params_.scale, 1e-4, 1e4)};
 //   }
 //
 // A Field points into live parameters: build the table where it is used, do not keep it longer than them.
@@ -24,21 +26,21 @@ struct Choice {
 
 // Who a field is: the same for the default and the live object.
 struct FieldInfo {
-    std::string name;            // key in --set, scenes and provenance: "history"
-    std::string label;           // "History"
-    std::string te_name = {};    // Transformer Engine's name beside ours: "amax_history_len"; may be empty
-    std::string unit = {};       // "steps", "dB"; may be empty
-    std::string help = {};       // one line: what it does and why one would move it
-    bool more = false;           // second tier, behind "More"
-    bool hidden = false;         // no default widget (the view draws its own, or it belongs to a figure's handle)
+    std::string name;          // key in --set, scenes and provenance: "history"
+    std::string label;         // "History"
+    std::string te_name = {};  // Transformer Engine's name beside ours: "amax_history_len"; may be empty
+    std::string unit = {};     // "steps", "dB"; may be empty
+    std::string help = {};     // one line: what it does and why one would move it
+    bool more = false;         // second tier, behind "More"
+    bool hidden = false;  // no default widget (the view draws its own, or it belongs to a figure's handle)
 };
 
 struct Field {
     FieldInfo info;
     std::variant<double*, int*, bool*, std::string*> value;
-    double min = 0, max = 0;       // numbers and integers; inclusive
-    bool logarithmic = false;      // the slider moves in log space
-    std::vector<Choice> choices;   // non-empty: value is a std::string* holding a choice's id
+    double min = 0, max = 0;      // numbers and integers; inclusive
+    bool logarithmic = false;     // the slider moves in log space
+    std::vector<Choice> choices;  // non-empty: value is a std::string* holding a choice's id
 };
 
 Field number(FieldInfo info, double* value, double min, double max, bool logarithmic = false);
@@ -50,14 +52,15 @@ Field text(FieldInfo info, std::string* value);
 // Value as text that set_field() reads back to the same value (shortest round-trip decimals).
 std::string field_text(const Field& field);
 
-// Parses and stores. Throws usage_error naming the field, the range or the valid choices; nothing changes then.
+// Parses and stores. Throws usage_error naming the field, the range or the valid choices; nothing changes
+// then.
 void set_field(const Field& field, std::string_view text);
 
 // "name=value" as --set takes it. Throws usage_error listing the fields when the name is unknown.
 void set_field(std::span<const Field> fields, std::string_view assignment);
 
-// {"name": value, ...} and back. from_json throws input_error for unknown names, wrong types and values out of
-// range, before anything is changed.
+// {"name": value, ...} and back. from_json throws input_error for unknown names, wrong types and values out
+// of range, before anything is changed.
 nlohmann::json fields_to_json(std::span<const Field> fields);
 void fields_from_json(std::span<const Field> fields, const nlohmann::json& values);
 

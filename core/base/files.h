@@ -1,4 +1,5 @@
-// Files: whole or not at all. Writers go to a temporary name beside the target, fsync, rename, fsync the folder.
+// Files: whole or not at all. Writers go to a temporary name beside the target, fsync, rename, fsync the
+// folder.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +19,8 @@ std::string read_text(const std::filesystem::path& path);
 void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
 void write_file(const std::filesystem::path& path, std::string_view text);
 
-// Assets: FP8LAB_ASSETS, else "assets" beside the executable, else ../share/fp8lab. Never the working directory.
-// Throws input_error naming where it looked.
+// Assets: FP8LAB_ASSETS, else "assets" beside the executable, else ../share/fp8lab. Never the working
+// directory. Throws input_error naming where it looked.
 std::filesystem::path asset(std::string_view name);
 std::filesystem::path executable_folder();
 

@@ -17,8 +17,8 @@ struct NpyArray {
     std::size_t size() const { return values.size(); }
 };
 
-// Throw input_error naming path, byte offset or dtype: not an .npy, header too large or malformed, big-endian,
-// object, complex or integer dtype, truncated or oversized payload.
+// Throw input_error naming path, byte offset or dtype: not an .npy, header too large or malformed,
+// big-endian, object, complex or integer dtype, truncated or oversized payload.
 NpyArray read_npy(const std::filesystem::path& path);
 NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& where);
 

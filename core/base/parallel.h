@@ -11,8 +11,9 @@ namespace fp8lab {
 void set_threads(int count);
 int threads();
 
-// Calls body(begin, end) over disjoint ranges that cover [0, count); `grain` elements a range at least. Runs in the
-// calling thread when there is one range only. The first exception of a body is rethrown here.
-void parallel_for(std::size_t count, std::size_t grain, const std::function<void(std::size_t, std::size_t)>& body);
+// Calls body(begin, end) over disjoint ranges that cover [0, count); `grain` elements a range at least. Runs
+// in the calling thread when there is one range only. The first exception of a body is rethrown here.
+void parallel_for(std::size_t count, std::size_t grain,
+                  const std::function<void(std::size_t, std::size_t)>& body);
 
 }  // namespace fp8lab

@@ -1,4 +1,5 @@
-// Every number knows where it comes from. The badge in the window and "provenance" in every JSON are this enum.
+// Every number knows where it comes from. The badge in the window and "provenance" in every JSON are this
+// enum.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +12,14 @@ enum class Provenance { tensor_core, gpu_emulated, cpu_emulated, recorded };
 
 constexpr std::string_view to_string(Provenance p) {  // the spelling of cli.md
     switch (p) {
-        case Provenance::tensor_core: return "tensor-core";
-        case Provenance::gpu_emulated: return "gpu-emulated";
-        case Provenance::cpu_emulated: return "cpu-emulated";
-        case Provenance::recorded: return "recorded";
+        case Provenance::tensor_core:
+            return "tensor-core";
+        case Provenance::gpu_emulated:
+            return "gpu-emulated";
+        case Provenance::cpu_emulated:
+            return "cpu-emulated";
+        case Provenance::recorded:
+            return "recorded";
     }
     return "";
 }

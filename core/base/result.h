@@ -7,7 +7,9 @@
 
 namespace fp8lab {
 
-struct Unavailable { std::string reason; };
+struct Unavailable {
+    std::string reason;
+};
 
 template <class T>
 class Result {

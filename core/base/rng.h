@@ -11,7 +11,8 @@
 namespace fp8lab {
 
 // Ten rounds; multipliers and Weyl constants from the paper's table.
-constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> c, std::array<std::uint32_t, 2> k) {
+constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> c,
+                                                  std::array<std::uint32_t, 2> k) {
     for (int round = 0; round < 10; ++round) {
         const std::uint64_t a = std::uint64_t{0xD2511F53u} * c[0];
         const std::uint64_t b = std::uint64_t{0xCD9E8D57u} * c[2];
@@ -23,8 +24,8 @@ constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> c
     return c;
 }
 
-// 32 random bits number `index` of the stream (seed, stream). Four consecutive indices share one Philox block:
-// counter = {index / 4 (low, high), stream (low, high)}, key = seed (low, high), word = index % 4.
+// 32 random bits number `index` of the stream (seed, stream). Four consecutive indices share one Philox
+// block: counter = {index / 4 (low, high), stream (low, high)}, key = seed (low, high), word = index % 4.
 constexpr std::uint32_t random_bits(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
     const std::uint64_t block = index / 4;
     return philox4x32({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
@@ -36,10 +37,10 @@ constexpr std::uint32_t random_bits(std::uint64_t seed, std::uint64_t stream, st
 class Rng {
   public:
     explicit Rng(std::uint64_t seed, std::uint64_t stream = 0) : seed_(seed), stream_(stream) {}
-    std::uint32_t bits();                       // uniform 32-bit
-    double uniform();                           // [0, 1), 53 bits
-    std::uint32_t below(std::uint32_t n);       // [0, n), unbiased
-    float normal();                             // N(0, 1), Box-Muller in float64
+    std::uint32_t bits();                  // uniform 32-bit
+    double uniform();                      // [0, 1), 53 bits
+    std::uint32_t below(std::uint32_t n);  // [0, n), unbiased
+    float normal();                        // N(0, 1), Box-Muller in float64
     void fill_normal(std::span<float> out, float sigma = 1.0F);
 
   private:

@@ -17,9 +17,9 @@ std::string shortest(float value);
 // Every digit: the exact decimal expansion of a binary floating-point number ("0.001953125").
 std::string exact_decimal(double value);
 
-std::string hex_float(double value);                    // "0x1.cp+8"
-std::string group_thousands(std::int64_t value);        // "65 536", with U+2009 thin spaces
-std::string format_bytes(std::uint64_t bytes);          // "96 MB"
-std::string power_of_two(int exponent);                 // "2^-6": plain text; the canvas raises what follows ^
+std::string hex_float(double value);              // "0x1.cp+8"
+std::string group_thousands(std::int64_t value);  // "65 536", with U+2009 thin spaces
+std::string format_bytes(std::uint64_t bytes);    // "96 MB"
+std::string power_of_two(int exponent);           // "2^-6": plain text; the canvas raises what follows ^
 
 }  // namespace fp8lab

@@ -1,0 +1,27 @@
+#include "app/cli/verb.h"
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+namespace fp8lab::cli {
+
+namespace {
+
+volatile std::sig_atomic_t interrupt_seen = 0;
+
+}  // namespace
+
+bool interrupted() {
+    // Installed by the first question, so that verbs that never ask keep the default: Ctrl-C ends them at once.
+    static const bool installed = [] {
+        std::signal(SIGINT, [](int) { interrupt_seen = 1; });
+        return true;
+    }();
+    return installed && interrupt_seen != 0;
+}
+
+nlohmann::json json_header(std::string_view provenance, std::string_view device, std::uint64_t seed) {
+    return {{"provenance", provenance}, {"device", device}, {"version", FP8LAB_VERSION}, {"seed", seed}};
+}
+
+}  // namespace fp8lab::cli

@@ -1,0 +1,59 @@
+// fp8lab: the window and the command line. Every failure is one line on stderr and an exit code (cli.md).
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "app/cli/verb.h"
+#include "app/cli/window.h"
+#include "core/base/error.h"
+#include "core/base/parallel.h"
+
+namespace {
+
+using namespace fp8lab;
+
+// One line, whatever the library that refused the options put into its message.
+std::string first_line(std::string text) {
+    text.erase(std::min(text.find('\n'), text.size()));
+    return text;
+}
+
+int run(int argc, char** argv) {
+    CLI::App app{"FP8 Lab: find out by experiment how 8-bit floats work and when training in them works.", "fp8lab"};
+    cli::Globals globals;
+    app.set_version_flag("--version", "fp8lab " FP8LAB_VERSION);
+    app.add_option("--threads", globals.threads, "threads for computation (default: the machine's cores)")->check(CLI::Range(1, 1024));
+    app.add_option("--device", globals.device, "GPU number")->check(CLI::Range(0, 63));
+    app.add_flag("--trace-startup", globals.trace_startup, "print where the time to the first frame went");
+    app.add_option("--profile", globals.profile, "folder for settings and progress");
+    app.require_subcommand(0, 1);
+    app.parse_complete_callback([&] {
+        if (globals.threads > 0) set_threads(globals.threads);
+    });
+    for (const cli::AddVerb add : cli::verbs()) add(app, globals);
+    cli::WindowArguments window;
+    cli::add_window_options(app, window);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+        const auto parsed = app.get_subcommands();
+        throw usage_error(parsed.empty() ? "usage" : parsed.front()->get_name(), first_line(error.what()));
+    }
+    if (app.get_subcommands().empty()) return cli::open_window(window, globals);
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        return run(argc, argv);
+    } catch (const Error& error) {
+        fmt::print(stderr, "fp8lab: {}: {}\n", error.where(), error.why());
+        return static_cast<int>(error.kind());
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "fp8lab: internal: {}\n", error.what());
+        return 1;
+    }
+}

@@ -1,0 +1,115 @@
+#include "core/base/parallel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace fp8lab {
+
+namespace {
+
+using Body = std::function<void(std::size_t, std::size_t)>;
+
+// One loop at a time; ranges are handed out by a counter. A nested or concurrent loop runs in its caller.
+class Pool {
+  public:
+    ~Pool() { resize(1); }
+
+    int size() const { return size_; }
+
+    void resize(int count) {
+        {
+            std::lock_guard lock{mutex_};
+            stopping_ = true;
+        }
+        work_.notify_all();
+        workers_.clear();  // joins
+        stopping_ = false;
+        size_ = std::max(count, 1);
+        for (int i = 1; i < size_; ++i) workers_.emplace_back([this] { serve(); });
+    }
+
+    void run(std::size_t count, std::size_t grain, const Body& body) {
+        const std::size_t ranges =
+            std::min(count / std::max<std::size_t>(grain, 1), static_cast<std::size_t>(size_) * 4);
+        std::unique_lock busy{busy_, std::try_to_lock};
+        if (ranges < 2 || size_ < 2 || !busy.owns_lock()) return body(0, count);
+        {
+            std::lock_guard lock{mutex_};
+            body_ = &body, count_ = count, ranges_ = ranges, next_ = 0, pending_ = ranges, failure_ = nullptr;
+            ++generation_;
+        }
+        work_.notify_all();
+        take_ranges();
+        std::unique_lock lock{mutex_};
+        done_.wait(lock, [&] { return pending_ == 0 && serving_ == 0; });
+        body_ = nullptr;
+        if (failure_) std::rethrow_exception(failure_);
+    }
+
+  private:
+    void serve() {
+        std::unique_lock lock{mutex_};
+        long seen = generation_;
+        for (;;) {
+            work_.wait(lock, [&] { return stopping_ || generation_ != seen; });
+            if (stopping_) return;
+            seen = generation_;
+            if (!body_) continue;
+            ++serving_;
+            lock.unlock();
+            take_ranges();
+            lock.lock();
+            if (--serving_ == 0) done_.notify_all();
+        }
+    }
+
+    void take_ranges() {
+        for (std::size_t range = next_++; range < ranges_; range = next_++) {
+            std::exception_ptr failure;
+            try {
+                (*body_)(count_ * range / ranges_, count_ * (range + 1) / ranges_);
+            } catch (...) {
+                failure = std::current_exception();
+            }
+            std::lock_guard lock{mutex_};
+            if (failure && !failure_) failure_ = failure;
+            if (--pending_ == 0) done_.notify_all();
+        }
+    }
+
+    std::mutex busy_, mutex_;
+    std::condition_variable work_, done_;
+    const Body* body_ = nullptr;
+    std::size_t count_ = 0, ranges_ = 0, pending_ = 0;
+    std::atomic<std::size_t> next_ = 0;
+    int serving_ = 0;
+    long generation_ = 0;
+    bool stopping_ = false;
+    std::exception_ptr failure_;
+    int size_ = 1;
+    std::vector<std::jthread> workers_;
+};
+
+// The one process-wide object of the code base: threads are a property of the process.
+Pool& pool() {
+    static Pool instance;
+    static std::once_flag once;
+    std::call_once(once, [] { instance.resize(static_cast<int>(std::thread::hardware_concurrency())); });
+    return instance;
+}
+
+}  // namespace
+
+void set_threads(int count) { pool().resize(count); }
+int threads() { return pool().size(); }
+void parallel_for(std::size_t count, std::size_t grain, const Body& body) {
+    if (count > 0) pool().run(count, grain, body);
+}
+
+}  // namespace fp8lab
