@@ -19,10 +19,12 @@ std::string first_line(std::string text) {
 }
 
 int run(int argc, char** argv) {
-    CLI::App app{"FP8 Lab: find out by experiment how 8-bit floats work and when training in them works.", "fp8lab"};
+    CLI::App app{"FP8 Lab: find out by experiment how 8-bit floats work and when training in them works.",
+                 "fp8lab"};
     cli::Globals globals;
     app.set_version_flag("--version", "fp8lab " FP8LAB_VERSION);
-    app.add_option("--threads", globals.threads, "threads for computation (default: the machine's cores)")->check(CLI::Range(1, 1024));
+    app.add_option("--threads", globals.threads, "threads for computation (default: the machine's cores)")
+        ->check(CLI::Range(1, 1024));
     app.add_option("--device", globals.device, "GPU number")->check(CLI::Range(0, 63));
     app.add_flag("--trace-startup", globals.trace_startup, "print where the time to the first frame went");
     app.add_option("--profile", globals.profile, "folder for settings and progress");

@@ -32,7 +32,8 @@ std::vector<Entry> labs() {
 std::vector<Entry> format_entries() {
     std::vector<Entry> out;
     for (const FormatInfo& format : formats())
-        out.push_back({std::string(format.name), fmt::format("{} bits, largest {}", bits(format), format_number(max_finite(format)))});
+        out.push_back({std::string(format.name),
+                       fmt::format("{} bits, largest {}", bits(format), format_number(max_finite(format)))});
     return out;
 }
 
@@ -58,14 +59,19 @@ void add_list(CLI::App& app, Globals&) {
             std::string_view name;
             std::vector<Entry> (*entries)();
         };
-        static constexpr Kind kKinds[] = {{"labs", labs}, {"formats", format_entries}, {"recipes", recipe_entries}};
-        const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds), [&](const Kind& k) { return k.name == options->what; });
-        if (kind == std::end(kKinds)) throw unknown_name("list", "kind", options->what, kKinds, [](const Kind& k) { return k.name; });
+        static constexpr Kind kKinds[] = {
+            {"labs", labs}, {"formats", format_entries}, {"recipes", recipe_entries}};
+        const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                       [&](const Kind& k) { return k.name == options->what; });
+        if (kind == std::end(kKinds))
+            throw unknown_name("list", "kind", options->what, kKinds, [](const Kind& k) { return k.name; });
         const auto entries = kind->entries();
         if (options->json) {
             nlohmann::json array = nlohmann::json::array();
-            for (const Entry& e : entries) array.push_back({{"name", e.name}, {"description", e.description}});
-            fmt::print("{}\n", nlohmann::json{{std::string(kind->name), array}, {"version", FP8LAB_VERSION}}.dump(2));
+            for (const Entry& e : entries)
+                array.push_back({{"name", e.name}, {"description", e.description}});
+            fmt::print("{}\n",
+                       nlohmann::json{{std::string(kind->name), array}, {"version", FP8LAB_VERSION}}.dump(2));
         } else {
             for (const Entry& e : entries) fmt::print("{:<14}{}\n", e.name, e.description);
         }

@@ -41,7 +41,8 @@ void run_lab(const Options& options) {
     if (out["state"].contains("seed")) out["seed"] = out["state"]["seed"];
     for (const Metric& metric : lab->metrics()) out["metrics"][metric.name] = to_json(metric);
     if (!options.export_dir.empty())
-        for (const auto& path : export_figures(*lab, options.export_dir)) out["files"].push_back(path.string());
+        for (const auto& path : export_figures(*lab, options.export_dir))
+            out["files"].push_back(path.string());
     fmt::print("{}\n", out.dump(2));
 }
 
@@ -49,10 +50,12 @@ void run_lab(const Options& options) {
 
 void add_run(CLI::App& app, Globals&) {
     const auto options = std::make_shared<Options>();
-    CLI::App* verb = app.add_subcommand("run", "A lab without a window: metrics as JSON, figures as SVG and CSV");
+    CLI::App* verb =
+        app.add_subcommand("run", "A lab without a window: metrics as JSON, figures as SVG and CSV");
     verb->add_option("lab", options->lab, "number or word: L1, bits")->required();
     verb->add_option("--set", options->assignments, "FIELD=VALUE; `run LAB --set ?=` lists the fields");
-    verb->add_option("--steps", options->steps, "training steps, for labs that train")->check(CLI::Range(0, 10'000'000));
+    verb->add_option("--steps", options->steps, "training steps, for labs that train")
+        ->check(CLI::Range(0, 10'000'000));
     verb->add_option("--export", options->export_dir, "folder for the figures");
     verb->callback([options] { run_lab(*options); });
 }

@@ -12,7 +12,8 @@ volatile std::sig_atomic_t interrupt_seen = 0;
 }  // namespace
 
 bool interrupted() {
-    // Installed by the first question, so that verbs that never ask keep the default: Ctrl-C ends them at once.
+    // Installed by the first question, so that verbs that never ask keep the default: Ctrl-C ends them at
+    // once.
     static const bool installed = [] {
         std::signal(SIGINT, [](int) { interrupt_seen = 1; });
         return true;

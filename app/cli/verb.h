@@ -1,6 +1,6 @@
-// The command line: one file a verb, listed in verbs.cpp. A verb adds its options and a callback to the CLI11 app; the
-// callback does the work through the same models that the window uses and throws Error, which main() turns into one line
-// on stderr and the exit code of cli.md.
+// The command line: one file a verb, listed in verbs.cpp. A verb adds its options and a callback to the CLI11
+// app; the callback does the work through the same models that the window uses and throws Error, which main()
+// turns into one line on stderr and the exit code of cli.md.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,10 +12,10 @@
 namespace fp8lab::cli {
 
 struct Globals {
-    int threads = 0;              // 0: the machine's cores
+    int threads = 0;  // 0: the machine's cores
     int device = 0;
     bool trace_startup = false;
-    std::string profile;          // --profile DIR
+    std::string profile;  // --profile DIR
 };
 
 using AddVerb = void (*)(CLI::App& app, Globals& globals);

@@ -1,6 +1,6 @@
-#include "app/cli/verb.h"
-
 #include <array>
+
+#include "app/cli/verb.h"
 
 namespace fp8lab::cli {
 

@@ -8,8 +8,8 @@
 namespace fp8lab::cli {
 
 struct WindowArguments {
-    std::string lab;          // --lab; empty: where the user left off, else home
-    std::string probe_file;   // --probe-file (hidden): control rectangles as JSON after every frame, for tests
+    std::string lab;         // --lab; empty: where the user left off, else home
+    std::string probe_file;  // --probe-file (hidden): control rectangles as JSON after every frame, for tests
 };
 
 void add_window_options(CLI::App& app, WindowArguments& arguments);

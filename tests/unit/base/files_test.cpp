@@ -1,0 +1,67 @@
+#include "core/base/files.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "core/base/error.h"
+
+using namespace fp8lab;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Folder {
+    fs::path path;
+    Folder() {
+        std::string name = (fs::temp_directory_path() / "fp8lab-test-XXXXXX").string();
+        path = ::mkdtemp(name.data());
+    }
+    ~Folder() { fs::remove_all(path); }
+    auto entries() const { return std::distance(fs::directory_iterator(path), fs::directory_iterator()); }
+};
+
+}  // namespace
+
+TEST_CASE("a file comes back as it was written, and no temporary stays behind") {
+    Folder folder;
+    write_file(folder.path / "a", std::string_view("one\0two", 7));
+    CHECK(read_text(folder.path / "a") == std::string("one\0two", 7));
+    write_file(folder.path / "a", std::string_view("three"));
+    CHECK(read_text(folder.path / "a") == "three");
+    CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("a write that fails says why and leaves no temporary") {
+    Folder folder;
+    CHECK_THROWS_AS(write_file(folder.path / "no/such/folder", std::string_view("x")), Error);
+    fs::create_directory(folder.path / "taken");
+    CHECK_THROWS_AS(write_file(folder.path / "taken", std::string_view("x")), Error);
+    CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("reading what is not there says which file and why") {
+    try {
+        read_file("/no/such/file");
+        FAIL("no error");
+    } catch (const Error& error) {
+        CHECK(error.kind() == ErrorKind::input);
+        CHECK(std::string(error.what()) == "/no/such/file: No such file or directory");
+    }
+    CHECK_THROWS_AS(read_file("/tmp"), Error);
+}
+
+TEST_CASE("the profile folder follows --profile, FP8LAB_HOME, XDG_CONFIG_HOME, HOME in that order") {
+    ::setenv("HOME", "/h", 1);
+    ::unsetenv("FP8LAB_HOME");
+    ::unsetenv("XDG_CONFIG_HOME");
+    CHECK(profile_folder() == "/h/.config/fp8lab");
+    ::setenv("XDG_CONFIG_HOME", "relative", 1);
+    CHECK(profile_folder() == "/h/.config/fp8lab");
+    ::setenv("XDG_CONFIG_HOME", "/x", 1);
+    CHECK(profile_folder() == "/x/fp8lab");
+    ::setenv("FP8LAB_HOME", "/f", 1);
+    CHECK(profile_folder() == "/f");
+    CHECK(profile_folder("/p") == "/p");
+}

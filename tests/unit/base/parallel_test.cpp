@@ -1,0 +1,50 @@
+#include "core/base/parallel.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+using namespace fp8lab;
+
+TEST_CASE("every index is visited exactly once, whatever the number of threads") {
+    for (const int count : {1, 2, 3, 8}) {
+        set_threads(count);
+        CHECK(threads() == count);
+        for (const std::size_t n : {0u, 1u, 7u, 1000u, 65537u}) {
+            std::vector<std::atomic<int>> visits(n);
+            parallel_for(n, 10, [&](std::size_t begin, std::size_t end) {
+                for (std::size_t i = begin; i < end; ++i) ++visits[i];
+            });
+            for (const auto& v : visits) REQUIRE(v == 1);
+        }
+    }
+}
+
+TEST_CASE("an exception of a body reaches the caller and the pool lives on") {
+    set_threads(4);
+    const auto fails = [](std::size_t begin, std::size_t) {
+        if (begin > 0) throw std::runtime_error("x");
+    };
+    CHECK_THROWS_AS(parallel_for(1000, 1, fails), std::runtime_error);
+    std::atomic<std::size_t> sum = 0;
+    parallel_for(1000, 1, [&](std::size_t begin, std::size_t end) { sum += end - begin; });
+    CHECK(sum == 1000);
+}
+
+TEST_CASE("loops from two threads at once, and a loop inside a loop, both finish") {
+    set_threads(2);
+    std::atomic<int> total = 0;
+    const auto add = [&](std::size_t begin, std::size_t end) { total += static_cast<int>(end - begin); };
+    const auto work = [&] {
+        for (int i = 0; i < 100; ++i)
+            parallel_for(64, 1,
+                         [&](std::size_t begin, std::size_t end) { parallel_for(end - begin, 1, add); });
+    };
+    std::jthread other(work);
+    work();
+    other.join();
+    CHECK(total == 2 * 100 * 64);
+}

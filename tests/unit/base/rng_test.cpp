@@ -1,0 +1,46 @@
+#include "core/base/rng.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+using namespace fp8lab;
+
+TEST_CASE("Philox gives the known answers of the Random123 distribution") {
+    // kat_vectors, philox 4 32 10: counter and key all zeros, all ones, and digits of pi.
+    using Block = std::array<std::uint32_t, 4>;
+    CHECK(philox4x32({0, 0, 0, 0}, {0, 0}) == Block{0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u});
+    CHECK(philox4x32({~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}) ==
+          Block{0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu});
+    CHECK(philox4x32({0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u}, {0xa4093822u, 0x299f31d0u}) ==
+          Block{0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u});
+}
+
+TEST_CASE("the sequential generator and the random access agree") {
+    Rng rng(0x123456789abcdefull, 77);
+    for (std::uint64_t i = 0; i < 1000; ++i) CHECK(rng.bits() == random_bits(0x123456789abcdefull, 77, i));
+}
+
+TEST_CASE("normals have mean 0, variance 1 and the tails of a Gaussian") {
+    Rng rng(5);
+    std::vector<float> x(1'000'000);
+    rng.fill_normal(x);
+    double sum = 0, squares = 0;
+    int beyond3 = 0;
+    for (const float v : x) {
+        sum += double{v};
+        squares += double{v} * double{v};
+        beyond3 += std::fabs(v) > 3;
+    }
+    CHECK(std::fabs(sum / 1e6) < 4e-3);  // 4 standard errors
+    CHECK(std::fabs(squares / 1e6 - 1) < 6e-3);
+    CHECK(std::fabs(beyond3 - 2699.8) < 4 * 52);  // 2 (1 - Phi(3)) n
+}
+
+TEST_CASE("below(n) is uniform and stays below n") {
+    Rng rng(9);
+    std::vector<int> counts(7);
+    for (int i = 0; i < 70000; ++i) ++counts.at(rng.below(7));
+    for (const int count : counts) CHECK(std::abs(count - 10000) < 400);
+}
