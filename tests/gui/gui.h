@@ -58,7 +58,8 @@ class Gui {
 
     Rect rect(std::string_view probe) const {
         const auto found = context.probes.items.find(probe);
-        if (found == context.probes.items.end()) throw std::runtime_error("no control named " + std::string(probe));
+        if (found == context.probes.items.end())
+            throw std::runtime_error("no control named " + std::string(probe));
         return found->second.rect;
     }
     void move(Point to) { ImGui::GetIO().MousePos = {to.x, to.y}; }

@@ -17,7 +17,8 @@ TEST_CASE("every face and size of the look has its own atlas entry and all of th
             CAPTURE(size);
             const ImFont* font = gui.context.font({face, size});
             CHECK(gui.context.fonts.at(ui::font_key({face, size})) == font);
-            for (const ImWchar glyph : std::initializer_list<ImWchar>{0x41, 0xB7, 0xD7, 0x2009, 0x2019, 0x2192, 0x2212}) {
+            for (const ImWchar glyph :
+                 std::initializer_list<ImWchar>{0x41, 0xB7, 0xD7, 0x2009, 0x2019, 0x2192, 0x2212}) {
                 CAPTURE(glyph);
                 CHECK(font->FindGlyphNoFallback(glyph) != nullptr);
             }
@@ -52,6 +53,7 @@ TEST_CASE("capitals of both families stand on the same baseline") {
 TEST_CASE("a font file that is not a font is refused with its path") {
     Gui gui;
     setenv("FP8LAB_ASSETS", FP8LAB_SOURCE "/tests/gui/broken_assets", 1);
-    CHECK_THROWS_WITH_AS(ui::load_fonts(gui.context), doctest::Contains("Inter-Regular.otf is not a font"), Error);
+    CHECK_THROWS_WITH_AS(ui::load_fonts(gui.context), doctest::Contains("Inter-Regular.otf is not a font"),
+                         Error);
     unsetenv("FP8LAB_ASSETS");
 }

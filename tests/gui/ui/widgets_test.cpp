@@ -34,7 +34,9 @@ TEST_CASE("a click on a button is reported once, in the frame of the release") {
 TEST_CASE("a disabled button does nothing") {
     Gui gui;
     int clicks = 0;
-    const Gui::Draw draw = [&](ui::Context& c) { clicks += ui::button(c, "go", "Go", {.disabled = true}) ? 1 : 0; };
+    const Gui::Draw draw = [&](ui::Context& c) {
+        clicks += ui::button(c, "go", "Go", {.disabled = true}) ? 1 : 0;
+    };
     gui.frame(draw);
     gui.click("go", draw);
     gui.press_key(ImGuiKey_Tab, draw);
@@ -66,7 +68,9 @@ TEST_CASE("dragging a slider to its ends gives exactly the range") {
 TEST_CASE("the middle of a logarithmic slider is the geometric mean, to three digits") {
     Gui gui;
     double value = 1;
-    const Gui::Draw draw = [&](ui::Context& c) { ui::slider(c, "s", "Scale", "scale", value, 1e-4, 1e4, {.logarithmic = true}); };
+    const Gui::Draw draw = [&](ui::Context& c) {
+        ui::slider(c, "s", "Scale", "scale", value, 1e-4, 1e4, {.logarithmic = true});
+    };
     gui.frame(draw);
     value = 77;
     gui.click("s", draw);
@@ -76,7 +80,9 @@ TEST_CASE("the middle of a logarithmic slider is the geometric mean, to three di
 TEST_CASE("arrow keys move a focused slider by its step and stop at the range") {
     Gui gui;
     double value = 7;
-    const Gui::Draw draw = [&](ui::Context& c) { ui::slider(c, "m", "Margin", "margin", value, 0, 8, {.step = 1}); };
+    const Gui::Draw draw = [&](ui::Context& c) {
+        ui::slider(c, "m", "Margin", "margin", value, 0, 8, {.step = 1});
+    };
     gui.frame(draw);
     gui.press_key(ImGuiKey_Tab, draw);  // the value field
     gui.press_key(ImGuiKey_Tab, draw);  // the track
@@ -93,7 +99,9 @@ TEST_CASE("arrow keys move a focused slider by its step and stop at the range") 
 TEST_CASE("arrow keys change a whole number on a logarithmic slider wherever it stands") {
     Gui gui;
     double value = 1;
-    const Gui::Draw draw = [&](ui::Context& c) { ui::slider(c, "h", "History", "", value, 1, 4096, {.logarithmic = true, .step = 1}); };
+    const Gui::Draw draw = [&](ui::Context& c) {
+        ui::slider(c, "h", "History", "", value, 1, 4096, {.logarithmic = true, .step = 1});
+    };
     gui.frame(draw);
     gui.press_key(ImGuiKey_Tab, draw, true);  // backwards: the track is the last control
     for (const double expected : {2.0, 3.0, 4.0}) {
@@ -215,10 +223,11 @@ TEST_CASE("a field's control follows from its type") {
     int history = 16;
     bool on = false;
     std::string algo = "max";
-    std::vector<Field> fields = {number({.name = "rate", .label = "Rate"}, &rate, 0, 1),
-                                 integer({.name = "history", .label = "History"}, &history, 1, 1024, true),
-                                 toggle({.name = "on", .label = "On"}, &on),
-                                 choice({.name = "algo", .label = "Reducer"}, &algo, {{"max", "max"}, {"recent", "most recent"}})};
+    std::vector<Field> fields = {
+        number({.name = "rate", .label = "Rate"}, &rate, 0, 1),
+        integer({.name = "history", .label = "History"}, &history, 1, 1024, true),
+        toggle({.name = "on", .label = "On"}, &on),
+        choice({.name = "algo", .label = "Reducer"}, &algo, {{"max", "max"}, {"recent", "most recent"}})};
     const Gui::Draw draw = [&](ui::Context& c) {
         for (const Field& field : fields) ui::edit(c, field);
     };
@@ -252,13 +261,16 @@ TEST_CASE("every control draws finite vertices at every scale and in every theme
             Gui gui{{1000, 1000}, theme, scale};
             double value = 3;
             int selected = 1;
-            const std::array cells = {ui::Cell{"loss", Role::text, Tone::ink, false, false, Anchor::left}, ui::Cell{"0.0411"}};
+            const std::array cells = {ui::Cell{"loss", Role::text, Tone::ink, false, false, Anchor::left},
+                                      ui::Cell{"0.0411"}};
             const std::array<float, 2> columns = {100, 100};
             const std::array<double, 3> ticks = {1, 4, 8};
             gui.frame([&](ui::Context& c) {
                 ui::text(c, "2^-6 = 0.0156", Role::text, {Face::mono, 32});
-                ui::wrapped(c, "A third of dy1 is flushed to zero. Judged by its loss alone, this run passes.");
-                ui::slider(c, "s", "Margin", "margin", value, 0, 8, {.step = 1, .format = "2^{0:.0f} = ×{1:g}", .ticks = ticks});
+                ui::wrapped(c,
+                            "A third of dy1 is flushed to zero. Judged by its loss alone, this run passes.");
+                ui::slider(c, "s", "Margin", "margin", value, 0, 8,
+                           {.step = 1, .format = "2^{0:.0f} = ×{1:g}", .ticks = ticks});
                 ui::segmented(c, "seg", kThree, selected);
                 ui::dropdown(c, "drop", kThree, selected);
                 ui::button(c, "b", "Play", {.key = "Space", .primary = true});
