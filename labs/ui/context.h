@@ -1,5 +1,6 @@
-// What a view draws with: theme, scale, fonts, and the frame's shared state. Passed by reference, owned by the shell;
-// there is no other place where presentation state may live than here, in a view's members or in a PlotState.
+// What a view draws with: theme, scale, fonts, and the frame's shared state. Passed by reference, owned by
+// the shell; there is no other place where presentation state may live than here, in a view's members or in a
+// PlotState.
 #pragma once
 
 #include <imgui.h>
@@ -7,6 +8,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/figure/canvas.h"
 #include "core/figure/palette.h"
@@ -17,23 +19,54 @@ namespace fp8lab::ui {
 // Recorded only while `enabled`.
 struct Probes {
     bool enabled = false;
-    struct Item { Rect rect; Rect clip; };  // clip: the visible part of the window it sits in
+    struct Item {
+        Rect rect;
+        Rect clip;
+    };  // clip: the visible part of the window it sits in
     std::map<std::string, Item, std::less<>> items;
+};
+
+// Keyboard focus. Tab and Shift+Tab walk the controls in the order in which they were drawn; the ring shows
+// only while the keyboard is in use. ImGui's own navigation is off: it would take the arrow keys that sliders
+// and figures need.
+struct Focus {
+    ImGuiID id = 0;              // the focused control; 0: none
+    bool visible = false;        // the ring is drawn, and Enter, Space and arrows belong to the control
+    bool moved = false;          // in this frame: the control scrolls into view
+    ImGuiID modal = 0;           // an open list: the only control that takes keys
+    std::vector<ImGuiID> order;  // the controls of this frame
 };
 
 struct Context {
     Theme theme = Theme::dark;
-    float scale = 1.0F;                 // physical px per logical px; fonts are rebuilt at this size
+    float scale = 1.0F;  // physical px per logical px; fonts are rebuilt at this size
     bool reduce_motion = false;
     Probes probes;
-    bool wants_redraw = false;          // set by a view that must be drawn again without an event
+    bool wants_redraw = false;  // set by a view that must be drawn again without an event
+    Focus focus;
+    struct Typing {
+        std::string name;
+        std::string text;
+        bool just_opened = false;
+    } typing;  // the value field being edited
+    struct Hover {
+        Rect rect;
+        double since = 0;
+    } hover;  // what the mouse rests on, for tooltips
 
-    ImFont* font(Font font) const;      // loaded by Fonts (labs/ui/fonts.h)
+    ImFont* font(Font font) const;  // loaded by Fonts (labs/ui/fonts.h)
     ImU32 color(Color color) const;
     ImU32 color(Role role) const { return this->color(Color{role}); }
     float px(float logical) const { return logical * scale; }
-    std::map<int, ImFont*> fonts;       // face and size -> atlas entry, filled by load_fonts()
+    std::map<int, ImFont*> fonts;  // face and size -> atlas entry, filled by load_fonts()
 };
+
+// Once a frame, after ImGui::NewFrame(): clears the probes, moves the focus, sets ImGui's own colours and
+// metrics.
+void begin_frame(Context& context);
+
+// True in the frame in which a key of the focused control was pressed; false while text is typed.
+bool key_pressed(ImGuiKey key);
 
 // Records the last item (or an explicit rectangle, physical px) under a name: "train.start".
 void probe(Context& context, std::string_view name);

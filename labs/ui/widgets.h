@@ -1,11 +1,13 @@
-// The controls of LOOK.md section 5. Each draws at the ImGui cursor with the full width available, advances the cursor,
-// records a probe under `name`, is reachable by keyboard (Tab, arrows, Enter/Space) with the visible focus ring, and
-// returns true when the value changed in this frame.
+// The controls of LOOK.md section 5. Each draws at the ImGui cursor with the full width available, advances
+// the cursor, records a probe under `name`, is reachable by keyboard (Tab, arrows, Enter/Space) with the
+// visible focus ring, and returns true when the value changed in this frame.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/fields.h"
 #include "core/base/provenance.h"
@@ -13,33 +15,85 @@
 
 namespace fp8lab::ui {
 
+// The invisible item under every control, for controls of a view's own (bit cells, handles): mouse, keyboard
+// focus with its ring, probe. `area` in physical px; the ImGui cursor stays where it was. radius: of the
+// ring, logical px.
+struct Press {
+    bool clicked = false;  // by mouse, Enter or Space
+    bool held = false;     // mouse button down on it: a drag
+    bool hovered = false;
+    bool focused = false;  // has the ring: arrow keys are its own
+};
+Press press(Context&, std::string_view name, Rect area, float radius = 6);
+
+// The rectangle of the next control at the ImGui cursor: full width left in the window, `height` logical px.
+Rect next_area(Context&, float height);
+void advance(Rect area);  // makes `area` the last item: the cursor goes below it (8 px gap), tooltip() and
+                          // SameLine() refer to it
+
 // Text in a face and size of LOOK.md; "^" raises what follows to the next space. Inline variants for tables.
 void text(Context&, std::string_view text, Role role = Role::text, Font font = {Face::sans, 15});
-void text_at(Context&, Point top_left_px, std::string_view text, Color color, Font font, Anchor anchor = Anchor::left);
+// text_at: the baseline is 0.97 of the size below the top, in every face. text_mid: capitals centred on the
+// point's y.
+void text_at(Context&, Point top_left_px, std::string_view text, Color color, Font font,
+             Anchor anchor = Anchor::left);
+void text_mid(Context&, Point middle_px, std::string_view text, Color color, Font font,
+              Anchor anchor = Anchor::left);
 float text_width(const Context&, std::string_view text, Font font);
+float line_height(float size);  // logical: 20 at 13, 22 at 15
+std::vector<std::string_view> wrap_lines(const Context&, std::string_view text, Font font, float width_px);
 void wrapped(Context&, std::string_view text, Role role = Role::muted, Font font = {Face::sans, 13});
 
-struct ButtonOptions { std::string_view key = {}; bool primary = false; bool disabled = false; std::string_view why_disabled = {}; float width = 0; };
+// width: logical px; 0: as wide as its words, -1: all that is left. key: hint in mono, "Space".
+struct ButtonOptions {
+    std::string_view key = {};
+    bool primary = false;
+    bool disabled = false;
+    std::string_view why_disabled = {};
+    float width = 0;
+};
 bool button(Context&, std::string_view name, std::string_view label, ButtonOptions options = {});
 
 // One of n, 32 high. `selected` is an index.
 bool segmented(Context&, std::string_view name, std::span<const std::string> labels, int& selected);
+// Closed: 32 high, Up and Down choose, Enter opens the list. Probe of a row: "<name>.<index>".
 bool dropdown(Context&, std::string_view name, std::span<const std::string> labels, int& selected);
 
-struct SliderOptions { bool logarithmic = false; double step = 0; std::string_view format = {}; std::span<const double> ticks = {}; double default_value = 0; };
+// format: fmt's, with the value as {0} and 2 to its power as {1}: "2^{0:.0f} = \u00d7{1:g}"; empty: 4
+// significant digits. step: what a value snaps to and an arrow key adds; 0: continuous (arrows: 1 % of the
+// track). A double click on the value, or Enter on it, edits it as text. 56 high, 72 with ticks.
+struct SliderOptions {
+    bool logarithmic = false;
+    double step = 0;
+    std::string_view format = {};
+    std::span<const double> ticks = {};
+    std::optional<double> default_value = {};
+};
 bool slider(Context&, std::string_view name, std::string_view label, std::string_view te_name, double& value,
             double min, double max, SliderOptions options = {});
 
-// The default widget of a field: slider for numbers, segmented switch (<= 4 short choices) or dropdown, checkbox.
-// `default_value` is drawn as the tick; help, unit, range and Transformer Engine's name are the tooltip.
+// The default widget of a field: slider for numbers, segmented switch (<= 4 short choices) or dropdown,
+// checkbox. `default_value` is drawn as the tick; help, unit, range and Transformer Engine's name are the
+// tooltip.
 bool edit(Context&, const Field& field, const Field* default_field = nullptr);
 
 void divider(Context&);
+// Tabs of the panel: 15, the selected 600 with a 2 px bar on the hairline at the bottom of `area`. Probes
+// "<name>.<label>".
+bool tabs(Context&, std::string_view name, std::span<const std::string> labels, int& selected, Rect area);
 void badge(Context&, Provenance provenance);
 void tooltip(Context&, std::string_view title, std::string_view body);  // for the last item, after 400 ms
 
-// Table as LOOK.md: hairline above each row, numbers right-aligned in mono.
-struct Cell { std::string text; Role role = Role::text; Tone tone = Tone::ink; bool mono = true; bool strong = false; Anchor anchor = Anchor::right; };
+// Table as LOOK.md: hairline above each row, numbers right-aligned in mono. columns_px: widths, physical px,
+// side by side from the cursor's x; row 32 high.
+struct Cell {
+    std::string text;
+    Role role = Role::text;
+    Tone tone = Tone::ink;
+    bool mono = true;
+    bool strong = false;
+    Anchor anchor = Anchor::right;
+};
 void table_row(Context&, std::span<const Cell> cells, std::span<const float> columns_px);
 
 }  // namespace fp8lab::ui

@@ -1,0 +1,107 @@
+// Button, tabs, badge, divider.
+#include <algorithm>
+#include <cmath>
+
+#include "labs/ui/draw.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab::ui {
+
+bool button(Context& context, std::string_view name, std::string_view label, ButtonOptions options) {
+    const Font font{options.primary ? Face::sans_bold : Face::sans, 15};
+    const Font key_font{Face::mono, 13};
+    const float words = text_width(context, label, font);
+    const float hint = options.key.empty() ? 0 : context.px(12) + text_width(context, options.key, key_font);
+    Rect area = next_area(context, 32);
+    if (options.width > 0) area.x1 = area.x0 + std::round(context.px(options.width));
+    if (options.width == 0)
+        area.x1 = area.x0 + std::round(words + hint + context.px(options.key.empty() ? 40 : 24));
+
+    Press hit;
+    if (options.disabled) {
+        probe(context, name, area);
+    } else {
+        hit = press(context, name, area);
+    }
+    const bool lit = hit.hovered || hit.held;
+    fill_rect(context, area, {options.primary ? Role::accent : Role::field}, 6);
+    if (!options.primary) stroke_rect(context, area, {lit ? Role::axis : Role::line}, 6);
+    const Role ink = options.disabled ? Role::muted : options.primary ? Role::inverse : Role::text;
+    const float x = std::round((area.x0 + area.x1 - words - hint) / 2);
+    const float y = (area.y0 + area.y1) / 2;
+    text_mid(context, {x, y}, label, {ink}, font);
+    if (!options.key.empty())
+        text_mid(context, {x + words + context.px(12), y}, options.key, {Role::muted}, key_font);
+    advance(area);
+    if (options.disabled && !options.why_disabled.empty()) tooltip(context, label, options.why_disabled);
+    return hit.clicked;
+}
+
+bool tabs(Context& context, std::string_view name, std::span<const std::string> labels, int& selected,
+          Rect area) {
+    const int before = selected;
+    float x = area.x0;
+    hline(context, area.x0, area.x1, area.y1 - hairline(context), {Role::line});
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+        const bool on = static_cast<int>(i) == selected;
+        const Font font{on ? Face::sans_bold : Face::sans, 15};
+        const float width = text_width(context, labels[i], font);
+        const Rect hit_area{x - context.px(4), area.y0, x + width + context.px(4), area.y1 - context.px(2)};
+        const Press hit = press(context, std::string(name) + "." + labels[i], hit_area, 4);
+        if (hit.clicked) selected = static_cast<int>(i);
+        text_mid(context, {x, (area.y0 + area.y1) / 2}, labels[i],
+                 {on || hit.hovered ? Role::text : Role::muted}, font);
+        if (on) fill_rect(context, {x, area.y1 - context.px(2), x + width, area.y1}, {Role::text});
+        x += std::round(width + context.px(24));
+    }
+    return selected != before;
+}
+
+void badge(Context& context, Provenance provenance) {
+    constexpr Font kFont{Face::mono_bold, 13};
+    const char* words = "";
+    switch (provenance) {
+        case Provenance::tensor_core:
+            words = "TENSOR CORE";
+            break;
+        case Provenance::gpu_emulated:
+            words = "GPU EMULATED";
+            break;
+        case Provenance::cpu_emulated:
+            words = "CPU EMULATED";
+            break;
+        case Provenance::recorded:
+            words = "RECORDED";
+            break;
+    }
+    Rect area = next_area(context, 24);
+    area.x1 = area.x0 + std::round(text_width(context, words, kFont) + context.px(36));
+    stroke_rect(context, area, {Role::axis}, 4);
+    const float y = (area.y0 + area.y1) / 2;
+    const float left = area.x0 + context.px(10);
+    const Rect glyph{left, std::round(y - context.px(4)), left + context.px(8),
+                     std::round(y + context.px(4))};
+    const Color ink{Role::text};
+    if (provenance == Provenance::recorded) {
+        ImGui::GetWindowDrawList()->AddCircle({left + context.px(4), y}, context.px(4), context.color(ink), 0,
+                                              context.px(1.5F));
+    } else if (provenance == Provenance::tensor_core) {
+        fill_rect(context, glyph, ink);
+    } else {
+        stroke_rect(context, glyph, ink, 0, 2);
+        const float middle = (glyph.y0 + glyph.y1) / 2;
+        if (provenance == Provenance::gpu_emulated)
+            fill_rect(context, {glyph.x0, middle, glyph.x1, glyph.y1}, ink);
+    }
+    text_mid(context, {left + context.px(16), y}, words, ink, kFont);
+    probe(context, "badge", area);
+    advance(area);
+}
+
+void divider(Context& context) {
+    const Rect area = next_area(context, 17);
+    hline(context, area.x0, area.x1, (area.y0 + area.y1) / 2, {Role::line});
+    advance(area);
+}
+
+}  // namespace fp8lab::ui

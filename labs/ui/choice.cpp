@@ -1,0 +1,120 @@
+// One of n: the segmented switch and the drop-down list.
+#include <algorithm>
+#include <cmath>
+
+#include "labs/ui/draw.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab::ui {
+namespace {
+
+int step_of(ImGuiKey less, ImGuiKey more) {
+    return (key_pressed(more) ? 1 : 0) - (key_pressed(less) ? 1 : 0);
+}
+
+int clamp_index(int index, std::size_t count) { return std::clamp(index, 0, static_cast<int>(count) - 1); }
+
+// The open list. True when it is to be closed; `highlighted` is what Enter takes, `selected` what was taken.
+bool draw_list(Context& context, std::string_view name, std::span<const std::string> labels, int& selected,
+               float width) {
+    ImGuiStorage& storage = *ImGui::GetStateStorage();
+    const ImGuiID highlight_id = ImGui::GetID("highlighted");
+    int highlighted = storage.GetInt(highlight_id, selected);
+    highlighted = clamp_index(highlighted + step_of(ImGuiKey_UpArrow, ImGuiKey_DownArrow), labels.size());
+    bool close = key_pressed(ImGuiKey_Escape) || key_pressed(ImGuiKey_Tab);
+    if (!ImGui::IsWindowAppearing() && (key_pressed(ImGuiKey_Enter) || key_pressed(ImGuiKey_Space))) {
+        selected = highlighted;
+        close = true;
+    }
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+        const int index = static_cast<int>(i);
+        Rect row = next_area(context, 32);
+        row.x1 = row.x0 + width;
+        const std::string row_name = std::string(name) + "." + std::to_string(i);
+        ImGui::SetCursorScreenPos({row.x0, row.y0});
+        if (ImGui::InvisibleButton(row_name.c_str(), {row.width(), row.height()})) {
+            selected = index;
+            close = true;
+        }
+        probe(context, row_name);
+        if (ImGui::IsItemHovered() && (ImGui::GetIO().MouseDelta.x != 0 || ImGui::GetIO().MouseDelta.y != 0))
+            highlighted = index;
+        if (index == highlighted) fill_rect(context, inset(row, context.px(2)), {Role::field}, 4);
+        const Face face = index == selected ? Face::sans_bold : Face::sans;
+        text_mid(context, {row.x0 + context.px(12), (row.y0 + row.y1) / 2}, labels[i], {Role::text},
+                 {face, 15});
+    }
+    storage.SetInt(highlight_id, highlighted);
+    return close;
+}
+
+}  // namespace
+
+bool segmented(Context& context, std::string_view name, std::span<const std::string> labels, int& selected) {
+    const int before = selected;
+    const Rect area = next_area(context, 32);
+    const Press whole = press(context, name, area);
+    if (whole.focused)
+        selected = clamp_index(selected + step_of(ImGuiKey_LeftArrow, ImGuiKey_RightArrow), labels.size());
+    fill_rect(context, area, {Role::field}, 6);
+    const float pitch = area.width() / static_cast<float>(labels.size());
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+        const float left = std::round(area.x0 + static_cast<float>(i) * pitch);
+        const Rect segment{left, area.y0, std::round(left + pitch), area.y1};
+        probe(context, std::string(name) + "." + std::to_string(i), segment);
+        const ImVec2 mouse = ImGui::GetIO().MousePos;
+        const bool under_mouse = whole.hovered && segment.contains({mouse.x, mouse.y});
+        if (whole.clicked && under_mouse) selected = static_cast<int>(i);
+        const bool on = static_cast<int>(i) == selected;
+        if (on) {
+            const Rect pill = inset(segment, context.px(2));
+            fill_rect(context, pill, {Role::surface}, 5);
+            stroke_rect(context, pill, {Role::axis}, 5);
+        }
+        const Point middle{(segment.x0 + segment.x1) / 2, (segment.y0 + segment.y1) / 2};
+        text_mid(context, middle, labels[i], {on || under_mouse ? Role::text : Role::muted},
+                 {on ? Face::sans_bold : Face::sans, 15}, Anchor::center);
+    }
+    advance(area);
+    return selected != before;
+}
+
+bool dropdown(Context& context, std::string_view name, std::span<const std::string> labels, int& selected) {
+    const int before = selected;
+    const Rect area = next_area(context, 32);
+    const std::string popup = std::string(name) + ".list";
+    const Press hit = press(context, name, area);
+    const ImGuiID id = ImGui::GetID(std::string(name).c_str());
+    const bool open = ImGui::IsPopupOpen(popup.c_str());
+    if (hit.focused && !open)
+        selected = clamp_index(selected + step_of(ImGuiKey_UpArrow, ImGuiKey_DownArrow), labels.size());
+    if (hit.clicked && !open) {
+        ImGui::OpenPopup(popup.c_str());
+        context.focus.modal = id;
+    }
+    fill_rect(context, area, {Role::surface}, 6);
+    stroke_rect(context, area, {hit.hovered || open ? Role::axis : Role::line}, 6);
+    const float y = (area.y0 + area.y1) / 2;
+    if (selected >= 0 && selected < static_cast<int>(labels.size())) {
+        ImGui::PushClipRect({area.x0, area.y0}, {area.x1 - context.px(32), area.y1}, true);
+        text_mid(context, {area.x0 + context.px(12), y}, labels[static_cast<std::size_t>(selected)],
+                 {Role::text}, {Face::sans, 15});
+        ImGui::PopClipRect();
+    }
+    chevron(context, {area.x1 - context.px(16), y}, Direction::down, {Role::muted});
+
+    ImGui::SetNextWindowPos({area.x0, area.y1 + context.px(4)});
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+    if (ImGui::BeginPopup(popup.c_str(), ImGuiWindowFlags_NoNav)) {
+        if (draw_list(context, name, labels, selected, area.width())) ImGui::CloseCurrentPopup();
+        ImGui::EndPopup();
+    } else if (context.focus.modal == id) {
+        context.focus.modal = 0;
+    }
+    ImGui::PopStyleVar(2);
+    advance(area);
+    return selected != before;
+}
+
+}  // namespace fp8lab::ui

@@ -1,0 +1,106 @@
+// Text in LOOK.md's faces and sizes, with raised exponents.
+#include <algorithm>
+#include <cmath>
+
+#include "labs/ui/widgets.h"
+
+namespace fp8lab::ui {
+namespace {
+
+constexpr float kCapMiddle = 0.606F;  // of the size: where half the capitals' height lies below the top
+constexpr float kRaisedSize = 13;     // exponents: never smaller, never larger
+
+float run_width(const Context& context, std::string_view run, Font font) {
+    ImFont* face = context.font(font);
+    return face->CalcTextSizeA(face->FontSize, FLT_MAX, 0, run.data(), run.data() + run.size()).x;
+}
+
+// Calls run(text, font, raise) for each piece: "2^-6 = 0.016" is "2", raised "-6", " = 0.016". raise in
+// logical px.
+template <class Run>
+void for_runs(std::string_view text, Font font, Run run) {
+    while (!text.empty()) {
+        const auto caret = text.find('^');
+        if (caret != 0) run(text.substr(0, caret), font, 0.0F);
+        if (caret == std::string_view::npos) return;
+        text.remove_prefix(caret + 1);
+        const auto end = std::min(text.find(' '), text.size());
+        const float raise = std::clamp(font.size * 0.4F, 5.0F, 12.0F) - (font.size - kRaisedSize) * 0.97F;
+        run(text.substr(0, end), {font.face, kRaisedSize}, raise);
+        text.remove_prefix(end);
+    }
+}
+
+}  // namespace
+
+float text_width(const Context& context, std::string_view text, Font font) {
+    float width = 0;
+    for_runs(text, font,
+             [&](std::string_view run, Font face, float) { width += run_width(context, run, face); });
+    return width;
+}
+
+void text_at(Context& context, Point top_left_px, std::string_view text, Color color, Font font,
+             Anchor anchor) {
+    float x = top_left_px.x;
+    if (anchor == Anchor::center) x -= text_width(context, text, font) / 2;
+    if (anchor == Anchor::right) x -= text_width(context, text, font);
+    x = std::round(x);
+    const ImU32 ink = context.color(color);
+    for_runs(text, font, [&](std::string_view run, Font run_font, float raise) {
+        ImFont* face = context.font(run_font);
+        const ImVec2 at{x, std::round(top_left_px.y - context.px(raise))};
+        ImGui::GetWindowDrawList()->AddText(face, face->FontSize, at, ink, run.data(),
+                                            run.data() + run.size());
+        x += run_width(context, run, run_font);
+    });
+}
+
+void text_mid(Context& context, Point middle_px, std::string_view text, Color color, Font font,
+              Anchor anchor) {
+    text_at(context, {middle_px.x, middle_px.y - context.px(kCapMiddle * font.size)}, text, color, font,
+            anchor);
+}
+
+float line_height(float size) {
+    if (size <= 13) return 20;
+    if (size <= 15) return 22;
+    if (size <= 18) return 26;
+    return size <= 24 ? 32 : 40;
+}
+
+void text(Context& context, std::string_view text, Role role, Font font) {
+    Rect area = next_area(context, line_height(font.size));
+    area.x1 = area.x0 + text_width(context, text, font);
+    text_mid(context, {area.x0, (area.y0 + area.y1) / 2}, text, {role, Tone::ink}, font);
+    advance(area);
+}
+
+std::vector<std::string_view> wrap_lines(const Context& context, std::string_view text, Font font,
+                                         float width_px) {
+    std::vector<std::string_view> lines;
+    while (!text.empty()) {
+        std::size_t end = std::min(text.find(' '), text.size());
+        while (end < text.size()) {  // one word more, as long as it fits
+            const auto next = std::min(text.find(' ', end + 1), text.size());
+            if (text_width(context, text.substr(0, next), font) > width_px) break;
+            end = next;
+        }
+        lines.push_back(text.substr(0, end));
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return lines;
+}
+
+void wrapped(Context& context, std::string_view text, Role role, Font font) {
+    Rect area = next_area(context, line_height(font.size));
+    const float pitch = area.height();
+    area.y1 = area.y0;
+    for (const auto line : wrap_lines(context, text, font, area.width())) {
+        text_mid(context, {area.x0, area.y1 + pitch / 2}, line, {role, Tone::ink}, font);
+        area.y1 += pitch;
+    }
+    advance(area);
+}
+
+}  // namespace fp8lab::ui
