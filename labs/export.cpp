@@ -1,8 +1,5 @@
 #include "labs/export.h"
 
-#include <fstream>
-#include <sstream>
-
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/figure/csv.h"
@@ -20,11 +17,8 @@ std::vector<std::filesystem::path> export_figures(Lab& lab, const std::filesyste
         figure.parameters.emplace_back("provenance", to_string(lab.provenance()));
         for (const Field& field : lab.fields()) figure.parameters.emplace_back(field.info.name, field_text(field));
         const std::string stem = std::string(lab.info().id) + "-" + figure.id;
-        std::ostringstream svg, csv;
-        write_svg(svg, figure);
-        write_csv(csv, figure);
-        write_file(paths.emplace_back(folder / (stem + ".svg")), svg.view());
-        write_file(paths.emplace_back(folder / (stem + ".csv")), csv.view());
+        write_file(paths.emplace_back(folder / (stem + ".svg")), to_svg(figure));
+        write_file(paths.emplace_back(folder / (stem + ".csv")), to_csv(figure));
     }
     return paths;
 }
