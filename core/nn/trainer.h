@@ -74,7 +74,12 @@ class Trainer {
     virtual void set(const Command& command) = 0;  // takes effect at the next step
     virtual Snapshot snapshot() = 0;
     virtual int steps_done() const = 0;
-    virtual bool all_stopped() const = 0;          // every arm has become non-finite
+    virtual const std::optional<NonFinite>& stopped(int arm) const = 0;  // as in the snapshots, without taking one
+    bool all_stopped() const {                     // every arm has become non-finite
+        for (int arm = 0; arm < static_cast<int>(spec().arms.size()); ++arm)
+            if (!stopped(arm)) return false;
+        return true;
+    }
     virtual const TrainSpec& spec() const = 0;
     // DIR/<n>-<recipe name>.safetensors per arm: FP32 weights, moments, scaling state. load() takes such a file for
     // every arm, or a DIR with one file per arm in order, whatever the recipe of the run that goes on.

@@ -46,6 +46,7 @@ class TrainingRun {
 
   private:
     struct Shared;
+    class Worker;
     std::unique_ptr<Shared> shared_;
     std::jthread worker_;
 };
