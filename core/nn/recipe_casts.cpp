@@ -101,7 +101,10 @@ void RecipeCasts::note(TensorId id, const Matrix<float>& value, const QuantizeRe
 
 void RecipeCasts::watch(TensorId id, const Matrix<float>& value) {
     const State& s = state(id);
-    TensorView view{.id = id, .step = step_, .scale = s.record.scale};
+    TensorView view;
+    view.id = id;
+    view.step = step_;
+    view.scale = s.record.scale;
     view.before.add(value.values);
     if (s.record.applies) {
         view.format = s.plan.format;
