@@ -1,14 +1,18 @@
 // What a figure is painted on. Pixels are logical (scale 1); a canvas multiplies by its own scale.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "core/figure/figure.h"
 
 namespace fp8lab {
 
-struct Point { float x = 0, y = 0; };
+struct Point {
+    float x = 0, y = 0;
+};
 struct Rect {
     float x0 = 0, y0 = 0, x1 = 0, y1 = 0;
     float width() const { return x1 - x0; }
@@ -18,21 +22,61 @@ struct Rect {
 
 // Faces and sizes of LOOK.md section 4: Inter and JetBrains Mono, 400 and 600; 13 15 18 24 32.
 enum class Face { sans, sans_bold, mono, mono_bold };
-struct Font { Face face = Face::sans; float size = 13; };
+struct Font {
+    Face face = Face::sans;
+    float size = 13;
+};
+inline float line_height(Font font) { return 1.2F * font.size; }  // the box whose top left text() takes
 
 class Canvas {
   public:
     virtual ~Canvas() = default;
-    virtual void line_strip(std::span<const Point> points, Color color, float width, Dash dash, bool closed) = 0;
-    virtual void rect(Rect rect, Color fill) = 0;
-    virtual void polygon(std::span<const Point> convex, Color fill) = 0;
-    virtual void text(Point top_left, std::string_view text, Color color, Font font) = 0;  // "2^-6" raises what follows ^
+    virtual void line_strip(std::span<const Point> points, Color color, float width, Dash dash,
+                            bool closed) = 0;
+    virtual void rect(Rect rect, Rgba fill) = 0;  // edges on whole physical pixels; never thinner than one
+    virtual void polygon(std::span<const Point> convex, Color fill) = 0;  // clockwise
+    virtual void text(Point top_left, std::string_view text, Rgba color,
+                      Font font) = 0;  // "2^-6" raises what follows ^
     virtual float text_width(std::string_view text, Font font) = 0;
     virtual void push_clip(Rect rect) = 0;
     virtual void pop_clip() = 0;
-    // rows x cols colours, nearest filtering: heatmaps above 4,096 cells.
-    virtual void image(Rect rect, int rows, int cols, std::span<const Rgba> pixels) = 0;
     virtual Theme theme() const = 0;
+
+    void rect(Rect area, Color fill) { rect(area, rgba(theme(), fill)); }
+    void text(Point top_left, std::string_view words, Color color, Font font) {
+        text(top_left, words, rgba(theme(), color), font);
+    }
 };
+
+// Lengths of mark and gap, px; {0, 0} is solid.
+constexpr std::array<float, 2> dash_lengths(Dash dash) {
+    switch (dash) {
+        case Dash::solid:
+            return {0, 0};
+        case Dash::dash:
+            return {7, 4};
+        case Dash::dot:
+            return {2, 3};
+        case Dash::long_dash:
+            return {14, 5};
+    }
+    return {0, 0};
+}
+
+// "2^-6 to 448" -> "2", "-6" raised, " to 448". What follows ^ up to the next space is raised.
+struct TextRun {
+    std::string_view text;
+    bool raised = false;
+};
+inline std::vector<TextRun> text_runs(std::string_view text) {
+    std::vector<TextRun> out;
+    for (bool raised = false; !text.empty(); raised = !raised) {
+        const std::size_t end = std::min(text.find(raised ? ' ' : '^'), text.size());
+        if (end > 0) out.push_back({text.substr(0, end), raised});
+        text.remove_prefix(std::min(text.size(), raised ? end : end + 1));
+    }
+    return out;
+}
+constexpr float kRaise = 6;  // px at size 13; the exponent is never smaller than 13
 
 }  // namespace fp8lab

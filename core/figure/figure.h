@@ -1,12 +1,11 @@
-// A figure is data first: axes, series and marks, with nothing about pixels. paint() draws it on any Canvas (screen,
-// SVG, recorder), write_csv() writes its numbers; so screen, export and test cannot differ.
+// A figure is data first: axes, series and marks, with nothing about pixels. paint() draws it on any Canvas
+// (screen, SVG, recorder), write_csv() writes its numbers; so screen, export and test cannot differ.
 //
-//   Figure f{.id = "loss", .title = "The two curves stay together", .x = {.label = "step"}, .y = {.label = "loss", .scale = Scale::log10}};
-//   f.line("FP8", steps, loss, {.color = {Role::e4m3}, .width = 3});
+//   Figure f{.id = "loss", .title = "The two curves stay together", .x = {.label = "step"}, .y = {.label =
+//   "loss", .scale = Scale::log10}}; f.line("FP8", steps, loss, {.color = {Role::e4m3}, .width = 3});
 //   f.hline("5 %", 5, {.color = {Role::axis}, .dash = Dash::dash});
 #pragma once
 
-#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,79 +27,118 @@ struct Range {
 };
 
 struct AxisSpec {
-    std::string label;                    // with its unit, e.g. "gap %"
+    std::string label;  // with its unit, e.g. "gap %"
     Scale scale = Scale::linear;
-    std::optional<Range> range;           // none: fitted to the data, 5 % padding
-    double linear_threshold = 1.0;        // symlog: linear within +-this
-    bool visible = true;                  // tick labels and label
+    std::optional<Range> range;     // none: fitted to the data, 5 % padding
+    double linear_threshold = 1.0;  // symlog: linear within +-this
+    bool visible = true;            // tick labels and label
 };
 
-enum class Dash { solid, dash, dot, long_dash };       // dash 7-4 (bf16), dot 2-3 (block)
+enum class Dash { solid, dash, dot, long_dash };  // dash 7-4 (bf16), dot 2-3 (block)
 enum class Marker { none, disc, ring, square, triangle_up, triangle_down, diamond };
 
 struct Style {
     Color color = {Role::truth, Tone::line, 1.0F};
-    float width = 2.0F;                   // px at scale 1; 1 hairline, 2 curve, 3 the curve that carries the message
+    float width = 2.0F;  // px at scale 1; 1 hairline, 2 curve, 3 the curve that carries the message
     Dash dash = Dash::solid;
     Marker marker = Marker::none;
-    float marker_size = 4.0F;             // radius, px
-    bool step = false;                    // lines: horizontal-then-vertical (a value that holds until the next x)
+    float marker_size = 4.0F;  // radius, px
+    bool step = false;         // lines: horizontal-then-vertical (a value that holds until the next x)
     bool in_legend = true;
-    std::string end_label = {};           // drawn at the curve's last point in its ink: "FP8 0.0411"
+    std::string end_label = {};  // drawn at the curve's last point in its ink: "FP8 0.0411"
 };
+inline const Style kHairline = {.color = {Role::axis}, .width = 1};
 
-// Data are shared, immutable arrays: a figure of a running training is rebuilt each frame without copying its series.
+// Data are shared, immutable arrays: a figure of a running training is rebuilt each frame without copying its
+// series.
 using Data = std::shared_ptr<const std::vector<double>>;
 Data data(std::vector<double> values);
 
+// What is drawn picks the tone where a style leaves it at `line`: areas take the fill (spans and bands the
+// tint), markers the fill, words the ink.
+//
 // NaN in x or y lifts the pen; Inf is clipped; both are counted and said in the legend's tooltip.
-struct LineSeries { Data x, y; };
-struct ScatterSeries { Data x, y; };
-struct StemSeries { Data x, y; double base = 0; };
-struct BarSeries { Data edges, heights; double base = 0; bool outline = false; };  // edges: n + 1; outline: a step line
-struct BandSeries { Data x, lo, hi; };                  // filled area between two curves
-struct HeatmapSeries {                                  // cells row-major, row 0 at the bottom of the y axis unless y_down
-    int rows = 0, cols = 0;
-    Data values;                                        // mapped lo..hi to color's tint..fill; NaN: surface with a line border
-    double lo = 0, hi = 1;
-    bool y_down = true;                                 // row 0 on top
-    std::vector<std::string> labels = {};               // empty, or one a cell
-    bool diverging = false;                             // lo..0..hi as blue-white-orange
+struct LineSeries {
+    Data x, y;
 };
-// Marks take part in neither the fit nor the crosshair.
-struct VLine { double x = 0; };
-struct HLine { double y = 0; };
-struct XSpan { double lo = 0, hi = 0; };                // a window over the full height
-struct YSpan { double lo = 0, hi = 0; };                // a pass band over the full width
+struct ScatterSeries {
+    Data x, y;
+};
+struct StemSeries {
+    Data x, y;
+    double base = 0;
+};
+struct BarSeries {
+    Data edges, heights;
+    double base = 0;
+    bool outline = false;
+};  // edges: n + 1; outline: a step line
+struct BandSeries {
+    Data x, lo, hi;
+};                      // filled area between two curves
+struct HeatmapSeries {  // cells row-major, row 0 at the bottom of the y axis unless y_down
+    int rows = 0, cols = 0;
+    Data values;  // mapped lo..hi to color's tint..fill; NaN: surface with a line border
+    double lo = 0, hi = 1;
+    bool y_down = true;                    // row 0 on top
+    std::vector<std::string> labels = {};  // empty, or one a cell
+    bool diverging = false;                // lo..0..hi as blue-white-orange
+};
+// Marks take part in neither the fit nor the crosshair, and are not in the legend: their name, if in_legend,
+// stands beside them (HLine: at its right end; VLine: at its top; XSpan: over its bracket; YSpan: at its
+// left).
+struct VLine {
+    double x = 0;
+};
+struct HLine {
+    double y = 0;
+};
+struct XSpan {
+    double lo = 0, hi = 0;
+};  // a window over the full height
+struct YSpan {
+    double lo = 0, hi = 0;
+};  // a pass band over the full width
 enum class Anchor { left, center, right };
-struct TextMark { double x = 0, y = 0; std::string text; Anchor anchor = Anchor::left; bool strong = false; float dx = 0, dy = 0; };
-struct Bracket { double x0 = 0, x1 = 0, y = 0; std::string text; };  // 1 px bracket above [x0, x1] with its words
+struct TextMark {
+    double x = 0, y = 0;
+    std::string text;
+    Anchor anchor = Anchor::left;
+    bool strong = false;
+    float dx = 0, dy = 0;
+};
+struct Bracket {
+    double x0 = 0, x1 = 0, y = 0;
+    std::string text;
+};  // 1 px bracket above [x0, x1] with its words
 
-using Shape = std::variant<LineSeries, ScatterSeries, StemSeries, BarSeries, BandSeries, HeatmapSeries, VLine, HLine,
-                           XSpan, YSpan, TextMark, Bracket>;
+using Shape = std::variant<LineSeries, ScatterSeries, StemSeries, BarSeries, BandSeries, HeatmapSeries, VLine,
+                           HLine, XSpan, YSpan, TextMark, Bracket>;
 
 struct Series {
-    std::string name;                     // "name##id" as in ImGui: what follows ## is not shown
+    std::string name;  // "name##id" as in ImGui: what follows ## is not shown
     Shape shape;
     Style style;
 };
 
 struct Figure {
-    std::string id;                       // file name of its exports, key of its view state
-    std::string title;                    // a sentence that states the finding
-    std::string subtitle = {};            // 13 px, right of the title where there is no legend: "thin: each batch"
+    std::string id;             // file name of its exports, key of its view state
+    std::string title;          // a sentence that states the finding
+    std::string subtitle = {};  // 13 px, right of the title where there is no legend: "thin: each batch"
     AxisSpec x = {}, y = {};
     std::vector<Series> series = {};
-    std::vector<std::pair<std::string, std::string>> parameters = {};  // provenance, seed, fields: embedded in SVG and CSV
+    std::vector<std::pair<std::string, std::string>> parameters =
+        {};  // provenance, seed, fields: embedded in SVG and CSV
 
+    Figure& add(std::string name, Shape shape, Style style = {});  // any shape; the rest are its short forms
     Figure& line(std::string name, Data xs, Data ys, Style style = {});
     Figure& scatter(std::string name, Data xs, Data ys, Style style = {});
     Figure& stems(std::string name, Data xs, Data ys, Style style = {});
     Figure& bars(std::string name, Data edges, Data heights, Style style = {}, bool outline = false);
     Figure& band(std::string name, Data xs, Data lo, Data hi, Style style = {});
     Figure& heatmap(std::string name, HeatmapSeries heatmap, Style style = {});
-    Figure& vline(std::string name, double x, Style style = {});
-    Figure& hline(std::string name, double y, Style style = {});
+    Figure& vline(std::string name, double x, Style style = kHairline);
+    Figure& hline(std::string name, double y, Style style = kHairline);
     Figure& xspan(std::string name, double lo, double hi, Style style = {});
     Figure& yspan(std::string name, double lo, double hi, Style style = {});
     Figure& text(double x, double y, std::string text, Style style = {}, Anchor anchor = Anchor::left);
@@ -108,13 +146,18 @@ struct Figure {
 
 // What of a figure is shown: axis ranges and hidden series. Owned by the caller, never by a hidden pool.
 struct View2D {
-    std::optional<Range> x, y;            // none: the axis' own range or the fit
-    std::vector<std::string> hidden;      // series names
+    std::optional<Range> x, y;        // none: the axis' own range or the fit
+    std::vector<std::string> hidden;  // series names
 };
 
-// Ranges that show all visible series (NaN and Inf ignored; degenerate: centre +- max(0.5, 10 %); 5 % padding; on log
-// axes non-positive values are left out). These are what `View2D{}` shows, known before the first frame.
-struct Extents { Range x, y; };
+bool is_hidden(const View2D& view, const Series& series);
+
+// Ranges that show all visible series (NaN and Inf ignored; degenerate: centre +- max(0.5, 10 %); 5 %
+// padding; on log axes non-positive values are left out). These are what `View2D{}` shows, known before the
+// first frame.
+struct Extents {
+    Range x, y;
+};
 Extents fit(const Figure& figure, const View2D& view = {});
 
 }  // namespace fp8lab

@@ -1,4 +1,5 @@
-// Colours by role and theme: the tables of LOOK.md section 2, once, for screen and file. Figures name roles, never RGB.
+// Colours by role and theme: the tables of LOOK.md section 2, once, for screen and file. Figures name roles,
+// never RGB.
 #pragma once
 
 #include <cstdint>
@@ -17,30 +18,48 @@ struct Rgba {
 
 // Interface roles, then data roles. Chroma belongs to the data roles only.
 enum class Role {
-    surface, raised, field, line, grid, axis, text, muted, accent, inverse, warning,
-    truth, bf16, e4m3, e5m2, sat, under, block,
+    surface,
+    raised,
+    field,
+    line,
+    grid,
+    axis,
+    text,
+    muted,
+    accent,
+    inverse,
+    warning,
+    truth,
+    bf16,
+    e4m3,
+    e5m2,
+    sat,
+    under,
+    block,
 };
 
 // Data roles have three values and two tints. Interface roles ignore the tone.
 enum class Tone {
-    fill,   // areas and markers: Okabe-Ito's hex
-    line,   // strokes, >= 3:1
-    ink,    // text, >= 4.5:1 (projector 7:1)
-    tint,   // translucent fill over surface: a format's window (.20 dark, .22 light, .28 projector)
-    band,   // pass band (.12)
+    fill,  // areas and markers: Okabe-Ito's hex
+    line,  // strokes, >= 3:1
+    ink,   // text, >= 4.5:1 (projector 7:1)
+    tint,  // translucent fill over surface: a format's window (.20 dark, .22 light, .28 projector)
+    band,  // pass band (.12)
 };
 
 struct Color {
     Role role = Role::text;
     Tone tone = Tone::line;
-    float opacity = 1.0F;   // raw data behind its mean: 0.20
+    float opacity = 1.0F;  // raw data behind its mean: 0.20
     bool operator==(const Color&) const = default;
 };
 
 Rgba rgba(Theme theme, Color color);
+Rgba blend(Rgba over, Rgba under);                        // `over` with its alpha on an opaque ground
 double contrast_ratio(Rgba foreground, Rgba background);  // WCAG 2.1
 
-// The role that draws a format or recipe everywhere: bf16 blue, e4m3 orange, e5m2 purple, block green, else truth.
+// The role that draws a format or recipe everywhere: bf16 blue, e4m3 orange, e5m2 purple, block green, else
+// truth.
 Role role_of(std::string_view format_or_recipe_base);
 
 }  // namespace fp8lab

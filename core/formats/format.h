@@ -24,8 +24,9 @@ enum class Specials {
 };
 
 // Value of a floating code: (-1)^s 2^(e - bias) (1 + m / 2^M) for e > 0, (-1)^s 2^(1 - bias) m / 2^M for e = 0.
-// Codes are the low `bits(format)` bits of a uint32: sign, exponent, mantissa from the top. TF32 is kept in the top
-// 19 bits of a float32 pattern (its code is the float32 whose low 13 bits are 0), as the hardware keeps it.
+// Codes are the low `bits(format)` bits of a uint32: sign, exponent, mantissa from the top. Codes of 17 to 32 bits are
+// kept in the top bits instead: TF32's code is the float32 pattern whose low 13 bits are 0, as the hardware keeps it.
+// INT8 is the row without exponent bits (step 2^(1 - bias - M) = 1) and in two's complement.
 struct FormatInfo {
     std::string_view name;   // "e4m3", as on the command line
     std::string_view label;  // "E4M3", as in the window
@@ -41,8 +42,8 @@ std::span<const FormatInfo> formats();
 // Any case. Throws usage_error listing the valid names.
 const FormatInfo& find_format(std::string_view name, std::string_view where = "format");
 
-// A format of the learner's own: E 1-8, M 0-10, any bias from -64 to 191, a special-value policy. Throws usage_error
-// when a number is out of range. The name must outlive the result ("custom" by default).
+// A format of the learner's own: E 1-8, M 0-10, a bias from -64 to 127 that keeps every value a float32, a special-value
+// policy (not scale). Throws usage_error when a number is out of range. The name must outlive the result.
 FormatInfo custom_format(int exponent_bits, int mantissa_bits, int bias, Specials specials, std::string_view name = "custom");
 
 // Derived facts. All exact: every value of every format up to 32 bits is a double.
@@ -58,7 +59,8 @@ std::uint32_t canonical_nan(const FormatInfo& format);      // 0x7F in E4M3, 0x8
 // Half an ulp relative to 1: 2^-(M+1).
 double unit_roundoff(const FormatInfo& format);
 // Where round to nearest leaves the finite range: the midpoint of the largest value and the phantom next one.
-// E4M3 464 (a tie goes down, so |x| > 464 overflows), E5M2 61440 (a tie goes up, so |x| >= 61440).
+// inclusive: the threshold itself overflows. E4M3 464, not inclusive (the tie goes down to the even code of 448);
+// E5M2 61440, inclusive. E8M0, which rounds up, overflows above 2^127.
 struct OverflowThreshold { double value; bool inclusive; };
 OverflowThreshold overflow_threshold(const FormatInfo& format);
 
@@ -69,9 +71,12 @@ CodeClass classify(const FormatInfo& format, std::uint32_t code);
 struct CodeCounts { std::int64_t total, finite, distinct, infinities, nans, subnormals; };
 CodeCounts count_codes(const FormatInfo& format);
 
-// Bit fields of a code, for display and for `codes`.
+// Bit fields of a code, for display and for `codes`. Bits outside the code are ignored, here and below.
 struct CodeFields { std::uint32_t sign, exponent, mantissa; };
 CodeFields split(const FormatInfo& format, std::uint32_t code);
+
+// The exact value of a code; a quiet NaN for every NaN code.
+double value_of(const FormatInfo& format, std::uint32_t code);
 
 // Every non-negative finite value with its code, ascending; formats up to 16 bits. Throws usage_error above.
 struct CodeValue { std::uint32_t code; double value; };

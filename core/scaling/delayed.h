@@ -1,7 +1,9 @@
-// Delayed scaling in Transformer Engine's unfused order (common/recipe/delayed_scaling.cu, pytorch/quantization.py):
+// Delayed scaling in Transformer Engine's unfused order (common/recipe/delayed_scaling.cu,
+// pytorch/quantization.py):
 //   1. cast with the scale fixed at the end of the step before   2. amax of the unscaled tensor into slot 0
 //   3. reduce the history (max of all slots, or slot 0)           4. roll: slot 1 drops out, slot 0 becomes 0
-//   5. scale = max * 2^-margin / amax; kept when the reduced amax is 0 or not finite; FLT_MAX when it overflows.
+//   5. scale = max * 2^-margin / amax; kept when the reduced amax is 0 or not finite; FLT_MAX when it
+//   overflows.
 #pragma once
 
 #include <vector>
@@ -17,16 +19,20 @@ class DelayedScale {
   public:
     DelayedScale() = default;
     DelayedScale(int history, AmaxAlgo algo, int margin, int interval, float fp8_max, bool pow2 = false);
-    float scale() const { return scale_; }              // what this step's cast uses; 1 at the start
+    float scale() const { return scale_; }  // what this step's cast uses; 1 at the start
     const std::vector<float>& history() const { return history_; }  // slot 0 first
-    void update(float amax);                            // steps 2-5 above
+    void update(float amax);                                        // steps 2-5 above
 
-    // Between steps, as the sliders do. A shorter history keeps the newest amaxes, a longer one is padded with zeros.
+    // Between steps, as the sliders do. A shorter history keeps the newest amaxes, a longer one is padded
+    // with zeros.
     void set_history(int length);
     void set_margin(int margin) { margin_ = margin; }
     void set_algo(AmaxAlgo algo) { algo_ = algo; }
     void set_interval(int interval) { interval_ = interval; }
-    void restore(float scale, std::vector<float> history) { scale_ = scale; history_ = std::move(history); }
+    void restore(float scale, std::vector<float> history) {
+        scale_ = scale;
+        history_ = std::move(history);
+    }
 
   private:
     std::vector<float> history_ = {0.0F};
@@ -41,8 +47,8 @@ class DelayedScale {
 struct SimulateStep {
     int step;
     float amax, scale_used, amax_scaled;
-    bool saturates;               // amax_scaled would be changed by saturation (> 464 in e4m3, >= 61440 in e5m2)
-    std::vector<float> history;   // slot 0 first, after the roll
+    bool saturates;  // amax_scaled would be changed by saturation (> 464 in e4m3, >= 61440 in e5m2)
+    std::vector<float> history;  // slot 0 first, after the roll
     float scale_next;
 };
 struct SimulateSpec {
@@ -53,7 +59,8 @@ struct SimulateSpec {
 };
 std::vector<SimulateStep> simulate(const std::vector<float>& amax, const SimulateSpec& spec);
 
-// An amax file: one value a line, inf and nan allowed, '#' and blank lines skipped. Throws input_error with the line.
+// An amax file: one value a line, inf and nan allowed, '#' and blank lines skipped. Throws input_error with
+// the line.
 std::vector<float> parse_amax(std::string_view text, const std::string& where);
 
 }  // namespace fp8lab

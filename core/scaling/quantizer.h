@@ -1,5 +1,5 @@
-// Quantises a matrix as a recipe says and keeps what that did to it. The one implementation of every granularity:
-// the trainer, the labs and `quantize` call it.
+// Quantises a matrix as a recipe says and keeps what that did to it. The one implementation of every
+// granularity: the trainer, the labs and `quantize` call it.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ enum class TensorClass { x, w, dy };
 struct CastPlan {
     const FormatInfo* format = nullptr;
     Granularity granularity = Granularity::tensor;
-    bool square_blocks = false;   // 128x128 (weights) instead of 1x128
-    bool scaled = false;          // false: scale 1 (recipe `unscaled`, bf16, fp32)
+    bool square_blocks = false;  // 128x128 (weights) instead of 1x128
+    bool scaled = false;         // false: scale 1 (recipe `unscaled`, bf16, fp32)
     bool pow2 = false;
     MxRule mx_rule = MxRule::up;
     Rounding rounding = Rounding::nearest;
@@ -32,24 +32,30 @@ enum class Along { cols, rows };
 struct QuantizeRequest {
     std::size_t rows = 0, cols = 0;
     Along along = Along::cols;
-    float tensor_scale = 0;       // per-tensor granularity: the scale to use (delayed); 0 = from this tensor's amax
+    float tensor_scale =
+        0;  // per-tensor granularity: the scale to use (delayed); 0 = from this tensor's amax
     std::uint64_t seed = 0, stream = 0;  // stochastic rounding: element (r, c) uses index r * cols + c
-    bool with_stats = true;
+    bool with_stats = true;              // false: only n and amax
 };
 
 struct QuantizeResult {
     CastStats stats;
-    float scale = 1;              // per-tensor scale used; for blocks the NVFP4 tensor scale, else 1
-    std::vector<float> scales;    // one a block or row, as multipliers, in block order; empty per tensor
+    float scale = 1;            // per-tensor scale used; for blocks the NVFP4 tensor scale, else 1
+    std::vector<float> scales;  // one a block or row, as multipliers, in block order; empty per tensor
 };
 
-// out = dequantised values, same layout; may be the same memory as in. FP32 format copies. Per-tensor current scaling
-// gives scale = max / amax (1 for an amax of 0 or not finite), numerics 3.3.
-QuantizeResult quantize(const CastPlan& plan, std::span<const float> in, std::span<float> out, const QuantizeRequest& request);
+// out = dequantised values, same layout; may be the same memory as in. FP32 format copies. Per-tensor current
+// scaling gives scale = max / amax (1 for an amax of 0 or not finite), numerics 3.3.
+QuantizeResult quantize(const CastPlan& plan, std::span<const float> in, std::span<float> out,
+                        const QuantizeRequest& request);
 
 // Building blocks, tested against the worked values of numerics 1.4 and 1.5.
 std::uint32_t mx_scale_code(float block_amax, const FormatInfo& element, MxRule rule);  // the E8M0 byte
-struct Nvfp4Scales { float encode_scale; std::uint32_t block_code; float block_factor; };
+struct Nvfp4Scales {
+    float encode_scale;
+    std::uint32_t block_code;
+    float block_factor;  // multiplies before the cast; 0 for a block whose code is 0: it gives zeros
+};
 Nvfp4Scales nvfp4_scales(float tensor_amax, float block_amax);
 
 // Bits per element of a recipe's x tensor including its scales (8.25 for mxfp8).

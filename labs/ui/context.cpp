@@ -42,6 +42,7 @@ void apply_style(const Context& context) {
 // Tab leaves the focus where it was when nothing can take it.
 void move_focus(Focus& focus) {
     const ImGuiIO& io = ImGui::GetIO();
+    focus.moved = false;
     if (key_pressed(ImGuiKey_Escape) || ImGui::IsMouseClicked(ImGuiMouseButton_Left)) focus.visible = false;
     if (focus.modal == 0 && key_pressed(ImGuiKey_Tab) && !io.KeyCtrl && !focus.order.empty()) {
         const auto at = std::find(focus.order.begin(), focus.order.end(), focus.id);
@@ -53,6 +54,7 @@ void move_focus(Focus& focus) {
         }
         focus.id = focus.order[next];
         focus.visible = true;
+        focus.moved = true;
     }
     focus.order.clear();
 }

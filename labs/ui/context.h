@@ -32,6 +32,7 @@ struct Probes {
 struct Focus {
     ImGuiID id = 0;              // the focused control; 0: none
     bool visible = false;        // the ring is drawn, and Enter, Space and arrows belong to the control
+    bool moved = false;          // in this frame: the control scrolls into view
     ImGuiID modal = 0;           // an open list: the only control that takes keys
     std::vector<ImGuiID> order;  // the controls of this frame
 };

@@ -95,6 +95,10 @@ void correct_metrics(ImFont& font, FreeTypeFace& face, float em_px) {
         glyph.Y0 += shift;
         glyph.Y1 += shift;
     }
+    constexpr ImWchar kThinSpace = 0x2009;  // JetBrains Mono has none
+    if (font.FindGlyphNoFallback(kThinSpace) == nullptr) {
+        font.AddGlyph(nullptr, kThinSpace, 0, 0, 0, 0, 0, 0, 0, 0, std::round(em_px / 4));
+    }
     font.BuildLookupTable();
 }
 

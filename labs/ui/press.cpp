@@ -37,6 +37,8 @@ Press press(Context& context, std::string_view name, Rect area, float radius) {
     result.focused = focus.visible && focus.id == id && (focus.modal == 0 || focus.modal == id);
     if (result.focused) {
         focus_ring(context, area, radius);
+        const bool in_view = ImGui::IsRectVisible({area.x0, area.y0}, {area.x1, area.y1});
+        if (focus.moved && !in_view) ImGui::SetScrollFromPosY(area.y0 - ImGui::GetWindowPos().y);
         result.clicked |= key_pressed(ImGuiKey_Enter) || key_pressed(ImGuiKey_Space);
     }
     return result;

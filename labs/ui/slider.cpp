@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "core/base/units.h"
 #include "labs/ui/draw.h"
@@ -75,7 +76,7 @@ std::optional<double> value_field(Context& context, const std::string& name, Rec
     const ImVec2 cursor = ImGui::GetCursorScreenPos();
     ImGui::SetCursorScreenPos({area.x0, area.y0});
     ImGui::SetNextItemWidth(area.width());
-    if (typing.just_opened) ImGui::SetKeyboardFocusHere();
+    if (std::exchange(typing.just_opened, false)) ImGui::SetKeyboardFocusHere();
     const auto flags = ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll;
     const bool entered = ImGui::InputText(("##" + name).c_str(), &typing.text, flags);
     const bool left = ImGui::IsItemDeactivated();
@@ -84,7 +85,6 @@ std::optional<double> value_field(Context& context, const std::string& name, Rec
     ImGui::PopStyleVar();
     ImGui::PopFont();
     probe(context, name, area);
-    typing.just_opened = typing.just_opened && !ImGui::IsItemActive() && !left;
     if ((entered || left) && !given_up) {
         double parsed = 0;
         const char* end = typing.text.data() + typing.text.size();

@@ -76,22 +76,31 @@ void text(Context& context, std::string_view text, Role role, Font font) {
     advance(area);
 }
 
-void wrapped(Context& context, std::string_view text, Role role, Font font) {
-    const Rect first = next_area(context, line_height(font.size));
-    const float pitch = first.height();
-    float y = first.y0 + pitch / 2;
+std::vector<std::string_view> wrap_lines(const Context& context, std::string_view text, Font font,
+                                         float width_px) {
+    std::vector<std::string_view> lines;
     while (!text.empty()) {
         std::size_t end = std::min(text.find(' '), text.size());
         while (end < text.size()) {  // one word more, as long as it fits
             const auto next = std::min(text.find(' ', end + 1), text.size());
-            if (text_width(context, text.substr(0, next), font) > first.width()) break;
+            if (text_width(context, text.substr(0, next), font) > width_px) break;
             end = next;
         }
-        text_mid(context, {first.x0, y}, text.substr(0, end), {role, Tone::ink}, font);
+        lines.push_back(text.substr(0, end));
         text.remove_prefix(std::min(end + 1, text.size()));
-        y += pitch;
     }
-    advance({first.x0, first.y0, first.x1, y - pitch / 2});
+    return lines;
+}
+
+void wrapped(Context& context, std::string_view text, Role role, Font font) {
+    Rect area = next_area(context, line_height(font.size));
+    const float pitch = area.height();
+    area.y1 = area.y0;
+    for (const auto line : wrap_lines(context, text, font, area.width())) {
+        text_mid(context, {area.x0, area.y1 + pitch / 2}, line, {role, Tone::ink}, font);
+        area.y1 += pitch;
+    }
+    advance(area);
 }
 
 }  // namespace fp8lab::ui

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/fields.h"
 #include "core/base/provenance.h"
@@ -40,6 +41,7 @@ void text_mid(Context&, Point middle_px, std::string_view text, Color color, Fon
               Anchor anchor = Anchor::left);
 float text_width(const Context&, std::string_view text, Font font);
 float line_height(float size);  // logical: 20 at 13, 22 at 15
+std::vector<std::string_view> wrap_lines(const Context&, std::string_view text, Font font, float width_px);
 void wrapped(Context&, std::string_view text, Role role = Role::muted, Font font = {Face::sans, 13});
 
 // width: logical px; 0: as wide as its words, -1: all that is left. key: hint in mono, "Space".

@@ -1,0 +1,16 @@
+// A figure's numbers in full resolution: one row a sample, whatever is zoomed or hidden on screen.
+//   # figure: loss              parameters first, one "# name: value" line each
+//   series,x,y                  x_hi with bars (upper edge), y_hi with bands, value with heatmaps (x: column,
+//   y: row) FP8,0,1.25
+// Numbers are the shortest decimals that read back to the same double; nan, inf, -inf as words.
+#pragma once
+
+#include <string>
+
+#include "core/figure/figure.h"
+
+namespace fp8lab {
+
+std::string to_csv(const Figure& figure);
+
+}  // namespace fp8lab

@@ -1,0 +1,200 @@
+// Internal to codec_simd.cpp: the codec for one vector of values. Included once for every vector target.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "core/base/rng.h"
+#include "core/formats/codec_row.h"
+
+#if defined(FP8LAB_CODEC_LANES) == defined(HWY_TARGET_TOGGLE)  // Highway's include guard per target
+#ifdef FP8LAB_CODEC_LANES
+#undef FP8LAB_CODEC_LANES
+#else
+#define FP8LAB_CODEC_LANES
+#endif
+
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace fp8lab::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Ints =
+    hn::ScalableTag<std::int32_t>;  // patterns and codes: non-negative, so that comparisons are cheap
+using Bits = hn::ScalableTag<std::uint32_t>;
+using Floats = hn::ScalableTag<float>;
+using IntVec = hn::Vec<Ints>;
+using FloatVec = hn::Vec<Floats>;
+
+constexpr std::size_t kLanes = hn::MaxLanes(Ints());
+constexpr std::size_t kChunk = 4096;  // elements between two fills of the random numbers
+
+IntVec constant(std::uint32_t value) { return hn::Set(Ints(), static_cast<std::int32_t>(value)); }
+IntVec shift_right(IntVec v, int count) {
+    return hn::BitCast(Ints(), hn::ShiftRightSame(hn::BitCast(Bits(), v), count));
+}
+
+// ---- Encoding
+// -----------------------------------------------------------------------------------------------------
+
+// Adding the float whose ulp is the smallest step rounds a subnormal to nearest even in the adder.
+IntVec round_nearest(const CodecRow& row, IntVec pattern) {
+    const IntVec rebiased = hn::Sub(pattern, constant(row.rebias));
+    const IntVec odd = hn::And(shift_right(rebiased, row.discard), constant(1));
+    const IntVec just_below_half = constant((1U << (row.discard - 1)) - 1);
+    const IntVec normal = shift_right(hn::Add(hn::Add(rebiased, just_below_half), odd), row.discard);
+    const FloatVec sum = hn::Add(hn::BitCast(Floats(), pattern), hn::Set(Floats(), row.subnormal_offset));
+    const IntVec subnormal = hn::Sub(hn::BitCast(Ints(), sum), constant(row.subnormal_base));
+    const IntVec smallest_normal = constant(static_cast<std::uint32_t>(row.min_exponent) << 23);
+    return hn::IfThenElse(hn::Lt(pattern, smallest_normal), subnormal, normal);
+}
+
+// Toward zero, and stochastically: shift the significand right and let the bits that fall out decide.
+template <Rounding R>
+IntVec round_by_shift(const CodecRow& row, IntVec pattern, const std::uint32_t* random, std::size_t index) {
+    const IntVec exponent = shift_right(pattern, 23);
+    const auto is_subnormal = hn::Lt(exponent, constant(static_cast<std::uint32_t>(row.min_exponent)));
+    const IntVec implicit = hn::IfThenElseZero(hn::Gt(exponent, hn::Zero(Ints())), constant(0x00800000));
+    const IntVec significand =
+        hn::IfThenElse(is_subnormal, hn::Or(hn::And(pattern, constant(0x007FFFFF)), implicit),
+                       hn::Sub(pattern, constant(row.rebias)));
+    const IntVec subnormal_shift = hn::Sub(
+        constant(static_cast<std::uint32_t>(row.discard + row.min_exponent)), hn::Max(exponent, constant(1)));
+    const IntVec shift =
+        hn::IfThenElse(is_subnormal, subnormal_shift, constant(static_cast<std::uint32_t>(row.discard)));
+    const auto value = hn::BitCast(Bits(), significand);
+    const auto at_most_31 = [](IntVec v) { return hn::BitCast(Bits(), hn::Min(v, constant(31))); };
+    const IntVec whole = hn::BitCast(Ints(), hn::Shr(value, at_most_31(shift)));
+    if constexpr (R == Rounding::toward_zero) return whole;
+
+    // The 32 bits below the point: fraction + random carries with probability fraction / 2^32.
+    const IntVec excess = hn::Sub(shift, constant(32));
+    const auto fraction = hn::IfThenElse(hn::MaskFromVec(hn::BitCast(Bits(), hn::BroadcastSignBit(excess))),
+                                         hn::Shl(value, hn::BitCast(Bits(), hn::Neg(excess))),
+                                         hn::Shr(value, at_most_31(hn::Max(excess, hn::Zero(Ints())))));
+    const auto carries = hn::Gt(fraction, hn::Not(hn::LoadU(Bits(), random + index)));
+    return hn::Sub(whole, hn::BitCast(Ints(), hn::VecFromMask(Bits(), carries)));
+}
+
+IntVec round_up_to_power_of_two(IntVec pattern) {
+    const auto is_denormal = hn::Lt(pattern, constant(0x00800000));
+    return shift_right(
+        hn::Add(pattern, hn::IfThenElse(is_denormal, constant(0x003FFFFF), constant(0x007FFFFF))), 23);
+}
+
+IntVec join_sign(const CodecRow& row, IntVec magnitude, IntVec all) {
+    const IntVec sign_bit = constant(1U << row.magnitude_bits);
+    const IntVec sign = hn::And(shift_right(all, 31 - row.magnitude_bits), sign_bit);
+    switch (row.sign_rule) {
+        case SignRule::sign_magnitude:
+            return hn::Or(magnitude, sign);
+        case SignRule::no_negative_zero:
+            return hn::Or(magnitude, hn::IfThenZeroElse(hn::Eq(magnitude, hn::Zero(Ints())), sign));
+        case SignRule::twos_complement: {
+            const IntVec negative = hn::BroadcastSignBit(all);
+            return hn::And(hn::Sub(hn::Xor(magnitude, negative), negative),
+                           constant((2U << row.magnitude_bits) - 1));
+        }
+        case SignRule::none:
+            break;
+    }
+    return magnitude;
+}
+
+// Codes, right-aligned, of one vector of values that are multiplied by the scale already. Stochastic rounding
+// takes the random numbers from `index` on; elsewhere `random` is null.
+template <Rounding R>
+IntVec encode_lanes(const CodecRow& row, FloatVec value, const std::uint32_t* random, std::size_t index) {
+    const IntVec all = hn::BitCast(Ints(), value);
+    const IntVec pattern = hn::And(all, constant(0x7FFFFFFF));
+    const IntVec infinity = constant(0x7F800000);
+    IntVec magnitude;
+    if constexpr (R == Rounding::nearest) magnitude = round_nearest(row, pattern);
+    if constexpr (R == Rounding::up) magnitude = round_up_to_power_of_two(pattern);
+    if constexpr (R == Rounding::toward_zero || R == Rounding::stochastic) {
+        magnitude = round_by_shift<R>(row, pattern, random, index);
+    }
+    magnitude = hn::Min(magnitude, constant(row.finite_limit));
+    // Elsewhere Inf, rounded as a number, is beyond the range and the limit is the same.
+    if constexpr (R == Rounding::toward_zero) {
+        magnitude = hn::IfThenElse(hn::Eq(pattern, infinity), constant(row.infinite_limit), magnitude);
+    }
+    return hn::IfThenElse(hn::Gt(pattern, infinity), constant(row.nan_code), join_sign(row, magnitude, all));
+}
+
+// ---- Decoding
+// -----------------------------------------------------------------------------------------------------
+
+FloatVec decode_lanes(const CodecRow& row, IntVec code) {
+    if (row.sign_rule == SignRule::twos_complement) {
+        return hn::ConvertTo(Floats(), hn::ShiftRight<24>(hn::ShiftLeft<24>(code)));
+    }
+    const IntVec magnitude = hn::And(code, constant((1U << row.magnitude_bits) - 1));
+    const FloatVec subnormal =
+        hn::Sub(hn::BitCast(Floats(), hn::Add(magnitude, constant(row.subnormal_base))),
+                hn::Set(Floats(), row.subnormal_offset));
+    const IntVec normal = hn::Add(hn::ShiftLeftSame(magnitude, row.discard), constant(row.rebias));
+    const IntVec smallest_normal = constant(1U << (23 - row.discard));
+    IntVec value = hn::IfThenElse(hn::Lt(magnitude, smallest_normal), hn::BitCast(Ints(), subnormal), normal);
+    value = hn::IfThenElse(hn::Eq(magnitude, constant(row.infinity)), constant(0x7F800000), value);
+    auto is_nan = hn::Gt(magnitude, constant(row.largest_not_nan));
+    if (row.sign_rule == SignRule::no_negative_zero) {
+        is_nan = hn::Eq(hn::And(code, constant((2U << row.magnitude_bits) - 1)),
+                        constant(1U << row.magnitude_bits));
+    }
+    if (row.sign_rule != SignRule::none) {
+        const IntVec sign = hn::ShiftLeftSame(code, 31 - row.magnitude_bits);
+        value = hn::Or(value, hn::And(sign, constant(0x80000000)));
+    }
+    return hn::BitCast(Floats(), hn::IfThenElse(is_nan, constant(0x7FC00000), value));
+}
+
+// ---- Random numbers
+// -----------------------------------------------------------------------------------------------
+
+// Room for a chunk, a start in the middle of a Philox block, and the last vector's excess.
+using RandomBuffer = std::array<std::uint32_t, kChunk + 4 + 4 * kLanes>;
+
+// random_bits(seed, stream, first + i) for i < count: Philox4x32-10 (core/base/rng.h), one block a 64-bit
+// lane. Returns where number `first` stands. The upper halves of the lanes carry rubbish until the end:
+// MulEven does not see them.
+const std::uint32_t* fill_random(const CastOptions& options, std::uint64_t first, std::size_t count,
+                                 RandomBuffer& buffer) {
+#if HWY_TARGET == HWY_SCALAR  // one lane is no room for the two halves of a product
+    for (std::size_t i = 0; i < count; ++i)
+        buffer[first % 4 + i] = random_bits(options.seed, options.stream, first + i);
+#else
+    const hn::ScalableTag<std::uint64_t> d64;
+    const Bits d32;
+    const auto multiply = [&](auto v, std::uint32_t by) {
+        return hn::MulEven(hn::BitCast(d32, v), hn::Set(d32, by));
+    };
+    const std::uint64_t first_block = first / 4, end_block = (first + count + 3) / 4;
+    const std::size_t step = hn::Lanes(d64);
+    auto* out = reinterpret_cast<std::uint64_t*>(buffer.data());
+    for (std::uint64_t block = first_block; block < end_block; block += step, out += 2 * step) {
+        auto c0 = hn::Iota(d64, block);
+        auto c1 = hn::ShiftRight<32>(c0);
+        auto c2 = hn::Set(d64, options.stream), c3 = hn::Set(d64, options.stream >> 32);
+        auto k0 = static_cast<std::uint32_t>(options.seed),
+             k1 = static_cast<std::uint32_t>(options.seed >> 32);
+        for (int round = 0; round < 10; ++round) {
+            const auto a = multiply(c0, 0xD2511F53), b = multiply(c2, 0xCD9E8D57);
+            c0 = hn::Xor(hn::Xor(hn::ShiftRight<32>(b), c1), hn::Set(d64, k0));
+            c1 = b;
+            c2 = hn::Xor(hn::Xor(hn::ShiftRight<32>(a), c3), hn::Set(d64, k1));
+            c3 = a;
+            k0 += 0x9E3779B9;
+            k1 += 0xBB67AE85;
+        }
+        const auto low = hn::Set(d64, 0xFFFFFFFF);
+        hn::StoreInterleaved2(hn::Or(hn::And(c0, low), hn::ShiftLeft<32>(c1)),
+                              hn::Or(hn::And(c2, low), hn::ShiftLeft<32>(c3)), d64, out);
+    }
+#endif
+    return buffer.data() + first % 4;
+}
+
+}  // namespace fp8lab::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

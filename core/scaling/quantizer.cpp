@@ -1,0 +1,181 @@
+#include "core/scaling/quantizer.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "core/base/error.h"
+#include "core/base/parallel.h"
+#include "core/scaling/block_scales.h"
+#include "core/scaling/delayed.h"
+
+namespace fp8lab {
+
+namespace {
+
+// Elements are cast and measured chunk by chunk, while the chunk is in the first-level cache; a piece of
+// chunks is one unit of parallel work. Both sizes are fixed, so that sums do not depend on the number of
+// threads.
+constexpr std::size_t kChunk = 1024, kPiece = 64 * kChunk;
+using Chunk = std::array<float, kChunk>;
+
+// A matrix on its way through the cast, as one row-major sequence.
+class Cast {
+  public:
+    Cast(const CastPlan& plan, std::span<const float> in, std::span<float> out,
+         const QuantizeRequest& request)
+        : plan_(plan), request_(request), in_(in), out_(out), copies_(plan.format->name == "fp32") {
+        threshold_ = copies_ ? OverflowThreshold{std::numeric_limits<double>::infinity(), false}
+                             : overflow_threshold(*plan.format);
+    }
+
+    void use_scale(float scale) { scale_[0] = scale; }
+    void use_blocks(const BlockGrid& grid, const BlockScales& scales) { grid_ = &grid, blocks_ = &scales; }
+
+    CastStats run() const {
+        const std::size_t pieces = (in_.size() + kPiece - 1) / kPiece;
+        std::vector<CastStats> stats(pieces);
+        parallel_for(pieces, 1, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t piece = begin; piece < end; ++piece)
+                for (std::size_t i = piece * kPiece; i < std::min(in_.size(), (piece + 1) * kPiece);
+                     i += kChunk)
+                    stats[piece] += cast_chunk(i, std::min(kChunk, in_.size() - i));
+        });
+        CastStats total;
+        for (const CastStats& piece : stats) total += piece;
+        return total;
+    }
+
+  private:
+    CastStats cast_chunk(std::size_t first, std::size_t n) const {
+        const std::span<const float> x = in_.subspan(first, n);
+        const std::span<float> out = out_.subspan(first, n);
+        Chunk scratch, multipliers, inverses;
+        // The statistics compare with x, so that a cast in place goes through the scratch chunk.
+        const bool in_place = request_.with_stats && x.data() == out.data();
+        const std::span<float> q = in_place ? std::span(scratch).first(n) : out;
+        std::span<const float> scales = scale_;
+        CastStats stats;
+        if (!request_.with_stats) {
+            stats.n = static_cast<std::int64_t>(n);
+            stats.amax = amax(x);
+        }
+        if (blocks_) {
+            spread_scales(first, n, multipliers, inverses);
+            scales = std::span(multipliers).first(n);
+            for (std::size_t i = 0; i < n; ++i) q[i] = x[i] * multipliers[i];
+            quantize(*plan_.format, q, q, options(first, 1));
+            for (std::size_t i = 0; i < n; ++i) q[i] *= inverses[i];
+        } else if (!copies_) {
+            quantize(*plan_.format, x, q, options(first, scale_[0]));
+        } else if (x.data() != q.data()) {
+            std::copy(x.begin(), x.end(), q.begin());
+        }
+        if (request_.with_stats) stats = measure_cast(x, q, scales, threshold_);
+        if (in_place) std::copy(q.begin(), q.end(), out.begin());
+        return stats;
+    }
+
+    CastOptions options(std::size_t first, float scale) const {
+        return {plan_.rounding, plan_.overflow, scale, request_.seed, request_.stream, first};
+    }
+
+    // The scales of elements first, ..., first + n - 1, one each.
+    void spread_scales(std::size_t first, std::size_t n, Chunk& multipliers, Chunk& inverses) const {
+        std::size_t r = first / request_.cols, c = first % request_.cols;
+        for (std::size_t i = 0; i < n;) {
+            const std::size_t block = r / grid_->height * grid_->across + c / grid_->width;
+            std::size_t run = std::min(n - i, request_.cols - c);
+            if (grid_->width == 1) {  // one block a column: neighbours have neighbouring scales
+                std::copy_n(blocks_->multipliers.data() + block, run, multipliers.data() + i);
+                std::copy_n(blocks_->inverses.data() + block, run, inverses.data() + i);
+            } else {
+                run = std::min(run, grid_->width - c % grid_->width);
+                std::fill_n(multipliers.data() + i, run, blocks_->multipliers[block]);
+                std::fill_n(inverses.data() + i, run, blocks_->inverses[block]);
+            }
+            i += run;
+            c += run;
+            if (c == request_.cols) ++r, c = 0;
+        }
+    }
+
+    const CastPlan& plan_;
+    const QuantizeRequest& request_;
+    std::span<const float> in_;
+    std::span<float> out_;
+    bool copies_;
+    OverflowThreshold threshold_{};
+    std::array<float, 1> scale_ = {1};
+    const BlockGrid* grid_ = nullptr;
+    const BlockScales* blocks_ = nullptr;
+};
+
+float parallel_amax(std::span<const float> values) {
+    std::vector<float> amaxes((values.size() + kPiece - 1) / kPiece);
+    parallel_for(amaxes.size(), 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i)
+            amaxes[i] = amax(values.subspan(i * kPiece, std::min(kPiece, values.size() - i * kPiece)));
+    });
+    return amax(amaxes);
+}
+
+float per_tensor_scale(const CastPlan& plan, std::span<const float> values, float given) {
+    if (!plan.scaled) return 1;
+    if (given != 0) return given;
+    return scale_from_amax(parallel_amax(values), static_cast<float>(max_finite(*plan.format)), 0, 1,
+                           plan.pow2);
+}
+
+}  // namespace
+
+CastPlan cast_plan(const Recipe& recipe, TensorClass tensor) {
+    const bool backward = tensor == TensorClass::dy;
+    CastPlan plan;
+    plan.format = backward ? recipe.bwd : recipe.fwd;
+    // Formats above 8 bits have range enough: they are cast without a scale, and overflow to Inf as hardware
+    // does.
+    const bool wide = bits(*plan.format) > 8;
+    plan.scaled = !wide && recipe.scale != ScaleSource::none;
+    plan.granularity = plan.scaled ? recipe.granularity : Granularity::tensor;
+    plan.square_blocks = plan.granularity == Granularity::block128 && tensor == TensorClass::w;
+    plan.pow2 = recipe.pow2;
+    plan.mx_rule = recipe.mx_rule;
+    plan.rounding = backward ? recipe.round_bwd : recipe.round;
+    plan.overflow = wide ? Overflow::nonsaturate : recipe.overflow;
+    return plan;
+}
+
+QuantizeResult quantize(const CastPlan& plan, std::span<const float> in, std::span<float> out,
+                        const QuantizeRequest& request) {
+    if (in.size() != request.rows * request.cols || out.size() != in.size())
+        throw usage_error("quantize", "input and output must both have rows x cols elements");
+    QuantizeResult result;
+    Cast cast(plan, in, out, request);
+    if (plan.granularity == Granularity::tensor) {
+        result.scale = per_tensor_scale(plan, in, request.tensor_scale);
+        cast.use_scale(result.scale);
+        result.stats = cast.run();
+    } else {
+        const BlockGrid grid = block_grid(plan, request.rows, request.cols, request.along);
+        BlockScales scales = block_scales(plan, in, request.cols, grid);
+        cast.use_blocks(grid, scales);
+        result.stats = cast.run();
+        result.scale = scales.tensor_scale;
+        result.scales = std::move(scales.multipliers);
+    }
+    return result;
+}
+
+double bits_per_element(const Recipe& recipe, std::size_t rows, std::size_t cols) {
+    const CastPlan plan = cast_plan(recipe, TensorClass::x);
+    const double n = static_cast<double>(rows) * static_cast<double>(cols);
+    double bits_per_scale = 32, tensor_bits = 0;                       // FP32, unless
+    if (plan.granularity == Granularity::block32) bits_per_scale = 8;  // E8M0
+    if (plan.granularity == Granularity::block16)
+        bits_per_scale = 8, tensor_bits = 32;  // E4M3 under an FP32 scale
+    const auto scales = static_cast<double>(block_grid(plan, rows, cols, Along::cols).count());
+    return bits(*plan.format) + (plan.scaled && n > 0 ? (scales * bits_per_scale + tensor_bits) / n : 0);
+}
+
+}  // namespace fp8lab

@@ -1,0 +1,253 @@
+#include "labs/ui/markdown.h"
+
+#include <md4c.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "labs/ui/draw.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab::ui {
+namespace {
+
+enum class Kind { heading, paragraph, item, code, rule, row };
+
+struct Run {
+    std::string text;
+    bool bold = false, code = false;
+};
+using Inline = std::vector<Run>;
+
+struct Block {
+    Kind kind = Kind::paragraph;
+    int level = 0;                   // heading: 1-6; item: depth
+    std::string bullet = {};         // item: its number; empty: a dot
+    std::vector<Inline> cells = {};  // row: one a column; else one
+    bool header = false;             // row
+};
+
+// md4c calls back for the start and end of blocks and spans, and for text. What is collected is a flat list
+// of blocks.
+class Collector {
+  public:
+    std::vector<Block> blocks;
+
+    void enter(MD_BLOCKTYPE type, void* detail) {
+        switch (type) {
+            case MD_BLOCK_H:
+                begin({Kind::heading, static_cast<int>(static_cast<MD_BLOCK_H_DETAIL*>(detail)->level)});
+                break;
+            case MD_BLOCK_P:
+                if (!in_item()) begin({Kind::paragraph});
+                break;
+            case MD_BLOCK_UL:
+                lists_.push_back(0);
+                break;
+            case MD_BLOCK_OL:
+                lists_.push_back(static_cast<int>(static_cast<MD_BLOCK_OL_DETAIL*>(detail)->start));
+                break;
+            case MD_BLOCK_LI:
+                begin_item();
+                break;
+            case MD_BLOCK_CODE:
+                begin({Kind::code});
+                break;
+            case MD_BLOCK_HR:
+                blocks.push_back({Kind::rule});
+                break;
+            case MD_BLOCK_TR:
+                blocks.push_back({Kind::row});
+                break;
+            case MD_BLOCK_TH:
+                blocks.back().header = true;
+                blocks.back().cells.emplace_back();
+                break;
+            case MD_BLOCK_TD:
+                blocks.back().cells.emplace_back();
+                break;
+            default:
+                break;
+        }
+    }
+    void leave(MD_BLOCKTYPE type) {
+        if (type == MD_BLOCK_UL || type == MD_BLOCK_OL) lists_.pop_back();
+        if (type == MD_BLOCK_LI) items_ -= 1;
+    }
+    void span(MD_SPANTYPE type, int change) {
+        if (type == MD_SPAN_STRONG || type == MD_SPAN_EM) bold_ += change;
+        if (type == MD_SPAN_CODE) code_ += change;
+    }
+    void text(MD_TEXTTYPE type, std::string_view words) {
+        if (blocks.empty() || blocks.back().cells.empty()) return;
+        const bool line_end = type == MD_TEXT_SOFTBR || type == MD_TEXT_BR;
+        const bool keep_lines = blocks.back().kind == Kind::code;
+        blocks.back().cells.back().push_back(
+            {line_end && !keep_lines ? " " : std::string(words), bold_ > 0, code_ > 0});
+    }
+
+  private:
+    bool in_item() const { return items_ > 0 && !blocks.empty() && blocks.back().kind == Kind::item; }
+    void begin(Block block) {
+        block.cells.emplace_back();
+        blocks.push_back(std::move(block));
+    }
+    void begin_item() {
+        items_ += 1;
+        int& number = lists_.back();
+        begin({Kind::item, static_cast<int>(lists_.size()),
+               number > 0 ? std::to_string(number) : std::string{}});
+        if (number > 0) number += 1;
+    }
+
+    std::vector<int> lists_;  // the next number of each open list; 0: bullets
+    int items_ = 0, bold_ = 0, code_ = 0;
+};
+
+std::vector<Block> parse(std::string_view text) {
+    Collector collector;
+    MD_PARSER parser = {};
+    parser.flags = MD_FLAG_TABLES | MD_FLAG_NOHTML;
+    parser.enter_block = [](MD_BLOCKTYPE type, void* detail, void* user) {
+        static_cast<Collector*>(user)->enter(type, detail);
+        return 0;
+    };
+    parser.leave_block = [](MD_BLOCKTYPE type, void*, void* user) {
+        static_cast<Collector*>(user)->leave(type);
+        return 0;
+    };
+    parser.enter_span = [](MD_SPANTYPE type, void*, void* user) {
+        static_cast<Collector*>(user)->span(type, 1);
+        return 0;
+    };
+    parser.leave_span = [](MD_SPANTYPE type, void*, void* user) {
+        static_cast<Collector*>(user)->span(type, -1);
+        return 0;
+    };
+    parser.text = [](MD_TEXTTYPE type, const MD_CHAR* words, MD_SIZE size, void* user) {
+        static_cast<Collector*>(user)->text(type, {words, size});
+        return 0;
+    };
+    md_parse(text.data(), static_cast<MD_SIZE>(text.size()), &parser, &collector);
+    return std::move(collector.blocks);
+}
+
+Font font_of(const Run& run, bool bold) {
+    if (run.code) return {run.bold || bold ? Face::mono_bold : Face::mono, 13};
+    return {run.bold || bold ? Face::sans_bold : Face::sans, 15};
+}
+
+// Sets runs of different faces in lines of `width`, word by word. Returns the height used, in px.
+float flow(Context& context, const Inline& runs, Point at, float width, float pitch, Role role, bool bold) {
+    float x = at.x;
+    float y = at.y;
+    bool space_before = false;
+    for (const Run& run : runs) {
+        const Font font = font_of(run, bold);
+        std::string_view rest = run.text;
+        while (!rest.empty()) {
+            if (rest.front() == ' ' || rest.front() == '\n') {
+                space_before = true;
+                rest.remove_prefix(1);
+                continue;
+            }
+            const auto word = rest.substr(0, rest.find_first_of(" \n"));
+            const float space = space_before && x > at.x ? text_width(context, " ", font) : 0;
+            const float word_width = text_width(context, word, font);
+            if (x > at.x && space_before && x + space + word_width > at.x + width) {
+                x = at.x;
+                y += pitch;
+            } else {
+                x += space;
+            }
+            text_mid(context, {x, y + pitch / 2}, word, {role, Tone::ink}, font);
+            x += word_width;
+            space_before = false;
+            rest.remove_prefix(word.size());
+        }
+    }
+    return y + pitch - at.y;
+}
+
+void draw_code(Context& context, const Inline& runs) {
+    std::string all;
+    for (const Run& run : runs) all += run.text;
+    while (!all.empty() && all.back() == '\n') all.pop_back();
+    const auto lines = 1 + static_cast<float>(std::count(all.begin(), all.end(), '\n'));
+    Rect area = next_area(context, lines * 20 + 16);
+    fill_rect(context, area, {Role::field}, 4);
+    float y = area.y0 + context.px(18);
+    for (std::string_view rest = all;;) {
+        const auto end = std::min(rest.find('\n'), rest.size());
+        text_mid(context, {area.x0 + context.px(12), y}, rest.substr(0, end), {Role::text}, {Face::mono, 13});
+        if (end == rest.size()) break;
+        rest.remove_prefix(end + 1);
+        y += context.px(20);
+    }
+    advance(area);
+}
+
+void draw_row(Context& context, const Block& row) {
+    Rect area = next_area(context, 32);
+    const float column = area.width() / static_cast<float>(std::max<std::size_t>(1, row.cells.size()));
+    hline(context, area.x0, area.x1, area.y0, {Role::line});
+    float x = area.x0;
+    float height = 0;
+    for (const Inline& cell : row.cells) {
+        const Point at{x, area.y0 + context.px(6)};
+        height = std::max(height, flow(context, cell, at, column - context.px(8), context.px(20),
+                                       row.header ? Role::muted : Role::text, false));
+        x += column;
+    }
+    area.y1 = area.y0 + height + context.px(12);
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+    advance(area);
+    ImGui::PopStyleVar();
+}
+
+void draw(Context& context, const Block& block) {
+    Rect area = next_area(context, 22);
+    const float pitch = area.height();
+    float indent = 0;
+    switch (block.kind) {
+        case Kind::rule:
+            divider(context);
+            return;
+        case Kind::code:
+            draw_code(context, block.cells.front());
+            return;
+        case Kind::row:
+            draw_row(context, block);
+            return;
+        case Kind::heading:
+            area.y0 += context.px(8);
+            break;
+        case Kind::item:
+            indent = context.px(20 * static_cast<float>(block.level));
+            break;
+        case Kind::paragraph:
+            break;
+    }
+    if (block.kind == Kind::item && block.bullet.empty()) {
+        ImGui::GetWindowDrawList()->AddCircleFilled({area.x0 + indent - context.px(11), area.y0 + pitch / 2},
+                                                    context.px(2.5F), context.color(Role::muted));
+    } else if (block.kind == Kind::item) {
+        text_mid(context, {area.x0 + indent - context.px(8), area.y0 + pitch / 2}, block.bullet,
+                 {Role::muted}, {Face::mono, 13}, Anchor::right);
+    }
+    const bool heading = block.kind == Kind::heading;
+    area.y1 = area.y0 + flow(context, block.cells.front(), {area.x0 + indent, area.y0}, area.width() - indent,
+                             pitch, Role::text, heading);
+    if (!heading && block.kind != Kind::item) area.y1 += context.px(4);
+    advance(area);
+}
+
+}  // namespace
+
+void markdown(Context& context, std::string_view text) {
+    for (const Block& block : parse(text)) draw(context, block);
+}
+
+}  // namespace fp8lab::ui

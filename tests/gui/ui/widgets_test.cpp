@@ -1,0 +1,285 @@
+#include "labs/ui/widgets.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+
+#include "tests/gui/gui.h"
+
+using namespace fp8lab;
+using test::Gui;
+
+namespace {
+
+const std::vector<std::string> kThree = {"max", "gap", "class"};
+
+// ImGui takes characters from the second frame on after a field was opened.
+void open_frames(Gui& gui, const Gui::Draw& draw) {
+    gui.frame(draw);
+    gui.frame(draw);
+}
+
+}  // namespace
+
+TEST_CASE("a click on a button is reported once, in the frame of the release") {
+    Gui gui;
+    int clicks = 0;
+    const Gui::Draw draw = [&](ui::Context& c) { clicks += ui::button(c, "go", "Go") ? 1 : 0; };
+    gui.frame(draw);
+    gui.click("go", draw);
+    gui.frame(draw);
+    CHECK(clicks == 1);
+}
+
+TEST_CASE("a disabled button does nothing") {
+    Gui gui;
+    int clicks = 0;
+    const Gui::Draw draw = [&](ui::Context& c) {
+        clicks += ui::button(c, "go", "Go", {.disabled = true}) ? 1 : 0;
+    };
+    gui.frame(draw);
+    gui.click("go", draw);
+    gui.press_key(ImGuiKey_Tab, draw);
+    gui.press_key(ImGuiKey_Enter, draw);
+    CHECK(clicks == 0);
+}
+
+TEST_CASE("dragging a slider to its ends gives exactly the range") {
+    Gui gui;
+    double value = 5;
+    const Gui::Draw draw = [&](ui::Context& c) { ui::slider(c, "lr", "Learning rate", "", value, 0.25, 10); };
+    gui.frame(draw);
+    const Rect r = gui.rect("lr");
+    const float y = (r.y0 + r.y1) / 2;
+    gui.move({(r.x0 + r.x1) / 2, y});
+    gui.frame(draw);
+    gui.mouse(true);
+    gui.frame(draw);
+    gui.move({r.x1 + 50, y});
+    gui.frame(draw);
+    CHECK(value == 10);
+    gui.move({r.x0 - 50, y});
+    gui.frame(draw);
+    CHECK(value == 0.25);
+    gui.mouse(false);
+    gui.frame(draw);
+}
+
+TEST_CASE("the middle of a logarithmic slider is the geometric mean, to three digits") {
+    Gui gui;
+    double value = 1;
+    const Gui::Draw draw = [&](ui::Context& c) {
+        ui::slider(c, "s", "Scale", "scale", value, 1e-4, 1e4, {.logarithmic = true});
+    };
+    gui.frame(draw);
+    value = 77;
+    gui.click("s", draw);
+    CHECK(value == doctest::Approx(1).epsilon(0.05));
+}
+
+TEST_CASE("arrow keys move a focused slider by its step and stop at the range") {
+    Gui gui;
+    double value = 7;
+    const Gui::Draw draw = [&](ui::Context& c) {
+        ui::slider(c, "m", "Margin", "margin", value, 0, 8, {.step = 1});
+    };
+    gui.frame(draw);
+    gui.press_key(ImGuiKey_Tab, draw);  // the value field
+    gui.press_key(ImGuiKey_Tab, draw);  // the track
+    gui.press_key(ImGuiKey_RightArrow, draw);
+    CHECK(value == 8);
+    gui.press_key(ImGuiKey_RightArrow, draw);
+    CHECK(value == 8);
+    gui.press_key(ImGuiKey_LeftArrow, draw);
+    CHECK(value == 7);
+    gui.press_key(ImGuiKey_Home, draw);
+    CHECK(value == 0);
+}
+
+TEST_CASE("arrow keys change a whole number on a logarithmic slider wherever it stands") {
+    Gui gui;
+    double value = 1;
+    const Gui::Draw draw = [&](ui::Context& c) {
+        ui::slider(c, "h", "History", "", value, 1, 4096, {.logarithmic = true, .step = 1});
+    };
+    gui.frame(draw);
+    gui.press_key(ImGuiKey_Tab, draw, true);  // backwards: the track is the last control
+    for (const double expected : {2.0, 3.0, 4.0}) {
+        gui.press_key(ImGuiKey_RightArrow, draw);
+        CHECK(value == expected);
+    }
+    value = 1000;
+    gui.press_key(ImGuiKey_RightArrow, draw);
+    CHECK(value > 1001);
+    CHECK(value == std::floor(value));
+}
+
+TEST_CASE("a value that is typed is taken exactly, clamped to the range, and nonsense is refused") {
+    Gui gui;
+    double value = 0.5;
+    const Gui::Draw draw = [&](ui::Context& c) { ui::slider(c, "lr", "Learning rate", "", value, 0, 1); };
+    const auto type_value = [&](std::string_view words) {
+        gui.click("lr.value", draw);
+        open_frames(gui, draw);
+        gui.type(words, draw);
+        gui.press_key(ImGuiKey_Enter, draw);
+        gui.frame(draw);
+    };
+    gui.frame(draw);
+    type_value("0.123456789");
+    CHECK(value == 0.123456789);
+    type_value("7");
+    CHECK(value == 1);
+    type_value("fast");
+    CHECK(value == 1);
+    type_value("nan");
+    CHECK(value == 1);
+}
+
+TEST_CASE("Escape leaves a value as it was") {
+    Gui gui;
+    double value = 0.5;
+    const Gui::Draw draw = [&](ui::Context& c) { ui::slider(c, "lr", "Learning rate", "", value, 0, 1); };
+    gui.frame(draw);
+    gui.click("lr.value", draw);
+    open_frames(gui, draw);
+    gui.type("0.9", draw);
+    gui.press_key(ImGuiKey_Escape, draw);
+    gui.frame(draw);
+    CHECK(value == 0.5);
+    CHECK(gui.context.typing.name.empty());
+}
+
+TEST_CASE("a segmented switch takes clicks and arrow keys") {
+    Gui gui;
+    int selected = 0;
+    const Gui::Draw draw = [&](ui::Context& c) { ui::segmented(c, "shade", kThree, selected); };
+    gui.frame(draw);
+    gui.click("shade.2", draw);
+    CHECK(selected == 2);
+    gui.press_key(ImGuiKey_Tab, draw);
+    gui.press_key(ImGuiKey_LeftArrow, draw);
+    CHECK(selected == 1);
+    gui.press_key(ImGuiKey_LeftArrow, draw);
+    gui.press_key(ImGuiKey_LeftArrow, draw);
+    CHECK(selected == 0);
+}
+
+TEST_CASE("a list opens at a click, takes a row, and closes") {
+    Gui gui;
+    int selected = 0;
+    const Gui::Draw draw = [&](ui::Context& c) { ui::dropdown(c, "arm", kThree, selected); };
+    gui.frame(draw);
+    gui.click("arm", draw);
+    gui.frame(draw);
+    gui.click("arm.1", draw);
+    CHECK(selected == 1);
+    gui.frame(draw);
+    CHECK_FALSE(gui.context.probes.items.contains("arm.1"));
+}
+
+TEST_CASE("a list is usable with the keyboard alone") {
+    Gui gui;
+    int selected = 0;
+    const Gui::Draw draw = [&](ui::Context& c) { ui::dropdown(c, "arm", kThree, selected); };
+    gui.frame(draw);
+    gui.press_key(ImGuiKey_Tab, draw);
+    gui.press_key(ImGuiKey_DownArrow, draw);
+    CHECK(selected == 1);
+    gui.press_key(ImGuiKey_Enter, draw);
+    gui.frame(draw);
+    gui.press_key(ImGuiKey_DownArrow, draw);
+    CHECK(selected == 1);  // only Enter takes the row
+    gui.press_key(ImGuiKey_Enter, draw);
+    CHECK(selected == 2);
+    gui.press_key(ImGuiKey_Enter, draw);
+    gui.frame(draw);
+    gui.press_key(ImGuiKey_UpArrow, draw);
+    gui.press_key(ImGuiKey_Escape, draw);
+    CHECK(selected == 2);
+}
+
+TEST_CASE("Tab walks the controls in their order, Shift+Tab back, and wraps") {
+    Gui gui;
+    std::string pressed;
+    const Gui::Draw draw = [&](ui::Context& c) {
+        for (const char* name : {"a", "b", "c"}) {
+            if (ui::button(c, name, name)) pressed += name;
+        }
+    };
+    gui.frame(draw);
+    for (int i = 0; i < 4; ++i) {
+        gui.press_key(ImGuiKey_Tab, draw);
+        gui.press_key(ImGuiKey_Space, draw);
+    }
+    gui.press_key(ImGuiKey_Tab, draw, true);
+    gui.press_key(ImGuiKey_Enter, draw);
+    CHECK(pressed == "abcac");
+}
+
+TEST_CASE("a field's control follows from its type") {
+    Gui gui;
+    double rate = 0.5;
+    int history = 16;
+    bool on = false;
+    std::string algo = "max";
+    std::vector<Field> fields = {
+        number({.name = "rate", .label = "Rate"}, &rate, 0, 1),
+        integer({.name = "history", .label = "History"}, &history, 1, 1024, true),
+        toggle({.name = "on", .label = "On"}, &on),
+        choice({.name = "algo", .label = "Reducer"}, &algo, {{"max", "max"}, {"recent", "most recent"}})};
+    const Gui::Draw draw = [&](ui::Context& c) {
+        for (const Field& field : fields) ui::edit(c, field);
+    };
+    gui.frame(draw);
+    gui.click("on", draw);
+    CHECK(on);
+    gui.click("algo.1", draw);
+    CHECK(algo == "recent");
+    gui.click("history", draw);
+    CHECK(history == 32);  // the middle of 1..1024 in log space
+    gui.click("rate", draw);
+    CHECK(rate == 0.5);
+}
+
+TEST_CASE("exponents are narrower than the same text unraised, and take no caret") {
+    Gui gui;
+    gui.frame([](ui::Context& c) {
+        const Font font{Face::mono, 18};
+        CHECK(ui::text_width(c, "2^-6", font) ==
+              doctest::Approx(ui::text_width(c, "2", font) + ui::text_width(c, "-6", {Face::mono, 13})));
+        CHECK(ui::text_width(c, "2^3 = 8", font) ==
+              doctest::Approx(ui::text_width(c, "2", font) + ui::text_width(c, "3", {Face::mono, 13}) +
+                              ui::text_width(c, " = 8", font)));
+    });
+}
+
+TEST_CASE("every control draws finite vertices at every scale and in every theme") {
+    for (const Theme theme : {Theme::dark, Theme::light}) {
+        for (const float scale : {0.75F, 1.0F, 1.5F, 2.0F, 3.0F}) {
+            CAPTURE(scale);
+            Gui gui{{1000, 1000}, theme, scale};
+            double value = 3;
+            int selected = 1;
+            const std::array cells = {ui::Cell{"loss", Role::text, Tone::ink, false, false, Anchor::left},
+                                      ui::Cell{"0.0411"}};
+            const std::array<float, 2> columns = {100, 100};
+            const std::array<double, 3> ticks = {1, 4, 8};
+            gui.frame([&](ui::Context& c) {
+                ui::text(c, "2^-6 = 0.0156", Role::text, {Face::mono, 32});
+                ui::wrapped(c,
+                            "A third of dy1 is flushed to zero. Judged by its loss alone, this run passes.");
+                ui::slider(c, "s", "Margin", "margin", value, 0, 8,
+                           {.step = 1, .format = "2^{0:.0f} = ×{1:g}", .ticks = ticks});
+                ui::segmented(c, "seg", kThree, selected);
+                ui::dropdown(c, "drop", kThree, selected);
+                ui::button(c, "b", "Play", {.key = "Space", .primary = true});
+                ui::badge(c, Provenance::gpu_emulated);
+                ui::badge(c, Provenance::recorded);
+                ui::divider(c);
+                ui::table_row(c, cells, columns);
+            });
+            CHECK(test::draw_data_fault() == "");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+// The worked values of numerics 1.4 and 1.5, computed there from NVIDIA's host functions.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/scaling/quantizer.h"
+
+using namespace fp8lab;
+
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+
+// One block with the given amax through a recipe: what comes back for it.
+float through(const char* recipe, float value) {
+    const std::vector<float> in = {value};
+    std::vector<float> out(1);
+    quantize(cast_plan(parse_recipe(recipe), TensorClass::x), in, out, {.rows = 1, .cols = 1});
+    return out[0];
+}
+
+}  // namespace
+
+TEST_CASE("MX scale codes of E4M3 by the three rules") {
+    const FormatInfo& e4m3 = find_format("e4m3");
+    struct Row {
+        float amax;
+        std::uint32_t floor, even, up;
+        float after_floor, after_up;
+    };
+    for (const Row& row :
+         {Row{1.75F, 119, 119, 119, 1.75F, 1.75F}, Row{1.7500001F, 119, 119, 120, 1.75F, 1.75F},
+          Row{1.9F, 119, 119, 120, 1.75F, 1.875F}, Row{126, 125, 126, 126, 112, 128},
+          Row{150, 126, 126, 126, 144, 144}, Row{500, 127, 128, 128, 448, 512}}) {
+        CAPTURE(row.amax);
+        CHECK(mx_scale_code(row.amax, e4m3, MxRule::floor) == row.floor);
+        CHECK(mx_scale_code(row.amax, e4m3, MxRule::even) == row.even);
+        CHECK(mx_scale_code(row.amax, e4m3, MxRule::up) == row.up);
+        CHECK(through("mxfp8:mxrule=floor", row.amax) == row.after_floor);
+        CHECK(through("mxfp8", row.amax) == row.after_up);
+    }
+}
+
+TEST_CASE("MX scale codes at the ends: zero, Inf, NaN, the smallest and the largest floats") {
+    const FormatInfo& e4m3 = find_format("e4m3");
+    for (const MxRule rule : {MxRule::up, MxRule::floor, MxRule::even}) {
+        CHECK(mx_scale_code(0, e4m3, rule) == 0x00);
+        CHECK(mx_scale_code(kInf, e4m3, rule) == 0xFE);
+        CHECK(mx_scale_code(kNan, e4m3, rule) == 0xFF);
+        CHECK(mx_scale_code(std::numeric_limits<float>::denorm_min(), e4m3, rule) == 0x00);
+    }
+    // FLT_MAX / 448 is just above 2^119 (1.14 x 2^119); floor(log2 FLT_MAX) - 8 = 119; its significand rounds
+    // up.
+    const float largest = std::numeric_limits<float>::max();
+    CHECK(mx_scale_code(largest, e4m3, MxRule::up) == 120 + 127);
+    CHECK(mx_scale_code(largest, e4m3, MxRule::floor) == 119 + 127);
+    CHECK(mx_scale_code(largest, e4m3, MxRule::even) == 120 + 127);
+    // 2^-119 is the amax whose FLOOR scale is the smallest, 2^-127; a float below stays there.
+    CHECK(mx_scale_code(std::ldexp(1.0F, -118), e4m3, MxRule::floor) == 1);
+    CHECK(mx_scale_code(std::ldexp(1.0F, -119), e4m3, MxRule::floor) == 0);
+    CHECK(mx_scale_code(std::ldexp(1.0F, -130), e4m3, MxRule::floor) == 0);
+}
+
+TEST_CASE("the published E4M3 complaint of the floor rule: 957 becomes 896 beside 959.6") {
+    const std::vector<float> in = {959.6F, 957};
+    std::vector<float> out(2);
+    quantize(cast_plan(parse_recipe("mxfp8:mxrule=floor"), TensorClass::x), in, out, {.rows = 1, .cols = 2});
+    CHECK(out[1] == 896);
+}
+
+TEST_CASE("MXFP4 of the NVFP4 example: 0.5 and saturation by floor, 1.0 by up") {
+    const FormatInfo& e2m1 = find_format("e2m1");
+    CHECK(mx_scale_code(3.1F, e2m1, MxRule::floor) == 126);
+    CHECK(mx_scale_code(3.1F, e2m1, MxRule::up) == 127);
+    CHECK(through("mxfp4:mxrule=floor", 3.1F) == 3);
+    CHECK(through("mxfp4", 3.1F) == 3);
+}
+
+TEST_CASE("the worked NVFP4 example") {
+    const Nvfp4Scales scales = nvfp4_scales(10, 3.1F);
+    CHECK(scales.encode_scale == doctest::Approx(268.8).epsilon(1e-7));
+    CHECK(decode(find_format("e4m3"), scales.block_code) == 144);
+    CHECK(1 / scales.block_factor == doctest::Approx(0.535714).epsilon(1e-6));
+    // Two blocks: the first gives the tensor its amax of 10, the second is the block of the example.
+    std::vector<float> in(32, 0.0F), out(32);
+    in[3] = 10;
+    in[20] = -3.1F;
+    const auto result =
+        quantize(cast_plan(parse_recipe("nvfp4"), TensorClass::x), in, out, {.rows = 1, .cols = 32});
+    CHECK(result.scale == scales.encode_scale);
+    CHECK(result.scales == std::vector<float>{nvfp4_scales(10, 10).block_factor, scales.block_factor});
+    CHECK(out[20] == doctest::Approx(-3.2142857).epsilon(1e-6));
+    CHECK(out[3] == doctest::Approx(10).epsilon(1e-6));
+    CHECK(out[0] == 0);
+}
+
+TEST_CASE("NVFP4 edge cases: a zero tensor, a zero block, a block too small for its E4M3 scale") {
+    CHECK(nvfp4_scales(0, 0).encode_scale == 1);
+    CHECK(nvfp4_scales(0, 0).block_factor == 0);
+    CHECK(nvfp4_scales(1e-37F, 1e-37F).encode_scale == std::numeric_limits<float>::max());
+    std::vector<float> in(48, 0.0F), out(48, 5.0F);
+    in[0] = 1;
+    in[40] = 1e-6F;  // its block scale 448e-6 is below half of E4M3's smallest subnormal
+    const auto result =
+        quantize(cast_plan(parse_recipe("nvfp4"), TensorClass::x), in, out, {.rows = 1, .cols = 48});
+    CHECK(out[0] == doctest::Approx(1).epsilon(1e-6));
+    for (std::size_t i = 1; i < 48; ++i) CHECK(out[i] == 0);
+    CHECK(result.stats.underflow == 1);
+    CHECK(result.stats.overflow == 0);
+}

@@ -1,0 +1,180 @@
+#include "core/scaling/recipe.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "core/base/error.h"
+
+using namespace fp8lab;
+
+namespace {
+
+std::string why_refused(std::string_view text) {
+    try {
+        parse_recipe(text);
+    } catch (const Error& e) {
+        CHECK(e.kind() == ErrorKind::usage);
+        CHECK(e.where() == "--recipe");
+        return e.why();
+    }
+    return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("the recipes are those of the command line's manual, in its order") {
+    std::string names;
+    for (const Recipe& r : recipes()) names += r.name + " ";
+    CHECK(
+        names ==
+        "fp32 bf16 delayed current rowwise block128 mxfp8 mxfp6-e2m3 mxfp6-e3m2 mxfp4 nvfp4 int8 unscaled ");
+    for (const Recipe& r : recipes()) {
+        CAPTURE(r.name);
+        CHECK(r.base == r.name);
+        CHECK_FALSE(r.summary.empty());
+        CHECK(r.history == 16);
+        CHECK(r.algo == AmaxAlgo::max);
+        CHECK(r.margin == 0);
+        CHECK(r.interval == 1);
+        CHECK(r.pow2 == (r.name == "block128"));
+        CHECK(r.mx_rule == MxRule::up);
+        CHECK(r.round == Rounding::nearest);
+        CHECK(r.round_bwd == (r.name == "nvfp4" ? Rounding::stochastic : Rounding::nearest));
+        CHECK(r.round_update == Rounding::nearest);
+        CHECK(r.overflow == Overflow::saturate);
+        CHECK(r.master == MasterWeights::fp32);
+        CHECK(r.out == (r.name == "fp32" ? OutType::fp32 : OutType::bf16));
+        CHECK(r.fast_accum == FastAccum::fprop);
+    }
+}
+
+TEST_CASE("default formats of forward and backward tensors") {
+    const auto formats_of = [](std::string_view name) {
+        const Recipe r = parse_recipe(name);
+        return std::string(r.fwd->name) + "/" + std::string(r.bwd->name);
+    };
+    for (const char* hybrid : {"delayed", "current", "rowwise", "unscaled"})
+        CHECK(formats_of(hybrid) == "e4m3/e5m2");
+    for (const char* e4m3 : {"block128", "mxfp8"}) CHECK(formats_of(e4m3) == "e4m3/e4m3");
+    for (const char* own : {"fp32", "bf16", "int8"}) CHECK(formats_of(own) == std::string(own) + "/" + own);
+    CHECK(formats_of("mxfp6-e2m3") == "e2m3/e2m3");
+    CHECK(formats_of("mxfp6-e3m2") == "e3m2/e3m2");
+    CHECK(formats_of("mxfp4") == "e2m1/e2m1");
+    CHECK(formats_of("nvfp4") == "e2m1/e2m1");
+}
+
+TEST_CASE("options change what they name and nothing else") {
+    const Recipe r = parse_recipe(
+        "delayed:history=32:algo=most_recent:margin=-8:interval=5:fwd=e5m2:bwd=bf16:pow2=1:round=stochastic:"
+        "round_bwd=stochastic:round_update=stochastic:overflow=nonsaturate:master=none:out=fp32:fast_accum="
+        "all");
+    CHECK(r.history == 32);
+    CHECK(r.algo == AmaxAlgo::most_recent);
+    CHECK(r.margin == -8);
+    CHECK(r.interval == 5);
+    CHECK(r.fwd->name == "e5m2");
+    CHECK(r.bwd->name == "bf16");
+    CHECK(r.pow2);
+    CHECK(r.round == Rounding::stochastic);
+    CHECK(r.round_bwd == Rounding::stochastic);
+    CHECK(r.round_update == Rounding::stochastic);
+    CHECK(r.overflow == Overflow::nonsaturate);
+    CHECK(r.master == MasterWeights::none);
+    CHECK(r.out == OutType::fp32);
+    CHECK(r.fast_accum == FastAccum::all);
+    CHECK(parse_recipe("mxfp4:mxrule=even").mx_rule == MxRule::even);
+    CHECK_FALSE(parse_recipe("block128:pow2=0").pow2);
+}
+
+TEST_CASE("a recipe keeps the text it was given as its name") {
+    CHECK(parse_recipe("delayed:margin=0").name == "delayed:margin=0");
+    const auto arms = parse_recipes("bf16,delayed:history=4");
+    REQUIRE(arms.size() == 2);
+    CHECK(arms[0].name == "bf16");
+    CHECK(arms[1].name == "delayed:history=4");
+}
+
+TEST_CASE("defaults hold for arms that name none") {
+    const RecipeDefaults defaults{64, 3, AmaxAlgo::most_recent};
+    const auto arms = parse_recipes("delayed,delayed:history=4:algo=max:margin=1", defaults);
+    CHECK(arms[0].history == 64);
+    CHECK(arms[0].margin == 3);
+    CHECK(arms[0].algo == AmaxAlgo::most_recent);
+    CHECK(arms[1].history == 4);
+    CHECK(arms[1].margin == 1);
+    CHECK(arms[1].algo == AmaxAlgo::max);
+    CHECK_THROWS_WITH_AS(parse_recipe("delayed", {.history = 0}),
+                         "--history: '0' is not valid; valid: 1-4096", Error);
+    CHECK_THROWS_WITH_AS(parse_recipe("bf16", {.margin = 17}), "--margin: '17' is not valid; valid: -8..16",
+                         Error);
+}
+
+TEST_CASE("an unknown recipe lists the valid ones") {
+    const std::string list =
+        "fp32 bf16 delayed current rowwise block128 mxfp8 mxfp6-e2m3 mxfp6-e3m2 mxfp4 nvfp4 int8 unscaled";
+    CHECK(why_refused("dleayed") == "unknown recipe 'dleayed'; valid: " + list);
+    CHECK(why_refused("") == "unknown recipe ''; valid: " + list);
+    CHECK_THROWS_AS(parse_recipes("bf16,,delayed"), Error);
+}
+
+TEST_CASE("an unknown option lists the valid ones with their values, without those that would do nothing") {
+    CHECK(why_refused("mxfp4:hist=3") ==
+          "unknown mxfp4 option 'hist'; valid: mxrule=up|floor|even round=nearest|stochastic "
+          "round_bwd=nearest|stochastic round_update=nearest|stochastic overflow=saturate|nonsaturate "
+          "master=fp32|none out=bf16|fp32 fast_accum=fprop|all|none");
+    CHECK(why_refused("bf16:history=4").starts_with("unknown bf16 option 'history'; valid: round="));
+    CHECK(why_refused("delayed:").starts_with("unknown delayed option ''; valid: history=1-4096 algo="));
+}
+
+TEST_CASE("a bad value lists the valid ones") {
+    CHECK(why_refused("delayed:history=0") == "recipe delayed: '0' is not a value of history; valid: 1-4096");
+    for (const char* bad : {"4097", "-1", "1.5", "x", "", " 4", "99999999999"})
+        CHECK(why_refused("delayed:history=" + std::string(bad))
+                  .ends_with("is not a value of history; valid: 1-4096"));
+    CHECK(why_refused("delayed:history") == "recipe delayed: '' is not a value of history; valid: 1-4096");
+    CHECK(why_refused("delayed:margin=17").ends_with("is not a value of margin; valid: -8..16"));
+    CHECK(why_refused("delayed:margin=-9").ends_with("is not a value of margin; valid: -8..16"));
+    CHECK(why_refused("delayed:interval=0").ends_with("is not a value of interval; valid: >=1"));
+    CHECK(why_refused("delayed:algo=min").ends_with("is not a value of algo; valid: max|most_recent"));
+    CHECK(why_refused("mxfp8:mxrule=ceil").ends_with("is not a value of mxrule; valid: up|floor|even"));
+    CHECK(why_refused("current:round=up").ends_with("is not a value of round; valid: nearest|stochastic"));
+    CHECK(why_refused("current:fwd=e8m0").find("e8m0;") == std::string::npos);  // a scale, not an element
+    CHECK(why_refused("delayed:history=4:history=8") == "recipe delayed: history is given twice");
+}
+
+TEST_CASE("recipe_text is the shortest text that reads back to the same recipe") {
+    for (const Recipe& r : recipes()) CHECK(recipe_text(r) == r.name);
+    for (const char* text :
+         {"delayed:history=1024:margin=-2", "mxfp8:mxrule=floor:round=stochastic", "block128:pow2=0",
+          "nvfp4:round_bwd=nearest:out=fp32", "current:fwd=e3m4:bwd=bf16:pow2=1:master=none", "fp32:out=bf16",
+          "int8:overflow=nonsaturate:fast_accum=none"})
+        CHECK(recipe_text(parse_recipe(text)) == text);
+    CHECK(recipe_text(parse_recipe("delayed:history=16:algo=max")) == "delayed");
+    CHECK(recipe_text(parse_recipe("delayed", {.history = 8})) == "delayed:history=8");
+    CHECK(recipe_text(parse_recipe("bf16", {.history = 8})) == "bf16");  // has no history
+}
+
+TEST_CASE("Transformer Engine's call for a recipe") {
+    const auto code = [](std::string_view text) { return transformer_engine_code(parse_recipe(text)); };
+    CHECK(code("delayed:history=1024:margin=1") ==
+          "DelayedScaling(margin=1, fp8_format=Format.HYBRID, amax_history_len=1024, "
+          "amax_compute_algo=\"max\")");
+    CHECK(code("delayed:bwd=e4m3:algo=most_recent") ==
+          "DelayedScaling(margin=0, fp8_format=Format.E4M3, amax_history_len=16, "
+          "amax_compute_algo=\"most_recent\")");
+    CHECK(code("current") == "Float8CurrentScaling(fp8_format=Format.HYBRID)");
+    CHECK(code("current:pow2=1") ==
+          "Float8CurrentScaling(use_power_2_scales=True, fp8_format=Format.HYBRID)");
+    CHECK(code("block128") == "Float8BlockScaling(fp8_format=Format.E4M3)");
+    CHECK(code("block128:pow2=0") ==
+          "Float8BlockScaling(fp8_format=Format.E4M3)  # with NVTE_FP8_BLOCK_SCALING_FP32_SCALES=1");
+    CHECK(code("mxfp8") == "MXFP8BlockScaling(fp8_format=Format.E4M3)");
+    CHECK(code("nvfp4") == "NVFP4BlockScaling(disable_rht=True, disable_2d_quantization=True)");
+    CHECK(code("mxfp8:mxrule=floor") ==
+          "MXFP8BlockScaling(fp8_format=Format.E4M3)  # Transformer Engine cannot express mxrule=floor");
+    for (const char* none :
+         {"rowwise", "mxfp4", "mxfp6-e2m3", "int8", "unscaled", "delayed:fwd=e5m2", "fp32", "bf16"})
+        CHECK(code(none).starts_with("# "));
+}
