@@ -1,4 +1,5 @@
-// fp8lab train: one arm per recipe on the same batches. Progress goes to stderr, the data asked for to stdout.
+// fp8lab train: one arm per recipe on the same batches. Progress goes to stderr, the data asked for to
+// stdout.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -30,11 +31,13 @@ void check_writable(const std::string& option, const std::filesystem::path& file
     const auto folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
     if (std::filesystem::is_directory(file)) throw input_error(option, file.string() + " is a folder");
     if (access(folder.c_str(), W_OK) != 0)
-        throw input_error(option, fmt::format("cannot write into {}: {}", folder.string(), std::strerror(errno)));
+        throw input_error(option,
+                          fmt::format("cannot write into {}: {}", folder.string(), std::strerror(errno)));
 }
 
 void check_outputs(const Options& options) {
-    if (options.csv == "-" && options.json == "-") throw usage_error("--json", "--csv and --json cannot both be stdout");
+    if (options.csv == "-" && options.json == "-")
+        throw usage_error("--json", "--csv and --json cannot both be stdout");
     check_writable("--csv", options.csv);
     check_writable("--json", options.json);
     if (options.save.empty()) return;
@@ -50,8 +53,10 @@ std::unique_ptr<Trainer> prepare(Backend& backend, const TrainSpec& spec, const 
     if (resume.empty()) return trainer;
     trainer->load(resume);
     if (trainer->steps_done() >= spec.steps)
-        throw usage_error("--steps", fmt::format("{} has done {} steps; --steps counts from the very first and must be more",
-                                                 resume, trainer->steps_done()));
+        throw usage_error(
+            "--steps",
+            fmt::format("{} has done {} steps; --steps counts from the very first and must be more", resume,
+                        trainer->steps_done()));
     return trainer;
 }
 
@@ -77,7 +82,8 @@ void write_outputs(const Options& options, const Trainer& trainer, const TrainRe
     for (const ArmSummary& arm : report.summaries())
         if (arm.stopped)
             throw Error(ErrorKind::failed, "train",
-                        fmt::format("{}: {} became non-finite at step {}", arm.recipe, arm.stopped->tensor, arm.stopped->step));
+                        fmt::format("{}: {} became non-finite at step {}", arm.recipe, arm.stopped->tensor,
+                                    arm.stopped->step));
 }
 
 void run(Options options) {
@@ -100,22 +106,28 @@ void add_train(CLI::App& app, Globals&) {
     const auto options = std::make_shared<Options>();
     TrainOptions& train = options->train;
     CLI::App* verb = app.add_subcommand("train", "Trains one arm per recipe on the same batches");
-    verb->add_option("--recipe", train.recipes, "R[,R...]: one arm each, e.g. bf16,delayed:margin=1")->capture_default_str();
+    verb->add_option("--recipe", train.recipes, "R[,R...]: one arm each, e.g. bf16,delayed:margin=1")
+        ->capture_default_str();
     verb->add_option("--backend", options->backend, "auto, cpu or cuda")->capture_default_str();
     verb->add_option("--task", train.task, "teacher, noise, spiral or npy:X,Y")->capture_default_str();
     verb->add_option("--layers", train.layers, "d0,...,dn")->delimiter(',');
     verb->add_option("--activation", train.activation, "tanh, gelu or relu");
     verb->add_option("--batch", train.batch, "rows a step");
-    verb->add_option("--steps", train.steps, "of the whole run, a resumed part included")->capture_default_str();
+    verb->add_option("--steps", train.steps, "of the whole run, a resumed part included")
+        ->capture_default_str();
     verb->add_option("--lr", train.lr, "learning rate");
     verb->add_option("--schedule", train.schedule, "constant or cosine")->capture_default_str();
     verb->add_option("--optimizer", train.optimizer, "adamw or sgd")->capture_default_str();
     verb->add_option("--weight-decay", train.weight_decay, "decoupled")->capture_default_str();
     verb->add_option("--loss", train.loss, "mse or cross-entropy");
-    verb->add_option("--history", train.recipe_defaults.history, "amax history of arms that name none")->capture_default_str();
-    verb->add_option("--margin", train.recipe_defaults.margin, "of arms that name none")->capture_default_str();
-    verb->add_option("--algo", options->algo, "max or most_recent, of arms that name none")->capture_default_str();
-    verb->add_option("--seed", train.seed, "initial weights, batches and stochastic rounding")->capture_default_str();
+    verb->add_option("--history", train.recipe_defaults.history, "amax history of arms that name none")
+        ->capture_default_str();
+    verb->add_option("--margin", train.recipe_defaults.margin, "of arms that name none")
+        ->capture_default_str();
+    verb->add_option("--algo", options->algo, "max or most_recent, of arms that name none")
+        ->capture_default_str();
+    verb->add_option("--seed", train.seed, "initial weights, batches and stochastic rounding")
+        ->capture_default_str();
     verb->add_option("--csv", options->csv, "every step of every arm");
     verb->add_option("--json", options->json, "summary");
     verb->add_option("--save", options->save, "folder for checkpoints at the end");

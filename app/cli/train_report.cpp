@@ -63,8 +63,8 @@ void append_row(std::string& out, const StepRecord& record, const std::string& r
     out += fmt::format("{},{},{},{},{}", record.step, recipe, shortest(record.loss), cell(record.accuracy),
                        shortest(record.step_ms));
     for (const TensorRecord& t : record.tensors)
-        out += t.applies ? fmt::format(",{},{},{},{}", shortest(t.amax), cell(t.scale), shortest(t.underflow_pct),
-                                       shortest(t.overflow_pct))
+        out += t.applies ? fmt::format(",{},{},{},{}", shortest(t.amax), cell(t.scale),
+                                       shortest(t.underflow_pct), shortest(t.overflow_pct))
                          : ",,,,";
     out += '\n';
 }
@@ -87,7 +87,9 @@ std::vector<ArmSummary> TrainReport::summaries() const {
     std::vector<ArmSummary> all;
     for (std::size_t i = 0; i < arms_.size(); ++i) {
         const auto& records = arms_[i].records;
-        ArmSummary summary{.recipe = spec_.arms[i].name, .steps = static_cast<int>(records.size())};
+        ArmSummary summary;
+        summary.recipe = spec_.arms[i].name;
+        summary.steps = static_cast<int>(records.size());
         summary.tail_loss = tail_mean(records, [](const StepRecord& r) { return r.loss; });
         summary.tail_accuracy = tail_mean(records, [](const StepRecord& r) { return r.accuracy; });
         summary.median_step_ms = median_ms(records);
@@ -131,8 +133,10 @@ nlohmann::json TrainReport::json() const {
                                 {"worst_underflow", nullptr},
                                 {"first_nonfinite", nullptr}};
         if (!arm.worst_underflow.empty())
-            entry["worst_underflow"] = {{"tensor", arm.worst_underflow}, {"mean_pct", arm.worst_underflow_pct}};
-        if (arm.stopped) entry["first_nonfinite"] = {{"step", arm.stopped->step}, {"tensor", arm.stopped->tensor}};
+            entry["worst_underflow"] = {{"tensor", arm.worst_underflow},
+                                        {"mean_pct", arm.worst_underflow_pct}};
+        if (arm.stopped)
+            entry["first_nonfinite"] = {{"step", arm.stopped->step}, {"tensor", arm.stopped->tensor}};
         out["arms"].push_back(std::move(entry));
     }
     return out;
@@ -142,27 +146,33 @@ std::string TrainReport::table() const {
     const auto all = summaries();
     std::size_t width = 6;
     for (const ArmSummary& arm : all) width = std::max(width, arm.recipe.size());
-    std::string out = fmt::format("{:<{}}  {:>10}  {:>9}  {:>8}  {:>16}  {:>8}\n", "recipe", width, "tail loss", "gap",
-                                  "accuracy", "worst underflow", "ms/step");
-    const auto percent = [](double value) { return std::isnan(value) ? std::string("-") : fmt::format("{:.2f} %", value); };
+    std::string out = fmt::format("{:<{}}  {:>10}  {:>9}  {:>8}  {:>16}  {:>8}\n", "recipe", width,
+                                  "tail loss", "gap", "accuracy", "worst underflow", "ms/step");
+    const auto percent = [](double value) {
+        return std::isnan(value) ? std::string("-") : fmt::format("{:.2f} %", value);
+    };
     for (const ArmSummary& arm : all) {
         const std::string underflow =
-            arm.worst_underflow.empty() ? "-" : fmt::format("{} {:.2f} %", arm.worst_underflow, arm.worst_underflow_pct);
-        out += fmt::format("{:<{}}  {:>10}  {:>9}  {:>8}  {:>16}  {:>8}", arm.recipe, width, format_number(arm.tail_loss),
-                           percent(arm.gap_pct), percent(100 * arm.tail_accuracy), underflow,
-                           format_number(arm.median_step_ms));
-        if (arm.stopped) out += fmt::format("  {} became non-finite at step {}", arm.stopped->tensor, arm.stopped->step);
+            arm.worst_underflow.empty()
+                ? "-"
+                : fmt::format("{} {:.2f} %", arm.worst_underflow, arm.worst_underflow_pct);
+        out += fmt::format("{:<{}}  {:>10}  {:>9}  {:>8}  {:>16}  {:>8}", arm.recipe, width,
+                           format_number(arm.tail_loss), percent(arm.gap_pct),
+                           percent(100 * arm.tail_accuracy), underflow, format_number(arm.median_step_ms));
+        if (arm.stopped)
+            out += fmt::format("  {} became non-finite at step {}", arm.stopped->tensor, arm.stopped->step);
         out += '\n';
     }
-    return out + fmt::format("{} steps; tail loss: mean of the last {}; gap: against {}\n", steps_done_, kTailSteps,
-                             all.front().recipe);
+    return out + fmt::format("{} steps; tail loss: mean of the last {}; gap: against {}\n", steps_done_,
+                             kTailSteps, all.front().recipe);
 }
 
 std::string TrainReport::progress() const {
     std::string out = fmt::format("step {} of {}:", steps_done_, spec_.steps);
     for (std::size_t i = 0; i < arms_.size(); ++i)
         if (!arms_[i].records.empty())
-            out += fmt::format("{} {} {}", i ? "," : "", spec_.arms[i].name, format_number(arms_[i].records.back().loss));
+            out += fmt::format("{} {} {}", i ? "," : "", spec_.arms[i].name,
+                               format_number(arms_[i].records.back().loss));
     return out;
 }
 

@@ -16,11 +16,11 @@ namespace fp8lab::cli {
 struct ArmSummary {
     std::string recipe;
     int steps = 0;
-    double tail_loss = 0;        // mean of the last 100 steps
-    double tail_accuracy = 0;    // the same, fraction of right answers
-    double gap_pct = 0;          // of the tail loss against the first arm's
+    double tail_loss = 0;      // mean of the last 100 steps
+    double tail_accuracy = 0;  // the same, fraction of right answers
+    double gap_pct = 0;        // of the tail loss against the first arm's
     double median_step_ms = 0;
-    std::string worst_underflow; // the tensor with the highest mean underflow over the run: "dy3"
+    std::string worst_underflow;  // the tensor with the highest mean underflow over the run: "dy3"
     double worst_underflow_pct = 0;
     std::optional<NonFinite> stopped;
 };
@@ -33,7 +33,7 @@ class TrainReport {
 
     void add(Snapshot snapshot);
 
-    std::string csv() const;   // cli.md, `--csv` of `train`
+    std::string csv() const;  // cli.md, `--csv` of `train`
     nlohmann::json json() const;
     std::string table() const;
     std::string progress() const;  // "step 500 of 2000: bf16 4.12e-2, delayed 4.20e-2"

@@ -41,18 +41,21 @@ class CpuBackend final : public Backend {
 std::unique_ptr<Backend> cpu_backend() { return std::make_unique<CpuBackend>(); }
 
 Result<std::unique_ptr<Backend>> cuda_backend() {
-    // The driver first: the CUDA libraries behind our own cost 220 MB, which a machine without a GPU need not pay.
+    // The driver first: the CUDA libraries behind our own cost 220 MB, which a machine without a GPU need not
+    // pay.
     void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!driver) return Unavailable{"No NVIDIA driver found (libcuda.so.1 is missing)."};
     dlclose(driver);
     constexpr const char* kLibrary = "libfp8lab-cuda.so";
     const auto path = executable_folder() / kLibrary;
     if (!std::filesystem::exists(path))
-        return Unavailable{fmt::format("This build has no CUDA backend ({} is not beside the executable).", kLibrary)};
+        return Unavailable{
+            fmt::format("This build has no CUDA backend ({} is not beside the executable).", kLibrary)};
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) return Unavailable{fmt::format("The CUDA backend does not load ({}).", dlerror())};
     dlclose(library);
-    return Unavailable{fmt::format("The CUDA backend beside the executable does not fit this build ({}).", kLibrary)};
+    return Unavailable{
+        fmt::format("The CUDA backend beside the executable does not fit this build ({}).", kLibrary)};
 }
 
 ChosenBackend choose_backend(std::string_view name) {

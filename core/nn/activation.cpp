@@ -12,7 +12,8 @@ template <class T>
 using Column = Eigen::Array<T, Eigen::Dynamic, 1>;
 
 template <class T>
-void activate_range(Activation kind, Eigen::Map<const Column<T>> z, Eigen::Map<Column<T>> value, Eigen::Map<Column<T>> slope) {
+void activate_range(Activation kind, Eigen::Map<const Column<T>> z, Eigen::Map<Column<T>> value,
+                    Eigen::Map<Column<T>> slope) {
     const T one{1}, half{0.5};
     switch (kind) {
         case Activation::tanh:
@@ -27,7 +28,8 @@ void activate_range(Activation kind, Eigen::Map<const Column<T>> z, Eigen::Map<C
             const T c = std::numbers::sqrt2_v<T> * std::numbers::inv_sqrtpi_v<T>;  // sqrt(2 / pi)
             const T cubic = static_cast<T>(0.044715);
             value = (c * z * (one + cubic * z.square())).tanh();
-            slope = half * (one + value) + half * z * (one - value.square()) * c * (one + 3 * cubic * z.square());
+            slope =
+                half * (one + value) + half * z * (one - value.square()) * c * (one + 3 * cubic * z.square());
             value = half * z * (one + value);
             return;
         }

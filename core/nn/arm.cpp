@@ -42,7 +42,8 @@ void Arm::set_recipe(const Recipe& recipe) {
 }
 
 std::vector<float> Arm::scales_for_weights() const {
-    constexpr float kHeadroom = 4;  // a weight may grow to 4x its initial amax before it saturates (cli.md, master=none)
+    constexpr float kHeadroom =
+        4;  // a weight may grow to 4x its initial amax before it saturates (cli.md, master=none)
     const float limit = static_cast<float>(max_finite(storage_format()));
     std::vector<float> scales;
     for (const Layer<float>& layer : network_.layers()) {
@@ -87,7 +88,8 @@ void Arm::step(const Batch& batch, int step, double lr, std::optional<TensorId> 
         alive = apply_update(step, lr);
     }
     if (!alive) stopped_ = NonFinite{step, first_nonfinite(loss_is_finite)};
-    StepRecord record{.step = step, .loss = value.loss, .accuracy = value.accuracy, .tensors = casts_.end_step()};
+    StepRecord record{
+        .step = step, .loss = value.loss, .accuracy = value.accuracy, .tensors = casts_.end_step()};
     if (!alive) record.loss = std::numeric_limits<double>::quiet_NaN();
     watched_ = casts_.watched();
     record.step_ms = milliseconds_since(start);
@@ -116,20 +118,25 @@ std::string Arm::first_nonfinite(bool loss_is_finite) const {
     for (int l = 1; l <= count; ++l) {
         const Layer<float>& layer = layers[static_cast<std::size_t>(l) - 1];
         if (const TensorId id{TensorClass::x, l}; bad(id, layer.x)) return to_string(id);
-        // After the update the weights are those of the next step; what this step read is known from its cast.
+        // After the update the weights are those of the next step; what this step read is known from its
+        // cast.
         const TensorId id{TensorClass::w, l};
-        if (casts_.became_nonfinite(id) || (!loss_is_finite && !all_finite(layer.w.values))) return to_string(id);
+        if (casts_.became_nonfinite(id) || (!loss_is_finite && !all_finite(layer.w.values)))
+            return to_string(id);
     }
     if (!loss_is_finite) return "loss";
     for (int l = count; l >= 1; --l)
-        if (const TensorId id{TensorClass::dy, l}; bad(id, layers[static_cast<std::size_t>(l) - 1].dy)) return to_string(id);
+        if (const TensorId id{TensorClass::dy, l}; bad(id, layers[static_cast<std::size_t>(l) - 1].dy))
+            return to_string(id);
     for (int l = 1; l <= count; ++l)
-        if (!all_finite(layers[static_cast<std::size_t>(l) - 1].w.values)) return to_string(TensorId{TensorClass::w, l});
+        if (!all_finite(layers[static_cast<std::size_t>(l) - 1].w.values))
+            return to_string(TensorId{TensorClass::w, l});
     return "bias";
 }
 
 ArmSnapshot Arm::take() {
-    ArmSnapshot snapshot{.records = std::exchange(records_, {}), .stopped = stopped_, .watched = watched_, .decision = {}};
+    ArmSnapshot snapshot{
+        .records = std::exchange(records_, {}), .stopped = stopped_, .watched = watched_, .decision = {}};
     if (spec_.task == TaskKind::spiral && !stopped_) snapshot.decision = decision_grid();
     return snapshot;
 }
@@ -137,7 +144,9 @@ ArmSnapshot Arm::take() {
 std::vector<float> Arm::decision_grid() {
     Matrix<float> points(kDecisionGrid * kDecisionGrid, 2);
     for (std::size_t i = 0; i < points.rows; ++i) {
-        const auto along = [](std::size_t k) { return -1.0F + 2.0F * static_cast<float>(k) / (kDecisionGrid - 1); };
+        const auto along = [](std::size_t k) {
+            return -1.0F + 2.0F * static_cast<float>(k) / (kDecisionGrid - 1);
+        };
         points.row(i)[0] = along(i % kDecisionGrid);
         points.row(i)[1] = along(i / kDecisionGrid);
     }

@@ -1,12 +1,14 @@
-// Arm <-> tensors of a checkpoint. Names: w1 b1 (layer 1), m.w1 v.w1 m.b1 v.b1 (moments), scale.x1 history.x1 (delayed
-// scaling, slot 0 first), storage_scale.w1 (master=none).
+// Arm <-> tensors of a checkpoint. Names: w1 b1 (layer 1), m.w1 v.w1 m.b1 v.b1 (moments), scale.x1 history.x1
+// (delayed scaling, slot 0 first), storage_scale.w1 (master=none).
 #include "core/base/error.h"
 #include "core/nn/arm.h"
 
 namespace fp8lab {
 namespace {
 
-std::string numbered(std::string_view name, std::size_t layer) { return std::string(name) + std::to_string(layer + 1); }
+std::string numbered(std::string_view name, std::size_t layer) {
+    return std::string(name) + std::to_string(layer + 1);
+}
 
 template <class Visit>
 void for_each_tensor(std::size_t layers, Visit visit) {
@@ -31,7 +33,8 @@ class Source {
         values = tensor->values;
     }
     // Moments are optional: a run under SGD has none.
-    void read_moments(const std::string& name, const std::vector<std::size_t>& shape, Moments& moments) const {
+    void read_moments(const std::string& name, const std::vector<std::size_t>& shape,
+                      Moments& moments) const {
         moments = {};
         if (!find("m." + name) && !find("v." + name)) return;
         read("m." + name, shape, moments.m);
@@ -97,7 +100,8 @@ void Arm::restore(const SafeTensors& file, const std::string& where) {
     }
     network_.layers() = std::move(layers);  // nothing changes when a tensor does not fit
     moments_ = std::move(moments);
-    if (!stores_fp32()) use_storage_scales(source.storage_scales(moments_.size()).value_or(scales_for_weights()));
+    if (!stores_fp32())
+        use_storage_scales(source.storage_scales(moments_.size()).value_or(scales_for_weights()));
     for_each_tensor(moments_.size(), [&](TensorId id) {
         const SafeTensor* scale = source.find("scale." + to_string(id));
         const SafeTensor* history = source.find("history." + to_string(id));

@@ -127,14 +127,16 @@ void CpuTrainer::load(const std::filesystem::path& path) {
     std::vector<std::filesystem::path> paths(arms_.size(), path);
     if (std::filesystem::is_directory(path)) paths = checkpoints_in(path);
     if (paths.size() != arms_.size())
-        throw input_error(path.string(), fmt::format("has {} checkpoints, the run has {} arms", paths.size(), arms_.size()));
+        throw input_error(path.string(),
+                          fmt::format("has {} checkpoints, the run has {} arms", paths.size(), arms_.size()));
     int common_step = -1;
     std::vector<SafeTensors> files;
     for (const auto& file_path : paths) {
         files.push_back(parse_safetensors(read_file(file_path), file_path.string()));
         const int step = step_of(files.back(), file_path.string());
         if (common_step >= 0 && step != common_step)
-            throw input_error(file_path.string(), fmt::format("is at step {}, the arm before at {}", step, common_step));
+            throw input_error(file_path.string(),
+                              fmt::format("is at step {}, the arm before at {}", step, common_step));
         common_step = step;
     }
     for (std::size_t i = 0; i < arms_.size(); ++i) arms_[i].restore(files[i], paths[i].string());
@@ -148,6 +150,8 @@ std::string to_string(TensorId id) {
     return kNames[static_cast<std::size_t>(id.tensor)] + std::to_string(id.layer);
 }
 
-std::unique_ptr<Trainer> make_cpu_trainer(const TrainSpec& spec) { return std::make_unique<CpuTrainer>(spec); }
+std::unique_ptr<Trainer> make_cpu_trainer(const TrainSpec& spec) {
+    return std::make_unique<CpuTrainer>(spec);
+}
 
 }  // namespace fp8lab

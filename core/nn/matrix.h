@@ -1,5 +1,5 @@
-// A dense row-major matrix and the three products of a linear layer. float goes to OpenBLAS's sgemm, double (the
-// reference of the gradient tests) to dgemm: the same code, so that the tests test what ships.
+// A dense row-major matrix and the three products of a linear layer. float goes to OpenBLAS's sgemm, double
+// (the reference of the gradient tests) to dgemm: the same code, so that the tests test what ships.
 #pragma once
 
 #include <cstddef>

@@ -64,7 +64,8 @@ void Network<T>::backward(const Matrix<T>& dy, GemmCasts<T>& casts) {
             multiply_nn(casts.operand(id, Along::cols, layer.dy),
                         casts.operand({TensorClass::w, number}, Along::rows, layer.w), below.dy);
             casts.round_output(below.dy);
-            for (std::size_t i = 0; i < below.dy.values.size(); ++i) below.dy.values[i] *= below.slope.values[i];
+            for (std::size_t i = 0; i < below.dy.values.size(); ++i)
+                below.dy.values[i] *= below.slope.values[i];
         }
         multiply_tn(casts.operand(id, Along::rows, layer.dy),
                     casts.operand({TensorClass::x, number}, Along::rows, layer.x), layer.dw);

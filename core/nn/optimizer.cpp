@@ -13,9 +13,12 @@ namespace {
 constexpr std::size_t kGrain = 32768;  // elements a thread takes at least
 
 // 1 for NaN and infinities, from the bits: or-ed over a loop it vectorises, where a sum of floats would not.
-std::uint32_t nonfinite_bit(float x) { return (std::bit_cast<std::uint32_t>(x) & 0x7F800000u) == 0x7F800000u; }
+std::uint32_t nonfinite_bit(float x) {
+    return (std::bit_cast<std::uint32_t>(x) & 0x7F800000u) == 0x7F800000u;
+}
 
-bool adamw_range(const OptimizerStep& how, std::span<float> w, std::span<const float> g, std::span<float> m, std::span<float> v) {
+bool adamw_range(const OptimizerStep& how, std::span<float> w, std::span<const float> g, std::span<float> m,
+                 std::span<float> v) {
     constexpr double kBeta1 = 0.9, kBeta2 = 0.999;
     constexpr float kEps = 1e-8F;
     const auto b1 = static_cast<float>(kBeta1), b2 = static_cast<float>(kBeta2);

@@ -9,7 +9,12 @@ namespace fp8lab {
 namespace {
 
 DelayedScale cold_start(const Recipe& recipe, const CastPlan& plan) {
-    return {recipe.history, recipe.algo, recipe.margin, recipe.interval, static_cast<float>(max_finite(*plan.format)), recipe.pow2};
+    return {recipe.history,
+            recipe.algo,
+            recipe.margin,
+            recipe.interval,
+            static_cast<float>(max_finite(*plan.format)),
+            recipe.pow2};
 }
 
 }  // namespace
@@ -75,8 +80,10 @@ const Matrix<float>& RecipeCasts::operand(TensorId id, Along along, const Matrix
         return value;
     }
     if (!first && s.plan.granularity == Granularity::tensor) return s.cast;
-    QuantizeRequest request{.rows = value.rows, .cols = value.cols, .along = along, .seed = seed_, .with_stats = first};
-    request.stream = stream(Draw::cast, id.layer, step_, static_cast<unsigned>(id.tensor) * 2 + (along == Along::rows));
+    QuantizeRequest request{
+        .rows = value.rows, .cols = value.cols, .along = along, .seed = seed_, .with_stats = first};
+    request.stream =
+        stream(Draw::cast, id.layer, step_, static_cast<unsigned>(id.tensor) * 2 + (along == Along::rows));
     if (s.plan.granularity == Granularity::tensor && s.plan.scaled)
         request.tensor_scale = is_delayed(s) ? s.delayed.scale() : s.fixed_scale;
     s.cast.resize(value.rows, value.cols);

@@ -1,8 +1,9 @@
-// A recipe at work in one network: casts the operands of its GEMMs, owns the delayed scales, keeps the records.
+// A recipe at work in one network: casts the operands of its GEMMs, owns the delayed scales, keeps the
+// records.
 //
-// Per-tensor recipes cast a tensor once a step, and the payload serves both GEMMs that read it. Rows and blocks lie along
-// the dimension that a GEMM contracts over, so there the two GEMMs get two casts; records describe the first
-// (x, w: fprop; dy: dgrad, or wgrad in layer 1, which has no dgrad).
+// Per-tensor recipes cast a tensor once a step, and the payload serves both GEMMs that read it. Rows and
+// blocks lie along the dimension that a GEMM contracts over, so there the two GEMMs get two casts; records
+// describe the first (x, w: fprop; dy: dgrad, or wgrad in layer 1, which has no dgrad).
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ class RecipeCasts final : public GemmCasts<float> {
     void set_margin(int margin);
     void set_algo(AmaxAlgo algo);
 
-    // master=none: the weight is stored under a scale that never changes, and per-tensor casts use it. 0: no such scale.
+    // master=none: the weight is stored under a scale that never changes, and per-tensor casts use it. 0: no
+    // such scale.
     void fix_weight_scale(int layer, float scale) { state({TensorClass::w, layer}).fixed_scale = scale; }
 
     void begin_step(int step, std::optional<TensorId> watched);
@@ -39,7 +41,9 @@ class RecipeCasts final : public GemmCasts<float> {
     const std::optional<TensorView>& watched() const { return view_; }        // of this step
 
     // For checkpoints. nullptr, and nothing restored, where the tensor has no delayed scale.
-    const DelayedScale* delayed(TensorId id) const { return is_delayed(state(id)) ? &state(id).delayed : nullptr; }
+    const DelayedScale* delayed(TensorId id) const {
+        return is_delayed(state(id)) ? &state(id).delayed : nullptr;
+    }
     void restore_delayed(TensorId id, float scale, std::vector<float> history);
 
   private:
@@ -53,8 +57,12 @@ class RecipeCasts final : public GemmCasts<float> {
     };
     State& state(TensorId id) { return states_[index(id)]; }
     const State& state(TensorId id) const { return states_[index(id)]; }
-    static std::size_t index(TensorId id) { return static_cast<std::size_t>(id.layer - 1) * 3 + static_cast<std::size_t>(id.tensor); }
-    bool is_delayed(const State& s) const { return recipe_.scale == ScaleSource::delayed && s.fixed_scale == 0; }
+    static std::size_t index(TensorId id) {
+        return static_cast<std::size_t>(id.layer - 1) * 3 + static_cast<std::size_t>(id.tensor);
+    }
+    bool is_delayed(const State& s) const {
+        return recipe_.scale == ScaleSource::delayed && s.fixed_scale == 0;
+    }
     void note(TensorId id, const Matrix<float>& value, const QuantizeResult& result);
     void watch(TensorId id, const Matrix<float>& value);
 

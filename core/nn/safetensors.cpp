@@ -34,8 +34,10 @@ class Reader {
         SafeTensors file;
         std::vector<Entry> entries;
         for (const auto& [name, value] : header.items()) {
-            if (name == "__metadata__") read_metadata(value, file);
-            else entries.push_back(read_entry(name, value));
+            if (name == "__metadata__")
+                read_metadata(value, file);
+            else
+                entries.push_back(read_entry(name, value));
         }
         check_layout(entries);
         for (const Entry& entry : entries) file.tensors[entry.name] = {entry.shape, read_values(entry)};
@@ -79,14 +81,17 @@ class Reader {
     Entry read_entry(const std::string& name, const json& value) const {
         const auto sizes = [&](std::string_view key) {
             std::vector<std::size_t> result;
-            if (!value.contains(key) || !value[key].is_array()) fail_tensor(name, fmt::format("no array '{}'", key));
+            if (!value.contains(key) || !value[key].is_array())
+                fail_tensor(name, fmt::format("no array '{}'", key));
             for (const json& item : value[key]) {
-                if (!item.is_number_unsigned()) fail_tensor(name, fmt::format("'{}' holds more than sizes", key));
+                if (!item.is_number_unsigned())
+                    fail_tensor(name, fmt::format("'{}' holds more than sizes", key));
                 result.push_back(item.get<std::size_t>());
             }
             return result;
         };
-        if (!value.is_object() || !value.contains("dtype") || !value["dtype"].is_string()) fail_tensor(name, "no dtype");
+        if (!value.is_object() || !value.contains("dtype") || !value["dtype"].is_string())
+            fail_tensor(name, "no dtype");
         const auto offsets = sizes("data_offsets");
         if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data_.size())
             fail_tensor(name, fmt::format("data_offsets are not within the {} bytes of data", data_.size()));
@@ -95,7 +100,8 @@ class Reader {
         for (const std::size_t size : entry.shape)
             if (__builtin_mul_overflow(bytes, size, &bytes)) fail_tensor(name, "the shape is too large");
         if (bytes != entry.end - entry.begin)
-            fail_tensor(name, fmt::format("the shape needs {} bytes, data_offsets give {}", bytes, entry.end - entry.begin));
+            fail_tensor(name, fmt::format("the shape needs {} bytes, data_offsets give {}", bytes,
+                                          entry.end - entry.begin));
         return entry;
     }
 

@@ -13,7 +13,8 @@
 namespace fp8lab {
 namespace {
 
-Matrix<float> normal_matrix(int rows, int cols, double variance, std::uint64_t seed, std::uint64_t stream_id) {
+Matrix<float> normal_matrix(int rows, int cols, double variance, std::uint64_t seed,
+                            std::uint64_t stream_id) {
     Matrix<float> m(static_cast<std::size_t>(rows), static_cast<std::size_t>(cols));
     Rng(seed, stream_id).fill_normal(m.values, static_cast<float>(std::sqrt(variance)));
     return m;
@@ -22,7 +23,10 @@ Matrix<float> normal_matrix(int rows, int cols, double variance, std::uint64_t s
 class TeacherTask final : public Task {
   public:
     explicit TeacherTask(const TrainSpec& spec)
-        : seed_(spec.seed), batch_(spec.batch), inputs_(spec.layers.front()), teacher_(inputs_, spec.layers.back()) {}
+        : seed_(spec.seed),
+          batch_(spec.batch),
+          inputs_(spec.layers.front()),
+          teacher_(inputs_, spec.layers.back()) {}
     void draw(int step, Batch& batch) override {
         batch.x.resize(static_cast<std::size_t>(batch_), static_cast<std::size_t>(inputs_));
         Rng(seed_, stream(Draw::batch, 0, step)).fill_normal(batch.x.values);
@@ -79,7 +83,8 @@ Matrix<float> load_matrix(const std::string& path) {
     const auto bad = std::ranges::find_if_not(m.values, [](float v) { return std::isfinite(v); });
     if (bad != m.values.end()) {
         const auto i = static_cast<std::size_t>(bad - m.values.begin());
-        throw input_error(path, "row " + std::to_string(i / m.cols) + ", column " + std::to_string(i % m.cols) +
+        throw input_error(path, "row " + std::to_string(i / m.cols) + ", column " +
+                                    std::to_string(i % m.cols) +
                                     " is not finite (rows and columns count from 0)");
     }
     return m;
@@ -105,12 +110,15 @@ Batch spiral_points(std::uint64_t seed) {
     Batch data{Matrix<float>(kSpiralPoints, 2), Matrix<float>(kSpiralPoints, 2)};
     Rng rng(seed, stream(Draw::data));
     for (std::size_t i = 0; i < kSpiralPoints; ++i) {
-        constexpr double kRadius = 0.95, kJitter = 0.02, kTurns = 1.5;  // radius + jitter stays inside [-1, 1]
+        constexpr double kRadius = 0.95, kJitter = 0.02,
+                         kTurns = 1.5;  // radius + jitter stays inside [-1, 1]
         const std::size_t arm = i % 2;
         const double t = (static_cast<double>(i / 2) + 0.5) / (kSpiralPoints / 2);
         const double angle = std::numbers::pi * (2 * kTurns * t + static_cast<double>(arm));
-        data.x.row(i)[0] = static_cast<float>(kRadius * t * std::cos(angle) + kJitter * static_cast<double>(rng.normal()));
-        data.x.row(i)[1] = static_cast<float>(kRadius * t * std::sin(angle) + kJitter * static_cast<double>(rng.normal()));
+        data.x.row(i)[0] =
+            static_cast<float>(kRadius * t * std::cos(angle) + kJitter * static_cast<double>(rng.normal()));
+        data.x.row(i)[1] =
+            static_cast<float>(kRadius * t * std::sin(angle) + kJitter * static_cast<double>(rng.normal()));
         data.y.row(i)[arm] = 1;
     }
     return data;
@@ -136,10 +144,14 @@ bool is_one_hot(const Matrix<float>& y) {
 
 std::unique_ptr<Task> make_task(const TrainSpec& spec) {
     switch (spec.task) {
-        case TaskKind::teacher: return std::make_unique<TeacherTask>(spec);
-        case TaskKind::noise: return std::make_unique<NoiseTask>(spec);
-        case TaskKind::spiral: return std::make_unique<DataTask>(spec, spiral_points(spec.seed));
-        case TaskKind::npy: return std::make_unique<DataTask>(spec, load_npy_data(spec.x_path, spec.y_path));
+        case TaskKind::teacher:
+            return std::make_unique<TeacherTask>(spec);
+        case TaskKind::noise:
+            return std::make_unique<NoiseTask>(spec);
+        case TaskKind::spiral:
+            return std::make_unique<DataTask>(spec, spiral_points(spec.seed));
+        case TaskKind::npy:
+            return std::make_unique<DataTask>(spec, load_npy_data(spec.x_path, spec.y_path));
     }
     throw usage_error("--task", "unknown task");
 }

@@ -32,7 +32,8 @@ template <class Enum, std::size_t n>
 Enum parse(const std::array<Named<Enum>, n>& names, std::string_view option, std::string_view text) {
     const auto hit = std::ranges::find(names, text, &Named<Enum>::name);
     if (hit == names.end())
-        throw unknown_name(std::string(option), option.substr(2), text, names, [](const auto& row) { return row.name; });
+        throw unknown_name(std::string(option), option.substr(2), text, names,
+                           [](const auto& row) { return row.name; });
     return hit->value;
 }
 
@@ -52,10 +53,14 @@ struct TaskDefaults {
 
 TaskDefaults task_defaults(const TrainSpec& spec) {
     switch (spec.task) {
-        case TaskKind::teacher: return {.layers = {32, 64, 64, 1}};
-        case TaskKind::noise: return {.layers = {768, 3072, 768}, .activation = "gelu", .batch = 32, .lr = 1e-4};
-        case TaskKind::spiral: return {.layers = {2, 64, 64, 2}, .loss = "cross-entropy", .one_hot = true};
-        case TaskKind::npy: break;
+        case TaskKind::teacher:
+            return {.layers = {32, 64, 64, 1}};
+        case TaskKind::noise:
+            return {.layers = {768, 3072, 768}, .activation = "gelu", .batch = 32, .lr = 1e-4};
+        case TaskKind::spiral:
+            return {.layers = {2, 64, 64, 2}, .loss = "cross-entropy", .one_hot = true};
+        case TaskKind::npy:
+            break;
     }
     const Batch data = load_npy_data(spec.x_path, spec.y_path);
     const bool one_hot = is_one_hot(data.y);
@@ -90,12 +95,14 @@ void check_fit(const TrainSpec& spec, const TaskDefaults& task) {
     if (spec.layers.size() < 2) throw usage_error("--layers", "at least two sizes, d0,...,dn");
     for (const int size : spec.layers) in_range("--layers", size, 1, kWidest);
     const auto wrong = [&](std::string why) {
-        return spec.task == TaskKind::npy ? input_error(spec.x_path, std::move(why)) : usage_error("--layers", std::move(why));
+        return spec.task == TaskKind::npy ? input_error(spec.x_path, std::move(why))
+                                          : usage_error("--layers", std::move(why));
     };
     const bool sizes_fixed = spec.task == TaskKind::spiral || spec.task == TaskKind::npy;
-    if (sizes_fixed && (spec.layers.front() != task.layers.front() || spec.layers.back() != task.layers.back()))
-        throw wrong(fmt::format("the data have {} inputs and {} outputs, --layers has {}", task.layers.front(),
-                                task.layers.back(), fmt::join(spec.layers, ",")));
+    if (sizes_fixed &&
+        (spec.layers.front() != task.layers.front() || spec.layers.back() != task.layers.back()))
+        throw wrong(fmt::format("the data have {} inputs and {} outputs, --layers has {}",
+                                task.layers.front(), task.layers.back(), fmt::join(spec.layers, ",")));
     if (spec.loss == LossKind::cross_entropy && !task.one_hot) {
         const std::string why = "cross-entropy needs one-hot targets of two classes or more";
         throw spec.task == TaskKind::npy ? input_error(spec.y_path, why) : usage_error("--loss", why);
@@ -113,11 +120,13 @@ TrainSpec make_train_spec(const TrainOptions& options) {
     spec.steps = in_range("--steps", options.steps, 1, 1'000'000'000);
     spec.weight_decay = in_range("--weight-decay", options.weight_decay, 0.0, 1e6);
     spec.seed = options.seed;
-    if (options.activation) parse(kActivations, "--activation", *options.activation);  // before a file is read
+    if (options.activation)
+        parse(kActivations, "--activation", *options.activation);  // before a file is read
     if (options.loss) parse(kLosses, "--loss", *options.loss);
     const TaskDefaults task = task_defaults(spec);
     spec.layers = options.layers.value_or(task.layers);
-    spec.activation = parse(kActivations, "--activation", options.activation.value_or(std::string(task.activation)));
+    spec.activation =
+        parse(kActivations, "--activation", options.activation.value_or(std::string(task.activation)));
     spec.loss = parse(kLosses, "--loss", options.loss.value_or(std::string(task.loss)));
     spec.batch = in_range("--batch", options.batch.value_or(task.batch), 1, 65536);
     spec.lr = in_range("--lr", options.lr.value_or(task.lr), 0.0, 1e6);
@@ -128,13 +137,14 @@ TrainSpec make_train_spec(const TrainOptions& options) {
 std::string command_line(const TrainSpec& spec) {
     std::vector<std::string> arms;
     for (const Recipe& arm : spec.arms) arms.push_back(recipe_text(arm));
-    const std::string task =
-        spec.task == TaskKind::npy ? fmt::format("npy:{},{}", spec.x_path, spec.y_path) : std::string(to_string(spec.task));
-    return fmt::format("--recipe {} --task {} --layers {} --activation {} --batch {} --steps {} --lr {} --schedule {} "
-                       "--optimizer {} --weight-decay {} --loss {} --seed {}",
-                       fmt::join(arms, ","), task, fmt::join(spec.layers, ","), to_string(spec.activation), spec.batch,
-                       spec.steps, shortest(spec.lr), to_string(spec.schedule), to_string(spec.optimizer),
-                       shortest(spec.weight_decay), to_string(spec.loss), spec.seed);
+    const std::string task = spec.task == TaskKind::npy ? fmt::format("npy:{},{}", spec.x_path, spec.y_path)
+                                                        : std::string(to_string(spec.task));
+    return fmt::format(
+        "--recipe {} --task {} --layers {} --activation {} --batch {} --steps {} --lr {} --schedule {} "
+        "--optimizer {} --weight-decay {} --loss {} --seed {}",
+        fmt::join(arms, ","), task, fmt::join(spec.layers, ","), to_string(spec.activation), spec.batch,
+        spec.steps, shortest(spec.lr), to_string(spec.schedule), to_string(spec.optimizer),
+        shortest(spec.weight_decay), to_string(spec.loss), spec.seed);
 }
 
 double learning_rate(const TrainSpec& spec, int step) {

@@ -20,8 +20,10 @@ class Speed {
   public:
     void reset() { samples_.clear(); }
     double add(int steps, Clock::time_point now) {
-        if (samples_.empty() || now - samples_.back().time >= std::chrono::milliseconds(50)) samples_.push_back({now, steps});
-        while (samples_.size() > 2 && now - samples_.front().time > std::chrono::seconds(1)) samples_.pop_front();
+        if (samples_.empty() || now - samples_.back().time >= std::chrono::milliseconds(50))
+            samples_.push_back({now, steps});
+        while (samples_.size() > 2 && now - samples_.front().time > std::chrono::seconds(1))
+            samples_.pop_front();
         const double seconds = ms_between(samples_.front().time, now) / 1000;
         return seconds > 0 ? (steps - samples_.front().steps) / seconds : 0;
     }
@@ -43,12 +45,12 @@ struct TrainingRun::Shared {
     Status status;
     std::deque<Command> commands;
     std::deque<std::filesystem::path> saves;
-    bool running = false;          // what the interface wishes; status.state says what is
+    bool running = false;  // what the interface wishes; status.state says what is
     bool one_step = false;
-    int target = kNoTarget;        // pause when so many steps are done
+    int target = kNoTarget;  // pause when so many steps are done
     double speed_limit = 0;
-    bool snapshot_wanted = true;   // the first is not asked for
-    unsigned changes = 0;          // by the interface: what the worker waits for
+    bool snapshot_wanted = true;  // the first is not asked for
+    unsigned changes = 0;         // by the interface: what the worker waits for
     Latest<Snapshot> latest;
 
     void change(auto&& edit) {
@@ -62,7 +64,8 @@ struct TrainingRun::Shared {
     void run(int until, bool single) {
         change([&] {
             running = true, one_step = single, target = until;
-            if (status.state == RunState::idle || status.state == RunState::paused) status.state = RunState::running;
+            if (status.state == RunState::idle || status.state == RunState::paused)
+                status.state = RunState::running;
         });
     }
 };
@@ -131,7 +134,8 @@ class TrainingRun::Worker {
             Work work;
             work.publish = news && now >= publish_at;
             work.step = may_run() && now >= next_step_at();
-            if (work.publish || work.step || !shared_.commands.empty() || !shared_.saves.empty() || stop_.stop_requested()) {
+            if (work.publish || work.step || !shared_.commands.empty() || !shared_.saves.empty() ||
+                stop_.stop_requested()) {
                 work.step = work.step && !stop_.stop_requested();
                 work.commands.swap(shared_.commands);
                 work.saves.swap(shared_.saves);
@@ -142,7 +146,8 @@ class TrainingRun::Worker {
             auto until = now + std::chrono::hours(1);
             if (news) until = std::min(until, publish_at);
             if (may_run()) until = std::min(until, next_step_at());
-            shared_.changed.wait_until(lock, stop_, until, [&, seen = shared_.changes] { return shared_.changes != seen; });
+            shared_.changed.wait_until(lock, stop_, until,
+                                       [&, seen = shared_.changes] { return shared_.changes != seen; });
         }
     }
 
@@ -169,8 +174,10 @@ class TrainingRun::Worker {
         const auto lock = locked();
         shared_.status.steps_per_second = speed_.add(done, Clock::now());
         if (!ended.empty()) shared_.status.message = ended;
-        if (finished) settle(RunState::done);
-        else if (!ended.empty() || shared_.one_step || done >= shared_.target) settle(RunState::paused);
+        if (finished)
+            settle(RunState::done);
+        else if (!ended.empty() || shared_.one_step || done >= shared_.target)
+            settle(RunState::paused);
     }
 
     // "delayed: dy2 became non-finite at step 3" for every arm that has stopped since the last step.
