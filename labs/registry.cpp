@@ -4,7 +4,9 @@
 #include <cctype>
 
 #include "core/base/error.h"
+#include "labs/bits/model.h"
 #include "labs/lab.h"
+#include "labs/ruler/model.h"
 
 namespace fp8lab {
 namespace {
@@ -25,9 +27,20 @@ int number_of(std::string_view name) {
     return number;
 }
 
+template <class Model>
+std::unique_ptr<Lab> make() {
+    return std::make_unique<Model>();
+}
+
 }  // namespace
 
-std::span<const LabEntry> lab_registry() { return {}; }
+std::span<const LabEntry> lab_registry() {
+    static constexpr std::array kLabs = {
+        LabEntry{"bits", make<bits_lab::BitsLab>},
+        LabEntry{"ruler", make<ruler::RulerLab>},
+    };
+    return kLabs;
+}
 
 const LabEntry& find_lab(std::string_view name, std::string_view where) {
     const std::string wanted = lower(name);

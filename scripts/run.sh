@@ -9,15 +9,14 @@ build=$here/build/release
 # Quiet when there is nothing to do; on stderr, since stdout carries only what the command was asked for.
 cmake --build "$build" --target fp8lab fp8lab_assets -- --quiet >&2
 
-# Only the window needs a display: without one, say so and name what works here.
+# Only the window needs a display: without one, say so and name what works here. It opens when no argument is a verb.
 opens_window=yes
-for argument in "$@"; do
-    case "$argument" in
-        -h | --help | --version) opens_window=no ;;
-        -*) ;;
-        *) [[ " $("$build/fp8lab" list verbs) " == *" $argument "* ]] && opens_window=no ;;
-    esac
-done
+if [ -z "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ]; then
+    verbs=$("$build/fp8lab" --help | awk '/^Subcommands:/ { on = 1; next } on && /^  [a-z]/ { print $1 }')
+    for argument in "$@"; do
+        grep -qxF -e "$argument" <<<"$verbs"$'\n-h\n--help\n--version' && opens_window=no
+    done
+fi
 if [ "$opens_window" = yes ] && [ -z "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ]; then
     cat >&2 <<'TEXT'
 fp8lab: window: no display here (DISPLAY and WAYLAND_DISPLAY are empty).

@@ -1,0 +1,268 @@
+#include "labs/bits/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/formats/codec.h"
+
+namespace fp8lab::bits_lab {
+
+namespace {
+
+// The rows of the format table that differ only in their special values.
+struct Variant {
+    std::string_view tab, specials, format;
+};
+constexpr std::array kVariants = {Variant{"e4m3", "fn", "e4m3"}, Variant{"e4m3", "ieee", "e4m3ieee"},
+                                  Variant{"e4m3", "fnuz", "e4m3fnuz"}, Variant{"e5m2", "ieee", "e5m2"},
+                                  Variant{"e5m2", "fnuz", "e5m2fnuz"}};
+
+struct Policy {
+    std::string_view id, label;
+    Specials specials;
+};
+constexpr std::array kPolicies = {
+    Policy{"fn", "FN (OCP)", Specials::fn}, Policy{"ieee", "IEEE", Specials::ieee},
+    Policy{"fnuz", "FNUZ", Specials::fnuz}, Policy{"finite", "none", Specials::finite}};
+
+// What custom_format() takes: IEEE needs a finite binade and a NaN beside Inf, FN a code besides the NaN, and
+// only IEEE keeps the top exponent of 8 exponent bits within float32.
+bool can_have(const Params& own, Specials specials) {
+    if (specials == Specials::ieee) return own.exponent_bits >= 2 && own.mantissa_bits >= 1;
+    if (own.exponent_bits == 8) return false;
+    return specials != Specials::fn || own.exponent_bits + own.mantissa_bits >= 2;
+}
+
+std::vector<std::string_view> allowed_policies(const Params& params) {
+    std::vector<std::string_view> out;
+    for (const Policy& policy : kPolicies)
+        if (params.format == "custom" && can_have(params, policy.specials)) out.push_back(policy.id);
+    for (const Variant& variant : kVariants)
+        if (variant.tab == params.format) out.push_back(variant.specials);
+    return out;
+}
+
+// The policy in force: the one asked for where the format allows it, else the format's first; "" without a
+// choice.
+std::string_view policy_in_force(const Params& params) {
+    const auto allowed = allowed_policies(params);
+    if (allowed.empty()) return "";
+    const bool granted = std::find(allowed.begin(), allowed.end(), params.specials) != allowed.end();
+    return granted ? std::string_view(params.specials) : allowed.front();
+}
+
+// Moves a design to the nearest one whose values are float32: 8 exponent bits leave room for IEEE only, which
+// needs a mantissa bit, and the bias must bring the top exponent down to 127.
+void make_possible(Params& own) {
+    if (own.exponent_bits == 8) own.mantissa_bits = std::max(own.mantissa_bits, 1);
+    const bool ieee = policy_in_force(own) == "ieee";
+    const int top = (1 << own.exponent_bits) - (ieee ? 2 : 1);
+    own.bias = std::max(own.bias, top - 127);
+}
+
+FormatInfo format_of(const Params& params) {
+    const std::string_view specials = policy_in_force(params);
+    if (params.format == "custom") {
+        const auto policy = std::find_if(kPolicies.begin(), kPolicies.end(),
+                                         [&](const Policy& p) { return p.id == specials; });
+        FormatInfo format =
+            custom_format(params.exponent_bits, params.mantissa_bits, params.bias, policy->specials);
+        format.label = "Custom";
+        return format;
+    }
+    for (const Variant& variant : kVariants)
+        if (variant.tab == params.format && variant.specials == specials) return find_format(variant.format);
+    return find_format(params.format);
+}
+
+std::uint32_t code_mask(const FormatInfo& format) { return (1U << bits(format)) - 1U; }
+
+}  // namespace
+
+const LabInfo& BitsLab::info() const {
+    static constexpr LabInfo kInfo = {"bits",
+                                      1,
+                                      "Bits and codes",
+                                      "What does a byte mean?",
+                                      "Click a bit. Which number appears, and where do the numbers end?",
+                                      20};
+    return kInfo;
+}
+
+std::vector<Field> BitsLab::fields() {
+    return {
+        choice(
+            {.name = "format",
+             .label = "Format",
+             .help = "How many bits count the exponent, and how many the steps between two powers of two."},
+            &params_.format,
+            {{"e4m3", "E4M3"},
+             {"e5m2", "E5M2"},
+             {"e3m2", "E3M2"},
+             {"e2m3", "E2M3"},
+             {"e2m1", "E2M1"},
+             {"e8m0", "E8M0"},
+             {"fp16", "FP16"},
+             {"bf16", "BF16"},
+             {"custom", "Design your own"}}),
+        choice({.name = "specials",
+                .label = "Special values",
+                .help = "Which codes are given up for NaN and infinity. E4M3 and E5M2 exist in more than one "
+                        "version."},
+               &params_.specials,
+               {{"fn", "FN (OCP)"}, {"ieee", "IEEE"}, {"fnuz", "FNUZ"}, {"finite", "none"}}),
+        choice({.name = "shade",
+                .label = "Shade the map by",
+                .help = "What the map's darkness shows: the size of the value, the gap to the next one, or "
+                        "the class of the code."},
+               &params_.shade, {{"magnitude", "magnitude"}, {"gap", "gap"}, {"class", "class"}}),
+        integer({.name = "code",
+                 .label = "Code",
+                 .help = "The bits as one integer: 126 is 0x7E.",
+                 .hidden = true},
+                &params_.code, 0, 0x7FFFF),
+        integer({.name = "exponent_bits",
+                 .label = "Exponent bits",
+                 .unit = "bits",
+                 .help = "Your own format: each bit squares the range.",
+                 .more = true},
+                &params_.exponent_bits, 1, 8),
+        integer({.name = "mantissa_bits",
+                 .label = "Mantissa bits",
+                 .unit = "bits",
+                 .help = "Your own format: each bit halves the gaps.",
+                 .more = true},
+                &params_.mantissa_bits, 0, 10),
+        integer({.name = "bias",
+                 .label = "Bias",
+                 .help = "Your own format: subtracted from the stored exponent; moves the whole range.",
+                 .more = true},
+                &params_.bias, -64, 127),
+    };
+}
+
+void BitsLab::update() {
+    if (params_.format == "custom") make_possible(params_);
+    Outcome next;
+    next.format = format_of(params_);
+    next.rules = policy_in_force(params_);
+    const auto asked = static_cast<std::uint32_t>(params_.code);
+    const std::uint32_t code = asked <= code_mask(next.format) ? asked : max_code(next.format);
+    next.reading = read_code(next.format, code);
+    next.map = code_map(next.format, params_.shade);
+    next.end = line_end(next.format);
+    next.facts = bits_lab::facts(next.format);
+    next.elsewhere = bits_lab::elsewhere(next.format, code);
+    params_.code = static_cast<int>(code);
+    outcome_ = std::move(next);
+}
+
+std::vector<Figure> BitsLab::figures() const {
+    const std::uint32_t code = outcome_.reading.code;
+    return {map_figure(outcome_.format, outcome_.map, code), value_figure(outcome_.format, code)};
+}
+
+Figure BitsLab::thumbnail() const { return map_figure(outcome_.format, outcome_.map, outcome_.reading.code); }
+
+std::vector<Metric> BitsLab::metrics() const {
+    const FormatInfo& format = outcome_.format;
+    const Reading& reading = outcome_.reading;
+    const CodeCounts counts = count_codes(format);
+    const auto count = [](std::int64_t n) { return static_cast<double>(n); };
+    std::vector<Metric> out = {
+        {.name = "format", .text = std::string(format.name)},
+        {.name = "code", .value = count(reading.code)},
+        {.name = "code_hex", .text = reading.code_text},
+        {.name = "class", .text = std::string(to_string(reading.code_class))},
+        {.name = "sign", .value = count(reading.fields.sign)},
+        {.name = "exponent", .value = count(reading.fields.exponent)},
+        {.name = "mantissa", .value = count(reading.fields.mantissa)},
+        {.name = "value", .value = reading.value},
+        {.name = "value_exact", .text = reading.exact},
+        {.name = "gap", .value = reading.gap},
+        {.name = "note", .text = reading.note},
+        {.name = "max", .value = max_finite(format)},
+        {.name = "max_code", .value = count(max_code(format))},
+        {.name = "next_on_the_line", .value = outcome_.end.phantom},
+        {.name = "min_normal", .value = min_normal(format)},
+        {.name = "min_subnormal", .value = min_subnormal(format)},
+        {.name = "bits", .value = count(bits(format))},
+        {.name = "codes", .value = count(counts.total)},
+        {.name = "finite_codes", .value = count(counts.finite)},
+        {.name = "distinct_values", .value = count(counts.distinct)},
+        {.name = "subnormal_codes", .value = count(counts.subnormals)},
+        {.name = "nan_codes", .value = count(counts.nans)},
+        {.name = "infinity_codes", .value = count(counts.infinities)},
+    };
+    return out;
+}
+
+void BitsLab::reset() {
+    params_ = {};
+    update();
+}
+
+void BitsLab::select(std::uint32_t code) {
+    params_.code = static_cast<int>(code & code_mask(outcome_.format));
+    update();
+}
+
+void BitsLab::toggle_bit(int bit) {
+    if (bit < 0 || bit >= bits(outcome_.format)) return;
+    select(outcome_.reading.code ^ (1U << bit));
+}
+
+void BitsLab::select_format(std::string_view id) {
+    const int width = bits(outcome_.format);
+    params_.format = id;
+    if (params_.format == "custom") make_possible(params_);
+    const FormatInfo next = format_of(params_);
+    if (bits(next) != width) params_.code = static_cast<int>(max_code(next));
+    update();
+}
+
+void BitsLab::select_specials(std::string_view id) {
+    params_.specials = id;
+    update();
+}
+
+std::string BitsLab::enter(std::string_view text) {
+    const FormatInfo& format = outcome_.format;
+    const auto refuse = [&](std::string_view why) {
+        return usage_error("code or value",
+                           fmt::format("'{}' {}; valid: a code from {} to {}, or a number", text, why,
+                                       code_text(format, 0), code_text(format, code_mask(format))));
+    };
+    const char* const end = text.data() + text.size();
+    if (text.starts_with("0x") || text.starts_with("0X")) {
+        std::uint32_t code = 0;
+        const auto [at, problem] = std::from_chars(text.data() + 2, end, code, 16);
+        if (problem != std::errc{} || at != end) throw refuse("is not hexadecimal");
+        if (code > code_mask(format)) throw refuse("has too many bits");
+        select(code);
+        return outcome_.reading.code_text + " is " + outcome_.reading.headline;
+    }
+    double value = 0;
+    const auto [at, problem] = std::from_chars(text.data(), end, value);
+    if (text.empty() || problem != std::errc{} || at != end) throw refuse("is neither");
+    select(encode(format, static_cast<float>(value), default_rounding(format), Overflow::saturate));
+    const double got = outcome_.reading.value;
+    const bool exact = got == value || (std::isnan(got) && std::isnan(value));
+    return fmt::format("{} {} {}", text, exact ? "is" : "becomes",
+                       outcome_.reading.headline + (exact ? " itself" : ""));
+}
+
+std::vector<Choice> BitsLab::specials_choices() const {
+    std::vector<Choice> out;
+    for (const std::string_view id : allowed_policies(params_))
+        for (const Policy& policy : kPolicies)
+            if (policy.id == id) out.push_back({std::string(id), std::string(policy.label)});
+    return out;
+}
+
+}  // namespace fp8lab::bits_lab

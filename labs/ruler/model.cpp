@@ -1,0 +1,244 @@
+#include "labs/ruler/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace fp8lab::ruler {
+
+namespace {
+
+constexpr double kMinScale = 0x1p-24, kMaxScale = 0x1p24;
+
+// Every signed format of at most 8 bits: what a tensor can be cast to here.
+std::vector<Choice> format_choices(bool with_none) {
+    std::vector<Choice> out;
+    if (with_none) out.push_back({"none", "none"});
+    for (const FormatInfo& format : formats())
+        if (format.is_signed && bits(format) <= 8)
+            out.push_back({std::string(format.name), std::string(format.label)});
+    return out;
+}
+
+std::vector<FormatInfo> chosen_formats(const Params& params) {
+    std::vector<FormatInfo> out;
+    for (const std::string& name : {params.first, params.second, params.third, params.fourth}) {
+        const auto same = [&](const FormatInfo& format) { return format.name == name; };
+        if (name != "none" && std::none_of(out.begin(), out.end(), same)) out.push_back(find_format(name));
+    }
+    return out;
+}
+
+// Fixed by the data and the formats at scale 1.
+Range axis_range(const Params& params, const std::vector<FormatInfo>& chosen,
+                 const std::vector<float>& tensor) {
+    double largest = 0;
+    for (const float x : tensor) largest = std::max(largest, static_cast<double>(std::fabs(x)));
+    if (params.axis == "linear") return {0, largest > 0 ? 1.25 * largest : 1.07 * max_finite(chosen.front())};
+    // Log: powers of two around data and rulers; of the data no more than the upper 24 binades.
+    double lo = largest > 0 ? largest : max_finite(chosen.front()), hi = lo;
+    for (const float x : tensor)
+        if (x != 0) lo = std::min(lo, std::max(static_cast<double>(std::fabs(x)), std::ldexp(largest, -24)));
+    for (const FormatInfo& format : chosen) {
+        lo = std::min(lo, min_subnormal(format));
+        hi = std::max(hi, max_finite(format));
+    }
+    return {std::ldexp(1.0, std::ilogb(lo) - 1), std::ldexp(1.0, std::ilogb(hi) + 2)};
+}
+
+std::vector<double> bin_edges(const Params& params, Range axis) {
+    std::vector<double> out;
+    if (params.axis == "linear") {
+        constexpr int kBins = 64;
+        for (int i = 0; i <= kBins; ++i) out.push_back(axis.hi * i / kBins);
+        return out;
+    }
+    // Half binades.
+    for (int k = 2 * std::ilogb(axis.lo); k <= 2 * std::ilogb(axis.hi); ++k)
+        out.push_back(std::exp2(k / 2.0));
+    return out;
+}
+
+std::vector<double> fixed_point_marks(const FormatInfo& format, double scale, Range axis) {
+    constexpr double kMost = 4096;  // denser marks than px are one solid line
+    const double step = std::ldexp(1.0, -format.mantissa_bits) / scale;
+    const double end = std::min(axis.hi, max_finite(format) / scale);
+    std::vector<double> out;
+    if (end / step <= kMost)
+        for (int i = 1; i * step <= end; ++i) out.push_back(i * step);
+    return out;
+}
+
+}  // namespace
+
+const LabInfo& RulerLab::info() const {
+    static constexpr LabInfo kInfo = {"ruler",
+                                      2,
+                                      "Uneven ruler",
+                                      "The uneven ruler",
+                                      "Where did the format put its values, and does your tensor lie there?",
+                                      15};
+    return kInfo;
+}
+
+std::vector<Field> RulerLab::fields() {
+    return {
+        choice(
+            {.name = "first",
+             .label = "Ruler",
+             .help = "The format whose values are the marks. Its cast is the one that the histogram shows."},
+            &params_.first, format_choices(false)),
+        choice({.name = "second", .label = "Compare with", .help = "A second ruler on the same axis."},
+               &params_.second, format_choices(true)),
+        choice({.name = "axis",
+                .label = "Axis",
+                .help = "Linear shows where the values crowd, log that their relative spacing is even, "
+                        "binades one row per power of two."},
+               &params_.axis, {{"linear", "linear"}, {"log", "log"}, {"binades", "binades"}}),
+        choice({.name = "tensor",
+                .label = "Tensor",
+                .help = "What is cast: drawn at random from this distribution."},
+               &params_.tensor.kind,
+               {{"none", "none"},
+                {"normal", "normal"},
+                {"lognormal", "log-normal"},
+                {"uniform", "uniform"},
+                {"laplace", "Laplace"}}),
+        number({.name = "size",
+                .label = "Size",
+                .help = "The tensor's standard deviation; of a log-normal one the median of |x|."},
+               &params_.tensor.size, 1e-4, 1e6, true),
+        number(
+            {.name = "scale",
+             .label = "Scale",
+             .te_name = "scale",
+             .help =
+                 "Multiplies the tensor before the cast: the handle that slides the ruler against the data."},
+            &params_.scale, kMinScale, kMaxScale, true),
+        choice({.name = "third",
+                .label = "Third ruler",
+                .help = "One more format on the same axis.",
+                .more = true},
+               &params_.third, format_choices(true)),
+        choice({.name = "fourth",
+                .label = "Fourth ruler",
+                .help = "One more format on the same axis.",
+                .more = true},
+               &params_.fourth, format_choices(true)),
+        toggle({.name = "fixed_point",
+                .label = "Notebook's fixed point",
+                .help = "The marks of round(x * 2^M) / 2^M, which is often passed off as FP8: even, and "
+                        "blind below 2^-M.",
+                .more = true},
+               &params_.fixed_point),
+        number({.name = "sigma",
+                .label = "Sigma",
+                .help = "Width of the log-normal distribution: the standard deviation of ln |x|.",
+                .more = true},
+               &params_.tensor.sigma, 0.1, 5),
+        integer({.name = "elements",
+                 .label = "Elements",
+                 .help = "How many numbers the tensor has.",
+                 .more = true},
+                &params_.tensor.elements, 256, 1 << 20, true),
+        integer({.name = "seed",
+                 .label = "Seed",
+                 .help = "Another seed, another tensor of the same kind.",
+                 .more = true},
+                &params_.tensor.seed, 0, 9999),
+        number(
+            {.name = "brush_lo",
+             .label = "Interval from",
+             .help = "Left end of the interval in which the marks are counted; it is part of the interval.",
+             .hidden = true},
+            &params_.brush_lo, 0, 1e9),
+        number({.name = "brush_hi",
+                .label = "Interval to",
+                .help = "Right end of the interval; not part of it.",
+                .hidden = true},
+               &params_.brush_hi, 0, 1e9),
+    };
+}
+
+void RulerLab::update() {
+    if (drawn_ != params_.tensor) {
+        outcome_.tensor = make_tensor(params_.tensor);
+        drawn_ = params_.tensor;
+    }
+    const std::vector<FormatInfo> chosen = chosen_formats(params_);
+    outcome_.axis = axis_range(params_, chosen, outcome_.tensor);
+    outcome_.lanes.clear();
+    for (const FormatInfo& format : chosen) {
+        Lane lane;
+        lane.format = format;
+        lane.role = role_of(format.name);
+        lane.marks = positive_marks(format, params_.scale);
+        lane.half = half_of(lane.marks);
+        lane.brushed = interval(lane.marks, params_.brush_lo, params_.brush_hi);
+        lane.cast = cast_report(format, outcome_.tensor, params_.scale);
+        outcome_.lanes.push_back(std::move(lane));
+    }
+    const Lane& first = outcome_.lanes.front();
+    outcome_.window = {first.marks.front(), first.marks.back()};
+    const double lo = std::clamp(outcome_.window.lo, outcome_.axis.lo, outcome_.axis.hi);
+    const double hi = std::clamp(outcome_.window.hi, outcome_.axis.lo, outcome_.axis.hi);
+    outcome_.handle = params_.axis == "linear" ? (lo + hi) / 2 : std::sqrt(lo * hi);
+    outcome_.data = histogram(outcome_.tensor, first.cast.fates, bin_edges(params_, outcome_.axis));
+    outcome_.fixed_point.clear();
+    if (params_.fixed_point)
+        outcome_.fixed_point = fixed_point_marks(first.format, params_.scale, outcome_.axis);
+}
+
+std::vector<Figure> RulerLab::figures() const {
+    std::vector<Figure> out = {ruler_figure(outcome_, params_), gap_figure(outcome_, params_)};
+    if (!outcome_.tensor.empty()) out.push_back(data_figure(outcome_, params_));
+    return out;
+}
+
+std::vector<Metric> RulerLab::metrics() const {
+    std::vector<Metric> out = {{.name = "scale", .value = params_.scale}};
+    const auto count = [](std::int64_t n) { return static_cast<double>(n); };
+    for (const Lane& lane : outcome_.lanes) {
+        const auto add = [&](std::string_view name, double value, std::string unit = {}) {
+            out.push_back({.name = fmt::format("{}.{}", lane.format.name, name),
+                           .value = value,
+                           .unit = std::move(unit)});
+        };
+        add("positive_values", count(lane.half.total));
+        add("half_lies_below", lane.half.at);
+        add("values_below_half", count(lane.half.below));
+        add("interval_values", count(lane.brushed.count));
+        add("interval_min_gap", lane.brushed.min_gap);
+        add("interval_max_gap", lane.brushed.max_gap);
+        add("missed_by_fixed_point", count(missed_by_fixed_point(lane.format)));
+        if (outcome_.tensor.empty()) continue;
+        const CastStats& stats = lane.cast.stats;
+        add("elements", count(stats.n));
+        add("amax", static_cast<double>(stats.amax));
+        add("underflow_pct", stats.underflow_pct(), "%");
+        add("overflow_pct", stats.overflow_pct(), "%");
+        add("normal_pct", lane.cast.normal_pct, "%");
+        add("sqnr_db", stats.sqnr_db(), "dB");
+    }
+    return out;
+}
+
+void RulerLab::reset() {
+    params_ = {};
+    update();
+}
+
+void RulerLab::slide(double from, double to) {
+    if (!(from > 0 && to > 0)) return;
+    params_.scale = std::clamp(params_.scale * from / to, kMinScale, kMaxScale);
+    update();
+}
+
+void RulerLab::brush(double lo, double hi) {
+    params_.brush_lo = std::max(0.0, std::min(lo, hi));
+    params_.brush_hi = std::max(0.0, std::max(lo, hi));
+    update();
+}
+
+}  // namespace fp8lab::ruler

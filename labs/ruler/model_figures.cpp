@@ -1,0 +1,213 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/base/units.h"
+#include "labs/ruler/model.h"
+
+namespace fp8lab::ruler {
+
+namespace {
+
+constexpr double kPenUp = std::numeric_limits<double>::quiet_NaN();
+
+std::string text_of(double value) { return format_number(value, 4, true); }
+
+void set_x_axis(Figure& figure, const Outcome& outcome, const Params& params, std::string label) {
+    figure.x.label = std::move(label);
+    figure.x.scale = params.axis == "linear" ? Scale::linear : Scale::log2;
+    figure.x.range = outcome.axis;
+}
+
+// Vertical strokes from y0 to y1 at every x, as one series with the pen lifted between them.
+void strokes(Figure& figure, std::string name, const std::vector<double>& at, double y0, double y1,
+             Style style) {
+    std::vector<double> xs, ys;
+    xs.reserve(3 * at.size());
+    ys.reserve(3 * at.size());
+    for (const double x : at) {
+        xs.insert(xs.end(), {x, x, kPenUp});
+        ys.insert(ys.end(), {y0, y1, kPenUp});
+    }
+    figure.line(std::move(name), data(std::move(xs)), data(std::move(ys)), std::move(style));
+}
+
+std::string half_sentence(const Lane& lane) {
+    const bool exact = lane.half.total % 2 == 0;
+    return fmt::format("{} of {}’s positive values ({} of {}) lie below {}", exact ? "Half" : "Nearly half",
+                       lane.format.label, lane.half.below, lane.half.total, text_of(lane.half.at));
+}
+
+std::string brush_text(const Interval& brushed) {
+    const std::string values = fmt::format("{} value{}", brushed.count, brushed.count == 1 ? "" : "s");
+    if (brushed.max_gap == 0) return values;
+    return brushed.min_gap == brushed.max_gap
+               ? fmt::format("{}, gap {}", values, text_of(brushed.max_gap))
+               : fmt::format("{}, gaps {} to {}", values, text_of(brushed.min_gap), text_of(brushed.max_gap));
+}
+
+std::string lane_text(const Lane& lane) {
+    return fmt::format("{}  {} of {} below {}", lane.format.label, lane.half.below, lane.half.total,
+                       text_of(lane.half.at));
+}
+
+// One lane a format, top down; each is 1 high, its marks in the lower part and its words above them.
+constexpr double kMarkFoot = 0.08, kMarkHead = 0.62, kWords = 0.66;
+
+Figure lanes_figure(const Outcome& outcome, const Params& params) {
+    Figure figure;
+    figure.id = "ruler";
+    const Lane& first = outcome.lanes.front();
+    if (params.axis == "linear")
+        figure.title = half_sentence(first);
+    else if (first.format.kind == Kind::floating)
+        figure.title = fmt::format("In ratios the ruler is even: {} marks in every power of two",
+                                   1 << first.format.mantissa_bits);
+    else
+        figure.title = "In ratios the even ruler is uneven: each power of two holds twice as many marks";
+    const double lane_count = static_cast<double>(outcome.lanes.size()) + (params.fixed_point ? 1 : 0);
+    set_x_axis(figure, outcome, params, "|x|");
+    figure.y.range = Range{0, lane_count + 0.3};
+    figure.y.visible = false;
+
+    figure.xspan("interval", params.brush_lo, params.brush_hi,
+                 {.color = {Role::axis, Tone::fill, 0.16F}, .in_legend = false});
+    double foot = lane_count;
+    const auto label = [&](const std::string& words, Role role) {
+        figure.text(outcome.axis.lo, foot + kWords, words, {.color = {role, Tone::ink}, .in_legend = false});
+    };
+    for (const Lane& lane : outcome.lanes) {
+        foot -= 1;
+        strokes(figure, std::string(lane.format.label), lane.marks, foot + kMarkFoot, foot + kMarkHead,
+                {.color = {lane.role}, .width = 1, .in_legend = false});
+        label(lane_text(lane), lane.role);
+    }
+    if (params.fixed_point) {
+        foot -= 1;
+        const double middle = foot + (kMarkFoot + kMarkHead) / 2,
+                     end = std::min(outcome.axis.hi, outcome.window.hi);
+        const Style style = {.color = {Role::sat}, .width = 1, .in_legend = false};
+        if (outcome.fixed_point.empty())
+            figure.line("fixed point", data({outcome.axis.lo, end}), data({middle, middle}), style);
+        else
+            strokes(figure, "fixed point", outcome.fixed_point, foot + kMarkFoot, foot + kMarkHead, style);
+        label(fmt::format("notebook’s fixed point: misses {} of {}", missed_by_fixed_point(first.format),
+                          first.half.total),
+              Role::sat);
+    }
+    Series bracket{"interval##words",
+                   Bracket{params.brush_lo, params.brush_hi, lane_count + 0.05, brush_text(first.brushed)},
+                   {.in_legend = false}};
+    figure.series.push_back(std::move(bracket));
+    return figure;
+}
+
+// A mark of the binade 2^k stands in row k at its significand; the subnormals share the row of the lowest
+// binade, whose gap they have, and continue it down to 0.
+Figure binades_figure(const Outcome& outcome, const Params& params) {
+    Figure figure;
+    figure.id = "ruler";
+    const Lane& first = outcome.lanes.front();
+    figure.title = first.format.kind == Kind::floating
+                       ? fmt::format("{} marks in every power of two, so the gap doubles from row to row",
+                                     1 << first.format.mantissa_bits)
+                       : std::string("Twice as many marks from row to row, so the gap stays the same");
+    figure.subtitle = "left of 1: subnormals";
+    figure.x.label = "value / 2^k";
+    figure.x.range = Range{0, 2};
+    figure.y.label = "k";
+    constexpr Marker kMarkers[] = {Marker::disc, Marker::diamond, Marker::square, Marker::ring};
+    const double step = 0.8 / static_cast<double>(outcome.lanes.size());
+    for (std::size_t i = 0; i < outcome.lanes.size(); ++i) {
+        const Lane& lane = outcome.lanes[i];
+        const int lowest = std::ilogb(min_normal(lane.format));
+        std::vector<double> xs, ys;
+        for (const double mark : lane.marks) {
+            const int row = std::max(std::ilogb(mark * params.scale), lowest);
+            xs.push_back(std::ldexp(mark * params.scale, -row));
+            ys.push_back(row - step * static_cast<double>(i));
+        }
+        figure.scatter(std::string(lane.format.label), data(std::move(xs)), data(std::move(ys)),
+                       {.color = {lane.role, Tone::fill}, .marker = kMarkers[i], .marker_size = 3});
+    }
+    return figure;
+}
+
+}  // namespace
+
+Figure ruler_figure(const Outcome& outcome, const Params& params) {
+    return params.axis == "binades" ? binades_figure(outcome, params) : lanes_figure(outcome, params);
+}
+
+Figure gap_figure(const Outcome& outcome, const Params& params) {
+    Figure figure;
+    figure.id = "gaps";
+    const Lane& first = outcome.lanes.front();
+    const Interval all = interval(first.marks, 0, first.marks.back());
+    figure.title = all.min_gap == all.max_gap
+                       ? fmt::format("{}’s gap is {} everywhere", first.format.label, text_of(all.min_gap))
+                       : fmt::format("{}’s gap grows from {} to {}", first.format.label, text_of(all.min_gap),
+                                     text_of(all.max_gap));
+    set_x_axis(figure, outcome, params, "|x|");
+    figure.y.label = "gap";
+    figure.y.scale = Scale::log2;
+    for (const Lane& lane : outcome.lanes) {
+        std::vector<double> xs, gaps;
+        for (std::size_t i = 0; i + 1 < lane.marks.size(); ++i) {
+            xs.push_back(lane.marks[i]);
+            gaps.push_back(lane.marks[i + 1] - lane.marks[i]);
+        }
+        xs.push_back(lane.marks.back());
+        gaps.push_back(gaps.back());
+        figure.line(std::string(lane.format.label), data(std::move(xs)), data(std::move(gaps)),
+                    {.color = {lane.role}, .width = &lane == &first ? 3.0F : 2.0F, .step = true});
+    }
+    return figure;
+}
+
+Figure data_figure(const Outcome& outcome, const Params& params) {
+    Figure figure;
+    figure.id = "data";
+    const Lane& first = outcome.lanes.front();
+    const CastStats& stats = first.cast.stats;
+    const std::string_view name = first.format.label;
+    if (stats.overflow > 0)
+        figure.title = fmt::format("{} % of the tensor lies beyond the end of {}’s ruler",
+                                   format_number(stats.overflow_pct(), 3), name);
+    else if (stats.underflow_pct() >= 1)
+        figure.title = fmt::format("{} % of the tensor falls before {}’s first mark and becomes 0",
+                                   format_number(stats.underflow_pct(), 3), name);
+    else
+        figure.title =
+            fmt::format("The tensor lies on {}’s ruler: SQNR {} dB", name, format_number(stats.sqnr_db(), 3));
+    set_x_axis(figure, outcome, params, "|x|");
+    figure.y.label = "elements";
+
+    const Histogram& counts = outcome.data;
+    const double normal_from = std::min(min_normal(first.format) / params.scale, outcome.window.hi);
+    const Color tint = {first.role, Tone::tint};
+    figure.xspan("window", normal_from, outcome.window.hi, {.color = tint, .in_legend = false});
+    figure.xspan("window##subnormal", outcome.window.lo, normal_from,
+                 {.color = {first.role, Tone::tint, 0.5F}, .in_legend = false});
+    const auto bars = [&](std::string label, const std::vector<double>& heights, Role role, bool in_legend) {
+        figure.bars(std::move(label), data(counts.edges), data(heights),
+                    {.color = {role, Tone::fill}, .in_legend = in_legend});
+    };
+    bars("elements", counts.all, Role::text, false);
+    bars("becomes 0", counts.underflow, Role::under, stats.underflow > 0);
+    bars("saturates", counts.saturated, Role::sat, stats.overflow > 0);
+    return figure;
+}
+
+Figure RulerLab::thumbnail() const {
+    Figure figure = lanes_figure(outcome_, params_);
+    std::erase_if(figure.series, [](const Series& series) {
+        return std::holds_alternative<TextMark>(series.shape) ||
+               std::holds_alternative<Bracket>(series.shape) || std::holds_alternative<XSpan>(series.shape);
+    });
+    return figure;
+}
+
+}  // namespace fp8lab::ruler

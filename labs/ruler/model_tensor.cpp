@@ -1,0 +1,86 @@
+#include "labs/ruler/model_tensor.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include "core/base/rng.h"
+#include "core/formats/codec.h"
+
+namespace fp8lab::ruler {
+
+std::vector<float> make_tensor(const TensorSpec& spec) {
+    std::vector<float> out(spec.kind == "none" ? 0U : static_cast<std::size_t>(spec.elements));
+    Rng rng(static_cast<std::uint64_t>(spec.seed));
+    const auto draw = [&]() -> double {
+        if (spec.kind == "normal") return static_cast<double>(rng.normal());
+        const double sign = rng.uniform() < 0.5 ? -1.0 : 1.0;
+        if (spec.kind == "lognormal") return sign * std::exp(spec.sigma * static_cast<double>(rng.normal()));
+        // Divided by the standard deviation of the unit distribution: sqrt(2) and 1 / sqrt(3).
+        if (spec.kind == "laplace") return sign * -std::log1p(-rng.uniform()) / std::numbers::sqrt2;
+        return sign * rng.uniform() * std::numbers::sqrt3;
+    };
+    for (float& x : out) x = static_cast<float>(spec.size * draw());
+    return out;
+}
+
+CastReport cast_report(const FormatInfo& format, std::span<const float> values, double scale) {
+    CastReport out;
+    if (values.empty()) return out;
+    CastOptions options;
+    options.scale = static_cast<float>(scale);
+    std::vector<std::uint8_t> codes(values.size());
+    std::vector<float> back(values.size());
+    encode(format, values, codes, options);
+    quantize(format, values, back, options);
+
+    std::array<CodeClass, 256> classes{};
+    for (std::uint32_t code = 0; code < (1U << bits(format)); ++code) classes[code] = classify(format, code);
+    const OverflowThreshold limit = overflow_threshold(format);
+
+    out.fates.reserve(values.size());
+    std::int64_t normal = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const auto x = static_cast<double>(values[i]), q = static_cast<double>(back[i]);
+        const auto scaled = static_cast<double>(std::fabs(values[i] * options.scale));
+        Fate fate = Fate::normal;
+        if (scaled > limit.value || (limit.inclusive && scaled == limit.value))
+            fate = Fate::saturated;
+        else if (classes[codes[i]] == CodeClass::subnormal)
+            fate = Fate::subnormal;
+        else if (classes[codes[i]] == CodeClass::zero)
+            fate = x == 0 ? Fate::zero : Fate::underflow;
+        out.fates.push_back(fate);
+        normal += fate == Fate::normal;
+        out.stats.underflow += fate == Fate::underflow;
+        out.stats.overflow += fate == Fate::saturated;
+        out.stats.signal += x * x;
+        out.stats.noise += (x - q) * (x - q);
+    }
+    out.stats.n = static_cast<std::int64_t>(values.size());
+    out.stats.amax = amax(values);
+    out.normal_pct = 100.0 * static_cast<double>(normal) / static_cast<double>(values.size());
+    return out;
+}
+
+Histogram histogram(std::span<const float> values, std::span<const Fate> fates, std::vector<double> edges) {
+    Histogram out;
+    const std::size_t bins = edges.size() - 1;
+    out.all.resize(bins);
+    out.underflow.resize(bins);
+    out.saturated.resize(bins);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const auto x = static_cast<double>(std::fabs(values[i]));
+        const auto above = std::upper_bound(edges.begin(), edges.end(), x);
+        if (above == edges.begin() || above == edges.end()) continue;
+        const auto bin = static_cast<std::size_t>(above - edges.begin()) - 1;
+        out.all[bin] += 1;
+        out.underflow[bin] += fates[i] == Fate::underflow;
+        out.saturated[bin] += fates[i] == Fate::saturated;
+    }
+    out.edges = std::move(edges);
+    return out;
+}
+
+}  // namespace fp8lab::ruler
