@@ -13,11 +13,7 @@ void add_simulate(CLI::App& app, Globals& globals);
 
 std::span<const AddVerb> verbs() {
     static constexpr std::array kVerbs = {
-        add_list,
-    add_screenshot,
-        add_run,
-        add_train,
-        add_simulate,
+        add_list, add_screenshot, add_run, add_train, add_simulate,
     };
     return kVerbs;
 }
