@@ -4,7 +4,6 @@
 #include <array>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "core/figure/figure.h"
 
@@ -35,17 +34,14 @@ class Canvas {
                             bool closed) = 0;
     virtual void rect(Rect rect, Rgba fill) = 0;  // edges on whole physical pixels; never thinner than one
     virtual void polygon(std::span<const Point> convex, Color fill) = 0;  // clockwise
-    virtual void text(Point top_left, std::string_view text, Rgba color,
-                      Font font) = 0;  // "2^-6" raises what follows ^
+    virtual void text(Point top_left, std::string_view text, Color color,
+                      Font font) = 0;  // "2^-6" raises what follows ^ up to the next space
     virtual float text_width(std::string_view text, Font font) = 0;
     virtual void push_clip(Rect rect) = 0;
     virtual void pop_clip() = 0;
     virtual Theme theme() const = 0;
 
     void rect(Rect area, Color fill) { rect(area, rgba(theme(), fill)); }
-    void text(Point top_left, std::string_view words, Color color, Font font) {
-        text(top_left, words, rgba(theme(), color), font);
-    }
 };
 
 // Lengths of mark and gap, px; {0, 0} is solid.
@@ -62,21 +58,5 @@ constexpr std::array<float, 2> dash_lengths(Dash dash) {
     }
     return {0, 0};
 }
-
-// "2^-6 to 448" -> "2", "-6" raised, " to 448". What follows ^ up to the next space is raised.
-struct TextRun {
-    std::string_view text;
-    bool raised = false;
-};
-inline std::vector<TextRun> text_runs(std::string_view text) {
-    std::vector<TextRun> out;
-    for (bool raised = false; !text.empty(); raised = !raised) {
-        const std::size_t end = std::min(text.find(raised ? ' ' : '^'), text.size());
-        if (end > 0) out.push_back({text.substr(0, end), raised});
-        text.remove_prefix(std::min(text.size(), raised ? end : end + 1));
-    }
-    return out;
-}
-constexpr float kRaise = 6;  // px at size 13; the exponent is never smaller than 13
 
 }  // namespace fp8lab

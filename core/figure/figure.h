@@ -27,11 +27,11 @@ struct Range {
 };
 
 struct AxisSpec {
-    std::string label;  // with its unit, e.g. "gap %"
+    std::string label = {};  // with its unit, e.g. "gap %"
     Scale scale = Scale::linear;
-    std::optional<Range> range;     // none: fitted to the data, 5 % padding
-    double linear_threshold = 1.0;  // symlog: linear within +-this
-    bool visible = true;            // tick labels and label
+    std::optional<Range> range = {};  // none: fitted to the data, 5 % padding
+    double linear_threshold = 1.0;    // symlog: linear within +-this
+    bool visible = true;              // tick labels and label
 };
 
 enum class Dash { solid, dash, dot, long_dash };  // dash 7-4 (bf16), dot 2-3 (block)
@@ -59,26 +59,26 @@ Data data(std::vector<double> values);
 //
 // NaN in x or y lifts the pen; Inf is clipped; both are counted and said in the legend's tooltip.
 struct LineSeries {
-    Data x, y;
+    Data x = {}, y = {};
 };
 struct ScatterSeries {
-    Data x, y;
+    Data x = {}, y = {};
 };
 struct StemSeries {
-    Data x, y;
+    Data x = {}, y = {};
     double base = 0;
 };
 struct BarSeries {
-    Data edges, heights;
+    Data edges = {}, heights = {};
     double base = 0;
     bool outline = false;
 };  // edges: n + 1; outline: a step line
 struct BandSeries {
-    Data x, lo, hi;
+    Data x = {}, lo = {}, hi = {};
 };                      // filled area between two curves
 struct HeatmapSeries {  // cells row-major, row 0 at the bottom of the y axis unless y_down
     int rows = 0, cols = 0;
-    Data values;  // mapped lo..hi to color's tint..fill; NaN: surface with a line border
+    Data values = {};  // mapped lo..hi to color's tint..fill; NaN: surface with a line border
     double lo = 0, hi = 1;
     bool y_down = true;                    // row 0 on top
     std::vector<std::string> labels = {};  // empty, or one a cell
@@ -102,28 +102,28 @@ struct YSpan {
 enum class Anchor { left, center, right };
 struct TextMark {
     double x = 0, y = 0;
-    std::string text;
+    std::string text = {};
     Anchor anchor = Anchor::left;
     bool strong = false;
     float dx = 0, dy = 0;
 };
 struct Bracket {
     double x0 = 0, x1 = 0, y = 0;
-    std::string text;
+    std::string text = {};
 };  // 1 px bracket above [x0, x1] with its words
 
 using Shape = std::variant<LineSeries, ScatterSeries, StemSeries, BarSeries, BandSeries, HeatmapSeries, VLine,
                            HLine, XSpan, YSpan, TextMark, Bracket>;
 
 struct Series {
-    std::string name;  // "name##id" as in ImGui: what follows ## is not shown
-    Shape shape;
-    Style style;
+    std::string name = {};  // "name##id" as in ImGui: what follows ## is not shown
+    Shape shape = {};
+    Style style = {};
 };
 
 struct Figure {
-    std::string id;             // file name of its exports, key of its view state
-    std::string title;          // a sentence that states the finding
+    std::string id = {};        // file name of its exports, key of its view state
+    std::string title = {};     // a sentence that states the finding
     std::string subtitle = {};  // 13 px, right of the title where there is no legend: "thin: each batch"
     AxisSpec x = {}, y = {};
     std::vector<Series> series = {};
@@ -146,8 +146,9 @@ struct Figure {
 
 // What of a figure is shown: axis ranges and hidden series. Owned by the caller, never by a hidden pool.
 struct View2D {
-    std::optional<Range> x, y;        // none: the axis' own range or the fit
-    std::vector<std::string> hidden;  // series names
+    std::optional<Range> x = {}, y = {};   // none: the axis' own range or the fit
+    std::vector<std::string> hidden = {};  // series names
+    bool operator==(const View2D&) const = default;
 };
 
 bool is_hidden(const View2D& view, const Series& series);

@@ -314,8 +314,10 @@ void SeriesPainter::operator()(const HeatmapSeries& s) const {
             if (s.labels.size() == count && gap > 0) {
                 const std::string& label = s.labels[cell(c)];
                 const float width = canvas_.text_width(label, kMono);
-                const Rgba dark = rgba(Theme::light, {Role::text}), light = rgba(Theme::dark, {Role::text});
-                const Rgba ink = contrast_ratio(dark, color) > contrast_ratio(light, color) ? dark : light;
+                const auto against = [&](Role role) {
+                    return contrast_ratio(rgba(canvas_.theme(), {role}), color);
+                };
+                const Color ink = {against(Role::text) > against(Role::inverse) ? Role::text : Role::inverse};
                 if (width <= area.width())
                     canvas_.text(
                         {(area.x0 + area.x1 - width) / 2, (area.y0 + area.y1) / 2 - line_height(kMono) / 2},

@@ -42,6 +42,21 @@ std::string escaped(std::string_view text) {
     return out;
 }
 
+// "2^-6 to 448" -> "2", "-6" raised, " to 448". What follows ^ up to the next space is raised.
+struct TextRun {
+    std::string_view text;
+    bool raised = false;
+};
+std::vector<TextRun> text_runs(std::string_view text) {
+    std::vector<TextRun> out;
+    for (bool raised = false; !text.empty(); raised = !raised) {
+        const std::size_t end = std::min(text.find(raised ? ' ' : '^'), text.size());
+        if (end > 0) out.push_back({text.substr(0, end), raised});
+        text.remove_prefix(std::min(text.size(), raised ? end : end + 1));
+    }
+    return out;
+}
+
 class SvgCanvas final : public Canvas {
   public:
     explicit SvgCanvas(Theme theme) : theme_(theme) {}
@@ -66,22 +81,23 @@ class SvgCanvas final : public Canvas {
     void polygon(std::span<const Point> points, Color fill) override {
         add("<polygon points=\"{}\" {}/>\n", list(points), paint_of("fill", rgba(theme_, fill)));
     }
-    void text(Point at, std::string_view words, Rgba color, Font font) override {
+    void text(Point at, std::string_view words, Color color, Font font) override {
         if (words.empty()) return;
         std::string spans;
         float raised = 0;
-        for (const TextRun& run : text_runs(words)) {
-            const float up = run.raised ? kRaise * font.size / 13 : 0;
-            spans += up == raised
-                         ? escaped(run.text)
-                         : fmt::format("<tspan dy=\"{:g}\">{}</tspan>", raised - up, escaped(run.text));
+        for (const TextRun& run : text_runs(words)) {  // exponents: size 13, raised as in the window
+            const float up = run.raised ? std::clamp(0.4F * font.size, 5.0F, 12.0F) : 0;
+            const std::string size = run.raised ? " font-size=\"13\"" : "";
+            spans += up == raised ? escaped(run.text)
+                                  : fmt::format("<tspan dy=\"{:g}\"{}>{}</tspan>", raised - up, size,
+                                                escaped(run.text));
             raised = up;
         }
         // 0.96: the middle of the 1.2 em line box plus half a capital's height (0.72 em)
         add("<text x=\"{:.1f}\" y=\"{:.1f}\" font-family=\"{}\" font-weight=\"{}\" font-size=\"{:g}\" "
             "xml:space=\"preserve\" {}>{}</text>\n",
             at.x, at.y + 0.96F * font.size, is_mono(font) ? "JetBrains Mono, monospace" : "Inter, sans-serif",
-            is_bold(font) ? 600 : 400, font.size, paint_of("fill", color), spans);
+            is_bold(font) ? 600 : 400, font.size, paint_of("fill", rgba(theme_, color)), spans);
     }
     float text_width(std::string_view words, Font font) override {
         int thousandths = 0;

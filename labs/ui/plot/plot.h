@@ -1,49 +1,67 @@
-// A Figure on screen. Left drag pans, right drag zooms to the box, the wheel zooms at the cursor (Shift: x only, Ctrl: y
-// only, over an axis: that axis), double click fits and follows again, Esc cancels a box, a click in the legend hides a
-// series, a double click isolates it. Hovering shows the crosshair and the exact values of the nearest points.
+// A Figure on screen. Left drag pans, right drag zooms to the box, the wheel zooms at the cursor (Shift: x
+// only, Ctrl: y only, over an axis: that axis), double click fits and follows again, Esc cancels a box, a
+// click in the legend hides a series, a double click isolates it. Hovering shows the crosshair and the exact
+// values of the nearest samples.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
-#include <string>
 #include <string_view>
 
-#include "core/figure/figure.h"
+#include "core/figure/paint.h"
 #include "labs/ui/context.h"
 
 namespace fp8lab::ui {
 
-// Owned by the view. `follow`: the x axis fits the data until the user pans or zooms; double click turns it on again.
+// Owned by the view. `follow`: the x axis fits the data, whatever view.x says, until the user pans or zooms
+// it; double click turns it on again.
 struct PlotState {
     View2D view;
     bool follow = true;
-    std::optional<double> cursor_x;       // linked crosshair: share one PlotState's cursor with figures of the same x
-    struct Drag { bool active = false; bool box = false; Point start; View2D view; } drag;
+    std::optional<double> cursor_x;  // where the crosshair stands
+    bool cursor_here = false;        // the mouse is in this figure: its cursor leads the linked ones
+    struct Drag {
+        bool active = false;
+        bool box = false;
+        Point start;   // logical px
+        Point moved;   // farthest distance so far, to tell a click from a drag
+        Extents from;  // what was shown at the start
+    } drag;
 };
 
+// One crosshair through figures of the same x: call once a frame, before drawing them.
+void link_cursors(std::initializer_list<PlotState*> states);
+
 struct PlotOptions {
-    bool bare = false;                    // thumbnail: no ticks, legend, title or interaction
+    bool bare = false;  // thumbnail: no ticks, legend, title or interaction
     bool interactive = true;
     bool crosshair = true;
-    float y_tick_width = 44;              // left gutter, so that stacked figures share their edges
+    float y_tick_width = 44;  // left gutter, so that stacked figures share their edges
     float title_height = 28;
 };
 
 struct PlotResult {
     bool hovered = false;
-    std::optional<double> cursor_x, cursor_y;            // data coordinates under the mouse
-    struct Hit { std::size_t series, index; double x, y; };
-    std::optional<Hit> nearest;                          // within 12 px
-    std::optional<Hit> clicked;                          // nearest (or heatmap cell: index) when clicked without a drag
-    Rect area;                                           // the plot rectangle inside the axes, physical px
-    // data -> physical px and back, for handles that a view draws on top
-    Point to_px(double x, double y) const;
-    double x_at(float px) const;
-    double y_at(float px) const;
-    AxisSpec x_axis, y_axis;
+    std::optional<double> cursor_x, cursor_y;  // data coordinates under the mouse
+    struct Hit {
+        std::size_t series, index;
+        double x, y;
+    };
+    std::optional<Hit> nearest;  // within 12 px; in a heatmap the cell: index row-major, x column, y row
+    std::optional<Hit> clicked;  // nearest when clicked without a drag
+    Rect area;                   // the plot rectangle inside the axes, physical px
+    Axis x, y;                   // data <-> physical px, for handles that a view draws on top
     Extents extents;
+
+    Point to_px(double data_x, double data_y) const {
+        return {static_cast<float>(x.to_px(data_x)), static_cast<float>(y.to_px(data_y))};
+    }
+    double x_at(float px) const { return x.from_px(static_cast<double>(px)); }
+    double y_at(float px) const { return y.from_px(static_cast<double>(px)); }
 };
 
 // Draws in `rect` (physical px) and handles input. Probes: "<name>" the plot area, "<name>.legend.<series>".
-PlotResult plot(Context&, std::string_view name, const Figure& figure, PlotState& state, Rect rect, PlotOptions options = {});
+PlotResult plot(Context&, std::string_view name, const Figure& figure, PlotState& state, Rect rect,
+                PlotOptions options = {});
 
 }  // namespace fp8lab::ui

@@ -1,0 +1,145 @@
+#include "app/shell/gl_window.h"
+
+#include <GLFW/glfw3.h>
+#include <backends/imgui_impl_glfw.h>
+#include <backends/imgui_impl_opengl3.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace fp8lab {
+namespace {
+
+// GLFW's last error as a sentence's end: " (X11: ...)".
+std::string glfw_reason() {
+    const char* words = nullptr;
+    glfwGetError(&words);
+    return words == nullptr ? "" : std::string(" (") + words + ")";
+}
+
+Error no_window(const std::string& why) { return {ErrorKind::failed, "window", why}; }
+
+void start_glfw() {
+    if (glfwInit() == GLFW_TRUE) return;
+    const bool no_display = std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr;
+    throw no_window(no_display ? "there is no display here (DISPLAY and WAYLAND_DISPLAY are not set)"
+                               : "the display could not be opened" + glfw_reason());
+}
+
+void mark(GLFWwindow* window) { *static_cast<bool*>(glfwGetWindowUserPointer(window)) = true; }
+
+// Installed before ImGui's own callbacks, which call these in turn.
+void note_input(GLFWwindow* window, bool* input) {
+    glfwSetWindowUserPointer(window, input);
+    glfwSetKeyCallback(window, [](GLFWwindow* w, int, int, int, int) { mark(w); });
+    glfwSetCharCallback(window, [](GLFWwindow* w, unsigned) { mark(w); });
+    glfwSetMouseButtonCallback(window, [](GLFWwindow* w, int, int, int) { mark(w); });
+    glfwSetScrollCallback(window, [](GLFWwindow* w, double, double) { mark(w); });
+    glfwSetCursorPosCallback(window, [](GLFWwindow* w, double, double) { mark(w); });
+    glfwSetCursorEnterCallback(window, [](GLFWwindow* w, int) { mark(w); });
+    glfwSetWindowFocusCallback(window, [](GLFWwindow* w, int) { mark(w); });
+    glfwSetWindowRefreshCallback(window, [](GLFWwindow* w) { mark(w); });
+    glfwSetWindowIconifyCallback(window, [](GLFWwindow* w, int) { mark(w); });
+    glfwSetFramebufferSizeCallback(window, [](GLFWwindow* w, int, int) { mark(w); });
+}
+
+}  // namespace
+
+GlWindow::GlWindow(Size size, bool visible) {
+    start_glfw();
+    glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
+    glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 2);
+    glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
+    glfwWindowHint(GLFW_OPENGL_FORWARD_COMPAT, GLFW_TRUE);
+    glfwWindowHint(GLFW_VISIBLE, visible ? GLFW_TRUE : GLFW_FALSE);
+    glfwWindowHintString(GLFW_X11_CLASS_NAME, "fp8lab");
+    window_ = glfwCreateWindow(size.width, size.height, "FP8 Lab", nullptr, nullptr);
+    if (window_ == nullptr) {
+        const std::string reason = glfw_reason();
+        glfwTerminate();
+        throw no_window("OpenGL 3.2 is not available here" + reason);
+    }
+    glfwMakeContextCurrent(window_);
+    glfwSwapInterval(visible ? 1 : 0);
+    note_input(window_, &input_);
+    IMGUI_CHECKVERSION();
+    ImGui::CreateContext();
+    ImGui::GetIO().IniFilename = nullptr;  // what is remembered lies in the profile
+    ImGui_ImplGlfw_InitForOpenGL(window_, true);
+    ImGui_ImplOpenGL3_Init("#version 150");
+}
+
+GlWindow::~GlWindow() {
+    ImGui_ImplOpenGL3_Shutdown();
+    ImGui_ImplGlfw_Shutdown();
+    ImGui::DestroyContext();
+    glfwDestroyWindow(window_);
+    glfwTerminate();
+}
+
+float GlWindow::display_scale() {
+    start_glfw();
+    float x = 1;
+    float y = 1;
+    if (GLFWmonitor* monitor = glfwGetPrimaryMonitor()) glfwGetMonitorContentScale(monitor, &x, &y);
+    return x;
+}
+
+void GlWindow::wake() { glfwPostEmptyEvent(); }
+
+void GlWindow::upload_fonts() {
+    ImGui_ImplOpenGL3_DestroyFontsTexture();
+    ImGui_ImplOpenGL3_CreateFontsTexture();
+    ImGui::GetIO().Fonts->ClearTexData();  // the copy in main memory: 4 MB at scale 1, 60 MB at 3
+}
+
+void GlWindow::begin_frame() {
+    ImGui_ImplOpenGL3_NewFrame();
+    ImGui_ImplGlfw_NewFrame();
+    ImGui::NewFrame();
+}
+
+void GlWindow::end_frame() {
+    ImGui::Render();
+    const Size pixels = size();
+    glViewport(0, 0, pixels.width, pixels.height);
+    glClear(GL_COLOR_BUFFER_BIT);
+    ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+}
+
+void GlWindow::present() { glfwSwapBuffers(window_); }
+
+bool GlWindow::take_input() { return std::exchange(input_, false); }
+
+GlWindow::Size GlWindow::size() const {
+    Size size{};
+    glfwGetFramebufferSize(window_, &size.width, &size.height);
+    return size;
+}
+
+std::string GlWindow::renderer() const {
+    const GLubyte* words = glGetString(GL_RENDERER);
+    return words == nullptr ? "" : reinterpret_cast<const char*>(words);
+}
+
+std::vector<std::uint8_t> GlWindow::pixels() const {
+    const Size size = this->size();
+    const auto row = static_cast<std::size_t>(size.width) * 3;
+    const auto rows = static_cast<std::size_t>(size.height);
+    std::vector<std::uint8_t> image(row * rows);
+    glPixelStorei(GL_PACK_ALIGNMENT, 1);
+    glReadBuffer(GL_BACK);
+    glReadPixels(0, 0, size.width, size.height, GL_RGB, GL_UNSIGNED_BYTE, image.data());
+    for (std::size_t y = 0; y < rows / 2; ++y) {  // OpenGL's first row is the bottom one
+        std::swap_ranges(image.begin() + static_cast<std::ptrdiff_t>(y * row),
+                         image.begin() + static_cast<std::ptrdiff_t>((y + 1) * row),
+                         image.begin() + static_cast<std::ptrdiff_t>((rows - 1 - y) * row));
+    }
+    return image;
+}
+
+}  // namespace fp8lab

@@ -1,0 +1,43 @@
+// GLFW window + OpenGL 3.2 core + ImGui's two backends, as one object. Knows nothing of what is drawn.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+struct GLFWwindow;
+
+namespace fp8lab {
+
+class GlWindow {
+  public:
+    struct Size {
+        int width, height;
+    };
+    // `logical`: multiplied by the display's scale when `scale` is 0. Throws Error{failed} with one sentence.
+    GlWindow(Size size, bool visible);
+    ~GlWindow();
+    GlWindow(const GlWindow&) = delete;
+    GlWindow& operator=(const GlWindow&) = delete;
+
+    static float display_scale();  // of the primary monitor; opens no window
+    static void wake();            // from any thread: the event loop takes a turn
+
+    void upload_fonts();  // after load_fonts()
+    void begin_frame();   // both backends and ImGui::NewFrame()
+    void end_frame();     // ImGui::Render() and OpenGL's part, into the back buffer
+    void present();       // swap: waits for the display where there is one
+    bool take_input();    // a key, a mouse move, a resize ... since the last call
+    Size size() const;
+    std::string renderer() const;  // GL_RENDERER
+    std::vector<std::uint8_t> pixels()
+        const;  // RGB, top row first, of the frame drawn last, before present()
+    GLFWwindow* handle() const { return window_; }
+
+  private:
+    GLFWwindow* window_ = nullptr;
+    bool input_ = true;
+};
+
+}  // namespace fp8lab

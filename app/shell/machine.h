@@ -1,0 +1,19 @@
+// What the badge says: where the window's numbers come from on this machine, and why not from a GPU.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/base/provenance.h"
+
+namespace fp8lab {
+
+struct Machine {
+    Provenance provenance = Provenance::cpu_emulated;
+    std::string reason;  // at most three lines of the rail
+};
+
+Machine detect_machine();
+std::uint64_t resident_bytes();  // RSS of this process; 0 where the system does not say
+
+}  // namespace fp8lab

@@ -1,0 +1,104 @@
+// The rail: home, the labs, the badge with its reason.
+#include <cmath>
+
+#include "app/shell/shell.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab {
+namespace {
+
+constexpr Font kMono{Face::mono, 13};
+constexpr Font kSmall{Face::sans, 13};
+
+}  // namespace
+
+void Shell::rail_item(std::string_view id, std::string_view number, std::string_view title, float top,
+                      bool full) {
+    const float right = context_.px(full ? 212 : 48);
+    const Rect row{context_.px(8), std::round(top), right, std::round(top + context_.px(36))};
+    const std::string name = "rail." + std::string(id.empty() ? "home" : id);
+    const ui::Press hit = ui::press(context_, name, row);
+    if (hit.clicked) open(id);
+    const bool selected = open_ == id;
+    if (selected || hit.hovered)
+        ui::fill_rect(context_, row, {Role::field, Tone::line, selected ? 1.0F : 0.5F}, 6);
+    const float y = (row.y0 + row.y1) / 2;
+    if (selected)
+        ui::fill_rect(context_,
+                      {row.x0, row.y0 + context_.px(9), row.x0 + context_.px(2), row.y1 - context_.px(9)},
+                      {Role::text});
+    const Font font{selected ? Face::sans_bold : Face::sans, 15};
+    if (full) {
+        ui::text_mid(context_, {context_.px(24), y}, number, {Role::muted}, kMono);
+        ui::text_mid(context_, {context_.px(number.empty() ? 24 : 60), y}, title, {Role::text}, font);
+        return;
+    }
+    const Font small{selected ? Face::sans_bold : Face::sans, 13};
+    const std::string_view words = number.empty() ? title : number;
+    ui::text_mid(context_, {context_.px(28), y}, words,
+                 {selected || number.empty() ? Role::text : Role::muted}, number.empty() ? small : kMono,
+                 Anchor::center);
+    ui::advance(row);
+    if (!number.empty()) ui::tooltip(context_, title, "");
+}
+
+// A disc, half dark and half light.
+void Shell::draw_theme_switch(Point center) {
+    const float reach = context_.px(12);
+    const Rect area{center.x - reach, center.y - reach, center.x + reach, center.y + reach};
+    const ui::Press hit = ui::press(context_, "shell.theme", area);
+    if (hit.clicked) set_theme(context_.theme == Theme::light ? Theme::dark : Theme::light);
+    const ImU32 ink = context_.color(hit.hovered ? Role::text : Role::muted);
+    auto& list = *ImGui::GetWindowDrawList();
+    constexpr float kQuarter = 1.5707963F;
+    list.PathArcTo({center.x, center.y}, context_.px(6), -kQuarter, kQuarter, 24);
+    list.PathFillConvex(ink);
+    list.AddCircle({center.x, center.y}, context_.px(6), ink, 32, context_.px(1.25F));
+    ui::advance(area);
+    ui::tooltip(context_, context_.theme == Theme::light ? "Dark theme" : "Light theme", "Ctrl+T");
+}
+
+void Shell::draw_machine(const Layout& layout) {
+    const float bottom = layout.rail.y1;
+    if (!layout.rail_full) {
+        draw_theme_switch({context_.px(28), bottom - context_.px(28)});
+        return;
+    }
+    ui::hline(context_, context_.px(24), context_.px(196), bottom - context_.px(120), {Role::line});
+    ImGui::SetCursorScreenPos({context_.px(24), std::round(bottom - context_.px(104))});
+    ui::badge(context_, machine_.provenance);
+    const float width = context_.px(176);
+    float y = bottom - context_.px(66);
+    std::size_t shown = 0;
+    for (const auto line : ui::wrap_lines(context_, machine_.reason, kSmall, width)) {
+        if (++shown > 3) break;
+        ui::text_mid(context_, {context_.px(24), y}, line, {Role::muted}, kSmall);
+        y += context_.px(18);
+    }
+    ui::advance({context_.px(24), bottom - context_.px(76), context_.px(196), bottom - context_.px(16)});
+    ui::tooltip(context_, "Where the numbers come from", machine_.reason);
+}
+
+void Shell::draw_rail(const Layout& layout) {
+    const Rect rail = layout.rail;
+    const bool full = layout.rail_full;
+    ui::fill_rect(context_, rail, {Role::raised});
+    ui::fill_rect(context_, {rail.x1 - ui::hairline(context_), rail.y0, rail.x1, rail.y1}, {Role::line});
+    const Font name{Face::sans_bold, full ? 18.0F : 15.0F};
+    ui::text_mid(context_, {full ? context_.px(24) : context_.px(28), context_.px(41)},
+                 full ? "FP8 Lab" : "FP8", {Role::text}, name, full ? Anchor::left : Anchor::center);
+    if (full) draw_theme_switch({context_.px(186), context_.px(41)});
+    rail_item("", "", "Home", context_.px(72), full);
+    ui::hline(context_, context_.px(full ? 24 : 12), context_.px(full ? 196 : 44), context_.px(116),
+              {Role::line});
+    float top = context_.px(124);
+    for (const Entry& entry : entries_) {
+        const LabInfo& info = entry.lab->info();
+        rail_item(info.id, "L" + std::to_string(info.number), info.short_title, top, full);
+        top += context_.px(38);
+    }
+    draw_machine(layout);
+}
+
+}  // namespace fp8lab

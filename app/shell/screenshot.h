@@ -1,0 +1,28 @@
+// The window as a picture: drawn hidden, by the same Shell, and read back.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/figure/palette.h"
+
+namespace fp8lab {
+
+struct ScreenshotOptions {
+    std::string lab;                       // id; empty: home
+    std::string tab;                       // "explore", "learn"; empty: as the window would open
+    std::vector<std::string> assignments;  // --set name=value
+    int steps = 0;                         // of a live lab
+    Theme theme = Theme::dark;
+    int width = 1440, height = 900;  // physical px
+    float scale = 1;
+    int frames = 4;      // drawn before the picture is taken; >= 3, since ImGui settles in two
+    std::string output;  // PNG; "-" is stdout
+};
+
+// Throws usage_error for unknown fields and values, Error{failed} without a display or when the file cannot
+// be written.
+void take_screenshot(const ScreenshotOptions& options);
+
+}  // namespace fp8lab

@@ -1,0 +1,206 @@
+#include "app/shell/shell.h"
+
+#include <GLFW/glfw3.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/base/error.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab {
+namespace {
+
+constexpr float kSmallestStageWidth = 560, kSmallestStageHeight = 496;  // content; what 1024x640 leaves
+constexpr float kMargin = 24;
+
+std::unique_ptr<LabView> make_view(Lab& lab) {
+    for (const ViewEntry& entry : view_registry()) {
+        if (entry.id == lab.info().id) return entry.make(lab);
+    }
+    throw Error{ErrorKind::failed, std::string(lab.info().id), "has no view; add it to labs/views.cpp"};
+}
+
+// Keys that the control with the focus ring takes.
+bool belongs_to_focus(int key) {
+    constexpr int kKeys[] = {GLFW_KEY_SPACE, GLFW_KEY_ENTER, GLFW_KEY_LEFT, GLFW_KEY_RIGHT, GLFW_KEY_UP,
+                             GLFW_KEY_DOWN,  GLFW_KEY_HOME,  GLFW_KEY_END,  GLFW_KEY_TAB,   GLFW_KEY_ESCAPE};
+    return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
+}
+
+}  // namespace
+
+Shell::Shell(ui::Context& context, Settings settings, Machine machine, std::filesystem::path profile_folder,
+             std::function<void()> wake)
+    : context_(context),
+      settings_(std::move(settings)),
+      machine_(std::move(machine)),
+      profile_folder_(std::move(profile_folder)),
+      wake_(std::move(wake)),
+      last_at_start_(settings_.last_lab),
+      loaded_scale_(context.scale) {
+    context_.theme = settings_.theme;
+    for (const LabEntry& entry : lab_registry()) {
+        Entry made;
+        made.lab = entry.make();
+        made.lab->set_wake(wake_);
+        update(made);
+        made.thumbnail = made.lab->thumbnail();
+        entries_.push_back(std::move(made));
+    }
+}
+
+void Shell::update(Entry& entry) {
+    try {
+        entry.lab->update();
+        entry.failure.clear();
+    } catch (const std::exception& error) {  // the lab stops, the window goes on
+        entry.failure = error.what();
+    }
+}
+
+Shell::Entry* Shell::current() {
+    for (Entry& entry : entries_) {
+        if (entry.lab->info().id == open_) return &entry;
+    }
+    return nullptr;
+}
+
+Lab* Shell::lab() {
+    Entry* entry = current();
+    return entry == nullptr ? nullptr : entry->lab.get();
+}
+
+void Shell::open(std::string_view lab) {
+    if (open_ == lab) return;
+    if (Entry* left = current()) left->thumbnail = left->lab->thumbnail();
+    open_ = lab;
+    toast_ = {};
+    context_.focus = {};
+    Entry* entry = current();
+    if (entry == nullptr) return;
+    settings_.last_lab = open_;
+    last_at_start_ = open_;
+    if (!entry->view) entry->view = make_view(*entry->lab);
+    update(*entry);
+}
+
+void Shell::show(Tab tab) {
+    tab_ = tab;
+    settings_.panel_open = true;
+    panel_open_narrow_ = true;
+}
+
+void Shell::say(std::string title, std::string line) { toast_ = {std::move(title), std::move(line)}; }
+
+bool Shell::fonts_outdated() const { return loaded_scale_ != context_.scale; }
+
+void Shell::toggle_panel(bool narrow) {
+    bool& open = narrow ? panel_open_narrow_ : settings_.panel_open;
+    open = !open;
+}
+
+void Shell::set_theme(Theme theme) {
+    settings_.theme = theme;
+    context_.theme = theme;
+}
+
+void Shell::set_scale(float scale) {
+    settings_.scale = std::clamp(scale, kSmallestScale, kLargestScale);
+    context_.scale = settings_.scale;
+}
+
+void Shell::keys() {
+    const ImGuiIO& io = ImGui::GetIO();
+    if (io.WantTextInput || context_.focus.modal != 0) return;
+    Entry* entry = current();
+    for (int key = GLFW_KEY_SPACE; key <= GLFW_KEY_LAST; ++key) {
+        if (!ImGui::IsKeyPressed(key)) continue;
+        if (!io.KeyCtrl) {
+            const bool taken = context_.focus.visible && belongs_to_focus(key);
+            if (entry != nullptr && !taken) entry->view->key(context_, key);
+            continue;
+        }
+        if (key == GLFW_KEY_0) open("");
+        if (key == GLFW_KEY_T) set_theme(context_.theme == Theme::light ? Theme::dark : Theme::light);
+        if (key == GLFW_KEY_EQUAL || key == GLFW_KEY_KP_ADD) set_scale(context_.scale + 0.25F);
+        if (key == GLFW_KEY_MINUS || key == GLFW_KEY_KP_SUBTRACT) set_scale(context_.scale - 0.25F);
+        if (key == GLFW_KEY_R && io.KeyShift && entry != nullptr) entry->lab->reset();
+        for (const Entry& other : entries_) {
+            if (key == GLFW_KEY_0 + other.lab->info().number) open(other.lab->info().id);
+        }
+    }
+}
+
+void Shell::frame(double frame_ms) {
+    loaded_scale_ = context_.scale;
+    ui::begin_frame(context_);
+    keys();
+    const ImVec2 size = ImGui::GetIO().DisplaySize;
+    Entry* entry = current();
+    const Layout layout = make_layout(size.x, size.y, loaded_scale_, entry != nullptr, settings_.panel_open,
+                                      panel_open_narrow_);
+    ImGui::SetNextWindowPos({0, 0});
+    ImGui::SetNextWindowSize(size);
+    ImGui::Begin("shell", nullptr,
+                 ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
+                     ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoNav |
+                     ImGuiWindowFlags_NoScrollWithMouse);
+    draw_rail(layout);
+    entry = current();  // the rail may have opened another
+    if (entry != nullptr) {
+        if (layout.panel.width() > 0) draw_panel(layout, *entry);
+        update(*entry);
+        draw_lab(layout, *entry);
+    } else {
+        draw_home(layout);
+    }
+    draw_status(layout, frame_ms);
+    ImGui::End();
+}
+
+float Shell::draw_heading(const LabInfo& info, Rect stage) {
+    const Font title{Face::sans_bold, 24};
+    const Font number{Face::mono, 24};
+    const Font question{Face::sans, 15};
+    const float x = stage.x0 + context_.px(kMargin);
+    const std::string label = "L" + std::to_string(info.number);
+    ui::text_mid(context_, {x, stage.y0 + context_.px(40)}, label, {Role::muted}, number);
+    const float after = x + ui::text_width(context_, label, number) + context_.px(13);
+    ui::text_mid(context_, {after, stage.y0 + context_.px(40)}, info.title, {Role::text}, title);
+    float y = stage.y0 + context_.px(70);
+    for (const auto line :
+         ui::wrap_lines(context_, info.question, question, stage.width() - 2 * context_.px(kMargin))) {
+        ui::text_mid(context_, {x, y}, line, {Role::muted}, question);
+        y += context_.px(22);
+    }
+    return std::round(y + context_.px(4));
+}
+
+void Shell::draw_lab(const Layout& layout, Entry& entry) {
+    const Rect stage = layout.stage;
+    if (stage.width() < 1) return;
+    ImGui::SetCursorScreenPos({stage.x0, stage.y0});
+    ImGui::BeginChild("stage", {stage.width(), stage.height()}, false, ImGuiWindowFlags_HorizontalScrollbar);
+    const ImVec2 origin = ImGui::GetCursorScreenPos();
+    const float least_width = context_.px(kSmallestStageWidth + 2 * kMargin);
+    Rect all{origin.x, origin.y, origin.x + std::max(stage.width(), least_width), origin.y + stage.height()};
+    const float top = draw_heading(entry.lab->info(), all);
+    all.y1 = std::max(all.y1, top + std::round(context_.px(kSmallestStageHeight + 20)));
+    const Rect area{all.x0 + context_.px(kMargin), top, all.x1 - context_.px(kMargin),
+                    all.y1 - context_.px(20)};
+    if (entry.failure.empty()) {
+        entry.view->stage(context_, area);
+    } else {
+        ImGui::SetCursorScreenPos({area.x0, area.y0 + context_.px(16)});
+        ui::text(context_, "! This lab stopped", Role::warning, {Face::sans_bold, 15});
+        ui::wrapped(context_, entry.failure, Role::text, {Face::sans, 15});
+        if (ui::button(context_, "shell.recover", "Reset all", {})) entry.lab->reset();
+    }
+    ui::advance(all);
+    ImGui::EndChild();
+}
+
+}  // namespace fp8lab

@@ -1,0 +1,82 @@
+// The status line: what the lab computes with on the left; our own cost and the numbers' provenance on the
+// right.
+#include <fmt/format.h>
+
+#include "app/shell/shell.h"
+#include "core/base/units.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab {
+namespace {
+
+constexpr Font kLabel{Face::sans, 13};
+constexpr Font kValue{Face::mono, 13};
+
+using Pair = std::pair<std::string, std::string>;
+
+const char* in_words(Provenance provenance) {
+    switch (provenance) {
+        case Provenance::tensor_core:
+            return "tensor core";
+        case Provenance::gpu_emulated:
+            return "GPU emulated";
+        case Provenance::cpu_emulated:
+            return "CPU emulated";
+        case Provenance::recorded:
+            return "recorded";
+    }
+    return "";
+}
+
+float pair_width(const ui::Context& context, const Pair& pair) {
+    return ui::text_width(context, pair.first, kLabel) + context.px(7) +
+           ui::text_width(context, pair.second, kValue);
+}
+
+void draw_pair(ui::Context& context, const Pair& pair, float x, float y) {
+    ui::text_mid(context, {x, y}, pair.first, {Role::muted}, kLabel);
+    ui::text_mid(context, {x + ui::text_width(context, pair.first, kLabel) + context.px(7), y}, pair.second,
+                 {Role::text}, kValue);
+}
+
+}  // namespace
+
+void Shell::draw_status(const Layout& layout, double frame_ms) {
+    const Rect line = layout.status;
+    ui::fill_rect(context_, line, {Role::raised});
+    ui::hline(context_, line.x0, line.x1, line.y0, {Role::line});
+    const float y = (line.y0 + line.y1) / 2;
+    const float gap = context_.px(24);
+    Entry* entry = current();
+
+    const Provenance provenance = entry != nullptr ? entry->lab->provenance() : machine_.provenance;
+    std::vector<Pair> right = {{"provenance", in_words(provenance)}};
+    if (frame_ms >= 0) right.emplace_back("frame", fmt::format("{:.1f} ms", frame_ms));
+    if (frame_ms >= 0 && entry == nullptr) right.emplace_back("memory", format_bytes(resident_bytes()));
+    float end = line.x1 - gap;
+    for (const Pair& pair : right) {
+        const float x = end - pair_width(context_, pair);
+        if (x < line.x0 + gap) break;
+        draw_pair(context_, pair, x, y);
+        end = x - gap;
+    }
+
+    std::vector<Pair> left;
+    if (entry != nullptr) {
+        left = entry->view->status();
+    } else if (!toast_.title.empty()) {
+        left = {{toast_.title, toast_.line}};
+    } else {
+        left = {{"profile", profile_folder_.string()}};
+    }
+    float x = line.x0 + gap;
+    for (const Pair& pair : left) {  // what does not fit is left out, from the end
+        const float width = pair_width(context_, pair);
+        if (x + width > end) break;
+        draw_pair(context_, pair, x, y);
+        x += width + gap;
+    }
+}
+
+}  // namespace fp8lab

@@ -1,0 +1,21 @@
+// The window: GLFW, OpenGL 3.2 core, and the event-driven loop around Shell.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace fp8lab {
+
+struct WindowOptions {
+    std::string lab;         // id; empty: home
+    std::string probe_file;  // the rectangles of all controls as JSON, rewritten after each frame in which
+                             // they changed
+    std::string profile;     // --profile DIR; empty: the usual place
+    bool trace_startup = false;  // one line on stderr after the first frame
+};
+
+// Returns 0 when the window was closed. Throws Error{failed} with one sentence when there is no display or no
+// OpenGL 3.2.
+int run_window(const WindowOptions& options);
+
+}  // namespace fp8lab

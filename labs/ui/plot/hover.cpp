@@ -1,0 +1,155 @@
+#include "labs/ui/plot/hover.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/units.h"
+
+namespace fp8lab::ui {
+
+namespace {
+
+using Hit = PlotResult::Hit;
+constexpr double kReach = 12;  // px
+constexpr Font kName = {Face::sans_bold, 13}, kValue = {Face::mono, 13}, kLabel = {Face::sans, 13};
+
+// The samples of what has samples: curves, points, stems, and bars (x: the lower edge).
+struct Samples {
+    std::span<const double> x, y;
+    bool holds = false;  // the value at x holds until the next x
+};
+
+Samples samples_of(const Series& series) {
+    Samples out;
+    std::visit(
+        [&](const auto& shape) {
+            if constexpr (requires { shape.x->size(), shape.y->size(); }) {
+                if (shape.x && shape.y) out = {*shape.x, *shape.y, series.style.step};
+            } else if constexpr (requires { shape.edges; }) {
+                if (shape.edges && shape.heights) out = {*shape.edges, *shape.heights, true};
+            }
+        },
+        series.shape);
+    const std::size_t n = std::min(out.x.size(), out.y.size());
+    return {out.x.first(n), out.y.first(n), out.holds};
+}
+
+// One pass without transforms: the neighbours of `at` on both sides, then the closer in pixels.
+std::optional<Hit> sample_at(const Figure& figure, std::size_t index, const Axis& axis, double at) {
+    const Samples samples = samples_of(figure.series[index]);
+    std::optional<std::size_t> left, right;
+    for (std::size_t i = 0; i < samples.x.size(); ++i) {
+        const double x = samples.x[i];
+        if (std::isnan(samples.y[i])) continue;
+        if (x <= at && (!left || x >= samples.x[*left])) left = i;
+        if (x > at && (!right || x < samples.x[*right])) right = i;
+    }
+    if (!left && (!right || samples.holds)) return {};
+    const double px = axis.to_px(at);
+    const auto distance = [&](std::size_t i) { return std::fabs(axis.to_px(samples.x[i]) - px); };
+    const bool take_right = right && !samples.holds && (!left || distance(*right) < distance(*left));
+    const std::size_t i = take_right ? *right : *left;
+    return Hit{index, i, samples.x[i], samples.y[i]};
+}
+
+// FP32 values, which most are, have at most 9 digits; means and ratios get as many.
+std::string exact(double value) {
+    const auto narrow = static_cast<float>(value);
+    return static_cast<double>(narrow) == value ? shortest(narrow) : format_number(value, 9);
+}
+
+std::optional<Hit> heatmap_cell(const Series& series, std::size_t index, const Layout& layout, Point at) {
+    const auto* map = std::get_if<HeatmapSeries>(&series.shape);
+    if (map == nullptr || !map->values) return {};
+    const double x = std::floor(layout.x.from_px(static_cast<double>(at.x))),
+                 y = layout.y.from_px(static_cast<double>(at.y));
+    const double row = std::floor(map->y_down ? map->rows - y : y);
+    if (!(x >= 0 && x < map->cols && row >= 0 && row < map->rows)) return {};
+    return Hit{
+        index,
+        static_cast<std::size_t>(row) * static_cast<std::size_t>(map->cols) + static_cast<std::size_t>(x), x,
+        row};
+}
+
+// Curves that a reader can name: in the legend or labelled at their end. Thin raw data behind a mean are
+// neither.
+bool is_named(const Series& series) {
+    return !display_name(series).empty() && (series.style.in_legend || !series.style.end_label.empty());
+}
+
+void draw_tooltip(Canvas& canvas, const Figure& figure, const Layout& layout, float line_x,
+                  const std::vector<Hit>& hits) {
+    constexpr float kPad = 12, kRow = 22, kWidth = 152;
+    float width = kWidth;
+    const std::string x_value = exact(hits.front().x);
+    width = std::max(width, 2 * kPad + canvas.text_width(figure.x.label + " ", kLabel) +
+                                canvas.text_width(x_value, kValue));
+    for (const Hit& hit : hits) {
+        const float name = canvas.text_width(display_name(figure.series[hit.series]), kName);
+        width = std::max(width, 2 * kPad + name + 16 + canvas.text_width(exact(hit.y), kValue));
+    }
+    const float height = 2 * kPad - 4 + kRow * static_cast<float>(hits.size() + 1);
+    const bool flip = line_x + 16 + width > layout.outer.x1;
+    Rect box = {flip ? line_x - 16 - width : line_x + 16, layout.plot.y0 + 12, 0, 0};
+    box = {box.x0, box.y0, box.x0 + width, box.y0 + height};
+    canvas.rect(box, Color{Role::axis});
+    canvas.rect(Rect{box.x0 + 1, box.y0 + 1, box.x1 - 1, box.y1 - 1}, Color{Role::raised});
+    float y = box.y0 + kPad - 1;
+    canvas.text({box.x0 + kPad, y}, figure.x.label, {Role::muted}, kLabel);
+    const float label = canvas.text_width(figure.x.label.empty() ? "" : figure.x.label + " ", kLabel);
+    canvas.text({box.x0 + kPad + label, y}, x_value, {Role::text}, kValue);
+    for (const Hit& hit : hits) {
+        y += kRow;
+        const Series& series = figure.series[hit.series];
+        const std::string value = exact(hit.y);
+        canvas.text({box.x0 + kPad, y}, display_name(series), {series.style.color.role, Tone::ink}, kName);
+        canvas.text({box.x1 - kPad - canvas.text_width(value, kValue), y}, value, {Role::text}, kValue);
+    }
+}
+
+}  // namespace
+
+std::optional<Hit> nearest_sample(const Figure& figure, const View2D& view, const Layout& layout, Point at) {
+    const double mx = static_cast<double>(at.x), my = static_cast<double>(at.y);
+    const double from = layout.x.from_px(mx - kReach), to = layout.x.from_px(mx + kReach);
+    double best = kReach;
+    std::optional<Hit> out;
+    for (std::size_t s = 0; s < figure.series.size(); ++s) {
+        if (is_hidden(view, figure.series[s])) continue;
+        if (const auto cell = heatmap_cell(figure.series[s], s, layout, at); cell && !out) out = cell;
+        if (std::holds_alternative<BarSeries>(figure.series[s].shape)) continue;
+        const Samples samples = samples_of(figure.series[s]);
+        for (std::size_t i = 0; i < samples.x.size(); ++i) {
+            if (!(samples.x[i] >= from && samples.x[i] <= to)) continue;
+            const double distance =
+                std::hypot(layout.x.to_px(samples.x[i]) - mx, layout.y.to_px(samples.y[i]) - my);
+            if (distance <= best) best = distance, out = Hit{s, i, samples.x[i], samples.y[i]};
+        }
+    }
+    return out;
+}
+
+void draw_crosshair(Canvas& canvas, const Figure& figure, const View2D& view, const Layout& layout,
+                    double cursor_x, bool tooltip) {
+    std::vector<Hit> hits;
+    for (std::size_t i = 0; i < figure.series.size(); ++i) {
+        if (is_hidden(view, figure.series[i]) || !is_named(figure.series[i])) continue;
+        if (const auto hit = sample_at(figure, i, layout.x, cursor_x)) hits.push_back(*hit);
+    }
+    if (hits.empty()) return;
+    const Rect plot = layout.plot;
+    const auto line_x = static_cast<float>(layout.x.to_px(hits.front().x));
+    if (!(line_x >= plot.x0 && line_x <= plot.x1)) return;
+    canvas.rect(Rect{line_x, plot.y0, line_x + 1, plot.y1}, Color{Role::axis});
+    for (const Hit& hit : hits) {
+        const Point at = {static_cast<float>(layout.x.to_px(hit.x)),
+                          static_cast<float>(layout.y.to_px(hit.y))};
+        const bool curve = std::holds_alternative<LineSeries>(figure.series[hit.series].shape);
+        if (!curve || !plot.contains(at)) continue;
+        paint_marker(canvas, at, Marker::disc, 5.5F, {Role::surface});
+        paint_marker(canvas, at, Marker::disc, 4, toned(figure.series[hit.series].style.color, Tone::fill));
+    }
+    if (tooltip) draw_tooltip(canvas, figure, layout, line_x, hits);
+}
+
+}  // namespace fp8lab::ui

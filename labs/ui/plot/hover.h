@@ -1,0 +1,17 @@
+// What is under the mouse: the nearest sample, and the crosshair with its tooltip.
+#pragma once
+
+#include "labs/ui/plot/plot.h"
+
+namespace fp8lab::ui {
+
+// The sample within 12 px of `at`, or the heatmap cell there. Hidden series have none.
+std::optional<PlotResult::Hit> nearest_sample(const Figure& figure, const View2D& view, const Layout& layout,
+                                              Point at);
+
+// The line through the plot at the sample nearest to `cursor_x`, a dot on each curve, and with `tooltip` the
+// exact values.
+void draw_crosshair(Canvas& canvas, const Figure& figure, const View2D& view, const Layout& layout,
+                    double cursor_x, bool tooltip);
+
+}  // namespace fp8lab::ui

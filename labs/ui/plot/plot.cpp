@@ -1,0 +1,92 @@
+#include "labs/ui/plot/plot.h"
+
+#include <algorithm>
+#include <string>
+
+#include "labs/ui/plot/hover.h"
+#include "labs/ui/plot/imgui_canvas.h"
+#include "labs/ui/plot/interact.h"
+
+namespace fp8lab::ui {
+
+namespace {
+
+View2D shown(const PlotState& state) {
+    View2D view = state.view;
+    if (state.follow) view.x.reset();
+    return view;
+}
+
+Rect physical(const Context& context, Rect r) {
+    return {context.px(r.x0), context.px(r.y0), context.px(r.x1), context.px(r.y1)};
+}
+
+Axis physical(const Context& context, const Axis& axis) {
+    const auto scale = static_cast<double>(context.scale);
+    return {axis.spec(), axis.range(), axis.px_lo() * scale, axis.px_hi() * scale};
+}
+
+void draw_box(Canvas& canvas, const Layout& layout, const PlotState& state, Point at) {
+    const Rect plot = layout.plot;
+    const Point a = state.drag.start,
+                b = {std::clamp(at.x, plot.x0, plot.x1), std::clamp(at.y, plot.y0, plot.y1)};
+    const Rect box = {std::min(a.x, b.x), std::min(a.y, b.y), std::max(a.x, b.x), std::max(a.y, b.y)};
+    canvas.rect(box, Color{Role::axis, Tone::line, 0.2F});
+    const std::array<Point, 4> corners = {
+        Point{box.x0, box.y0}, {box.x1, box.y0}, {box.x1, box.y1}, {box.x0, box.y1}};
+    canvas.line_strip(corners, {Role::axis}, 1, Dash::solid, true);
+}
+
+}  // namespace
+
+void link_cursors(std::initializer_list<PlotState*> states) {
+    const auto leader =
+        std::find_if(states.begin(), states.end(), [](const PlotState* s) { return s->cursor_here; });
+    for (PlotState* state : states)
+        if (!state->cursor_here)
+            state->cursor_x = leader == states.end() ? std::nullopt : (*leader)->cursor_x;
+}
+
+PlotResult plot(Context& context, std::string_view name, const Figure& figure, PlotState& state, Rect rect,
+                PlotOptions options) {
+    ImGuiCanvas canvas(context);
+    const Rect logical = {rect.x0 / context.scale, rect.y0 / context.scale, rect.x1 / context.scale,
+                          rect.y1 / context.scale};
+    const PaintOptions paint_options = {options.bare, options.y_tick_width, options.title_height};
+    Layout layout = lay_out(figure, shown(state), canvas, logical, paint_options);
+    Pointer pointer;
+    if (options.interactive && !options.bare) {
+        const View2D before = shown(state);
+        pointer = handle_mouse(context, name, layout, state);
+        handle_legend(context, name, figure, layout, state);
+        if (shown(state) != before) layout = lay_out(figure, shown(state), canvas, logical, paint_options);
+    }
+    const View2D view = shown(state);
+    PlotResult out;
+    out.hovered = pointer.over_plot;
+    out.area = physical(context, layout.plot);
+    out.x = physical(context, layout.x), out.y = physical(context, layout.y);
+    out.extents = {layout.x.range(), layout.y.range()};
+    if (pointer.over_plot) {
+        out.cursor_x = layout.x.from_px(static_cast<double>(pointer.at.x));
+        out.cursor_y = layout.y.from_px(static_cast<double>(pointer.at.y));
+        out.nearest = nearest_sample(figure, view, layout, pointer.at);
+        if (pointer.clicked) out.clicked = out.nearest;
+    }
+    if (pointer.over_plot)
+        state.cursor_x = out.cursor_x;
+    else if (state.cursor_here)
+        state.cursor_x.reset();
+    state.cursor_here = pointer.over_plot;
+
+    paint(figure, view, layout, canvas);
+    if (state.drag.active && state.drag.box)
+        draw_box(canvas, layout, state, pointer.at);
+    else if (options.crosshair && state.cursor_x && !options.bare)
+        draw_crosshair(canvas, figure, view, layout, *state.cursor_x,
+                       pointer.over_plot && !state.drag.active);
+    probe(context, name, out.area);
+    return out;
+}
+
+}  // namespace fp8lab::ui
