@@ -49,6 +49,4 @@ class TrainView : public LabView {
 // histogram: `shown` takes its name. Narrower than 474 px (logical) the scale goes first, then the amax.
 void health_table(ui::Context&, Rect area, const ArmTrack& arm, const Recipe& recipe, std::string& shown);
 
-std::unique_ptr<LabView> make_view(Lab& lab);
-
 }  // namespace fp8lab::train
