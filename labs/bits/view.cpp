@@ -48,14 +48,16 @@ void facts_table(ui::Context& context, std::string_view title, std::span<const F
         };
         ui::table_row(context, cells, shares);
     }
-    ImGui::Dummy({0, context.px(12)});
+    ImGui::Dummy({0, context.px(4)});
 }
 
 }  // namespace
 
 void BitsView::stage(ui::Context& context, Rect area) {
     const bool compact = area.height() < context.px(620);
-    const float divider = draw_bits(context, lab_, area, compact) + context.px(compact ? 10 : 16);
+    const float divider =
+        draw_bits(context, lab_, last_bit_, {area.x0, area.y0 + context.px(4), area.x1, area.y1}, compact) +
+        context.px(compact ? 10 : 16);
     ui::hline(context, area.x0, area.x1, divider, {Role::line});
 
     const bool roomy = area.width() >= context.px(700);
@@ -140,7 +142,8 @@ std::vector<std::pair<std::string, std::string>> BitsView::status() const {
 bool BitsView::key(ui::Context&, int key) {
     constexpr int kZero = '0', kNine = '9';  // GLFW's codes of the digit keys are ASCII
     if (key < kZero || key > kNine) return false;
-    lab_.toggle_bit(key - kZero);
+    last_bit_ = key - kZero;
+    lab_.toggle_bit(last_bit_);
     return true;
 }
 

@@ -21,6 +21,7 @@ class BitsView final : public LabView {
     void explore_entry(ui::Context& context);
 
     BitsLab& lab_;
+    int last_bit_ = 0;   // outlined: at first the one that turns 448 into NaN
     std::string typed_;  // the text field: a code or a number
     std::string answer_;
     bool refused_ = false;

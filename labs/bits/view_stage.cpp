@@ -59,15 +59,32 @@ RowMetrics row_metrics(int bit_count, int group_count, float room, bool compact)
     return out;
 }
 
-void draw_cell(Context& context, BitsLab& lab, const Group& group, int bit, Rect cell, Font digit) {
+void draw_cell(Context& context, BitsLab& lab, int& last_bit, const Group& group, int bit, Rect cell,
+               Font digit) {
     const ui::Press press = ui::press(context, "bits.bit" + std::to_string(bit), cell);
-    if (press.clicked) lab.toggle_bit(bit);
+    if (press.clicked) lab.toggle_bit(last_bit = bit);
+    if (bit == last_bit && !press.focused) ui::focus_ring(context, ui::inset(cell, context.px(1)), 5);
     const bool on = ((lab.outcome().reading.code >> static_cast<unsigned>(bit)) & 1U) != 0;
     ui::fill_rect(context, cell, {Role::surface}, 6);
     ui::fill_rect(context, cell, group.fill, 6);
     ui::stroke_rect(context, cell, press.hovered ? Color{Role::text} : group.line, 6, press.hovered ? 2 : 1);
     ui::text_mid(context, {(cell.x0 + cell.x1) / 2, (cell.y0 + cell.y1) / 2}, on ? "1" : "0",
                  ink_on(context, group.fill), digit, Anchor::center);
+}
+
+// Four sides in strokes of 4 px with 3 px between them.
+void dashed_rect(Context& context, Rect rect, Color color) {
+    const float dash = context.px(4), pitch = context.px(7), width = context.px(1.5F);
+    for (float x = rect.x0; x < rect.x1; x += pitch) {
+        const float end = std::min(x + dash, rect.x1);
+        ui::fill_rect(context, {x, rect.y0, end, rect.y0 + width}, color);
+        ui::fill_rect(context, {x, rect.y1 - width, end, rect.y1}, color);
+    }
+    for (float y = rect.y0; y < rect.y1; y += pitch) {
+        const float end = std::min(y + dash, rect.y1);
+        ui::fill_rect(context, {rect.x0, y, rect.x0 + width, end}, color);
+        ui::fill_rect(context, {rect.x1 - width, y, rect.x1, end}, color);
+    }
 }
 
 void draw_bracket(Context& context, Rect over, float y, Color line) {
@@ -137,7 +154,7 @@ Color ink_on(const Context& context, Color fill) {
     return {text >= inverse ? Role::text : Role::inverse};
 }
 
-float draw_bits(Context& context, BitsLab& lab, Rect area, bool compact) {
+float draw_bits(Context& context, BitsLab& lab, int& last_bit, Rect area, bool compact) {
     const float value_width = context.px(area.width() < context.px(700) ? 190 : 212);
     std::vector<Group> groups = groups_of(lab.outcome());
     const int bit_count = bits(lab.outcome().format);
@@ -152,7 +169,7 @@ float draw_bits(Context& context, BitsLab& lab, Rect area, bool compact) {
         group.cells = {x, y_cells, x, y_end};
         for (int i = 0; i < group.count; ++i) {
             const Rect cell{std::round(x), y_cells, std::round(x + context.px(row.cell)), y_end};
-            draw_cell(context, lab, group, group.high - i, cell, row.digit);
+            draw_cell(context, lab, last_bit, group, group.high - i, cell, row.digit);
             ui::text_mid(context, {(cell.x0 + cell.x1) / 2, y_numbers}, std::to_string(group.high - i),
                          {Role::muted}, kMono, Anchor::center);
             group.cells.x1 = cell.x1;
@@ -189,9 +206,12 @@ void draw_line_end(Context& context, BitsLab& lab, Rect area) {
         const bool here = lab.outcome().reading.code == item.code;
         const Color fill{role, Tone::fill};
         if (here && item.finite) ui::fill_rect(context, row, fill, 6);
-        const Color line = here || press.hovered ? Color{item.finite && here ? role : Role::text}
-                                                 : Color{item.finite ? Role::line : Role::text};
-        ui::stroke_rect(context, row, line, 6, item.finite ? 1.0F : 2.0F);
+        if (!item.finite) {
+            dashed_rect(context, row, {Role::text});
+            if (here) ui::stroke_rect(context, row, {Role::text}, 0, 3);
+        } else {
+            ui::stroke_rect(context, row, {here ? role : press.hovered ? Role::text : Role::line}, 6);
+        }
         const Color ink = here && item.finite ? ink_on(context, fill) : Color{Role::text};
         const Color code = here && item.finite ? ink : Color{Role::muted};
         const float middle = (row.y0 + row.y1) / 2;

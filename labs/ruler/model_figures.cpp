@@ -54,7 +54,7 @@ std::string lane_text(const Lane& lane) {
 }
 
 // One lane a format, top down; each is 1 high, its marks in the lower part and its words above them.
-constexpr double kMarkFoot = 0.08, kMarkHead = 0.62, kWords = 0.66;
+constexpr double kMarkFoot = 0.06, kMarkHead = 0.66, kWords = 0.83;
 
 Figure lanes_figure(const Outcome& outcome, const Params& params) {
     Figure figure;

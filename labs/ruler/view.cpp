@@ -56,6 +56,7 @@ void RulerView::draw_plots(Context& context, Rect area) {
     const float top = area.y0 + context.px(28);
     ui::text_mid(context, {area.x0, area.y0 + context.px(10)}, upper.title, {Role::text}, kHeading);
     upper.title.clear();
+    if (!binades) upper.x.visible = false;  // the lower figure has the same axis
     const Rect upper_rect{area.x0 + (binades ? 0 : context.px(kGutter)), top, area.x1, split - context.px(8)};
     const ui::PlotResult ruler = ui::plot(context, "ruler.marks", upper, ruler_plot_, upper_rect,
                                           {.crosshair = binades, .title_height = 0});
@@ -158,8 +159,10 @@ void RulerView::draw_table(Context& context, Rect area) {
         widths.push_back(pitch);
         ui::text_mid(context, {x, y}, column.head, {Role::muted}, kLabel, Anchor::right);
     }
-    ImGui::SetCursorScreenPos({area.x0, area.y0 + context.px(34)});
+    float y_row = area.y0 + context.px(34);
     for (const Lane& lane : outcome.lanes) {
+        ImGui::SetCursorScreenPos({area.x0, y_row});
+        y_row += context.px(32);
         const CastStats& stats = lane.cast.stats;
         const std::array<double, kColumns.size()> values = {static_cast<double>(lane.brushed.count),
                                                             lane.brushed.min_gap,
