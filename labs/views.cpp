@@ -1,8 +1,26 @@
 // The views, in the order of registry.cpp.
 #include "labs/view.h"
 
-namespace fp8lab {
+#include <array>
 
-std::span<const ViewEntry> view_registry() { return {}; }
+#include "labs/train/view.h"
+
+namespace fp8lab {
+namespace {
+
+// The entry's id says which model the lab is.
+template <class View, class Model>
+std::unique_ptr<LabView> make(Lab& lab) {
+    return std::make_unique<View>(static_cast<Model&>(lab));
+}
+
+}  // namespace
+
+std::span<const ViewEntry> view_registry() {
+    static constexpr std::array kViews = {
+        ViewEntry{"train", make<train::TrainView, train::TrainLab>},
+    };
+    return kViews;
+}
 
 }  // namespace fp8lab
