@@ -1,6 +1,7 @@
 // fp8lab cast: float32 -> codes, and fp8lab decode: codes -> float32.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -93,8 +94,11 @@ void cast(const CastArguments& arguments) {
     options.seed = arguments.seed;
     if (!std::isfinite(options.scale) || options.scale <= 0)
         throw usage_error("--scale", "must be finite and above 0");
-    encode(format, 0.0F, options.rounding,
-           options.overflow);  // refuses a rounding that the format does not have
+    const auto valid = roundings(format);
+    if (std::find(valid.begin(), valid.end(), options.rounding) == valid.end()) {
+        throw unknown_name("--round", arguments.to + " rounding", arguments.rounding, valid,
+                           [](Rounding r) { return to_string(r); });
+    }
     const std::vector<float> values = read_values(arguments.in);
     report_nonfinite(values);
     switch (storage_bytes(format)) {

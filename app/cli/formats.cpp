@@ -1,6 +1,7 @@
 // fp8lab formats [NAME...] [--json]: the facts of each format.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -12,22 +13,28 @@
 namespace fp8lab::cli {
 namespace {
 
+// What a table has room for: a power of two as such, else six digits. JSON has every digit.
+std::string brief(double value) {
+    int exponent = 0;
+    const bool is_power = std::frexp(value, &exponent) == 0.5;
+    return is_power && std::abs(exponent - 1) > 4 ? power_of_two(exponent - 1) : format_number(value, 6);
+}
+
 // A threshold that overflows itself is "from" that value on, the other is "above" it.
 std::string threshold_text(const FormatInfo& format) {
     const OverflowThreshold threshold = overflow_threshold(format);
-    return fmt::format("{} {}", threshold.inclusive ? ">=" : ">", shortest(threshold.value));
+    return fmt::format("{} {}", threshold.inclusive ? "from" : "above", brief(threshold.value));
 }
 
 void print_table(const std::vector<FormatInfo>& chosen) {
-    constexpr auto kRow = "{:<9}{:>5}{:>6}{:>6} {:>14} {:>14} {:>14} {:>11} {:>11}{:>5}{:>9} {:>17} {:>14}\n";
+    constexpr auto kRow = "{:<9}{:>5}{:>6}{:>6}{:>13}{:>12}{:>15}{:>12}{:>12}{:>5}{:>10}{:>18}{:>10}\n";
     fmt::print(kRow, "format", "bits", "E/M", "bias", "max", "min normal", "min subnormal", "finite",
                "distinct", "inf", "nan", "overflows", "roundoff");
     for (const FormatInfo& f : chosen) {
         const CodeCounts codes = count_codes(f);
         fmt::print(kRow, f.name, bits(f), fmt::format("{}/{}", f.exponent_bits, f.mantissa_bits), f.bias,
-                   shortest(max_finite(f)), shortest(min_normal(f)), shortest(min_subnormal(f)), codes.finite,
-                   codes.distinct, codes.infinities, codes.nans, threshold_text(f),
-                   shortest(unit_roundoff(f)));
+                   brief(max_finite(f)), brief(min_normal(f)), brief(min_subnormal(f)), codes.finite,
+                   codes.distinct, codes.infinities, codes.nans, threshold_text(f), brief(unit_roundoff(f)));
     }
 }
 
