@@ -1,9 +1,10 @@
 // The views, in the order of registry.cpp.
-#include "labs/view.h"
-
 #include <array>
 
+#include "labs/bits/view.h"
+#include "labs/ruler/view.h"
 #include "labs/train/view.h"
+#include "labs/view.h"
 
 namespace fp8lab {
 namespace {
@@ -18,6 +19,8 @@ std::unique_ptr<LabView> make(Lab& lab) {
 
 std::span<const ViewEntry> view_registry() {
     static constexpr std::array kViews = {
+        ViewEntry{"bits", make<bits_lab::BitsView, bits_lab::BitsLab>},
+        ViewEntry{"ruler", make<ruler::RulerView, ruler::RulerLab>},
         ViewEntry{"train", make<train::TrainView, train::TrainLab>},
     };
     return kViews;
