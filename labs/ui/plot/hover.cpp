@@ -34,11 +34,22 @@ Samples samples_of(const Series& series) {
     return {out.x.first(n), out.y.first(n), out.holds};
 }
 
-// One pass without transforms: the neighbours of `at` on both sides, then the closer in pixels.
+// The samples with x in [from, to] and 64 on either side (a longer gap has no value to show); all where x is
+// unsorted.
+std::array<std::size_t, 2> candidates(std::span<const double> xs, double from, double to) {
+    constexpr std::size_t kMargin = 64;
+    if (!std::is_sorted(xs.begin(), xs.end())) return {0, xs.size()};
+    const auto first = static_cast<std::size_t>(std::lower_bound(xs.begin(), xs.end(), from) - xs.begin());
+    const auto last = static_cast<std::size_t>(std::upper_bound(xs.begin(), xs.end(), to) - xs.begin());
+    return {first - std::min(first, kMargin), std::min(last + kMargin, xs.size())};
+}
+
+// The neighbours of `at` on both sides, then the closer in pixels.
 std::optional<Hit> sample_at(const Figure& figure, std::size_t index, const Axis& axis, double at) {
     const Samples samples = samples_of(figure.series[index]);
     std::optional<std::size_t> left, right;
-    for (std::size_t i = 0; i < samples.x.size(); ++i) {
+    const auto [begin, end] = candidates(samples.x, at, at);
+    for (std::size_t i = begin; i < end; ++i) {
         const double x = samples.x[i];
         if (std::isnan(samples.y[i])) continue;
         if (x <= at && (!left || x >= samples.x[*left])) left = i;
@@ -58,7 +69,8 @@ std::string exact(double value) {
     return static_cast<double>(narrow) == value ? shortest(narrow) : format_number(value, 9);
 }
 
-std::optional<Hit> heatmap_cell(const Series& series, std::size_t index, const Layout& layout, Point at) {
+std::optional<Hit> heatmap_cell(const Series& series, std::size_t index, const FigureLayout& layout,
+                                Point at) {
     const auto* map = std::get_if<HeatmapSeries>(&series.shape);
     if (map == nullptr || !map->values) return {};
     const double x = std::floor(layout.x.from_px(static_cast<double>(at.x))),
@@ -77,7 +89,7 @@ bool is_named(const Series& series) {
     return !display_name(series).empty() && (series.style.in_legend || !series.style.end_label.empty());
 }
 
-void draw_tooltip(Canvas& canvas, const Figure& figure, const Layout& layout, float line_x,
+void draw_tooltip(Canvas& canvas, const Figure& figure, const FigureLayout& layout, float line_x,
                   const std::vector<Hit>& hits) {
     constexpr float kPad = 12, kRow = 22, kWidth = 152;
     float width = kWidth;
@@ -109,7 +121,8 @@ void draw_tooltip(Canvas& canvas, const Figure& figure, const Layout& layout, fl
 
 }  // namespace
 
-std::optional<Hit> nearest_sample(const Figure& figure, const View2D& view, const Layout& layout, Point at) {
+std::optional<Hit> nearest_sample(const Figure& figure, const View2D& view, const FigureLayout& layout,
+                                  Point at) {
     const double mx = static_cast<double>(at.x), my = static_cast<double>(at.y);
     const double from = layout.x.from_px(mx - kReach), to = layout.x.from_px(mx + kReach);
     double best = kReach;
@@ -119,7 +132,8 @@ std::optional<Hit> nearest_sample(const Figure& figure, const View2D& view, cons
         if (const auto cell = heatmap_cell(figure.series[s], s, layout, at); cell && !out) out = cell;
         if (std::holds_alternative<BarSeries>(figure.series[s].shape)) continue;
         const Samples samples = samples_of(figure.series[s]);
-        for (std::size_t i = 0; i < samples.x.size(); ++i) {
+        const auto [begin, end] = candidates(samples.x, from, to);
+        for (std::size_t i = begin; i < end; ++i) {
             if (!(samples.x[i] >= from && samples.x[i] <= to)) continue;
             const double distance =
                 std::hypot(layout.x.to_px(samples.x[i]) - mx, layout.y.to_px(samples.y[i]) - my);
@@ -129,7 +143,7 @@ std::optional<Hit> nearest_sample(const Figure& figure, const View2D& view, cons
     return out;
 }
 
-void draw_crosshair(Canvas& canvas, const Figure& figure, const View2D& view, const Layout& layout,
+void draw_crosshair(Canvas& canvas, const Figure& figure, const View2D& view, const FigureLayout& layout,
                     double cursor_x, bool tooltip) {
     std::vector<Hit> hits;
     for (std::size_t i = 0; i < figure.series.size(); ++i) {
