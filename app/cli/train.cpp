@@ -44,8 +44,9 @@ void check_outputs(const Options& options) {
     std::error_code failure;
     std::filesystem::create_directories(options.save, failure);
     if (failure || access(options.save.c_str(), W_OK) != 0)
-        throw input_error("--save", fmt::format("cannot write into {}: {}", options.save,
-                                                failure ? failure.message() : std::strerror(errno)));
+        throw Error(ErrorKind::failed, "--save",
+                    fmt::format("cannot write into {}: {}", options.save,
+                                failure ? failure.message() : std::strerror(errno)));
 }
 
 std::unique_ptr<Trainer> prepare(Backend& backend, const TrainSpec& spec, const std::string& resume) {
