@@ -82,6 +82,7 @@ void TrainLab::restart() {
     history_ = {};
     status_ = {};
     changes_.clear();
+    poisoned_.clear();
 }
 
 void TrainLab::reset() {
@@ -93,6 +94,7 @@ void TrainLab::poison() {
     if (!run_) return;
     run_->send(PoisonBatch{});
     note("batch times 1000");
+    poisoned_.push_back(history_.steps());
 }
 
 // The worker pauses before its last snapshot is out: what counts as the end is what has arrived here.
@@ -190,7 +192,7 @@ Picture TrainLab::picture(const TrainSpec& spec) const {
         {"steps done", std::to_string(history_.steps())}};
     for (const Change& change : changes_)
         parameters.emplace_back("changed at step " + std::to_string(change.step), change.what);
-    return {history_, spec, shown_tensor(), std::move(parameters)};
+    return {history_, spec, shown_tensor(), std::move(parameters), poisoned_};
 }
 
 std::vector<Figure> TrainLab::figures() const {

@@ -83,6 +83,7 @@ class TrainLab : public Lab {
     Params live_;                  // what the training at hand has been told
     TrainSpec first_spec_, spec_;  // as it started; as it is now
     std::vector<Change> changes_;
+    std::vector<int> poisoned_;
     History history_;
     TrainingRun::Status status_;
     std::function<void()> wake_;

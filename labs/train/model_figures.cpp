@@ -39,6 +39,10 @@ void add_now(Figure& figure, const Picture& picture) {
 // ---- loss
 // -----------------------------------------------------------------------------------------------------------
 
+void add_poison(Figure& figure, const Picture& picture) {
+    for (const int step : picture.poisoned) figure.vline("batch \u00d7 1000##" + std::to_string(step), step);
+}
+
 Figure loss_figure(const Picture& picture) {
     Figure figure{
         .id = "loss", .title = finding(picture), .subtitle = "thin: each batch   thick: mean of 50"};
@@ -62,6 +66,7 @@ Figure loss_figure(const Picture& picture) {
                      .in_legend = false,
                      .end_label = looks[i].name + " " + value});
     }
+    add_poison(figure, picture);
     add_now(figure, picture);
     return figure;
 }
@@ -91,8 +96,8 @@ std::string gap_sentence(const Picture& picture, std::size_t arm) {
         return fmt::format("{}\u2019s loss is {} times {}\u2019s", looks[arm].name,
                            format_number(1 + gap / 100, 2, true), looks[0].name);
     }
-    return fmt::format("{} is {} % {} {}", looks[arm].name, format_number(std::abs(gap), 3, true),
-                       gap < 0 ? "below" : "above", looks[0].name);
+    return fmt::format("{} is {} % {} {}", looks[arm].name, percent_text(gap), gap < 0 ? "below" : "above",
+                       looks[0].name);
 }
 
 std::string gap_title(const Picture& picture) {
@@ -211,9 +216,15 @@ double gap_pct(const History& history, std::size_t arm) {
                                                              : std::numeric_limits<double>::quiet_NaN();
 }
 
-std::string signed_percent(double percent) {
+std::string percent_text(double percent) {
+    const double size = std::abs(percent);
     if (!std::isfinite(percent)) return format_number(percent, 3, true);
-    return (percent < 0 ? "" : "+") + format_number(percent, 3, true) + " %";
+    return fmt::format("{:.{}f}", size, size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
+}
+
+std::string signed_percent(double percent) {
+    if (!std::isfinite(percent)) return percent_text(percent);
+    return (percent < 0 ? "\u2212" : "+") + percent_text(percent) + " %";
 }
 
 std::string finding(const Picture& picture) {

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "core/base/units.h"
-#include "core/figure/decimate.h"
 #include "labs/train/view.h"
 #include "labs/ui/draw.h"
 
@@ -36,33 +35,37 @@ struct Row {
     float middle() const { return (y0 + y1) / 2; }
 };
 
-void strip(ui::Context& c, Rect area, const Data& steps, const Data& values) {
+// A series on a logarithmic axis of its own, from its least to its greatest value.
+void strip(ui::Context& c, Rect area, const Envelope& envelope) {
     double lo = INFINITY, hi = 0;
-    for (const double value : *values) {
-        if (!std::isfinite(value) || value <= 0) continue;
-        lo = std::min(lo, value);
-        hi = std::max(hi, value);
+    for (const auto& stretch : envelope.stretches()) {
+        lo = std::fmin(lo, stretch.lo);
+        hi = std::fmax(hi, stretch.hi);
     }
     if (!(hi > 0)) return;
     if (hi < 1.001 * lo) {  // constant: half way up
         lo /= 2;
         hi *= 2;
     }
-    const AxisSpec log2{.label = {}, .scale = Scale::log2, .range = {}};
-    const double last = std::max(1.0, static_cast<double>(steps->size()) - 1);
-    const Axis x({}, {0, last}, double{area.x0}, double{area.x1});
-    const Axis y(log2, {lo, hi}, double{area.y1}, double{area.y0});
-    trace_line(*steps, *values, x, y, false, area, [&](std::span<const Point> points) {
-        std::vector<ImVec2> line;
-        for (const Point p : points) line.emplace_back(p.x, p.y);
-        ImGui::GetWindowDrawList()->AddPolyline(line.data(), static_cast<int>(line.size()),
-                                                c.color(Role::text), 0, ui::hairline(c));
-    });
+    const double count = std::max(1.0, static_cast<double>(envelope.stretches().size()) - 1);
+    const double height = static_cast<double>(area.height()) / std::log2(hi / lo);
+    std::vector<ImVec2> line;
+    for (std::size_t i = 0; i < envelope.stretches().size(); ++i) {
+        const auto [low, high] = envelope.stretches()[i];
+        if (std::isnan(low)) continue;
+        const float x = area.x0 + area.width() * static_cast<float>(static_cast<double>(i) / count);
+        for (const double value : {low, high}) {
+            line.emplace_back(x, area.y1 - static_cast<float>(height * std::log2(value / lo)));
+            if (low == high) break;
+        }
+    }
+    ImGui::GetWindowDrawList()->AddPolyline(line.data(), static_cast<int>(line.size()), c.color(Role::text),
+                                            0, ui::hairline(c));
 }
 
 Rect strip_area(const ui::Context& c, const Row& row, float column) {
     const float x = row.x + c.px(column), middle = row.middle();
-    const float half = std::min(c.px(8), 0.5F * (row.y1 - row.y0) - c.px(2));
+    const float half = std::min(c.px(8), 0.5F * (row.y1 - row.y0) - c.px(3));
     return {x, middle - half, x + c.px(kStrip), middle + half};
 }
 
@@ -72,12 +75,12 @@ void value(ui::Context& c, const Row& row, float right, const std::string& words
                  {strong ? Face::mono_bold : Face::mono, 13}, Anchor::right);
 }
 
-void amax_cell(ui::Context& c, const Row& row, float column, const ArmTrack& arm, const TensorTrack& track) {
-    strip(c, strip_area(c, row, column), arm.step.data(), track.amax.data());
+void amax_cell(ui::Context& c, const Row& row, float column, const TensorTrack& track) {
+    strip(c, strip_area(c, row, column), track.amax_strip);
     value(c, row, column + 106, format_number(track.amax.last(), 3, true));
 }
 
-void scale_cell(ui::Context& c, const Row& row, float column, const ArmTrack& arm, const TensorTrack& track,
+void scale_cell(ui::Context& c, const Row& row, float column, const TensorTrack& track,
                 const Recipe& recipe) {
     const Point left{row.x + c.px(column), row.middle()};
     if (recipe.scale == ScaleSource::none) {
@@ -87,7 +90,7 @@ void scale_cell(ui::Context& c, const Row& row, float column, const ArmTrack& ar
         ui::text_mid(c, left, recipe.granularity == Granularity::row ? "one a row" : "one a block",
                      {Role::muted}, {Face::sans, 13});
     } else {
-        strip(c, strip_area(c, row, column), arm.step.data(), track.scale.data());
+        strip(c, strip_area(c, row, column), track.scale_strip);
         value(c, row, column + 104, format_number(track.scale.last(), 3, true));
     }
 }
@@ -189,8 +192,8 @@ void health_table(ui::Context& c, Rect area, const ArmTrack& arm, const Recipe& 
             ui::text_mid(c, {row.x + c.px(56), middle}, "not cast", {Role::muted}, {Face::sans, 13});
             continue;
         }
-        if (columns.amax >= 0) amax_cell(c, row, columns.amax, arm, track);
-        if (columns.scale >= 0) scale_cell(c, row, columns.scale, arm, track, recipe);
+        if (columns.amax >= 0) amax_cell(c, row, columns.amax, track);
+        if (columns.scale >= 0) scale_cell(c, row, columns.scale, track, recipe);
         underflow_cell(c, row, columns.underflow, track);
         overflow_cell(c, row, columns.overflow, arm, track);
     }

@@ -201,6 +201,9 @@ void TrainView::numbers(ui::Context& c, float width) {
             ui::Cell{.text = shown && ms > 0 ? group_thousands(std::lround(1000 / ms)) : ""}};
         ui::table_row(c, cells, columns);
     }
+    const Rect end = ui::next_area(c, 8);
+    ui::hline(c, end.x0, end.x1, end.y0, {Role::line});
+    ui::advance({end.x0, end.y0, end.x1, end.y0});
     const std::string message = lab_.message();
     if (!message.empty()) {
         ui::wrapped(c, message, Role::warning);
@@ -211,7 +214,6 @@ void TrainView::numbers(ui::Context& c, float width) {
 
 void TrainView::copy_buttons(ui::Context& c, float width) {
     const float half = (width / c.scale - 8) / 2;
-    ImGui::Dummy({0, 0});  // one gap more
     const ImVec2 at = ImGui::GetCursorScreenPos();
     if (ui::button(c, "train.copy_command", "Copy command", {.width = half}))
         ImGui::SetClipboardText(lab_.command().c_str());

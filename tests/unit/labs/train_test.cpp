@@ -86,6 +86,35 @@ TEST_CASE("an array handed out keeps what it showed while the series grows") {
     CHECK(series.data().get() == memory);
 }
 
+TEST_CASE("an envelope keeps every extreme in at most 128 stretches") {
+    Envelope envelope;
+    for (int i = 0; i < 100000; ++i) {
+        envelope.push(i == 54321 ? 1e9 : i == 777 ? 1e-9 : i % 1000 == 0 ? std::nan("") : 2.0);
+        REQUIRE(envelope.stretches().size() <= Envelope::kMost);
+    }
+    CHECK(envelope.stretches().size() > Envelope::kMost / 2);
+    int spikes = 0, dips = 0;
+    for (const auto& stretch : envelope.stretches()) {
+        spikes += stretch.hi == 1e9 ? 1 : 0;
+        dips += stretch.lo == 1e-9 ? 1 : 0;
+        CHECK(stretch.lo <= stretch.hi);  // no stretch of NaN alone
+    }
+    CHECK(spikes == 1);
+    CHECK(dips == 1);
+    Envelope single;
+    single.push(std::nan(""));
+    CHECK(std::isnan(single.stretches()[0].lo));
+    CHECK(envelope.stretches()[2].lo == 2);
+}
+
+TEST_CASE("percentages carry three digits and their sign") {
+    CHECK(signed_percent(3.9) == "+3.90 %");
+    CHECK(signed_percent(-12.34) == "\u221212.3 %");
+    CHECK(signed_percent(1097.2) == "+1097 %");
+    CHECK(signed_percent(9.999) == "+10.0 %");
+    CHECK(signed_percent(std::nan("")) == "NaN");
+}
+
 TEST_CASE("deltas join without gap or repeat, and a gap is refused") {
     History history;
     history.append(snapshot_of(0, {{1, 2}, {3, 4}}), 1);
@@ -139,8 +168,8 @@ TEST_CASE("the title says what the curves and the worst gradient say") {
     CHECK(title({1, 1}, 0) == "The two curves stay together");
     CHECK(title({1.02, 1.02}, 29.9F) == "The two curves stay together");
     CHECK(title({1.02, 1.02}, 30.1F) == "The curves agree. The gradient does not.");
-    CHECK(title({1.2, 1.2}, 30.1F) == "FP8 is 20 % above BF16");
-    CHECK(title({0.8, 0.8}, 0) == "FP8 is 20 % below BF16");
+    CHECK(title({1.2, 1.2}, 30.1F) == "FP8 is 20.0 % above BF16");
+    CHECK(title({0.8, 0.8}, 0) == "FP8 is 20.0 % below BF16");
     CHECK(title({12, 12}, 0) == "FP8\u2019s loss is 12 times BF16\u2019s");
 }
 
