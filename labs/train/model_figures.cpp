@@ -58,7 +58,7 @@ Figure loss_figure(const Picture& picture) {
     }
     for (std::size_t i = arms.size(); i-- > 0;) {  // the reference last: its dashes lie on top
         const bool ended = arms[i].stopped.has_value();
-        const std::string value = ended ? "NaN" : format_number(arms[i].tail_loss(), 3, true);
+        const std::string value = ended ? "NaN" : loss_text(arms[i].tail_loss());
         figure.line(looks[i].name + "##" + std::to_string(i), arms[i].step.data(), arms[i].mean.data(),
                     {.color = {looks[i].role},
                      .width = looks[i].width,
@@ -214,6 +214,10 @@ double gap_pct(const History& history, std::size_t arm) {
     const auto& arms = history.arms();
     return arm < arms.size() && arms[arm].gap_pct.size() > 0 ? arms[arm].gap_pct.last()
                                                              : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::string loss_text(double loss) {
+    return loss >= 1e-3 && loss < 100 ? fmt::format("{:#.3g}", loss) : format_number(loss, 3, true);
 }
 
 std::string percent_text(double percent) {

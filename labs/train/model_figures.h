@@ -44,6 +44,7 @@ std::string finding(const Picture& picture);
 // Tail loss of an arm against the first arm's in percent; NaN before the first step or when one is not
 // finite.
 double gap_pct(const History& history, std::size_t arm);
+std::string loss_text(double loss);          // three digits, zeros at the end kept: "0.0640"
 std::string percent_text(double percent);    // the size, three digits: "3.90", "32.4", "1097"; "NaN"
 std::string signed_percent(double percent);  // "+3.90 %"
 

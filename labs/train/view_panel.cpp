@@ -23,6 +23,7 @@ bool delayed(const TrainSpec& spec) { return spec.arms.at(1).scale == ScaleSourc
 }  // namespace
 
 void TrainView::explore(ui::Context& c, float width) {
+    lab_.update();  // the panel is drawn before the stage: both show the same snapshot
     arm_choice(c, "arm_a", 0);
     arm_choice(c, "arm_b", 1);
     settings(c);
@@ -196,7 +197,7 @@ void TrainView::numbers(ui::Context& c, float width) {
                      .mono = false,
                      .strong = true,
                      .anchor = Anchor::left},
-            ui::Cell{.text = shown ? format_number(lab_.history().arms()[i].tail_loss(), 3, true) : ""},
+            ui::Cell{.text = shown ? loss_text(lab_.history().arms()[i].tail_loss()) : ""},
             ui::Cell{.text = shown ? fmt::format("{:.2f}", ms) : ""},
             ui::Cell{.text = shown && ms > 0 ? group_thousands(std::lround(1000 / ms)) : ""}};
         ui::table_row(c, cells, columns);

@@ -222,7 +222,7 @@ TEST_CASE("a margin moved between two steps shows in the next step's scale") {
     CHECK(scale[11] == doctest::Approx(scale[9] / 2).epsilon(0.02));
     CHECK(lab->history().arms()[0].loss.size() == 15);  // the run went on
     CHECK(lab->spec().arms[1].margin == 1);
-    CHECK(lab->command().find("# changed at step 10: arm B") != std::string::npos);
+    CHECK(lab->command().find("# changed after step 10: arm B") != std::string::npos);
 }
 
 TEST_CASE("a recipe changed in mid-run acts at the next step and keeps the curves") {
@@ -288,6 +288,27 @@ TEST_CASE("a training that becomes non-finite pauses, names the tensor and keeps
     lab->advance(10);  // the other arm goes on when it is told to
     CHECK(lab->history().arms()[0].loss.size() == 31);
     CHECK(lab->history().arms()[1].loss.size() == arm.loss.size());
+}
+
+TEST_CASE("a poisoned batch is marked at the step in which it came, in a running training too") {
+    auto lab = small_lab({"steps=4000", "batch=1"});
+    lab->start();
+    watch(*lab, [&] { return lab->step() > 20; });
+    lab->poison();
+    const auto marks = [&] {
+        std::vector<double> at;
+        const auto figures = lab->figures();
+        for (const Series& series : figure_of(figures, "loss").series) {
+            if (series.name.starts_with("batch")) at.push_back(std::get<VLine>(series.shape).x);
+        }
+        return at;
+    };
+    watch(*lab, [&] { return !marks().empty(); });
+    lab->pause();
+    const auto amax = lab->history().arms()[1].find({TensorClass::x, 1})->amax.values();
+    const auto largest = std::ranges::max_element(amax) - amax.begin();
+    REQUIRE(marks().size() == 1);
+    CHECK(marks()[0] == double(largest));
 }
 
 TEST_CASE("run, pause and run-to act on the live training, which ends as done") {
