@@ -117,7 +117,7 @@ TEST_CASE("the numbers of E4M3 and E5M2 are those of the specification") {
     CHECK(number_metric(lab, "finite_codes") == 248);
     CHECK(number_metric(lab, "nan_codes") == 6);
     CHECK(number_metric(lab, "infinity_codes") == 2);
-    CHECK(lab.outcome().facts[4].remark == "± 7D to 7F");
+    CHECK(lab.outcome().facts[4].remark == "± 7D\u20137F");
     CHECK(lab.outcome().facts[5].remark == "7C FC");
 }
 
