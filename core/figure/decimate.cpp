@@ -15,7 +15,12 @@ bool is_log(const AxisSpec& spec) { return spec.scale == Scale::log2 || spec.sca
 class Pen {
   public:
     Pen(bool step, Rect clip, const std::function<void(std::span<const Point>)>& run)
-        : step_(step), x0_(clip.x0), y0_(clip.y0), x1_(clip.x1), y1_(clip.y1), run_(run) {}
+        : step_(step),
+          x0_(static_cast<double>(clip.x0)),
+          y0_(static_cast<double>(clip.y0)),
+          x1_(static_cast<double>(clip.x1)),
+          y1_(static_cast<double>(clip.y1)),
+          run_(run) {}
 
     void to(double px, double py) {
         px = std::clamp(px, -kFar, kFar), py = std::clamp(py, -kFar, kFar);
