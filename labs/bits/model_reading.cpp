@@ -102,7 +102,7 @@ std::string nan_codes_text(const FormatInfo& format, const CodeCounts& counts) {
         return code_text(format, format.specials == Specials::fnuz ? 1U << (bits(format) - 1) : last);
     const std::uint32_t half = magnitude_mask(format);
     if (counts.nans == 2) return fmt::format("{:X} {:X}", half, last);
-    return fmt::format("± {:X}\u2013{:X}", half - static_cast<std::uint32_t>(counts.nans) / 2 + 1, half);
+    return fmt::format("±{:X}\u2013{:X}", half - static_cast<std::uint32_t>(counts.nans) / 2 + 1, half);
 }
 
 std::string infinity_codes_text(const FormatInfo& format) {

@@ -51,7 +51,9 @@ Color shade_color(Role role, double shade) {
 
 void draw_cells(Context& context, const Grid& grid, Role role) {
     const float gap = ui::hairline(context);
-    const bool big = grid.map->cols <= 8 && grid.width >= context.px(50);
+    const bool big = std::all_of(grid.map->cells.begin(), grid.map->cells.end(), [&](const MapCell& cell) {
+        return grid.map->cols <= 8 && ui::text_width(context, cell.label, kBig) <= grid.width - context.px(8);
+    });
     for (std::size_t i = 0; i < grid.map->cells.size(); ++i) {
         const MapCell& cell = grid.map->cells[i];
         const Rect outer = grid.cell(static_cast<int>(i)),
@@ -65,8 +67,8 @@ void draw_cells(Context& context, const Grid& grid, Role role) {
             ui::fill_rect(context, inner, fill);
             ink = ink_on(context, fill);
         }
-        ui::text_mid(context, {(inner.x0 + inner.x1) / 2, (inner.y0 + inner.y1) / 2}, cell.label, ink, kMono,
-                     Anchor::center);
+        ui::text_mid(context, {(inner.x0 + inner.x1) / 2, (inner.y0 + inner.y1) / 2}, cell.label, ink,
+                     big ? kBig : kMono, Anchor::center);
     }
 }
 

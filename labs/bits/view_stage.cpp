@@ -204,6 +204,7 @@ void draw_line_end(Context& context, BitsLab& lab, Rect area) {
     const float pitch = std::min(
         context.px(44), std::floor((area.y1 - first - notes) / static_cast<float>(end.codes.size())));
     const float height = pitch - std::max(context.px(3), std::round(pitch * 0.18F));
+    const float digits = height >= context.px(28) ? 18 : 15;
     float y = first;
     for (const EndCode& item : end.codes) {
         const Rect row{area.x0, y, area.x1, y + height};
