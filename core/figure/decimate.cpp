@@ -64,7 +64,11 @@ class Pen {
         push(t1 < 1 ? ax + t1 * dx : bx, t1 < 1 ? ay + t1 * dy : by);
         if (t1 < 1) flush();
     }
-    void push(double px, double py) { points_.push_back({static_cast<float>(px), static_cast<float>(py)}); }
+    void push(double px, double py) {
+        const Point p = {static_cast<float>(px), static_cast<float>(py)};
+        // A strip with repeated points has segments without a direction, which a canvas cannot mitre.
+        if (points_.empty() || p.x != points_.back().x || p.y != points_.back().y) points_.push_back(p);
+    }
     void flush() {
         if (points_.size() > 1) run_(points_);
         points_.clear();

@@ -121,6 +121,13 @@ TEST_CASE("a step line holds its value until the next x") {
     CHECK(corner);
 }
 
+TEST_CASE("a flat step line has no point twice: a canvas could not mitre it") {
+    const auto all = runs({0, 1, 2, 3}, {4, 4, 4, 2}, {0, 3}, {0, 10}, true);
+    REQUIRE(all.size() == 1);
+    for (std::size_t i = 1; i < all[0].size(); ++i)
+        CHECK((all[0][i].x != all[0][i - 1].x || all[0][i].y != all[0][i - 1].y));
+}
+
 TEST_CASE("x that runs backwards or jumps is drawn whole") {
     std::vector<double> xs, ys;
     for (int i = 0; i < 10000; ++i) xs.push_back(i < 5000 ? i : 9999 - i), ys.push_back(i < 5000 ? 2 : 8);
