@@ -1,54 +1,18 @@
 // The verbs formats, codes, cast, decode and validate as a user meets them: the built binary, its two
 // streams, its files and its exit codes.
 #include <doctest/doctest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdlib>
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "process.h"
+
 namespace {
-
-struct Folder {
-    Folder() {
-        std::string name = (std::filesystem::temp_directory_path() / "fp8lab-XXXXXX").string();
-        REQUIRE(mkdtemp(name.data()) != nullptr);
-        path = name;
-    }
-    ~Folder() { std::filesystem::remove_all(path); }
-    std::string operator/(const std::string& name) const { return (path / name).string(); }
-    std::filesystem::path path;
-};
-
-std::string read(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
-
-void write(const std::string& path, const std::string& bytes) {
-    std::ofstream(path, std::ios::binary) << bytes;
-}
-
-struct Run {
-    int exit_code;
-    std::string out, err;
-};
-
-Run fp8lab(const Folder& folder, const std::string& arguments) {
-    const std::string out = folder / "stdout", err = folder / "stderr";
-    const int status =
-        std::system((std::string(FP8LAB_BINARY) + " " + arguments + " >" + out + " 2>" + err).c_str());
-    return {WEXITSTATUS(status), read(out), read(err)};
-}
 
 std::string bytes_of(const std::vector<float>& values) {
     std::string bytes(values.size() * sizeof(float), '\0');
@@ -68,60 +32,57 @@ const float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_
 }  // namespace
 
 TEST_CASE("cast writes one byte a code and counts what is not finite") {
-    const Folder folder;
-    write(folder / "x", bytes_of({1, 460, 500, kNan, kInf, -0.0F, 1e-9F}));
-    const Run saturating = fp8lab(folder, "cast --to e4m3 -i " + folder / "x" + " -o " + folder / "codes");
-    CHECK(saturating.exit_code == 0);
+    const Scratch folder;
+    spit(folder / "x", bytes_of({1, 460, 500, kNan, kInf, -0.0F, 1e-9F}));
+    const Finished saturating = fp8lab("cast --to e4m3 -i " + folder / "x" + " -o " + folder / "codes");
+    CHECK(saturating.code == 0);
     CHECK(saturating.out.empty());
     CHECK(saturating.err == "cast: 1 NaN and 1 Inf among 7 values\n");
-    CHECK(read(folder / "codes") == std::string("\x38\x7E\x7E\x7F\x7E\x80\x00", 7));
-    const Run other = fp8lab(folder, "cast --to E4M3 --overflow nonsaturate -i - -o - <" + folder / "x");
+    CHECK(slurp(folder / "codes") == std::string("\x38\x7E\x7E\x7F\x7E\x80\x00", 7));
+    const Finished other = fp8lab("cast --to E4M3 --overflow nonsaturate -i - -o -", slurp(folder / "x"));
     CHECK(other.out == std::string("\x38\x7E\x7F\x7F\x7F\x80\x00", 7));
 }
 
 TEST_CASE("cast takes .npy, by file or through stdin, and refuses float64") {
-    const Folder folder;
-    write(folder / "x.npy", npy("<f4", "(2,)", bytes_of({1.5F, -2})));
-    CHECK(fp8lab(folder, "cast --to bf16 -i " + folder / "x.npy" + " -o -").out ==
+    const Scratch folder;
+    spit(folder / "x.npy", npy("<f4", "(2,)", bytes_of({1.5F, -2})));
+    CHECK(fp8lab("cast --to bf16 -i " + folder / "x.npy" + " -o -").out ==
           std::string("\xC0\x3F\x00\xC0", 4));
-    CHECK(fp8lab(folder, "cast --to bf16 -i - -o - <" + folder / "x.npy").out ==
+    CHECK(fp8lab("cast --to bf16 -i - -o -", slurp(folder / "x.npy")).out ==
           std::string("\xC0\x3F\x00\xC0", 4));
-    write(folder / "d.npy", npy("<f8", "(1,)", std::string(8, '\0')));
-    const Run refused = fp8lab(folder, "cast --to e4m3 -i " + folder / "d.npy" + " -o " + folder / "out");
-    CHECK(refused.exit_code == 4);
+    spit(folder / "d.npy", npy("<f8", "(1,)", std::string(8, '\0')));
+    const Finished refused = fp8lab("cast --to e4m3 -i " + folder / "d.npy" + " -o " + folder / "out");
+    CHECK(refused.code == 4);
     CHECK(refused.err.find("'<f8'") != std::string::npos);
     CHECK_FALSE(std::filesystem::exists(folder / "out"));
 }
 
 TEST_CASE("decode gives back the values, scale not undone") {
-    const Folder folder;
-    write(folder / "x", bytes_of({1, 3, 0.5F, -7}));
-    CHECK(
-        fp8lab(folder, "cast --to e2m1 --scale 2 -i " + folder / "x" + " -o " + folder / "codes").exit_code ==
-        0);
-    CHECK(fp8lab(folder, "decode --from e2m1 -i " + folder / "codes" + " -o -").out ==
-          bytes_of({2, 6, 1, -6}));
+    const Scratch folder;
+    spit(folder / "x", bytes_of({1, 3, 0.5F, -7}));
+    CHECK(fp8lab("cast --to e2m1 --scale 2 -i " + folder / "x" + " -o " + folder / "codes").code == 0);
+    CHECK(fp8lab("decode --from e2m1 -i " + folder / "codes" + " -o -").out == bytes_of({2, 6, 1, -6}));
 }
 
 TEST_CASE("a stochastic cast repeats with its seed and changes with another") {
-    const Folder folder;
-    write(folder / "x", bytes_of(std::vector<float>(1000, 17.3F)));
+    const Scratch folder;
+    spit(folder / "x", bytes_of(std::vector<float>(1000, 17.3F)));
     const std::string cast = "cast --to e4m3 --round stochastic -o - -i " + folder / "x" + " --seed ";
-    const Run first = fp8lab(folder, cast + "5");
+    const Finished first = fp8lab(cast + "5");
     CHECK(first.out.size() == 1000);
-    CHECK(fp8lab(folder, "--threads 1 " + cast + "5").out == first.out);
-    CHECK(fp8lab(folder, cast + "6").out != first.out);
+    CHECK(fp8lab("--threads 1 " + cast + "5").out == first.out);
+    CHECK(fp8lab(cast + "6").out != first.out);
 }
 
 TEST_CASE("every mistake is one line with its place and the right exit code") {
-    const Folder folder;
-    write(folder / "x", bytes_of({1}));
-    write(folder / "odd", "12345");
-    write(folder / "code", "\x10");
+    const Scratch folder;
+    spit(folder / "x", bytes_of({1}));
+    spit(folder / "odd", "12345");
+    spit(folder / "code", "\x10");
     const std::string io = " -i " + folder / "x" + " -o -";
     const struct {
         std::string arguments;
-        int exit_code;
+        int code;
         const char* says;
     } cases[] = {
         {"cast --to e4m4" + io, 2, "fp8lab: --to: unknown format 'e4m4'; valid: fp32"},
@@ -140,8 +101,8 @@ TEST_CASE("every mistake is one line with its place and the right exit code") {
     };
     for (const auto& c : cases) {
         CAPTURE(c.arguments);
-        const Run run = fp8lab(folder, c.arguments);
-        CHECK(run.exit_code == c.exit_code);
+        const Finished run = fp8lab(c.arguments);
+        CHECK(run.code == c.code);
         CHECK(run.out.empty());
         CAPTURE(run.err);
         CHECK(run.err.find(c.says) != std::string::npos);
@@ -150,24 +111,22 @@ TEST_CASE("every mistake is one line with its place and the right exit code") {
 }
 
 TEST_CASE("formats and codes tell the facts of a format") {
-    const Folder folder;
-    const auto json = nlohmann::json::parse(fp8lab(folder, "formats e4m3 e5m2 --json").out);
+    const auto json = nlohmann::json::parse(fp8lab("formats e4m3 e5m2 --json").out);
     for (const char* member : {"provenance", "device", "version", "seed"}) CHECK(json.contains(member));
     REQUIRE(json["formats"].size() == 2);
     CHECK(json["formats"][0]["max"] == 448);
     CHECK(json["formats"][0]["overflow_threshold"] == 464);
     CHECK(json["formats"][0]["threshold_overflows"] == false);
     CHECK(json["formats"][1]["codes"]["nan"] == 6);
-    const std::string csv = fp8lab(folder, "codes e4m3 --csv").out;
+    const std::string csv = fp8lab("codes e4m3 --csv").out;
     CHECK(std::count(csv.begin(), csv.end(), '\n') == 257);
     CHECK(csv.find("\n0x01,0,0000,001,subnormal,0.001953125\n") != std::string::npos);
     CHECK(csv.find("\n0xFE,1,1111,110,normal,-448\n") != std::string::npos);
 }
 
 TEST_CASE("validate passes on this machine and says what it checked") {
-    const Folder folder;
-    const Run run = fp8lab(folder, "validate --backend cpu --json");
-    CHECK(run.exit_code == 0);
+    const Finished run = fp8lab("validate --backend cpu --json");
+    CHECK(run.code == 0);
     const auto json = nlohmann::json::parse(run.out);
     CHECK(json["passed"] == true);
     CHECK(json["checks"].size() == 37);
