@@ -53,7 +53,7 @@ void Shell::draw_card(Entry& entry, Rect card) {
     if (hit.clicked) open(info.id);
 }
 
-void Shell::draw_home(const Layout& layout) {
+void Shell::draw_home(const WindowLayout& layout) {
     const Rect stage{layout.stage.x0, 0, layout.status.x1, layout.stage.y1};
     ImGui::SetCursorScreenPos({stage.x0, stage.y0});
     ImGui::BeginChild("home", {stage.width(), stage.height()});

@@ -40,7 +40,7 @@ void draw_scroll_thumb(ui::Context& context, Rect panel, float top, float height
 
 }  // namespace
 
-void Shell::draw_panel(const Layout& layout, Entry& entry) {
+void Shell::draw_panel(const WindowLayout& layout, Entry& entry) {
     const Rect panel = layout.panel;
     ui::fill_rect(context_, panel, {Role::raised});
     ui::fill_rect(context_, {panel.x0, panel.y0, panel.x0 + ui::hairline(context_), panel.y1}, {Role::line});
@@ -70,7 +70,7 @@ void Shell::draw_panel(const Layout& layout, Entry& entry) {
     const float toast = toast_.title.empty() ? 0 : 72;
     const float height = std::max(1.0F, panel.height() - top - context_.px(kButtons + toast));
     ImGui::SetCursorScreenPos({panel.x0, top});
-    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {context_.px(kMargin), context_.px(16)});
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {context_.px(kMargin), context_.px(14)});
     ImGui::BeginChild(selected == 1 ? "learn" : "explore", {panel.width(), height}, false,
                       ImGuiWindowFlags_AlwaysUseWindowPadding | ImGuiWindowFlags_NoScrollbar);
     ImGui::PopStyleVar();

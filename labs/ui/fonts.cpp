@@ -30,7 +30,6 @@ constexpr std::array kFaces = {
              "fonts-jetbrains-mono"},
 };
 constexpr std::array kSizes = {13, 15, 18, 24, 32};
-constexpr float kBaseline = 0.97F;  // of the size: Inter's ascent
 
 // Latin-1, general punctuation (thin space, dashes, quotes, ellipsis), arrows, minus and the signs next to
 // it.
