@@ -1,5 +1,5 @@
-// What to train: the words of `train` in cli.md as one value. Plain data; the same object drives the command line,
-// the window and the benches.
+// What to train: the words of `train` in cli.md as one value. Plain data; the same object drives the command
+// line, the window and the benches.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ enum class LossKind { mse, cross_entropy };
 
 struct TrainSpec {
     TaskKind task = TaskKind::teacher;
-    std::string x_path, y_path;                  // task npy
-    std::vector<int> layers = {32, 64, 64, 1};   // d0, ..., dn: n linear layers
+    std::string x_path, y_path;                 // task npy
+    std::vector<int> layers = {32, 64, 64, 1};  // d0, ..., dn: n linear layers
     Activation activation = Activation::tanh;
     LossKind loss = LossKind::mse;
     int batch = 256, steps = 2000;
@@ -29,12 +29,12 @@ struct TrainSpec {
     Schedule schedule = Schedule::constant;
     OptimizerKind optimizer = OptimizerKind::adamw;
     std::uint64_t seed = 1;
-    std::vector<Recipe> arms;                    // same initial weights, same batches, own optimiser state
+    std::vector<Recipe> arms;  // same initial weights, same batches, own optimiser state
 };
 
 // What the caller left open takes the task's default (cli.md, "Defaults by task").
 struct TrainOptions {
-    std::string task = "teacher";                // "npy:X,Y"
+    std::string task = "teacher";  // "npy:X,Y"
     std::optional<std::vector<int>> layers;
     std::optional<std::string> activation, loss;
     std::optional<int> batch;
@@ -47,11 +47,13 @@ struct TrainOptions {
     RecipeDefaults recipe_defaults;
 };
 
-// Throws usage_error (unknown names, layers that do not fit the task, numbers out of range) or input_error (npy files:
-// unreadable, different lengths, non-finite with row and column, layers that the file contradicts).
+// Throws usage_error (unknown names, layers that do not fit the task, numbers out of range) or input_error
+// (npy files: unreadable, different lengths, non-finite with row and column, layers that the file
+// contradicts).
 TrainSpec make_train_spec(const TrainOptions& options);
 
-// "--task teacher --layers 32,64,64,1 ..." with every value spelled out: `fp8lab train` + this repeats the run.
+// "--task teacher --layers 32,64,64,1 ..." with every value spelled out: `fp8lab train` + this repeats the
+// run.
 std::string command_line(const TrainSpec& spec);
 
 double learning_rate(const TrainSpec& spec, int step);  // cli.md, `cosine`

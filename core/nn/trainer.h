@@ -1,5 +1,5 @@
-// The trainer: synchronous, no thread, no clock in its results. Same seed, same numbers, window or not. Backends
-// implement it (core/nn/cpu_trainer.h emulates every recipe bit-exactly on the CPU).
+// The trainer: synchronous, no thread, no clock in its results. Same seed, same numbers, window or not.
+// Backends implement it (core/nn/cpu_trainer.h emulates every recipe bit-exactly on the CPU).
 #pragma once
 
 #include <array>
@@ -24,46 +24,69 @@ struct TensorId {
 };
 std::string to_string(TensorId id);  // "dy2"
 
-// ---- Commands: by value, applied at the next step boundary, in order ------------------------------------------------
-struct SetHistory { int arm; int history; };
-struct SetMargin { int arm; int margin; };
-struct SetAlgo { int arm; AmaxAlgo algo; };
-struct SetRecipe { int arm; Recipe recipe; };       // precision switch in mid-run: weights, moments and step stay
-struct SetLearningRate { double lr; };              // both arms; the schedule's shape stays
-struct PoisonBatch { float factor = 1000.0F; };     // multiplies x of the next batch, once, in every arm
-struct Watch { std::optional<TensorId> tensor; };   // whose histograms the snapshots carry; none costs nothing
+// ---- Commands: by value, applied at the next step boundary, in order
+// ------------------------------------------------
+struct SetHistory {
+    int arm;
+    int history;
+};
+struct SetMargin {
+    int arm;
+    int margin;
+};
+struct SetAlgo {
+    int arm;
+    AmaxAlgo algo;
+};
+struct SetRecipe {
+    int arm;
+    Recipe recipe;
+};  // precision switch in mid-run: weights, moments and step stay
+struct SetLearningRate {
+    double lr;
+};  // both arms; the schedule's shape stays
+struct PoisonBatch {
+    float factor = 1000.0F;
+};  // multiplies x of the next batch, once, in every arm
+struct Watch {
+    std::optional<TensorId> tensor;
+};  // whose histograms the snapshots carry; none costs nothing
 using Command = std::variant<SetHistory, SetMargin, SetAlgo, SetRecipe, SetLearningRate, PoisonBatch, Watch>;
 
-// ---- Snapshots: values only, series as deltas since the snapshot before ---------------------------------------------
-struct TensorRecord {       // one tensor in one step
-    float amax = 0, scale = 1;                     // scale: NaN where the recipe has one per block
+// ---- Snapshots: values only, series as deltas since the snapshot before
+// ---------------------------------------------
+struct TensorRecord {           // one tensor in one step
+    float amax = 0, scale = 1;  // scale: NaN where the recipe has one per block
     float underflow_pct = 0, overflow_pct = 0, sqnr_db = 0;
-    bool applies = true;                           // false: the recipe does not cast this tensor (CSV cells stay empty)
+    bool applies = true;  // false: the recipe does not cast this tensor (CSV cells stay empty)
 };
 struct StepRecord {
-    int step = 0;                                  // 0-based
-    double loss = 0;                               // before this step's update
-    double accuracy = 0;                           // classification only, else NaN
+    int step = 0;         // 0-based
+    double loss = 0;      // before this step's update
+    double accuracy = 0;  // classification only, else NaN
     double step_ms = 0;
-    std::vector<TensorRecord> tensors;             // layer-major: x1 w1 dy1 x2 w2 dy2 ...
+    std::vector<TensorRecord> tensors;  // layer-major: x1 w1 dy1 x2 w2 dy2 ...
 };
-struct NonFinite { int step = 0; std::string tensor; };  // first non-finite tensor: "dy2", "loss", "w1"
-struct TensorView {         // histograms of the watched tensor, before and after the cast
+struct NonFinite {
+    int step = 0;
+    std::string tensor;
+};                   // first non-finite tensor: "dy2", "loss", "w1"
+struct TensorView {  // histograms of the watched tensor, before and after the cast
     TensorId id;
     int step = 0;
-    const FormatInfo* format = nullptr;            // nullptr: not cast
+    const FormatInfo* format = nullptr;  // nullptr: not cast
     float scale = 1;
-    Log2Histogram before, after;                   // of unscaled values; after: dequantised
+    Log2Histogram before, after;  // of unscaled values; after: dequantised
 };
 struct ArmSnapshot {
-    std::vector<StepRecord> records;               // new since the last snapshot
-    std::optional<NonFinite> stopped;              // this arm has ended; the others go on
+    std::vector<StepRecord> records;   // new since the last snapshot
+    std::optional<NonFinite> stopped;  // this arm has ended; the others go on
     std::optional<TensorView> watched;
-    std::vector<float> decision;                   // spiral: kDecisionGrid^2 probabilities of class 1, rows from y=-1 up
+    std::vector<float> decision;  // spiral: kDecisionGrid^2 probabilities of class 1, rows from y=-1 up
 };
-inline constexpr int kDecisionGrid = 64;           // over [-1, 1]^2
+inline constexpr int kDecisionGrid = 64;  // over [-1, 1]^2
 struct Snapshot {
-    int step = 0;                                  // steps done
+    int step = 0;  // steps done
     std::vector<ArmSnapshot> arms;
 };
 
@@ -74,10 +97,17 @@ class Trainer {
     virtual void set(const Command& command) = 0;  // takes effect at the next step
     virtual Snapshot snapshot() = 0;
     virtual int steps_done() const = 0;
-    virtual bool all_stopped() const = 0;          // every arm has become non-finite
+    virtual const std::optional<NonFinite>& stopped(
+        int arm) const = 0;     // as in the snapshots, without taking one
+    bool all_stopped() const {  // every arm has become non-finite
+        for (int arm = 0; arm < static_cast<int>(spec().arms.size()); ++arm)
+            if (!stopped(arm)) return false;
+        return true;
+    }
     virtual const TrainSpec& spec() const = 0;
-    // DIR/<n>-<recipe name>.safetensors per arm: FP32 weights, moments, scaling state. load() takes such a file for
-    // every arm, or a DIR with one file per arm in order, whatever the recipe of the run that goes on.
+    // DIR/<n>-<recipe name>.safetensors per arm: FP32 weights, moments, scaling state. load() takes such a
+    // file for every arm, or a DIR with one file per arm in order, whatever the recipe of the run that goes
+    // on.
     virtual void save(const std::filesystem::path& dir) const = 0;
     virtual void load(const std::filesystem::path& path) = 0;
 };

@@ -1,6 +1,6 @@
-// A Trainer on its own thread, and nothing else: commands in by value, drained at step boundaries; snapshots out
-// through Latest<Snapshot>. Training never waits for the reader: until a snapshot has been taken the deltas go on
-// collecting. An exception becomes Failed{message} and the application lives.
+// A Trainer on its own thread, and nothing else: commands in by value, drained at step boundaries; snapshots
+// out through Latest<Snapshot>. Training never waits for the reader: until a snapshot has been taken the
+// deltas go on collecting. An exception becomes Failed{message} and the application lives.
 #pragma once
 
 #include <atomic>
@@ -23,22 +23,23 @@ class TrainingRun {
   public:
     struct Status {
         RunState state = RunState::idle;
-        std::string message;             // failed: why; paused by a non-finite value: arm, step and tensor
-        double steps_per_second = 0;     // over the last second
-        double blocked_ms = 0;           // total time the worker waited for this interface; ~0 by construction
+        std::string message;          // failed: why; paused by a non-finite value: arm, step and tensor
+        double steps_per_second = 0;  // over the last second
+        double blocked_ms = 0;        // total time the worker waited for this interface; ~0 by construction
     };
 
-    // `make` runs on the worker thread. `wake` is called (from the worker) when a snapshot waits; may be empty.
+    // `make` runs on the worker thread. `wake` is called (from the worker) when a snapshot waits; may be
+    // empty.
     TrainingRun(std::function<std::unique_ptr<Trainer>()> make, std::function<void()> wake = {});
-    ~TrainingRun();                      // stops and joins: at most one step
+    ~TrainingRun();  // stops and joins: at most one step
 
-    void start();                        // idle/paused -> running
+    void start();  // idle/paused -> running
     void pause();
-    void single_step();                  // runs one step, then pauses
-    void run_to(int step);               // runs until `step` steps are done, then pauses
+    void single_step();                         // runs one step, then pauses
+    void run_to(int step);                      // runs until `step` steps are done, then pauses
     void limit_speed(double steps_per_second);  // 0: as fast as it goes
     void send(Command command);
-    void save(std::filesystem::path dir);       // at the next step boundary
+    void save(std::filesystem::path dir);  // at the next step boundary
 
     // Newest snapshot, at most once each; asks for the next one. Never blocks on a step.
     std::optional<Snapshot> take();
@@ -46,6 +47,7 @@ class TrainingRun {
 
   private:
     struct Shared;
+    class Worker;
     std::unique_ptr<Shared> shared_;
     std::jthread worker_;
 };

@@ -1,7 +1,6 @@
 #include "core/scaling/block_scales.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -12,51 +11,99 @@ namespace fp8lab {
 
 namespace {
 
-constexpr std::uint32_t kMagnitude = 0x7FFF'FFFF, kInfinity = 0x7F80'0000;  // of float32 bits
+constexpr float kNvfp4ElementMax = 6, kNvfp4ScaleMax = 448;          // E2M1's and E4M3's
+constexpr int kSmallestMxExponent = -127, kLargestMxExponent = 127;  // E8M0's
 
-// max |x| as float32 bits, whose order is that of the magnitudes; a NaN is above everything, or ignored.
-std::uint32_t larger(std::uint32_t best, float value, bool keep_nan) {
-    const std::uint32_t bits = std::bit_cast<std::uint32_t>(value) & kMagnitude;
-    return std::max(best, bits > kInfinity && !keep_nan ? 0 : bits);
+// The larger magnitude. A NaN is ignored, as CUDA's fmaxf does, or wins for good.
+float larger(float best, float size, bool keep_nan) {
+    if (keep_nan && (std::isnan(best) || std::isnan(size))) return std::numeric_limits<float>::quiet_NaN();
+    return size > best ? size : best;
+}
+
+bool has_nan(std::span<const float> values) {
+    bool found = false;
+    for (const float value : values) found |= std::isnan(value);
+    return found;
+}
+
+// Takes one row of the matrix into the amaxes of the blocks that it crosses.
+void add_row(std::span<const float> row, std::size_t width, bool keep_nan, std::span<float> amaxes) {
+    if (width == 1) {
+        for (std::size_t c = 0; c < row.size(); ++c)
+            amaxes[c] = larger(amaxes[c], std::fabs(row[c]), keep_nan);
+        return;
+    }
+    for (float& best : amaxes) {
+        const auto block = row.first(std::min(width, row.size()));
+        best = larger(best, amax(block), keep_nan);
+        if (keep_nan && has_nan(block)) best = std::numeric_limits<float>::quiet_NaN();
+        row = row.subspan(block.size());
+    }
 }
 
 std::vector<float> block_amaxes(std::span<const float> matrix, std::size_t cols, const BlockGrid& grid,
                                 bool keep_nan) {
-    const std::size_t rows = cols ? matrix.size() / cols : 0;
+    constexpr std::size_t kGrain = 16384;  // elements that are worth a thread
     std::vector<float> amaxes(grid.count());
-    parallel_for(
-        grid.down, 1 + 16384 / std::max<std::size_t>(grid.height * cols, 1),
-        [&](std::size_t begin, std::size_t end) {
-            std::vector<std::uint32_t> best(grid.across);
-            for (std::size_t band = begin; band < end; ++band) {
-                std::fill(best.begin(), best.end(), 0U);
-                for (std::size_t r = band * grid.height; r < std::min(rows, (band + 1) * grid.height); ++r) {
-                    const float* const row = matrix.data() + r * cols;
-                    if (grid.width == 1) {
-                        for (std::size_t c = 0; c < cols; ++c) best[c] = larger(best[c], row[c], keep_nan);
-                        continue;
-                    }
-                    for (std::size_t b = 0; b < grid.across; ++b) {
-                        std::uint32_t block = best[b];
-                        for (std::size_t c = b * grid.width; c < std::min(cols, (b + 1) * grid.width); ++c)
-                            block = larger(block, row[c], keep_nan);
-                        best[b] = block;
-                    }
-                }
-                for (std::size_t b = 0; b < grid.across; ++b)
-                    amaxes[band * grid.across + b] = std::bit_cast<float>(best[b]);
-            }
-        });
+    if (amaxes.empty()) return amaxes;
+    const std::size_t rows = matrix.size() / cols;
+    parallel_for(grid.down, 1 + kGrain / (grid.height * cols), [&](std::size_t begin, std::size_t end) {
+        for (std::size_t r = begin * grid.height; r < std::min(rows, end * grid.height); ++r)
+            add_row(matrix.subspan(r * cols, cols), grid.width, keep_nan,
+                    std::span(amaxes).subspan(r / grid.height * grid.across, grid.across));
+    });
     return amaxes;
 }
 
 int exponent_of_max(const FormatInfo& format) { return std::ilogb(max_finite(format)); }
 
-// numerics 1.4, EVEN: the significand rounded to the element's mantissa bits first. Only whether it rounds up
-// to the next power of two matters, which a tie always does (all mantissa bits are ones: odd).
-std::uint32_t round_significand(std::uint32_t bits, const FormatInfo& element) {
-    const int mantissa = element.kind == Kind::integer ? exponent_of_max(element) : element.mantissa_bits;
-    return bits + (1U << (22 - mantissa));
+// FLOOR and EVEN of numerics 1.4: the exponent of the amax, in EVEN after its significand was rounded to the
+// element's mantissa bits, less the element's own largest exponent.
+float mx_scale_by_exponent(float amax, const FormatInfo& element, MxRule rule) {
+    if (std::isnan(amax)) return amax;
+    if (std::isinf(amax)) return std::ldexp(1.0F, kLargestMxExponent);
+    if (amax == 0) return std::ldexp(1.0F, kSmallestMxExponent);
+    int exponent = std::ilogb(amax);
+    if (rule == MxRule::even) {
+        // The significand reaches 2 from half a unit below on: a tie there goes up, all mantissa bits being
+        // ones.
+        const int mantissa = element.kind == Kind::integer ? exponent_of_max(element) : element.mantissa_bits;
+        if (std::scalbn(amax, -exponent) >= 2 - std::ldexp(1.0F, -mantissa - 1)) ++exponent;
+    }
+    return std::ldexp(
+        1.0F, std::clamp(exponent - exponent_of_max(element), kSmallestMxExponent, kLargestMxExponent));
+}
+
+// The scales of MX blocks, as the factors that multiply after the cast.
+std::vector<float> mx_scales(std::vector<float> amaxes, const FormatInfo& element, MxRule rule) {
+    if (rule == MxRule::up) {  // cuBLAS, "1D block quantization": amax / max, its exponent rounded up
+        const auto max = static_cast<float>(max_finite(element));
+        for (float& value : amaxes) value /= max;
+        quantize(find_format("e8m0"), amaxes, amaxes, {.rounding = Rounding::up});
+    } else {
+        for (float& value : amaxes) value = mx_scale_by_exponent(value, element, rule);
+    }
+    return amaxes;
+}
+
+// numerics 1.5, step 1.
+float nvfp4_encode_scale(float tensor_amax) {
+    const float scale =
+        std::min(kNvfp4ScaleMax * kNvfp4ElementMax / tensor_amax, std::numeric_limits<float>::max());
+    return tensor_amax == 0 || scale == 0 ? 1 : scale;  // 0: an amax of Inf
+}
+
+// Step 2: the blocks' scales, rounded to E4M3.
+std::vector<float> nvfp4_scales(std::vector<float> amaxes, float encode_scale) {
+    for (float& value : amaxes) value *= encode_scale * (1 / kNvfp4ElementMax);
+    quantize(find_format("e4m3"), amaxes, amaxes);
+    return amaxes;
+}
+
+// Step 3, with the rounded scale, so that its rounding does not bias the data.
+float nvfp4_block_factor(float block_scale, float encode_scale) {
+    if (block_scale == 0) return 0;
+    return std::min(1 / (block_scale * (1 / encode_scale)), std::numeric_limits<float>::max());
 }
 
 }  // namespace
@@ -90,65 +137,57 @@ BlockGrid block_grid(const CastPlan& plan, std::size_t rows, std::size_t cols, A
 }
 
 std::uint32_t mx_scale_code(float block_amax, const FormatInfo& element, MxRule rule) {
-    static const FormatInfo& e8m0 = find_format("e8m0");
-    if (rule == MxRule::up)  // cuBLAS, "1D block quantization": the exponent of amax / max, rounded up
-        return encode(e8m0, block_amax / static_cast<float>(max_finite(element)), Rounding::up,
-                      Overflow::saturate);
-    if (!std::isfinite(block_amax) || block_amax == 0)
-        return encode(e8m0, block_amax, Rounding::toward_zero, Overflow::saturate);
-    float amax = block_amax;
-    int exponent = 0;
-    if (rule == MxRule::even) {
-        // A subnormal amax is brought into the normal range, where its significand has all its bits.
-        amax = std::frexp(amax, &exponent);
-        amax = std::bit_cast<float>(round_significand(std::bit_cast<std::uint32_t>(amax), element));
-    }
-    const int code = std::ilogb(amax) + exponent - exponent_of_max(element) + 127;
-    return static_cast<std::uint32_t>(std::clamp(code, 0, 254));
+    return encode(find_format("e8m0"), mx_scales({block_amax}, element, rule)[0], Rounding::toward_zero);
 }
 
 Nvfp4Scales nvfp4_scales(float tensor_amax, float block_amax) {
-    static const FormatInfo& e4m3 = find_format("e4m3");
-    constexpr float kMax = std::numeric_limits<float>::max();
-    constexpr float kElementMax = 6, kScaleMax = 448;
-    Nvfp4Scales scales{};
-    scales.encode_scale = std::min(kScaleMax * kElementMax / tensor_amax, kMax);  // Inf for an amax of 0
-    if (tensor_amax == 0 || scales.encode_scale == 0) scales.encode_scale = 1;
-    scales.block_code = encode(e4m3, block_amax * (scales.encode_scale * (1 / kElementMax)));
-    const float block_scale = decode(e4m3, scales.block_code);
-    if (block_scale != 0) scales.block_factor = std::min(1 / (block_scale * (1 / scales.encode_scale)), kMax);
-    return scales;
+    const float encode_scale = nvfp4_encode_scale(tensor_amax);
+    const float block_scale = nvfp4_scales(std::vector{block_amax}, encode_scale)[0];
+    return {encode_scale, encode(find_format("e4m3"), block_scale),
+            nvfp4_block_factor(block_scale, encode_scale)};
 }
+
+namespace {
+
+void nvfp4_block_scales(const std::vector<float>& amaxes, BlockScales& scales) {
+    const float amax = amaxes.empty() ? 0 : *std::max_element(amaxes.begin(), amaxes.end());
+    scales.tensor_scale = nvfp4_encode_scale(amax);
+    const float tensor_inverse = amax / (kNvfp4ScaleMax * kNvfp4ElementMax);
+    scales.inverses = nvfp4_scales(amaxes, scales.tensor_scale);
+    for (float& value : scales.inverses) {
+        scales.multipliers.push_back(nvfp4_block_factor(value, scales.tensor_scale));
+        value *= tensor_inverse;
+    }
+}
+
+void mx_block_scales(const CastPlan& plan, const std::vector<float>& amaxes, BlockScales& scales) {
+    scales.inverses = mx_scales(amaxes, *plan.format, plan.mx_rule);
+    // Exact: powers of two from 2^-127 to 2^127, or NaN.
+    for (const float inverse : scales.inverses) scales.multipliers.push_back(1 / inverse);
+}
+
+void fp32_block_scales(const CastPlan& plan, const std::vector<float>& amaxes, BlockScales& scales) {
+    const auto max = static_cast<float>(max_finite(*plan.format));
+    for (const float amax : amaxes) {
+        const float scale = scale_from_amax(amax, max, 0, 1, plan.pow2);
+        scales.multipliers.push_back(scale);
+        scales.inverses.push_back(1 / scale);
+    }
+}
+
+}  // namespace
 
 BlockScales block_scales(const CastPlan& plan, std::span<const float> matrix, std::size_t cols,
                          const BlockGrid& grid) {
     const bool is_mx = plan.granularity == Granularity::block32;
     const std::vector<float> amaxes = block_amaxes(matrix, cols, grid, is_mx);
     BlockScales scales;
-    scales.multipliers.resize(amaxes.size());
-    scales.inverses.resize(amaxes.size());
-    if (plan.granularity == Granularity::block16) {
-        const float amax = amaxes.empty() ? 0 : *std::max_element(amaxes.begin(), amaxes.end());
-        for (std::size_t i = 0; i < amaxes.size(); ++i) {
-            const Nvfp4Scales s = nvfp4_scales(amax, amaxes[i]);
-            scales.tensor_scale = s.encode_scale;
-            scales.multipliers[i] = s.block_factor;
-            scales.inverses[i] = decode(find_format("e4m3"), s.block_code) * (amax / (448.0F * 6.0F));
-        }
-    } else if (is_mx) {
-        for (std::size_t i = 0; i < amaxes.size(); ++i) {
-            scales.inverses[i] =
-                decode(find_format("e8m0"), mx_scale_code(amaxes[i], *plan.format, plan.mx_rule));
-            scales.multipliers[i] =
-                1 / scales.inverses[i];  // exact: a power of two from 2^-127 to 2^127, or NaN
-        }
-    } else {
-        const auto max = static_cast<float>(max_finite(*plan.format));
-        for (std::size_t i = 0; i < amaxes.size(); ++i) {
-            scales.multipliers[i] = scale_from_amax(amaxes[i], max, 0, 1, plan.pow2);
-            scales.inverses[i] = 1 / scales.multipliers[i];
-        }
-    }
+    if (plan.granularity == Granularity::block16)
+        nvfp4_block_scales(amaxes, scales);
+    else if (is_mx)
+        mx_block_scales(plan, amaxes, scales);
+    else
+        fp32_block_scales(plan, amaxes, scales);
     return scales;
 }
 

@@ -34,7 +34,7 @@ void Log2Histogram::add(std::span<const float> values) {
         } else {
             // A subnormal float32 is mantissa * 2^-149: its exponent is where its highest bit stands.
             const int field = static_cast<int>(bits >> 23);
-            const int exponent = field > 0 ? field - 127 : std::bit_width(bits) - 150;
+            const int exponent = field > 0 ? field - 127 : static_cast<int>(std::bit_width(bits)) - 150;
             const int bin = exponent - kLowest;
             if (bin < 0)
                 ++below;

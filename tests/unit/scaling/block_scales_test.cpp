@@ -1,6 +1,7 @@
 // The worked values of numerics 1.4 and 1.5, computed there from NVIDIA's host functions.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -61,6 +62,32 @@ TEST_CASE("MX scale codes at the ends: zero, Inf, NaN, the smallest and the larg
     CHECK(mx_scale_code(std::ldexp(1.0F, -118), e4m3, MxRule::floor) == 1);
     CHECK(mx_scale_code(std::ldexp(1.0F, -119), e4m3, MxRule::floor) == 0);
     CHECK(mx_scale_code(std::ldexp(1.0F, -130), e4m3, MxRule::floor) == 0);
+}
+
+TEST_CASE(
+    "MX scale codes agree with the definitions evaluated in float64, for every element and amax exponent") {
+    for (const char* name : {"e4m3", "e5m2", "e3m2", "e2m3", "e2m1"}) {
+        CAPTURE(std::string(name));
+        const FormatInfo& element = find_format(name);
+        const double max = max_finite(element);
+        const int emax = std::ilogb(max);
+        const auto code = [](int exponent) {
+            return static_cast<std::uint32_t>(std::clamp(exponent, -127, 127) + 127);
+        };
+        for (int exponent = -126; exponent <= 127; ++exponent)
+            for (const double significand :
+                 {1.0, 1.25, 1.4375, 1.5, 1.5625, 1.74, 1.76, 1.87, 1.88, 1.93, 1.94, 1.9999}) {
+                const float amax = static_cast<float>(std::ldexp(significand, exponent));
+                CAPTURE(amax);
+                int power = 0;  // amax / max = fraction 2^power, fraction in [1/2, 1)
+                const double fraction = std::frexp(static_cast<double>(amax) / max, &power);
+                const double unit = std::ldexp(1.0, -element.mantissa_bits);
+                const bool rounds_up = std::nearbyint(significand / unit) * unit >= 2;
+                CHECK(mx_scale_code(amax, element, MxRule::up) == code(fraction == 0.5 ? power - 1 : power));
+                CHECK(mx_scale_code(amax, element, MxRule::floor) == code(exponent - emax));
+                CHECK(mx_scale_code(amax, element, MxRule::even) == code(exponent + rounds_up - emax));
+            }
+    }
 }
 
 TEST_CASE("the published E4M3 complaint of the floor rule: 957 becomes 896 beside 959.6") {

@@ -190,6 +190,11 @@ TEST_CASE("NaN, Inf and zeros in MX blocks stay in their block") {
     CHECK(q.out[40] == -kInf);
     CHECK(q.out[41] == 0);  // 2^-127 of the largest scale
     for (std::size_t i = 64; i < 96; ++i) CHECK(q.out[i] == 0);
+    const Quantized column = run("mxfp8", in, {.rows = 96, .cols = 1, .along = Along::rows});
+    for (std::size_t i = 0; i < 96; ++i) {
+        CHECK(std::isnan(column.out[i]) == std::isnan(q.out[i]));
+        if (i >= 32) CHECK(column.out[i] == q.out[i]);
+    }
     CHECK(q.result.stats.nonfinite == 2);
     CHECK(q.result.stats.underflow == 31);
     CHECK(q.result.stats.amax == kInf);

@@ -1,0 +1,179 @@
+#include "app/cli/train_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/verb.h"
+#include "core/base/units.h"
+
+namespace fp8lab::cli {
+
+namespace {
+
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+
+std::string cell(double value) { return std::isnan(value) ? "" : shortest(value); }
+std::string cell(float value) { return std::isnan(value) ? "" : shortest(value); }
+
+nlohmann::json number_or_null(double value) {
+    if (std::isfinite(value)) return value;
+    return nullptr;
+}
+
+template <class Value>
+double tail_mean(const std::vector<StepRecord>& records, Value value) {
+    const std::size_t n = std::min<std::size_t>(records.size(), kTailSteps);
+    double sum = 0;
+    for (std::size_t i = records.size() - n; i < records.size(); ++i) sum += value(records[i]);
+    return n ? sum / static_cast<double>(n) : kNothing;
+}
+
+double median_ms(const std::vector<StepRecord>& records) {
+    std::vector<double> times;
+    for (const StepRecord& record : records) times.push_back(record.step_ms);
+    if (times.empty()) return kNothing;
+    const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+    std::ranges::nth_element(times, middle);
+    return *middle;
+}
+
+// x1 w1 dy1 x2 ...: the order of StepRecord::tensors.
+TensorId tensor_id(std::size_t index) {
+    return {static_cast<TensorClass>(index % 3), static_cast<int>(index / 3) + 1};
+}
+
+void find_worst_underflow(const std::vector<StepRecord>& records, ArmSummary& summary) {
+    summary.worst_underflow_pct = kNothing;
+    if (records.empty()) return;
+    for (std::size_t t = 0; t < records.front().tensors.size(); ++t) {
+        double sum = 0;
+        for (const StepRecord& record : records) sum += static_cast<double>(record.tensors[t].underflow_pct);
+        const double mean = sum / static_cast<double>(records.size());
+        if (!records.back().tensors[t].applies || mean <= summary.worst_underflow_pct) continue;
+        summary.worst_underflow_pct = mean;
+        summary.worst_underflow = to_string(tensor_id(t));
+    }
+}
+
+void append_row(std::string& out, const StepRecord& record, const std::string& recipe) {
+    out += fmt::format("{},{},{},{},{}", record.step, recipe, shortest(record.loss), cell(record.accuracy),
+                       shortest(record.step_ms));
+    for (const TensorRecord& t : record.tensors)
+        out += t.applies ? fmt::format(",{},{},{},{}", shortest(t.amax), cell(t.scale),
+                                       shortest(t.underflow_pct), shortest(t.overflow_pct))
+                         : ",,,,";
+    out += '\n';
+}
+
+}  // namespace
+
+TrainReport::TrainReport(const TrainSpec& spec, DeviceInfo device)
+    : spec_(spec), device_(std::move(device)), arms_(spec.arms.size()) {}
+
+void TrainReport::add(Snapshot snapshot) {
+    steps_done_ = snapshot.step;
+    for (std::size_t i = 0; i < arms_.size(); ++i) {
+        auto& records = snapshot.arms[i].records;
+        std::ranges::move(records, std::back_inserter(arms_[i].records));
+        arms_[i].stopped = snapshot.arms[i].stopped;
+    }
+}
+
+std::vector<ArmSummary> TrainReport::summaries() const {
+    std::vector<ArmSummary> all;
+    for (std::size_t i = 0; i < arms_.size(); ++i) {
+        const auto& records = arms_[i].records;
+        ArmSummary summary;
+        summary.recipe = spec_.arms[i].name;
+        summary.steps = static_cast<int>(records.size());
+        summary.tail_loss = tail_mean(records, [](const StepRecord& r) { return r.loss; });
+        summary.tail_accuracy = tail_mean(records, [](const StepRecord& r) { return r.accuracy; });
+        summary.median_step_ms = median_ms(records);
+        summary.stopped = arms_[i].stopped;
+        summary.gap_pct = i == 0 ? 0 : 100 * (summary.tail_loss / all.front().tail_loss - 1);
+        find_worst_underflow(records, summary);
+        all.push_back(std::move(summary));
+    }
+    return all;
+}
+
+std::string TrainReport::csv() const {
+    std::string out = fmt::format("# fp8lab {} train {}\n# provenance {}, device {}\n", FP8LAB_VERSION,
+                                  command_line(spec_), to_string(device_.provenance), device_.name);
+    out += "step,recipe,loss,accuracy,step_ms";
+    for (std::size_t t = 0; t < (spec_.layers.size() - 1) * 3; ++t)
+        out += fmt::format(",amax_{0},scale_{0},underflow_pct_{0},overflow_pct_{0}", to_string(tensor_id(t)));
+    out += '\n';
+    // Arms side by side, step by step; a stopped arm has fewer rows. Every arm starts at the same step.
+    std::size_t longest = 0;
+    for (const ArmRun& arm : arms_) longest = std::max(longest, arm.records.size());
+    for (std::size_t row = 0; row < longest; ++row)
+        for (std::size_t i = 0; i < arms_.size(); ++i)
+            if (row < arms_[i].records.size()) append_row(out, arms_[i].records[row], spec_.arms[i].name);
+    return out;
+}
+
+nlohmann::json TrainReport::json() const {
+    nlohmann::json out = json_header(to_string(device_.provenance), device_.name, spec_.seed);
+    out["command_line"] = command_line(spec_);
+    out["steps_done"] = steps_done_;
+    out["tail_steps"] = kTailSteps;
+    out["arms"] = nlohmann::json::array();
+    for (const ArmSummary& arm : summaries()) {
+        nlohmann::json entry = {{"recipe", arm.recipe},
+                                {"steps", arm.steps},
+                                {"tail_loss", number_or_null(arm.tail_loss)},
+                                {"gap_pct", number_or_null(arm.gap_pct)},
+                                {"tail_accuracy", number_or_null(arm.tail_accuracy)},
+                                {"median_step_ms", number_or_null(arm.median_step_ms)},
+                                {"worst_underflow", nullptr},
+                                {"first_nonfinite", nullptr}};
+        if (!arm.worst_underflow.empty())
+            entry["worst_underflow"] = {{"tensor", arm.worst_underflow},
+                                        {"mean_pct", arm.worst_underflow_pct}};
+        if (arm.stopped)
+            entry["first_nonfinite"] = {{"step", arm.stopped->step}, {"tensor", arm.stopped->tensor}};
+        out["arms"].push_back(std::move(entry));
+    }
+    return out;
+}
+
+std::string TrainReport::table() const {
+    const auto all = summaries();
+    std::size_t width = 6;
+    for (const ArmSummary& arm : all) width = std::max(width, arm.recipe.size());
+    std::string out = fmt::format("{:<{}}  {:>10}  {:>9}  {:>8}  {:>16}  {:>8}\n", "recipe", width,
+                                  "tail loss", "gap", "accuracy", "worst underflow", "ms/step");
+    const auto percent = [](double value) {
+        return std::isnan(value) ? std::string("-") : fmt::format("{:.2f} %", value);
+    };
+    for (const ArmSummary& arm : all) {
+        const std::string underflow =
+            arm.worst_underflow.empty()
+                ? "-"
+                : fmt::format("{} {:.2f} %", arm.worst_underflow, arm.worst_underflow_pct);
+        out += fmt::format("{:<{}}  {:>10}  {:>9}  {:>8}  {:>16}  {:>8}", arm.recipe, width,
+                           format_number(arm.tail_loss), percent(arm.gap_pct),
+                           percent(100 * arm.tail_accuracy), underflow, format_number(arm.median_step_ms));
+        if (arm.stopped)
+            out += fmt::format("  {} became non-finite at step {}", arm.stopped->tensor, arm.stopped->step);
+        out += '\n';
+    }
+    return out + fmt::format("{} steps; tail loss: mean of the last {}; gap: against {}\n", steps_done_,
+                             kTailSteps, all.front().recipe);
+}
+
+std::string TrainReport::progress() const {
+    std::string out = fmt::format("step {} of {}:", steps_done_, spec_.steps);
+    for (std::size_t i = 0; i < arms_.size(); ++i)
+        if (!arms_[i].records.empty())
+            out += fmt::format("{} {} {}", i ? "," : "", spec_.arms[i].name,
+                               format_number(arms_[i].records.back().loss));
+    return out;
+}
+
+}  // namespace fp8lab::cli

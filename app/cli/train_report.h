@@ -1,0 +1,53 @@
+// What `fp8lab train` writes: the CSV of all steps, the JSON summary, and the table for people.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/backend/backend.h"
+#include "core/nn/trainer.h"
+
+namespace fp8lab::cli {
+
+// One arm's run in numbers. NaN where there is nothing to tell.
+struct ArmSummary {
+    std::string recipe;
+    int steps = 0;
+    double tail_loss = 0;      // mean of the last 100 steps
+    double tail_accuracy = 0;  // the same, fraction of right answers
+    double gap_pct = 0;        // of the tail loss against the first arm's
+    double median_step_ms = 0;
+    std::string worst_underflow;  // the tensor with the highest mean underflow over the run: "dy3"
+    double worst_underflow_pct = 0;
+    std::optional<NonFinite> stopped;
+};
+inline constexpr int kTailSteps = 100;
+
+// Collects snapshots while the run goes on.
+class TrainReport {
+  public:
+    TrainReport(const TrainSpec& spec, DeviceInfo device);
+
+    void add(Snapshot snapshot);
+
+    std::string csv() const;  // cli.md, `--csv` of `train`
+    nlohmann::json json() const;
+    std::string table() const;
+    std::string progress() const;  // "step 500 of 2000: bf16 4.12e-2, delayed 4.20e-2"
+    std::vector<ArmSummary> summaries() const;
+
+  private:
+    struct ArmRun {
+        std::vector<StepRecord> records;
+        std::optional<NonFinite> stopped;
+    };
+    const TrainSpec& spec_;
+    DeviceInfo device_;
+    std::vector<ArmRun> arms_;
+    int steps_done_ = 0;
+};
+
+}  // namespace fp8lab::cli

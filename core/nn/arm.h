@@ -1,0 +1,61 @@
+// One arm of a comparison: a network under one recipe with its own optimiser state.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/nn/network.h"
+#include "core/nn/optimizer.h"
+#include "core/nn/recipe_casts.h"
+#include "core/nn/safetensors.h"
+#include "core/nn/tasks.h"
+
+namespace fp8lab {
+
+class Arm {
+  public:
+    Arm(const TrainSpec& spec, const Recipe& recipe);
+
+    // forward, loss, backward, update. An arm whose loss or weights become non-finite stops; its last record
+    // has loss NaN.
+    void step(const Batch& batch, int step, double lr, std::optional<TensorId> watched);
+    const std::optional<NonFinite>& stopped() const { return stopped_; }
+
+    RecipeCasts& casts() { return casts_; }
+    void set_recipe(const Recipe& recipe);
+    const Network<float>& network() const { return network_; }
+
+    ArmSnapshot take();  // records since the last take(); spiral: the decision grid of the FP32 weights
+
+    SafeTensors checkpoint(int steps_done) const;
+    // Takes weights, moments and, where both have them, scales. Throws input_error naming `where` when
+    // tensors are missing or have other shapes.
+    void restore(const SafeTensors& file, const std::string& where);
+
+  private:
+    struct LayerMoments {
+        Moments w, b;
+    };
+    bool apply_update(int step, double lr);
+    bool stores_fp32() const { return casts_.recipe().master == MasterWeights::fp32; }
+    std::vector<float> scales_for_weights() const;  // the grid that suits the weights as they are
+    void use_storage_scales(
+        std::vector<float> scales);                   // and rounds the weights to it; empty: weights are FP32
+    void store_weights(Rounding rounding, int step);  // rounds them to that grid, if there is one
+    std::string first_nonfinite(bool loss_is_finite) const;
+    std::vector<float> decision_grid();
+
+    const TrainSpec& spec_;
+    Network<float> network_;
+    RecipeCasts casts_;
+    std::vector<LayerMoments> moments_;
+    std::vector<float>
+        storage_scales_;  // a layer, master=none only: the E4M3 grid that weights are stored on
+    Matrix<float> dy_;
+    std::vector<StepRecord> records_;
+    std::optional<NonFinite> stopped_;
+    std::optional<TensorView> watched_;
+};
+
+}  // namespace fp8lab

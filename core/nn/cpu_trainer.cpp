@@ -1,0 +1,157 @@
+#include "core/nn/cpu_trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/nn/arm.h"
+
+namespace fp8lab {
+namespace {
+
+class CpuTrainer final : public Trainer {
+  public:
+    explicit CpuTrainer(const TrainSpec& spec) : spec_(spec), task_(make_task(spec)) {
+        if (spec.arms.empty()) throw usage_error("--recipe", "at least one recipe");
+        arms_.reserve(spec.arms.size());
+        for (const Recipe& recipe : spec.arms) arms_.emplace_back(spec_, recipe);
+    }
+    CpuTrainer(const CpuTrainer&) = delete;  // arms refer to spec_
+    CpuTrainer& operator=(const CpuTrainer&) = delete;
+
+    void step(int n) override;
+    void set(const Command& command) override { commands_.push_back(command); }
+    Snapshot snapshot() override;
+    int steps_done() const override { return steps_done_; }
+    const std::optional<NonFinite>& stopped(int index) const override { return arm(index).stopped(); }
+    const TrainSpec& spec() const override { return spec_; }
+    void save(const std::filesystem::path& dir) const override;
+    void load(const std::filesystem::path& path) override;
+
+  private:
+    void apply(const Command& command);
+    const Arm& arm(int index) const;
+    Arm& arm(int index) { return const_cast<Arm&>(std::as_const(*this).arm(index)); }
+
+    TrainSpec spec_;
+    std::unique_ptr<Task> task_;
+    std::vector<Arm> arms_;
+    std::vector<Command> commands_;
+    std::optional<TensorId> watched_;
+    float poison_ = 1;  // multiplies x of the next batch
+    int steps_done_ = 0;
+    Batch batch_;
+};
+
+template <class... Handlers>
+struct Overloaded : Handlers... {
+    using Handlers::operator()...;
+};
+
+const Arm& CpuTrainer::arm(int index) const {
+    if (index < 0 || index >= static_cast<int>(arms_.size()))
+        throw usage_error("arm", fmt::format("{} is not in 0..{}", index, arms_.size() - 1));
+    return arms_[static_cast<std::size_t>(index)];
+}
+
+void CpuTrainer::apply(const Command& command) {
+    std::visit(Overloaded{[&](const SetHistory& c) { arm(c.arm).casts().set_history(c.history); },
+                          [&](const SetMargin& c) { arm(c.arm).casts().set_margin(c.margin); },
+                          [&](const SetAlgo& c) { arm(c.arm).casts().set_algo(c.algo); },
+                          [&](const SetRecipe& c) { arm(c.arm).set_recipe(c.recipe); },
+                          [&](const SetLearningRate& c) { spec_.lr = c.lr; },
+                          [&](const PoisonBatch& c) { poison_ = c.factor; },
+                          [&](const Watch& c) { watched_ = c.tensor; }},
+               command);
+}
+
+void CpuTrainer::step(int n) {
+    for (; n > 0; --n) {
+        for (const Command& command : std::exchange(commands_, {})) apply(command);
+        task_->draw(steps_done_, batch_);
+        for (float& x : batch_.x.values) x *= poison_;
+        poison_ = 1;
+        const double lr = learning_rate(spec_, steps_done_);
+        for (Arm& arm : arms_)
+            if (!arm.stopped()) arm.step(batch_, steps_done_, lr, watched_);
+        ++steps_done_;
+    }
+}
+
+Snapshot CpuTrainer::snapshot() {
+    Snapshot snapshot{.step = steps_done_, .arms = {}};
+    for (Arm& arm : arms_) snapshot.arms.push_back(arm.take());
+    return snapshot;
+}
+
+void CpuTrainer::save(const std::filesystem::path& dir) const {
+    std::error_code failure;
+    std::filesystem::create_directories(dir, failure);
+    if (failure) throw Error(ErrorKind::failed, dir.string(), failure.message());
+    for (std::size_t i = 0; i < arms_.size(); ++i)
+        write_file(dir / fmt::format("{}-{}.safetensors", i + 1, spec_.arms[i].name),
+                   to_safetensors(arms_[i].checkpoint(steps_done_)));
+}
+
+// The checkpoints of a folder in the order of the number that their names start with.
+std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& dir) {
+    std::vector<std::pair<int, std::filesystem::path>> found;
+    for (const auto& entry : std::filesystem::directory_iterator(dir)) {
+        const std::string name = entry.path().filename().string();
+        int number = 0;
+        const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
+        if (entry.path().extension() == ".safetensors" && parsed.ec == std::errc{} && *parsed.ptr == '-')
+            found.emplace_back(number, entry.path());
+    }
+    std::ranges::sort(found);
+    std::vector<std::filesystem::path> paths;
+    for (auto& [number, path] : found) paths.push_back(std::move(path));
+    return paths;
+}
+
+int step_of(const SafeTensors& file, const std::string& where) {
+    const auto text = file.metadata.find("step");
+    int step = -1;
+    if (text != file.metadata.end()) {
+        const char* end = text->second.data() + text->second.size();
+        if (std::from_chars(text->second.data(), end, step).ptr != end) step = -1;
+    }
+    if (step < 0) throw input_error(where, "no checkpoint of this program: the metadata have no 'step'");
+    return step;
+}
+
+void CpuTrainer::load(const std::filesystem::path& path) {
+    std::vector<std::filesystem::path> paths(arms_.size(), path);
+    if (std::filesystem::is_directory(path)) paths = checkpoints_in(path);
+    if (paths.size() != arms_.size())
+        throw input_error(path.string(),
+                          fmt::format("has {} checkpoints, the run has {} arms", paths.size(), arms_.size()));
+    int common_step = -1;
+    std::vector<SafeTensors> files;
+    for (const auto& file_path : paths) {
+        files.push_back(parse_safetensors(read_file(file_path), file_path.string()));
+        const int step = step_of(files.back(), file_path.string());
+        if (common_step >= 0 && step != common_step)
+            throw input_error(file_path.string(),
+                              fmt::format("is at step {}, the arm before at {}", step, common_step));
+        common_step = step;
+    }
+    for (std::size_t i = 0; i < arms_.size(); ++i) arms_[i].restore(files[i], paths[i].string());
+    steps_done_ = common_step;
+}
+
+}  // namespace
+
+std::string to_string(TensorId id) {
+    constexpr std::array kNames = {"x", "w", "dy"};
+    return kNames[static_cast<std::size_t>(id.tensor)] + std::to_string(id.layer);
+}
+
+std::unique_ptr<Trainer> make_cpu_trainer(const TrainSpec& spec) {
+    return std::make_unique<CpuTrainer>(spec);
+}
+
+}  // namespace fp8lab

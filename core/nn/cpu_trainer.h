@@ -1,0 +1,13 @@
+// The trainer that always works: FP32 GEMMs on the CPU, every recipe emulated bit-exactly in its casts.
+#pragma once
+
+#include <memory>
+
+#include "core/nn/trainer.h"
+
+namespace fp8lab {
+
+// Throws input_error for the files of task npy, usage_error for a spec without arms.
+std::unique_ptr<Trainer> make_cpu_trainer(const TrainSpec& spec);
+
+}  // namespace fp8lab

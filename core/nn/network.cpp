@@ -1,0 +1,83 @@
+#include "core/nn/network.h"
+
+#include <cmath>
+
+#include "core/base/rng.h"
+#include "core/nn/activation.h"
+#include "core/nn/streams.h"
+
+namespace fp8lab {
+
+template <class T>
+Network<T>::Network(std::span<const int> sizes, Activation activation) : activation_(activation) {
+    for (std::size_t l = 0; l + 1 < sizes.size(); ++l) {
+        const auto in = static_cast<std::size_t>(sizes[l]), out = static_cast<std::size_t>(sizes[l + 1]);
+        Layer<T> layer;
+        layer.w = layer.dw = Matrix<T>(out, in);
+        layer.b = layer.db = std::vector<T>(out);
+        layers_.push_back(std::move(layer));
+    }
+}
+
+template <class T>
+void Network<T>::initialise(std::uint64_t seed) {
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+        Layer<T>& layer = layers_[l];
+        Rng rng(seed, stream(Draw::initial_weights, static_cast<int>(l) + 1));
+        const T sigma = static_cast<T>(std::sqrt(2.0 / static_cast<double>(layer.w.cols)));
+        for (T& w : layer.w.values) w = sigma * static_cast<T>(rng.normal());
+        layer.b.assign(layer.b.size(), T{0});
+    }
+}
+
+template <class T>
+const Matrix<T>& Network<T>::forward(const Matrix<T>& x, GemmCasts<T>& casts) {
+    layers_.front().x = x;
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+        Layer<T>& layer = layers_[l];
+        const int number = static_cast<int>(l) + 1;
+        multiply_nt(casts.operand({TensorClass::x, number}, Along::cols, layer.x),
+                    casts.operand({TensorClass::w, number}, Along::cols, layer.w), y_);
+        casts.round_output(y_);
+        for (std::size_t r = 0; r < y_.rows; ++r) {
+            const auto row = y_.row(r);
+            for (std::size_t c = 0; c < row.size(); ++c) row[c] += layer.b[c];
+        }
+        if (l + 1 == layers_.size()) break;
+        Matrix<T>& next = layers_[l + 1].x;
+        next.resize(y_.rows, y_.cols);
+        layer.slope.resize(y_.rows, y_.cols);
+        activate<T>(activation_, y_.values, next.values, layer.slope.values);
+    }
+    return y_;
+}
+
+template <class T>
+void Network<T>::backward(const Matrix<T>& dy, GemmCasts<T>& casts) {
+    layers_.back().dy = dy;
+    for (std::size_t l = layers_.size(); l-- > 0;) {
+        Layer<T>& layer = layers_[l];
+        const int number = static_cast<int>(l) + 1;
+        const TensorId id{TensorClass::dy, number};
+        if (l > 0) {
+            Layer<T>& below = layers_[l - 1];
+            multiply_nn(casts.operand(id, Along::cols, layer.dy),
+                        casts.operand({TensorClass::w, number}, Along::rows, layer.w), below.dy);
+            casts.round_output(below.dy);
+            for (std::size_t i = 0; i < below.dy.values.size(); ++i)
+                below.dy.values[i] *= below.slope.values[i];
+        }
+        multiply_tn(casts.operand(id, Along::rows, layer.dy),
+                    casts.operand({TensorClass::x, number}, Along::rows, layer.x), layer.dw);
+        layer.db.assign(layer.db.size(), T{0});
+        for (std::size_t r = 0; r < layer.dy.rows; ++r) {
+            const auto row = layer.dy.row(r);
+            for (std::size_t c = 0; c < row.size(); ++c) layer.db[c] += row[c];
+        }
+    }
+}
+
+template class Network<float>;
+template class Network<double>;
+
+}  // namespace fp8lab

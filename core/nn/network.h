@@ -1,0 +1,70 @@
+// A multilayer perceptron: n linear layers with bias, the activation between them and none after the last.
+//   fprop  y  = x w^T + b    x (batch, in), w (out, in), y (batch, out)
+//   dgrad  dx = dy w         none into the network's input
+//   wgrad  dw = dy^T x
+// What a recipe does to a training step is what GemmCasts does to the operands and results of these three
+// products; everything else (bias, activation, loss) runs in T. T is float; double is the reference of the
+// gradient tests.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/nn/matrix.h"
+#include "core/nn/train_spec.h"
+#include "core/nn/trainer.h"
+#include "core/scaling/quantizer.h"
+
+namespace fp8lab {
+
+template <class T>
+class GemmCasts {
+  public:
+    virtual ~GemmCasts() = default;
+    // The operand that the GEMM reads in place of `value`; `along` is the dimension that this GEMM contracts
+    // over. The result is valid until the end of the step or the next call for the same tensor.
+    virtual const Matrix<T>& operand(TensorId id, Along along, const Matrix<T>& value) = 0;
+    virtual void round_output(Matrix<T>& result) = 0;  // of fprop and dgrad
+};
+
+// Every product in T.
+template <class T>
+class NoCasts final : public GemmCasts<T> {
+  public:
+    const Matrix<T>& operand(TensorId, Along, const Matrix<T>& value) override { return value; }
+    void round_output(Matrix<T>&) override {}
+};
+
+template <class T>
+struct Layer {
+    Matrix<T> w, dw;       // (out, in)
+    std::vector<T> b, db;  // (out)
+    Matrix<T> x;           // (batch, in), the input of the last forward()
+    Matrix<T> dy;          // (batch, out), the gradient of the last backward()
+    Matrix<T> slope;       // (batch, out), the activation's derivative; unused in the last layer
+};
+
+template <class T>
+class Network {
+  public:
+    Network(std::span<const int> sizes, Activation activation);  // all parameters zero
+
+    // w ~ N(0, 2 / fan_in) from the seed alone, b = 0: every arm starts from the same network.
+    void initialise(std::uint64_t seed);
+
+    const Matrix<T>& forward(const Matrix<T>& x,
+                             GemmCasts<T>& casts);  // (batch, out), valid until the next call
+    // Fills dw and db from dloss/dy of the last forward().
+    void backward(const Matrix<T>& dy, GemmCasts<T>& casts);
+
+    std::vector<Layer<T>>& layers() { return layers_; }
+    const std::vector<Layer<T>>& layers() const { return layers_; }
+
+  private:
+    Activation activation_;
+    std::vector<Layer<T>> layers_;
+    Matrix<T> y_;
+};
+
+}  // namespace fp8lab

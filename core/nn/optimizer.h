@@ -1,0 +1,28 @@
+// Optimisers on flat FP32 arrays, one call a parameter tensor and step.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/nn/train_spec.h"
+
+namespace fp8lab {
+
+struct Moments {
+    std::vector<float> m, v;  // AdamW only; empty for SGD
+};
+
+// AdamW: Loshchilov and Hutter, "Decoupled Weight Decay Regularization", algorithm 2, with PyTorch's
+// constants: beta 0.9 and 0.999, eps 1e-8, decay w -= lr * weight_decay * w. SGD: no momentum, the same
+// decay.
+struct OptimizerStep {
+    OptimizerKind kind = OptimizerKind::adamw;
+    double lr = 0, weight_decay = 0;
+    int step = 0;  // 0-based: the bias corrections use step + 1
+};
+
+// w -= the update from gradient g; moments grow to w's size on first use. Returns false when a value of w
+// became non-finite.
+bool update(const OptimizerStep& how, std::span<float> w, std::span<const float> g, Moments& moments);
+
+}  // namespace fp8lab

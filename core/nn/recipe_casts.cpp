@@ -1,0 +1,143 @@
+#include "core/nn/recipe_casts.h"
+
+#include <limits>
+
+#include "core/base/parallel.h"
+#include "core/nn/streams.h"
+
+namespace fp8lab {
+namespace {
+
+DelayedScale cold_start(const Recipe& recipe, const CastPlan& plan) {
+    return {recipe.history,
+            recipe.algo,
+            recipe.margin,
+            recipe.interval,
+            static_cast<float>(max_finite(*plan.format)),
+            recipe.pow2};
+}
+
+}  // namespace
+
+RecipeCasts::RecipeCasts(const Recipe& recipe, int layers, std::uint64_t seed)
+    : seed_(seed), states_(static_cast<std::size_t>(layers) * 3) {
+    set_recipe(recipe);
+}
+
+void RecipeCasts::set_recipe(const Recipe& recipe) {
+    const bool was_delayed = recipe_.scale == ScaleSource::delayed;
+    recipe_ = recipe;
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+        State& s = states_[i];
+        const FormatInfo* old_format = s.plan.format;
+        s.plan = cast_plan(recipe, static_cast<TensorClass>(i % 3));
+        if (recipe.scale != ScaleSource::delayed) continue;
+        DelayedScale fresh = cold_start(recipe, s.plan);
+        if (was_delayed && old_format == s.plan.format) {
+            fresh.restore(s.delayed.scale(), s.delayed.history());
+            fresh.set_history(recipe.history);
+        }
+        s.delayed = std::move(fresh);
+    }
+}
+
+void RecipeCasts::set_history(int length) {
+    recipe_.history = length;
+    for (State& s : states_) s.delayed.set_history(length);
+}
+
+void RecipeCasts::set_margin(int margin) {
+    recipe_.margin = margin;
+    for (State& s : states_) s.delayed.set_margin(margin);
+}
+
+void RecipeCasts::set_algo(AmaxAlgo algo) {
+    recipe_.algo = algo;
+    for (State& s : states_) s.delayed.set_algo(algo);
+}
+
+void RecipeCasts::restore_delayed(TensorId id, float scale, std::vector<float> history) {
+    State& s = state(id);
+    if (!is_delayed(s)) return;
+    s.delayed.restore(scale, std::move(history));
+    s.delayed.set_history(recipe_.history);
+}
+
+void RecipeCasts::begin_step(int step, std::optional<TensorId> watched) {
+    step_ = step;
+    watched_ = watched;
+    view_.reset();
+    for (State& s : states_) s.casted = s.nonfinite = false;
+}
+
+const Matrix<float>& RecipeCasts::operand(TensorId id, Along along, const Matrix<float>& value) {
+    State& s = state(id);
+    const bool first = !s.casted;
+    s.casted = true;
+    if (s.plan.format->name == "fp32") {
+        if (first) s.record = {.applies = false};
+        if (first && id == watched_) watch(id, value);
+        return value;
+    }
+    if (!first && s.plan.granularity == Granularity::tensor) return s.cast;
+    QuantizeRequest request{
+        .rows = value.rows, .cols = value.cols, .along = along, .seed = seed_, .with_stats = first};
+    request.stream =
+        stream(Draw::cast, id.layer, step_, static_cast<unsigned>(id.tensor) * 2 + (along == Along::rows));
+    if (s.plan.granularity == Granularity::tensor && s.plan.scaled)
+        request.tensor_scale = is_delayed(s) ? s.delayed.scale() : s.fixed_scale;
+    s.cast.resize(value.rows, value.cols);
+    const QuantizeResult result = quantize(s.plan, value.values, s.cast.values, request);
+    if (first) note(id, value, result);
+    return s.cast;
+}
+
+void RecipeCasts::note(TensorId id, const Matrix<float>& value, const QuantizeResult& result) {
+    State& s = state(id);
+    const bool one_scale = s.plan.granularity == Granularity::tensor;
+    s.record = {.amax = result.stats.amax,
+                .scale = one_scale ? result.scale : std::numeric_limits<float>::quiet_NaN(),
+                .underflow_pct = static_cast<float>(result.stats.underflow_pct()),
+                .overflow_pct = static_cast<float>(result.stats.overflow_pct()),
+                .sqnr_db = static_cast<float>(result.stats.sqnr_db())};
+    const bool overflow_is_nonfinite =
+        s.plan.overflow == Overflow::nonsaturate && (has_nan(*s.plan.format) || has_infinity(*s.plan.format));
+    s.nonfinite = result.stats.nonfinite > 0 || (overflow_is_nonfinite && result.stats.overflow > 0);
+    if (id == watched_) watch(id, value);
+}
+
+void RecipeCasts::watch(TensorId id, const Matrix<float>& value) {
+    const State& s = state(id);
+    TensorView view;
+    view.id = id;
+    view.step = step_;
+    view.scale = s.record.scale;
+    view.before.add(value.values);
+    if (s.record.applies) {
+        view.format = s.plan.format;
+        view.after.add(s.cast.values);
+    }
+    view_ = std::move(view);
+}
+
+void RecipeCasts::round_output(Matrix<float>& result) {
+    if (recipe_.out == OutType::fp32) return;
+    constexpr std::size_t kGrain = 65536;
+    const FormatInfo& bf16 = find_format("bf16");
+    parallel_for(result.values.size(), kGrain, [&](std::size_t begin, std::size_t end) {
+        const auto part = std::span(result.values).subspan(begin, end - begin);
+        quantize(bf16, part, part, {.overflow = Overflow::nonsaturate});
+    });
+}
+
+std::vector<TensorRecord> RecipeCasts::end_step() {
+    std::vector<TensorRecord> records;
+    records.reserve(states_.size());
+    for (State& s : states_) {
+        if (s.casted && is_delayed(s)) s.delayed.update(s.record.amax);
+        records.push_back(s.record);
+    }
+    return records;
+}
+
+}  // namespace fp8lab

@@ -1,0 +1,77 @@
+// A recipe at work in one network: casts the operands of its GEMMs, owns the delayed scales, keeps the
+// records.
+//
+// Per-tensor recipes cast a tensor once a step, and the payload serves both GEMMs that read it. Rows and
+// blocks lie along the dimension that a GEMM contracts over, so there the two GEMMs get two casts; records
+// describe the first (x, w: fprop; dy: dgrad, or wgrad in layer 1, which has no dgrad).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/nn/network.h"
+#include "core/nn/trainer.h"
+#include "core/scaling/delayed.h"
+
+namespace fp8lab {
+
+class RecipeCasts final : public GemmCasts<float> {
+  public:
+    RecipeCasts(const Recipe& recipe, int layers, std::uint64_t seed);
+
+    const Recipe& recipe() const { return recipe_; }
+    // Between steps. A tensor that was and stays delayed in the same format keeps its history and scale.
+    void set_recipe(const Recipe& recipe);
+    void set_history(int length);
+    void set_margin(int margin);
+    void set_algo(AmaxAlgo algo);
+
+    // master=none: the weight is stored under a scale that never changes, and per-tensor casts use it. 0: no
+    // such scale.
+    void fix_weight_scale(int layer, float scale) { state({TensorClass::w, layer}).fixed_scale = scale; }
+
+    void begin_step(int step, std::optional<TensorId> watched);
+    const Matrix<float>& operand(TensorId id, Along along, const Matrix<float>& value) override;
+    void round_output(Matrix<float>& result) override;
+    // Feeds this step's amaxes to the delayed scales. Layer-major: x1 w1 dy1 x2 ...
+    std::vector<TensorRecord> end_step();
+
+    bool became_nonfinite(TensorId id) const { return state(id).nonfinite; }  // by the cast of this step
+    const std::optional<TensorView>& watched() const { return view_; }        // of this step
+
+    // For checkpoints. nullptr, and nothing restored, where the tensor has no delayed scale.
+    const DelayedScale* delayed(TensorId id) const {
+        return is_delayed(state(id)) ? &state(id).delayed : nullptr;
+    }
+    void restore_delayed(TensorId id, float scale, std::vector<float> history);
+
+  private:
+    struct State {
+        CastPlan plan;
+        DelayedScale delayed;
+        float fixed_scale = 0;
+        TensorRecord record;
+        Matrix<float> cast;
+        bool casted = false, nonfinite = false;  // in this step
+    };
+    State& state(TensorId id) { return states_[index(id)]; }
+    const State& state(TensorId id) const { return states_[index(id)]; }
+    static std::size_t index(TensorId id) {
+        return static_cast<std::size_t>(id.layer - 1) * 3 + static_cast<std::size_t>(id.tensor);
+    }
+    bool is_delayed(const State& s) const {
+        return recipe_.scale == ScaleSource::delayed && s.fixed_scale == 0;
+    }
+    void note(TensorId id, const Matrix<float>& value, const QuantizeResult& result);
+    void watch(TensorId id, const Matrix<float>& value);
+
+    Recipe recipe_;
+    std::uint64_t seed_;
+    int step_ = 0;
+    std::optional<TensorId> watched_;
+    std::optional<TensorView> view_;
+    std::vector<State> states_;
+};
+
+}  // namespace fp8lab

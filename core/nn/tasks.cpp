@@ -1,0 +1,159 @@
+#include "core/nn/tasks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "core/base/error.h"
+#include "core/base/npy.h"
+#include "core/base/rng.h"
+#include "core/nn/activation.h"
+#include "core/nn/streams.h"
+
+namespace fp8lab {
+namespace {
+
+Matrix<float> normal_matrix(int rows, int cols, double variance, std::uint64_t seed,
+                            std::uint64_t stream_id) {
+    Matrix<float> m(static_cast<std::size_t>(rows), static_cast<std::size_t>(cols));
+    Rng(seed, stream_id).fill_normal(m.values, static_cast<float>(std::sqrt(variance)));
+    return m;
+}
+
+class TeacherTask final : public Task {
+  public:
+    explicit TeacherTask(const TrainSpec& spec)
+        : seed_(spec.seed),
+          batch_(spec.batch),
+          inputs_(spec.layers.front()),
+          teacher_(inputs_, spec.layers.back()) {}
+    void draw(int step, Batch& batch) override {
+        batch.x.resize(static_cast<std::size_t>(batch_), static_cast<std::size_t>(inputs_));
+        Rng(seed_, stream(Draw::batch, 0, step)).fill_normal(batch.x.values);
+        teacher_.answer(batch.x, batch.y);
+    }
+
+  private:
+    std::uint64_t seed_;
+    int batch_, inputs_;
+    Teacher teacher_;
+};
+
+class NoiseTask final : public Task {
+  public:
+    explicit NoiseTask(const TrainSpec& spec)
+        : data_{normal_matrix(spec.batch, spec.layers.front(), 1, spec.seed, stream(Draw::data, 0)),
+                normal_matrix(spec.batch, spec.layers.back(), 1, spec.seed, stream(Draw::data, 1))} {}
+    void draw(int, Batch& batch) override { batch = data_; }
+
+  private:
+    Batch data_;
+};
+
+// Minibatches drawn with replacement from a data set.
+class DataTask final : public Task {
+  public:
+    DataTask(const TrainSpec& spec, Batch data)
+        : seed_(spec.seed), batch_(static_cast<std::size_t>(spec.batch)), data_(std::move(data)) {}
+    void draw(int step, Batch& batch) override {
+        batch.x.resize(batch_, data_.x.cols);
+        batch.y.resize(batch_, data_.y.cols);
+        Rng rng(seed_, stream(Draw::batch, 0, step));
+        for (std::size_t r = 0; r < batch_; ++r) {
+            const std::size_t sample = rng.below(static_cast<std::uint32_t>(data_.x.rows));
+            std::ranges::copy(std::as_const(data_.x).row(sample), batch.x.row(r).begin());
+            std::ranges::copy(std::as_const(data_.y).row(sample), batch.y.row(r).begin());
+        }
+    }
+
+  private:
+    std::uint64_t seed_;
+    std::size_t batch_;
+    Batch data_;
+};
+
+Matrix<float> load_matrix(const std::string& path) {
+    NpyArray array = read_npy(path);
+    if (array.shape.size() != 2 || array.values.empty())
+        throw input_error(path, "must be two-dimensional (samples, columns) and not empty");
+    Matrix<float> m;
+    m.rows = array.shape[0];
+    m.cols = array.shape[1];
+    m.values = std::move(array.values);
+    const auto bad = std::ranges::find_if_not(m.values, [](float v) { return std::isfinite(v); });
+    if (bad != m.values.end()) {
+        const auto i = static_cast<std::size_t>(bad - m.values.begin());
+        throw input_error(path, "row " + std::to_string(i / m.cols) + ", column " +
+                                    std::to_string(i % m.cols) +
+                                    " is not finite (rows and columns count from 0)");
+    }
+    return m;
+}
+
+}  // namespace
+
+Teacher::Teacher(int inputs, int outputs) {
+    constexpr std::uint64_t kTeacherSeed = 0x7EAC4E5;  // any fixed number
+    constexpr int kHidden = 64;
+    w1_ = normal_matrix(kHidden, inputs, 2.25 / inputs, kTeacherSeed, stream(Draw::teacher_in));
+    w2_ = normal_matrix(outputs, kHidden, 1.0 / kHidden, kTeacherSeed, stream(Draw::teacher_out));
+}
+
+void Teacher::answer(const Matrix<float>& x, Matrix<float>& y) {
+    multiply_nt(x, w1_, hidden_);
+    slope_.resize(hidden_.rows, hidden_.cols);
+    activate<float>(Activation::tanh, hidden_.values, hidden_.values, slope_.values);
+    multiply_nt(hidden_, w2_, y);
+}
+
+Batch spiral_points(std::uint64_t seed) {
+    Batch data{Matrix<float>(kSpiralPoints, 2), Matrix<float>(kSpiralPoints, 2)};
+    Rng rng(seed, stream(Draw::data));
+    for (std::size_t i = 0; i < kSpiralPoints; ++i) {
+        constexpr double kRadius = 0.95, kJitter = 0.02,
+                         kTurns = 1.5;  // radius + jitter stays inside [-1, 1]
+        const std::size_t arm = i % 2;
+        const double t = (static_cast<double>(i / 2) + 0.5) / (kSpiralPoints / 2);
+        const double angle = std::numbers::pi * (2 * kTurns * t + static_cast<double>(arm));
+        data.x.row(i)[0] =
+            static_cast<float>(kRadius * t * std::cos(angle) + kJitter * static_cast<double>(rng.normal()));
+        data.x.row(i)[1] =
+            static_cast<float>(kRadius * t * std::sin(angle) + kJitter * static_cast<double>(rng.normal()));
+        data.y.row(i)[arm] = 1;
+    }
+    return data;
+}
+
+Batch load_npy_data(const std::string& x_path, const std::string& y_path) {
+    Batch data{load_matrix(x_path), load_matrix(y_path)};
+    if (data.x.rows != data.y.rows)
+        throw input_error(y_path, "has " + std::to_string(data.y.rows) + " rows, " + x_path + " has " +
+                                      std::to_string(data.x.rows));
+    return data;
+}
+
+bool is_one_hot(const Matrix<float>& y) {
+    if (y.cols < 2) return false;
+    for (std::size_t r = 0; r < y.rows; ++r) {
+        const auto row = y.row(r);
+        const auto ones = std::ranges::count(row, 1.0F), zeros = std::ranges::count(row, 0.0F);
+        if (ones != 1 || zeros + 1 != static_cast<std::ptrdiff_t>(y.cols)) return false;
+    }
+    return true;
+}
+
+std::unique_ptr<Task> make_task(const TrainSpec& spec) {
+    switch (spec.task) {
+        case TaskKind::teacher:
+            return std::make_unique<TeacherTask>(spec);
+        case TaskKind::noise:
+            return std::make_unique<NoiseTask>(spec);
+        case TaskKind::spiral:
+            return std::make_unique<DataTask>(spec, spiral_points(spec.seed));
+        case TaskKind::npy:
+            return std::make_unique<DataTask>(spec, load_npy_data(spec.x_path, spec.y_path));
+    }
+    throw usage_error("--task", "unknown task");
+}
+
+}  // namespace fp8lab

@@ -1,0 +1,49 @@
+// Where batches come from. A batch is a function of the spec's seed and the step alone: every arm sees the
+// same ones, and a resumed run goes on where the whole run would be. Definitions: cli.md.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/nn/matrix.h"
+#include "core/nn/train_spec.h"
+
+namespace fp8lab {
+
+struct Batch {
+    Matrix<float> x, y;  // (batch, d0), (batch, dn)
+};
+
+class Task {
+  public:
+    virtual ~Task() = default;
+    virtual void draw(int step, Batch& batch) = 0;  // reuses the batch's memory
+};
+
+// Throws input_error for npy files, as load_npy_data().
+std::unique_ptr<Task> make_task(const TrainSpec& spec);
+
+// The whole data set of `spiral`: arm 0 in the even rows, arm 1 in the odd rows, y one-hot. Point k of an arm
+// has t = (k + 0.5) / 1024, radius 0.95 t, angle 3 pi t (1.5 turns; arm 1 is turned by pi), N(0, 0.02^2)
+// jitter.
+inline constexpr int kSpiralPoints = 2048;
+Batch spiral_points(std::uint64_t seed);
+
+// `npy:X,Y`: X.rows samples. Throws input_error: unreadable, not two-dimensional, empty, different numbers of
+// rows, non-finite values with row and column.
+Batch load_npy_data(const std::string& x_path, const std::string& y_path);
+bool is_one_hot(const Matrix<float>& y);  // two columns or more; every row one 1, the rest 0
+
+// The fixed function of `teacher`, x (batch, d0) -> y (batch, dn): y = w2 tanh(w1 x), w1 (64, d0) ~ N(0, 2.25
+// / d0), w2 (dn, 64) ~ N(0, 1 / 64), drawn from a seed of its own, so that all runs learn the same function.
+class Teacher {
+  public:
+    Teacher(int inputs, int outputs);
+    void answer(const Matrix<float>& x, Matrix<float>& y);
+
+  private:
+    Matrix<float> w1_, w2_, hidden_, slope_;
+};
+
+}  // namespace fp8lab

@@ -1,0 +1,264 @@
+#include "core/nn/training_run.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <limits>
+
+namespace fp8lab {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kNoTarget = std::numeric_limits<int>::max();
+
+double ms_between(Clock::time_point from, Clock::time_point to) {
+    return std::chrono::duration<double, std::milli>(to - from).count();
+}
+
+// Steps per second over the last second, from a sample every 50 ms.
+class Speed {
+  public:
+    void reset() { samples_.clear(); }
+    double add(int steps, Clock::time_point now) {
+        if (samples_.empty() || now - samples_.back().time >= std::chrono::milliseconds(50))
+            samples_.push_back({now, steps});
+        while (samples_.size() > 2 && now - samples_.front().time > std::chrono::seconds(1))
+            samples_.pop_front();
+        const double seconds = ms_between(samples_.front().time, now) / 1000;
+        return seconds > 0 ? (steps - samples_.front().steps) / seconds : 0;
+    }
+
+  private:
+    struct Sample {
+        Clock::time_point time;
+        int steps;
+    };
+    std::deque<Sample> samples_;
+};
+
+}  // namespace
+
+// What both threads touch. The mutex is held for moves and flags, never for a step, a snapshot or a file.
+struct TrainingRun::Shared {
+    mutable std::mutex mutex;
+    std::condition_variable_any changed;
+    Status status;
+    std::deque<Command> commands;
+    std::deque<std::filesystem::path> saves;
+    bool running = false;  // what the interface wishes; status.state says what is
+    bool one_step = false;
+    int target = kNoTarget;  // pause when so many steps are done
+    double speed_limit = 0;
+    bool snapshot_wanted = true;  // the first is not asked for
+    unsigned changes = 0;         // by the interface: what the worker waits for
+    Latest<Snapshot> latest;
+
+    void change(auto&& edit) {
+        {
+            std::lock_guard lock{mutex};
+            edit();
+            ++changes;
+        }
+        changed.notify_one();
+    }
+    void run(int until, bool single) {
+        change([&] {
+            running = true, one_step = single, target = until;
+            if (status.state == RunState::idle || status.state == RunState::paused)
+                status.state = RunState::running;
+        });
+    }
+};
+
+// The worker's side: one object on the worker's stack.
+class TrainingRun::Worker {
+  public:
+    Worker(Shared& shared, const std::function<void()>& wake, std::stop_token stop)
+        : shared_(shared), wake_(wake), stop_(std::move(stop)) {}
+
+    void run(const std::function<std::unique_ptr<Trainer>()>& make) {
+        try {
+            set_state(RunState::preparing);
+            trainer_ = make();
+            set_state(RunState::idle);
+            while (!stop_.stop_requested()) turn();
+        } catch (const std::exception& failure) {
+            const auto lock = locked();
+            settle(RunState::failed);
+            shared_.status.message = failure.what();
+        }
+        if (wake_ && !stop_.stop_requested()) wake_();
+    }
+
+  private:
+    struct Work {
+        std::deque<Command> commands;
+        std::deque<std::filesystem::path> saves;
+        bool publish = false, step = false;
+    };
+
+    // The lock, with the time it took to get it counted as blocked.
+    std::unique_lock<std::mutex> locked() {
+        std::unique_lock lock{shared_.mutex, std::try_to_lock};
+        if (!lock.owns_lock()) {
+            const auto start = Clock::now();
+            lock.lock();
+            blocked_ms_ += ms_between(start, Clock::now());
+        }
+        shared_.status.blocked_ms = blocked_ms_;
+        return lock;
+    }
+
+    void set_state(RunState state) {
+        const auto lock = locked();
+        shared_.status.state = state;
+    }
+
+    void turn() {
+        Work work = wait_for_work();
+        for (const Command& command : work.commands) trainer_->set(command);
+        for (const auto& dir : work.saves) save(dir);
+        if (work.publish) publish();
+        if (work.step) step();
+    }
+
+    bool may_run() const { return shared_.running && shared_.status.state != RunState::done; }
+
+    Work wait_for_work() {
+        auto lock = locked();
+        if (!may_run() && shared_.status.state == RunState::running) settle(RunState::paused);
+        for (;;) {
+            const auto now = Clock::now();
+            const bool news = shared_.snapshot_wanted && unpublished_;
+            const auto publish_at = published_at_ + std::chrono::milliseconds(16);
+            Work work;
+            work.publish = news && now >= publish_at;
+            work.step = may_run() && now >= next_step_at();
+            if (work.publish || work.step || !shared_.commands.empty() || !shared_.saves.empty() ||
+                stop_.stop_requested()) {
+                work.step = work.step && !stop_.stop_requested();
+                work.commands.swap(shared_.commands);
+                work.saves.swap(shared_.saves);
+                if (work.publish) shared_.snapshot_wanted = false;
+                if (work.step) shared_.status.state = RunState::running;
+                return work;
+            }
+            auto until = now + std::chrono::hours(1);
+            if (news) until = std::min(until, publish_at);
+            if (may_run()) until = std::min(until, next_step_at());
+            shared_.changed.wait_until(lock, stop_, until,
+                                       [&, seen = shared_.changes] { return shared_.changes != seen; });
+        }
+    }
+
+    Clock::time_point next_step_at() const {
+        if (shared_.speed_limit <= 0) return {};
+        const std::chrono::duration<double> pause(1 / shared_.speed_limit);
+        return last_step_at_ + std::chrono::duration_cast<Clock::duration>(pause);
+    }
+
+    void settle(RunState state) {
+        shared_.running = false;
+        shared_.status.state = state;
+        shared_.status.steps_per_second = 0;
+        speed_.reset();
+    }
+
+    void step() {
+        last_step_at_ = Clock::now();
+        trainer_->step(1);
+        unpublished_ = true;
+        const std::string ended = newly_stopped();
+        const int done = trainer_->steps_done();
+        const bool finished = done >= trainer_->spec().steps || trainer_->all_stopped();
+        const auto lock = locked();
+        shared_.status.steps_per_second = speed_.add(done, Clock::now());
+        if (!ended.empty()) shared_.status.message = ended;
+        if (finished)
+            settle(RunState::done);
+        else if (!ended.empty() || shared_.one_step || done >= shared_.target)
+            settle(RunState::paused);
+    }
+
+    // "delayed: dy2 became non-finite at step 3" for every arm that has stopped since the last step.
+    std::string newly_stopped() {
+        std::string message;
+        reported_.resize(trainer_->spec().arms.size());
+        for (std::size_t arm = 0; arm < reported_.size(); ++arm) {
+            const auto& stopped = trainer_->stopped(static_cast<int>(arm));
+            if (!stopped || reported_[arm]) continue;
+            reported_[arm] = true;
+            message += fmt::format("{}{}: {} became non-finite at step {}", message.empty() ? "" : "; ",
+                                   trainer_->spec().arms[arm].name, stopped->tensor, stopped->step);
+        }
+        return message;
+    }
+
+    void publish() {
+        Snapshot snapshot = trainer_->snapshot();
+        published_at_ = Clock::now();
+        unpublished_ = false;
+        shared_.latest.publish(std::move(snapshot));
+        blocked_ms_ += ms_between(published_at_, Clock::now());
+        if (wake_) wake_();
+    }
+
+    // A full disk must not end a run.
+    void save(const std::filesystem::path& dir) {
+        std::string message = "saved to " + dir.string();
+        try {
+            trainer_->save(dir);
+        } catch (const std::exception& failure) {
+            message = failure.what();
+        }
+        const auto lock = locked();
+        shared_.status.message = message;
+    }
+
+    Shared& shared_;
+    const std::function<void()>& wake_;
+    std::stop_token stop_;
+    std::unique_ptr<Trainer> trainer_;
+    Speed speed_;
+    std::vector<bool> reported_;  // arms whose end has been told
+    bool unpublished_ = true;     // the state before the first step is worth showing, too
+    double blocked_ms_ = 0;
+    Clock::time_point published_at_{}, last_step_at_{};
+};
+
+TrainingRun::TrainingRun(std::function<std::unique_ptr<Trainer>()> make, std::function<void()> wake)
+    : shared_(std::make_unique<Shared>()),
+      worker_([shared = shared_.get(), make = std::move(make), wake = std::move(wake)](std::stop_token stop) {
+          Worker(*shared, wake, std::move(stop)).run(make);
+      }) {}
+
+TrainingRun::~TrainingRun() = default;
+
+void TrainingRun::start() { shared_->run(kNoTarget, false); }
+void TrainingRun::single_step() { shared_->run(kNoTarget, true); }
+void TrainingRun::run_to(int step) { shared_->run(step, false); }
+void TrainingRun::pause() {
+    shared_->change([&] { shared_->running = false; });
+}
+void TrainingRun::limit_speed(double steps_per_second) {
+    shared_->change([&] { shared_->speed_limit = steps_per_second; });
+}
+void TrainingRun::send(Command command) {
+    shared_->change([&] { shared_->commands.push_back(std::move(command)); });
+}
+void TrainingRun::save(std::filesystem::path dir) {
+    shared_->change([&] { shared_->saves.push_back(std::move(dir)); });
+}
+
+std::optional<Snapshot> TrainingRun::take() {
+    auto snapshot = shared_->latest.take();
+    if (snapshot) shared_->change([&] { shared_->snapshot_wanted = true; });
+    return snapshot;
+}
+
+TrainingRun::Status TrainingRun::status() const {
+    std::lock_guard lock{shared_->mutex};
+    return shared_->status;
+}
+
+}  // namespace fp8lab
