@@ -37,7 +37,7 @@ std::vector<std::string> wrap(std::string_view text, Font font, float width, Can
 }
 
 // Title left, legend (or subtitle) right on its line; what does not fit goes to lines of its own below.
-float lay_out_header(const Figure& figure, const PaintOptions& options, Canvas& canvas, Layout& out) {
+float lay_out_header(const Figure& figure, const PaintOptions& options, Canvas& canvas, FigureLayout& out) {
     const Rect outer = out.outer;
     std::vector<LegendEntry> entries;
     float total = 0;
@@ -125,7 +125,7 @@ void paint_sample(const Series& series, const Rect& rect, bool hidden, Canvas& c
     }
 }
 
-void paint_header(const Figure& figure, const View2D& view, const Layout& layout, Canvas& canvas) {
+void paint_header(const Figure& figure, const View2D& view, const FigureLayout& layout, Canvas& canvas) {
     float y = layout.outer.y0;
     for (const std::string& line : layout.title) {
         canvas.text({layout.outer.x0, y}, line, Color{Role::text}, kTitle);
@@ -142,7 +142,7 @@ void paint_header(const Figure& figure, const View2D& view, const Layout& layout
     }
 }
 
-void paint_x_axis(const Figure& figure, const Layout& layout, Canvas& canvas) {
+void paint_x_axis(const Figure& figure, const FigureLayout& layout, Canvas& canvas) {
     const Rect plot = layout.plot;
     const auto is_heatmap = [](const Series& s) { return std::holds_alternative<HeatmapSeries>(s.shape); };
     const bool cells = std::any_of(figure.series.begin(), figure.series.end(), is_heatmap);
@@ -162,7 +162,7 @@ void paint_x_axis(const Figure& figure, const Layout& layout, Canvas& canvas) {
     canvas.text(at, figure.x.label, Color{Role::muted}, kLabel);
 }
 
-void paint_y_axis(const Figure& figure, const Layout& layout, Canvas& canvas) {
+void paint_y_axis(const Figure& figure, const FigureLayout& layout, Canvas& canvas) {
     if (!figure.y.visible) return;
     for (const Tick& tick : layout.y_ticks) {
         if (tick.label.empty()) continue;
@@ -192,9 +192,9 @@ Color toned(Color color, Tone tone) {
     return color;
 }
 
-Layout lay_out(const Figure& figure, const View2D& view, Canvas& canvas, Rect rect,
-               const PaintOptions& options) {
-    Layout out;
+FigureLayout lay_out(const Figure& figure, const View2D& view, Canvas& canvas, Rect rect,
+                     const PaintOptions& options) {
+    FigureLayout out;
     out.outer = out.plot = rect;
     out.bare = options.bare;
     const Extents extents = fit(figure, view);
@@ -223,7 +223,7 @@ Layout lay_out(const Figure& figure, const View2D& view, Canvas& canvas, Rect re
     return out;
 }
 
-void paint(const Figure& figure, const View2D& view, const Layout& layout, Canvas& canvas) {
+void paint(const Figure& figure, const View2D& view, const FigureLayout& layout, Canvas& canvas) {
     const auto is_ground = [](const Series& s) {  // what the grid is drawn on
         return std::holds_alternative<XSpan>(s.shape) || std::holds_alternative<YSpan>(s.shape);
     };

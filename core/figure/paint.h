@@ -25,7 +25,7 @@ struct LegendEntry {
     Rect rect;
 };  // index in Figure::series; sample and name
 
-struct Layout {
+struct FigureLayout {
     Rect outer, plot;  // logical px
     Axis x, y;
     std::vector<Tick> x_ticks, y_ticks;
@@ -36,9 +36,9 @@ struct Layout {
     bool x_label_in_row = false;  // left of the tick labels; otherwise right-aligned below them
 };
 
-Layout lay_out(const Figure& figure, const View2D& view, Canvas& canvas, Rect rect,
-               const PaintOptions& options = {});
-void paint(const Figure& figure, const View2D& view, const Layout& layout, Canvas& canvas);
+FigureLayout lay_out(const Figure& figure, const View2D& view, Canvas& canvas, Rect rect,
+                     const PaintOptions& options = {});
+void paint(const Figure& figure, const View2D& view, const FigureLayout& layout, Canvas& canvas);
 void paint(const Figure& figure, const View2D& view, Canvas& canvas, Rect rect,
            const PaintOptions& options = {});
 
@@ -47,8 +47,8 @@ std::string_view display_name(const Series& series);
 // A style's colour where it colours an area, a marker or words: `tone` replaces Tone::line.
 Color toned(Color color, Tone tone);
 void paint_marker(Canvas& canvas, Point at, Marker marker, float radius, Color color);
-void paint_series(const Series& series, const Layout& layout,
+void paint_series(const Series& series, const FigureLayout& layout,
                   Canvas& canvas);  // data and marks, inside the plot
-void paint_end_labels(const Figure& figure, const View2D& view, const Layout& layout, Canvas& canvas);
+void paint_end_labels(const Figure& figure, const View2D& view, const FigureLayout& layout, Canvas& canvas);
 
 }  // namespace fp8lab

@@ -35,7 +35,7 @@ EndLabel split(const std::string& text, Canvas& canvas) {
     return out;
 }
 
-std::vector<EndLabel> end_labels(const Figure& figure, const View2D& view, const Layout& layout,
+std::vector<EndLabel> end_labels(const Figure& figure, const View2D& view, const FigureLayout& layout,
                                  Canvas& canvas) {
     std::vector<EndLabel> out;
     for (const Series& series : figure.series) {
@@ -61,7 +61,8 @@ std::vector<EndLabel> end_labels(const Figure& figure, const View2D& view, const
 }
 
 // Highest and lowest pixel of the visible curves right of `x`.
-std::array<float, 2> curve_extent(const Figure& figure, const View2D& view, const Layout& layout, float x) {
+std::array<float, 2> curve_extent(const Figure& figure, const View2D& view, const FigureLayout& layout,
+                                  float x) {
     std::array<double, 2> out = {kInfinity, -kInfinity};
     const double from = layout.x.from_px(static_cast<double>(x));
     for (const Series& series : figure.series) {
@@ -105,7 +106,7 @@ std::vector<float> stacked(const std::vector<EndLabel>& labels, std::array<float
 
 }  // namespace
 
-void paint_end_labels(const Figure& figure, const View2D& view, const Layout& layout, Canvas& canvas) {
+void paint_end_labels(const Figure& figure, const View2D& view, const FigureLayout& layout, Canvas& canvas) {
     const std::vector<EndLabel> labels = end_labels(figure, view, layout, canvas);
     if (labels.empty()) return;
     const Rect plot = layout.plot;

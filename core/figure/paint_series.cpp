@@ -17,7 +17,7 @@ Rect inflated(Rect r) { return {r.x0 - kBleed, r.y0 - kBleed, r.x1 + kBleed, r.y
 
 class SeriesPainter {
   public:
-    SeriesPainter(const Series& series, const Layout& layout, Canvas& canvas)
+    SeriesPainter(const Series& series, const FigureLayout& layout, Canvas& canvas)
         : series_(series), style_(series.style), layout_(layout), plot_(layout.plot), canvas_(canvas) {}
 
     void operator()(const LineSeries& s) const {
@@ -154,7 +154,7 @@ class SeriesPainter {
 
     const Series& series_;
     const Style& style_;
-    const Layout& layout_;
+    const FigureLayout& layout_;
     Rect plot_;
     Canvas& canvas_;
 };
@@ -365,7 +365,7 @@ void paint_marker(Canvas& canvas, Point at, Marker marker, float radius, Color c
     }
 }
 
-void paint_series(const Series& series, const Layout& layout, Canvas& canvas) {
+void paint_series(const Series& series, const FigureLayout& layout, Canvas& canvas) {
     const bool data = series.shape.index() <= 5;  // marks may have words around the plot, and clip themselves
     if (data) canvas.push_clip(inflated(layout.plot));
     std::visit(SeriesPainter(series, layout, canvas), series.shape);

@@ -58,7 +58,8 @@ std::string exact(double value) {
     return static_cast<double>(narrow) == value ? shortest(narrow) : format_number(value, 9);
 }
 
-std::optional<Hit> heatmap_cell(const Series& series, std::size_t index, const Layout& layout, Point at) {
+std::optional<Hit> heatmap_cell(const Series& series, std::size_t index, const FigureLayout& layout,
+                                Point at) {
     const auto* map = std::get_if<HeatmapSeries>(&series.shape);
     if (map == nullptr || !map->values) return {};
     const double x = std::floor(layout.x.from_px(static_cast<double>(at.x))),
@@ -77,7 +78,7 @@ bool is_named(const Series& series) {
     return !display_name(series).empty() && (series.style.in_legend || !series.style.end_label.empty());
 }
 
-void draw_tooltip(Canvas& canvas, const Figure& figure, const Layout& layout, float line_x,
+void draw_tooltip(Canvas& canvas, const Figure& figure, const FigureLayout& layout, float line_x,
                   const std::vector<Hit>& hits) {
     constexpr float kPad = 12, kRow = 22, kWidth = 152;
     float width = kWidth;
@@ -109,7 +110,8 @@ void draw_tooltip(Canvas& canvas, const Figure& figure, const Layout& layout, fl
 
 }  // namespace
 
-std::optional<Hit> nearest_sample(const Figure& figure, const View2D& view, const Layout& layout, Point at) {
+std::optional<Hit> nearest_sample(const Figure& figure, const View2D& view, const FigureLayout& layout,
+                                  Point at) {
     const double mx = static_cast<double>(at.x), my = static_cast<double>(at.y);
     const double from = layout.x.from_px(mx - kReach), to = layout.x.from_px(mx + kReach);
     double best = kReach;
@@ -129,7 +131,7 @@ std::optional<Hit> nearest_sample(const Figure& figure, const View2D& view, cons
     return out;
 }
 
-void draw_crosshair(Canvas& canvas, const Figure& figure, const View2D& view, const Layout& layout,
+void draw_crosshair(Canvas& canvas, const Figure& figure, const View2D& view, const FigureLayout& layout,
                     double cursor_x, bool tooltip) {
     std::vector<Hit> hits;
     for (std::size_t i = 0; i < figure.series.size(); ++i) {

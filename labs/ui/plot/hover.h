@@ -6,12 +6,12 @@
 namespace fp8lab::ui {
 
 // The sample within 12 px of `at`, or the heatmap cell there. Hidden series have none.
-std::optional<PlotResult::Hit> nearest_sample(const Figure& figure, const View2D& view, const Layout& layout,
-                                              Point at);
+std::optional<PlotResult::Hit> nearest_sample(const Figure& figure, const View2D& view,
+                                              const FigureLayout& layout, Point at);
 
 // The line through the plot at the sample nearest to `cursor_x`, a dot on each curve, and with `tooltip` the
 // exact values.
-void draw_crosshair(Canvas& canvas, const Figure& figure, const View2D& view, const Layout& layout,
+void draw_crosshair(Canvas& canvas, const Figure& figure, const View2D& view, const FigureLayout& layout,
                     double cursor_x, bool tooltip);
 
 }  // namespace fp8lab::ui

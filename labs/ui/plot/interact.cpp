@@ -20,19 +20,19 @@ constexpr double kWheelStep = 0.85;  // of the range, a notch
 struct Axes {
     bool x = true, y = true;
 };
-Axes axes_at(const Layout& layout, Point at) { return {at.x >= layout.plot.x0, at.y < layout.plot.y1}; }
+Axes axes_at(const FigureLayout& layout, Point at) { return {at.x >= layout.plot.x0, at.y < layout.plot.y1}; }
 
 void show(PlotState& state, Axes axes, Range x, Range y) {
     if (axes.x) state.view.x = x, state.follow = false;
     if (axes.y) state.view.y = y;
 }
 
-void start_drag(const Layout& layout, PlotState& state, Point at) {
+void start_drag(const FigureLayout& layout, PlotState& state, Point at) {
     const bool box = ImGui::IsMouseClicked(ImGuiMouseButton_Right);
     state.drag = {true, box, at, {}, {layout.x.range(), layout.y.range()}};
 }
 
-void pan(const Layout& layout, PlotState& state, Point at) {
+void pan(const FigureLayout& layout, PlotState& state, Point at) {
     const auto& drag = state.drag;
     const Axis x(layout.x.spec(), drag.from.x, layout.x.px_lo(), layout.x.px_hi());
     const Axis y(layout.y.spec(), drag.from.y, layout.y.px_lo(), layout.y.px_hi());
@@ -41,7 +41,7 @@ void pan(const Layout& layout, PlotState& state, Point at) {
 }
 
 // A side shorter than a few pixels leaves its axis as it is.
-void zoom_to_box(const Layout& layout, PlotState& state, Point at) {
+void zoom_to_box(const FigureLayout& layout, PlotState& state, Point at) {
     constexpr float kLeast = 8;
     const Point a = state.drag.start;
     const auto side = [](const Axis& axis, float p, float q) {
@@ -56,7 +56,7 @@ void zoom_to_box(const Layout& layout, PlotState& state, Point at) {
     show(state, axes, side(layout.x, a.x, at.x), side(layout.y, a.y, at.y));
 }
 
-void zoom(const Layout& layout, PlotState& state, Point at) {
+void zoom(const FigureLayout& layout, PlotState& state, Point at) {
     const ImGuiIO& io = ImGui::GetIO();
     Axes axes = axes_at(layout, at);
     if (io.KeyShift) axes.y = false;
@@ -66,7 +66,7 @@ void zoom(const Layout& layout, PlotState& state, Point at) {
          layout.y.zoomed(static_cast<double>(at.y), factor));
 }
 
-void fit_again(const Layout& layout, PlotState& state, Point at) {
+void fit_again(const FigureLayout& layout, PlotState& state, Point at) {
     const Axes axes = axes_at(layout, at);
     if (axes.x) state.view.x.reset(), state.follow = true;
     if (axes.y) state.view.y.reset();
@@ -92,7 +92,7 @@ std::string omitted_words(const Omitted& omitted) {
 
 }  // namespace
 
-Pointer handle_mouse(Context& context, std::string_view name, const Layout& layout, PlotState& state) {
+Pointer handle_mouse(Context& context, std::string_view name, const FigureLayout& layout, PlotState& state) {
     const Rect zone = {layout.outer.x0, layout.plot.y0, layout.outer.x1, layout.outer.y1};
     place_item(context, std::string(name), zone,
                ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight);
@@ -121,7 +121,7 @@ Pointer handle_mouse(Context& context, std::string_view name, const Layout& layo
     return out;
 }
 
-void handle_legend(Context& context, std::string_view name, const Figure& figure, const Layout& layout,
+void handle_legend(Context& context, std::string_view name, const Figure& figure, const FigureLayout& layout,
                    PlotState& state) {
     auto& hidden = state.view.hidden;
     for (const LegendEntry& entry : layout.legend) {

@@ -12,10 +12,10 @@ struct Pointer {
 };
 
 // Submits the plot's item under `name` and applies pan, zoom, box and fit to `state`.
-Pointer handle_mouse(Context& context, std::string_view name, const Layout& layout, PlotState& state);
+Pointer handle_mouse(Context& context, std::string_view name, const FigureLayout& layout, PlotState& state);
 
 // Legend items: click hides, double click isolates. Tooltip: what the series leaves out (NaN, Inf, <= 0).
-void handle_legend(Context& context, std::string_view name, const Figure& figure, const Layout& layout,
+void handle_legend(Context& context, std::string_view name, const Figure& figure, const FigureLayout& layout,
                    PlotState& state);
 
 }  // namespace fp8lab::ui

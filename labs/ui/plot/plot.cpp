@@ -26,7 +26,7 @@ Axis physical(const Context& context, const Axis& axis) {
     return {axis.spec(), axis.range(), axis.px_lo() * scale, axis.px_hi() * scale};
 }
 
-void draw_box(Canvas& canvas, const Layout& layout, const PlotState& state, Point at) {
+void draw_box(Canvas& canvas, const FigureLayout& layout, const PlotState& state, Point at) {
     const Rect plot = layout.plot;
     const Point a = state.drag.start,
                 b = {std::clamp(at.x, plot.x0, plot.x1), std::clamp(at.y, plot.y0, plot.y1)};
@@ -53,7 +53,7 @@ PlotResult plot(Context& context, std::string_view name, const Figure& figure, P
     const Rect logical = {rect.x0 / context.scale, rect.y0 / context.scale, rect.x1 / context.scale,
                           rect.y1 / context.scale};
     const PaintOptions paint_options = {options.bare, options.y_tick_width, options.title_height};
-    Layout layout = lay_out(figure, shown(state), canvas, logical, paint_options);
+    FigureLayout layout = lay_out(figure, shown(state), canvas, logical, paint_options);
     Pointer pointer;
     if (options.interactive && !options.bare) {
         const View2D before = shown(state);
