@@ -28,16 +28,6 @@ std::string read_lesson(std::string_view id) {
     }
 }
 
-// A thumb in the gutter: content keeps its width whether it scrolls or not.
-void draw_scroll_thumb(ui::Context& context, Rect panel, float top, float height) {
-    const float range = ImGui::GetScrollMaxY();
-    if (range <= 0) return;
-    const float thumb = height * height / (height + range);
-    const float y = top + (height - thumb) * ImGui::GetScrollY() / range;
-    const float x = panel.x1 - context.px(8);
-    ui::fill_rect(context, {x, y, x + context.px(4), y + thumb}, {Role::line}, 2);
-}
-
 }  // namespace
 
 void Shell::draw_panel(const WindowLayout& layout, Entry& entry) {
@@ -79,7 +69,7 @@ void Shell::draw_panel(const WindowLayout& layout, Entry& entry) {
     } else {
         entry.view->explore(context_, ImGui::GetContentRegionAvail().x);
     }
-    draw_scroll_thumb(context_, panel, top, height);
+    ui::scroll_thumbs(context_);
     ImGui::EndChild();
     if (toast > 0) {
         const float bottom = panel.y1 - context_.px(kButtons);

@@ -183,7 +183,8 @@ void Shell::draw_lab(const WindowLayout& layout, Entry& entry) {
     const Rect stage = layout.stage;
     if (stage.width() < 1) return;
     ImGui::SetCursorScreenPos({stage.x0, stage.y0});
-    ImGui::BeginChild("stage", {stage.width(), stage.height()}, false, ImGuiWindowFlags_HorizontalScrollbar);
+    ImGui::BeginChild(("stage." + open_).c_str(), {stage.width(), stage.height()}, false,
+                      ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_HorizontalScrollbar);
     const ImVec2 origin = ImGui::GetCursorScreenPos();
     const float least_width = context_.px(kSmallestStageWidth + 2 * kMargin);
     Rect all{origin.x, origin.y, origin.x + std::max(stage.width(), least_width), origin.y + stage.height()};
@@ -200,6 +201,7 @@ void Shell::draw_lab(const WindowLayout& layout, Entry& entry) {
         if (ui::button(context_, "shell.recover", "Reset all", {})) entry.lab->reset();
     }
     ui::advance(all);
+    ui::scroll_thumbs(context_);
     ImGui::EndChild();
 }
 
