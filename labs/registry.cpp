@@ -7,6 +7,7 @@
 #include "labs/bits/model.h"
 #include "labs/lab.h"
 #include "labs/ruler/model.h"
+#include "labs/train/model.h"
 
 namespace fp8lab {
 namespace {
@@ -38,6 +39,7 @@ std::span<const LabEntry> lab_registry() {
     static constexpr std::array kLabs = {
         LabEntry{"bits", make<bits_lab::BitsLab>},
         LabEntry{"ruler", make<ruler::RulerLab>},
+        LabEntry{"train", make<train::TrainLab>},
     };
     return kLabs;
 }

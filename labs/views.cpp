@@ -1,8 +1,29 @@
 // The views, in the order of registry.cpp.
+#include <array>
+
+#include "labs/bits/view.h"
+#include "labs/ruler/view.h"
+#include "labs/train/view.h"
 #include "labs/view.h"
 
 namespace fp8lab {
+namespace {
 
-std::span<const ViewEntry> view_registry() { return {}; }
+// The entry's id says which model the lab is.
+template <class View, class Model>
+std::unique_ptr<LabView> make(Lab& lab) {
+    return std::make_unique<View>(static_cast<Model&>(lab));
+}
+
+}  // namespace
+
+std::span<const ViewEntry> view_registry() {
+    static constexpr std::array kViews = {
+        ViewEntry{"bits", make<bits_lab::BitsView, bits_lab::BitsLab>},
+        ViewEntry{"ruler", make<ruler::RulerView, ruler::RulerLab>},
+        ViewEntry{"train", make<train::TrainView, train::TrainLab>},
+    };
+    return kViews;
+}
 
 }  // namespace fp8lab

@@ -1,9 +1,10 @@
-// Delayed scaling in Transformer Engine's unfused order (common/recipe/delayed_scaling.cu,
+// Delayed scaling in Transformer Engine's unfused order (its common/recipe/delayed_scaling.cu and
 // pytorch/quantization.py):
-//   1. cast with the scale fixed at the end of the step before   2. amax of the unscaled tensor into slot 0
-//   3. reduce the history (max of all slots, or slot 0)           4. roll: slot 1 drops out, slot 0 becomes 0
-//   5. scale = max * 2^-margin / amax; kept when the reduced amax is 0 or not finite; FLT_MAX when it
-//   overflows.
+//   1. cast with the scale fixed at the end of the step before
+//   2. amax of the unscaled tensor into slot 0 of the history
+//   3. reduce the history: max of all slots, or slot 0
+//   4. roll: the oldest, slot 1, drops out; slot 0 moves to the end and becomes 0
+//   5. scale = max * 2^-margin / amax; an amax of 0 or not finite keeps it, an overflow gives FLT_MAX
 #pragma once
 
 #include <vector>
@@ -19,12 +20,14 @@ class DelayedScale {
   public:
     DelayedScale() = default;
     DelayedScale(int history, AmaxAlgo algo, int margin, int interval, float fp8_max, bool pow2 = false);
-    float scale() const { return scale_; }  // what this step's cast uses; 1 at the start
-    const std::vector<float>& history() const { return history_; }  // slot 0 first
-    void update(float amax);                                        // steps 2-5 above
+    // What this step's cast uses; 1 at the start.
+    float scale() const { return scale_; }
+    // Slot 0 first.
+    const std::vector<float>& history() const { return history_; }
+    // Steps 2-5 above. NaN is kept in the history as Inf is. An interval N does step 5 every N-th time.
+    void update(float amax);
 
-    // Between steps, as the sliders do. A shorter history keeps the newest amaxes, a longer one is padded
-    // with zeros.
+    // Between steps, as the sliders do. A shorter history keeps the newest amaxes, a longer one gets zeros.
     void set_history(int length);
     void set_margin(int margin) { margin_ = margin; }
     void set_algo(AmaxAlgo algo) { algo_ = algo; }
@@ -59,7 +62,7 @@ struct SimulateSpec {
 };
 std::vector<SimulateStep> simulate(const std::vector<float>& amax, const SimulateSpec& spec);
 
-// An amax file: one value a line, inf and nan allowed, '#' and blank lines skipped. Throws input_error with
+// An amax file: one value a line, inf and nan allowed, '#' and blank lines skipped. Throws input_error naming
 // the line.
 std::vector<float> parse_amax(std::string_view text, const std::string& where);
 

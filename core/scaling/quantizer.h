@@ -32,8 +32,7 @@ enum class Along { cols, rows };
 struct QuantizeRequest {
     std::size_t rows = 0, cols = 0;
     Along along = Along::cols;
-    float tensor_scale =
-        0;  // per-tensor granularity: the scale to use (delayed); 0 = from this tensor's amax
+    float tensor_scale = 0;  // per tensor: the scale to use (delayed); 0 = from this tensor's amax
     std::uint64_t seed = 0, stream = 0;  // stochastic rounding: element (r, c) uses index r * cols + c
     bool with_stats = true;              // false: only n and amax
 };

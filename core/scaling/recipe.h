@@ -15,13 +15,8 @@
 namespace fp8lab {
 
 // What shares one scale. Block sizes run along the contraction dimension of the GEMM that reads the tensor.
-enum class Granularity {
-    tensor,
-    row,
-    block128,
-    block32,
-    block16
-};  // block128: 1x128 for x and dy, 128x128 for w
+// block128: 1x128 for x and dy, 128x128 for w.
+enum class Granularity { tensor, row, block128, block32, block16 };
 enum class ScaleSource { none, current, delayed };
 enum class AmaxAlgo { max, most_recent };
 enum class MxRule { up, floor, even };  // numerics 1.4: RCEIL, OCP's FLOOR, EVEN
@@ -60,7 +55,9 @@ struct RecipeDefaults {
     AmaxAlgo algo = AmaxAlgo::max;
 };
 
-// "NAME[:key=value]...". Throws usage_error for an unknown name, key or value, listing the valid ones.
+// "NAME[:key=value]...". Options without an effect on a recipe (history of current) are unknown to it.
+// Formats above 8 bits are cast without a scale: "current:bwd=bf16". Throws usage_error for an unknown name,
+// key or value, listing the valid ones.
 Recipe parse_recipe(std::string_view text, const RecipeDefaults& defaults = {},
                     std::string_view where = "--recipe");
 std::vector<Recipe> parse_recipes(std::string_view comma_separated, const RecipeDefaults& defaults = {},

@@ -13,8 +13,8 @@ struct CastStats {
     std::int64_t n = 0;
     float amax = 0;              // of the unscaled tensor, NaN ignored
     std::int64_t underflow = 0;  // non-zero elements that became 0
-    std::int64_t overflow =
-        0;  // elements changed by saturation: |x * scale| beyond overflow_threshold, not "> max"
+    // Elements that saturation changes: |x * scale| beyond overflow_threshold, not "> max"; Inf counts too.
+    std::int64_t overflow = 0;
     std::int64_t nonfinite = 0;    // NaN or +-Inf before the cast
     double signal = 0, noise = 0;  // sum x^2, sum (x - q)^2 over finite x
     double underflow_pct() const {
@@ -24,8 +24,8 @@ struct CastStats {
         return n ? 100.0 * static_cast<double>(overflow) / static_cast<double>(n) : 0;
     }
     CastStats& operator+=(const CastStats& other);
-    double sqnr_db()
-        const;  // 20 log10(|x| / |x - q|); +Inf when nothing was lost, NaN for an all-zero tensor
+    // 20 log10(|x| / |x - q|); +Inf when nothing was lost, NaN for an all-zero tensor.
+    double sqnr_db() const;
 };
 
 // What casting x to q did; q is the dequantised result. `scales` holds one multiplier for all of x or one for

@@ -227,16 +227,14 @@ std::vector<Fact> elsewhere(const FormatInfo& format, std::uint32_t code) {
                                            Place{"e4m3ieee", "E4M3, IEEE rules"},
                                            Place{"e4m3fnuz", "E4M3 FNUZ (MI300)"},
                                            Place{"e5m2", "E5M2"},
-                                           Place{"e8m0", "E8M0, a scale"},
                                            Place{"e3m2", "E3M2"},
                                            Place{"e2m3", "E2M3"},
                                            Place{"fp16", "FP16"},
                                            Place{"bf16", "BF16"}};
     std::vector<Fact> out;
     for (const Place& place : kPlaces) {
-        if (place.name == format.name) continue;
         const FormatInfo& other = find_format(place.name);
-        if (bits(other) != bits(format)) continue;
+        if (place.name == format.name || bits(other) != bits(format)) continue;
         out.push_back({std::string(place.label), value_text(exact_value(other, code)),
                        "max " + value_text(max_finite(other))});
     }

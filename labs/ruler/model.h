@@ -55,7 +55,7 @@ class RulerLab final : public Lab {
     // The handle was dragged from one place on the axis to another: the ruler follows, the scale is what it
     // takes.
     void slide(double from, double to);
-    // An end of the brush was moved; the ends may pass each other.
+    // The interval, its ends in any order.
     void brush(double lo, double hi);
 
     const Outcome& outcome() const { return outcome_; }

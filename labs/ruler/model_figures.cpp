@@ -54,7 +54,7 @@ std::string lane_text(const Lane& lane) {
 }
 
 // One lane a format, top down; each is 1 high, its marks in the lower part and its words above them.
-constexpr double kMarkFoot = 0.08, kMarkHead = 0.62, kWords = 0.66;
+constexpr double kMarkFoot = 0.06, kMarkHead = 0.66, kWords = 0.83;
 
 Figure lanes_figure(const Outcome& outcome, const Params& params) {
     Figure figure;
@@ -184,6 +184,10 @@ Figure data_figure(const Outcome& outcome, const Params& params) {
             fmt::format("The tensor lies on {}’s ruler: SQNR {} dB", name, format_number(stats.sqnr_db(), 3));
     set_x_axis(figure, outcome, params, "|x|");
     figure.y.label = "elements";
+    const std::vector<double>& heights = outcome.data.all;
+    const double tallest =
+        std::max(1.0, heights.empty() ? 0.0 : *std::max_element(heights.begin(), heights.end()));
+    figure.y.range = Range{0, 1.3 * tallest};  // room for the handle and the words above the bars
 
     const Histogram& counts = outcome.data;
     const double normal_from = std::min(min_normal(first.format) / params.scale, outcome.window.hi);
@@ -191,10 +195,13 @@ Figure data_figure(const Outcome& outcome, const Params& params) {
     figure.xspan("window", normal_from, outcome.window.hi, {.color = tint, .in_legend = false});
     figure.xspan("window##subnormal", outcome.window.lo, normal_from,
                  {.color = {first.role, Tone::tint, 0.5F}, .in_legend = false});
-    const auto bars = [&](std::string label, const std::vector<double>& heights, Role role, bool in_legend) {
-        figure.bars(std::move(label), data(counts.edges), data(heights),
+    const auto bars = [&](std::string label, const std::vector<double>& counted, Role role, bool in_legend) {
+        figure.bars(std::move(label), data(counts.edges), data(counted),
                     {.color = {role, Tone::fill}, .in_legend = in_legend});
     };
+    if (outcome.window.hi <= outcome.axis.hi)
+        figure.text(outcome.window.hi, 1.16 * tallest, fmt::format("ends at {} ", text_of(outcome.window.hi)),
+                    {.color = {first.role, Tone::ink}, .in_legend = false}, Anchor::right);
     bars("elements", counts.all, Role::text, false);
     bars("becomes 0", counts.underflow, Role::under, stats.underflow > 0);
     bars("saturates", counts.saturated, Role::sat, stats.overflow > 0);

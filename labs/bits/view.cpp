@@ -1,0 +1,150 @@
+#include "labs/bits/view.h"
+
+#include <imgui_stdlib.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/error.h"
+#include "labs/bits/view_stage.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab::bits_lab {
+
+namespace {
+
+constexpr Font kHeading = {Face::sans_bold, 15}, kCaption = {Face::sans, 13};
+constexpr std::size_t kTabsInARow = 4;
+
+const Field& field_named(const std::vector<Field>& fields, std::string_view name) {
+    return *std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.info.name == name; });
+}
+
+// A row of choices as one switch; none is selected when the value stands in another row.
+bool choice_row(ui::Context& context, std::string_view name, std::span<const Choice> choices,
+                std::string_view value, std::string& chosen) {
+    std::vector<std::string> labels;
+    int selected = -1;
+    for (const Choice& choice : choices) {
+        if (choice.id == value) selected = static_cast<int>(labels.size());
+        labels.push_back(choice.label);
+    }
+    if (!ui::segmented(context, name, labels, selected)) return false;
+    chosen = choices[static_cast<std::size_t>(selected)].id;
+    return true;
+}
+
+void facts_table(ui::Context& context, std::string_view title, std::span<const Fact> facts,
+                 std::array<float, 3> shares) {
+    ui::text(context, title, Role::text, kHeading);
+    const float width = ImGui::GetContentRegionAvail().x;
+    for (float& share : shares) share *= width;
+    for (const Fact& fact : facts) {
+        const std::array<ui::Cell, 3> cells = {
+            ui::Cell{.text = fact.label, .mono = false, .anchor = Anchor::left},
+            ui::Cell{.text = fact.value, .strong = true},
+            ui::Cell{.text = fact.remark, .role = Role::muted, .mono = !fact.remark.starts_with("max")},
+        };
+        ui::table_row(context, cells, shares);
+    }
+    ImGui::Dummy({0, context.px(4)});
+}
+
+}  // namespace
+
+void BitsView::stage(ui::Context& context, Rect area) {
+    const bool compact = area.height() < context.px(620);
+    const float divider =
+        draw_bits(context, lab_, last_bit_, {area.x0, area.y0 + context.px(4), area.x1, area.y1}, compact) +
+        context.px(compact ? 10 : 16);
+    ui::hline(context, area.x0, area.x1, divider, {Role::line});
+
+    const bool roomy = area.width() >= context.px(700);
+    const float list = context.px(roomy ? 144 : 120);
+    const float top = divider + context.px(compact ? 10 : 14);
+    draw_map(context, lab_, {area.x0, top, area.x1 - list - context.px(12), area.y1});
+    draw_line_end(context, lab_, {area.x1 - list, top, area.x1, area.y1});
+}
+
+void BitsView::explore_format(ui::Context& context) {
+    const std::vector<Field> fields = lab_.fields();
+    const Field& format = field_named(fields, "format");
+    ui::text(context, format.info.label, Role::muted, kCaption);
+    const std::span<const Choice> choices(format.choices);
+    std::string chosen;
+    for (std::size_t first = 0; first < choices.size(); first += kTabsInARow) {
+        const auto row = choices.subspan(first, std::min(kTabsInARow, choices.size() - first));
+        const std::string name = "bits.format" + std::to_string(first / kTabsInARow);
+        if (choice_row(context, name, row, lab_.params().format, chosen)) lab_.select_format(chosen);
+        ui::tooltip(context, format.info.label, format.info.help);
+    }
+    const std::vector<Choice> specials = lab_.specials_choices();
+    if (specials.size() < 2) return;
+    const Field& field = field_named(fields, "specials");
+    ui::text(context, field.info.label, Role::muted, kCaption);
+    if (choice_row(context, "bits.specials", specials, lab_.outcome().rules, chosen))
+        lab_.select_specials(chosen);
+    ui::tooltip(context, field.info.label, field.info.help);
+}
+
+void BitsView::explore_entry(ui::Context& context) {
+    ui::text(context, "Go to a code or a number", Role::muted, kCaption);
+    ImGui::PushFont(context.font({Face::mono, 13}));
+    ImGui::SetNextItemWidth(-1);
+    const bool entered = ImGui::InputTextWithHint("##entry", lab_.outcome().reading.code_text.c_str(),
+                                                  &typed_, ImGuiInputTextFlags_EnterReturnsTrue);
+    ImGui::PopFont();
+    ui::probe(context, "bits.entry");
+    ui::tooltip(context, "Code or number",
+                "0x7E is a code, 448 a number; a number becomes the nearest code. Enter takes it.");
+    if (entered) {
+        try {
+            answer_ = lab_.enter(typed_);
+            typed_.clear();
+            refused_ = false;
+        } catch (const Error& error) {
+            answer_ = error.why();
+            refused_ = true;
+        }
+    }
+    if (!answer_.empty())
+        ui::wrapped(context, refused_ ? "! " + answer_ : answer_, refused_ ? Role::warning : Role::muted);
+}
+
+void BitsView::explore(ui::Context& context, float) {
+    explore_format(context);
+    const std::vector<Field> fields = lab_.fields();
+    BitsLab defaults;
+    const std::vector<Field> default_fields = defaults.fields();
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+        const bool own = fields[i].info.more;  // the designer's fields are shown where they mean something
+        if (fields[i].info.name != "shade" && !(own && lab_.params().format == "custom")) continue;
+        if (ui::edit(context, fields[i], &default_fields[i])) lab_.update();
+    }
+    explore_entry(context);
+    ui::divider(context);
+    const Outcome& outcome = lab_.outcome();
+    facts_table(context, std::string(outcome.format.label) + " in numbers", outcome.facts,
+                {0.40F, 0.38F, 0.22F});
+    if (!outcome.elsewhere.empty())
+        facts_table(context, "The same code elsewhere", outcome.elsewhere, {0.46F, 0.24F, 0.30F});
+}
+
+std::vector<std::pair<std::string, std::string>> BitsView::status() const {
+    const CodeCounts counts = count_codes(lab_.outcome().format);
+    std::string codes = std::to_string(counts.total) + ": " + std::to_string(counts.finite) + " finite";
+    if (counts.infinities > 0) codes += ", " + std::to_string(counts.infinities) + " Inf";
+    if (counts.nans > 0) codes += ", " + std::to_string(counts.nans) + " NaN";
+    return {{"format", std::string(lab_.outcome().format.label)}, {"codes", codes}};
+}
+
+bool BitsView::key(ui::Context&, int key) {
+    constexpr int kZero = '0', kNine = '9';  // GLFW's codes of the digit keys are ASCII
+    if (key < kZero || key > kNine) return false;
+    last_bit_ = key - kZero;
+    lab_.toggle_bit(last_bit_);
+    return true;
+}
+
+}  // namespace fp8lab::bits_lab

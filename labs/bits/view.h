@@ -1,0 +1,30 @@
+// The view of L1: the bits of one code, its arithmetic, the map of all codes and the end of the line.
+#pragma once
+
+#include <string>
+
+#include "labs/bits/model.h"
+#include "labs/view.h"
+
+namespace fp8lab::bits_lab {
+
+class BitsView final : public LabView {
+  public:
+    explicit BitsView(BitsLab& lab) : lab_(lab) {}
+    void stage(ui::Context& context, Rect area) override;
+    void explore(ui::Context& context, float width) override;
+    std::vector<std::pair<std::string, std::string>> status() const override;
+    bool key(ui::Context& context, int key) override;  // 0 to 9: toggles that bit
+
+  private:
+    void explore_format(ui::Context& context);
+    void explore_entry(ui::Context& context);
+
+    BitsLab& lab_;
+    int last_bit_ = 0;   // outlined: at first the one that turns 448 into NaN
+    std::string typed_;  // the text field: a code or a number
+    std::string answer_;
+    bool refused_ = false;
+};
+
+}  // namespace fp8lab::bits_lab

@@ -1,0 +1,148 @@
+// The map of all codes: drawn here and not by the plot, because its cells are controls.
+#include <algorithm>
+#include <cmath>
+
+#include "labs/bits/view_stage.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab::bits_lab {
+
+namespace {
+
+using ui::Context;
+
+constexpr Font kLabel = {Face::sans, 13}, kStrong = {Face::sans_bold, 13}, kMono = {Face::mono, 13};
+constexpr Font kHeading = {Face::sans_bold, 15};
+
+struct Grid {
+    Rect area;
+    float width, height;  // of a cell, whole physical px
+    const CodeMap* map;
+
+    Rect cell(int index) const {
+        const float x = area.x0 + static_cast<float>(index % map->cols) * width;
+        const float y = area.y0 + static_cast<float>(index / map->cols) * height;
+        return {x, y, x + width, y + height};
+    }
+    int at(ImVec2 mouse) const {
+        const int col = std::clamp(static_cast<int>((mouse.x - area.x0) / width), 0, map->cols - 1);
+        const int row = std::clamp(static_cast<int>((mouse.y - area.y0) / height), 0, map->rows - 1);
+        return row * map->cols + col;
+    }
+};
+
+Grid grid_in(const Context& context, const CodeMap& map, Rect room) {
+    // Cells of the 16-column map are 28 x 26; with fewer columns and rows they grow into the same square.
+    const float wish_w = 448.0F / static_cast<float>(map.cols),
+                wish_h = std::min(60.0F, 416.0F / static_cast<float>(map.rows));
+    Grid grid{room, 0, 0, &map};
+    grid.width = std::floor(std::min(context.px(wish_w), room.width() / static_cast<float>(map.cols)));
+    grid.height = std::floor(std::min(context.px(wish_h), room.height() / static_cast<float>(map.rows)));
+    grid.area.x1 = room.x0 + grid.width * static_cast<float>(map.cols);
+    grid.area.y1 = room.y0 + grid.height * static_cast<float>(map.rows);
+    return grid;
+}
+
+// Pale to full; the palest still differs from the ground.
+Color shade_color(Role role, double shade) {
+    return {role, Tone::fill, 0.06F + 0.94F * static_cast<float>(shade)};
+}
+
+void draw_cells(Context& context, const Grid& grid, Role role) {
+    const float gap = ui::hairline(context);
+    for (std::size_t i = 0; i < grid.map->cells.size(); ++i) {
+        const MapCell& cell = grid.map->cells[i];
+        const Rect outer = grid.cell(static_cast<int>(i)),
+                   inner{outer.x0, outer.y0, outer.x1 - gap, outer.y1 - gap};
+        const bool number = cell.code_class != CodeClass::nan && cell.code_class != CodeClass::infinity;
+        Color ink{Role::text};
+        if (std::isnan(cell.shade)) {
+            ui::stroke_rect(context, inner, {number ? Role::line : Role::text});
+        } else {
+            const Color fill = shade_color(role, cell.shade);
+            ui::fill_rect(context, inner, fill);
+            ink = ink_on(context, fill);
+        }
+        ui::text_mid(context, {(inner.x0 + inner.x1) / 2, (inner.y0 + inner.y1) / 2}, cell.label, ink, kMono,
+                     Anchor::center);
+    }
+}
+
+void draw_subnormals(Context& context, const Grid& grid, Role role) {
+    const CodeMap& map = *grid.map;
+    for (int row = 0; row < map.rows; ++row) {
+        int first = -1, last = -1;
+        for (int col = 0; col < map.cols; ++col)
+            if (map.cells[static_cast<std::size_t>(row * map.cols + col)].code_class == CodeClass::subnormal)
+                last = col, first = first < 0 ? col : first;
+        if (first < 0) continue;
+        const Rect a = grid.cell(row * map.cols + first), b = grid.cell(row * map.cols + last);
+        ui::stroke_rect(context, {a.x0 - ui::hairline(context), a.y0 - ui::hairline(context), b.x1, b.y1},
+                        {role});
+    }
+}
+
+void draw_labels(Context& context, const Grid& grid, float notes_to) {
+    const CodeMap& map = *grid.map;
+    for (int col = 0; col < map.cols; ++col) {
+        const Rect cell = grid.cell(col);
+        ui::text_mid(context, {(cell.x0 + cell.x1) / 2, cell.y0 - context.px(12)},
+                     map.column_labels[static_cast<std::size_t>(col)], {Role::muted}, kMono, Anchor::center);
+    }
+    for (int row = 0; row < map.rows; ++row) {
+        const Rect cell = grid.cell(row * map.cols);
+        ui::text_mid(context, {cell.x0 - context.px(12), (cell.y0 + cell.y1) / 2},
+                     map.row_labels[static_cast<std::size_t>(row)], {Role::muted}, kMono, Anchor::right);
+    }
+    for (const RowNote& note : map.notes) {
+        const Font font = note.strong ? kStrong : kLabel;
+        const float x = grid.area.x1 + context.px(16);
+        if (x + ui::text_width(context, note.text, font) > notes_to) continue;
+        const Rect cell = grid.cell(note.row * map.cols);
+        const float y = std::round((cell.y0 + cell.y1) / 2);
+        ui::hline(context, grid.area.x1 + context.px(4), grid.area.x1 + context.px(10), y, {Role::axis});
+        ui::text_mid(context, {x, y}, note.text, {note.strong ? Role::text : Role::muted}, font);
+    }
+}
+
+}  // namespace
+
+void draw_map(Context& context, BitsLab& lab, Rect area) {
+    const CodeMap& map = lab.outcome().map;
+    ui::text_mid(context, {area.x0, area.y0 + context.px(10)}, map.title, {Role::text}, kHeading);
+    const float x_subtitle = area.x0 + ui::text_width(context, map.title, kHeading) + context.px(12);
+    if (x_subtitle + ui::text_width(context, map.subtitle, kLabel) <= area.x1)
+        ui::text_mid(context, {x_subtitle, area.y0 + context.px(10)}, map.subtitle, {Role::muted}, kLabel);
+
+    const Grid grid =
+        grid_in(context, map, {area.x0 + context.px(40), area.y0 + context.px(54), area.x1, area.y1});
+    const ui::Press press = ui::press(context, "bits.map", grid.area, 0);
+    const auto select_cell = [&](int index) {  // a cell of many codes keeps the low bits
+        const std::uint32_t low = lab.outcome().reading.code % map.codes_per_cell;
+        lab.select(map.cells[static_cast<std::size_t>(index)].code + low);
+    };
+    if (press.hovered) {
+        const Reading under = read_code(
+            lab.outcome().format, map.cells[static_cast<std::size_t>(grid.at(ImGui::GetIO().MousePos))].code);
+        ui::tooltip(context, under.code_text + "  " + under.headline, under.note);
+    }
+    if (press.held) select_cell(grid.at(ImGui::GetIO().MousePos));
+    if (press.focused) {
+        const int step =
+            (ui::key_pressed(ImGuiKey_RightArrow) ? 1 : 0) - (ui::key_pressed(ImGuiKey_LeftArrow) ? 1 : 0) +
+            map.cols *
+                ((ui::key_pressed(ImGuiKey_DownArrow) ? 1 : 0) - (ui::key_pressed(ImGuiKey_UpArrow) ? 1 : 0));
+        const int to = map.cell_of(lab.outcome().reading.code) + step;
+        if (step != 0 && to >= 0 && to < map.rows * map.cols) select_cell(to);
+    }
+    // From here on the map of the code selected above: select() rebuilt it in place.
+    const Role role = role_of(lab.outcome().format.name);
+    draw_cells(context, grid, role);
+    draw_subnormals(context, grid, role);
+    draw_labels(context, grid, area.x1);
+    const Rect here = grid.cell(map.cell_of(lab.outcome().reading.code));
+    ui::stroke_rect(context, ui::inset(here, -context.px(2)), {Role::text}, 0, 3);
+}
+
+}  // namespace fp8lab::bits_lab

@@ -1,0 +1,18 @@
+// The parts of L1's stage. Each draws into a rectangle of physical px and edits the lab through its verbs.
+#pragma once
+
+#include "labs/bits/model.h"
+#include "labs/ui/context.h"
+
+namespace fp8lab::bits_lab {
+
+// Bits with their fields, and the value beside them, the arithmetic below. `last_bit`, the one toggled last,
+// is outlined. Returns the y of its lower end.
+float draw_bits(ui::Context& context, BitsLab& lab, int& last_bit, Rect area, bool compact);
+void draw_map(ui::Context& context, BitsLab& lab, Rect area);
+void draw_line_end(ui::Context& context, BitsLab& lab, Rect area);
+
+// Black or white, whichever reads better on a fill of that opacity over the surface.
+Color ink_on(const ui::Context& context, Color fill);
+
+}  // namespace fp8lab::bits_lab

@@ -1,0 +1,214 @@
+#include "labs/ruler/view.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab::ruler {
+
+namespace {
+
+using ui::Context;
+
+constexpr Font kLabel = {Face::sans, 13}, kHeading = {Face::sans_bold, 15}, kStrong = {Face::sans_bold, 13};
+constexpr float kGutter = 56;  // y labels of the lower figure: 44 and the gap to the plot
+
+std::string number_text(double value) { return format_number(value, 4, true); }
+
+// Left and right key as -1 and 1.
+int arrow_step() {
+    return (ui::key_pressed(ImGuiKey_RightArrow) ? 1 : 0) - (ui::key_pressed(ImGuiKey_LeftArrow) ? 1 : 0);
+}
+
+// A line that opens the second tier of controls.
+void disclosure(Context& context, std::string_view name, std::string_view label, bool& open) {
+    const Rect row = ui::next_area(context, 32);
+    const ui::Press press = ui::press(context, name, row);
+    if (press.clicked) open = !open;
+    const Color ink{press.hovered ? Role::text : Role::muted};
+    const float y = (row.y0 + row.y1) / 2;
+    ui::chevron(context, {row.x0 + context.px(5), y}, open ? ui::Direction::down : ui::Direction::right, ink);
+    ui::text_mid(context, {row.x0 + context.px(20), y}, label, ink, kLabel);
+    ui::advance(row);
+}
+
+}  // namespace
+
+void RulerView::stage(Context& context, Rect area) {
+    const float table = context.px(40 + 32 * static_cast<float>(lab_.outcome().lanes.size()));
+    draw_plots(context, {area.x0, area.y0, area.x1, area.y1 - table - context.px(8)});
+    draw_table(context, {area.x0, area.y1 - table, area.x1, area.y1});
+}
+
+void RulerView::draw_plots(Context& context, Rect area) {
+    const std::vector<Figure> figures = lab_.figures();
+    const bool binades = lab_.params().axis == "binades";
+    const bool has_data = figures.size() == 3;
+
+    // The upper figure has no y axis unless it shows binades: its title still starts at the stage's edge.
+    Figure upper = figures.front();
+    const float upper_share = binades ? 0.62F : 0.5F;
+    const float split = std::round(area.y0 + upper_share * area.height());
+    const float top = area.y0 + context.px(28);
+    ui::text_mid(context, {area.x0, area.y0 + context.px(10)}, upper.title, {Role::text}, kHeading);
+    upper.title.clear();
+    if (!binades) upper.x.visible = false;  // the lower figure has the same axis
+    const Rect upper_rect{area.x0 + (binades ? 0 : context.px(kGutter)), top, area.x1, split - context.px(8)};
+    const ui::PlotResult ruler = ui::plot(context, "ruler.marks", upper, ruler_plot_, upper_rect,
+                                          {.crosshair = binades, .title_height = 0});
+    if (!binades) {
+        draw_knob(context, ruler, true);
+        draw_knob(context, ruler, false);
+    }
+    const Rect lower_rect{area.x0, split + context.px(8), area.x1, area.y1};
+    const ui::PlotResult lower = ui::plot(context, has_data ? "ruler.data" : "ruler.gaps",
+                                          figures[has_data ? 2 : 1], lower_plot_, lower_rect);
+    if (has_data) draw_handle(context, lower);
+    if (binades) return;
+    // One x axis: whichever figure the mouse is in leads.
+    ui::PlotState& leader = lower.hovered ? lower_plot_ : ruler_plot_;
+    ui::PlotState& other = lower.hovered ? ruler_plot_ : lower_plot_;
+    other.view.x = leader.view.x;
+    other.follow = leader.follow;
+}
+
+void RulerView::draw_knob(Context& context, const ui::PlotResult& plot, bool low_end) {
+    const Params& params = lab_.params();
+    const float x =
+        std::clamp(plot.to_px(low_end ? params.brush_lo : params.brush_hi, 0).x, plot.area.x0, plot.area.x1);
+    const float y = plot.area.y1, reach = context.px(12);
+    const ui::Press press = ui::press(context, low_end ? "ruler.interval_lo" : "ruler.interval_hi",
+                                      {x - reach, y - reach, x + reach, y + reach}, 12);
+    float to = x;
+    if (press.held) to = std::clamp(ImGui::GetIO().MousePos.x, plot.area.x0, plot.area.x1);
+    if (press.focused) to += context.px(4) * static_cast<float>(arrow_step());
+    if (to != x) {
+        const double at = plot.x_at(to);
+        low_end ? lab_.brush(std::min(at, params.brush_hi), params.brush_hi)
+                : lab_.brush(params.brush_lo, std::max(at, params.brush_lo));
+    }
+    ImDrawList& list = *ImGui::GetWindowDrawList();
+    list.AddCircleFilled({to, y}, context.px(10), context.color(Role::surface));
+    list.AddCircleFilled({to, y}, context.px(8), context.color(Role::text));
+    ui::tooltip(
+        context, "Interval",
+        "Drag both ends: the marks between them are counted, and the gaps from each to the next measured.");
+}
+
+void RulerView::draw_handle(Context& context, const ui::PlotResult& plot) {
+    const Outcome& outcome = lab_.outcome();
+    const Lane& first = outcome.lanes.front();
+    const auto inside = [&](double x) { return std::clamp(plot.to_px(x, 0).x, plot.area.x0, plot.area.x1); };
+    const float lo = inside(outcome.window.lo), hi = inside(outcome.window.hi),
+                y = plot.area.y0 + context.px(14);
+    ui::fill_rect(context, {lo, plot.area.y0, hi, plot.area.y0 + context.px(3)}, {first.role});
+
+    const float half = context.px(68), tall = context.px(14);
+    const float x = std::clamp(inside(outcome.handle), plot.area.x0 + half, plot.area.x1 - half);
+    const Rect pill{std::round(x - half), y - tall, std::round(x + half), y + tall};
+    const ui::Press press = ui::press(context, "ruler.handle", pill);
+    ui::fill_rect(context, pill, {Role::accent}, 6);
+    ui::text_mid(context, {x, y}, std::string(first.format.label) + " ruler", {Role::inverse}, kStrong,
+                 Anchor::center);
+    ui::chevron(context, {pill.x0 + context.px(14), y}, ui::Direction::left, {Role::inverse});
+    ui::chevron(context, {pill.x1 - context.px(14), y}, ui::Direction::right, {Role::inverse});
+    ui::tooltip(context, "Scale",
+                "Drag: the ruler slides over the tensor. Arrow keys: an eighth of a binade.");
+    if (press.held) {
+        const double at = plot.x_at(ImGui::GetIO().MousePos.x);
+        if (grabbed_ > 0) lab_.slide(grabbed_, at);
+        grabbed_ = std::max(at, 0.0);
+    } else {
+        grabbed_ = 0;
+    }
+    if (press.focused && arrow_step() != 0) lab_.slide(1, std::exp2(arrow_step() / 8.0));
+}
+
+void RulerView::draw_table(Context& context, Rect area) {
+    struct Column {
+        std::string_view head;
+        bool of_tensor, narrow_too;
+    };
+    static constexpr std::array kColumns = {
+        Column{"values", false, true},      Column{"smallest gap", false, false},
+        Column{"largest gap", false, true}, Column{"becomes 0 %", true, true},
+        Column{"saturates %", true, true},  Column{"in normals %", true, false},
+        Column{"SQNR dB", true, true}};
+    const Outcome& outcome = lab_.outcome();
+    const bool roomy = area.width() >= context.px(700), has_data = !outcome.tensor.empty();
+    const auto shown = [&](const Column& column) {
+        return (roomy || column.narrow_too) && (has_data || !column.of_tensor);
+    };
+    const auto count = static_cast<float>(std::count_if(kColumns.begin(), kColumns.end(), shown));
+    const float name_width = context.px(roomy ? 150 : 110), pitch = (area.width() - name_width) / count;
+
+    std::vector<float> widths = {name_width};
+    float x = area.x0 + name_width;
+    const float y = area.y0 + context.px(20);
+    const Params& params = lab_.params();
+    ui::text_mid(context, {area.x0, y},
+                 "from " + number_text(params.brush_lo) + " to " + number_text(params.brush_hi),
+                 {Role::muted}, kLabel);
+    for (const Column& column : kColumns) {
+        if (!shown(column)) continue;
+        x += pitch;
+        widths.push_back(pitch);
+        ui::text_mid(context, {x, y}, column.head, {Role::muted}, kLabel, Anchor::right);
+    }
+    float y_row = area.y0 + context.px(34);
+    for (const Lane& lane : outcome.lanes) {
+        ImGui::SetCursorScreenPos({area.x0, y_row});
+        y_row += context.px(32);
+        const CastStats& stats = lane.cast.stats;
+        const std::array<double, kColumns.size()> values = {static_cast<double>(lane.brushed.count),
+                                                            lane.brushed.min_gap,
+                                                            lane.brushed.max_gap,
+                                                            stats.underflow_pct(),
+                                                            stats.overflow_pct(),
+                                                            lane.cast.normal_pct,
+                                                            stats.sqnr_db()};
+        std::vector<ui::Cell> cells = {{.text = std::string(lane.format.label),
+                                        .role = lane.role,
+                                        .mono = false,
+                                        .strong = true,
+                                        .anchor = Anchor::left}};
+        for (std::size_t i = 0; i < kColumns.size(); ++i) {
+            if (!shown(kColumns[i])) continue;
+            const bool fault = kColumns[i].head == "saturates %" && values[i] > 0;
+            cells.push_back({.text = number_text(values[i]),
+                             .role = fault            ? Role::sat
+                                     : values[i] == 0 ? Role::muted
+                                                      : Role::text,
+                             .strong = fault});
+        }
+        ui::table_row(context, cells, widths);
+    }
+}
+
+void RulerView::explore(Context& context, float) {
+    const std::vector<Field> fields = lab_.fields();
+    RulerLab defaults;
+    const std::vector<Field> default_fields = defaults.fields();
+    const auto draw = [&](bool more) {
+        for (std::size_t i = 0; i < fields.size(); ++i) {
+            if (fields[i].info.hidden || fields[i].info.more != more) continue;
+            if (ui::edit(context, fields[i], &default_fields[i])) lab_.update();
+        }
+    };
+    draw(false);
+    disclosure(context, "ruler.more", "More: two more rulers, fixed point, tensor", more_open_);
+    if (more_open_) draw(true);
+}
+
+std::vector<std::pair<std::string, std::string>> RulerView::status() const {
+    const TensorSpec& tensor = lab_.params().tensor;
+    if (tensor.kind == "none") return {{"tensor", "none"}};
+    return {{"seed", std::to_string(tensor.seed)},
+            {"tensor", tensor.kind + ", " + group_thousands(tensor.elements) + " elements"}};
+}
+
+}  // namespace fp8lab::ruler

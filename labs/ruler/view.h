@@ -1,0 +1,30 @@
+// The view of L2: the rulers over the tensor, the interval's two knobs, the handle that slides the ruler, and
+// what all of it counts.
+#pragma once
+
+#include "labs/ruler/model.h"
+#include "labs/ui/plot/plot.h"
+#include "labs/view.h"
+
+namespace fp8lab::ruler {
+
+class RulerView final : public LabView {
+  public:
+    explicit RulerView(RulerLab& lab) : lab_(lab) {}
+    void stage(ui::Context& context, Rect area) override;
+    void explore(ui::Context& context, float width) override;
+    std::vector<std::pair<std::string, std::string>> status() const override;
+
+  private:
+    void draw_plots(ui::Context& context, Rect area);
+    void draw_knob(ui::Context& context, const ui::PlotResult& plot, bool low_end);
+    void draw_handle(ui::Context& context, const ui::PlotResult& plot);
+    void draw_table(ui::Context& context, Rect area);
+
+    RulerLab& lab_;
+    ui::PlotState ruler_plot_, lower_plot_;
+    double grabbed_ = 0;  // where on the axis the handle was taken; 0: not held
+    bool more_open_ = false;
+};
+
+}  // namespace fp8lab::ruler

@@ -1,0 +1,274 @@
+#include "labs/train/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include "core/base/error.h"
+#include "core/base/units.h"
+
+namespace fp8lab::train {
+namespace {
+
+constexpr LabInfo kInfo{
+    .id = "train",
+    .number = 8,
+    .short_title = "Train it live",
+    .title = "Train it: BF16 against FP8",
+    .question =
+        "Same seed, same batches, same FP32 start. What does eight bits cost, and where would you see it?",
+    .minutes = 30};
+
+}  // namespace
+
+TrainLab::TrainLab(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
+TrainLab::~TrainLab() = default;
+
+const LabInfo& TrainLab::info() const { return kInfo; }
+
+std::vector<Field> TrainLab::fields() { return fields_of(params_); }
+void TrainLab::set_wake(std::function<void()> wake) { wake_ = std::move(wake); }
+
+Provenance TrainLab::provenance() const {
+    return backend_ ? backend_->device().provenance : Provenance::cpu_emulated;
+}
+
+TrainSpec TrainLab::spec() const { return run_ ? spec_ : spec_of(params_); }
+
+// ---- the run
+// --------------------------------------------------------------------------------------------------------
+
+void TrainLab::begin() {
+    if (run_) return;
+    if (!backend_) backend_ = choose_backend("auto").backend;
+    live_ = params_;
+    first_spec_ = spec_ = spec_of(params_);
+    run_ = std::make_unique<TrainingRun>(
+        [backend = backend_.get(), spec = spec_] { return backend->make_trainer(spec); }, wake_);
+    run_->send(Watch{shown_tensor()});
+    run_->limit_speed(params_.speed_limit);
+}
+
+void TrainLab::start() {
+    begin();
+    run_->start();
+    status_ = run_->status();
+}
+
+void TrainLab::pause() {
+    if (!run_) return;
+    run_->pause();
+    status_ = run_->status();
+}
+
+void TrainLab::single_step() {
+    begin();
+    run_->single_step();
+    status_ = run_->status();
+}
+
+void TrainLab::run_to(int step) {
+    begin();
+    run_->run_to(std::min(step, spec_.steps));
+    status_ = run_->status();
+}
+
+void TrainLab::restart() {
+    run_.reset();
+    history_ = {};
+    status_ = {};
+    changes_.clear();
+}
+
+void TrainLab::reset() {
+    restart();
+    params_ = {};
+}
+
+void TrainLab::poison() {
+    if (!run_) return;
+    run_->send(PoisonBatch{});
+    note("batch times 1000");
+}
+
+// The worker pauses before its last snapshot is out: what counts as the end is what has arrived here.
+void TrainLab::advance(int steps) {
+    const int target = std::min(history_.steps() + steps, spec().steps);
+    const auto stopped_before = stopped_arms();
+    run_to(target);
+    for (;;) {
+        update();
+        const auto stopped = stopped_arms();
+        const bool all_stopped = stopped > 0 && stopped == std::ssize(history_.arms());
+        if (history_.steps() >= target || stopped > stopped_before || all_stopped) return;
+        if (status_.state == RunState::failed) return;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+}
+
+std::ptrdiff_t TrainLab::stopped_arms() const {
+    return std::ranges::count_if(history_.arms(),
+                                 [](const ArmTrack& arm) { return arm.stopped.has_value(); });
+}
+
+void TrainLab::update() {
+    if (!run_) return;
+    send_changes();
+    status_ = run_->status();  // before the snapshot: what a final state speaks of is then already in it
+    drain();
+}
+
+void TrainLab::drain() {
+    if (const auto snapshot = run_->take()) {
+        history_.append(*snapshot, static_cast<int>(spec_.layers.size()) - 1);
+    }
+}
+
+void TrainLab::send_changes() {
+    const std::vector<Recipe> wanted = arms_of(params_);
+    for (std::size_t i = 0; i < std::min(wanted.size(), spec_.arms.size()); ++i) {
+        send_recipe(static_cast<int>(i), wanted[i]);
+    }
+    if (params_.lr != live_.lr) {
+        run_->send(SetLearningRate{params_.lr});
+        spec_.lr = live_.lr = params_.lr;
+        note("lr " + shortest(params_.lr));
+    }
+    if (params_.tensor != live_.tensor) {
+        run_->send(Watch{shown_tensor()});
+        live_.tensor = params_.tensor;
+    }
+    if (params_.speed_limit != live_.speed_limit) {
+        run_->limit_speed(params_.speed_limit);
+        live_.speed_limit = params_.speed_limit;
+    }
+}
+
+void TrainLab::send_recipe(int arm, const Recipe& wanted) {
+    Recipe& now = spec_.arms[static_cast<std::size_t>(arm)];
+    if (recipe_text(now) == recipe_text(wanted)) return;
+    Recipe tuned = now;
+    tuned.history = wanted.history;
+    tuned.margin = wanted.margin;
+    tuned.algo = wanted.algo;
+    if (recipe_text(tuned) == recipe_text(wanted)) {  // the scaling state goes on
+        if (now.history != wanted.history) run_->send(SetHistory{arm, wanted.history});
+        if (now.margin != wanted.margin) run_->send(SetMargin{arm, wanted.margin});
+        if (now.algo != wanted.algo) run_->send(SetAlgo{arm, wanted.algo});
+    } else {
+        run_->send(SetRecipe{arm, wanted});
+    }
+    note(fmt::format("arm {} {}", "ABC"[arm], wanted.name));
+    now = wanted;
+}
+
+void TrainLab::note(std::string what) { changes_.push_back({history_.steps(), std::move(what)}); }
+
+std::vector<std::string> TrainLab::waiting() const {
+    if (!run_) return {};
+    std::vector<std::string> labels;
+    if (params_.task != live_.task) labels.emplace_back("task");
+    if ((params_.arm_c == "none") != (live_.arm_c == "none")) labels.emplace_back("arm C");
+    if (params_.schedule != live_.schedule) labels.emplace_back("schedule");
+    if (params_.steps != live_.steps) labels.emplace_back("steps");
+    if (params_.batch != live_.batch) labels.emplace_back("batch");
+    if (params_.seed != live_.seed) labels.emplace_back("seed");
+    return labels;
+}
+
+// ---- what it shows
+// --------------------------------------------------------------------------------------------------
+
+Picture TrainLab::picture(const TrainSpec& spec) const {
+    std::vector<std::pair<std::string, std::string>> parameters = {
+        {"command", "fp8lab train " + command_line(run_ ? first_spec_ : spec)},
+        {"provenance", std::string(to_string(provenance()))},
+        {"steps done", std::to_string(history_.steps())}};
+    for (const Change& change : changes_)
+        parameters.emplace_back("changed at step " + std::to_string(change.step), change.what);
+    return {history_, spec, shown_tensor(), std::move(parameters)};
+}
+
+std::vector<Figure> TrainLab::figures() const {
+    const TrainSpec now = spec();
+    return train::figures(picture(now));
+}
+
+Figure TrainLab::thumbnail() const {
+    if (history_.steps() > 0) return loss_thumbnail(picture(spec_));
+    Params params;
+    params.steps = 200;
+    params.batch = 32;
+    TrainSpec spec = spec_of(params);
+    spec.layers = {32, 16, 1};
+    if (!small_) {
+        const auto backend = cpu_backend();
+        const auto trainer = backend->make_trainer(spec);
+        trainer->step(spec.steps);
+        small_.emplace().append(trainer->snapshot(), 2);
+    }
+    return loss_thumbnail({*small_, spec, {}, {}});
+}
+
+std::vector<Metric> TrainLab::metrics() const {
+    const TrainSpec now = spec();
+    std::vector<Metric> all = {{.name = "step", .value = double(history_.steps())}};
+    for (std::size_t i = 0; i < now.arms.size(); ++i) {
+        const std::string arm(1, "abc"[i]);
+        all.push_back({.name = "recipe_" + arm, .text = now.arms[i].name});
+        if (i >= history_.arms().size()) continue;
+        const ArmTrack& track = history_.arms()[i];
+        all.push_back({.name = "loss_" + arm, .value = track.tail_loss()});
+        if (i > 0) all.push_back({.name = "gap_" + arm + "_pct", .value = gap_pct(history_, i), .unit = "%"});
+        if (!track.decision.empty())
+            all.push_back({.name = "accuracy_" + arm, .value = track.accuracy.last()});
+        if (track.stopped)
+            all.push_back({.name = "stopped_" + arm,
+                           .text = fmt::format("step {}, {}", track.stopped->step, track.stopped->tensor)});
+        all.push_back({.name = "step_ms_" + arm, .value = ms_per_step(i), .unit = "ms"});
+    }
+    if (history_.arms().size() > 1) {
+        const ArmTrack& experiment = history_.arms()[1];
+        if (const TensorTrack* worst = experiment.worst_gradient()) {
+            all.push_back({.name = "worst_underflow_pct", .value = worst->underflow_mean_pct(), .unit = "%"});
+            all.push_back({.name = "worst_underflow_tensor", .text = to_string(worst->id)});
+        }
+        all.push_back({.name = "overflow_steps", .value = double(experiment.overflow_steps())});
+    }
+    all.push_back({.name = "steps_per_second", .value = status_.steps_per_second, .unit = "steps/s"});
+    return all;
+}
+
+double TrainLab::ms_per_step(std::size_t arm) const {
+    if (arm >= history_.arms().size()) return std::numeric_limits<double>::quiet_NaN();
+    const auto times = history_.arms()[arm].step_ms.values();
+    const auto tail = times.last(std::min(times.size(), kTailSteps));
+    if (tail.empty()) return std::numeric_limits<double>::quiet_NaN();
+    std::vector<double> sorted(tail.begin(), tail.end());
+    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+    std::ranges::nth_element(sorted, middle);
+    return *middle;
+}
+
+std::string TrainLab::message() const {
+    if (status_.state == RunState::failed) return status_.message;
+    for (const ArmTrack& arm : history_.arms()) {
+        if (arm.stopped) return finding(picture(spec_));
+    }
+    return {};
+}
+
+std::string TrainLab::command() const {
+    std::string text = "fp8lab train " + command_line(run_ ? first_spec_ : spec_of(params_));
+    for (const Change& change : changes_)
+        text += fmt::format("\n# changed at step {}: {}", change.step, change.what);
+    return text;
+}
+
+std::string TrainLab::transformer_engine() const { return transformer_engine_code(spec().arms.at(1)); }
+
+}  // namespace fp8lab::train

@@ -1,0 +1,94 @@
+// L8 Train it: two or three arms of one training, live. The reference (arm A) and the optional arm C run
+// their recipe as it is; the settings (history, margin, formats, rounding ...) belong to arm B, the
+// experiment.
+//
+// What acts when: recipes, their settings, learning rate, shown tensor and speed limit act at the next step
+// of the running training; task, seed, batch, steps, schedule and a change between two and three arms at the
+// next restart().
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/backend/backend.h"
+#include "core/nn/training_run.h"
+#include "labs/lab.h"
+#include "labs/train/model_figures.h"
+#include "labs/train/model_history.h"
+#include "labs/train/model_params.h"
+
+namespace fp8lab::train {
+
+class TrainLab : public Lab {
+  public:
+    // No backend: the one that `--backend auto` takes, chosen when the first training starts.
+    explicit TrainLab(std::unique_ptr<Backend> backend = nullptr);
+    ~TrainLab() override;
+
+    const LabInfo& info() const override;
+    std::vector<Field> fields() override;
+    void update() override;
+    std::vector<Figure> figures() const override;
+    Figure thumbnail()
+        const override;  // this run's curves, or those of a small training that takes milliseconds
+    std::vector<Metric> metrics() const override;
+    Provenance provenance() const override;
+    void advance(int steps) override;  // returns early when the run pauses at a non-finite value
+    void set_wake(std::function<void()> wake) override;
+    void reset() override;
+
+    void start();  // or go on, to the last step
+    void pause();
+    void single_step();
+    void run_to(int step);
+    void restart();  // step 0, with every setting as it stands
+    void poison();   // x of the next batch times 1000, in every arm
+
+    const TrainingRun::Status& status() const { return status_; }
+    bool running() const {
+        return status_.state == RunState::running || status_.state == RunState::preparing;
+    }
+    // At its last step, or every arm has become non-finite.
+    bool finished() const { return status_.state == RunState::done; }
+    int step() const { return history_.steps(); }
+    const History& history() const { return history_; }
+    const Params& params() const { return params_; }
+    TrainSpec spec() const;                    // of the training at hand, live changes included
+    std::vector<std::string> waiting() const;  // labels of the settings that a restart would apply
+    void show_tensor(const std::string& name) { params_.tensor = name; }  // "dy1"
+    TensorId shown_tensor() const { return train::shown_tensor(params_); }
+    std::string message() const;                // why it paused or failed; empty otherwise
+    double ms_per_step(std::size_t arm) const;  // median of the last kTailSteps
+    // "fp8lab train ..." that repeats this training; a comment line for each change made while it ran.
+    std::string command() const;
+    std::string transformer_engine() const;  // arm B's recipe
+
+  private:
+    struct Change {
+        int step;
+        std::string what;
+    };  // step: the last one seen before it
+    void begin();
+    std::ptrdiff_t stopped_arms() const;
+    void send_changes();
+    void send_recipe(int arm, const Recipe& wanted);
+    void drain();
+    void note(std::string what);
+    Picture picture(const TrainSpec& spec) const;
+
+    Params params_;
+    Params live_;                  // what the training at hand has been told
+    TrainSpec first_spec_, spec_;  // as it started; as it is now
+    std::vector<Change> changes_;
+    History history_;
+    TrainingRun::Status status_;
+    std::function<void()> wake_;
+    mutable std::optional<History> small_;  // behind the thumbnail, made once
+    std::unique_ptr<Backend> backend_;
+    std::unique_ptr<TrainingRun> run_;  // after backend_: ends first
+};
+
+}  // namespace fp8lab::train

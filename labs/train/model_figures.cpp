@@ -1,0 +1,266 @@
+#include "labs/train/model_figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "core/base/units.h"
+
+namespace fp8lab::train {
+namespace {
+
+std::string_view short_name(const Recipe& recipe) {
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kNames = {{{"fp32", "FP32"},
+                                                                                      {"bf16", "BF16"},
+                                                                                      {"mxfp8", "MXFP8"},
+                                                                                      {"mxfp6-e2m3", "MXFP6"},
+                                                                                      {"mxfp6-e3m2", "MXFP6"},
+                                                                                      {"mxfp4", "MXFP4"},
+                                                                                      {"nvfp4", "NVFP4"},
+                                                                                      {"int8", "INT8"}}};
+    for (const auto& [base, name] : kNames) {
+        if (base == recipe.base) return name;
+    }
+    return "FP8";  // delayed current rowwise block128 unscaled
+}
+
+AxisSpec step_axis(const TrainSpec& spec) { return {.label = "step", .range = Range{0, double(spec.steps)}}; }
+
+// A dotted line through the figures that share the steps.
+void add_now(Figure& figure, const Picture& picture) {
+    if (picture.history.steps() == 0) return;
+    figure.vline("now", picture.history.steps() - 1,
+                 {.color = {Role::axis}, .width = 1, .dash = Dash::dot, .in_legend = false});
+}
+
+// ---- loss
+// -----------------------------------------------------------------------------------------------------------
+
+Figure loss_figure(const Picture& picture) {
+    Figure figure{
+        .id = "loss", .title = finding(picture), .subtitle = "thin: each batch   thick: mean of 50"};
+    figure.x = step_axis(picture.spec);
+    figure.y = {.label = "loss", .scale = Scale::log10, .range = {}};
+    const auto& arms = picture.history.arms();
+    const auto looks = arm_looks(picture.spec.arms);
+    for (std::size_t i = arms.size(); i-- > 0;) {
+        figure.line(looks[i].name + " each batch##raw" + std::to_string(i), arms[i].step.data(),
+                    arms[i].loss.data(),
+                    {.color = {looks[i].role, Tone::line, 0.2F}, .width = 1, .in_legend = false});
+    }
+    for (std::size_t i = arms.size(); i-- > 0;) {  // the reference last: its dashes lie on top
+        const bool ended = arms[i].stopped.has_value();
+        const std::string value = ended ? "NaN" : format_number(arms[i].tail_loss(), 3, true);
+        figure.line(looks[i].name + "##" + std::to_string(i), arms[i].step.data(), arms[i].mean.data(),
+                    {.color = {looks[i].role},
+                     .width = looks[i].width,
+                     .dash = looks[i].dash,
+                     .in_legend = false,
+                     .end_label = looks[i].name + " " + value});
+    }
+    add_now(figure, picture);
+    return figure;
+}
+
+// ---- gap
+// ------------------------------------------------------------------------------------------------------------
+
+// Range of the gap axis: the pass band and the curve, the noise of the first steps left out.
+Range gap_range(const History& history) {
+    Range range{-1.5, 6.5};
+    for (const ArmTrack& arm : history.arms()) {
+        const auto gaps = arm.gap_pct.values();
+        for (std::size_t i = std::min<std::size_t>(20, gaps.size()); i < gaps.size(); ++i) {
+            if (!std::isfinite(gaps[i])) continue;
+            range.lo = std::min(range.lo, 1.2 * gaps[i]);
+            range.hi = std::max(range.hi, 1.2 * gaps[i]);
+        }
+    }
+    return range;
+}
+
+// "FP8 is 3.49 % above BF16"; from a factor of two on, "FP8's loss is 12 times BF16's".
+std::string gap_sentence(const Picture& picture, std::size_t arm) {
+    const auto looks = arm_looks(picture.spec.arms);
+    const double gap = gap_pct(picture.history, arm);
+    if (gap >= 100) {
+        return fmt::format("{}\u2019s loss is {} times {}\u2019s", looks[arm].name,
+                           format_number(1 + gap / 100, 2, true), looks[0].name);
+    }
+    return fmt::format("{} is {} % {} {}", looks[arm].name, format_number(std::abs(gap), 3, true),
+                       gap < 0 ? "below" : "above", looks[0].name);
+}
+
+std::string gap_title(const Picture& picture) {
+    return std::isfinite(gap_pct(picture.history, 1)) ? gap_sentence(picture, 1) : "Gap of the losses";
+}
+
+Figure gap_figure(const Picture& picture) {
+    const auto looks = arm_looks(picture.spec.arms);
+    const auto& arms = picture.history.arms();
+    Figure figure{.id = "gap", .title = gap_title(picture), .subtitle = "means of the last 100 steps"};
+    figure.x = step_axis(picture.spec);
+    figure.y = {.label = "gap %", .range = gap_range(picture.history)};
+    figure.yspan("shaded: within 5 %, the pass mark", -kPassGapPct, kPassGapPct, {.color = {Role::e4m3}});
+    figure.hline("no gap", 0, {.color = {Role::axis}, .width = 1, .in_legend = false});
+    for (std::size_t i = arms.size(); i-- > 1;) {
+        figure.line(looks[i].name + "##" + std::to_string(i), arms[i].step.data(), arms[i].gap_pct.data(),
+                    {.color = {looks[i].role},
+                     .width = 2,
+                     .dash = i > 1 ? Dash::dot : Dash::solid,
+                     .in_legend = false,
+                     .end_label = signed_percent(gap_pct(picture.history, i))});
+    }
+    add_now(figure, picture);
+    return figure;
+}
+
+// ---- the series of every tensor
+// ---------------------------------------------------------------------------------------
+
+using Column = Growing TensorTrack::*;
+
+Figure tensor_figure(const Picture& picture, std::string id, std::string title, AxisSpec y, Column column) {
+    Figure figure{.id = std::move(id), .title = std::move(title)};
+    figure.x = step_axis(picture.spec);
+    figure.y = std::move(y);
+    const auto& arms = picture.history.arms();
+    if (arms.empty()) return figure;
+    const std::size_t arm = arms.size() > 1 ? 1 : 0;
+    for (const TensorTrack& track : arms[arm].tensors) {
+        if (!track.applies()) continue;
+        figure.line(
+            to_string(track.id), arms[arm].step.data(), (track.*column).data(),
+            {.color = {tensor_role(picture.spec.arms[arm], track.id.tensor)}, .width = 1.5F, .step = true});
+    }
+    return figure;
+}
+
+std::string underflow_title(const Picture& picture) {
+    const auto& arms = picture.history.arms();
+    const TensorTrack* worst = arms.size() > 1 ? arms[1].worst_gradient() : nullptr;
+    if (!worst) return "Elements that became 0 in the cast";
+    return fmt::format("{} loses {} % of its elements to 0, mean of the run", to_string(worst->id),
+                       format_number(worst->underflow_mean_pct(), 3, true));
+}
+
+// ---- decision boundaries
+// ----------------------------------------------------------------------------------------------
+
+std::string boundary_title(const Picture& picture, std::size_t arm, const std::vector<ArmLook>& looks) {
+    const auto& arms = picture.history.arms();
+    const auto& mine = arms[arm].decision;
+    const auto& reference = arms[0].decision;
+    if (arm == 0 || reference.size() != mine.size()) return "Where " + looks[arm].name + " says class 1";
+    double same = 0;
+    for (std::size_t i = 0; i < mine.size(); ++i) same += (mine[i] > 0.5F) == (reference[i] > 0.5F) ? 1 : 0;
+    return fmt::format("{} and {} agree on {} % of the square", looks[arm].name, looks[0].name,
+                       format_number(100 * same / static_cast<double>(mine.size()), 3, true));
+}
+
+Figure boundary_figure(const Picture& picture, std::size_t arm, const std::vector<ArmLook>& looks) {
+    constexpr std::array<std::string_view, 3> kIds = {"boundary-a", "boundary-b", "boundary-c"};
+    Figure figure{.id = std::string(kIds.at(arm)), .title = boundary_title(picture, arm, looks)};
+    figure.x = {.label = "x", .range = Range{0, kDecisionGrid}, .visible = false};
+    figure.y = {.label = "y", .range = Range{0, kDecisionGrid}, .visible = false};
+    const auto& grid = picture.history.arms()[arm].decision;
+    figure.heatmap(looks[arm].name,
+                   {.rows = kDecisionGrid,
+                    .cols = kDecisionGrid,
+                    .values = data({grid.begin(), grid.end()}),
+                    .y_down = false},
+                   {.color = {looks[arm].role, Tone::fill}, .in_legend = false});
+    return figure;
+}
+
+}  // namespace
+
+const FormatInfo* cast_format(const Recipe& recipe, TensorClass tensor) {
+    const FormatInfo* format = cast_plan(recipe, tensor).format;
+    return format && format->name != "fp32" ? format : nullptr;
+}
+
+Role tensor_role(const Recipe& recipe, TensorClass tensor) {
+    const FormatInfo* format = cast_format(recipe, tensor);
+    return format ? role_of(format->name) : Role::truth;
+}
+
+std::vector<ArmLook> arm_looks(const std::vector<Recipe>& arms) {
+    // The reference is dashed and on top of the others (LOOK.md section 6); the second carries the message.
+    constexpr std::array<Dash, 3> kDashes = {Dash::dash, Dash::solid, Dash::dot};
+    constexpr std::array<float, 3> kWidths = {2, 3, 2};
+    std::vector<ArmLook> looks;
+    for (std::size_t i = 0; i < arms.size(); ++i) {
+        looks.push_back(
+            {std::string(short_name(arms[i])), role_of(arms[i].base), kDashes.at(i), kWidths.at(i)});
+    }
+    for (std::size_t i = 0; i < arms.size(); ++i) {
+        const auto same = [&](const Recipe& other) { return short_name(other) == short_name(arms[i]); };
+        if (std::ranges::count_if(arms, same) > 1) looks[i].name += std::string(" ") + "ABC"[i];
+    }
+    return looks;
+}
+
+double gap_pct(const History& history, std::size_t arm) {
+    const auto& arms = history.arms();
+    return arm < arms.size() && arms[arm].gap_pct.size() > 0 ? arms[arm].gap_pct.last()
+                                                             : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::string signed_percent(double percent) {
+    if (!std::isfinite(percent)) return format_number(percent, 3, true);
+    return (percent < 0 ? "" : "+") + format_number(percent, 3, true) + " %";
+}
+
+std::string finding(const Picture& picture) {
+    const auto& arms = picture.history.arms();
+    const auto looks = arm_looks(picture.spec.arms);
+    if (picture.history.steps() == 0) return "Same start, same batches: run it and watch where they part";
+    for (std::size_t i = 0; i < arms.size(); ++i) {
+        if (!arms[i].stopped) continue;
+        return fmt::format("{} stopped at step {}: {} is not finite", looks[i].name, arms[i].stopped->step,
+                           arms[i].stopped->tensor);
+    }
+    for (std::size_t i = 1; i < arms.size(); ++i) {
+        if (!(std::abs(gap_pct(picture.history, i)) <= kPassGapPct)) return gap_sentence(picture, i);
+    }
+    for (std::size_t i = 1; i < arms.size(); ++i) {
+        const TensorTrack* worst = arms[i].worst_gradient();
+        if (worst && worst->underflow_mean_pct() >= kLostGradientPct)
+            return "The curves agree. The gradient does not.";
+    }
+    return arms.size() == 2 ? "The two curves stay together" : "The curves stay together";
+}
+
+std::vector<Figure> figures(const Picture& picture) {
+    std::vector<Figure> all = {loss_figure(picture), gap_figure(picture), histogram_figure(picture)};
+    all.push_back(tensor_figure(picture, "amax", "The largest element of every tensor",
+                                {.label = "amax", .scale = Scale::log2, .range = {}}, &TensorTrack::amax));
+    all.push_back(tensor_figure(picture, "scale", "The scale that each cast used",
+                                {.label = "scale", .scale = Scale::log2, .range = {}}, &TensorTrack::scale));
+    all.push_back(tensor_figure(picture, "underflow", underflow_title(picture),
+                                {.label = "underflow %", .range = {}}, &TensorTrack::underflow_pct));
+    const auto looks = arm_looks(picture.spec.arms);
+    for (std::size_t i = 0; i < picture.history.arms().size(); ++i) {
+        if (!picture.history.arms()[i].decision.empty()) all.push_back(boundary_figure(picture, i, looks));
+    }
+    for (Figure& figure : all) figure.parameters = picture.parameters;
+    return all;
+}
+
+Figure loss_thumbnail(const Picture& picture) {
+    Figure figure{.id = "thumbnail", .title = {}};
+    figure.y.scale = Scale::log10;
+    const auto looks = arm_looks(picture.spec.arms);
+    for (std::size_t i = picture.history.arms().size(); i-- > 0;) {
+        const ArmTrack& arm = picture.history.arms()[i];
+        figure.line(looks[i].name, arm.step.data(), arm.mean.data(),
+                    {.color = {looks[i].role}, .width = looks[i].width, .dash = looks[i].dash});
+    }
+    return figure;
+}
+
+}  // namespace fp8lab::train

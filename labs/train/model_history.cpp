@@ -1,0 +1,141 @@
+#include "labs/train/model_history.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+
+#include "core/base/error.h"
+
+namespace fp8lab::train {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+void append(TensorTrack& track, const TensorRecord& record, int step) {
+    track.amax.push(record.applies ? double{record.amax} : kNan);
+    track.scale.push(record.applies ? double{record.scale} : kNan);
+    track.underflow_pct.push(record.applies ? double{record.underflow_pct} : kNan);
+    if (!record.applies) return;
+    ++track.casts;
+    track.underflow_sum += double{record.underflow_pct};
+    if (record.overflow_pct > 0) track.overflow_at.push_back(step);
+}
+
+void append(ArmTrack& arm, const StepRecord& record) {
+    if (record.step != static_cast<int>(arm.step.size())) {
+        throw Error(ErrorKind::failed, "training series",
+                    fmt::format("step {} came after {} steps", record.step, arm.step.size()));
+    }
+    arm.step.push(record.step);
+    arm.loss.push(record.loss);
+    arm.accuracy.push(record.accuracy);
+    arm.step_ms.push(record.step_ms);
+    for (std::size_t i = 0; i < std::min(arm.tensors.size(), record.tensors.size()); ++i) {
+        append(arm.tensors[i], record.tensors[i], record.step);
+    }
+}
+
+// The curve through the noise: centred, so that it does not trail behind a loss that falls fast. New losses
+// change the last half window.
+void smooth(ArmTrack& arm) {
+    constexpr std::size_t kHalf = kMeanSteps / 2;
+    const auto losses = arm.loss.values();
+    const std::size_t known = arm.mean.size();
+    for (std::size_t i = known > kHalf ? known - kHalf : 0; i < losses.size(); ++i) {
+        const std::size_t end = std::min(i + kHalf, losses.size()), begin = i > kHalf ? i - kHalf : 0;
+        std::vector<double> finite;  // the last loss of an arm that ended is NaN: the curve reaches up to it
+        std::ranges::copy_if(losses.subspan(begin, end - begin), std::back_inserter(finite),
+                             [](double loss) { return std::isfinite(loss); });
+        const double mean = tail_mean(finite, kMeanSteps);
+        if (i < known) {
+            arm.mean.set(i, mean);
+        } else {
+            arm.mean.push(mean);
+        }
+    }
+}
+
+// Tail loss after `count` steps.
+double tail_at(const Growing& loss, std::size_t count) {
+    return tail_mean(loss.values().first(count), kTailSteps);
+}
+
+}  // namespace
+
+void Growing::own() {
+    if (values_.use_count() > 1) values_ = std::make_shared<std::vector<double>>(*values_);
+}
+
+void Growing::push(double value) {
+    own();
+    values_->push_back(value);
+}
+
+void Growing::set(std::size_t index, double value) {
+    own();
+    (*values_)[index] = value;
+}
+
+double tail_mean(std::span<const double> values, std::size_t window) {
+    const auto tail = values.last(std::min(window, values.size()));
+    if (tail.empty()) return kNan;
+    double sum = 0;
+    for (const double value : tail) sum += value;
+    return sum / static_cast<double>(tail.size());
+}
+
+const TensorTrack* ArmTrack::find(TensorId id) const {
+    const auto it = std::ranges::find(tensors, id, &TensorTrack::id);
+    return it == tensors.end() ? nullptr : &*it;
+}
+
+const TensorTrack* ArmTrack::worst_gradient() const {
+    const TensorTrack* worst = nullptr;
+    for (const TensorTrack& track : tensors) {
+        if (track.id.tensor != TensorClass::dy || !track.applies()) continue;
+        if (!worst || track.underflow_mean_pct() > worst->underflow_mean_pct()) worst = &track;
+    }
+    return worst;
+}
+
+int ArmTrack::overflow_steps() const {
+    std::size_t steps = 0;
+    for (const TensorTrack& track : tensors) steps += track.overflow_at.size();
+    return static_cast<int>(steps);
+}
+
+ArmTrack History::blank(int layers) {
+    ArmTrack arm;
+    for (int layer = 1; layer <= layers; ++layer) {
+        for (const TensorClass tensor : {TensorClass::x, TensorClass::w, TensorClass::dy}) {
+            arm.tensors.emplace_back().id = {tensor, layer};
+        }
+    }
+    return arm;
+}
+
+void History::append(const Snapshot& snapshot, int layers) {
+    if (arms_.empty()) arms_.assign(snapshot.arms.size(), blank(layers));
+    for (std::size_t i = 0; i < std::min(arms_.size(), snapshot.arms.size()); ++i) {
+        const ArmSnapshot& news = snapshot.arms[i];
+        for (const StepRecord& record : news.records) train::append(arms_[i], record);
+        smooth(arms_[i]);
+        if (news.stopped) arms_[i].stopped = news.stopped;
+        if (news.watched) arms_[i].watched = news.watched;
+        if (!news.decision.empty()) arms_[i].decision = news.decision;
+    }
+    for (std::size_t i = 1; i < arms_.size(); ++i) {
+        ArmTrack& arm = arms_[i];
+        const std::size_t both = std::min(arm.loss.size(), arms_[0].loss.size());
+        for (std::size_t count = arm.gap_pct.size() + 1; count <= both; ++count) {
+            const double reference = tail_at(arms_[0].loss, count);
+            arm.gap_pct.push(100 * (tail_at(arm.loss, count) / reference - 1));
+        }
+    }
+    steps_ = snapshot.step;
+}
+
+}  // namespace fp8lab::train

@@ -1,0 +1,79 @@
+// What a training has shown so far: the snapshots' deltas put together again. Append-only, one point a step;
+// the arrays are shared with the figures, so that a figure of 100,000 steps costs no copy.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/figure/figure.h"
+#include "core/nn/trainer.h"
+
+namespace fp8lab::train {
+
+inline constexpr std::size_t kMeanSteps = 50;   // the thick curve
+inline constexpr std::size_t kTailSteps = 100;  // what the gap compares: the tail loss of cli.md
+
+// An array that grows at its end and is handed out without a copy. Whoever still holds an older data() keeps
+// what it saw: the next push() then moves on to an array of its own.
+class Growing {
+  public:
+    void push(double value);
+    void set(std::size_t index, double value);
+    Data data() const { return values_; }
+    std::span<const double> values() const { return *values_; }
+    std::size_t size() const { return values_->size(); }
+    double last() const { return values_->empty() ? 0 : values_->back(); }
+
+  private:
+    void own();
+    std::shared_ptr<std::vector<double>> values_ = std::make_shared<std::vector<double>>();
+};
+
+// Mean of the last `window` values, or of all while there are fewer; NaN where there are none.
+double tail_mean(std::span<const double> values, std::size_t window);
+
+struct TensorTrack {
+    TensorId id;
+    Growing amax, scale, underflow_pct;  // NaN in a step in which the recipe did not cast this tensor
+    std::vector<int> overflow_at;        // the steps in which at least one element was saturated
+    double underflow_sum = 0;
+    std::int64_t casts = 0;  // steps in which it was cast
+
+    bool applies() const { return casts > 0; }
+    double underflow_mean_pct() const { return casts ? underflow_sum / static_cast<double>(casts) : 0; }
+};
+
+struct ArmTrack {
+    Growing step, loss, mean;  // mean: of the last kMeanSteps losses
+    Growing accuracy;          // NaN where the task has none
+    Growing step_ms;
+    Growing gap_pct;                   // tail loss against the first arm's, percent; empty in the first arm
+    std::vector<TensorTrack> tensors;  // layer-major, as in StepRecord
+    std::optional<NonFinite> stopped;
+    std::optional<TensorView> watched;  // the newest
+    std::vector<float> decision;        // the newest; empty unless the task is spiral
+
+    double tail_loss() const { return tail_mean(loss.values(), kTailSteps); }
+    const TensorTrack* find(TensorId id) const;
+    const TensorTrack* worst_gradient() const;  // dy with the highest mean underflow; null where none is cast
+    int overflow_steps() const;                 // steps of all tensors together
+};
+
+class History {
+  public:
+    // Appends the records; snapshots come in order and each record once. Throws Error{failed} for a gap or a
+    // repeat.
+    void append(const Snapshot& snapshot, int layers);
+    static ArmTrack blank(int layers);    // an arm before its first step
+    int steps() const { return steps_; }  // done
+    const std::vector<ArmTrack>& arms() const { return arms_; }
+
+  private:
+    int steps_ = 0;
+    std::vector<ArmTrack> arms_;
+};
+
+}  // namespace fp8lab::train

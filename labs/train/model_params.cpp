@@ -1,0 +1,219 @@
+#include "labs/train/model_params.h"
+
+#include <algorithm>
+#include <array>
+
+namespace fp8lab::train {
+namespace {
+
+// Both tasks of this lab have three linear layers (cli.md, "Defaults by task").
+constexpr std::array<std::string_view, 9> kTensors = {"x1",  "w1", "dy1", "x2", "w2",
+                                                      "dy2", "x3", "w3",  "dy3"};
+constexpr std::array<TensorClass, 3> kClasses = {TensorClass::x, TensorClass::w, TensorClass::dy};
+
+bool narrow(const Recipe& recipe) { return recipe.fwd && bits(*recipe.fwd) <= 8; }
+bool fp8(const FormatInfo* format) { return format && format->kind == Kind::floating && bits(*format) == 8; }
+
+// Arm B's settings, each where the recipe has such a thing: a recipe without a history keeps its own text.
+void apply_settings(Recipe& recipe, const Params& params) {
+    if (recipe.scale == ScaleSource::delayed) {
+        recipe.history = params.history;
+        recipe.margin = params.margin;
+        recipe.algo = params.algo == "max" ? AmaxAlgo::max : AmaxAlgo::most_recent;
+        recipe.interval = params.interval;
+    }
+    if (!narrow(recipe)) return;
+    if (fp8(recipe.fwd) && params.fwd != "recipe") recipe.fwd = &find_format(params.fwd);
+    if (fp8(recipe.bwd) && params.bwd != "recipe") recipe.bwd = &find_format(params.bwd);
+    if (params.round != "recipe") {
+        recipe.round = recipe.round_bwd =
+            params.round == "nearest" ? Rounding::nearest : Rounding::stochastic;
+    }
+    recipe.round_update = params.round_update == "nearest" ? Rounding::nearest : Rounding::stochastic;
+    recipe.overflow = params.overflow == "saturate" ? Overflow::saturate : Overflow::nonsaturate;
+    recipe.master = params.master == "fp32" ? MasterWeights::fp32 : MasterWeights::none;
+}
+
+std::vector<Choice> recipe_choices(bool with_none) {
+    std::vector<Choice> choices = {{"bf16", "BF16"},
+                                   {"fp32", "FP32, no cast"},
+                                   {"delayed", "FP8 HYBRID, delayed"},
+                                   {"current", "FP8 HYBRID, current"},
+                                   {"unscaled", "FP8 HYBRID, no scaling"},
+                                   {"rowwise", "FP8 HYBRID, a scale a row"},
+                                   {"block128", "FP8, blocks of 128"},
+                                   {"mxfp8", "MXFP8, blocks of 32"},
+                                   {"mxfp6-e2m3", "MXFP6 E2M3, blocks of 32"},
+                                   {"mxfp6-e3m2", "MXFP6 E3M2, blocks of 32"},
+                                   {"mxfp4", "MXFP4, blocks of 32"},
+                                   {"nvfp4", "NVFP4, blocks of 16"},
+                                   {"int8", "INT8"}};
+    if (with_none) choices.insert(choices.begin(), {"none", "None"});
+    return choices;
+}
+
+std::vector<Choice> format_choices() { return {{"recipe", "Recipe's"}, {"e4m3", "E4M3"}, {"e5m2", "E5M2"}}; }
+
+std::vector<Choice> tensor_choices() {
+    std::vector<Choice> choices;
+    for (const std::string_view name : kTensors) choices.push_back({std::string(name), std::string(name)});
+    return choices;
+}
+
+std::vector<Field> arm_fields(Params& p) {
+    return {
+        choice({.name = "arm_a", .label = "Arm A", .help = "The reference. Acts at the next step."}, &p.arm_a,
+               recipe_choices(false)),
+        choice({.name = "arm_b",
+                .label = "Arm B",
+                .help = "The experiment: the settings below are its. Acts at the next step."},
+               &p.arm_b, recipe_choices(false)),
+        number({.name = "lr",
+                .label = "Learning rate",
+                .te_name = "lr",
+                .help = "Of all arms. Acts at the next step."},
+               &p.lr, 1e-5, 1, true),
+        integer(
+            {.name = "history",
+             .label = "History",
+             .te_name = "amax_history_len",
+             .unit = "steps",
+             .help = "How many steps an amax rules the scale. Delayed scaling only; acts at the next step."},
+            &p.history, 1, 1024, true),
+        integer({.name = "margin",
+                 .label = "Margin",
+                 .te_name = "margin",
+                 .help = "Powers of two left free above the amax: scale = max * 2^-margin / amax. Delayed "
+                         "scaling only; acts at the next step."},
+                &p.margin, -4, 8),
+        choice({.name = "algo",
+                .label = "Algorithm",
+                .te_name = "amax_compute_algo",
+                .help = "The largest amax of the history, or the newest. Delayed scaling only; acts at the "
+                        "next step."},
+               &p.algo, {{"max", "max"}, {"most_recent", "most recent"}}),
+        choice({.name = "tensor",
+                .label = "Show tensor",
+                .help = "Whose histogram stands on the right. dy: gradient at a layer's output.",
+                .hidden = true},
+               &p.tensor, tensor_choices()),
+    };
+}
+
+std::vector<Field> cast_fields(Params& p) {
+    return {
+        choice({.name = "fwd",
+                .label = "Format of x and w",
+                .te_name = "fp8_format",
+                .help = "Forward format of arm B. Acts at the next step.",
+                .more = true},
+               &p.fwd, format_choices()),
+        choice({.name = "bwd",
+                .label = "Format of dy",
+                .te_name = "fp8_format",
+                .help = "Backward format of arm B. Acts at the next step.",
+                .more = true},
+               &p.bwd, format_choices()),
+        choice({.name = "round",
+                .label = "Rounding",
+                .help = "Of every cast in arm B. Acts at the next step.",
+                .more = true},
+               &p.round, {{"recipe", "Recipe's"}, {"nearest", "nearest"}, {"stochastic", "stochastic"}}),
+        choice({.name = "overflow",
+                .label = "Overflow",
+                .help = "What becomes of a value above the format's largest: that value, or Inf or NaN. Acts "
+                        "at the next step.",
+                .more = true},
+               &p.overflow, {{"saturate", "saturate"}, {"nonsaturate", "Inf or NaN"}}),
+        choice({.name = "master",
+                .label = "Master weights",
+                .help = "FP32 beside the FP8 copy, or E4M3 codes only. Acts at the next step.",
+                .more = true},
+               &p.master, {{"fp32", "FP32"}, {"none", "none"}}),
+        choice({.name = "round_update",
+                .label = "Weight update",
+                .help = "Rounding of the update where there are no master weights. Acts at the next step.",
+                .more = true},
+               &p.round_update, {{"nearest", "nearest"}, {"stochastic", "stochastic"}}),
+        integer({.name = "interval",
+                 .label = "Interval",
+                 .te_name = "interval",
+                 .unit = "steps",
+                 .help = "The scale is computed anew every that many steps. Delayed scaling only; acts at "
+                         "the next step.",
+                 .more = true},
+                &p.interval, 1, 256, true),
+    };
+}
+
+std::vector<Field> run_fields(Params& p) {
+    return {
+        choice({.name = "task",
+                .label = "Task",
+                .help = "A regression on a fixed teacher network, or two spirals with a picture of the "
+                        "boundary. On reset.",
+                .more = true},
+               &p.task, {{"teacher", "teacher"}, {"spiral", "spiral"}}),
+        choice({.name = "arm_c",
+                .label = "Arm C",
+                .help = "A third recipe beside the two. Adding or removing it acts on reset.",
+                .more = true},
+               &p.arm_c, recipe_choices(true)),
+        choice({.name = "schedule",
+                .label = "Schedule",
+                .help = "Of the learning rate. On reset.",
+                .more = true},
+               &p.schedule, {{"constant", "constant"}, {"cosine", "cosine"}}),
+        integer(
+            {.name = "steps", .label = "Steps", .help = "Length of the training. On reset.", .more = true},
+            &p.steps, 10, 100000, true),
+        integer({.name = "batch", .label = "Batch", .help = "Samples a step. On reset.", .more = true},
+                &p.batch, 1, 1024, true),
+        integer({.name = "seed", .label = "Seed", .help = "Of weights and batches. On reset.", .more = true},
+                &p.seed, 0, 9999),
+        number({.name = "speed_limit",
+                .label = "Speed limit",
+                .unit = "steps/s",
+                .help = "To watch it slowly; 0 is as fast as it goes. Acts at once.",
+                .more = true},
+               &p.speed_limit, 0, 200),
+    };
+}
+
+}  // namespace
+
+std::vector<Recipe> arms_of(const Params& params) {
+    std::vector<Recipe> arms = {parse_recipe(params.arm_a), parse_recipe(params.arm_b)};
+    apply_settings(arms[1], params);
+    if (params.arm_c != "none") arms.push_back(parse_recipe(params.arm_c));
+    for (Recipe& arm : arms) arm.name = recipe_text(arm);
+    return arms;
+}
+
+TrainSpec spec_of(const Params& params) {
+    TrainOptions options;
+    options.task = params.task;
+    options.batch = params.batch;
+    options.lr = params.lr;
+    options.steps = params.steps;
+    options.schedule = params.schedule;
+    options.seed = static_cast<std::uint64_t>(params.seed);
+    TrainSpec spec = make_train_spec(options);
+    spec.arms = arms_of(params);
+    return spec;
+}
+
+std::vector<Field> fields_of(Params& params) {
+    std::vector<Field> all = arm_fields(params);
+    for (Field& field : cast_fields(params)) all.push_back(std::move(field));
+    for (Field& field : run_fields(params)) all.push_back(std::move(field));
+    return all;
+}
+
+TensorId shown_tensor(const Params& params) {
+    const auto index =
+        static_cast<std::size_t>(std::ranges::find(kTensors, params.tensor) - kTensors.begin());
+    return {kClasses.at(index % 3), static_cast<int>(index / 3) + 1};
+}
+
+}  // namespace fp8lab::train

@@ -1,0 +1,38 @@
+// The settings of L8 as data: what they are, what they mean for the arms, and the field table that edits
+// them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/fields.h"
+#include "core/nn/trainer.h"
+
+namespace fp8lab::train {
+
+struct Params {
+    std::string arm_a = "bf16", arm_b = "delayed", arm_c = "none";  // a recipe's name; arm_c also "none"
+    double lr = 2e-3;
+    // Of arm B. "recipe": what the recipe itself says.
+    int history = 16, margin = 0, interval = 1;
+    std::string algo = "max";
+    std::string fwd = "recipe", bwd = "recipe", round = "recipe", round_update = "nearest";
+    std::string overflow = "saturate", master = "fp32";
+    // Of the training.
+    std::string task = "teacher", schedule = "cosine";
+    int seed = 1, batch = 256, steps = 2000;
+    double speed_limit = 0;      // steps per second, 0: none
+    std::string tensor = "dy1";  // whose histogram
+};
+
+// The arms as recipes, each named by the text that `fp8lab train --recipe` takes.
+std::vector<Recipe> arms_of(const Params& params);
+TrainSpec spec_of(const Params& params);
+
+// The table in the order of the panel: arms and scaling, how arm B casts, the training itself. Each help line
+// ends with when the setting acts.
+std::vector<Field> fields_of(Params& params);
+
+TensorId shown_tensor(const Params& params);
+
+}  // namespace fp8lab::train

@@ -1,0 +1,211 @@
+#include "labs/train/view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "labs/ui/draw.h"
+
+namespace fp8lab::train {
+namespace {
+
+constexpr int kKeySpace = 32, kKeyPeriod = 46;  // GLFW's codes are ASCII here
+
+const Figure* find(const std::vector<Figure>& figures, std::string_view id) {
+    const auto it = std::ranges::find(figures, id, &Figure::id);
+    return it == figures.end() ? nullptr : &*it;
+}
+
+std::size_t shown_arm(const TrainSpec& spec) { return spec.arms.size() > 1 ? 1 : 0; }
+
+void title(ui::Context& c, Rect area, const std::string& words, std::string_view right = {}) {
+    const float y = area.y0 + c.px(10);
+    ui::text_mid(c, {area.x0, y}, words, {Role::text}, {Face::sans_bold, 15});
+    ui::text_mid(c, {area.x1, y}, right, {Role::muted}, {Face::sans, 13}, Anchor::right);
+}
+
+}  // namespace
+
+// Heights in logical px, from the bottom: controls 68, health and histogram, gap, and the loss takes what is
+// left.
+void TrainView::stage(ui::Context& c, Rect area) {
+    const std::vector<Figure> figures = lab_.figures();
+    const float height = area.height() / c.scale;
+    const float lower = std::clamp(0.40F * height, 228.0F, 300.0F);
+    const Rect bar{area.x0, area.y1 - c.px(60), area.x1, area.y1};
+    const Rect below{area.x0, bar.y0 - c.px(lower), area.x1, bar.y0 - c.px(8)};
+    curves(c, figures, {area.x0, area.y0, area.x1, below.y0 - c.px(height > 600 ? 16 : 6)});
+
+    const float split = std::round(area.x0 + 0.6F * area.width());
+    const Rect left{below.x0, below.y0, split - c.px(12), below.y1};
+    const TrainSpec spec = lab_.spec();
+    const std::size_t arm = shown_arm(spec);
+    const auto looks = arm_looks(spec.arms);
+    title(c, left, "Tensor health, " + looks[arm].name + " arm",
+          left.width() > c.px(440) ? "underflow: run mean %   overflow: steps" : "");
+    const Rect rows{left.x0, left.y0 + c.px(24), left.x1, left.y1};
+    std::string shown = to_string(lab_.shown_tensor());
+    if (lab_.history().arms().empty()) {
+        const ArmTrack nothing = History::blank(static_cast<int>(spec.layers.size()) - 1);
+        health_table(c, rows, nothing, spec.arms[arm], shown);
+    } else {
+        health_table(c, rows, lab_.history().arms()[arm], spec.arms[arm], shown);
+    }
+    lab_.show_tensor(shown);
+    ui::fill_rect(c, {split, below.y0, split + ui::hairline(c), below.y1}, {Role::line});
+    right_column(c, figures, {split + c.px(20), below.y0, area.x1, below.y1});
+    ui::hline(c, area.x0, area.x1, bar.y0, {Role::line});
+    controls(c, {area.x0, bar.y0 + c.px(14), area.x1, bar.y1});
+}
+
+void TrainView::curves(ui::Context& c, const std::vector<Figure>& figures, Rect area) {
+    const float gap_height = std::clamp(0.29F * area.height() / c.scale, 72.0F, 116.0F);
+    const Rect loss_area{area.x0, area.y0, area.x1, area.y1 - c.px(gap_height)};
+    const Rect gap_area{area.x0, loss_area.y1, area.x1, area.y1};
+    Figure loss = *find(figures, "loss");
+    loss.x.visible = false;  // the gap below shows the steps
+    ui::plot(c, "train.loss", loss, loss_, loss_area);
+    gap_.cursor_x = loss_.cursor_x;
+    gap_.view.x = loss_.view.x;
+    Figure gap = *find(figures, "gap");
+    gap.title.clear();
+    gap.subtitle.clear();
+    ui::plot(c, "train.gap", gap, gap_, gap_area, {.title_height = 0});
+    loss_.cursor_x = gap_.cursor_x;
+    loss_.view.x = gap_.view.x;
+}
+
+void TrainView::right_column(ui::Context& c, const std::vector<Figure>& figures, Rect area) {
+    if (find(figures, "boundary-a")) {
+        const std::array<std::string, 2> choices = {"Boundary", "Histogram"};
+        int chosen = show_boundary_ ? 0 : 1;
+        ImGui::SetCursorScreenPos({area.x0, area.y1 - c.px(32)});
+        ImGui::BeginChild("train.picture", {area.width(), c.px(32)});
+        if (ui::segmented(c, "train.picture", choices, chosen)) show_boundary_ = chosen == 0;
+        ImGui::EndChild();
+        area.y1 -= c.px(40);
+        if (show_boundary_) return boundaries(c, figures, area);
+    }
+    ui::plot(c, "train.histogram", *find(figures, "histogram"), histogram_, area);
+}
+
+void TrainView::boundaries(ui::Context& c, const std::vector<Figure>& figures, Rect area) {
+    constexpr std::array<const char*, 3> kIds = {"boundary-a", "boundary-b", "boundary-c"};
+    const std::size_t count = lab_.history().arms().size();
+    const auto looks = arm_looks(lab_.spec().arms);
+    title(c, area, find(figures, kIds.at(shown_arm(lab_.spec())))->title);
+    const float gap = c.px(12);
+    const float width = (area.width() - gap * static_cast<float>(count - 1)) / static_cast<float>(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        const Figure* figure = find(figures, kIds.at(i));
+        if (!figure) continue;
+        const float x = area.x0 + (width + gap) * static_cast<float>(i);
+        const float side = std::min(width, area.height() - c.px(52));
+        const float top = area.y0 + c.px(48);
+        ui::text_mid(c, {x, area.y0 + c.px(34)}, looks[i].name, {looks[i].role, Tone::ink},
+                     {Face::sans_bold, 13});
+        ui::plot(c, std::string("train.") + kIds.at(i), *figure, boundary_[i], {x, top, x + side, top + side},
+                 {.bare = true, .interactive = false});
+    }
+}
+
+// ---- run, step, reset
+// -------------------------------------------------------------------------------------------------
+
+void TrainView::toggle_run() {
+    if (lab_.running()) return lab_.pause();
+    if (lab_.finished()) restart();
+    lab_.start();
+}
+
+void TrainView::restart() {
+    lab_.restart();
+    toast_closed_ = false;
+}
+
+void TrainView::controls(ui::Context& c, Rect area) {
+    const auto place = [&](float x) { ImGui::SetCursorScreenPos({area.x0 + c.px(x), area.y0}); };
+    const bool running = lab_.running();
+    place(0);
+    const char* run = running ? "Pause" : lab_.finished() ? "Run again" : "Run";
+    if (ui::button(
+            c, "train.run", run,
+            {.key = lab_.finished() ? "" : "Space", .primary = lab_.step() == 0 && !running, .width = 116}))
+        toggle_run();
+    place(124);
+    if (ui::button(c, "train.step", "Step",
+                   {.key = ".",
+                    .disabled = running || lab_.finished(),
+                    .why_disabled = running ? "Pause first." : "The training is at its end.",
+                    .width = 72})) {
+        lab_.single_step();
+    }
+    place(204);
+    if (ui::button(c, "train.reset", "Reset", {.width = 72})) restart();
+
+    const float y = area.y0 + c.px(16);
+    float x = area.x0 + c.px(296);
+    const std::string done = group_thousands(drag_step_ >= 0 ? drag_step_ : lab_.step());
+    ui::text_mid(c, {x, y}, done, {Role::text}, {Face::mono_bold, 15});
+    x += ui::text_width(c, done, {Face::mono_bold, 15}) + c.px(8);
+    const std::string total = "of " + group_thousands(lab_.spec().steps);
+    ui::text_mid(c, {x, y}, total, {Role::muted}, {Face::mono, 15});
+    // The slider's left end does not move while the number grows.
+    const float widest = ui::text_width(c, group_thousands(lab_.spec().steps), {Face::mono_bold, 15});
+    const float left =
+        area.x0 + c.px(296) + widest + c.px(8) + ui::text_width(c, total, {Face::mono, 15}) + c.px(20);
+    run_slider(c, {left, area.y0, area.x1, area.y0 + c.px(32)});
+}
+
+// Shows how far the training is; dragged ahead, the training runs to that step and pauses.
+void TrainView::run_slider(ui::Context& c, Rect area) {
+    if (area.width() < c.px(60)) return;
+    const int steps = lab_.spec().steps;
+    const float radius = c.px(8);
+    const Rect track{area.x0 + radius, area.y0 + c.px(16), area.x1 - radius, area.y0 + c.px(16)};
+    const ui::Press press = ui::press(c, "train.run_to", area);
+    const auto x_of = [&](int step) {
+        return track.x0 + track.width() * static_cast<float>(step) / static_cast<float>(steps);
+    };
+    if (press.held) {
+        const float share = std::clamp((ImGui::GetIO().MousePos.x - track.x0) / track.width(), 0.0F, 1.0F);
+        drag_step_ = std::max(lab_.step(), static_cast<int>(std::lround(share * static_cast<float>(steps))));
+    } else if (drag_step_ >= 0) {
+        if (drag_step_ > lab_.step()) lab_.run_to(drag_step_);
+        drag_step_ = -1;
+    }
+    if (press.focused && ui::key_pressed(ImGuiKey_RightArrow))
+        lab_.run_to(lab_.step() + std::max(1, steps / 20));
+    const float thick = 2 * ui::hairline(c), top = std::round(track.y0 - thick / 2);
+    const float knob = x_of(drag_step_ >= 0 ? drag_step_ : lab_.step());
+    ui::fill_rect(c, {area.x0, top, area.x1, top + thick}, {Role::line});
+    ui::fill_rect(c, {area.x0, top, x_of(lab_.step()), top + thick}, {Role::text});
+    auto& list = *ImGui::GetWindowDrawList();
+    list.AddCircleFilled({knob, track.y0}, c.px(10), c.color(Role::surface));
+    list.AddCircleFilled({knob, track.y0}, radius, c.color(Role::text));
+}
+
+bool TrainView::key(ui::Context&, int key) {
+    if (key == kKeySpace) {
+        toggle_run();
+    } else if (key == kKeyPeriod && !lab_.running() && !lab_.finished()) {
+        lab_.single_step();
+    } else {
+        return false;
+    }
+    return true;
+}
+
+std::vector<std::pair<std::string, std::string>> TrainView::status() const {
+    const TrainSpec spec = lab_.spec();
+    std::string layers;
+    for (const int width : spec.layers) layers += (layers.empty() ? "" : "-") + std::to_string(width);
+    return {{"seed", std::to_string(spec.seed)},
+            {"task", fmt::format("{} {}, batch {}, {}", to_string(spec.task), layers, spec.batch,
+                                 to_string(spec.optimizer))}};
+}
+
+}  // namespace fp8lab::train

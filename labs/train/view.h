@@ -1,0 +1,52 @@
+// The stage and the panel of L8. Holds what is only on screen: axis ranges, what is folded, a slider in
+// mid-drag.
+#pragma once
+
+#include <memory>
+
+#include "labs/train/model.h"
+#include "labs/ui/plot/plot.h"
+#include "labs/ui/widgets.h"
+#include "labs/view.h"
+
+namespace fp8lab::train {
+
+class TrainView : public LabView {
+  public:
+    explicit TrainView(TrainLab& lab) : lab_(lab) {}
+    void stage(ui::Context&, Rect area) override;
+    void explore(ui::Context&, float width) override;
+    std::vector<std::pair<std::string, std::string>> status() const override;
+    bool key(ui::Context&, int key) override;  // Space: run or pause; full stop: one step
+
+  private:
+    void curves(ui::Context&, const std::vector<Figure>& figures, Rect area);
+    void right_column(ui::Context&, const std::vector<Figure>& figures, Rect area);
+    void boundaries(ui::Context&, const std::vector<Figure>& figures, Rect area);
+    void controls(ui::Context&, Rect area);
+    void run_slider(ui::Context&, Rect area);
+    void toggle_run();
+    void restart();
+
+    void arm_choice(ui::Context&, const char* name, std::size_t arm);
+    void edit(ui::Context&, std::string_view name);
+    void settings(ui::Context&);
+    void show_tensor(ui::Context&, float width);
+    void more(ui::Context&);
+    void numbers(ui::Context&, float width);
+    void copy_buttons(ui::Context&, float width);
+    void toast(ui::Context&);
+
+    TrainLab& lab_;
+    ui::PlotState loss_, gap_, histogram_, boundary_[3];
+    bool show_boundary_ = true;  // spiral: boundaries or the histogram
+    bool more_cast_ = false, more_run_ = false;
+    bool toast_closed_ = false;
+    int drag_step_ = -1;  // run-to slider in mid-drag
+};
+
+// Rows of x1 w1 dy1 ... of one arm, with a strip for each column. A click on a row shows that tensor's
+// histogram: `shown` takes its name. Narrower than 474 px (logical) the scale goes first, then the amax.
+void health_table(ui::Context&, Rect area, const ArmTrack& arm, const Recipe& recipe, std::string& shown);
+
+}  // namespace fp8lab::train

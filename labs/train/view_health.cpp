@@ -1,0 +1,197 @@
+// Tensor health: a table that is a figure. Every strip shares the run's steps from left to right.
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "core/figure/decimate.h"
+#include "labs/train/view.h"
+#include "labs/ui/draw.h"
+
+namespace fp8lab::train {
+namespace {
+
+constexpr Font kMono{Face::mono, 13};
+constexpr float kStrip = 40;        // width of a strip
+constexpr double kFullBarPct = 50;  // underflow at which the bar is full: half of all elements
+
+// Left edges of the columns that fit, logical px from the table's left; a negative one is dropped.
+struct Columns {
+    float amax = 56, scale = 180, underflow = 304, overflow = 404, width = 474;
+};
+Columns columns_for(float width) {
+    constexpr float kColumn = 124;
+    Columns columns;
+    for (float* dropped : {&columns.scale, &columns.amax}) {
+        if (width >= columns.width) break;
+        *dropped = -1;
+        for (float* rest : {&columns.scale, &columns.underflow, &columns.overflow, &columns.width}) {
+            if (*rest >= 0) *rest -= kColumn;
+        }
+    }
+    return columns;
+}
+
+struct Row {
+    float x, y0, y1;
+    float middle() const { return (y0 + y1) / 2; }
+};
+
+void strip(ui::Context& c, Rect area, const Data& steps, const Data& values) {
+    double lo = INFINITY, hi = 0;
+    for (const double value : *values) {
+        if (!std::isfinite(value) || value <= 0) continue;
+        lo = std::min(lo, value);
+        hi = std::max(hi, value);
+    }
+    if (!(hi > 0)) return;
+    if (hi < 1.001 * lo) {  // constant: half way up
+        lo /= 2;
+        hi *= 2;
+    }
+    const AxisSpec log2{.label = {}, .scale = Scale::log2, .range = {}};
+    const double last = std::max(1.0, static_cast<double>(steps->size()) - 1);
+    const Axis x({}, {0, last}, double{area.x0}, double{area.x1});
+    const Axis y(log2, {lo, hi}, double{area.y1}, double{area.y0});
+    trace_line(*steps, *values, x, y, false, area, [&](std::span<const Point> points) {
+        std::vector<ImVec2> line;
+        for (const Point p : points) line.emplace_back(p.x, p.y);
+        ImGui::GetWindowDrawList()->AddPolyline(line.data(), static_cast<int>(line.size()),
+                                                c.color(Role::text), 0, ui::hairline(c));
+    });
+}
+
+Rect strip_area(const ui::Context& c, const Row& row, float column) {
+    const float x = row.x + c.px(column), middle = row.middle();
+    return {x, middle - c.px(8), x + c.px(kStrip), middle + c.px(8)};
+}
+
+void value(ui::Context& c, const Row& row, float right, const std::string& words, Color color = {Role::text},
+           bool strong = false) {
+    ui::text_mid(c, {row.x + c.px(right), row.middle()}, words, color,
+                 {strong ? Face::mono_bold : Face::mono, 13}, Anchor::right);
+}
+
+void amax_cell(ui::Context& c, const Row& row, float column, const ArmTrack& arm, const TensorTrack& track) {
+    strip(c, strip_area(c, row, column), arm.step.data(), track.amax.data());
+    value(c, row, column + 106, format_number(track.amax.last(), 3, true));
+}
+
+void scale_cell(ui::Context& c, const Row& row, float column, const ArmTrack& arm, const TensorTrack& track,
+                const Recipe& recipe) {
+    const Point left{row.x + c.px(column), row.middle()};
+    if (recipe.scale == ScaleSource::none) {
+        ui::text_mid(c, left, "1", {Role::text}, kMono);
+        ui::text_mid(c, {left.x + c.px(16), left.y}, "fixed", {Role::muted}, {Face::sans, 13});
+    } else if (!std::isfinite(track.scale.last())) {
+        ui::text_mid(c, left, recipe.granularity == Granularity::row ? "one a row" : "one a block",
+                     {Role::muted}, {Face::sans, 13});
+    } else {
+        strip(c, strip_area(c, row, column), arm.step.data(), track.scale.data());
+        value(c, row, column + 104, format_number(track.scale.last(), 3, true));
+    }
+}
+
+void underflow_cell(ui::Context& c, const Row& row, float column, const TensorTrack& track) {
+    const double mean = track.underflow_mean_pct();
+    const Rect area = strip_area(c, row, column);
+    const float base = row.middle() + c.px(5);
+    ui::hline(c, area.x0, area.x1, base, {Role::line});
+    if (mean > 0) {
+        const float share = static_cast<float>(std::min(mean / kFullBarPct, 1.0));
+        const Rect bar{area.x0, base - c.px(10), area.x0 + std::max(ui::hairline(c), share * area.width()),
+                       base};
+        ui::fill_rect(c, bar, {Role::under, Tone::fill});
+    }
+    const bool grave = mean >= kLostGradientPct;
+    value(c, row, column + 84, format_number(std::round(mean * 100) / 100, 3, true),
+          {mean >= 0.005 ? Role::text : Role::muted}, grave);
+}
+
+void overflow_cell(ui::Context& c, const Row& row, float column, const ArmTrack& arm,
+                   const TensorTrack& track) {
+    const Rect area = strip_area(c, row, column);
+    const float base = row.middle() + c.px(5);
+    ui::hline(c, area.x0, area.x1, base, {Role::line});
+    const float steps = std::max(1.0F, static_cast<float>(arm.step.size()));
+    float drawn = -1;
+    for (const int step : track.overflow_at) {
+        const float x = std::floor(area.x0 + static_cast<float>(step) / steps * area.width());
+        if (x == drawn) continue;  // one tick a pixel
+        drawn = x;
+        ui::fill_rect(c, {x, base - c.px(12), x + ui::hairline(c), base}, {Role::sat, Tone::fill});
+    }
+    const bool any = !track.overflow_at.empty();
+    value(c, row, column + 70, std::to_string(track.overflow_at.size()),
+          any ? Color{Role::sat, Tone::ink} : Color{Role::muted}, any);
+}
+
+void triangle(ui::Context& c, Point center, bool up, Color color, bool filled) {
+    const float r = c.px(4), h = up ? r : -r;
+    auto& list = *ImGui::GetWindowDrawList();
+    const ImVec2 tip{center.x, center.y - h}, left{center.x - r, center.y + 0.8F * h},
+        right{center.x + r, center.y + 0.8F * h};
+    if (filled) {
+        list.AddTriangleFilled(tip, left, right, c.color(color));
+    } else {
+        list.AddTriangle(tip, left, right, c.color(color), ui::hairline(c));
+    }
+}
+
+void header(ui::Context& c, const Row& row, const Columns& columns, const ArmTrack& arm) {
+    constexpr Font kLabel{Face::sans, 13};
+    const auto label = [&](float x, std::string_view words) {
+        if (x >= 0) ui::text_mid(c, {row.x + c.px(x), row.middle()}, words, {Role::muted}, kLabel);
+    };
+    label(columns.amax, "amax");
+    label(columns.scale, "scale");
+    const auto right = [&](float x, std::string_view words) {
+        const Point end{row.x + c.px(x), row.middle()};
+        ui::text_mid(c, end, words, {Role::muted}, kLabel, Anchor::right);
+        return end.x - ui::text_width(c, words, kLabel) - c.px(10);
+    };
+    const bool lost =
+        std::ranges::any_of(arm.tensors, [](const TensorTrack& t) { return t.underflow_sum > 0; });
+    triangle(c, {right(columns.underflow + 84, "underflow"), row.middle()}, false, {Role::under, Tone::fill},
+             lost);
+    triangle(c, {right(columns.overflow + 70, "overflow"), row.middle()}, true, {Role::sat, Tone::fill},
+             arm.overflow_steps() > 0);
+}
+
+}  // namespace
+
+void health_table(ui::Context& c, Rect area, const ArmTrack& arm, const Recipe& recipe, std::string& shown) {
+    const Columns columns = columns_for(area.width() / c.scale);
+    const float pitch = area.height() / static_cast<float>(arm.tensors.size() + 1);
+    header(c, {area.x0, area.y0, area.y0 + pitch}, columns, arm);
+    for (std::size_t i = 0; i < arm.tensors.size(); ++i) {
+        const TensorTrack& track = arm.tensors[i];
+        const std::string name = to_string(track.id);
+        const float y = std::round(area.y0 + pitch * static_cast<float>(i + 1));
+        const Row row{area.x0, y, std::round(y + pitch)};
+        const Rect hit{row.x - c.px(8), row.y0, row.x + c.px(columns.width + 4), row.y1};
+        const bool selected = name == shown;
+        const ui::Press press = ui::press(c, "train.tensor." + name, hit, 4);
+        if (press.clicked) shown = name;
+        if (selected || press.hovered)
+            ui::fill_rect(c, hit, {Role::field, Tone::fill, selected ? 1.0F : 0.5F}, 4);
+
+        const float middle = row.middle();
+        const Rect swatch{row.x, std::round(middle - c.px(5)), row.x + c.px(10),
+                          std::round(middle + c.px(5))};
+        const Role role = tensor_role(recipe, track.id.tensor);
+        ui::fill_rect(c, swatch, {role, Tone::fill}, 2);
+        ui::stroke_rect(c, swatch, {role, Tone::line}, 2);
+        ui::text_mid(c, {row.x + c.px(18), middle}, name, {Role::text},
+                     {selected ? Face::mono_bold : Face::mono, 13});
+        if (!track.applies()) {
+            ui::text_mid(c, {row.x + c.px(56), middle}, "not cast", {Role::muted}, {Face::sans, 13});
+            continue;
+        }
+        if (columns.amax >= 0) amax_cell(c, row, columns.amax, arm, track);
+        if (columns.scale >= 0) scale_cell(c, row, columns.scale, arm, track, recipe);
+        underflow_cell(c, row, columns.underflow, track);
+        overflow_cell(c, row, columns.overflow, arm, track);
+    }
+}
+
+}  // namespace fp8lab::train

@@ -1,0 +1,230 @@
+// The Explore tab of L8: arms and settings, then the numbers of the run.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/units.h"
+#include "labs/train/view.h"
+#include "labs/ui/draw.h"
+
+namespace fp8lab::train {
+namespace {
+
+constexpr Font kLabel{Face::sans, 13};
+
+const Field& find(const std::vector<Field>& fields, std::string_view name) {
+    return *std::ranges::find(fields, name,
+                              [](const Field& field) -> std::string_view { return field.info.name; });
+}
+
+bool delayed(const TrainSpec& spec) { return spec.arms.at(1).scale == ScaleSource::delayed; }
+
+}  // namespace
+
+void TrainView::explore(ui::Context& c, float width) {
+    arm_choice(c, "arm_a", 0);
+    arm_choice(c, "arm_b", 1);
+    settings(c);
+    show_tensor(c, width);
+    if (ui::button(c, "train.poison", "Poison the next batch \u00d7 1000",
+                   {.disabled = lab_.step() == 0 || lab_.finished(),
+                    .why_disabled = "Start the training first.",
+                    .width = -1})) {
+        lab_.poison();
+    }
+    more(c);
+    ui::divider(c);
+    numbers(c, width);
+    copy_buttons(c, width);
+    toast(c);
+}
+
+// "Arm A" with its swatch, over the list of recipes.
+void TrainView::arm_choice(ui::Context& c, const char* name, std::size_t arm) {
+    const std::vector<Field> fields = lab_.fields();
+    const Field& field = find(fields, name);
+    std::vector<std::string> labels;
+    int selected = 0;
+    auto* value = std::get<std::string*>(field.value);
+    for (const Choice& choice : field.choices) {
+        if (choice.id == *value) selected = static_cast<int>(labels.size());
+        labels.push_back(choice.label);
+    }
+    Rect line = ui::next_area(c, 18);
+    const float y = line.y0 + c.px(7);
+    ui::text_mid(c, {line.x0, y}, field.info.label, {Role::muted}, kLabel);
+    const float x = line.x0 + ui::text_width(c, field.info.label, kLabel) + c.px(8);
+    const Rect swatch{x, std::round(y - c.px(5)), x + c.px(10), std::round(y + c.px(5))};
+    const TrainSpec spec = lab_.spec();
+    if (arm < spec.arms.size()) {
+        const Role role = arm_looks(spec.arms)[arm].role;
+        ui::fill_rect(c, swatch, {role, Tone::fill}, 2);
+        ui::stroke_rect(c, swatch, {role, Tone::line}, 2);
+    }
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+    ui::advance(line);
+    ImGui::PopStyleVar();
+    if (ui::dropdown(c, std::string("train.") + name, labels, selected))
+        *value = field.choices[static_cast<std::size_t>(selected)].id;
+    ui::tooltip(c, field.info.label, field.info.help);
+}
+
+// The default control of a field, with its default as the tick, under the probe "train.<name>".
+void TrainView::edit(ui::Context& c, std::string_view name) {
+    Params defaults;
+    std::vector<Field> fields = lab_.fields();
+    const std::vector<Field> default_fields = fields_of(defaults);
+    Field field = find(fields, name);
+    field.info.name = "train." + field.info.name;
+    ui::edit(c, field, &find(default_fields, name));
+}
+
+void TrainView::settings(ui::Context& c) {
+    edit(c, "lr");
+    if (!delayed(lab_.spec())) {
+        ui::wrapped(c, "History, margin and algorithm belong to delayed scaling: arm B has none of them.");
+        return;
+    }
+    edit(c, "history");
+    const std::vector<Field> fields = lab_.fields();
+    const Field& margin = find(fields, "margin");
+    auto* value = std::get<int*>(margin.value);
+    double exponent = *value;
+    if (ui::slider(c, "train.margin", margin.info.label, margin.info.te_name, exponent, margin.min,
+                   margin.max, {.step = 1, .format = "2^{0:.0f} = \u00d7{1:g}", .default_value = 0.0})) {
+        *value = static_cast<int>(std::lround(exponent));
+    }
+    ui::tooltip(c, margin.info.label, margin.info.help);
+    edit(c, "algo");
+}
+
+void TrainView::show_tensor(ui::Context& c, float width) {
+    constexpr std::array<TensorClass, 3> kClasses = {TensorClass::x, TensorClass::w, TensorClass::dy};
+    const std::array<std::string, 3> labels = {"x", "w", "dy"};
+    const Rect row = ui::next_area(c, 32);
+    ui::text_mid(c, {row.x0, (row.y0 + row.y1) / 2}, "Show tensor", {Role::text}, {Face::sans, 15});
+    TensorId id = lab_.shown_tensor();
+    int selected = static_cast<int>(std::ranges::find(kClasses, id.tensor) - kClasses.begin());
+    const float left = c.px(108);
+    ImGui::SetCursorScreenPos({row.x0 + left, row.y0});
+    ImGui::BeginChild("train.tensor", {width - left, row.height()}, false,
+                      ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
+    if (ui::segmented(c, "train.tensor", labels, selected)) {
+        id.tensor = kClasses.at(static_cast<std::size_t>(selected));
+        lab_.show_tensor(to_string(id));
+    }
+    ImGui::EndChild();
+    ImGui::SetCursorScreenPos({row.x0, row.y0});
+    ui::advance(row);
+}
+
+void TrainView::more(ui::Context& c) {
+    const auto fold = [&](const char* name, const char* label, bool& open) {
+        const Rect row = ui::next_area(c, 24);
+        if (ui::press(c, name, row, 4).clicked) open = !open;
+        const float y = (row.y0 + row.y1) / 2;
+        ui::chevron(c, {row.x0 + c.px(4), y}, open ? ui::Direction::down : ui::Direction::right,
+                    {Role::muted});
+        ui::text_mid(c, {row.x0 + c.px(18), y}, label, {Role::muted}, kLabel);
+        ui::advance(row);
+        return open;
+    };
+    if (fold("train.more_cast", "More: formats, rounding, master weights", more_cast_)) {
+        for (const char* name : {"fwd", "bwd", "round", "overflow", "master", "round_update", "interval"}) {
+            if (name == std::string_view("interval") && !delayed(lab_.spec())) continue;
+            edit(c, name);
+        }
+    }
+    if (fold("train.more_run", "More: arm C, task, steps, seed, speed", more_run_)) {
+        arm_choice(c, "arm_c", 2);
+        for (const char* name : {"task", "schedule", "steps", "batch", "seed", "speed_limit"}) edit(c, name);
+    }
+    const std::vector<std::string> waiting = lab_.waiting();
+    if (waiting.empty()) return;
+    ui::wrapped(c, fmt::format("Acts on Reset: {}.", fmt::join(waiting, ", ")), Role::text);
+}
+
+void TrainView::numbers(ui::Context& c, float width) {
+    const TrainSpec spec = lab_.spec();
+    const auto looks = arm_looks(spec.arms);
+    const bool started = lab_.step() > 0;
+    ui::text(c, "Gap, last 100 steps", Role::muted, kLabel);
+    const Rect big = ui::next_area(c, 40);
+    const std::string gap = started ? signed_percent(gap_pct(lab_.history(), 1)) : "no step yet";
+    ui::text_mid(c, {big.x0, (big.y0 + big.y1) / 2}, gap,
+                 started ? Color{looks[1].role, Tone::ink} : Color{Role::muted},
+                 started ? Font{Face::mono, 32} : Font{Face::sans, 18});
+    ui::advance(big);
+    ui::probe(c, "train.gap_headline", big);
+
+    const std::array<float, 4> columns = {0.24F * width, 0.25F * width, 0.25F * width, 0.26F * width};
+    Rect header = ui::next_area(c, 20);
+    constexpr std::array<const char*, 4> kHeads = {"", "loss", "ms/step", "steps/s"};
+    float x = header.x0;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+        x += columns[i];
+        ui::text_mid(c, {x, (header.y0 + header.y1) / 2}, kHeads.at(i), {Role::muted}, kLabel, Anchor::right);
+    }
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+    ui::advance(header);
+    ImGui::PopStyleVar();
+    for (std::size_t i = 0; i < spec.arms.size(); ++i) {
+        const bool shown = i < lab_.history().arms().size();
+        const double ms = shown ? lab_.ms_per_step(i) : 0;
+        const std::array<ui::Cell, 4> cells = {
+            ui::Cell{.text = looks[i].name,
+                     .role = looks[i].role,
+                     .mono = false,
+                     .strong = true,
+                     .anchor = Anchor::left},
+            ui::Cell{.text = shown ? format_number(lab_.history().arms()[i].tail_loss(), 3, true) : ""},
+            ui::Cell{.text = shown ? format_number(ms, 3) : ""},
+            ui::Cell{.text = shown && ms > 0 ? group_thousands(std::lround(1000 / ms)) : ""}};
+        ui::table_row(c, cells, columns);
+    }
+    const std::string message = lab_.message();
+    if (!message.empty()) {
+        ui::wrapped(c, message, Role::warning);
+    } else if (lab_.provenance() == Provenance::cpu_emulated) {
+        ui::wrapped(c,
+                    "Emulated: the losses are exact to the bit, the times say nothing about FP8. Lab 9 "
+                    "measures those.");
+    }
+}
+
+void TrainView::copy_buttons(ui::Context& c, float width) {
+    const float half = (width / c.scale - 8) / 2;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    if (ui::button(c, "train.copy_command", "Copy command", {.width = half}))
+        ImGui::SetClipboardText(lab_.command().c_str());
+    ui::tooltip(c, "Copy as command line", lab_.command());
+    ImGui::SetCursorScreenPos({at.x + c.px(half + 8), at.y});
+    if (ui::button(c, "train.copy_recipe", "Copy TE recipe", {.width = half}))
+        ImGui::SetClipboardText(lab_.transformer_engine().c_str());
+    ui::tooltip(c, "Copy as Transformer Engine recipe", lab_.transformer_engine());
+}
+
+// At the bottom of the panel, never over a figure.
+void TrainView::toast(ui::Context& c) {
+    if (lab_.step() < lab_.spec().steps || toast_closed_) return;
+    const float height = 56;
+    const float room = ImGui::GetContentRegionAvail().y - c.px(height + 4);
+    if (room > 0)
+        ImGui::SetCursorScreenPos({ImGui::GetCursorScreenPos().x, ImGui::GetCursorScreenPos().y + room});
+    const Rect card = ui::next_area(c, height);
+    ui::fill_rect(c, card, {Role::raised}, 6);
+    ui::stroke_rect(c, card, {Role::axis}, 6);
+    ui::disc_tick(c, {card.x0 + c.px(24), (card.y0 + card.y1) / 2}, 8, {Role::text}, {Role::surface});
+    const std::size_t arms = lab_.history().arms().size();
+    ui::text_mid(c, {card.x0 + c.px(44), card.y0 + c.px(20)},
+                 arms == 2 ? "Both arms finished" : "All arms finished", {Role::text}, {Face::sans_bold, 15});
+    ui::text_mid(c, {card.x0 + c.px(44), card.y0 + c.px(39)}, group_thousands(lab_.step()) + " steps",
+                 {Role::muted}, kLabel);
+    const Rect close{card.x1 - c.px(32), card.y0 + c.px(8), card.x1 - c.px(8), card.y0 + c.px(32)};
+    if (ui::press(c, "train.toast.close", close, 4).clicked) toast_closed_ = true;
+    ui::cross(c, {(close.x0 + close.x1) / 2, (close.y0 + close.y1) / 2}, {Role::muted});
+    ui::advance(card);
+}
+
+}  // namespace fp8lab::train

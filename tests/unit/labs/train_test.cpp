@@ -1,0 +1,422 @@
+// L8's model over the real CPU trainer, and its history over snapshots made by hand.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/base/error.h"
+#include "labs/train/model.h"
+
+using namespace fp8lab;
+using namespace fp8lab::train;
+
+namespace {
+
+std::unique_ptr<TrainLab> small_lab(std::initializer_list<const char*> settings = {}) {
+    auto lab = std::make_unique<TrainLab>(cpu_backend());
+    const auto fields = lab->fields();
+    set_field(fields, "batch=32");
+    for (const char* setting : settings) set_field(fields, setting);
+    lab->update();
+    return lab;
+}
+
+const Figure& figure_of(const std::vector<Figure>& figures, std::string_view id) {
+    for (const Figure& figure : figures) {
+        if (figure.id == id) return figure;
+    }
+    throw std::runtime_error("no figure " + std::string(id));
+}
+
+double metric(const TrainLab& lab, std::string_view name) {
+    for (const Metric& metric : lab.metrics()) {
+        if (metric.name == name) return metric.value;
+    }
+    throw std::runtime_error("no metric " + std::string(name));
+}
+
+// Steps [from, to) of one arm with the given losses and one layer whose dy loses `underflow` percent.
+Snapshot snapshot_of(int from, const std::vector<std::vector<double>>& losses, float underflow = 0) {
+    Snapshot snapshot;
+    for (const auto& arm_losses : losses) {
+        ArmSnapshot& arm = snapshot.arms.emplace_back();
+        for (std::size_t i = 0; i < arm_losses.size(); ++i) {
+            StepRecord& record = arm.records.emplace_back();
+            record.step = from + static_cast<int>(i);
+            record.loss = arm_losses[i];
+            record.tensors.resize(3);
+            record.tensors[2].underflow_pct = underflow;
+        }
+        snapshot.step = std::max(snapshot.step, from + static_cast<int>(arm_losses.size()));
+    }
+    return snapshot;
+}
+
+// Takes snapshots until `done` or ten seconds.
+template <class Done>
+void watch(TrainLab& lab, Done done) {
+    for (int i = 0; i < 10000 && !done(); ++i) {
+        lab.update();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    REQUIRE(done());
+}
+
+}  // namespace
+
+TEST_CASE("the tail mean is the mean of the last values, or of all while there are fewer") {
+    const std::vector<double> values = {1, 2, 3, 10};
+    CHECK(tail_mean(values, 2) == 6.5);
+    CHECK(tail_mean(values, 4) == 4);
+    CHECK(tail_mean(values, 100) == 4);
+    CHECK(std::isnan(tail_mean({}, 3)));
+}
+
+TEST_CASE("an array handed out keeps what it showed while the series grows") {
+    Growing series;
+    series.push(1);
+    const Data before = series.data();
+    series.push(2);
+    CHECK(*before == std::vector<double>{1});
+    CHECK(*series.data() == std::vector<double>{1, 2});
+    const auto* memory = series.data().get();
+    series.push(3);  // nobody holds the array now: no copy
+    CHECK(series.data().get() == memory);
+}
+
+TEST_CASE("deltas join without gap or repeat, and a gap is refused") {
+    History history;
+    history.append(snapshot_of(0, {{1, 2}, {3, 4}}), 1);
+    history.append(snapshot_of(2, {{5}, {6}}), 1);
+    CHECK(*history.arms()[0].loss.data() == std::vector<double>{1, 2, 5});
+    CHECK(*history.arms()[1].step.data() == std::vector<double>{0, 1, 2});
+    CHECK(history.steps() == 3);
+    CHECK_THROWS_AS(history.append(snapshot_of(2, {{5}, {6}}), 1), Error);
+    CHECK_THROWS_AS(history.append(snapshot_of(7, {{5}, {6}}), 1), Error);
+}
+
+TEST_CASE("the gap compares the means of the last 100 steps, the curve is the mean of the 50 around") {
+    std::vector<double> a, b;
+    for (int i = 0; i < 150; ++i) {
+        a.push_back(i < 50 ? 7 : 2);                  // the first 50 steps have left both tails
+        b.push_back(i < 50 ? 9 : i < 100 ? 2 : 2.2);  // tail: half 2, half 2.2
+    }
+    History history;
+    history.append(snapshot_of(0, {a, b}), 1);
+    CHECK(history.arms()[0].tail_loss() == doctest::Approx(2));
+    CHECK(history.arms()[1].tail_loss() == doctest::Approx(2.1));
+    CHECK(gap_pct(history, 1) == doctest::Approx(5));  // 100 (2.1 / 2 - 1)
+    CHECK(history.arms()[0].mean.size() == 150);
+    CHECK(history.arms()[0].mean.values()[0] == 7);
+    CHECK(history.arms()[0].mean.values()[50] == doctest::Approx(4.5));  // 25 of 7, 25 of 2
+    CHECK(history.arms()[0].mean.values()[74] == doctest::Approx((7 + 49 * 2) / 50.0));
+    CHECK(history.arms()[1].mean.last() == doctest::Approx(2.2));
+    CHECK(history.arms()[1].gap_pct.values()[0] == doctest::Approx(100 * (9.0 / 7 - 1)));
+    CHECK(std::isnan(gap_pct(history, 2)));
+}
+
+TEST_CASE("the smoothed curve does not depend on how the steps were cut into snapshots") {
+    std::vector<double> losses;
+    for (int i = 0; i < 120; ++i) losses.push_back(1.0 / (i + 1));
+    History whole, pieces;
+    whole.append(snapshot_of(0, {losses}), 1);
+    for (int from = 0; from < 120; from += 8) {
+        pieces.append(snapshot_of(from, {{losses.begin() + from, losses.begin() + from + 8}}), 1);
+    }
+    CHECK(*pieces.arms()[0].mean.data() == *whole.arms()[0].mean.data());
+}
+
+TEST_CASE("the title says what the curves and the worst gradient say") {
+    const auto title = [](const std::vector<double>& b, float underflow) {
+        History history;
+        history.append(snapshot_of(0, {{1, 1}, b}, underflow), 1);
+        TrainSpec spec;
+        spec.arms = {parse_recipe("bf16"), parse_recipe("delayed")};
+        return finding({history, spec, {}, {}});
+    };
+    CHECK(title({1, 1}, 0) == "The two curves stay together");
+    CHECK(title({1.02, 1.02}, 29.9F) == "The two curves stay together");
+    CHECK(title({1.02, 1.02}, 30.1F) == "The curves agree. The gradient does not.");
+    CHECK(title({1.2, 1.2}, 30.1F) == "FP8 is 20 % above BF16");
+    CHECK(title({0.8, 0.8}, 0) == "FP8 is 20 % below BF16");
+    CHECK(title({12, 12}, 0) == "FP8\u2019s loss is 12 times BF16\u2019s");
+}
+
+TEST_CASE("two arms of the same kind get names of their own") {
+    const auto looks = arm_looks({parse_recipe("delayed"), parse_recipe("current"), parse_recipe("bf16")});
+    CHECK(looks[0].name == "FP8 A");
+    CHECK(looks[1].name == "FP8 B");
+    CHECK(looks[2].name == "BF16");
+    CHECK(looks[0].dash == Dash::dash);  // the reference lies on top of the solid curve
+    CHECK(looks[1].dash == Dash::solid);
+}
+
+TEST_CASE("the lab's series are those of the trainer, whatever the snapshots' rhythm") {
+    auto lab = small_lab({"steps=30"});
+    lab->advance(7);
+    lab->advance(23);
+    REQUIRE(lab->step() == 30);
+    const auto trainer = cpu_backend()->make_trainer(lab->spec());
+    trainer->step(30);
+    const Snapshot all = trainer->snapshot();
+    for (std::size_t arm = 0; arm < 2; ++arm) {
+        CAPTURE(arm);
+        const ArmTrack& track = lab->history().arms()[arm];
+        REQUIRE(track.loss.size() == 30);
+        double underflow = 0;
+        for (std::size_t i = 0; i < 30; ++i) {
+            CHECK(track.step.values()[i] == double(i));
+            CHECK(track.loss.values()[i] == all.arms[arm].records[i].loss);
+            const TensorRecord& dy1 = all.arms[arm].records[i].tensors[2];
+            if (!dy1.applies) continue;
+            CHECK(track.find({TensorClass::dy, 1})->scale.values()[i] == double{dy1.scale});
+            underflow += double{dy1.underflow_pct};
+        }
+        if (arm == 1)
+            CHECK(track.find({TensorClass::dy, 1})->underflow_mean_pct() == doctest::Approx(underflow / 30));
+    }
+}
+
+TEST_CASE("a margin moved between two steps shows in the next step's scale") {
+    // Unfused order: the scale of step t + 1 is computed at the end of step t. A margin that arrives before
+    // step t acts in the update at its end. With history 1 and a weight that hardly moves, margin 1 halves
+    // w2's scale.
+    auto lab = small_lab({"steps=100", "lr=1e-5"});
+    lab->advance(10);
+    set_field(lab->fields(), "margin=1");
+    lab->update();
+    lab->advance(5);
+    const auto scale = lab->history().arms()[1].find({TensorClass::w, 2})->scale.values();
+    CHECK(scale[10] == doctest::Approx(scale[9]).epsilon(0.02));
+    CHECK(scale[11] == doctest::Approx(scale[9] / 2).epsilon(0.02));
+    CHECK(lab->history().arms()[0].loss.size() == 15);  // the run went on
+    CHECK(lab->spec().arms[1].margin == 1);
+    CHECK(lab->command().find("# changed at step 10: arm B") != std::string::npos);
+}
+
+TEST_CASE("a recipe changed in mid-run acts at the next step and keeps the curves") {
+    auto lab = small_lab({"steps=40"});
+    lab->advance(10);
+    const double loss = lab->history().arms()[1].loss.last();
+    set_field(lab->fields(), "arm_b=unscaled");
+    lab->update();
+    lab->advance(10);
+    const ArmTrack& arm = lab->history().arms()[1];
+    CHECK(arm.loss.size() == 20);
+    CHECK(arm.loss.values()[9] == loss);
+    const auto scale = arm.find({TensorClass::w, 1})->scale.values();
+    CHECK(scale[9] > 1);
+    CHECK(scale[10] == 1);
+}
+
+TEST_CASE("what cannot act in mid-run waits for the restart and says so") {
+    auto lab = small_lab({"steps=40"});
+    CHECK(lab->waiting().empty());
+    lab->advance(5);
+    for (const char* setting : {"seed=7", "arm_c=current"}) set_field(lab->fields(), setting);
+    lab->update();
+    CHECK(lab->waiting() == std::vector<std::string>{"arm C", "seed"});
+    lab->advance(1);
+    CHECK(lab->spec().arms.size() == 2);
+    const double before = lab->history().arms()[0].loss.values()[0];
+    lab->restart();
+    CHECK(lab->step() == 0);
+    CHECK(lab->waiting().empty());
+    lab->advance(2);
+    CHECK(lab->history().arms().size() == 3);
+    CHECK(lab->history().arms()[0].loss.values()[0] != before);
+}
+
+TEST_CASE("a restart repeats the run to the last bit") {
+    auto lab = small_lab({"steps=20"});
+    lab->advance(20);
+    const std::vector<double> first(*lab->history().arms()[1].loss.data());
+    lab->restart();
+    lab->advance(20);
+    CHECK(*lab->history().arms()[1].loss.data() == first);
+}
+
+TEST_CASE("a training that becomes non-finite pauses, names the tensor and keeps its series") {
+    // Non-saturating casts turn the first overflow into Inf or NaN: a poisoned batch is above any scale from
+    // the past.
+    auto lab = small_lab({"steps=60", "overflow=nonsaturate", "margin=1"});
+    lab->advance(20);
+    REQUIRE_FALSE(lab->history().arms()[1].stopped.has_value());
+    lab->poison();
+    lab->advance(20);
+    const ArmTrack& arm = lab->history().arms()[1];
+    REQUIRE(arm.stopped.has_value());
+    CHECK(arm.stopped->step == 20);
+    CHECK(lab->status().state == RunState::paused);
+    CHECK(lab->message() == "FP8 stopped at step 20: " + arm.stopped->tensor + " is not finite");
+    CHECK(lab->figures()[0].title == lab->message());
+    CHECK(arm.loss.size() >= 20);
+    for (std::size_t i = 0; i < 20; ++i) CHECK(std::isfinite(arm.loss.values()[i]));
+    CHECK(std::isnan(gap_pct(lab->history(), 1)));
+
+    lab->advance(10);  // the other arm goes on when it is told to
+    CHECK(lab->history().arms()[0].loss.size() == 31);
+    CHECK(lab->history().arms()[1].loss.size() == arm.loss.size());
+}
+
+TEST_CASE("run, pause and run-to act on the live training, which ends as done") {
+    auto lab = small_lab({"steps=5000", "batch=1"});
+    int wakes = 0;
+    lab->set_wake([&wakes] { ++wakes; });
+    lab->start();
+    watch(*lab, [&] { return lab->step() > 3; });
+    lab->pause();
+    watch(*lab, [&] { return lab->status().state == RunState::paused; });
+    const int paused_at = lab->step();
+    CHECK(paused_at < 5000);
+    CHECK(wakes > 0);
+    lab->restart();
+    CHECK(lab->step() == 0);
+    lab->run_to(12);
+    watch(*lab, [&] { return lab->step() == 12; });
+    lab->single_step();
+    watch(*lab, [&] { return lab->step() == 13; });
+    set_field(lab->fields(), "steps=20");
+    lab->restart();
+    lab->start();
+    watch(*lab, [&] { return lab->finished() && lab->step() == 20; });
+}
+
+TEST_CASE("the command line that is copied parses to the same training") {
+    auto lab = small_lab({"steps=50", "task=spiral", "history=4", "margin=1", "algo=most_recent", "bwd=e4m3",
+                          "round_update=stochastic", "master=none", "arm_c=mxfp8", "seed=9", "lr=0.001"});
+    const TrainSpec spec = lab->spec();
+    const std::string command = lab->command();
+    REQUIRE(command.starts_with("fp8lab train "));
+    std::string recipes;
+    for (const Recipe& arm : spec.arms) {
+        CHECK(command.find(arm.name) != std::string::npos);
+        recipes += (recipes.empty() ? "" : ",") + arm.name;
+    }
+    TrainOptions options;
+    options.task = "spiral";
+    options.batch = 32;
+    options.lr = 0.001;
+    options.steps = 50;
+    options.schedule = "cosine";
+    options.seed = 9;
+    options.recipes = recipes;
+    CHECK("fp8lab train " + command_line(make_train_spec(options)) == command);
+    const Recipe again = parse_recipe(spec.arms[1].name);
+    CHECK(again.history == 4);
+    CHECK(again.margin == 1);
+    CHECK(again.algo == AmaxAlgo::most_recent);
+    CHECK(again.bwd->name == "e4m3");
+    CHECK(again.master == MasterWeights::none);
+    CHECK(again.round_update == Rounding::stochastic);
+}
+
+TEST_CASE("Transformer Engine's recipe carries arm B's settings") {
+    auto lab = small_lab({"history=4", "margin=1"});
+    const std::string code = lab->transformer_engine();
+    CHECK(code.find("DelayedScaling(") != std::string::npos);
+    CHECK(code.find("amax_history_len=4") != std::string::npos);
+    CHECK(code.find("margin=1") != std::string::npos);
+}
+
+TEST_CASE("settings of delayed scaling leave other recipes alone") {
+    auto lab = small_lab({"arm_b=current", "history=4", "margin=2"});
+    CHECK(lab->spec().arms[1].name == "current");
+    set_field(lab->fields(), "arm_b=bf16");
+    set_field(lab->fields(), "overflow=nonsaturate");
+    CHECK(lab->spec().arms[1].name == "bf16");
+}
+
+TEST_CASE("state and restore carry every setting, and refuse what they do not know") {
+    auto lab = small_lab({"history=4", "task=spiral", "lr=0.01"});
+    const nlohmann::json state = lab->state();
+    TrainLab other(cpu_backend());
+    other.restore(state);
+    CHECK(other.state() == state);
+    CHECK(other.params().history == 4);
+    nlohmann::json broken = state;
+    broken["no_such_setting"] = 1;
+    CHECK_THROWS_AS(other.restore(broken), Error);
+    CHECK(other.state() == state);
+    other.reset();
+    CHECK(other.params().history == Params{}.history);
+}
+
+TEST_CASE("the histogram's bars are the watched tensor's counts over the format's window") {
+    auto lab = small_lab({"steps=20", "tensor=dy2"});
+    lab->advance(10);
+    const TensorView& view = *lab->history().arms()[1].watched;
+    CHECK(view.id == TensorId{TensorClass::dy, 2});
+    const auto figures = lab->figures();
+    const Figure& figure = figure_of(figures, "histogram");
+    double before = 0, lo = 0, hi = 0;
+    for (const Series& series : figure.series) {
+        if (series.name == "before") {
+            const auto& bars = std::get<BarSeries>(series.shape);
+            CHECK(bars.edges->size() == bars.heights->size() + 1);
+            for (const double height : *bars.heights) before += height;
+        }
+        if (series.name == "E5M2 window") {
+            lo = std::get<XSpan>(series.shape).lo;
+            hi = std::get<XSpan>(series.shape).hi;
+        }
+    }
+    CHECK(before ==
+          doctest::Approx(100.0 * double(view.before.n - view.before.zeros) / double(view.before.n)));
+    CHECK(hi == doctest::Approx(57344 / double{view.scale}));                 // E5M2's largest value
+    CHECK(lo == doctest::Approx(std::ldexp(1.0, -16) / double{view.scale}));  // its smallest
+}
+
+TEST_CASE("every figure holds finite numbers and names its command") {
+    auto lab = small_lab({"steps=20", "task=spiral"});
+    for (const int steps : {0, 1, 19}) {
+        CAPTURE(steps);
+        if (steps > 0) lab->advance(steps);
+        const auto figures = lab->figures();
+        for (const Figure& figure : figures) {
+            CAPTURE(figure.id);
+            CHECK_FALSE(figure.title.empty());
+            CHECK(figure.parameters.at(0).second == lab->command());
+            const Extents extents = fit(figure);
+            CHECK(std::isfinite(extents.x.lo));
+            CHECK(extents.x.hi > extents.x.lo);
+            CHECK(extents.y.hi > extents.y.lo);
+            for (const Series& series : figure.series) {
+                const auto* line = std::get_if<LineSeries>(&series.shape);
+                if (!line) continue;
+                CHECK(line->x->size() == line->y->size());
+                for (const double y : *line->y) CHECK(std::isfinite(y));
+            }
+        }
+        CHECK(figures.size() == (steps > 0 ? 8 : 6));  // and a boundary for each arm
+    }
+    CHECK(metric(*lab, "step") == 20);
+    CHECK(metric(*lab, "loss_b") == lab->history().arms()[1].tail_loss());
+    CHECK(metric(*lab, "gap_b_pct") ==
+          doctest::Approx(100 * (metric(*lab, "loss_b") / metric(*lab, "loss_a") - 1)));
+    CHECK(metric(*lab, "accuracy_a") >= 0);
+}
+
+TEST_CASE("the thumbnail shows two falling curves before anything has run") {
+    const TrainLab lab(cpu_backend());
+    const Figure figure = lab.thumbnail();
+    REQUIRE(figure.series.size() == 2);
+    for (const Series& series : figure.series) {
+        const auto& loss = *std::get<LineSeries>(series.shape).y;
+        CHECK(loss.size() == 200);
+        CHECK(loss.back() < 0.7 * loss.front());
+    }
+}
+
+TEST_CASE("an interval, a format or a rounding of the fields reaches the recipe") {
+    auto lab = small_lab({"interval=4", "fwd=e5m2", "round=stochastic"});
+    const Recipe arm = lab->spec().arms[1];
+    CHECK(arm.interval == 4);
+    CHECK(arm.fwd->name == "e5m2");
+    CHECK(arm.round == Rounding::stochastic);
+    CHECK(arm.round_bwd == Rounding::stochastic);
+    CHECK_THROWS_AS(set_field(lab->fields(), "arm_b=fp9"), Error);
+    CHECK_THROWS_AS(set_field(lab->fields(), "history=0"), Error);
+}
