@@ -92,8 +92,10 @@ float GlWindow::display_scale() {
 void GlWindow::wake() { glfwPostEmptyEvent(); }
 
 void GlWindow::upload_fonts() {
-    ImGui_ImplOpenGL3_DestroyFontsTexture();
-    ImGui_ImplOpenGL3_CreateFontsTexture();
+    // All device objects: the backend makes missing ones in NewFrame(), and would then build the atlas again without
+    // load_fonts()' corrections.
+    ImGui_ImplOpenGL3_DestroyDeviceObjects();
+    ImGui_ImplOpenGL3_CreateDeviceObjects();
     ImGui::GetIO().Fonts->ClearTexData();  // the copy in main memory: 4 MB at scale 1, 60 MB at 3
 }
 
