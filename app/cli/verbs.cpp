@@ -6,14 +6,21 @@ namespace fp8lab::cli {
 
 // In the order of --help.
 void add_list(CLI::App& app, Globals& globals);
-void add_screenshot(CLI::App& app, Globals& globals);
-void add_run(CLI::App& app, Globals& globals);
-void add_train(CLI::App& app, Globals& globals);
+void add_formats(CLI::App& app, Globals& globals);
+void add_codes(CLI::App& app, Globals& globals);
+void add_cast(CLI::App& app, Globals& globals);
+void add_decode(CLI::App& app, Globals& globals);
 void add_simulate(CLI::App& app, Globals& globals);
+void add_train(CLI::App& app, Globals& globals);
+void add_bench(CLI::App& app, Globals& globals);
+void add_run(CLI::App& app, Globals& globals);
+void add_screenshot(CLI::App& app, Globals& globals);
+void add_validate(CLI::App& app, Globals& globals);
 
 std::span<const AddVerb> verbs() {
     static constexpr std::array kVerbs = {
-        add_list, add_screenshot, add_run, add_train, add_simulate,
+        add_list,  add_formats, add_codes, add_cast,       add_decode,   add_simulate,
+        add_train, add_bench,   add_run,   add_screenshot, add_validate,
     };
     return kVerbs;
 }

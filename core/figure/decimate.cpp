@@ -15,7 +15,12 @@ bool is_log(const AxisSpec& spec) { return spec.scale == Scale::log2 || spec.sca
 class Pen {
   public:
     Pen(bool step, Rect clip, const std::function<void(std::span<const Point>)>& run)
-        : step_(step), x0_(clip.x0), y0_(clip.y0), x1_(clip.x1), y1_(clip.y1), run_(run) {}
+        : step_(step),
+          x0_(static_cast<double>(clip.x0)),
+          y0_(static_cast<double>(clip.y0)),
+          x1_(static_cast<double>(clip.x1)),
+          y1_(static_cast<double>(clip.y1)),
+          run_(run) {}
 
     void to(double px, double py) {
         px = std::clamp(px, -kFar, kFar), py = std::clamp(py, -kFar, kFar);
@@ -59,7 +64,11 @@ class Pen {
         push(t1 < 1 ? ax + t1 * dx : bx, t1 < 1 ? ay + t1 * dy : by);
         if (t1 < 1) flush();
     }
-    void push(double px, double py) { points_.push_back({static_cast<float>(px), static_cast<float>(py)}); }
+    void push(double px, double py) {
+        const Point p = {static_cast<float>(px), static_cast<float>(py)};
+        // A strip with repeated points has segments without a direction, which a canvas cannot mitre.
+        if (points_.empty() || p.x != points_.back().x || p.y != points_.back().y) points_.push_back(p);
+    }
     void flush() {
         if (points_.size() > 1) run_(points_);
         points_.clear();

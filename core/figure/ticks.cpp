@@ -36,6 +36,7 @@ std::vector<Tick> linear_ticks(const Axis& axis, int most) {
             std::vector<Tick> out;
             for (std::int64_t i = first; i <= last; ++i) {
                 const double value = decimal(static_cast<double>(i * mantissa), exponent);
+                if (!in_view(axis, value)) continue;  // a log axis has no zero
                 const int digits =
                     i == 0 ? 1
                            : static_cast<int>(std::floor(std::log10(std::fabs(value)) + 1e-9)) - exponent + 1;

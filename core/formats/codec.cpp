@@ -51,13 +51,10 @@ SignRule sign_rule(const FormatInfo& format) {
 }
 
 void check_rounding(const FormatInfo& format, Rounding rounding) {
-    const bool scale = format.specials == Specials::scale;
-    const bool known =
-        scale ? rounding == Rounding::up || rounding == Rounding::toward_zero : rounding != Rounding::up;
-    if (known) return;
-    throw usage_error("rounding",
-                      std::string(format.name) + " does not round '" + std::string(to_string(rounding)) +
-                          "'; valid: " + (scale ? "up toward-zero" : "nearest toward-zero stochastic"));
+    const auto valid = roundings(format);
+    if (std::find(valid.begin(), valid.end(), rounding) != valid.end()) return;
+    throw unknown_name("rounding", std::string(format.name) + " rounding", to_string(rounding), valid,
+                       [](Rounding r) { return to_string(r); });
 }
 
 // The magnitude of E8M0 when rounding up is the exponent field, one more if there is a mantissa. Its code 0
@@ -124,8 +121,13 @@ std::string_view to_string(Overflow overflow) { return name_of(kOverflows, overf
 Overflow default_overflow(const FormatInfo& format) {
     return bits(format) <= 8 ? Overflow::saturate : Overflow::nonsaturate;
 }
-Rounding default_rounding(const FormatInfo& format) {
-    return format.specials == Specials::scale ? Rounding::up : Rounding::nearest;
+Rounding default_rounding(const FormatInfo& format) { return roundings(format).front(); }
+
+std::span<const Rounding> roundings(const FormatInfo& format) {
+    static constexpr std::array kScale = {Rounding::up, Rounding::toward_zero};
+    static constexpr std::array kOther = {Rounding::nearest, Rounding::toward_zero, Rounding::stochastic};
+    if (format.specials == Specials::scale) return kScale;
+    return kOther;
 }
 
 CodecRow make_row(const FormatInfo& format, Rounding rounding, Overflow overflow) {

@@ -24,9 +24,12 @@ std::string_view to_string(Rounding);
 std::string_view to_string(Overflow);
 Overflow default_overflow(const FormatInfo& format);  // saturate up to 8 bits, nonsaturate above
 Rounding default_rounding(const FormatInfo& format);  // nearest; up for e8m0
+std::span<const Rounding> roundings(const FormatInfo& format);  // those that the format has, the default first
 
-// `random_bits`: 32 uniform bits for stochastic rounding, ignored otherwise. The bits that the format discards from
+// `random_bits`: 32 uniform bits for stochastic rounding, ignored otherwise. Throws usage_error when the format does not
+// have the rounding (E8M0 has up and toward_zero, the others all but up).  The bits that the format discards from
 // the float32 significand are added as a uniform integer of the same width, then truncated (numerics: bit method).
+// Below the smallest normal value up to 32 bits are discarded and as many random bits count, from the top.
 // E8M0 takes |x|. NaN becomes the canonical NaN, the largest value in fp6/fp4, 0 in int8.
 std::uint32_t encode(const FormatInfo& format, float value, Rounding rounding = Rounding::nearest,
                      Overflow overflow = Overflow::saturate, std::uint32_t random_bits = 0);

@@ -29,8 +29,8 @@ using FloatVec = hn::Vec<Floats>;
 constexpr std::size_t kLanes = hn::MaxLanes(Ints());
 constexpr std::size_t kChunk = 4096;  // elements between two fills of the random numbers
 
-IntVec constant(std::uint32_t value) { return hn::Set(Ints(), static_cast<std::int32_t>(value)); }
-IntVec shift_right(IntVec v, int count) {
+HWY_INLINE IntVec constant(std::uint32_t value) { return hn::Set(Ints(), static_cast<std::int32_t>(value)); }
+HWY_INLINE IntVec shift_right(IntVec v, int count) {
     return hn::BitCast(Ints(), hn::ShiftRightSame(hn::BitCast(Bits(), v), count));
 }
 
@@ -38,7 +38,7 @@ IntVec shift_right(IntVec v, int count) {
 // -----------------------------------------------------------------------------------------------------
 
 // Adding the float whose ulp is the smallest step rounds a subnormal to nearest even in the adder.
-IntVec round_nearest(const CodecRow& row, IntVec pattern) {
+HWY_INLINE IntVec round_nearest(const CodecRow& row, IntVec pattern) {
     const IntVec rebiased = hn::Sub(pattern, constant(row.rebias));
     const IntVec odd = hn::And(shift_right(rebiased, row.discard), constant(1));
     const IntVec just_below_half = constant((1U << (row.discard - 1)) - 1);
@@ -51,7 +51,8 @@ IntVec round_nearest(const CodecRow& row, IntVec pattern) {
 
 // Toward zero, and stochastically: shift the significand right and let the bits that fall out decide.
 template <Rounding R>
-IntVec round_by_shift(const CodecRow& row, IntVec pattern, const std::uint32_t* random, std::size_t index) {
+HWY_INLINE IntVec round_by_shift(const CodecRow& row, IntVec pattern, const std::uint32_t* random,
+                                 std::size_t index) {
     const IntVec exponent = shift_right(pattern, 23);
     const auto is_subnormal = hn::Lt(exponent, constant(static_cast<std::uint32_t>(row.min_exponent)));
     const IntVec implicit = hn::IfThenElseZero(hn::Gt(exponent, hn::Zero(Ints())), constant(0x00800000));
@@ -63,7 +64,7 @@ IntVec round_by_shift(const CodecRow& row, IntVec pattern, const std::uint32_t* 
     const IntVec shift =
         hn::IfThenElse(is_subnormal, subnormal_shift, constant(static_cast<std::uint32_t>(row.discard)));
     const auto value = hn::BitCast(Bits(), significand);
-    const auto at_most_31 = [](IntVec v) { return hn::BitCast(Bits(), hn::Min(v, constant(31))); };
+    const auto at_most_31 = [](IntVec v) HWY_ATTR { return hn::BitCast(Bits(), hn::Min(v, constant(31))); };
     const IntVec whole = hn::BitCast(Ints(), hn::Shr(value, at_most_31(shift)));
     if constexpr (R == Rounding::toward_zero) return whole;
 
@@ -76,18 +77,14 @@ IntVec round_by_shift(const CodecRow& row, IntVec pattern, const std::uint32_t* 
     return hn::Sub(whole, hn::BitCast(Ints(), hn::VecFromMask(Bits(), carries)));
 }
 
-IntVec round_up_to_power_of_two(IntVec pattern) {
+HWY_INLINE IntVec round_up_to_power_of_two(IntVec pattern) {
     const auto is_denormal = hn::Lt(pattern, constant(0x00800000));
     return shift_right(
         hn::Add(pattern, hn::IfThenElse(is_denormal, constant(0x003FFFFF), constant(0x007FFFFF))), 23);
 }
 
-IntVec join_sign(const CodecRow& row, IntVec magnitude, IntVec all) {
-    const IntVec sign_bit = constant(1U << row.magnitude_bits);
-    const IntVec sign = hn::And(shift_right(all, 31 - row.magnitude_bits), sign_bit);
+HWY_INLINE IntVec join_other_sign(const CodecRow& row, IntVec magnitude, IntVec sign, IntVec all) {
     switch (row.sign_rule) {
-        case SignRule::sign_magnitude:
-            return hn::Or(magnitude, sign);
         case SignRule::no_negative_zero:
             return hn::Or(magnitude, hn::IfThenZeroElse(hn::Eq(magnitude, hn::Zero(Ints())), sign));
         case SignRule::twos_complement: {
@@ -95,6 +92,7 @@ IntVec join_sign(const CodecRow& row, IntVec magnitude, IntVec all) {
             return hn::And(hn::Sub(hn::Xor(magnitude, negative), negative),
                            constant((2U << row.magnitude_bits) - 1));
         }
+        case SignRule::sign_magnitude:
         case SignRule::none:
             break;
     }
@@ -102,9 +100,11 @@ IntVec join_sign(const CodecRow& row, IntVec magnitude, IntVec all) {
 }
 
 // Codes, right-aligned, of one vector of values that are multiplied by the scale already. Stochastic rounding
-// takes the random numbers from `index` on; elsewhere `random` is null.
-template <Rounding R>
-IntVec encode_lanes(const CodecRow& row, FloatVec value, const std::uint32_t* random, std::size_t index) {
+// takes the random numbers from `index` on; elsewhere `random` is null. kSignMagnitude: the row's rule, known
+// to the compiler.
+template <Rounding R, bool kSignMagnitude>
+HWY_INLINE IntVec encode_lanes(const CodecRow& row, FloatVec value, const std::uint32_t* random,
+                               std::size_t index) {
     const IntVec all = hn::BitCast(Ints(), value);
     const IntVec pattern = hn::And(all, constant(0x7FFFFFFF));
     const IntVec infinity = constant(0x7F800000);
@@ -119,14 +119,18 @@ IntVec encode_lanes(const CodecRow& row, FloatVec value, const std::uint32_t* ra
     if constexpr (R == Rounding::toward_zero) {
         magnitude = hn::IfThenElse(hn::Eq(pattern, infinity), constant(row.infinite_limit), magnitude);
     }
-    return hn::IfThenElse(hn::Gt(pattern, infinity), constant(row.nan_code), join_sign(row, magnitude, all));
+    const IntVec sign =
+        hn::And(shift_right(all, 31 - row.magnitude_bits), constant(1U << row.magnitude_bits));
+    const IntVec code = kSignMagnitude ? hn::Or(magnitude, sign) : join_other_sign(row, magnitude, sign, all);
+    return hn::IfThenElse(hn::Gt(pattern, infinity), constant(row.nan_code), code);
 }
 
 // ---- Decoding
 // -----------------------------------------------------------------------------------------------------
 
-FloatVec decode_lanes(const CodecRow& row, IntVec code) {
-    if (row.sign_rule == SignRule::twos_complement) {
+template <bool kSignMagnitude>
+HWY_INLINE FloatVec decode_lanes(const CodecRow& row, IntVec code) {
+    if (!kSignMagnitude && row.sign_rule == SignRule::twos_complement) {
         return hn::ConvertTo(Floats(), hn::ShiftRight<24>(hn::ShiftLeft<24>(code)));
     }
     const IntVec magnitude = hn::And(code, constant((1U << row.magnitude_bits) - 1));
@@ -138,11 +142,11 @@ FloatVec decode_lanes(const CodecRow& row, IntVec code) {
     IntVec value = hn::IfThenElse(hn::Lt(magnitude, smallest_normal), hn::BitCast(Ints(), subnormal), normal);
     value = hn::IfThenElse(hn::Eq(magnitude, constant(row.infinity)), constant(0x7F800000), value);
     auto is_nan = hn::Gt(magnitude, constant(row.largest_not_nan));
-    if (row.sign_rule == SignRule::no_negative_zero) {
+    if (!kSignMagnitude && row.sign_rule == SignRule::no_negative_zero) {
         is_nan = hn::Eq(hn::And(code, constant((2U << row.magnitude_bits) - 1)),
                         constant(1U << row.magnitude_bits));
     }
-    if (row.sign_rule != SignRule::none) {
+    if (kSignMagnitude || row.sign_rule != SignRule::none) {
         const IntVec sign = hn::ShiftLeftSame(code, 31 - row.magnitude_bits);
         value = hn::Or(value, hn::And(sign, constant(0x80000000)));
     }
@@ -166,9 +170,8 @@ const std::uint32_t* fill_random(const CastOptions& options, std::uint64_t first
 #else
     const hn::ScalableTag<std::uint64_t> d64;
     const Bits d32;
-    const auto multiply = [&](auto v, std::uint32_t by) {
-        return hn::MulEven(hn::BitCast(d32, v), hn::Set(d32, by));
-    };
+    const auto multiply = [&](auto v, std::uint32_t by)
+                              HWY_ATTR { return hn::MulEven(hn::BitCast(d32, v), hn::Set(d32, by)); };
     const std::uint64_t first_block = first / 4, end_block = (first + count + 3) / 4;
     const std::size_t step = hn::Lanes(d64);
     auto* out = reinterpret_cast<std::uint64_t*>(buffer.data());

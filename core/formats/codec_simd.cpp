@@ -13,6 +13,7 @@
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/formats/codec_simd.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -24,7 +25,8 @@ namespace fp8lab::HWY_NAMESPACE {
 // --------------------------------------------------------------------------------------------------
 
 #if HWY_TARGET == HWY_SCALAR
-void store_bytes(IntVec a, IntVec b, IntVec c, IntVec d, std::uint8_t* out) {
+template <bool kStream>
+HWY_INLINE void store_bytes(IntVec a, IntVec b, IntVec c, IntVec d, std::uint8_t* out) {
     for (const IntVec code : {a, b, c, d}) *out++ = static_cast<std::uint8_t>(hn::GetLane(code));
 }
 #else
@@ -39,7 +41,9 @@ constexpr std::array<std::int32_t, kLanes> lane_order() {
 
 // Four vectors of codes below 256 as bytes in order. Shifted together, byte k of lane i is element k * N + i;
 // a 4x4 transposition of bytes within each 128-bit block and one permutation of lanes put them in order.
-void store_bytes(IntVec a, IntVec b, IntVec c, IntVec d, std::uint8_t* out) {
+// kStream: around the caches, to an aligned address.
+template <bool kStream>
+HWY_INLINE void store_bytes(IntVec a, IntVec b, IntVec c, IntVec d, std::uint8_t* out) {
     const hn::Repartition<std::uint8_t, Ints> d8;
     alignas(16) static constexpr std::uint8_t kTranspose[16] = {0, 4, 8,  12, 1, 5, 9,  13,
                                                                 2, 6, 10, 14, 3, 7, 11, 15};
@@ -50,147 +54,189 @@ void store_bytes(IntVec a, IntVec b, IntVec c, IntVec d, std::uint8_t* out) {
         hn::TableLookupBytes(hn::BitCast(d8, hn::Or(low, high)), hn::LoadDup128(d8, kTranspose));
     const IntVec ordered =
         hn::TableLookupLanes(hn::BitCast(Ints(), transposed), hn::SetTableIndices(Ints(), kOrder.data()));
-    hn::StoreU(hn::BitCast(d8, ordered), d8, out);
+    if constexpr (kStream) {
+        hn::Stream(hn::BitCast(d8, ordered), d8, out);
+    } else {
+        hn::StoreU(hn::BitCast(d8, ordered), d8, out);
+    }
 }
 
 #endif
 
-template <Rounding R, class Code>
-void encode_block(const CodecRow& row, float scale, const float* in, const std::uint32_t* random,
-                  std::size_t index, Code* out) {
-    const auto codes = [&](std::size_t k) {
-        const FloatVec value = hn::Mul(hn::LoadU(Floats(), in + k * kLanes), hn::Set(Floats(), scale));
-        return encode_lanes<R>(row, value, random, index + k * kLanes);
-    };
-    if constexpr (sizeof(Code) == 1) {
-        store_bytes(codes(0), codes(1), codes(2), codes(3), out);
-        return;
-    }
-    for (std::size_t k = 0; k < 4; ++k) {
-        if constexpr (sizeof(Code) == 2) {
-            const hn::Rebind<std::uint16_t, Ints> d16;
-            hn::StoreU(hn::TruncateTo(d16, hn::BitCast(Bits(), codes(k))), d16, out + k * kLanes);
-        }
-        if constexpr (sizeof(Code) == 4) {
-            hn::StoreU(hn::BitCast(Bits(), hn::ShiftLeftSame(codes(k), row.align)), Bits(), out + k * kLanes);
-        }
-    }
-}
+// One block is four vectors. Each kind of work is an object whose members are copies, so that what it stores
+// cannot alias them and the constants stay in registers.
+constexpr std::size_t kBlock = 4 * kLanes;
 
-template <class Code>
-void decode_block(const CodecRow& row, const Code* in, float* out) {
-    for (std::size_t k = 0; k < 4; ++k) {
-        const hn::Rebind<Code, Ints> d_code;
-        const auto loaded = hn::LoadU(d_code, in + k * kLanes);
-        IntVec code;
-        if constexpr (sizeof(Code) == 4) {
-            code = shift_right(hn::BitCast(Ints(), loaded), row.align);
+template <Rounding R, bool kSignMagnitude, bool kStream, class Code>
+struct EncodeBlock {
+    static constexpr Rounding kRounding = R;
+    CodecRow row;
+    float scale;
+    const std::uint32_t* random;
+
+    HWY_INLINE IntVec codes(const float* in, std::size_t index) const {
+        const FloatVec value = hn::Mul(hn::LoadU(Floats(), in), hn::Set(Floats(), scale));
+        return encode_lanes<R, kSignMagnitude>(row, value, random, index);
+    }
+    HWY_INLINE void operator()(const float* in, std::size_t index, Code* out) const {
+        const IntVec a = codes(in, index), b = codes(in + kLanes, index + kLanes);
+        const IntVec c = codes(in + 2 * kLanes, index + 2 * kLanes),
+                     d = codes(in + 3 * kLanes, index + 3 * kLanes);
+        if constexpr (sizeof(Code) == 1) {
+            store_bytes<kStream>(a, b, c, d, out);
         } else {
-            code = hn::PromoteTo(Ints(), loaded);
+            store(a, out);
+            store(b, out + kLanes);
+            store(c, out + 2 * kLanes);
+            store(d, out + 3 * kLanes);
         }
-        hn::StoreU(decode_lanes(row, code), Floats(), out + k * kLanes);
     }
-}
-
-template <Rounding R>
-void quantize_block(const CodecRow& row, float scale, float scale_inv, const float* in,
-                    const std::uint32_t* random, std::size_t index, float* out) {
-    for (std::size_t k = 0; k < 4; ++k) {
-        const FloatVec value = hn::Mul(hn::LoadU(Floats(), in + k * kLanes), hn::Set(Floats(), scale));
-        const FloatVec grid = decode_lanes(row, encode_lanes<R>(row, value, random, index + k * kLanes));
-        hn::StoreU(hn::Mul(grid, hn::Set(Floats(), scale_inv)), Floats(), out + k * kLanes);
+    HWY_INLINE void store(IntVec code, std::uint16_t* out) const {
+        const hn::Rebind<std::uint16_t, Ints> d16;
+        hn::StoreU(hn::TruncateTo(d16, hn::BitCast(Bits(), code)), d16, out);
     }
-}
+    HWY_INLINE void store(IntVec code, std::uint32_t* out) const {
+        hn::StoreU(hn::BitCast(Bits(), hn::ShiftLeftSame(code, row.align)), Bits(), out);
+    }
+};
 
-// Calls block(in, index, out) for each whole block of four vectors; the rest goes through buffers of that
-// size.
-template <class In, class Out, class Block>
-void for_blocks(const In* in, std::size_t count, Out* out, const Block& block) {
-    constexpr std::size_t kStep = 4 * kLanes;
+template <bool kSignMagnitude>
+struct DecodeBlock {
+    CodecRow row;
+
+    template <class Code>
+    HWY_INLINE void operator()(const Code* in, std::size_t, float* out) const {
+        for (std::size_t k = 0; k < kBlock; k += kLanes) {
+            hn::StoreU(decode_lanes<kSignMagnitude>(row, load(in + k)), Floats(), out + k);
+        }
+    }
+    template <class Code>
+    HWY_INLINE IntVec load(const Code* in) const {
+        return hn::PromoteTo(Ints(), hn::LoadU(hn::Rebind<Code, Ints>(), in));
+    }
+    HWY_INLINE IntVec load(const std::uint32_t* in) const {
+        return shift_right(hn::BitCast(Ints(), hn::LoadU(Bits(), in)), row.align);
+    }
+};
+
+template <Rounding R, bool kSignMagnitude>
+struct QuantizeBlock {
+    static constexpr Rounding kRounding = R;
+    CodecRow row;
+    float scale, scale_inv;
+    const std::uint32_t* random;
+
+    HWY_INLINE void operator()(const float* in, std::size_t index, float* out) const {
+        for (std::size_t k = 0; k < kBlock; k += kLanes) {
+            const FloatVec value = hn::Mul(hn::LoadU(Floats(), in + k), hn::Set(Floats(), scale));
+            const FloatVec grid = decode_lanes<kSignMagnitude>(
+                row, encode_lanes<R, kSignMagnitude>(row, value, random, index + k));
+            hn::StoreU(hn::Mul(grid, hn::Set(Floats(), scale_inv)), Floats(), out + k);
+        }
+    }
+};
+
+// Calls work(in, index, out) for each whole block; the rest goes through buffers of that size.
+template <class In, class Out, class Work>
+HWY_INLINE void for_blocks(const In* in, std::size_t count, Out* out, const Work work) {
     std::size_t i = 0;
-    for (; i + kStep <= count; i += kStep) block(in + i, i, out + i);
+    for (; i + kBlock <= count; i += kBlock) work(in + i, i, out + i);
     if (i == count) return;
-    alignas(64) In rest_in[kStep] = {};
-    alignas(64) Out rest_out[kStep];
+    alignas(64) In rest_in[kBlock] = {};
+    alignas(64) Out rest_out[kBlock];
     std::memcpy(rest_in, in + i, (count - i) * sizeof(In));
-    block(rest_in, i, rest_out);
+    work(rest_in, i, rest_out);
     std::memcpy(out + i, rest_out, (count - i) * sizeof(Out));
 }
 
-// Runs chunk(begin, count, random) over the span, with random numbers where the rounding needs them.
-template <Rounding R, class Chunk>
-void for_chunks(const CastOptions& options, std::size_t count, const Chunk& chunk) {
-    if constexpr (R != Rounding::stochastic) {
-        chunk(0, count, nullptr);
-        return;
-    }
-    alignas(64) RandomBuffer buffer{};
-    for (std::size_t begin = 0; begin < count; begin += kChunk) {
-        const std::size_t size = std::min(kChunk, count - begin);
-        chunk(begin, size, fill_random(options, options.first + begin, size, buffer));
+// The same with random numbers, a buffer of them at a time, where the rounding needs them.
+template <class Out, class Work>
+void for_rounded_blocks(const CastOptions& options, const float* in, std::size_t count, Out* out, Work work) {
+    if constexpr (Work::kRounding != Rounding::stochastic) {
+        for_blocks(in, count, out, work);
+    } else {
+        alignas(64) RandomBuffer buffer{};
+        for (std::size_t begin = 0; begin < count; begin += kChunk) {
+            const std::size_t size = std::min(kChunk, count - begin);
+            work.random = fill_random(options, options.first + begin, size, buffer);
+            for_blocks(in + begin, size, out + begin, work);
+        }
     }
 }
 
-// The rounding of the row as a template argument.
+// Calls run.operator()<rounding, sign and magnitude>() with what the row says.
 template <class Run>
-void with_rounding(Rounding rounding, const Run& run) {
-    switch (rounding) {
+void with_constants(const CodecRow& row, const Run& run) {
+    const auto with_sign = [&]<Rounding R>() {
+        if (row.sign_rule == SignRule::sign_magnitude) return run.template operator()<R, true>();
+        return run.template operator()<R, false>();
+    };
+    switch (row.rounding) {
         case Rounding::nearest:
-            return run(std::integral_constant<Rounding, Rounding::nearest>());
+            return with_sign.template operator()<Rounding::nearest>();
         case Rounding::toward_zero:
-            return run(std::integral_constant<Rounding, Rounding::toward_zero>());
+            return with_sign.template operator()<Rounding::toward_zero>();
         case Rounding::stochastic:
-            return run(std::integral_constant<Rounding, Rounding::stochastic>());
+            return with_sign.template operator()<Rounding::stochastic>();
         case Rounding::up:
-            return run(std::integral_constant<Rounding, Rounding::up>());
+            return run.template operator()<Rounding::up, false>();
     }
 }
 
-// The row is copied so that the stores cannot alias it and its constants stay in registers.
+// From this many bytes of output on, bytes are stored around the caches: they would not stay there, and the
+// memory would be read before it is written. memcpy of the C library does the same.
+constexpr std::size_t kStreamFrom = std::size_t{8} << 20;
+
 template <class Code>
-void encode_span(const CodecRow& format_row, const CastOptions& options, const float* in, std::size_t count,
+void encode_span(const CodecRow& row, const CastOptions& options, const float* in, std::size_t count,
                  Code* out) {
-    with_rounding(format_row.rounding, [&](auto rounding) {
-        const CodecRow row = format_row;
-        const float scale = options.scale;
-        for_chunks<rounding()>(
-            options, count, [&](std::size_t begin, std::size_t size, const std::uint32_t* random) {
-                for_blocks(in + begin, size, out + begin,
-                           [&](const float* from, std::size_t index, Code* to) {
-                               encode_block<rounding()>(row, scale, from, random, index, to);
-                           });
-            });
+    with_constants(row, [&]<Rounding R, bool kSignMagnitude>() {
+        for_rounded_blocks(options, in, count, out,
+                           EncodeBlock<R, kSignMagnitude, false, Code>{row, options.scale, nullptr});
     });
+}
+
+// Without random numbers only: those take longer than the stores.
+void stream_bytes(const CodecRow& row, const CastOptions& options, const float* in, std::size_t count,
+                  std::uint8_t* out) {
+    const std::size_t head = -reinterpret_cast<std::uintptr_t>(out) % kBlock;
+    const std::size_t body = (count - head) / kBlock * kBlock;
+    encode_span(row, options, in, head, out);
+    with_constants(row, [&]<Rounding R, bool kSignMagnitude>() {
+        if constexpr (R != Rounding::stochastic) {
+            for_blocks(in + head, body, out + head,
+                       EncodeBlock<R, kSignMagnitude, true, std::uint8_t>{row, options.scale, nullptr});
+        }
+    });
+    hwy::FlushStream();
+    encode_span(row, options, in + head + body, count - head - body, out + head + body);
 }
 
 template <class Code>
-void decode_span(const CodecRow& format_row, const Code* in, std::size_t count, float* out) {
-    const CodecRow row = format_row;
-    for_blocks(in, count, out,
-               [&](const Code* from, std::size_t, float* to) { decode_block(row, from, to); });
+void decode_span(const CodecRow& row, const Code* in, std::size_t count, float* out) {
+    if (row.sign_rule == SignRule::sign_magnitude) {
+        for_blocks(in, count, out, DecodeBlock<true>{row});
+    } else {
+        for_blocks(in, count, out, DecodeBlock<false>{row});
+    }
 }
 
-void quantize_span(const CodecRow& format_row, const CastOptions& options, const float* in, std::size_t count,
+void quantize_span(const CodecRow& row, const CastOptions& options, const float* in, std::size_t count,
                    float* out) {
-    with_rounding(format_row.rounding, [&](auto rounding) {
-        const CodecRow row = format_row;
-        const float scale = options.scale, scale_inv = 1.0F / options.scale;
-        for_chunks<rounding()>(
-            options, count, [&](std::size_t begin, std::size_t size, const std::uint32_t* random) {
-                for_blocks(in + begin, size, out + begin,
-                           [&](const float* from, std::size_t index, float* to) {
-                               quantize_block<rounding()>(row, scale, scale_inv, from, random, index, to);
-                           });
-            });
+    with_constants(row, [&]<Rounding R, bool kSignMagnitude>() {
+        for_rounded_blocks(
+            options, in, count, out,
+            QuantizeBlock<R, kSignMagnitude>{row, options.scale, 1.0F / options.scale, nullptr});
     });
+}
+
+HWY_INLINE IntVec magnitude(const float* from) {
+    const IntVec pattern = hn::And(hn::BitCast(Ints(), hn::LoadU(Floats(), from)), constant(0x7FFFFFFF));
+    return hn::IfThenZeroElse(hn::Gt(pattern, constant(0x7F800000)), pattern);
 }
 
 // Four chains of maxima, so that none waits for the other.
 float amax_span(const float* in, std::size_t count) {
-    const auto magnitude = [&](const float* from) {
-        const IntVec pattern = hn::And(hn::BitCast(Ints(), hn::LoadU(Floats(), from)), constant(0x7FFFFFFF));
-        return hn::IfThenZeroElse(hn::Gt(pattern, constant(0x7F800000)), pattern);
-    };
     IntVec a = hn::Zero(Ints()), b = a, c = a, d = a;
     std::size_t i = 0;
     for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
@@ -211,6 +257,8 @@ float amax_span(const float* in, std::size_t count) {
 
 void encode_8(const CodecRow& row, const CastOptions& options, const float* in, std::size_t count,
               std::uint8_t* out) {
+    if (count >= kStreamFrom && row.rounding != Rounding::stochastic)
+        return stream_bytes(row, options, in, count, out);
     encode_span(row, options, in, count, out);
 }
 void encode_16(const CodecRow& row, const CastOptions& options, const float* in, std::size_t count,

@@ -50,6 +50,8 @@ template <class... Handlers>
 struct Overloaded : Handlers... {
     using Handlers::operator()...;
 };
+template <class... Handlers>
+Overloaded(Handlers...) -> Overloaded<Handlers...>;  // clang 16 does not deduce it by itself
 
 const Arm& CpuTrainer::arm(int index) const {
     if (index < 0 || index >= static_cast<int>(arms_.size()))

@@ -20,6 +20,8 @@ struct Named {
     Enum value;
     std::string_view name;
 };
+template <class Enum>
+Named(Enum, std::string_view) -> Named<Enum>;  // clang 16 does not deduce it by itself
 constexpr std::array kTasks = {Named{TaskKind::teacher, "teacher"}, Named{TaskKind::noise, "noise"},
                                Named{TaskKind::spiral, "spiral"}, Named{TaskKind::npy, "npy:X,Y"}};
 constexpr std::array kActivations = {Named{Activation::tanh, "tanh"}, Named{Activation::gelu, "gelu"},

@@ -34,11 +34,22 @@ Samples samples_of(const Series& series) {
     return {out.x.first(n), out.y.first(n), out.holds};
 }
 
-// One pass without transforms: the neighbours of `at` on both sides, then the closer in pixels.
+// The samples with x in [from, to] and 64 on either side (a longer gap has no value to show); all where x is
+// unsorted.
+std::array<std::size_t, 2> candidates(std::span<const double> xs, double from, double to) {
+    constexpr std::size_t kMargin = 64;
+    if (!std::is_sorted(xs.begin(), xs.end())) return {0, xs.size()};
+    const auto first = static_cast<std::size_t>(std::lower_bound(xs.begin(), xs.end(), from) - xs.begin());
+    const auto last = static_cast<std::size_t>(std::upper_bound(xs.begin(), xs.end(), to) - xs.begin());
+    return {first - std::min(first, kMargin), std::min(last + kMargin, xs.size())};
+}
+
+// The neighbours of `at` on both sides, then the closer in pixels.
 std::optional<Hit> sample_at(const Figure& figure, std::size_t index, const Axis& axis, double at) {
     const Samples samples = samples_of(figure.series[index]);
     std::optional<std::size_t> left, right;
-    for (std::size_t i = 0; i < samples.x.size(); ++i) {
+    const auto [begin, end] = candidates(samples.x, at, at);
+    for (std::size_t i = begin; i < end; ++i) {
         const double x = samples.x[i];
         if (std::isnan(samples.y[i])) continue;
         if (x <= at && (!left || x >= samples.x[*left])) left = i;
@@ -121,7 +132,8 @@ std::optional<Hit> nearest_sample(const Figure& figure, const View2D& view, cons
         if (const auto cell = heatmap_cell(figure.series[s], s, layout, at); cell && !out) out = cell;
         if (std::holds_alternative<BarSeries>(figure.series[s].shape)) continue;
         const Samples samples = samples_of(figure.series[s]);
-        for (std::size_t i = 0; i < samples.x.size(); ++i) {
+        const auto [begin, end] = candidates(samples.x, from, to);
+        for (std::size_t i = begin; i < end; ++i) {
             if (!(samples.x[i] >= from && samples.x[i] <= to)) continue;
             const double distance =
                 std::hypot(layout.x.to_px(samples.x[i]) - mx, layout.y.to_px(samples.y[i]) - my);

@@ -66,7 +66,7 @@ void ImGuiCanvas::dashed(std::span<const ImVec2> points, ImU32 color, float widt
             left = drawing ? mark : gap;
         }
         left -= length;
-        piece.push_back(to);
+        if (length > 0) piece.push_back(to);
     }
     if (drawing) stroke(piece, color, width);
 }

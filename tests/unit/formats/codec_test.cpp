@@ -193,9 +193,9 @@ TEST_CASE("e8m0 rounds |x| up or toward zero, as CUDA does") {
 
 TEST_CASE("a rounding that the format does not have is refused with those it has") {
     CHECK(error_of([] { encode(fmt("e8m0"), 1, Rounding::nearest); }) ==
-          "rounding: e8m0 does not round 'nearest'; valid: up toward-zero");
+          "rounding: unknown e8m0 rounding 'nearest'; valid: up toward-zero");
     CHECK(error_of([] { encode(fmt("e4m3"), 1, Rounding::up); }) ==
-          "rounding: e4m3 does not round 'up'; valid: nearest toward-zero stochastic");
+          "rounding: unknown e4m3 rounding 'up'; valid: nearest toward-zero stochastic");
 }
 
 TEST_CASE("options are parsed by name and unknown ones list the valid ones") {

@@ -48,11 +48,6 @@ std::vector<float> inputs(const FormatInfo& format) {
     return values;
 }
 
-std::vector<Rounding> roundings(const FormatInfo& format) {
-    if (format.specials == Specials::scale) return {Rounding::up, Rounding::toward_zero};
-    return {Rounding::nearest, Rounding::toward_zero, Rounding::stochastic};
-}
-
 bool same(float a, float b) { return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b); }
 
 template <class Code>
@@ -143,6 +138,25 @@ TEST_CASE("a span is written to its end and not beyond, and may be quantised in 
     quantize(find_format("e5m2"), values, expected, {.scale = 3.0F});
     quantize(find_format("e5m2"), values, values, {.scale = 3.0F});
     CHECK(values == expected);
+}
+
+TEST_CASE("a span long enough to be stored around the caches has the same codes") {
+    const std::size_t n = (std::size_t{8} << 20) + 333;
+    std::vector<float> values(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        values[i] = std::bit_cast<float>(static_cast<std::uint32_t>(i) * 2654435761U);
+    }
+    for (const char* name : {"e4m3", "e4m3fnuz"}) {
+        const FormatInfo& f = find_format(name);
+        std::vector<std::uint8_t> whole(n + 1, 0xAA), parts(n);
+        encode(f, values, std::span(whole).subspan(1));
+        for (std::size_t begin = 0; begin < n; begin += 100000) {
+            const std::size_t size = std::min<std::size_t>(100000, n - begin);
+            encode(f, std::span(values).subspan(begin, size), std::span(parts).subspan(begin, size));
+        }
+        CHECK(whole[0] == 0xAA);
+        CHECK(std::equal(parts.begin(), parts.end(), whole.begin() + 1));
+    }
 }
 
 TEST_CASE("stochastic casts depend on the element's index only, not on how a span is cut") {

@@ -1,0 +1,49 @@
+// `bench KIND`: timings, each with the ratio to a ceiling of this machine that is measured in the same run,
+// in turns, so that a busy machine slows both. A kind of bench is a function here and a line of the table in
+// bench.cpp.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/cli/verb.h"
+
+namespace fp8lab::cli {
+
+// The options of the verb, as given; each kind takes those that concern it. Empty and 0: not given.
+struct BenchOptions {
+    std::string backend = "auto", shape, layers, recipe;
+    int batch = 0, repeat = 0;
+    bool sweep = false;
+};
+
+// Returns the members that it adds to the JSON; prints its own table when `json` is false.
+using BenchRun = nlohmann::json (*)(const BenchOptions& options, const Globals& globals, bool json);
+
+struct BenchKind {
+    std::string_view name, summary;
+    BenchRun run;
+};
+
+struct Timing {
+    double median_ms = 0, q1_ms = 0, q3_ms = 0;  // quartiles; the interquartile range is q3 - q1
+    int repeats = 0;
+};
+Timing summarize(std::vector<double> ms);
+nlohmann::json to_json(const Timing& timing);  // median_ms, iqr_ms, repeats
+
+double time_ms(const std::function<void()>& work);
+
+// `work` and `ceiling` in turns, `repeats` times after one warm-up of both. Ctrl-C ends the series early.
+struct Compared {
+    Timing work, ceiling;
+    double ratio = 0;  // of the medians: 1 is as fast as the ceiling
+};
+Compared time_against(int repeats, const std::function<void()>& work, const std::function<void()>& ceiling);
+
+nlohmann::json bench_cast(const BenchOptions& options, const Globals& globals, bool json);
+
+}  // namespace fp8lab::cli

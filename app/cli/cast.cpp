@@ -1,0 +1,184 @@
+// fp8lab cast: float32 -> codes, and fp8lab decode: codes -> float32.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+#include "app/cli/verb.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/npy.h"
+#include "core/base/parallel.h"
+#include "core/formats/codec.h"
+
+namespace fp8lab::cli {
+namespace {
+
+static_assert(std::endian::native == std::endian::little,
+              "files are little-endian and written as memory holds them");
+
+constexpr std::size_t kGrain = std::size_t{1} << 16;  // elements a thread takes at a time
+
+struct CastArguments {
+    std::string to, rounding, overflow, in, out;
+    float scale = 1.0F;
+    std::uint64_t seed = 1;
+};
+
+struct DecodeArguments {
+    std::string from, in, out;
+};
+
+std::string named(const std::string& path) { return path == "-" ? "stdin" : path; }
+
+std::vector<float> from_npy(std::span<const std::byte> bytes, const std::string& where) {
+    NpyArray array = parse_npy(bytes, where);
+    if (array.dtype == "<f8") {
+        throw input_error(where, "dtype '<f8': float64 would be rounded twice; convert it to '<f4' first");
+    }
+    return std::move(array.values);
+}
+
+// An .npy is known by its first bytes, so that it may come through stdin.
+std::vector<float> read_values(const std::string& path) {
+    const std::vector<std::byte> bytes = read_file(path);
+    constexpr std::string_view kMagic = "\x93NUMPY";
+    if (path.ends_with(".npy") ||
+        (bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0)) {
+        return from_npy(bytes, named(path));
+    }
+    if (bytes.size() % sizeof(float) != 0) {
+        throw input_error(named(path),
+                          fmt::format("byte {}: a float32 ends in the middle ({} bytes are no multiple of 4)",
+                                      bytes.size() / sizeof(float) * sizeof(float), bytes.size()));
+    }
+    std::vector<float> values(bytes.size() / sizeof(float));
+    if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+}
+
+void report_nonfinite(std::span<const float> values) {
+    std::size_t nans = 0, infinities = 0;
+    for (const float x : values) {
+        if (std::isnan(x)) ++nans;
+        if (std::isinf(x)) ++infinities;
+    }
+    if (nans + infinities == 0) return;
+    fmt::print(stderr, "cast: {} NaN and {} Inf among {} values\n", nans, infinities, values.size());
+}
+
+template <class Code>
+std::vector<std::byte> cast_to(const FormatInfo& format, std::span<const float> values,
+                               const CastOptions& options) {
+    std::vector<std::byte> out(values.size() * sizeof(Code));
+    const std::span<Code> codes(reinterpret_cast<Code*>(out.data()), values.size());
+    parallel_for(values.size(), kGrain, [&](std::size_t begin, std::size_t end) {
+        CastOptions part = options;
+        part.first = begin;
+        encode(format, values.subspan(begin, end - begin), codes.subspan(begin, end - begin), part);
+    });
+    return out;
+}
+
+void cast(const CastArguments& arguments) {
+    const FormatInfo& format = find_format(arguments.to, "--to");
+    CastOptions options;
+    options.rounding =
+        arguments.rounding.empty() ? default_rounding(format) : parse_rounding(arguments.rounding);
+    options.overflow =
+        arguments.overflow.empty() ? default_overflow(format) : parse_overflow(arguments.overflow);
+    options.scale = arguments.scale;
+    options.seed = arguments.seed;
+    if (!std::isfinite(options.scale) || options.scale <= 0)
+        throw usage_error("--scale", "must be finite and above 0");
+    const auto valid = roundings(format);
+    if (std::find(valid.begin(), valid.end(), options.rounding) == valid.end()) {
+        throw unknown_name("--round", arguments.to + " rounding", arguments.rounding, valid,
+                           [](Rounding r) { return to_string(r); });
+    }
+    const std::vector<float> values = read_values(arguments.in);
+    report_nonfinite(values);
+    switch (storage_bytes(format)) {
+        case 1:
+            return write_file(arguments.out, cast_to<std::uint8_t>(format, values, options));
+        case 2:
+            return write_file(arguments.out, cast_to<std::uint16_t>(format, values, options));
+        default:
+            return write_file(arguments.out, cast_to<std::uint32_t>(format, values, options));
+    }
+}
+
+template <class Code>
+std::vector<float> decode_from(const FormatInfo& format, std::span<const std::byte> bytes,
+                               const std::string& where) {
+    if (bytes.size() % sizeof(Code) != 0) {
+        throw input_error(
+            where,
+            fmt::format("byte {}: a {} code ends in the middle ({} bytes are no multiple of {})",
+                        bytes.size() / sizeof(Code) * sizeof(Code), format.name, bytes.size(), sizeof(Code)));
+    }
+    std::vector<Code> codes(bytes.size() / sizeof(Code));
+    if (!bytes.empty()) std::memcpy(codes.data(), bytes.data(), bytes.size());
+    const std::uint32_t used = bits(format) > 16 ? ~0U << (32 - bits(format)) : (1U << bits(format)) - 1;
+    for (std::size_t i = 0; i < codes.size(); ++i) {
+        if ((codes[i] & ~used) == 0) continue;
+        throw input_error(where, fmt::format("byte {}: 0x{:X} is no {} code, which has {} bits",
+                                             i * sizeof(Code), codes[i], format.name, bits(format)));
+    }
+    std::vector<float> values(codes.size());
+    parallel_for(codes.size(), kGrain, [&](std::size_t begin, std::size_t end) {
+        decode(format, std::span<const Code>(codes).subspan(begin, end - begin),
+               std::span(values).subspan(begin, end - begin));
+    });
+    return values;
+}
+
+void decode(const DecodeArguments& arguments) {
+    const FormatInfo& format = find_format(arguments.from, "--from");
+    const std::vector<std::byte> bytes = read_file(arguments.in);
+    const std::string where = named(arguments.in);
+    std::vector<float> values;
+    switch (storage_bytes(format)) {
+        case 1:
+            values = decode_from<std::uint8_t>(format, bytes, where);
+            break;
+        case 2:
+            values = decode_from<std::uint16_t>(format, bytes, where);
+            break;
+        default:
+            values = decode_from<std::uint32_t>(format, bytes, where);
+            break;
+    }
+    write_file(arguments.out, std::as_bytes(std::span(values)));
+}
+
+}  // namespace
+
+void add_cast(CLI::App& app, Globals&) {
+    const auto a = std::make_shared<CastArguments>();
+    CLI::App* verb = app.add_subcommand(
+        "cast", "float32 to codes: one byte a code, 2 for bf16 and fp16, 4 for tf32 and fp32");
+    verb->add_option("--to", a->to, "the format")->required();
+    verb->add_option("--round", a->rounding,
+                     "nearest, toward-zero, stochastic; e8m0: up (default), toward-zero");
+    verb->add_option("--overflow", a->overflow, "saturate (default up to 8 bits) or nonsaturate");
+    verb->add_option("--scale", a->scale, "multiplies before the cast");
+    verb->add_option("--seed", a->seed, "of stochastic rounding");
+    verb->add_option("-i", a->in, "raw little-endian float32 or .npy; - is stdin")->required();
+    verb->add_option("-o", a->out, "the codes; - is stdout")->required();
+    verb->callback([a] { cast(*a); });
+}
+
+void add_decode(CLI::App& app, Globals&) {
+    const auto a = std::make_shared<DecodeArguments>();
+    CLI::App* verb = app.add_subcommand("decode", "Codes to raw little-endian float32");
+    verb->add_option("--from", a->from, "the format")->required();
+    verb->add_option("-i", a->in, "the codes; - is stdin")->required();
+    verb->add_option("-o", a->out, "the values; - is stdout")->required();
+    verb->callback([a] { decode(*a); });
+}
+
+}  // namespace fp8lab::cli

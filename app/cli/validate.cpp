@@ -1,0 +1,59 @@
+// fp8lab validate [--backend B] [--full] [--json]: the self-test on this machine. Exit 1 if a check fails.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/verb.h"
+#include "core/base/error.h"
+#include "core/base/provenance.h"
+#include "core/formats/codec.h"
+#include "core/formats/self_test.h"
+
+namespace fp8lab::cli {
+namespace {
+
+struct Options {
+    std::string backend = "auto";
+    bool full = false, json = false;
+};
+
+void validate(const Options& options) {
+    std::vector<SelfCheck> checks = codec_self_checks(options.full);
+    const std::string device = fmt::format("cpu, {}", vector_targets().front());
+    fmt::print(stderr, "backend: {}\n", device);
+    nlohmann::json out = json_header(to_string(Provenance::cpu_emulated), device, 0);
+    out["checks"] = nlohmann::json::array();
+    int done = 0, failed = 0;
+    for (const SelfCheck& check : checks) {
+        if (interrupted()) break;
+        const SelfCheckOutcome outcome = check.run();
+        ++done;
+        if (!outcome.passed) ++failed;
+        out["checks"].push_back({{"name", check.name},
+                                 {"passed", outcome.passed},
+                                 {"expected", outcome.expected},
+                                 {"found", outcome.found}});
+        if (options.json) continue;
+        fmt::print("{}  {:<46} {}", outcome.passed ? "ok  " : "FAIL", check.name, outcome.found);
+        fmt::print("{}\n", outcome.passed ? "" : ", expected " + outcome.expected);
+        std::fflush(stdout);
+    }
+    out["passed"] = failed == 0 && done == static_cast<int>(checks.size());
+    if (options.json) fmt::print("{}\n", out.dump(2));
+    if (failed > 0)
+        throw Error(ErrorKind::failed, "validate", fmt::format("{} of {} checks failed", failed, done));
+}
+
+}  // namespace
+
+void add_validate(CLI::App& app, Globals&) {
+    const auto options = std::make_shared<Options>();
+    CLI::App* verb = app.add_subcommand("validate", "Self-test of the casts on this machine");
+    verb->add_option("--backend", options->backend, "auto, cpu or cuda");
+    verb->add_flag("--full", options->full, "the checksums over all 2^32 inputs as well: minutes");
+    verb->add_flag("--json", options->json, "as JSON");
+    verb->callback([options] { validate(*options); });
+}
+
+}  // namespace fp8lab::cli

@@ -1,0 +1,155 @@
+#include "core/figure/paint.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "tests/unit/figure/recording_canvas.h"
+
+namespace fp8lab {
+namespace {
+
+constexpr Rect kStage = {0, 0, 812, 320};
+
+Figure loss() {
+    Figure f{.id = "loss",
+             .title = "The two curves stay together",
+             .x = {.label = "step"},
+             .y = {.label = "loss", .scale = Scale::log10}};
+    std::vector<double> steps, a, b;
+    for (int i = 0; i < 100; ++i)
+        steps.push_back(i), a.push_back(std::exp(-i / 20.0) + 0.04), b.push_back(a.back() * 1.03);
+    f.line("FP8", data(steps), data(b), {.color = {Role::e4m3}, .width = 3, .end_label = "FP8 0.0411"});
+    f.line("BF16", data(steps), data(a),
+           {.color = {Role::bf16}, .dash = Dash::dash, .end_label = "BF16 0.0397"});
+    return f;
+}
+
+TEST_CASE("title, labels, legend and end labels stand in the figure and do not overlap") {
+    for (const float width : {260.0F, 420.0F, 812.0F, 1200.0F}) {
+        CAPTURE(width);
+        RecordingCanvas canvas;
+        paint(loss(), {}, canvas, {0, 0, width, 320});
+        for (const char* words : {"curves", "step", "loss", "FP8 ", "0.0411", "BF16 ", "0.0397", "0.1"}) {
+            CAPTURE(words);
+            CHECK(canvas.find(words) != nullptr);
+        }
+        for (std::size_t i = 0; i < canvas.texts.size(); ++i) {
+            const auto& a = canvas.texts[i];
+            CAPTURE(a.words);
+            CHECK(a.rect.x0 >= 0);
+            CHECK(a.rect.x1 <= width + 0.5F);
+            CHECK(a.rect.y1 <= 320);
+            for (std::size_t j = i + 1; j < canvas.texts.size(); ++j) {
+                const auto& b = canvas.texts[j];
+                CAPTURE(b.words);
+                const bool apart = a.rect.x1 <= b.rect.x0 + 1 || b.rect.x1 <= a.rect.x0 + 1 ||
+                                   a.rect.y1 <= b.rect.y0 + 2 || b.rect.y1 <= a.rect.y0 + 2;
+                CHECK(apart);
+            }
+        }
+        CHECK(canvas.clips == 0);
+    }
+}
+
+TEST_CASE("curves carry their second cue: dash and width, legend in ink") {
+    RecordingCanvas canvas;
+    paint(loss(), {}, canvas, kStage);
+    bool wide = false, dashed = false;
+    for (const auto& strip : canvas.strips) {
+        wide = wide || (strip.color.role == Role::e4m3 && strip.width == 3 && strip.dash == Dash::solid &&
+                        strip.points.size() > 50);
+        dashed = dashed ||
+                 (strip.color.role == Role::bf16 && strip.dash == Dash::dash && strip.points.size() > 50);
+    }
+    CHECK(wide);
+    CHECK(dashed);
+    REQUIRE(canvas.find("BF16"));
+    CHECK(canvas.find("BF16")->color == Color{Role::bf16, Tone::ink});
+}
+
+TEST_CASE("at most 5 grid lines, y labels right-aligned 12 px left of the plot") {
+    RecordingCanvas canvas;
+    const Figure figure = loss();
+    const FigureLayout layout = lay_out(figure, {}, canvas, kStage);
+    int lines = 0;
+    for (const Tick& tick : layout.y_ticks) lines += !tick.label.empty();
+    CHECK(lines >= 2);
+    CHECK(lines <= 5);
+    paint(figure, {}, layout, canvas);
+    REQUIRE(canvas.find("0.3"));
+    CHECK(canvas.find("0.3")->rect.x1 == doctest::Approx(layout.plot.x0 - 12));
+    CHECK(layout.plot.x0 == 56);  // 44 + 12: stacked figures share it
+}
+
+TEST_CASE("a hidden series is not drawn but stays in the legend") {
+    RecordingCanvas canvas;
+    paint(loss(), {.hidden = {"FP8"}}, canvas, kStage);
+    for (const auto& strip : canvas.strips)
+        CHECK((strip.color.role != Role::e4m3 || strip.points.size() == 2));  // the sample only
+    CHECK(canvas.find("FP8") != nullptr);
+}
+
+TEST_CASE("what follows ## in a name is not shown, and a name of ## alone is not in the legend") {
+    RecordingCanvas canvas;
+    Figure f;
+    f.line("FP8##1", data({0, 1}), data({0, 1})).line("##2", data({0, 1}), data({0, 1}));
+    const FigureLayout layout = lay_out(f, {}, canvas, kStage);
+    CHECK(layout.legend.size() == 1);
+    paint(f, {}, layout, canvas);
+    CHECK(canvas.find("##") == nullptr);
+}
+
+TEST_CASE("a thumbnail is the data alone, in the whole rectangle") {
+    RecordingCanvas canvas;
+    paint(loss(), {}, canvas, kStage, {.bare = true});
+    CHECK(canvas.texts.empty());
+    CHECK(canvas.strips.size() == 2);
+}
+
+TEST_CASE("bars reach from their base to their heights; equal heatmap cells above 4,096 are merged") {
+    RecordingCanvas canvas;
+    Figure bars{.x = {.range = Range{0, 2}}, .y = {.range = Range{0, 10}}};
+    bars.bars("n", data({0, 1, 2}), data({5, 10}));
+    const FigureLayout layout = lay_out(bars, {}, canvas, kStage, {.bare = true});
+    paint(bars, {}, layout, canvas);
+    REQUIRE(canvas.rects.size() == 2);
+    CHECK(canvas.rects[0].y0 == doctest::Approx(160));
+    CHECK(canvas.rects[0].y1 == doctest::Approx(320));
+    CHECK(canvas.rects[1].y0 == doctest::Approx(0));
+
+    RecordingCanvas map_canvas;
+    Figure map;
+    std::vector<double> values(200 * 200, 0.25);
+    values[200 * 100 + 100] = 1;
+    map.heatmap("m", {.rows = 200, .cols = 200, .values = data(values)});
+    paint(map, {}, map_canvas, {0, 0, 200, 200}, {.bare = true});
+    CHECK(map_canvas.rects.size() == 202);  // one a row, three in the row with the odd cell
+}
+
+TEST_CASE("more than 2,000 markers become small squares, no more than there is room for") {
+    RecordingCanvas canvas;
+    std::vector<double> xs, ys;
+    for (int i = 0; i < 100000; ++i)
+        xs.push_back(std::fmod(i * 0.6180339887, 1)), ys.push_back(std::fmod(i * 0.4142135624, 1));
+    Figure f;
+    f.scatter("s", data(xs), data(ys));
+    paint(f, {}, canvas, {0, 0, 100, 100}, {.bare = true});
+    CHECK(canvas.polygons == 0);
+    CHECK(canvas.rects.size() > 1500);
+    CHECK(canvas.rects.size() <= 54 * 54);
+}
+
+TEST_CASE("a band is filled between its curves, a step band up to the next x") {
+    RecordingCanvas canvas;
+    Figure f{.x = {.range = Range{0, 4}}, .y = {.range = Range{0, 10}}};
+    f.band("w", data({0, 2, 4}), data({0, 0, 0}), data({5, 10, 10}), {.color = {Role::e4m3}, .step = true});
+    paint(f, {}, canvas, {0, 0, 400, 100}, {.bare = true});
+    REQUIRE(canvas.rects.size() == 2);
+    CHECK(canvas.rects[0].x1 == doctest::Approx(200));
+    CHECK(canvas.rects[0].y0 == doctest::Approx(50));
+    CHECK(canvas.rects[1].y0 == doctest::Approx(0));
+}
+
+}  // namespace
+}  // namespace fp8lab
