@@ -77,7 +77,9 @@ class Desk {
     }
     void click(const std::string& probe) const {
         move_to(probe);
-        run("xdotool click 1");
+        run("xdotool mousedown 1");
+        pause();
+        run("xdotool mouseup 1");
     }
     void drag(const std::string& probe, int dx, int dy) const {
         move_to(probe);
@@ -87,7 +89,9 @@ class Desk {
         run("xdotool mouseup 1");
     }
     void key(const std::string& keys) const {
-        run("xdotool key " + keys);
+        run("xdotool keydown " + keys);  // held as long as a finger does: ImGui 1.86 sees the state once a frame
+        pause();
+        run("xdotool keyup " + keys);
         pause();
     }
 
