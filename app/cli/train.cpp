@@ -29,10 +29,10 @@ struct Options {
 void check_writable(const std::string& option, const std::filesystem::path& file) {
     if (file.empty() || file == "-") return;
     const auto folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
-    if (std::filesystem::is_directory(file)) throw input_error(option, file.string() + " is a folder");
+    if (std::filesystem::is_directory(file)) throw Error(ErrorKind::failed, option, file.string() + " is a folder");
     if (access(folder.c_str(), W_OK) != 0)
-        throw input_error(option,
-                          fmt::format("cannot write into {}: {}", folder.string(), std::strerror(errno)));
+        throw Error(ErrorKind::failed, option,
+                    fmt::format("cannot write into {}: {}", folder.string(), std::strerror(errno)));
 }
 
 void check_outputs(const Options& options) {
@@ -44,8 +44,9 @@ void check_outputs(const Options& options) {
     std::error_code failure;
     std::filesystem::create_directories(options.save, failure);
     if (failure || access(options.save.c_str(), W_OK) != 0)
-        throw input_error("--save", fmt::format("cannot write into {}: {}", options.save,
-                                                failure ? failure.message() : std::strerror(errno)));
+        throw Error(ErrorKind::failed, "--save",
+                    fmt::format("cannot write into {}: {}", options.save,
+                                failure ? failure.message() : std::strerror(errno)));
 }
 
 std::unique_ptr<Trainer> prepare(Backend& backend, const TrainSpec& spec, const std::string& resume) {

@@ -39,6 +39,14 @@ Enum parse(const std::array<Named<Enum>, n>& names, std::string_view option, std
     return hit->value;
 }
 
+// Empty: left open.
+template <class Enum, std::size_t n>
+std::optional<Enum> parse_given(const std::array<Named<Enum>, n>& names, std::string_view option,
+                                std::string_view text) {
+    if (text.empty()) return std::nullopt;
+    return parse(names, option, text);
+}
+
 template <class Enum, std::size_t n>
 std::string_view name_of(const std::array<Named<Enum>, n>& names, Enum value) {
     return std::ranges::find(names, value, &Named<Enum>::value)->name;
@@ -47,7 +55,8 @@ std::string_view name_of(const std::array<Named<Enum>, n>& names, Enum value) {
 // What a task fixes or suggests (cli.md, "Defaults by task"); npy's sizes and loss come from its files.
 struct TaskDefaults {
     std::vector<int> layers;
-    std::string_view activation = "tanh", loss = "mse";
+    Activation activation = Activation::tanh;
+    LossKind loss = LossKind::mse;
     int batch = 256;
     double lr = 2e-3;
     bool one_hot = false;
@@ -58,16 +67,16 @@ TaskDefaults task_defaults(const TrainSpec& spec) {
         case TaskKind::teacher:
             return {.layers = {32, 64, 64, 1}};
         case TaskKind::noise:
-            return {.layers = {768, 3072, 768}, .activation = "gelu", .batch = 32, .lr = 1e-4};
+            return {.layers = {768, 3072, 768}, .activation = Activation::gelu, .batch = 32, .lr = 1e-4};
         case TaskKind::spiral:
-            return {.layers = {2, 64, 64, 2}, .loss = "cross-entropy", .one_hot = true};
+            return {.layers = {2, 64, 64, 2}, .loss = LossKind::cross_entropy, .one_hot = true};
         case TaskKind::npy:
             break;
     }
     const Batch data = load_npy_data(spec.x_path, spec.y_path);
     const bool one_hot = is_one_hot(data.y);
     return {.layers = {static_cast<int>(data.x.cols), 64, 64, static_cast<int>(data.y.cols)},
-            .loss = one_hot ? "cross-entropy" : "mse",
+            .loss = one_hot ? LossKind::cross_entropy : LossKind::mse,
             .one_hot = one_hot};
 }
 
@@ -122,14 +131,13 @@ TrainSpec make_train_spec(const TrainOptions& options) {
     spec.steps = in_range("--steps", options.steps, 1, 1'000'000'000);
     spec.weight_decay = in_range("--weight-decay", options.weight_decay, 0.0, 1e6);
     spec.seed = options.seed;
-    if (options.activation)
-        parse(kActivations, "--activation", *options.activation);  // before a file is read
-    if (options.loss) parse(kLosses, "--loss", *options.loss);
+    // Names are checked before a file is read.
+    const auto activation = parse_given(kActivations, "--activation", options.activation);
+    const auto loss = parse_given(kLosses, "--loss", options.loss);
     const TaskDefaults task = task_defaults(spec);
     spec.layers = options.layers.value_or(task.layers);
-    spec.activation =
-        parse(kActivations, "--activation", options.activation.value_or(std::string(task.activation)));
-    spec.loss = parse(kLosses, "--loss", options.loss.value_or(std::string(task.loss)));
+    spec.activation = activation.value_or(task.activation);
+    spec.loss = loss.value_or(task.loss);
     spec.batch = in_range("--batch", options.batch.value_or(task.batch), 1, 65536);
     spec.lr = in_range("--lr", options.lr.value_or(task.lr), 0.0, 1e6);
     check_fit(spec, task);

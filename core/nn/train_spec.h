@@ -36,7 +36,7 @@ struct TrainSpec {
 struct TrainOptions {
     std::string task = "teacher";  // "npy:X,Y"
     std::optional<std::vector<int>> layers;
-    std::optional<std::string> activation, loss;
+    std::string activation, loss;  // empty: the task's default
     std::optional<int> batch;
     std::optional<double> lr;
     int steps = 2000;

@@ -126,8 +126,8 @@ class TrainingRun::Worker {
 
     Work wait_for_work() {
         auto lock = locked();
-        if (!may_run() && shared_.status.state == RunState::running) settle(RunState::paused);
         for (;;) {
+            if (!may_run() && shared_.status.state == RunState::running) settle(RunState::paused);
             const auto now = Clock::now();
             const bool news = shared_.snapshot_wanted && unpublished_;
             const auto publish_at = published_at_ + std::chrono::milliseconds(16);

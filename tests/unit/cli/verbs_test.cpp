@@ -1,0 +1,132 @@
+// The verbs end to end on small inputs, against values from numerics.md.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <vector>
+
+#include "process.h"
+
+using nlohmann::json;
+
+namespace {
+
+std::string floats(const std::vector<float>& values) {
+    std::string bytes(values.size() * sizeof(float), '\0');
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    return bytes;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+    std::vector<std::string> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);)
+        if (!line.starts_with("#")) lines.push_back(line);
+    return lines;
+}
+
+}  // namespace
+
+TEST_CASE("cast writes NVIDIA's bytes, decode reads them back") {
+    const Finished cast = fp8lab("cast --to e4m3 -i - -o -", floats({448, 464, 1000, -0.0F, 1, 0.001F}));
+    CHECK(cast.code == 0);
+    CHECK(cast.out == std::string("\x7E\x7E\x7E\x80\x38\x01", 6));
+    const Finished nosat = fp8lab("cast --to e5m2 --overflow nonsaturate -i - -o -", floats({57344, 61440}));
+    CHECK(nosat.out == "\x7B\x7C");
+    const Finished back = fp8lab("decode --from e4m3 -i - -o -", std::string("\x7E\x38\x01", 3));
+    CHECK(back.out == floats({448, 1, 0x1p-9F}));
+    CHECK(fp8lab("cast --to bf16 -i - -o -", floats({1})).out == "\x80\x3F");
+    CHECK(fp8lab("cast --to e4m3 --scale 224 -i - -o -", floats({2})).out == "\x7E");
+}
+
+TEST_CASE("a stochastic cast repeats for its seed and differs for another") {
+    const std::string input = floats(std::vector<float>(1000, 17.3F));
+    const std::string first = fp8lab("cast --to e4m3 --round stochastic --seed 7 -i - -o -", input).out;
+    CHECK(first.size() == 1000);
+    CHECK(first == fp8lab("cast --to e4m3 --round stochastic --seed 7 -i - -o -", input).out);
+    CHECK(first != fp8lab("cast --to e4m3 --round stochastic --seed 8 -i - -o -", input).out);
+}
+
+TEST_CASE("codes lists every code of a format with its exact value") {
+    const auto lines = lines_of(fp8lab("codes e4m3 --csv").out);
+    REQUIRE(lines.size() == 257);  // header and 256 codes
+    CHECK(lines[1 + 0x7E].find("448") != std::string::npos);
+    CHECK(lines[1 + 0x01].find("0.001953125") != std::string::npos);
+}
+
+TEST_CASE("formats gives the facts of the table as JSON") {
+    const json table = json::parse(fp8lab("formats e4m3 e5m2 --json").out);
+    const std::string text = table.dump();
+    CHECK(text.find("448") != std::string::npos);
+    CHECK(text.find("57344") != std::string::npos);
+    CHECK(text.find("61440") != std::string::npos);
+}
+
+TEST_CASE("simulate gives the trace of Transformer Engine's order") {
+    const Finished run = fp8lab("simulate --amax - --history 4 --csv", "2\n4\n3\n100\n2\n2\n2\n2\n2\n");
+    CHECK(run.code == 0);
+    const auto lines = lines_of(run.out);
+    REQUIRE(lines.size() == 10);
+    CHECK(lines[0] == "step,amax,scale_used,amax_scaled,saturates,history,scale_next");
+    CHECK(lines[1] == "0,2,1,2,0,0 0 0 2,224");
+    CHECK(lines[2] == "1,4,224,896,1,0 0 2 4,112");
+    CHECK(lines[4] == "3,100,112,11200,1,0 4 3 100,4.48");
+    CHECK(lines[8] == "7,2,4.48,8.96,0,0 2 2 2,224");
+    CHECK(lines[9] == "8,2,224,448,0,0 2 2 2,224");
+}
+
+TEST_CASE("train writes the columns of cli.md and repeats itself in all but the time") {
+    const Scratch scratch;
+    const std::string command = "train --recipe bf16,delayed:history=4 --layers 32,16,1 --steps 20 --csv ";
+    REQUIRE(fp8lab(command + (scratch / "a.csv")).code == 0);
+    REQUIRE(fp8lab(command + (scratch / "b.csv")).code == 0);
+    const auto a = lines_of(slurp(scratch / "a.csv")), b = lines_of(slurp(scratch / "b.csv"));
+    REQUIRE(a.size() == 41);
+    CHECK(a[0].starts_with(
+        "step,recipe,loss,accuracy,step_ms,amax_x1,scale_x1,underflow_pct_x1,overflow_pct_x1,amax_w1,"));
+    CHECK(a[0].ends_with("amax_dy2,scale_dy2,underflow_pct_dy2,overflow_pct_dy2"));
+    const auto without_time = [](const std::string& line) {
+        std::vector<std::string> cells;
+        std::istringstream in(line);
+        for (std::string cell; std::getline(in, cell, ',');) cells.push_back(cell);
+        cells.at(4).clear();
+        return cells;
+    };
+    REQUIRE(b.size() == a.size());
+    for (std::size_t i = 0; i < a.size(); ++i) CHECK(without_time(a[i]) == without_time(b[i]));
+    CHECK(slurp(scratch / "a.csv").find("delayed:history=4") != std::string::npos);
+}
+
+TEST_CASE("a run that becomes non-finite stops that arm, names the tensor and fails only when asked to") {
+    const Scratch scratch;
+    const std::string command = "train --recipe bf16,delayed:overflow=nonsaturate --steps 20 --json ";
+    CHECK(fp8lab(command + (scratch / "run.json")).code == 0);
+    CHECK(fp8lab(command + (scratch / "run.json") + " --fail-on-nan").code == 1);
+    const std::string text = slurp(scratch / "run.json");
+    const json run = json::parse(text);
+    CHECK(text.find("first_nonfinite") != std::string::npos);
+    for (const char* member : {"provenance", "device", "version", "seed"}) CHECK(run.contains(member));
+}
+
+TEST_CASE("a BF16 run resumes as FP8 and the other way round") {
+    const Scratch scratch;
+    REQUIRE(fp8lab("train --recipe bf16 --layers 32,16,1 --steps 50 --save " + (scratch / "bf16")).code == 0);
+    const Finished fp8 = fp8lab("train --recipe delayed --layers 32,16,1 --steps 70 --resume " +
+                                (scratch / "bf16") + " --save " + (scratch / "fp8"));
+    CAPTURE(fp8.err);
+    CHECK(fp8.code == 0);
+    CHECK(fp8lab("train --recipe bf16 --layers 32,16,1 --steps 90 --resume " + (scratch / "fp8")).code == 0);
+    CHECK(fp8lab("train --recipe bf16 --layers 32,8,1 --steps 90 --resume " + (scratch / "fp8")).code == 4);
+}
+
+TEST_CASE("run gives a lab's numbers and figures without a window") {
+    const Scratch scratch;
+    const Finished run = fp8lab("run L1 --export " + (scratch / "out"));
+    CHECK(run.code == 0);
+    const json result = json::parse(run.out);
+    CHECK(result["lab"] == "bits");
+    CHECK(result["metrics"].size() > 3);
+    REQUIRE(result["files"].size() >= 2);
+    for (const auto& file : result["files"]) CHECK(slurp(file).size() > 100);
+}

@@ -1,0 +1,189 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/rng.h"
+#include "core/nn/cpu_trainer.h"
+#include "core/nn/safetensors.h"
+#include "tests/unit/nn/scratch.h"
+
+using namespace fp8lab;
+
+namespace {
+
+TrainSpec small(const std::string& recipes) {
+    TrainOptions options;
+    options.recipes = recipes;
+    options.layers = std::vector{6, 10, 2};
+    options.batch = 16;
+    options.steps = 40;
+    options.schedule = "cosine";
+    return make_train_spec(options);
+}
+
+std::vector<StepRecord> run(Trainer& trainer, int steps) {
+    trainer.step(steps);
+    return trainer.snapshot().arms[0].records;
+}
+
+SafeTensors read(const std::filesystem::path& path) {
+    return parse_safetensors(read_file(path), path.string());
+}
+
+std::vector<std::byte> bytes_of(std::string_view header, std::size_t data = 0) {
+    std::vector<std::byte> bytes(8 + header.size() + data);
+    const std::uint64_t length = header.size();
+    std::memcpy(bytes.data(), &length, 8);
+    std::memcpy(bytes.data() + 8, header.data(), header.size());
+    return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("a resumed run goes on exactly where the whole run would be") {
+    for (const std::string recipe :
+         {"fp32", "bf16", "delayed", "nvfp4", "delayed:master=none:round_update=stochastic"}) {
+        CAPTURE(recipe);
+        const Scratch scratch;
+        auto whole = make_cpu_trainer(small(recipe));
+        run(*whole, 12);
+        whole->save(scratch.path());
+        auto resumed = make_cpu_trainer(small(recipe));
+        resumed->load(scratch.path());
+        CHECK(resumed->steps_done() == 12);
+        const auto expected = run(*whole, 8), got = run(*resumed, 8);
+        for (std::size_t i = 0; i < 8; ++i) {
+            CHECK(got[i].step == expected[i].step);
+            CHECK(got[i].loss == expected[i].loss);
+            CHECK(got[i].tensors[2].amax == expected[i].tensors[2].amax);
+        }
+    }
+}
+
+TEST_CASE("a BF16 run goes on as FP8 and back, from one file or a folder") {
+    const Scratch scratch;
+    auto bf16 = make_cpu_trainer(small("bf16"));
+    run(*bf16, 10);
+    bf16->save(scratch.path("a"));
+    const auto bf16_next = run(*bf16, 1);
+    auto fp8 = make_cpu_trainer(small("delayed"));
+    fp8->load(scratch.path("a") / "1-bf16.safetensors");
+    const auto first = run(*fp8, 2);
+    CHECK(first[0].step == 10);
+    CHECK(first[0].loss == doctest::Approx(bf16_next[0].loss).epsilon(0.05));
+    CHECK(first[0].tensors[0].scale == 1.0F);  // no scaling state in the file: a cold start
+    CHECK(first[1].tensors[0].scale == 448.0F / first[0].tensors[0].amax);
+    fp8->save(scratch.path("b"));
+    auto back = make_cpu_trainer(small("bf16,current"));
+    back->load(scratch.path("b") / "1-delayed.safetensors");  // one file serves every arm
+    CHECK(back->steps_done() == 12);
+    CHECK(run(*back, 1)[0].loss < 1.5 * first[1].loss);
+}
+
+TEST_CASE("master=none keeps E4M3 codes under a scale with room for 4x the initial amax") {
+    const Scratch scratch;
+    auto trainer = make_cpu_trainer(small("delayed:master=none"));
+    run(*trainer, 5);
+    trainer->save(scratch.path());
+    const SafeTensors file = read(scratch.path("1-delayed:master=none.safetensors"));
+    const float scale = file.tensors.at("storage_scale.w1").values.at(0);
+    const FormatInfo& e4m3 = find_format("e4m3");
+    for (const float w : file.tensors.at("w1").values) {
+        const float code = std::abs(w * scale);
+        CHECK(code == doctest::Approx(decode(e4m3, encode(e4m3, code))).epsilon(1e-6));
+        CHECK(code <= 130);  // 448 / 4 and some steps of learning
+    }
+}
+
+TEST_CASE("a checkpoint of another shape, of no program or of too few arms is refused and changes nothing") {
+    const Scratch scratch;
+    auto trainer = make_cpu_trainer(small("bf16"));
+    run(*trainer, 3);
+    trainer->save(scratch.path());
+    TrainSpec wider = small("bf16");
+    wider.layers = {6, 12, 2};
+    CHECK_THROWS_WITH_AS(make_cpu_trainer(wider)->load(scratch.path()),
+                         doctest::Contains("does not have the shape"), Error);
+    CHECK_THROWS_WITH_AS(make_cpu_trainer(small("bf16,delayed"))->load(scratch.path()),
+                         doctest::Contains("has 1 checkpoints, the run has 2 arms"), Error);
+    CHECK_THROWS_AS(make_cpu_trainer(small("bf16"))->load(scratch.path("nowhere.safetensors")), Error);
+    write_file(scratch.path("2-foreign.safetensors"),
+               to_safetensors({.tensors = {{"w1", {{1}, {1.0F}}}}, .metadata = {}}));
+    CHECK_THROWS_WITH_AS(make_cpu_trainer(small("bf16"))->load(scratch.path("2-foreign.safetensors")),
+                         doctest::Contains("no checkpoint of this program"), Error);
+}
+
+TEST_CASE("safetensors read what they wrote, and BF16 as another writer stores it") {
+    SafeTensors file;
+    file.metadata["step"] = "7";
+    file.tensors["a"] = {{2, 3}, {1, -2, 3, 0.1F, 1e-40F, INFINITY}};
+    file.tensors["empty"] = {{0, 4}, {}};
+    file.tensors["scalar"] = {{}, {5}};
+    const SafeTensors back = parse_safetensors(to_safetensors(file), "test");
+    CHECK(back.metadata == file.metadata);
+    REQUIRE(back.tensors.size() == 3);
+    CHECK(back.tensors.at("a").values == file.tensors["a"].values);
+    CHECK(back.tensors.at("a").shape == std::vector<std::size_t>{2, 3});
+    CHECK(back.tensors.at("empty").shape == std::vector<std::size_t>{0, 4});
+    CHECK(back.tensors.at("scalar").values == std::vector<float>{5});
+
+    auto bytes = bytes_of(R"({"t":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}})", 4);
+    const std::uint16_t one_and_minus_two[] = {0x3F80, 0xC000};
+    std::memcpy(bytes.data() + bytes.size() - 4, one_and_minus_two, 4);
+    CHECK(parse_safetensors(bytes, "test").tensors.at("t").values == std::vector<float>{1, -2});
+}
+
+TEST_CASE("a broken safetensors file is refused with its place") {
+    const auto why = [](std::string_view header, std::size_t data = 0) {
+        try {
+            parse_safetensors(bytes_of(header, data), "file");
+        } catch (const Error& error) {
+            CHECK(error.kind() == ErrorKind::input);
+            CHECK(error.where() == "file");
+            return error.why();
+        }
+        return std::string("accepted");
+    };
+    CHECK(why("{") == "byte 10: the header is not valid JSON");
+    CHECK(why("[]") == "byte 8: the header is not a JSON object");
+    CHECK(why("{}", 4) == "byte 10: bytes that belong to no tensor");
+    CHECK(why(R"({"t":{"dtype":"I8","shape":[1],"data_offsets":[0,1]}})", 1) ==
+          "tensor 't': dtype I8 is not one of F32 F64 F16 BF16");
+    CHECK(why(R"({"t":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4) ==
+          "tensor 't': the shape needs 8 bytes, data_offsets give 4");
+    CHECK(why(R"({"t":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})") ==
+          "tensor 't': data_offsets are not within the 0 bytes of data");
+    CHECK(why(R"({"t":{"dtype":"F32","shape":[4611686018427387904],"data_offsets":[0,0]}})") ==
+          "tensor 't': the shape is too large");
+    CHECK(why(R"({"t":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4) ==
+          "tensor 't': 'shape' holds more than sizes");
+    CHECK(
+        why(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+            4) == "byte 119: tensor 'b' leaves a gap or overlaps");
+}
+
+TEST_CASE("no truncated or damaged checkpoint does more than throw an error") {
+    const Scratch scratch;
+    auto trainer = make_cpu_trainer(small("delayed"));
+    run(*trainer, 2);
+    trainer->save(scratch.path());
+    const auto good = read_file(scratch.path("1-delayed.safetensors"));
+    for (std::size_t size = 0; size < good.size(); size += 7)
+        CHECK_THROWS_AS(parse_safetensors(std::span(good).first(size), "file"), Error);
+    Rng rng(1);
+    for (int round = 0; round < 500; ++round) {
+        auto bytes = good;
+        for (int k = 0; k < 3; ++k)
+            bytes[rng.below(static_cast<std::uint32_t>(bytes.size()) / 2)] =
+                static_cast<std::byte>(rng.below(256));
+        try {
+            parse_safetensors(bytes, "file");
+        } catch (const Error& error) {
+            CHECK(error.kind() == ErrorKind::input);
+        }
+    }
+}

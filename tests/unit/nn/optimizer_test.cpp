@@ -1,0 +1,71 @@
+#include "core/nn/optimizer.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/base/rng.h"
+
+using namespace fp8lab;
+
+namespace {
+
+constexpr std::size_t kSize = 70'001;  // several threads' ranges and an odd rest
+
+// Loshchilov and Hutter's algorithm 2 with PyTorch's constants, in float64 and as plainly as it is printed.
+struct Reference {
+    std::vector<double> w, m = std::vector<double>(kSize), v = std::vector<double>(kSize);
+    void step(const std::vector<float>& g, double lr, double decay, int t) {
+        for (std::size_t i = 0; i < kSize; ++i) {
+            const double gi = static_cast<double>(g[i]);
+            m[i] = 0.9 * m[i] + 0.1 * gi;
+            v[i] = 0.999 * v[i] + 0.001 * gi * gi;
+            const double m_hat = m[i] / (1 - std::pow(0.9, t)), v_hat = v[i] / (1 - std::pow(0.999, t));
+            w[i] = w[i] - lr * decay * w[i] - lr * m_hat / (std::sqrt(v_hat) + 1e-8);
+        }
+    }
+};
+
+}  // namespace
+
+TEST_CASE("AdamW stays within 1e-6 of a float64 reference over ten steps") {
+    for (const double decay : {0.0, 0.1}) {
+        CAPTURE(decay);
+        Rng rng(3);
+        std::vector<float> w(kSize), g(kSize);
+        rng.fill_normal(w);
+        Reference reference;
+        reference.w.assign(w.begin(), w.end());
+        Moments moments;
+        for (int t = 0; t < 10; ++t) {
+            rng.fill_normal(g, 1e-3F);
+            const double lr = 1e-2 / (t + 1);
+            CHECK(update({OptimizerKind::adamw, lr, decay, t}, w, g, moments));
+            reference.step(g, lr, decay, t + 1);
+        }
+        double worst = 0;
+        for (std::size_t i = 0; i < kSize; ++i)
+            worst = std::max(worst, std::abs(static_cast<double>(w[i]) - reference.w[i]) /
+                                        std::max(1.0, std::abs(reference.w[i])));
+        CHECK(worst <= 1e-6);
+    }
+}
+
+TEST_CASE("SGD has no moments and decays the weights apart from the gradient") {
+    std::vector<float> w = {1, -2}, g = {0.5F, 0.25F};
+    Moments moments;
+    CHECK(update({OptimizerKind::sgd, 0.5, 0.25, 0}, w, g, moments));
+    CHECK(w == std::vector<float>{1 - 0.125F - 0.25F, -2 + 0.25F - 0.125F});
+    CHECK(moments.m.empty());
+}
+
+TEST_CASE("an update to a non-finite weight is told, wherever it is") {
+    for (const OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::sgd})
+        for (const std::size_t where : {std::size_t{0}, kSize / 2, kSize - 1}) {
+            std::vector<float> w(kSize), g(kSize);
+            g[where] = std::numeric_limits<float>::quiet_NaN();
+            Moments moments;
+            CHECK_FALSE(update({kind, 0.1, 0, 0}, w, g, moments));
+        }
+}

@@ -1,0 +1,207 @@
+// The thread around a trainer. A scripted trainer makes the states observable; one test runs the real one.
+#include "core/nn/training_run.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+
+#include "core/base/error.h"
+#include "core/nn/cpu_trainer.h"
+#include "tests/unit/nn/scratch.h"
+
+using namespace fp8lab;
+using namespace std::chrono_literals;
+
+namespace {
+
+bool eventually(auto&& condition) {
+    for (int i = 0; i < 20'000; ++i) {  // 20 s: never reached but by a failure
+        if (condition()) return true;
+        std::this_thread::sleep_for(1ms);
+    }
+    return false;
+}
+
+// Counts steps; throws or becomes non-finite where told to.
+class ScriptedTrainer final : public Trainer {
+  public:
+    explicit ScriptedTrainer(int throws_at = -1, int nonfinite_at = -1)
+        : throws_at_(throws_at), nonfinite_at_(nonfinite_at) {
+        spec_.arms = parse_recipes("bf16,delayed");
+        spec_.steps = 1000;
+        pending_.resize(2);
+    }
+    void step(int) override {
+        if (steps_ == throws_at_) throw usage_error("here", "the script says so");
+        for (auto& records : pending_) {
+            StepRecord record;
+            record.step = steps_;
+            record.loss = last_margin;
+            records.push_back(record);
+        }
+        if (steps_ == nonfinite_at_) stopped_ = NonFinite{steps_, "dy2"};
+        ++steps_;
+    }
+    void set(const Command& command) override {
+        if (const auto* margin = std::get_if<SetMargin>(&command)) last_margin = margin->margin;
+    }
+    Snapshot snapshot() override {
+        Snapshot snapshot{.step = steps_, .arms = std::vector<ArmSnapshot>(2)};
+        for (std::size_t i = 0; i < 2; ++i) snapshot.arms[i].records = std::exchange(pending_[i], {});
+        return snapshot;
+    }
+    int steps_done() const override { return steps_; }
+    const std::optional<NonFinite>& stopped(int arm) const override { return arm == 1 ? stopped_ : never_; }
+    const TrainSpec& spec() const override { return spec_; }
+    void save(const std::filesystem::path&) const override { throw usage_error("disk", "full"); }
+    void load(const std::filesystem::path&) override {}
+
+    int last_margin = 0;
+
+  private:
+    int throws_at_, nonfinite_at_, steps_ = 0;
+    TrainSpec spec_;
+    std::vector<std::vector<StepRecord>> pending_;
+    std::optional<NonFinite> stopped_, never_;
+};
+
+auto scripted(int throws_at = -1, int nonfinite_at = -1) {
+    return [=] { return std::make_unique<ScriptedTrainer>(throws_at, nonfinite_at); };
+}
+
+// Everything a run has told so far, checked for gaps as it comes.
+struct Reader {
+    TrainingRun& run;
+    int step = 0;
+    std::vector<StepRecord> records = {};
+    bool in_order = true;
+    int poll() {
+        if (auto snapshot = run.take()) {
+            step = snapshot->step;
+            for (const StepRecord& record : snapshot->arms[0].records) {
+                in_order = in_order && record.step == static_cast<int>(records.size());
+                records.push_back(record);
+            }
+        }
+        return step;
+    }
+};
+
+RunState state(const TrainingRun& run) { return run.status().state; }
+
+}  // namespace
+
+TEST_CASE("a run waits for start, pauses, steps once and runs to a step") {
+    TrainingRun run(scripted());
+    Reader reader{run};
+    CHECK(eventually([&] { return state(run) == RunState::idle; }));
+    CHECK(reader.poll() == 0);
+    run.single_step();
+    CHECK(eventually([&] { return reader.poll() == 1 && state(run) == RunState::paused; }));
+    run.run_to(40);
+    CHECK(eventually([&] { return reader.poll() == 40 && state(run) == RunState::paused; }));
+    run.limit_speed(200);
+    run.start();
+    CHECK(eventually([&] { return reader.poll() > 45; }));
+    CHECK(state(run) == RunState::running);
+    run.pause();
+    CHECK(eventually([&] { return state(run) == RunState::paused; }));
+    std::this_thread::sleep_for(30ms);
+    const int paused_at = reader.poll();
+    std::this_thread::sleep_for(30ms);
+    CHECK(reader.poll() == paused_at);
+    run.limit_speed(0);
+    run.start();
+    CHECK(eventually([&] { return reader.poll() == 1000 && state(run) == RunState::done; }));
+    CHECK(reader.in_order);
+    CHECK(reader.records.size() == 1000);
+    run.start();  // done stays done
+    std::this_thread::sleep_for(5ms);
+    CHECK(state(run) == RunState::done);
+}
+
+TEST_CASE("a command that is sent while paused holds from the next step on") {
+    TrainingRun run(scripted());
+    Reader reader{run};
+    run.run_to(10);
+    CHECK(eventually([&] { return reader.poll() == 10; }));
+    run.send(SetMargin{0, 4});
+    run.run_to(12);
+    CHECK(eventually([&] { return reader.poll() == 12; }));
+    CHECK(reader.records[9].loss == 0);
+    CHECK(reader.records[10].loss == 4);
+}
+
+TEST_CASE("an exception becomes failed with its sentence, in preparing and in a step") {
+    TrainingRun unprepared([]() -> std::unique_ptr<Trainer> { throw input_error("x.npy", "not there"); });
+    CHECK(eventually([&] { return state(unprepared) == RunState::failed; }));
+    CHECK(unprepared.status().message == "x.npy: not there");
+    TrainingRun run(scripted(5));
+    run.start();
+    CHECK(eventually([&] { return state(run) == RunState::failed; }));
+    CHECK(run.status().message == "here: the script says so");
+    run.start();
+    CHECK(state(run) == RunState::failed);
+}
+
+TEST_CASE("a non-finite value pauses once and names arm, step and tensor") {
+    TrainingRun run(scripted(-1, 6));
+    Reader reader{run};
+    run.start();
+    CHECK(eventually([&] { return state(run) == RunState::paused && reader.poll() == 7; }));
+    CHECK(run.status().message == "delayed: dy2 became non-finite at step 6");
+    run.start();
+    CHECK(eventually([&] { return reader.poll() == 1000; }));
+    CHECK(reader.in_order);
+}
+
+TEST_CASE("a checkpoint that cannot be written is a message, not the end of the run") {
+    TrainingRun run(scripted());
+    run.save("/nowhere");
+    CHECK(eventually([&] { return run.status().message == "disk: full"; }));
+    run.single_step();
+    CHECK(eventually([&] { return state(run) == RunState::paused; }));
+}
+
+TEST_CASE("a snapshot comes only when the one before was taken, and wakes the reader") {
+    std::atomic<int> wakes = 0;
+    TrainingRun run(scripted(), [&] { ++wakes; });
+    run.run_to(500);
+    CHECK(eventually([&] { return state(run) == RunState::paused; }));
+    CHECK(wakes <= 1);
+    Reader reader{run};
+    CHECK(eventually([&] { return reader.poll() == 500; }));
+    CHECK(reader.in_order);
+    CHECK(wakes >= 2);
+}
+
+TEST_CASE("the real trainer gives the same numbers in a thread, and saves at a step boundary") {
+    TrainOptions options;
+    options.layers = std::vector{8, 16, 1};
+    options.batch = 32;
+    options.steps = 50;
+    const TrainSpec spec = make_train_spec(options);
+    auto direct = make_cpu_trainer(spec);
+    direct->step(50);
+    const auto expected = direct->snapshot().arms[0].records;
+
+    const Scratch scratch;
+    TrainingRun run([&] { return make_cpu_trainer(spec); });
+    Reader reader{run};
+    run.start();
+    CHECK(eventually([&] { return reader.poll() == 50 && state(run) == RunState::done; }));
+    REQUIRE(reader.records.size() == 50);
+    for (std::size_t i = 0; i < 50; ++i) CHECK(reader.records[i].loss == expected[i].loss);
+    run.save(scratch.path());
+    CHECK(eventually([&] { return std::filesystem::exists(scratch.path("2-delayed.safetensors")); }));
+}
+
+TEST_CASE("a run can be dropped in any state without waiting for its end") {
+    for (int round = 0; round < 20; ++round) {
+        TrainingRun run(scripted());
+        if (round % 4 > 0) run.start();
+        if (round % 4 > 1) run.limit_speed(0.001);
+        if (round % 4 > 2) run.take();
+    }
+}
