@@ -118,9 +118,13 @@ void draw_formula(Context& context, const Outcome& outcome, std::span<const Grou
         return;
     }
     const Role role = role_of(outcome.format.name);
+    const auto middle_of = [&](const Group& group) {  // a term wider than the first cell starts at its edge
+        const float half = ui::text_width(context, group.term.written, kWork) / 2;
+        return std::max((group.cells.x0 + group.cells.x1) / 2, groups.front().cells.x0 + half);
+    };
     for (std::size_t i = 0; i < groups.size(); ++i) {
         const Group& group = groups[i];
-        const float middle = (group.cells.x0 + group.cells.x1) / 2;
+        const float middle = middle_of(group);
         const Color ink = group.name == "sign" ? text : Color{role, Tone::ink};
         ui::text_mid(context, {middle, y}, group.term.written, ink, kWork, Anchor::center);
         if (!compact)
@@ -129,7 +133,7 @@ void draw_formula(Context& context, const Outcome& outcome, std::span<const Grou
         if (i + 1 < groups.size()) {
             // Between the words, not between the cells: under one sign cell the term is wider than its field.
             const float left = middle + ui::text_width(context, group.term.written, kWork) / 2;
-            const float next = (groups[i + 1].cells.x0 + groups[i + 1].cells.x1) / 2;
+            const float next = middle_of(groups[i + 1]);
             const float right = next - ui::text_width(context, groups[i + 1].term.written, kWork) / 2;
             ui::text_mid(context, {(left + right) / 2, y}, "×", muted, {Face::mono, 15}, Anchor::center);
         }
@@ -183,7 +187,9 @@ float draw_bits(Context& context, BitsLab& lab, int& last_bit, Rect area, bool c
     const std::vector<Group> now =
         groups_of(lab.outcome());  // a click above changed the terms, not the cells
     for (std::size_t i = 0; i < groups.size(); ++i) groups[i].term = now[i].term;
-    const float x_value = std::min(area.x1 - value_width, groups.back().cells.x1 + context.px(32));
+    // The column of eight bits, whatever the width, unless the bits need more.
+    const float x_value = std::max(std::min(area.x1 - value_width, area.x0 + context.px(600)),
+                                   groups.back().cells.x1 + context.px(28));
     draw_value(context, lab.outcome().reading, x_value, y_label, y_cells, context.px(row.height));
     const float y_formula = y_bracket + context.px(compact ? 26 : 35);
     draw_formula(context, lab.outcome(), groups, x_value, y_formula, compact);
@@ -198,6 +204,7 @@ void draw_line_end(Context& context, BitsLab& lab, Rect area) {
     const float pitch = std::min(
         context.px(44), std::floor((area.y1 - first - notes) / static_cast<float>(end.codes.size())));
     const float height = pitch - std::max(context.px(3), std::round(pitch * 0.18F));
+    const float digits = height >= context.px(28) ? 18 : 15;
     float y = first;
     for (const EndCode& item : end.codes) {
         const Rect row{area.x0, y, area.x1, y + height};
