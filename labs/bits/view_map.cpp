@@ -38,7 +38,8 @@ Grid grid_in(const Context& context, const CodeMap& map, Rect room) {
                 wish_h = std::min(96.0F, 416.0F / static_cast<float>(map.rows));
     Grid grid{room, 0, 0, &map};
     grid.width = std::floor(std::min(context.px(wish_w), room.width() / static_cast<float>(map.cols)));
-    grid.height = std::floor(std::min(context.px(wish_h), room.height() / static_cast<float>(map.rows)));
+    grid.height = std::max(
+        2.0F, std::floor(std::min(context.px(wish_h), room.height() / static_cast<float>(map.rows))));
     grid.area.x1 = room.x0 + grid.width * static_cast<float>(map.cols);
     grid.area.y1 = room.y0 + grid.height * static_cast<float>(map.rows);
     return grid;

@@ -225,7 +225,7 @@ void draw_line_end(Context& context, BitsLab& lab, Rect area) {
         const bool strong = here || !item.finite;
         ui::text_mid(context, {row.x0 + context.px(12), middle}, item.code_text, code, kMono);
         ui::text_mid(context, {row.x1 - context.px(12), middle}, item.value_text, ink,
-                     strong ? kWorkBold : kWork, Anchor::right);
+                     {strong ? Face::mono_bold : Face::mono, digits}, Anchor::right);
         y += pitch;
     }
     y += context.px(10);

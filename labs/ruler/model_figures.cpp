@@ -226,6 +226,7 @@ Figure RulerLab::thumbnail() const {
         return std::holds_alternative<TextMark>(series.shape) ||
                std::holds_alternative<Bracket>(series.shape) || std::holds_alternative<XSpan>(series.shape);
     });
+    figure.y.range = Range{0, static_cast<double>(outcome_.lanes.size()) - 0.2};
     return figure;
 }
 

@@ -45,9 +45,11 @@ void disclosure(Context& context, std::string_view name, std::string_view label,
 }  // namespace
 
 void RulerView::stage(Context& context, Rect area) {
-    const float table = context.px(40 + 32 * static_cast<float>(lab_.outcome().lanes.size()));
-    draw_plots(context, {area.x0, area.y0, area.x1, area.y1 - table - context.px(8)});
-    draw_table(context, {area.x0, area.y1 - table, area.x1, area.y1});
+    // The table gives way where the figures would become too low to read.
+    const float table = context.px(48 + 32 * static_cast<float>(lab_.outcome().lanes.size()));
+    const bool has_table = area.height() - table >= context.px(280);
+    draw_plots(context, {area.x0, area.y0, area.x1, has_table ? area.y1 - table : area.y1});
+    if (has_table) draw_table(context, {area.x0, area.y1 - table + context.px(8), area.x1, area.y1});
 }
 
 void RulerView::draw_plots(Context& context, Rect area) {

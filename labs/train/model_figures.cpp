@@ -29,9 +29,9 @@ std::string_view short_name(const Recipe& recipe) {
 
 AxisSpec step_axis(const TrainSpec& spec) { return {.label = "step", .range = Range{0, double(spec.steps)}}; }
 
-// A dotted line through the figures that share the steps.
+// A dotted line through the figures that share the steps, while there are steps to come.
 void add_now(Figure& figure, const Picture& picture) {
-    if (picture.history.steps() == 0) return;
+    if (picture.history.steps() == 0 || picture.history.steps() >= picture.spec.steps) return;
     figure.vline("now", picture.history.steps() - 1,
                  {.color = {Role::axis}, .width = 1, .dash = Dash::dot, .in_legend = false});
 }
@@ -44,6 +44,7 @@ Figure loss_figure(const Picture& picture) {
         .id = "loss", .title = finding(picture), .subtitle = "thin: each batch   thick: mean of 50"};
     figure.x = step_axis(picture.spec);
     figure.y = {.label = "loss", .scale = Scale::log10, .range = {}};
+    if (picture.history.steps() == 0) figure.y.range = Range{0.02, 2};
     const auto& arms = picture.history.arms();
     const auto looks = arm_looks(picture.spec.arms);
     for (std::size_t i = arms.size(); i-- > 0;) {
@@ -157,7 +158,7 @@ std::string boundary_title(const Picture& picture, std::size_t arm, const std::v
     if (arm == 0 || reference.size() != mine.size()) return "Where " + looks[arm].name + " says class 1";
     double same = 0;
     for (std::size_t i = 0; i < mine.size(); ++i) same += (mine[i] > 0.5F) == (reference[i] > 0.5F) ? 1 : 0;
-    return fmt::format("{} and {} agree on {} % of the square", looks[arm].name, looks[0].name,
+    return fmt::format("The arms agree on {} %",
                        format_number(100 * same / static_cast<double>(mine.size()), 3, true));
 }
 

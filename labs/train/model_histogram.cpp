@@ -54,18 +54,19 @@ Binades binades(const TensorView& view) {
         lo = std::min(lo, b);
         hi = std::max(hi, b + 1);
     }
-    if (hi == 0) return {-16, 8, -22};
+    if (hi == 0) return {-17, 8, -23};
     lo += Log2Histogram::kLowest;
     hi += Log2Histogram::kLowest;
+    const int data_hi = hi;
     if (view.format && std::isfinite(view.scale)) {
         lo = std::min(
             lo, static_cast<int>(std::floor(std::log2(min_subnormal(*view.format) / double{view.scale}))));
         hi = std::max(hi,
                       static_cast<int>(std::ceil(std::log2(max_finite(*view.format) / double{view.scale}))));
     }
-    hi = std::min(hi + 2, lo + 56);
+    hi = std::min({hi + 2, data_hi + 8, lo + 56});  // a window that goes on is cut off
     const int first_tick = 8 * static_cast<int>(std::floor(lo / 8.0));
-    return {first_tick - 1, hi, first_tick - 6};
+    return {first_tick - 1, hi, first_tick - 7};
 }
 
 void add_bars(Figure& figure, const TensorView& view, const Binades& range, Role role) {
@@ -92,10 +93,9 @@ void add_bars(Figure& figure, const TensorView& view, const Binades& range, Role
     const double zero_lo = std::ldexp(1.0, range.zero), zero_hi = std::ldexp(1.0, range.zero + 4);
     figure.bars("became 0", data({zero_lo, zero_hi}), data({lost}),
                 {.color = {Role::under, Tone::fill}, .in_legend = false});
-    const double middle = std::ldexp(1.0, range.zero + 2);
-    figure.add("", TextMark{middle, lost, format_number(lost, 3, true) + " %", Anchor::center, false, 0, -12},
+    figure.add("", TextMark{zero_lo, lost, format_number(lost, 3, true) + " %", Anchor::left, false, 0, -12},
                {.color = {Role::text}});
-    figure.add("", TextMark{middle, 0, "0", Anchor::center, false, 0, 18}, {.color = {Role::muted}});
+    figure.add("", TextMark{zero_lo, 0, "0", Anchor::left, false, 0, 18}, {.color = {Role::muted}});
 }
 
 }  // namespace
@@ -111,13 +111,18 @@ Figure histogram_figure(const Picture& picture) {
     if (arms.empty() || !arms[arm].watched) {
         figure.title = fmt::format("{} {} before and after the cast", class_name(picture.tensor.tensor),
                                    to_string(picture.tensor));
+        figure.add(
+            "",
+            TextMark{std::ldexp(1.0, -16), 10, "watched from the next step on", Anchor::center, false, 0, 0},
+            {.color = {Role::muted}});
         return figure;
     }
     const TensorView& view = *arms[arm].watched;
     const Recipe& recipe = picture.spec.arms[arm];
     figure.title = histogram_title(picture, view);
+    figure.x.label += " in step " + group_thousands(view.step);
     const Binades range = binades(view);
-    figure.x.range = Range{std::ldexp(1.0, range.zero - 1), std::ldexp(1.0, range.hi)};
+    figure.x.range = Range{std::ldexp(1.0, range.zero), std::ldexp(1.0, range.hi)};
     const Role role = tensor_role(recipe, view.id.tensor);
     if (view.format && std::isfinite(view.scale)) {
         figure.xspan(std::string(view.format->label) + " window",

@@ -68,11 +68,8 @@ std::vector<Field> arm_fields(Params& p) {
                 .label = "Arm B",
                 .help = "The experiment: the settings below are its. Acts at the next step."},
                &p.arm_b, recipe_choices(false)),
-        number({.name = "lr",
-                .label = "Learning rate",
-                .te_name = "lr",
-                .help = "Of all arms. Acts at the next step."},
-               &p.lr, 1e-5, 1, true),
+        number({.name = "lr", .label = "Learning rate", .help = "Of all arms. Acts at the next step."}, &p.lr,
+               1e-5, 1, true),
         integer(
             {.name = "history",
              .label = "History",

@@ -29,13 +29,13 @@ void title(ui::Context& c, Rect area, const std::string& words, std::string_view
 
 }  // namespace
 
-// Heights in logical px, from the bottom: controls 68, health and histogram, gap, and the loss takes what is
+// Heights in logical px, from the bottom: controls 48, health and histogram, gap, and the loss takes what is
 // left.
 void TrainView::stage(ui::Context& c, Rect area) {
     const std::vector<Figure> figures = lab_.figures();
     const float height = area.height() / c.scale;
-    const float lower = std::clamp(0.40F * height, 228.0F, 300.0F);
-    const Rect bar{area.x0, area.y1 - c.px(60), area.x1, area.y1};
+    const float lower = std::clamp(0.40F * height, 208.0F, 300.0F);
+    const Rect bar{area.x0, area.y1 - c.px(48), area.x1, area.y1};
     const Rect below{area.x0, bar.y0 - c.px(lower), area.x1, bar.y0 - c.px(8)};
     curves(c, figures, {area.x0, area.y0, area.x1, below.y0 - c.px(height > 600 ? 16 : 6)});
 
@@ -62,9 +62,9 @@ void TrainView::stage(ui::Context& c, Rect area) {
 }
 
 void TrainView::curves(ui::Context& c, const std::vector<Figure>& figures, Rect area) {
-    const float gap_height = std::clamp(0.29F * area.height() / c.scale, 72.0F, 116.0F);
+    const float gap_height = std::clamp(0.37F * area.height() / c.scale, 104.0F, 150.0F);
     const Rect loss_area{area.x0, area.y0, area.x1, area.y1 - c.px(gap_height)};
-    const Rect gap_area{area.x0, loss_area.y1, area.x1, area.y1};
+    const Rect gap_area{area.x0, loss_area.y1 + c.px(8), area.x1, area.y1};
     Figure loss = *find(figures, "loss");
     loss.x.visible = false;  // the gap below shows the steps
     ui::plot(c, "train.loss", loss, loss_, loss_area);

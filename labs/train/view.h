@@ -31,7 +31,9 @@ class TrainView : public LabView {
     void arm_choice(ui::Context&, const char* name, std::size_t arm);
     void edit(ui::Context&, std::string_view name);
     void settings(ui::Context&);
-    void show_tensor(ui::Context&, float width);
+    bool switch_row(ui::Context&, const std::string& name, const std::string& label,
+                    std::span<const std::string> choices, int& selected);
+    void show_tensor(ui::Context&);
     void more(ui::Context&);
     void numbers(ui::Context&, float width);
     void copy_buttons(ui::Context&, float width);

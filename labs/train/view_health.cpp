@@ -62,7 +62,8 @@ void strip(ui::Context& c, Rect area, const Data& steps, const Data& values) {
 
 Rect strip_area(const ui::Context& c, const Row& row, float column) {
     const float x = row.x + c.px(column), middle = row.middle();
-    return {x, middle - c.px(8), x + c.px(kStrip), middle + c.px(8)};
+    const float half = std::min(c.px(8), 0.5F * (row.y1 - row.y0) - c.px(2));
+    return {x, middle - half, x + c.px(kStrip), middle + half};
 }
 
 void value(ui::Context& c, const Row& row, float right, const std::string& words, Color color = {Role::text},
@@ -183,6 +184,7 @@ void health_table(ui::Context& c, Rect area, const ArmTrack& arm, const Recipe& 
         ui::stroke_rect(c, swatch, {role, Tone::line}, 2);
         ui::text_mid(c, {row.x + c.px(18), middle}, name, {Role::text},
                      {selected ? Face::mono_bold : Face::mono, 13});
+        if (arm.step.size() == 0) continue;
         if (!track.applies()) {
             ui::text_mid(c, {row.x + c.px(56), middle}, "not cast", {Role::muted}, {Face::sans, 13});
             continue;

@@ -26,7 +26,7 @@ void TrainView::explore(ui::Context& c, float width) {
     arm_choice(c, "arm_a", 0);
     arm_choice(c, "arm_b", 1);
     settings(c);
-    show_tensor(c, width);
+    show_tensor(c);
     if (ui::button(c, "train.poison", "Poison the next batch \u00d7 1000",
                    {.disabled = lab_.step() == 0 || lab_.finished(),
                     .why_disabled = "Start the training first.",
@@ -96,47 +96,63 @@ void TrainView::settings(ui::Context& c) {
         *value = static_cast<int>(std::lround(exponent));
     }
     ui::tooltip(c, margin.info.label, margin.info.help);
-    edit(c, "algo");
+    const Field& algo = find(fields, "algo");
+    auto* chosen = std::get<std::string*>(algo.value);
+    const std::array<std::string, 2> labels = {algo.choices[0].label, algo.choices[1].label};
+    int selected = *chosen == algo.choices[0].id ? 0 : 1;
+    if (switch_row(c, "train.algo", algo.info.label, labels, selected)) {
+        *chosen = algo.choices[static_cast<std::size_t>(selected)].id;
+    }
+    ui::tooltip(c, algo.info.label, algo.info.help + " Transformer Engine: " + algo.info.te_name + ".");
 }
 
-void TrainView::show_tensor(ui::Context& c, float width) {
-    constexpr std::array<TensorClass, 3> kClasses = {TensorClass::x, TensorClass::w, TensorClass::dy};
-    const std::array<std::string, 3> labels = {"x", "w", "dy"};
+// A label at the left and a switch of `width` - 108 px at the right, on one line. True when the choice
+// changed.
+bool TrainView::switch_row(ui::Context& c, const std::string& name, const std::string& label,
+                           std::span<const std::string> choices, int& selected) {
     const Rect row = ui::next_area(c, 32);
-    ui::text_mid(c, {row.x0, (row.y0 + row.y1) / 2}, "Show tensor", {Role::text}, {Face::sans, 15});
-    TensorId id = lab_.shown_tensor();
-    int selected = static_cast<int>(std::ranges::find(kClasses, id.tensor) - kClasses.begin());
+    ui::text_mid(c, {row.x0, (row.y0 + row.y1) / 2}, label, {Role::text}, {Face::sans, 15});
     const float left = c.px(108);
     ImGui::SetCursorScreenPos({row.x0 + left, row.y0});
-    ImGui::BeginChild("train.tensor", {width - left, row.height()}, false,
+    ImGui::BeginChild(name.c_str(), {row.width() - left, row.height()}, false,
                       ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
-    if (ui::segmented(c, "train.tensor", labels, selected)) {
-        id.tensor = kClasses.at(static_cast<std::size_t>(selected));
-        lab_.show_tensor(to_string(id));
-    }
+    const bool changed = ui::segmented(c, name, choices, selected);
     ImGui::EndChild();
     ImGui::SetCursorScreenPos({row.x0, row.y0});
     ui::advance(row);
+    return changed;
+}
+
+void TrainView::show_tensor(ui::Context& c) {
+    constexpr std::array<TensorClass, 3> kClasses = {TensorClass::x, TensorClass::w, TensorClass::dy};
+    const std::array<std::string, 3> labels = {"x", "w", "dy"};
+    TensorId id = lab_.shown_tensor();
+    int selected = static_cast<int>(std::ranges::find(kClasses, id.tensor) - kClasses.begin());
+    if (!switch_row(c, "train.tensor", "Show tensor", labels, selected)) return;
+    id.tensor = kClasses.at(static_cast<std::size_t>(selected));
+    lab_.show_tensor(to_string(id));
 }
 
 void TrainView::more(ui::Context& c) {
-    const auto fold = [&](const char* name, const char* label, bool& open) {
-        const Rect row = ui::next_area(c, 24);
-        if (ui::press(c, name, row, 4).clicked) open = !open;
-        const float y = (row.y0 + row.y1) / 2;
-        ui::chevron(c, {row.x0 + c.px(4), y}, open ? ui::Direction::down : ui::Direction::right,
-                    {Role::muted});
-        ui::text_mid(c, {row.x0 + c.px(18), y}, label, {Role::muted}, kLabel);
-        ui::advance(row);
-        return open;
+    const Rect row = ui::next_area(c, 24);
+    const float half = row.width() / 2, y = (row.y0 + row.y1) / 2;
+    const auto fold = [&](const char* name, const char* label, float x, bool& open) {
+        const ui::Press press = ui::press(c, name, {x, row.y0, x + half - c.px(8), row.y1}, 4);
+        if (press.clicked) open = !open;
+        const Color ink{press.hovered || open ? Role::text : Role::muted};
+        ui::chevron(c, {x + c.px(4), y}, open ? ui::Direction::down : ui::Direction::right, ink);
+        ui::text_mid(c, {x + c.px(16), y}, label, ink, kLabel);
     };
-    if (fold("train.more_cast", "More: formats, rounding, master weights", more_cast_)) {
+    fold("train.more_cast", "More: casts", row.x0, more_cast_);
+    fold("train.more_run", "More: training", row.x0 + half, more_run_);
+    ui::advance(row);
+    if (more_cast_) {
         for (const char* name : {"fwd", "bwd", "round", "overflow", "master", "round_update", "interval"}) {
             if (name == std::string_view("interval") && !delayed(lab_.spec())) continue;
             edit(c, name);
         }
     }
-    if (fold("train.more_run", "More: arm C, task, steps, seed, speed", more_run_)) {
+    if (more_run_) {
         arm_choice(c, "arm_c", 2);
         for (const char* name : {"task", "schedule", "steps", "batch", "seed", "speed_limit"}) edit(c, name);
     }
@@ -149,12 +165,14 @@ void TrainView::numbers(ui::Context& c, float width) {
     const TrainSpec spec = lab_.spec();
     const auto looks = arm_looks(spec.arms);
     const bool started = lab_.step() > 0;
-    ui::text(c, "Gap, last 100 steps", Role::muted, kLabel);
-    const Rect big = ui::next_area(c, 40);
-    const std::string gap = started ? signed_percent(gap_pct(lab_.history(), 1)) : "no step yet";
-    ui::text_mid(c, {big.x0, (big.y0 + big.y1) / 2}, gap,
-                 started ? Color{looks[1].role, Tone::ink} : Color{Role::muted},
-                 started ? Font{Face::mono, 32} : Font{Face::sans, 18});
+    const Rect big = ui::next_area(c, 36);
+    const float middle = (big.y0 + big.y1) / 2;
+    if (started) {
+        const std::string gap = signed_percent(gap_pct(lab_.history(), 1));
+        ui::text_mid(c, {big.x0, middle}, gap, {looks[1].role, Tone::ink}, {Face::mono, 32});
+    }
+    ui::text_mid(c, {big.x1, middle + c.px(5)}, started ? "gap, last 100 steps" : "no step yet",
+                 {Role::muted}, kLabel, Anchor::right);
     ui::advance(big);
     ui::probe(c, "train.gap_headline", big);
 
@@ -179,22 +197,21 @@ void TrainView::numbers(ui::Context& c, float width) {
                      .strong = true,
                      .anchor = Anchor::left},
             ui::Cell{.text = shown ? format_number(lab_.history().arms()[i].tail_loss(), 3, true) : ""},
-            ui::Cell{.text = shown ? format_number(ms, 3) : ""},
+            ui::Cell{.text = shown ? fmt::format("{:.2f}", ms) : ""},
             ui::Cell{.text = shown && ms > 0 ? group_thousands(std::lround(1000 / ms)) : ""}};
         ui::table_row(c, cells, columns);
     }
     const std::string message = lab_.message();
     if (!message.empty()) {
         ui::wrapped(c, message, Role::warning);
-    } else if (lab_.provenance() == Provenance::cpu_emulated) {
-        ui::wrapped(c,
-                    "Emulated: the losses are exact to the bit, the times say nothing about FP8. Lab 9 "
-                    "measures those.");
+    } else if (started && !lab_.finished() && lab_.provenance() == Provenance::cpu_emulated) {
+        ui::wrapped(c, "Emulated: the losses are exact to the bit, the times say nothing about FP8.");
     }
 }
 
 void TrainView::copy_buttons(ui::Context& c, float width) {
     const float half = (width / c.scale - 8) / 2;
+    ImGui::Dummy({0, 0});  // one gap more
     const ImVec2 at = ImGui::GetCursorScreenPos();
     if (ui::button(c, "train.copy_command", "Copy command", {.width = half}))
         ImGui::SetClipboardText(lab_.command().c_str());

@@ -129,7 +129,7 @@ TEST_CASE("a code or number typed into the field is taken on Enter, a wrong one 
 }
 
 TEST_CASE("every format fits every stage: nothing outside it, no bit under another") {
-    const ImVec2 sizes[] = {{560, 440}, {860, 760}, {944, 540}, {1500, 1000}};
+    const ImVec2 sizes[] = {{560, 536}, {860, 760}, {944, 540}, {1500, 1000}};
     for (const ImVec2 size : sizes) {
         for (const float scale : {0.75F, 1.0F, 2.0F}) {
             Screen screen({size.x * scale, size.y * scale}, Theme::light, scale);

@@ -108,7 +108,7 @@ TEST_CASE("at most six controls stand in the first tier, at most six behind More
 }
 
 TEST_CASE("every axis and number of rulers fits every stage") {
-    const ImVec2 sizes[] = {{560, 440}, {860, 760}, {944, 540}, {1500, 1000}};
+    const ImVec2 sizes[] = {{560, 536}, {860, 760}, {944, 540}, {1500, 1000}};
     for (const ImVec2 size : sizes) {
         for (const float scale : {0.75F, 1.0F, 2.0F}) {
             Screen screen({size.x * scale, size.y * scale}, scale);

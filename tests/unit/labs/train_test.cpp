@@ -420,3 +420,23 @@ TEST_CASE("an interval, a format or a rounding of the fields reaches the recipe"
     CHECK_THROWS_AS(set_field(lab->fields(), "arm_b=fp9"), Error);
     CHECK_THROWS_AS(set_field(lab->fields(), "history=0"), Error);
 }
+
+TEST_CASE("the lesson's numbers are those of the runs that it tells the reader to make") {
+    // Sums in another order (another BLAS) move the gap by a few tenths of a percent.
+    const auto ends = [](std::initializer_list<const char*> settings) {
+        TrainLab lab(cpu_backend());
+        const auto fields = lab.fields();
+        for (const char* setting : settings) set_field(fields, setting);
+        lab.advance(lab.spec().steps);
+        return std::pair{metric(lab, "gap_b_pct"), lab.history().arms()[1]};
+    };
+    CHECK(ends({}).first == doctest::Approx(3.5).epsilon(0.2));
+    const auto [gap, unscaled] = ends({"arm_b=unscaled"});
+    CHECK(gap == doctest::Approx(3.9).epsilon(0.2));
+    CHECK(unscaled.worst_gradient()->id == TensorId{TensorClass::dy, 1});
+    CHECK(unscaled.worst_gradient()->underflow_mean_pct() == doctest::Approx(35).epsilon(0.03));
+    CHECK(ends({"overflow=nonsaturate"}).second.stopped->step == 1);
+    CHECK_FALSE(ends({"overflow=nonsaturate", "margin=1"}).second.stopped.has_value());
+    CHECK(ends({"master=none"}).first / 100 + 1 == doctest::Approx(12).epsilon(0.1));
+    CHECK(ends({"master=none", "round_update=stochastic"}).first < 25);
+}

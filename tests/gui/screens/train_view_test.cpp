@@ -1,0 +1,204 @@
+// L8's view without a display: every control acts on the model, in every state and size.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "labs/train/view.h"
+#include "tests/gui/gui.h"
+
+using namespace fp8lab;
+using namespace fp8lab::train;
+
+namespace {
+
+struct Screen {
+    explicit Screen(ImVec2 size = {1440, 900}, Theme theme = Theme::dark, float scale = 1)
+        : gui(size, theme, scale), width(size.x), height(size.y) {
+        for (const char* setting : {"batch=16", "steps=60"}) set_field(lab.fields(), setting);
+    }
+
+    // Stage left and panel right, as the shell lays them out.
+    void frame() {
+        lab.update();
+        gui.raw_frame([this](ui::Context& c) {
+            const float panel = c.px(360);
+            ImGui::SetNextWindowPos({0, 0});
+            ImGui::SetNextWindowSize({width, height});
+            ImGui::Begin("screen", nullptr, ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove);
+            stage = {c.px(24), c.px(92), width - panel - c.px(24), height - c.px(28)};
+            view.stage(c, stage);
+            ImGui::SetCursorScreenPos({width - panel + c.px(24), c.px(72)});
+            ImGui::BeginChild("explore", {c.px(312), 0});
+            view.explore(c, c.px(312));
+            ImGui::EndChild();
+            ImGui::End();
+        });
+    }
+    void click(std::string_view probe) {
+        frame();
+        gui.move(gui.center(probe));
+        frame();
+        gui.mouse(true);
+        frame();
+        gui.mouse(false);
+        frame();
+    }
+    template <class Done>
+    void frames_until(Done done) {
+        for (int i = 0; i < 5000 && !done(); ++i) {
+            frame();
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        REQUIRE(done());
+    }
+
+    test::Gui gui;
+    TrainLab lab{cpu_backend()};
+    TrainView view{lab};
+    Rect stage;
+    float width, height;
+};
+
+}  // namespace
+
+TEST_CASE("step, run, pause and reset do what they say") {
+    Screen screen;
+    screen.click("train.step");
+    screen.frames_until([&] { return screen.lab.step() == 1; });
+    set_field(screen.lab.fields(), "speed_limit=50");
+    screen.click("train.run");
+    screen.frames_until([&] { return screen.lab.step() > 2; });
+    CHECK(screen.lab.running());
+    screen.click("train.run");  // is "Pause" now
+    screen.frames_until([&] { return screen.lab.status().state == RunState::paused; });
+    const int paused_at = screen.lab.step();
+    CHECK(paused_at < 60);
+    screen.click("train.reset");
+    CHECK(screen.lab.step() == 0);
+}
+
+TEST_CASE("the keys are Space and full stop") {
+    Screen screen;
+    screen.frame();
+    CHECK(screen.view.key(screen.gui.context, '.'));
+    screen.frames_until([&] { return screen.lab.step() == 1; });
+    set_field(screen.lab.fields(), "speed_limit=50");
+    CHECK(screen.view.key(screen.gui.context, ' '));
+    screen.frames_until([&] { return screen.lab.step() > 1; });
+    CHECK(screen.lab.running());
+    CHECK_FALSE(screen.view.key(screen.gui.context, 'Q'));
+}
+
+TEST_CASE("the run-to slider lets the training go on to the step it is dragged to, and no further") {
+    Screen screen;
+    screen.lab.advance(5);
+    screen.frame();
+    const Rect track = screen.gui.rect("train.run_to");
+    const float y = (track.y0 + track.y1) / 2;
+    screen.gui.move({track.x0 + 12, y});
+    screen.frame();
+    screen.gui.mouse(true);
+    screen.frame();
+    screen.gui.move({(track.x0 + track.x1) / 2, y});
+    screen.frame();
+    CHECK(screen.lab.step() == 5);  // still in the hand
+    screen.gui.mouse(false);
+    screen.frame();
+    screen.frames_until(
+        [&] { return screen.lab.status().state == RunState::paused && screen.lab.step() == 30; });
+}
+
+TEST_CASE("a setting moved between two steps reaches the running training's arm B") {
+    Screen screen;
+    screen.lab.advance(3);
+    screen.frame();
+    const Rect margin = screen.gui.rect("train.margin");
+    screen.gui.move({margin.x1 - 8, (margin.y0 + margin.y1) / 2});
+    screen.frame();
+    screen.gui.mouse(true);
+    screen.frame();
+    screen.gui.mouse(false);
+    screen.frame();
+    screen.frame();
+    CHECK(screen.lab.params().margin == 8);
+    CHECK(screen.lab.spec().arms[1].margin == 8);
+    CHECK(screen.lab.spec().arms[0].base == "bf16");
+    screen.click("train.algo.1");
+    CHECK(screen.lab.params().algo == "most_recent");
+    CHECK(screen.lab.step() == 3);
+}
+
+TEST_CASE("a row of the health table and the class switch choose the histogram's tensor") {
+    Screen screen;
+    screen.lab.advance(2);
+    screen.click("train.tensor.w2");
+    CHECK(screen.lab.shown_tensor() == TensorId{TensorClass::w, 2});
+    screen.click("train.tensor.0");
+    CHECK(screen.lab.shown_tensor() == TensorId{TensorClass::x, 2});
+}
+
+TEST_CASE("the poison button works while there is a training and is dead before") {
+    Screen screen;
+    screen.click("train.poison");
+    CHECK(screen.lab.command().find("times 1000") == std::string::npos);
+    screen.lab.advance(5);
+    screen.click("train.poison");
+    CHECK(screen.lab.command().find("# changed at step 5: batch times 1000") != std::string::npos);
+    const double before = screen.lab.history().arms()[0].loss.last();
+    screen.lab.advance(1);
+    CHECK(screen.lab.history().arms()[0].loss.last() > 2 * before);
+}
+
+TEST_CASE("the copy buttons copy the command and the recipe") {
+    Screen screen;
+    screen.click("train.copy_command");
+    CHECK(std::string(ImGui::GetClipboardText()) == screen.lab.command());
+    screen.click("train.copy_recipe");
+    CHECK(std::string(ImGui::GetClipboardText()) == screen.lab.transformer_engine());
+}
+
+TEST_CASE("a finished training says so once and can be run again") {
+    Screen screen;
+    screen.lab.advance(60);
+    screen.frame();
+    CHECK(screen.gui.context.probes.items.contains("train.toast.close"));
+    screen.click("train.toast.close");
+    screen.frame();
+    CHECK_FALSE(screen.gui.context.probes.items.contains("train.toast.close"));
+    screen.click("train.run");
+    screen.frames_until([&] { return screen.lab.step() > 0 && screen.lab.finished(); });
+}
+
+TEST_CASE("every state draws at every size, inside its area") {
+    for (const float scale : {1.0F, 2.0F}) {
+        for (const ImVec2 size : {ImVec2{1440, 900}, ImVec2{1024, 640}}) {
+            for (const char* task : {"teacher", "spiral"}) {
+                CAPTURE(scale);
+                CAPTURE(size.x);
+                CAPTURE(task);
+                Screen screen({size.x * scale, size.y * scale}, Theme::light, scale);
+                set_field(screen.lab.fields(), std::string("task=") + task);
+                for (const int steps : {0, 1, 40}) {
+                    if (steps > 0) screen.lab.advance(steps);
+                    screen.frame();
+                    screen.frame();
+                    CHECK(test::draw_data_fault().empty());
+                    for (const char* name :
+                         {"train.loss", "train.gap", "train.run", "train.step", "train.reset", "train.run_to",
+                          "train.tensor.x1", "train.tensor.dy3"}) {
+                        CAPTURE(name);
+                        const Rect rect = screen.gui.rect(name);
+                        CHECK(rect.x0 >= screen.stage.x0 - 12 * scale);
+                        CHECK(rect.x1 <= screen.stage.x1 + 1);
+                        CHECK(rect.y0 >= screen.stage.y0);
+                        CHECK(rect.y1 <= screen.stage.y1 + 1);
+                    }
+                    CHECK(screen.gui.rect("train.loss").y1 < screen.gui.rect("train.gap").y0);
+                    CHECK(screen.gui.rect("train.gap").y1 < screen.gui.rect("train.tensor.x1").y0);
+                    CHECK(screen.gui.rect("train.tensor.dy3").y1 <= screen.gui.rect("train.run").y0);
+                }
+            }
+        }
+    }
+}
