@@ -217,7 +217,9 @@ float draw_bits(Context& context, BitsLab& lab, int& last_bit, Rect area, bool c
 }
 
 void draw_line_end(Context& context, BitsLab& lab, Rect area) {
-    ui::text_mid(context, {area.x0, area.y0 + context.px(10)}, "Where the line ends", {Role::text}, kHeading);
+    constexpr std::string_view kTitle = "Where the line ends";  // wider than the list on a narrow stage
+    const float title_x = std::min(area.x0, area.x1 - ui::text_width(context, kTitle, kHeading));
+    ui::text_mid(context, {title_x, area.y0 + context.px(10)}, kTitle, {Role::text}, kHeading);
     const LineEnd end = lab.outcome().end;
     const Role role = role_of(lab.outcome().format.name);
     const float first = area.y0 + context.px(54), notes = context.px(44);
