@@ -45,5 +45,6 @@ struct Compared {
 Compared time_against(int repeats, const std::function<void()>& work, const std::function<void()>& ceiling);
 
 nlohmann::json bench_cast(const BenchOptions& options, const Globals& globals, bool json);
+nlohmann::json bench_step(const BenchOptions& options, const Globals& globals, bool json);
 
 }  // namespace fp8lab::cli

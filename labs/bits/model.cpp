@@ -167,7 +167,11 @@ std::vector<Figure> BitsLab::figures() const {
     return {map_figure(outcome_.format, outcome_.map, code), value_figure(outcome_.format, code)};
 }
 
-Figure BitsLab::thumbnail() const { return map_figure(outcome_.format, outcome_.map, outcome_.reading.code); }
+Figure BitsLab::thumbnail() const {
+    Figure figure = map_figure(outcome_.format, outcome_.map, outcome_.reading.code);
+    std::get<HeatmapSeries>(figure.series.front().shape).labels.clear();
+    return figure;
+}
 
 std::vector<Metric> BitsLab::metrics() const {
     const FormatInfo& format = outcome_.format;

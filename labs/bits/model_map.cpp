@@ -34,16 +34,25 @@ struct Shader {
     }
 };
 
+std::size_t characters(std::string_view utf8) {
+    return static_cast<std::size_t>(
+        std::count_if(utf8.begin(), utf8.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
 // What fits: three characters of 13 px in a cell of the 16 columns, six where there are 8.
 std::string label_of(const FormatInfo& format, const CodeMap& map, std::uint32_t code, CodeClass code_class) {
-    if (map.codes_per_cell > 1) return code_class == CodeClass::nan ? "NaN" : "";
-    const bool named = code_class == CodeClass::zero || code_class == CodeClass::nan ||
-                       code_class == CodeClass::infinity || code == max_code(format);
+    if (code_class == CodeClass::infinity) return "Inf";  // of either sign: the row says which
+    if (code_class == CodeClass::nan) return "NaN";
+    if (map.codes_per_cell > 1) return "";
     const double value = exact_value(format, code);
-    if (std::isinf(value)) return value > 0 ? "Inf" : "\u2212In";
-    if (map.cols <= 8) return value_text(value, 3);
+    if (map.cols <= 8) {
+        for (const int digits : {3, 2})
+            if (const std::string text = value_text(value, digits); characters(text) <= 6) return text;
+        return "";
+    }
+    if (code_class != CodeClass::zero && code != max_code(format)) return "";
     const std::string text = value_text(value);
-    return named && text.size() <= 4 ? text : "";
+    return characters(text) <= 3 ? text : "";
 }
 
 // A row's finite span and what follows it. Codes of one sign ascend in magnitude up to the largest finite
@@ -54,11 +63,10 @@ std::string note_text(const FormatInfo& format, std::uint32_t first, std::uint32
     if (end < first) return "NaN";
     std::string span = "to " + value_text(exact_value(format, end), 4);
     const std::string from = value_text(exact_value(format, first));
-    const bool from_zero = (first & ~sign) == 0 && format.is_signed;
     std::string tail;
     if (end < last) tail = classify(format, end + 1) == CodeClass::infinity ? ", then Inf" : ", then NaN";
-    constexpr std::size_t kFits = 24;  // characters of 13 px beside the map
-    if (!from_zero && from.size() + 1 + span.size() + tail.size() <= kFits + 4) span = from + " " + span;
+    constexpr std::size_t kFits = 25;  // characters of 13 px beside the map
+    if (characters(from) + 1 + characters(span) + tail.size() <= kFits) span = from + " " + span;
     return span + tail;
 }
 
@@ -125,9 +133,9 @@ CodeMap code_map(const FormatInfo& format, std::string_view shade) {
     map.title = counts.finite == counts.total
                     ? fmt::format("All {} codes are numbers", counts.total)
                     : fmt::format("{} of {} codes are numbers", counts.finite, counts.total);
-    map.subtitle = shade == "gap"     ? "darker: wider gap to the next value"
-                   : shade == "class" ? "pale: subnormal; dark: normal"
-                                      : "darker is larger";
+    map.subtitle = shade == "gap"     ? "stronger: wider gap to the next value"
+                   : shade == "class" ? "weak: subnormal; strong: normal"
+                                      : "stronger is larger";
     if (counts.subnormals > 0 && shade != "class") map.subtitle += "; outlined: subnormal";
     if (map.codes_per_cell > 1) map.subtitle += fmt::format("; a cell: {} codes", map.codes_per_cell);
     return map;

@@ -31,7 +31,7 @@ bool is_subnormal_exponent(const FormatInfo& format, const CodeFields& fields) {
     return fields.exponent == 0 && format.specials != Specials::scale;
 }
 
-Formula formula_of(const FormatInfo& format, const CodeFields& fields, double value) {
+Formula formula_of(const FormatInfo& format, const CodeFields& fields, const std::string& result) {
     const int power = power_of(format, fields);
     const std::uint32_t steps = 1U << format.mantissa_bits;
     const int leading = is_subnormal_exponent(format, fields) ? 0 : 1;
@@ -45,7 +45,7 @@ Formula formula_of(const FormatInfo& format, const CodeFields& fields, double va
     std::string product = power_value;
     if (format.mantissa_bits > 0) {
         out.significand = {fmt::format("({} + {}/{})", leading, fields.mantissa, steps),
-                           value_text(significand, 6)};
+                           value_text(significand, leading == 1 ? 5 : 3)};
         product += " × " + out.significand.value;
     } else if (leading == 0) {
         out.significand = {"0", "0"};
@@ -56,7 +56,9 @@ Formula formula_of(const FormatInfo& format, const CodeFields& fields, double va
                     fields.sign ? fmt::format("{}1", kMinus) : "1"};
         product = out.sign.value + " × " + product;
     }
-    out.result = {value_text(value), product};
+    out.result = {result, format.is_signed || format.mantissa_bits > 0
+                              ? product
+                              : ""};  // one term: nothing to multiply
     return out;
 }
 
@@ -102,7 +104,7 @@ std::string nan_codes_text(const FormatInfo& format, const CodeCounts& counts) {
         return code_text(format, format.specials == Specials::fnuz ? 1U << (bits(format) - 1) : last);
     const std::uint32_t half = magnitude_mask(format);
     if (counts.nans == 2) return fmt::format("{:X} {:X}", half, last);
-    return fmt::format("± {:X} to {:X}", half - static_cast<std::uint32_t>(counts.nans) / 2 + 1, half);
+    return fmt::format("±{:X}\u2013{:X}", half - static_cast<std::uint32_t>(counts.nans) / 2 + 1, half);
 }
 
 std::string infinity_codes_text(const FormatInfo& format) {
@@ -162,7 +164,7 @@ Reading read_code(const FormatInfo& format, std::uint32_t code) {
     if (!std::isfinite(out.value)) return out;
     out.gap = ulp(format, code);
     out.hex = hex_float(out.value);
-    out.formula = formula_of(format, out.fields, out.value);
+    out.formula = formula_of(format, out.fields, out.headline);
     return out;
 }
 
@@ -202,15 +204,15 @@ std::vector<Fact> facts(const FormatInfo& format) {
     const CodeCounts counts = count_codes(format);
     const auto power_and_value = [](double value) {
         return std::ldexp(1.0, std::ilogb(value)) == value
-                   ? fmt::format("{} = {}", power_text(std::ilogb(value)), value_text(value))
+                   ? fmt::format("{} = {}", power_text(std::ilogb(value)), value_text(value, 3))
                    : value_text(value);
     };
     const std::uint32_t lowest_normal = format.specials == Specials::scale ? 0U : 1U << format.mantissa_bits;
     std::vector<Fact> out;
     out.push_back({"Largest", value_text(max_finite(format)), code_text(format, max_code(format))});
-    out.push_back({"Smallest normal", power_and_value(min_normal(format)), code_text(format, lowest_normal)});
+    out.push_back({"Min normal", power_and_value(min_normal(format)), code_text(format, lowest_normal)});
     if (counts.subnormals > 0)
-        out.push_back({"Smallest subnormal", power_and_value(min_subnormal(format)), code_text(format, 1)});
+        out.push_back({"Min subnormal", power_and_value(min_subnormal(format)), code_text(format, 1)});
     out.push_back({"Finite codes", std::to_string(counts.finite), "of " + std::to_string(counts.total)});
     const auto count_text = [](std::int64_t n) { return n ? std::to_string(n) : std::string("none"); };
     out.push_back({"NaN codes", count_text(counts.nans), nan_codes_text(format, counts)});

@@ -126,9 +126,11 @@ void BitsView::explore(ui::Context& context, float) {
     ui::divider(context);
     const Outcome& outcome = lab_.outcome();
     facts_table(context, std::string(outcome.format.label) + " in numbers", outcome.facts,
-                {0.40F, 0.38F, 0.22F});
+                {0.32F, 0.40F, 0.28F});
     if (!outcome.elsewhere.empty())
-        facts_table(context, "The same code elsewhere", outcome.elsewhere, {0.46F, 0.24F, 0.30F});
+        facts_table(context,
+                    bits(outcome.format) == 8 ? "The same byte elsewhere" : "The same code elsewhere",
+                    outcome.elsewhere, {0.46F, 0.24F, 0.30F});
 }
 
 std::vector<std::pair<std::string, std::string>> BitsView::status() const {

@@ -13,7 +13,7 @@ namespace {
 using ui::Context;
 
 constexpr Font kLabel = {Face::sans, 13}, kStrong = {Face::sans_bold, 13}, kMono = {Face::mono, 13};
-constexpr Font kHeading = {Face::sans_bold, 15};
+constexpr Font kBig = {Face::mono, 18}, kHeading = {Face::sans_bold, 15};
 
 struct Grid {
     Rect area;
@@ -35,10 +35,11 @@ struct Grid {
 Grid grid_in(const Context& context, const CodeMap& map, Rect room) {
     // Cells of the 16-column map are 28 x 26; with fewer columns and rows they grow into the same square.
     const float wish_w = 448.0F / static_cast<float>(map.cols),
-                wish_h = std::min(60.0F, 416.0F / static_cast<float>(map.rows));
+                wish_h = std::min(96.0F, 416.0F / static_cast<float>(map.rows));
     Grid grid{room, 0, 0, &map};
     grid.width = std::floor(std::min(context.px(wish_w), room.width() / static_cast<float>(map.cols)));
-    grid.height = std::floor(std::min(context.px(wish_h), room.height() / static_cast<float>(map.rows)));
+    grid.height = std::max(
+        2.0F, std::floor(std::min(context.px(wish_h), room.height() / static_cast<float>(map.rows))));
     grid.area.x1 = room.x0 + grid.width * static_cast<float>(map.cols);
     grid.area.y1 = room.y0 + grid.height * static_cast<float>(map.rows);
     return grid;
@@ -51,6 +52,9 @@ Color shade_color(Role role, double shade) {
 
 void draw_cells(Context& context, const Grid& grid, Role role) {
     const float gap = ui::hairline(context);
+    const bool big = std::all_of(grid.map->cells.begin(), grid.map->cells.end(), [&](const MapCell& cell) {
+        return grid.map->cols <= 8 && ui::text_width(context, cell.label, kBig) <= grid.width - context.px(8);
+    });
     for (std::size_t i = 0; i < grid.map->cells.size(); ++i) {
         const MapCell& cell = grid.map->cells[i];
         const Rect outer = grid.cell(static_cast<int>(i)),
@@ -64,8 +68,8 @@ void draw_cells(Context& context, const Grid& grid, Role role) {
             ui::fill_rect(context, inner, fill);
             ink = ink_on(context, fill);
         }
-        ui::text_mid(context, {(inner.x0 + inner.x1) / 2, (inner.y0 + inner.y1) / 2}, cell.label, ink, kMono,
-                     Anchor::center);
+        ui::text_mid(context, {(inner.x0 + inner.x1) / 2, (inner.y0 + inner.y1) / 2}, cell.label, ink,
+                     big ? kBig : kMono, Anchor::center);
     }
 }
 
@@ -140,8 +144,10 @@ void draw_map(Context& context, BitsLab& lab, Rect area) {
     const Role role = role_of(lab.outcome().format.name);
     draw_cells(context, grid, role);
     draw_subnormals(context, grid, role);
-    draw_labels(context, grid, area.x1);
+    draw_labels(context, grid, area.x1 + context.px(8));  // the room to the list is 12
     const Rect here = grid.cell(map.cell_of(lab.outcome().reading.code));
+    ui::stroke_rect(context, ui::inset(here, context.px(1)), {Role::surface}, 0,
+                    1);  // between the outline and a dark cell
     ui::stroke_rect(context, ui::inset(here, -context.px(2)), {Role::text}, 0, 3);
 }
 

@@ -99,7 +99,15 @@ void draw_value(Context& context, const Reading& reading, float x, float y_label
     const Color muted{Role::muted}, text{Role::text};
     ui::text_mid(context, {x, y_label}, reading.headline_exact ? "exact value" : "value, 4 digits", muted,
                  kLabel);
-    ui::text_mid(context, {x, y_cells + height * 0.28F}, reading.headline, text, {Face::mono_bold, 32});
+    const Font digits{Face::mono_bold, 32};
+    const float y_value = y_cells + height * 0.28F, reach = context.px(18);
+    const Rect value{x, y_value - reach, x + ui::text_width(context, reading.headline, digits),
+                     y_value + reach};
+    if (ui::press(context, "bits.value", value, 4).clicked) ImGui::SetClipboardText(reading.exact.c_str());
+    constexpr std::size_t kTooltipLine = 30;
+    ui::tooltip(context, reading.exact.size() <= kTooltipLine ? reading.exact : reading.headline,
+                "Click copies every digit.");
+    ui::text_mid(context, {x, y_value}, reading.headline, text, digits);
     const float second = y_cells + std::max(height * 0.8F, context.px(40));
     ui::text_mid(context, {x, second}, reading.code_text + "  " + reading.hex, muted, {Face::mono, 15});
     ui::text_mid(context, {x, second + context.px(26)}, reading.note, text, kLabel);
@@ -118,9 +126,13 @@ void draw_formula(Context& context, const Outcome& outcome, std::span<const Grou
         return;
     }
     const Role role = role_of(outcome.format.name);
+    const auto middle_of = [&](const Group& group) {  // a term wider than the first cell starts at its edge
+        const float half = ui::text_width(context, group.term.written, kWork) / 2;
+        return std::max((group.cells.x0 + group.cells.x1) / 2, groups.front().cells.x0 + half);
+    };
     for (std::size_t i = 0; i < groups.size(); ++i) {
         const Group& group = groups[i];
-        const float middle = (group.cells.x0 + group.cells.x1) / 2;
+        const float middle = middle_of(group);
         const Color ink = group.name == "sign" ? text : Color{role, Tone::ink};
         ui::text_mid(context, {middle, y}, group.term.written, ink, kWork, Anchor::center);
         if (!compact)
@@ -129,7 +141,7 @@ void draw_formula(Context& context, const Outcome& outcome, std::span<const Grou
         if (i + 1 < groups.size()) {
             // Between the words, not between the cells: under one sign cell the term is wider than its field.
             const float left = middle + ui::text_width(context, group.term.written, kWork) / 2;
-            const float next = (groups[i + 1].cells.x0 + groups[i + 1].cells.x1) / 2;
+            const float next = middle_of(groups[i + 1]);
             const float right = next - ui::text_width(context, groups[i + 1].term.written, kWork) / 2;
             ui::text_mid(context, {(left + right) / 2, y}, "×", muted, {Face::mono, 15}, Anchor::center);
         }
@@ -139,6 +151,18 @@ void draw_formula(Context& context, const Outcome& outcome, std::span<const Grou
     if (!compact)
         ui::text_mid(context, {x_value, y + context.px(27)}, reading.formula.result.value, muted,
                      {Face::mono, 15});
+}
+
+// The largest size at which every value of the list stands clear of its code and inside its row.
+float list_digits(const Context& context, const LineEnd& end, float room, float height) {
+    for (const float size : {18.0F, 15.0F}) {
+        const bool fits = std::all_of(end.codes.begin(), end.codes.end(), [&](const EndCode& item) {
+            const float value = ui::text_width(context, item.value_text, {Face::mono_bold, size});
+            return ui::text_width(context, item.code_text, kMono) + context.px(10) + value <= room;
+        });
+        if (fits && height >= context.px(size + 10)) return size;
+    }
+    return 13;
 }
 
 }  // namespace
@@ -183,7 +207,9 @@ float draw_bits(Context& context, BitsLab& lab, int& last_bit, Rect area, bool c
     const std::vector<Group> now =
         groups_of(lab.outcome());  // a click above changed the terms, not the cells
     for (std::size_t i = 0; i < groups.size(); ++i) groups[i].term = now[i].term;
-    const float x_value = std::min(area.x1 - value_width, groups.back().cells.x1 + context.px(32));
+    // The column of eight bits, whatever the width, unless the bits need more.
+    const float x_value = std::max(std::min(area.x1 - value_width, area.x0 + context.px(600)),
+                                   groups.back().cells.x1 + context.px(28));
     draw_value(context, lab.outcome().reading, x_value, y_label, y_cells, context.px(row.height));
     const float y_formula = y_bracket + context.px(compact ? 26 : 35);
     draw_formula(context, lab.outcome(), groups, x_value, y_formula, compact);
@@ -191,13 +217,16 @@ float draw_bits(Context& context, BitsLab& lab, int& last_bit, Rect area, bool c
 }
 
 void draw_line_end(Context& context, BitsLab& lab, Rect area) {
-    ui::text_mid(context, {area.x0, area.y0 + context.px(10)}, "Where the line ends", {Role::text}, kHeading);
+    constexpr std::string_view kTitle = "Where the line ends";  // wider than the list on a narrow stage
+    const float title_x = std::min(area.x0, area.x1 - ui::text_width(context, kTitle, kHeading));
+    ui::text_mid(context, {title_x, area.y0 + context.px(10)}, kTitle, {Role::text}, kHeading);
     const LineEnd end = lab.outcome().end;
     const Role role = role_of(lab.outcome().format.name);
     const float first = area.y0 + context.px(54), notes = context.px(44);
     const float pitch = std::min(
         context.px(44), std::floor((area.y1 - first - notes) / static_cast<float>(end.codes.size())));
     const float height = pitch - std::max(context.px(3), std::round(pitch * 0.18F));
+    const float digits = list_digits(context, end, area.width() - context.px(24), height);
     float y = first;
     for (const EndCode& item : end.codes) {
         const Rect row{area.x0, y, area.x1, y + height};
@@ -218,7 +247,7 @@ void draw_line_end(Context& context, BitsLab& lab, Rect area) {
         const bool strong = here || !item.finite;
         ui::text_mid(context, {row.x0 + context.px(12), middle}, item.code_text, code, kMono);
         ui::text_mid(context, {row.x1 - context.px(12), middle}, item.value_text, ink,
-                     strong ? kWorkBold : kWork, Anchor::right);
+                     {strong ? Face::mono_bold : Face::mono, digits}, Anchor::right);
         y += pitch;
     }
     y += context.px(10);

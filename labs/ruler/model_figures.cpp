@@ -68,8 +68,9 @@ Figure lanes_figure(const Outcome& outcome, const Params& params) {
     else
         figure.title = "In ratios the even ruler is uneven: each power of two holds twice as many marks";
     const double lane_count = static_cast<double>(outcome.lanes.size()) + (params.fixed_point ? 1 : 0);
+    const double headroom = 0.22 * lane_count;  // for the interval's words
     set_x_axis(figure, outcome, params, "|x|");
-    figure.y.range = Range{0, lane_count + 0.3};
+    figure.y.range = Range{0, lane_count + headroom};
     figure.y.visible = false;
 
     figure.xspan("interval", params.brush_lo, params.brush_hi,
@@ -88,25 +89,26 @@ Figure lanes_figure(const Outcome& outcome, const Params& params) {
         foot -= 1;
         const double middle = foot + (kMarkFoot + kMarkHead) / 2,
                      end = std::min(outcome.axis.hi, outcome.window.hi);
-        const Style style = {.color = {Role::sat}, .width = 1, .in_legend = false};
+        const Style style = {.color = {Role::under, Tone::line, 0.6F}, .width = 1, .in_legend = false};
         if (outcome.fixed_point.empty())
             figure.line("fixed point", data({outcome.axis.lo, end}), data({middle, middle}), style);
         else
             strokes(figure, "fixed point", outcome.fixed_point, foot + kMarkFoot, foot + kMarkHead, style);
         label(fmt::format("notebook’s fixed point: misses {} of {}", missed_by_fixed_point(first.format),
                           first.half.total),
-              Role::sat);
+              Role::under);
     }
-    Series bracket{"interval##words",
-                   Bracket{params.brush_lo, params.brush_hi, lane_count + 0.05, brush_text(first.brushed)},
-                   {.in_legend = false}};
+    Series bracket{
+        "interval##words",
+        Bracket{params.brush_lo, params.brush_hi, lane_count + headroom / 4, brush_text(first.brushed)},
+        {.in_legend = false}};
     figure.series.push_back(std::move(bracket));
     return figure;
 }
 
 // A mark of the binade 2^k stands in row k at its significand; the subnormals share the row of the lowest
 // binade, whose gap they have, and continue it down to 0.
-Figure binades_figure(const Outcome& outcome, const Params& params) {
+Figure binades_figure(const Outcome& outcome) {
     Figure figure;
     figure.id = "ruler";
     const Lane& first = outcome.lanes.front();
@@ -118,19 +120,21 @@ Figure binades_figure(const Outcome& outcome, const Params& params) {
     figure.x.label = "value / 2^k";
     figure.x.range = Range{0, 2};
     figure.y.label = "k";
-    constexpr Marker kMarkers[] = {Marker::disc, Marker::diamond, Marker::square, Marker::ring};
-    const double step = 0.8 / static_cast<double>(outcome.lanes.size());
-    for (std::size_t i = 0; i < outcome.lanes.size(); ++i) {
-        const Lane& lane = outcome.lanes[i];
-        const int lowest = std::ilogb(min_normal(lane.format));
+    const auto lowest_row = [](const FormatInfo& format) { return std::ilogb(min_normal(format)); };
+    figure.y.range = Range{lowest_row(first.format) - 1.5, std::ilogb(max_finite(first.format)) + 1.5};
+    // Formats share many values: the first is drawn as discs, the others as rings around them.
+    for (std::size_t i = outcome.lanes.size(); i-- > 0;) {
+        const FormatInfo& format = outcome.lanes[i].format;
         std::vector<double> xs, ys;
-        for (const double mark : lane.marks) {
-            const int row = std::max(std::ilogb(mark * params.scale), lowest);
-            xs.push_back(std::ldexp(mark * params.scale, -row));
-            ys.push_back(row - step * static_cast<double>(i));
+        for (const double value : positive_marks(format, 1.0)) {
+            const int row = std::max(std::ilogb(value), lowest_row(format));
+            xs.push_back(std::ldexp(value, -row));
+            ys.push_back(row);
         }
-        figure.scatter(std::string(lane.format.label), data(std::move(xs)), data(std::move(ys)),
-                       {.color = {lane.role, Tone::fill}, .marker = kMarkers[i], .marker_size = 3});
+        figure.scatter(std::string(format.label), data(std::move(xs)), data(std::move(ys)),
+                       {.color = {outcome.lanes[i].role, Tone::fill},
+                        .marker = i == 0 ? Marker::disc : Marker::ring,
+                        .marker_size = 3.0F + 2.5F * static_cast<float>(i)});
     }
     return figure;
 }
@@ -138,7 +142,7 @@ Figure binades_figure(const Outcome& outcome, const Params& params) {
 }  // namespace
 
 Figure ruler_figure(const Outcome& outcome, const Params& params) {
-    return params.axis == "binades" ? binades_figure(outcome, params) : lanes_figure(outcome, params);
+    return params.axis == "binades" ? binades_figure(outcome) : lanes_figure(outcome, params);
 }
 
 Figure gap_figure(const Outcome& outcome, const Params& params) {
@@ -156,8 +160,10 @@ Figure gap_figure(const Outcome& outcome, const Params& params) {
     for (const Lane& lane : outcome.lanes) {
         std::vector<double> xs, gaps;
         for (std::size_t i = 0; i + 1 < lane.marks.size(); ++i) {
+            const double gap = lane.marks[i + 1] - lane.marks[i];
+            if (!gaps.empty() && gap == gaps.back()) continue;  // the step goes on
             xs.push_back(lane.marks[i]);
-            gaps.push_back(lane.marks[i + 1] - lane.marks[i]);
+            gaps.push_back(gap);
         }
         xs.push_back(lane.marks.back());
         gaps.push_back(gaps.back());
@@ -175,13 +181,13 @@ Figure data_figure(const Outcome& outcome, const Params& params) {
     const std::string_view name = first.format.label;
     if (stats.overflow > 0)
         figure.title = fmt::format("{} % of the tensor lies beyond the end of {}’s ruler",
-                                   format_number(stats.overflow_pct(), 3), name);
+                                   format_number(stats.overflow_pct()), name);
     else if (stats.underflow_pct() >= 1)
         figure.title = fmt::format("{} % of the tensor falls before {}’s first mark and becomes 0",
-                                   format_number(stats.underflow_pct(), 3), name);
+                                   format_number(stats.underflow_pct()), name);
     else
         figure.title =
-            fmt::format("The tensor lies on {}’s ruler: SQNR {} dB", name, format_number(stats.sqnr_db(), 3));
+            fmt::format("The tensor lies on {}’s ruler: SQNR {} dB", name, format_number(stats.sqnr_db()));
     set_x_axis(figure, outcome, params, "|x|");
     figure.y.label = "elements";
     const std::vector<double>& heights = outcome.data.all;
@@ -199,9 +205,15 @@ Figure data_figure(const Outcome& outcome, const Params& params) {
         figure.bars(std::move(label), data(counts.edges), data(counted),
                     {.color = {role, Tone::fill}, .in_legend = in_legend});
     };
-    if (outcome.window.hi <= outcome.axis.hi)
-        figure.text(outcome.window.hi, 1.16 * tallest, fmt::format("ends at {} ", text_of(outcome.window.hi)),
-                    {.color = {first.role, Tone::ink}, .in_legend = false}, Anchor::right);
+    // Beside the ruler's end: outside, where the handle never is, if there is room.
+    const double hi = outcome.window.hi,
+                 share = params.axis == "linear"
+                             ? hi / outcome.axis.hi
+                             : std::log2(hi / outcome.axis.lo) / std::log2(outcome.axis.hi / outcome.axis.lo);
+    if (hi <= outcome.axis.hi)
+        figure.text(hi, 1.16 * tallest, fmt::format(" ends at {} ", text_of(hi)),
+                    {.color = {first.role, Tone::ink}, .in_legend = false},
+                    share < 0.85 ? Anchor::left : Anchor::right);
     bars("elements", counts.all, Role::text, false);
     bars("becomes 0", counts.underflow, Role::under, stats.underflow > 0);
     bars("saturates", counts.saturated, Role::sat, stats.overflow > 0);
@@ -214,6 +226,7 @@ Figure RulerLab::thumbnail() const {
         return std::holds_alternative<TextMark>(series.shape) ||
                std::holds_alternative<Bracket>(series.shape) || std::holds_alternative<XSpan>(series.shape);
     });
+    figure.y.range = Range{0, static_cast<double>(outcome_.lanes.size()) - 0.2};
     return figure;
 }
 

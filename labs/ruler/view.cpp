@@ -24,6 +24,12 @@ int arrow_step() {
     return (ui::key_pressed(ImGuiKey_RightArrow) ? 1 : 0) - (ui::key_pressed(ImGuiKey_LeftArrow) ? 1 : 0);
 }
 
+// Controls of a tensor that is not there, or of another distribution, are not shown.
+bool has_effect(std::string_view field, std::string_view tensor) {
+    if (field == "sigma") return tensor == "lognormal";
+    return tensor != "none" || (field != "size" && field != "elements" && field != "seed");
+}
+
 // A line that opens the second tier of controls.
 void disclosure(Context& context, std::string_view name, std::string_view label, bool& open) {
     const Rect row = ui::next_area(context, 32);
@@ -39,9 +45,11 @@ void disclosure(Context& context, std::string_view name, std::string_view label,
 }  // namespace
 
 void RulerView::stage(Context& context, Rect area) {
-    const float table = context.px(40 + 32 * static_cast<float>(lab_.outcome().lanes.size()));
-    draw_plots(context, {area.x0, area.y0, area.x1, area.y1 - table - context.px(8)});
-    draw_table(context, {area.x0, area.y1 - table, area.x1, area.y1});
+    // The table gives way where the figures would become too low to read.
+    const float table = context.px(48 + 32 * static_cast<float>(lab_.outcome().lanes.size()));
+    const bool has_table = area.height() - table >= context.px(280);
+    draw_plots(context, {area.x0, area.y0, area.x1, has_table ? area.y1 - table : area.y1});
+    if (has_table) draw_table(context, {area.x0, area.y1 - table + context.px(8), area.x1, area.y1});
 }
 
 void RulerView::draw_plots(Context& context, Rect area) {
@@ -49,17 +57,20 @@ void RulerView::draw_plots(Context& context, Rect area) {
     const bool binades = lab_.params().axis == "binades";
     const bool has_data = figures.size() == 3;
 
-    // The upper figure has no y axis unless it shows binades: its title still starts at the stage's edge.
+    const float split = std::round(area.y0 + (binades ? 0.62F : 0.5F) * area.height());
     Figure upper = figures.front();
-    const float upper_share = binades ? 0.62F : 0.5F;
-    const float split = std::round(area.y0 + upper_share * area.height());
-    const float top = area.y0 + context.px(28);
-    ui::text_mid(context, {area.x0, area.y0 + context.px(10)}, upper.title, {Role::text}, kHeading);
-    upper.title.clear();
-    if (!binades) upper.x.visible = false;  // the lower figure has the same axis
-    const Rect upper_rect{area.x0 + (binades ? 0 : context.px(kGutter)), top, area.x1, split - context.px(8)};
+    Rect upper_rect{area.x0, area.y0, area.x1, split - context.px(8)};
+    if (!binades) {
+        // Without a y axis of its own it keeps the lower figure's edges and x axis; its title starts at the
+        // stage's.
+        ui::text_mid(context, {area.x0, area.y0 + context.px(10)}, upper.title, {Role::text}, kHeading);
+        upper.title.clear();
+        upper.x.visible = false;
+        upper_rect.x0 += context.px(kGutter);
+        upper_rect.y0 += context.px(28);
+    }
     const ui::PlotResult ruler = ui::plot(context, "ruler.marks", upper, ruler_plot_, upper_rect,
-                                          {.crosshair = binades, .title_height = 0});
+                                          {.crosshair = binades, .title_height = binades ? 28.0F : 0.0F});
     if (!binades) {
         draw_knob(context, ruler, true);
         draw_knob(context, ruler, false);
@@ -178,8 +189,9 @@ void RulerView::draw_table(Context& context, Rect area) {
                                         .anchor = Anchor::left}};
         for (std::size_t i = 0; i < kColumns.size(); ++i) {
             if (!shown(kColumns[i])) continue;
+            const bool is_gap = i == 1 || i == 2;
             const bool fault = kColumns[i].head == "saturates %" && values[i] > 0;
-            cells.push_back({.text = number_text(values[i]),
+            cells.push_back({.text = is_gap && values[i] == 0 ? "none" : number_text(values[i]),
                              .role = fault            ? Role::sat
                                      : values[i] == 0 ? Role::muted
                                                       : Role::text,
@@ -195,7 +207,9 @@ void RulerView::explore(Context& context, float) {
     const std::vector<Field> default_fields = defaults.fields();
     const auto draw = [&](bool more) {
         for (std::size_t i = 0; i < fields.size(); ++i) {
-            if (fields[i].info.hidden || fields[i].info.more != more) continue;
+            const FieldInfo& info = fields[i].info;
+            if (info.hidden || info.more != more || !has_effect(info.name, lab_.params().tensor.kind))
+                continue;
             if (ui::edit(context, fields[i], &default_fields[i])) lab_.update();
         }
     };

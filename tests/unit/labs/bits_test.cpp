@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/formats/codec.h"
 #include "labs/bits/model.h"
+#include "tests/unit/labs/lesson_numbers.h"
 
 using namespace fp8lab;
 using namespace fp8lab::bits_lab;
@@ -110,14 +111,14 @@ TEST_CASE("the numbers of E4M3 and E5M2 are those of the specification") {
     CHECK(number_metric(lab, "subnormal_codes") == 14);
     CHECK(number_metric(lab, "min_normal") == 0x1p-6);
     CHECK(number_metric(lab, "min_subnormal") == 0x1p-9);
-    CHECK(lab.outcome().facts[1].value == "2^\u22126 = 0.01562");  // 0.015625, ties to even as printf
+    CHECK(lab.outcome().facts[1].value == "2^\u22126 = 0.0156");
     CHECK(lab.outcome().facts[4].remark == "7F FF");
     lab.select_format("e5m2");
     CHECK(number_metric(lab, "max") == 57344);
     CHECK(number_metric(lab, "finite_codes") == 248);
     CHECK(number_metric(lab, "nan_codes") == 6);
     CHECK(number_metric(lab, "infinity_codes") == 2);
-    CHECK(lab.outcome().facts[4].remark == "± 7D to 7F");
+    CHECK(lab.outcome().facts[4].remark == "±7D\u20137F");
     CHECK(lab.outcome().facts[5].remark == "7C FC");
 }
 
@@ -316,5 +317,30 @@ TEST_CASE("the figures of the lab are finite and named for what they show") {
             for (const double edge : {shown.x.lo, shown.x.hi, shown.y.lo, shown.y.hi})
                 CHECK(std::isfinite(edge));
         }
+    }
+}
+
+TEST_CASE("every number in the lesson of L1 is computed here") {
+    BitsLab lab;
+    const Reading reading = lab.outcome().reading;
+    std::set<std::string> computed = {"0", "1"};  // the leading digit and the empty exponent
+    const auto add = [&](double value) { computed.insert(value_text(value)); };
+    add(number_metric(lab, "codes"));
+    computed.insert(reading.code_text);
+    add(reading.fields.exponent);
+    add(reading.fields.mantissa);
+    add(lab.outcome().format.bias);
+    add(std::pow(2, lab.outcome().format.mantissa_bits));
+    add(2);  // the base
+    add(reading.fields.exponent - static_cast<double>(lab.outcome().format.bias));
+    add(reading.value);
+    add(lab.outcome().end.phantom);
+    add(lab.outcome().format.exponent_bits);
+    add(lab.outcome().format.mantissa_bits);
+    lab.select_specials("ieee");
+    add(number_metric(lab, "max"));
+    for (const std::string& number : test::lesson_numbers("bits")) {
+        CAPTURE(number);
+        CHECK(computed.count(number) == 1);
     }
 }

@@ -7,8 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/units.h"
 #include "core/formats/codec.h"
 #include "labs/ruler/model.h"
+#include "tests/unit/labs/lesson_numbers.h"
 
 using namespace fp8lab;
 using namespace fp8lab::ruler;
@@ -298,4 +300,43 @@ TEST_CASE("ruler: the field table reads back what it wrote and refuses what it d
     CHECK(lab.state() == state);
     lab.reset();
     CHECK(lab.state() == RulerLab().state());
+}
+
+TEST_CASE("every number in the lesson of L2 is computed here") {
+    RulerLab lab;
+    const std::vector<double> marks = lab.outcome().lanes.front().marks;
+    std::set<std::string> computed = {"0"};
+    const auto add = [&](double value) { computed.insert(format_number(value)); };
+    add(number_metric(lab, "e4m3.positive_values"));
+    add(number_metric(lab, "e4m3.values_below_half"));
+    add(number_metric(lab, "e4m3.half_lies_below"));
+    add(marks.back());
+    for (const double from : {128.0, 256.0}) {
+        const Interval rest = interval(marks, from, 2 * from);
+        add(from);
+        add(static_cast<double>(rest.count));
+        CHECK(rest.min_gap == rest.max_gap);
+        add(rest.max_gap);
+    }
+    const std::vector<double> normals(marks.begin() + 7, marks.end());
+    CHECK(normals.front() == 0x1p-6);  // before it: the 7 subnormals
+    double largest_ratio = 0;
+    for (std::size_t i = 0; i + 1 < normals.size(); ++i)
+        largest_ratio = std::max(largest_ratio, (normals[i + 1] - normals[i]) / normals[i]);
+    add(1 / largest_ratio);
+    add(number_metric(lab, "e4m3.missed_by_fixed_point"));
+    add(1);
+    for (const double value : marks)
+        CHECK((value < 1 || std::floor(8 * value) == 8 * value));  // "all below 1"
+    const double fits = number_metric(lab, "e4m3.sqnr_db");
+    set(lab, "scale=0.015625");
+    CHECK(fits - number_metric(lab, "e4m3.sqnr_db") < 0.1);
+    add(1 / lab.params().scale);
+    set(lab, "scale=8");
+    CHECK(number_metric(lab, "e4m3.sqnr_db") < 10);
+    add(10);
+    for (const std::string& number : test::lesson_numbers("ruler")) {
+        CAPTURE(number);
+        CHECK(computed.count(number) == 1);
+    }
 }

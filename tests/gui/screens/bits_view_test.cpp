@@ -1,0 +1,164 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "labs/bits/view.h"
+#include "tests/gui/gui.h"
+
+using namespace fp8lab;
+using namespace fp8lab::bits_lab;
+
+namespace {
+
+// The stage left and the panel right, as the shell lays them out.
+struct Screen {
+    explicit Screen(ImVec2 stage = {860, 760}, Theme theme = Theme::dark, float scale = 1)
+        : gui({stage.x + 360 * scale, stage.y}, theme, scale),
+          area{24 * scale, 24 * scale, stage.x - 24 * scale, stage.y - 24 * scale} {
+        frame();
+    }
+    void frame() {
+        gui.raw_frame([&](ui::Context& c) {
+            ImGui::SetNextWindowPos({0, 0});
+            ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
+            ImGui::Begin("screen", nullptr, ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove);
+            view.stage(c, area);
+            ImGui::SetCursorScreenPos({area.x1 + c.px(48), c.px(24)});
+            ImGui::BeginChild("panel", {c.px(312), 0});
+            view.explore(c, c.px(312));
+            ImGui::EndChild();
+            ImGui::End();
+        });
+    }
+    void click(Point at) {
+        gui.move(at);
+        frame();
+        gui.mouse(true);
+        frame();
+        gui.mouse(false);
+        frame();
+    }
+    void click(std::string_view probe) { click(gui.center(probe)); }
+
+    BitsLab lab;
+    BitsView view{lab};
+    test::Gui gui;
+    Rect area;
+};
+
+}  // namespace
+
+TEST_CASE("a click on the last bit turns 448 into NaN, and the keys do the same") {
+    Screen screen;
+    screen.click("bits.bit0");
+    CHECK(screen.lab.outcome().reading.code == 0x7F);
+    CHECK(screen.view.key(screen.gui.context, '0'));
+    CHECK(screen.lab.outcome().reading.code == 0x7E);
+    CHECK(screen.view.key(screen.gui.context, '7'));
+    CHECK(screen.lab.outcome().reading.value == -448);
+    CHECK_FALSE(screen.view.key(screen.gui.context, 'A'));
+    for (int bit = 0; bit < 8; ++bit) {
+        const std::uint32_t before = screen.lab.outcome().reading.code;
+        screen.click("bits.bit" + std::to_string(bit));
+        CHECK(screen.lab.outcome().reading.code == (before ^ (1U << bit)));
+    }
+}
+
+TEST_CASE("a click in the map selects the code of its row and column, a drag follows") {
+    Screen screen;
+    const Rect map = screen.gui.rect("bits.map");
+    const auto cell = [&](int code) {
+        return Point{map.x0 + (static_cast<float>(code % 16) + 0.5F) * map.width() / 16,
+                     map.y0 + (static_cast<float>(code / 16) + 0.5F) * map.height() / 16};
+    };
+    screen.click(cell(0x38));
+    CHECK(screen.lab.outcome().reading.value == 1);
+    screen.gui.move(cell(0x40));
+    screen.frame();
+    screen.gui.mouse(true);
+    screen.frame();
+    screen.gui.move(cell(0xC0));
+    screen.frame();
+    screen.gui.mouse(false);
+    screen.frame();
+    CHECK(screen.lab.outcome().reading.value == -2);
+}
+
+TEST_CASE("in 16 bits the map selects the high byte and keeps the low one") {
+    Screen screen;
+    screen.lab.select_format("fp16");
+    screen.lab.select(0x3C01);
+    screen.frame();
+    const Rect map = screen.gui.rect("bits.map");
+    screen.click(Point{map.x0 + 0.5F * map.width() / 16, map.y0 + 4.5F * map.height() / 16});
+    CHECK(screen.lab.outcome().reading.code == 0x4001);
+}
+
+TEST_CASE("the list at the end of the line selects, and the tabs switch the format") {
+    Screen screen;
+    screen.click("bits.end.0x7D");
+    CHECK(screen.lab.outcome().reading.value == 416);
+    screen.click("bits.specials.1");
+    CHECK(screen.lab.outcome().rules == "ieee");
+    screen.click("bits.format0.1");
+    CHECK(screen.lab.params().format == "e5m2");
+    screen.click("bits.format1.3");
+    CHECK(screen.lab.params().format == "bf16");
+    screen.click("bits.format2.0");
+    CHECK(screen.lab.params().format == "custom");
+}
+
+TEST_CASE("a code or number typed into the field is taken on Enter, a wrong one is answered") {
+    Screen screen;
+    const auto type = [&](std::string_view text) {
+        screen.click("bits.entry");
+        for (const char c : text) ImGui::GetIO().AddInputCharacter(static_cast<unsigned char>(c));
+        screen.frame();
+        ImGui::GetIO().KeysDown[ImGuiKey_Enter] = true;
+        screen.frame();
+        ImGui::GetIO().KeysDown[ImGuiKey_Enter] = false;
+        screen.frame();
+    };
+    type("300");
+    CHECK(screen.lab.outcome().reading.value == 288);
+    type("0x38");
+    CHECK(screen.lab.outcome().reading.value == 1);
+    type("0x99Z");
+    CHECK(screen.lab.outcome().reading.value == 1);
+    CHECK(test::draw_data_fault().empty());
+}
+
+TEST_CASE("every format fits every stage: nothing outside it, no bit under another") {
+    const ImVec2 sizes[] = {{560, 536}, {860, 760}, {944, 540}, {1500, 1000}};
+    for (const ImVec2 size : sizes) {
+        for (const float scale : {0.75F, 1.0F, 2.0F}) {
+            Screen screen({size.x * scale, size.y * scale}, Theme::light, scale);
+            for (const char* format : {"e4m3", "e5m2", "e3m2", "e2m1", "e8m0", "fp16", "bf16", "custom"}) {
+                CAPTURE(size.x);
+                CAPTURE(scale);
+                CAPTURE(format);
+                screen.lab.select_format(format);
+                screen.gui.context.probes.items.clear();
+                screen.frame();
+                screen.frame();
+                CHECK(test::draw_data_fault().empty());
+                const Rect map = screen.gui.rect("bits.map");
+                CHECK(map.width() > 100 * scale);
+                CHECK(map.y1 <= screen.area.y1 + 1);
+                for (const auto& [name, item] : screen.gui.context.probes.items) {
+                    if (!name.starts_with("bits.bit") && !name.starts_with("bits.end") && name != "bits.map")
+                        continue;
+                    CAPTURE(name);
+                    CHECK(item.rect.x0 >= screen.area.x0 - 1);
+                    CHECK(item.rect.x1 <= screen.area.x1 + 1);
+                    CHECK(item.rect.y1 <= screen.area.y1 + 1);
+                }
+                const int bit_count = bits(screen.lab.outcome().format);
+                for (int bit = 1; bit < bit_count; ++bit) {
+                    const Rect left = screen.gui.rect("bits.bit" + std::to_string(bit));
+                    CHECK(left.x1 <= screen.gui.rect("bits.bit" + std::to_string(bit - 1)).x0);
+                }
+            }
+        }
+    }
+}

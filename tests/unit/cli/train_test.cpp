@@ -1,0 +1,136 @@
+// fp8lab train and bench step, as a script sees them.
+#include <doctest/doctest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <vector>
+
+#include "process.h"
+
+using nlohmann::json;
+
+namespace {
+
+const std::string kSmall = "train --backend cpu --layers 8,16,1 --batch 32 --steps 12 ";
+
+std::vector<std::vector<std::string>> rows_of(const std::string& csv) {
+    std::vector<std::vector<std::string>> rows;
+    std::istringstream in(csv);
+    for (std::string line; std::getline(in, line);) {
+        if (line.starts_with("#")) continue;
+        std::vector<std::string> cells(1);
+        for (const char c : line) {
+            if (c == ',')
+                cells.emplace_back();
+            else
+                cells.back() += c;
+        }
+        rows.push_back(std::move(cells));
+    }
+    return rows;
+}
+
+// One failure is one line "fp8lab: WHERE: WHY", and nothing on stdout.
+void check_refused(const std::string& arguments, int code, const std::string& part) {
+    CAPTURE(arguments);
+    const Finished run = fp8lab(arguments);
+    CHECK(run.code == code);
+    CHECK(run.out.empty());
+    CHECK(run.err.starts_with("fp8lab: "));
+    CHECK(run.err.find('\n') == run.err.size() - 1);
+    CHECK(run.err.find(part) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("train writes the documented CSV: one row an arm and step, empty where it does not apply") {
+    const Finished run = fp8lab(kSmall + "--recipe fp32,delayed:history=1,mxfp8 --csv -");
+    CHECK(run.code == 0);
+    const auto rows = rows_of(run.out);
+    REQUIRE(rows.size() == 1 + 3 * 12);
+    CHECK(rows[0][0] == "step");
+    CHECK(rows[0][4] == "step_ms");
+    CHECK(rows[0][5] == "amax_x1");
+    CHECK(rows[0][16] == "overflow_pct_dy1");
+    CHECK(rows[0].size() == 5 + 2 * 3 * 4);
+    for (const auto& row : rows) CHECK(row.size() == rows[0].size());
+    CHECK(rows[1][1] == "fp32");
+    CHECK(rows[1][3].empty());  // accuracy: a regression
+    CHECK(rows[1][5].empty());  // fp32 casts nothing
+    CHECK(rows[2][1] == "delayed:history=1");
+    CHECK(rows[2][6] == "1");
+    CHECK(std::stof(rows[5][6]) == 448.0F / std::stof(rows[2][5]));  // reads back to the same float
+    CHECK(rows[3][6].empty());                                       // one scale a block
+    CHECK_FALSE(rows[3][5].empty());
+    CHECK(run.out.starts_with("# fp8lab "));
+}
+
+TEST_CASE("two runs of one command agree in every column but step_ms") {
+    const std::string command = kSmall + "--recipe nvfp4,delayed:master=none:round_update=stochastic --csv -";
+    auto first = rows_of(fp8lab(command).out), second = rows_of(fp8lab(command).out);
+    REQUIRE(first.size() == second.size());
+    for (std::size_t r = 1; r < first.size(); ++r) first[r][4] = second[r][4] = "";
+    CHECK(first == second);
+}
+
+TEST_CASE("a diverged arm ends in nan and null; --fail-on-nan makes it an exit code") {
+    const std::string diverging = kSmall + "--recipe delayed:overflow=nonsaturate,bf16 --lr 1 ";
+    const Finished run = fp8lab(diverging + "--json -");
+    CHECK(run.code == 0);
+    const json out = json::parse(run.out);
+    CHECK(out["provenance"] == "cpu-emulated");
+    for (const char* member : {"device", "version", "seed"}) CHECK(out.contains(member));
+    CHECK(out["arms"][0]["tail_loss"].is_null());
+    CHECK(out["arms"][0]["first_nonfinite"]["step"].is_number());
+    CHECK(out["arms"][0]["first_nonfinite"]["tensor"].is_string());
+    const auto rows = rows_of(fp8lab(diverging + "--csv -").out);
+    std::map<std::string, std::string> last_loss;
+    for (const auto& row : rows) last_loss[row[1]] = row[2];
+    CHECK(last_loss["delayed:overflow=nonsaturate"] == "nan");
+    const Finished failing = fp8lab(diverging + "--fail-on-nan --json -");
+    CHECK(failing.code == 1);
+    CHECK(failing.err.find("became non-finite at step") != std::string::npos);
+    CHECK(json::parse(failing.out)["arms"].size() == 2);  // what was measured is there
+}
+
+TEST_CASE("a run goes on from a checkpoint in another recipe") {
+    const Scratch scratch;
+    CHECK(fp8lab(kSmall + "--recipe bf16 --save " + (scratch / "a")).code == 0);
+    const std::string longer = "train --backend cpu --layers 8,16,1 --batch 32 --steps 20 ";
+    const auto rows = rows_of(fp8lab(longer + "--recipe delayed --csv - --resume " + (scratch / "a")).out);
+    REQUIRE(rows.size() == 1 + 8);
+    CHECK(rows[1][0] == "12");
+    check_refused(kSmall + "--recipe delayed --resume " + (scratch / "a"), 2, "has done 12 steps");
+    check_refused("train --layers 8,20,1 --recipe bf16 --resume " + (scratch / "a"), 4,
+                  "tensor 'w1' does not have the shape");
+    spit(scratch / "b.safetensors", slurp(scratch / "a/1-bf16.safetensors").substr(0, 200));
+    check_refused(longer + "--resume " + (scratch / "b.safetensors"), 4, "byte 200");
+}
+
+TEST_CASE("what train refuses, it refuses in one line before anything runs") {
+    check_refused("train --recipe bf17", 2, "valid: fp32 bf16");
+    check_refused("train --task techer", 2, "valid: teacher noise spiral");
+    check_refused("train --task spiral --layers 3,4,2", 2, "2 inputs");
+    check_refused("train --task npy:/nowhere/x.npy,/nowhere/y.npy", 4, "/nowhere/x.npy");
+    check_refused("train --optimizer adam", 2, "valid: adamw sgd");
+    check_refused("train --algo mean", 2, "most_recent");
+    check_refused("train --backend gpu", 2, "valid: auto cpu cuda");
+    check_refused("train --steps 0", 2, "1..");
+    check_refused("train --csv /nowhere/out.csv", 1, "/nowhere");
+    check_refused("train --csv - --json -", 2, "stdout");
+}
+
+TEST_CASE("bench step compares every recipe with the FP32 step of the same run") {
+    const Finished run =
+        fp8lab("bench step --backend cpu --layers 32,64,16 --batch 8 --repeat 3 --recipe delayed --json");
+    CHECK(run.code == 0);
+    const json out = json::parse(run.out);
+    CHECK(out["flop"] == 4.0 * 8 * 32 * 64 + 6.0 * 8 * 64 * 16);
+    CHECK(out["ceiling"]["gflops"] > 0);
+    REQUIRE(out["arms"].size() == 2);
+    CHECK(out["arms"][0]["recipe"] == "fp32");
+    CHECK(out["arms"][0]["ratio_to_fp32"] == 1.0);
+    CHECK(out["arms"][1]["repeats"] == 3);
+    check_refused("bench step --layers 3,x", 2, "--layers");
+}
