@@ -21,6 +21,7 @@ class BitsView final : public LabView {
     void explore_entry(ui::Context& context);
 
     BitsLab& lab_;
+    BitsLab defaults_;   // for the ticks of the sliders
     int last_bit_ = 0;   // outlined: at first the one that turns 448 into NaN
     std::string typed_;  // the text field: a code or a number
     std::string answer_;

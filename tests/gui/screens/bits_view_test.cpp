@@ -162,3 +162,20 @@ TEST_CASE("every format fits every stage: nothing outside it, no bit under anoth
         }
     }
 }
+
+TEST_CASE("walking over the format tabs with Tab leaves the format alone, an arrow key chooses") {
+    Screen screen;
+    const auto tap = [&](ImGuiKey key) {
+        ImGui::GetIO().KeysDown[key] = true;
+        screen.frame();
+        ImGui::GetIO().KeysDown[key] = false;
+        screen.frame();
+    };
+    screen.click("bits.format0.0");
+    tap(ImGuiKey_Tab);  // the second row
+    CHECK(screen.lab.params().format == "e4m3");
+    tap(ImGuiKey_RightArrow);
+    CHECK(screen.lab.params().format == "e2m1");
+    for (int i = 0; i < 40; ++i) tap(ImGuiKey_Tab);
+    CHECK(screen.lab.params().format == "e2m1");
+}
