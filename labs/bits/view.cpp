@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "core/base/error.h"
 #include "labs/bits/view_stage.h"
@@ -88,28 +89,52 @@ void BitsView::explore_format(ui::Context& context) {
     ui::tooltip(context, field.info.label, field.info.help);
 }
 
+// A field that becomes a text input when it is pressed: ImGui's own would take Tab from the controls around
+// it.
+bool BitsView::edit_entry(ui::Context& context) {
+    constexpr Font kFont{Face::mono, 13};
+    const Rect box = ui::next_area(context, 28);
+    if (!typing_) {
+        const ui::Press press = ui::press(context, "bits.entry", box, 4);
+        ui::fill_rect(context, box, {Role::surface}, 4);
+        ui::stroke_rect(context, box, {press.hovered ? Role::axis : Role::line}, 4);
+        ui::text_mid(context, {box.x0 + context.px(8), (box.y0 + box.y1) / 2},
+                     lab_.outcome().reading.code_text, {Role::muted}, kFont);
+        ui::advance(box);
+        ui::tooltip(context, "Code or number",
+                    "0x7E is a code, 448 a number; a number becomes the nearest code. Enter takes it.");
+        typing_ = just_opened_ = press.clicked;
+        return false;
+    }
+    ImGui::PushFont(context.font(kFont));
+    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding,
+                        {context.px(8), std::max(0.0F, (box.height() - ImGui::GetFontSize()) / 2)});
+    ImGui::SetNextItemWidth(box.width());
+    if (std::exchange(just_opened_, false)) ImGui::SetKeyboardFocusHere();
+    const bool entered = ImGui::InputText(
+        "##entry", &typed_, ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
+    if (entered || ImGui::IsItemDeactivated()) typing_ = false;
+    ImGui::PopStyleVar();
+    ImGui::PopFont();
+    ui::probe(context, "bits.entry", box);
+    return entered;
+}
+
 void BitsView::explore_entry(ui::Context& context) {
     ui::text(context, "Go to a code or a number", Role::muted, kCaption);
-    ImGui::PushFont(context.font({Face::mono, 13}));
-    ImGui::SetNextItemWidth(-1);
-    const bool entered = ImGui::InputTextWithHint("##entry", lab_.outcome().reading.code_text.c_str(),
-                                                  &typed_, ImGuiInputTextFlags_EnterReturnsTrue);
-    ImGui::PopFont();
-    ui::probe(context, "bits.entry");
-    ui::tooltip(context, "Code or number",
-                "0x7E is a code, 448 a number; a number becomes the nearest code. Enter takes it.");
-    if (entered) {
+    if (edit_entry(context)) {
         try {
             answer_ = lab_.enter(typed_);
+            answered_ = lab_.outcome().reading.code;
             typed_.clear();
-            refused_ = false;
         } catch (const Error& error) {
             answer_ = error.why();
-            refused_ = true;
+            answered_.reset();
         }
     }
-    if (!answer_.empty())
-        ui::wrapped(context, refused_ ? "! " + answer_ : answer_, refused_ ? Role::warning : Role::muted);
+    if (answered_ && *answered_ != lab_.outcome().reading.code) answer_.clear();  // it is about another code
+    if (answer_.empty()) return;
+    ui::wrapped(context, answered_ ? answer_ : "! " + answer_, answered_ ? Role::muted : Role::warning);
 }
 
 void BitsView::explore(ui::Context& context, float) {

@@ -112,6 +112,7 @@ TEST_CASE("a code or number typed into the field is taken on Enter, a wrong one 
     Screen screen;
     const auto type = [&](std::string_view text) {
         screen.click("bits.entry");
+        for (int i = 0; i < 3; ++i) screen.frame();  // the input takes the keyboard
         for (const char c : text) ImGui::GetIO().AddInputCharacter(static_cast<unsigned char>(c));
         screen.frame();
         ImGui::GetIO().KeysDown[ImGuiKey_Enter] = true;
@@ -125,6 +126,8 @@ TEST_CASE("a code or number typed into the field is taken on Enter, a wrong one 
     CHECK(screen.lab.outcome().reading.value == 1);
     type("0x99Z");
     CHECK(screen.lab.outcome().reading.value == 1);
+    type("-2");  // the refused text was selected, so this replaces it
+    CHECK(screen.lab.outcome().reading.value == -2);
     CHECK(test::draw_data_fault().empty());
 }
 
