@@ -17,6 +17,7 @@ namespace {
 
 constexpr Font kHeading = {Face::sans_bold, 15}, kCaption = {Face::sans, 13};
 constexpr std::size_t kTabsInARow = 4;
+constexpr float kWidestMap = 848;  // with its labels and notes: beyond it the list would stand too far off
 
 const Field& field_named(const std::vector<Field>& fields, std::string_view name) {
     return *std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.info.name == name; });
@@ -62,10 +63,11 @@ void BitsView::stage(ui::Context& context, Rect area) {
     ui::hline(context, area.x0, area.x1, divider, {Role::line});
 
     const bool roomy = area.width() >= context.px(700);
-    const float list = context.px(roomy ? 144 : 120);
+    const float list = context.px(roomy ? 144 : 120), gap = context.px(12);
     const float top = divider + context.px(compact ? 10 : 14);
-    draw_map(context, lab_, {area.x0, top, area.x1 - list - context.px(12), area.y1});
-    draw_line_end(context, lab_, {area.x1 - list, top, area.x1, area.y1});
+    const float map = std::min(area.width() - list - gap, context.px(kWidestMap));
+    draw_map(context, lab_, {area.x0, top, area.x0 + map, area.y1}, roomy);
+    draw_line_end(context, lab_, {area.x0 + map + gap, top, area.x0 + map + gap + list, area.y1});
 }
 
 void BitsView::explore_format(ui::Context& context) {
