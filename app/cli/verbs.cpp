@@ -5,6 +5,7 @@
 namespace fp8lab::cli {
 
 // In the order of --help.
+void add_doctor(CLI::App& app, Globals& globals);
 void add_list(CLI::App& app, Globals& globals);
 void add_formats(CLI::App& app, Globals& globals);
 void add_codes(CLI::App& app, Globals& globals);
@@ -19,8 +20,8 @@ void add_validate(CLI::App& app, Globals& globals);
 
 std::span<const AddVerb> verbs() {
     static constexpr std::array kVerbs = {
-        add_list,  add_formats, add_codes, add_cast,       add_decode,   add_simulate,
-        add_train, add_bench,   add_run,   add_screenshot, add_validate,
+        add_doctor,   add_list,  add_formats, add_codes, add_cast,       add_decode,
+        add_simulate, add_train, add_bench,   add_run,   add_screenshot, add_validate,
     };
     return kVerbs;
 }

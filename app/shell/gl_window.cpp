@@ -56,7 +56,8 @@ GlWindow::GlWindow(Size size, bool visible) {
     glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
     glfwWindowHint(GLFW_OPENGL_FORWARD_COMPAT, GLFW_TRUE);
     glfwWindowHint(GLFW_VISIBLE, visible ? GLFW_TRUE : GLFW_FALSE);
-    glfwWindowHintString(GLFW_X11_CLASS_NAME, "fp8lab");
+    glfwWindowHintString(GLFW_X11_CLASS_NAME, "fp8lab");  // both, or GLFW takes the title
+    glfwWindowHintString(GLFW_X11_INSTANCE_NAME, "fp8lab");
     window_ = glfwCreateWindow(size.width, size.height, "FP8 Lab", nullptr, nullptr);
     if (window_ == nullptr) {
         const std::string reason = glfw_reason();
@@ -92,8 +93,10 @@ float GlWindow::display_scale() {
 void GlWindow::wake() { glfwPostEmptyEvent(); }
 
 void GlWindow::upload_fonts() {
-    ImGui_ImplOpenGL3_DestroyFontsTexture();
-    ImGui_ImplOpenGL3_CreateFontsTexture();
+    // All device objects: the backend makes missing ones in NewFrame(), and would then build the atlas again without
+    // load_fonts()' corrections.
+    ImGui_ImplOpenGL3_DestroyDeviceObjects();
+    ImGui_ImplOpenGL3_CreateDeviceObjects();
     ImGui::GetIO().Fonts->ClearTexData();  // the copy in main memory: 4 MB at scale 1, 60 MB at 3
 }
 

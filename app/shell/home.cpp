@@ -53,10 +53,10 @@ void Shell::draw_card(Entry& entry, Rect card) {
     if (hit.clicked) open(info.id);
 }
 
-void Shell::draw_home(const Layout& layout) {
+void Shell::draw_home(const WindowLayout& layout) {
     const Rect stage{layout.stage.x0, 0, layout.status.x1, layout.stage.y1};
     ImGui::SetCursorScreenPos({stage.x0, stage.y0});
-    ImGui::BeginChild("home", {stage.width(), stage.height()});
+    ImGui::BeginChild("home", {stage.width(), stage.height()}, false, ImGuiWindowFlags_NoScrollbar);
     const ImVec2 origin = ImGui::GetCursorScreenPos();
     const auto px = [this](float logical) { return std::round(context_.px(logical)); };
     const Rect scrolled{origin.x, origin.y, origin.x + stage.width(), origin.y + stage.height()};
@@ -79,6 +79,7 @@ void Shell::draw_home(const Layout& layout) {
         bottom = y + px(kCardHeight) + px(kMargin);
     }
     ui::advance({origin.x, origin.y, origin.x + 1, std::max(bottom, origin.y + 1)});
+    ui::scroll_thumbs(context_);
     ImGui::EndChild();
 }
 

@@ -11,10 +11,10 @@ constexpr float kWide = 1280, kFullRail = 1100;
 
 }  // namespace
 
-Layout make_layout(float width_px, float height_px, float scale, bool has_panel, bool panel_open_wide,
+WindowLayout make_window_layout(float width_px, float height_px, float scale, bool has_panel, bool panel_open_wide,
                    bool panel_open_narrow) {
     const auto px = [scale](float logical) { return std::round(logical * scale); };
-    Layout layout;
+    WindowLayout layout;
     layout.narrow = width_px < px(kWide);
     layout.rail_full = width_px >= px(kFullRail);
     layout.panel_open = has_panel && (layout.narrow ? panel_open_narrow : panel_open_wide);

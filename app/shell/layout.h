@@ -5,7 +5,7 @@
 
 namespace fp8lab {
 
-struct Layout {
+struct WindowLayout {
     bool narrow = false;    // below 1280: the panel is closed unless it is opened, and the stage gives way
     bool rail_full = true;  // below 1100: numbers only
     bool panel_open = false;
@@ -13,7 +13,7 @@ struct Layout {
 };
 
 // `panel_open`: the reader's wish for a window of this width class.
-Layout make_layout(float width_px, float height_px, float scale, bool has_panel, bool panel_open_wide,
+WindowLayout make_window_layout(float width_px, float height_px, float scale, bool has_panel, bool panel_open_wide,
                    bool panel_open_narrow);
 
 }  // namespace fp8lab

@@ -28,19 +28,9 @@ std::string read_lesson(std::string_view id) {
     }
 }
 
-// A thumb in the gutter: content keeps its width whether it scrolls or not.
-void draw_scroll_thumb(ui::Context& context, Rect panel, float top, float height) {
-    const float range = ImGui::GetScrollMaxY();
-    if (range <= 0) return;
-    const float thumb = height * height / (height + range);
-    const float y = top + (height - thumb) * ImGui::GetScrollY() / range;
-    const float x = panel.x1 - context.px(8);
-    ui::fill_rect(context, {x, y, x + context.px(4), y + thumb}, {Role::line}, 2);
-}
-
 }  // namespace
 
-void Shell::draw_panel(const Layout& layout, Entry& entry) {
+void Shell::draw_panel(const WindowLayout& layout, Entry& entry) {
     const Rect panel = layout.panel;
     ui::fill_rect(context_, panel, {Role::raised});
     ui::fill_rect(context_, {panel.x0, panel.y0, panel.x0 + ui::hairline(context_), panel.y1}, {Role::line});
@@ -70,7 +60,7 @@ void Shell::draw_panel(const Layout& layout, Entry& entry) {
     const float toast = toast_.title.empty() ? 0 : 72;
     const float height = std::max(1.0F, panel.height() - top - context_.px(kButtons + toast));
     ImGui::SetCursorScreenPos({panel.x0, top});
-    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {context_.px(kMargin), context_.px(16)});
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {context_.px(kMargin), context_.px(14)});
     ImGui::BeginChild(selected == 1 ? "learn" : "explore", {panel.width(), height}, false,
                       ImGuiWindowFlags_AlwaysUseWindowPadding | ImGuiWindowFlags_NoScrollbar);
     ImGui::PopStyleVar();
@@ -79,7 +69,7 @@ void Shell::draw_panel(const Layout& layout, Entry& entry) {
     } else {
         entry.view->explore(context_, ImGui::GetContentRegionAvail().x);
     }
-    draw_scroll_thumb(context_, panel, top, height);
+    ui::scroll_thumbs(context_);
     ImGui::EndChild();
     if (toast > 0) {
         const float bottom = panel.y1 - context_.px(kButtons);

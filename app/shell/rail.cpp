@@ -59,10 +59,16 @@ void Shell::draw_theme_switch(Point center) {
     ui::tooltip(context_, context_.theme == Theme::light ? "Dark theme" : "Light theme", "Ctrl+T");
 }
 
-void Shell::draw_machine(const Layout& layout) {
+void Shell::draw_machine(const WindowLayout& layout) {
     const float bottom = layout.rail.y1;
     if (!layout.rail_full) {
-        draw_theme_switch({context_.px(28), bottom - context_.px(28)});
+        draw_theme_switch({context_.px(28), bottom - context_.px(68)});
+        const Rect box{context_.px(16), bottom - context_.px(40), context_.px(40), bottom - context_.px(16)};
+        ui::stroke_rect(context_, box, {Role::axis}, 4);
+        ui::badge_glyph(context_, machine_.provenance, {(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2});
+        ui::probe(context_, "badge", box);
+        ui::advance(box);
+        ui::tooltip(context_, ui::badge_words(machine_.provenance), machine_.reason);
         return;
     }
     ui::hline(context_, context_.px(24), context_.px(196), bottom - context_.px(120), {Role::line});
@@ -80,7 +86,7 @@ void Shell::draw_machine(const Layout& layout) {
     ui::tooltip(context_, "Where the numbers come from", machine_.reason);
 }
 
-void Shell::draw_rail(const Layout& layout) {
+void Shell::draw_rail(const WindowLayout& layout) {
     const Rect rail = layout.rail;
     const bool full = layout.rail_full;
     ui::fill_rect(context_, rail, {Role::raised});

@@ -140,7 +140,7 @@ void Shell::frame(double frame_ms) {
     keys();
     const ImVec2 size = ImGui::GetIO().DisplaySize;
     Entry* entry = current();
-    const Layout layout = make_layout(size.x, size.y, loaded_scale_, entry != nullptr, settings_.panel_open,
+    const WindowLayout layout = make_window_layout(size.x, size.y, loaded_scale_, entry != nullptr, settings_.panel_open,
                                       panel_open_narrow_);
     ImGui::SetNextWindowPos({0, 0});
     ImGui::SetNextWindowSize(size);
@@ -179,11 +179,12 @@ float Shell::draw_heading(const LabInfo& info, Rect stage) {
     return std::round(y + context_.px(4));
 }
 
-void Shell::draw_lab(const Layout& layout, Entry& entry) {
+void Shell::draw_lab(const WindowLayout& layout, Entry& entry) {
     const Rect stage = layout.stage;
     if (stage.width() < 1) return;
     ImGui::SetCursorScreenPos({stage.x0, stage.y0});
-    ImGui::BeginChild("stage", {stage.width(), stage.height()}, false, ImGuiWindowFlags_HorizontalScrollbar);
+    ImGui::BeginChild(("stage." + open_).c_str(), {stage.width(), stage.height()}, false,
+                      ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_HorizontalScrollbar);
     const ImVec2 origin = ImGui::GetCursorScreenPos();
     const float least_width = context_.px(kSmallestStageWidth + 2 * kMargin);
     Rect all{origin.x, origin.y, origin.x + std::max(stage.width(), least_width), origin.y + stage.height()};
@@ -200,6 +201,7 @@ void Shell::draw_lab(const Layout& layout, Entry& entry) {
         if (ui::button(context_, "shell.recover", "Reset all", {})) entry.lab->reset();
     }
     ui::advance(all);
+    ui::scroll_thumbs(context_);
     ImGui::EndChild();
 }
 

@@ -51,21 +51,21 @@ class Shell {
 
     void keys();
     void update(Entry& entry);
-    void draw_rail(const Layout& layout);
+    void draw_rail(const WindowLayout& layout);
     void rail_item(std::string_view id, std::string_view number, std::string_view title, float top,
                    bool full);
     void draw_theme_switch(Point center);
-    void draw_machine(const Layout& layout);
-    void draw_home(const Layout& layout);
+    void draw_machine(const WindowLayout& layout);
+    void draw_home(const WindowLayout& layout);
     void draw_continue(Rect stage);
     void draw_card(Entry& entry, Rect card);
-    void draw_lab(const Layout& layout, Entry& entry);
+    void draw_lab(const WindowLayout& layout, Entry& entry);
     float draw_heading(const LabInfo& info, Rect stage);
-    void draw_panel(const Layout& layout, Entry& entry);
+    void draw_panel(const WindowLayout& layout, Entry& entry);
     void draw_learn(const Entry& entry);
     void draw_panel_buttons(Entry& entry, Rect panel);
     void draw_toast(Rect area);
-    void draw_status(const Layout& layout, double frame_ms);
+    void draw_status(const WindowLayout& layout, double frame_ms);
     void toggle_panel(bool narrow);
     void set_theme(Theme theme);
     void set_scale(float scale);

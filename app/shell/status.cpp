@@ -42,7 +42,7 @@ void draw_pair(ui::Context& context, const Pair& pair, float x, float y) {
 
 }  // namespace
 
-void Shell::draw_status(const Layout& layout, double frame_ms) {
+void Shell::draw_status(const WindowLayout& layout, double frame_ms) {
     const Rect line = layout.status;
     ui::fill_rect(context_, line, {Role::raised});
     ui::hline(context_, line.x0, line.x1, line.y0, {Role::line});

@@ -57,43 +57,47 @@ bool tabs(Context& context, std::string_view name, std::span<const std::string> 
     return selected != before;
 }
 
-void badge(Context& context, Provenance provenance) {
-    constexpr Font kFont{Face::mono_bold, 13};
-    const char* words = "";
+std::string_view badge_words(Provenance provenance) {
     switch (provenance) {
         case Provenance::tensor_core:
-            words = "TENSOR CORE";
-            break;
+            return "TENSOR CORE";
         case Provenance::gpu_emulated:
-            words = "GPU EMULATED";
-            break;
+            return "GPU EMULATED";
         case Provenance::cpu_emulated:
-            words = "CPU EMULATED";
-            break;
+            return "CPU EMULATED";
         case Provenance::recorded:
-            words = "RECORDED";
-            break;
+            return "RECORDED";
     }
-    Rect area = next_area(context, 24);
-    area.x1 = area.x0 + std::round(text_width(context, words, kFont) + context.px(36));
-    stroke_rect(context, area, {Role::axis}, 4);
-    const float y = (area.y0 + area.y1) / 2;
-    const float left = area.x0 + context.px(10);
-    const Rect glyph{left, std::round(y - context.px(4)), left + context.px(8),
-                     std::round(y + context.px(4))};
+    return "";
+}
+
+void badge_glyph(Context& context, Provenance provenance, Point center) {
     const Color ink{Role::text};
+    const float reach = context.px(4);
+    const Rect glyph{std::round(center.x - reach), std::round(center.y - reach), std::round(center.x + reach),
+                     std::round(center.y + reach)};
     if (provenance == Provenance::recorded) {
-        ImGui::GetWindowDrawList()->AddCircle({left + context.px(4), y}, context.px(4), context.color(ink), 0,
+        ImGui::GetWindowDrawList()->AddCircle({center.x, center.y}, reach, context.color(ink), 0,
                                               context.px(1.5F));
     } else if (provenance == Provenance::tensor_core) {
         fill_rect(context, glyph, ink);
     } else {
-        stroke_rect(context, glyph, ink, 0, 2);
+        stroke_rect(context, glyph, ink, 0, 1.5F);
         const float middle = (glyph.y0 + glyph.y1) / 2;
         if (provenance == Provenance::gpu_emulated)
             fill_rect(context, {glyph.x0, middle, glyph.x1, glyph.y1}, ink);
     }
-    text_mid(context, {left + context.px(16), y}, words, ink, kFont);
+}
+
+void badge(Context& context, Provenance provenance) {
+    constexpr Font kFont{Face::mono_bold, 13};
+    const std::string_view words = badge_words(provenance);
+    Rect area = next_area(context, 24);
+    area.x1 = area.x0 + std::round(text_width(context, words, kFont) + context.px(33));
+    stroke_rect(context, area, {Role::axis}, 4);
+    const float y = (area.y0 + area.y1) / 2;
+    badge_glyph(context, provenance, {area.x0 + context.px(13), y});
+    text_mid(context, {area.x0 + context.px(25), y}, words, {Role::text}, kFont);
     probe(context, "badge", area);
     advance(area);
 }

@@ -42,6 +42,24 @@ void focus_ring(const Context& context, Rect rect, float radius) {
     stroke_rect(context, inset(rect, -context.px(4)), {Role::text}, radius + 4, 2);
 }
 
+void scroll_thumbs(const Context& context) {
+    const ImVec2 at = ImGui::GetWindowPos();
+    const ImVec2 size = ImGui::GetWindowSize();
+    const float thick = context.px(4);
+    if (const float range = ImGui::GetScrollMaxY(); range > 0) {
+        const float length = size.y * size.y / (size.y + range);
+        const float y = at.y + (size.y - length) * ImGui::GetScrollY() / range;
+        const float x = at.x + size.x - 2 * thick;
+        fill_rect(context, {x, y, x + thick, y + length}, {Role::axis}, 2);
+    }
+    if (const float range = ImGui::GetScrollMaxX(); range > 0) {
+        const float length = size.x * size.x / (size.x + range);
+        const float x = at.x + (size.x - length) * ImGui::GetScrollX() / range;
+        const float y = at.y + size.y - 2 * thick;
+        fill_rect(context, {x, y, x + length, y + thick}, {Role::axis}, 2);
+    }
+}
+
 void chevron(const Context& context, Point center, Direction direction, Color color) {
     const float reach = context.px(4);
     const float half = reach / 2;

@@ -16,8 +16,8 @@ constexpr std::size_t kMostSegments = 4;
 
 void caption(Context& context, const Field& field) {
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
-    const Rect area = next_area(context, 20);
-    const float y = (area.y0 + area.y1) / 2 - context.px(1);
+    const Rect area = next_area(context, 26);
+    const float y = area.y0 + context.px(14);
     text_mid(context, {area.x0, y}, field.info.label, {Role::muted}, {Face::sans, 13});
     const float x = area.x0 + text_width(context, field.info.label, {Face::sans, 13}) + context.px(8);
     text_mid(context, {x, y}, field.info.te_name, {Role::muted}, {Face::mono, 13});

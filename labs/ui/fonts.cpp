@@ -30,7 +30,6 @@ constexpr std::array kFaces = {
              "fonts-jetbrains-mono"},
 };
 constexpr std::array kSizes = {13, 15, 18, 24, 32};
-constexpr float kBaseline = 0.97F;  // of the size: Inter's ascent
 
 // Latin-1, general punctuation (thin space, dashes, quotes, ellipsis), arrows, minus and the signs next to
 // it.
@@ -72,9 +71,11 @@ class FreeTypeFace {
 
     // ImGui asks FreeType for ascent + descent, we think in em: 13 px Inter is 16 px from ascender to
     // descender.
-    float builder_size(float em_px) const {
+    // It takes whole pixels; mono is rounded up, or else its capitals would be lower than Inter's at 13.
+    float builder_size(float em_px, bool up) const {
         const auto height = static_cast<float>(face_->ascender - face_->descender);
-        return std::round(em_px * height / static_cast<float>(face_->units_per_EM));
+        const float size = em_px * height / static_cast<float>(face_->units_per_EM);
+        return up ? std::ceil(size) : std::round(size);
     }
     float advance_px(unsigned codepoint, float em_px) {
         if (FT_Load_Char(face_, codepoint, FT_LOAD_NO_SCALE) != 0) return 0;
@@ -131,11 +132,12 @@ void load_fonts(Context& context) {
     for (const auto& face : kFaces) {
         const auto& file = files[static_cast<std::size_t>(face.face)];
         FreeTypeFace metrics{file};
+        const bool mono = face.face == Face::mono || face.face == Face::mono_bold;
         for (const int size : kSizes) {
             ImFontConfig config;
             config.GlyphRanges = kGlyphs;
             ImFont* font = atlas.AddFontFromFileTTF(
-                file.c_str(), metrics.builder_size(context.px(static_cast<float>(size))), &config);
+                file.c_str(), metrics.builder_size(context.px(static_cast<float>(size)), mono), &config);
             context.fonts[font_key({face.face, static_cast<float>(size)})] = font;
         }
     }

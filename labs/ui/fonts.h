@@ -10,8 +10,9 @@ namespace fp8lab::ui {
 // distribution's folders. Throws Error{failed} naming the package to install when a face is missing or not a
 // font.
 //
-// Every face sits on the same baseline: 0.97 of the size below the top, so that a number in mono and its
-// label in sans align when they are drawn at the same height.
+// Every face sits on the same baseline, kBaseline of the size below the top (Inter's ascent), so that a
+// number in mono and its label in sans align when they are drawn at the same height.
+constexpr float kBaseline = 0.97F;
 void load_fonts(Context& context);
 
 // Where the four faces were found, in the order of Face. Throws like load_fonts().

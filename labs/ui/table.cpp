@@ -30,6 +30,14 @@ void table_row(Context& context, std::span<const Cell> cells, std::span<const fl
     ImGui::PopStyleVar();
 }
 
+void table_end(Context& context, std::span<const float> columns_px) {
+    const Rect area = next_area(context, 4);
+    float width = 0;
+    for (const float column : columns_px) width += column;
+    hline(context, area.x0, area.x0 + width, area.y0, {Role::line});
+    advance(area);
+}
+
 void tooltip(Context& context, std::string_view title, std::string_view body) {
     constexpr double kDelay_s = 0.4;
     constexpr float kWidth = 280;

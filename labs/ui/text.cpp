@@ -2,13 +2,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "labs/ui/fonts.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::ui {
 namespace {
 
-constexpr float kCapMiddle = 0.606F;  // of the size: where half the capitals' height lies below the top
-constexpr float kRaisedSize = 13;     // exponents: never smaller, never larger
+constexpr float kHalfCapital = 0.364F;  // of the size: both families' capitals are 0.73 high
+constexpr float kRaisedSize = 13;       // exponents: never smaller, never larger
 
 float run_width(const Context& context, std::string_view run, Font font) {
     ImFont* face = context.font(font);
@@ -58,8 +59,9 @@ void text_at(Context& context, Point top_left_px, std::string_view text, Color c
 
 void text_mid(Context& context, Point middle_px, std::string_view text, Color color, Font font,
               Anchor anchor) {
-    text_at(context, {middle_px.x, middle_px.y - context.px(kCapMiddle * font.size)}, text, color, font,
-            anchor);
+    const float size = context.px(font.size);
+    const float top = middle_px.y + kHalfCapital * size - std::round(kBaseline * size);
+    text_at(context, {middle_px.x, top}, text, color, font, anchor);
 }
 
 float line_height(float size) {

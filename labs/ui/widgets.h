@@ -82,6 +82,8 @@ void divider(Context&);
 // "<name>.<label>".
 bool tabs(Context&, std::string_view name, std::span<const std::string> labels, int& selected, Rect area);
 void badge(Context&, Provenance provenance);
+void badge_glyph(Context&, Provenance provenance, Point center);  // 8 px, where there is no room for words
+std::string_view badge_words(Provenance provenance);              // "CPU EMULATED"
 void tooltip(Context&, std::string_view title, std::string_view body);  // for the last item, after 400 ms
 
 // Table as LOOK.md: hairline above each row, numbers right-aligned in mono. columns_px: widths, physical px,
@@ -95,5 +97,6 @@ struct Cell {
     Anchor anchor = Anchor::right;
 };
 void table_row(Context&, std::span<const Cell> cells, std::span<const float> columns_px);
+void table_end(Context&, std::span<const float> columns_px);  // the last hairline and a gap of 12
 
 }  // namespace fp8lab::ui

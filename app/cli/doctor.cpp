@@ -1,0 +1,102 @@
+// fp8lab doctor: what this machine can do, and where the laboratory keeps its things.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/verb.h"
+#include "core/backend/backend.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/parallel.h"
+#include "core/formats/codec.h"
+#ifdef FP8LAB_GUI
+#include "app/shell/gl_window.h"
+#include "labs/ui/fonts.h"
+#endif
+
+namespace fp8lab::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+Json cpu() {
+    Json vectors = Json::array();
+    for (const char* target : vector_targets()) vectors.push_back(target);
+    return {{"name", cpu_backend()->device().name}, {"threads", threads()}, {"vector_targets", vectors}};
+}
+
+Json gpu() {
+    auto cuda = cuda_backend();
+    if (!cuda) return {{"usable", false}, {"reason", cuda.reason()}};
+    return {{"usable", true}, {"name", cuda.value()->device().name}};
+}
+
+#ifdef FP8LAB_GUI
+Json display() {
+    Json found = {{"usable", false}};
+    for (const char* name : {"DISPLAY", "WAYLAND_DISPLAY"}) {
+        if (const char* value = std::getenv(name)) found[name] = value;
+    }
+    try {
+        const GlWindow window{{64, 64}, false};
+        found["usable"] = true;
+        found["renderer"] = window.renderer();
+    } catch (const Error& error) {
+        found["reason"] = error.why();
+    }
+    return found;
+}
+
+Json fonts() {
+    try {
+        return {{"usable", true}, {"files", ui::font_files()}};
+    } catch (const Error& error) {
+        return {{"usable", false}, {"reason", error.why()}};
+    }
+}
+#else
+Json display() { return {{"usable", false}, {"reason", "this build has no window (FP8LAB_GUI=OFF)"}}; }
+Json fonts() { return display(); }
+#endif
+
+std::string line_of(const Json& part) {
+    if (part.contains("reason")) return "no: " + part["reason"].get<std::string>();
+    for (const char* key : {"renderer", "name"}) {
+        if (part.contains(key)) return part[key].get<std::string>();
+    }
+    std::string files;
+    for (const auto& file : part["files"])
+        files += (files.empty() ? "" : "\n          ") + file.get<std::string>();
+    return files;
+}
+
+void examine(bool as_json, const Globals& globals) {
+    const ChosenBackend chosen = choose_backend("auto");
+    const DeviceInfo device = chosen.backend->device();
+    Json report = json_header(to_string(device.provenance), device.name, 0);
+    report["cpu"] = cpu();
+    report["gpu"] = gpu();
+    report["display"] = display();
+    report["fonts"] = fonts();
+    report["profile"] = profile_folder(globals.profile).string();
+    if (as_json) {
+        fmt::print("{}\n", report.dump(2));
+        return;
+    }
+    for (const char* part : {"cpu", "gpu", "display", "fonts"})
+        fmt::print("{:<10}{}\n", part, line_of(report[part]));
+    fmt::print("{:<10}{}\n", "profile", report["profile"].get<std::string>());
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Globals& globals) {
+    const auto as_json = std::make_shared<bool>(false);
+    CLI::App* verb =
+        app.add_subcommand("doctor", "What this machine can do: CPU, GPU, display, fonts, profile");
+    verb->add_flag("--json", *as_json, "as JSON");
+    verb->callback([as_json, &globals] { examine(*as_json, globals); });
+}
+
+}  // namespace fp8lab::cli

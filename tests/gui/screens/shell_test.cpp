@@ -1,0 +1,189 @@
+// What the shell itself does: navigation, keys, settings, export.
+#include "app/shell/shell.h"
+
+#include <GLFW/glfw3.h>
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/base/files.h"
+#include "tests/gui/gui.h"
+
+using namespace fp8lab;
+using test::Gui;
+
+namespace {
+
+struct Desk {
+    explicit Desk(ImVec2 size = {1440, 900}, Settings settings = {})
+        : gui(size), shell(gui.context, settings, {}, folder()) {
+        frame();
+        frame();
+    }
+    ~Desk() { std::filesystem::remove_all(folder()); }
+    static std::filesystem::path folder() {
+        return std::filesystem::temp_directory_path() / "fp8lab-shell-test";
+    }
+    void frame() {
+        ImGui::NewFrame();
+        shell.frame(-1);
+        ImGui::Render();
+    }
+    void click(std::string_view probe) {
+        gui.move(gui.center(probe));
+        frame();
+        gui.mouse(true);
+        frame();
+        gui.mouse(false);
+        frame();
+        frame();
+    }
+    void key(int code, bool ctrl = false, bool shift = false) {
+        ImGuiIO& io = ImGui::GetIO();
+        io.KeyCtrl = ctrl;
+        io.KeyShift = shift;
+        io.KeysDown[code] = true;
+        frame();
+        io.KeysDown[code] = false;
+        io.KeyCtrl = io.KeyShift = false;
+        frame();
+    }
+    bool shows(std::string_view probe) const { return gui.context.probes.items.contains(probe); }
+    std::string lab() { return shell.lab() == nullptr ? "" : std::string(shell.lab()->info().id); }
+
+    Gui gui;
+    Shell shell;
+};
+
+const std::string kFirst{lab_registry().front().id};
+
+std::string first_number() { return std::to_string(lab_registry().front().make()->info().number); }
+
+}  // namespace
+
+TEST_CASE("a card and a rail item open their lab, Home goes back") {
+    Desk desk;
+    desk.click("home." + kFirst);
+    CHECK(desk.lab() == kFirst);
+    desk.click("rail.home");
+    CHECK(desk.lab().empty());
+    desk.click("rail." + kFirst);
+    CHECK(desk.lab() == kFirst);
+}
+
+TEST_CASE("Ctrl and a lab's number opens it, Ctrl+0 goes home") {
+    Desk desk;
+    desk.key(GLFW_KEY_0 + first_number().front() - '0', true);
+    CHECK(desk.lab() == kFirst);
+    desk.key(GLFW_KEY_0, true);
+    CHECK(desk.lab().empty());
+}
+
+TEST_CASE("the lab visited last is offered on home, and Enter continues with it") {
+    Settings settings;
+    settings.last_lab = kFirst;
+    Desk desk{{1440, 900}, settings};
+    CHECK(desk.shows("home.continue"));
+    desk.key(GLFW_KEY_ENTER);
+    ImGuiIO& io = ImGui::GetIO();
+    io.KeysDown[io.KeyMap[ImGuiKey_Enter]] = true;
+    desk.frame();
+    io.KeysDown[io.KeyMap[ImGuiKey_Enter]] = false;
+    desk.frame();
+    CHECK(desk.lab() == kFirst);
+}
+
+TEST_CASE("a last lab that no longer exists is not offered") {
+    Settings settings;
+    settings.last_lab = "gone";
+    Desk desk{{1440, 900}, settings};
+    CHECK_FALSE(desk.shows("home.continue"));
+}
+
+TEST_CASE("Ctrl+T changes the theme, Ctrl and plus the scale, and both are to be saved") {
+    Desk desk;
+    desk.key(GLFW_KEY_T, true);
+    CHECK(desk.gui.context.theme == Theme::light);
+    CHECK(desk.shell.settings().theme == Theme::light);
+    desk.key(GLFW_KEY_EQUAL, true);
+    CHECK(desk.gui.context.scale == 1.25F);
+    CHECK(desk.shell.settings().scale == 1.25F);
+    for (int i = 0; i < 20; ++i) desk.key(GLFW_KEY_EQUAL, true);
+    CHECK(desk.gui.context.scale == kLargestScale);
+    for (int i = 0; i < 20; ++i) desk.key(GLFW_KEY_MINUS, true);
+    CHECK(desk.gui.context.scale == kSmallestScale);
+}
+
+TEST_CASE("the panel folds to its tab and opens again; a wide window remembers it") {
+    Desk desk;
+    desk.shell.open(kFirst);
+    desk.frame();
+    CHECK(desk.shows("panel.reset"));
+    desk.click("panel.fold");
+    CHECK_FALSE(desk.shows("panel.reset"));
+    CHECK_FALSE(desk.shell.settings().panel_open);
+    desk.click("panel.fold");
+    CHECK(desk.shows("panel.reset"));
+}
+
+TEST_CASE("a narrow window starts with the panel folded, and opening it is not remembered") {
+    Desk desk{{1024, 640}};
+    desk.shell.open(kFirst);
+    desk.frame();
+    CHECK_FALSE(desk.shows("panel.reset"));
+    desk.click("panel.fold");
+    CHECK(desk.shows("panel.reset"));
+    CHECK(desk.shell.settings().panel_open);
+}
+
+TEST_CASE("Reset all and Ctrl+Shift+R restore every default") {
+    Desk desk;
+    desk.shell.open(kFirst);
+    const auto defaults = desk.shell.lab()->state();
+    const auto disturb = [&] {
+        for (const Field& field : desk.shell.lab()->fields()) {
+            if (field.choices.size() < 2) continue;
+            set_field(field,
+                      field_text(field) == field.choices[0].id ? field.choices[1].id : field.choices[0].id);
+        }
+        CHECK(desk.shell.lab()->state() != defaults);
+    };
+    disturb();
+    desk.frame();
+    desk.click("panel.reset");
+    CHECK(desk.shell.lab()->state() == defaults);
+    disturb();
+    desk.key(GLFW_KEY_R, true, true);
+    CHECK(desk.shell.lab()->state() == defaults);
+}
+
+TEST_CASE("Export writes an SVG and a CSV of each figure and says where") {
+    Desk desk;
+    desk.shell.open(kFirst);
+    desk.frame();
+    desk.click("panel.export");
+    CHECK(desk.shows("toast"));
+    std::size_t svg = 0;
+    std::size_t csv = 0;
+    for (const auto& file : std::filesystem::recursive_directory_iterator(Desk::folder() / "exports")) {
+        svg += file.path().extension() == ".svg" ? 1 : 0;
+        csv += file.path().extension() == ".csv" ? 1 : 0;
+    }
+    CHECK(svg == desk.shell.lab()->figures().size());
+    CHECK(csv == svg);
+    desk.click("toast.close");
+    CHECK_FALSE(desk.shows("toast"));
+}
+
+TEST_CASE("an export that cannot be written says why and keeps the window") {
+    Desk desk;
+    std::filesystem::create_directories(Desk::folder());
+    std::ofstream(Desk::folder() / "exports") << "a file where the folder should be";
+    desk.shell.open(kFirst);
+    desk.frame();
+    desk.click("panel.export");
+    CHECK(desk.shows("toast"));
+    CHECK(test::draw_data_fault() == "");
+}

@@ -1,0 +1,150 @@
+// A display of its own (Xvfb), fp8lab in it, and a hand (xdotool). Where the controls are is read from the
+// file that
+// `--probe-file` writes: {"lab": id, "probes": {name: [x0, y0, x1, y1]}, "metrics": {name: value}}.
+#pragma once
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace fp8lab::test {
+
+class Desk {
+  public:
+    using Json = nlohmann::json;
+
+    Desk() : folder_(std::filesystem::temp_directory_path() / ("fp8lab-window-" + std::to_string(getpid()))) {
+        std::filesystem::create_directories(folder_);
+        const std::string numbers = (folder_ / "display").string();
+        // Xvfb writes the number of the display that it found free to this descriptor: no guessing, no race.
+        server_ =
+            spawn({"sh", "-c", "exec Xvfb -displayfd 3 -screen 0 1600x1000x24 -nolisten tcp 3>" + numbers});
+        wait_until([&] { return !read(numbers).empty() && read(numbers).back() == '\n'; },
+                   "Xvfb gave no display");
+        setenv("DISPLAY", (":" + std::to_string(std::stoi(read(numbers)))).c_str(), 1);
+        setenv("FP8LAB_HOME", (folder_ / "home").c_str(), 1);
+        unsetenv("WAYLAND_DISPLAY");
+    }
+    ~Desk() {
+        end(window_, SIGKILL);
+        end(server_, SIGTERM);
+        std::filesystem::remove_all(folder_);
+    }
+    Desk(const Desk&) = delete;
+    Desk& operator=(const Desk&) = delete;
+
+    // Returns after the first frame.
+    void start(const std::vector<std::string>& arguments = {}) {
+        std::filesystem::remove(probe_file());
+        const std::string log = (folder_ / "log").string();
+        std::filesystem::remove(log);
+        std::string command = "exec " FP8LAB_BINARY " --trace-startup --probe-file " + probe_file();
+        for (const std::string& argument : arguments) command += " " + argument;
+        window_ = spawn({"sh", "-c", command + " 2>" + log});
+        wait_until(
+            [&] { return read(log).find("first frame") != std::string::npos && !read(probe_file()).empty(); },
+            "the window did not open");
+        wait_until([&] { return system("xdotool search --class fp8lab >/dev/null 2>&1") == 0; },
+                   "no window on the display");
+        run("xdotool search --class fp8lab windowfocus --sync");
+    }
+    // As a window manager does: the window ends by itself.
+    void close() {
+        run("xdotool search --class fp8lab windowclose");
+        end(window_, SIGTERM);
+    }
+
+    Json probes() const { return Json::parse(read(probe_file())); }
+    bool wait_for(const std::function<bool(const Json&)>& reached) const {
+        try {
+            wait_until([&] { return reached(probes()); }, "");
+        } catch (const std::runtime_error&) {
+            return false;
+        }
+        return true;
+    }
+    void click(const std::string& probe) const {
+        move_to(probe);
+        run("xdotool mousedown 1");
+        pause();
+        run("xdotool mouseup 1");
+    }
+    void drag(const std::string& probe, int dx, int dy) const {
+        move_to(probe);
+        run("xdotool mousedown 1");
+        run("xdotool mousemove_relative -- " + std::to_string(dx) + " " + std::to_string(dy));
+        pause();
+        run("xdotool mouseup 1");
+    }
+    void key(const std::string& keys) const {
+        run("xdotool keydown " + keys);  // held as long as a finger does: ImGui 1.86 sees the state once a frame
+        pause();
+        run("xdotool keyup " + keys);
+        pause();
+    }
+
+    Json settings() const { return Json::parse(read((folder_ / "home/settings.json").string())); }
+    void write_settings(const std::string& text) const {
+        std::filesystem::create_directories(folder_ / "home");
+        std::ofstream(folder_ / "home/settings.json") << text;
+    }
+    bool has_file(const std::string& name) const { return std::filesystem::exists(folder_ / "home" / name); }
+
+  private:
+    std::string probe_file() const { return (folder_ / "probes.json").string(); }
+
+    static std::string read(const std::string& path) {
+        std::ifstream file(path);
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
+    static pid_t spawn(std::vector<std::string> arguments) {
+        const pid_t child = fork();
+        if (child != 0) return child;
+        std::vector<char*> argv;
+        for (std::string& argument : arguments) argv.push_back(argument.data());
+        argv.push_back(nullptr);
+        execvp(argv[0], argv.data());
+        _exit(127);
+    }
+    static void end(pid_t& process, int signal) {
+        if (process <= 0) return;
+        kill(process, signal);
+        waitpid(process, nullptr, 0);
+        process = 0;
+    }
+    static void run(const std::string& command) {
+        if (system(command.c_str()) != 0) throw std::runtime_error("failed: " + command);
+    }
+    static void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }
+    static void wait_until(const std::function<bool()>& reached, const std::string& otherwise) {
+        const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+        while (!reached()) {
+            if (std::chrono::steady_clock::now() > give_up) throw std::runtime_error(otherwise);
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        }
+    }
+    void move_to(const std::string& probe) const {
+        wait_until([&] { return probes()["probes"].contains(probe); }, "no control named " + probe);
+        const auto r = probes()["probes"][probe].get<std::vector<double>>();
+        run("xdotool mousemove " + std::to_string(static_cast<int>((r[0] + r[2]) / 2)) + " " +
+            std::to_string(static_cast<int>((r[1] + r[3]) / 2)));
+        pause();
+    }
+
+    std::filesystem::path folder_;
+    pid_t server_ = 0, window_ = 0;
+};
+
+}  // namespace fp8lab::test
