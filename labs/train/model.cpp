@@ -227,7 +227,10 @@ Picture TrainLab::picture(const TrainSpec& spec) const {
 
 std::vector<Figure> TrainLab::figures() const {
     const TrainSpec now = spec();
-    return train::figures(picture(now));
+    std::vector<Figure> all = train::figures(picture(now));
+    if (status_.state == RunState::failed)
+        all.front().title = status_.message;  // what was reached stays on the stage
+    return all;
 }
 
 Figure TrainLab::thumbnail() const {

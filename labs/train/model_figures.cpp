@@ -58,7 +58,7 @@ Figure loss_figure(const Picture& picture) {
     }
     for (std::size_t i = arms.size(); i-- > 0;) {  // the reference last: its dashes lie on top
         const bool ended = arms[i].stopped.has_value();
-        const std::string value = ended ? "NaN" : loss_text(arms[i].tail_loss());
+        const std::string value = ended ? "NaN" : loss_text(arms[i].mean.last());
         figure.line(looks[i].name + "##" + std::to_string(i), arms[i].step.data(), arms[i].mean.data(),
                     {.color = {looks[i].role},
                      .width = looks[i].width,

@@ -136,10 +136,9 @@ void TrainView::controls(ui::Context& c, Rect area) {
     const bool running = lab_.running();
     place(0);
     const char* run = running ? "Pause" : lab_.finished() ? "Run again" : "Run";
-    if (ui::button(
-            c, "train.run", run,
-            {.key = lab_.finished() ? "" : "Space", .primary = lab_.step() == 0 && !running, .width = 116}))
-        toggle_run();
+    const bool first = lab_.step() == 0 && !running;  // the one thing to press; a hint would not show on it
+    const char* hint = first || lab_.finished() ? "" : "Space";
+    if (ui::button(c, "train.run", run, {.key = hint, .primary = first, .width = 116})) toggle_run();
     place(124);
     if (ui::button(c, "train.step", "Step",
                    {.key = ".",

@@ -179,7 +179,7 @@ void TrainView::numbers(ui::Context& c, float width) {
 
     const std::array<float, 4> columns = {0.24F * width, 0.25F * width, 0.25F * width, 0.26F * width};
     Rect header = ui::next_area(c, 20);
-    constexpr std::array<const char*, 4> kHeads = {"", "loss", "ms/step", "steps/s"};
+    constexpr std::array<const char*, 4> kHeads = {"", "tail loss", "ms/step", "steps/s"};
     float x = header.x0;
     for (std::size_t i = 0; i < columns.size(); ++i) {
         x += columns[i];

@@ -157,6 +157,54 @@ TEST_CASE("the smoothed curve does not depend on how the steps were cut into sna
     CHECK(*pieces.arms()[0].mean.data() == *whole.arms()[0].mean.data());
 }
 
+TEST_CASE("a curve is labelled with its own last value, also before 100 steps") {
+    History history;
+    history.append(snapshot_of(0, {{8, 4}, {8, 2}}), 1);
+    TrainSpec spec;
+    spec.arms = {parse_recipe("bf16"), parse_recipe("delayed")};
+    const auto figures = train::figures({history, spec, {}, {}});
+    std::vector<std::string> labels;
+    for (const Series& series : figures[0].series) {
+        if (!series.style.end_label.empty()) labels.push_back(series.style.end_label);
+    }
+    CHECK(labels == std::vector<std::string>{"FP8 5.00", "BF16 6.00"});
+}
+
+TEST_CASE("a trainer that throws leaves its sentence and everything reached so far") {
+    struct Broken : Trainer {
+        explicit Broken(std::unique_ptr<Trainer> real) : inner(std::move(real)) {}
+        void step(int n) override {
+            if (inner->steps_done() == 7) throw std::runtime_error("the device is lost");
+            inner->step(n);
+        }
+        void set(const Command& command) override { inner->set(command); }
+        Snapshot snapshot() override { return inner->snapshot(); }
+        int steps_done() const override { return inner->steps_done(); }
+        const std::optional<NonFinite>& stopped(int arm) const override { return inner->stopped(arm); }
+        const TrainSpec& spec() const override { return inner->spec(); }
+        void save(const std::filesystem::path& dir) const override { inner->save(dir); }
+        void load(const std::filesystem::path& path) override { inner->load(path); }
+        std::unique_ptr<Trainer> inner;
+    };
+    struct BrokenBackend : Backend {
+        DeviceInfo device() const override { return inner->device(); }
+        std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec) override {
+            return std::make_unique<Broken>(inner->make_trainer(spec));
+        }
+        std::unique_ptr<Backend> inner = cpu_backend();
+    };
+    TrainLab lab(std::make_unique<BrokenBackend>());
+    lab.advance(5);
+    CHECK(lab.step() == 5);
+    lab.advance(5);
+    CHECK(lab.status().state == RunState::failed);
+    CHECK(lab.message() == "the device is lost");
+    CHECK(lab.figures()[0].title == "the device is lost");
+    CHECK(lab.history().arms()[1].loss.size() >= 5);
+    lab.restart();
+    CHECK(lab.message().empty());
+}
+
 TEST_CASE("the title says what the curves and the worst gradient say") {
     const auto title = [](const std::vector<double>& b, float underflow) {
         History history;
