@@ -72,6 +72,7 @@ void TrainLab::single_step() {
 }
 
 void TrainLab::run_to(int step) {
+    if (step <= history_.steps()) return;
     begin();
     run_->run_to(std::min(step, spec_.steps));
     status_ = run_->status();
@@ -99,6 +100,7 @@ void TrainLab::poison() {
 // The worker pauses before its last snapshot is out: what counts as the end is what has arrived here.
 void TrainLab::advance(int steps) {
     const int target = std::min(history_.steps() + steps, spec().steps);
+    if (target <= history_.steps()) return;
     const auto stopped_before = stopped_arms();
     run_to(target);
     for (;;) {
@@ -119,7 +121,7 @@ std::ptrdiff_t TrainLab::stopped_arms() const {
 void TrainLab::update() {
     if (!run_) return;
     send_changes();
-    status_ = run_->status();  // before the snapshot: what a final state speaks of is then already in it
+    status_ = run_->status();
     drain();
 }
 
@@ -134,7 +136,7 @@ void TrainLab::drain() {
 // leaves behind all that the clean batches had.
 void TrainLab::locate_poison() {
     constexpr double kJump =
-        30;  // of the factor 1000; between clean batches the largest amax moves by less than 2
+        30;  // far above what one clean batch adds to the largest, far below the factor 1000
     const auto next =
         std::ranges::find_if(changes_, [](const Change& change) { return change.poison && !change.located; });
     if (next == changes_.end()) return;

@@ -306,6 +306,17 @@ TEST_CASE("what cannot act in mid-run waits for the restart and says so") {
     CHECK(lab->history().arms()[0].loss.values()[0] != before);
 }
 
+TEST_CASE("no step is made where none is asked for") {
+    auto lab = small_lab({"steps=20"});
+    lab->advance(0);
+    CHECK(lab->step() == 0);
+    lab->advance(20);
+    lab->advance(5);
+    lab->run_to(3);
+    lab->update();
+    CHECK(lab->step() == 20);
+}
+
 TEST_CASE("a restart repeats the run to the last bit") {
     auto lab = small_lab({"steps=20"});
     lab->advance(20);
