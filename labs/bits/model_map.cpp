@@ -146,8 +146,8 @@ Figure map_figure(const FormatInfo& format, const CodeMap& map, std::uint32_t co
     figure.id = "codes";
     figure.title = map.title;
     figure.subtitle = map.subtitle;
-    figure.x.range = Range{0, static_cast<double>(map.cols)};
-    figure.y.range = Range{0, static_cast<double>(map.rows)};
+    figure.x.range = Range{-1, static_cast<double>(map.cols)};  // a column and a row more: the digits
+    figure.y.range = Range{0, static_cast<double>(map.rows) + 1};
     figure.x.visible = figure.y.visible = false;
     HeatmapSeries heat;
     heat.rows = map.rows;
@@ -172,6 +172,13 @@ Figure map_figure(const FormatInfo& format, const CodeMap& map, std::uint32_t co
             outline(figure, fmt::format("subnormal##{}", row), first, top(row) - 1, last + 1, top(row),
                     {.color = {role}, .width = 1});
     }
+    const Style digits = {.color = {Role::muted}, .in_legend = false};
+    for (int col = 0; col < map.cols; ++col)
+        figure.text(col + 0.5, map.rows + 0.5, map.column_labels[static_cast<std::size_t>(col)], digits,
+                    Anchor::center);
+    for (int row = 0; row < map.rows; ++row)
+        figure.text(-0.5, top(row) - 0.5, map.row_labels[static_cast<std::size_t>(row)], digits,
+                    Anchor::center);
     const int cell = map.cell_of(code), row = cell / map.cols, col = cell % map.cols;
     outline(figure, code_text(format, code), col, top(row) - 1, col + 1, top(row),
             {.color = {Role::truth}, .width = 3});
