@@ -83,7 +83,7 @@ TEST_CASE("the keys are Space and full stop") {
     screen.frame();
     CHECK(screen.view.key(screen.gui.context, '.'));
     screen.frames_until([&] { return screen.lab.step() == 1; });
-    set_field(screen.lab.fields(), "speed_limit=50");
+    set_field(screen.lab.fields(), "speed_limit=5");
     CHECK(screen.view.key(screen.gui.context, ' '));
     screen.frames_until([&] { return screen.lab.step() > 1; });
     CHECK(screen.lab.running());
