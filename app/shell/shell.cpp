@@ -140,8 +140,8 @@ void Shell::frame(double frame_ms) {
     keys();
     const ImVec2 size = ImGui::GetIO().DisplaySize;
     Entry* entry = current();
-    const WindowLayout layout = make_window_layout(size.x, size.y, loaded_scale_, entry != nullptr, settings_.panel_open,
-                                      panel_open_narrow_);
+    const WindowLayout layout = make_window_layout(size.x, size.y, loaded_scale_, entry != nullptr,
+                                                   settings_.panel_open, panel_open_narrow_);
     ImGui::SetNextWindowPos({0, 0});
     ImGui::SetNextWindowSize(size);
     ImGui::Begin("shell", nullptr,
