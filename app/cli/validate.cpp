@@ -5,9 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/verb.h"
+#include "core/backend/backend.h"
 #include "core/base/error.h"
-#include "core/base/provenance.h"
-#include "core/formats/codec.h"
 #include "core/formats/self_test.h"
 
 namespace fp8lab::cli {
@@ -19,10 +18,12 @@ struct Options {
 };
 
 void validate(const Options& options) {
-    std::vector<SelfCheck> checks = codec_self_checks(options.full);
-    const std::string device = fmt::format("cpu, {}", vector_targets().front());
-    fmt::print(stderr, "backend: {}\n", device);
-    nlohmann::json out = json_header(to_string(Provenance::cpu_emulated), device, 0);
+    const ChosenBackend chosen = choose_backend(options.backend);
+    const std::vector<SelfCheck> checks = codec_self_checks(options.full);
+    const DeviceInfo device = chosen.backend->device();
+    fmt::print(stderr, "backend: {}, {}{}{}\n", to_string(device.provenance), device.name,
+               chosen.reason.empty() ? "" : ". ", chosen.reason);
+    nlohmann::json out = json_header(to_string(device.provenance), device.name, 0);
     out["checks"] = nlohmann::json::array();
     int done = 0, failed = 0;
     for (const SelfCheck& check : checks) {

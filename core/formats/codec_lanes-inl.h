@@ -34,9 +34,6 @@ HWY_INLINE IntVec shift_right(IntVec v, int count) {
     return hn::BitCast(Ints(), hn::ShiftRightSame(hn::BitCast(Bits(), v), count));
 }
 
-// ---- Encoding
-// -----------------------------------------------------------------------------------------------------
-
 // Adding the float whose ulp is the smallest step rounds a subnormal to nearest even in the adder.
 HWY_INLINE IntVec round_nearest(const CodecRow& row, IntVec pattern) {
     const IntVec rebiased = hn::Sub(pattern, constant(row.rebias));
@@ -125,9 +122,6 @@ HWY_INLINE IntVec encode_lanes(const CodecRow& row, FloatVec value, const std::u
     return hn::IfThenElse(hn::Gt(pattern, infinity), constant(row.nan_code), code);
 }
 
-// ---- Decoding
-// -----------------------------------------------------------------------------------------------------
-
 template <bool kSignMagnitude>
 HWY_INLINE FloatVec decode_lanes(const CodecRow& row, IntVec code) {
     if (!kSignMagnitude && row.sign_rule == SignRule::twos_complement) {
@@ -152,9 +146,6 @@ HWY_INLINE FloatVec decode_lanes(const CodecRow& row, IntVec code) {
     }
     return hn::BitCast(Floats(), hn::IfThenElse(is_nan, constant(0x7FC00000), value));
 }
-
-// ---- Random numbers
-// -----------------------------------------------------------------------------------------------
 
 // Room for a chunk, a start in the middle of a Philox block, and the last vector's excess.
 using RandomBuffer = std::array<std::uint32_t, kChunk + 4 + 4 * kLanes>;

@@ -21,8 +21,6 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace fp8lab::HWY_NAMESPACE {
-// ---- Whole spans
-// --------------------------------------------------------------------------------------------------
 
 #if HWY_TARGET == HWY_SCALAR
 template <bool kStream>
@@ -303,10 +301,10 @@ CodecRow vector_row(const FormatInfo& format, const CastOptions& options) {
 }
 
 void check(const FormatInfo& format, std::size_t values, std::size_t codes, std::size_t code_bytes) {
-    const auto name = std::string(format.name);
     if (static_cast<std::size_t>(storage_bytes(format)) != code_bytes) {
-        throw usage_error("cast", name + " codes are stored in " + std::to_string(storage_bytes(format)) +
-                                      " bytes, not " + std::to_string(code_bytes));
+        throw usage_error("cast", std::string(format.name) + " codes take " +
+                                      std::to_string(storage_bytes(format)) + " byte(s) each, not " +
+                                      std::to_string(code_bytes));
     }
     if (values != codes) {
         throw usage_error(

@@ -133,9 +133,9 @@ CodeMap code_map(const FormatInfo& format, std::string_view shade) {
     map.title = counts.finite == counts.total
                     ? fmt::format("All {} codes are numbers", counts.total)
                     : fmt::format("{} of {} codes are numbers", counts.finite, counts.total);
-    map.subtitle = shade == "gap"     ? "darker: wider gap to the next value"
-                   : shade == "class" ? "pale: subnormal; dark: normal"
-                                      : "darker is larger";
+    map.subtitle = shade == "gap"     ? "stronger: wider gap to the next value"
+                   : shade == "class" ? "weak: subnormal; strong: normal"
+                                      : "stronger is larger";
     if (counts.subnormals > 0 && shade != "class") map.subtitle += "; outlined: subnormal";
     if (map.codes_per_cell > 1) map.subtitle += fmt::format("; a cell: {} codes", map.codes_per_cell);
     return map;

@@ -45,7 +45,7 @@ Formula formula_of(const FormatInfo& format, const CodeFields& fields, const std
     std::string product = power_value;
     if (format.mantissa_bits > 0) {
         out.significand = {fmt::format("({} + {}/{})", leading, fields.mantissa, steps),
-                           value_text(significand, 6)};
+                           value_text(significand, leading == 1 ? 5 : 3)};
         product += " × " + out.significand.value;
     } else if (leading == 0) {
         out.significand = {"0", "0"};
@@ -56,7 +56,9 @@ Formula formula_of(const FormatInfo& format, const CodeFields& fields, const std
                     fields.sign ? fmt::format("{}1", kMinus) : "1"};
         product = out.sign.value + " × " + product;
     }
-    out.result = {result, product};
+    out.result = {result, format.is_signed || format.mantissa_bits > 0
+                              ? product
+                              : ""};  // one term: nothing to multiply
     return out;
 }
 
@@ -202,7 +204,7 @@ std::vector<Fact> facts(const FormatInfo& format) {
     const CodeCounts counts = count_codes(format);
     const auto power_and_value = [](double value) {
         return std::ldexp(1.0, std::ilogb(value)) == value
-                   ? fmt::format("{} = {}", power_text(std::ilogb(value)), value_text(value))
+                   ? fmt::format("{} = {}", power_text(std::ilogb(value)), value_text(value, 3))
                    : value_text(value);
     };
     const std::uint32_t lowest_normal = format.specials == Specials::scale ? 0U : 1U << format.mantissa_bits;

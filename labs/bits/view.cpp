@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "core/base/error.h"
 #include "labs/bits/view_stage.h"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr Font kHeading = {Face::sans_bold, 15}, kCaption = {Face::sans, 13};
 constexpr std::size_t kTabsInARow = 4;
+constexpr float kWidestMap = 848;  // with its labels and notes: beyond it the list would stand too far off
 
 const Field& field_named(const std::vector<Field>& fields, std::string_view name) {
     return *std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.info.name == name; });
@@ -61,10 +63,11 @@ void BitsView::stage(ui::Context& context, Rect area) {
     ui::hline(context, area.x0, area.x1, divider, {Role::line});
 
     const bool roomy = area.width() >= context.px(700);
-    const float list = context.px(roomy ? 144 : 120);
+    const float list = context.px(roomy ? 144 : 120), gap = context.px(12);
     const float top = divider + context.px(compact ? 10 : 14);
-    draw_map(context, lab_, {area.x0, top, area.x1 - list - context.px(12), area.y1});
-    draw_line_end(context, lab_, {area.x1 - list, top, area.x1, area.y1});
+    const float map = std::min(area.width() - list - gap, context.px(kWidestMap));
+    draw_map(context, lab_, {area.x0, top, area.x0 + map, area.y1}, roomy);
+    draw_line_end(context, lab_, {area.x0 + map + gap, top, area.x0 + map + gap + list, area.y1});
 }
 
 void BitsView::explore_format(ui::Context& context) {
@@ -88,35 +91,58 @@ void BitsView::explore_format(ui::Context& context) {
     ui::tooltip(context, field.info.label, field.info.help);
 }
 
+// A field that becomes a text input when it is pressed: ImGui's own would take Tab from the controls around
+// it.
+bool BitsView::edit_entry(ui::Context& context) {
+    constexpr Font kFont{Face::mono, 13};
+    const Rect box = ui::next_area(context, 28);
+    if (!typing_) {
+        const ui::Press press = ui::press(context, "bits.entry", box, 4);
+        ui::fill_rect(context, box, {Role::surface}, 4);
+        ui::stroke_rect(context, box, {press.hovered ? Role::axis : Role::line}, 4);
+        ui::text_mid(context, {box.x0 + context.px(8), (box.y0 + box.y1) / 2},
+                     lab_.outcome().reading.code_text, {Role::muted}, kFont);
+        ui::advance(box);
+        ui::tooltip(context, "Code or number",
+                    "0x7E is a code, 448 a number; a number becomes the nearest code. Enter takes it.");
+        typing_ = just_opened_ = press.clicked;
+        return false;
+    }
+    ImGui::PushFont(context.font(kFont));
+    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding,
+                        {context.px(8), std::max(0.0F, (box.height() - ImGui::GetFontSize()) / 2)});
+    ImGui::SetNextItemWidth(box.width());
+    if (std::exchange(just_opened_, false)) ImGui::SetKeyboardFocusHere();
+    const bool entered = ImGui::InputText(
+        "##entry", &typed_, ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
+    if (entered || ImGui::IsItemDeactivated()) typing_ = false;
+    ImGui::PopStyleVar();
+    ImGui::PopFont();
+    ui::probe(context, "bits.entry", box);
+    return entered;
+}
+
 void BitsView::explore_entry(ui::Context& context) {
     ui::text(context, "Go to a code or a number", Role::muted, kCaption);
-    ImGui::PushFont(context.font({Face::mono, 13}));
-    ImGui::SetNextItemWidth(-1);
-    const bool entered = ImGui::InputTextWithHint("##entry", lab_.outcome().reading.code_text.c_str(),
-                                                  &typed_, ImGuiInputTextFlags_EnterReturnsTrue);
-    ImGui::PopFont();
-    ui::probe(context, "bits.entry");
-    ui::tooltip(context, "Code or number",
-                "0x7E is a code, 448 a number; a number becomes the nearest code. Enter takes it.");
-    if (entered) {
+    if (edit_entry(context)) {
         try {
             answer_ = lab_.enter(typed_);
+            answered_ = lab_.outcome().reading.code;
             typed_.clear();
-            refused_ = false;
         } catch (const Error& error) {
             answer_ = error.why();
-            refused_ = true;
+            answered_.reset();
         }
     }
-    if (!answer_.empty())
-        ui::wrapped(context, refused_ ? "! " + answer_ : answer_, refused_ ? Role::warning : Role::muted);
+    if (answered_ && *answered_ != lab_.outcome().reading.code) answer_.clear();  // it is about another code
+    if (answer_.empty()) return;
+    ui::wrapped(context, answered_ ? answer_ : "! " + answer_, answered_ ? Role::muted : Role::warning);
 }
 
 void BitsView::explore(ui::Context& context, float) {
     explore_format(context);
     const std::vector<Field> fields = lab_.fields();
-    BitsLab defaults;
-    const std::vector<Field> default_fields = defaults.fields();
+    const std::vector<Field> default_fields = defaults_.fields();
     for (std::size_t i = 0; i < fields.size(); ++i) {
         const bool own = fields[i].info.more;  // the designer's fields are shown where they mean something
         if (fields[i].info.name != "shade" && !(own && lab_.params().format == "custom")) continue;

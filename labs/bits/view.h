@@ -1,6 +1,8 @@
 // The view of L1: the bits of one code, its arithmetic, the map of all codes and the end of the line.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "labs/bits/model.h"
@@ -19,12 +21,15 @@ class BitsView final : public LabView {
   private:
     void explore_format(ui::Context& context);
     void explore_entry(ui::Context& context);
+    bool edit_entry(ui::Context& context);  // true when a text was entered
 
     BitsLab& lab_;
-    int last_bit_ = 0;   // outlined: at first the one that turns 448 into NaN
-    std::string typed_;  // the text field: a code or a number
-    std::string answer_;
-    bool refused_ = false;
+    BitsLab defaults_;  // for the ticks of the sliders
+    int last_bit_ = 0;  // outlined: at first the one that turns 448 into NaN
+    bool typing_ = false, just_opened_ = false;
+    std::string typed_;                      // the text field: a code or a number
+    std::string answer_;                     // what became of it
+    std::optional<std::uint32_t> answered_;  // the code that the answer is about; none: it was refused
 };
 
 }  // namespace fp8lab::bits_lab

@@ -32,16 +32,13 @@ struct Grid {
     }
 };
 
+// Cells fill the room, a little wider than high; where there are few, they grow up to 96 px.
 Grid grid_in(const Context& context, const CodeMap& map, Rect room) {
-    // Cells of the 16-column map are 28 x 26; with fewer columns and rows they grow into the same square.
-    const float wish_w = 448.0F / static_cast<float>(map.cols),
-                wish_h = std::min(96.0F, 416.0F / static_cast<float>(map.rows));
-    Grid grid{room, 0, 0, &map};
-    grid.width = std::floor(std::min(context.px(wish_w), room.width() / static_cast<float>(map.cols)));
-    grid.height = std::max(
-        2.0F, std::floor(std::min(context.px(wish_h), room.height() / static_cast<float>(map.rows))));
-    grid.area.x1 = room.x0 + grid.width * static_cast<float>(map.cols);
-    grid.area.y1 = room.y0 + grid.height * static_cast<float>(map.rows);
+    const float cols = static_cast<float>(map.cols), rows = static_cast<float>(map.rows);
+    const float height = std::min({room.height(), room.width() * 13 / 14, context.px(96) * rows});
+    Grid grid{room, std::floor(room.width() / cols), std::max(2.0F, std::floor(height / rows)), &map};
+    grid.area.x1 = room.x0 + grid.width * cols;
+    grid.area.y1 = room.y0 + grid.height * rows;
     return grid;
 }
 
@@ -112,15 +109,16 @@ void draw_labels(Context& context, const Grid& grid, float notes_to) {
 
 }  // namespace
 
-void draw_map(Context& context, BitsLab& lab, Rect area) {
+void draw_map(Context& context, BitsLab& lab, Rect area, bool with_notes) {
     const CodeMap& map = lab.outcome().map;
     ui::text_mid(context, {area.x0, area.y0 + context.px(10)}, map.title, {Role::text}, kHeading);
     const float x_subtitle = area.x0 + ui::text_width(context, map.title, kHeading) + context.px(12);
     if (x_subtitle + ui::text_width(context, map.subtitle, kLabel) <= area.x1)
         ui::text_mid(context, {x_subtitle, area.y0 + context.px(10)}, map.subtitle, {Role::muted}, kLabel);
 
+    const float notes = context.px(with_notes ? 168 : 0);
     const Grid grid =
-        grid_in(context, map, {area.x0 + context.px(40), area.y0 + context.px(54), area.x1, area.y1});
+        grid_in(context, map, {area.x0 + context.px(40), area.y0 + context.px(54), area.x1 - notes, area.y1});
     const ui::Press press = ui::press(context, "bits.map", grid.area, 0);
     const auto select_cell = [&](int index) {  // a cell of many codes keeps the low bits
         const std::uint32_t low = lab.outcome().reading.code % map.codes_per_cell;

@@ -99,7 +99,15 @@ void draw_value(Context& context, const Reading& reading, float x, float y_label
     const Color muted{Role::muted}, text{Role::text};
     ui::text_mid(context, {x, y_label}, reading.headline_exact ? "exact value" : "value, 4 digits", muted,
                  kLabel);
-    ui::text_mid(context, {x, y_cells + height * 0.28F}, reading.headline, text, {Face::mono_bold, 32});
+    const Font digits{Face::mono_bold, 32};
+    const float y_value = y_cells + height * 0.28F, reach = context.px(18);
+    const Rect value{x, y_value - reach, x + ui::text_width(context, reading.headline, digits),
+                     y_value + reach};
+    if (ui::press(context, "bits.value", value, 4).clicked) ImGui::SetClipboardText(reading.exact.c_str());
+    constexpr std::size_t kTooltipLine = 30;
+    ui::tooltip(context, reading.exact.size() <= kTooltipLine ? reading.exact : reading.headline,
+                "Click copies every digit.");
+    ui::text_mid(context, {x, y_value}, reading.headline, text, digits);
     const float second = y_cells + std::max(height * 0.8F, context.px(40));
     ui::text_mid(context, {x, second}, reading.code_text + "  " + reading.hex, muted, {Face::mono, 15});
     ui::text_mid(context, {x, second + context.px(26)}, reading.note, text, kLabel);
@@ -143,6 +151,18 @@ void draw_formula(Context& context, const Outcome& outcome, std::span<const Grou
     if (!compact)
         ui::text_mid(context, {x_value, y + context.px(27)}, reading.formula.result.value, muted,
                      {Face::mono, 15});
+}
+
+// The largest size at which every value of the list stands clear of its code and inside its row.
+float list_digits(const Context& context, const LineEnd& end, float room, float height) {
+    for (const float size : {18.0F, 15.0F}) {
+        const bool fits = std::all_of(end.codes.begin(), end.codes.end(), [&](const EndCode& item) {
+            const float value = ui::text_width(context, item.value_text, {Face::mono_bold, size});
+            return ui::text_width(context, item.code_text, kMono) + context.px(10) + value <= room;
+        });
+        if (fits && height >= context.px(size + 10)) return size;
+    }
+    return 13;
 }
 
 }  // namespace
@@ -206,7 +226,7 @@ void draw_line_end(Context& context, BitsLab& lab, Rect area) {
     const float pitch = std::min(
         context.px(44), std::floor((area.y1 - first - notes) / static_cast<float>(end.codes.size())));
     const float height = pitch - std::max(context.px(3), std::round(pitch * 0.18F));
-    const float digits = height >= context.px(28) ? 18 : 15;
+    const float digits = list_digits(context, end, area.width() - context.px(24), height);
     float y = first;
     for (const EndCode& item : end.codes) {
         const Rect row{area.x0, y, area.x1, y + height};

@@ -9,7 +9,7 @@ namespace fp8lab::bits_lab {
 // Bits with their fields, and the value beside them, the arithmetic below. `last_bit`, the one toggled last,
 // is outlined. Returns the y of its lower end.
 float draw_bits(ui::Context& context, BitsLab& lab, int& last_bit, Rect area, bool compact);
-void draw_map(ui::Context& context, BitsLab& lab, Rect area);
+void draw_map(ui::Context& context, BitsLab& lab, Rect area, bool with_notes);
 void draw_line_end(ui::Context& context, BitsLab& lab, Rect area);
 
 // Black or white, whichever reads better on a fill of that opacity over the surface.

@@ -141,7 +141,7 @@ std::vector<Field> RulerLab::fields() {
                  .label = "Elements",
                  .help = "How many numbers the tensor has.",
                  .more = true},
-                &params_.tensor.elements, 256, 1 << 20, true),
+                &params_.tensor.elements, 256, 1 << 18, true),
         integer({.name = "seed",
                  .label = "Seed",
                  .help = "Another seed, another tensor of the same kind.",

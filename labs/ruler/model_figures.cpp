@@ -211,7 +211,7 @@ Figure data_figure(const Outcome& outcome, const Params& params) {
                              ? hi / outcome.axis.hi
                              : std::log2(hi / outcome.axis.lo) / std::log2(outcome.axis.hi / outcome.axis.lo);
     if (hi <= outcome.axis.hi)
-        figure.text(hi, 1.16 * tallest, fmt::format(" ends at {} ", text_of(hi)),
+        figure.text(hi, 1.07 * tallest, fmt::format(" ends at {} ", text_of(hi)),
                     {.color = {first.role, Tone::ink}, .in_legend = false},
                     share < 0.85 ? Anchor::left : Anchor::right);
     bars("elements", counts.all, Role::text, false);

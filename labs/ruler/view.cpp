@@ -55,7 +55,7 @@ void RulerView::stage(Context& context, Rect area) {
 void RulerView::draw_plots(Context& context, Rect area) {
     const std::vector<Figure> figures = lab_.figures();
     const bool binades = lab_.params().axis == "binades";
-    const bool has_data = figures.size() == 3;
+    const bool has_data = !lab_.outcome().tensor.empty();
 
     const float split = std::round(area.y0 + (binades ? 0.62F : 0.5F) * area.height());
     Figure upper = figures.front();
@@ -77,7 +77,7 @@ void RulerView::draw_plots(Context& context, Rect area) {
     }
     const Rect lower_rect{area.x0, split + context.px(8), area.x1, area.y1};
     const ui::PlotResult lower = ui::plot(context, has_data ? "ruler.data" : "ruler.gaps",
-                                          figures[has_data ? 2 : 1], lower_plot_, lower_rect);
+                                          has_data ? figures[2] : figures[1], lower_plot_, lower_rect);
     if (has_data) draw_handle(context, lower);
     if (binades) return;
     // One x axis: whichever figure the mouse is in leads.
@@ -203,8 +203,7 @@ void RulerView::draw_table(Context& context, Rect area) {
 
 void RulerView::explore(Context& context, float) {
     const std::vector<Field> fields = lab_.fields();
-    RulerLab defaults;
-    const std::vector<Field> default_fields = defaults.fields();
+    const std::vector<Field> default_fields = defaults_.fields();
     const auto draw = [&](bool more) {
         for (std::size_t i = 0; i < fields.size(); ++i) {
             const FieldInfo& info = fields[i].info;

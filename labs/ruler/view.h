@@ -22,6 +22,7 @@ class RulerView final : public LabView {
     void draw_table(ui::Context& context, Rect area);
 
     RulerLab& lab_;
+    RulerLab defaults_;  // for the ticks of the sliders
     ui::PlotState ruler_plot_, lower_plot_;
     double grabbed_ = 0;  // where on the axis the handle was taken; 0: not held
     bool more_open_ = false;

@@ -93,6 +93,7 @@ void TrainLab::poison() {
     if (!run_) return;
     run_->send(PoisonBatch{});
     note("batch times 1000");
+    changes_.back().poison = true;
 }
 
 // The worker pauses before its last snapshot is out: what counts as the end is what has arrived here.
@@ -125,6 +126,34 @@ void TrainLab::update() {
 void TrainLab::drain() {
     if (const auto snapshot = run_->take()) {
         history_.append(*snapshot, static_cast<int>(spec_.layers.size()) - 1);
+        locate_poison();
+    }
+}
+
+// Sent to a running training, a poisoned batch comes some steps after the last one seen: where the amax of x1
+// leaves behind all that the clean batches had.
+void TrainLab::locate_poison() {
+    constexpr double kJump =
+        30;  // of the factor 1000; between clean batches the largest amax moves by less than 2
+    const auto next =
+        std::ranges::find_if(changes_, [](const Change& change) { return change.poison && !change.located; });
+    if (next == changes_.end()) return;
+    const auto known = [&](int step) {
+        return std::ranges::any_of(changes_, [&](const Change& c) { return c.located && c.step == step; });
+    };
+    for (const ArmTrack& arm : history_.arms()) {
+        const TensorTrack* x1 = arm.find({TensorClass::x, 1});
+        if (!x1 || !x1->applies()) continue;
+        double clean = 0;
+        for (int step = 0; step < static_cast<int>(x1->amax.size()); ++step) {
+            const double amax = x1->amax.values()[static_cast<std::size_t>(step)];
+            if (step >= next->step && clean > 0 && amax > kJump * clean && !known(step)) {
+                next->step = step;
+                next->located = true;
+                return;
+            }
+            if (!known(step)) clean = std::fmax(clean, amax);
+        }
     }
 }
 
@@ -188,9 +217,12 @@ Picture TrainLab::picture(const TrainSpec& spec) const {
         {"command", "fp8lab train " + command_line(run_ ? first_spec_ : spec)},
         {"provenance", std::string(to_string(provenance()))},
         {"steps done", std::to_string(history_.steps())}};
-    for (const Change& change : changes_)
-        parameters.emplace_back("changed at step " + std::to_string(change.step), change.what);
-    return {history_, spec, shown_tensor(), std::move(parameters)};
+    std::vector<int> poisoned;
+    for (const Change& change : changes_) {
+        parameters.emplace_back("changed after step " + std::to_string(change.step), change.what);
+        if (change.located) poisoned.push_back(change.step);
+    }
+    return {history_, spec, shown_tensor(), std::move(parameters), std::move(poisoned)};
 }
 
 std::vector<Figure> TrainLab::figures() const {
@@ -265,7 +297,7 @@ std::string TrainLab::message() const {
 std::string TrainLab::command() const {
     std::string text = "fp8lab train " + command_line(run_ ? first_spec_ : spec_of(params_));
     for (const Change& change : changes_)
-        text += fmt::format("\n# changed at step {}: {}", change.step, change.what);
+        text += fmt::format("\n# changed after step {}: {}", change.step, change.what);
     return text;
 }
 

@@ -68,15 +68,17 @@ class TrainLab : public Lab {
 
   private:
     struct Change {
-        int step;
+        int step;  // the last one seen before it; of a poisoned batch, once it has come, its own
         std::string what;
-    };  // step: the last one seen before it
+        bool poison = false, located = false;
+    };
     void begin();
     std::ptrdiff_t stopped_arms() const;
     void send_changes();
     void send_recipe(int arm, const Recipe& wanted);
     void drain();
     void note(std::string what);
+    void locate_poison();
     Picture picture(const TrainSpec& spec) const;
 
     Params params_;

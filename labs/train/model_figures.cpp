@@ -39,6 +39,10 @@ void add_now(Figure& figure, const Picture& picture) {
 // ---- loss
 // -----------------------------------------------------------------------------------------------------------
 
+void add_poison(Figure& figure, const Picture& picture) {
+    for (const int step : picture.poisoned) figure.vline("batch \u00d7 1000##" + std::to_string(step), step);
+}
+
 Figure loss_figure(const Picture& picture) {
     Figure figure{
         .id = "loss", .title = finding(picture), .subtitle = "thin: each batch   thick: mean of 50"};
@@ -54,7 +58,7 @@ Figure loss_figure(const Picture& picture) {
     }
     for (std::size_t i = arms.size(); i-- > 0;) {  // the reference last: its dashes lie on top
         const bool ended = arms[i].stopped.has_value();
-        const std::string value = ended ? "NaN" : format_number(arms[i].tail_loss(), 3, true);
+        const std::string value = ended ? "NaN" : loss_text(arms[i].tail_loss());
         figure.line(looks[i].name + "##" + std::to_string(i), arms[i].step.data(), arms[i].mean.data(),
                     {.color = {looks[i].role},
                      .width = looks[i].width,
@@ -62,6 +66,7 @@ Figure loss_figure(const Picture& picture) {
                      .in_legend = false,
                      .end_label = looks[i].name + " " + value});
     }
+    add_poison(figure, picture);
     add_now(figure, picture);
     return figure;
 }
@@ -91,8 +96,8 @@ std::string gap_sentence(const Picture& picture, std::size_t arm) {
         return fmt::format("{}\u2019s loss is {} times {}\u2019s", looks[arm].name,
                            format_number(1 + gap / 100, 2, true), looks[0].name);
     }
-    return fmt::format("{} is {} % {} {}", looks[arm].name, format_number(std::abs(gap), 3, true),
-                       gap < 0 ? "below" : "above", looks[0].name);
+    return fmt::format("{} is {} % {} {}", looks[arm].name, percent_text(gap), gap < 0 ? "below" : "above",
+                       looks[0].name);
 }
 
 std::string gap_title(const Picture& picture) {
@@ -211,9 +216,19 @@ double gap_pct(const History& history, std::size_t arm) {
                                                              : std::numeric_limits<double>::quiet_NaN();
 }
 
-std::string signed_percent(double percent) {
+std::string loss_text(double loss) {
+    return loss >= 1e-3 && loss < 100 ? fmt::format("{:#.3g}", loss) : format_number(loss, 3, true);
+}
+
+std::string percent_text(double percent) {
+    const double size = std::abs(percent);
     if (!std::isfinite(percent)) return format_number(percent, 3, true);
-    return (percent < 0 ? "" : "+") + format_number(percent, 3, true) + " %";
+    return fmt::format("{:.{}f}", size, size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
+}
+
+std::string signed_percent(double percent) {
+    if (!std::isfinite(percent)) return percent_text(percent);
+    return (percent < 0 ? "\u2212" : "+") + percent_text(percent) + " %";
 }
 
 std::string finding(const Picture& picture) {

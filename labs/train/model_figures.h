@@ -30,6 +30,7 @@ struct Picture {
     const TrainSpec& spec;
     TensorId tensor;                                              // whose histogram
     std::vector<std::pair<std::string, std::string>> parameters;  // into every figure
+    std::vector<int> poisoned = {};                               // steps whose batch was multiplied
 };
 
 // "loss" "gap" "histogram" "amax" "scale" "underflow", then for spiral "boundary-a" "boundary-b" ...
@@ -43,7 +44,9 @@ std::string finding(const Picture& picture);
 // Tail loss of an arm against the first arm's in percent; NaN before the first step or when one is not
 // finite.
 double gap_pct(const History& history, std::size_t arm);
-std::string signed_percent(double percent);  // "+3.55 %"; "NaN"
+std::string loss_text(double loss);          // three digits, zeros at the end kept: "0.0640"
+std::string percent_text(double percent);    // the size, three digits: "3.90", "32.4", "1097"; "NaN"
+std::string signed_percent(double percent);  // "+3.90 %"
 
 // Which format a tensor of the arm is cast to; null where it is not cast.
 const FormatInfo* cast_format(const Recipe& recipe, TensorClass tensor);

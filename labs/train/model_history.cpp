@@ -17,6 +17,8 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 void append(TensorTrack& track, const TensorRecord& record, int step) {
     track.amax.push(record.applies ? double{record.amax} : kNan);
     track.scale.push(record.applies ? double{record.scale} : kNan);
+    track.amax_strip.push(track.amax.last());
+    track.scale_strip.push(track.scale.last());
     track.underflow_pct.push(record.applies ? double{record.underflow_pct} : kNan);
     if (!record.applies) return;
     ++track.casts;
@@ -77,6 +79,26 @@ void Growing::push(double value) {
 void Growing::set(std::size_t index, double value) {
     own();
     (*values_)[index] = value;
+}
+
+void Envelope::push(double value) {
+    if (stretches_.size() == kMost && filled_ == length_) {  // full: every two become one
+        for (std::size_t i = 0; i < kMost / 2; ++i) {
+            const Stretch a = stretches_[2 * i], b = stretches_[2 * i + 1];
+            stretches_[i] = {std::fmin(a.lo, b.lo), std::fmax(a.hi, b.hi)};  // NaN yields to a number
+        }
+        stretches_.resize(kMost / 2);
+        length_ *= 2;
+        filled_ = length_;
+    }
+    if (stretches_.empty() || filled_ == length_) {
+        stretches_.push_back(
+            {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()});
+        filled_ = 0;
+    }
+    ++filled_;
+    if (!std::isfinite(value) || value <= 0) return;
+    stretches_.back() = {std::fmin(stretches_.back().lo, value), std::fmax(stretches_.back().hi, value)};
 }
 
 double tail_mean(std::span<const double> values, std::size_t window) {

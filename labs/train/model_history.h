@@ -32,13 +32,31 @@ class Growing {
     std::shared_ptr<std::vector<double>> values_ = std::make_shared<std::vector<double>>();
 };
 
+// Least and greatest of every stretch of a series, so that a strip 40 px wide costs the same after 100,000
+// steps as after 100, and still shows a single spike. Stretches double in length whenever there would be more
+// than kMost.
+class Envelope {
+  public:
+    struct Stretch {
+        double lo, hi;
+    };  // both NaN where no value was finite and positive
+    static constexpr std::size_t kMost = 128;
+    void push(double value);
+    const std::vector<Stretch>& stretches() const { return stretches_; }
+
+  private:
+    std::vector<Stretch> stretches_;
+    std::size_t length_ = 1, filled_ = 0;  // steps a stretch; steps in the last one
+};
+
 // Mean of the last `window` values, or of all while there are fewer; NaN where there are none.
 double tail_mean(std::span<const double> values, std::size_t window);
 
 struct TensorTrack {
     TensorId id;
     Growing amax, scale, underflow_pct;  // NaN in a step in which the recipe did not cast this tensor
-    std::vector<int> overflow_at;        // the steps in which at least one element was saturated
+    Envelope amax_strip, scale_strip;
+    std::vector<int> overflow_at;  // the steps in which at least one element was saturated
     double underflow_sum = 0;
     std::int64_t casts = 0;  // steps in which it was cast
 

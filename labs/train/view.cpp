@@ -32,6 +32,8 @@ void title(ui::Context& c, Rect area, const std::string& words, std::string_view
 // Heights in logical px, from the bottom: controls 48, health and histogram, gap, and the loss takes what is
 // left.
 void TrainView::stage(ui::Context& c, Rect area) {
+    pausing_ = pausing_ && lab_.running();
+    c.wants_redraw |= pausing_;
     const std::vector<Figure> figures = lab_.figures();
     const float height = area.height() / c.scale;
     const float lower = std::clamp(0.40F * height, 208.0F, 300.0F);
@@ -116,7 +118,10 @@ void TrainView::boundaries(ui::Context& c, const std::vector<Figure>& figures, R
 // -------------------------------------------------------------------------------------------------
 
 void TrainView::toggle_run() {
-    if (lab_.running()) return lab_.pause();
+    if (lab_.running()) {
+        pausing_ = true;
+        return lab_.pause();
+    }
     if (lab_.finished()) restart();
     lab_.start();
 }

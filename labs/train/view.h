@@ -44,7 +44,8 @@ class TrainView : public LabView {
     bool show_boundary_ = true;  // spiral: boundaries or the histogram
     bool more_cast_ = false, more_run_ = false;
     bool toast_closed_ = false;
-    int drag_step_ = -1;  // run-to slider in mid-drag
+    bool pausing_ = false;  // asked for, and not yet so: the worker tells nobody when it rests
+    int drag_step_ = -1;    // run-to slider in mid-drag
 };
 
 // Rows of x1 w1 dy1 ... of one arm, with a strip for each column. A click on a row shows that tensor's

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "core/base/units.h"
-#include "core/figure/decimate.h"
 #include "labs/train/view.h"
 #include "labs/ui/draw.h"
 
@@ -36,33 +35,71 @@ struct Row {
     float middle() const { return (y0 + y1) / 2; }
 };
 
-void strip(ui::Context& c, Rect area, const Data& steps, const Data& values) {
+// Fewer steps than pixels: a line through them.
+template <class ToY>
+void thin_strip(ui::Context& c, Rect area, const Envelope& envelope, ToY y_of) {
+    const float steps = std::max(1.0F, static_cast<float>(envelope.stretches().size()) - 1);
+    std::vector<ImVec2> line;
+    for (std::size_t i = 0; i < envelope.stretches().size(); ++i) {
+        const double value = envelope.stretches()[i].hi;
+        if (!std::isnan(value))
+            line.emplace_back(area.x0 + area.width() * static_cast<float>(i) / steps, y_of(value));
+    }
+    ImGui::GetWindowDrawList()->AddPolyline(line.data(), static_cast<int>(line.size()), c.color(Role::text),
+                                            0, ui::hairline(c));
+}
+
+// A bar a pixel column from the least to the greatest value in it, joined to its neighbour.
+template <class ToY>
+void dense_strip(ui::Context& c, Rect area, const Envelope& envelope, std::size_t columns, ToY y_of) {
+    const auto& stretches = envelope.stretches();
+    const float px = ui::hairline(c);
+    float above = NAN, below = NAN;  // of the column before
+    for (std::size_t column = 0; column < columns; ++column) {
+        double lo = NAN, hi = NAN;
+        for (std::size_t i = column * stretches.size() / columns;
+             i < (column + 1) * stretches.size() / columns; ++i) {
+            lo = std::fmin(lo, stretches[i].lo);
+            hi = std::fmax(hi, stretches[i].hi);
+        }
+        if (std::isnan(lo)) continue;
+        const float top = y_of(hi), bottom = y_of(lo);
+        const float x = area.x0 + px * static_cast<float>(column);
+        const Rect bar{x, std::round(std::fmin(top, below)), x + px,
+                       std::round(std::fmax(bottom, above)) + px};
+        ui::fill_rect(c, bar, {Role::text});
+        above = top;
+        below = bottom;
+    }
+}
+
+// A series on a logarithmic axis of its own, from its least to its greatest value.
+void strip(ui::Context& c, Rect area, const Envelope& envelope) {
     double lo = INFINITY, hi = 0;
-    for (const double value : *values) {
-        if (!std::isfinite(value) || value <= 0) continue;
-        lo = std::min(lo, value);
-        hi = std::max(hi, value);
+    for (const auto& stretch : envelope.stretches()) {
+        lo = std::fmin(lo, stretch.lo);
+        hi = std::fmax(hi, stretch.hi);
     }
     if (!(hi > 0)) return;
     if (hi < 1.001 * lo) {  // constant: half way up
         lo /= 2;
         hi *= 2;
     }
-    const AxisSpec log2{.label = {}, .scale = Scale::log2, .range = {}};
-    const double last = std::max(1.0, static_cast<double>(steps->size()) - 1);
-    const Axis x({}, {0, last}, double{area.x0}, double{area.x1});
-    const Axis y(log2, {lo, hi}, double{area.y1}, double{area.y0});
-    trace_line(*steps, *values, x, y, false, area, [&](std::span<const Point> points) {
-        std::vector<ImVec2> line;
-        for (const Point p : points) line.emplace_back(p.x, p.y);
-        ImGui::GetWindowDrawList()->AddPolyline(line.data(), static_cast<int>(line.size()),
-                                                c.color(Role::text), 0, ui::hairline(c));
-    });
+    const auto y_of = [&](double value) {
+        return area.y1 - area.height() * static_cast<float>(std::log2(value / lo) / std::log2(hi / lo));
+    };
+    const float px = ui::hairline(c);
+    const auto columns = static_cast<std::size_t>(area.width() / px);
+    if (envelope.stretches().size() <= columns) {
+        thin_strip(c, area, envelope, y_of);
+    } else {
+        dense_strip(c, area, envelope, columns, y_of);
+    }
 }
 
 Rect strip_area(const ui::Context& c, const Row& row, float column) {
     const float x = row.x + c.px(column), middle = row.middle();
-    const float half = std::min(c.px(8), 0.5F * (row.y1 - row.y0) - c.px(2));
+    const float half = std::min(c.px(8), 0.5F * (row.y1 - row.y0) - c.px(3));
     return {x, middle - half, x + c.px(kStrip), middle + half};
 }
 
@@ -72,12 +109,12 @@ void value(ui::Context& c, const Row& row, float right, const std::string& words
                  {strong ? Face::mono_bold : Face::mono, 13}, Anchor::right);
 }
 
-void amax_cell(ui::Context& c, const Row& row, float column, const ArmTrack& arm, const TensorTrack& track) {
-    strip(c, strip_area(c, row, column), arm.step.data(), track.amax.data());
+void amax_cell(ui::Context& c, const Row& row, float column, const TensorTrack& track) {
+    strip(c, strip_area(c, row, column), track.amax_strip);
     value(c, row, column + 106, format_number(track.amax.last(), 3, true));
 }
 
-void scale_cell(ui::Context& c, const Row& row, float column, const ArmTrack& arm, const TensorTrack& track,
+void scale_cell(ui::Context& c, const Row& row, float column, const TensorTrack& track,
                 const Recipe& recipe) {
     const Point left{row.x + c.px(column), row.middle()};
     if (recipe.scale == ScaleSource::none) {
@@ -87,7 +124,7 @@ void scale_cell(ui::Context& c, const Row& row, float column, const ArmTrack& ar
         ui::text_mid(c, left, recipe.granularity == Granularity::row ? "one a row" : "one a block",
                      {Role::muted}, {Face::sans, 13});
     } else {
-        strip(c, strip_area(c, row, column), arm.step.data(), track.scale.data());
+        strip(c, strip_area(c, row, column), track.scale_strip);
         value(c, row, column + 104, format_number(track.scale.last(), 3, true));
     }
 }
@@ -189,8 +226,8 @@ void health_table(ui::Context& c, Rect area, const ArmTrack& arm, const Recipe& 
             ui::text_mid(c, {row.x + c.px(56), middle}, "not cast", {Role::muted}, {Face::sans, 13});
             continue;
         }
-        if (columns.amax >= 0) amax_cell(c, row, columns.amax, arm, track);
-        if (columns.scale >= 0) scale_cell(c, row, columns.scale, arm, track, recipe);
+        if (columns.amax >= 0) amax_cell(c, row, columns.amax, track);
+        if (columns.scale >= 0) scale_cell(c, row, columns.scale, track, recipe);
         underflow_cell(c, row, columns.underflow, track);
         overflow_cell(c, row, columns.overflow, arm, track);
     }

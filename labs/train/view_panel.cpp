@@ -23,6 +23,7 @@ bool delayed(const TrainSpec& spec) { return spec.arms.at(1).scale == ScaleSourc
 }  // namespace
 
 void TrainView::explore(ui::Context& c, float width) {
+    lab_.update();  // the panel is drawn before the stage: both show the same snapshot
     arm_choice(c, "arm_a", 0);
     arm_choice(c, "arm_b", 1);
     settings(c);
@@ -196,11 +197,14 @@ void TrainView::numbers(ui::Context& c, float width) {
                      .mono = false,
                      .strong = true,
                      .anchor = Anchor::left},
-            ui::Cell{.text = shown ? format_number(lab_.history().arms()[i].tail_loss(), 3, true) : ""},
+            ui::Cell{.text = shown ? loss_text(lab_.history().arms()[i].tail_loss()) : ""},
             ui::Cell{.text = shown ? fmt::format("{:.2f}", ms) : ""},
             ui::Cell{.text = shown && ms > 0 ? group_thousands(std::lround(1000 / ms)) : ""}};
         ui::table_row(c, cells, columns);
     }
+    const Rect end = ui::next_area(c, 8);
+    ui::hline(c, end.x0, end.x1, end.y0, {Role::line});
+    ui::advance({end.x0, end.y0, end.x1, end.y0});
     const std::string message = lab_.message();
     if (!message.empty()) {
         ui::wrapped(c, message, Role::warning);
@@ -211,7 +215,6 @@ void TrainView::numbers(ui::Context& c, float width) {
 
 void TrainView::copy_buttons(ui::Context& c, float width) {
     const float half = (width / c.scale - 8) / 2;
-    ImGui::Dummy({0, 0});  // one gap more
     const ImVec2 at = ImGui::GetCursorScreenPos();
     if (ui::button(c, "train.copy_command", "Copy command", {.width = half}))
         ImGui::SetClipboardText(lab_.command().c_str());

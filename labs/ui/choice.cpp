@@ -54,8 +54,8 @@ bool segmented(Context& context, std::string_view name, std::span<const std::str
     const int before = selected;
     const Rect area = next_area(context, 32);
     const Press whole = press(context, name, area);
-    if (whole.focused)
-        selected = clamp_index(selected + step_of(ImGuiKey_LeftArrow, ImGuiKey_RightArrow), labels.size());
+    const int step = whole.focused ? step_of(ImGuiKey_LeftArrow, ImGuiKey_RightArrow) : 0;
+    if (step != 0) selected = clamp_index(selected + step, labels.size());  // -1, none: stays so until a key
     fill_rect(context, area, {Role::field}, 6);
     const float pitch = area.width() / static_cast<float>(labels.size());
     for (std::size_t i = 0; i < labels.size(); ++i) {

@@ -112,6 +112,7 @@ TEST_CASE("a code or number typed into the field is taken on Enter, a wrong one 
     Screen screen;
     const auto type = [&](std::string_view text) {
         screen.click("bits.entry");
+        for (int i = 0; i < 3; ++i) screen.frame();  // the input takes the keyboard
         for (const char c : text) ImGui::GetIO().AddInputCharacter(static_cast<unsigned char>(c));
         screen.frame();
         ImGui::GetIO().KeysDown[ImGuiKey_Enter] = true;
@@ -125,6 +126,8 @@ TEST_CASE("a code or number typed into the field is taken on Enter, a wrong one 
     CHECK(screen.lab.outcome().reading.value == 1);
     type("0x99Z");
     CHECK(screen.lab.outcome().reading.value == 1);
+    type("-2");  // the refused text was selected, so this replaces it
+    CHECK(screen.lab.outcome().reading.value == -2);
     CHECK(test::draw_data_fault().empty());
 }
 
@@ -161,4 +164,21 @@ TEST_CASE("every format fits every stage: nothing outside it, no bit under anoth
             }
         }
     }
+}
+
+TEST_CASE("walking over the format tabs with Tab leaves the format alone, an arrow key chooses") {
+    Screen screen;
+    const auto tap = [&](ImGuiKey key) {
+        ImGui::GetIO().KeysDown[key] = true;
+        screen.frame();
+        ImGui::GetIO().KeysDown[key] = false;
+        screen.frame();
+    };
+    screen.click("bits.format0.0");
+    tap(ImGuiKey_Tab);  // the second row
+    CHECK(screen.lab.params().format == "e4m3");
+    tap(ImGuiKey_RightArrow);
+    CHECK(screen.lab.params().format == "e2m1");
+    for (int i = 0; i < 40; ++i) tap(ImGuiKey_Tab);
+    CHECK(screen.lab.params().format == "e2m1");
 }

@@ -144,7 +144,7 @@ TEST_CASE("the poison button works while there is a training and is dead before"
     CHECK(screen.lab.command().find("times 1000") == std::string::npos);
     screen.lab.advance(5);
     screen.click("train.poison");
-    CHECK(screen.lab.command().find("# changed at step 5: batch times 1000") != std::string::npos);
+    CHECK(screen.lab.command().find("# changed after step 5: batch times 1000") != std::string::npos);
     const double before = screen.lab.history().arms()[0].loss.last();
     screen.lab.advance(1);
     CHECK(screen.lab.history().arms()[0].loss.last() > 2 * before);

@@ -217,7 +217,7 @@ TEST_CASE("sizes, storage types and targets that do not fit are refused") {
     CHECK(error_of([&] { encode(find_format("e4m3"), values, std::span(bytes)); }) ==
           "cast: 3 values but room for 2 codes");
     CHECK(error_of([&] { encode(find_format("e4m3"), values, std::span(shorts)); }) ==
-          "cast: e4m3 codes are stored in 1 bytes, not 2");
+          "cast: e4m3 codes take 1 byte(s) each, not 2");
     CHECK(error_of([&] { quantize(find_format("e4m3"), values, std::span(values).first(2)); }) ==
           "quantize: in and out differ in size");
     CHECK(error_of([] { force_vector_target("AVX9"); }).find("unknown target 'AVX9'; valid:") !=

@@ -86,6 +86,35 @@ TEST_CASE("an array handed out keeps what it showed while the series grows") {
     CHECK(series.data().get() == memory);
 }
 
+TEST_CASE("an envelope keeps every extreme in at most 128 stretches") {
+    Envelope envelope;
+    for (int i = 0; i < 100000; ++i) {
+        envelope.push(i == 54321 ? 1e9 : i == 777 ? 1e-9 : i % 1000 == 0 ? std::nan("") : 2.0);
+        REQUIRE(envelope.stretches().size() <= Envelope::kMost);
+    }
+    CHECK(envelope.stretches().size() > Envelope::kMost / 2);
+    int spikes = 0, dips = 0;
+    for (const auto& stretch : envelope.stretches()) {
+        spikes += stretch.hi == 1e9 ? 1 : 0;
+        dips += stretch.lo == 1e-9 ? 1 : 0;
+        CHECK(stretch.lo <= stretch.hi);  // no stretch of NaN alone
+    }
+    CHECK(spikes == 1);
+    CHECK(dips == 1);
+    Envelope single;
+    single.push(std::nan(""));
+    CHECK(std::isnan(single.stretches()[0].lo));
+    CHECK(envelope.stretches()[2].lo == 2);
+}
+
+TEST_CASE("percentages carry three digits and their sign") {
+    CHECK(signed_percent(3.9) == "+3.90 %");
+    CHECK(signed_percent(-12.34) == "\u221212.3 %");
+    CHECK(signed_percent(1097.2) == "+1097 %");
+    CHECK(signed_percent(9.999) == "+10.0 %");
+    CHECK(signed_percent(std::nan("")) == "NaN");
+}
+
 TEST_CASE("deltas join without gap or repeat, and a gap is refused") {
     History history;
     history.append(snapshot_of(0, {{1, 2}, {3, 4}}), 1);
@@ -139,8 +168,8 @@ TEST_CASE("the title says what the curves and the worst gradient say") {
     CHECK(title({1, 1}, 0) == "The two curves stay together");
     CHECK(title({1.02, 1.02}, 29.9F) == "The two curves stay together");
     CHECK(title({1.02, 1.02}, 30.1F) == "The curves agree. The gradient does not.");
-    CHECK(title({1.2, 1.2}, 30.1F) == "FP8 is 20 % above BF16");
-    CHECK(title({0.8, 0.8}, 0) == "FP8 is 20 % below BF16");
+    CHECK(title({1.2, 1.2}, 30.1F) == "FP8 is 20.0 % above BF16");
+    CHECK(title({0.8, 0.8}, 0) == "FP8 is 20.0 % below BF16");
     CHECK(title({12, 12}, 0) == "FP8\u2019s loss is 12 times BF16\u2019s");
 }
 
@@ -193,7 +222,7 @@ TEST_CASE("a margin moved between two steps shows in the next step's scale") {
     CHECK(scale[11] == doctest::Approx(scale[9] / 2).epsilon(0.02));
     CHECK(lab->history().arms()[0].loss.size() == 15);  // the run went on
     CHECK(lab->spec().arms[1].margin == 1);
-    CHECK(lab->command().find("# changed at step 10: arm B") != std::string::npos);
+    CHECK(lab->command().find("# changed after step 10: arm B") != std::string::npos);
 }
 
 TEST_CASE("a recipe changed in mid-run acts at the next step and keeps the curves") {
@@ -259,6 +288,27 @@ TEST_CASE("a training that becomes non-finite pauses, names the tensor and keeps
     lab->advance(10);  // the other arm goes on when it is told to
     CHECK(lab->history().arms()[0].loss.size() == 31);
     CHECK(lab->history().arms()[1].loss.size() == arm.loss.size());
+}
+
+TEST_CASE("a poisoned batch is marked at the step in which it came, in a running training too") {
+    auto lab = small_lab({"steps=4000", "batch=1"});
+    lab->start();
+    watch(*lab, [&] { return lab->step() > 20; });
+    lab->poison();
+    const auto marks = [&] {
+        std::vector<double> at;
+        const auto figures = lab->figures();
+        for (const Series& series : figure_of(figures, "loss").series) {
+            if (series.name.starts_with("batch")) at.push_back(std::get<VLine>(series.shape).x);
+        }
+        return at;
+    };
+    watch(*lab, [&] { return !marks().empty(); });
+    lab->pause();
+    const auto amax = lab->history().arms()[1].find({TensorClass::x, 1})->amax.values();
+    const auto largest = std::ranges::max_element(amax) - amax.begin();
+    REQUIRE(marks().size() == 1);
+    CHECK(marks()[0] == double(largest));
 }
 
 TEST_CASE("run, pause and run-to act on the live training, which ends as done") {

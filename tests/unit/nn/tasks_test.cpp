@@ -54,7 +54,7 @@ TEST_CASE("a batch is a function of seed and step alone") {
 }
 
 TEST_CASE("the teacher is one function for every seed") {
-    // Linear interpolation of the batch of another seed shows nothing; the same x must give the same y.
+    // A teacher built without any seed answers the batches of two seeds exactly as the task did.
     Matrix<float> y1, y2;
     const Batch batch = batch_of(spec_of("teacher", 1), 0);
     Teacher(32, 1).answer(batch.x, y1);
