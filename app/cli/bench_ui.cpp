@@ -65,7 +65,9 @@ Json time_frames(WindowLoop& loop, int repeats) {
 std::string find_slider(const ui::Context& context) {
     constexpr std::string_view kValue = ".value";
     for (const auto& [name, item] : context.probes.items) {
-        if (name.ends_with(kValue)) return name.substr(0, name.size() - kValue.size());
+        if (!name.ends_with(kValue)) continue;
+        const std::string slider = name.substr(0, name.size() - kValue.size());
+        if (context.probes.items.contains(slider)) return slider;
     }
     return {};
 }

@@ -17,8 +17,11 @@ namespace fp8lab {
 namespace {
 
 constexpr double kFrame_s = 1.0 / 30;  // between frames that nobody's hand asked for
-constexpr double kCaret_s = 0.25;      // a blinking caret
-constexpr int kSettleFrames = 2;       // after input: ImGui shows the effect of a click one frame later
+// With software OpenGL a frame takes tens of ms of the very cores that train: drawing gets a quarter of the
+// time at most.
+constexpr double kIdleShare = 4;
+constexpr double kCaret_s = 0.25;  // a blinking caret
+constexpr int kSettleFrames = 2;   // after input: ImGui shows the effect of a click one frame later
 
 // What a test needs to act on the window like a hand, and to see what came of it.
 std::string probe_json(const ui::Context& context, Shell& shell) {
@@ -105,6 +108,8 @@ double WindowLoop::draw(const std::function<void(ImGuiIO&)>& hand) {
     shell_->frame(frame_ms_);
     window_->end_frame();
     frame_ms_ = 1000 * (glfwGetTime() - start);
+    window_->finish();
+    drawing_s_ = glfwGetTime() - start;
     window_->present();
     last_frame_ = start;
     if (frames_++ == 0 && options_.trace_startup) {
@@ -133,7 +138,7 @@ void WindowLoop::wait() {
             return;
         }
         const bool running = woken_ || context_.wants_redraw;
-        const double pause = running                        ? kFrame_s
+        const double pause = running                        ? std::max(kFrame_s, kIdleShare * drawing_s_)
                              : ImGui::GetIO().WantTextInput ? kCaret_s
                                                             : std::numeric_limits<double>::infinity();
         const double left = last_frame_ + pause - glfwGetTime();

@@ -50,6 +50,7 @@ class WindowLoop {
     std::atomic<bool> time_is_up_ = false;
     std::string probes_;
     double frame_ms_ = -1;
+    double drawing_s_ = 0;   // the last frame until its pixels were there, without waiting for the display
     double last_frame_ = 0;  // glfwGetTime()
     long frames_ = 0;
     int settle_ = 0;  // frames still to be drawn after input
