@@ -170,6 +170,10 @@ std::vector<Figure> BitsLab::figures() const {
 Figure BitsLab::thumbnail() const {
     Figure figure = map_figure(outcome_.format, outcome_.map, outcome_.reading.code);
     std::get<HeatmapSeries>(figure.series.front().shape).labels.clear();
+    std::erase_if(figure.series,
+                  [](const Series& series) { return std::holds_alternative<TextMark>(series.shape); });
+    figure.x.range = Range{0, static_cast<double>(outcome_.map.cols)};
+    figure.y.range = Range{0, static_cast<double>(outcome_.map.rows)};
     return figure;
 }
 

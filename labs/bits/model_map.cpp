@@ -94,6 +94,21 @@ std::vector<RowNote> notes_of(const FormatInfo& format, const CodeMap& map) {
     return out;
 }
 
+std::vector<CellRun> subnormal_runs(const CodeMap& map) {
+    std::vector<CellRun> out;
+    for (int row = 0; row < map.rows; ++row) {
+        CellRun run{row, -1, -1};
+        for (int col = 0; col < map.cols; ++col) {
+            if (map.cells[static_cast<std::size_t>(row * map.cols + col)].code_class != CodeClass::subnormal)
+                continue;
+            run.last = col;
+            if (run.first < 0) run.first = col;
+        }
+        if (run.first >= 0) out.push_back(run);
+    }
+    return out;
+}
+
 Data points(std::initializer_list<double> values) { return data(std::vector<double>(values)); }
 
 void outline(Figure& figure, std::string name, double x0, double y0, double x1, double y1, Style style) {
@@ -127,6 +142,7 @@ CodeMap code_map(const FormatInfo& format, std::string_view shade) {
                                                 : fmt::format("{:02X}", row * map.cols));
     for (int col = 0; col < map.cols; ++col)
         map.column_labels.push_back(map.cols == 16 ? fmt::format("{:X}", col) : fmt::format("+{}", col));
+    map.subnormals = subnormal_runs(map);
     map.notes = notes_of(format, map);
 
     const CodeCounts counts = count_codes(format);
@@ -146,8 +162,8 @@ Figure map_figure(const FormatInfo& format, const CodeMap& map, std::uint32_t co
     figure.id = "codes";
     figure.title = map.title;
     figure.subtitle = map.subtitle;
-    figure.x.range = Range{0, static_cast<double>(map.cols)};
-    figure.y.range = Range{0, static_cast<double>(map.rows)};
+    figure.x.range = Range{-1, static_cast<double>(map.cols)};  // a column and a row more: the digits
+    figure.y.range = Range{0, static_cast<double>(map.rows) + 1};
     figure.x.visible = figure.y.visible = false;
     HeatmapSeries heat;
     heat.rows = map.rows;
@@ -161,17 +177,17 @@ Figure map_figure(const FormatInfo& format, const CodeMap& map, std::uint32_t co
     const Role role = role_of(format.name);
     figure.heatmap(std::string(format.label), std::move(heat), {.color = {role, Tone::fill}});
 
-    // Subnormals stand side by side at the start of each sign's half.
     const auto top = [&](int row) { return static_cast<double>(map.rows - row); };
-    for (int row = 0; row < map.rows; ++row) {
-        int first = -1, last = -1;
-        for (int col = 0; col < map.cols; ++col)
-            if (map.cells[static_cast<std::size_t>(row * map.cols + col)].code_class == CodeClass::subnormal)
-                last = col, first = first < 0 ? col : first;
-        if (first >= 0)
-            outline(figure, fmt::format("subnormal##{}", row), first, top(row) - 1, last + 1, top(row),
-                    {.color = {role}, .width = 1});
-    }
+    for (const CellRun& run : map.subnormals)
+        outline(figure, fmt::format("subnormal##{}", run.row), run.first, top(run.row) - 1, run.last + 1,
+                top(run.row), {.color = {role}, .width = 1});
+    const Style digits = {.color = {Role::muted}, .in_legend = false};
+    for (int col = 0; col < map.cols; ++col)
+        figure.text(col + 0.5, map.rows + 0.5, map.column_labels[static_cast<std::size_t>(col)], digits,
+                    Anchor::center);
+    for (int row = 0; row < map.rows; ++row)
+        figure.text(-0.5, top(row) - 0.5, map.row_labels[static_cast<std::size_t>(row)], digits,
+                    Anchor::center);
     const int cell = map.cell_of(code), row = cell / map.cols, col = cell % map.cols;
     outline(figure, code_text(format, code), col, top(row) - 1, col + 1, top(row),
             {.color = {Role::truth}, .width = 3});

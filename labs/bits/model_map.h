@@ -17,6 +17,9 @@ struct MapCell {
     double shade = 0;   // 0..1; NaN: not shaded (zero, NaN, Inf)
     std::string label;  // what fits into the cell, else empty
 };
+struct CellRun {
+    int row, first, last;  // columns, inclusive
+};
 struct RowNote {
     int row;
     std::string text;
@@ -29,8 +32,9 @@ struct CodeMap {
     std::uint32_t codes_per_cell = 1;
     std::vector<MapCell> cells;  // row-major, row 0 on top
     std::vector<std::string> row_labels, column_labels;
-    std::vector<RowNote> notes;   // what a row spans, right of the map
-    std::string title, subtitle;  // the finding; how to read it
+    std::vector<CellRun> subnormals;  // they stand side by side at the start of each sign's half
+    std::vector<RowNote> notes;       // what a row spans, right of the map
+    std::string title, subtitle;      // the finding; how to read it
     int cell_of(std::uint32_t code) const { return static_cast<int>(code / codes_per_cell); }
 };
 

@@ -71,16 +71,11 @@ void draw_cells(Context& context, const Grid& grid, Role role) {
 }
 
 void draw_subnormals(Context& context, const Grid& grid, Role role) {
-    const CodeMap& map = *grid.map;
-    for (int row = 0; row < map.rows; ++row) {
-        int first = -1, last = -1;
-        for (int col = 0; col < map.cols; ++col)
-            if (map.cells[static_cast<std::size_t>(row * map.cols + col)].code_class == CodeClass::subnormal)
-                last = col, first = first < 0 ? col : first;
-        if (first < 0) continue;
-        const Rect a = grid.cell(row * map.cols + first), b = grid.cell(row * map.cols + last);
-        ui::stroke_rect(context, {a.x0 - ui::hairline(context), a.y0 - ui::hairline(context), b.x1, b.y1},
-                        {role});
+    const float line = ui::hairline(context);
+    for (const CellRun& run : grid.map->subnormals) {
+        const Rect a = grid.cell(run.row * grid.map->cols + run.first),
+                   b = grid.cell(run.row * grid.map->cols + run.last);
+        ui::stroke_rect(context, {a.x0 - line, a.y0 - line, b.x1, b.y1}, {role});
     }
 }
 

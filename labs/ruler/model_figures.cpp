@@ -54,7 +54,9 @@ std::string lane_text(const Lane& lane) {
 }
 
 // One lane a format, top down; each is 1 high, its marks in the lower part and its words above them.
-constexpr double kMarkFoot = 0.06, kMarkHead = 0.66, kWords = 0.83;
+constexpr double kMarkFoot = 0.06, kWords = 0.82;
+// Where lanes are many they are low, and the words need a larger part of them.
+double mark_head(double lanes) { return lanes < 4 ? 0.66 : 0.5; }
 
 Figure lanes_figure(const Outcome& outcome, const Params& params) {
     Figure figure;
@@ -68,6 +70,7 @@ Figure lanes_figure(const Outcome& outcome, const Params& params) {
     else
         figure.title = "In ratios the even ruler is uneven: each power of two holds twice as many marks";
     const double lane_count = static_cast<double>(outcome.lanes.size()) + (params.fixed_point ? 1 : 0);
+    const double head = mark_head(lane_count);
     const double headroom = 0.22 * lane_count;  // for the interval's words
     set_x_axis(figure, outcome, params, "|x|");
     figure.y.range = Range{0, lane_count + headroom};
@@ -81,19 +84,19 @@ Figure lanes_figure(const Outcome& outcome, const Params& params) {
     };
     for (const Lane& lane : outcome.lanes) {
         foot -= 1;
-        strokes(figure, std::string(lane.format.label), lane.marks, foot + kMarkFoot, foot + kMarkHead,
+        strokes(figure, std::string(lane.format.label), lane.marks, foot + kMarkFoot, foot + head,
                 {.color = {lane.role}, .width = 1, .in_legend = false});
         label(lane_text(lane), lane.role);
     }
     if (params.fixed_point) {
         foot -= 1;
-        const double middle = foot + (kMarkFoot + kMarkHead) / 2,
+        const double middle = foot + (kMarkFoot + head) / 2,
                      end = std::min(outcome.axis.hi, outcome.window.hi);
         const Style style = {.color = {Role::under, Tone::line, 0.6F}, .width = 1, .in_legend = false};
         if (outcome.fixed_point.empty())
             figure.line("fixed point", data({outcome.axis.lo, end}), data({middle, middle}), style);
         else
-            strokes(figure, "fixed point", outcome.fixed_point, foot + kMarkFoot, foot + kMarkHead, style);
+            strokes(figure, "fixed point", outcome.fixed_point, foot + kMarkFoot, foot + head, style);
         label(fmt::format("notebook’s fixed point: misses {} of {}", missed_by_fixed_point(first.format),
                           first.half.total),
               Role::under);

@@ -57,7 +57,8 @@ void RulerView::draw_plots(Context& context, Rect area) {
     const bool binades = lab_.params().axis == "binades";
     const bool has_data = !lab_.outcome().tensor.empty();
 
-    const float split = std::round(area.y0 + (binades ? 0.62F : 0.5F) * area.height());
+    const float share = binades ? 0.62F : lab_.outcome().lanes.size() < 4 ? 0.5F : 0.58F;
+    const float split = std::round(area.y0 + share * area.height());
     Figure upper = figures.front();
     Rect upper_rect{area.x0, area.y0, area.x1, split - context.px(8)};
     if (!binades) {

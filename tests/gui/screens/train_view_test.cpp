@@ -66,7 +66,7 @@ TEST_CASE("step, run, pause and reset do what they say") {
     Screen screen;
     screen.click("train.step");
     screen.frames_until([&] { return screen.lab.step() == 1; });
-    set_field(screen.lab.fields(), "speed_limit=50");
+    set_field(screen.lab.fields(), "speed_limit=5");
     screen.click("train.run");
     screen.frames_until([&] { return screen.lab.step() > 2; });
     CHECK(screen.lab.running());
@@ -83,7 +83,7 @@ TEST_CASE("the keys are Space and full stop") {
     screen.frame();
     CHECK(screen.view.key(screen.gui.context, '.'));
     screen.frames_until([&] { return screen.lab.step() == 1; });
-    set_field(screen.lab.fields(), "speed_limit=50");
+    set_field(screen.lab.fields(), "speed_limit=5");
     CHECK(screen.view.key(screen.gui.context, ' '));
     screen.frames_until([&] { return screen.lab.step() > 1; });
     CHECK(screen.lab.running());

@@ -218,6 +218,10 @@ TEST_CASE("the map is darker where the value is larger, and plain where there is
     for (std::size_t code = 1; code < 0x7E; ++code) CHECK(map.cells[code].shade < map.cells[code + 1].shade);
     for (const std::size_t code : {0x00, 0x80, 0x7F, 0xFF}) CHECK(std::isnan(map.cells[code].shade));
     CHECK(map.cells[0x7E].shade == 1);
+    REQUIRE(map.subnormals.size() == 2);  // 0x01 to 0x07 and 0x81 to 0x87
+    CHECK(map.subnormals[1].row == 8);
+    CHECK(map.subnormals[1].first == 1);
+    CHECK(map.subnormals[1].last == 7);
     CHECK(map.cells[0x7E].label == "448");
     CHECK(map.cells[0x7F].label == "NaN");
     CHECK(map.title == "254 of 256 codes are numbers");
