@@ -19,8 +19,8 @@ HWY_BEFORE_NAMESPACE();
 namespace fp8lab::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using Ints =
-    hn::ScalableTag<std::int32_t>;  // patterns and codes: non-negative, so that comparisons are cheap
+// Patterns and codes are non-negative: as signed integers they compare at no extra cost.
+using Ints = hn::ScalableTag<std::int32_t>;
 using Bits = hn::ScalableTag<std::uint32_t>;
 using Floats = hn::ScalableTag<float>;
 using IntVec = hn::Vec<Ints>;
@@ -65,11 +65,14 @@ HWY_INLINE IntVec round_by_shift(const CodecRow& row, IntVec pattern, const std:
     const IntVec whole = hn::BitCast(Ints(), hn::Shr(value, at_most_31(shift)));
     if constexpr (R == Rounding::toward_zero) return whole;
 
-    // The 32 bits below the point: fraction + random carries with probability fraction / 2^32.
+    // The 32 bits below the point: fraction + random carries with probability fraction / 2^32. A lane that
+    // takes the other branch shifts by 0, for counts outside 0-31 have no meaning.
     const IntVec excess = hn::Sub(shift, constant(32));
-    const auto fraction = hn::IfThenElse(hn::MaskFromVec(hn::BitCast(Bits(), hn::BroadcastSignBit(excess))),
-                                         hn::Shl(value, hn::BitCast(Bits(), hn::Neg(excess))),
-                                         hn::Shr(value, at_most_31(hn::Max(excess, hn::Zero(Ints())))));
+    const auto at_least_0 = [](IntVec v) HWY_ATTR { return hn::Max(v, hn::Zero(Ints())); };
+    const auto left = hn::Shl(value, at_most_31(at_least_0(hn::Neg(excess))));
+    const auto right = hn::Shr(value, at_most_31(at_least_0(excess)));
+    const auto fraction =
+        hn::IfThenElse(hn::MaskFromVec(hn::BitCast(Bits(), hn::BroadcastSignBit(excess))), left, right);
     const auto carries = hn::Gt(fraction, hn::Not(hn::LoadU(Bits(), random + index)));
     return hn::Sub(whole, hn::BitCast(Ints(), hn::VecFromMask(Bits(), carries)));
 }
