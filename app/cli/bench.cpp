@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::array kKinds = {
     BenchKind{"cast", "float32 to E4M3, one thread, against memcpy", bench_cast},
+    BenchKind{"ui", "the window: first frame, frames, slider to pixel, idle, training beside it", bench_ui},
     BenchKind{"step", "a training step in every recipe, against the FP32 step", bench_step},
 };
 

@@ -45,6 +45,7 @@ struct Compared {
 Compared time_against(int repeats, const std::function<void()>& work, const std::function<void()>& ceiling);
 
 nlohmann::json bench_cast(const BenchOptions& options, const Globals& globals, bool json);
+nlohmann::json bench_ui(const BenchOptions& options, const Globals& globals, bool json);
 nlohmann::json bench_step(const BenchOptions& options, const Globals& globals, bool json);
 
 }  // namespace fp8lab::cli

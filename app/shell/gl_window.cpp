@@ -93,16 +93,17 @@ float GlWindow::display_scale() {
 void GlWindow::wake() { glfwPostEmptyEvent(); }
 
 void GlWindow::upload_fonts() {
-    // All device objects: the backend makes missing ones in NewFrame(), and would then build the atlas again without
-    // load_fonts()' corrections.
+    // All device objects: the backend makes missing ones in NewFrame(), and would then build the atlas again
+    // without load_fonts()' corrections.
     ImGui_ImplOpenGL3_DestroyDeviceObjects();
     ImGui_ImplOpenGL3_CreateDeviceObjects();
     ImGui::GetIO().Fonts->ClearTexData();  // the copy in main memory: 4 MB at scale 1, 60 MB at 3
 }
 
-void GlWindow::begin_frame() {
+void GlWindow::begin_frame(const std::function<void(ImGuiIO&)>& hand) {
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
+    if (hand) hand(ImGui::GetIO());
     ImGui::NewFrame();
 }
 
@@ -115,6 +116,8 @@ void GlWindow::end_frame() {
 }
 
 void GlWindow::present() { glfwSwapBuffers(window_); }
+
+void GlWindow::finish() { glFinish(); }
 
 bool GlWindow::take_input() { return std::exchange(input_, false); }
 

@@ -1,12 +1,13 @@
 // GLFW window + OpenGL 3.2 core + ImGui's two backends, as one object. Knows nothing of what is drawn.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 struct GLFWwindow;
+struct ImGuiIO;
 
 namespace fp8lab {
 
@@ -25,10 +26,12 @@ class GlWindow {
     static void wake();            // from any thread: the event loop takes a turn
 
     void upload_fonts();  // after load_fonts()
-    void begin_frame();   // both backends and ImGui::NewFrame()
-    void end_frame();     // ImGui::Render() and OpenGL's part, into the back buffer
-    void present();       // swap: waits for the display where there is one
-    bool take_input();    // a key, a mouse move, a resize ... since the last call
+    // Both backends and ImGui::NewFrame(). `hand` may change what the system said of mouse and keys.
+    void begin_frame(const std::function<void(ImGuiIO&)>& hand = {});
+    void end_frame();   // ImGui::Render() and OpenGL's part, into the back buffer
+    void present();     // swap: waits for the display where there is one
+    void finish();      // waits until everything is drawn
+    bool take_input();  // a key, a mouse move, a resize ... since the last call
     Size size() const;
     std::string renderer() const;  // GL_RENDERER
     std::vector<std::uint8_t> pixels()

@@ -11,8 +11,8 @@ constexpr float kWide = 1280, kFullRail = 1100;
 
 }  // namespace
 
-WindowLayout make_window_layout(float width_px, float height_px, float scale, bool has_panel, bool panel_open_wide,
-                   bool panel_open_narrow) {
+WindowLayout make_window_layout(float width_px, float height_px, float scale, bool has_panel,
+                                bool panel_open_wide, bool panel_open_narrow) {
     const auto px = [scale](float logical) { return std::round(logical * scale); };
     WindowLayout layout;
     layout.narrow = width_px < px(kWide);

@@ -13,7 +13,7 @@ struct WindowLayout {
 };
 
 // `panel_open`: the reader's wish for a window of this width class.
-WindowLayout make_window_layout(float width_px, float height_px, float scale, bool has_panel, bool panel_open_wide,
-                   bool panel_open_narrow);
+WindowLayout make_window_layout(float width_px, float height_px, float scale, bool has_panel,
+                                bool panel_open_wide, bool panel_open_narrow);
 
 }  // namespace fp8lab

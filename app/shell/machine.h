@@ -16,4 +16,6 @@ struct Machine {
 Machine detect_machine();
 std::uint64_t resident_bytes();  // RSS of this process; 0 where the system does not say
 
+double process_age_ms();  // since the system started this process
+
 }  // namespace fp8lab

@@ -13,7 +13,8 @@
 namespace fp8lab {
 namespace {
 
-constexpr float kSmallestStageWidth = 560, kSmallestStageHeight = 496;  // content; what 1024x640 leaves
+constexpr float kSmallestStageWidth = 560,
+                kSmallestStageHeight = 474;  // content; what 1024x640 leaves under a question of two lines
 constexpr float kMargin = 24;
 
 std::unique_ptr<LabView> make_view(Lab& lab) {
@@ -140,8 +141,8 @@ void Shell::frame(double frame_ms) {
     keys();
     const ImVec2 size = ImGui::GetIO().DisplaySize;
     Entry* entry = current();
-    const WindowLayout layout = make_window_layout(size.x, size.y, loaded_scale_, entry != nullptr, settings_.panel_open,
-                                      panel_open_narrow_);
+    const WindowLayout layout = make_window_layout(size.x, size.y, loaded_scale_, entry != nullptr,
+                                                   settings_.panel_open, panel_open_narrow_);
     ImGui::SetNextWindowPos({0, 0});
     ImGui::SetNextWindowSize(size);
     ImGui::Begin("shell", nullptr,

@@ -154,7 +154,7 @@ float flow(Context& context, const Inline& runs, Point at, float width, float pi
                 continue;
             }
             const auto word = rest.substr(0, rest.find_first_of(" \n"));
-            const float space = space_before && x > at.x ? text_width(context, " ", font) : 0;
+            const float space = space_before && x > at.x ? text_width(context, " ", {Face::sans, 15}) : 0;
             const float word_width = text_width(context, word, font);
             if (x > at.x && space_before && x + space + word_width > at.x + width) {
                 x = at.x;

@@ -1,0 +1,248 @@
+// bench ui: what the window costs. Opens it, acts on it like a hand, and measures from outside what a person
+// waits for.
+#include "app/cli/bench.h"
+#include "core/base/error.h"
+
+#ifdef FP8LAB_GUI
+
+#include <GLFW/glfw3.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <thread>
+
+#include "app/shell/machine.h"
+#include "app/shell/window_loop.h"
+#include "core/base/parallel.h"
+#include "labs/train/model.h"
+#include "labs/ui/plot/plot.h"
+
+namespace fp8lab::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kDefaultRepeats = 60;
+constexpr double kIdle_s = 4;
+constexpr double kTrain_s = 1.5;  // of training in each state and round
+constexpr int kRounds = 3;
+constexpr std::size_t kTracePoints = 1'000'000;
+
+// Settings of its own: a bench leaves the user's alone.
+struct TemporaryProfile {
+    TemporaryProfile() { std::filesystem::create_directories(path); }
+    ~TemporaryProfile() { std::filesystem::remove_all(path); }
+    std::filesystem::path path =
+        std::filesystem::temp_directory_path() / fmt::format("fp8lab-bench-{}", getpid());
+};
+
+double cpu_seconds() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    const auto seconds = [](const timeval& t) {
+        return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+    };
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// Our own work, and the whole until the pixels are there.
+Json time_frames(WindowLoop& loop, int repeats) {
+    for (int i = 0; i < 5; ++i) loop.draw();
+    std::vector<double> own, whole;
+    for (int i = 0; i < repeats; ++i) {
+        whole.push_back(time_ms([&] {
+            own.push_back(loop.draw());
+            loop.window().finish();
+        }));
+    }
+    return {{"own_work", to_json(summarize(own))}, {"to_pixels", to_json(summarize(whole))}};
+}
+
+// The first slider of the lab on the stage; empty: it has none.
+std::string find_slider(const ui::Context& context) {
+    constexpr std::string_view kValue = ".value";
+    for (const auto& [name, item] : context.probes.items) {
+        if (!name.ends_with(kValue)) continue;
+        const std::string slider = name.substr(0, name.size() - kValue.size());
+        if (context.probes.items.contains(slider)) return slider;
+    }
+    return {};
+}
+
+// A mouse that drags the knob from end to end: from its move to the pixels of the recomputed figure.
+Json time_slider(WindowLoop& loop, int repeats) {
+    loop.draw();
+    const std::string slider = find_slider(loop.context());
+    if (slider.empty()) return nullptr;
+    const Rect track = loop.context().probes.items.at(slider).rect;
+    const auto hand_at = [&](double t, bool down) {
+        return [&track, t, down](ImGuiIO& io) {
+            io.MousePos = {track.x0 + static_cast<float>(t) * track.width(), (track.y0 + track.y1) / 2};
+            io.MouseDown[0] = down;
+        };
+    };
+    loop.draw(hand_at(0.5, false));
+    loop.draw(hand_at(0.5, true));
+    std::vector<double> ms;
+    for (int i = 0; i < repeats; ++i) {
+        const double t = 0.5 + 0.45 * std::sin(0.3 * i);
+        ms.push_back(time_ms([&] {
+            loop.draw(hand_at(t, true));
+            loop.window().finish();
+        }));
+    }
+    loop.draw(hand_at(0.5, false));
+    loop.shell().lab()->reset();
+    Json result = to_json(summarize(ms));
+    result["control"] = slider;
+    result["largest_ms"] = *std::max_element(ms.begin(), ms.end());
+    return result;
+}
+
+Json time_trace(WindowLoop& loop, int repeats) {
+    std::vector<double> x(kTracePoints), y(kTracePoints);
+    for (std::size_t i = 0; i < kTracePoints; ++i) {
+        x[i] = static_cast<double>(i);
+        y[i] = std::sin(x[i] * 1e-4) + 0.3 * std::sin(x[i] * 0.7);
+    }
+    Figure figure{.id = "trace", .title = "A trace of a million points"};
+    figure.line("trace", data(std::move(x)), data(std::move(y)));
+    ui::PlotState state;
+    std::vector<double> ms;
+    for (int i = 0; i < repeats + 3; ++i) {
+        ms.push_back(time_ms([&] {
+            loop.window().begin_frame();
+            ui::begin_frame(loop.context());
+            const ImVec2 size = ImGui::GetIO().DisplaySize;
+            ImGui::SetNextWindowPos({0, 0});
+            ImGui::SetNextWindowSize(size);
+            ImGui::Begin("trace", nullptr, ImGuiWindowFlags_NoDecoration);
+            ui::plot(loop.context(), "trace", figure, state, {24, 24, size.x - 24, size.y - 24});
+            ImGui::End();
+            loop.window().end_frame();
+        }));
+        loop.window().present();
+    }
+    ms.erase(ms.begin(), ms.begin() + 3);
+    Json result = to_json(summarize(ms));
+    result["points"] = kTracePoints;
+    return result;
+}
+
+Json measure_idle(WindowLoop& loop) {
+    loop.shell().open("");
+    loop.run_for(0.5);
+    const double before = cpu_seconds();
+    const long frames = loop.frames();
+    loop.run_for(kIdle_s);
+    return {{"seconds", kIdle_s},
+            {"cpu_pct", 100 * (cpu_seconds() - before) / kIdle_s},
+            {"frames", loop.frames() - frames}};
+}
+
+void prepare(train::TrainLab& lab) {
+    set_field(lab.fields(), "steps=100000");
+    lab.update();
+    lab.restart();
+    lab.start();
+}
+
+// The training's step now: the first update() takes a snapshot that may be old, and asks for a new one.
+int current_step(train::TrainLab& lab) {
+    lab.update();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    lab.update();
+    return lab.step();
+}
+
+// Steps a second while `pass` lets the time go by.
+double steps_per_second(train::TrainLab& lab, const std::function<void(double seconds)>& pass) {
+    const int before = current_step(lab);
+    int after = before;
+    const double ms = time_ms([&] {
+        pass(kTrain_s);
+        after = current_step(lab);
+    });
+    return 1000 * (after - before) / ms;
+}
+
+// The window on the training, on home, and away: in turns, so that a busy machine slows all of them.
+Json measure_training(WindowLoop& loop) {
+    const auto alone = std::make_unique<train::TrainLab>();
+    loop.shell().open("train");
+    auto& lab = dynamic_cast<train::TrainLab&>(*loop.shell().lab());
+    std::vector<double> without, shown, elsewhere, away;
+    double frames_per_second = 0;
+    for (int round = 0; round < kRounds; ++round) {
+        prepare(*alone);
+        without.push_back(steps_per_second(*alone, [](double seconds) {
+            std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+        }));
+        alone->pause();
+        prepare(lab);
+        loop.shell().open("train");
+        const long frames = loop.frames();
+        shown.push_back(steps_per_second(lab, [&](double seconds) { loop.run_for(seconds); }));
+        frames_per_second = static_cast<double>(loop.frames() - frames) / kTrain_s;
+        loop.shell().open("");
+        elsewhere.push_back(steps_per_second(lab, [&](double seconds) { loop.run_for(seconds); }));
+        glfwHideWindow(loop.window().handle());
+        glfwIconifyWindow(loop.window().handle());
+        away.push_back(steps_per_second(lab, [&](double seconds) { loop.run_for(seconds); }));
+        glfwRestoreWindow(loop.window().handle());
+        glfwShowWindow(loop.window().handle());
+        lab.pause();
+    }
+    const auto median = [](std::vector<double> values) { return summarize(std::move(values)).median_ms; };
+    return {{"threads", threads()},
+            {"steps_per_second",
+             {{"no_window", median(without)},
+              {"shown", median(shown)},
+              {"on_home", median(elsewhere)},
+              {"window_away", median(away)}}},
+            {"redraws_per_second", frames_per_second},
+            {"worker_blocked_ms", lab.status().blocked_ms}};
+}
+
+}  // namespace
+
+Json bench_ui(const BenchOptions& options, const Globals&, bool json) {
+    const int repeats = options.repeat > 0 ? options.repeat : kDefaultRepeats;
+    const TemporaryProfile profile;
+    WindowOptions window;
+    window.profile = profile.path.string();
+    WindowLoop loop{window};
+    loop.context().probes.enabled = true;
+    loop.draw();
+    Json result = json_header("cpu-emulated", loop.window().renderer(), 0);
+    result["first_frame_ms"] = process_age_ms();
+    result["resident_mb"] = static_cast<double>(resident_bytes()) / 1e6;
+    result["frames"]["home"] = time_frames(loop, repeats);
+    for (const LabEntry& entry : lab_registry()) {
+        loop.shell().open(entry.id);
+        result["frames"][std::string(entry.id)] = time_frames(loop, repeats);
+        result["slider_to_pixels"][std::string(entry.id)] = time_slider(loop, repeats);
+    }
+    result["million_point_trace"] = time_trace(loop, repeats);
+    result["idle"] = measure_idle(loop);
+    result["training"] = measure_training(loop);
+    if (!json) fmt::print("{}\n", result.dump(2));
+    return result;
+}
+
+}  // namespace fp8lab::cli
+
+#else
+
+namespace fp8lab::cli {
+
+nlohmann::json bench_ui(const BenchOptions&, const Globals&, bool) {
+    throw Error{ErrorKind::failed, "bench ui", "this build has no window (FP8LAB_GUI=OFF)"};
+}
+
+}  // namespace fp8lab::cli
+
+#endif

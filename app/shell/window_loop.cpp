@@ -1,0 +1,168 @@
+#include "app/shell/window_loop.h"
+
+#include <GLFW/glfw3.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/units.h"
+#include "labs/ui/fonts.h"
+
+namespace fp8lab {
+namespace {
+
+constexpr double kFrame_s = 1.0 / 30;  // between frames that nobody's hand asked for
+// With software OpenGL a frame takes tens of ms of the very cores that train: drawing gets a quarter of the
+// time at most.
+constexpr double kIdleShare = 4;
+constexpr double kCaret_s = 0.25;  // a blinking caret
+constexpr int kSettleFrames = 2;   // after input: ImGui shows the effect of a click one frame later
+
+// What a test needs to act on the window like a hand, and to see what came of it.
+std::string probe_json(const ui::Context& context, Shell& shell) {
+    nlohmann::json json = {
+        {"lab", ""}, {"probes", nlohmann::json::object()}, {"metrics", nlohmann::json::object()}};
+    for (const auto& [name, item] : context.probes.items) {
+        json["probes"][name] = {item.rect.x0, item.rect.y0, item.rect.x1, item.rect.y1};
+    }
+    if (const Lab* lab = shell.lab()) {
+        json["lab"] = lab->info().id;
+        for (const Metric& metric : lab->metrics()) {
+            json["metrics"][metric.name] =
+                metric.text.empty() ? nlohmann::json(metric.value) : nlohmann::json(metric.text);
+        }
+    }
+    return json.dump(1) + "\n";
+}
+
+GlWindow::Size first_size(const Settings& settings, float scale) {
+    if (settings.width > 0 && settings.height > 0) return {settings.width, settings.height};
+    return {static_cast<int>(1440 * scale), static_cast<int>(900 * scale)};
+}
+
+}  // namespace
+
+WindowLoop::WindowLoop(const WindowOptions& options)
+    : options_(options), folder_(profile_folder(options.profile)) {
+    LoadedSettings loaded = load_settings(folder_);
+    saved_ = loaded.settings;
+    context_.probes.enabled = !options.probe_file.empty();
+    context_.scale = saved_.scale > 0 ? saved_.scale
+                                      : std::clamp(GlWindow::display_scale(), kSmallestScale, kLargestScale);
+    window_ = std::make_unique<GlWindow>(first_size(saved_, context_.scale), true);
+    ui::load_fonts(context_);
+    window_->upload_fonts();
+    shell_ = std::make_unique<Shell>(context_, saved_, detect_machine(), folder_, [this] {
+        woken_ = true;
+        GlWindow::wake();
+    });
+    if (!loaded.problem.empty()) shell_->say("Settings", loaded.problem);
+    shell_->open(options.lab);
+}
+
+WindowLoop::~WindowLoop() { shell_.reset(); }  // ends the labs' workers, which wake the window, first
+
+bool WindowLoop::open() const { return glfwWindowShouldClose(window_->handle()) == GLFW_FALSE; }
+
+void WindowLoop::run() {
+    while (open()) turn();
+    Settings last = shell_->settings();
+    const auto size = window_->size();
+    last.width = size.width;
+    last.height = size.height;
+    if (last != saved_) save_settings(folder_, last);
+}
+
+void WindowLoop::run_for(double seconds) {
+    const std::jthread clock{[this, seconds] {
+        std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+        time_is_up_ = true;
+        GlWindow::wake();
+    }};
+    while (open() && !time_is_up_) turn();
+    time_is_up_ = false;
+}
+
+void WindowLoop::turn() {
+    if (glfwGetWindowAttrib(window_->handle(), GLFW_ICONIFIED) == GLFW_TRUE) {
+        glfwWaitEvents();
+        return;
+    }
+    draw();
+    wait();
+}
+
+double WindowLoop::draw(const std::function<void(ImGuiIO&)>& hand) {
+    if (shell_->fonts_outdated()) {
+        ui::load_fonts(context_);
+        window_->upload_fonts();
+    }
+    const double start = glfwGetTime();
+    woken_ = false;
+    window_->begin_frame(hand);
+    shell_->frame(frame_ms_);
+    window_->end_frame();
+    frame_ms_ = 1000 * (glfwGetTime() - start);
+    window_->finish();
+    drawing_s_ = glfwGetTime() - start;
+    window_->present();
+    last_frame_ = start;
+    if (frames_++ == 0 && options_.trace_startup) {
+        fmt::print(stderr, "fp8lab: first frame after {:.0f} ms, {} resident, {}\n", process_age_ms(),
+                   format_bytes(resident_bytes()), window_->renderer());
+    }
+    write_probes();
+    return frame_ms_;
+}
+
+void WindowLoop::write_probes() {
+    if (options_.probe_file.empty()) return;
+    std::string now = probe_json(context_, *shell_);
+    if (now == probes_) return;
+    write_file(options_.probe_file, now);
+    probes_ = std::move(now);
+}
+
+// Until the next frame is due: at once after input, at 30 Hz when something runs, else never.
+void WindowLoop::wait() {
+    glfwPollEvents();
+    while (open() && !time_is_up_) {
+        if (window_->take_input()) settle_ = kSettleFrames + 1;
+        if (settle_ > 0) {
+            --settle_;
+            return;
+        }
+        const bool running = woken_ || context_.wants_redraw;
+        const double pause = running                        ? std::max(kFrame_s, kIdleShare * drawing_s_)
+                             : ImGui::GetIO().WantTextInput ? kCaret_s
+                                                            : std::numeric_limits<double>::infinity();
+        const double left = last_frame_ + pause - glfwGetTime();
+        if (left <= 0) return;
+        if (running || ImGui::GetIO().WantTextInput) {
+            glfwWaitEventsTimeout(left);
+        } else {
+            save_if_changed();
+            glfwWaitEvents();
+        }
+    }
+}
+
+void WindowLoop::save_if_changed() {
+    Settings now = shell_->settings();
+    now.width = saved_.width;  // kept at the end only: a resize is a hundred sizes
+    now.height = saved_.height;
+    if (now == saved_) return;
+    try {
+        save_settings(folder_, now);
+    } catch (const Error& error) {
+        shell_->say("Settings were not saved", error.what());
+    }
+    saved_ = now;
+}
+
+}  // namespace fp8lab

@@ -1,0 +1,59 @@
+// The event-driven loop around Shell: draws after input, at 30 Hz while something runs, and otherwise not at
+// all.
+#pragma once
+
+#include <imgui.h>
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "app/shell/gl_window.h"
+#include "app/shell/shell.h"
+#include "app/shell/window.h"
+
+namespace fp8lab {
+
+class WindowLoop {
+  public:
+    explicit WindowLoop(const WindowOptions& options);  // throws as run_window() does
+    ~WindowLoop();
+
+    void run();                    // until the window is closed; then saves the settings
+    void run_for(double seconds);  // the same, for a while: what a person's inaction looks like (`bench ui`)
+
+    // One frame now; returns our own work in ms, OpenGL's drawing included, waiting for the display not.
+    // `hand` may move the mouse after the system's events were taken.
+    double draw(const std::function<void(ImGuiIO&)>& hand = {});
+
+    Shell& shell() { return *shell_; }
+    ui::Context& context() { return context_; }
+    GlWindow& window() { return *window_; }
+    long frames() const { return frames_; }
+
+  private:
+    bool open() const;
+    void turn();  // a frame, then waiting until the next is due
+    void wait();
+    void write_probes();
+    void save_if_changed();
+
+    WindowOptions options_;
+    std::filesystem::path folder_;
+    Settings saved_;
+    ui::Context context_;
+    std::unique_ptr<GlWindow> window_;
+    std::unique_ptr<Shell> shell_;
+    std::atomic<bool> woken_ = false;
+    std::atomic<bool> time_is_up_ = false;
+    std::string probes_;
+    double frame_ms_ = -1;
+    double drawing_s_ = 0;   // the last frame until its pixels were there, without waiting for the display
+    double last_frame_ = 0;  // glfwGetTime()
+    long frames_ = 0;
+    int settle_ = 0;  // frames still to be drawn after input
+};
+
+}  // namespace fp8lab
