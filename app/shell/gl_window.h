@@ -16,7 +16,7 @@ class GlWindow {
     struct Size {
         int width, height;
     };
-    // `logical`: multiplied by the display's scale when `scale` is 0. Throws Error{failed} with one sentence.
+    // Physical px. Throws Error{failed} with one sentence.
     GlWindow(Size size, bool visible);
     ~GlWindow();
     GlWindow(const GlWindow&) = delete;

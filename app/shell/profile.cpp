@@ -37,9 +37,7 @@ LoadedSettings load_settings(const fs::path& folder) {
     } catch (const std::exception&) {  // whatever is wrong with it, the window opens
         const fs::path kept = folder / (std::string(kFile) + ".bak");
         fs::rename(file, kept, problem);
-        return {
-            {},
-            "The settings could not be read. Defaults are used; the file was kept as " + kept.string() + "."};
+        return {{}, "unreadable, so the defaults are used; kept as " + kept.filename().string()};
     }
 }
 
