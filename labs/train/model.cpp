@@ -275,6 +275,14 @@ std::vector<Metric> TrainLab::metrics() const {
             all.push_back({.name = "worst_underflow_tensor", .text = to_string(worst->id)});
         }
         all.push_back({.name = "overflow_steps", .value = double(experiment.overflow_steps())});
+        for (const TensorTrack& tensor : experiment.tensors) {  // the health table
+            if (!tensor.applies()) continue;
+            const std::string id = to_string(tensor.id);
+            all.push_back({.name = "amax_" + id, .value = tensor.amax.last()});
+            all.push_back({.name = "scale_" + id, .value = tensor.scale.last()});
+            all.push_back({.name = "underflow_pct_" + id, .value = tensor.underflow_mean_pct(), .unit = "%"});
+            all.push_back({.name = "overflow_steps_" + id, .value = double(tensor.overflow_at.size())});
+        }
     }
     all.push_back({.name = "steps_per_second", .value = status_.steps_per_second, .unit = "steps/s"});
     return all;

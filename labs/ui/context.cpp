@@ -89,11 +89,12 @@ void probe(Context& context, std::string_view name) {
     probe(context, name, {lo.x, lo.y, hi.x, hi.y});
 }
 
-void probe(Context& context, std::string_view name, Rect rect) {
+void probe(Context& context, std::string_view name, Rect rect, std::optional<Extents> axes) {
     if (!context.probes.enabled) return;
     const ImVec2 lo = ImGui::GetWindowDrawList()->GetClipRectMin();
     const ImVec2 hi = ImGui::GetWindowDrawList()->GetClipRectMax();
-    context.probes.items.insert_or_assign(std::string(name), Probes::Item{rect, {lo.x, lo.y, hi.x, hi.y}});
+    context.probes.items.insert_or_assign(std::string(name),
+                                          Probes::Item{rect, {lo.x, lo.y, hi.x, hi.y}, axes});
 }
 
 }  // namespace fp8lab::ui

@@ -6,6 +6,7 @@
 #include <imgui.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,8 +22,9 @@ struct Probes {
     bool enabled = false;
     struct Item {
         Rect rect;
-        Rect clip;
-    };  // clip: the visible part of the window it sits in
+        Rect clip;                    // the visible part of the window it sits in
+        std::optional<Extents> axes;  // plots: the ranges on show
+    };
     std::map<std::string, Item, std::less<>> items;
 };
 
@@ -70,6 +72,6 @@ bool key_pressed(ImGuiKey key);
 
 // Records the last item (or an explicit rectangle, physical px) under a name: "train.start".
 void probe(Context& context, std::string_view name);
-void probe(Context& context, std::string_view name, Rect rect);
+void probe(Context& context, std::string_view name, Rect rect, std::optional<Extents> axes = {});
 
 }  // namespace fp8lab::ui

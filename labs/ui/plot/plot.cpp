@@ -85,7 +85,7 @@ PlotResult plot(Context& context, std::string_view name, const Figure& figure, P
     else if (options.crosshair && state.cursor_x && !options.bare)
         draw_crosshair(canvas, figure, view, layout, *state.cursor_x,
                        pointer.over_plot && !state.drag.active);
-    probe(context, name, out.area);
+    probe(context, name, out.area, out.extents);
     return out;
 }
 

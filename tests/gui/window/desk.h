@@ -1,6 +1,7 @@
 // A display of its own (Xvfb), fp8lab in it, and a hand (xdotool). Where the controls are is read from the
 // file that
-// `--probe-file` writes: {"lab": id, "probes": {name: [x0, y0, x1, y1]}, "metrics": {name: value}}.
+// `--probe-file` writes: {"lab": id, "probes": {name: [x0, y0, x1, y1]}, "axes": {plot: [x.lo, x.hi, y.lo,
+// y.hi]}, "metrics": {name: value}}.
 #pragma once
 
 #include <signal.h>
@@ -88,8 +89,27 @@ class Desk {
         pause();
         run("xdotool mouseup 1");
     }
+    void wheel_up(const std::string& probe, int notches) const {
+        move_to(probe);
+        for (int i = 0; i < notches; ++i) {
+            run("xdotool click 4");
+            pause();
+        }
+    }
+    void double_click(const std::string& probe) const {
+        move_to(probe);
+        for (int i = 0; i < 2; ++i) {  // held for two frames each, within ImGui's 300 ms
+            run("xdotool mousedown 1");
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            run("xdotool mouseup 1");
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        }
+        pause();
+    }
+    double metric(const std::string& name) const { return probes()["metrics"][name].get<double>(); }
     void key(const std::string& keys) const {
-        run("xdotool keydown " + keys);  // held as long as a finger does: ImGui 1.86 sees the state once a frame
+        run("xdotool keydown " +
+            keys);  // held as long as a finger does: ImGui 1.86 sees the state once a frame
         pause();
         run("xdotool keyup " + keys);
         pause();

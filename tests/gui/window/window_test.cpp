@@ -1,6 +1,8 @@
 // The real window under Xvfb, moved by real events. Each test starts its own display and its own fp8lab.
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "tests/gui/window/desk.h"
 
 using fp8lab::test::Desk;
@@ -33,4 +35,58 @@ TEST_CASE("unreadable settings do not keep the window from opening") {
     CHECK(desk.probes()["probes"].contains("rail.home"));
     desk.close();
     CHECK(desk.has_file("settings.json.bak"));
+}
+
+TEST_CASE("L1: a click on the last bit of 448 gives NaN, a key takes it back") {
+    Desk desk;
+    desk.start({"--lab", "bits"});
+    CHECK(desk.metric("value") == 448);
+    desk.click("bits.bit0");
+    CHECK(desk.wait_for([](const auto& state) { return state["metrics"]["class"] == "NaN"; }));
+    desk.key("0");
+    CHECK(desk.wait_for([](const auto& state) { return state["metrics"]["value"] == 448; }));
+    desk.click("bits.bit3");  // 0x76: the exponent 15 becomes 14
+    CHECK(desk.wait_for([](const auto& state) { return state["metrics"]["value"] == 224; }));
+    desk.close();
+}
+
+TEST_CASE("L8: history and margin, dragged while it trains, reach the running scales") {
+    Desk desk;
+    desk.start({"--lab", "train"});
+    desk.click("train.run");
+    REQUIRE(desk.wait_for([](const auto& state) { return state["metrics"]["step"] > 50; }));
+    // x2 is a tanh layer's output: its amax is 1 in every step, so its scale is 448 x 2^-margin and tells the
+    // margin alone.
+    CHECK(desk.metric("scale_x2") == doctest::Approx(448).epsilon(0.02));
+    desk.drag("train.margin", 60, 0);
+    CHECK(desk.wait_for([](const auto& state) {
+        const double scale = state["metrics"]["scale_x2"];
+        const double binades = std::log2(448 / scale);
+        return binades > 0.9 && std::abs(binades - std::round(binades)) < 0.03;
+    }));
+    // With a history of one the scale of x1 follows every batch; with the 16 of the start it moves now and
+    // then.
+    desk.drag("train.history", -150, 0);
+    const int step = static_cast<int>(desk.metric("step"));
+    CHECK(desk.wait_for([&](const auto& state) { return state["metrics"]["step"] > step; }));
+    CHECK(desk.probes()["metrics"]["recipe_b"].get<std::string>().find("margin=") != std::string::npos);
+    CHECK(desk.probes()["metrics"]["recipe_b"].get<std::string>().find("history=") != std::string::npos);
+    desk.close();
+}
+
+TEST_CASE("L8: the wheel zooms the loss curve at the cursor, a double click fits it again") {
+    Desk desk;
+    desk.start({"--lab", "train"});
+    desk.click("train.run");
+    REQUIRE(desk.wait_for([](const auto& state) { return state["metrics"]["step"] > 200; }));
+    desk.click("train.run");  // pauses
+    const auto axes = [&] { return desk.probes()["axes"]["train.loss"].get<std::vector<double>>(); };
+    const auto before = axes();
+    desk.wheel_up("train.loss", 3);
+    CHECK(desk.wait_for([&](const auto&) { return axes()[1] - axes()[0] < 0.8 * (before[1] - before[0]); }));
+    const double middle_before = (before[0] + before[1]) / 2, middle = (axes()[0] + axes()[1]) / 2;
+    CHECK(middle == doctest::Approx(middle_before).epsilon(0.02));  // the cursor stood in the middle
+    desk.double_click("train.loss");
+    CHECK(desk.wait_for([&](const auto&) { return axes() == before; }));
+    desk.close();
 }
