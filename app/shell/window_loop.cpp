@@ -25,10 +25,14 @@ constexpr int kSettleFrames = 2;   // after input: ImGui shows the effect of a c
 
 // What a test needs to act on the window like a hand, and to see what came of it.
 std::string probe_json(const ui::Context& context, Shell& shell) {
-    nlohmann::json json = {
-        {"lab", ""}, {"probes", nlohmann::json::object()}, {"metrics", nlohmann::json::object()}};
+    const auto object = nlohmann::json::object();
+    nlohmann::json json = {{"lab", ""}, {"probes", object}, {"axes", object}, {"metrics", object}};
     for (const auto& [name, item] : context.probes.items) {
         json["probes"][name] = {item.rect.x0, item.rect.y0, item.rect.x1, item.rect.y1};
+        if (item.axes) {
+            const auto& [x, y] = *item.axes;
+            json["axes"][name] = {x.lo, x.hi, y.lo, y.hi};
+        }
     }
     if (const Lab* lab = shell.lab()) {
         json["lab"] = lab->info().id;

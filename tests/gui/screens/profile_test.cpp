@@ -8,22 +8,13 @@
 #include "app/shell/layout.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "tests/scratch.h"
 
 using namespace fp8lab;
 namespace fs = std::filesystem;
 
-namespace {
-
-struct Folder {
-    Folder() { fs::remove_all(path); }
-    ~Folder() { fs::remove_all(path); }
-    fs::path path = fs::temp_directory_path() / "fp8lab-profile-test";
-};
-
-}  // namespace
-
 TEST_CASE("settings come back as they were saved") {
-    const Folder folder;
+    const Scratch folder;
     const Settings settings{Theme::light, 1.5F, 1600, 1000, "train", false};
     save_settings(folder.path, settings);
     const LoadedSettings loaded = load_settings(folder.path);
@@ -32,7 +23,7 @@ TEST_CASE("settings come back as they were saved") {
 }
 
 TEST_CASE("a profile without settings gives the defaults and no message") {
-    const Folder folder;
+    const Scratch folder;
     CHECK(load_settings(folder.path).settings == Settings{});
     CHECK(load_settings(folder.path).problem.empty());
 }
@@ -40,7 +31,7 @@ TEST_CASE("a profile without settings gives the defaults and no message") {
 TEST_CASE("unreadable settings give one message, the defaults, and are kept beside") {
     for (const char* broken : {"", "{", "[]", R"({"theme": "purple"})", R"({"theme": 3})"}) {
         CAPTURE(broken);
-        const Folder folder;
+        const Scratch folder;
         fs::create_directories(folder.path);
         std::ofstream(folder.path / "settings.json") << broken;
         const LoadedSettings loaded = load_settings(folder.path);
@@ -52,7 +43,7 @@ TEST_CASE("unreadable settings give one message, the defaults, and are kept besi
 }
 
 TEST_CASE("a scale out of range is brought into it") {
-    const Folder folder;
+    const Scratch folder;
     save_settings(folder.path, {Theme::dark, 40, 0, 0, "", true});
     CHECK(load_settings(folder.path).settings.scale == kLargestScale);
 }

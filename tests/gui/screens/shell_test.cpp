@@ -10,6 +10,7 @@
 
 #include "core/base/files.h"
 #include "tests/gui/gui.h"
+#include "tests/scratch.h"
 
 using namespace fp8lab;
 using test::Gui;
@@ -18,13 +19,9 @@ namespace {
 
 struct Desk {
     explicit Desk(ImVec2 size = {1440, 900}, Settings settings = {})
-        : gui(size), shell(gui.context, settings, {}, folder()) {
+        : gui(size), shell(gui.context, settings, {}, scratch.path) {
         frame();
         frame();
-    }
-    ~Desk() { std::filesystem::remove_all(folder()); }
-    static std::filesystem::path folder() {
-        return std::filesystem::temp_directory_path() / "fp8lab-shell-test";
     }
     void frame() {
         ImGui::NewFrame();
@@ -53,6 +50,7 @@ struct Desk {
     bool shows(std::string_view probe) const { return gui.context.probes.items.contains(probe); }
     std::string lab() { return shell.lab() == nullptr ? "" : std::string(shell.lab()->info().id); }
 
+    Scratch scratch;
     Gui gui;
     Shell shell;
 };
@@ -167,7 +165,7 @@ TEST_CASE("Export writes an SVG and a CSV of each figure and says where") {
     CHECK(desk.shows("toast"));
     std::size_t svg = 0;
     std::size_t csv = 0;
-    for (const auto& file : std::filesystem::recursive_directory_iterator(Desk::folder() / "exports")) {
+    for (const auto& file : std::filesystem::recursive_directory_iterator(desk.scratch.path / "exports")) {
         svg += file.path().extension() == ".svg" ? 1 : 0;
         csv += file.path().extension() == ".csv" ? 1 : 0;
     }
@@ -179,8 +177,7 @@ TEST_CASE("Export writes an SVG and a CSV of each figure and says where") {
 
 TEST_CASE("an export that cannot be written says why and keeps the window") {
     Desk desk;
-    std::filesystem::create_directories(Desk::folder());
-    std::ofstream(Desk::folder() / "exports") << "a file where the folder should be";
+    std::ofstream(desk.scratch.path / "exports") << "a file where the folder should be";
     desk.shell.open(kFirst);
     desk.frame();
     desk.click("panel.export");

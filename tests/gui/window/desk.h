@@ -20,28 +20,28 @@
 #include <thread>
 #include <vector>
 
+#include "tests/scratch.h"
+
 namespace fp8lab::test {
 
 class Desk {
   public:
     using Json = nlohmann::json;
 
-    Desk() : folder_(std::filesystem::temp_directory_path() / ("fp8lab-window-" + std::to_string(getpid()))) {
-        std::filesystem::create_directories(folder_);
-        const std::string numbers = (folder_ / "display").string();
+    Desk() {
+        const std::string numbers = (scratch_.path / "display").string();
         // Xvfb writes the number of the display that it found free to this descriptor: no guessing, no race.
         server_ =
             spawn({"sh", "-c", "exec Xvfb -displayfd 3 -screen 0 1600x1000x24 -nolisten tcp 3>" + numbers});
         wait_until([&] { return !read(numbers).empty() && read(numbers).back() == '\n'; },
                    "Xvfb gave no display");
         setenv("DISPLAY", (":" + std::to_string(std::stoi(read(numbers)))).c_str(), 1);
-        setenv("FP8LAB_HOME", (folder_ / "home").c_str(), 1);
+        setenv("FP8LAB_HOME", (scratch_.path / "home").c_str(), 1);
         unsetenv("WAYLAND_DISPLAY");
     }
     ~Desk() {
         end(window_, SIGKILL);
         end(server_, SIGTERM);
-        std::filesystem::remove_all(folder_);
     }
     Desk(const Desk&) = delete;
     Desk& operator=(const Desk&) = delete;
@@ -49,7 +49,7 @@ class Desk {
     // Returns after the first frame.
     void start(const std::vector<std::string>& arguments = {}) {
         std::filesystem::remove(probe_file());
-        const std::string log = (folder_ / "log").string();
+        const std::string log = (scratch_.path / "log").string();
         std::filesystem::remove(log);
         std::string command = "exec " FP8LAB_BINARY " --trace-startup --probe-file " + probe_file();
         for (const std::string& argument : arguments) command += " " + argument;
@@ -115,15 +115,17 @@ class Desk {
         pause();
     }
 
-    Json settings() const { return Json::parse(read((folder_ / "home/settings.json").string())); }
+    Json settings() const { return Json::parse(read((scratch_.path / "home/settings.json").string())); }
     void write_settings(const std::string& text) const {
-        std::filesystem::create_directories(folder_ / "home");
-        std::ofstream(folder_ / "home/settings.json") << text;
+        std::filesystem::create_directories(scratch_.path / "home");
+        std::ofstream(scratch_.path / "home/settings.json") << text;
     }
-    bool has_file(const std::string& name) const { return std::filesystem::exists(folder_ / "home" / name); }
+    bool has_file(const std::string& name) const {
+        return std::filesystem::exists(scratch_.path / "home" / name);
+    }
 
   private:
-    std::string probe_file() const { return (folder_ / "probes.json").string(); }
+    std::string probe_file() const { return (scratch_.path / "probes.json").string(); }
 
     static std::string read(const std::string& path) {
         std::ifstream file(path);
@@ -163,7 +165,7 @@ class Desk {
         pause();
     }
 
-    std::filesystem::path folder_;
+    Scratch scratch_;
     pid_t server_ = 0, window_ = 0;
 };
 

@@ -1,44 +1,38 @@
 #include "core/base/files.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 
 #include "core/base/error.h"
+#include "tests/scratch.h"
 
 using namespace fp8lab;
 namespace fs = std::filesystem;
 
 namespace {
 
-struct Folder {
-    fs::path path;
-    Folder() {
-        std::string name = (fs::temp_directory_path() / "fp8lab-test-XXXXXX").string();
-        path = ::mkdtemp(name.data());
-    }
-    ~Folder() { fs::remove_all(path); }
-    auto entries() const { return std::distance(fs::directory_iterator(path), fs::directory_iterator()); }
-};
+auto entries(const Scratch& folder) {
+    return std::distance(fs::directory_iterator(folder.path), fs::directory_iterator());
+}
 
 }  // namespace
 
 TEST_CASE("a file comes back as it was written, and no temporary stays behind") {
-    Folder folder;
+    const Scratch folder;
     write_file(folder.path / "a", std::string_view("one\0two", 7));
     CHECK(read_text(folder.path / "a") == std::string("one\0two", 7));
     write_file(folder.path / "a", std::string_view("three"));
     CHECK(read_text(folder.path / "a") == "three");
-    CHECK(folder.entries() == 1);
+    CHECK(entries(folder) == 1);
 }
 
 TEST_CASE("a write that fails says why and leaves no temporary") {
-    Folder folder;
+    const Scratch folder;
     CHECK_THROWS_AS(write_file(folder.path / "no/such/folder", std::string_view("x")), Error);
     fs::create_directory(folder.path / "taken");
     CHECK_THROWS_AS(write_file(folder.path / "taken", std::string_view("x")), Error);
-    CHECK(folder.entries() == 1);
+    CHECK(entries(folder) == 1);
 }
 
 TEST_CASE("reading what is not there says which file and why") {

@@ -11,20 +11,11 @@
 #include <iterator>
 #include <string>
 
+#include "tests/scratch.h"
+
 struct Finished {
     int code;
     std::string out, err;
-};
-
-// A folder of its own for every test, gone afterwards.
-struct Scratch {
-    std::filesystem::path path;
-    Scratch() {
-        std::string name = (std::filesystem::temp_directory_path() / "fp8lab-cli-XXXXXX").string();
-        path = ::mkdtemp(name.data());
-    }
-    ~Scratch() { std::filesystem::remove_all(path); }
-    std::string operator/(const std::string& name) const { return (path / name).string(); }
 };
 
 inline std::string slurp(const std::string& path) {

@@ -9,7 +9,7 @@
 #include "core/base/rng.h"
 #include "core/nn/cpu_trainer.h"
 #include "core/nn/safetensors.h"
-#include "tests/unit/nn/scratch.h"
+#include "tests/scratch.h"
 
 using namespace fp8lab;
 
@@ -51,9 +51,9 @@ TEST_CASE("a resumed run goes on exactly where the whole run would be") {
         const Scratch scratch;
         auto whole = make_cpu_trainer(small(recipe));
         run(*whole, 12);
-        whole->save(scratch.path());
+        whole->save(scratch.path);
         auto resumed = make_cpu_trainer(small(recipe));
-        resumed->load(scratch.path());
+        resumed->load(scratch.path);
         CHECK(resumed->steps_done() == 12);
         const auto expected = run(*whole, 8), got = run(*resumed, 8);
         for (std::size_t i = 0; i < 8; ++i) {
@@ -68,18 +68,18 @@ TEST_CASE("a BF16 run goes on as FP8 and back, from one file or a folder") {
     const Scratch scratch;
     auto bf16 = make_cpu_trainer(small("bf16"));
     run(*bf16, 10);
-    bf16->save(scratch.path("a"));
+    bf16->save((scratch.path / "a"));
     const auto bf16_next = run(*bf16, 1);
     auto fp8 = make_cpu_trainer(small("delayed"));
-    fp8->load(scratch.path("a") / "1-bf16.safetensors");
+    fp8->load((scratch.path / "a") / "1-bf16.safetensors");
     const auto first = run(*fp8, 2);
     CHECK(first[0].step == 10);
     CHECK(first[0].loss == doctest::Approx(bf16_next[0].loss).epsilon(0.05));
     CHECK(first[0].tensors[0].scale == 1.0F);  // no scaling state in the file: a cold start
     CHECK(first[1].tensors[0].scale == 448.0F / first[0].tensors[0].amax);
-    fp8->save(scratch.path("b"));
+    fp8->save((scratch.path / "b"));
     auto back = make_cpu_trainer(small("bf16,current"));
-    back->load(scratch.path("b") / "1-delayed.safetensors");  // one file serves every arm
+    back->load((scratch.path / "b") / "1-delayed.safetensors");  // one file serves every arm
     CHECK(back->steps_done() == 12);
     CHECK(run(*back, 1)[0].loss < 1.5 * first[1].loss);
 }
@@ -88,8 +88,8 @@ TEST_CASE("master=none keeps E4M3 codes under a scale with room for 4x the initi
     const Scratch scratch;
     auto trainer = make_cpu_trainer(small("delayed:master=none"));
     run(*trainer, 5);
-    trainer->save(scratch.path());
-    const SafeTensors file = read(scratch.path("1-delayed:master=none.safetensors"));
+    trainer->save(scratch.path);
+    const SafeTensors file = read((scratch.path / "1-delayed:master=none.safetensors"));
     const float scale = file.tensors.at("storage_scale.w1").values.at(0);
     const FormatInfo& e4m3 = find_format("e4m3");
     for (const float w : file.tensors.at("w1").values) {
@@ -103,17 +103,17 @@ TEST_CASE("a checkpoint of another shape, of no program or of too few arms is re
     const Scratch scratch;
     auto trainer = make_cpu_trainer(small("bf16"));
     run(*trainer, 3);
-    trainer->save(scratch.path());
+    trainer->save(scratch.path);
     TrainSpec wider = small("bf16");
     wider.layers = {6, 12, 2};
-    CHECK_THROWS_WITH_AS(make_cpu_trainer(wider)->load(scratch.path()),
+    CHECK_THROWS_WITH_AS(make_cpu_trainer(wider)->load(scratch.path),
                          doctest::Contains("does not have the shape"), Error);
-    CHECK_THROWS_WITH_AS(make_cpu_trainer(small("bf16,delayed"))->load(scratch.path()),
+    CHECK_THROWS_WITH_AS(make_cpu_trainer(small("bf16,delayed"))->load(scratch.path),
                          doctest::Contains("has 1 checkpoints, the run has 2 arms"), Error);
-    CHECK_THROWS_AS(make_cpu_trainer(small("bf16"))->load(scratch.path("nowhere.safetensors")), Error);
-    write_file(scratch.path("2-foreign.safetensors"),
+    CHECK_THROWS_AS(make_cpu_trainer(small("bf16"))->load((scratch.path / "nowhere.safetensors")), Error);
+    write_file((scratch.path / "2-foreign.safetensors"),
                to_safetensors({.tensors = {{"w1", {{1}, {1.0F}}}}, .metadata = {}}));
-    CHECK_THROWS_WITH_AS(make_cpu_trainer(small("bf16"))->load(scratch.path("2-foreign.safetensors")),
+    CHECK_THROWS_WITH_AS(make_cpu_trainer(small("bf16"))->load((scratch.path / "2-foreign.safetensors")),
                          doctest::Contains("no checkpoint of this program"), Error);
 }
 
@@ -170,8 +170,8 @@ TEST_CASE("no truncated or damaged checkpoint does more than throw an error") {
     const Scratch scratch;
     auto trainer = make_cpu_trainer(small("delayed"));
     run(*trainer, 2);
-    trainer->save(scratch.path());
-    const auto good = read_file(scratch.path("1-delayed.safetensors"));
+    trainer->save(scratch.path);
+    const auto good = read_file((scratch.path / "1-delayed.safetensors"));
     for (std::size_t size = 0; size < good.size(); size += 7)
         CHECK_THROWS_AS(parse_safetensors(std::span(good).first(size), "file"), Error);
     Rng rng(1);

@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/npy.h"
-#include "tests/unit/nn/scratch.h"
+#include "tests/scratch.h"
 
 using namespace fp8lab;
 
@@ -102,8 +102,8 @@ TEST_CASE("npy data brings layers and loss, and is refused with row and column")
     const std::size_t wide[] = {2, 3}, tall[] = {3, 2}, flat[] = {6};
     const auto put = [&](std::string name, const std::vector<float>& values,
                          std::span<const std::size_t> shape) {
-        write_file(scratch.path(name), to_npy(values, shape));
-        return scratch.path(name).string();
+        write_file((scratch.path / name), to_npy(values, shape));
+        return (scratch.path / name).string();
     };
     const std::string x_path = put("x.npy", x, tall), y_path = put("y.npy", one_hot, tall);
 

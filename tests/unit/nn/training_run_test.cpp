@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/nn/cpu_trainer.h"
-#include "tests/unit/nn/scratch.h"
+#include "tests/scratch.h"
 
 using namespace fp8lab;
 using namespace std::chrono_literals;
@@ -193,8 +193,8 @@ TEST_CASE("the real trainer gives the same numbers in a thread, and saves at a s
     CHECK(eventually([&] { return reader.poll() == 50 && state(run) == RunState::done; }));
     REQUIRE(reader.records.size() == 50);
     for (std::size_t i = 0; i < 50; ++i) CHECK(reader.records[i].loss == expected[i].loss);
-    run.save(scratch.path());
-    CHECK(eventually([&] { return std::filesystem::exists(scratch.path("2-delayed.safetensors")); }));
+    run.save(scratch.path);
+    CHECK(eventually([&] { return std::filesystem::exists((scratch.path / "2-delayed.safetensors")); }));
 }
 
 TEST_CASE("a run can be dropped in any state without waiting for its end") {
