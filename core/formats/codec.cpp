@@ -107,6 +107,35 @@ std::uint32_t join_sign(const CodecRow& row, std::uint32_t magnitude, bool negat
     return magnitude;
 }
 
+// The float32 pattern of a magnitude, as if every one were a number.
+std::uint32_t pattern_of(const CodecRow& row, std::uint32_t magnitude) {
+    const std::uint32_t first_normal = 1U << (23 - row.discard);
+    if (magnitude >= first_normal) return (magnitude << row.discard) + row.rebias;
+    const auto sum = std::bit_cast<float>(row.subnormal_base + magnitude);
+    return std::bit_cast<std::uint32_t>(sum - row.subnormal_offset);
+}
+
+Kernel kernel_for(const CodecRow& row) {
+    // A format that discards nothing (FP32) has nothing to round, and the other kernels have no bits to work
+    // on.
+    if (row.discard == 0) return Kernel::toward_zero;
+    switch (row.rounding) {
+        case Rounding::toward_zero:
+            return Kernel::toward_zero;
+        case Rounding::stochastic:
+            return Kernel::stochastic;
+        case Rounding::up:
+            return Kernel::up;
+        case Rounding::nearest:
+            break;
+    }
+    // The narrow kernel adds up to 2^discard times the clamp, which has to be a float32, and takes the parity
+    // of the significand for that of the code: wrong without mantissa bits.
+    const int largest_exponent = static_cast<int>(row.clamp >> 23);
+    const bool narrow = largest_exponent + row.discard < 255 && row.discard < 23;
+    return narrow ? Kernel::nearest_narrow : Kernel::nearest;
+}
+
 }  // namespace
 
 Rounding parse_rounding(std::string_view text, std::string_view where) {
@@ -157,6 +186,8 @@ CodecRow make_row(const FormatInfo& format, Rounding rounding, Overflow overflow
     row.subnormal_base =
         scale ? kFloatImplicitOne : static_cast<std::uint32_t>(row.min_exponent + row.discard) << 23;
     row.subnormal_offset = scale ? 0x1p-127F : std::bit_cast<float>(row.subnormal_base);
+    row.clamp = pattern_of(row, row.finite_limit);
+    row.kernel = kernel_for(row);
     row.infinity = has_infinity(format) ? largest + 1 : kNoMagnitude;
     row.largest_not_nan = has_infinity(format) ? largest + 1 : largest;
     return row;

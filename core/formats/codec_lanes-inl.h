@@ -46,8 +46,31 @@ HWY_INLINE IntVec round_nearest(const CodecRow& row, IntVec pattern) {
     return hn::IfThenElse(hn::Lt(pattern, smallest_normal), subnormal, normal);
 }
 
+// max(a - b, 0) of float32 exponents, which lie in the upper 16 bits: one saturating subtraction.
+HWY_INLINE IntVec positive_difference(IntVec a, IntVec b) {
+#if HWY_TARGET == HWY_SCALAR
+    return hn::Max(hn::Sub(a, b), hn::Zero(Ints()));
+#else
+    const hn::Repartition<std::uint16_t, Ints> d16;
+    return hn::BitCast(Ints(), hn::SaturatedSub(hn::BitCast(d16, a), hn::BitCast(d16, b)));
+#endif
+}
+
+// The same in fewer steps where |x| may be clamped first and the exponents leave room: adding to |x| the
+// float whose ulp is the format's step at |x| rounds normal values too. The sum's significand then lacks one
+// binade of codes for each binade that |x| is above the smallest normal value.
+HWY_INLINE IntVec round_nearest_narrow(const CodecRow& row, IntVec pattern) {
+    const IntVec clamped = hn::Min(pattern, constant(row.clamp));
+    const IntVec exponent = hn::And(clamped, constant(0x7F800000));
+    const IntVec smallest_normal = constant(static_cast<std::uint32_t>(row.min_exponent) << 23);
+    const IntVec binades = positive_difference(exponent, smallest_normal);
+    const IntVec base = hn::Add(binades, constant(row.subnormal_base));
+    const FloatVec sum = hn::Add(hn::BitCast(Floats(), clamped), hn::BitCast(Floats(), base));
+    return hn::Add(hn::Sub(hn::BitCast(Ints(), sum), base), shift_right(binades, row.discard));
+}
+
 // Toward zero, and stochastically: shift the significand right and let the bits that fall out decide.
-template <Rounding R>
+template <Kernel K>
 HWY_INLINE IntVec round_by_shift(const CodecRow& row, IntVec pattern, const std::uint32_t* random,
                                  std::size_t index) {
     const IntVec exponent = shift_right(pattern, 23);
@@ -63,7 +86,7 @@ HWY_INLINE IntVec round_by_shift(const CodecRow& row, IntVec pattern, const std:
     const auto value = hn::BitCast(Bits(), significand);
     const auto at_most_31 = [](IntVec v) HWY_ATTR { return hn::BitCast(Bits(), hn::Min(v, constant(31))); };
     const IntVec whole = hn::BitCast(Ints(), hn::Shr(value, at_most_31(shift)));
-    if constexpr (R == Rounding::toward_zero) return whole;
+    if constexpr (K == Kernel::toward_zero) return whole;
 
     // The 32 bits below the point: fraction + random carries with probability fraction / 2^32. A lane that
     // takes the other branch shifts by 0, for counts outside 0-31 have no meaning.
@@ -102,21 +125,22 @@ HWY_INLINE IntVec join_other_sign(const CodecRow& row, IntVec magnitude, IntVec 
 // Codes, right-aligned, of one vector of values that are multiplied by the scale already. Stochastic rounding
 // takes the random numbers from `index` on; elsewhere `random` is null. kSignMagnitude: the row's rule, known
 // to the compiler.
-template <Rounding R, bool kSignMagnitude>
+template <Kernel K, bool kSignMagnitude>
 HWY_INLINE IntVec encode_lanes(const CodecRow& row, FloatVec value, const std::uint32_t* random,
                                std::size_t index) {
     const IntVec all = hn::BitCast(Ints(), value);
     const IntVec pattern = hn::And(all, constant(0x7FFFFFFF));
     const IntVec infinity = constant(0x7F800000);
     IntVec magnitude;
-    if constexpr (R == Rounding::nearest) magnitude = round_nearest(row, pattern);
-    if constexpr (R == Rounding::up) magnitude = round_up_to_power_of_two(pattern);
-    if constexpr (R == Rounding::toward_zero || R == Rounding::stochastic) {
-        magnitude = round_by_shift<R>(row, pattern, random, index);
+    if constexpr (K == Kernel::nearest_narrow) magnitude = round_nearest_narrow(row, pattern);
+    if constexpr (K == Kernel::nearest) magnitude = round_nearest(row, pattern);
+    if constexpr (K == Kernel::up) magnitude = round_up_to_power_of_two(pattern);
+    if constexpr (K == Kernel::toward_zero || K == Kernel::stochastic) {
+        magnitude = round_by_shift<K>(row, pattern, random, index);
     }
-    magnitude = hn::Min(magnitude, constant(row.finite_limit));
+    if constexpr (K != Kernel::nearest_narrow) magnitude = hn::Min(magnitude, constant(row.finite_limit));
     // Elsewhere Inf, rounded as a number, is beyond the range and the limit is the same.
-    if constexpr (R == Rounding::toward_zero) {
+    if constexpr (K == Kernel::toward_zero) {
         magnitude = hn::IfThenElse(hn::Eq(pattern, infinity), constant(row.infinite_limit), magnitude);
     }
     const IntVec sign =

@@ -8,12 +8,16 @@
 
 namespace fp8lab {
 
+// The vector kernels. nearest_narrow is a faster one for the formats that allow it.
+enum class Kernel { nearest_narrow, nearest, toward_zero, stochastic, up };
+
 // How the sign joins the magnitude.
 enum class SignRule { sign_magnitude, no_negative_zero, twos_complement, none };
 
 // Magnitudes are right-aligned codes without the sign. "float32 pattern" is the 32 bits of a float.
 struct CodecRow {
     Rounding rounding = Rounding::nearest;
+    Kernel kernel = Kernel::nearest;
     SignRule sign_rule = SignRule::sign_magnitude;
     int magnitude_bits = 0;    // E + M
     int align = 0;             // left shift of the finished code (TF32: 13)
@@ -23,6 +27,7 @@ struct CodecRow {
     std::uint32_t finite_limit = 0;    // the magnitude that a finite value beyond the range becomes
     std::uint32_t infinite_limit = 0;  // the magnitude that Inf becomes
     std::uint32_t nan_code = 0;        // what NaN becomes
+    std::uint32_t clamp = 0;           // the float32 pattern of finite_limit, were it a number
     // Decoding. A subnormal is (float of pattern base + magnitude) - offset: the addition of the integers
     // puts the magnitude into the significand of a float whose ulp is the format's smallest step.
     std::uint32_t subnormal_base = 0;

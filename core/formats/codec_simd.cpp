@@ -65,16 +65,16 @@ HWY_INLINE void store_bytes(IntVec a, IntVec b, IntVec c, IntVec d, std::uint8_t
 // cannot alias them and the constants stay in registers.
 constexpr std::size_t kBlock = 4 * kLanes;
 
-template <Rounding R, bool kSignMagnitude, bool kStream, class Code>
+template <Kernel K, bool kSignMagnitude, bool kStream, class Code>
 struct EncodeBlock {
-    static constexpr Rounding kRounding = R;
+    static constexpr Kernel kKernel = K;
     CodecRow row;
     float scale;
     const std::uint32_t* random;
 
     HWY_INLINE IntVec codes(const float* in, std::size_t index) const {
         const FloatVec value = hn::Mul(hn::LoadU(Floats(), in), hn::Set(Floats(), scale));
-        return encode_lanes<R, kSignMagnitude>(row, value, random, index);
+        return encode_lanes<K, kSignMagnitude>(row, value, random, index);
     }
     HWY_INLINE void operator()(const float* in, std::size_t index, Code* out) const {
         const IntVec a = codes(in, index), b = codes(in + kLanes, index + kLanes);
@@ -117,9 +117,9 @@ struct DecodeBlock {
     }
 };
 
-template <Rounding R, bool kSignMagnitude>
+template <Kernel K, bool kSignMagnitude>
 struct QuantizeBlock {
-    static constexpr Rounding kRounding = R;
+    static constexpr Kernel kKernel = K;
     CodecRow row;
     float scale, scale_inv;
     const std::uint32_t* random;
@@ -128,7 +128,7 @@ struct QuantizeBlock {
         for (std::size_t k = 0; k < kBlock; k += kLanes) {
             const FloatVec value = hn::Mul(hn::LoadU(Floats(), in + k), hn::Set(Floats(), scale));
             const FloatVec grid = decode_lanes<kSignMagnitude>(
-                row, encode_lanes<R, kSignMagnitude>(row, value, random, index + k));
+                row, encode_lanes<K, kSignMagnitude>(row, value, random, index + k));
             hn::StoreU(hn::Mul(grid, hn::Set(Floats(), scale_inv)), Floats(), out + k);
         }
     }
@@ -150,7 +150,7 @@ HWY_INLINE void for_blocks(const In* in, std::size_t count, Out* out, const Work
 // The same with random numbers, a buffer of them at a time, where the rounding needs them.
 template <class Out, class Work>
 void for_rounded_blocks(const CastOptions& options, const float* in, std::size_t count, Out* out, Work work) {
-    if constexpr (Work::kRounding != Rounding::stochastic) {
+    if constexpr (Work::kKernel != Kernel::stochastic) {
         for_blocks(in, count, out, work);
     } else {
         alignas(64) RandomBuffer buffer{};
@@ -162,22 +162,24 @@ void for_rounded_blocks(const CastOptions& options, const float* in, std::size_t
     }
 }
 
-// Calls run.operator()<rounding, sign and magnitude>() with what the row says.
+// Calls run.operator()<kernel, sign and magnitude>() with what the row says.
 template <class Run>
 void with_constants(const CodecRow& row, const Run& run) {
-    const auto with_sign = [&]<Rounding R>() {
-        if (row.sign_rule == SignRule::sign_magnitude) return run.template operator()<R, true>();
-        return run.template operator()<R, false>();
+    const auto with_sign = [&]<Kernel K>() {
+        if (row.sign_rule == SignRule::sign_magnitude) return run.template operator()<K, true>();
+        return run.template operator()<K, false>();
     };
-    switch (row.rounding) {
-        case Rounding::nearest:
-            return with_sign.template operator()<Rounding::nearest>();
-        case Rounding::toward_zero:
-            return with_sign.template operator()<Rounding::toward_zero>();
-        case Rounding::stochastic:
-            return with_sign.template operator()<Rounding::stochastic>();
-        case Rounding::up:
-            return run.template operator()<Rounding::up, false>();
+    switch (row.kernel) {
+        case Kernel::nearest_narrow:
+            return with_sign.template operator()<Kernel::nearest_narrow>();
+        case Kernel::nearest:
+            return with_sign.template operator()<Kernel::nearest>();
+        case Kernel::toward_zero:
+            return with_sign.template operator()<Kernel::toward_zero>();
+        case Kernel::stochastic:
+            return with_sign.template operator()<Kernel::stochastic>();
+        case Kernel::up:
+            return run.template operator()<Kernel::up, false>();
     }
 }
 
@@ -188,9 +190,9 @@ constexpr std::size_t kStreamFrom = std::size_t{8} << 20;
 template <class Code>
 void encode_span(const CodecRow& row, const CastOptions& options, const float* in, std::size_t count,
                  Code* out) {
-    with_constants(row, [&]<Rounding R, bool kSignMagnitude>() {
+    with_constants(row, [&]<Kernel K, bool kSignMagnitude>() {
         for_rounded_blocks(options, in, count, out,
-                           EncodeBlock<R, kSignMagnitude, false, Code>{row, options.scale, nullptr});
+                           EncodeBlock<K, kSignMagnitude, false, Code>{row, options.scale, nullptr});
     });
 }
 
@@ -200,10 +202,10 @@ void stream_bytes(const CodecRow& row, const CastOptions& options, const float* 
     const std::size_t head = -reinterpret_cast<std::uintptr_t>(out) % kBlock;
     const std::size_t body = (count - head) / kBlock * kBlock;
     encode_span(row, options, in, head, out);
-    with_constants(row, [&]<Rounding R, bool kSignMagnitude>() {
-        if constexpr (R != Rounding::stochastic) {
+    with_constants(row, [&]<Kernel K, bool kSignMagnitude>() {
+        if constexpr (K != Kernel::stochastic) {
             for_blocks(in + head, body, out + head,
-                       EncodeBlock<R, kSignMagnitude, true, std::uint8_t>{row, options.scale, nullptr});
+                       EncodeBlock<K, kSignMagnitude, true, std::uint8_t>{row, options.scale, nullptr});
         }
     });
     hwy::FlushStream();
@@ -221,10 +223,10 @@ void decode_span(const CodecRow& row, const Code* in, std::size_t count, float* 
 
 void quantize_span(const CodecRow& row, const CastOptions& options, const float* in, std::size_t count,
                    float* out) {
-    with_constants(row, [&]<Rounding R, bool kSignMagnitude>() {
+    with_constants(row, [&]<Kernel K, bool kSignMagnitude>() {
         for_rounded_blocks(
             options, in, count, out,
-            QuantizeBlock<R, kSignMagnitude>{row, options.scale, 1.0F / options.scale, nullptr});
+            QuantizeBlock<K, kSignMagnitude>{row, options.scale, 1.0F / options.scale, nullptr});
     });
 }
 
@@ -255,7 +257,7 @@ float amax_span(const float* in, std::size_t count) {
 
 void encode_8(const CodecRow& row, const CastOptions& options, const float* in, std::size_t count,
               std::uint8_t* out) {
-    if (count >= kStreamFrom && row.rounding != Rounding::stochastic)
+    if (count >= kStreamFrom && row.kernel != Kernel::stochastic)
         return stream_bytes(row, options, in, count, out);
     encode_span(row, options, in, count, out);
 }
@@ -293,13 +295,6 @@ HWY_EXPORT(decode_32);
 HWY_EXPORT(quantize_span);
 HWY_EXPORT(amax_span);
 
-// A format that discards nothing (FP32) has nothing to round, and the nearest kernel has no half to add.
-CodecRow vector_row(const FormatInfo& format, const CastOptions& options) {
-    CodecRow row = make_row(format, options.rounding, options.overflow);
-    if (row.discard == 0) row.rounding = Rounding::toward_zero;
-    return row;
-}
-
 void check(const FormatInfo& format, std::size_t values, std::size_t codes, std::size_t code_bytes) {
     if (static_cast<std::size_t>(storage_bytes(format)) != code_bytes) {
         throw usage_error("cast", std::string(format.name) + " codes take " +
@@ -318,19 +313,22 @@ void encode(const FormatInfo& format, std::span<const float> values, std::span<s
             const CastOptions& options) {
     check(format, values.size(), codes.size(), sizeof codes[0]);
     HWY_DYNAMIC_DISPATCH(encode_8)
-    (vector_row(format, options), options, values.data(), values.size(), codes.data());
+    (make_row(format, options.rounding, options.overflow), options, values.data(), values.size(),
+     codes.data());
 }
 void encode(const FormatInfo& format, std::span<const float> values, std::span<std::uint16_t> codes,
             const CastOptions& options) {
     check(format, values.size(), codes.size(), sizeof codes[0]);
     HWY_DYNAMIC_DISPATCH(encode_16)
-    (vector_row(format, options), options, values.data(), values.size(), codes.data());
+    (make_row(format, options.rounding, options.overflow), options, values.data(), values.size(),
+     codes.data());
 }
 void encode(const FormatInfo& format, std::span<const float> values, std::span<std::uint32_t> codes,
             const CastOptions& options) {
     check(format, values.size(), codes.size(), sizeof codes[0]);
     HWY_DYNAMIC_DISPATCH(encode_32)
-    (vector_row(format, options), options, values.data(), values.size(), codes.data());
+    (make_row(format, options.rounding, options.overflow), options, values.data(), values.size(),
+     codes.data());
 }
 
 void decode(const FormatInfo& format, std::span<const std::uint8_t> codes, std::span<float> values) {
@@ -356,7 +354,7 @@ void quantize(const FormatInfo& format, std::span<const float> in, std::span<flo
               const CastOptions& options) {
     if (in.size() != out.size()) throw usage_error("quantize", "in and out differ in size");
     HWY_DYNAMIC_DISPATCH(quantize_span)
-    (vector_row(format, options), options, in.data(), in.size(), out.data());
+    (make_row(format, options.rounding, options.overflow), options, in.data(), in.size(), out.data());
 }
 
 float amax(std::span<const float> values) {
