@@ -136,7 +136,11 @@ void BitsView::explore_entry(ui::Context& context) {
     }
     if (answered_ && *answered_ != lab_.outcome().reading.code) answer_.clear();  // it is about another code
     if (answer_.empty()) return;
-    ui::wrapped(context, answered_ ? answer_ : "! " + answer_, answered_ ? Role::muted : Role::warning);
+    if (answered_) {
+        ui::wrapped(context, answer_);
+    } else {
+        ui::warning(context, answer_);
+    }
 }
 
 void BitsView::explore(ui::Context& context, float) {

@@ -37,6 +37,12 @@ Provenance TrainLab::provenance() const {
     return backend_ ? backend_->device().provenance : Provenance::cpu_emulated;
 }
 
+TensorId TrainLab::shown_tensor() const {
+    TensorId id = train::shown_tensor(params_);
+    id.layer = std::min(id.layer, static_cast<int>(spec().layers.size()) - 1);
+    return id;
+}
+
 TrainSpec TrainLab::spec() const { return run_ ? spec_ : spec_of(params_); }
 
 // ---- the run

@@ -23,7 +23,6 @@ bool delayed(const TrainSpec& spec) { return spec.arms.at(1).scale == ScaleSourc
 }  // namespace
 
 void TrainView::explore(ui::Context& c, float width) {
-    lab_.update();  // the panel is drawn before the stage: both show the same snapshot
     arm_choice(c, "arm_a", 0);
     arm_choice(c, "arm_b", 1);
     settings(c);
@@ -207,7 +206,7 @@ void TrainView::numbers(ui::Context& c, float width) {
     ui::advance({end.x0, end.y0, end.x1, end.y0});
     const std::string message = lab_.message();
     if (!message.empty()) {
-        ui::wrapped(c, message, Role::warning);
+        ui::warning(c, message);
     } else if (started && !lab_.finished() && lab_.provenance() == Provenance::cpu_emulated) {
         ui::wrapped(c, "Emulated: the losses are exact to the bit, the times say nothing about FP8.");
     }
