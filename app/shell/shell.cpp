@@ -14,7 +14,7 @@ namespace fp8lab {
 namespace {
 
 constexpr float kSmallestStageWidth = 480,
-                kSmallestStageHeight = 474;  // content; what 1024x640 leaves under a question of two lines
+                kSmallestStageHeight = 454;  // content; what 960x600 leaves under a question of one line
 constexpr float kMargin = 24;
 
 std::unique_ptr<LabView> make_view(Lab& lab) {
