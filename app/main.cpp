@@ -33,6 +33,7 @@ int run(int argc, char** argv) {
         if (globals.threads > 0) set_threads(globals.threads);
     });
     for (const cli::AddVerb add : cli::verbs()) add(app, globals);
+    for (CLI::App* verb : app.get_subcommands({})) verb->fallthrough();  // `train --threads 1` as well
     cli::WindowArguments window;
     cli::add_window_options(app, window);
     try {
