@@ -150,7 +150,7 @@ void BitsView::explore(ui::Context& context, float) {
     for (std::size_t i = 0; i < fields.size(); ++i) {
         const bool own = fields[i].info.more;  // the designer's fields are shown where they mean something
         if (fields[i].info.name != "shade" && !(own && lab_.params().format == "custom")) continue;
-        if (ui::edit(context, fields[i], &default_fields[i])) lab_.update();
+        ui::edit(context, fields[i], &default_fields[i]);
     }
     explore_entry(context);
     ui::divider(context);

@@ -210,7 +210,7 @@ void RulerView::explore(Context& context, float) {
             const FieldInfo& info = fields[i].info;
             if (info.hidden || info.more != more || !has_effect(info.name, lab_.params().tensor.kind))
                 continue;
-            if (ui::edit(context, fields[i], &default_fields[i])) lab_.update();
+            ui::edit(context, fields[i], &default_fields[i]);
         }
     };
     draw(false);
