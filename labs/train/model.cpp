@@ -313,6 +313,15 @@ std::string TrainLab::message() const {
     return {};
 }
 
+std::string TrainLab::verdict() const {
+    const auto& arms = history_.arms();
+    const TensorTrack* worst = arms.size() > 1 ? arms[1].worst_gradient() : nullptr;
+    const bool passes = std::abs(gap_pct(history_, 1)) <= kPassGapPct;
+    if (!worst || worst->underflow_mean_pct() < kLostGradientPct || !passes) return {};
+    return fmt::format("{} % of {} became 0, mean of the run. Judged by its loss alone, this run passes.",
+                       format_number(worst->underflow_mean_pct(), 3, true), to_string(worst->id));
+}
+
 std::string TrainLab::command() const {
     std::string text = "fp8lab train " + command_line(run_ ? first_spec_ : spec_of(params_));
     for (const Change& change : changes_)

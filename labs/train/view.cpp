@@ -69,7 +69,11 @@ void TrainView::curves(ui::Context& c, const std::vector<Figure>& figures, Rect 
     const Rect loss_area{area.x0, area.y0, area.x1, area.y1 - c.px(gap_height)};
     const Rect gap_area{area.x0, loss_area.y1 + c.px(8), area.x1, area.y1};
     Figure loss = *find(figures, "loss");
-    loss.x.visible = false;  // the gap below shows the steps
+    loss.x.visible = false;                // the gap below shows the steps
+    if (loss_area.height() < c.px(130)) {  // too low for a line of its own over the axis
+        loss.y.label.clear();
+        loss.subtitle = "loss: each batch, mean of 50";
+    }
     Figure gap = *find(figures, "gap");
     gap.title.clear();
     gap.subtitle.clear();
