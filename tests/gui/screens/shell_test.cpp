@@ -138,17 +138,24 @@ TEST_CASE("a narrow window starts with the panel folded, and opening it is not r
 
 TEST_CASE("the stage shows an edit of the panel in the frame in which it is made") {
     Desk desk;
-    desk.shell.open("bits");
+    desk.shell.open("ruler");
     desk.frame();
-    desk.gui.move(desk.gui.center("bits.format0.1"));
+    const Rect slider = desk.gui.rect("scale");
+    desk.gui.move({slider.x0 + 0.25F * slider.width(), slider.y1 - 12});
     desk.frame();
+    const auto values = [&] {  // of the last update(), the parameter itself aside
+        std::vector<double> all;
+        for (const Metric& metric : desk.shell.lab()->metrics()) {
+            if (metric.name != "scale") all.push_back(metric.value);
+        }
+        return all;
+    };
+    const auto state = desk.shell.lab()->state();
+    const auto before = values();
     desk.gui.mouse(true);
     desk.frame();
-    const auto title = [&] { return desk.shell.lab()->figures().front().title; };
-    const std::string before = title();
-    desk.gui.mouse(false);
-    desk.frame();  // the click; figures() are those of the last update()
-    CHECK(title() != before);
+    REQUIRE(desk.shell.lab()->state() != state);
+    CHECK(values() != before);
 }
 
 TEST_CASE("Reset all and Ctrl+Shift+R restore every default") {
