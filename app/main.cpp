@@ -31,6 +31,7 @@ int run(int argc, char** argv) {
     app.require_subcommand(0, 1);
     app.fallthrough();  // the global options may follow the verb
     for (const cli::AddVerb add : cli::verbs()) add(app, globals);
+    for (CLI::App* verb : app.get_subcommands({})) verb->fallthrough();  // `train --threads 1` as well
     cli::WindowArguments window;
     cli::add_window_options(app, window);
     app.parse_complete_callback([&] {

@@ -109,6 +109,10 @@ void GlWindow::begin_frame(const std::function<void(ImGuiIO&)>& hand) {
 
 void GlWindow::end_frame() {
     ImGui::Render();
+    submit();
+}
+
+void GlWindow::submit() {
     const Size pixels = size();
     glViewport(0, 0, pixels.width, pixels.height);
     glClear(GL_COLOR_BUFFER_BIT);

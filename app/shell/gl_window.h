@@ -28,7 +28,8 @@ class GlWindow {
     void upload_fonts();  // after load_fonts()
     // Both backends and ImGui::NewFrame(). `hand` may change what the system said of mouse and keys.
     void begin_frame(const std::function<void(ImGuiIO&)>& hand = {});
-    void end_frame();   // ImGui::Render() and OpenGL's part, into the back buffer
+    void end_frame();   // ImGui::Render(), which ends our own work, and submit()
+    void submit();      // OpenGL's part: the draw data into the back buffer
     void present();     // swap: waits for the display where there is one
     void finish();      // waits until everything is drawn
     bool take_input();  // a key, a mouse move, a resize ... since the last call

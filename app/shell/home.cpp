@@ -1,5 +1,6 @@
 // Home: where to go on, and what each lab looks like.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "app/shell/shell.h"
@@ -11,6 +12,23 @@ namespace fp8lab {
 namespace {
 
 constexpr float kCardWidth = 278, kCardHeight = 236, kGap = 20, kMargin = 24, kFirstRow = 104;
+constexpr float kKeys = 120;  // height of the foot, as the badge's in the rail
+constexpr Font kSmall{Face::sans, 13};
+
+struct Shortcut {
+    const char* keys;
+    const char* effect;
+};
+// In rows as they are read; what a key does inside a lab stands on the lab's own controls.
+constexpr std::array kShortcuts = {Shortcut{"Ctrl 0", "this page"},
+                                   Shortcut{"Ctrl T", "light or dark"},
+                                   Shortcut{"Drag", "pans a figure, right zooms"},
+                                   Shortcut{"Ctrl + \u2212", "larger or smaller"},
+                                   Shortcut{"Tab", "next control, Enter presses"},
+                                   Shortcut{"Wheel", "zooms, double click resets"}};
+
+int columns_in(float width) { return std::max(1, static_cast<int>((width + kGap) / (kCardWidth + kGap))); }
+int key_columns(float width) { return std::min(columns_in(width), 3); }
 
 }  // namespace
 
@@ -32,7 +50,8 @@ void Shell::draw_continue(Rect stage) {
     if (ui::button(context_, "home.continue", words, {.primary = true, .width = width})) open(info.id);
 }
 
-void Shell::draw_card(Entry& entry, Rect card) {
+// The card and, under it, the lab's question. Returns the lower end of both.
+float Shell::draw_card(Entry& entry, Rect card) {
     const LabInfo& info = entry.lab->info();
     const ui::Press hit = ui::press(context_, "home." + std::string(info.id), card);
     ui::fill_rect(context_, card, {Role::raised}, 6);
@@ -50,7 +69,30 @@ void Shell::draw_card(Entry& entry, Rect card) {
                  {Face::sans_bold, 15});
     ui::text_mid(context_, {x, card.y0 + px(212)}, std::to_string(info.minutes) + " min", {Role::muted},
                  {Face::sans, 13});
+    float y = card.y1 + px(20);
+    for (const auto line : ui::wrap_lines(context_, info.question, kSmall, card.width() - px(16))) {
+        ui::text_mid(context_, {x, y}, line, {Role::muted}, kSmall);
+        y += px(20);
+    }
     if (hit.clicked) open(info.id);
+    return y;
+}
+
+// The keys that are not written on any control, in the columns of the cards.
+void Shell::draw_keys(Rect area) {
+    const auto px = [this](float logical) { return std::round(context_.px(logical)); };
+    ui::hline(context_, area.x0, area.x1, area.y0, {Role::line});
+    ui::text_mid(context_, {area.x0, area.y0 + px(28)}, "Keys and mouse", {Role::text},
+                 {Face::sans_bold, 15});
+    const int columns = key_columns(area.width() / context_.scale);
+    for (std::size_t i = 0; i < kShortcuts.size(); ++i) {
+        const auto& [keys, effect] = kShortcuts[i];
+        const int index = static_cast<int>(i);
+        const float x = area.x0 + (px(kCardWidth) + px(kGap)) * static_cast<float>(index % columns);
+        const float y = area.y0 + px(58) + px(24) * static_cast<float>(index / columns);
+        ui::text_mid(context_, {x, y}, keys, {Role::text}, {Face::mono, 13});
+        ui::text_mid(context_, {x + px(80), y}, effect, {Role::muted}, kSmall);
+    }
 }
 
 void Shell::draw_home(const WindowLayout& layout) {
@@ -62,23 +104,32 @@ void Shell::draw_home(const WindowLayout& layout) {
     const Rect scrolled{origin.x, origin.y, origin.x + stage.width(), origin.y + stage.height()};
     const float left = origin.x + px(kMargin);
     ui::text_mid(context_, {left, origin.y + px(40)}, "Labs", {Role::text}, {Face::sans_bold, 24});
-    ui::text_mid(context_, {left, origin.y + px(70)},
-                 "Find out by experiment how 8-bit floats work, and when training in them works.",
-                 {Role::muted}, {Face::sans, 15});
+    const float room = stage.width() - 2 * px(kMargin);
+    float y = origin.y + px(70);
+    for (const auto line : ui::wrap_lines(
+             context_, "Find out by experiment how 8-bit floats work, and when training in them works.",
+             {Face::sans, 15}, room)) {
+        ui::text_mid(context_, {left, y}, line, {Role::muted}, {Face::sans, 15});
+        y += px(22);
+    }
     draw_continue(scrolled);
 
-    const float room = stage.width() - 2 * px(kMargin);
-    const int columns = std::max(1, static_cast<int>((room + px(kGap)) / (px(kCardWidth) + px(kGap))));
-    float bottom = origin.y;
+    float row_top = y + px(kFirstRow - 92);
+    const int columns = columns_in(room / context_.scale);
+    float bottom = row_top;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-        const auto column = static_cast<float>(static_cast<int>(i) % columns);
-        const auto row = static_cast<float>(static_cast<int>(i) / columns);
-        const float x = left + column * (px(kCardWidth) + px(kGap));
-        const float y = origin.y + px(kFirstRow) + row * (px(kCardHeight) + px(kGap));
-        draw_card(entries_[i], {x, y, x + px(kCardWidth), y + px(kCardHeight)});
-        bottom = y + px(kCardHeight) + px(kMargin);
+        const int column = static_cast<int>(i) % columns;
+        if (column == 0 && i > 0) row_top = bottom + px(kGap);
+        const float x = left + static_cast<float>(column) * (px(kCardWidth) + px(kGap));
+        bottom = std::max(
+            bottom, draw_card(entries_[i], {x, row_top, x + px(kCardWidth), row_top + px(kCardHeight)}));
     }
-    ui::advance({origin.x, origin.y, origin.x + 1, std::max(bottom, origin.y + 1)});
+    const int keys_across = key_columns(room / context_.scale);
+    const int rows = (static_cast<int>(kShortcuts.size()) + keys_across - 1) / keys_across;
+    const float foot = std::max(bottom + px(kGap), origin.y + stage.height() - px(kKeys));
+    const Rect keys{left, foot, left + room, foot + px(72) + px(24) * static_cast<float>(rows)};
+    draw_keys(keys);
+    ui::advance({origin.x, origin.y, origin.x + 1, std::max(keys.y1, origin.y + 1)});
     ui::scroll_thumbs(context_);
     ImGui::EndChild();
 }

@@ -19,8 +19,7 @@ struct Settings {
 
 struct LoadedSettings {
     Settings settings;
-    std::string problem;  // a sentence when the file was unreadable: it was kept as settings.json.bak,
-                          // defaults are used
+    std::string problem;  // what became of a file that could not be read, in a few words; empty otherwise
 };
 
 LoadedSettings load_settings(const std::filesystem::path& folder);

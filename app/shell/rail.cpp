@@ -10,6 +10,7 @@ namespace {
 
 constexpr Font kMono{Face::mono, 13};
 constexpr Font kSmall{Face::sans, 13};
+constexpr float kMachine = 120;  // height of badge and reason
 
 }  // namespace
 
@@ -24,9 +25,9 @@ void Shell::rail_item(std::string_view id, std::string_view number, std::string_
     if (selected || hit.hovered)
         ui::fill_rect(context_, row, {Role::field, Tone::line, selected ? 1.0F : 0.5F}, 6);
     const float y = (row.y0 + row.y1) / 2;
+    const float bar = context_.px(full ? 8 : 2);  // "Home" fills the narrow row: the bar stands beside it
     if (selected)
-        ui::fill_rect(context_,
-                      {row.x0, row.y0 + context_.px(9), row.x0 + context_.px(2), row.y1 - context_.px(9)},
+        ui::fill_rect(context_, {bar, row.y0 + context_.px(9), bar + context_.px(2), row.y1 - context_.px(9)},
                       {Role::text});
     const Font font{selected ? Face::sans_bold : Face::sans, 15};
     if (full) {
@@ -59,10 +60,14 @@ void Shell::draw_theme_switch(Point center) {
     ui::tooltip(context_, context_.theme == Theme::light ? "Dark theme" : "Light theme", "Ctrl+T");
 }
 
-void Shell::draw_machine(const WindowLayout& layout) {
+// What does not fit below the labs is left out, the theme switch first: Ctrl+T does it too, and the status
+// line names the provenance.
+void Shell::draw_machine(const WindowLayout& layout, float labs_end) {
     const float bottom = layout.rail.y1;
+    const float room = bottom - labs_end;
     if (!layout.rail_full) {
-        draw_theme_switch({context_.px(28), bottom - context_.px(68)});
+        if (room > context_.px(84)) draw_theme_switch({context_.px(28), bottom - context_.px(68)});
+        if (room < context_.px(44)) return;
         const Rect box{context_.px(16), bottom - context_.px(40), context_.px(40), bottom - context_.px(16)};
         ui::stroke_rect(context_, box, {Role::axis}, 4);
         ui::badge_glyph(context_, machine_.provenance, {(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2});
@@ -71,7 +76,8 @@ void Shell::draw_machine(const WindowLayout& layout) {
         ui::tooltip(context_, ui::badge_words(machine_.provenance), machine_.reason);
         return;
     }
-    ui::hline(context_, context_.px(24), context_.px(196), bottom - context_.px(120), {Role::line});
+    if (room < context_.px(kMachine)) return;
+    ui::hline(context_, context_.px(24), context_.px(196), bottom - context_.px(kMachine), {Role::line});
     ImGui::SetCursorScreenPos({context_.px(24), std::round(bottom - context_.px(104))});
     ui::badge(context_, machine_.provenance);
     const float width = context_.px(176);
@@ -104,7 +110,7 @@ void Shell::draw_rail(const WindowLayout& layout) {
         rail_item(info.id, "L" + std::to_string(info.number), info.short_title, top, full);
         top += context_.px(38);
     }
-    draw_machine(layout);
+    draw_machine(layout, top);
 }
 
 }  // namespace fp8lab

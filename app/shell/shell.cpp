@@ -13,8 +13,8 @@
 namespace fp8lab {
 namespace {
 
-constexpr float kSmallestStageWidth = 560,
-                kSmallestStageHeight = 474;  // content; what 1024x640 leaves under a question of two lines
+constexpr float kSmallestStageWidth = 480,
+                kSmallestStageHeight = 454;  // content; what 960x600 leaves under a question of one line
 constexpr float kMargin = 24;
 
 std::unique_ptr<LabView> make_view(Lab& lab) {
@@ -29,6 +29,12 @@ bool belongs_to_focus(int key) {
     constexpr int kKeys[] = {GLFW_KEY_SPACE, GLFW_KEY_ENTER, GLFW_KEY_LEFT, GLFW_KEY_RIGHT, GLFW_KEY_UP,
                              GLFW_KEY_DOWN,  GLFW_KEY_HOME,  GLFW_KEY_END,  GLFW_KEY_TAB,   GLFW_KEY_ESCAPE};
     return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
+}
+
+std::string fields_text(Lab& lab) {
+    std::string text;
+    for (const Field& field : lab.fields()) text += field_text(field) + "\n";
+    return text;
 }
 
 }  // namespace
@@ -152,8 +158,10 @@ void Shell::frame(double frame_ms) {
     draw_rail(layout);
     entry = current();  // the rail may have opened another
     if (entry != nullptr) {
-        if (layout.panel.width() > 0) draw_panel(layout, *entry);
         update(*entry);
+        const std::string before = fields_text(*entry->lab);
+        draw_panel(layout, *entry);
+        if (fields_text(*entry->lab) != before) update(*entry);  // the stage shows the edit in this frame
         draw_lab(layout, *entry);
     } else {
         draw_home(layout);
@@ -197,7 +205,7 @@ void Shell::draw_lab(const WindowLayout& layout, Entry& entry) {
         entry.view->stage(context_, area);
     } else {
         ImGui::SetCursorScreenPos({area.x0, area.y0 + context_.px(16)});
-        ui::text(context_, "! This lab stopped", Role::warning, {Face::sans_bold, 15});
+        ui::warning(context_, "This lab stopped", {Face::sans_bold, 15});
         ui::wrapped(context_, entry.failure, Role::text, {Face::sans, 15});
         if (ui::button(context_, "shell.recover", "Reset all", {})) entry.lab->reset();
     }

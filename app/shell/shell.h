@@ -55,10 +55,11 @@ class Shell {
     void rail_item(std::string_view id, std::string_view number, std::string_view title, float top,
                    bool full);
     void draw_theme_switch(Point center);
-    void draw_machine(const WindowLayout& layout);
+    void draw_machine(const WindowLayout& layout, float labs_end);
     void draw_home(const WindowLayout& layout);
     void draw_continue(Rect stage);
-    void draw_card(Entry& entry, Rect card);
+    float draw_card(Entry& entry, Rect card);
+    void draw_keys(Rect area);
     void draw_lab(const WindowLayout& layout, Entry& entry);
     float draw_heading(const LabInfo& info, Rect stage);
     void draw_panel(const WindowLayout& layout, Entry& entry);

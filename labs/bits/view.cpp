@@ -136,7 +136,11 @@ void BitsView::explore_entry(ui::Context& context) {
     }
     if (answered_ && *answered_ != lab_.outcome().reading.code) answer_.clear();  // it is about another code
     if (answer_.empty()) return;
-    ui::wrapped(context, answered_ ? answer_ : "! " + answer_, answered_ ? Role::muted : Role::warning);
+    if (answered_) {
+        ui::wrapped(context, answer_);
+    } else {
+        ui::warning(context, answer_);
+    }
 }
 
 void BitsView::explore(ui::Context& context, float) {
@@ -146,7 +150,7 @@ void BitsView::explore(ui::Context& context, float) {
     for (std::size_t i = 0; i < fields.size(); ++i) {
         const bool own = fields[i].info.more;  // the designer's fields are shown where they mean something
         if (fields[i].info.name != "shade" && !(own && lab_.params().format == "custom")) continue;
-        if (ui::edit(context, fields[i], &default_fields[i])) lab_.update();
+        ui::edit(context, fields[i], &default_fields[i]);
     }
     explore_entry(context);
     ui::divider(context);

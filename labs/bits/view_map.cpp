@@ -65,6 +65,7 @@ void draw_cells(Context& context, const Grid& grid, Role role) {
             ui::fill_rect(context, inner, fill);
             ink = ink_on(context, fill);
         }
+        if (!big && ui::text_width(context, cell.label, kMono) > inner.width()) continue;
         ui::text_mid(context, {(inner.x0 + inner.x1) / 2, (inner.y0 + inner.y1) / 2}, cell.label, ink,
                      big ? kBig : kMono, Anchor::center);
     }

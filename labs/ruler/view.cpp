@@ -143,17 +143,17 @@ void RulerView::draw_handle(Context& context, const ui::PlotResult& plot) {
 void RulerView::draw_table(Context& context, Rect area) {
     struct Column {
         std::string_view head;
-        bool of_tensor, narrow_too;
+        bool of_tensor;
+        float least_width;  // of the table, logical px, from which on there is room for it
     };
     static constexpr std::array kColumns = {
-        Column{"values", false, true},      Column{"smallest gap", false, false},
-        Column{"largest gap", false, true}, Column{"becomes 0 %", true, true},
-        Column{"saturates %", true, true},  Column{"in normals %", true, false},
-        Column{"SQNR dB", true, true}};
+        Column{"values", false, 0},     Column{"smallest gap", false, 700}, Column{"largest gap", false, 540},
+        Column{"becomes 0 %", true, 0}, Column{"saturates %", true, 0},     Column{"in normals %", true, 700},
+        Column{"SQNR dB", true, 0}};
     const Outcome& outcome = lab_.outcome();
     const bool roomy = area.width() >= context.px(700), has_data = !outcome.tensor.empty();
     const auto shown = [&](const Column& column) {
-        return (roomy || column.narrow_too) && (has_data || !column.of_tensor);
+        return area.width() >= context.px(column.least_width) && (has_data || !column.of_tensor);
     };
     const auto count = static_cast<float>(std::count_if(kColumns.begin(), kColumns.end(), shown));
     const float name_width = context.px(roomy ? 150 : 110), pitch = (area.width() - name_width) / count;
@@ -210,7 +210,7 @@ void RulerView::explore(Context& context, float) {
             const FieldInfo& info = fields[i].info;
             if (info.hidden || info.more != more || !has_effect(info.name, lab_.params().tensor.kind))
                 continue;
-            if (ui::edit(context, fields[i], &default_fields[i])) lab_.update();
+            ui::edit(context, fields[i], &default_fields[i]);
         }
     };
     draw(false);

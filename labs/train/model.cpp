@@ -37,6 +37,12 @@ Provenance TrainLab::provenance() const {
     return backend_ ? backend_->device().provenance : Provenance::cpu_emulated;
 }
 
+TensorId TrainLab::shown_tensor() const {
+    TensorId id = train::shown_tensor(params_);
+    id.layer = std::min(id.layer, static_cast<int>(spec().layers.size()) - 1);
+    return id;
+}
+
 TrainSpec TrainLab::spec() const { return run_ ? spec_ : spec_of(params_); }
 
 // ---- the run
@@ -305,6 +311,15 @@ std::string TrainLab::message() const {
         if (arm.stopped) return finding(picture(spec_));
     }
     return {};
+}
+
+std::string TrainLab::verdict() const {
+    const auto& arms = history_.arms();
+    const TensorTrack* worst = arms.size() > 1 ? arms[1].worst_gradient() : nullptr;
+    const bool passes = std::abs(gap_pct(history_, 1)) <= kPassGapPct;
+    if (!worst || worst->underflow_mean_pct() < kLostGradientPct || !passes) return {};
+    return fmt::format("{} % of {} became 0, mean of the run. Judged by its loss alone, this run passes.",
+                       format_number(worst->underflow_mean_pct(), 3, true), to_string(worst->id));
 }
 
 std::string TrainLab::command() const {

@@ -59,8 +59,9 @@ class TrainLab : public Lab {
     TrainSpec spec() const;                    // of the training at hand, live changes included
     std::vector<std::string> waiting() const;  // labels of the settings that a restart would apply
     void show_tensor(const std::string& name) { params_.tensor = name; }  // "dy1"
-    TensorId shown_tensor() const { return train::shown_tensor(params_); }
-    std::string message() const;                // why it paused or failed; empty otherwise
+    TensorId shown_tensor() const;  // of the last layer where the task has fewer than `tensor` says
+    std::string message() const;    // why it paused or failed; empty otherwise
+    std::string verdict() const;    // where a passing loss hides a lost gradient; empty otherwise
     double ms_per_step(std::size_t arm) const;  // median of the last kTailSteps
     // "fp8lab train ..." that repeats this training; a comment line for each change made while it ran.
     std::string command() const;

@@ -66,6 +66,9 @@ Figure loss_figure(const Picture& picture) {
                      .in_legend = false,
                      .end_label = looks[i].name + " " + value});
     }
+    // At least a factor of four, or the noise of the first steps would fill the plot.
+    if (const Range shown = fit(figure).y; !figure.y.range && shown.hi < 4 * shown.lo)
+        figure.y.range = Range{shown.hi / 4, shown.hi};
     add_poison(figure, picture);
     add_now(figure, picture);
     return figure;
@@ -113,12 +116,15 @@ Figure gap_figure(const Picture& picture) {
     figure.yspan("shaded: within 5 %, the pass mark", -kPassGapPct, kPassGapPct, {.color = {Role::e4m3}});
     figure.hline("no gap", 0, {.color = {Role::axis}, .width = 1, .in_legend = false});
     for (std::size_t i = arms.size(); i-- > 1;) {
+        const double gap = gap_pct(picture.history, i);
+        std::string label = std::isfinite(gap) ? signed_percent(gap) : "";
+        if (arms.size() > 2 && !label.empty()) label = looks[i].name + " " + label;
         figure.line(looks[i].name + "##" + std::to_string(i), arms[i].step.data(), arms[i].gap_pct.data(),
                     {.color = {looks[i].role},
                      .width = 2,
                      .dash = i > 1 ? Dash::dot : Dash::solid,
                      .in_legend = false,
-                     .end_label = signed_percent(gap_pct(picture.history, i))});
+                     .end_label = std::move(label)});
     }
     add_now(figure, picture);
     return figure;
@@ -234,7 +240,7 @@ std::string signed_percent(double percent) {
 std::string finding(const Picture& picture) {
     const auto& arms = picture.history.arms();
     const auto looks = arm_looks(picture.spec.arms);
-    if (picture.history.steps() == 0) return "Same start, same batches: run it and watch where they part";
+    if (picture.history.steps() == 0) return "Run it and watch where the curves part";
     for (std::size_t i = 0; i < arms.size(); ++i) {
         if (!arms[i].stopped) continue;
         return fmt::format("{} stopped at step {}: {} is not finite", looks[i].name, arms[i].stopped->step,

@@ -145,12 +145,13 @@ std::vector<Field> cast_fields(Params& p) {
 
 std::vector<Field> run_fields(Params& p) {
     return {
-        choice({.name = "task",
-                .label = "Task",
-                .help = "A regression on a fixed teacher network, or two spirals with a picture of the "
-                        "boundary. On reset.",
-                .more = true},
-               &p.task, {{"teacher", "teacher"}, {"spiral", "spiral"}}),
+        choice(
+            {.name = "task",
+             .label = "Task",
+             .help = "A regression on a fixed teacher network, two spirals with a picture of the boundary, "
+                     "or one batch of noise in 768-3072-768 with GELU, which is far slower. On reset.",
+             .more = true},
+            &p.task, {{"teacher", "teacher"}, {"spiral", "spiral"}, {"noise", "noise"}}),
         choice({.name = "arm_c",
                 .label = "Arm C",
                 .help = "A third recipe beside the two. Adding or removing it acts on reset.",

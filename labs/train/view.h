@@ -21,6 +21,7 @@ class TrainView : public LabView {
 
   private:
     void curves(ui::Context&, const std::vector<Figure>& figures, Rect area);
+    std::string take_gap_label(Figure& gap) const;
     void right_column(ui::Context&, const std::vector<Figure>& figures, Rect area);
     void boundaries(ui::Context&, const std::vector<Figure>& figures, Rect area);
     void controls(ui::Context&, Rect area);

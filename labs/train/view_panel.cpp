@@ -23,7 +23,6 @@ bool delayed(const TrainSpec& spec) { return spec.arms.at(1).scale == ScaleSourc
 }  // namespace
 
 void TrainView::explore(ui::Context& c, float width) {
-    lab_.update();  // the panel is drawn before the stage: both show the same snapshot
     arm_choice(c, "arm_a", 0);
     arm_choice(c, "arm_b", 1);
     settings(c);
@@ -172,7 +171,8 @@ void TrainView::numbers(ui::Context& c, float width) {
         const std::string gap = signed_percent(gap_pct(lab_.history(), 1));
         ui::text_mid(c, {big.x0, middle}, gap, {looks[1].role, Tone::ink}, {Face::mono, 32});
     }
-    ui::text_mid(c, {big.x1, middle + c.px(5)}, started ? "gap, last 100 steps" : "no step yet",
+    const std::string whose = spec.arms.size() > 2 ? looks[1].name + " gap" : "gap";
+    ui::text_mid(c, {big.x1, middle + c.px(5)}, started ? whose + ", last 100 steps" : "no step yet",
                  {Role::muted}, kLabel, Anchor::right);
     ui::advance(big);
     ui::probe(c, "train.gap_headline", big);
@@ -207,7 +207,9 @@ void TrainView::numbers(ui::Context& c, float width) {
     ui::advance({end.x0, end.y0, end.x1, end.y0});
     const std::string message = lab_.message();
     if (!message.empty()) {
-        ui::wrapped(c, message, Role::warning);
+        ui::warning(c, message);
+    } else if (const std::string verdict = lab_.verdict(); !verdict.empty()) {
+        ui::wrapped(c, verdict);
     } else if (started && !lab_.finished() && lab_.provenance() == Provenance::cpu_emulated) {
         ui::wrapped(c, "Emulated: the losses are exact to the bit, the times say nothing about FP8.");
     }

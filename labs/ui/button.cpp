@@ -30,8 +30,10 @@ bool button(Context& context, std::string_view name, std::string_view label, But
     const float x = std::round((area.x0 + area.x1 - words - hint) / 2);
     const float y = (area.y0 + area.y1) / 2;
     text_mid(context, {x, y}, label, {ink}, font);
+    // On the accent the hint is quieter than the words by opacity: muted is made for the field's grey.
+    const Color key_ink = options.primary ? Color{Role::inverse, Tone::line, 0.75F} : Color{Role::muted};
     if (!options.key.empty())
-        text_mid(context, {x + words + context.px(12), y}, options.key, {Role::muted}, key_font);
+        text_mid(context, {x + words + context.px(12), y}, options.key, key_ink, key_font);
     advance(area);
     if (options.disabled && !options.why_disabled.empty()) tooltip(context, label, options.why_disabled);
     return hit.clicked;

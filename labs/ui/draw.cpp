@@ -93,6 +93,16 @@ void cross(const Context& context, Point center, Color color) {
     stroke(context, up, color, 1.5F);
 }
 
+void alert(const Context& context, Point center, Color color) {
+    const ImU32 ink = context.color(color);
+    const float thick = context.px(1.5F);
+    list().AddCircle({center.x, center.y}, context.px(6.25F), ink, 0, thick);
+    list().AddRectFilled({center.x - thick / 2, center.y - context.px(3.5F)},
+                         {center.x + thick / 2, center.y + context.px(1)}, ink);
+    list().AddRectFilled({center.x - thick / 2, center.y + context.px(2)},
+                         {center.x + thick / 2, center.y + context.px(3.5F)}, ink);
+}
+
 void disc_tick(const Context& context, Point center, float radius, Color disc, Color tick) {
     const float r = context.px(radius);
     list().AddCircleFilled({center.x, center.y}, r, context.color(disc));

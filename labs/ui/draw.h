@@ -18,6 +18,7 @@ void scroll_thumbs(const Context&);
 enum class Direction { left, right, up, down };
 void chevron(const Context&, Point center, Direction direction, Color color);
 void cross(const Context&, Point center, Color color);
+void alert(const Context&, Point center, Color color);  // "!" in a circle of radius 7
 void disc_tick(const Context&, Point center, float radius, Color disc, Color tick);
 
 }  // namespace fp8lab::ui

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "labs/ui/draw.h"
 #include "labs/ui/fonts.h"
 #include "labs/ui/widgets.h"
 
@@ -30,6 +31,18 @@ void for_runs(std::string_view text, Font font, Run run) {
         run(text.substr(0, end), {font.face, kRaisedSize}, raise);
         text.remove_prefix(end);
     }
+}
+
+void paragraph(Context& context, std::string_view text, Role role, Font font, float indent_px) {
+    Rect area = next_area(context, line_height(font.size));
+    const float pitch = area.height();
+    const float x = area.x0 + indent_px;
+    area.y1 = area.y0;
+    for (const auto line : wrap_lines(context, text, font, area.x1 - x)) {
+        text_mid(context, {x, area.y1 + pitch / 2}, line, {role, Tone::ink}, font);
+        area.y1 += pitch;
+    }
+    advance(area);
 }
 
 }  // namespace
@@ -95,14 +108,13 @@ std::vector<std::string_view> wrap_lines(const Context& context, std::string_vie
 }
 
 void wrapped(Context& context, std::string_view text, Role role, Font font) {
-    Rect area = next_area(context, line_height(font.size));
-    const float pitch = area.height();
-    area.y1 = area.y0;
-    for (const auto line : wrap_lines(context, text, font, area.width())) {
-        text_mid(context, {area.x0, area.y1 + pitch / 2}, line, {role, Tone::ink}, font);
-        area.y1 += pitch;
-    }
-    advance(area);
+    paragraph(context, text, role, font, 0);
+}
+
+void warning(Context& context, std::string_view text, Font font) {
+    const Rect area = next_area(context, line_height(font.size));
+    alert(context, {area.x0 + context.px(7), (area.y0 + area.y1) / 2}, {Role::warning});
+    paragraph(context, text, Role::warning, font, context.px(22));
 }
 
 }  // namespace fp8lab::ui

@@ -43,6 +43,7 @@ float text_width(const Context&, std::string_view text, Font font);
 float line_height(float size);  // logical: 20 at 13, 22 at 15
 std::vector<std::string_view> wrap_lines(const Context&, std::string_view text, Font font, float width_px);
 void wrapped(Context&, std::string_view text, Role role = Role::muted, Font font = {Face::sans, 13});
+void warning(Context&, std::string_view text, Font font = {Face::sans, 13});  // wrapped, after a "!" in a circle
 
 // width: logical px; 0: as wide as its words, -1: all that is left. key: hint in mono, "Space".
 struct ButtonOptions {

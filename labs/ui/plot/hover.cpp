@@ -89,33 +89,52 @@ bool is_named(const Series& series) {
     return !display_name(series).empty() && (series.style.in_legend || !series.style.end_label.empty());
 }
 
-void draw_tooltip(Canvas& canvas, const Figure& figure, const FigureLayout& layout, float line_x,
-                  const std::vector<Hit>& hits) {
+struct Row {
+    std::string name, value;
+    Color ink;
+};
+
+void draw_tooltip(Canvas& canvas, const FigureLayout& layout, float line_x, const Row& head,
+                  const std::vector<Row>& rows) {
     constexpr float kPad = 12, kRow = 22, kWidth = 152;
-    float width = kWidth;
-    const std::string x_value = exact(hits.front().x);
-    width = std::max(width, 2 * kPad + canvas.text_width(figure.x.label + " ", kLabel) +
-                                canvas.text_width(x_value, kValue));
-    for (const Hit& hit : hits) {
-        const float name = canvas.text_width(display_name(figure.series[hit.series]), kName);
-        width = std::max(width, 2 * kPad + name + 16 + canvas.text_width(exact(hit.y), kValue));
-    }
-    const float height = 2 * kPad - 4 + kRow * static_cast<float>(hits.size() + 1);
+    const float label = head.name.empty() ? 0 : canvas.text_width(head.name + " ", kLabel);
+    float width = std::max(kWidth, 2 * kPad + label + canvas.text_width(head.value, kValue));
+    for (const Row& row : rows)
+        width = std::max(
+            width, 2 * kPad + canvas.text_width(row.name, kName) + 16 + canvas.text_width(row.value, kValue));
+    const float height = 2 * kPad - 4 + kRow * static_cast<float>(rows.size() + 1);
     const bool flip = line_x + 16 + width > layout.outer.x1;
     Rect box = {flip ? line_x - 16 - width : line_x + 16, layout.plot.y0 + 12, 0, 0};
     box = {box.x0, box.y0, box.x0 + width, box.y0 + height};
     canvas.rect(box, Color{Role::axis});
     canvas.rect(Rect{box.x0 + 1, box.y0 + 1, box.x1 - 1, box.y1 - 1}, Color{Role::raised});
     float y = box.y0 + kPad - 1;
-    canvas.text({box.x0 + kPad, y}, figure.x.label, {Role::muted}, kLabel);
-    const float label = canvas.text_width(figure.x.label.empty() ? "" : figure.x.label + " ", kLabel);
-    canvas.text({box.x0 + kPad + label, y}, x_value, {Role::text}, kValue);
-    for (const Hit& hit : hits) {
+    canvas.text({box.x0 + kPad, y}, head.name, {Role::muted}, kLabel);
+    canvas.text({box.x0 + kPad + label, y}, head.value, {Role::text}, kValue);
+    for (const Row& row : rows) {
         y += kRow;
-        const Series& series = figure.series[hit.series];
-        const std::string value = exact(hit.y);
-        canvas.text({box.x0 + kPad, y}, display_name(series), {series.style.color.role, Tone::ink}, kName);
-        canvas.text({box.x1 - kPad - canvas.text_width(value, kValue), y}, value, {Role::text}, kValue);
+        canvas.text({box.x0 + kPad, y}, row.name, row.ink, kName);
+        canvas.text({box.x1 - kPad - canvas.text_width(row.value, kValue), y}, row.value, {Role::text},
+                    kValue);
+    }
+}
+
+std::vector<Hit> named_hits(const Figure& figure, const View2D& view, const Axis& x, double cursor_x) {
+    std::vector<Hit> hits;
+    for (std::size_t i = 0; i < figure.series.size(); ++i) {
+        if (is_hidden(view, figure.series[i]) || !is_named(figure.series[i])) continue;
+        if (const auto hit = sample_at(figure, i, x, cursor_x)) hits.push_back(*hit);
+    }
+    return hits;
+}
+
+// What the figure below adds: its y label says what the values are.
+void add_below(std::vector<Row>& rows, const Figure& below, const Axis& x, double cursor_x) {
+    const auto hits = named_hits(below, {}, x, cursor_x);
+    for (const Hit& hit : hits) {
+        std::string name = below.y.label;
+        if (hits.size() > 1) name += " " + std::string(display_name(below.series[hit.series]));
+        rows.push_back({std::move(name), exact(hit.y), {Role::text}});
     }
 }
 
@@ -144,26 +163,27 @@ std::optional<Hit> nearest_sample(const Figure& figure, const View2D& view, cons
 }
 
 void draw_crosshair(Canvas& canvas, const Figure& figure, const View2D& view, const FigureLayout& layout,
-                    double cursor_x, bool tooltip) {
-    std::vector<Hit> hits;
-    for (std::size_t i = 0; i < figure.series.size(); ++i) {
-        if (is_hidden(view, figure.series[i]) || !is_named(figure.series[i])) continue;
-        if (const auto hit = sample_at(figure, i, layout.x, cursor_x)) hits.push_back(*hit);
-    }
+                    double cursor_x, bool tooltip, const Figure* below) {
+    const std::vector<Hit> hits = named_hits(figure, view, layout.x, cursor_x);
     if (hits.empty()) return;
     const Rect plot = layout.plot;
     const auto line_x = static_cast<float>(layout.x.to_px(hits.front().x));
     if (!(line_x >= plot.x0 && line_x <= plot.x1)) return;
     canvas.rect(Rect{line_x, plot.y0, line_x + 1, plot.y1}, Color{Role::axis});
+    std::vector<Row> rows;
     for (const Hit& hit : hits) {
+        const Series& series = figure.series[hit.series];
+        rows.push_back(
+            {std::string(display_name(series)), exact(hit.y), {series.style.color.role, Tone::ink}});
         const Point at = {static_cast<float>(layout.x.to_px(hit.x)),
                           static_cast<float>(layout.y.to_px(hit.y))};
-        const bool curve = std::holds_alternative<LineSeries>(figure.series[hit.series].shape);
-        if (!curve || !plot.contains(at)) continue;
+        if (!std::holds_alternative<LineSeries>(series.shape) || !plot.contains(at)) continue;
         paint_marker(canvas, at, Marker::disc, 5.5F, {Role::surface});
-        paint_marker(canvas, at, Marker::disc, 4, toned(figure.series[hit.series].style.color, Tone::fill));
+        paint_marker(canvas, at, Marker::disc, 4, toned(series.style.color, Tone::fill));
     }
-    if (tooltip) draw_tooltip(canvas, figure, layout, line_x, hits);
+    if (!tooltip) return;
+    if (below != nullptr) add_below(rows, *below, layout.x, cursor_x);
+    draw_tooltip(canvas, layout, line_x, {figure.x.label, exact(hits.front().x), {}}, rows);
 }
 
 }  // namespace fp8lab::ui

@@ -10,8 +10,8 @@ std::optional<PlotResult::Hit> nearest_sample(const Figure& figure, const View2D
                                               const FigureLayout& layout, Point at);
 
 // The line through the plot at the sample nearest to `cursor_x`, a dot on each curve, and with `tooltip` the
-// exact values.
+// exact values, those of the figure `below` among them.
 void draw_crosshair(Canvas& canvas, const Figure& figure, const View2D& view, const FigureLayout& layout,
-                    double cursor_x, bool tooltip);
+                    double cursor_x, bool tooltip, const Figure* below = nullptr);
 
 }  // namespace fp8lab::ui

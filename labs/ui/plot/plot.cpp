@@ -83,8 +83,8 @@ PlotResult plot(Context& context, std::string_view name, const Figure& figure, P
     if (state.drag.active && state.drag.box)
         draw_box(canvas, layout, state, pointer.at);
     else if (options.crosshair && state.cursor_x && !options.bare)
-        draw_crosshair(canvas, figure, view, layout, *state.cursor_x,
-                       pointer.over_plot && !state.drag.active);
+        draw_crosshair(canvas, figure, view, layout, *state.cursor_x, pointer.over_plot && !state.drag.active,
+                       options.below);
     probe(context, name, out.area, out.extents);
     return out;
 }

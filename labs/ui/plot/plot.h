@@ -38,6 +38,7 @@ struct PlotOptions {
     bool crosshair = true;
     float y_tick_width = 44;  // left gutter, so that stacked figures share their edges
     float title_height = 28;
+    const Figure* below = nullptr;  // shares x: its values join this figure's tooltip
 };
 
 struct PlotResult {

@@ -136,6 +136,21 @@ TEST_CASE("a narrow window starts with the panel folded, and opening it is not r
     CHECK(desk.shell.settings().panel_open);
 }
 
+TEST_CASE("the stage shows an edit of the panel in the frame in which it is made") {
+    Desk desk;
+    desk.shell.open("bits");
+    desk.frame();
+    desk.gui.move(desk.gui.center("bits.format0.1"));
+    desk.frame();
+    desk.gui.mouse(true);
+    desk.frame();
+    const auto title = [&] { return desk.shell.lab()->figures().front().title; };
+    const std::string before = title();
+    desk.gui.mouse(false);
+    desk.frame();  // the click; figures() are those of the last update()
+    CHECK(title() != before);
+}
+
 TEST_CASE("Reset all and Ctrl+Shift+R restore every default") {
     Desk desk;
     desk.shell.open(kFirst);

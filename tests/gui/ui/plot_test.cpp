@@ -293,6 +293,22 @@ TEST_CASE("linked figures share the crosshair of the one under the mouse") {
     CHECK_FALSE(other.cursor_x);
 }
 
+TEST_CASE("the tooltip gives the values of the figure below, named by its axis") {
+    Gui gui;
+    gui.figure = two_lines(Scale::linear);
+    gui.frame();
+    const auto vertices = [&] {
+        gui.hover(gui.center());
+        return ImGui::GetDrawData()->TotalVtxCount;
+    };
+    const int alone = vertices();
+    const auto xs = std::get<LineSeries>(gui.figure.series.front().shape).x;
+    Figure below{.id = "below", .y = {.label = "gap"}};
+    below.line("FP8", xs, data(std::vector<double>(xs->size(), 2.5)));
+    gui.options.below = &below;
+    CHECK(vertices() - alone == 4 * 6);  // the glyphs of "gap" and "2.5"
+}
+
 TEST_CASE("zooming in stops at 64 ulp and never shows an empty axis") {
     Gui gui;
     gui.figure = {.id = "f"};

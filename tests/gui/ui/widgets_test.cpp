@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <set>
 
 #include "tests/gui/gui.h"
 
@@ -42,6 +43,36 @@ TEST_CASE("a disabled button does nothing") {
     gui.press_key(ImGuiKey_Tab, draw);
     gui.press_key(ImGuiKey_Enter, draw);
     CHECK(clicks == 0);
+}
+
+TEST_CASE("a key hint on the accent button keeps a contrast of 4.5 in every theme") {
+    for (const Theme theme : {Theme::dark, Theme::light, Theme::projector, Theme::contrast}) {
+        CAPTURE(std::string(to_string(theme)));
+        const Rgba ground = rgba(theme, {Role::accent});
+        const ImU32 accent = IM_COL32(ground.r, ground.g, ground.b, ground.a);
+        Gui gui{{800, 600}, theme};
+        const auto inks = [&](std::string_view key) {  // of all vertices, the button's own ground aside
+            gui.frame([&](ui::Context& c) { ui::button(c, "go", "Run", {.key = key, .primary = true}); });
+            std::set<ImU32> colors;
+            const ImDrawData& data = *ImGui::GetDrawData();
+            for (int i = 0; i < data.CmdListsCount; ++i) {
+                for (const ImDrawVert& v : data.CmdLists[i]->VtxBuffer) colors.insert(v.col);
+            }
+            colors.erase(accent);
+            return colors;
+        };
+        const std::set<ImU32> without = inks("");
+        int hints = 0;
+        for (const ImU32 ink : inks("Space")) {
+            if (without.contains(ink)) continue;
+            ++hints;
+            const auto channel = [ink](int shift) { return static_cast<std::uint8_t>(ink >> shift & 0xFFU); };
+            const Rgba over{channel(IM_COL32_R_SHIFT), channel(IM_COL32_G_SHIFT), channel(IM_COL32_B_SHIFT),
+                            channel(IM_COL32_A_SHIFT)};
+            CHECK(contrast_ratio(blend(over, ground), ground) >= 4.5);
+        }
+        CHECK(hints == 1);  // quieter than the words, which have the full inverse
+    }
 }
 
 TEST_CASE("dragging a slider to its ends gives exactly the range") {

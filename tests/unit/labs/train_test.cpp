@@ -221,6 +221,26 @@ TEST_CASE("the title says what the curves and the worst gradient say") {
     CHECK(title({12, 12}, 0) == "FP8\u2019s loss is 12 times BF16\u2019s");
 }
 
+TEST_CASE("a run that passes by its loss and has lost its gradient is told, a healthy one is not") {
+    auto lost = small_lab({"arm_b=unscaled", "batch=1024"});  // the mean over more is smaller
+    CHECK(lost->verdict().empty());                           // nothing has been seen yet
+    lost->advance(300);
+    REQUIRE(metric(*lost, "worst_underflow_pct") >= 30);
+    REQUIRE(std::abs(metric(*lost, "gap_b_pct")) <= 5);
+    CHECK(lost->verdict().find(" % of dy1 became 0") != std::string::npos);
+    auto healthy = small_lab();
+    healthy->advance(300);
+    REQUIRE(metric(*healthy, "worst_underflow_pct") < 30);
+    CHECK(healthy->verdict().empty());
+}
+
+TEST_CASE("a tensor of a layer that the task lacks gives way to its last layer's") {
+    auto lab = small_lab({"tensor=dy3"});
+    CHECK(lab->shown_tensor() == TensorId{TensorClass::dy, 3});
+    set_field(lab->fields(), "task=noise");  // two layers
+    CHECK(lab->shown_tensor() == TensorId{TensorClass::dy, 2});
+}
+
 TEST_CASE("two arms of the same kind get names of their own") {
     const auto looks = arm_looks({parse_recipe("delayed"), parse_recipe("current"), parse_recipe("bf16")});
     CHECK(looks[0].name == "FP8 A");
