@@ -197,7 +197,8 @@ void Shell::draw_lab(const WindowLayout& layout, Entry& entry) {
     const ImVec2 origin = ImGui::GetCursorScreenPos();
     const float least_width = context_.px(kSmallestStageWidth + 2 * kMargin);
     Rect all{origin.x, origin.y, origin.x + std::max(stage.width(), least_width), origin.y + stage.height()};
-    const float top = draw_heading(entry.lab->info(), all);
+    const float top = draw_heading(  // in what is visible, whatever the figures need
+        entry.lab->info(), {all.x0, all.y0, all.x0 + stage.width(), all.y1});
     all.y1 = std::max(all.y1, top + std::round(context_.px(kSmallestStageHeight + 20)));
     const Rect area{all.x0 + context_.px(kMargin), top, all.x1 - context_.px(kMargin),
                     all.y1 - context_.px(20)};
