@@ -29,18 +29,26 @@ int run(int argc, char** argv) {
     app.add_flag("--trace-startup", globals.trace_startup, "print where the time to the first frame went");
     app.add_option("--profile", globals.profile, "folder for settings and progress");
     app.require_subcommand(0, 1);
-    app.parse_complete_callback([&] {
-        if (globals.threads > 0) set_threads(globals.threads);
-    });
+    app.fallthrough();  // the global options may follow the verb
     for (const cli::AddVerb add : cli::verbs()) add(app, globals);
     for (CLI::App* verb : app.get_subcommands({})) verb->fallthrough();  // `train --threads 1` as well
     cli::WindowArguments window;
     cli::add_window_options(app, window);
+    app.parse_complete_callback([&] {
+        const auto parsed = app.get_subcommands();
+        if (!parsed.empty() && !window.lab.empty())
+            throw usage_error(parsed.front()->get_name(), "takes no --lab: it is the window's");
+        if (globals.threads > 0) set_threads(globals.threads);
+    });
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
         const auto parsed = app.get_subcommands();
+        const auto rest = app.remaining();
+        if (parsed.empty() && !rest.empty() && !rest.front().starts_with("-"))
+            throw unknown_name("usage", "verb", rest.front(), app.get_subcommands({}),
+                               [](const CLI::App* verb) { return verb->get_name(); });
         throw usage_error(parsed.empty() ? "usage" : parsed.front()->get_name(), first_line(error.what()));
     }
     if (app.get_subcommands().empty()) return cli::open_window(window, globals);

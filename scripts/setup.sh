@@ -14,7 +14,7 @@ packages=(
     fonts-inter fonts-jetbrains-mono libgl1-mesa-dri                   # faces; software GL where no GPU driver is
 )
 [ "${1:-}" = "--build" ] || packages+=(
-    doctest-dev librapidcheck-dev                                      # tests
+    doctest-dev                                                        # tests
     xvfb openbox xdotool                                               # a display without a monitor, real events
     clang-16 libclang-rt-16-dev                                        # fuzz targets
 )

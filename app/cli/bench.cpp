@@ -15,7 +15,8 @@ namespace {
 constexpr std::array kKinds = {
     BenchKind{"cast", "float32 to E4M3, one thread, against memcpy", bench_cast},
     BenchKind{"ui", "the window: first frame, frames, slider to pixel, idle, training beside it", bench_ui},
-    BenchKind{"step", "a training step in every recipe, against the FP32 step", bench_step},
+    BenchKind{"step", "a training step in every recipe, against the FP32 step", bench_step,
+              "--layers --batch --recipe"},
 };
 
 const BenchKind& find_kind(std::string_view name) {
@@ -74,21 +75,26 @@ void add_bench(CLI::App& app, Globals& globals) {
     };
     const auto a = std::make_shared<Arguments>();
     CLI::App* verb = app.add_subcommand("bench", "Timings, with the ratio to this machine's ceiling");
-    std::string kinds;
-    for (const BenchKind& kind : kKinds)
+    std::string names, kinds;
+    for (const BenchKind& kind : kKinds) {
+        names += fmt::format("{}{}", names.empty() ? "" : "|", kind.name);
         kinds += fmt::format("{}{}: {}", kinds.empty() ? "" : "; ", kind.name, kind.summary);
-    verb->add_option("kind", a->kind, kinds)->required();
+    }
+    verb->add_option(names, a->kind, kinds)->required();
     verb->add_option("--backend", a->options.backend, "auto, cpu or cuda");
-    verb->add_option("--shape", a->options.shape, "M,N,K");
-    verb->add_option("--layers", a->options.layers, "d0,...,dn");
-    verb->add_option("--batch", a->options.batch, "rows of a batch")->check(CLI::Range(1, 1 << 20));
-    verb->add_option("--recipe", a->options.recipe, "R[,R...]");
-    verb->add_flag("--sweep", a->options.sweep, "a series of sizes");
+    verb->add_option("--layers", a->options.layers, "step: d0,...,dn");
+    verb->add_option("--batch", a->options.batch, "step: rows of a batch")->check(CLI::Range(1, 1 << 20));
+    verb->add_option("--recipe", a->options.recipe, "step: R[,R...]");
     verb->add_option("--repeat", a->options.repeat, "measurements of each timing")
         ->check(CLI::Range(1, 10000));
     verb->add_flag("--json", a->json, "as JSON");
-    verb->callback([a, &globals] {
+    verb->callback([a, verb, &globals] {
         const BenchKind& kind = find_kind(a->kind);
+        for (const std::string option : {"--layers", "--batch", "--recipe"})
+            if (verb->count(option) > 0 && kind.options.find(option) == kind.options.npos)
+                throw usage_error("bench", fmt::format("{} takes no {}", kind.name, option));
+        choose_backend(
+            a->options.backend);  // a kind that needs no backend refuses an unusable one all the same
         const nlohmann::json result = kind.run(a->options, globals, a->json);
         if (a->json) fmt::print("{}\n", result.dump(2));
     });

@@ -13,11 +13,10 @@
 
 namespace fp8lab::cli {
 
-// The options of the verb, as given; each kind takes those that concern it. Empty and 0: not given.
+// The options of the verb, as given; a kind refuses those that it does not take. Empty and 0: not given.
 struct BenchOptions {
-    std::string backend = "auto", shape, layers, recipe;
+    std::string backend = "auto", layers, recipe;
     int batch = 0, repeat = 0;
-    bool sweep = false;
 };
 
 // Returns the members that it adds to the JSON; prints its own table when `json` is false.
@@ -26,6 +25,7 @@ using BenchRun = nlohmann::json (*)(const BenchOptions& options, const Globals& 
 struct BenchKind {
     std::string_view name, summary;
     BenchRun run;
+    std::string_view options = "";  // beside --backend, --repeat and --json: "--layers --batch"
 };
 
 struct Timing {

@@ -10,7 +10,6 @@
 
 #include "app/cli/bench.h"
 #include "core/base/parallel.h"
-#include "core/base/provenance.h"
 #include "core/base/rng.h"
 #include "core/base/units.h"
 #include "core/formats/codec.h"
@@ -68,8 +67,9 @@ nlohmann::json bench_cast(const BenchOptions& options, const Globals&, bool json
     const FormatInfo& e4m3 = find_format("e4m3");
     const int repeats = options.repeat > 0 ? options.repeat : kDefaultRepeats;
 
-    nlohmann::json out = json_header(to_string(Provenance::cpu_emulated), "cpu, one thread", kSeed);
+    nlohmann::json out = json_header(cpu_backend()->device(), kSeed);
     out["bench"] = "cast";
+    out["threads"] = 1;
     out["elements"] = kElements;
     out["bytes"] = kElements * 5;
     out["ceiling"] = "memcpy of 2.5 bytes an element";

@@ -91,7 +91,7 @@ nlohmann::json bench_step(const BenchOptions& options, const Globals&, bool json
     const double peak = gflops(2.0 * kCeilingSize * kCeilingSize * kCeilingSize, ceiling),
                  flop = flop_per_step(spec);
 
-    nlohmann::json out = json_header(to_string(device.provenance), device.name, spec.seed);
+    nlohmann::json out = json_header(device, spec.seed);
     out["bench"] = "step";
     out["layers"] = spec.layers;
     out["batch"] = spec.batch;

@@ -217,7 +217,7 @@ Json bench_ui(const BenchOptions& options, const Globals&, bool json) {
     WindowLoop loop{window};
     loop.context().probes.enabled = true;
     loop.draw();
-    Json result = json_header("cpu-emulated", loop.window().renderer(), 0);
+    Json result = json_header({loop.window().renderer(), Provenance::cpu_emulated});
     result["first_frame_ms"] = process_age_ms();
     result["resident_mb"] = static_cast<double>(resident_bytes()) / 1e6;
     result["frames"]["home"] = time_frames(loop, repeats);

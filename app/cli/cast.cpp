@@ -100,15 +100,18 @@ void cast(const CastArguments& arguments) {
                            [](Rounding r) { return to_string(r); });
     }
     const std::vector<float> values = read_values(arguments.in);
-    report_nonfinite(values);
     switch (storage_bytes(format)) {
         case 1:
-            return write_file(arguments.out, cast_to<std::uint8_t>(format, values, options));
+            write_file(arguments.out, cast_to<std::uint8_t>(format, values, options));
+            break;
         case 2:
-            return write_file(arguments.out, cast_to<std::uint16_t>(format, values, options));
+            write_file(arguments.out, cast_to<std::uint16_t>(format, values, options));
+            break;
         default:
-            return write_file(arguments.out, cast_to<std::uint32_t>(format, values, options));
+            write_file(arguments.out, cast_to<std::uint32_t>(format, values, options));
+            break;
     }
+    report_nonfinite(values);  // not before: a failure to write is one line on stderr
 }
 
 template <class Code>
@@ -166,7 +169,7 @@ void add_cast(CLI::App& app, Globals&) {
                      "nearest, toward-zero, stochastic; e8m0: up (default), toward-zero");
     verb->add_option("--overflow", a->overflow, "saturate (default up to 8 bits) or nonsaturate");
     verb->add_option("--scale", a->scale, "multiplies before the cast");
-    verb->add_option("--seed", a->seed, "of stochastic rounding");
+    verb->add_option("--seed", a->seed, "of stochastic rounding")->check(check_seed);
     verb->add_option("-i", a->in, "raw little-endian float32 or .npy; - is stdin")->required();
     verb->add_option("-o", a->out, "the codes; - is stdout")->required();
     verb->callback([a] { cast(*a); });

@@ -74,7 +74,7 @@ std::string line_of(const Json& part) {
 void examine(bool as_json, const Globals& globals) {
     const ChosenBackend chosen = choose_backend("auto");
     const DeviceInfo device = chosen.backend->device();
-    Json report = json_header(to_string(device.provenance), device.name, 0);
+    Json report = json_header(device);
     report["cpu"] = cpu();
     report["gpu"] = gpu();
     report["display"] = display();

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/verb.h"
-#include "core/base/provenance.h"
 #include "core/base/units.h"
 #include "core/formats/format.h"
 
@@ -81,7 +80,7 @@ void add_formats(CLI::App& app, Globals&) {
         for (const std::string& name : options->names) chosen.push_back(find_format(name, "formats"));
         if (chosen.empty()) chosen.assign(formats().begin(), formats().end());
         if (!options->json) return print_table(chosen);
-        nlohmann::json out = json_header(to_string(Provenance::cpu_emulated), "cpu", 0);
+        nlohmann::json out = json_header(cpu_backend()->device());
         for (const FormatInfo& format : chosen) out["formats"].push_back(to_json(format));
         fmt::print("{}\n", out.dump(2));
     });

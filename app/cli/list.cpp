@@ -52,7 +52,7 @@ void add_list(CLI::App& app, Globals&) {
     };
     const auto options = std::make_shared<Options>();
     CLI::App* verb = app.add_subcommand("list", "What there is: labs, formats, recipes");
-    verb->add_option("what", options->what, "labs, formats or recipes")->required();
+    verb->add_option("labs|formats|recipes", options->what, "of what")->required();
     verb->add_flag("--json", options->json, "as JSON");
     verb->callback([options] {
         struct Kind {
@@ -70,8 +70,9 @@ void add_list(CLI::App& app, Globals&) {
             nlohmann::json array = nlohmann::json::array();
             for (const Entry& e : entries)
                 array.push_back({{"name", e.name}, {"description", e.description}});
-            fmt::print("{}\n",
-                       nlohmann::json{{std::string(kind->name), array}, {"version", FP8LAB_VERSION}}.dump(2));
+            nlohmann::json out = json_header(cpu_backend()->device());
+            out[kind->name] = array;
+            fmt::print("{}\n", out.dump(2));
         } else {
             for (const Entry& e : entries) fmt::print("{:<14}{}\n", e.name, e.description);
         }

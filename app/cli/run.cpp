@@ -35,7 +35,7 @@ void run_lab(const Options& options) {
         lab->advance(options.steps);
         lab->update();
     }
-    nlohmann::json out = json_header(to_string(lab->provenance()), "cpu", 0);
+    nlohmann::json out = json_header({cpu_backend()->device().name, lab->provenance()});
     out["lab"] = lab->info().id;
     out["state"] = fields_to_json(lab->fields());
     if (out["state"].contains("seed")) out["seed"] = out["state"]["seed"];
@@ -53,7 +53,8 @@ void add_run(CLI::App& app, Globals&) {
     CLI::App* verb =
         app.add_subcommand("run", "A lab without a window: metrics as JSON, figures as SVG and CSV");
     verb->add_option("lab", options->lab, "number or word: L1, bits")->required();
-    verb->add_option("--set", options->assignments, "FIELD=VALUE; `run LAB --set ?=` lists the fields");
+    verb->add_option("--set", options->assignments,
+                     "FIELD=VALUE, may be repeated; an unknown FIELD lists those of the lab");
     verb->add_option("--steps", options->steps, "training steps, for labs that train")
         ->check(CLI::Range(0, 10'000'000));
     verb->add_option("--export", options->export_dir, "folder for the figures");

@@ -9,7 +9,6 @@
 
 #include "app/cli/verb.h"
 #include "core/base/files.h"
-#include "core/base/provenance.h"
 #include "core/base/units.h"
 #include "core/scaling/delayed.h"
 
@@ -53,7 +52,7 @@ nlohmann::json number(float value) {
 }
 
 void print_json(const std::vector<SimulateStep>& steps, const Options& options) {
-    nlohmann::json out = json_header(to_string(Provenance::cpu_emulated), "cpu", 0);
+    nlohmann::json out = json_header(cpu_backend()->device());
     out["format"] = options.format;
     out["history"] = options.history;
     out["algo"] = options.algo;

@@ -29,15 +29,17 @@ struct Options {
 void check_writable(const std::string& option, const std::filesystem::path& file) {
     if (file.empty() || file == "-") return;
     const auto folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
-    if (std::filesystem::is_directory(file)) throw Error(ErrorKind::failed, option, file.string() + " is a folder");
+    if (std::filesystem::is_directory(file))
+        throw Error(ErrorKind::failed, option, file.string() + " is a folder");
     if (access(folder.c_str(), W_OK) != 0)
         throw Error(ErrorKind::failed, option,
                     fmt::format("cannot write into {}: {}", folder.string(), std::strerror(errno)));
 }
 
 void check_outputs(const Options& options) {
-    if (options.csv == "-" && options.json == "-")
-        throw usage_error("--json", "--csv and --json cannot both be stdout");
+    if (!options.csv.empty() && options.csv == options.json)
+        throw usage_error("--json",
+                          "--csv and --json cannot both be " + (options.csv == "-" ? "stdout" : options.csv));
     check_writable("--csv", options.csv);
     check_writable("--json", options.json);
     if (options.save.empty()) return;
@@ -128,6 +130,7 @@ void add_train(CLI::App& app, Globals&) {
     verb->add_option("--algo", options->algo, "max or most_recent, of arms that name none")
         ->capture_default_str();
     verb->add_option("--seed", train.seed, "initial weights, batches and stochastic rounding")
+        ->check(check_seed)
         ->capture_default_str();
     verb->add_option("--csv", options->csv, "every step of every arm");
     verb->add_option("--json", options->json, "summary");

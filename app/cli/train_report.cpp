@@ -118,7 +118,7 @@ std::string TrainReport::csv() const {
 }
 
 nlohmann::json TrainReport::json() const {
-    nlohmann::json out = json_header(to_string(device_.provenance), device_.name, spec_.seed);
+    nlohmann::json out = json_header(device_, spec_.seed);
     out["command_line"] = command_line(spec_);
     out["steps_done"] = steps_done_;
     out["tail_steps"] = kTailSteps;

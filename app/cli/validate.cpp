@@ -23,7 +23,7 @@ void validate(const Options& options) {
     const DeviceInfo device = chosen.backend->device();
     fmt::print(stderr, "backend: {}, {}{}{}\n", to_string(device.provenance), device.name,
                chosen.reason.empty() ? "" : ". ", chosen.reason);
-    nlohmann::json out = json_header(to_string(device.provenance), device.name, 0);
+    nlohmann::json out = json_header(device);
     out["checks"] = nlohmann::json::array();
     int done = 0, failed = 0;
     for (const SelfCheck& check : checks) {
@@ -42,6 +42,8 @@ void validate(const Options& options) {
     }
     out["passed"] = failed == 0 && done == static_cast<int>(checks.size());
     if (options.json) fmt::print("{}\n", out.dump(2));
+    if (done < static_cast<int>(checks.size()))
+        fmt::print(stderr, "validate: interrupted after {} of {} checks\n", done, checks.size());
     if (failed > 0)
         throw Error(ErrorKind::failed, "validate", fmt::format("{} of {} checks failed", failed, done));
 }

@@ -21,8 +21,15 @@ bool interrupted() {
     return installed && interrupt_seen != 0;
 }
 
-nlohmann::json json_header(std::string_view provenance, std::string_view device, std::uint64_t seed) {
-    return {{"provenance", provenance}, {"device", device}, {"version", FP8LAB_VERSION}, {"seed", seed}};
+std::string check_seed(const std::string& text) {
+    return text.starts_with('-') ? "'" + text + "' is below 0" : "";
+}
+
+nlohmann::json json_header(const DeviceInfo& device, std::uint64_t seed) {
+    return {{"provenance", to_string(device.provenance)},
+            {"device", device.name},
+            {"version", FP8LAB_VERSION},
+            {"seed", seed}};
 }
 
 }  // namespace fp8lab::cli

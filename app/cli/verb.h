@@ -7,7 +7,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
-#include <string_view>
+
+#include "core/backend/backend.h"
 
 namespace fp8lab::cli {
 
@@ -24,7 +25,11 @@ std::span<const AddVerb> verbs();
 // Ctrl-C: a verb with a long loop asks between units of work and ends cleanly with what it has.
 bool interrupted();
 
-// The members that every JSON carries: "provenance", "device", "version", "seed" (cli.md).
-nlohmann::json json_header(std::string_view provenance, std::string_view device, std::uint64_t seed);
+// For ->check() of a seed: CLI11 takes -1 for 2^64 - 1. Empty: it is one.
+std::string check_seed(const std::string& text);
+
+// The members that every JSON carries: "provenance", "device", "version", "seed" (cli.md; 0 where nothing is
+// random).
+nlohmann::json json_header(const DeviceInfo& device, std::uint64_t seed = 0);
 
 }  // namespace fp8lab::cli

@@ -1,5 +1,8 @@
-// Arm <-> tensors of a checkpoint. Names: w1 b1 (layer 1), m.w1 v.w1 m.b1 v.b1 (moments), scale.x1 history.x1
-// (delayed scaling, slot 0 first), storage_scale.w1 (master=none).
+// Arm <-> tensors of a checkpoint. Names: w1 b1 (layer 1), m.w1 v.w1 m.b1 v.b1 (moments), scale.x1
+// scale_age.x1 history.x1 (delayed scaling, slot 0 first), storage_scale.w1 (master=none).
+#include <algorithm>
+#include <cmath>
+
 #include "core/base/error.h"
 #include "core/nn/arm.h"
 
@@ -15,6 +18,13 @@ void for_each_tensor(std::size_t layers, Visit visit) {
     for (int l = 1; l <= static_cast<int>(layers); ++l)
         for (const TensorClass t : {TensorClass::x, TensorClass::w, TensorClass::dy}) visit(TensorId{t, l});
 }
+
+struct DelayedState {
+    TensorId id;
+    float scale;
+    int scale_age;
+    std::vector<float> history;
+};
 
 // Reads what it is asked for and names what does not fit.
 class Source {
@@ -40,12 +50,32 @@ class Source {
         read("m." + name, shape, moments.m);
         read("v." + name, shape, moments.v);
     }
+    // One number of the scaling state: finite, not negative.
+    std::optional<float> scalar(const std::string& name) const {
+        const SafeTensor* tensor = find(name);
+        if (!tensor) return std::nullopt;
+        if (tensor->values.size() != 1 || !std::isfinite(tensor->values[0]) || tensor->values[0] < 0)
+            throw input_error(where_, "tensor '" + name + "' is not one finite number of at least 0");
+        return tensor->values[0];
+    }
+    std::vector<DelayedState> delayed_states(std::size_t layers) const {
+        constexpr float kLongestRun = 1e9F;  // steps
+        std::vector<DelayedState> states;
+        for_each_tensor(layers, [&](TensorId id) {
+            const auto scale = scalar("scale." + to_string(id)), age = scalar("scale_age." + to_string(id));
+            const SafeTensor* history = find("history." + to_string(id));
+            if (scale && age && history && !history->values.empty())
+                states.push_back(
+                    {id, *scale, static_cast<int>(std::min(*age, kLongestRun)), history->values});
+        });
+        return states;
+    }
     std::optional<std::vector<float>> storage_scales(std::size_t layers) const {
         std::vector<float> scales;
         for (std::size_t l = 0; l < layers; ++l) {
-            const SafeTensor* scale = find(numbered("storage_scale.w", l));
-            if (!scale || scale->values.size() != 1) return std::nullopt;
-            scales.push_back(scale->values[0]);
+            const auto scale = scalar(numbered("storage_scale.w", l));
+            if (!scale) return std::nullopt;
+            scales.push_back(*scale);
         }
         return scales;
     }
@@ -81,6 +111,7 @@ SafeTensors Arm::checkpoint(int steps_done) const {
         const DelayedScale* delayed = casts_.delayed(id);
         if (!delayed) return;
         put("scale." + to_string(id), {1}, {delayed->scale()});
+        put("scale_age." + to_string(id), {1}, {static_cast<float>(delayed->scale_age())});
         put("history." + to_string(id), {delayed->history().size()}, delayed->history());
     });
     return file;
@@ -98,16 +129,12 @@ void Arm::restore(const SafeTensors& file, const std::string& where) {
         source.read_moments(numbered("w", l), w_shape, moments[l].w);
         source.read_moments(numbered("b", l), b_shape, moments[l].b);
     }
+    const auto storage_scales = source.storage_scales(moments_.size());
+    const std::vector<DelayedState> delayed = source.delayed_states(moments_.size());
     network_.layers() = std::move(layers);  // nothing changes when a tensor does not fit
     moments_ = std::move(moments);
-    if (!stores_fp32())
-        use_storage_scales(source.storage_scales(moments_.size()).value_or(scales_for_weights()));
-    for_each_tensor(moments_.size(), [&](TensorId id) {
-        const SafeTensor* scale = source.find("scale." + to_string(id));
-        const SafeTensor* history = source.find("history." + to_string(id));
-        if (scale && history && scale->values.size() == 1 && !history->values.empty())
-            casts_.restore_delayed(id, scale->values[0], history->values);
-    });
+    if (!stores_fp32()) use_storage_scales(storage_scales.value_or(scales_for_weights()));
+    for (const DelayedState& s : delayed) casts_.restore_delayed(s.id, s.scale, s.scale_age, s.history);
 }
 
 }  // namespace fp8lab

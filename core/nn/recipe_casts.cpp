@@ -34,7 +34,7 @@ void RecipeCasts::set_recipe(const Recipe& recipe) {
         if (recipe.scale != ScaleSource::delayed) continue;
         DelayedScale fresh = cold_start(recipe, s.plan);
         if (was_delayed && old_format == s.plan.format) {
-            fresh.restore(s.delayed.scale(), s.delayed.history());
+            fresh.restore(s.delayed.scale(), s.delayed.scale_age(), s.delayed.history());
             fresh.set_history(recipe.history);
         }
         s.delayed = std::move(fresh);
@@ -48,7 +48,10 @@ void RecipeCasts::set_history(int length) {
 
 void RecipeCasts::set_margin(int margin) {
     recipe_.margin = margin;
-    for (State& s : states_) s.delayed.set_margin(margin);
+    for (State& s : states_) {
+        s.plan.margin = margin;
+        s.delayed.set_margin(margin);
+    }
 }
 
 void RecipeCasts::set_algo(AmaxAlgo algo) {
@@ -56,10 +59,10 @@ void RecipeCasts::set_algo(AmaxAlgo algo) {
     for (State& s : states_) s.delayed.set_algo(algo);
 }
 
-void RecipeCasts::restore_delayed(TensorId id, float scale, std::vector<float> history) {
+void RecipeCasts::restore_delayed(TensorId id, float scale, int scale_age, std::vector<float> history) {
     State& s = state(id);
     if (!is_delayed(s)) return;
-    s.delayed.restore(scale, std::move(history));
+    s.delayed.restore(scale, scale_age, std::move(history));
     s.delayed.set_history(recipe_.history);
 }
 

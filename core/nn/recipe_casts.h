@@ -44,7 +44,7 @@ class RecipeCasts final : public GemmCasts<float> {
     const DelayedScale* delayed(TensorId id) const {
         return is_delayed(state(id)) ? &state(id).delayed : nullptr;
     }
-    void restore_delayed(TensorId id, float scale, std::vector<float> history);
+    void restore_delayed(TensorId id, float scale, int scale_age, std::vector<float> history);
 
   private:
     struct State {

@@ -169,7 +169,7 @@ void mx_block_scales(const CastPlan& plan, const std::vector<float>& amaxes, Blo
 void fp32_block_scales(const CastPlan& plan, const std::vector<float>& amaxes, BlockScales& scales) {
     const auto max = static_cast<float>(max_finite(*plan.format));
     for (const float amax : amaxes) {
-        const float scale = scale_from_amax(amax, max, 0, 1, plan.pow2);
+        const float scale = scale_from_amax(amax, max, plan.margin, 1, plan.pow2);
         scales.multipliers.push_back(scale);
         scales.inverses.push_back(1 / scale);
     }

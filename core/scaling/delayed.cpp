@@ -40,7 +40,9 @@ void DelayedScale::update(float amax) {
     const float reduced = algo_ == AmaxAlgo::max ? largest(history_) : amax;
     std::rotate(history_.begin(), history_.begin() + 1, history_.end());
     history_[0] = 0;
-    if (++step_ % interval_ == 0) scale_ = scale_from_amax(reduced, fp8_max_, margin_, scale_, pow2_);
+    if (++scale_age_ < interval_) return;
+    scale_age_ = 0;
+    scale_ = scale_from_amax(reduced, fp8_max_, margin_, scale_, pow2_);
 }
 
 void DelayedScale::set_history(int length) {

@@ -24,6 +24,8 @@ class DelayedScale {
     float scale() const { return scale_; }
     // Slot 0 first.
     const std::vector<float>& history() const { return history_; }
+    // Updates since the scale was computed, 0 to interval - 1: where in the interval a resumed run goes on.
+    int scale_age() const { return scale_age_; }
     // Steps 2-5 above. NaN is kept in the history as Inf is. An interval N does step 5 every N-th time.
     void update(float amax);
 
@@ -31,9 +33,10 @@ class DelayedScale {
     void set_history(int length);
     void set_margin(int margin) { margin_ = margin; }
     void set_algo(AmaxAlgo algo) { algo_ = algo; }
-    void set_interval(int interval) { interval_ = interval; }
-    void restore(float scale, std::vector<float> history) {
+    // Takes another scale's state, from a checkpoint say. `history` is not empty.
+    void restore(float scale, int scale_age, std::vector<float> history) {
         scale_ = scale;
+        scale_age_ = scale_age;
         history_ = std::move(history);
     }
 
@@ -41,8 +44,7 @@ class DelayedScale {
     std::vector<float> history_ = {0.0F};
     float scale_ = 1.0F, fp8_max_ = 448.0F;
     AmaxAlgo algo_ = AmaxAlgo::max;
-    int margin_ = 0, interval_ = 1;
-    long step_ = 0;
+    int margin_ = 0, interval_ = 1, scale_age_ = 0;
     bool pow2_ = false;
 };
 

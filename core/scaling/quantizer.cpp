@@ -123,8 +123,8 @@ float parallel_amax(std::span<const float> values) {
 float per_tensor_scale(const CastPlan& plan, std::span<const float> values, float given) {
     if (!plan.scaled) return 1;
     if (given != 0) return given;
-    return scale_from_amax(parallel_amax(values), static_cast<float>(max_finite(*plan.format)), 0, 1,
-                           plan.pow2);
+    return scale_from_amax(parallel_amax(values), static_cast<float>(max_finite(*plan.format)), plan.margin,
+                           1, plan.pow2);
 }
 
 }  // namespace
@@ -140,6 +140,7 @@ CastPlan cast_plan(const Recipe& recipe, TensorClass tensor) {
     plan.granularity = plan.scaled ? recipe.granularity : Granularity::tensor;
     plan.square_blocks = plan.granularity == Granularity::block128 && tensor == TensorClass::w;
     plan.pow2 = recipe.pow2;
+    plan.margin = recipe.margin;
     plan.mx_rule = recipe.mx_rule;
     plan.rounding = backward ? recipe.round_bwd : recipe.round;
     plan.overflow = wide ? Overflow::nonsaturate : recipe.overflow;

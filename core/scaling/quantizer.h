@@ -20,6 +20,7 @@ struct CastPlan {
     bool square_blocks = false;  // 128x128 (weights) instead of 1x128
     bool scaled = false;         // false: scale 1 (recipe `unscaled`, bf16, fp32)
     bool pow2 = false;
+    int margin = 0;  // FP32 scales: powers of two left free above the amax
     MxRule mx_rule = MxRule::up;
     Rounding rounding = Rounding::nearest;
     Overflow overflow = Overflow::saturate;
@@ -44,7 +45,7 @@ struct QuantizeResult {
 };
 
 // out = dequantised values, same layout; may be the same memory as in. FP32 format copies. Per-tensor current
-// scaling gives scale = max / amax (1 for an amax of 0 or not finite), numerics 3.3.
+// scaling gives scale = max * 2^-margin / amax (1 for an amax of 0 or not finite), numerics 3.3.
 QuantizeResult quantize(const CastPlan& plan, std::span<const float> in, std::span<float> out,
                         const QuantizeRequest& request);
 

@@ -135,7 +135,7 @@ std::vector<Key> make_keys() {
     return {
         integer("history", &Recipe::history, 1, 4096, is_delayed),
         choice("algo", &Recipe::algo, algos, is_delayed),
-        integer("margin", &Recipe::margin, -8, 16, is_delayed),
+        integer("margin", &Recipe::margin, -8, 16, has_fp32_scale),
         integer("interval", &Recipe::interval, 1, std::numeric_limits<int>::max(), is_delayed),
         choice("fwd", &Recipe::fwd, elements, chooses_formats),
         choice("bwd", &Recipe::bwd, elements, chooses_formats),

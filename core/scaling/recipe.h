@@ -34,7 +34,7 @@ struct Recipe {
     ScaleSource scale = ScaleSource::none;
     int history = 16;  // 1..4096, Transformer Engine's amax_history_len
     AmaxAlgo algo = AmaxAlgo::max;
-    int margin = 0;     // -8..16, a power of two: scale = max * 2^-margin / amax
+    int margin = 0;     // -8..16, a power of two: FP32 scale = max * 2^-margin / amax
     int interval = 1;   // scale recomputed every N-th step; the history rolls every step
     bool pow2 = false;  // scale rounded down to a power of two
     MxRule mx_rule = MxRule::up;

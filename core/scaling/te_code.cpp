@@ -40,9 +40,11 @@ std::string untranslated(const Recipe& recipe) {
     const Recipe plain = parse_recipe(recipe.base);
     rest.fwd = plain.fwd;
     rest.bwd = plain.bwd;
-    rest.history = plain.history;
-    rest.margin = plain.margin;
-    rest.algo = plain.algo;
+    if (recipe.base == "delayed") {
+        rest.history = plain.history;
+        rest.margin = plain.margin;
+        rest.algo = plain.algo;
+    }
     if (recipe.base == "current") rest.pow2 = plain.pow2;
     if (recipe.base == "nvfp4") rest.round_bwd = plain.round_bwd;
     const std::string text = recipe_text(rest);

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "process.h"
 
@@ -45,7 +46,17 @@ TEST_CASE("an unknown name or value ends with 2 and lists the valid ones") {
              Case{"bench juggling", "cast"},
              Case{"--lab L77", "bits"},
              Case{"--no-such-option", "--no-such-option"},
-             Case{"no-such-verb", "no-such-verb"},
+             Case{"no-such-verb with arguments", "unknown verb 'no-such-verb'; valid: doctor list"},
+             Case{"list scenes", "labs formats recipes"},
+             Case{"list", "labs|formats|recipes is required"},
+             Case{"bench cast --layers 3,3", "cast takes no --layers"},
+             Case{"bench cast --backend abacus", "auto cpu cuda"},
+             Case{"formats --lab bits", "--lab"},
+             Case{"train --seed -1", "--seed: '-1' is below 0"},
+             Case{"cast --to e4m3 --seed -1 -i - -o -", "--seed: '-1' is below 0"},
+             Case{"train --csv same --json same", "same"},
+             Case{"train --recipe current:history=4", "margin=-8..16"},
+             Case{"formats --threads 0", "1 to 1024"},
          }) {
         CAPTURE(c.arguments);
         const Finished result = fp8lab(c.arguments);
@@ -80,6 +91,71 @@ TEST_CASE("a missing or malformed file ends with 4 and says where") {
     }
 }
 
+TEST_CASE("train refuses data that it cannot learn from, with the place") {
+    const Scratch scratch;
+    const auto put = [&](const char* name, const char* shape, std::vector<float> values) {
+        spit(scratch / name, npy("<f4", shape, bytes_of(values)));
+        return scratch / name;
+    };
+    const std::string x = put("x.npy", "(3, 2)", {1, 2, 3, 4, 5, 6}), y = put("y.npy", "(3, 1)", {1, 2, 3});
+    const std::string shorter = put("y2.npy", "(2, 1)", {1, 2});
+    const std::string flat = put("flat.npy", "(3,)", {1, 2, 3}), none = put("none.npy", "(0, 2)", {});
+    const std::string bad = put("bad.npy", "(3, 2)", {1, 2, 3, NAN, 5, INFINITY});
+    const std::string cut = put("cut.npy", "(3, 2)", {1, 2, 3});
+    spit(scratch / "int.npy", npy("<i4", "(3, 2)", std::string(24, 1)));
+    struct Case {
+        std::string x, y, more, says;
+    };
+    for (const Case& c :
+         {Case{x, shorter, "", "y2.npy: has 2 rows"}, Case{x, flat, "", "flat.npy: must be"},
+          Case{none, y, "", "none.npy: must be"}, Case{bad, y, "", "bad.npy: row 1, column 1 is not finite"},
+          Case{y, bad, "", "bad.npy: row 1, column 1 is not finite"}, Case{cut, y, "", "truncated"},
+          Case{scratch / "int.npy", y, "", "dtype '<i4'"},
+          Case{x, y, " --layers 3,4,1", "the data have 2 inputs and 1 outputs"},
+          Case{x, y, " --loss cross-entropy", "one-hot"}}) {
+        const Finished run = fp8lab("train --recipe bf16 --steps 1 --task npy:" + c.x + "," + c.y + c.more);
+        CAPTURE(run.err);
+        CHECK(run.code == 4);
+        check_one_line(run);
+        CHECK(run.err.find(c.says) != std::string::npos);
+    }
+    CHECK(fp8lab("train --recipe bf16 --steps 1 --task npy:" + x + "," + y).code == 0);
+}
+
+TEST_CASE("cast refuses an .npy that is not what it says, with dtype or offset") {
+    const Scratch scratch;
+    const std::string two = bytes_of({1, 2});
+    std::string huge = npy("<f4", "(2,)", two);
+    huge[6] = 2;  // version 2: the header's length has four bytes
+    huge.replace(8, 2, std::string("\x00\x00\x20\x00", 4));
+    struct Case {
+        std::string file;
+        const char* says;
+    };
+    for (const Case& c : {Case{npy(">f4", "(2,)", two), "'>f4'"}, Case{npy("|O", "(2,)", two), "'|O'"},
+                          Case{npy("<c8", "(1,)", two), "'<c8'"}, Case{npy("<f4", "(3,)", two), "truncated"},
+                          Case{npy("<f4", "(1,)", two), "too much data"},
+                          Case{npy("<f4", "(4294967296, 4294967296)", two), "too large"},
+                          Case{huge, "2097152 bytes; at most 1048576"}, Case{"\x93NUMPY", "byte 6"}}) {
+        spit(scratch / "in.npy", c.file);
+        const Finished run = fp8lab("cast --to e4m3 -i " + (scratch / "in.npy") + " -o " + (scratch / "out"));
+        CAPTURE(run.err);
+        CHECK(run.code == 4);
+        check_one_line(run);
+        CHECK(run.err.find(c.says) != std::string::npos);
+    }
+}
+
+TEST_CASE("what cannot be written is one line, also where the input had something to report") {
+    const std::string nan = bytes_of({NAN});
+    for (const char* out : {"/no/such/folder/x", "/dev/full", "."}) {
+        CAPTURE(out);
+        const Finished run = fp8lab("cast --to e4m3 -i - -o " + std::string(out), nan);
+        CHECK(run.code == 1);
+        check_one_line(run);
+    }
+}
+
 TEST_CASE("a bad amax line is named by its number") {
     for (const char* line : {"-1", "two", "1 2", "0x"}) {
         CAPTURE(line);
@@ -91,9 +167,13 @@ TEST_CASE("a bad amax line is named by its number") {
 }
 
 TEST_CASE("the GPU is never replaced by the CPU in silence") {
-    const Finished asked = fp8lab("train --backend cuda --steps 1");
-    CHECK(asked.code == 3);
-    check_one_line(asked);
+    for (const char* arguments : {"train --backend cuda --steps 1", "validate --backend cuda",
+                                  "bench cast --backend cuda", "bench step --backend cuda"}) {
+        CAPTURE(arguments);
+        const Finished asked = fp8lab(arguments);
+        CHECK(asked.code == 3);
+        check_one_line(asked);
+    }
     const Finished automatic = fp8lab("train --backend auto --recipe bf16 --steps 1");
     CHECK(automatic.code == 0);
     CHECK(automatic.err.find("backend: ") != std::string::npos);

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -13,19 +12,6 @@
 #include "process.h"
 
 namespace {
-
-std::string bytes_of(const std::vector<float>& values) {
-    std::string bytes(values.size() * sizeof(float), '\0');
-    std::memcpy(bytes.data(), values.data(), bytes.size());
-    return bytes;
-}
-
-std::string npy(const std::string& dtype, const std::string& shape, const std::string& payload) {
-    std::string header = "{'descr': '" + dtype + "', 'fortran_order': False, 'shape': " + shape + ", }";
-    header.resize(117, ' ');
-    header += '\n';
-    return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + payload;
-}
 
 const float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
 

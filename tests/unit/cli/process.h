@@ -6,10 +6,12 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include "tests/scratch.h"
 
@@ -25,6 +27,20 @@ inline std::string slurp(const std::string& path) {
 
 inline void spit(const std::string& path, const std::string& text) {
     std::ofstream(path, std::ios::binary) << text;
+}
+
+// float32 as files hold them, and an .npy of version 1 around such a payload.
+inline std::string bytes_of(const std::vector<float>& values) {
+    std::string bytes(values.size() * sizeof(float), '\0');
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    return bytes;
+}
+
+inline std::string npy(const std::string& dtype, const std::string& shape, const std::string& payload) {
+    std::string header = "{'descr': '" + dtype + "', 'fortran_order': False, 'shape': " + shape + ", }";
+    header.resize(117, ' ');
+    header += '\n';
+    return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + payload;
 }
 
 // `arguments` go through the shell; stdin is `input`. No display, and a profile folder of its own.

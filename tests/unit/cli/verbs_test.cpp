@@ -1,7 +1,6 @@
 // The verbs end to end on small inputs, against values from numerics.md.
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <vector>
@@ -11,12 +10,6 @@
 using nlohmann::json;
 
 namespace {
-
-std::string floats(const std::vector<float>& values) {
-    std::string bytes(values.size() * sizeof(float), '\0');
-    std::memcpy(bytes.data(), values.data(), bytes.size());
-    return bytes;
-}
 
 std::vector<std::string> lines_of(const std::string& text) {
     std::vector<std::string> lines;
@@ -29,19 +22,20 @@ std::vector<std::string> lines_of(const std::string& text) {
 }  // namespace
 
 TEST_CASE("cast writes NVIDIA's bytes, decode reads them back") {
-    const Finished cast = fp8lab("cast --to e4m3 -i - -o -", floats({448, 464, 1000, -0.0F, 1, 0.001F}));
+    const Finished cast = fp8lab("cast --to e4m3 -i - -o -", bytes_of({448, 464, 1000, -0.0F, 1, 0.001F}));
     CHECK(cast.code == 0);
     CHECK(cast.out == std::string("\x7E\x7E\x7E\x80\x38\x01", 6));
-    const Finished nosat = fp8lab("cast --to e5m2 --overflow nonsaturate -i - -o -", floats({57344, 61440}));
+    const Finished nosat =
+        fp8lab("cast --to e5m2 --overflow nonsaturate -i - -o -", bytes_of({57344, 61440}));
     CHECK(nosat.out == "\x7B\x7C");
     const Finished back = fp8lab("decode --from e4m3 -i - -o -", std::string("\x7E\x38\x01", 3));
-    CHECK(back.out == floats({448, 1, 0x1p-9F}));
-    CHECK(fp8lab("cast --to bf16 -i - -o -", floats({1})).out == "\x80\x3F");
-    CHECK(fp8lab("cast --to e4m3 --scale 224 -i - -o -", floats({2})).out == "\x7E");
+    CHECK(back.out == bytes_of({448, 1, 0x1p-9F}));
+    CHECK(fp8lab("cast --to bf16 -i - -o -", bytes_of({1})).out == "\x80\x3F");
+    CHECK(fp8lab("cast --to e4m3 --scale 224 -i - -o -", bytes_of({2})).out == "\x7E");
 }
 
 TEST_CASE("a stochastic cast repeats for its seed and differs for another") {
-    const std::string input = floats(std::vector<float>(1000, 17.3F));
+    const std::string input = bytes_of(std::vector<float>(1000, 17.3F));
     const std::string first = fp8lab("cast --to e4m3 --round stochastic --seed 7 -i - -o -", input).out;
     CHECK(first.size() == 1000);
     CHECK(first == fp8lab("cast --to e4m3 --round stochastic --seed 7 -i - -o -", input).out);
@@ -129,4 +123,35 @@ TEST_CASE("run gives a lab's numbers and figures without a window") {
     CHECK(result["metrics"].size() > 3);
     REQUIRE(result["files"].size() >= 2);
     for (const auto& file : result["files"]) CHECK(slurp(file).size() > 100);
+}
+
+TEST_CASE("every JSON says on which device, by which version, from which seed its numbers come") {
+    for (const char* arguments :
+         {"doctor --json", "list labs --json", "list formats --json", "list recipes --json",
+          "formats e4m3 --json", "simulate --amax - --json", "run bits", "run train --set seed=7 --steps 2",
+          "train --recipe bf16 --steps 1 --json -", "bench step --layers 4,4 --batch 2 --repeat 1 --json"}) {
+        CAPTURE(arguments);
+        const json out = json::parse(fp8lab(arguments, "1\n").out);
+        CHECK(out["provenance"] == "cpu-emulated");
+        CHECK(out["device"].get<std::string>().size() > 0);
+        CHECK(out["version"] == fp8lab("--version").out.substr(7, out["version"].get<std::string>().size()));
+        CHECK(out["seed"].is_number_unsigned());
+    }
+    CHECK(json::parse(fp8lab("run train --set seed=7").out)["seed"] == 7);
+}
+
+TEST_CASE("the global options stand before the verb or after it") {
+    for (const char* arguments :
+         {"--threads 1 run bits", "run --threads 1 bits", "run bits --threads 1", "run bits --threads=1"}) {
+        CAPTURE(arguments);
+        const Finished run = fp8lab(arguments);
+        CHECK(run.code == 0);
+        CHECK(json::parse(run.out)["device"].get<std::string>().find(", 1 thread,") != std::string::npos);
+    }
+}
+
+TEST_CASE("a lab goes by its number or its word, in any case") {
+    const std::string bits = fp8lab("run bits").out;
+    for (const char* name : {"L1", "l1", "1", "BITS", "Bits"})
+        CHECK(fp8lab("run " + std::string(name)).out == bits);
 }

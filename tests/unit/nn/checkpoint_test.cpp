@@ -45,8 +45,8 @@ std::vector<std::byte> bytes_of(std::string_view header, std::size_t data = 0) {
 }  // namespace
 
 TEST_CASE("a resumed run goes on exactly where the whole run would be") {
-    for (const std::string recipe :
-         {"fp32", "bf16", "delayed", "nvfp4", "delayed:master=none:round_update=stochastic"}) {
+    for (const std::string recipe : {"fp32", "bf16", "delayed", "delayed:interval=5", "nvfp4",
+                                     "delayed:master=none:round_update=stochastic"}) {
         CAPTURE(recipe);
         const Scratch scratch;
         auto whole = make_cpu_trainer(small(recipe));
@@ -60,6 +60,10 @@ TEST_CASE("a resumed run goes on exactly where the whole run would be") {
             CHECK(got[i].step == expected[i].step);
             CHECK(got[i].loss == expected[i].loss);
             CHECK(got[i].tensors[2].amax == expected[i].tensors[2].amax);
+            for (std::size_t t = 0; t < got[i].tensors.size(); ++t) {
+                const float scale = expected[i].tensors[t].scale;  // NaN: one a block
+                if (!std::isnan(scale)) CHECK(got[i].tensors[t].scale == scale);
+            }
         }
     }
 }
@@ -115,6 +119,26 @@ TEST_CASE("a checkpoint of another shape, of no program or of too few arms is re
                to_safetensors({.tensors = {{"w1", {{1}, {1.0F}}}}, .metadata = {}}));
     CHECK_THROWS_WITH_AS(make_cpu_trainer(small("bf16"))->load((scratch.path / "2-foreign.safetensors")),
                          doctest::Contains("no checkpoint of this program"), Error);
+}
+
+TEST_CASE("scaling state that cannot be is refused and changes nothing") {
+    const Scratch scratch;
+    auto trainer = make_cpu_trainer(small("delayed"));
+    run(*trainer, 3);
+    trainer->save(scratch.path);
+    const SafeTensors good = read(scratch.path / "1-delayed.safetensors");
+    const auto untouched = run(*make_cpu_trainer(small("delayed")), 1);
+    for (const auto& [name, value] :
+         {std::pair{"scale.x1", NAN}, std::pair{"scale.dy2", -1.0F}, std::pair{"scale_age.w1", INFINITY}}) {
+        CAPTURE(std::string(name));
+        SafeTensors bad = good;
+        bad.tensors.at(name).values[0] = value;
+        write_file(scratch.path / "bad.safetensors", to_safetensors(bad));
+        auto refusing = make_cpu_trainer(small("delayed"));
+        CHECK_THROWS_WITH_AS(refusing->load(scratch.path / "bad.safetensors"), doctest::Contains(name),
+                             Error);
+        CHECK(run(*refusing, 1)[0].loss == untouched[0].loss);
+    }
 }
 
 TEST_CASE("safetensors read what they wrote, and BF16 as another writer stores it") {

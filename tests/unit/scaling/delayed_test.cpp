@@ -137,6 +137,16 @@ TEST_CASE("with an interval the history rolls every step and the scale moves eve
     CHECK(steps[1].history == Amaxes{0, 4});
 }
 
+TEST_CASE("a restored scale is computed at the step where the interval ends, not a whole interval later") {
+    DelayedScale whole(2, AmaxAlgo::max, 0, 3, 448), resumed(2, AmaxAlgo::max, 0, 3, 448);
+    for (const float amax : {2.0F, 4.0F}) whole.update(amax);
+    CHECK(whole.scale_age() == 2);
+    resumed.restore(whole.scale(), whole.scale_age(), whole.history());
+    resumed.update(8);
+    CHECK(resumed.scale() == 56);  // the third update
+    CHECK(resumed.scale_age() == 0);
+}
+
 TEST_CASE("the history can be resized between steps: shorter keeps the newest, longer adds zeros") {
     DelayedScale state(4, AmaxAlgo::max, 0, 1, 448);
     for (const float amax : {7.0F, 5.0F, 3.0F}) state.update(amax);
@@ -154,7 +164,7 @@ TEST_CASE("the history can be resized between steps: shorter keeps the newest, l
     CHECK(state.scale() == 112);
     state.set_history(1);
     CHECK(state.history() == Amaxes{0});
-    state.restore(9, {0, 6});
+    state.restore(9, 0, {0, 6});
     CHECK(state.scale() == 9);
     state.set_algo(AmaxAlgo::max);
     state.update(0);

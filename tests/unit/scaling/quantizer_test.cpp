@@ -51,7 +51,8 @@ Values reference(const char* recipe, const Values& in, std::size_t rows, std::si
     Values out(in.size());
     for (std::size_t i = 0; i < rows * cols; ++i) {
         const float a = amaxes[{i / cols / height, i % cols / width}];
-        float scale = a > 0 ? static_cast<float>(max_finite(format)) / a : 1;
+        float scale =
+            a > 0 ? static_cast<float>(max_finite(format)) / a / std::exp2(static_cast<float>(r.margin)) : 1;
         if (r.granularity == Granularity::block32)
             scale = 1 / decode(find_format("e8m0"), mx_scale_code(a, format, r.mx_rule));
         if (r.pow2) scale = std::exp2(std::floor(std::log2(scale)));
@@ -97,6 +98,10 @@ TEST_CASE("every granularity agrees with an element by element reference, partia
                           Case{"block128", Along::rows, TensorClass::x, 128, 1},
                           Case{"block128:pow2=0", Along::cols, TensorClass::w, 128, 128},
                           Case{"block128:pow2=0", Along::rows, TensorClass::w, 128, 128},
+                          Case{"current:margin=2", Along::cols, TensorClass::x, rows, cols},
+                          Case{"int8:margin=1", Along::cols, TensorClass::x, rows, cols},
+                          Case{"rowwise:margin=-1", Along::cols, TensorClass::x, 1, cols},
+                          Case{"block128:margin=3", Along::cols, TensorClass::w, 128, 128},
                           Case{"mxfp8", Along::cols, TensorClass::x, 1, 32},
                           Case{"mxfp8:mxrule=floor", Along::rows, TensorClass::w, 32, 1},
                           Case{"mxfp6-e2m3:mxrule=even", Along::cols, TensorClass::x, 1, 32},

@@ -86,6 +86,8 @@ TEST_CASE("options change what they name and nothing else") {
     CHECK(r.fast_accum == FastAccum::all);
     CHECK(parse_recipe("mxfp4:mxrule=even").mx_rule == MxRule::even);
     CHECK_FALSE(parse_recipe("block128:pow2=0").pow2);
+    for (const char* scaled : {"current", "rowwise", "int8", "block128"})
+        CHECK(parse_recipe(std::string(scaled) + ":margin=3").margin == 3);
 }
 
 TEST_CASE("a recipe keeps the text it was given as its name") {
@@ -125,6 +127,9 @@ TEST_CASE("an unknown option lists the valid ones with their values, without tho
           "round_bwd=nearest|stochastic round_update=nearest|stochastic overflow=saturate|nonsaturate "
           "master=fp32|none out=bf16|fp32 fast_accum=fprop|all|none");
     CHECK(why_refused("bf16:history=4").starts_with("unknown bf16 option 'history'; valid: round="));
+    for (const char* unscaled : {"fp32", "bf16", "unscaled", "mxfp8", "nvfp4"})
+        CHECK(why_refused(std::string(unscaled) + ":margin=1").find("option 'margin'; valid: ") !=
+              std::string::npos);
     CHECK(why_refused("delayed:").starts_with("unknown delayed option ''; valid: history=1-4096 algo="));
 }
 
@@ -146,10 +151,10 @@ TEST_CASE("a bad value lists the valid ones") {
 
 TEST_CASE("recipe_text is the shortest text that reads back to the same recipe") {
     for (const Recipe& r : recipes()) CHECK(recipe_text(r) == r.name);
-    for (const char* text :
-         {"delayed:history=1024:margin=-2", "mxfp8:mxrule=floor:round=stochastic", "block128:pow2=0",
-          "nvfp4:round_bwd=nearest:out=fp32", "current:fwd=e3m4:bwd=bf16:pow2=1:master=none", "fp32:out=bf16",
-          "int8:overflow=nonsaturate:fast_accum=none"})
+    for (const char* text : {"delayed:history=1024:margin=-2", "mxfp8:mxrule=floor:round=stochastic",
+                             "block128:pow2=0", "nvfp4:round_bwd=nearest:out=fp32", "int8:margin=-8",
+                             "current:fwd=e3m4:bwd=bf16:pow2=1:master=none", "fp32:out=bf16",
+                             "int8:overflow=nonsaturate:fast_accum=none"})
         CHECK(recipe_text(parse_recipe(text)) == text);
     CHECK(recipe_text(parse_recipe("delayed:history=16:algo=max")) == "delayed");
     CHECK(recipe_text(parse_recipe("delayed", {.history = 8})) == "delayed:history=8");
@@ -167,6 +172,8 @@ TEST_CASE("Transformer Engine's call for a recipe") {
     CHECK(code("current") == "Float8CurrentScaling(fp8_format=Format.HYBRID)");
     CHECK(code("current:pow2=1") ==
           "Float8CurrentScaling(use_power_2_scales=True, fp8_format=Format.HYBRID)");
+    CHECK(code("current:margin=1") ==
+          "Float8CurrentScaling(fp8_format=Format.HYBRID)  # Transformer Engine cannot express margin=1");
     CHECK(code("block128") == "Float8BlockScaling(fp8_format=Format.E4M3)");
     CHECK(code("block128:pow2=0") ==
           "Float8BlockScaling(fp8_format=Format.E4M3)  # with NVTE_FP8_BLOCK_SCALING_FP32_SCALES=1");
