@@ -40,9 +40,8 @@ class Arm {
     bool apply_update(int step, double lr);
     bool stores_fp32() const { return casts_.recipe().master == MasterWeights::fp32; }
     std::vector<float> scales_for_weights() const;  // the grid that suits the weights as they are
-    void use_storage_scales(
-        std::vector<float> scales);                   // and rounds the weights to it; empty: weights are FP32
-    void store_weights(Rounding rounding, int step);  // rounds them to that grid, if there is one
+    void use_storage_scales(std::vector<float> scales);  // and rounds the weights; empty: weights are FP32
+    void store_weights(Rounding rounding, int step);     // rounds them to that grid, if there is one
     std::string first_nonfinite(bool loss_is_finite) const;
     std::vector<float> decision_grid();
 
@@ -50,8 +49,7 @@ class Arm {
     Network<float> network_;
     RecipeCasts casts_;
     std::vector<LayerMoments> moments_;
-    std::vector<float>
-        storage_scales_;  // a layer, master=none only: the E4M3 grid that weights are stored on
+    std::vector<float> storage_scales_;  // one a layer, master=none only: their E4M3 grid
     Matrix<float> dy_;
     std::vector<StepRecord> records_;
     std::optional<NonFinite> stopped_;

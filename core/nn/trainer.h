@@ -25,7 +25,6 @@ struct TensorId {
 std::string to_string(TensorId id);  // "dy2"
 
 // ---- Commands: by value, applied at the next step boundary, in order
-// ------------------------------------------------
 struct SetHistory {
     int arm;
     int history;
@@ -54,7 +53,6 @@ struct Watch {
 using Command = std::variant<SetHistory, SetMargin, SetAlgo, SetRecipe, SetLearningRate, PoisonBatch, Watch>;
 
 // ---- Snapshots: values only, series as deltas since the snapshot before
-// ---------------------------------------------
 struct TensorRecord {           // one tensor in one step
     float amax = 0, scale = 1;  // scale: NaN where the recipe has one per block
     float underflow_pct = 0, overflow_pct = 0, sqnr_db = 0;

@@ -13,7 +13,6 @@ namespace fp8lab {
 namespace {
 
 // ---- The rows
-// ---------------------------------------------------------------------------------------------------
 
 std::vector<Recipe> make_recipes() {
     const auto entry = [](std::string_view base, std::string_view fwd, std::string_view bwd,
@@ -60,7 +59,6 @@ std::vector<Recipe> make_recipes() {
 }
 
 // ---- The options
-// ------------------------------------------------------------------------------------------------
 
 struct Key {
     std::string_view name;
