@@ -45,8 +45,7 @@ TensorId TrainLab::shown_tensor() const {
 
 TrainSpec TrainLab::spec() const { return run_ ? spec_ : spec_of(params_); }
 
-// ---- the run
-// --------------------------------------------------------------------------------------------------------
+// ---- the run ----
 
 void TrainLab::begin() {
     if (run_) return;
@@ -217,8 +216,7 @@ std::vector<std::string> TrainLab::waiting() const {
     return labels;
 }
 
-// ---- what it shows
-// --------------------------------------------------------------------------------------------------
+// ---- what it shows ----
 
 Picture TrainLab::picture(const TrainSpec& spec) const {
     std::vector<std::pair<std::string, std::string>> parameters = {

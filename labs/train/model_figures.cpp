@@ -36,8 +36,7 @@ void add_now(Figure& figure, const Picture& picture) {
                  {.color = {Role::axis}, .width = 1, .dash = Dash::dot, .in_legend = false});
 }
 
-// ---- loss
-// -----------------------------------------------------------------------------------------------------------
+// ---- loss ----
 
 void add_poison(Figure& figure, const Picture& picture) {
     for (const int step : picture.poisoned) figure.vline("batch \u00d7 1000##" + std::to_string(step), step);
@@ -74,8 +73,7 @@ Figure loss_figure(const Picture& picture) {
     return figure;
 }
 
-// ---- gap
-// ------------------------------------------------------------------------------------------------------------
+// ---- gap ----
 
 // Range of the gap axis: the pass band and the curve, the noise of the first steps left out.
 Range gap_range(const History& history) {
@@ -130,8 +128,7 @@ Figure gap_figure(const Picture& picture) {
     return figure;
 }
 
-// ---- the series of every tensor
-// ---------------------------------------------------------------------------------------
+// ---- the series of every tensor ----
 
 using Column = Growing TensorTrack::*;
 
@@ -159,8 +156,7 @@ std::string underflow_title(const Picture& picture) {
                        format_number(worst->underflow_mean_pct(), 3, true));
 }
 
-// ---- decision boundaries
-// ----------------------------------------------------------------------------------------------
+// ---- decision boundaries ----
 
 std::string boundary_title(const Picture& picture, std::size_t arm, const std::vector<ArmLook>& looks) {
     const auto& arms = picture.history.arms();

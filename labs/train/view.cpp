@@ -135,8 +135,7 @@ void TrainView::boundaries(ui::Context& c, const std::vector<Figure>& figures, R
     }
 }
 
-// ---- run, step, reset
-// -------------------------------------------------------------------------------------------------
+// ---- run, step, reset ----
 
 void TrainView::toggle_run() {
     if (lab_.running()) {
