@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,8 @@ using Values = std::vector<float>;
 using Shape = std::vector<std::size_t>;
 
 std::vector<std::byte> to_bytes(const std::string& text) {
-    std::vector<std::byte> bytes(text.size());
-    std::memcpy(bytes.data(), text.data(), text.size());
-    return bytes;
+    const auto bytes = std::as_bytes(std::span(text));
+    return {bytes.begin(), bytes.end()};
 }
 
 std::string number(std::size_t value, int bytes) {
@@ -38,7 +38,7 @@ std::string file(const std::string& header, const std::string& payload, int vers
 template <class T>
 std::string raw(const std::vector<T>& values) {
     std::string out(values.size() * sizeof(T), '\0');
-    std::memcpy(out.data(), values.data(), out.size());
+    if (!out.empty()) std::memcpy(out.data(), values.data(), out.size());
     return out;
 }
 
