@@ -32,7 +32,7 @@ inline void spit(const std::string& path, const std::string& text) {
 // float32 as files hold them, and an .npy of version 1 around such a payload.
 inline std::string bytes_of(const std::vector<float>& values) {
     std::string bytes(values.size() * sizeof(float), '\0');
-    std::memcpy(bytes.data(), values.data(), bytes.size());
+    if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
     return bytes;
 }
 
