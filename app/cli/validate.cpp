@@ -19,7 +19,7 @@ struct Options {
 
 void validate(const Options& options) {
     const ChosenBackend chosen = choose_backend(options.backend);
-    const std::vector<SelfCheck> checks = codec_self_checks(options.full);
+    const std::vector<SelfCheck> checks = chosen.backend->self_checks(options.full);
     const DeviceInfo device = chosen.backend->device();
     fmt::print(stderr, "backend: {}, {}{}{}\n", to_string(device.provenance), device.name,
                chosen.reason.empty() ? "" : ". ", chosen.reason);

@@ -34,13 +34,25 @@ class CpuBackend final : public Backend {
                 Provenance::cpu_emulated};
     }
     std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec) override { return make_cpu_trainer(spec); }
+    std::vector<SelfCheck> self_checks(bool full) override { return codec_self_checks(full); }
+    std::vector<Timed> time_products(std::array<int, 3>, int) override { throw needs_gpu("gemm"); }
+    std::vector<Timed> time_casts(std::array<int, 2>, int) override { throw needs_gpu("cast"); }
+    std::vector<AccumulationError> accumulation_errors() override { throw needs_gpu("accumulate"); }
+
+  private:
+    static Error needs_gpu(const char* bench) {
+        return {ErrorKind::backend, fmt::format("bench {}", bench),
+                "measures a GPU; the backend here is the CPU"};
+    }
 };
+
+using MakeBackend = Backend* (*)(int device, const char* version, std::string* reason);
 
 }  // namespace
 
 std::unique_ptr<Backend> cpu_backend() { return std::make_unique<CpuBackend>(); }
 
-Result<std::unique_ptr<Backend>> cuda_backend() {
+Result<std::unique_ptr<Backend>> cuda_backend(int device) {
     // The driver first: the CUDA libraries behind our own cost 220 MB, which a machine without a GPU need not
     // pay.
     void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -51,19 +63,25 @@ Result<std::unique_ptr<Backend>> cuda_backend() {
     if (!std::filesystem::exists(path))
         return Unavailable{
             fmt::format("This build has no CUDA backend ({} is not beside the executable).", kLibrary)};
+    // Never unloaded: its objects' code and the driver's threads outlive any place that could close it.
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) return Unavailable{fmt::format("The CUDA backend does not load ({}).", dlerror())};
-    dlclose(library);
-    return Unavailable{
-        fmt::format("The CUDA backend beside the executable does not fit this build ({}).", kLibrary)};
+    const auto make = reinterpret_cast<MakeBackend>(dlsym(library, "fp8lab_make_backend"));
+    if (!make)
+        return Unavailable{
+            fmt::format("{} beside the executable is not the CUDA backend of this program.", kLibrary)};
+    std::string reason;
+    std::unique_ptr<Backend> backend{make(device, FP8LAB_VERSION, &reason)};
+    if (!backend) return Unavailable{reason};
+    return backend;
 }
 
-ChosenBackend choose_backend(std::string_view name) {
+ChosenBackend choose_backend(std::string_view name, int device) {
     constexpr std::array<std::string_view, 3> kNames = {"auto", "cpu", "cuda"};
     if (std::ranges::find(kNames, name) == kNames.end())
         throw unknown_name("--backend", "backend", name, kNames, [](std::string_view n) { return n; });
     if (name == "cpu") return {cpu_backend(), ""};
-    auto cuda = cuda_backend();
+    auto cuda = cuda_backend(device);
     if (cuda) return {std::move(cuda.value()), ""};
     if (name == "cuda") throw Error(ErrorKind::backend, "--backend cuda", cuda.reason());
     return {cpu_backend(), cuda.reason()};

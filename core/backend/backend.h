@@ -3,12 +3,16 @@
 // reason as a sentence.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/base/provenance.h"
 #include "core/base/result.h"
+#include "core/formats/self_test.h"
 #include "core/nn/trainer.h"
 
 namespace fp8lab {
@@ -16,17 +20,52 @@ namespace fp8lab {
 struct DeviceInfo {
     std::string name;  // "AMD EPYC, 2 threads, AVX3"
     Provenance provenance = Provenance::cpu_emulated;
+    std::vector<std::pair<std::string, std::string>> facts = {};  // for doctor: {"driver", "580.159"}, ...
+};
+
+// What a device was asked for at start and what it answered.
+struct Capability {
+    std::string name;  // "FP8 row scales (OUTER_VEC)"
+    bool available = false;
+    std::string refusal;  // in the library's words, with its status; empty where available
+};
+
+// One line of a bench on a device: how long, how many bytes or operations, and by which kernel.
+struct Timed {
+    std::string name;
+    double median_ms = 0, q1_ms = 0, q3_ms = 0;  // q: quartiles
+    int repeats = 0;
+    double bytes = 0, flop = 0;  // moved, done; 0: does not apply
+    std::string kernel;          // its name as the profiler sees it; empty: not known
+    std::string refusal;         // why there is no time
+};
+
+// The error of an FP8 product against float64 over the same FP8 values.
+struct AccumulationError {
+    std::string data;  // "uniform" (same sign), "normal"
+    int k = 0;
+    bool fast = false;                 // cuBLASLt's fast accumulation
+    double rel_rms = 0, rel_bias = 0;  // ||D - R|| / ||R||, mean(D - R) / mean |R|
 };
 
 class Backend {
   public:
     virtual ~Backend() = default;
     virtual DeviceInfo device() const = 0;
+    // Throws Error{backend} when the device cannot hold it: how much was needed and what would fit.
     virtual std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec) = 0;
+    virtual std::vector<Capability> capabilities() { return {}; }
+    virtual std::vector<SelfCheck> self_checks(bool full) = 0;
+    // The first line is the ceiling of this device, measured in turns with the others. Throw Error{backend}
+    // on a device that has no such bench.
+    virtual std::vector<Timed> time_products(std::array<int, 3> mnk, int repeats) = 0;
+    virtual std::vector<Timed> time_casts(std::array<int, 2> shape, int repeats) = 0;
+    virtual std::vector<AccumulationError> accumulation_errors() = 0;
 };
 
 std::unique_ptr<Backend> cpu_backend();
-Result<std::unique_ptr<Backend>> cuda_backend();
+// `device`: which GPU of several.
+Result<std::unique_ptr<Backend>> cuda_backend(int device = 0);
 
 // --backend auto|cpu|cuda. auto takes CUDA where it is usable. Throws Error{backend} with the reason when
 // "cuda" is asked for and not usable: never a silent fallback. `reason` says why auto did not take the GPU
@@ -35,6 +74,6 @@ struct ChosenBackend {
     std::unique_ptr<Backend> backend;
     std::string reason;
 };
-ChosenBackend choose_backend(std::string_view name);
+ChosenBackend choose_backend(std::string_view name, int device = 0);
 
 }  // namespace fp8lab

@@ -135,8 +135,10 @@ std::string Arm::first_nonfinite(bool loss_is_finite) const {
 }
 
 ArmSnapshot Arm::take() {
-    ArmSnapshot snapshot{
-        .records = std::exchange(records_, {}), .stopped = stopped_, .watched = watched_, .decision = {}};
+    ArmSnapshot snapshot;
+    snapshot.records = std::exchange(records_, {});
+    snapshot.stopped = stopped_;
+    snapshot.watched = watched_;
     if (spec_.task == TaskKind::spiral && !stopped_) snapshot.decision = decision_grid();
     return snapshot;
 }

@@ -7,9 +7,11 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "core/base/provenance.h"
 #include "core/nn/train_spec.h"
 #include "core/scaling/quantizer.h"
 #include "core/stats/tensor_stats.h"
@@ -76,11 +78,20 @@ struct TensorView {  // histograms of the watched tensor, before and after the c
     float scale = 1;
     Log2Histogram before, after;  // of unscaled values; after: dequantised
 };
+struct ArmCost {  // what a step of this arm takes on a GPU; on the CPU step_ms of the records says it
+    double step_ms = 0, step_q1_ms = 0, step_q3_ms = 0;  // median and quartiles of the newest launches
+    int steps = 0;                                       // that these describe
+    double flop = 0;                                     // of its GEMMs, a step
+    double memory_bytes = 0;                             // that this arm holds
+    std::vector<std::pair<std::string, double>> parts;   // "GEMM", "casts", "optimiser", "gaps": ms of one step
+};
 struct ArmSnapshot {
     std::vector<StepRecord> records;   // new since the last snapshot
     std::optional<NonFinite> stopped;  // this arm has ended; the others go on
     std::optional<TensorView> watched;
     std::vector<float> decision;  // spiral: kDecisionGrid^2 probabilities of class 1, rows from y=-1 up
+    Provenance provenance = Provenance::cpu_emulated;
+    std::optional<ArmCost> cost;
 };
 inline constexpr int kDecisionGrid = 64;  // over [-1, 1]^2
 struct Snapshot {

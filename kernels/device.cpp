@@ -1,0 +1,73 @@
+#include "kernels/device.h"
+
+#include <fmt/format.h>
+
+#include "core/base/error.h"
+
+namespace fp8lab::cuda {
+
+void check(cudaError_t status, const char* what) {
+    if (status == cudaSuccess) return;
+    cudaGetLastError();  // a failed launch is reported once
+    throw Error(ErrorKind::backend, what,
+                fmt::format("{} ({})", cudaGetErrorString(status), cudaGetErrorName(status)));
+}
+
+Stream::Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"); }
+Stream::~Stream() { cudaStreamDestroy(stream_); }
+void Stream::wait() const { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+
+Event::Event() { check(cudaEventCreate(&event_), "cudaEventCreate"); }
+Event::~Event() {
+    if (event_) cudaEventDestroy(event_);
+}
+void Event::record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "cudaEventRecord"); }
+bool Event::done() const {
+    const cudaError_t status = cudaEventQuery(event_);
+    if (status == cudaErrorNotReady) return false;
+    check(status, "cudaEventQuery");
+    return true;
+}
+void Event::wait() const { check(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
+
+float elapsed_ms(const Event& from, const Event& to) {
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, from.get(), to.get()), "cudaEventElapsedTime");
+    return ms;
+}
+
+Memory::Memory(std::size_t bytes) : bytes_(bytes) {
+    if (bytes == 0) return;
+    const cudaError_t status = cudaMalloc(&pointer_, bytes);
+    if (status == cudaErrorMemoryAllocation) {
+        cudaGetLastError();
+        std::size_t available = 0, total = 0;
+        cudaMemGetInfo(&available, &total);
+        throw Error(ErrorKind::backend, "GPU memory",
+                    fmt::format("{:.2f} GB were asked for, {:.2f} of {:.2f} GB are free",
+                                static_cast<double>(bytes) / 1e9, static_cast<double>(available) / 1e9,
+                                static_cast<double>(total) / 1e9));
+    }
+    check(status, "cudaMalloc");
+}
+Memory::~Memory() {
+    if (pointer_) cudaFree(pointer_);
+}
+
+Graph::~Graph() {
+    if (exec_) cudaGraphExecDestroy(exec_);
+}
+void Graph::launch(cudaStream_t stream) const { check(cudaGraphLaunch(exec_, stream), "cudaGraphLaunch"); }
+// Thread-local: other threads of the process may use CUDA meanwhile.
+void Graph::begin(cudaStream_t stream) {
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+}
+void Graph::end(cudaStream_t stream) {
+    cudaGraph_t graph = nullptr;
+    check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+    const cudaError_t status = cudaGraphInstantiate(&exec_, graph, 0);
+    cudaGraphDestroy(graph);
+    check(status, "cudaGraphInstantiate");
+}
+
+}  // namespace fp8lab::cuda

@@ -1,0 +1,139 @@
+// RAII over the CUDA runtime: errors become Error{backend} with the call's name and CUDA's own words.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fp8lab::cuda {
+
+// Throws Error{backend, what, "..."} unless `status` is success.
+void check(cudaError_t status, const char* what);
+
+class Stream {
+  public:
+    Stream();
+    ~Stream();
+    Stream(const Stream&) = delete;
+    Stream& operator=(const Stream&) = delete;
+    cudaStream_t get() const { return stream_; }
+    void wait() const;
+
+  private:
+    cudaStream_t stream_ = nullptr;
+};
+
+class Event {
+  public:
+    Event();
+    ~Event();
+    Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+    Event& operator=(Event&& other) noexcept {
+        std::swap(event_, other.event_);
+        return *this;
+    }
+    void record(cudaStream_t stream);
+    bool done() const;
+    void wait() const;
+    cudaEvent_t get() const { return event_; }
+
+  private:
+    cudaEvent_t event_ = nullptr;
+};
+float elapsed_ms(const Event& from, const Event& to);  // both done
+
+// Device memory; the address is a multiple of 256. Throws when the card has not that much: how much was asked
+// for, how much is free.
+class Memory {
+  public:
+    Memory() = default;
+    explicit Memory(std::size_t bytes);
+    ~Memory();
+    Memory(Memory&& other) noexcept
+        : pointer_(std::exchange(other.pointer_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    Memory& operator=(Memory&& other) noexcept {
+        std::swap(pointer_, other.pointer_);
+        std::swap(bytes_, other.bytes_);
+        return *this;
+    }
+    void* get() const { return pointer_; }
+    std::size_t bytes() const { return bytes_; }
+
+  private:
+    void* pointer_ = nullptr;
+    std::size_t bytes_ = 0;
+};
+
+// `count` values of T, zeroed at the start.
+template <class T>
+class Buffer {
+  public:
+    Buffer() = default;
+    explicit Buffer(std::size_t count) : memory_(count * sizeof(T)), count_(count) {
+        if (count > 0) check(cudaMemset(memory_.get(), 0, count * sizeof(T)), "cudaMemset");
+    }
+    explicit Buffer(std::span<const T> values) : Buffer(values.size()) { upload(values); }
+    T* get() const { return static_cast<T*>(memory_.get()); }
+    std::size_t size() const { return count_; }
+    void upload(std::span<const T> values) {
+        if (!values.empty())
+            check(cudaMemcpy(get(), values.data(), values.size_bytes(), cudaMemcpyHostToDevice), "upload");
+    }
+    std::vector<T> download() const {
+        std::vector<T> values(count_);
+        if (count_ > 0)
+            check(cudaMemcpy(values.data(), get(), count_ * sizeof(T), cudaMemcpyDeviceToHost), "download");
+        return values;
+    }
+
+  private:
+    Memory memory_;
+    std::size_t count_ = 0;
+};
+
+// Page-locked host memory, so that copies to and from the card run beside the kernels.
+template <class T>
+class Pinned {
+  public:
+    explicit Pinned(std::size_t count) : count_(count) {
+        check(cudaMallocHost(reinterpret_cast<void**>(&values_), count * sizeof(T)), "cudaMallocHost");
+    }
+    ~Pinned() { cudaFreeHost(values_); }
+    Pinned(const Pinned&) = delete;
+    Pinned& operator=(const Pinned&) = delete;
+    std::span<T> values() const { return {values_, count_}; }
+
+  private:
+    T* values_ = nullptr;
+    std::size_t count_ = 0;
+};
+
+// A captured sequence of launches, ready to run again.
+class Graph {
+  public:
+    // Captures what `enqueue` puts on the stream (which must be warm: every kernel and plan has run once).
+    template <class Enqueue>
+    Graph(cudaStream_t stream, Enqueue&& enqueue) {
+        begin(stream);
+        enqueue();
+        end(stream);
+    }
+    ~Graph();
+    Graph(Graph&& other) noexcept : exec_(std::exchange(other.exec_, nullptr)) {}
+    Graph& operator=(Graph&& other) noexcept {
+        std::swap(exec_, other.exec_);
+        return *this;
+    }
+    void launch(cudaStream_t stream) const;
+
+  private:
+    static void begin(cudaStream_t stream);
+    void end(cudaStream_t stream);
+    cudaGraphExec_t exec_ = nullptr;
+};
+
+}  // namespace fp8lab::cuda

@@ -1,0 +1,80 @@
+// cuBLASLt plans: one per product of a layer, built once, run any number of times, also inside a graph
+// capture.
+//
+// Products are those of core/nn/matrix.h, row-major: D (m, n), contraction over k.
+//   nt  D = A B^T   A (m, k), B (n, k)     fprop; every FP8 product, whose operands must both be contiguous
+//   along k nn  D = A B     A (m, k), B (k, n)     dgrad in BF16 and FP32 tn  D = A^T B   A (k, m), B (k, n)
+//   wgrad in BF16 and FP32
+// FP8: m, n, k multiples of 16, pointers of 16 bytes, not E5M2 x E5M2. Scales are *de*quantisation factors,
+// in device memory, read at run time: tensor = one FP32; row = one FP32 a row of A (m) and of B (n); block128
+// = 1x128 along k (outer dimension contiguous) or 128x128 (k-major, leading dimension a multiple of 4),
+// reference/cuBLASLt manual 13.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/device.h"
+#include "kernels/launch.h"
+
+namespace fp8lab::cuda {
+
+enum class Product { nt, nn, tn };
+enum class ScaleMode { none, tensor, row, vec128, block128 };  // vec128: 1x128; block128: 128x128
+
+struct GemmSpec {
+    Product product = Product::nt;
+    int m = 0, n = 0, k = 0;
+    Element a = Element::bf16, b = Element::bf16, d = Element::bf16;  // d: bf16 or f32
+    ScaleMode a_scale = ScaleMode::none, b_scale = ScaleMode::none;
+    bool fast_accum = false;  // FP8 only
+    bool operator==(const GemmSpec&) const = default;
+};
+std::string to_string(const GemmSpec& spec);  // "nt 16384x8192x4096 e4m3 x e5m2 -> f32, tensor scales"
+
+// The handle and its workspace. One per stream: a workspace shared by two streams would be a race.
+class Lt {
+  public:
+    Lt();
+    ~Lt();
+    Lt(const Lt&) = delete;
+    Lt& operator=(const Lt&) = delete;
+    cublasLtHandle_t handle() const { return handle_; }
+    void* workspace() const { return workspace_.get(); }
+    std::size_t workspace_bytes() const { return workspace_.bytes(); }
+
+  private:
+    cublasLtHandle_t handle_ = nullptr;
+    Memory workspace_;
+};
+
+struct GemmCandidate {
+    cublasLtMatmulAlgo_t algo;
+    double median_ms = 0;
+};
+
+class GemmPlan {
+  public:
+    // Finds the algorithm: from the cache of this GPU, library version and spec, else by timing every
+    // candidate of the heuristic on random data on `stream`, and keeps the best there. Throws Error{backend}
+    // in words with the status when cuBLASLt refuses the spec.
+    GemmPlan(const Lt& lt, const GemmSpec& spec, cudaStream_t stream);
+    ~GemmPlan();
+    GemmPlan(GemmPlan&&) noexcept;
+    GemmPlan& operator=(GemmPlan&&) noexcept;
+
+    const GemmSpec& spec() const;
+    double flop() const;  // 2 m n k
+    // a_scale_inv, b_scale_inv: null for ScaleMode::none.
+    void run(const void* a, const void* b, void* d, const float* a_scale_inv, const float* b_scale_inv,
+             cudaStream_t stream) const;
+
+  private:
+    struct Parts;
+    std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace fp8lab::cuda

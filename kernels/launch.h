@@ -1,0 +1,215 @@
+// The element-wise kernels of a training step, as functions that enqueue one launch on a stream. All pointers
+// are device memory, all matrices row-major with padded dimensions (multiples of 16); nothing here allocates,
+// synchronises or reads back. Every kernel is one pass of one mechanism: a *source* yields the FP32 value of
+// element (r, c) (a copy, the activation of a GEMM's output, a loss gradient, an optimiser update ...), and
+// the value is cast and stored in up to two layouts while its amax and its statistics are gathered.
+//
+// Rounding follows core: multiply by the scale in FP32, then one conversion (nearest even, saturating); no
+// fused multiply-adds except where a function says so. Tests hold every launcher to its reference in core,
+// byte for byte.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace fp8lab::cuda {
+
+enum class Element : int { f32, bf16, e4m3, e5m2 };
+constexpr int bytes_of(Element e) { return e == Element::f32 ? 4 : e == Element::bf16 ? 2 : 1; }
+
+constexpr int kHistoryCapacity = 4096;  // the longest amax history of a recipe
+
+// The scaling state of one tensor. An arm has one array of these, x1 w1 dy1 x2 w2 dy2 ..., which the host
+// reads back as it is. Casts read `scale` and write scale_inv and scale_used, so that a GEMM finds the factor
+// of the payload that it reads although the scale for the next step is there already.
+struct ScaleState {
+    float scale = 1;              // the next cast multiplies by it
+    float scale_inv = 1;          // 1 / scale_used, rounded to FP32
+    float scale_used = 1;         // of the last cast
+    std::uint32_t amax_bits = 0;  // bits of max |x| since the last update_scales(); a NaN is larger than Inf
+    float max_finite = 448;       // of the format
+    std::int32_t delayed = 0;     // 1: update_scales() computes a new scale
+    std::int32_t scale_age = 0;   // updates since the scale was computed
+    std::int32_t history_at = 0;  // the slot of history[] that the next amax goes to
+    unsigned long long underflow = 0,
+                       overflow = 0;  // elements, see CastStats; since the last update_scales()
+};
+
+// What the sliders move. In device memory: a new value needs no new graph.
+struct ScaleControls {
+    std::int32_t history = 16, most_recent = 0, margin = 0, interval = 1, pow2 = 0;
+};
+
+// What a step needs from the host, in a ring in device memory: entry step % slots. The factors of AdamW are
+// those of core/nn/optimizer.h: rate = lr / (1 - beta1^t), spread = 1 / sqrt(1 - beta2^t), decay = lr *
+// weight_decay.
+struct StepInput {
+    float lr = 0, rate = 0, spread = 0, decay = 0;
+    float poison = 1;  // multiplies x of the batch
+};
+
+// One a arm, in device memory.
+struct ArmState {
+    std::int32_t step = 0;  // of the step that is running
+    std::int32_t alive =
+        1;  // 0 from the step on whose loss or updated weights were not finite: nothing is updated any more
+};
+
+// What a step leaves behind for the host, in a ring of kRecordSlots: entry step % kRecordSlots, followed by
+// its tensors.
+struct StepResult {
+    double loss = 0, correct = 0;  // correct: rows whose largest output is the target's
+    std::int32_t step = -1, alive = 1;
+};
+struct TensorResult {
+    float scale = 1;
+    std::uint32_t amax_bits = 0;
+    unsigned long long underflow = 0, overflow = 0;
+    double signal = 0, noise = 0;  // sum x^2, sum (x - q)^2; only in steps with statistics, else NaN
+};
+constexpr int kRecordSlots = 1024;
+
+// A matrix whose memory is (padded_rows, padded_cols), of which (rows, cols) are real. Casts write zeros into
+// the rest.
+struct Shape {
+    int rows = 0, cols = 0, padded_rows = 0, padded_cols = 0;
+};
+
+// Where a cast goes. Null pointers are skipped.
+struct CastTarget {
+    Element element = Element::bf16;
+    void* rows = nullptr;         // (padded_rows, padded_cols)
+    void* columns = nullptr;      // the transpose, (padded_cols, padded_rows); 1-byte elements only
+    ScaleState* state = nullptr;  // null: no scale, and no amax either
+    bool scaled = false;  // false: the cast does not multiply (bf16, f32, unscaled); amax is still taken
+    double2* stats_partials =
+        nullptr;  // (stats_blocks(shape)) of {signal, noise}; null: no statistics, no counts
+};
+constexpr int kTileRows = 64, kTileCols = 128;  // of the tile that a block casts and transposes
+constexpr int tiles_down(Shape s) { return (s.padded_rows + kTileRows - 1) / kTileRows; }
+constexpr int tiles_across(Shape s) { return (s.padded_cols + kTileCols - 1) / kTileCols; }
+constexpr int stats_blocks(Shape s) { return tiles_down(s) * tiles_across(s); }
+
+// amax_only() variants: the same source, nothing stored, amax into target.state (current scaling's first
+// pass).
+enum class Pass { cast, amax_only };
+
+// A ring of batches in device memory: entry (step % slots) * stride elements behind base; slots 1 for a task
+// whose data never change.
+struct BatchRing {
+    const float* base = nullptr;
+    long long stride = 0;
+    int slots = 1;
+    const StepInput* inputs = nullptr;  // ring of input_slots, for the poison factor; null: factor 1
+    int input_slots = 1;
+    const ArmState* arm = nullptr;
+};
+
+// ---- x of the first layer: FP32 batch (rows, cols) unpadded in memory -> target. Bytes per element: 4 read
+// + payload.
+void cast_batch(BatchRing x, Shape shape, const CastTarget& target, Pass pass, cudaStream_t stream);
+
+// ---- any matrix in memory, f32 or bf16, (padded_rows, padded_cols).
+void cast_matrix(const void* in, Element in_element, Shape shape, const CastTarget& target, Pass pass,
+                 cudaStream_t stream);
+
+// ---- x of a later layer: f(h + bias), h the output of fprop in bf16 or f32, bias (padded_cols) FP32. GELU
+// in its tanh form with the hardware's tanh (tanh.approx.f32) when `fast` is set, else tanhf.
+enum class ActivationKind : int { tanh, gelu, relu };
+struct ActivationSource {
+    const void* h = nullptr;
+    Element h_element = Element::bf16;
+    const float* bias = nullptr;
+    ActivationKind kind = ActivationKind::gelu;
+    bool fast = true;
+};
+void cast_activation(const ActivationSource& source, Shape shape, const CastTarget& target, Pass pass,
+                     cudaStream_t stream);
+
+// ---- dy of the last layer. y = h + bias; mse: dy = 2 (y - t) / n, cross entropy: dy = (softmax(y) - t) /
+// rows, as core/nn/loss.h. `row_stats`: for cross entropy, (rows) of {max, sum of exp(y - max)} from
+// softmax_rows(). Loss terms go to loss_partials (stats_blocks(shape)), sums of FP32 terms in FP64 in a fixed
+// order; column sums of dy over the tile's rows to bias_partials (tiles_down(shape), padded_cols).
+struct LossSource {
+    const void* h = nullptr;
+    Element h_element = Element::bf16;
+    const float* bias = nullptr;
+    BatchRing target;
+    const float2* row_stats = nullptr;  // null: mse
+    double* loss_partials = nullptr;
+    float* bias_partials = nullptr;
+};
+void cast_loss_gradient(const LossSource& source, Shape shape, const CastTarget& target, Pass pass,
+                        cudaStream_t stream);
+// One warp a row: {max, sum exp}, the row's loss log(sum) + max - y[label] (0 elsewhere) and whether its
+// largest output is the target's.
+void softmax_rows(const LossSource& source, Shape shape, float2* row_stats, double* row_loss,
+                  std::uint8_t* row_correct, cudaStream_t stream);
+
+// ---- dy of an earlier layer: da * f'(h + bias), da the output of dgrad.
+struct SlopeSource {
+    const void* da = nullptr;
+    const void* h = nullptr;
+    Element element = Element::bf16;  // of both
+    const float* bias = nullptr;
+    ActivationKind kind = ActivationKind::gelu;
+    bool fast = true;
+    float* bias_partials = nullptr;
+};
+void cast_slope(const SlopeSource& source, Shape shape, const CastTarget& target, Pass pass,
+                cudaStream_t stream);
+
+// ---- the optimiser, element by element: w, m and v are updated in place and the new w is cast. arm->alive
+// == 0 leaves everything as it is. A non-finite new weight clears `arm_next_alive`. Bytes per element: 24 (w
+// m v) + 4 (g) + payload.
+struct UpdateSource {
+    float *w = nullptr, *m = nullptr, *v = nullptr;  // m and v null: SGD
+    const float* g = nullptr;
+    const StepInput* inputs = nullptr;
+    int input_slots = 1;
+    const ArmState* arm = nullptr;
+    std::int32_t* finite = nullptr;  // cleared when a new weight is not finite
+};
+void update_weights(const UpdateSource& source, Shape shape, const CastTarget& target, cudaStream_t stream);
+// Biases of all layers in one launch: the gradient is the sum of bias_partials over tiles, in order.
+struct BiasUpdate {
+    float *b = nullptr, *m = nullptr, *v = nullptr, *db = nullptr;  // db: the summed gradient, written
+    const float* partials = nullptr;
+    int tiles = 0, count = 0, padded = 0;
+};
+constexpr int kMaxLayers = 16;
+struct BiasUpdates {
+    BiasUpdate layer[kMaxLayers];
+    int layers = 0;
+};
+void update_biases(const BiasUpdates& updates, const StepInput* inputs, int input_slots, const ArmState* arm,
+                   std::int32_t* finite, cudaStream_t stream);
+
+// ---- scaling
+// Current scaling: scale = max_finite * 2^-margin / amax from amax_bits (1 where amax is 0 or not finite);
+// pow2 rounds down.
+void scale_from_amax(ScaleState* state, const ScaleControls* controls, cudaStream_t stream);
+// The end of the forward and backward pass: the record of every tensor, then for delayed ones history and new
+// scale (Transformer Engine's order, core/scaling/delayed.h); amax and counts are cleared. history: (tensors,
+// kHistoryCapacity).
+void update_scales(ScaleState* states, float* history, int tensors, const ScaleControls* controls,
+                   TensorResult* records, const ArmState* arm, cudaStream_t stream);
+// A shorter history forgets: entries older than the newest `keep` become 0.
+void truncate_history(const ScaleState* states, float* history, int tensors, int keep, cudaStream_t stream);
+// Sums stats_partials of one tensor, in order, into its record of this step.
+void reduce_stats(const double2* partials, int count, TensorResult* records, int tensor, int tensors,
+                  const ArmState* arm, cudaStream_t stream);
+
+// ---- the loss of the step: sums partials in order (FP64), writes the record, clears arm->alive if it is not
+// finite. Runs before the optimiser. `elements`: what the sum is divided by. correct may be null.
+void finish_loss(const double* partials, int count, double elements, const std::uint8_t* row_correct,
+                 int rows, StepResult* records, ArmState* arm, cudaStream_t stream);
+// The end of the step: arm->alive &= finite; ++arm->step.
+void finish_step(const std::int32_t* finite, StepResult* records, ArmState* arm, cudaStream_t stream);
+
+// ---- emulation: quantise-dequantise in FP32 for any format of core/formats, granularity and rounding
+// (emulate.h), and measurements over matrices in memory.
+void amax(const void* in, Element element, long long count, std::uint32_t* amax_bits, cudaStream_t stream);
+
+}  // namespace fp8lab::cuda
