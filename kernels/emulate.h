@@ -10,12 +10,13 @@
 
 namespace fp8lab::cuda {
 
-// Device memory that a cast of (rows, cols) needs beside its input and output: block scales.
+// Device memory (bytes, at least 1) that a cast of (rows, cols) needs beside its input and output: block scales.
 std::size_t emulation_scratch_bytes(const CastPlan& plan, int rows, int cols);
 
 struct EmulatedCast {
     CastPlan plan;
-    int rows = 0, cols = 0;  // dense, unpadded, row-major FP32
+    int rows = 0, cols = 0;  // row-major FP32; row r starts at r * stride
+    int stride = 0;          // >= cols; what lies between is 0 and stays 0. Philox counts r * cols + c
     Along along = Along::cols;
     std::uint64_t seed = 0;
     int layer = 0;  // of the Philox stream Draw::cast (core/nn/streams.h), with the step from arm->step
