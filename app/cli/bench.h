@@ -17,6 +17,7 @@ namespace fp8lab::cli {
 struct BenchOptions {
     std::string backend = "auto", layers, recipe;
     int batch = 0, repeat = 0;
+    bool sweep = false;
 };
 
 // Returns the members that it adds to the JSON; prints its own table when `json` is false.

@@ -1,12 +1,13 @@
 // bench step: one training step of an MLP in every recipe, against the FP32 step, with the FP32 product of
 // large matrices as the machine's ceiling. All in turns in one loop; statistics of every tensor are part of a
 // step.
+#include "app/cli/bench_step.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <sstream>
 
-#include "app/cli/bench.h"
 #include "core/backend/backend.h"
 #include "core/base/error.h"
 #include "core/base/rng.h"
@@ -30,17 +31,6 @@ std::vector<int> parse_layers(const std::string& text) {
         sizes.push_back(std::stoi(part));
     }
     return sizes;
-}
-
-TrainSpec spec_for(const BenchOptions& options, int repeats) {
-    TrainOptions train;
-    train.task = "noise";
-    train.recipes = options.recipe.empty() ? "bf16,delayed,current,mxfp8" : options.recipe;
-    train.recipes = fmt::format("{},{}", kReference, train.recipes);
-    if (!options.layers.empty()) train.layers = parse_layers(options.layers);
-    if (options.batch > 0) train.batch = options.batch;
-    train.steps = repeats + 1;
-    return make_train_spec(train);
 }
 
 // fprop and wgrad of every layer, dgrad of all but the first.
@@ -79,10 +69,27 @@ Measured measure(Trainer& trainer, int repeats) {
 
 }  // namespace
 
+TrainSpec step_spec(const BenchOptions& options, const std::string& recipes, int steps) {
+    TrainOptions train;
+    train.task = "noise";
+    train.recipes = recipes;
+    if (!options.layers.empty()) train.layers = parse_layers(options.layers);
+    if (options.batch > 0) train.batch = options.batch;
+    train.steps = steps;
+    return make_train_spec(train);
+}
+
 nlohmann::json bench_step(const BenchOptions& options, const Globals&, bool json) {
-    const int repeats = options.repeat > 0 ? options.repeat : kDefaultRepeats;
-    const TrainSpec spec = spec_for(options, repeats);
     const ChosenBackend chosen = choose_backend(options.backend);
+    const bool gpu = chosen.backend->device().provenance != Provenance::cpu_emulated;
+    if (options.sweep && !gpu)
+        throw Error(ErrorKind::backend, "bench step --sweep",
+                    "looks for the size at which FP8 becomes faster, which needs a GPU. " + chosen.reason);
+    if (options.sweep) return sweep_step(*chosen.backend, options, json);
+    if (gpu) return bench_step_gpu(*chosen.backend, options, json);
+    const int repeats = options.repeat > 0 ? options.repeat : kDefaultRepeats;
+    const std::string recipes = options.recipe.empty() ? "bf16,delayed,current,mxfp8" : options.recipe;
+    const TrainSpec spec = step_spec(options, fmt::format("{},{}", kReference, recipes), repeats + 1);
     const auto trainer = chosen.backend->make_trainer(spec);
     const Measured measured = measure(*trainer, repeats);
     const DeviceInfo device = chosen.backend->device();

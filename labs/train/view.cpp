@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/units.h"
+#include "labs/train/model_cost.h"
 #include "labs/ui/draw.h"
 
 namespace fp8lab::train {
@@ -117,8 +118,11 @@ void TrainView::right_column(ui::Context& c, const std::vector<Figure>& figures,
     const std::string& chosen = choices[static_cast<std::size_t>(picture_)];
     if (chosen == "Boundary") return boundaries(c, figures, area);
     if (chosen == "One step") {
-        ui::plot(c, "train.one_step", *find(figures, "step"), step_, area,
-                 {.crosshair = false, .y_tick_width = 0});
+        const bool low = area.height() < c.px(180);
+        Figure step = step_figure(lab_.history(), arm_looks(lab_.spec().arms), low);
+        if (low) step.title.clear();  // the panel says it
+        ui::plot(c, "train.one_step", step, step_, area,
+                 {.crosshair = false, .y_tick_width = 0, .title_height = low ? 0.0F : 28.0F});
         return;
     }
     ui::plot(c, "train.histogram", *find(figures, "histogram"), histogram_, area);

@@ -78,7 +78,7 @@ TEST_CASE("costs are shown where they were measured: medians, quartiles, speed-u
     CHECK(speedup->lo == doctest::Approx(0.99 * 12 / (1.02 * 7.5)));
     CHECK(speedup->hi == doctest::Approx(1.02 * 12 / (0.99 * 7.5)));
     const Figure step = lab.figure("step");
-    CHECK(step.title == "FP8 is 1.6 times as fast as BF16");
+    CHECK(step.title == "FP8 is 1.60 times as fast as BF16");
     double end = 0;
     int bands = 0;
     for (const Series& series : step.series)
