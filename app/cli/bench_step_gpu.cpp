@@ -194,7 +194,7 @@ Json bench_step_gpu(Backend& backend, const BenchOptions& options, bool json) {
     out["arms"] = Json::array();
     if (!json)
         fmt::print("{:<24}{:>10}{:>10}{:>10}{:>10}{:>12}{:>10}  inside one step, ms\n", "recipe", "ms/step",
-                   "IQR", "to " + spec.arms[reference].base, "TFLOP/s", "of ceiling", "memory");
+                   "IQR", fmt::format("to {}", spec.arms[reference].base), "TFLOP/s", "of ceiling", "memory");
     for (std::size_t arm = 0; arm < costs.size(); ++arm) {
         Json row = arm_row(costs[arm], spec.arms[arm].name, costs[reference], ceilings.best_tflops);
         row["provenance"] = to_string(snapshot.arms[arm].provenance);

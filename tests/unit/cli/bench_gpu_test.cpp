@@ -2,23 +2,29 @@
 #include <doctest/doctest.h>
 
 #include "app/cli/bench_step.h"
+#include "app/cli/train_report.h"
 #include "core/base/error.h"
 #include "tests/fake_gpu.h"
-#include "tests/unit/cli/process.h"
 
 using namespace fp8lab;
 using namespace fp8lab::cli;
 
 namespace {
 
-// Products of 1.1e12 FLOP in 2 ms and in 1 ms, and one that the card refuses.
+// Products of 1e12 FLOP in 2 ms and in 1 ms, and one that the card refuses.
 struct Card : test::FakeGpuBackend {
     using FakeGpuBackend::FakeGpuBackend;
     std::vector<Timed> time_products(std::array<int, 3>, int repeats) override {
-        return {
-            {.name = "bf16", .median_ms = 2, .q1_ms = 1.9, .q3_ms = 2.2, .repeats = repeats, .flop = 1e12},
-            {.name = "fp8", .median_ms = 1, .q1_ms = 1, .q3_ms = 1, .repeats = repeats, .flop = 1e12},
-            {.name = "mxfp8", .refusal = "CUBLAS_STATUS_NOT_SUPPORTED"}};
+        std::vector<Timed> lines(3);
+        const char* names[] = {"bf16", "fp8", "mxfp8"};
+        for (std::size_t i = 0; i < 3; ++i) {
+            lines[i].name = names[i];
+            lines[i].median_ms = 2 - static_cast<double>(i);
+            lines[i].flop = 1e12;
+            lines[i].repeats = repeats;
+        }
+        lines[2].refusal = "CUBLAS_STATUS_NOT_SUPPORTED";
+        return lines;
     }
 };
 
@@ -46,15 +52,9 @@ TEST_CASE("bench step takes the GPU's own times, and compares with bf16 and with
     CHECK(out["arms"][1]["ratio_to_reference"] == 1);
 }
 
-TEST_CASE("the sweep needs a GPU and says so; with layers of its own it takes none") {
+TEST_CASE("the sweep takes no shape of the user's") {
     Card card{test::FakeGpu{}};
     CHECK_THROWS_AS(sweep_step(card, {.layers = "16,32,16"}, true), Error);
-    const Finished run = fp8lab("bench step --backend cpu --sweep");
-    CHECK(run.code == 3);
-    CHECK(run.out.empty());
-    CHECK(run.err.find("bench step --sweep: ") != std::string::npos);
-    CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 1);
-    CHECK(fp8lab("bench cast --sweep").code == 2);
 }
 
 TEST_CASE("sizes that the card refuses leave a reason, not a time") {
@@ -67,4 +67,27 @@ TEST_CASE("sizes that the card refuses leave a reason, not a time") {
     }
     REQUIRE(out["crossover"].size() == 4);
     CHECK(out["crossover"][0]["width"].is_null());
+}
+
+TEST_CASE("train's report copes with steps without statistics and names provenance where the arms differ") {
+    test::FakeGpuBackend card{test::FakeGpu{.statistics_every = 3}};
+    TrainOptions options;
+    options.recipes = "bf16,unscaled,nvfp4";
+    options.batch = 16;
+    options.steps = 6;
+    const auto trainer = card.make_trainer(make_train_spec(options));
+    TrainReport report(trainer->spec(), card.device());
+    trainer->step(6);
+    report.add(trainer->snapshot());
+    const ArmSummary unscaled = report.summaries()[1];
+    CHECK(unscaled.worst_underflow == "dy1");
+    CHECK(unscaled.worst_underflow_pct > 1);  // of the two steps that were measured
+    CHECK(unscaled.median_step_ms == 7.5);
+    const auto json = report.json();
+    CHECK(json["arms"][1]["provenance"] == "tensor-core");
+    CHECK(json["arms"][2]["provenance"] == "gpu-emulated");
+    CHECK(json["arms"][1]["memory_bytes"] == doctest::Approx(3.9e9));
+    CHECK(report.table().find("gpu-emulated") != std::string::npos);
+    CHECK(report.csv().find("# nvfp4: gpu-emulated\n") != std::string::npos);
+    CHECK(report.csv().find(",nan") == std::string::npos);
 }
