@@ -92,6 +92,19 @@ std::string_view TrainLab::backend() const {
     return gpu_reason().empty() ? "cuda" : "cpu";
 }
 
+const Recorded* TrainLab::recorded() const {
+    if (gpu_reason().empty()) return nullptr;
+    if (!recorded_) {
+        recorded_.emplace();
+        try {
+            recorded_->recording = load_recording();
+        } catch (const Error& error) {
+            recorded_->problem = error.what();
+        }
+    }
+    return recorded_->recording || !recorded_->problem.empty() ? &*recorded_ : nullptr;
+}
+
 TensorId TrainLab::shown_tensor() const {
     TensorId id = train::shown_tensor(params_);
     id.layer = std::min(id.layer, static_cast<int>(spec().layers.size()) - 1);
