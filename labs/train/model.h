@@ -108,6 +108,7 @@ class TrainLab : public Lab {
     Backends backends_;
     std::string_view live_backend_;  // of the training at hand
     std::unique_ptr<TrainingRun> run_;
+    std::shared_ptr<TrainingRun> ended_;  // the one before, until the next one's worker ends it
 };
 
 }  // namespace fp8lab::train

@@ -42,7 +42,7 @@ void add_bar(Figure& figure, const ArmCost& cost, const ArmLook& look, double bo
     figure.add("",
                TextMark{.x = 0,
                         .y = top,
-                        .text = fmt::format("{} {} ms", look.name, format_number(cost.step_ms, 3, true)),
+                        .text = fmt::format("{} {} ms", look.name, step_text(cost.step_ms)),
                         .strong = true,
                         .dy = -11},
                {.color = {look.role, Tone::ink}, .in_legend = false});
@@ -62,6 +62,8 @@ void add_bar(Figure& figure, const ArmCost& cost, const ArmLook& look, double bo
 bool has_costs(const History& history) {
     return std::ranges::any_of(history.arms(), [](const ArmTrack& arm) { return arm.cost.has_value(); });
 }
+
+std::string step_text(double ms) { return fmt::format("{:.{}f}", ms, ms < 0.0995 ? 3 : ms < 99.5 ? 2 : 0); }
 
 double tflops(const ArmCost& cost) { return cost.step_ms > 0 ? cost.flop / cost.step_ms / 1e9 : 0; }
 

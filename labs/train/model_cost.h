@@ -13,6 +13,7 @@ namespace fp8lab::train {
 
 bool has_costs(const History& history);  // of any arm
 
+std::string step_text(double ms);    // of a step's time, everywhere the same: "0.058", "7.50", "140"
 double tflops(const ArmCost& cost);  // 0 before the first time
 
 // How many times as fast as the first arm: ratio of the medians; lo and hi from quartile to quartile.

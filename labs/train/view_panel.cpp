@@ -239,8 +239,7 @@ void TrainView::numbers(ui::Context& c, float width) {
                      .strong = true,
                      .anchor = Anchor::left},
             ui::Cell{.text = shown ? loss_text(lab_.history().arms()[i].tail_loss()) : ""},
-            ui::Cell{.text = shown ? fmt::format("{:.{}f}", ms, ms < 0.1 ? 3 : 2) : ""},
-            ui::Cell{.text = speed}};
+            ui::Cell{.text = shown ? step_text(ms) : ""}, ui::Cell{.text = speed}};
         ui::table_row(c, cells, columns);
     }
     const Rect end = ui::next_area(c, 8);

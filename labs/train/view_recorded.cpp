@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "core/base/units.h"
+#include "labs/train/model_cost.h"
 #include "labs/train/view.h"
 #include "labs/ui/draw.h"
 
@@ -14,7 +14,7 @@ constexpr Font kLabel{Face::sans, 13};
 
 ui::Cell head(const char* words) { return {.text = words, .role = Role::muted, .mono = false}; }
 
-std::string milliseconds(const RecordedArm* arm) { return arm ? format_number(arm->median_ms, 3, true) : ""; }
+std::string milliseconds(const RecordedArm* arm) { return arm ? step_text(arm->median_ms) : ""; }
 
 }  // namespace
 
@@ -32,8 +32,8 @@ void recorded_table(ui::Context& c, Rect area, const Recorded& recorded) {
     ui::text_mid(c, {area.x1, badge.y0 - c.px(20)}, recording.gpu + ", " + recording.date, {Role::muted},
                  kLabel, Anchor::right);
     const float width = area.width();
-    const std::array<float, 5> columns = {0.17F * width, 0.19F * width, 0.22F * width, 0.2F * width,
-                                          0.22F * width};
+    const std::array<float, 5> columns = {0.15F * width, 0.2F * width, 0.21F * width, 0.2F * width,
+                                          0.24F * width};
     const std::array<ui::Cell, 5> heads = {head("D"), head("batch"), head("BF16 ms"), head("FP8 ms"),
                                            head("speed-up")};
     ui::table_row(c, heads, columns);
@@ -48,8 +48,8 @@ void recorded_table(ui::Context& c, Rect area, const Recorded& recorded) {
         ui::table_row(c, cells, columns);
     }
     ui::table_end(c, columns);
-    ui::wrapped(c, fmt::format("One step of D-4D-D, median. {}, CUDA {}, driver {}.", recording.command,
-                               recording.cuda, recording.driver));
+    ui::wrapped(c, fmt::format("Median of one step of D-4D-D, CUDA {}.", recording.cuda));
+    ui::tooltip(c, "Recorded with", fmt::format("{} Driver {}.", recording.command, recording.driver));
     ui::scroll_thumbs(c);
     ImGui::EndChild();
 }
