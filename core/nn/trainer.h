@@ -106,6 +106,9 @@ class Trainer {
     virtual void set(const Command& command) = 0;  // takes effect at the next step
     virtual Snapshot snapshot() = 0;
     virtual int steps_done() const = 0;
+    // How many steps one call of step() should do for full speed. 1 on the CPU; a GPU takes several per launch when
+    // a step is shorter than the launch.
+    virtual int steps_per_call() const { return 1; }
     virtual const std::optional<NonFinite>& stopped(
         int arm) const = 0;     // as in the snapshots, without taking one
     bool all_stopped() const {  // every arm has become non-finite
