@@ -1,9 +1,11 @@
-// One arm of a comparison on the GPU: a network under one recipe, its optimiser state and everything that a step needs, in
-// device memory. enqueue_step() puts one whole step on a stream and never synchronises, so that a graph can hold it.
+// One arm of a comparison on the GPU: a network under one recipe, its optimiser state and everything that a
+// step needs, in device memory. enqueue_step() puts one whole step on a stream and never synchronises, so
+// that a graph can hold it.
 //
-// Operands. BF16 and per-tensor FP8 recipes cast straight from where a value arises (the output of the GEMM before) into
-// what the tensor cores read. Every other recipe keeps the value in FP32, quantises and dequantises it there as core does
-// (emulate.h) and multiplies in FP32. All dimensions are padded to multiples of 16 with zeros, which change nothing.
+// Operands. BF16 and per-tensor FP8 recipes cast straight from where a value arises (the output of the GEMM
+// before) into what the tensor cores read. Every other recipe keeps the value in FP32, quantises and
+// dequantises it there as core does (emulate.h) and multiplies in FP32. All dimensions are padded to
+// multiples of 16 with zeros, which change nothing.
 #pragma once
 
 #include <functional>
@@ -37,14 +39,24 @@ struct Slot {
     Shape shape;
     CastPlan plan;
     TensorId id;
-    int index = 0;               // into the scale states
-    Memory value;                // FP32; emulated only
-    Memory first, second;        // fp8: rows and columns; bf16: rows; emulated: along the first and the second GEMM
+    int index = 0;                  // into the scale states
+    Memory value;                   // FP32; emulated x and dy only
+    const float* values = nullptr;  // emulated: `value`, or the master weights
+    Memory first, second;  // fp8: rows and columns; bf16: rows; emulated: along the first and the second GEMM
     Buffer<double2> stats;
-    bool cast = true;            // false: recipe fp32, operands are `value`
-    bool has_second = false;     // second differs from first
-    const void* rows() const { return cast ? first.get() : value.get(); }
-    const void* columns() const { return has_second ? second.get() : rows(); }
+    bool cast = true;         // false: recipe fp32, operands are `values`
+    bool has_second = false;  // second differs from first
+    const void* for_first() const { return cast ? first.get() : values; }
+    const void* for_second() const { return has_second ? second.get() : for_first(); }
+};
+
+struct ArmLayer {
+    int number = 1;  // 1-based
+    Slot x, w, dy;
+    Shape out;     // of the layer's output
+    Memory h, da;  // outputs of fprop and dgrad
+    Buffer<float> master, m, v, b, mb, vb, db, dw, bias_partials;
+    std::optional<GemmPlan> fprop, dgrad, wgrad;
 };
 
 struct ArmRecord {  // of one step, as read back
@@ -54,12 +66,13 @@ struct ArmRecord {  // of one step, as read back
 
 class CudaArm {
   public:
-    CudaArm(const TrainSpec& spec, const Recipe& recipe, const Lt& lt, const StepRings& rings, cudaStream_t stream);
+    CudaArm(const TrainSpec& spec, const Recipe& recipe, const Lt& lt, const StepRings& rings,
+            cudaStream_t stream);
     ~CudaArm();
 
     Engine engine() const { return engine_; }
     const Recipe& recipe() const { return recipe_; }
-    double flop() const;                    // of the GEMMs of one step
+    double flop() const;  // of the GEMMs of one step
     std::size_t memory_bytes() const { return memory_bytes_; }
 
     // One step. `mark` (may be empty) is called after every launch with what it was, for the breakdown.
@@ -72,31 +85,34 @@ class CudaArm {
     void set_margin(int margin, cudaStream_t stream);
     void set_algo(AmaxAlgo algo, cudaStream_t stream);
 
-    // Copies the records of steps [first, first + count) into page-locked memory; valid once the stream got that far.
+    // Copies the records of steps [first, first + count) into page-locked memory; valid once the stream got
+    // that far.
     void read_back(int first, int count, cudaStream_t stream);
     ArmRecord record(int step) const;
 
     // Histograms of the newest values. Waits for the stream.
     TensorView view(TensorId id, int step, cudaStream_t stream);
 
-    ArmCheckpoint checkpoint(int steps_done) const;  // waits for the device
-    void restore(const ArmCheckpoint& checkpoint);   // of the same shapes
+    std::optional<int> nonfinite_weights() const;  // the first layer whose weights are not finite
+    ArmCheckpoint checkpoint() const;              // waits for the device
+    void restore(const ArmCheckpoint& checkpoint, int steps_done);  // of the same shapes
 
   private:
-    struct Layer;
     using Launch = std::function<void(const CastTarget&, Pass)>;
     void allocate();
     void initialise();
     void make_plans(cudaStream_t stream);
     void cast(Slot& slot, const Launch& launch, bool with_stats, const Mark& mark, cudaStream_t stream);
     void cast_emulated(Slot& slot, bool with_stats, cudaStream_t stream);
-    void cast_weights(Layer& layer, bool with_stats, const Mark& mark, cudaStream_t stream);
+    bool scaled_from_itself(const Slot& slot) const;
     void forward(cudaStream_t stream, bool with_stats, const Mark& mark);
     void backward(cudaStream_t stream, bool with_stats, const Mark& mark);
     void update(cudaStream_t stream, bool with_stats, const Mark& mark);
     void push_controls(cudaStream_t stream);
-    void quantize_storage(Layer& layer, Rounding rounding, Draw draw, cudaStream_t stream);
+    void quantize_storage(ArmLayer& layer, Rounding rounding, cudaStream_t stream);
     Launch source_of(const Slot& slot, const ArmState* arm, cudaStream_t stream);
+    LossSource loss_source(const ArmState* arm) const;
+    void loss(cudaStream_t stream, bool with_stats, const Mark& mark);
     ScaleState* state(const Slot& slot) const { return states_.get() + slot.index; }
     Slot make_slot(TensorId id, int rows, int cols);
     BatchRing ring(const float* base, int cols, const ArmState* arm, bool poisoned) const;
@@ -107,7 +123,7 @@ class CudaArm {
     const Lt& lt_;
     StepRings rings_;
     Element out_;  // of fprop and dgrad
-    std::vector<std::unique_ptr<Layer>> layers_;
+    std::vector<std::unique_ptr<ArmLayer>> layers_;
     int tensors_ = 0;
     Buffer<ScaleState> states_;
     Buffer<float> history_;

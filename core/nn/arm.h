@@ -42,7 +42,6 @@ class Arm {
     void use_storage_scales(std::vector<float> scales);  // and rounds the weights; empty: weights are FP32
     void store_weights(Rounding rounding, int step);     // rounds them to that grid, if there is one
     std::string first_nonfinite(bool loss_is_finite) const;
-    std::vector<float> decision_grid();
 
     const TrainSpec& spec_;
     Network<float> network_;

@@ -83,7 +83,8 @@ struct ArmCost {  // what a step of this arm takes on a GPU; on the CPU step_ms 
     int steps = 0;                                       // that these describe
     double flop = 0;                                     // of its GEMMs, a step
     double memory_bytes = 0;                             // that this arm holds
-    std::vector<std::pair<std::string, double>> parts;   // "GEMM", "casts", "optimiser", "gaps": ms of one step
+    std::vector<std::pair<std::string, double>>
+        parts;  // "GEMM", "casts", "optimiser", "gaps": ms of one step
 };
 struct ArmSnapshot {
     std::vector<StepRecord> records;   // new since the last snapshot
@@ -106,8 +107,8 @@ class Trainer {
     virtual void set(const Command& command) = 0;  // takes effect at the next step
     virtual Snapshot snapshot() = 0;
     virtual int steps_done() const = 0;
-    // How many steps one call of step() should do for full speed. 1 on the CPU; a GPU takes several per launch when
-    // a step is shorter than the launch.
+    // How many steps one call of step() should do for full speed. 1 on the CPU; a GPU takes several per
+    // launch when a step is shorter than the launch.
     virtual int steps_per_call() const { return 1; }
     virtual const std::optional<NonFinite>& stopped(
         int arm) const = 0;     // as in the snapshots, without taking one
