@@ -22,6 +22,9 @@ Event::~Event() {
     if (event_) cudaEventDestroy(event_);
 }
 void Event::record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "cudaEventRecord"); }
+void Event::record_in_graph(cudaStream_t stream) {
+    check(cudaEventRecordWithFlags(event_, stream, cudaEventRecordExternal), "cudaEventRecordWithFlags");
+}
 bool Event::done() const {
     const cudaError_t status = cudaEventQuery(event_);
     if (status == cudaErrorNotReady) return false;

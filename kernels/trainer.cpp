@@ -23,6 +23,7 @@ constexpr double kShortStepFlop = 2e10;  // below, a step takes less than about 
 constexpr int kInFlight = 2;             // launches that the host is ahead
 constexpr int kInputSlots = 4 * kStepsPerLaunch;
 constexpr double kSmallElements = 1 << 20;   // networks up to this size take statistics in every step
+constexpr int kStepBeforeParts = 30;         // clocks and caches are what they will be
 constexpr std::size_t kTimedLaunches = 200;  // that the median of the step time is over
 
 // One arm with its graphs and what is known of its finished steps.
@@ -70,11 +71,10 @@ class CudaTrainer final : public Trainer {
     void stage(int first, int count);
     void launch(int count);
     void run(TrainedArm& arm, int count, bool with_stats);
-    void warm_up(TrainedArm& arm, bool with_stats);
     void collect(std::size_t leave);
     void finish(InFlight& work);
     void drain() { collect(0); }
-    void measure_parts(TrainedArm& arm);
+    void measure_parts();
     ArmCost cost(const TrainedArm& arm) const;
 
     TrainSpec spec_;
@@ -202,7 +202,7 @@ void CudaTrainer::change_recipe(TrainedArm& target, const Recipe& recipe) {
     target.arm = std::make_unique<CudaArm>(spec_, recipe, device_->lt, rings, stream());
     target.arm->restore(state, steps_done_);
     target.step_ms.clear();
-    target.parts.clear();
+    arms_.front().parts.clear();  // all arms are measured again
 }
 
 // What steps first, ..., first + count - 1 need from the host. The slots were last read by launches that are
@@ -281,6 +281,11 @@ void CudaTrainer::step(int n) {
     check(cudaSetDevice(device_->index), "cudaSetDevice");
     while (n > 0) {
         for (const Command& command : std::exchange(commands_, {})) apply(command);
+        if (steps_done_ >= kStepBeforeParts && arms_.front().parts.empty()) {
+            measure_parts();
+            --n;
+            continue;
+        }
         const int count = n >= per_launch_ ? per_launch_ : 1;
         launch(count);
         n -= count;
@@ -316,8 +321,39 @@ void CudaTrainer::finish(InFlight& work) {
     for (Event& event : work.marks) spare_events_.push_back(std::move(event));
 }
 
-// One real step without a graph, an event after every launch.
-void CudaTrainer::measure_parts(TrainedArm&) {}
+// Where the time of a step goes: one real step as a graph with an event after every launch.
+void CudaTrainer::measure_parts() {
+    drain();
+    stage(steps_done_, 1);
+    InFlight work{steps_done_, 1, stats_always_, false, {}};
+    work.marks.emplace_back();
+    work.marks.back().record(stream());
+    for (TrainedArm& target : arms_) {
+        std::deque<Event> events;
+        std::vector<CudaArm::Part> parts;
+        const auto mark = [&](CudaArm::Part part) {
+            events.emplace_back();
+            events.back().record_in_graph(stream());
+            parts.push_back(part);
+        };
+        const Graph graph(stream(), [&] {
+            mark(CudaArm::Part::bookkeeping);  // the start
+            target.arm->enqueue_step(stream(), stats_always_, mark);
+        });
+        graph.launch(stream());
+        target.arm->read_back(steps_done_, 1, stream());
+        work.marks.emplace_back();
+        work.marks.back().record(stream());
+        device_->stream.wait();
+        target.parts = {{"GEMM", 0}, {"casts", 0}, {"optimiser", 0}, {"bookkeeping", 0}};
+        for (std::size_t i = 1; i < parts.size(); ++i)
+            target.parts[static_cast<std::size_t>(parts[i])].second +=
+                static_cast<double>(elapsed_ms(events[i - 1], events[i]));
+    }
+    in_flight_.push_back(std::move(work));
+    ++steps_done_;
+    drain();
+}
 
 ArmCost CudaTrainer::cost(const TrainedArm& target) const {
     ArmCost cost;
