@@ -45,7 +45,7 @@ struct InFlight {
 
 class CudaTrainer final : public Trainer {
   public:
-    CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device);
+    CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, Launching launching);
     ~CudaTrainer() override { cudaStreamSynchronize(stream()); }
     CudaTrainer(const CudaTrainer&) = delete;
     CudaTrainer& operator=(const CudaTrainer&) = delete;
@@ -74,11 +74,16 @@ class CudaTrainer final : public Trainer {
     void collect(std::size_t leave);
     void finish(InFlight& work);
     void drain() { collect(0); }
+    bool warm() const {  // every arm has run
+        return std::ranges::all_of(arms_,
+                                   [](const TrainedArm& a) { return a.many || a.one || a.one_with_stats; });
+    }
     void measure_parts();
     ArmCost cost(const TrainedArm& arm) const;
 
     TrainSpec spec_;
     std::shared_ptr<Device> device_;
+    Launching launching_;
     std::unique_ptr<Task> task_;
     int per_launch_ = 1, data_slots_ = 1;
     bool stats_always_ = false, stats_wanted_ = true;
@@ -111,8 +116,8 @@ double elements_of(const TrainSpec& spec) {
     return total;
 }
 
-CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device)
-    : spec_(spec), device_(std::move(device)), task_(make_task(spec)) {
+CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, Launching launching)
+    : spec_(spec), device_(std::move(device)), launching_(launching), task_(make_task(spec)) {
     if (spec.arms.empty()) throw usage_error("--recipe", "at least one recipe");
     check(cudaSetDevice(device_->index), "cudaSetDevice");
     check_memory();
@@ -244,6 +249,7 @@ void CudaTrainer::run(TrainedArm& target, int count, bool with_stats) {
         for (int i = 0; i < count; ++i) a.enqueue_step(stream(), with_stats);
         a.read_back(steps_done_, count, stream());
         device_->stream.wait();
+        if (launching_ == Launching::one_by_one) return;
         graph.emplace(stream(), [&] {
             for (int i = 0; i < count; ++i) a.enqueue_step(stream(), with_stats);
         });
@@ -281,7 +287,7 @@ void CudaTrainer::step(int n) {
     check(cudaSetDevice(device_->index), "cudaSetDevice");
     while (n > 0) {
         for (const Command& command : std::exchange(commands_, {})) apply(command);
-        if (steps_done_ >= kStepBeforeParts && arms_.front().parts.empty()) {
+        if (steps_done_ >= kStepBeforeParts && arms_.front().parts.empty() && warm()) {
             measure_parts();
             --n;
             continue;
@@ -406,8 +412,9 @@ void CudaTrainer::load(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::unique_ptr<Trainer> make_cuda_trainer(const TrainSpec& spec, std::shared_ptr<Device> device) {
-    return std::make_unique<CudaTrainer>(spec, std::move(device));
+std::unique_ptr<Trainer> make_cuda_trainer(const TrainSpec& spec, std::shared_ptr<Device> device,
+                                           Launching launching) {
+    return std::make_unique<CudaTrainer>(spec, std::move(device), launching);
 }
 
 }  // namespace fp8lab::cuda

@@ -18,7 +18,9 @@ struct Device {
 
 // Throws usage_error and input_error as make_cpu_trainer(), Error{backend} when the card has not the memory
 // (how much is needed, and the largest batch that would fit) or cuBLASLt refuses a product.
-std::unique_ptr<Trainer> make_cuda_trainer(const TrainSpec& spec, std::shared_ptr<Device> device);
+enum class Launching { graphs, one_by_one };  // the second for tests and checkers: every launch by itself
+std::unique_ptr<Trainer> make_cuda_trainer(const TrainSpec& spec, std::shared_ptr<Device> device,
+                                           Launching launching = Launching::graphs);
 
 // Device memory that one arm takes, in bytes; the trainer's batches come on top.
 double arm_bytes(const TrainSpec& spec, const Recipe& recipe, int batch);
