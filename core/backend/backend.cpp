@@ -34,21 +34,21 @@ class CpuBackend final : public Backend {
                 Provenance::cpu_emulated};
     }
     std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec) override { return make_cpu_trainer(spec); }
-    std::vector<SelfCheck> self_checks(bool full) override { return codec_self_checks(full); }
-    std::vector<Timed> time_products(std::array<int, 3>, int) override { throw needs_gpu("gemm"); }
-    std::vector<Timed> time_casts(std::array<int, 2>, int) override { throw needs_gpu("cast"); }
-    std::vector<AccumulationError> accumulation_errors() override { throw needs_gpu("accumulate"); }
-
-  private:
-    static Error needs_gpu(const char* bench) {
-        return {ErrorKind::backend, fmt::format("bench {}", bench),
-                "measures a GPU; the backend here is the CPU"};
-    }
 };
+
+Error needs_gpu(const char* bench) {
+    return {ErrorKind::backend, fmt::format("bench {}", bench),
+            "measures a GPU; the backend here is the CPU"};
+}
 
 using MakeBackend = Backend* (*)(int device, const char* version, std::string* reason);
 
 }  // namespace
+
+std::vector<SelfCheck> Backend::self_checks(bool full) { return codec_self_checks(full); }
+std::vector<Timed> Backend::time_products(std::array<int, 3>, int) { throw needs_gpu("gemm"); }
+std::vector<Timed> Backend::time_casts(std::array<int, 2>, int) { throw needs_gpu("cast"); }
+std::vector<AccumulationError> Backend::accumulation_errors() { throw needs_gpu("accumulate"); }
 
 std::unique_ptr<Backend> cpu_backend() { return std::make_unique<CpuBackend>(); }
 

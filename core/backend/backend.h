@@ -55,12 +55,13 @@ class Backend {
     // Throws Error{backend} when the device cannot hold it: how much was needed and what would fit.
     virtual std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec) = 0;
     virtual std::vector<Capability> capabilities() { return {}; }
-    virtual std::vector<SelfCheck> self_checks(bool full) = 0;
+    virtual std::vector<SelfCheck> self_checks(
+        bool full);  // the codec's, unless the device has more to check
     // The first line is the ceiling of this device, measured in turns with the others. Throw Error{backend}
     // on a device that has no such bench.
-    virtual std::vector<Timed> time_products(std::array<int, 3> mnk, int repeats) = 0;
-    virtual std::vector<Timed> time_casts(std::array<int, 2> shape, int repeats) = 0;
-    virtual std::vector<AccumulationError> accumulation_errors() = 0;
+    virtual std::vector<Timed> time_products(std::array<int, 3> mnk, int repeats);
+    virtual std::vector<Timed> time_casts(std::array<int, 2> shape, int repeats);
+    virtual std::vector<AccumulationError> accumulation_errors();
 };
 
 std::unique_ptr<Backend> cpu_backend();
