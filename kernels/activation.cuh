@@ -1,5 +1,6 @@
-// Activations and their slopes on the device, in FP32: core/nn/activation.cpp's formulas. kFast: the hardware's tanh (about 2^-11
-// relative) and fused multiply-adds, for the tensor-core path, whose results are rounded to 8 bits or to BF16 at once.
+// Activations and their slopes on the device, in FP32: core/nn/activation.cpp's formulas. kFast: the
+// hardware's tanh (about 2^-11 relative) and fused multiply-adds, for the tensor-core path, whose results are
+// rounded to 8 bits or to BF16 at once.
 #pragma once
 
 #include "kernels/launch.h"

@@ -99,8 +99,12 @@ Slot CudaArm::make_slot(TensorId id, int rows, int cols) {
         }
         slot.cast = slot.plan.format->name != "fp32";
         slot.has_second = slot.cast && both && slot.plan.granularity != Granularity::tensor;
-        if (slot.cast) slot.first = Memory(n * 4);
-        if (slot.has_second) slot.second = Memory(n * 4);
+        // Emulated casts leave the padding alone.
+        for (Memory* operand : {&slot.first, &slot.second}) {
+            if (!slot.cast || (operand == &slot.second && !slot.has_second)) continue;
+            *operand = Memory(n * 4);
+            check(cudaMemset(operand->get(), 0, n * 4), "cudaMemset");
+        }
     } else if (engine_ == Engine::bf16) {
         slot.first = Memory(n * 2);
     } else {

@@ -6,10 +6,8 @@
 #include <memory>
 
 #include "core/base/error.h"
-#include "kernels/cases.h"
-#include "kernels/gemm_bench.h"
+#include "kernels/gemm_cache.h"
 #include "kernels/probe.h"
-#include "kernels/self_checks.h"
 #include "kernels/trainer.h"
 
 namespace fp8lab::cuda {
@@ -43,22 +41,6 @@ class CudaBackend final : public Backend {
     std::vector<Capability> capabilities() override {
         const auto device = opened();
         return probe_capabilities(device->lt, device->stream.get());
-    }
-    std::vector<SelfCheck> self_checks(bool full) override {
-        opened();
-        return cuda_self_checks(full);
-    }
-    std::vector<Timed> time_products(std::array<int, 3> mnk, int repeats) override {
-        opened();
-        return cuda::time_products(mnk, repeats);
-    }
-    std::vector<Timed> time_casts(std::array<int, 2> shape, int repeats) override {
-        opened();
-        return cuda::time_casts(shape, repeats);
-    }
-    std::vector<AccumulationError> accumulation_errors() override {
-        opened();
-        return cuda::accumulation_errors();
     }
 
   private:

@@ -9,7 +9,9 @@ struct MatrixSource {
     static constexpr bool kBiasSums = false, kLoss = false;
     const T* in;
     __device__ void prepare(int) {}
-    __device__ void load(int r, int c, Shape s, Eight& v) const { load8(in + static_cast<std::size_t>(r) * s.padded_cols + c, v); }
+    __device__ void load(int r, int c, Shape s, Eight& v) const {
+        load8(in + static_cast<std::size_t>(r) * s.padded_cols + c, v);
+    }
 };
 
 // The batch of this step, unpadded in memory.
@@ -42,7 +44,8 @@ void cast_batch(BatchRing x, Shape shape, const CastTarget& target, Pass pass, c
     launch_cast(BatchSource{x}, shape, target, pass, stream);
 }
 
-void cast_matrix(const void* in, Element in_element, Shape shape, const CastTarget& target, Pass pass, cudaStream_t stream) {
+void cast_matrix(const void* in, Element in_element, Shape shape, const CastTarget& target, Pass pass,
+                 cudaStream_t stream) {
     with_type(in_element, [&](auto* type) {
         using T = std::remove_cv_t<std::remove_pointer_t<decltype(type)>>;
         launch_cast(MatrixSource<T>{static_cast<const T*>(in)}, shape, target, pass, stream);

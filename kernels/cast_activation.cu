@@ -44,11 +44,12 @@ void run(const ActivationSource& s, Shape shape, const CastTarget& target, Pass 
 }
 template <class T, bool kFast>
 void run(const SlopeSource& s, Shape shape, const CastTarget& target, Pass pass, cudaStream_t stream) {
-    launch_cast(Sloped<T, kFast>{static_cast<const T*>(s.da), static_cast<const T*>(s.h), s.bias, s.kind}, shape, target, pass,
-                stream, s.bias_partials);
+    launch_cast(Sloped<T, kFast>{static_cast<const T*>(s.da), static_cast<const T*>(s.h), s.bias, s.kind},
+                shape, target, pass, stream, s.bias_partials);
 }
 template <class Source>
-void choose(const Source& source, Element element, Shape shape, const CastTarget& target, Pass pass, cudaStream_t stream) {
+void choose(const Source& source, Element element, Shape shape, const CastTarget& target, Pass pass,
+            cudaStream_t stream) {
     with_type(element, [&](auto* type) {
         using T = std::remove_cv_t<std::remove_pointer_t<decltype(type)>>;
         if (source.fast)
@@ -60,10 +61,12 @@ void choose(const Source& source, Element element, Shape shape, const CastTarget
 
 }  // namespace
 
-void cast_activation(const ActivationSource& source, Shape shape, const CastTarget& target, Pass pass, cudaStream_t stream) {
+void cast_activation(const ActivationSource& source, Shape shape, const CastTarget& target, Pass pass,
+                     cudaStream_t stream) {
     choose(source, source.h_element, shape, target, pass, stream);
 }
-void cast_slope(const SlopeSource& source, Shape shape, const CastTarget& target, Pass pass, cudaStream_t stream) {
+void cast_slope(const SlopeSource& source, Shape shape, const CastTarget& target, Pass pass,
+                cudaStream_t stream) {
     choose(source, source.element, shape, target, pass, stream);
 }
 

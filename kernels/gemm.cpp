@@ -40,6 +40,8 @@ cublasLtMatmulMatrixScale_t lt_mode(ScaleMode mode) {
             return CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
         case ScaleMode::block128:
             return CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+        case ScaleMode::mx32:
+            return CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;
         default:
             return CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
     }
@@ -75,7 +77,7 @@ void check_rules(const GemmSpec& s) {
 
 std::string to_string(const GemmSpec& s) {
     constexpr std::array<std::string_view, 3> kProducts = {"nt", "nn", "tn"};
-    constexpr std::array<std::string_view, 5> kScales = {"no", "tensor", "row", "1x128", "128x128"};
+    constexpr std::array<std::string_view, 6> kScales = {"no", "tensor", "row", "1x128", "128x128", "1x32"};
     const auto scale = [&](ScaleMode m) { return kScales[static_cast<std::size_t>(m)]; };
     std::string out = fmt::format("{} {}x{}x{} {} x {} -> {}", kProducts[static_cast<std::size_t>(s.product)],
                                   s.m, s.n, s.k, name_of(s.a), name_of(s.b), name_of(s.d));

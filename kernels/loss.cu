@@ -10,7 +10,9 @@ struct Scores {
     const T* h;
     const float* bias;
     BatchRing target;
-    __device__ const float* targets() const { return target.base + target.arm->step % target.slots * target.stride; }
+    __device__ const float* targets() const {
+        return target.base + target.arm->step % target.slots * target.stride;
+    }
 };
 
 template <class T>
@@ -39,7 +41,8 @@ struct LossGradient {
         if (row_stats) {
             const float2 stats = row_stats[r];
 #pragma unroll
-            for (int j = 0; j < kThreadCols; ++j) v[j] = (expf(v[j] + b[j] - stats.x) / stats.y - wanted[j]) / elements;
+            for (int j = 0; j < kThreadCols; ++j)
+                v[j] = (expf(v[j] + b[j] - stats.x) / stats.y - wanted[j]) / elements;
             return;
         }
         float sum = 0;
@@ -55,8 +58,10 @@ struct LossGradient {
 
 // One warp a row.
 template <class T>
-__global__ void softmax_kernel(Scores<T> scores, Shape s, float2* row_stats, double* row_loss, std::uint8_t* row_correct) {
-    const int row = static_cast<int>(blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32), lane = threadIdx.x % 32;
+__global__ void softmax_kernel(Scores<T> scores, Shape s, float2* row_stats, double* row_loss,
+                               std::uint8_t* row_correct) {
+    const int row = static_cast<int>(blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32),
+              lane = threadIdx.x % 32;
     if (row >= s.rows) return;
     const T* const h = scores.h + static_cast<std::size_t>(row) * s.padded_cols;
     const float* const t = scores.targets() + static_cast<std::size_t>(row) * s.cols;
@@ -69,10 +74,13 @@ __global__ void softmax_kernel(Scores<T> scores, Shape s, float2* row_stats, dou
         if (t[c] > most) most = t[c], label = c;
     }
     for (int offset = 16; offset > 0; offset /= 2) {
-        const float other = __shfl_xor_sync(0xFFFFFFFFu, top, offset), other_most = __shfl_xor_sync(0xFFFFFFFFu, most, offset);
-        const int other_at = __shfl_xor_sync(0xFFFFFFFFu, top_at, offset), other_label = __shfl_xor_sync(0xFFFFFFFFu, label, offset);
+        const float other = __shfl_xor_sync(0xFFFFFFFFu, top, offset),
+                    other_most = __shfl_xor_sync(0xFFFFFFFFu, most, offset);
+        const int other_at = __shfl_xor_sync(0xFFFFFFFFu, top_at, offset),
+                  other_label = __shfl_xor_sync(0xFFFFFFFFu, label, offset);
         if (other > top || (other == top && other_at < top_at)) top = other, top_at = other_at;
-        if (other_most > most || (other_most == most && other_label < label)) most = other_most, label = other_label;
+        if (other_most > most || (other_most == most && other_label < label))
+            most = other_most, label = other_label;
     }
     float sum = 0;
     for (int c = lane; c < s.cols; c += 32) sum += expf(y(c) - top);
@@ -83,8 +91,9 @@ __global__ void softmax_kernel(Scores<T> scores, Shape s, float2* row_stats, dou
     row_correct[row] = top_at == label;
 }
 
-__global__ void finish_loss_kernel(const double* partials, int count, double elements, const std::uint8_t* row_correct, int rows,
-                                   StepResult* records, ArmState* arm) {
+__global__ void finish_loss_kernel(const double* partials, int count, double elements,
+                                   const std::uint8_t* row_correct, int rows, StepResult* records,
+                                   ArmState* arm) {
     __shared__ double shared[kThreads / 32];
     double sum = 0, correct = 0;
     for (int i = threadIdx.x; i < count; i += kThreads) sum += partials[i];
@@ -108,29 +117,33 @@ Scores<T> scores_of(const LossSource& source) {
 
 }  // namespace
 
-void cast_loss_gradient(const LossSource& source, Shape shape, const CastTarget& target, Pass pass, cudaStream_t stream) {
-    const float elements = static_cast<float>(source.row_stats ? static_cast<double>(shape.rows) : static_cast<double>(shape.rows) * shape.cols);
+void cast_loss_gradient(const LossSource& source, Shape shape, const CastTarget& target, Pass pass,
+                        cudaStream_t stream) {
+    const float elements = static_cast<float>(
+        source.row_stats ? static_cast<double>(shape.rows) : static_cast<double>(shape.rows) * shape.cols);
     with_type(source.h_element, [&](auto* type) {
         using T = std::remove_cv_t<std::remove_pointer_t<decltype(type)>>;
-        launch_cast(LossGradient<T>{scores_of<T>(source), source.row_stats, elements}, shape, target, pass, stream,
-                    source.bias_partials, source.loss_partials);
+        launch_cast(LossGradient<T>{scores_of<T>(source), source.row_stats, elements}, shape, target, pass,
+                    stream, source.bias_partials, source.loss_partials);
     });
 }
 
-void softmax_rows(const LossSource& source, Shape shape, float2* row_stats, double* row_loss, std::uint8_t* row_correct,
-                  cudaStream_t stream) {
+void softmax_rows(const LossSource& source, Shape shape, float2* row_stats, double* row_loss,
+                  std::uint8_t* row_correct, cudaStream_t stream) {
     constexpr int kRowsPerBlock = 8;
     const auto blocks = static_cast<unsigned>((shape.rows + kRowsPerBlock - 1) / kRowsPerBlock);
     with_type(source.h_element, [&](auto* type) {
         using T = std::remove_cv_t<std::remove_pointer_t<decltype(type)>>;
-        softmax_kernel<T><<<blocks, kRowsPerBlock * 32, 0, stream>>>(scores_of<T>(source), shape, row_stats, row_loss, row_correct);
+        softmax_kernel<T><<<blocks, kRowsPerBlock * 32, 0, stream>>>(scores_of<T>(source), shape, row_stats,
+                                                                     row_loss, row_correct);
     });
     check(cudaGetLastError(), "softmax_rows");
 }
 
-void finish_loss(const double* partials, int count, double elements, const std::uint8_t* row_correct, int rows,
-                 StepResult* records, ArmState* arm, cudaStream_t stream) {
-    finish_loss_kernel<<<1, kThreads, 0, stream>>>(partials, count, elements, row_correct, rows, records, arm);
+void finish_loss(const double* partials, int count, double elements, const std::uint8_t* row_correct,
+                 int rows, StepResult* records, ArmState* arm, cudaStream_t stream) {
+    finish_loss_kernel<<<1, kThreads, 0, stream>>>(partials, count, elements, row_correct, rows, records,
+                                                   arm);
     check(cudaGetLastError(), "finish_loss");
 }
 

@@ -1,4 +1,5 @@
-// The optimisers of core/nn/optimizer.cpp, operation by operation, so that equal gradients give equal weights.
+// The optimisers of core/nn/optimizer.cpp, operation by operation, so that equal gradients give equal
+// weights.
 #include "kernels/tile.cuh"
 
 namespace fp8lab::cuda {
@@ -52,7 +53,8 @@ struct Update {
     }
 };
 
-__global__ void bias_kernel(BiasUpdates updates, const StepInput* inputs, int slots, const ArmState* arm, std::int32_t* finite) {
+__global__ void bias_kernel(BiasUpdates updates, const StepInput* inputs, int slots, const ArmState* arm,
+                            std::int32_t* finite) {
     const BiasUpdate& u = updates.layer[blockIdx.y];
     const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
     if (i >= u.count) return;
@@ -80,12 +82,14 @@ void update_weights(const UpdateSource& source, Shape shape, const CastTarget& t
     launch_cast(Update{source}, shape, target, Pass::cast, stream);
 }
 
-void update_biases(const BiasUpdates& updates, const StepInput* inputs, int input_slots, const ArmState* arm, std::int32_t* finite,
-                   cudaStream_t stream) {
+void update_biases(const BiasUpdates& updates, const StepInput* inputs, int input_slots, const ArmState* arm,
+                   std::int32_t* finite, cudaStream_t stream) {
     constexpr int kBlock = 128;
     int widest = 1;
-    for (int l = 0; l < updates.layers; ++l) widest = updates.layer[l].count > widest ? updates.layer[l].count : widest;
-    const dim3 grid(static_cast<unsigned>((widest + kBlock - 1) / kBlock), static_cast<unsigned>(updates.layers));
+    for (int l = 0; l < updates.layers; ++l)
+        widest = updates.layer[l].count > widest ? updates.layer[l].count : widest;
+    const dim3 grid(static_cast<unsigned>((widest + kBlock - 1) / kBlock),
+                    static_cast<unsigned>(updates.layers));
     bias_kernel<<<grid, kBlock, 0, stream>>>(updates, inputs, input_slots, arm, finite);
     check(cudaGetLastError(), "update_biases");
 }

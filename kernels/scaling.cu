@@ -18,12 +18,14 @@ __device__ float scale_of(float amax, float max_finite, int margin, float previo
 }
 
 __global__ void current_kernel(ScaleState* state, const ScaleControls* controls) {
-    state->scale = scale_of(__uint_as_float(state->amax_bits), state->max_finite, controls->margin, 1.0F, controls->pow2 != 0);
+    state->scale = scale_of(__uint_as_float(state->amax_bits), state->max_finite, controls->margin, 1.0F,
+                            controls->pow2 != 0);
 }
 
 __device__ float block_max(float value) {
     __shared__ float shared[kThreads / 32];
-    for (int offset = 16; offset > 0; offset /= 2) value = fmaxf(value, __shfl_xor_sync(0xFFFFFFFFu, value, offset));
+    for (int offset = 16; offset > 0; offset /= 2)
+        value = fmaxf(value, __shfl_xor_sync(0xFFFFFFFFu, value, offset));
     if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
     __syncthreads();
     float largest = 0;
@@ -31,8 +33,8 @@ __device__ float block_max(float value) {
     return largest;
 }
 
-__global__ void update_kernel(ScaleState* states, float* history, const ScaleControls* controls, TensorResult* records,
-                              const ArmState* arm) {
+__global__ void update_kernel(ScaleState* states, float* history, const ScaleControls* controls,
+                              TensorResult* records, const ArmState* arm) {
     const unsigned tensor = blockIdx.x, tensors = gridDim.x;
     ScaleState& state = states[tensor];
     const ScaleControls c = *controls;
@@ -72,8 +74,8 @@ __global__ void truncate_kernel(const ScaleState* states, float* history, int ke
         ring[(state.history_at - back) & (kHistoryCapacity - 1)] = 0;
 }
 
-__global__ void reduce_stats_kernel(const double2* partials, int count, TensorResult* records, int tensor, int tensors,
-                                    const ArmState* arm) {
+__global__ void reduce_stats_kernel(const double2* partials, int count, TensorResult* records, int tensor,
+                                    int tensors, const ArmState* arm) {
     __shared__ double2 shared[kThreads];
     double2 sum = make_double2(0, 0);
     for (int i = threadIdx.x; i < count; i += kThreads) sum.x += partials[i].x, sum.y += partials[i].y;
@@ -111,9 +113,10 @@ void scale_from_amax(ScaleState* state, const ScaleControls* controls, cudaStrea
     check(cudaGetLastError(), "scale_from_amax");
 }
 
-void update_scales(ScaleState* states, float* history, int tensors, const ScaleControls* controls, TensorResult* records,
-                   const ArmState* arm, cudaStream_t stream) {
-    update_kernel<<<static_cast<unsigned>(tensors), kThreads, 0, stream>>>(states, history, controls, records, arm);
+void update_scales(ScaleState* states, float* history, int tensors, const ScaleControls* controls,
+                   TensorResult* records, const ArmState* arm, cudaStream_t stream) {
+    update_kernel<<<static_cast<unsigned>(tensors), kThreads, 0, stream>>>(states, history, controls, records,
+                                                                           arm);
     check(cudaGetLastError(), "update_scales");
 }
 
@@ -122,8 +125,8 @@ void truncate_history(const ScaleState* states, float* history, int tensors, int
     check(cudaGetLastError(), "truncate_history");
 }
 
-void reduce_stats(const double2* partials, int count, TensorResult* records, int tensor, int tensors, const ArmState* arm,
-                  cudaStream_t stream) {
+void reduce_stats(const double2* partials, int count, TensorResult* records, int tensor, int tensors,
+                  const ArmState* arm, cudaStream_t stream) {
     reduce_stats_kernel<<<1, kThreads, 0, stream>>>(partials, count, records, tensor, tensors, arm);
     check(cudaGetLastError(), "reduce_stats");
 }
@@ -132,7 +135,8 @@ void amax(const void* in, Element element, long long count, std::uint32_t* amax_
     constexpr long long kPerBlock = 256LL * 16;
     constexpr unsigned kMostBlocks = 132 * 8;
     const long long wanted = (count + kPerBlock - 1) / kPerBlock;
-    const unsigned blocks = wanted < kMostBlocks ? static_cast<unsigned>(wanted > 0 ? wanted : 1) : kMostBlocks;
+    const unsigned blocks =
+        wanted < kMostBlocks ? static_cast<unsigned>(wanted > 0 ? wanted : 1) : kMostBlocks;
     if (element == Element::f32)
         amax_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const std::uint32_t*>(in), count, amax_bits);
     else

@@ -1,6 +1,6 @@
-// The one mechanism of every cast: a block takes a tile of kTileRows x kTileCols elements, a thread 4 rows x 8 columns of
-// it. The source yields FP32 values; they are cast, stored by rows, turned in shared memory and stored by columns, while
-// amax, statistics and sums over columns are gathered.
+// The one mechanism of every cast: a block takes a tile of kTileRows x kTileCols elements, a thread 4 rows x
+// 8 columns of it. The source yields FP32 values; they are cast, stored by rows, turned in shared memory and
+// stored by columns, while amax, statistics and sums over columns are gathered.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -96,15 +96,18 @@ __device__ inline void max_amax(ScaleState* state, std::uint32_t bits) {
     if (threadIdx.x % 32 == 0) atomicMax(&largest, bits);
     __syncthreads();
     // A block that has nothing new to say spares the atomic: most blocks, in a large tensor.
-    if (threadIdx.x == 0 && largest > *static_cast<volatile std::uint32_t*>(&state->amax_bits)) atomicMax(&state->amax_bits, largest);
+    if (threadIdx.x == 0 && largest > *static_cast<volatile std::uint32_t*>(&state->amax_bits))
+        atomicMax(&state->amax_bits, largest);
 }
 
 // Column c of the tile holds its 64 bytes as 16 words, permuted so that neither side meets a bank twice.
-__device__ inline int turned_word(int column, int word) { return column * kThreadsDown + (word ^ (column / kThreadCols % 16)); }
+__device__ inline int turned_word(int column, int word) {
+    return column * kThreadsDown + (word ^ (column / kThreadCols % 16));
+}
 
 // Stores 4 x 8 FP8 values by rows and, through shared memory, by columns.
-__device__ inline void store_columns(std::uint8_t* out, const std::uint32_t (&words)[kThreadCols], Shape s, int tile_r, int tile_c,
-                                     std::uint32_t* turned) {
+__device__ inline void store_columns(std::uint8_t* out, const std::uint32_t (&words)[kThreadCols], Shape s,
+                                     int tile_r, int tile_c, std::uint32_t* turned) {
     const int tx = threadIdx.x % kThreadsAcross, ty = threadIdx.x / kThreadsAcross;
 #pragma unroll
     for (int j = 0; j < kThreadCols; ++j) {
@@ -127,7 +130,12 @@ __device__ inline void store_columns(std::uint8_t* out, const std::uint32_t (&wo
     }
 }
 
-enum class Gather { plain, stats, amax_only, nothing };  // beside the payload; nothing: FP32 copies without a state
+enum class Gather {
+    plain,
+    stats,
+    amax_only,
+    nothing
+};  // beside the payload; nothing: FP32 copies without a state
 
 template <class Source, class Out, Gather kGather>
 __global__ void __launch_bounds__(kThreads) tile_cast(Source source, Shape s, TileTarget target) {
@@ -137,7 +145,8 @@ __global__ void __launch_bounds__(kThreads) tile_cast(Source source, Shape s, Ti
     const int tx = threadIdx.x % kThreadsAcross, ty = threadIdx.x / kThreadsAcross;
     const int tile_r = blockIdx.y * kTileRows, tile_c = blockIdx.x * kTileCols;
     const int r0 = tile_r + ty * kThreadRows, c = tile_c + tx * kThreadCols;
-    const bool inside = c < s.padded_cols && r0 < s.padded_rows;  // padding is in 16s, a thread's part in 4s and 8s
+    const bool inside =
+        c < s.padded_cols && r0 < s.padded_rows;  // padding is in 16s, a thread's part in 4s and 8s
     const float scale = kHasState && target.scaled && !kAmax ? target.state->scale : 1.0F;
     const float inverse = 1.0F / scale;
     Eight values[kThreadRows];
@@ -162,12 +171,15 @@ __global__ void __launch_bounds__(kThreads) tile_cast(Source source, Shape s, Ti
         const Eight& v = values[i];
         if constexpr (kHasState) {
 #pragma unroll
-            for (int j = 0; j < kThreadCols; ++j) amax_bits = max(amax_bits, __float_as_uint(v[j]) & 0x7FFFFFFFu);
+            for (int j = 0; j < kThreadCols; ++j)
+                amax_bits = max(amax_bits, __float_as_uint(v[j]) & 0x7FFFFFFFu);
         }
         if constexpr (kAmax) continue;
         if constexpr (Out::kBytes == 4) {
             if (inside && target.rows)
-                store8(static_cast<float*>(target.rows) + static_cast<std::size_t>(r0 + i) * s.padded_cols + c, v);
+                store8(
+                    static_cast<float*>(target.rows) + static_cast<std::size_t>(r0 + i) * s.padded_cols + c,
+                    v);
         } else {
             std::uint32_t pairs[4];
 #pragma unroll
@@ -176,7 +188,8 @@ __global__ void __launch_bounds__(kThreads) tile_cast(Source source, Shape s, Ti
             if constexpr (kHasStats) {
 #pragma unroll
                 for (int j = 0; j < kThreadCols; ++j) {
-                    const float q = Out::back((pairs[j / 2] >> (j % 2 * kBits)) & ((1u << kBits) - 1)) * inverse;
+                    const float q =
+                        Out::back((pairs[j / 2] >> (j % 2 * kBits)) & ((1u << kBits) - 1)) * inverse;
                     underflow += v[j] != 0 && q == 0;
                     overflow += Out::overflows(v[j] * scale);
                     if (isfinite(v[j])) {
@@ -197,13 +210,15 @@ __global__ void __launch_bounds__(kThreads) tile_cast(Source source, Shape s, Ti
                         make_uint2(pairs[0] | pairs[1] << 16, pairs[2] | pairs[3] << 16);
                 {
 #pragma unroll
-                    for (int j = 0; j < kThreadCols; ++j) words[j] |= ((pairs[j / 2] >> (j % 2 * 8)) & 0xFFu) << (8 * i);
+                    for (int j = 0; j < kThreadCols; ++j)
+                        words[j] |= ((pairs[j / 2] >> (j % 2 * 8)) & 0xFFu) << (8 * i);
                 }
             }
         }
     }
     if constexpr (Out::kBytes == 1 && !kAmax) {
-        if (target.columns) store_columns(static_cast<std::uint8_t*>(target.columns), words, s, tile_r, tile_c, turned);
+        if (target.columns)
+            store_columns(static_cast<std::uint8_t*>(target.columns), words, s, tile_r, tile_c, turned);
     }
     if constexpr (kHasState) max_amax(target.state, amax_bits);
     if (kHasState && !kAmax && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) {
@@ -217,12 +232,15 @@ __global__ void __launch_bounds__(kThreads) tile_cast(Source source, Shape s, Ti
             __syncthreads();
 #pragma unroll
             for (int j = 0; j < kThreadCols; ++j)
-                sums[ty * kTileCols + tx * kThreadCols + j] = (values[0][j] + values[1][j]) + (values[2][j] + values[3][j]);
+                sums[ty * kTileCols + tx * kThreadCols + j] =
+                    (values[0][j] + values[1][j]) + (values[2][j] + values[3][j]);
             __syncthreads();
             if (threadIdx.x < kTileCols && tile_c + static_cast<int>(threadIdx.x) < s.padded_cols) {
                 float sum = 0;
-                for (int k = 0; k < kThreadsDown; ++k) sum += sums[k * kTileCols + static_cast<int>(threadIdx.x)];
-                target.bias_partials[static_cast<std::size_t>(blockIdx.y) * s.padded_cols + tile_c + threadIdx.x] = sum;
+                for (int k = 0; k < kThreadsDown; ++k)
+                    sum += sums[k * kTileCols + static_cast<int>(threadIdx.x)];
+                target.bias_partials[static_cast<std::size_t>(blockIdx.y) * s.padded_cols + tile_c +
+                                     threadIdx.x] = sum;
             }
         }
     }
@@ -241,7 +259,8 @@ __global__ void __launch_bounds__(kThreads) tile_cast(Source source, Shape s, Ti
             underflow = __reduce_add_sync(0xFFFFFFFFu, underflow);
             overflow = __reduce_add_sync(0xFFFFFFFFu, overflow);
             if (threadIdx.x % 32 == 0) {
-                if (underflow) atomicAdd(&target.state->underflow, static_cast<unsigned long long>(underflow));
+                if (underflow)
+                    atomicAdd(&target.state->underflow, static_cast<unsigned long long>(underflow));
                 if (overflow) atomicAdd(&target.state->overflow, static_cast<unsigned long long>(overflow));
             }
         }
@@ -266,8 +285,10 @@ void launch_payload(const Source& source, Shape s, const TileTarget& target, cud
 template <class Source>
 void launch_cast(const Source& source, Shape s, const CastTarget& to, Pass pass, cudaStream_t stream,
                  float* bias_partials = nullptr, double* loss_partials = nullptr) {
-    const TileTarget target{to.rows, to.columns, to.state, to.stats_partials, bias_partials, loss_partials, to.scaled};
-    if (pass == Pass::amax_only) return launch_tiles<Source, ToBf16, Gather::amax_only>(source, s, target, stream);
+    const TileTarget target{to.rows,       to.columns,    to.state, to.stats_partials,
+                            bias_partials, loss_partials, to.scaled};
+    if (pass == Pass::amax_only)
+        return launch_tiles<Source, ToBf16, Gather::amax_only>(source, s, target, stream);
     switch (to.element) {
         case Element::f32:
             return launch_tiles<Source, ToF32, Gather::nothing>(source, s, target, stream);
