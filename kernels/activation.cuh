@@ -17,10 +17,10 @@ __device__ inline float tanh_of(float x) {
 
 constexpr float kGeluScale = 0.7978845608F, kGeluCubic = 0.044715F;  // sqrt(2 / pi)
 
-template <bool kFast>
-__device__ inline float activate(ActivationKind kind, float z) {
-    if (kind == ActivationKind::relu) return fmaxf(z, 0.0F);
-    if (kind == ActivationKind::tanh) return tanh_of<kFast>(z);
+template <bool kFast, ActivationKind kind>
+__device__ inline float activate(float z) {
+    if constexpr (kind == ActivationKind::relu) return fmaxf(z, 0.0F);
+    if constexpr (kind == ActivationKind::tanh) return tanh_of<kFast>(z);
     if constexpr (kFast) {
         const float u = z * fmaf(kGeluScale * kGeluCubic * z, z, kGeluScale), half = 0.5F * z;
         return fmaf(half, tanh_of<true>(u), half);
@@ -29,10 +29,10 @@ __device__ inline float activate(ActivationKind kind, float z) {
     return 0.5F * z * (1.0F + t);
 }
 
-template <bool kFast>
-__device__ inline float slope(ActivationKind kind, float z) {
-    if (kind == ActivationKind::relu) return z > 0 ? 1.0F : 0.0F;
-    if (kind == ActivationKind::tanh) {
+template <bool kFast, ActivationKind kind>
+__device__ inline float slope(float z) {
+    if constexpr (kind == ActivationKind::relu) return z > 0 ? 1.0F : 0.0F;
+    if constexpr (kind == ActivationKind::tanh) {
         const float t = tanh_of<kFast>(z);
         return 1.0F - t * t;
     }
@@ -44,6 +44,19 @@ __device__ inline float slope(ActivationKind kind, float z) {
     }
     const float square = z * z, t = tanh_of<kFast>(kGeluScale * z * (1.0F + kGeluCubic * square));
     return 0.5F * (1.0F + t) + 0.5F * z * (1.0F - t * t) * kGeluScale * (1.0F + 3 * kGeluCubic * square);
+}
+
+// run.template operator()<kind>(): one branch for many elements.
+template <class Run>
+__device__ inline void with_kind(ActivationKind kind, Run run) {
+    switch (kind) {
+        case ActivationKind::tanh:
+            return run.template operator()<ActivationKind::tanh>();
+        case ActivationKind::gelu:
+            return run.template operator()<ActivationKind::gelu>();
+        case ActivationKind::relu:
+            return run.template operator()<ActivationKind::relu>();
+    }
 }
 
 }  // namespace fp8lab::cuda

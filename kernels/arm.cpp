@@ -364,7 +364,7 @@ void CudaArm::restore(const ArmCheckpoint& checkpoint, int steps_done) {
         // What the optimiser does at the end of every step; current scaling casts the weights anew in every
         // step anyway.
         if (engine_ != Engine::emulated && !scaled_from_itself(layer->w))
-            cast(layer->w, source_of(layer->w, arm_.get(), nullptr), false, {}, nullptr);
+            cast(layer->w, source_of(layer->w, arm_.get(), nullptr), true, {}, nullptr);
     }
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }

@@ -7,32 +7,31 @@ namespace {
 template <class T>
 struct MatrixSource {
     static constexpr bool kBiasSums = false, kLoss = false;
+    static constexpr int kAhead = kThreadRows;
+    using Raw = Packed<T>;
     const T* in;
     __device__ void prepare(int) {}
-    __device__ void load(int r, int c, Shape s, Eight& v) const {
-        load8(in + static_cast<std::size_t>(r) * s.padded_cols + c, v);
+    __device__ Raw fetch(int r, int c, Shape s) const {
+        return fetch8(in + static_cast<std::size_t>(r) * s.padded_cols + c);
     }
+    __device__ void values(const Raw& raw, int, int, bool, Shape, Eight& v) const { unpack(raw, v); }
 };
 
 // The batch of this step, unpadded in memory.
 struct BatchSource {
     static constexpr bool kBiasSums = false, kLoss = false;
+    static constexpr int kAhead = kThreadRows;
+    using Raw = Packed<float>;
     BatchRing ring;
     const float* batch = nullptr;
     float factor = 1;
     __device__ void prepare(int) {
-        const int step = ring.arm->step;
-        batch = ring.base + step % ring.slots * ring.stride;
-        if (ring.inputs) factor = ring.inputs[step % ring.input_slots].poison;
+        batch = batch_of(ring);
+        if (ring.inputs) factor = ring.inputs[ring.arm->step % ring.input_slots].poison;
     }
-    __device__ void load(int r, int c, Shape s, Eight& v) const {
-        const float* const p = batch + static_cast<std::size_t>(r) * s.cols + c;
-        if (s.cols % 4 == 0 && c + kThreadCols <= s.cols) {
-            load8(p, v);
-        } else {
-#pragma unroll
-            for (int j = 0; j < kThreadCols; ++j) v[j] = c + j < s.cols ? p[j] : 0;
-        }
+    __device__ Raw fetch(int r, int c, Shape s) const { return fetch_unpadded(batch, r, c, s); }
+    __device__ void values(const Raw& raw, int, int, bool, Shape, Eight& v) const {
+        unpack(raw, v);
 #pragma unroll
         for (int j = 0; j < kThreadCols; ++j) v[j] *= factor;
     }

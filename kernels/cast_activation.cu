@@ -8,33 +8,49 @@ namespace {
 template <class T, bool kFast>
 struct Activated {
     static constexpr bool kBiasSums = false, kLoss = false;
+    static constexpr int kAhead = kThreadRows;
+    using Raw = Packed<T>;
     const T* h;
     const float* bias;
     ActivationKind kind;
     Eight b = {};
     __device__ void prepare(int c) { load8(bias + c, b); }
-    __device__ void load(int r, int c, Shape s, Eight& v) const {
-        load8(h + static_cast<std::size_t>(r) * s.padded_cols + c, v);
+    __device__ Raw fetch(int r, int c, Shape s) const {
+        return fetch8(h + static_cast<std::size_t>(r) * s.padded_cols + c);
+    }
+    __device__ void values(const Raw& raw, int, int, bool, Shape, Eight& v) const {
+        unpack(raw, v);
+        with_kind(kind, [&]<ActivationKind kKind>() {
 #pragma unroll
-        for (int j = 0; j < kThreadCols; ++j) v[j] = activate<kFast>(kind, v[j] + b[j]);
+            for (int j = 0; j < kThreadCols; ++j) v[j] = activate<kFast, kKind>(v[j] + b[j]);
+        });
     }
 };
 
 template <class T, bool kFast>
 struct Sloped {
     static constexpr bool kBiasSums = true, kLoss = false;
+    static constexpr int kAhead = kThreadRows;
+    struct Raw {
+        Packed<T> da, h;
+    };
     const T *da, *h;
     const float* bias;
     ActivationKind kind;
     Eight b = {};
     __device__ void prepare(int c) { load8(bias + c, b); }
-    __device__ void load(int r, int c, Shape s, Eight& v) const {
+    __device__ Raw fetch(int r, int c, Shape s) const {
         const std::size_t at = static_cast<std::size_t>(r) * s.padded_cols + c;
+        return {fetch8(da + at), fetch8(h + at)};
+    }
+    __device__ void values(const Raw& raw, int, int, bool, Shape, Eight& v) const {
         Eight z;
-        load8(da + at, v);
-        load8(h + at, z);
+        unpack(raw.da, v);
+        unpack(raw.h, z);
+        with_kind(kind, [&]<ActivationKind kKind>() {
 #pragma unroll
-        for (int j = 0; j < kThreadCols; ++j) v[j] *= slope<kFast>(kind, z[j] + b[j]);
+            for (int j = 0; j < kThreadCols; ++j) v[j] *= slope<kFast, kKind>(z[j] + b[j]);
+        });
     }
 };
 

@@ -110,7 +110,8 @@ __global__ void __launch_bounds__(kThreads)
     const float tensor = row.rule == ScaleRule::nvfp4 ? __uint_as_float(*tensor_amax) : 0;
     const Factors whole{row.scaled ? state->scale : 1.0F, 1 / (row.scaled ? state->scale : 1.0F)};
     const std::uint64_t dice = row.stochastic ? stream(row.draw, row.layer, arm->step, row.detail) : 0;
-    std::uint32_t amax_bits = 0, underflow = 0, overflow = 0;
+    float amax = 0;
+    std::uint32_t underflow = 0, overflow = 0;
     double signal = 0, noise = 0;
     for (int i = threadIdx.x; i < kTileRows * kTileCols; i += kThreads) {
         const int r = static_cast<int>(blockIdx.y) * kTileRows + i / kTileCols,
@@ -120,16 +121,16 @@ __global__ void __launch_bounds__(kThreads)
         const float x = in[at];
         Factors f = whole;
         if (row.rule != ScaleRule::tensor) {
-            const float amax = amaxes[r / row.height * row.across + c / row.width];
-            f = row.rule == ScaleRule::fp32 ? fp32_factors(row, amax)
-                : row.rule == ScaleRule::mx ? mx_factors(row, amax)
-                                            : nvfp4_factors(row, amax, tensor);
+            const float block_amax = amaxes[r / row.height * row.across + c / row.width];
+            f = row.rule == ScaleRule::fp32 ? fp32_factors(row, block_amax)
+                : row.rule == ScaleRule::mx ? mx_factors(row, block_amax)
+                                            : nvfp4_factors(row, block_amax, tensor);
         }
         const std::uint32_t random =
             row.stochastic ? random_bits(row.seed, dice, static_cast<std::uint64_t>(r) * row.cols + c) : 0;
         const float q = quantized(row.element, row.nan_value, x * f.multiplier, random) * f.inverse;
         out[at] = q;
-        amax_bits = max(amax_bits, __float_as_uint(x) & 0x7FFFFFFFu);
+        amax = larger(amax, x);
         if constexpr (kStats) {
             underflow += x != 0 && q == 0;
             overflow += fabsf(x) * f.multiplier > row.overflow_limit;
@@ -141,7 +142,7 @@ __global__ void __launch_bounds__(kThreads)
         }
     }
     if (with_amax) {
-        max_amax(state, amax_bits);
+        max_amax(state, 0, amax);
         if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) {
             state->scale_used = row.rule == ScaleRule::tensor  ? whole.multiplier
                                 : row.rule == ScaleRule::nvfp4 ? nvfp4_tensor_scale(tensor)

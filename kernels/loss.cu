@@ -1,4 +1,6 @@
 // The loss and its gradient.
+#include <cmath>
+
 #include "kernels/tile.cuh"
 
 namespace fp8lab::cuda {
@@ -10,17 +12,21 @@ struct Scores {
     const T* h;
     const float* bias;
     BatchRing target;
-    __device__ const float* targets() const {
-        return target.base + target.arm->step % target.slots * target.stride;
-    }
+    __device__ const float* targets() const { return batch_of(target); }
 };
 
 template <class T>
 struct LossGradient {
     static constexpr bool kBiasSums = true, kLoss = true;
+    static constexpr int kAhead = 2;  // more would cost the registers of a third block
+    struct Raw {
+        Packed<T> h;
+        Packed<float> wanted;
+    };
     Scores<T> scores;
     const float2* row_stats;
     float elements;  // rows x cols, or rows for classes
+    float gain;      // 2 / elements if that is exact, else 0
     const float* targets = nullptr;
     Eight b = {};
     double loss = 0;
@@ -28,16 +34,15 @@ struct LossGradient {
         targets = scores.targets();
         load8(scores.bias + c, b);
     }
-    __device__ void load(int r, int c, Shape s, Eight& v) {
-        load8(scores.h + static_cast<std::size_t>(r) * s.padded_cols + c, v);
-        const float* const t = targets + static_cast<std::size_t>(r) * s.cols + c;
+    __device__ Raw fetch(int r, int c, Shape s) const {
+        return {fetch8(scores.h + static_cast<std::size_t>(r) * s.padded_cols + c),
+                fetch_unpadded(targets, r, c, s)};
+    }
+    __device__ void values(const Raw& raw, int r, int c, bool real, Shape s, Eight& v) {
         Eight wanted;
-        if (s.cols % 4 == 0 && c + kThreadCols <= s.cols) {
-            load8(t, wanted);
-        } else {
-#pragma unroll
-            for (int j = 0; j < kThreadCols; ++j) wanted[j] = c + j < s.cols ? t[j] : 0;
-        }
+        unpack(raw.h, v);
+        unpack(raw.wanted, wanted);
+        if (!real) return;
         if (row_stats) {
             const float2 stats = row_stats[r];
 #pragma unroll
@@ -50,7 +55,8 @@ struct LossGradient {
         for (int j = 0; j < kThreadCols; ++j) {
             const float error = c + j < s.cols ? v[j] + b[j] - wanted[j] : 0;
             sum += error * error;
-            v[j] = 2.0F * error / elements;
+            // Where `elements` is a power of two the product is the quotient, bit for bit.
+            v[j] = gain != 0 ? error * gain : 2.0F * error / elements;
         }
         loss += static_cast<double>(sum);
     }
@@ -121,6 +127,8 @@ void cast_loss_gradient(const LossSource& source, Shape shape, const CastTarget&
                         cudaStream_t stream) {
     const float elements = static_cast<float>(
         source.row_stats ? static_cast<double>(shape.rows) : static_cast<double>(shape.rows) * shape.cols);
+    int exponent = 0;
+    const float gain = std::frexp(elements, &exponent) == 0.5F ? 2.0F / elements : 0.0F;
     with_type(source.h_element, [&](auto* type) {
         using T = std::remove_cv_t<std::remove_pointer_t<decltype(type)>>;
         launch_cast(LossGradient<T>{scores_of<T>(source), source.row_stats, elements}, shape, target, pass,

@@ -27,6 +27,10 @@ __device__ inline Factors factors_of(const StepInput* inputs, int slots, const A
 
 struct Update {
     static constexpr bool kBiasSums = false, kLoss = false;
+    static constexpr int kAhead = 1;
+    struct Raw {
+        Packed<float> w, g, m, v;
+    };
     UpdateSource u;
     Factors factors{};
     bool alive = true;
@@ -34,13 +38,20 @@ struct Update {
         factors = factors_of(u.inputs, u.input_slots, u.arm, u.m != nullptr);
         alive = u.arm->alive != 0;
     }
-    __device__ void load(int r, int c, Shape s, Eight& w) const {
+    __device__ Raw fetch(int r, int c, Shape s) const {
         const std::size_t at = static_cast<std::size_t>(r) * s.padded_cols + c;
-        load8(u.w + at, w);
-        if (!alive) return;
-        Eight g, m = {}, v = {};
-        load8(u.g + at, g);
-        if (factors.adamw) load8(u.m + at, m), load8(u.v + at, v);
+        Raw raw{fetch8(u.w + at), fetch8(u.g + at), {}, {}};
+        if (factors.adamw) raw.m = fetch8(u.m + at), raw.v = fetch8(u.v + at);
+        return raw;
+    }
+    __device__ void values(const Raw& raw, int r, int c, bool real, Shape s, Eight& w) const {
+        unpack(raw.w, w);
+        if (!real || !alive) return;
+        const std::size_t at = static_cast<std::size_t>(r) * s.padded_cols + c;
+        Eight g, m, v;
+        unpack(raw.g, g);
+        unpack(raw.m, m);
+        unpack(raw.v, v);
         bool finite = true;
 #pragma unroll
         for (int j = 0; j < kThreadCols; ++j) {

@@ -17,19 +17,49 @@ static_assert(kThreadsAcross * kThreadsDown == kThreads);
 
 using Eight = float[kThreadCols];
 
-// 8 consecutive elements of a padded matrix, 16-byte aligned.
-__device__ inline void load8(const float* p, Eight& v) {
-    const float4 a = *reinterpret_cast<const float4*>(p), b = *reinterpret_cast<const float4*>(p + 4);
+// 8 consecutive elements, 16-byte aligned, as they come from memory: first all loads of a thread are on their
+// way, then the first value is unpacked.
+template <class T>
+struct Packed;
+template <>
+struct Packed<float> {
+    float4 a, b;
+};
+template <>
+struct Packed<__nv_bfloat16> {
+    uint4 words;
+};
+__device__ inline Packed<float> fetch8(const float* p) {
+    return {*reinterpret_cast<const float4*>(p), *reinterpret_cast<const float4*>(p + 4)};
+}
+__device__ inline Packed<__nv_bfloat16> fetch8(const __nv_bfloat16* p) {
+    return {*reinterpret_cast<const uint4*>(p)};
+}
+// `count` elements from anywhere, zeros behind them.
+__device__ inline Packed<float> fetch_some(const float* p, int count) {
+    const auto at = [&](int i) { return i < count ? p[i] : 0.0F; };
+    return {make_float4(at(0), at(1), at(2), at(3)), make_float4(at(4), at(5), at(6), at(7))};
+}
+__device__ inline void unpack(const Packed<float>& from, Eight& v) {
+    const auto& [a, b] = from;
     v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
 }
-__device__ inline void load8(const __nv_bfloat16* p, Eight& v) {
-    const uint4 raw = *reinterpret_cast<const uint4*>(p);
-    const std::uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
+__device__ inline void unpack(const Packed<__nv_bfloat16>& from, Eight& v) {
+    const std::uint32_t words[4] = {from.words.x, from.words.y, from.words.z, from.words.w};
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
         v[2 * i] = __uint_as_float(words[i] << 16);
         v[2 * i + 1] = __uint_as_float(words[i] & 0xFFFF0000u);
     }
+}
+__device__ inline void load8(const float* p, Eight& v) { unpack(fetch8(p), v); }
+// The batch of this step; a task whose data never change needs not wait for the step's number.
+__device__ inline const float* batch_of(const BatchRing& ring) {
+    return ring.slots == 1 ? ring.base : ring.base + ring.arm->step % ring.slots * ring.stride;
+}
+__device__ inline Packed<float> fetch_unpadded(const float* batch, int r, int c, Shape s) {
+    const float* const p = batch + static_cast<std::size_t>(r) * s.cols + c;
+    return s.cols % 4 == 0 && c + kThreadCols <= s.cols ? fetch8(p) : fetch_some(p, s.cols - c);
 }
 __device__ inline void store8(float* p, const Eight& v) {
     *reinterpret_cast<float4*>(p) = make_float4(v[0], v[1], v[2], v[3]);
@@ -88,16 +118,18 @@ __device__ T block_sum(T value, T* shared) {
     return total;
 }
 
-__device__ inline void max_amax(ScaleState* state, std::uint32_t bits) {
-    bits = __reduce_max_sync(0xFFFFFFFFu, bits);
-    __shared__ std::uint32_t largest;
-    if (threadIdx.x == 0) largest = 0;
-    __syncthreads();
-    if (threadIdx.x % 32 == 0) atomicMax(&largest, bits);
-    __syncthreads();
-    // A block that has nothing new to say spares the atomic: most blocks, in a large tensor.
-    if (threadIdx.x == 0 && largest > *static_cast<volatile std::uint32_t*>(&state->amax_bits))
-        atomicMax(&state->amax_bits, largest);
+// |x| or the larger so far, as the bits of a non-negative float; NaN is larger than Inf.
+__device__ inline float larger(float so_far, float x) {
+    float out;
+    asm("{ .reg .f32 a; abs.f32 a, %2; max.NaN.f32 %0, %1, a; }" : "=f"(out) : "f"(so_far), "f"(x));
+    return out;
+}
+
+// `seen`: the tensor's amax when the block began. Most warps of a large tensor have nothing larger to say and
+// spare the atomic, and nobody waits for one.
+__device__ inline void max_amax(ScaleState* state, std::uint32_t seen, float amax) {
+    const std::uint32_t bits = __reduce_max_sync(0xFFFFFFFFu, __float_as_uint(amax));
+    if (threadIdx.x % 32 == 0 && bits > seen) atomicMax(&state->amax_bits, bits);
 }
 
 // Column c of the tile holds its 64 bytes as 16 words, permuted so that neither side meets a bank twice.
@@ -105,7 +137,17 @@ __device__ inline int turned_word(int column, int word) {
     return column * kThreadsDown + (word ^ (column / kThreadCols % 16));
 }
 
-// Stores 4 x 8 FP8 values by rows and, through shared memory, by columns.
+// 4 x 4 bytes: row i in rows[i] becomes column j in columns[j].
+__device__ inline void turn4(const std::uint32_t (&rows)[4], std::uint32_t* columns) {
+    const std::uint32_t a = __byte_perm(rows[0], rows[1], 0x5140), b = __byte_perm(rows[2], rows[3], 0x5140);
+    const std::uint32_t c = __byte_perm(rows[0], rows[1], 0x7362), d = __byte_perm(rows[2], rows[3], 0x7362);
+    columns[0] = __byte_perm(a, b, 0x5410);
+    columns[1] = __byte_perm(a, b, 0x7632);
+    columns[2] = __byte_perm(c, d, 0x5410);
+    columns[3] = __byte_perm(c, d, 0x7632);
+}
+
+// Stores what 4 x 8 values a thread have become, through shared memory, by columns.
 __device__ inline void store_columns(std::uint8_t* out, const std::uint32_t (&words)[kThreadCols], Shape s,
                                      int tile_r, int tile_c, std::uint32_t* turned) {
     const int tx = threadIdx.x % kThreadsAcross, ty = threadIdx.x / kThreadsAcross;
@@ -149,30 +191,40 @@ __global__ void __launch_bounds__(kThreads) tile_cast(Source source, Shape s, Ti
         c < s.padded_cols && r0 < s.padded_rows;  // padding is in 16s, a thread's part in 4s and 8s
     const float scale = kHasState && target.scaled && !kAmax ? target.state->scale : 1.0F;
     const float inverse = 1.0F / scale;
+    const std::uint32_t seen = kHasState ? target.state->amax_bits : 0;
     Eight values[kThreadRows];
-    if (inside) source.prepare(c);
+    const bool whole =
+        tile_r + kTileRows <= s.rows && tile_c + kTileCols <= s.cols;  // of the block: no padding
+    // Threads outside read what is inside, so that no branch stands between the loads.
+    const int safe_c = inside ? c : 0;
+    source.prepare(safe_c);
 #pragma unroll
-    for (int i = 0; i < kThreadRows; ++i) {
-        if (inside && r0 + i < s.rows) {
-            source.load(r0 + i, c, s, values[i]);
+    for (int first = 0; first < kThreadRows; first += Source::kAhead) {
+        typename Source::Raw raw[Source::kAhead];
+#pragma unroll
+        for (int i = 0; i < Source::kAhead; ++i)
+            raw[i] = source.fetch(min(r0 + first + i, s.rows - 1), safe_c, s);
+#pragma unroll
+        for (int i = 0; i < Source::kAhead; ++i) {
+            Eight& v = values[first + i];
+            const bool real = whole || (inside && r0 + first + i < s.rows);
+            source.values(raw[i], r0 + first + i, c, real, s, v);
+            if (whole) continue;
 #pragma unroll
             for (int j = 0; j < kThreadCols; ++j)
-                if (c + j >= s.cols) values[i][j] = 0;
-        } else {
-#pragma unroll
-            for (int j = 0; j < kThreadCols; ++j) values[i][j] = 0;
+                if (!real || c + j >= s.cols) v[j] = 0;
         }
     }
-    std::uint32_t amax_bits = 0, underflow = 0, overflow = 0;
+    float amax = 0;
+    std::uint32_t underflow = 0, overflow = 0;
     double signal = 0, noise = 0;
-    std::uint32_t words[kThreadCols] = {};
+    std::uint32_t low[kThreadRows] = {}, high[kThreadRows] = {};  // FP8 only: columns 0-3 and 4-7 of a row
 #pragma unroll
     for (int i = 0; i < kThreadRows; ++i) {
         const Eight& v = values[i];
         if constexpr (kHasState) {
 #pragma unroll
-            for (int j = 0; j < kThreadCols; ++j)
-                amax_bits = max(amax_bits, __float_as_uint(v[j]) & 0x7FFFFFFFu);
+            for (int j = 0; j < kThreadCols; ++j) amax = larger(amax, v[j]);
         }
         if constexpr (kAmax) continue;
         if constexpr (Out::kBytes == 4) {
@@ -205,22 +257,23 @@ __global__ void __launch_bounds__(kThreads) tile_cast(Source source, Shape s, Ti
                     *reinterpret_cast<uint4*>(static_cast<std::uint16_t*>(target.rows) + at) =
                         make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
             } else {
+                low[i] = __byte_perm(pairs[0], pairs[1], 0x5410);
+                high[i] = __byte_perm(pairs[2], pairs[3], 0x5410);
                 if (inside && target.rows)
                     *reinterpret_cast<uint2*>(static_cast<std::uint8_t*>(target.rows) + at) =
-                        make_uint2(pairs[0] | pairs[1] << 16, pairs[2] | pairs[3] << 16);
-                {
-#pragma unroll
-                    for (int j = 0; j < kThreadCols; ++j)
-                        words[j] |= ((pairs[j / 2] >> (j % 2 * 8)) & 0xFFu) << (8 * i);
-                }
+                        make_uint2(low[i], high[i]);
             }
         }
     }
     if constexpr (Out::kBytes == 1 && !kAmax) {
-        if (target.columns)
+        if (target.columns) {
+            std::uint32_t words[kThreadCols];
+            turn4(low, words);
+            turn4(high, words + 4);
             store_columns(static_cast<std::uint8_t*>(target.columns), words, s, tile_r, tile_c, turned);
+        }
     }
-    if constexpr (kHasState) max_amax(target.state, amax_bits);
+    if constexpr (kHasState) max_amax(target.state, seen, amax);
     if (kHasState && !kAmax && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) {
         target.state->scale_used = scale;
         target.state->scale_inv = inverse;
