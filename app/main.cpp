@@ -39,6 +39,7 @@ int run(int argc, char** argv) {
         if (!parsed.empty() && !window.lab.empty())
             throw usage_error(parsed.front()->get_name(), "takes no --lab: it is the window's");
         if (globals.threads > 0) set_threads(globals.threads);
+        set_gpu(globals.device);
     });
     try {
         app.parse(argc, argv);

@@ -43,6 +43,7 @@ class Lab {
     virtual Figure thumbnail() const = 0;                 // the home card's picture
     virtual std::vector<Metric> metrics() const = 0;
     virtual Provenance provenance() const { return Provenance::cpu_emulated; }
+    virtual std::string device() const { return {}; }     // where that is not the CPU: "NVIDIA H200, 141 GB"
     virtual void advance(int steps) { (void)steps; }      // live labs: run that many steps now (`run`, `screenshot --steps`)
     virtual void set_wake(std::function<void()> wake) { (void)wake; }  // live labs: called from a worker when there is news
 

@@ -10,9 +10,8 @@
 namespace fp8lab {
 
 Machine detect_machine() {
-    const ChosenBackend chosen = choose_backend("auto");
-    const DeviceInfo device = chosen.backend->device();
-    return {device.provenance, chosen.reason.empty() ? device.name : chosen.reason};
+    const std::string obstacle = gpu_obstacle();
+    return {Provenance::cpu_emulated, obstacle.empty() ? "A GPU is there: L8 trains on it." : obstacle};
 }
 
 std::uint64_t resident_bytes() {

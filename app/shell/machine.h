@@ -1,4 +1,4 @@
-// What the badge says: where the window's numbers come from on this machine, and why not from a GPU.
+// What the badge says while no lab says more: where the numbers come from, and why not from a GPU.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@ struct Machine {
     std::string reason;  // at most three lines of the rail
 };
 
+// Asks no GPU: that would cost a window that trains nothing half a second and hundreds of MB.
 Machine detect_machine();
 std::uint64_t resident_bytes();  // RSS of this process; 0 where the system does not say
 

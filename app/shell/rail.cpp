@@ -65,31 +65,35 @@ void Shell::draw_theme_switch(Point center) {
 void Shell::draw_machine(const WindowLayout& layout, float labs_end) {
     const float bottom = layout.rail.y1;
     const float room = bottom - labs_end;
+    const Entry* entry = current();
+    const Provenance provenance = entry != nullptr ? entry->lab->provenance() : machine_.provenance;
+    const std::string device = entry != nullptr ? entry->lab->device() : "";
+    const std::string& reason = device.empty() ? machine_.reason : device;
     if (!layout.rail_full) {
         if (room > context_.px(84)) draw_theme_switch({context_.px(28), bottom - context_.px(68)});
         if (room < context_.px(44)) return;
         const Rect box{context_.px(16), bottom - context_.px(40), context_.px(40), bottom - context_.px(16)};
         ui::stroke_rect(context_, box, {Role::axis}, 4);
-        ui::badge_glyph(context_, machine_.provenance, {(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2});
+        ui::badge_glyph(context_, provenance, {(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2});
         ui::probe(context_, "badge", box);
         ui::advance(box);
-        ui::tooltip(context_, ui::badge_words(machine_.provenance), machine_.reason);
+        ui::tooltip(context_, ui::badge_words(provenance), reason);
         return;
     }
     if (room < context_.px(kMachine)) return;
     ui::hline(context_, context_.px(24), context_.px(196), bottom - context_.px(kMachine), {Role::line});
     ImGui::SetCursorScreenPos({context_.px(24), std::round(bottom - context_.px(104))});
-    ui::badge(context_, machine_.provenance);
+    ui::badge(context_, provenance);
     const float width = context_.px(176);
     float y = bottom - context_.px(66);
     std::size_t shown = 0;
-    for (const auto line : ui::wrap_lines(context_, machine_.reason, kSmall, width)) {
+    for (const auto line : ui::wrap_lines(context_, reason, kSmall, width)) {
         if (++shown > 3) break;
         ui::text_mid(context_, {context_.px(24), y}, line, {Role::muted}, kSmall);
         y += context_.px(18);
     }
     ui::advance({context_.px(24), bottom - context_.px(76), context_.px(196), bottom - context_.px(16)});
-    ui::tooltip(context_, "Where the numbers come from", machine_.reason);
+    ui::tooltip(context_, "Where the numbers come from", reason);
 }
 
 void Shell::draw_rail(const WindowLayout& layout) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <fstream>
 
 #include "core/base/error.h"
@@ -41,6 +42,9 @@ Error needs_gpu(const char* bench) {
             "measures a GPU; the backend here is the CPU"};
 }
 
+constexpr const char* kLibrary = "libfp8lab-cuda.so";
+std::atomic<int> chosen_gpu = 0;
+
 using MakeBackend = Backend* (*)(int device, const char* version, std::string* reason);
 
 }  // namespace
@@ -52,17 +56,22 @@ std::vector<AccumulationError> Backend::accumulation_errors() { throw needs_gpu(
 
 std::unique_ptr<Backend> cpu_backend() { return std::make_unique<CpuBackend>(); }
 
-Result<std::unique_ptr<Backend>> cuda_backend(int device) {
+void set_gpu(int device) { chosen_gpu = device; }
+int gpu() { return chosen_gpu; }
+
+std::string gpu_obstacle() {
     // The driver first: the CUDA libraries behind our own cost 220 MB, which a machine without a GPU need not
     // pay.
     void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!driver) return Unavailable{"No NVIDIA driver found (libcuda.so.1 is missing)."};
+    if (!driver) return "No NVIDIA driver found (libcuda.so.1 is missing).";
     dlclose(driver);
-    constexpr const char* kLibrary = "libfp8lab-cuda.so";
+    if (std::filesystem::exists(executable_folder() / kLibrary)) return "";
+    return fmt::format("This build has no CUDA backend ({} is not beside the executable).", kLibrary);
+}
+
+Result<std::unique_ptr<Backend>> cuda_backend(int device) {
+    if (std::string obstacle = gpu_obstacle(); !obstacle.empty()) return Unavailable{std::move(obstacle)};
     const auto path = executable_folder() / kLibrary;
-    if (!std::filesystem::exists(path))
-        return Unavailable{
-            fmt::format("This build has no CUDA backend ({} is not beside the executable).", kLibrary)};
     // Never unloaded: its objects' code and the driver's threads outlive any place that could close it.
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) return Unavailable{fmt::format("The CUDA backend does not load ({}).", dlerror())};

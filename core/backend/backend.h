@@ -64,9 +64,16 @@ class Backend {
     virtual std::vector<AccumulationError> accumulation_errors();
 };
 
+// Which GPU of several this process uses: --device. As with set_threads(), once, before the first backend is
+// made.
+void set_gpu(int device);
+int gpu();
+
 std::unique_ptr<Backend> cpu_backend();
-// `device`: which GPU of several.
-Result<std::unique_ptr<Backend>> cuda_backend(int device = 0);
+Result<std::unique_ptr<Backend>> cuda_backend(int device = gpu());
+// Why cuda_backend() cannot work, as far as that shows without loading CUDA (no driver, no library of ours):
+// a matter of microseconds and no memory. Empty: nothing is known to be in its way.
+std::string gpu_obstacle();
 
 // --backend auto|cpu|cuda. auto takes CUDA where it is usable. Throws Error{backend} with the reason when
 // "cuda" is asked for and not usable: never a silent fallback. `reason` says why auto did not take the GPU
@@ -75,6 +82,6 @@ struct ChosenBackend {
     std::unique_ptr<Backend> backend;
     std::string reason;
 };
-ChosenBackend choose_backend(std::string_view name, int device = 0);
+ChosenBackend choose_backend(std::string_view name, int device = gpu());
 
 }  // namespace fp8lab

@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/units.h"
+#include "labs/train/model_cost.h"
 
 namespace fp8lab::train {
 namespace {
@@ -23,9 +24,52 @@ constexpr LabInfo kInfo{
         "Same seed, same batches, same FP32 start. What does eight bits cost, and where would you see it?",
     .minutes = 30};
 
+// On the worker, where the GPU may take its half second. Only "auto" may end on the CPU instead, and only
+// where there is no GPU to be had: then gpu_reason() says so from here on.
+std::unique_ptr<Trainer> make_trainer(const Backends& backends, const Params& params,
+                                      std::string_view backend, const TrainSpec& spec) {
+    Backend* chosen = nullptr;
+    try {
+        chosen = &backends.get(backend);
+    } catch (const Error&) {
+        if (params.backend != "auto") throw;
+        chosen = &backends.get("cpu");
+        backend = "cpu";
+    }
+    if (backend == "cpu" && params.task == "noise" && params.size != kCpuSize)
+        throw Error(ErrorKind::backend, fmt::format("Size {}", fmt::join(spec.layers, "-")),
+                    "is offered on the GPU only. Choose another size, or the GPU as backend.");
+    return chosen->make_trainer(spec);
+}
+
+// "tensor-core", or "bf16 tensor-core, nvfp4 gpu-emulated" where the arms differ.
+std::string provenance_text(const History& history, const TrainSpec& spec) {
+    const auto& arms = history.arms();
+    if (arms.empty()) return std::string(to_string(Provenance::cpu_emulated));
+    const auto same = [&](const ArmTrack& arm) { return arm.provenance == arms[0].provenance; };
+    if (std::ranges::all_of(arms, same)) return std::string(to_string(arms[0].provenance));
+    std::string text;
+    for (std::size_t i = 0; i < arms.size(); ++i)
+        text += fmt::format("{}{} {}", i > 0 ? ", " : "", spec.arms[i].name, to_string(arms[i].provenance));
+    return text;
+}
+
+// What a step of the arm costs, measured on a GPU only.
+void add_cost(std::vector<Metric>& metrics, const History& history, std::size_t index) {
+    const auto& cost = history.arms()[index].cost;
+    if (!cost) return;
+    const std::string arm(1, "abc"[index]);
+    metrics.push_back({.name = "step_q1_ms_" + arm, .value = cost->step_q1_ms, .unit = "ms"});
+    metrics.push_back({.name = "step_q3_ms_" + arm, .value = cost->step_q3_ms, .unit = "ms"});
+    metrics.push_back({.name = "tflops_" + arm, .value = tflops(*cost), .unit = "TFLOP/s"});
+    metrics.push_back({.name = "memory_" + arm, .value = cost->memory_bytes, .unit = "bytes"});
+    if (const auto speedup = index > 0 ? speedup_of(history, index) : std::nullopt)
+        metrics.push_back({.name = "speedup_" + arm, .value = speedup->ratio});
+}
+
 }  // namespace
 
-TrainLab::TrainLab(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
+TrainLab::TrainLab(Backends backends) : backends_(std::move(backends)) {}
 TrainLab::~TrainLab() = default;
 
 const LabInfo& TrainLab::info() const { return kInfo; }
@@ -34,7 +78,18 @@ std::vector<Field> TrainLab::fields() { return fields_of(params_); }
 void TrainLab::set_wake(std::function<void()> wake) { wake_ = std::move(wake); }
 
 Provenance TrainLab::provenance() const {
-    return backend_ ? backend_->device().provenance : Provenance::cpu_emulated;
+    const auto& arms = history_.arms();
+    return arms.empty() ? Provenance::cpu_emulated : arms[arms.size() > 1 ? 1 : 0].provenance;
+}
+
+std::string TrainLab::device() const {
+    const auto gpu = provenance() == Provenance::cpu_emulated ? std::nullopt : backends_.gpu_device();
+    return gpu ? gpu->name : "";
+}
+
+std::string_view TrainLab::backend() const {
+    if (params_.backend != "auto") return params_.backend == "cuda" ? "cuda" : "cpu";
+    return gpu_reason().empty() ? "cuda" : "cpu";
 }
 
 TensorId TrainLab::shown_tensor() const {
@@ -49,11 +104,14 @@ TrainSpec TrainLab::spec() const { return run_ ? spec_ : spec_of(params_); }
 
 void TrainLab::begin() {
     if (run_) return;
-    if (!backend_) backend_ = choose_backend("auto").backend;
     live_ = params_;
+    live_backend_ = backend();
     first_spec_ = spec_ = spec_of(params_);
     run_ = std::make_unique<TrainingRun>(
-        [backend = backend_.get(), spec = spec_] { return backend->make_trainer(spec); }, wake_);
+        [backends = backends_, params = params_, backend = live_backend_, spec = spec_] {
+            return make_trainer(backends, params, backend, spec);
+        },
+        wake_);
     run_->send(Watch{shown_tensor()});
     run_->limit_speed(params_.speed_limit);
 }
@@ -113,7 +171,8 @@ void TrainLab::advance(int steps) {
         const auto stopped = stopped_arms();
         const bool all_stopped = stopped > 0 && stopped == std::ssize(history_.arms());
         if (history_.steps() >= target || stopped > stopped_before || all_stopped) return;
-        if (status_.state == RunState::failed) return;
+        if (failed() && history_.steps() == 0) throw Error(ErrorKind::backend, "train", status_.message);
+        if (failed()) return;
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
 }
@@ -152,8 +211,9 @@ void TrainLab::locate_poison() {
         const TensorTrack* x1 = arm.find({TensorClass::x, 1});
         if (!x1 || !x1->applies()) continue;
         double clean = 0;
-        for (int step = 0; step < static_cast<int>(x1->amax.size()); ++step) {
-            const double amax = x1->amax.values()[static_cast<std::size_t>(step)];
+        for (std::size_t i = 0; i < x1->amax.size(); ++i) {
+            const int step = static_cast<int>(x1->step.values()[i]);
+            const double amax = x1->amax.values()[i];
             if (step >= next->step && clean > 0 && amax > kJump * clean && !known(step)) {
                 next->step = step;
                 next->located = true;
@@ -207,7 +267,11 @@ void TrainLab::note(std::string what) { changes_.push_back({history_.steps(), st
 std::vector<std::string> TrainLab::waiting() const {
     if (!run_) return {};
     std::vector<std::string> labels;
+    // "auto" that found the GPU to be of no use has taken the CPU.
+    const bool fell_back = live_.backend == "auto" && !gpu_reason().empty();
+    if (backend() != (fell_back ? "cpu" : live_backend_)) labels.emplace_back("backend");
     if (params_.task != live_.task) labels.emplace_back("task");
+    if (params_.size != live_.size && params_.task == "noise") labels.emplace_back("size");
     if ((params_.arm_c == "none") != (live_.arm_c == "none")) labels.emplace_back("arm C");
     if (params_.schedule != live_.schedule) labels.emplace_back("schedule");
     if (params_.steps != live_.steps) labels.emplace_back("steps");
@@ -221,7 +285,7 @@ std::vector<std::string> TrainLab::waiting() const {
 Picture TrainLab::picture(const TrainSpec& spec) const {
     std::vector<std::pair<std::string, std::string>> parameters = {
         {"command", "fp8lab train " + command_line(run_ ? first_spec_ : spec)},
-        {"provenance", std::string(to_string(provenance()))},
+        {"provenance", provenance_text(history_, spec)},
         {"steps done", std::to_string(history_.steps())}};
     std::vector<int> poisoned;
     for (const Change& change : changes_) {
@@ -234,8 +298,7 @@ Picture TrainLab::picture(const TrainSpec& spec) const {
 std::vector<Figure> TrainLab::figures() const {
     const TrainSpec now = spec();
     std::vector<Figure> all = train::figures(picture(now));
-    if (status_.state == RunState::failed)
-        all.front().title = status_.message;  // what was reached stays on the stage
+    if (failed()) all.front().title = status_.message;  // what was reached stays on the stage
     return all;
 }
 
@@ -270,7 +333,9 @@ std::vector<Metric> TrainLab::metrics() const {
         if (track.stopped)
             all.push_back({.name = "stopped_" + arm,
                            .text = fmt::format("step {}, {}", track.stopped->step, track.stopped->tensor)});
+        all.push_back({.name = "provenance_" + arm, .text = std::string(to_string(track.provenance))});
         all.push_back({.name = "step_ms_" + arm, .value = ms_per_step(i), .unit = "ms"});
+        add_cost(all, history_, i);
     }
     if (history_.arms().size() > 1) {
         const ArmTrack& experiment = history_.arms()[1];
@@ -284,6 +349,7 @@ std::vector<Metric> TrainLab::metrics() const {
             const std::string id = to_string(tensor.id);
             all.push_back({.name = "amax_" + id, .value = tensor.amax.last()});
             all.push_back({.name = "scale_" + id, .value = tensor.scale.last()});
+            if (tensor.measured == 0) continue;
             all.push_back({.name = "underflow_pct_" + id, .value = tensor.underflow_mean_pct(), .unit = "%"});
             all.push_back({.name = "overflow_steps_" + id, .value = double(tensor.overflow_at.size())});
         }
@@ -294,6 +360,7 @@ std::vector<Metric> TrainLab::metrics() const {
 
 double TrainLab::ms_per_step(std::size_t arm) const {
     if (arm >= history_.arms().size()) return std::numeric_limits<double>::quiet_NaN();
+    if (const auto& cost = history_.arms()[arm].cost) return cost->step_ms;
     const auto times = history_.arms()[arm].step_ms.values();
     const auto tail = times.last(std::min(times.size(), kTailSteps));
     if (tail.empty()) return std::numeric_limits<double>::quiet_NaN();
@@ -304,7 +371,7 @@ double TrainLab::ms_per_step(std::size_t arm) const {
 }
 
 std::string TrainLab::message() const {
-    if (status_.state == RunState::failed) return status_.message;
+    if (failed()) return status_.message;
     for (const ArmTrack& arm : history_.arms()) {
         if (arm.stopped) return finding(picture(spec_));
     }

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "core/backend/backend.h"
+#include "core/backend/backends.h"
 #include "core/nn/training_run.h"
 #include "labs/lab.h"
 #include "labs/train/model_figures.h"
@@ -24,8 +24,7 @@ namespace fp8lab::train {
 
 class TrainLab : public Lab {
   public:
-    // No backend: the one that `--backend auto` takes, chosen when the first training starts.
-    explicit TrainLab(std::unique_ptr<Backend> backend = nullptr);
+    explicit TrainLab(Backends backends = {});
     ~TrainLab() override;
 
     const LabInfo& info() const override;
@@ -35,8 +34,11 @@ class TrainLab : public Lab {
     Figure thumbnail()
         const override;  // this run's curves, or those of a small training that takes milliseconds
     std::vector<Metric> metrics() const override;
-    Provenance provenance() const override;
-    void advance(int steps) override;  // returns early when the run pauses at a non-finite value
+    Provenance provenance() const override;  // of the arm that is the experiment
+    std::string device() const override;
+    // Returns early when the run pauses at a non-finite value or fails on its way; throws Error{backend} when
+    // it could not even start.
+    void advance(int steps) override;
     void set_wake(std::function<void()> wake) override;
     void reset() override;
 
@@ -53,16 +55,20 @@ class TrainLab : public Lab {
     }
     // At its last step, or every arm has become non-finite.
     bool finished() const { return status_.state == RunState::done; }
+    bool failed() const { return status_.state == RunState::failed; }
     int step() const { return history_.steps(); }
     const History& history() const { return history_; }
     const Params& params() const { return params_; }
+    // "cpu" or "cuda": where a training would run that starts now, and why not on the GPU (empty: it can).
+    std::string_view backend() const;
+    std::string gpu_reason() const { return backends_.gpu_reason(); }
     TrainSpec spec() const;                    // of the training at hand, live changes included
     std::vector<std::string> waiting() const;  // labels of the settings that a restart would apply
     void show_tensor(const std::string& name) { params_.tensor = name; }  // "dy1"
     TensorId shown_tensor() const;  // of the last layer where the task has fewer than `tensor` says
     std::string message() const;    // why it paused or failed; empty otherwise
     std::string verdict() const;    // where a passing loss hides a lost gradient; empty otherwise
-    double ms_per_step(std::size_t arm) const;  // median of the last kTailSteps
+    double ms_per_step(std::size_t arm) const;  // median of the last kTailSteps, or of the arm's cost
     // "fp8lab train ..." that repeats this training; a comment line for each change made while it ran.
     std::string command() const;
     std::string transformer_engine() const;  // arm B's recipe
@@ -90,8 +96,9 @@ class TrainLab : public Lab {
     TrainingRun::Status status_;
     std::function<void()> wake_;
     mutable std::optional<History> small_;  // behind the thumbnail, made once
-    std::unique_ptr<Backend> backend_;
-    std::unique_ptr<TrainingRun> run_;  // after backend_: ends first
+    Backends backends_;
+    std::string_view live_backend_;  // of the training at hand
+    std::unique_ptr<TrainingRun> run_;
 };
 
 }  // namespace fp8lab::train

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/base/units.h"
+#include "labs/train/model_cost.h"
 
 namespace fp8lab::train {
 namespace {
@@ -132,7 +133,8 @@ Figure gap_figure(const Picture& picture) {
 
 using Column = Growing TensorTrack::*;
 
-Figure tensor_figure(const Picture& picture, std::string id, std::string title, AxisSpec y, Column column) {
+Figure tensor_figure(const Picture& picture, std::string id, std::string title, AxisSpec y, Column steps,
+                     Column column) {
     Figure figure{.id = std::move(id), .title = std::move(title)};
     figure.x = step_axis(picture.spec);
     figure.y = std::move(y);
@@ -142,7 +144,7 @@ Figure tensor_figure(const Picture& picture, std::string id, std::string title, 
     for (const TensorTrack& track : arms[arm].tensors) {
         if (!track.applies()) continue;
         figure.line(
-            to_string(track.id), arms[arm].step.data(), (track.*column).data(),
+            to_string(track.id), (track.*steps).data(), (track.*column).data(),
             {.color = {tensor_role(picture.spec.arms[arm], track.id.tensor)}, .width = 1.5F, .step = true});
     }
     return figure;
@@ -256,15 +258,19 @@ std::string finding(const Picture& picture) {
 std::vector<Figure> figures(const Picture& picture) {
     std::vector<Figure> all = {loss_figure(picture), gap_figure(picture), histogram_figure(picture)};
     all.push_back(tensor_figure(picture, "amax", "The largest element of every tensor",
-                                {.label = "amax", .scale = Scale::log2, .range = {}}, &TensorTrack::amax));
+                                {.label = "amax", .scale = Scale::log2, .range = {}}, &TensorTrack::step,
+                                &TensorTrack::amax));
     all.push_back(tensor_figure(picture, "scale", "The scale that each cast used",
-                                {.label = "scale", .scale = Scale::log2, .range = {}}, &TensorTrack::scale));
+                                {.label = "scale", .scale = Scale::log2, .range = {}}, &TensorTrack::step,
+                                &TensorTrack::scale));
     all.push_back(tensor_figure(picture, "underflow", underflow_title(picture),
-                                {.label = "underflow %", .range = {}}, &TensorTrack::underflow_pct));
+                                {.label = "underflow %", .range = {}}, &TensorTrack::underflow_step,
+                                &TensorTrack::underflow_pct));
     const auto looks = arm_looks(picture.spec.arms);
     for (std::size_t i = 0; i < picture.history.arms().size(); ++i) {
         if (!picture.history.arms()[i].decision.empty()) all.push_back(boundary_figure(picture, i, looks));
     }
+    if (has_costs(picture.history)) all.push_back(step_figure(picture.history, looks));
     for (Figure& figure : all) figure.parameters = picture.parameters;
     return all;
 }

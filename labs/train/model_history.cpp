@@ -15,13 +15,23 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 void append(TensorTrack& track, const TensorRecord& record, int step) {
-    track.amax.push(record.applies ? double{record.amax} : kNan);
-    track.scale.push(record.applies ? double{record.scale} : kNan);
-    track.amax_strip.push(track.amax.last());
-    track.scale_strip.push(track.scale.last());
-    track.underflow_pct.push(record.applies ? double{record.underflow_pct} : kNan);
+    const bool measured = !record.applies || !std::isnan(record.amax);
+    if (measured) {
+        track.step.push(step);
+        track.amax.push(record.applies ? double{record.amax} : kNan);
+        track.scale.push(record.applies ? double{record.scale} : kNan);
+    }
+    track.amax_strip.push(record.applies ? double{record.amax} : kNan);
+    track.scale_strip.push(record.applies ? double{record.scale} : kNan);
+    const bool counted = !record.applies || !std::isnan(record.underflow_pct);
+    if (counted) {
+        track.underflow_step.push(step);
+        track.underflow_pct.push(record.applies ? double{record.underflow_pct} : kNan);
+    }
     if (!record.applies) return;
     ++track.casts;
+    if (!counted) return;
+    ++track.measured;
     track.underflow_sum += double{record.underflow_pct};
     if (record.overflow_pct > 0) track.overflow_at.push_back(step);
 }
@@ -109,6 +119,10 @@ double tail_mean(std::span<const double> values, std::size_t window) {
     return sum / static_cast<double>(tail.size());
 }
 
+double TensorTrack::underflow_mean_pct() const {
+    return measured > 0 ? underflow_sum / static_cast<double>(measured) : kNan;
+}
+
 const TensorTrack* ArmTrack::find(TensorId id) const {
     const auto it = std::ranges::find(tensors, id, &TensorTrack::id);
     return it == tensors.end() ? nullptr : &*it;
@@ -117,7 +131,7 @@ const TensorTrack* ArmTrack::find(TensorId id) const {
 const TensorTrack* ArmTrack::worst_gradient() const {
     const TensorTrack* worst = nullptr;
     for (const TensorTrack& track : tensors) {
-        if (track.id.tensor != TensorClass::dy || !track.applies()) continue;
+        if (track.id.tensor != TensorClass::dy || track.measured == 0) continue;
         if (!worst || track.underflow_mean_pct() > worst->underflow_mean_pct()) worst = &track;
     }
     return worst;
@@ -148,6 +162,8 @@ void History::append(const Snapshot& snapshot, int layers) {
         if (news.stopped) arms_[i].stopped = news.stopped;
         if (news.watched) arms_[i].watched = news.watched;
         if (!news.decision.empty()) arms_[i].decision = news.decision;
+        if (news.cost) arms_[i].cost = news.cost;
+        arms_[i].provenance = news.provenance;
     }
     for (std::size_t i = 1; i < arms_.size(); ++i) {
         ArmTrack& arm = arms_[i];

@@ -54,14 +54,18 @@ double tail_mean(std::span<const double> values, std::size_t window);
 
 struct TensorTrack {
     TensorId id;
-    Growing amax, scale, underflow_pct;  // NaN in a step in which the recipe did not cast this tensor
+    // One value a step in which the tensor was measured (a GPU measures only some steps); NaN in a step in
+    // which the recipe did not cast it.
+    Growing step, amax, scale;
+    Growing underflow_step, underflow_pct;
     Envelope amax_strip, scale_strip;
     std::vector<int> overflow_at;  // the steps in which at least one element was saturated
     double underflow_sum = 0;
-    std::int64_t casts = 0;  // steps in which it was cast
+    std::int64_t casts = 0;     // steps in which it was cast
+    std::int64_t measured = 0;  // those of them in which its underflow was counted
 
     bool applies() const { return casts > 0; }
-    double underflow_mean_pct() const { return casts ? underflow_sum / static_cast<double>(casts) : 0; }
+    double underflow_mean_pct() const;  // NaN before the first count
 };
 
 struct ArmTrack {
@@ -73,11 +77,14 @@ struct ArmTrack {
     std::optional<NonFinite> stopped;
     std::optional<TensorView> watched;  // the newest
     std::vector<float> decision;        // the newest; empty unless the task is spiral
+    std::optional<ArmCost> cost;        // the newest; measured on a GPU only
+    Provenance provenance = Provenance::cpu_emulated;
 
     double tail_loss() const { return tail_mean(loss.values(), kTailSteps); }
     const TensorTrack* find(TensorId id) const;
-    const TensorTrack* worst_gradient() const;  // dy with the highest mean underflow; null where none is cast
-    int overflow_steps() const;                 // steps of all tensors together
+    const TensorTrack* worst_gradient()
+        const;                   // dy with the highest mean underflow; null where none was counted
+    int overflow_steps() const;  // steps of all tensors together
 };
 
 class History {

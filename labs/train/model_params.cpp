@@ -1,5 +1,7 @@
 #include "labs/train/model_params.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -10,6 +12,9 @@ namespace {
 constexpr std::array<std::string_view, 9> kTensors = {"x1",  "w1", "dy1", "x2", "w2",
                                                       "dy2", "x3", "w3",  "dy3"};
 constexpr std::array<TensorClass, 3> kClasses = {TensorClass::x, TensorClass::w, TensorClass::dy};
+
+constexpr std::array<Size, 4> kSizes = {
+    {{kCpuSize, 768, 32}, {"1024", 1024, 4096}, {"4096", 4096, 8192}, {"8192", 8192, 16384}}};
 
 bool narrow(const Recipe& recipe) { return recipe.fwd && bits(*recipe.fwd) <= 8; }
 bool fp8(const FormatInfo* format) { return format && format->kind == Kind::floating && bits(*format) == 8; }
@@ -143,8 +148,19 @@ std::vector<Field> cast_fields(Params& p) {
     };
 }
 
+std::vector<Choice> size_choices() {
+    std::vector<Choice> choices;
+    for (const Size& size : sizes()) choices.push_back({std::string(size.id), size.label()});
+    return choices;
+}
+
 std::vector<Field> run_fields(Params& p) {
     return {
+        choice({.name = "backend",
+                .label = "Backend",
+                .help = "Where the training runs; auto: on the GPU if there is one. On reset.",
+                .more = true},
+               &p.backend, {{"auto", "auto"}, {"cpu", "CPU"}, {"cuda", "GPU"}}),
         choice(
             {.name = "task",
              .label = "Task",
@@ -152,6 +168,11 @@ std::vector<Field> run_fields(Params& p) {
                      "or one batch of noise in 768-3072-768 with GELU, which is far slower. On reset.",
              .more = true},
             &p.task, {{"teacher", "teacher"}, {"spiral", "spiral"}, {"noise", "noise"}}),
+        choice({.name = "size",
+                .label = "Size",
+                .help = "Layers of the task noise. Those above 768 are for the GPU. On reset.",
+                .more = true},
+               &p.size, size_choices()),
         choice({.name = "arm_c",
                 .label = "Arm C",
                 .help = "A third recipe beside the two. Adding or removing it acts on reset.",
@@ -166,7 +187,7 @@ std::vector<Field> run_fields(Params& p) {
             {.name = "steps", .label = "Steps", .help = "Length of the training. On reset.", .more = true},
             &p.steps, 10, 100000, true),
         integer({.name = "batch", .label = "Batch", .help = "Samples a step. On reset.", .more = true},
-                &p.batch, 1, 1024, true),
+                &p.batch, 1, 32768, true),
         integer({.name = "seed", .label = "Seed", .help = "Of weights and batches. On reset.", .more = true},
                 &p.seed, 0, 9999),
         number({.name = "speed_limit",
@@ -179,6 +200,9 @@ std::vector<Field> run_fields(Params& p) {
 }
 
 }  // namespace
+
+std::string Size::label() const { return fmt::format("{0}-{1}-{0}, batch {2}", width, 4 * width, batch); }
+std::span<const Size> sizes() { return kSizes; }
 
 std::vector<Recipe> arms_of(const Params& params) {
     std::vector<Recipe> arms = {parse_recipe(params.arm_a), parse_recipe(params.arm_b)};
@@ -196,6 +220,10 @@ TrainSpec spec_of(const Params& params) {
     options.steps = params.steps;
     options.schedule = params.schedule;
     options.seed = static_cast<std::uint64_t>(params.seed);
+    if (params.task == "noise") {
+        const int width = std::ranges::find(kSizes, params.size, &Size::id)->width;
+        options.layers = {width, 4 * width, width};
+    }
     TrainSpec spec = make_train_spec(options);
     spec.arms = arms_of(params);
     return spec;

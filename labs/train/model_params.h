@@ -2,7 +2,9 @@
 // them.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/fields.h"
@@ -19,13 +21,24 @@ struct Params {
     std::string fwd = "recipe", bwd = "recipe", round = "recipe", round_update = "nearest";
     std::string overflow = "saturate", master = "fp32";
     // Of the training.
+    std::string backend = "auto";  // or "cpu", "cuda"
     std::string task = "teacher", schedule = "cosine";
+    std::string size = "768";  // of task noise: D-4D-D
     int seed = 1, batch = 256, steps = 2000;
     double speed_limit = 0;      // steps per second, 0: none
     std::string tensor = "dy1";  // whose histogram
 };
 
 // The arms as recipes, each named by the text that `fp8lab train --recipe` takes.
+// The sizes of task noise, smallest first: D-4D-D and the batch that fills a GPU with it.
+struct Size {
+    std::string_view id;  // D
+    int width, batch;
+    std::string label() const;  // "4096-16384-4096, batch 8192"
+};
+std::span<const Size> sizes();
+inline constexpr std::string_view kCpuSize = "768";  // the only one that is offered on the CPU
+
 std::vector<Recipe> arms_of(const Params& params);
 TrainSpec spec_of(const Params& params);
 

@@ -102,15 +102,24 @@ std::string TrainView::take_gap_label(Figure& gap) const {
 }
 
 void TrainView::right_column(ui::Context& c, const std::vector<Figure>& figures, Rect area) {
-    if (find(figures, "boundary-a")) {
-        const std::array<std::string, 2> choices = {"Boundary", "Histogram"};
-        int chosen = show_boundary_ ? 0 : 1;
+    std::vector<std::string> choices;
+    if (find(figures, "boundary-a")) choices.emplace_back("Boundary");
+    choices.emplace_back("Histogram");
+    if (find(figures, "step")) choices.emplace_back("One step");
+    picture_ = std::min(picture_, static_cast<int>(choices.size()) - 1);
+    if (choices.size() > 1) {
         ImGui::SetCursorScreenPos({area.x0, area.y1 - c.px(32)});
         ImGui::BeginChild("train.picture", {area.width(), c.px(32)});
-        if (ui::segmented(c, "train.picture", choices, chosen)) show_boundary_ = chosen == 0;
+        ui::segmented(c, "train.picture", choices, picture_);
         ImGui::EndChild();
         area.y1 -= c.px(40);
-        if (show_boundary_) return boundaries(c, figures, area);
+    }
+    const std::string& chosen = choices[static_cast<std::size_t>(picture_)];
+    if (chosen == "Boundary") return boundaries(c, figures, area);
+    if (chosen == "One step") {
+        ui::plot(c, "train.one_step", *find(figures, "step"), step_, area,
+                 {.crosshair = false, .y_tick_width = 0});
+        return;
     }
     ui::plot(c, "train.histogram", *find(figures, "histogram"), histogram_, area);
 }
@@ -142,7 +151,7 @@ void TrainView::toggle_run() {
         pausing_ = true;
         return lab_.pause();
     }
-    if (lab_.finished()) restart();
+    if (lab_.finished() || lab_.failed()) restart();
     lab_.start();
 }
 
@@ -155,14 +164,15 @@ void TrainView::controls(ui::Context& c, Rect area) {
     const auto place = [&](float x) { ImGui::SetCursorScreenPos({area.x0 + c.px(x), area.y0}); };
     const bool running = lab_.running();
     place(0);
-    const char* run = running ? "Pause" : lab_.finished() ? "Run again" : "Run";
+    const bool ended = lab_.finished() || lab_.failed();
+    const char* run = running ? "Pause" : ended ? "Run again" : "Run";
     const bool first = lab_.step() == 0 && !running;  // the one thing to press
-    const char* hint = lab_.finished() ? "" : "Space";
+    const char* hint = ended ? "" : "Space";
     if (ui::button(c, "train.run", run, {.key = hint, .primary = first, .width = 116})) toggle_run();
     place(124);
     if (ui::button(c, "train.step", "Step",
                    {.key = ".",
-                    .disabled = running || lab_.finished(),
+                    .disabled = running || ended,
                     .why_disabled = running ? "Pause first." : "The training is at its end.",
                     .width = 72})) {
         lab_.single_step();
@@ -215,7 +225,7 @@ void TrainView::run_slider(ui::Context& c, Rect area) {
 bool TrainView::key(ui::Context&, int key) {
     if (key == kKeySpace) {
         toggle_run();
-    } else if (key == kKeyPeriod && !lab_.running() && !lab_.finished()) {
+    } else if (key == kKeyPeriod && !lab_.running() && !lab_.finished() && !lab_.failed()) {
         lab_.single_step();
     } else {
         return false;

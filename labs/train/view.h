@@ -29,11 +29,14 @@ class TrainView : public LabView {
     void toggle_run();
     void restart();
 
+    void backend_choice(ui::Context&);
+    void size_choice(ui::Context&);
     void arm_choice(ui::Context&, const char* name, std::size_t arm);
     void edit(ui::Context&, std::string_view name);
     void settings(ui::Context&);
     bool switch_row(ui::Context&, const std::string& name, const std::string& label,
-                    std::span<const std::string> choices, int& selected);
+                    std::span<const std::string> choices, int& selected,
+                    std::size_t enabled = static_cast<std::size_t>(-1));
     void show_tensor(ui::Context&);
     void more(ui::Context&);
     void numbers(ui::Context&, float width);
@@ -41,8 +44,8 @@ class TrainView : public LabView {
     void toast(ui::Context&);
 
     TrainLab& lab_;
-    ui::PlotState loss_, gap_, histogram_, boundary_[3];
-    bool show_boundary_ = true;  // spiral: boundaries or the histogram
+    ui::PlotState loss_, gap_, histogram_, step_, boundary_[3];
+    int picture_ = 0;  // of those that the right column has to show
     bool more_cast_ = false, more_run_ = false;
     bool toast_closed_ = false;
     bool pausing_ = false;  // asked for, and not yet so: the worker tells nobody when it rests

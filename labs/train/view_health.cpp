@@ -131,6 +131,7 @@ void scale_cell(ui::Context& c, const Row& row, float column, const TensorTrack&
 
 void underflow_cell(ui::Context& c, const Row& row, float column, const TensorTrack& track) {
     const double mean = track.underflow_mean_pct();
+    if (std::isnan(mean)) return;  // not counted yet
     const Rect area = strip_area(c, row, column);
     const float base = row.middle() + c.px(5);
     ui::hline(c, area.x0, area.x1, base, {Role::line});

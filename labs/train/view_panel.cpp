@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/base/units.h"
+#include "labs/train/model_cost.h"
 #include "labs/train/view.h"
 #include "labs/ui/draw.h"
 
@@ -23,6 +24,7 @@ bool delayed(const TrainSpec& spec) { return spec.arms.at(1).scale == ScaleSourc
 }  // namespace
 
 void TrainView::explore(ui::Context& c, float width) {
+    backend_choice(c);
     arm_choice(c, "arm_a", 0);
     arm_choice(c, "arm_b", 1);
     settings(c);
@@ -38,6 +40,38 @@ void TrainView::explore(ui::Context& c, float width) {
     numbers(c, width);
     copy_buttons(c, width);
     toast(c);
+}
+
+// A choice that cannot be made is there, and says why.
+void TrainView::backend_choice(ui::Context& c) {
+    const std::vector<Field> fields = lab_.fields();
+    const Field& field = find(fields, "backend");
+    const std::array<std::string, 2> labels = {"CPU", "GPU"};
+    const std::string reason = lab_.gpu_reason();
+    int selected = lab_.backend() == "cuda" ? 1 : 0;
+    if (switch_row(c, "train.backend", field.info.label, labels, selected, reason.empty() ? 2 : 1))
+        *std::get<std::string*>(field.value) = selected == 1 ? "cuda" : "cpu";
+    ui::tooltip(
+        c, field.info.label,
+        reason.empty() ? "Where the training runs. Acts on Reset once it has begun." : "No GPU. " + reason);
+}
+
+// Layers and the batch that belongs to them. The CPU is offered the smallest only.
+void TrainView::size_choice(ui::Context& c) {
+    const std::vector<Field> fields = lab_.fields();
+    auto* value = std::get<std::string*>(find(fields, "size").value);
+    std::vector<std::string> labels;
+    int selected = -1;
+    for (const Size& size : sizes()) {
+        if (size.id == *value) selected = static_cast<int>(labels.size());
+        if (size.id == kCpuSize || size.id == *value || lab_.backend() == "cuda")
+            labels.push_back(size.label());
+    }
+    ui::text(c, "Size", Role::muted, kLabel);
+    if (!ui::dropdown(c, "train.size", labels, selected)) return;
+    const Size& size = sizes()[static_cast<std::size_t>(selected)];
+    *value = size.id;
+    *std::get<int*>(find(fields, "batch").value) = size.batch;
 }
 
 // "Arm A" with its swatch, over the list of recipes.
@@ -109,14 +143,14 @@ void TrainView::settings(ui::Context& c) {
 // A label at the left and a switch of `width` - 108 px at the right, on one line. True when the choice
 // changed.
 bool TrainView::switch_row(ui::Context& c, const std::string& name, const std::string& label,
-                           std::span<const std::string> choices, int& selected) {
+                           std::span<const std::string> choices, int& selected, std::size_t enabled) {
     const Rect row = ui::next_area(c, 32);
     ui::text_mid(c, {row.x0, (row.y0 + row.y1) / 2}, label, {Role::text}, {Face::sans, 15});
     const float left = c.px(108);
     ImGui::SetCursorScreenPos({row.x0 + left, row.y0});
     ImGui::BeginChild(name.c_str(), {row.width() - left, row.height()}, false,
                       ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
-    const bool changed = ui::segmented(c, name, choices, selected);
+    const bool changed = ui::segmented(c, name, choices, selected, enabled);
     ImGui::EndChild();
     ImGui::SetCursorScreenPos({row.x0, row.y0});
     ui::advance(row);
@@ -154,7 +188,9 @@ void TrainView::more(ui::Context& c) {
     }
     if (more_run_) {
         arm_choice(c, "arm_c", 2);
-        for (const char* name : {"task", "schedule", "steps", "batch", "seed", "speed_limit"}) edit(c, name);
+        edit(c, "task");
+        if (lab_.params().task == "noise") size_choice(c);
+        for (const char* name : {"schedule", "steps", "batch", "seed", "speed_limit"}) edit(c, name);
     }
     const std::vector<std::string> waiting = lab_.waiting();
     if (waiting.empty()) return;
@@ -179,11 +215,12 @@ void TrainView::numbers(ui::Context& c, float width) {
 
     const std::array<float, 4> columns = {0.24F * width, 0.25F * width, 0.25F * width, 0.26F * width};
     Rect header = ui::next_area(c, 20);
-    constexpr std::array<const char*, 4> kHeads = {"", "tail loss", "ms/step", "steps/s"};
+    const bool costs = has_costs(lab_.history());
+    const std::array<const char*, 4> heads = {"", "tail loss", "ms/step", costs ? "TFLOP/s" : "steps/s"};
     float x = header.x0;
     for (std::size_t i = 0; i < columns.size(); ++i) {
         x += columns[i];
-        ui::text_mid(c, {x, (header.y0 + header.y1) / 2}, kHeads.at(i), {Role::muted}, kLabel, Anchor::right);
+        ui::text_mid(c, {x, (header.y0 + header.y1) / 2}, heads.at(i), {Role::muted}, kLabel, Anchor::right);
     }
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
     ui::advance(header);
@@ -191,6 +228,10 @@ void TrainView::numbers(ui::Context& c, float width) {
     for (std::size_t i = 0; i < spec.arms.size(); ++i) {
         const bool shown = i < lab_.history().arms().size();
         const double ms = shown ? lab_.ms_per_step(i) : 0;
+        const auto* cost = shown && lab_.history().arms()[i].cost ? &*lab_.history().arms()[i].cost : nullptr;
+        const std::string speed = cost                        ? format_number(tflops(*cost), 3, true)
+                                  : shown && ms > 0 && !costs ? group_thousands(std::lround(1000 / ms))
+                                                              : "";
         const std::array<ui::Cell, 4> cells = {
             ui::Cell{.text = looks[i].name,
                      .role = looks[i].role,
@@ -198,13 +239,16 @@ void TrainView::numbers(ui::Context& c, float width) {
                      .strong = true,
                      .anchor = Anchor::left},
             ui::Cell{.text = shown ? loss_text(lab_.history().arms()[i].tail_loss()) : ""},
-            ui::Cell{.text = shown ? fmt::format("{:.2f}", ms) : ""},
-            ui::Cell{.text = shown && ms > 0 ? group_thousands(std::lround(1000 / ms)) : ""}};
+            ui::Cell{.text = shown ? fmt::format("{:.{}f}", ms, ms < 0.1 ? 3 : 2) : ""},
+            ui::Cell{.text = speed}};
         ui::table_row(c, cells, columns);
     }
     const Rect end = ui::next_area(c, 8);
     ui::hline(c, end.x0, end.x1, end.y0, {Role::line});
     ui::advance({end.x0, end.y0, end.x1, end.y0});
+    if (const std::string sentence = speedup_sentence(lab_.history(), looks); !sentence.empty())
+        ui::wrapped(c, sentence + ".", Role::text, {Face::sans_bold, 13});
+    if (costs) ui::wrapped(c, cost_details(lab_.history()));
     const std::string message = lab_.message();
     if (!message.empty()) {
         ui::warning(c, message);

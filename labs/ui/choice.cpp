@@ -12,6 +12,8 @@ int step_of(ImGuiKey less, ImGuiKey more) {
     return (key_pressed(more) ? 1 : 0) - (key_pressed(less) ? 1 : 0);
 }
 
+constexpr float kDead = 0.5F;  // opacity of a choice that cannot be chosen
+
 int clamp_index(int index, std::size_t count) { return std::clamp(index, 0, static_cast<int>(count) - 1); }
 
 // The open list. True when it is to be closed; `highlighted` is what Enter takes, `selected` what was taken.
@@ -50,12 +52,14 @@ bool draw_list(Context& context, std::string_view name, std::span<const std::str
 
 }  // namespace
 
-bool segmented(Context& context, std::string_view name, std::span<const std::string> labels, int& selected) {
+bool segmented(Context& context, std::string_view name, std::span<const std::string> labels, int& selected,
+               std::size_t enabled) {
+    enabled = std::min(enabled, labels.size());
     const int before = selected;
     const Rect area = next_area(context, 32);
     const Press whole = press(context, name, area);
     const int step = whole.focused ? step_of(ImGuiKey_LeftArrow, ImGuiKey_RightArrow) : 0;
-    if (step != 0) selected = clamp_index(selected + step, labels.size());  // -1, none: stays so until a key
+    if (step != 0) selected = clamp_index(selected + step, enabled);  // -1, none: stays so until a key
     fill_rect(context, area, {Role::field}, 6);
     const float pitch = area.width() / static_cast<float>(labels.size());
     for (std::size_t i = 0; i < labels.size(); ++i) {
@@ -63,7 +67,8 @@ bool segmented(Context& context, std::string_view name, std::span<const std::str
         const Rect segment{left, area.y0, std::round(left + pitch), area.y1};
         probe(context, std::string(name) + "." + std::to_string(i), segment);
         const ImVec2 mouse = ImGui::GetIO().MousePos;
-        const bool under_mouse = whole.hovered && segment.contains({mouse.x, mouse.y});
+        const bool dead = i >= enabled;
+        const bool under_mouse = !dead && whole.hovered && segment.contains({mouse.x, mouse.y});
         if (whole.clicked && under_mouse) selected = static_cast<int>(i);
         const bool on = static_cast<int>(i) == selected;
         if (on) {
@@ -72,7 +77,9 @@ bool segmented(Context& context, std::string_view name, std::span<const std::str
             stroke_rect(context, pill, {Role::axis}, 5);
         }
         const Point middle{(segment.x0 + segment.x1) / 2, (segment.y0 + segment.y1) / 2};
-        text_mid(context, middle, labels[i], {on || under_mouse ? Role::text : Role::muted},
+        const float opacity = dead ? kDead : 1.0F;
+        text_mid(context, middle, labels[i],
+                 {on || under_mouse ? Role::text : Role::muted, Tone::ink, opacity},
                  {on ? Face::sans_bold : Face::sans, 15}, Anchor::center);
     }
     advance(area);

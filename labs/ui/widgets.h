@@ -55,8 +55,9 @@ struct ButtonOptions {
 };
 bool button(Context&, std::string_view name, std::string_view label, ButtonOptions options = {});
 
-// One of n, 32 high. `selected` is an index.
-bool segmented(Context&, std::string_view name, std::span<const std::string> labels, int& selected);
+// One of n, 32 high. `selected` is an index; only the first `enabled` of the choices can be chosen.
+bool segmented(Context&, std::string_view name, std::span<const std::string> labels, int& selected,
+               std::size_t enabled = static_cast<std::size_t>(-1));
 // Closed: 32 high, Up and Down choose, Enter opens the list. Probe of a row: "<name>.<index>".
 bool dropdown(Context&, std::string_view name, std::span<const std::string> labels, int& selected);
 

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "labs/train/view.h"
+#include "tests/fake_gpu.h"
 #include "tests/gui/gui.h"
 
 using namespace fp8lab;
@@ -14,7 +15,9 @@ namespace {
 
 struct Screen {
     explicit Screen(ImVec2 size = {1440, 900}, Theme theme = Theme::dark, float scale = 1)
-        : gui(size, theme, scale), width(size.x), height(size.y) {
+        : Screen(cpu_backend(), size, theme, scale) {}
+    explicit Screen(Backends backends, ImVec2 size = {1440, 900}, Theme theme = Theme::dark, float scale = 1)
+        : gui(size, theme, scale), lab(std::move(backends)), width(size.x), height(size.y) {
         for (const char* setting : {"batch=16", "steps=60"}) set_field(lab.fields(), setting);
     }
 
@@ -54,7 +57,7 @@ struct Screen {
     }
 
     test::Gui gui;
-    TrainLab lab{cpu_backend()};
+    TrainLab lab;
     TrainView view{lab};
     Rect stage;
     float width, height;
@@ -201,4 +204,55 @@ TEST_CASE("every state draws at every size, inside its area") {
             }
         }
     }
+}
+
+TEST_CASE("the backend switch: the GPU can be chosen where there is one, and is dead where there is none") {
+    {
+        Screen without;
+        without.click("train.backend.1");
+        CHECK(without.lab.backend() == "cpu");
+    }
+    Screen with(test::fake_backends());
+    CHECK(with.lab.backend() == "cuda");
+    with.click("train.backend.0");
+    CHECK(with.lab.backend() == "cpu");
+    with.click("train.backend.1");
+    CHECK(with.lab.backend() == "cuda");
+}
+
+TEST_CASE("on a GPU the right column shows the parts of one step, in every size") {
+    for (const ImVec2 size : {ImVec2{1440, 900}, ImVec2{1024, 640}}) {
+        for (const char* arm_c : {"arm_c=none", "arm_c=current"}) {
+            Screen screen(test::fake_backends(), size);
+            set_field(screen.lab.fields(), arm_c);
+            screen.lab.advance(10);
+            screen.click("train.picture.1");
+            CHECK(test::draw_data_fault().empty());
+            const Rect plot = screen.gui.rect("train.one_step");
+            CHECK(plot.x1 <= screen.stage.x1 + 1);
+            CHECK(plot.y1 < screen.gui.rect("train.run").y0);
+        }
+    }
+}
+
+TEST_CASE("after a failure the run button starts anew, on the CPU if that is chosen") {
+    Screen screen(test::fake_backends({.lost_at = 3}));
+    screen.click("train.run");
+    screen.frames_until([&] { return screen.lab.failed(); });
+    CHECK(test::draw_data_fault().empty());
+    screen.click("train.backend.0");
+    screen.click("train.run");
+    screen.frames_until([&] { return screen.lab.step() > 3; });
+    CHECK(screen.lab.provenance() == Provenance::cpu_emulated);
+}
+
+TEST_CASE("larger sizes are offered on the GPU, with their batch") {
+    Screen screen(test::fake_backends());
+    set_field(screen.lab.fields(), "task=noise");
+    screen.click("train.more_run");
+    screen.click("train.size");
+    screen.click("train.size.1");
+    CHECK(screen.lab.params().size == "1024");
+    CHECK(screen.lab.params().batch == 4096);
+    CHECK(screen.lab.spec().layers == std::vector{1024, 4096, 1024});
 }

@@ -193,7 +193,7 @@ TEST_CASE("a trainer that throws leaves its sentence and everything reached so f
         }
         std::unique_ptr<Backend> inner = cpu_backend();
     };
-    TrainLab lab(std::make_unique<BrokenBackend>());
+    TrainLab lab(Backends(std::make_unique<BrokenBackend>()));
     lab.advance(5);
     CHECK(lab.step() == 5);
     lab.advance(5);

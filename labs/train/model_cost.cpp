@@ -1,0 +1,124 @@
+#include "labs/train/model_cost.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/units.h"
+
+namespace fp8lab::train {
+namespace {
+
+// Products in the arm's colour, its casts in a lighter one; what no format changes is grey.
+Color part_color(std::size_t part, Role arm) {
+    if (part == 0) return {arm, Tone::fill};
+    if (part == 1) return {arm, Tone::fill, 0.5F};
+    return part % 2 == 0 ? Color{Role::axis, Tone::fill} : Color{Role::line, Tone::fill};
+}
+
+// "4.1 and 3.8", of the arms that have a cost.
+template <class Text>
+std::string listed(const History& history, Text text) {
+    std::vector<std::string> words;
+    for (const ArmTrack& arm : history.arms())
+        if (arm.cost) words.push_back(text(*arm.cost));
+    return fmt::format("{}", fmt::join(words, " and "));
+}
+
+// One stacked bar from `bottom` to `top`, its name and time above, the larger shares below.
+void add_bar(Figure& figure, const ArmCost& cost, const ArmLook& look, double bottom, double longest,
+             bool last) {
+    const double top = bottom + 0.28;
+    double from = 0;
+    for (std::size_t i = 0; i < cost.parts.size(); ++i) {
+        const auto& [name, ms] = cost.parts[i];
+        figure.band(fmt::format("{}##{}", name, look.name), data({from, from + ms}), data({bottom, bottom}),
+                    data({top, top}), {.color = part_color(i, look.role), .in_legend = last});
+        if (ms >= 0.13 * longest) {
+            figure.add("",
+                       TextMark{.x = from + ms / 2,
+                                .y = bottom,
+                                .text = fmt::format("{:.0f} %", 100 * ms / cost.step_ms),
+                                .anchor = Anchor::center,
+                                .dy = 11},
+                       {.color = {Role::muted}, .in_legend = false});
+        }
+        from += ms;
+    }
+    figure.add("",
+               TextMark{.x = 0,
+                        .y = top,
+                        .text = fmt::format("{} {} ms", look.name, format_number(cost.step_ms, 3, true)),
+                        .strong = true,
+                        .dy = -11},
+               {.color = {look.role, Tone::ink}, .in_legend = false});
+}
+
+}  // namespace
+
+bool has_costs(const History& history) {
+    return std::ranges::any_of(history.arms(), [](const ArmTrack& arm) { return arm.cost.has_value(); });
+}
+
+double tflops(const ArmCost& cost) { return cost.step_ms > 0 ? cost.flop / cost.step_ms / 1e9 : 0; }
+
+std::optional<Speedup> speedup_of(const History& history, std::size_t arm) {
+    const auto& arms = history.arms();
+    if (arm >= arms.size() || !arms[0].cost || !arms[arm].cost) return std::nullopt;
+    const ArmCost &first = *arms[0].cost, &own = *arms[arm].cost;
+    if (!(own.step_q1_ms > 0 && own.step_ms > 0 && own.step_q3_ms > 0)) return std::nullopt;
+    return Speedup{first.step_ms / own.step_ms, first.step_q1_ms / own.step_q3_ms,
+                   first.step_q3_ms / own.step_q1_ms};
+}
+
+std::string speedup_sentence(const History& history, const std::vector<ArmLook>& looks) {
+    const auto speedup = speedup_of(history, 1);
+    if (!speedup || looks.size() < 2) return {};
+    return fmt::format("{} is {} times as fast as {}", looks[1].name, format_number(speedup->ratio, 3, true),
+                       looks[0].name);
+}
+
+std::string cost_details(const History& history) {
+    std::string text;
+    if (const auto speedup = speedup_of(history, 1))
+        text = fmt::format("{} to {} from quartile to quartile. ", format_number(speedup->lo, 3, true),
+                           format_number(speedup->hi, 3, true));
+    int steps = 0;
+    for (const ArmTrack& arm : history.arms())
+        if (arm.cost) steps = std::max(steps, arm.cost->steps);
+    const std::string iqr = listed(history, [](const ArmCost& cost) {
+        return format_number(cost.step_q3_ms - cost.step_q1_ms, 2, true);
+    });
+    const std::string memory = listed(history, [](const ArmCost& cost) {
+        return format_bytes(static_cast<std::uint64_t>(cost.memory_bytes));
+    });
+    return text +
+           fmt::format("IQR {} ms over {} steps. Memory in use {}.", iqr, group_thousands(steps), memory);
+}
+
+Figure step_figure(const History& history, const std::vector<ArmLook>& looks) {
+    const std::string sentence = speedup_sentence(history, looks);
+    Figure figure{.id = "step", .title = sentence.empty() ? "Inside one step" : sentence};
+    double longest = 0;
+    std::size_t bars = 0;
+    for (const ArmTrack& arm : history.arms()) {
+        if (!arm.cost) continue;
+        double sum = 0;
+        for (const auto& [name, ms] : arm.cost->parts) sum += ms;
+        longest = std::max({longest, sum, arm.cost->step_ms});
+        ++bars;
+    }
+    figure.x = {.label = "ms", .range = Range{0, longest > 0 ? 1.02 * longest : 1}};
+    figure.y = {.range = Range{0, static_cast<double>(bars)}, .visible = false};
+    std::size_t drawn = 0;
+    for (std::size_t i = 0; i < history.arms().size() && i < looks.size(); ++i) {
+        const auto& cost = history.arms()[i].cost;
+        if (!cost) continue;
+        ++drawn;
+        add_bar(figure, *cost, looks[i], static_cast<double>(bars - drawn) + 0.35, longest, drawn == bars);
+    }
+    return figure;
+}
+
+}  // namespace fp8lab::train
