@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "core/base/error.h"
+#include "kernels/cases.h"
 #include "kernels/gemm_cache.h"
 #include "kernels/probe.h"
 #include "kernels/trainer.h"
@@ -41,6 +42,11 @@ class CudaBackend final : public Backend {
     std::vector<Capability> capabilities() override {
         const auto device = opened();
         return probe_capabilities(device->lt, device->stream.get());
+    }
+
+    std::vector<Timed> time_casts(std::array<int, 2> shape, int repeats) override {
+        opened();
+        return cuda::time_casts(shape, repeats);
     }
 
   private:
