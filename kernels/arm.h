@@ -108,6 +108,8 @@ class CudaArm {
     void forward(cudaStream_t stream, bool with_stats, const Mark& mark);
     void backward(cudaStream_t stream, bool with_stats, const Mark& mark);
     void update(cudaStream_t stream, bool with_stats, const Mark& mark);
+    void bookkeeping(cudaStream_t stream, bool with_stats);
+    void optimise(ArmLayer& layer, cudaStream_t stream, bool with_stats);
     void push_controls(cudaStream_t stream);
     void quantize_storage(ArmLayer& layer, Rounding rounding, cudaStream_t stream);
     Launch source_of(const Slot& slot, const ArmState* arm, cudaStream_t stream);

@@ -166,11 +166,6 @@ void CudaArm::loss(cudaStream_t stream, bool with_stats, const Mark& mark) {
         tell(mark, Part::cast);
     }
     cast(last.dy, source_of(last.dy, arm_.get(), stream), with_stats, mark, stream);
-    const double rows = last.out.rows, values = rows * last.out.cols;
-    finish_loss(loss_partials_.get(), classes ? last.out.rows : stats_blocks(last.out),
-                classes ? rows : values, classes ? row_correct_.get() : nullptr, last.out.rows,
-                results_.get(), arm_.get(), stream);
-    tell(mark, Part::bookkeeping);
 }
 
 void CudaArm::backward(cudaStream_t stream, bool with_stats, const Mark& mark) {
@@ -192,8 +187,14 @@ void CudaArm::backward(cudaStream_t stream, bool with_stats, const Mark& mark) {
     }
 }
 
-void CudaArm::update(cudaStream_t stream, bool with_stats, const Mark& mark) {
-    // Before the optimiser, which casts the new weights with the new scales.
+// What the optimiser needs beside the gradients: whether the loss is finite, the scales of the next step, the
+// biases.
+void CudaArm::bookkeeping(cudaStream_t stream, bool with_stats) {
+    const Shape out = layers_.back()->out;
+    const bool classes = spec_.loss == LossKind::cross_entropy;
+    const double rows = out.rows, values = rows * out.cols;
+    finish_loss(loss_partials_.get(), classes ? out.rows : stats_blocks(out), classes ? rows : values,
+                classes ? row_correct_.get() : nullptr, out.rows, results_.get(), arm_.get(), stream);
     update_scales(states_.get(), history_.get(), tensors_, controls_.get(), tensor_results_.get(), arm_.get(),
                   stream);
     if (with_stats)
@@ -201,50 +202,6 @@ void CudaArm::update(cudaStream_t stream, bool with_stats, const Mark& mark) {
             for (const Slot* slot : {&layer->x, &layer->w, &layer->dy})
                 reduce_stats(slot->stats.get(), stats_blocks(slot->shape), tensor_results_.get(), slot->index,
                              tensors_, arm_.get(), stream);
-    tell(mark, Part::bookkeeping);
-    std::size_t event = 0;
-    for (std::size_t l = layers_.size(); l-- > 0;) {
-        ArmLayer& layer = *layers_[l];
-        layer.wgrad->run(layer.dy.for_second(), layer.x.for_second(), layer.dw.get(),
-                         &state(layer.dy)->scale_inv, &state(layer.x)->scale_inv, stream);
-        tell(mark, Part::gemm);
-        // The optimiser moves bytes while the next weight gradient computes; one after the other when they
-        // are timed.
-        const bool aside = l > 0 && !mark;
-        const cudaStream_t where = aside ? side_ : stream;
-        if (aside) {
-            forks_[event].record(stream);
-            check(cudaStreamWaitEvent(side_, forks_[event].get()), "cudaStreamWaitEvent");
-            ++event;
-        }
-        CastTarget target;
-        if (engine_ != Engine::emulated && !scaled_from_itself(layer.w)) {
-            target.element = engine_ == Engine::bf16 ? Element::bf16 : Element::e4m3;
-            target.rows = layer.w.first.get();
-            target.columns = layer.w.second.get();
-            target.state = state(layer.w);
-            target.scaled = layer.w.plan.scaled;
-            target.stats_partials = with_stats ? layer.w.stats.get() : nullptr;
-        } else {
-            target.element = Element::f32;
-        }
-        UpdateSource source;
-        source.w = layer.master.get();
-        source.m = layer.m.get();
-        source.v = layer.v.get();
-        source.g = layer.dw.get();
-        source.inputs = rings_.inputs;
-        source.input_slots = rings_.input_slots;
-        source.arm = arm_.get();
-        source.finite = finite_.get();
-        update_weights(source, layer.w.shape, target, where);
-        if (recipe_.master == MasterWeights::none) quantize_storage(layer, recipe_.round_update, where);
-        tell(mark, Part::optimiser);
-    }
-    if (event > 0) {
-        forks_[event].record(side_);
-        check(cudaStreamWaitEvent(stream, forks_[event].get()), "cudaStreamWaitEvent");
-    }
     BiasUpdates biases;
     for (const auto& layer : layers_)
         biases.layer[biases.layers++] = {layer->b.get(),
@@ -256,7 +213,63 @@ void CudaArm::update(cudaStream_t stream, bool with_stats, const Mark& mark) {
                                          layer->out.cols,
                                          layer->out.padded_cols};
     update_biases(biases, rings_.inputs, rings_.input_slots, arm_.get(), finite_.get(), stream);
-    tell(mark, Part::optimiser);
+}
+
+void CudaArm::optimise(ArmLayer& layer, cudaStream_t stream, bool with_stats) {
+    CastTarget target;
+    if (engine_ != Engine::emulated && !scaled_from_itself(layer.w)) {
+        target.element = engine_ == Engine::bf16 ? Element::bf16 : Element::e4m3;
+        target.rows = layer.w.first.get();
+        target.columns = layer.w.second.get();
+        target.state = state(layer.w);
+        target.scaled = layer.w.plan.scaled;
+        target.stats_partials = with_stats ? layer.w.stats.get() : nullptr;
+    } else {
+        target.element = Element::f32;  // nothing is stored; the next step casts
+    }
+    UpdateSource source;
+    source.w = layer.master.get();
+    source.m = layer.m.get();
+    source.v = layer.v.get();
+    source.g = layer.dw.get();
+    source.inputs = rings_.inputs;
+    source.input_slots = rings_.input_slots;
+    source.arm = arm_.get();
+    source.finite = finite_.get();
+    update_weights(source, layer.w.shape, target, stream);
+    if (recipe_.master == MasterWeights::none) quantize_storage(layer, recipe_.round_update, stream);
+}
+
+// Two streams: the bookkeeping runs beside the first weight gradient, the optimiser of a layer beside the
+// weight gradient of the next. When the parts are timed (`mark`) everything runs one after the other; the
+// results are the same bytes.
+void CudaArm::update(cudaStream_t stream, bool with_stats, const Mark& mark) {
+    const cudaStream_t side = mark ? stream : side_;
+    std::size_t next = 0;
+    const auto after = [&](cudaStream_t first,
+                           cudaStream_t then) {  // what `then` does next waits for `first` so far
+        if (first == then) return;
+        forks_[next].record(first);
+        check(cudaStreamWaitEvent(then, forks_[next++].get()), "cudaStreamWaitEvent");
+    };
+    after(stream, side);
+    bookkeeping(side, with_stats);
+    tell(mark, Part::bookkeeping);
+    Event& booked = forks_.back();
+    if (!mark) booked.record(side);
+    for (std::size_t l = layers_.size(); l-- > 0;) {
+        ArmLayer& layer = *layers_[l];
+        layer.wgrad->run(layer.dy.for_second(), layer.x.for_second(), layer.dw.get(),
+                         &state(layer.dy)->scale_inv, &state(layer.x)->scale_inv, stream);
+        tell(mark, Part::gemm);
+        if (l > 0)
+            after(stream, side);
+        else if (!mark)
+            check(cudaStreamWaitEvent(stream, booked.get()), "cudaStreamWaitEvent");
+        optimise(layer, l > 0 ? side : stream, with_stats);
+        tell(mark, Part::optimiser);
+    }
+    after(side, stream);
     finish_step(finite_.get(), results_.get(), arm_.get(), stream);
     tell(mark, Part::bookkeeping);
 }

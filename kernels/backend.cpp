@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "core/base/error.h"
-#include "kernels/cases.h"
 #include "kernels/gemm_cache.h"
+#include "kernels/measure.h"
 #include "kernels/probe.h"
 #include "kernels/trainer.h"
 
@@ -44,9 +44,17 @@ class CudaBackend final : public Backend {
         return probe_capabilities(device->lt, device->stream.get());
     }
 
+    std::vector<Timed> time_products(std::array<int, 3> mnk, int repeats) override {
+        opened();
+        return cuda::time_products(mnk, repeats);
+    }
     std::vector<Timed> time_casts(std::array<int, 2> shape, int repeats) override {
         opened();
         return cuda::time_casts(shape, repeats);
+    }
+    std::vector<AccumulationError> accumulation_errors() override {
+        opened();
+        return cuda::accumulation_errors();
     }
 
   private:

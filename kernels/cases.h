@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/backend/backend.h"
 #include "kernels/launch.h"
 
 namespace fp8lab::cuda {
@@ -55,10 +54,5 @@ struct KernelCase {
 };
 double bytes_per_element(const KernelCase& kernel);  // read and written
 std::span<const KernelCase> kernel_cases();
-
-// Every case on random matrices of (rows, cols), multiples of 16, against a copy of 1 GiB. First line: the
-// faster of cudaMemcpyAsync and a kernel of ours. Each measurement moves at least 1 GiB through buffers that
-// no cache holds, in turns with the copies. Throws Error{backend} when the card has not the memory.
-std::vector<Timed> time_casts(std::array<int, 2> shape, int repeats);
 
 }  // namespace fp8lab::cuda

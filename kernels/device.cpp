@@ -13,6 +13,17 @@ void check(cudaError_t status, const char* what) {
                 fmt::format("{} ({})", cudaGetErrorString(status), cudaGetErrorName(status)));
 }
 
+bool launches_overlap() {
+    static const bool known = [] {
+        int device = 0, major = 0;
+        check(cudaGetDevice(&device), "cudaGetDevice");
+        check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+              "cudaDeviceGetAttribute");
+        return major >= 9;
+    }();
+    return known;
+}
+
 Stream::Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"); }
 Stream::~Stream() { cudaStreamDestroy(stream_); }
 void Stream::wait() const { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }

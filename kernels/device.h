@@ -11,6 +11,8 @@
 
 namespace fp8lab::cuda {
 
+bool launches_overlap();  // this GPU knows programmatic dependent launch: compute capability 9.0
+
 // Throws Error{backend, what, "..."} unless `status` is success.
 void check(cudaError_t status, const char* what);
 

@@ -81,6 +81,7 @@ __device__ Factors nvfp4_factors(const CastRow& row, float amax, float tensor_am
 // One warp a block of elements that share a scale: its amax, NaN ignored or, in MX, kept.
 __global__ void block_amax_kernel(CastRow row, const float* in, int blocks, float* amaxes,
                                   std::uint32_t* tensor_amax) {
+    wait_for_the_kernel_before();
     const int block = static_cast<int>(blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32),
               lane = threadIdx.x % 32;
     if (block >= blocks) return;
@@ -107,6 +108,7 @@ template <bool kStats>
 __global__ void __launch_bounds__(kThreads)
     emulate_kernel(CastRow row, const float* in, float* out, ScaleState* state, const float* amaxes,
                    const std::uint32_t* tensor_amax, double2* partials, bool with_amax, const ArmState* arm) {
+    wait_for_the_kernel_before();
     const float tensor = row.rule == ScaleRule::nvfp4 ? __uint_as_float(*tensor_amax) : 0;
     const Factors whole{row.scaled ? state->scale : 1.0F, 1 / (row.scaled ? state->scale : 1.0F)};
     const std::uint64_t dice = row.stochastic ? stream(row.draw, row.layer, arm->step, row.detail) : 0;
@@ -165,6 +167,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 __global__ void bf16_kernel(const float* in, float* out, long long count) {
+    wait_for_the_kernel_before();
     const long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
     for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride)
         out[i] = __bfloat162float(__float2bfloat16_rn(in[i]));
@@ -236,26 +239,25 @@ void emulate_cast(const EmulatedCast& cast, const float* in, float* out, ScaleSt
             check(cudaMemsetAsync(tensor_amax, 0, sizeof *tensor_amax, stream), "cudaMemsetAsync");
         const int blocks = row.across * ((row.rows + row.height - 1) / row.height);
         constexpr int kWarps = kThreads / 32;
-        block_amax_kernel<<<static_cast<unsigned>((blocks + kWarps - 1) / kWarps), kThreads, 0, stream>>>(
-            row, in, blocks, amaxes, tensor_amax);
+        launch("emulate_cast", block_amax_kernel, dim3(static_cast<unsigned>((blocks + kWarps - 1) / kWarps)),
+               kThreads, stream, row, in, blocks, amaxes, tensor_amax);
     }
     const Shape shape{row.rows, row.cols, (row.rows + 15) / 16 * 16, row.stride};
     const dim3 grid(static_cast<unsigned>(tiles_across(shape)), static_cast<unsigned>(tiles_down(shape)));
     if (stats_partials && take_stats)
-        emulate_kernel<true><<<grid, kThreads, 0, stream>>>(row, in, out, state, amaxes, tensor_amax,
-                                                            stats_partials, take_stats, arm);
+        launch("emulate_cast", emulate_kernel<true>, grid, kThreads, stream, row, in, out, state, amaxes,
+               tensor_amax, stats_partials, take_stats, arm);
     else
-        emulate_kernel<false><<<grid, kThreads, 0, stream>>>(row, in, out, state, amaxes, tensor_amax,
-                                                             nullptr, take_stats, arm);
-    check(cudaGetLastError(), "emulate_cast");
+        launch("emulate_cast", emulate_kernel<false>, grid, kThreads, stream, row, in, out, state, amaxes,
+               tensor_amax, nullptr, take_stats, arm);
 }
 
 void round_to_bf16(const float* in, float* out, long long count, cudaStream_t stream) {
     constexpr long long kMostBlocks = 132 * 8;
     const long long blocks = (count + kThreads - 1) / kThreads;
-    bf16_kernel<<<static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks), kThreads, 0, stream>>>(
-        in, out, count);
-    check(cudaGetLastError(), "round_to_bf16");
+    launch("round_to_bf16", bf16_kernel,
+           dim3(static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks)), kThreads, stream, in,
+           out, count);
 }
 
 }  // namespace fp8lab::cuda

@@ -66,6 +66,7 @@ struct LossGradient {
 template <class T>
 __global__ void softmax_kernel(Scores<T> scores, Shape s, float2* row_stats, double* row_loss,
                                std::uint8_t* row_correct) {
+    wait_for_the_kernel_before();
     const int row = static_cast<int>(blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32),
               lane = threadIdx.x % 32;
     if (row >= s.rows) return;
@@ -100,6 +101,7 @@ __global__ void softmax_kernel(Scores<T> scores, Shape s, float2* row_stats, dou
 __global__ void finish_loss_kernel(const double* partials, int count, double elements,
                                    const std::uint8_t* row_correct, int rows, StepResult* records,
                                    ArmState* arm) {
+    wait_for_the_kernel_before();
     __shared__ double shared[kThreads / 32];
     double sum = 0, correct = 0;
     for (int i = threadIdx.x; i < count; i += kThreads) sum += partials[i];
@@ -142,17 +144,15 @@ void softmax_rows(const LossSource& source, Shape shape, float2* row_stats, doub
     const auto blocks = static_cast<unsigned>((shape.rows + kRowsPerBlock - 1) / kRowsPerBlock);
     with_type(source.h_element, [&](auto* type) {
         using T = std::remove_cv_t<std::remove_pointer_t<decltype(type)>>;
-        softmax_kernel<T><<<blocks, kRowsPerBlock * 32, 0, stream>>>(scores_of<T>(source), shape, row_stats,
-                                                                     row_loss, row_correct);
+        launch("softmax_rows", softmax_kernel<T>, dim3(blocks), kRowsPerBlock * 32, stream,
+               scores_of<T>(source), shape, row_stats, row_loss, row_correct);
     });
-    check(cudaGetLastError(), "softmax_rows");
 }
 
 void finish_loss(const double* partials, int count, double elements, const std::uint8_t* row_correct,
                  int rows, StepResult* records, ArmState* arm, cudaStream_t stream) {
-    finish_loss_kernel<<<1, kThreads, 0, stream>>>(partials, count, elements, row_correct, rows, records,
-                                                   arm);
-    check(cudaGetLastError(), "finish_loss");
+    launch("finish_loss", finish_loss_kernel, dim3(1), kThreads, stream, partials, count, elements,
+           row_correct, rows, records, arm);
 }
 
 }  // namespace fp8lab::cuda

@@ -66,6 +66,7 @@ struct Update {
 
 __global__ void bias_kernel(BiasUpdates updates, const StepInput* inputs, int slots, const ArmState* arm,
                             std::int32_t* finite) {
+    wait_for_the_kernel_before();
     const BiasUpdate& u = updates.layer[blockIdx.y];
     const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
     if (i >= u.count) return;
@@ -82,6 +83,7 @@ __global__ void bias_kernel(BiasUpdates updates, const StepInput* inputs, int sl
 }
 
 __global__ void finish_step_kernel(const std::int32_t* finite, StepResult* records, ArmState* arm) {
+    wait_for_the_kernel_before();
     if (*finite == 0) arm->alive = 0;
     records[arm->step % kRecordSlots].alive = arm->alive;
     ++arm->step;
@@ -101,13 +103,11 @@ void update_biases(const BiasUpdates& updates, const StepInput* inputs, int inpu
         widest = updates.layer[l].count > widest ? updates.layer[l].count : widest;
     const dim3 grid(static_cast<unsigned>((widest + kBlock - 1) / kBlock),
                     static_cast<unsigned>(updates.layers));
-    bias_kernel<<<grid, kBlock, 0, stream>>>(updates, inputs, input_slots, arm, finite);
-    check(cudaGetLastError(), "update_biases");
+    launch("update_biases", bias_kernel, grid, kBlock, stream, updates, inputs, input_slots, arm, finite);
 }
 
 void finish_step(const std::int32_t* finite, StepResult* records, ArmState* arm, cudaStream_t stream) {
-    finish_step_kernel<<<1, 1, 0, stream>>>(finite, records, arm);
-    check(cudaGetLastError(), "finish_step");
+    launch("finish_step", finish_step_kernel, dim3(1), 1, stream, finite, records, arm);
 }
 
 }  // namespace fp8lab::cuda

@@ -3,6 +3,7 @@
 
 #include "kernels/device.h"
 #include "kernels/launch.h"
+#include "kernels/launching.cuh"
 
 namespace fp8lab::cuda {
 namespace {
@@ -18,6 +19,7 @@ __device__ float scale_of(float amax, float max_finite, int margin, float previo
 }
 
 __global__ void current_kernel(ScaleState* state, const ScaleControls* controls) {
+    wait_for_the_kernel_before();
     state->scale = scale_of(__uint_as_float(state->amax_bits), state->max_finite, controls->margin, 1.0F,
                             controls->pow2 != 0);
 }
@@ -35,6 +37,7 @@ __device__ float block_max(float value) {
 
 __global__ void update_kernel(ScaleState* states, float* history, const ScaleControls* controls,
                               TensorResult* records, const ArmState* arm) {
+    wait_for_the_kernel_before();
     const unsigned tensor = blockIdx.x, tensors = gridDim.x;
     ScaleState& state = states[tensor];
     const ScaleControls c = *controls;
@@ -68,6 +71,7 @@ __global__ void update_kernel(ScaleState* states, float* history, const ScaleCon
 }
 
 __global__ void truncate_kernel(const ScaleState* states, float* history, int keep) {
+    wait_for_the_kernel_before();
     const ScaleState& state = states[blockIdx.x];
     float* const ring = history + static_cast<std::size_t>(blockIdx.x) * kHistoryCapacity;
     for (int back = keep + static_cast<int>(threadIdx.x); back <= kHistoryCapacity; back += kThreads)
@@ -76,6 +80,7 @@ __global__ void truncate_kernel(const ScaleState* states, float* history, int ke
 
 __global__ void reduce_stats_kernel(const double2* partials, int count, TensorResult* records, int tensor,
                                     int tensors, const ArmState* arm) {
+    wait_for_the_kernel_before();
     __shared__ double2 shared[kThreads];
     double2 sum = make_double2(0, 0);
     for (int i = threadIdx.x; i < count; i += kThreads) sum.x += partials[i].x, sum.y += partials[i].y;
@@ -96,6 +101,7 @@ __global__ void reduce_stats_kernel(const double2* partials, int count, TensorRe
 
 template <class Word>
 __global__ void amax_kernel(const Word* in, long long count, std::uint32_t* amax_bits) {
+    wait_for_the_kernel_before();
     constexpr Word kMagnitude = static_cast<Word>(~(Word{1} << (sizeof(Word) * 8 - 1)));
     std::uint32_t largest = 0;
     const long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
@@ -109,26 +115,24 @@ __global__ void amax_kernel(const Word* in, long long count, std::uint32_t* amax
 }  // namespace
 
 void scale_from_amax(ScaleState* state, const ScaleControls* controls, cudaStream_t stream) {
-    current_kernel<<<1, 1, 0, stream>>>(state, controls);
-    check(cudaGetLastError(), "scale_from_amax");
+    launch("scale_from_amax", current_kernel, dim3(1), 1, stream, state, controls);
 }
 
 void update_scales(ScaleState* states, float* history, int tensors, const ScaleControls* controls,
                    TensorResult* records, const ArmState* arm, cudaStream_t stream) {
-    update_kernel<<<static_cast<unsigned>(tensors), kThreads, 0, stream>>>(states, history, controls, records,
-                                                                           arm);
-    check(cudaGetLastError(), "update_scales");
+    launch("update_scales", update_kernel, dim3(static_cast<unsigned>(tensors)), kThreads, stream, states,
+           history, controls, records, arm);
 }
 
 void truncate_history(const ScaleState* states, float* history, int tensors, int keep, cudaStream_t stream) {
-    truncate_kernel<<<static_cast<unsigned>(tensors), kThreads, 0, stream>>>(states, history, keep);
-    check(cudaGetLastError(), "truncate_history");
+    launch("truncate_history", truncate_kernel, dim3(static_cast<unsigned>(tensors)), kThreads, stream,
+           states, history, keep);
 }
 
 void reduce_stats(const double2* partials, int count, TensorResult* records, int tensor, int tensors,
                   const ArmState* arm, cudaStream_t stream) {
-    reduce_stats_kernel<<<1, kThreads, 0, stream>>>(partials, count, records, tensor, tensors, arm);
-    check(cudaGetLastError(), "reduce_stats");
+    launch("reduce_stats", reduce_stats_kernel, dim3(1), kThreads, stream, partials, count, records, tensor,
+           tensors, arm);
 }
 
 void amax(const void* in, Element element, long long count, std::uint32_t* amax_bits, cudaStream_t stream) {
@@ -138,10 +142,11 @@ void amax(const void* in, Element element, long long count, std::uint32_t* amax_
     const unsigned blocks =
         wanted < kMostBlocks ? static_cast<unsigned>(wanted > 0 ? wanted : 1) : kMostBlocks;
     if (element == Element::f32)
-        amax_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const std::uint32_t*>(in), count, amax_bits);
+        launch("amax", amax_kernel<std::uint32_t>, dim3(blocks), kThreads, stream,
+               static_cast<const std::uint32_t*>(in), count, amax_bits);
     else
-        amax_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const std::uint16_t*>(in), count, amax_bits);
-    check(cudaGetLastError(), "amax");
+        launch("amax", amax_kernel<std::uint16_t>, dim3(blocks), kThreads, stream,
+               static_cast<const std::uint16_t*>(in), count, amax_bits);
 }
 
 }  // namespace fp8lab::cuda

@@ -8,6 +8,7 @@
 
 #include "kernels/device.h"
 #include "kernels/launch.h"
+#include "kernels/launching.cuh"
 
 namespace fp8lab::cuda {
 
@@ -184,6 +185,7 @@ __global__ void __launch_bounds__(kThreads) tile_cast(Source source, Shape s, Ti
     constexpr bool kHasStats = kGather == Gather::stats, kHasState = kGather != Gather::nothing,
                    kAmax = kGather == Gather::amax_only;
     __shared__ __align__(16) std::uint32_t turned[kTileCols * kThreadsDown];
+    wait_for_the_kernel_before();
     const int tx = threadIdx.x % kThreadsAcross, ty = threadIdx.x / kThreadsAcross;
     const int tile_r = blockIdx.y * kTileRows, tile_c = blockIdx.x * kTileCols;
     const int r0 = tile_r + ty * kThreadRows, c = tile_c + tx * kThreadCols;
@@ -323,8 +325,7 @@ __global__ void __launch_bounds__(kThreads) tile_cast(Source source, Shape s, Ti
 template <class Source, class Out, Gather kGather>
 void launch_tiles(const Source& source, Shape s, const TileTarget& target, cudaStream_t stream) {
     const dim3 grid(static_cast<unsigned>(tiles_across(s)), static_cast<unsigned>(tiles_down(s)));
-    tile_cast<Source, Out, kGather><<<grid, kThreads, 0, stream>>>(source, s, target);
-    check(cudaGetLastError(), "cast kernel");
+    launch("cast kernel", tile_cast<Source, Out, kGather>, grid, kThreads, stream, source, s, target);
 }
 
 template <class Source, class Out>

@@ -13,9 +13,7 @@ namespace fp8lab::cli {
 namespace {
 
 constexpr std::array kKinds = {
-    BenchKind{"cast",
-              "float32 to E4M3 in one thread against memcpy; on a GPU every fused kernel against a copy",
-              bench_cast, "--shape"},
+    BenchKind{"cast", "float32 to E4M3, one thread, against memcpy", bench_cast},
     BenchKind{"ui", "the window: first frame, frames, slider to pixel, idle, training beside it", bench_ui},
     BenchKind{"step", "a training step in every recipe, against the FP32 step", bench_step,
               "--layers --batch --recipe"},
@@ -87,13 +85,12 @@ void add_bench(CLI::App& app, Globals& globals) {
     verb->add_option("--layers", a->options.layers, "step: d0,...,dn");
     verb->add_option("--batch", a->options.batch, "step: rows of a batch")->check(CLI::Range(1, 1 << 20));
     verb->add_option("--recipe", a->options.recipe, "step: R[,R...]");
-    verb->add_option("--shape", a->options.shape, "cast on a GPU: ROWS,COLUMNS");
     verb->add_option("--repeat", a->options.repeat, "measurements of each timing")
         ->check(CLI::Range(1, 10000));
     verb->add_flag("--json", a->json, "as JSON");
     verb->callback([a, verb, &globals] {
         const BenchKind& kind = find_kind(a->kind);
-        for (const std::string option : {"--layers", "--batch", "--recipe", "--shape"})
+        for (const std::string option : {"--layers", "--batch", "--recipe"})
             if (verb->count(option) > 0 && kind.options.find(option) == kind.options.npos)
                 throw usage_error("bench", fmt::format("{} takes no {}", kind.name, option));
         choose_backend(

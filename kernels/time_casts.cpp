@@ -1,10 +1,10 @@
 // Timings of the case table against the copy of the same card.
-#include <algorithm>
 #include <cmath>
 
 #include "core/base/error.h"
 #include "kernels/cases.h"
-#include "kernels/device.h"
+#include "kernels/copy.h"
+#include "kernels/measure.h"
 #include "kernels/random_fill.h"
 
 namespace fp8lab::cuda {
@@ -12,31 +12,12 @@ namespace {
 
 constexpr std::size_t kCopyBytes = std::size_t{1} << 30;               // read, and as many written
 constexpr double kMovedBytes = 2.0 * static_cast<double>(kCopyBytes);  // by every measurement, at least
-constexpr int kCopyThreads = 256, kCopyWords = 4;  // 16-byte words a thread, all on their way at once
-
-__global__ void __launch_bounds__(kCopyThreads) copy_kernel(const uint4* in, uint4* out) {
-    const std::size_t first = static_cast<std::size_t>(blockIdx.x) * kCopyThreads * kCopyWords + threadIdx.x;
-    uint4 words[kCopyWords];
-#pragma unroll
-    for (int i = 0; i < kCopyWords; ++i) words[i] = in[first + i * kCopyThreads];
-#pragma unroll
-    for (int i = 0; i < kCopyWords; ++i) out[first + i * kCopyThreads] = words[i];
-}
-
-Timed summary(std::string name, std::vector<double> ms, double bytes, std::string kernel) {
-    std::ranges::sort(ms);
-    const auto quantile = [&](double q) {
-        return ms[static_cast<std::size_t>(std::lround(q * static_cast<double>(ms.size() - 1)))];
-    };
-    Timed timed;
-    timed.name = std::move(name);
-    timed.median_ms = quantile(0.5);
-    timed.q1_ms = quantile(0.25);
-    timed.q3_ms = quantile(0.75);
-    timed.repeats = static_cast<int>(ms.size());
-    timed.bytes = bytes;
-    timed.kernel = std::move(kernel);
-    return timed;
+Timed line_of(std::string name, double bytes, std::string kernel) {
+    Timed line;
+    line.name = std::move(name);
+    line.bytes = bytes;
+    line.kernel = std::move(kernel);
+    return line;
 }
 
 // A stream with its two events: how long what `enqueue` puts there takes.
@@ -57,6 +38,7 @@ class Stopwatch {
     Event start_, end_;
 };
 
+// The two contestants for the ceiling.
 class Copies {
   public:
     explicit Copies(cudaStream_t stream) : from_(kCopyBytes), to_(kCopyBytes) {
@@ -67,16 +49,14 @@ class Copies {
             check(cudaMemcpyAsync(to_.get(), from_.get(), kCopyBytes, cudaMemcpyDeviceToDevice, stream),
                   "cudaMemcpyAsync");
         }));
-        kernel_ms_.push_back(watch.ms([&](cudaStream_t stream) {
-            constexpr std::size_t kPerBlock = sizeof(uint4) * kCopyThreads * kCopyWords;
-            copy_kernel<<<static_cast<unsigned>(kCopyBytes / kPerBlock), kCopyThreads, 0, stream>>>(
-                static_cast<const uint4*>(from_.get()), static_cast<uint4*>(to_.get()));
-            check(cudaGetLastError(), "copy_kernel");
-        }));
+        kernel_ms_.push_back(
+            watch.ms([&](cudaStream_t stream) { copy_kernel(from_.get(), to_.get(), kCopyBytes, stream); }));
     }
     Timed faster() const {
-        const Timed by_library = summary("copy of 1 GiB", memcpy_ms_, kMovedBytes, "cudaMemcpyAsync"),
-                    by_kernel = summary("copy of 1 GiB", kernel_ms_, kMovedBytes, "copy_kernel");
+        Timed by_library = line_of("copy of 1 GiB", kMovedBytes, "cudaMemcpyAsync"),
+              by_kernel = line_of("copy of 1 GiB", kMovedBytes, "copy_kernel");
+        summarise(by_library, memcpy_ms_);
+        summarise(by_kernel, kernel_ms_);
         return by_kernel.median_ms < by_library.median_ms ? by_kernel : by_library;
     }
 
@@ -89,7 +69,9 @@ class Copies {
 class Bench {
   public:
     Bench(const KernelCase& kernel, Shape shape, cudaStream_t stream)
-        : kernel_(kernel), shape_(shape), elements_(static_cast<std::size_t>(shape.rows) * shape.cols) {
+        : kernel_(kernel),
+          shape_(shape),
+          elements_(static_cast<std::size_t>(shape.rows) * static_cast<std::size_t>(shape.cols)) {
         const double bytes = bytes_per_element(kernel) * static_cast<double>(elements_);
         sets_ = static_cast<int>(std::ceil(kMovedBytes / bytes));
         for (int set = 0; set < sets_; ++set) {
@@ -177,7 +159,9 @@ std::vector<Timed> time_casts(std::array<int, 2> shape, int repeats) {
             ms.push_back(watch.ms(work) / bench.sets());
             copies.measure(watch);
         }
-        lines.push_back(summary(std::string(kernel.name), std::move(ms), bench.bytes(), "tile_cast"));
+        Timed line = line_of(std::string(kernel.name), bench.bytes(), "tile_cast");
+        summarise(line, std::move(ms));
+        lines.push_back(std::move(line));
     }
     lines[0] = copies.faster();
     return lines;
