@@ -13,6 +13,17 @@ void check(cudaError_t status, const char* what) {
                 fmt::format("{} ({})", cudaGetErrorString(status), cudaGetErrorName(status)));
 }
 
+bool launches_overlap() {
+    static const bool known = [] {
+        int device = 0, major = 0;
+        check(cudaGetDevice(&device), "cudaGetDevice");
+        check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+              "cudaDeviceGetAttribute");
+        return major >= 9;
+    }();
+    return known;
+}
+
 Stream::Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"); }
 Stream::~Stream() { cudaStreamDestroy(stream_); }
 void Stream::wait() const { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
@@ -22,6 +33,9 @@ Event::~Event() {
     if (event_) cudaEventDestroy(event_);
 }
 void Event::record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "cudaEventRecord"); }
+void Event::record_in_graph(cudaStream_t stream) {
+    check(cudaEventRecordWithFlags(event_, stream, cudaEventRecordExternal), "cudaEventRecordWithFlags");
+}
 bool Event::done() const {
     const cudaError_t status = cudaEventQuery(event_);
     if (status == cudaErrorNotReady) return false;

@@ -11,6 +11,8 @@
 
 namespace fp8lab::cuda {
 
+bool launches_overlap();  // this GPU knows programmatic dependent launch: compute capability 9.0
+
 // Throws Error{backend, what, "..."} unless `status` is success.
 void check(cudaError_t status, const char* what);
 
@@ -37,6 +39,7 @@ class Event {
         return *this;
     }
     void record(cudaStream_t stream);
+    void record_in_graph(cudaStream_t stream);  // during a capture: every launch of the graph records it anew
     bool done() const;
     void wait() const;
     cudaEvent_t get() const { return event_; }

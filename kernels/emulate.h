@@ -10,7 +10,8 @@
 
 namespace fp8lab::cuda {
 
-// Device memory (bytes, at least 1) that a cast of (rows, cols) needs beside its input and output: block scales.
+// Device memory (bytes, at least 1) that a cast of (rows, cols) needs beside its input and output: block
+// scales.
 std::size_t emulation_scratch_bytes(const CastPlan& plan, int rows, int cols);
 
 struct EmulatedCast {

@@ -23,7 +23,14 @@
 namespace fp8lab::cuda {
 
 enum class Product { nt, nn, tn };
-enum class ScaleMode { none, tensor, row, vec128, block128 };  // vec128: 1x128; block128: 128x128
+enum class ScaleMode {
+    none,
+    tensor,
+    row,
+    vec128,
+    block128,
+    mx32
+};  // vec128: 1x128; block128: 128x128; mx32: E8M0
 
 struct GemmSpec {
     Product product = Product::nt;

@@ -23,9 +23,9 @@ constexpr int kHistoryCapacity = 4096;  // the longest amax history of a recipe
 // The scaling state of one tensor. An arm has one array of these, x1 w1 dy1 x2 w2 dy2 ..., which the host
 // reads back as it is. Casts read `scale` and write scale_inv and scale_used, so that a GEMM finds the factor
 // of the payload that it reads although the scale for the next step is there already.
-struct ScaleState {
-    float scale = 1;              // the next cast multiplies by it
+struct alignas(16) ScaleState {   // cuBLASLt wants the address of scale_inv to be a multiple of 16
     float scale_inv = 1;          // 1 / scale_used, rounded to FP32
+    float scale = 1;              // the next cast multiplies by it
     float scale_used = 1;         // of the last cast
     std::uint32_t amax_bits = 0;  // bits of max |x| since the last update_scales(); a NaN is larger than Inf
     float max_finite = 448;       // of the format

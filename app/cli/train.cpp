@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -66,7 +67,7 @@ std::unique_ptr<Trainer> prepare(Backend& backend, const TrainSpec& spec, const 
 void train_all(Trainer& trainer, TrainReport& report) {
     auto told = std::chrono::steady_clock::now();
     while (trainer.steps_done() < trainer.spec().steps && !trainer.all_stopped() && !interrupted()) {
-        trainer.step();
+        trainer.step(std::min(trainer.steps_per_call(), trainer.spec().steps - trainer.steps_done()));
         const auto now = std::chrono::steady_clock::now();
         if (now - told < std::chrono::seconds(1)) continue;
         told = now;

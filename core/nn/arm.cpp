@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/parallel.h"
+#include "core/nn/decision.h"
 #include "core/nn/loss.h"
 #include "core/nn/streams.h"
 
@@ -139,28 +140,8 @@ ArmSnapshot Arm::take() {
     snapshot.records = std::exchange(records_, {});
     snapshot.stopped = stopped_;
     snapshot.watched = watched_;
-    if (spec_.task == TaskKind::spiral && !stopped_) snapshot.decision = decision_grid();
+    if (spec_.task == TaskKind::spiral && !stopped_) snapshot.decision = decision_grid(network_, spec_.loss);
     return snapshot;
-}
-
-std::vector<float> Arm::decision_grid() {
-    Matrix<float> points(kDecisionGrid * kDecisionGrid, 2);
-    for (std::size_t i = 0; i < points.rows; ++i) {
-        const auto along = [](std::size_t k) {
-            return -1.0F + 2.0F * static_cast<float>(k) / (kDecisionGrid - 1);
-        };
-        points.row(i)[0] = along(i % kDecisionGrid);
-        points.row(i)[1] = along(i / kDecisionGrid);
-    }
-    NoCasts<float> casts;
-    Matrix<float> scores = network_.forward(points, casts);
-    std::vector<float> class1;
-    for (std::size_t i = 0; i < scores.rows; ++i) {
-        const auto row = scores.row(i);
-        if (spec_.loss == LossKind::cross_entropy) softmax<float>(row, row);
-        class1.push_back(std::clamp(row[1], 0.0F, 1.0F));
-    }
-    return class1;
 }
 
 }  // namespace fp8lab

@@ -5,10 +5,10 @@
 #include <optional>
 #include <vector>
 
+#include "core/nn/checkpoint.h"
 #include "core/nn/network.h"
 #include "core/nn/optimizer.h"
 #include "core/nn/recipe_casts.h"
-#include "core/nn/safetensors.h"
 #include "core/nn/tasks.h"
 
 namespace fp8lab {
@@ -28,10 +28,9 @@ class Arm {
 
     ArmSnapshot take();  // records since the last take(); spiral: the decision grid of the FP32 weights
 
-    SafeTensors checkpoint(int steps_done) const;
-    // Takes weights, moments and, where both have them, scales. Throws input_error naming `where` when
-    // tensors are missing or have other shapes.
-    void restore(const SafeTensors& file, const std::string& where);
+    ArmCheckpoint checkpoint() const;
+    void restore(const ArmCheckpoint& checkpoint);  // of this spec's shapes: weights, moments and, where both
+                                                    // have them, scales
 
   private:
     struct LayerMoments {
@@ -39,11 +38,10 @@ class Arm {
     };
     bool apply_update(int step, double lr);
     bool stores_fp32() const { return casts_.recipe().master == MasterWeights::fp32; }
-    std::vector<float> scales_for_weights() const;  // the grid that suits the weights as they are
+    std::vector<float> scales_for_weights() const;       // the grid that suits the weights as they are
     void use_storage_scales(std::vector<float> scales);  // and rounds the weights; empty: weights are FP32
     void store_weights(Rounding rounding, int step);     // rounds them to that grid, if there is one
     std::string first_nonfinite(bool loss_is_finite) const;
-    std::vector<float> decision_grid();
 
     const TrainSpec& spec_;
     Network<float> network_;

@@ -2,11 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
-
 #include "core/base/error.h"
-#include "core/base/files.h"
 #include "core/nn/arm.h"
 
 namespace fp8lab {
@@ -90,59 +86,15 @@ Snapshot CpuTrainer::snapshot() {
 }
 
 void CpuTrainer::save(const std::filesystem::path& dir) const {
-    std::error_code failure;
-    std::filesystem::create_directories(dir, failure);
-    if (failure) throw Error(ErrorKind::failed, dir.string(), failure.message());
-    for (std::size_t i = 0; i < arms_.size(); ++i)
-        write_file(dir / fmt::format("{}-{}.safetensors", i + 1, spec_.arms[i].name),
-                   to_safetensors(arms_[i].checkpoint(steps_done_)));
-}
-
-// The checkpoints of a folder in the order of the number that their names start with.
-std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& dir) {
-    std::vector<std::pair<int, std::filesystem::path>> found;
-    for (const auto& entry : std::filesystem::directory_iterator(dir)) {
-        const std::string name = entry.path().filename().string();
-        int number = 0;
-        const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
-        if (entry.path().extension() == ".safetensors" && parsed.ec == std::errc{} && *parsed.ptr == '-')
-            found.emplace_back(number, entry.path());
-    }
-    std::ranges::sort(found);
-    std::vector<std::filesystem::path> paths;
-    for (auto& [number, path] : found) paths.push_back(std::move(path));
-    return paths;
-}
-
-int step_of(const SafeTensors& file, const std::string& where) {
-    const auto text = file.metadata.find("step");
-    int step = -1;
-    if (text != file.metadata.end()) {
-        const char* end = text->second.data() + text->second.size();
-        if (std::from_chars(text->second.data(), end, step).ptr != end) step = -1;
-    }
-    if (step < 0) throw input_error(where, "no checkpoint of this program: the metadata have no 'step'");
-    return step;
+    std::vector<ArmCheckpoint> checkpoints;
+    for (const Arm& arm : arms_) checkpoints.push_back(arm.checkpoint());
+    save_checkpoints(dir, spec_, checkpoints, steps_done_);
 }
 
 void CpuTrainer::load(const std::filesystem::path& path) {
-    std::vector<std::filesystem::path> paths(arms_.size(), path);
-    if (std::filesystem::is_directory(path)) paths = checkpoints_in(path);
-    if (paths.size() != arms_.size())
-        throw input_error(path.string(),
-                          fmt::format("has {} checkpoints, the run has {} arms", paths.size(), arms_.size()));
-    int common_step = -1;
-    std::vector<SafeTensors> files;
-    for (const auto& file_path : paths) {
-        files.push_back(parse_safetensors(read_file(file_path), file_path.string()));
-        const int step = step_of(files.back(), file_path.string());
-        if (common_step >= 0 && step != common_step)
-            throw input_error(file_path.string(),
-                              fmt::format("is at step {}, the arm before at {}", step, common_step));
-        common_step = step;
-    }
-    for (std::size_t i = 0; i < arms_.size(); ++i) arms_[i].restore(files[i], paths[i].string());
-    steps_done_ = common_step;
+    const LoadedCheckpoints loaded = load_checkpoints(path, spec_);
+    for (std::size_t i = 0; i < arms_.size(); ++i) arms_[i].restore(loaded.arms[i]);
+    steps_done_ = loaded.steps_done;
 }
 
 }  // namespace

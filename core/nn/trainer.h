@@ -83,7 +83,8 @@ struct ArmCost {  // what a step of this arm takes on a GPU; on the CPU step_ms 
     int steps = 0;                                       // that these describe
     double flop = 0;                                     // of its GEMMs, a step
     double memory_bytes = 0;                             // that this arm holds
-    std::vector<std::pair<std::string, double>> parts;   // "GEMM", "casts", "optimiser", "gaps": ms of one step
+    std::vector<std::pair<std::string, double>>
+        parts;  // "GEMM", "casts", "optimiser", "gaps": ms of one step
 };
 struct ArmSnapshot {
     std::vector<StepRecord> records;   // new since the last snapshot

@@ -95,6 +95,7 @@ class TrainingRun::Worker {
         std::deque<Command> commands;
         std::deque<std::filesystem::path> saves;
         bool publish = false, step = false;
+        int step_count = 1;
     };
 
     // The lock, with the time it took to get it counted as blocked.
@@ -119,7 +120,7 @@ class TrainingRun::Worker {
         for (const Command& command : work.commands) trainer_->set(command);
         for (const auto& dir : work.saves) save(dir);
         if (work.publish) publish();
-        if (work.step) step();
+        if (work.step) step(work.step_count);
     }
 
     bool may_run() const { return shared_.running && shared_.status.state != RunState::done; }
@@ -140,7 +141,10 @@ class TrainingRun::Worker {
                 work.commands.swap(shared_.commands);
                 work.saves.swap(shared_.saves);
                 if (work.publish) shared_.snapshot_wanted = false;
-                if (work.step) shared_.status.state = RunState::running;
+                if (work.step) {
+                    shared_.status.state = RunState::running;
+                    work.step_count = steps_of_a_call();
+                }
                 return work;
             }
             auto until = now + std::chrono::hours(1);
@@ -149,6 +153,13 @@ class TrainingRun::Worker {
             shared_.changed.wait_until(lock, stop_, until,
                                        [&, seen = shared_.changes] { return shared_.changes != seen; });
         }
+    }
+
+    // Several steps in one call, where the trainer wants that and nothing asks for a stop on the way.
+    int steps_of_a_call() const {
+        if (shared_.one_step || shared_.speed_limit > 0) return 1;
+        const int done = trainer_->steps_done(), end = std::min(shared_.target, trainer_->spec().steps);
+        return std::clamp(trainer_->steps_per_call(), 1, std::max(1, end - done));
     }
 
     Clock::time_point next_step_at() const {
@@ -164,9 +175,9 @@ class TrainingRun::Worker {
         speed_.reset();
     }
 
-    void step() {
+    void step(int count) {
         last_step_at_ = Clock::now();
-        trainer_->step(1);
+        trainer_->step(count);
         unpublished_ = true;
         const std::string ended = newly_stopped();
         const int done = trainer_->steps_done();

@@ -1,0 +1,172 @@
+#include "core/nn/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+
+namespace fp8lab {
+namespace {
+
+std::string numbered(std::string_view name, std::size_t layer) {
+    return std::string(name) + std::to_string(layer + 1);
+}
+
+// Reads what it is asked for and names what does not fit.
+class Source {
+  public:
+    Source(const SafeTensors& file, const std::string& where) : file_(file), where_(where) {}
+
+    const SafeTensor* find(const std::string& name) const {
+        const auto hit = file_.tensors.find(name);
+        return hit == file_.tensors.end() ? nullptr : &hit->second;
+    }
+    void read(const std::string& name, std::vector<std::size_t> shape, std::vector<float>& values) const {
+        const SafeTensor* tensor = find(name);
+        if (!tensor) throw input_error(where_, "tensor '" + name + "' is missing");
+        if (tensor->shape != shape)
+            throw input_error(where_, "tensor '" + name + "' does not have the shape that --layers asks for");
+        values = tensor->values;
+    }
+    // Moments are optional: a run under SGD has none.
+    void read_moments(const std::string& name, const std::vector<std::size_t>& shape,
+                      Moments& moments) const {
+        if (!find("m." + name) && !find("v." + name)) return;
+        read("m." + name, shape, moments.m);
+        read("v." + name, shape, moments.v);
+    }
+    // One number of the scaling state: finite, not negative.
+    std::optional<float> scalar(const std::string& name) const {
+        const SafeTensor* tensor = find(name);
+        if (!tensor) return std::nullopt;
+        if (tensor->values.size() != 1 || !std::isfinite(tensor->values[0]) || tensor->values[0] < 0)
+            throw input_error(where_, "tensor '" + name + "' is not one finite number of at least 0");
+        return tensor->values[0];
+    }
+    std::optional<ScaleCheckpoint> delayed(TensorId id) const {
+        constexpr float kLongestRun = 1e9F;  // steps
+        const auto scale = scalar("scale." + to_string(id)), age = scalar("scale_age." + to_string(id));
+        const SafeTensor* history = find("history." + to_string(id));
+        if (!scale || !age || !history || history->values.empty()) return std::nullopt;
+        return ScaleCheckpoint{id, *scale, static_cast<int>(std::min(*age, kLongestRun)), history->values};
+    }
+
+  private:
+    const SafeTensors& file_;
+    const std::string& where_;
+};
+
+// The checkpoints of a folder in the order of the number that their names start with.
+std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& dir) {
+    std::vector<std::pair<int, std::filesystem::path>> found;
+    for (const auto& entry : std::filesystem::directory_iterator(dir)) {
+        const std::string name = entry.path().filename().string();
+        int number = 0;
+        const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
+        if (entry.path().extension() == ".safetensors" && parsed.ec == std::errc{} && *parsed.ptr == '-')
+            found.emplace_back(number, entry.path());
+    }
+    std::ranges::sort(found);
+    std::vector<std::filesystem::path> paths;
+    for (auto& [number, path] : found) paths.push_back(std::move(path));
+    return paths;
+}
+
+int step_of(const SafeTensors& file, const std::string& where) {
+    const auto text = file.metadata.find("step");
+    int step = -1;
+    if (text != file.metadata.end()) {
+        const char* end = text->second.data() + text->second.size();
+        if (std::from_chars(text->second.data(), end, step).ptr != end) step = -1;
+    }
+    if (step < 0) throw input_error(where, "no checkpoint of this program: the metadata have no 'step'");
+    return step;
+}
+
+}  // namespace
+
+SafeTensors to_safetensors(const ArmCheckpoint& arm, const TrainSpec& spec, int steps_done) {
+    SafeTensors file;
+    file.metadata = {{"format", "fp8lab-checkpoint-1"},
+                     {"step", std::to_string(steps_done)},
+                     {"recipe", arm.recipe},
+                     {"command_line", command_line(spec)}};
+    const auto put = [&](std::string name, std::vector<std::size_t> shape, const std::vector<float>& values) {
+        if (!values.empty()) file.tensors[std::move(name)] = {std::move(shape), values};
+    };
+    for (std::size_t l = 0; l < arm.layers.size(); ++l) {
+        const LayerCheckpoint& layer = arm.layers[l];
+        const std::size_t out = layer.b.size();
+        const std::vector<std::size_t> w_shape{out, layer.w.size() / out}, b_shape{out};
+        put(numbered("w", l), w_shape, layer.w);
+        put(numbered("b", l), b_shape, layer.b);
+        put(numbered("m.w", l), w_shape, layer.w_moments.m);
+        put(numbered("v.w", l), w_shape, layer.w_moments.v);
+        put(numbered("m.b", l), b_shape, layer.b_moments.m);
+        put(numbered("v.b", l), b_shape, layer.b_moments.v);
+        if (layer.storage_scale) put(numbered("storage_scale.w", l), {1}, {*layer.storage_scale});
+    }
+    for (const ScaleCheckpoint& s : arm.scales) {
+        put("scale." + to_string(s.id), {1}, {s.scale});
+        put("scale_age." + to_string(s.id), {1}, {static_cast<float>(s.scale_age)});
+        put("history." + to_string(s.id), {s.history.size()}, s.history);
+    }
+    return file;
+}
+
+ArmCheckpoint parse_checkpoint(const SafeTensors& file, const TrainSpec& spec, const std::string& where) {
+    const Source source(file, where);
+    ArmCheckpoint arm;
+    if (const auto recipe = file.metadata.find("recipe"); recipe != file.metadata.end())
+        arm.recipe = recipe->second;
+    for (std::size_t l = 0; l + 1 < spec.layers.size(); ++l) {
+        const std::vector<std::size_t> b_shape{static_cast<std::size_t>(spec.layers[l + 1])},
+            w_shape{b_shape[0], static_cast<std::size_t>(spec.layers[l])};
+        LayerCheckpoint layer;
+        source.read(numbered("w", l), w_shape, layer.w);
+        source.read(numbered("b", l), b_shape, layer.b);
+        source.read_moments(numbered("w", l), w_shape, layer.w_moments);
+        source.read_moments(numbered("b", l), b_shape, layer.b_moments);
+        layer.storage_scale = source.scalar(numbered("storage_scale.w", l));
+        arm.layers.push_back(std::move(layer));
+        for (const TensorClass t : {TensorClass::x, TensorClass::w, TensorClass::dy})
+            if (auto scale = source.delayed({t, static_cast<int>(l) + 1}))
+                arm.scales.push_back(std::move(*scale));
+    }
+    return arm;
+}
+
+void save_checkpoints(const std::filesystem::path& dir, const TrainSpec& spec,
+                      const std::vector<ArmCheckpoint>& arms, int steps_done) {
+    std::error_code failure;
+    std::filesystem::create_directories(dir, failure);
+    if (failure) throw Error(ErrorKind::failed, dir.string(), failure.message());
+    for (std::size_t i = 0; i < arms.size(); ++i)
+        write_file(dir / fmt::format("{}-{}.safetensors", i + 1, spec.arms[i].name),
+                   to_safetensors(to_safetensors(arms[i], spec, steps_done)));
+}
+
+LoadedCheckpoints load_checkpoints(const std::filesystem::path& path, const TrainSpec& spec) {
+    std::vector<std::filesystem::path> paths(spec.arms.size(), path);
+    if (std::filesystem::is_directory(path)) paths = checkpoints_in(path);
+    if (paths.size() != spec.arms.size())
+        throw input_error(path.string(), fmt::format("has {} checkpoints, the run has {} arms", paths.size(),
+                                                     spec.arms.size()));
+    LoadedCheckpoints loaded{-1, {}};
+    for (const auto& file_path : paths) {
+        const SafeTensors file = parse_safetensors(read_file(file_path), file_path.string());
+        const int step = step_of(file, file_path.string());
+        if (loaded.steps_done >= 0 && step != loaded.steps_done)
+            throw input_error(file_path.string(),
+                              fmt::format("is at step {}, the arm before at {}", step, loaded.steps_done));
+        loaded.steps_done = step;
+        loaded.arms.push_back(parse_checkpoint(file, spec, file_path.string()));
+    }
+    return loaded;
+}
+
+}  // namespace fp8lab

@@ -1,0 +1,51 @@
+// What an arm needs to go on, as values, and its file: weights in FP32, moments, scaling state. The same for
+// every backend and recipe, so that a BF16 run resumes as FP8, a CPU run on the GPU, and back.
+//
+// Tensors in the file: w1 b1 (layer 1), m.w1 v.w1 m.b1 v.b1 (moments), scale.x1 scale_age.x1 history.x1
+// (delayed scaling, slot 0 first), storage_scale.w1 (master=none).
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/nn/optimizer.h"
+#include "core/nn/safetensors.h"
+#include "core/nn/trainer.h"
+
+namespace fp8lab {
+
+struct LayerCheckpoint {
+    std::vector<float> w, b;  // (out, in) row-major, (out)
+    Moments w_moments, b_moments;
+    std::optional<float> storage_scale;  // master=none: of the E4M3 grid that the weights live on
+};
+struct ScaleCheckpoint {
+    TensorId id;
+    float scale = 1;
+    int scale_age = 0;
+    std::vector<float> history;  // slot 0 first
+};
+struct ArmCheckpoint {
+    std::string recipe;  // recipe_text()
+    std::vector<LayerCheckpoint> layers;
+    std::vector<ScaleCheckpoint> scales;  // of the tensors with delayed scales
+};
+
+SafeTensors to_safetensors(const ArmCheckpoint& arm, const TrainSpec& spec, int steps_done);
+// Throws input_error naming `where` when tensors are missing or have other shapes than spec.layers asks for.
+ArmCheckpoint parse_checkpoint(const SafeTensors& file, const TrainSpec& spec, const std::string& where);
+
+// DIR/<n>-<recipe name>.safetensors per arm.
+void save_checkpoints(const std::filesystem::path& dir, const TrainSpec& spec,
+                      const std::vector<ArmCheckpoint>& arms, int steps_done);
+// From one file for every arm, or a folder with one file per arm in order of their numbers. Throws
+// input_error.
+struct LoadedCheckpoints {
+    int steps_done = 0;
+    std::vector<ArmCheckpoint> arms;
+};
+LoadedCheckpoints load_checkpoints(const std::filesystem::path& path, const TrainSpec& spec);
+
+}  // namespace fp8lab

@@ -1,0 +1,15 @@
+// The picture of a two-class network over the plane (task spiral).
+#pragma once
+
+#include <vector>
+
+#include "core/nn/checkpoint.h"
+#include "core/nn/network.h"
+
+namespace fp8lab {
+
+// kDecisionGrid^2 probabilities of class 1 over [-1, 1]^2, rows from y = -1 up, by the FP32 weights.
+std::vector<float> decision_grid(Network<float>& network, LossKind loss);
+std::vector<float> decision_grid(const TrainSpec& spec, const ArmCheckpoint& weights);
+
+}  // namespace fp8lab

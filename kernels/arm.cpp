@@ -1,0 +1,372 @@
+#include "kernels/arm.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/nn/network.h"
+#include "core/nn/streams.h"
+#include "core/scaling/block_scales.h"
+
+namespace fp8lab::cuda {
+namespace {
+
+constexpr int padded(int n) { return (n + 15) / 16 * 16; }
+Shape shape_of(int rows, int cols) { return {rows, cols, padded(rows), padded(cols)}; }
+std::size_t elements(Shape s) {
+    return static_cast<std::size_t>(s.padded_rows) * static_cast<std::size_t>(s.padded_cols);
+}
+
+bool is_fp8(const FormatInfo& format) { return format.name == "e4m3" || format.name == "e5m2"; }
+Element element_of(const FormatInfo& format) { return format.name == "e4m3" ? Element::e4m3 : Element::e5m2; }
+
+// (rows, cols) values <-> padded device memory.
+void upload_padded(const std::vector<float>& values, int rows, int cols, float* device, int stride) {
+    check(cudaMemcpy2D(device, static_cast<std::size_t>(stride) * 4, values.data(),
+                       static_cast<std::size_t>(cols) * 4, static_cast<std::size_t>(cols) * 4,
+                       static_cast<std::size_t>(rows), cudaMemcpyHostToDevice),
+          "upload of weights");
+}
+std::vector<float> download_padded(const float* device, int rows, int cols, int stride) {
+    std::vector<float> values(static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols));
+    check(cudaMemcpy2D(values.data(), static_cast<std::size_t>(cols) * 4, device,
+                       static_cast<std::size_t>(stride) * 4, static_cast<std::size_t>(cols) * 4,
+                       static_cast<std::size_t>(rows), cudaMemcpyDeviceToHost),
+          "download of weights");
+    return values;
+}
+
+}  // namespace
+
+Engine engine_for(const Recipe& recipe) {
+    const bool plain = recipe.round == Rounding::nearest && recipe.round_bwd == Rounding::nearest &&
+                       recipe.master == MasterWeights::fp32;
+    if (!plain) return Engine::emulated;
+    if (recipe.fwd->name == "bf16" && recipe.bwd->name == "bf16") return Engine::bf16;
+    // The tensor cores take no product of two E5M2 operands; a cast that gives NaN on overflow is not the
+    // hardware's.
+    if (is_fp8(*recipe.fwd) && is_fp8(*recipe.bwd) && recipe.fwd->name == "e4m3" &&
+        recipe.granularity == Granularity::tensor && recipe.overflow == Overflow::saturate)
+        return Engine::fp8;
+    return Engine::emulated;
+}
+
+Provenance provenance_of(Engine engine) {
+    return engine == Engine::emulated ? Provenance::gpu_emulated : Provenance::tensor_core;
+}
+
+CudaArm::CudaArm(const TrainSpec& spec, const Recipe& recipe, const Lt& lt, const StepRings& rings,
+                 cudaStream_t stream)
+    : spec_(spec),
+      recipe_(recipe),
+      engine_(engine_for(recipe)),
+      lt_(lt),
+      rings_(rings),
+      // Emulated recipes round the FP32 outputs themselves.
+      out_(engine_ == Engine::emulated || recipe.out == OutType::fp32 ? Element::f32 : Element::bf16),
+      tensors_(3 * (static_cast<int>(spec.layers.size()) - 1)),
+      host_results_(kRecordSlots),
+      host_tensors_(static_cast<std::size_t>(kRecordSlots) * static_cast<std::size_t>(tensors_)),
+      host_controls_(64) {
+    if (tensors_ / 3 > kMaxLayers)
+        throw Error(ErrorKind::backend, "--layers", "the GPU trains at most 16 layers");
+    allocate();
+    check(cudaStreamCreateWithFlags(&side_, cudaStreamNonBlocking), "cudaStreamCreate");
+    for (std::size_t i = 0; i < 2 * layers_.size() + 2; ++i) forks_.emplace_back();
+    make_plans(stream);
+    push_controls(stream);
+    initialise();
+}
+
+CudaArm::~CudaArm() {
+    if (side_) cudaStreamDestroy(side_);
+}
+
+Slot CudaArm::make_slot(TensorId id, int rows, int cols) {
+    Slot slot;
+    slot.shape = shape_of(rows, cols);
+    slot.plan = cast_plan(recipe_, id.tensor);
+    slot.id = id;
+    slot.index = (id.layer - 1) * 3 + static_cast<int>(id.tensor);
+    const std::size_t n = elements(slot.shape);
+    // No dgrad into the network's input: nobody reads w1 along its rows or dy1 along its columns.
+    const bool both = id.layer > 1 || id.tensor == TensorClass::x;
+    if (engine_ == Engine::emulated) {
+        if (id.tensor != TensorClass::w) {
+            slot.value = Memory(n * 4);
+            check(cudaMemset(slot.value.get(), 0, n * 4), "cudaMemset");
+            slot.values = static_cast<const float*>(slot.value.get());
+        }
+        slot.cast = slot.plan.format->name != "fp32";
+        slot.has_second = slot.cast && both && slot.plan.granularity != Granularity::tensor;
+        // Emulated casts leave the padding alone.
+        for (Memory* operand : {&slot.first, &slot.second}) {
+            if (!slot.cast || (operand == &slot.second && !slot.has_second)) continue;
+            *operand = Memory(n * 4);
+            check(cudaMemset(operand->get(), 0, n * 4), "cudaMemset");
+        }
+    } else if (engine_ == Engine::bf16) {
+        slot.first = Memory(n * 2);
+    } else {
+        slot.has_second = true;
+        const bool rows_read = both || id.tensor == TensorClass::w;
+        if (rows_read) slot.first = Memory(n);
+        if (both || id.tensor == TensorClass::dy) slot.second = Memory(n);
+    }
+    slot.stats = Buffer<double2>(static_cast<std::size_t>(stats_blocks(slot.shape)));
+    return slot;
+}
+
+void CudaArm::allocate() {
+    std::size_t before = 0, after = 0, total = 0;
+    check(cudaMemGetInfo(&before, &total), "cudaMemGetInfo");
+    std::size_t scratch = 1, loss_blocks = 1;
+    for (std::size_t l = 0; l + 1 < spec_.layers.size(); ++l) {
+        const int in = spec_.layers[l], out = spec_.layers[l + 1], number = static_cast<int>(l) + 1;
+        auto layer = std::make_unique<ArmLayer>();
+        layer->number = number;
+        layer->x = make_slot({TensorClass::x, number}, spec_.batch, in);
+        layer->w = make_slot({TensorClass::w, number}, out, in);
+        layer->dy = make_slot({TensorClass::dy, number}, spec_.batch, out);
+        layer->out = layer->dy.shape;
+        const auto bytes = static_cast<std::size_t>(bytes_of(out_));
+        layer->h = Memory(elements(layer->out) * bytes);
+        if (l > 0) layer->da = Memory(elements(layer->x.shape) * bytes);
+        const std::size_t weights = elements(layer->w.shape),
+                          biases = static_cast<std::size_t>(layer->out.padded_cols);
+        layer->master = Buffer<float>(weights);
+        layer->w.values = layer->master.get();
+        layer->dw = Buffer<float>(weights);
+        layer->b = Buffer<float>(biases);
+        layer->db = Buffer<float>(biases);
+        if (spec_.optimizer == OptimizerKind::adamw) {
+            layer->m = Buffer<float>(weights);
+            layer->v = Buffer<float>(weights);
+            layer->mb = Buffer<float>(biases);
+            layer->vb = Buffer<float>(biases);
+        }
+        layer->bias_partials = Buffer<float>(static_cast<std::size_t>(tiles_down(layer->out)) * biases);
+        loss_blocks = static_cast<std::size_t>(stats_blocks(layer->out));  // the last layer's in the end
+        for (const Slot* slot : {&layer->x, &layer->w, &layer->dy})
+            scratch =
+                std::max(scratch, emulation_scratch_bytes(slot->plan, slot->shape.rows, slot->shape.cols));
+        layers_.push_back(std::move(layer));
+    }
+    const auto tensors = static_cast<std::size_t>(tensors_), rows = static_cast<std::size_t>(spec_.batch);
+    states_ = Buffer<ScaleState>(tensors);
+    history_ = Buffer<float>(tensors * kHistoryCapacity);
+    controls_ = Buffer<ScaleControls>(1);
+    arm_ = Buffer<ArmState>(1);
+    finite_ = Buffer<std::int32_t>(1);
+    results_ = Buffer<StepResult>(kRecordSlots);
+    tensor_results_ = Buffer<TensorResult>(kRecordSlots * tensors);
+    loss_partials_ = Buffer<double>(std::max(loss_blocks, rows));
+    row_stats_ = Buffer<float2>(rows);
+    row_correct_ = Buffer<std::uint8_t>(rows);
+    if (engine_ == Engine::emulated) scratch_ = Memory(scratch);
+    check(cudaMemGetInfo(&after, &total), "cudaMemGetInfo");
+    memory_bytes_ = before > after ? before - after : 0;
+}
+
+void CudaArm::make_plans(cudaStream_t stream) {
+    const bool fp8 = engine_ == Engine::fp8;
+    const Element plain = engine_ == Engine::bf16 ? Element::bf16 : Element::f32;
+    const Element fwd = fp8 ? element_of(*recipe_.fwd) : plain, bwd = fp8 ? element_of(*recipe_.bwd) : plain;
+    const ScaleMode scale = fp8 ? ScaleMode::tensor : ScaleMode::none;
+    const bool fast_fprop = fp8 && recipe_.fast_accum != FastAccum::none,
+               fast_backward = fp8 && recipe_.fast_accum == FastAccum::all;
+    for (const auto& layer : layers_) {
+        const int batch = layer->out.padded_rows, in = layer->w.shape.padded_cols,
+                  out = layer->w.shape.padded_rows;
+        layer->fprop.emplace(
+            lt_, GemmSpec{Product::nt, batch, out, in, fwd, fwd, out_, scale, scale, fast_fprop}, stream);
+        const Product back = fp8 ? Product::nt : Product::nn, weights = fp8 ? Product::nt : Product::tn;
+        if (layer->number > 1)
+            layer->dgrad.emplace(
+                lt_, GemmSpec{back, batch, in, out, bwd, fwd, out_, scale, scale, fast_backward}, stream);
+        layer->wgrad.emplace(
+            lt_, GemmSpec{weights, out, in, batch, bwd, fwd, Element::f32, scale, scale, fast_backward},
+            stream);
+    }
+}
+
+double CudaArm::flop() const {
+    double flop = 0;
+    for (const auto& layer : layers_)
+        flop += layer->fprop->flop() + layer->wgrad->flop() + (layer->dgrad ? layer->dgrad->flop() : 0);
+    return flop;
+}
+
+// The network of core, from the seed alone: every arm and backend starts from the same weights.
+void CudaArm::initialise() {
+    Network<float> network(spec_.layers, spec_.activation);
+    network.initialise(spec_.seed);
+    ArmCheckpoint start;
+    for (const auto& layer : network.layers()) start.layers.push_back({layer.w.values, layer.b, {}, {}, {}});
+    restore(start, 0);
+}
+
+void CudaArm::push_controls(cudaStream_t stream) {
+    ScaleControls& slot = host_controls_.values()[next_control_++ % host_controls_.values().size()];
+    slot = {recipe_.history, recipe_.algo == AmaxAlgo::most_recent, recipe_.margin, recipe_.interval,
+            recipe_.pow2};
+    check(cudaMemcpyAsync(controls_.get(), &slot, sizeof slot, cudaMemcpyHostToDevice, stream),
+          "scale controls");
+}
+
+void CudaArm::set_history(int length, cudaStream_t stream) {
+    recipe_.history = length;
+    push_controls(stream);
+    truncate_history(states_.get(), history_.get(), tensors_, length, stream);
+}
+void CudaArm::set_margin(int margin, cudaStream_t stream) {
+    recipe_.margin = margin;
+    for (const auto& layer : layers_)
+        for (Slot* slot : {&layer->x, &layer->w, &layer->dy}) slot->plan.margin = margin;
+    push_controls(stream);
+}
+void CudaArm::set_algo(AmaxAlgo algo, cudaStream_t stream) {
+    recipe_.algo = algo;
+    push_controls(stream);
+}
+
+void CudaArm::read_back(int first, int count, cudaStream_t stream) {
+    while (count > 0) {
+        const int slot = first % kRecordSlots, run = std::min(count, kRecordSlots - slot);
+        const auto at = static_cast<std::size_t>(slot), n = static_cast<std::size_t>(run),
+                   t = static_cast<std::size_t>(tensors_);
+        check(cudaMemcpyAsync(host_results_.values().data() + at, results_.get() + at, n * sizeof(StepResult),
+                              cudaMemcpyDeviceToHost, stream),
+              "records");
+        check(cudaMemcpyAsync(host_tensors_.values().data() + at * t, tensor_results_.get() + at * t,
+                              n * t * sizeof(TensorResult), cudaMemcpyDeviceToHost, stream),
+              "records");
+        first += run;
+        count -= run;
+    }
+}
+
+ArmRecord CudaArm::record(int step) const {
+    const auto slot = static_cast<std::size_t>(step % kRecordSlots), t = static_cast<std::size_t>(tensors_);
+    const auto tensors = host_tensors_.values().subspan(slot * t, t);
+    return {host_results_.values()[slot], {tensors.begin(), tensors.end()}};
+}
+
+std::optional<int> CudaArm::nonfinite_weights() const {
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    for (const auto& layer : layers_)
+        for (const float w : layer->master.download())
+            if (!std::isfinite(w)) return layer->number;
+    return std::nullopt;
+}
+
+ArmCheckpoint CudaArm::checkpoint() const {
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    ArmCheckpoint out{.recipe = recipe_text(recipe_), .layers = {}, .scales = {}};
+    const std::vector<ScaleState> states = states_.download();
+    const std::vector<float> history = history_.download();
+    for (const auto& layer : layers_) {
+        const Shape s = layer->w.shape;
+        const auto matrix = [&](const Buffer<float>& b) {
+            return b.size() == 0 ? std::vector<float>{}
+                                 : download_padded(b.get(), s.rows, s.cols, s.padded_cols);
+        };
+        const auto vector = [&](const Buffer<float>& b) {
+            std::vector<float> values = b.download();
+            values.resize(std::min(values.size(), static_cast<std::size_t>(s.rows)));
+            return values;
+        };
+        LayerCheckpoint values{matrix(layer->master),
+                               vector(layer->b),
+                               {matrix(layer->m), matrix(layer->v)},
+                               {vector(layer->mb), vector(layer->vb)},
+                               {}};
+        if (recipe_.master == MasterWeights::none)
+            values.storage_scale = states[static_cast<std::size_t>(layer->w.index)].scale;
+        out.layers.push_back(std::move(values));
+        for (const Slot* slot : {&layer->x, &layer->w, &layer->dy}) {
+            const ScaleState& state = states[static_cast<std::size_t>(slot->index)];
+            if (!state.delayed) continue;
+            // core's order: slot 0 is empty after the roll, the oldest amax comes next, the newest last.
+            std::vector<float> amaxes{0.0F};
+            for (int back = recipe_.history - 1; back >= 1; --back)
+                amaxes.push_back(
+                    history[static_cast<std::size_t>(slot->index) * kHistoryCapacity +
+                            static_cast<std::size_t>(state.history_at - back + kHistoryCapacity) %
+                                kHistoryCapacity]);
+            out.scales.push_back({slot->id, state.scale, state.scale_age, std::move(amaxes)});
+        }
+    }
+    return out;
+}
+
+void CudaArm::restore(const ArmCheckpoint& checkpoint, int steps_done) {
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    std::vector<ScaleState> states(static_cast<std::size_t>(tensors_));
+    std::vector<float> history(history_.size(), 0.0F);
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+        ArmLayer& layer = *layers_[l];
+        const LayerCheckpoint& values = checkpoint.layers[l];
+        const Shape s = layer.w.shape;
+        const auto matrix = [&](const std::vector<float>& from, Buffer<float>& to) {
+            if (to.size() == 0) return;
+            check(cudaMemset(to.get(), 0, to.size() * 4), "cudaMemset");
+            if (!from.empty()) upload_padded(from, s.rows, s.cols, to.get(), s.padded_cols);
+        };
+        const auto vector = [&](std::vector<float> from, Buffer<float>& to) {
+            if (to.size() == 0) return;
+            from.resize(to.size(), 0.0F);
+            to.upload(from);
+        };
+        matrix(values.w, layer.master);
+        matrix(values.w_moments.m, layer.m);
+        matrix(values.w_moments.v, layer.v);
+        vector(values.b, layer.b);
+        vector(values.b_moments.m, layer.mb);
+        vector(values.b_moments.v, layer.vb);
+        for (const Slot* slot : {&layer.x, &layer.w, &layer.dy}) {
+            ScaleState& state = states[static_cast<std::size_t>(slot->index)];
+            state.max_finite = static_cast<float>(max_finite(*slot->plan.format));
+            state.delayed = recipe_.scale == ScaleSource::delayed && slot->plan.scaled;
+        }
+        if (recipe_.master != MasterWeights::none) continue;
+        // The weights live on an E4M3 grid that never changes: four times the initial amax fits (cli.md,
+        // master=none).
+        constexpr float kHeadroom = 4;
+        const float largest = fp8lab::amax(values.w),
+                    limit = static_cast<float>(max_finite(find_format("e4m3")));
+        ScaleState& state = states[static_cast<std::size_t>(layer.w.index)];
+        state.scale = values.storage_scale.value_or(largest > 0 ? limit / (kHeadroom * largest) : 1.0F);
+        state.delayed = 0;
+    }
+    for (const ScaleCheckpoint& saved : checkpoint.scales) {
+        const auto index =
+            static_cast<std::size_t>((saved.id.layer - 1) * 3 + static_cast<int>(saved.id.tensor));
+        ScaleState& state = states[index];
+        if (!state.delayed) continue;
+        state.scale = saved.scale;
+        state.scale_age = saved.scale_age;
+        // Slot 1 is the oldest, the last the newest; on the card the newest is at history_at - 1.
+        const std::size_t keep =
+            std::min(saved.history.size() - 1, static_cast<std::size_t>(recipe_.history) - 1);
+        for (std::size_t back = 1; back <= keep; ++back)
+            history[index * kHistoryCapacity + (kHistoryCapacity - back)] =
+                saved.history[saved.history.size() - back];
+    }
+    states_.upload(states);
+    history_.upload(history);
+    const ArmState arm{steps_done, 1};
+    arm_.upload(std::span(&arm, 1));
+    const std::int32_t finite = 1;
+    finite_.upload(std::span(&finite, 1));
+    for (const auto& layer : layers_) {
+        if (recipe_.master == MasterWeights::none) quantize_storage(*layer, Rounding::nearest, nullptr);
+        // What the optimiser does at the end of every step; current scaling casts the weights anew in every
+        // step anyway.
+        if (engine_ != Engine::emulated && !scaled_from_itself(layer->w))
+            cast(layer->w, source_of(layer->w, arm_.get(), nullptr), true, {}, nullptr);
+    }
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+}
+
+}  // namespace fp8lab::cuda

@@ -1,0 +1,150 @@
+// One arm of a comparison on the GPU: a network under one recipe, its optimiser state and everything that a
+// step needs, in device memory. enqueue_step() puts one whole step on a stream and never synchronises, so
+// that a graph can hold it.
+//
+// Operands. BF16 and per-tensor FP8 recipes cast straight from where a value arises (the output of the GEMM
+// before) into what the tensor cores read. Every other recipe keeps the value in FP32, quantises and
+// dequantises it there as core does (emulate.h) and multiplies in FP32. All dimensions are padded to
+// multiples of 16 with zeros, which change nothing.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/nn/checkpoint.h"
+#include "core/nn/trainer.h"
+#include "kernels/device.h"
+#include "kernels/emulate.h"
+#include "kernels/gemm.h"
+#include "kernels/launch.h"
+
+namespace fp8lab::cuda {
+
+enum class Engine { bf16, fp8, emulated };
+Engine engine_for(const Recipe& recipe);
+Provenance provenance_of(Engine engine);
+
+// Where batches, learning rates and records lie; shared by the arms of a run.
+struct StepRings {
+    const float *x = nullptr, *y = nullptr;  // data_slots batches
+    int data_slots = 1;
+    const StepInput* inputs = nullptr;
+    int input_slots = 1;
+};
+
+// One tensor of the network (x, w or dy of a layer) and what its GEMMs read.
+struct Slot {
+    Shape shape;
+    CastPlan plan;
+    TensorId id;
+    int index = 0;                  // into the scale states
+    Memory value;                   // FP32; emulated x and dy only
+    const float* values = nullptr;  // emulated: `value`, or the master weights
+    Memory first, second;  // fp8: rows and columns; bf16: rows; emulated: along the first and the second GEMM
+    Buffer<double2> stats;
+    bool cast = true;         // false: recipe fp32, operands are `values`
+    bool has_second = false;  // second differs from first
+    const void* for_first() const { return cast ? first.get() : values; }
+    const void* for_second() const { return has_second ? second.get() : for_first(); }
+};
+
+struct ArmLayer {
+    int number = 1;  // 1-based
+    Slot x, w, dy;
+    Shape out;     // of the layer's output
+    Memory h, da;  // outputs of fprop and dgrad
+    Buffer<float> master, m, v, b, mb, vb, db, dw, bias_partials;
+    std::optional<GemmPlan> fprop, dgrad, wgrad;
+};
+
+struct ArmRecord {  // of one step, as read back
+    StepResult result;
+    std::vector<TensorResult> tensors;
+};
+
+class CudaArm {
+  public:
+    CudaArm(const TrainSpec& spec, const Recipe& recipe, const Lt& lt, const StepRings& rings,
+            cudaStream_t stream);
+    ~CudaArm();
+
+    Engine engine() const { return engine_; }
+    const Recipe& recipe() const { return recipe_; }
+    double flop() const;  // of the GEMMs of one step
+    std::size_t memory_bytes() const { return memory_bytes_; }
+
+    // One step. `mark` (may be empty) is called after every launch with what it was, for the breakdown.
+    enum class Part { gemm, cast, optimiser, bookkeeping };
+    using Mark = std::function<void(Part)>;
+    void enqueue_step(cudaStream_t stream, bool with_stats, const Mark& mark = {});
+
+    // Sliders: take effect with the next launch on the stream; no graph changes.
+    void set_history(int length, cudaStream_t stream);
+    void set_margin(int margin, cudaStream_t stream);
+    void set_algo(AmaxAlgo algo, cudaStream_t stream);
+
+    // Copies the records of steps [first, first + count) into page-locked memory; valid once the stream got
+    // that far.
+    void read_back(int first, int count, cudaStream_t stream);
+    ArmRecord record(int step) const;
+
+    // Histograms of the newest values. Waits for the stream.
+    TensorView view(TensorId id, int step, cudaStream_t stream);
+
+    std::optional<int> nonfinite_weights() const;  // the first layer whose weights are not finite
+    ArmCheckpoint checkpoint() const;              // waits for the device
+    void restore(const ArmCheckpoint& checkpoint, int steps_done);  // of the same shapes
+
+  private:
+    using Launch = std::function<void(const CastTarget&, Pass)>;
+    void allocate();
+    void initialise();
+    void make_plans(cudaStream_t stream);
+    void cast(Slot& slot, const Launch& launch, bool with_stats, const Mark& mark, cudaStream_t stream);
+    void cast_emulated(Slot& slot, bool with_stats, cudaStream_t stream);
+    bool scaled_from_itself(const Slot& slot) const;
+    void forward(cudaStream_t stream, bool with_stats, const Mark& mark);
+    void backward(cudaStream_t stream, bool with_stats, const Mark& mark);
+    void update(cudaStream_t stream, bool with_stats, const Mark& mark);
+    void bookkeeping(cudaStream_t stream, bool with_stats);
+    void optimise(ArmLayer& layer, cudaStream_t stream, bool with_stats);
+    void push_controls(cudaStream_t stream);
+    void quantize_storage(ArmLayer& layer, Rounding rounding, cudaStream_t stream);
+    Launch source_of(const Slot& slot, const ArmState* arm, cudaStream_t stream);
+    LossSource loss_source(const ArmState* arm) const;
+    void loss(cudaStream_t stream, bool with_stats, const Mark& mark);
+    ScaleState* state(const Slot& slot) const { return states_.get() + slot.index; }
+    Slot make_slot(TensorId id, int rows, int cols);
+    BatchRing ring(const float* base, int cols, const ArmState* arm, bool poisoned) const;
+
+    const TrainSpec& spec_;
+    Recipe recipe_;
+    Engine engine_;
+    const Lt& lt_;
+    StepRings rings_;
+    Element out_;  // of fprop and dgrad
+    std::vector<std::unique_ptr<ArmLayer>> layers_;
+    int tensors_ = 0;
+    Buffer<ScaleState> states_;
+    Buffer<float> history_;
+    Buffer<ScaleControls> controls_;
+    Buffer<ArmState> arm_;
+    Buffer<std::int32_t> finite_;
+    Buffer<StepResult> results_;
+    Buffer<TensorResult> tensor_results_;
+    Pinned<StepResult> host_results_;
+    Pinned<TensorResult> host_tensors_;
+    Pinned<ScaleControls> host_controls_;
+    std::size_t next_control_ = 0;
+    Buffer<double> loss_partials_;
+    Buffer<float2> row_stats_;
+    Buffer<std::uint8_t> row_correct_;
+    Memory scratch_;
+    cudaStream_t side_ = nullptr;  // the optimiser of a layer beside the weight gradient of the next
+    std::vector<Event> forks_;
+    std::size_t memory_bytes_ = 0;
+};
+
+}  // namespace fp8lab::cuda

@@ -1,0 +1,350 @@
+// The launches of one step, in order.
+#include <algorithm>
+
+#include "core/nn/streams.h"
+#include "kernels/arm.h"
+
+namespace fp8lab::cuda {
+namespace {
+
+ActivationKind kind_of(Activation a) {
+    return a == Activation::tanh   ? ActivationKind::tanh
+           : a == Activation::gelu ? ActivationKind::gelu
+                                   : ActivationKind::relu;
+}
+
+void tell(const CudaArm::Mark& mark, CudaArm::Part part) {
+    if (mark) mark(part);
+}
+
+}  // namespace
+
+BatchRing CudaArm::ring(const float* base, int cols, const ArmState* arm, bool poisoned) const {
+    BatchRing ring;
+    ring.base = base;
+    ring.stride = static_cast<long long>(spec_.batch) * cols;
+    ring.slots = rings_.data_slots;
+    ring.inputs = poisoned ? rings_.inputs : nullptr;
+    ring.input_slots = rings_.input_slots;
+    ring.arm = arm;
+    return ring;
+}
+
+LossSource CudaArm::loss_source(const ArmState* arm) const {
+    const ArmLayer& last = *layers_.back();
+    LossSource source;
+    source.h = last.h.get();
+    source.h_element = out_;
+    source.bias = last.b.get();
+    source.target = ring(rings_.y, spec_.layers.back(), arm, false);
+    const bool classes = spec_.loss == LossKind::cross_entropy;
+    source.row_stats = classes ? row_stats_.get() : nullptr;
+    source.loss_partials = classes ? nullptr : loss_partials_.get();
+    source.bias_partials = last.bias_partials.get();
+    return source;
+}
+
+// Where the values of a tensor come from, ready for any target.
+CudaArm::Launch CudaArm::source_of(const Slot& slot, const ArmState* arm, cudaStream_t stream) {
+    const auto index = static_cast<std::size_t>(slot.id.layer) - 1;
+    ArmLayer& layer = *layers_[index];
+    const Shape shape = slot.shape;
+    const bool fast = engine_ != Engine::emulated;
+    if (slot.id.tensor == TensorClass::w)
+        return [&layer, shape, stream](const CastTarget& target, Pass pass) {
+            cast_matrix(layer.master.get(), Element::f32, shape, target, pass, stream);
+        };
+    if (slot.id.tensor == TensorClass::x && index == 0)
+        return [x = ring(rings_.x, spec_.layers.front(), arm, true), shape, stream](
+                   const CastTarget& target, Pass pass) { cast_batch(x, shape, target, pass, stream); };
+    if (slot.id.tensor == TensorClass::x) {
+        const ArmLayer& below = *layers_[index - 1];
+        const ActivationSource source{below.h.get(), out_, below.b.get(), kind_of(spec_.activation), fast};
+        return [source, shape, stream](const CastTarget& target, Pass pass) {
+            cast_activation(source, shape, target, pass, stream);
+        };
+    }
+    if (index + 1 == layers_.size())
+        return [source = loss_source(arm), shape, stream](const CastTarget& target, Pass pass) {
+            cast_loss_gradient(source, shape, target, pass, stream);
+        };
+    const ArmLayer& above = *layers_[index + 1];
+    const SlopeSource source{
+        above.da.get(),           layer.h.get(), out_, layer.b.get(), kind_of(spec_.activation), fast,
+        layer.bias_partials.get()};
+    return [source, shape, stream](const CastTarget& target, Pass pass) {
+        cast_slope(source, shape, target, pass, stream);
+    };
+}
+
+// Current scaling needs the tensor's own amax before the cast. Stored weights (master=none) have a scale of
+// their own.
+bool CudaArm::scaled_from_itself(const Slot& slot) const {
+    const bool stored = slot.id.tensor == TensorClass::w && recipe_.master == MasterWeights::none;
+    return slot.plan.scaled && recipe_.scale == ScaleSource::current &&
+           slot.plan.granularity == Granularity::tensor && !stored;
+}
+
+void CudaArm::cast(Slot& slot, const Launch& launch, bool with_stats, const Mark& mark, cudaStream_t stream) {
+    CastTarget target;
+    if (engine_ == Engine::emulated) {
+        if (slot.id.tensor != TensorClass::w) {
+            target.element = Element::f32;
+            target.rows = slot.value.get();
+            launch(target, Pass::cast);
+        }
+        if (slot.cast) cast_emulated(slot, with_stats, stream);
+        tell(mark, Part::cast);
+        return;
+    }
+    target.element = engine_ == Engine::bf16            ? Element::bf16
+                     : slot.plan.format->name == "e4m3" ? Element::e4m3
+                                                        : Element::e5m2;
+    target.rows = slot.first.get();
+    target.columns = slot.second.get();
+    target.state = state(slot);
+    target.scaled = slot.plan.scaled;
+    target.stats_partials = with_stats ? slot.stats.get() : nullptr;
+    if (scaled_from_itself(slot)) {
+        launch(target, Pass::amax_only);
+        scale_from_amax(state(slot), controls_.get(), stream);
+    }
+    launch(target, Pass::cast);
+    tell(mark, Part::cast);
+}
+
+void CudaArm::cast_emulated(Slot& slot, bool with_stats, cudaStream_t stream) {
+    const Shape shape = slot.shape;
+    if (scaled_from_itself(slot)) {
+        const long long count = static_cast<long long>(shape.padded_rows) * shape.padded_cols;
+        amax(slot.values, Element::f32, count, &state(slot)->amax_bits, stream);
+        scale_from_amax(state(slot), controls_.get(), stream);
+    }
+    // The order of the GEMMs: x and w serve fprop first, dy serves dgrad first, and wgrad where there is no
+    // dgrad.
+    const bool rows_first = slot.id.tensor == TensorClass::dy && slot.id.layer == 1;
+    EmulatedCast how;
+    how.plan = slot.plan;
+    how.rows = shape.rows;
+    how.cols = shape.cols;
+    how.stride = shape.padded_cols;
+    how.seed = spec_.seed;
+    how.layer = slot.id.layer;
+    const auto run = [&](Along along, void* out, bool first) {
+        how.along = along;
+        how.detail = static_cast<unsigned>(slot.id.tensor) * 2 + (along == Along::rows);
+        emulate_cast(how, slot.values, static_cast<float*>(out), state(slot), scratch_.get(),
+                     first && with_stats ? slot.stats.get() : nullptr, first, arm_.get(), stream);
+    };
+    run(rows_first ? Along::rows : Along::cols, slot.first.get(), true);
+    if (slot.has_second) run(Along::rows, slot.second.get(), false);
+}
+
+void CudaArm::forward(cudaStream_t stream, bool with_stats, const Mark& mark) {
+    for (const auto& layer : layers_) {
+        cast(layer->x, source_of(layer->x, arm_.get(), stream), with_stats, mark, stream);
+        if (engine_ == Engine::emulated || scaled_from_itself(layer->w))
+            cast(layer->w, source_of(layer->w, arm_.get(), stream), with_stats, mark, stream);
+        layer->fprop->run(layer->x.for_first(), layer->w.for_first(), layer->h.get(),
+                          &state(layer->x)->scale_inv, &state(layer->w)->scale_inv, stream);
+        tell(mark, Part::gemm);
+        if (engine_ == Engine::emulated && recipe_.out == OutType::bf16) {
+            auto* h = static_cast<float*>(layer->h.get());
+            round_to_bf16(h, h, static_cast<long long>(layer->out.padded_rows) * layer->out.padded_cols,
+                          stream);
+            tell(mark, Part::cast);
+        }
+    }
+}
+
+void CudaArm::loss(cudaStream_t stream, bool with_stats, const Mark& mark) {
+    ArmLayer& last = *layers_.back();
+    const bool classes = spec_.loss == LossKind::cross_entropy;
+    if (classes) {
+        softmax_rows(loss_source(arm_.get()), last.out, row_stats_.get(), loss_partials_.get(),
+                     row_correct_.get(), stream);
+        tell(mark, Part::cast);
+    }
+    cast(last.dy, source_of(last.dy, arm_.get(), stream), with_stats, mark, stream);
+}
+
+void CudaArm::backward(cudaStream_t stream, bool with_stats, const Mark& mark) {
+    for (std::size_t l = layers_.size() - 1; l > 0; --l) {
+        ArmLayer& layer = *layers_[l];
+        ArmLayer& below = *layers_[l - 1];
+        // FP8 reads the transposed weights; the others take the weights as they lie.
+        layer.dgrad->run(layer.dy.for_first(), layer.w.for_second(), layer.da.get(),
+                         &state(layer.dy)->scale_inv, &state(layer.w)->scale_inv, stream);
+        tell(mark, Part::gemm);
+        if (engine_ == Engine::emulated && recipe_.out == OutType::bf16) {
+            auto* da = static_cast<float*>(layer.da.get());
+            round_to_bf16(da, da,
+                          static_cast<long long>(layer.x.shape.padded_rows) * layer.x.shape.padded_cols,
+                          stream);
+            tell(mark, Part::cast);
+        }
+        cast(below.dy, source_of(below.dy, arm_.get(), stream), with_stats, mark, stream);
+    }
+}
+
+// What the optimiser needs beside the gradients: whether the loss is finite, the scales of the next step, the
+// biases.
+void CudaArm::bookkeeping(cudaStream_t stream, bool with_stats) {
+    const Shape out = layers_.back()->out;
+    const bool classes = spec_.loss == LossKind::cross_entropy;
+    const double rows = out.rows, values = rows * out.cols;
+    finish_loss(loss_partials_.get(), classes ? out.rows : stats_blocks(out), classes ? rows : values,
+                classes ? row_correct_.get() : nullptr, out.rows, results_.get(), arm_.get(), stream);
+    update_scales(states_.get(), history_.get(), tensors_, controls_.get(), tensor_results_.get(), arm_.get(),
+                  stream);
+    if (with_stats)
+        for (const auto& layer : layers_)
+            for (const Slot* slot : {&layer->x, &layer->w, &layer->dy})
+                reduce_stats(slot->stats.get(), stats_blocks(slot->shape), tensor_results_.get(), slot->index,
+                             tensors_, arm_.get(), stream);
+    BiasUpdates biases;
+    for (const auto& layer : layers_)
+        biases.layer[biases.layers++] = {layer->b.get(),
+                                         layer->mb.get(),
+                                         layer->vb.get(),
+                                         layer->db.get(),
+                                         layer->bias_partials.get(),
+                                         tiles_down(layer->out),
+                                         layer->out.cols,
+                                         layer->out.padded_cols};
+    update_biases(biases, rings_.inputs, rings_.input_slots, arm_.get(), finite_.get(), stream);
+}
+
+void CudaArm::optimise(ArmLayer& layer, cudaStream_t stream, bool with_stats) {
+    CastTarget target;
+    if (engine_ != Engine::emulated && !scaled_from_itself(layer.w)) {
+        target.element = engine_ == Engine::bf16 ? Element::bf16 : Element::e4m3;
+        target.rows = layer.w.first.get();
+        target.columns = layer.w.second.get();
+        target.state = state(layer.w);
+        target.scaled = layer.w.plan.scaled;
+        target.stats_partials = with_stats ? layer.w.stats.get() : nullptr;
+    } else {
+        target.element = Element::f32;  // nothing is stored; the next step casts
+    }
+    UpdateSource source;
+    source.w = layer.master.get();
+    source.m = layer.m.get();
+    source.v = layer.v.get();
+    source.g = layer.dw.get();
+    source.inputs = rings_.inputs;
+    source.input_slots = rings_.input_slots;
+    source.arm = arm_.get();
+    source.finite = finite_.get();
+    update_weights(source, layer.w.shape, target, stream);
+    if (recipe_.master == MasterWeights::none) quantize_storage(layer, recipe_.round_update, stream);
+}
+
+// Two streams: the bookkeeping runs beside the first weight gradient, the optimiser of a layer beside the
+// weight gradient of the next. When the parts are timed (`mark`) everything runs one after the other; the
+// results are the same bytes.
+void CudaArm::update(cudaStream_t stream, bool with_stats, const Mark& mark) {
+    const cudaStream_t side = mark ? stream : side_;
+    std::size_t next = 0;
+    const auto after = [&](cudaStream_t first,
+                           cudaStream_t then) {  // what `then` does next waits for `first` so far
+        if (first == then) return;
+        forks_[next].record(first);
+        check(cudaStreamWaitEvent(then, forks_[next++].get()), "cudaStreamWaitEvent");
+    };
+    after(stream, side);
+    bookkeeping(side, with_stats);
+    tell(mark, Part::bookkeeping);
+    Event& booked = forks_.back();
+    if (!mark) booked.record(side);
+    for (std::size_t l = layers_.size(); l-- > 0;) {
+        ArmLayer& layer = *layers_[l];
+        layer.wgrad->run(layer.dy.for_second(), layer.x.for_second(), layer.dw.get(),
+                         &state(layer.dy)->scale_inv, &state(layer.x)->scale_inv, stream);
+        tell(mark, Part::gemm);
+        if (l > 0)
+            after(stream, side);
+        else if (!mark)
+            check(cudaStreamWaitEvent(stream, booked.get()), "cudaStreamWaitEvent");
+        optimise(layer, l > 0 ? side : stream, with_stats);
+        tell(mark, Part::optimiser);
+    }
+    after(side, stream);
+    finish_step(finite_.get(), results_.get(), arm_.get(), stream);
+    tell(mark, Part::bookkeeping);
+}
+
+// master=none: the weights themselves live on an E4M3 grid, rounded as the recipe says.
+void CudaArm::quantize_storage(ArmLayer& layer, Rounding rounding, cudaStream_t stream) {
+    EmulatedCast how;
+    how.plan.format = &find_format("e4m3");
+    how.plan.scaled = true;
+    how.plan.rounding = rounding;
+    how.rows = layer.w.shape.rows;
+    how.cols = layer.w.shape.cols;
+    how.stride = layer.w.shape.padded_cols;
+    how.seed = spec_.seed;
+    how.layer = layer.number;
+    how.draw = Draw::update;
+    emulate_cast(how, layer.master.get(), layer.master.get(), state(layer.w), scratch_.get(), nullptr, false,
+                 arm_.get(), stream);
+}
+
+void CudaArm::enqueue_step(cudaStream_t stream, bool with_stats, const Mark& mark) {
+    forward(stream, with_stats, mark);
+    loss(stream, with_stats, mark);
+    backward(stream, with_stats, mark);
+    update(stream, with_stats, mark);
+}
+
+// Step `step` is done: its batch, h and da are still where they were, so that every tensor can be computed
+// once more.
+TensorView CudaArm::view(TensorId id, int step, cudaStream_t stream) {
+    ArmLayer& layer = *layers_[static_cast<std::size_t>(id.layer) - 1];
+    Slot& slot = id.tensor == TensorClass::x ? layer.x : id.tensor == TensorClass::w ? layer.w : layer.dy;
+    const ArmState then{step, 1};
+    const Buffer<ArmState> arm(std::span(&then, 1));
+    const std::size_t padded =
+        static_cast<std::size_t>(slot.shape.padded_rows) * static_cast<std::size_t>(slot.shape.padded_cols);
+    const Buffer<float> values(padded);
+    CastTarget target;
+    target.element = Element::f32;
+    target.rows = values.get();
+    source_of(slot, arm.get(), stream)(target, Pass::cast);
+    const Element stored = engine_ == Engine::emulated        ? Element::f32
+                           : engine_ == Engine::bf16          ? Element::bf16
+                           : slot.plan.format->name == "e4m3" ? Element::e4m3
+                                                              : Element::e5m2;
+    const auto counted = [&](const void* in, Element element, const float* factor) {
+        constexpr std::size_t kCounts = Log2Histogram::kBins + 4;
+        const Buffer<unsigned long long> counts(kCounts);
+        log2_histogram(in, element, factor, static_cast<long long>(padded), counts.get(), stream);
+        check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+        const auto found = counts.download();
+        Log2Histogram histogram;
+        const auto at = [&](std::size_t i) { return static_cast<std::int64_t>(found[i]); };
+        for (std::size_t b = 0; b < Log2Histogram::kBins; ++b) histogram.counts[b] = at(b);
+        const auto real = static_cast<std::int64_t>(slot.shape.rows) * slot.shape.cols;
+        histogram.zeros =
+            at(Log2Histogram::kBins) - (static_cast<std::int64_t>(padded) - real);  // the padding is zeros
+        histogram.below = at(Log2Histogram::kBins + 1);
+        histogram.above = at(Log2Histogram::kBins + 2);
+        histogram.nonfinite = at(Log2Histogram::kBins + 3);
+        histogram.n = real;
+        return histogram;
+    };
+    TensorView view;
+    view.id = id;
+    view.step = step;
+    view.before = counted(values.get(), Element::f32, nullptr);
+    if (engine_ == Engine::emulated && !slot.cast) return view;
+    view.format = slot.plan.format;
+    ScaleState now;
+    check(cudaMemcpy(&now, state(slot), sizeof now, cudaMemcpyDeviceToHost), "scales");
+    view.scale = now.scale_used;
+    const void* payload = slot.first.get() ? slot.first.get() : slot.second.get();
+    view.after = counted(payload, stored, engine_ == Engine::fp8 ? &state(slot)->scale_inv : nullptr);
+    return view;
+}
+
+}  // namespace fp8lab::cuda

@@ -1,0 +1,32 @@
+// Which algorithm of cuBLASLt was fastest: kept for the process, and in a file for the next one. Algorithms
+// are opaque 64 bytes that mean something to one library version on one GPU only; both are part of the key.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "kernels/gemm.h"
+
+namespace fp8lab::cuda {
+
+class GemmCache {
+  public:
+    // ~/.cache/fp8lab/gemm-plans.json, or below XDG_CACHE_HOME. A file that cannot be read is as good as
+    // none.
+    GemmCache();
+    std::optional<cublasLtMatmulAlgo_t> find(const GemmSpec& spec);
+    void put(const GemmSpec& spec, const cublasLtMatmulAlgo_t& algo);
+
+  private:
+    static std::string key(const GemmSpec& spec);
+    std::mutex mutex_;
+    std::string path_;
+    std::map<std::string, std::string> algos_;  // key -> hexadecimal
+};
+GemmCache& gemm_cache();
+
+std::string lt_version_text();  // "13.1.0"; says so when the library differs from the one this was built with
+
+}  // namespace fp8lab::cuda

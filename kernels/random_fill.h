@@ -1,0 +1,11 @@
+// Random operands for timing: never zeros, on which products run faster than on real data.
+#pragma once
+
+#include "kernels/launch.h"
+
+namespace fp8lab::cuda {
+
+// Values of both signs with magnitudes spread over a few binades around 1.
+void fill_random(void* out, Element element, std::size_t bytes, std::uint32_t seed, cudaStream_t stream);
+
+}  // namespace fp8lab::cuda

@@ -1,0 +1,367 @@
+// The one mechanism of every cast: a block takes a tile of kTileRows x kTileCols elements, a thread 4 rows x
+// 8 columns of it. The source yields FP32 values; they are cast, stored by rows, turned in shared memory and
+// stored by columns, while amax, statistics and sums over columns are gathered.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp8.h>
+
+#include "kernels/device.h"
+#include "kernels/launch.h"
+#include "kernels/launching.cuh"
+
+namespace fp8lab::cuda {
+
+constexpr int kThreads = 256, kThreadRows = 4, kThreadCols = 8;
+constexpr int kThreadsAcross = kTileCols / kThreadCols, kThreadsDown = kTileRows / kThreadRows;
+static_assert(kThreadsAcross * kThreadsDown == kThreads);
+
+using Eight = float[kThreadCols];
+
+// 8 consecutive elements, 16-byte aligned, as they come from memory: first all loads of a thread are on their
+// way, then the first value is unpacked.
+template <class T>
+struct Packed;
+template <>
+struct Packed<float> {
+    float4 a, b;
+};
+template <>
+struct Packed<__nv_bfloat16> {
+    uint4 words;
+};
+__device__ inline Packed<float> fetch8(const float* p) {
+    return {*reinterpret_cast<const float4*>(p), *reinterpret_cast<const float4*>(p + 4)};
+}
+__device__ inline Packed<__nv_bfloat16> fetch8(const __nv_bfloat16* p) {
+    return {*reinterpret_cast<const uint4*>(p)};
+}
+// `count` elements from anywhere, zeros behind them.
+__device__ inline Packed<float> fetch_some(const float* p, int count) {
+    const auto at = [&](int i) { return i < count ? p[i] : 0.0F; };
+    return {make_float4(at(0), at(1), at(2), at(3)), make_float4(at(4), at(5), at(6), at(7))};
+}
+__device__ inline void unpack(const Packed<float>& from, Eight& v) {
+    const auto& [a, b] = from;
+    v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+}
+__device__ inline void unpack(const Packed<__nv_bfloat16>& from, Eight& v) {
+    const std::uint32_t words[4] = {from.words.x, from.words.y, from.words.z, from.words.w};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        v[2 * i] = __uint_as_float(words[i] << 16);
+        v[2 * i + 1] = __uint_as_float(words[i] & 0xFFFF0000u);
+    }
+}
+__device__ inline void load8(const float* p, Eight& v) { unpack(fetch8(p), v); }
+// The batch of this step; a task whose data never change needs not wait for the step's number.
+__device__ inline const float* batch_of(const BatchRing& ring) {
+    return ring.slots == 1 ? ring.base : ring.base + ring.arm->step % ring.slots * ring.stride;
+}
+__device__ inline Packed<float> fetch_unpadded(const float* batch, int r, int c, Shape s) {
+    const float* const p = batch + static_cast<std::size_t>(r) * s.cols + c;
+    return s.cols % 4 == 0 && c + kThreadCols <= s.cols ? fetch8(p) : fetch_some(p, s.cols - c);
+}
+__device__ inline void store8(float* p, const Eight& v) {
+    *reinterpret_cast<float4*>(p) = make_float4(v[0], v[1], v[2], v[3]);
+    *reinterpret_cast<float4*>(p + 4) = make_float4(v[4], v[5], v[6], v[7]);
+}
+
+// ---- what an element is stored as
+struct ToF32 {
+    static constexpr int kBytes = 4;
+};
+struct ToBf16 {
+    static constexpr int kBytes = 2;
+    // Half a step beyond the largest finite value; ties go to Inf.
+    static __device__ bool overflows(float x) { return fabsf(x) >= __uint_as_float(0x7F7F8000u); }
+    static __device__ std::uint32_t pair(float low, float high) {
+        const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
+        return *reinterpret_cast<const std::uint32_t*>(&both);
+    }
+    static __device__ float back(std::uint32_t code) { return __uint_as_float(code << 16); }
+};
+template <__nv_fp8_interpretation_t kKind>
+struct ToFp8 {
+    static constexpr int kBytes = 1;
+    static __device__ bool overflows(float x) {  // what saturation changes: numerics 3.3
+        return kKind == __NV_E4M3 ? fabsf(x) > 464.0F : fabsf(x) >= 61440.0F;
+    }
+    static __device__ std::uint32_t pair(float low, float high) {
+        return __nv_cvt_float2_to_fp8x2(make_float2(low, high), __NV_SATFINITE, kKind);
+    }
+    static __device__ float back(std::uint32_t code) {
+        return __half2float(__half(__nv_cvt_fp8_to_halfraw(static_cast<__nv_fp8_storage_t>(code), kKind)));
+    }
+};
+
+struct TileTarget {
+    void *rows, *columns;
+    ScaleState* state;
+    double2* stats;
+    float* bias_partials;   // (tiles_down, padded_cols); null: none
+    double* loss_partials;  // one a block; null: none
+    bool scaled;
+};
+
+// Sums of a block in a fixed order, valid in thread 0.
+template <class T>
+__device__ T block_sum(T value, T* shared) {
+#pragma unroll
+    for (int offset = 16; offset > 0; offset /= 2) value += __shfl_down_sync(0xFFFFFFFFu, value, offset);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    __syncthreads();
+    if (lane == 0) shared[warp] = value;
+    __syncthreads();
+    T total = 0;
+    if (threadIdx.x == 0)
+        for (int w = 0; w < kThreads / 32; ++w) total += shared[w];
+    return total;
+}
+
+// |x| or the larger so far, as the bits of a non-negative float; NaN is larger than Inf.
+__device__ inline float larger(float so_far, float x) {
+    float out;
+    asm("{ .reg .f32 a; abs.f32 a, %2; max.NaN.f32 %0, %1, a; }" : "=f"(out) : "f"(so_far), "f"(x));
+    return out;
+}
+
+// `seen`: the tensor's amax when the block began. Most warps of a large tensor have nothing larger to say and
+// spare the atomic, and nobody waits for one.
+__device__ inline void max_amax(ScaleState* state, std::uint32_t seen, float amax) {
+    const std::uint32_t bits = __reduce_max_sync(0xFFFFFFFFu, __float_as_uint(amax));
+    if (threadIdx.x % 32 == 0 && bits > seen) atomicMax(&state->amax_bits, bits);
+}
+
+// Column c of the tile holds its 64 bytes as 16 words, permuted so that neither side meets a bank twice.
+__device__ inline int turned_word(int column, int word) {
+    return column * kThreadsDown + (word ^ (column / kThreadCols % 16));
+}
+
+// 4 x 4 bytes: row i in rows[i] becomes column j in columns[j].
+__device__ inline void turn4(const std::uint32_t (&rows)[4], std::uint32_t* columns) {
+    const std::uint32_t a = __byte_perm(rows[0], rows[1], 0x5140), b = __byte_perm(rows[2], rows[3], 0x5140);
+    const std::uint32_t c = __byte_perm(rows[0], rows[1], 0x7362), d = __byte_perm(rows[2], rows[3], 0x7362);
+    columns[0] = __byte_perm(a, b, 0x5410);
+    columns[1] = __byte_perm(a, b, 0x7632);
+    columns[2] = __byte_perm(c, d, 0x5410);
+    columns[3] = __byte_perm(c, d, 0x7632);
+}
+
+// Stores what 4 x 8 values a thread have become, through shared memory, by columns.
+__device__ inline void store_columns(std::uint8_t* out, const std::uint32_t (&words)[kThreadCols], Shape s,
+                                     int tile_r, int tile_c, std::uint32_t* turned) {
+    const int tx = threadIdx.x % kThreadsAcross, ty = threadIdx.x / kThreadsAcross;
+#pragma unroll
+    for (int j = 0; j < kThreadCols; ++j) {
+        // Neighbouring rows write neighbouring columns' words at a time: other banks.
+        const int column = ty % 2 ? j ^ 1 : j;
+        turned[turned_word(tx * kThreadCols + column, ty)] = ty % 2 ? words[j ^ 1] : words[j];
+    }
+    __syncthreads();
+    // 4 threads a column, 16 bytes each.
+#pragma unroll
+    for (int pass = 0; pass < kTileCols * 4 / kThreads; ++pass) {
+        const int item = pass * kThreads + static_cast<int>(threadIdx.x), column = item / 4, part = item % 4;
+        const int c = tile_c + column, r = tile_r + part * 16;
+        if (c >= s.padded_cols || r >= s.padded_rows) continue;
+        const int f = column / kThreadCols % 16;
+        uint4 v = *reinterpret_cast<const uint4*>(turned + column * kThreadsDown + ((part ^ (f / 4)) * 4));
+        if (f & 1) v = make_uint4(v.y, v.x, v.w, v.z);
+        if (f & 2) v = make_uint4(v.z, v.w, v.x, v.y);
+        *reinterpret_cast<uint4*>(out + static_cast<std::size_t>(c) * s.padded_rows + r) = v;
+    }
+}
+
+enum class Gather {
+    plain,
+    stats,
+    amax_only,
+    nothing
+};  // beside the payload; nothing: FP32 copies without a state
+
+template <class Source, class Out, Gather kGather>
+__global__ void __launch_bounds__(kThreads) tile_cast(Source source, Shape s, TileTarget target) {
+    constexpr bool kHasStats = kGather == Gather::stats, kHasState = kGather != Gather::nothing,
+                   kAmax = kGather == Gather::amax_only;
+    __shared__ __align__(16) std::uint32_t turned[kTileCols * kThreadsDown];
+    wait_for_the_kernel_before();
+    const int tx = threadIdx.x % kThreadsAcross, ty = threadIdx.x / kThreadsAcross;
+    const int tile_r = blockIdx.y * kTileRows, tile_c = blockIdx.x * kTileCols;
+    const int r0 = tile_r + ty * kThreadRows, c = tile_c + tx * kThreadCols;
+    const bool inside =
+        c < s.padded_cols && r0 < s.padded_rows;  // padding is in 16s, a thread's part in 4s and 8s
+    const float scale = kHasState && target.scaled && !kAmax ? target.state->scale : 1.0F;
+    const float inverse = 1.0F / scale;
+    const std::uint32_t seen = kHasState ? target.state->amax_bits : 0;
+    Eight values[kThreadRows];
+    const bool whole =
+        tile_r + kTileRows <= s.rows && tile_c + kTileCols <= s.cols;  // of the block: no padding
+    // Threads outside read what is inside, so that no branch stands between the loads.
+    const int safe_c = inside ? c : 0;
+    source.prepare(safe_c);
+#pragma unroll
+    for (int first = 0; first < kThreadRows; first += Source::kAhead) {
+        typename Source::Raw raw[Source::kAhead];
+#pragma unroll
+        for (int i = 0; i < Source::kAhead; ++i)
+            raw[i] = source.fetch(min(r0 + first + i, s.rows - 1), safe_c, s);
+#pragma unroll
+        for (int i = 0; i < Source::kAhead; ++i) {
+            Eight& v = values[first + i];
+            const bool real = whole || (inside && r0 + first + i < s.rows);
+            source.values(raw[i], r0 + first + i, c, real, s, v);
+            if (whole) continue;
+#pragma unroll
+            for (int j = 0; j < kThreadCols; ++j)
+                if (!real || c + j >= s.cols) v[j] = 0;
+        }
+    }
+    float amax = 0;
+    std::uint32_t underflow = 0, overflow = 0;
+    double signal = 0, noise = 0;
+    std::uint32_t low[kThreadRows] = {}, high[kThreadRows] = {};  // FP8 only: columns 0-3 and 4-7 of a row
+#pragma unroll
+    for (int i = 0; i < kThreadRows; ++i) {
+        const Eight& v = values[i];
+        if constexpr (kHasState) {
+#pragma unroll
+            for (int j = 0; j < kThreadCols; ++j) amax = larger(amax, v[j]);
+        }
+        if constexpr (kAmax) continue;
+        if constexpr (Out::kBytes == 4) {
+            if (inside && target.rows)
+                store8(
+                    static_cast<float*>(target.rows) + static_cast<std::size_t>(r0 + i) * s.padded_cols + c,
+                    v);
+        } else {
+            std::uint32_t pairs[4];
+#pragma unroll
+            for (int j = 0; j < 4; ++j) pairs[j] = Out::pair(v[2 * j] * scale, v[2 * j + 1] * scale);
+            constexpr int kBits = Out::kBytes * 8;
+            if constexpr (kHasStats) {
+#pragma unroll
+                for (int j = 0; j < kThreadCols; ++j) {
+                    const float q =
+                        Out::back((pairs[j / 2] >> (j % 2 * kBits)) & ((1u << kBits) - 1)) * inverse;
+                    underflow += v[j] != 0 && q == 0;
+                    overflow += Out::overflows(v[j] * scale);
+                    if (isfinite(v[j])) {
+                        const float lost = v[j] - q;
+                        signal += static_cast<double>(v[j]) * static_cast<double>(v[j]);
+                        noise += static_cast<double>(lost) * static_cast<double>(lost);
+                    }
+                }
+            }
+            const std::size_t at = static_cast<std::size_t>(r0 + i) * s.padded_cols + c;
+            if constexpr (Out::kBytes == 2) {
+                if (inside && target.rows)
+                    *reinterpret_cast<uint4*>(static_cast<std::uint16_t*>(target.rows) + at) =
+                        make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+            } else {
+                low[i] = __byte_perm(pairs[0], pairs[1], 0x5410);
+                high[i] = __byte_perm(pairs[2], pairs[3], 0x5410);
+                if (inside && target.rows)
+                    *reinterpret_cast<uint2*>(static_cast<std::uint8_t*>(target.rows) + at) =
+                        make_uint2(low[i], high[i]);
+            }
+        }
+    }
+    if constexpr (Out::kBytes == 1 && !kAmax) {
+        if (target.columns) {
+            std::uint32_t words[kThreadCols];
+            turn4(low, words);
+            turn4(high, words + 4);
+            store_columns(static_cast<std::uint8_t*>(target.columns), words, s, tile_r, tile_c, turned);
+        }
+    }
+    if constexpr (kHasState) max_amax(target.state, seen, amax);
+    if (kHasState && !kAmax && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) {
+        target.state->scale_used = scale;
+        target.state->scale_inv = inverse;
+    }
+    if constexpr (Source::kBiasSums) {
+        if (target.bias_partials) {
+            // Threads' sums over 4 rows, then over the 16 rows of threads, in order.
+            float* const sums = reinterpret_cast<float*>(turned);
+            __syncthreads();
+#pragma unroll
+            for (int j = 0; j < kThreadCols; ++j)
+                sums[ty * kTileCols + tx * kThreadCols + j] =
+                    (values[0][j] + values[1][j]) + (values[2][j] + values[3][j]);
+            __syncthreads();
+            if (threadIdx.x < kTileCols && tile_c + static_cast<int>(threadIdx.x) < s.padded_cols) {
+                float sum = 0;
+                for (int k = 0; k < kThreadsDown; ++k)
+                    sum += sums[k * kTileCols + static_cast<int>(threadIdx.x)];
+                target.bias_partials[static_cast<std::size_t>(blockIdx.y) * s.padded_cols + tile_c +
+                                     threadIdx.x] = sum;
+            }
+        }
+    }
+    if constexpr (Source::kLoss || kHasStats) {
+        __shared__ double shared[kThreads / 32];
+        const int block = static_cast<int>(blockIdx.y * gridDim.x + blockIdx.x);
+        if constexpr (Source::kLoss) {
+            if (target.loss_partials) {
+                const double loss = block_sum(source.loss, shared);
+                if (threadIdx.x == 0) target.loss_partials[block] = loss;
+            }
+        }
+        if constexpr (kHasStats) {
+            const double all_signal = block_sum(signal, shared), all_noise = block_sum(noise, shared);
+            if (threadIdx.x == 0) target.stats[block] = make_double2(all_signal, all_noise);
+            underflow = __reduce_add_sync(0xFFFFFFFFu, underflow);
+            overflow = __reduce_add_sync(0xFFFFFFFFu, overflow);
+            if (threadIdx.x % 32 == 0) {
+                if (underflow)
+                    atomicAdd(&target.state->underflow, static_cast<unsigned long long>(underflow));
+                if (overflow) atomicAdd(&target.state->overflow, static_cast<unsigned long long>(overflow));
+            }
+        }
+    }
+}
+
+template <class Source, class Out, Gather kGather>
+void launch_tiles(const Source& source, Shape s, const TileTarget& target, cudaStream_t stream) {
+    const dim3 grid(static_cast<unsigned>(tiles_across(s)), static_cast<unsigned>(tiles_down(s)));
+    launch("cast kernel", tile_cast<Source, Out, kGather>, grid, kThreads, stream, source, s, target);
+}
+
+template <class Source, class Out>
+void launch_payload(const Source& source, Shape s, const TileTarget& target, cudaStream_t stream) {
+    if (target.stats)
+        launch_tiles<Source, Out, Gather::stats>(source, s, target, stream);
+    else
+        launch_tiles<Source, Out, Gather::plain>(source, s, target, stream);
+}
+
+template <class Source>
+void launch_cast(const Source& source, Shape s, const CastTarget& to, Pass pass, cudaStream_t stream,
+                 float* bias_partials = nullptr, double* loss_partials = nullptr) {
+    const TileTarget target{to.rows,       to.columns,    to.state, to.stats_partials,
+                            bias_partials, loss_partials, to.scaled};
+    if (pass == Pass::amax_only)
+        return launch_tiles<Source, ToBf16, Gather::amax_only>(source, s, target, stream);
+    switch (to.element) {
+        case Element::f32:
+            return launch_tiles<Source, ToF32, Gather::nothing>(source, s, target, stream);
+        case Element::bf16:
+            return launch_payload<Source, ToBf16>(source, s, target, stream);
+        case Element::e4m3:
+            return launch_payload<Source, ToFp8<__NV_E4M3>>(source, s, target, stream);
+        case Element::e5m2:
+            return launch_payload<Source, ToFp8<__NV_E5M2>>(source, s, target, stream);
+    }
+}
+
+// `run` with a null pointer of the type that the element has in memory.
+template <class Run>
+void with_type(Element element, Run run) {
+    if (element == Element::f32)
+        run(static_cast<const float*>(nullptr));
+    else
+        run(static_cast<const __nv_bfloat16*>(nullptr));
+}
+
+}  // namespace fp8lab::cuda

@@ -1,0 +1,28 @@
+// The trainer on the GPU: every step of an arm is one CUDA graph, several steps a launch where steps are
+// short; the arms of a comparison take turns on one stream.
+#pragma once
+
+#include <memory>
+
+#include "core/nn/trainer.h"
+#include "kernels/gemm.h"
+
+namespace fp8lab::cuda {
+
+// Everything of a device that trainers share.
+struct Device {
+    int index = 0;
+    Stream stream;
+    Lt lt;
+};
+
+// Throws usage_error and input_error as make_cpu_trainer(), Error{backend} when the card has not the memory
+// (how much is needed, and the largest batch that would fit) or cuBLASLt refuses a product.
+enum class Launching { graphs, one_by_one };  // the second for tests and checkers: every launch by itself
+std::unique_ptr<Trainer> make_cuda_trainer(const TrainSpec& spec, std::shared_ptr<Device> device,
+                                           Launching launching = Launching::graphs);
+
+// Device memory that one arm takes, in bytes; the trainer's batches come on top.
+double arm_bytes(const TrainSpec& spec, const Recipe& recipe, int batch);
+
+}  // namespace fp8lab::cuda
