@@ -183,6 +183,9 @@ void GemmPlan::Parts::choose(cudaStream_t stream) {
         algo = *known;
         return;
     }
+    // The heuristic refuses a scale mode without a pointer; whatever it reads there it does not read yet.
+    const auto* anywhere = static_cast<const float*>(lt->workspace());
+    point(anywhere, anywhere);
     const std::vector<cublasLtMatmulAlgo_t> algos = candidates();
     const auto size = [](int x, int y, Element e) {
         return static_cast<std::size_t>(x) * static_cast<std::size_t>(y) *
