@@ -129,15 +129,15 @@ void cast_activation(const ActivationSource& source, Shape shape, const CastTarg
 
 // ---- dy of the last layer. y = h + bias; mse: dy = 2 (y - t) / n, cross entropy: dy = (softmax(y) - t) /
 // rows, as core/nn/loss.h. `row_stats`: for cross entropy, (rows) of {max, sum of exp(y - max)} from
-// softmax_rows(). Loss terms go to loss_partials (stats_blocks(shape)), sums of FP32 terms in FP64 in a fixed
-// order; column sums of dy over the tile's rows to bias_partials (tiles_down(shape), padded_cols).
+// softmax_rows(). Loss terms of mse go to loss_partials (stats_blocks(shape)), sums of FP32 terms in FP64 in
+// a fixed order; column sums of dy over the tile's rows to bias_partials (tiles_down(shape), padded_cols).
 struct LossSource {
     const void* h = nullptr;
     Element h_element = Element::bf16;
     const float* bias = nullptr;
     BatchRing target;
     const float2* row_stats = nullptr;  // null: mse
-    double* loss_partials = nullptr;
+    double* loss_partials = nullptr;    // mse only
     float* bias_partials = nullptr;
 };
 void cast_loss_gradient(const LossSource& source, Shape shape, const CastTarget& target, Pass pass,

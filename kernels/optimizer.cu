@@ -27,7 +27,7 @@ __device__ inline Factors factors_of(const StepInput* inputs, int slots, const A
 
 struct Update {
     static constexpr bool kBiasSums = false, kLoss = false;
-    static constexpr int kAhead = 1;
+    static constexpr int kAhead = 2;
     struct Raw {
         Packed<float> w, g, m, v;
     };

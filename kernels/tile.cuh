@@ -105,19 +105,24 @@ struct TileTarget {
     void *rows, *columns;
     ScaleState* state;
     double2* stats;
-    float* bias_partials;   // (tiles_down, padded_cols); null: none
-    double* loss_partials;  // one a block; null: none
+    float* bias_partials;   // (tiles_down, padded_cols), of sources with kBiasSums
+    double* loss_partials;  // one a block, of sources with kLoss
     bool scaled;
 };
 
-// Sums of a block in a fixed order, valid in thread 0.
+// Sum of a warp in a fixed order, valid in its first thread.
 template <class T>
-__device__ T block_sum(T value, T* shared) {
+__device__ T warp_sum(T value) {
 #pragma unroll
     for (int offset = 16; offset > 0; offset /= 2) value += __shfl_down_sync(0xFFFFFFFFu, value, offset);
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    return value;
+}
+// Of a block, valid in thread 0.
+template <class T>
+__device__ T block_sum(T value, T* shared) {
+    value = warp_sum(value);
     __syncthreads();
-    if (lane == 0) shared[warp] = value;
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
     __syncthreads();
     T total = 0;
     if (threadIdx.x == 0)
@@ -313,21 +318,26 @@ __global__ void __launch_bounds__(kThreads) tile_cast(Source source, Shape s, Ti
         target.state->scale_used = scale;
         target.state->scale_inv = inverse;
     }
-    if constexpr (Source::kBiasSums) {
-        if (target.bias_partials)
-            store_column_sums(
-                target.bias_partials + static_cast<std::size_t>(blockIdx.y) * s.padded_cols + tile_c,
-                g.column, s.padded_cols - tile_c, reinterpret_cast<float*>(turned));
-    }
     [[maybe_unused]] const int block = static_cast<int>(blockIdx.y * gridDim.x + blockIdx.x);
-    [[maybe_unused]] __shared__ double shared[Source::kLoss || kHasStats ? kThreads / 32 : 1];
-    if constexpr (Source::kLoss) {
-        if (target.loss_partials) {
-            const double loss = block_sum(source.loss, shared);
-            if (threadIdx.x == 0) target.loss_partials[block] = loss;
+    if constexpr (Source::kBiasSums || Source::kLoss) {
+        [[maybe_unused]] __shared__ double losses[kThreads / 32];
+        if constexpr (Source::kLoss) {
+            const double loss = warp_sum(source.loss);
+            if (threadIdx.x % 32 == 0) losses[threadIdx.x / 32] = loss;
+        }
+        store_column_sums(
+            target.bias_partials + static_cast<std::size_t>(blockIdx.y) * s.padded_cols + tile_c, g.column,
+            s.padded_cols - tile_c, reinterpret_cast<float*>(turned));
+        // The last warp has no column to add up.
+        if (Source::kLoss && threadIdx.x == kThreads - 1) {
+            double loss = 0;
+#pragma unroll
+            for (int w = 0; w < kThreads / 32; ++w) loss += losses[w];
+            target.loss_partials[block] = loss;
         }
     }
     if constexpr (kHasStats) {
+        __shared__ double shared[kThreads / 32];
         const double signal = block_sum(g.signal, shared), noise = block_sum(g.noise, shared);
         if (threadIdx.x == 0) target.stats[block] = make_double2(signal, noise);
         const std::uint32_t underflow = __reduce_add_sync(0xFFFFFFFFu, g.underflow),
