@@ -9,6 +9,7 @@
 #include "kernels/gemm_cache.h"
 #include "kernels/measure.h"
 #include "kernels/probe.h"
+#include "kernels/self_checks.h"
 #include "kernels/trainer.h"
 
 namespace fp8lab::cuda {
@@ -44,6 +45,10 @@ class CudaBackend final : public Backend {
         return probe_capabilities(device->lt, device->stream.get());
     }
 
+    std::vector<SelfCheck> self_checks(bool full) override {
+        opened();
+        return cuda_self_checks(full);
+    }
     std::vector<Timed> time_products(std::array<int, 3> mnk, int repeats) override {
         opened();
         return cuda::time_products(mnk, repeats);

@@ -60,6 +60,18 @@ Job product_job(const std::string& name, const GemmSpec& spec, const Lt& lt, cud
 
 }  // namespace
 
+void summarise(Timed& line, std::vector<double> ms) {
+    if (ms.empty()) return;
+    std::ranges::sort(ms);
+    const auto quantile = [&](double q) {
+        return ms[static_cast<std::size_t>(std::lround(q * static_cast<double>(ms.size() - 1)))];
+    };
+    line.median_ms = quantile(0.5);
+    line.q1_ms = quantile(0.25);
+    line.q3_ms = quantile(0.75);
+    line.repeats = static_cast<int>(ms.size());
+}
+
 std::vector<Timed> time_in_turns(std::vector<Job> jobs, int repeats, cudaStream_t stream) {
     std::vector<std::vector<double>> ms(jobs.size());
     Event start, end;
@@ -75,16 +87,7 @@ std::vector<Timed> time_in_turns(std::vector<Job> jobs, int repeats, cudaStream_
         }
     std::vector<Timed> lines;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-        std::ranges::sort(ms[i]);
-        const auto quantile = [&](double q) {
-            return ms[i][static_cast<std::size_t>(std::lround(q * static_cast<double>(ms[i].size() - 1)))];
-        };
-        if (!ms[i].empty()) {
-            jobs[i].line.median_ms = quantile(0.5);
-            jobs[i].line.q1_ms = quantile(0.25);
-            jobs[i].line.q3_ms = quantile(0.75);
-            jobs[i].line.repeats = static_cast<int>(ms[i].size());
-        }
+        summarise(jobs[i].line, std::move(ms[i]));
         lines.push_back(std::move(jobs[i].line));
     }
     return lines;
@@ -118,105 +121,6 @@ std::vector<Timed> time_products(std::array<int, 3> mnk, int repeats) {
     jobs.push_back(
         product_job("MXFP8, 1x32 scales", fp8(e4, b16, ScaleMode::mx32, ScaleMode::mx32, false), lt, s));
     return time_in_turns(std::move(jobs), repeats, s);
-}
-
-std::vector<Timed> time_casts(std::array<int, 2> size, int repeats) {
-    const Stream stream;
-    const cudaStream_t s = stream.get();
-    const Shape shape{size[0], size[1], size[0], size[1]};
-    if (size[0] % 16 || size[1] % 16)
-        throw usage_error("--shape", "rows and columns must be multiples of 16");
-    const std::size_t n = area(size[0], size[1]);
-    constexpr std::size_t kCopyBytes = std::size_t{1} << 30;
-    const Memory from = random_memory(kCopyBytes / 2, Element::bf16, 3, s), to(kCopyBytes);
-    // Together several times the second-level cache, so that nothing is found there again.
-    const Memory h = random_memory(n, Element::bf16, 1, s), da = random_memory(n, Element::bf16, 2, s);
-    const Memory f32 = random_memory(n, Element::f32, 4, s), g = random_memory(n, Element::f32, 5, s);
-    const Buffer<float> m(n), v(n), bias(static_cast<std::size_t>(size[1])),
-        bias_partials(area(tiles_down(shape), size[1]));
-    const Buffer<double> loss(static_cast<std::size_t>(stats_blocks(shape)));
-    const Memory rows(n * 2), columns(n);
-    const Buffer<ScaleState> state(1);
-    const ScaleState one;
-    check(cudaMemcpy(state.get(), &one, sizeof one, cudaMemcpyHostToDevice), "scale");
-    StepInput input{1e-4F, 1e-4F, 1.0F, 0.0F, 1.0F};
-    const Buffer<StepInput> inputs(std::span<const StepInput>(&input, 1));
-    const ArmState running;
-    const Buffer<ArmState> arm(std::span<const ArmState>(&running, 1));
-    const Buffer<std::int32_t> finite(1);
-    const auto target = [&](Element element, bool with_columns) {
-        CastTarget t;
-        t.element = element;
-        t.rows = rows.get();
-        t.columns = with_columns ? columns.get() : nullptr;
-        t.state = state.get();
-        t.scaled = true;
-        return t;
-    };
-    CastTarget only_columns = target(Element::e5m2, true);
-    only_columns.rows = nullptr;
-    const ActivationSource activation{h.get(), Element::bf16, bias.get(), ActivationKind::gelu, true};
-    const SlopeSource slope{
-        da.get(), h.get(), Element::bf16, bias.get(), ActivationKind::gelu, true, bias_partials.get()};
-    LossSource gradient;
-    gradient.h = h.get();
-    gradient.bias = bias.get();
-    gradient.target.base = static_cast<const float*>(f32.get());
-    gradient.target.arm = arm.get();
-    gradient.loss_partials = loss.get();
-    gradient.bias_partials = bias_partials.get();
-    UpdateSource update;
-    update.w = static_cast<float*>(f32.get());
-    update.m = m.get();
-    update.v = v.get();
-    update.g = static_cast<const float*>(g.get());
-    update.inputs = inputs.get();
-    update.arm = arm.get();
-    update.finite = finite.get();
-    BatchRing batch;
-    batch.base = static_cast<const float*>(f32.get());
-    batch.arm = arm.get();
-    std::vector<Job> jobs;
-    const auto add = [&](const char* name, double bytes, std::function<void(int, cudaStream_t)> run) {
-        Job job;
-        job.line.name = name;
-        job.line.bytes = bytes;
-        job.run = std::move(run);
-        jobs.push_back(std::move(job));
-    };
-    const auto count = static_cast<double>(n);
-    add("copy, cudaMemcpyAsync", 2.0 * kCopyBytes, [&](int, cudaStream_t q) {
-        check(cudaMemcpyAsync(to.get(), from.get(), kCopyBytes, cudaMemcpyDeviceToDevice, q),
-              "cudaMemcpyAsync");
-    });
-    add("copy, kernel", 2.0 * kCopyBytes,
-        [&](int, cudaStream_t q) { copy_kernel(from.get(), to.get(), kCopyBytes, q); });
-    add("batch: f32 to e4m3 + transpose", 6 * count,
-        [&](int, cudaStream_t q) { cast_batch(batch, shape, target(Element::e4m3, true), Pass::cast, q); });
-    add("bf16 to e4m3 + transpose", 4 * count, [&](int, cudaStream_t q) {
-        cast_matrix(h.get(), Element::bf16, shape, target(Element::e4m3, true), Pass::cast, q);
-    });
-    add("gelu to e4m3 + transpose", 4 * count, [&](int, cudaStream_t q) {
-        cast_activation(activation, shape, target(Element::e4m3, true), Pass::cast, q);
-    });
-    add("gelu to bf16", 4 * count, [&](int, cudaStream_t q) {
-        cast_activation(activation, shape, target(Element::bf16, false), Pass::cast, q);
-    });
-    add("loss gradient to e5m2 + transpose", 8 * count, [&](int, cudaStream_t q) {
-        cast_loss_gradient(gradient, shape, target(Element::e5m2, true), Pass::cast, q);
-    });
-    add("gelu gradient to e5m2 + transpose", 6 * count,
-        [&](int, cudaStream_t q) { cast_slope(slope, shape, target(Element::e5m2, true), Pass::cast, q); });
-    add("gelu gradient to e5m2 transposed", 5 * count,
-        [&](int, cudaStream_t q) { cast_slope(slope, shape, only_columns, Pass::cast, q); });
-    add("AdamW + e4m3 + transpose", 30 * count,
-        [&](int, cudaStream_t q) { update_weights(update, shape, target(Element::e4m3, true), q); });
-    add("AdamW + bf16", 30 * count,
-        [&](int, cudaStream_t q) { update_weights(update, shape, target(Element::bf16, false), q); });
-    std::vector<Timed> lines = time_in_turns(std::move(jobs), repeats, s);
-    // The ceiling is the faster copy.
-    if (lines[1].median_ms < lines[0].median_ms) std::swap(lines[0], lines[1]);
-    return lines;
 }
 
 std::vector<AccumulationError> accumulation_errors() {

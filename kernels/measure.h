@@ -16,6 +16,9 @@ struct Job {
         run;  // `turn` counts up, to take another set of buffers each time
 };
 
+// Median, quartiles and number of `ms` into the line; none: the line stays as it is.
+void summarise(Timed& line, std::vector<double> ms);
+
 // Every job in turns, `repeats` times after a warm-up.
 std::vector<Timed> time_in_turns(std::vector<Job> jobs, int repeats, cudaStream_t stream);
 
@@ -23,8 +26,10 @@ std::vector<Timed> time_in_turns(std::vector<Job> jobs, int repeats, cudaStream_
 // refusals in words.
 std::vector<Timed> time_products(std::array<int, 3> mnk, int repeats);
 
-// Bench of `bench cast`: copy first, the ceiling (the faster of cudaMemcpyAsync and our own copy kernel, over
-// 1 GiB); then every cast of a training step at (rows, cols).
+// Bench of `bench cast`: every case of cases.h on random matrices of (rows, cols), multiples of 16. First
+// line: the ceiling, a copy of 1 GiB by the faster of cudaMemcpyAsync and a kernel of ours. Each measurement
+// moves at least 2 GiB through buffers that no cache holds, in turns with both copies. Throws Error{backend}
+// when the card has not the memory.
 std::vector<Timed> time_casts(std::array<int, 2> shape, int repeats);
 
 // E4M3 products of 256 x 256 outputs over k = 256 ... 65536 with and without fast accumulation, U(0,1) and

@@ -13,7 +13,11 @@ namespace fp8lab::cli {
 namespace {
 
 constexpr std::array kKinds = {
-    BenchKind{"cast", "float32 to E4M3, one thread, against memcpy", bench_cast},
+    BenchKind{"cast",
+              "float32 to E4M3 on one thread against memcpy; every cast of a step on a GPU against a copy",
+              bench_cast, "--shape"},
+    BenchKind{"gemm", "products in BF16 and every FP8 mode, on a GPU", bench_gemm, "--shape"},
+    BenchKind{"accumulate", "what fast FP8 accumulation loses, on a GPU", bench_accumulate},
     BenchKind{"ui", "the window: first frame, frames, slider to pixel, idle, training beside it", bench_ui},
     BenchKind{"step", "a training step in every recipe, against the FP32 step", bench_step,
               "--layers --batch --recipe"},
@@ -82,6 +86,7 @@ void add_bench(CLI::App& app, Globals& globals) {
     }
     verb->add_option(names, a->kind, kinds)->required();
     verb->add_option("--backend", a->options.backend, "auto, cpu or cuda");
+    verb->add_option("--shape", a->options.shape, "gemm: M,N,K; cast on a GPU: ROWS,COLS");
     verb->add_option("--layers", a->options.layers, "step: d0,...,dn");
     verb->add_option("--batch", a->options.batch, "step: rows of a batch")->check(CLI::Range(1, 1 << 20));
     verb->add_option("--recipe", a->options.recipe, "step: R[,R...]");
@@ -90,7 +95,7 @@ void add_bench(CLI::App& app, Globals& globals) {
     verb->add_flag("--json", a->json, "as JSON");
     verb->callback([a, verb, &globals] {
         const BenchKind& kind = find_kind(a->kind);
-        for (const std::string option : {"--layers", "--batch", "--recipe"})
+        for (const std::string option : {"--shape", "--layers", "--batch", "--recipe"})
             if (verb->count(option) > 0 && kind.options.find(option) == kind.options.npos)
                 throw usage_error("bench", fmt::format("{} takes no {}", kind.name, option));
         choose_backend(

@@ -10,12 +10,13 @@
 #include <vector>
 
 #include "app/cli/verb.h"
+#include "core/backend/backend.h"
 
 namespace fp8lab::cli {
 
 // The options of the verb, as given; a kind refuses those that it does not take. Empty and 0: not given.
 struct BenchOptions {
-    std::string backend = "auto", layers, recipe;
+    std::string backend = "auto", layers, recipe, shape;
     int batch = 0, repeat = 0;
 };
 
@@ -45,6 +46,9 @@ struct Compared {
 Compared time_against(int repeats, const std::function<void()>& work, const std::function<void()>& ceiling);
 
 nlohmann::json bench_cast(const BenchOptions& options, const Globals& globals, bool json);
+nlohmann::json bench_gemm(const BenchOptions& options, const Globals& globals, bool json);
+nlohmann::json bench_accumulate(const BenchOptions& options, const Globals& globals, bool json);
+nlohmann::json bench_gpu_casts(const BenchOptions& options, Backend& backend, bool json);
 nlohmann::json bench_ui(const BenchOptions& options, const Globals& globals, bool json);
 nlohmann::json bench_step(const BenchOptions& options, const Globals& globals, bool json);
 

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "app/cli/bench.h"
+#include "core/base/error.h"
 #include "core/base/parallel.h"
 #include "core/base/rng.h"
 #include "core/base/units.h"
@@ -60,6 +61,8 @@ void fill_normal(std::span<float> values) {
 }  // namespace
 
 nlohmann::json bench_cast(const BenchOptions& options, const Globals&, bool json) {
+    if (options.backend == "cuda") return bench_gpu_casts(options, *choose_backend("cuda").backend, json);
+    if (!options.shape.empty()) throw usage_error("--shape", "bench cast takes it with --backend cuda only");
     HugeArray<float> values(kElements);
     HugeArray<std::uint8_t> codes(kElements);
     HugeArray<char> copy_from(kCopyBytes), copy_to(kCopyBytes);

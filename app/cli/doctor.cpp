@@ -29,7 +29,24 @@ Json cpu() {
 Json gpu() {
     auto cuda = cuda_backend();
     if (!cuda) return {{"usable", false}, {"reason", cuda.reason()}};
-    return {{"usable", true}, {"name", cuda.value()->device().name}};
+    const DeviceInfo device = cuda.value()->device();
+    Json found = {
+        {"usable", true}, {"name", device.name}, {"facts", Json::object()}, {"modes", Json::array()}};
+    for (const auto& [name, fact] : device.facts) found["facts"][name] = fact;
+    for (const Capability& mode : cuda.value()->capabilities())
+        found["modes"].push_back(
+            {{"name", mode.name}, {"available", mode.available}, {"refusal", mode.refusal}});
+    return found;
+}
+
+// Facts of the GPU, and what cuBLASLt said to each mode when it was tried.
+void print_gpu(const Json& gpu) {
+    if (!gpu.contains("modes")) return;
+    for (const auto& [name, fact] : gpu["facts"].items())
+        fmt::print("{:<10}{}: {}\n", "", name, fact.get<std::string>());
+    for (const Json& mode : gpu["modes"])
+        fmt::print("{:<10}{:<46}{}\n", "", mode["name"].get<std::string>(),
+                   mode["available"].get<bool>() ? "yes" : "no: " + mode["refusal"].get<std::string>());
 }
 
 #ifdef FP8LAB_GUI
@@ -84,8 +101,10 @@ void examine(bool as_json, const Globals& globals) {
         fmt::print("{}\n", report.dump(2));
         return;
     }
-    for (const char* part : {"cpu", "gpu", "display", "fonts"})
+    for (const char* part : {"cpu", "gpu", "display", "fonts"}) {
         fmt::print("{:<10}{}\n", part, line_of(report[part]));
+        if (std::string_view(part) == "gpu") print_gpu(report[part]);
+    }
     fmt::print("{:<10}{}\n", "profile", report["profile"].get<std::string>());
 }
 

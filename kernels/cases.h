@@ -1,0 +1,58 @@
+// The fused kernels of a training step as one table, which drives their tests and their timings: how each is
+// launched, what core says that it must give, and the bytes that it has to move.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "kernels/launch.h"
+
+namespace fp8lab::cuda {
+
+constexpr int kCaseInputs = 4;
+// The update of the optimiser cases, and its factors as the kernels take them.
+constexpr double kCaseRate = 1e-3, kCaseDecay = 0.01;
+constexpr int kCaseStep = 6;
+StepInput case_input();
+
+// Device memory of a case. matrices[i]: input i, (padded_rows, padded_cols) of the type inputs[i]; the second
+// input of the loss is (rows, cols), as batches are. Everything else serves every case.
+struct CaseMemory {
+    std::array<void*, kCaseInputs> matrices{};
+    const float* bias = nullptr;       // (padded_cols)
+    float* bias_partials = nullptr;    // (tiles_down, padded_cols)
+    double* loss_partials = nullptr;   // (stats_blocks)
+    const StepInput* input = nullptr;  // one
+    const ArmState* arm = nullptr;
+    std::int32_t* finite = nullptr;
+};
+
+// The same on the host: matrices (rows, cols) as FP32 whatever their type in memory, bias (cols).
+struct CaseValues {
+    std::array<std::vector<float>, kCaseInputs> matrices;
+    std::vector<float> bias;
+};
+
+// How near the values that are cast come to core's: `exact` bit for bit; `rounded` within a few units in the
+// last place of FP32 (another library's exp or tanh); `fast` within 2^-10 of the largest (tanh.approx.f32).
+enum class Agreement { exact, rounded, fast };
+
+struct KernelCase {
+    std::string_view name;
+    std::vector<Element> inputs;
+    Element payload = Element::e4m3;
+    bool transposed = true;
+    bool stores = true;     // false: amax only
+    int updated_bytes = 0;  // of the inputs, written back, per element
+    Agreement agreement = Agreement::exact;
+    void (*launch)(const CaseMemory& memory, Shape shape, const CastTarget& target, cudaStream_t stream);
+    // The FP32 values (rows, cols) that are cast. What the kernel updates in place is updated in `values`.
+    std::vector<float> (*reference)(CaseValues& values, Shape shape);
+    bool statistics = false;
+};
+double bytes_per_element(const KernelCase& kernel);  // read and written
+std::span<const KernelCase> kernel_cases();
+
+}  // namespace fp8lab::cuda

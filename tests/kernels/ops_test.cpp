@@ -1,0 +1,381 @@
+// Every kernel of the case table against core: payloads, transposes, amax, counts, updates in place, sums.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/formats/codec.h"
+#include "core/stats/tensor_stats.h"
+#include "kernels/cases.h"
+#include "kernels/device.h"
+#include "tests/kernels/gpu.h"
+
+using namespace fp8lab;
+using namespace fp8lab::cuda;
+
+namespace {
+
+using Values = std::vector<float>;
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+std::size_t size_of(int rows, int cols) {
+    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
+}
+constexpr int up16(int n) { return (n + 15) / 16 * 16; }
+constexpr Shape padded(int rows, int cols) { return {rows, cols, up16(rows), up16(cols)}; }
+
+float as_bf16(float x) {
+    quantize(find_format("bf16"), {&x, 1}, {&x, 1}, {.overflow = Overflow::nonsaturate});
+    return x;
+}
+
+// Normal values over 12 binades with zeros and values far outside the range of FP8 in between.
+CaseValues make_values(const KernelCase& kernel, Shape s) {
+    std::mt19937 dice(static_cast<std::uint32_t>(s.rows * 1000 + s.cols));
+    std::normal_distribution<float> normal;
+    std::uniform_int_distribution<int> binade(-10, 1), rare(0, 63);
+    CaseValues values;
+    for (std::size_t i = 0; i < kernel.inputs.size(); ++i) {
+        values.matrices[i].resize(size_of(s.rows, s.cols));
+        for (float& x : values.matrices[i]) {
+            x = std::ldexp(normal(dice), binade(dice));
+            const int special = rare(dice);
+            if (special == 0) x = 0;
+            if (special == 1) x *= 0x1p12F;
+            if (special == 2) x *= 0x1p-14F;
+            if (i == 3) x = std::abs(x);  // a second moment
+            if (kernel.inputs[i] == Element::bf16) x = as_bf16(x);
+        }
+    }
+    values.bias.resize(static_cast<std::size_t>(s.cols));
+    for (float& b : values.bias) b = normal(dice);
+    return values;
+}
+
+// (rows, cols) to (padded_rows, padded_cols), `filler` in the padding.
+template <class T>
+std::vector<T> pad(const std::vector<T>& values, Shape s, T filler) {
+    std::vector<T> out(size_of(s.padded_rows, s.padded_cols), filler);
+    for (int r = 0; r < s.rows; ++r)
+        std::copy_n(values.begin() + r * s.cols, s.cols, out.begin() + r * s.padded_cols);
+    return out;
+}
+template <class T>
+std::vector<T> unpad(const std::vector<T>& values, Shape s) {
+    std::vector<T> out;
+    for (int r = 0; r < s.rows; ++r)
+        out.insert(out.end(), values.begin() + r * s.padded_cols,
+                   values.begin() + r * s.padded_cols + s.cols);
+    return out;
+}
+
+// The memory of one launch. Padding of matrices that GEMMs write is NaN here: casts must not look at it.
+// Parameters have zeros there, as in training.
+class Launch {
+  public:
+    Launch(const KernelCase& kernel, const CaseValues& values, Shape s, float scale, bool with_stats)
+        : kernel_(kernel), s_(s), rows_(payload_bytes()), columns_(payload_bytes()) {
+        for (std::size_t i = 0; i < kernel.inputs.size(); ++i) put(values, i);
+        Values bias = values.bias;
+        bias.resize(static_cast<std::size_t>(s.padded_cols));
+        bias_ = Buffer<float>(std::span<const float>(bias));
+        const std::vector<std::uint8_t> poison(payload_bytes(), 0xA5);
+        rows_.upload(poison);
+        columns_.upload(poison);
+        ScaleState state;
+        state.scale = scale;
+        state_.upload({&state, 1});
+        const StepInput input = case_input();
+        input_.upload({&input, 1});
+        const std::int32_t fine = 1;
+        finite_.upload({&fine, 1});
+        run(with_stats, 1);
+    }
+
+    void run(bool with_stats, int alive) {
+        const ArmState arm{kCaseStep, alive};
+        arm_.upload({&arm, 1});
+        CaseMemory memory{{},           bias_.get(), bias_partials_.get(), loss_partials_.get(),
+                          input_.get(), arm_.get(),  finite_.get()};
+        for (std::size_t i = 0; i < kCaseInputs; ++i) memory.matrices[i] = inputs_[i].get();
+        CastTarget target;
+        target.element = kernel_.payload;
+        target.rows = rows_.get();
+        if (kernel_.transposed) target.columns = columns_.get();
+        target.state = state_.get();
+        target.scaled = bytes_of(kernel_.payload) == 1;
+        if (with_stats) target.stats_partials = stats_.get();
+        kernel_.launch(memory, s_, target, nullptr);
+        check(cudaDeviceSynchronize(), "case");
+    }
+
+    std::vector<std::uint8_t> rows() const { return rows_.download(); }
+    std::vector<std::uint8_t> columns() const { return columns_.download(); }
+    ScaleState state() const { return state_.download()[0]; }
+    std::int32_t finite() const { return finite_.download()[0]; }
+    Values parameter(std::size_t i) const {
+        Values all(size_of(s_.padded_rows, s_.padded_cols));
+        check(cudaMemcpy(all.data(), inputs_[i].get(), all.size() * sizeof(float), cudaMemcpyDeviceToHost),
+              "parameter");
+        return unpad(all, s_);
+    }
+    Values bias_sums() const {  // over the tiles, in float64
+        const Values partials = bias_partials_.download();
+        Values sums;
+        for (int c = 0; c < s_.cols; ++c) {
+            double sum = 0;
+            for (int tile = 0; tile < tiles_down(s_); ++tile)
+                sum += static_cast<double>(
+                    partials[size_of(tile, s_.padded_cols) + static_cast<std::size_t>(c)]);
+            sums.push_back(static_cast<float>(sum));
+        }
+        return sums;
+    }
+    double loss_sum() const {
+        double sum = 0;
+        for (const double part : loss_partials_.download()) sum += part;
+        return sum;
+    }
+    double2 stats_sum() const {
+        double2 sum{0, 0};
+        for (const double2 part : stats_.download()) sum.x += part.x, sum.y += part.y;
+        return sum;
+    }
+
+  private:
+    std::size_t payload_bytes() const {
+        return size_of(s_.padded_rows, s_.padded_cols) * static_cast<std::size_t>(bytes_of(kernel_.payload));
+    }
+    void put(const CaseValues& values, std::size_t i) {
+        const bool is_batch = kernel_.inputs.size() == 2 && kernel_.inputs[0] == Element::bf16 &&
+                              kernel_.inputs[1] == Element::f32 && i == 1;
+        const bool is_parameter = kernel_.updated_bytes > 0;
+        const Values in_memory =
+            is_batch ? values.matrices[i] : pad(values.matrices[i], s_, is_parameter ? 0.0F : kNan);
+        if (kernel_.inputs[i] == Element::f32) {
+            inputs_[i] = Memory(in_memory.size() * sizeof(float));
+            check(cudaMemcpy(inputs_[i].get(), in_memory.data(), inputs_[i].bytes(), cudaMemcpyHostToDevice),
+                  "put");
+            return;
+        }
+        std::vector<std::uint16_t> codes(in_memory.size());
+        encode(find_format("bf16"), in_memory, std::span(codes), {.overflow = Overflow::nonsaturate});
+        inputs_[i] = Memory(codes.size() * sizeof(std::uint16_t));
+        check(cudaMemcpy(inputs_[i].get(), codes.data(), inputs_[i].bytes(), cudaMemcpyHostToDevice), "put");
+    }
+
+    const KernelCase& kernel_;
+    Shape s_;
+    std::array<Memory, kCaseInputs> inputs_;
+    Buffer<std::uint8_t> rows_, columns_;
+    Buffer<float> bias_;
+    Buffer<float> bias_partials_{size_of(tiles_down(s_), s_.padded_cols)};
+    Buffer<double> loss_partials_{static_cast<std::size_t>(stats_blocks(s_))};
+    Buffer<double2> stats_{static_cast<std::size_t>(stats_blocks(s_))};
+    Buffer<ScaleState> state_{1};
+    Buffer<StepInput> input_{1};
+    Buffer<ArmState> arm_{1};
+    Buffer<std::int32_t> finite_{1};
+};
+
+const FormatInfo& format_of(Element element) {
+    return find_format(element == Element::e4m3 ? "e4m3" : element == Element::e5m2 ? "e5m2" : "bf16");
+}
+
+// Codes of core for the padded matrix, zeros in the padding, as bytes.
+std::vector<std::uint8_t> payload_of(const Values& values, Element element, Shape s, float scale) {
+    const Values all = pad(values, s, 0.0F);
+    std::vector<std::uint8_t> bytes(all.size() * static_cast<std::size_t>(bytes_of(element)));
+    if (element == Element::bf16) {
+        std::vector<std::uint16_t> codes(all.size());
+        encode(format_of(element), all, std::span(codes), {.overflow = Overflow::nonsaturate});
+        std::copy_n(reinterpret_cast<const std::uint8_t*>(codes.data()), bytes.size(), bytes.begin());
+    } else {
+        encode(format_of(element), all, std::span(bytes), {.scale = scale});
+    }
+    return bytes;
+}
+
+Values values_of(const std::vector<std::uint8_t>& payload, Element element, float scale) {
+    Values out(payload.size() / static_cast<std::size_t>(bytes_of(element)));
+    if (element == Element::bf16) {
+        std::vector<std::uint16_t> codes(out.size());
+        std::copy_n(payload.data(), payload.size(), reinterpret_cast<std::uint8_t*>(codes.data()));
+        decode(format_of(element), codes, out);
+    } else {
+        decode(format_of(element), payload, out);
+        for (float& x : out) x /= scale;
+    }
+    return out;
+}
+
+// Elements whose payload is further from core's than the rounding of two values that differ by `error`
+// explains.
+std::size_t far_from(const Values& found, const Values& expected, const Values& exact, Element element,
+                     float scale, double error) {
+    const double half_ulp = unit_roundoff(format_of(element)),
+                 subnormal = min_subnormal(format_of(element)) / static_cast<double>(scale);
+    std::size_t far = 0;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        const double size = std::abs(static_cast<double>(exact[i]));
+        const double allowed = error + 2.1 * half_ulp * size + (element == Element::bf16 ? 0 : subnormal);
+        far += std::abs(static_cast<double>(found[i]) - static_cast<double>(expected[i])) > allowed;
+    }
+    return far;
+}
+
+double error_of(Agreement agreement) { return agreement == Agreement::fast ? 0x1p-10 : 0x1p-20; }
+
+const std::vector<Shape> kShapes = {padded(1, 1),    padded(16, 16),   padded(33, 47),  padded(64, 128),
+                                    padded(65, 129), padded(128, 256), padded(200, 333)};
+
+}  // namespace
+
+TEST_CASE("every kernel of the table stores core's bytes, their transpose, the amax and the counts") {
+    NEEDS_GPU();
+    for (const KernelCase& kernel : kernel_cases())
+        for (const Shape s : kShapes)
+            for (const float scale : {1.0F, 3.7F, 0x1p-9F})
+                for (const bool with_stats : {false, true}) {
+                    CAPTURE(std::string(kernel.name));
+                    CAPTURE(s.rows);
+                    CAPTURE(s.cols);
+                    CAPTURE(scale);
+                    if (!kernel.stores && with_stats) continue;
+                    CaseValues values = make_values(kernel, s);
+                    const Launch launch(kernel, values, s, scale, with_stats);
+                    const Values exact = kernel.reference(values, s);
+                    const ScaleState state = launch.state();
+                    const float amax_found = std::bit_cast<float>(state.amax_bits);
+                    if (kernel.agreement == Agreement::exact)
+                        CHECK(amax_found == amax(exact));
+                    else
+                        CHECK(std::abs(amax_found - amax(exact)) <=
+                              error_of(kernel.agreement) * (1 + static_cast<double>(amax(exact))));
+                    if (!kernel.stores) continue;
+                    const bool scaled = bytes_of(kernel.payload) == 1;
+                    const float used = scaled ? scale : 1.0F;
+                    CHECK(state.scale_used == used);
+                    CHECK(state.scale_inv == 1 / used);
+                    const std::vector<std::uint8_t> expected = payload_of(exact, kernel.payload, s, scale),
+                                                    found = launch.rows();
+                    const Values found_values = values_of(found, kernel.payload, scale);
+                    if (kernel.agreement == Agreement::exact)
+                        CHECK(found == expected);
+                    else
+                        CHECK(far_from(found_values, values_of(expected, kernel.payload, scale),
+                                       pad(exact, s, 0.0F), kernel.payload, scale,
+                                       error_of(kernel.agreement) * (1 + static_cast<double>(amax(exact)))) ==
+                              0);
+                    if (kernel.transposed) {
+                        const std::vector<std::uint8_t> turned = launch.columns();
+                        std::size_t wrong = 0;
+                        for (int r = 0; r < s.padded_rows; ++r)
+                            for (int c = 0; c < s.padded_cols; ++c)
+                                wrong += turned[size_of(c, s.padded_rows) + static_cast<std::size_t>(r)] !=
+                                         found[size_of(r, s.padded_cols) + static_cast<std::size_t>(c)];
+                        CHECK(wrong == 0);
+                    }
+                    if (!with_stats || kernel.agreement != Agreement::exact) continue;
+                    Values q = unpad(found_values, s);
+                    if (scaled) {  // as the CPU dequantises: times the inverse
+                        std::vector<std::uint8_t> codes = unpad(found, s);
+                        decode(format_of(kernel.payload), codes, q);
+                        for (float& x : q) x *= 1 / scale;
+                    }
+                    const CastStats stats =
+                        measure_cast(exact, q, {&used, 1}, overflow_threshold(format_of(kernel.payload)));
+                    CHECK(static_cast<std::int64_t>(state.underflow) == stats.underflow);
+                    CHECK(static_cast<std::int64_t>(state.overflow) == stats.overflow);
+                    const double2 sums = launch.stats_sum();
+                    CHECK(sums.x == doctest::Approx(stats.signal).epsilon(1e-12));
+                    CHECK(sums.y == doctest::Approx(stats.noise).epsilon(1e-12));
+                }
+}
+
+TEST_CASE("the optimiser's weights and moments equal the CPU's bit for bit") {
+    NEEDS_GPU();
+    std::size_t cases = 0;
+    for (const KernelCase& kernel : kernel_cases()) {
+        if (kernel.updated_bytes == 0) continue;
+        for (const Shape s : kShapes) {
+            CAPTURE(std::string(kernel.name));
+            CAPTURE(s.rows);
+            CAPTURE(s.cols);
+            CaseValues values = make_values(kernel, s);
+            const Launch launch(kernel, values, s, 2, false);
+            kernel.reference(values, s);
+            for (std::size_t i = 0; i < kernel.inputs.size(); ++i)
+                CHECK(launch.parameter(i) == values.matrices[i]);
+            CHECK(launch.finite() == 1);
+            ++cases;
+        }
+    }
+    CHECK(cases > 0);
+}
+
+TEST_CASE("an arm that is not alive keeps its weights and moments; a weight that is not finite is told") {
+    NEEDS_GPU();
+    const Shape s = padded(70, 140);
+    for (const KernelCase& kernel : kernel_cases()) {
+        if (kernel.updated_bytes == 0) continue;
+        CAPTURE(std::string(kernel.name));
+        CaseValues values = make_values(kernel, s);
+        Launch launch(kernel, values, s, 2, false);
+        std::vector<Values> before;
+        for (std::size_t i = 0; i < kernel.inputs.size(); ++i) before.push_back(launch.parameter(i));
+        launch.run(false, 0);
+        for (std::size_t i = 0; i < kernel.inputs.size(); ++i) CHECK(launch.parameter(i) == before[i]);
+        CHECK(launch.finite() == 1);
+        values.matrices[1][77] = kNan;
+        CHECK(Launch(kernel, values, s, 2, false).finite() == 0);
+    }
+}
+
+TEST_CASE("column sums of dy and the loss are core's") {
+    NEEDS_GPU();
+    std::size_t cases = 0;
+    for (const KernelCase& kernel : kernel_cases()) {
+        const bool is_loss = kernel.name.starts_with("loss");
+        if (!is_loss && kernel.name.find("dbias") == kernel.name.npos) continue;
+        for (const Shape s : kShapes) {
+            CAPTURE(std::string(kernel.name));
+            CAPTURE(s.rows);
+            CAPTURE(s.cols);
+            CaseValues values = make_values(kernel, s);
+            const Launch launch(kernel, values, s, 1, false);
+            const Values dy = kernel.reference(values, s), sums = launch.bias_sums();
+            double worst = 0;
+            for (int c = 0; c < s.cols; ++c) {
+                double sum = 0, size = 0;
+                for (int r = 0; r < s.rows; ++r) {
+                    const auto x = static_cast<double>(dy[size_of(r, s.cols) + static_cast<std::size_t>(c)]);
+                    sum += x, size += std::abs(x);
+                }
+                const double error = std::abs(static_cast<double>(sums[static_cast<std::size_t>(c)]) - sum);
+                worst = std::max(worst, error / (size + 1e-30));
+            }
+            // A sum of at most 64 FP32 values; fast values differ themselves.
+            const double few_ulps = 64 * 0x1p-24;
+            if (kernel.agreement != Agreement::fast) CHECK(worst < few_ulps + error_of(kernel.agreement));
+            if (is_loss) {
+                double expected = 0;
+                for (std::size_t i = 0; i < dy.size(); ++i) {
+                    const double error =
+                        static_cast<double>(values.matrices[0][i]) +
+                        static_cast<double>(values.bias[i % static_cast<std::size_t>(s.cols)]) -
+                        static_cast<double>(values.matrices[1][i]);
+                    expected += error * error;
+                }
+                CHECK(launch.loss_sum() == doctest::Approx(expected).epsilon(1e-6));
+            }
+            ++cases;
+        }
+    }
+    CHECK(cases > 0);
+}
