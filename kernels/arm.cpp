@@ -217,7 +217,8 @@ void CudaArm::push_controls(cudaStream_t stream) {
 void CudaArm::set_history(int length, cudaStream_t stream) {
     recipe_.history = length;
     push_controls(stream);
-    truncate_history(states_.get(), history_.get(), tensors_, length, stream);
+    truncate_history(states_.get(), history_.get(), tensors_, length - 1,
+                     stream);  // slot 0 is the next amax's
 }
 void CudaArm::set_margin(int margin, cudaStream_t stream) {
     recipe_.margin = margin;

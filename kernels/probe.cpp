@@ -55,7 +55,7 @@ constexpr Bare kBare[] = {
     {"NVFP4, 1x16 E4M3 scales", CUDA_R_4F_E2M1, CUDA_R_16BF, CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3},
     {"FP8 E4M3 to E4M3, tensor scales", CUDA_R_8F_E4M3, CUDA_R_8F_E4M3,
      CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F},
-    {"FP8 E4M3, an operand not contiguous along k (NN)", CUDA_R_8F_E4M3, CUDA_R_16BF,
+    {"FP8 E4M3, operand not along k (NN)", CUDA_R_8F_E4M3, CUDA_R_16BF,
      CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F, CUBLAS_OP_N}};
 
 void run_planned(const Lt& lt, const GemmSpec& spec, const Matrices& on, cudaStream_t stream) {

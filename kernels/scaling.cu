@@ -74,7 +74,7 @@ __global__ void truncate_kernel(const ScaleState* states, float* history, int ke
     wait_for_the_kernel_before();
     const ScaleState& state = states[blockIdx.x];
     float* const ring = history + static_cast<std::size_t>(blockIdx.x) * kHistoryCapacity;
-    for (int back = keep + static_cast<int>(threadIdx.x); back <= kHistoryCapacity; back += kThreads)
+    for (int back = keep + 1 + static_cast<int>(threadIdx.x); back <= kHistoryCapacity; back += kThreads)
         ring[(state.history_at - back) & (kHistoryCapacity - 1)] = 0;
 }
 

@@ -2,6 +2,7 @@
 // failures that a real one has. For tests of models and views only.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -12,11 +13,12 @@
 namespace fp8lab::test {
 
 struct FakeGpu {
-    int statistics_every = 4;  // steps; in between they are NaN
-    int lost_at = -1;          // the step that fails
-    int widest = 4096;         // layers beyond do not fit
-    int made = 0;              // how many times the backend was made
-    std::string refusal = {};  // why it cannot be made
+    int statistics_every = 4;            // steps; in between they are NaN
+    int lost_at = -1;                    // the step that fails
+    int widest = 4096;                   // layers beyond do not fit
+    int made = 0;                        // how many times the backend was made
+    std::string refusal = {};            // why it cannot be made
+    std::function<void()> prepare = {};  // what a trainer does before it is ready
 };
 
 // The first arm's step takes 12 ms, the second's 7.5 ms, the third's 9 ms.
@@ -80,6 +82,7 @@ class FakeGpuBackend : public Backend {
             if (width > gpu_.widest)
                 throw Error(ErrorKind::backend, "GPU memory",
                             "the arms need 96.4 GB, 79.1 GB are free; half the batch would fit");
+        if (gpu_.prepare) gpu_.prepare();
         return std::make_unique<FakeGpuTrainer>(cpu_->make_trainer(spec), gpu_);
     }
 

@@ -16,8 +16,9 @@ namespace fp8lab::cli {
 
 // The options of the verb, as given; a kind refuses those that it does not take. Empty and 0: not given.
 struct BenchOptions {
-    std::string backend = "auto", layers, recipe, shape;
+    std::string backend = "auto", layers = {}, recipe = {}, shape = {};
     int batch = 0, repeat = 0;
+    bool sweep = false;
 };
 
 // Returns the members that it adds to the JSON; prints its own table when `json` is false.

@@ -1,12 +1,13 @@
 // bench step: one training step of an MLP in every recipe, against the FP32 step, with the FP32 product of
 // large matrices as the machine's ceiling. All in turns in one loop; statistics of every tensor are part of a
 // step.
+#include "app/cli/bench_step.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <sstream>
 
-#include "app/cli/bench.h"
 #include "core/backend/backend.h"
 #include "core/base/error.h"
 #include "core/base/rng.h"
@@ -32,19 +33,6 @@ std::vector<int> parse_layers(const std::string& text) {
     return sizes;
 }
 
-TrainSpec spec_for(const BenchOptions& options, int repeats, bool gpu) {
-    TrainOptions train;
-    train.task = "noise";
-    train.recipes = !options.recipe.empty() ? options.recipe
-                    : gpu                   ? "bf16,delayed,current"
-                                            : "bf16,delayed,current,mxfp8";
-    if (!gpu) train.recipes = fmt::format("{},{}", kReference, train.recipes);
-    if (!options.layers.empty()) train.layers = parse_layers(options.layers);
-    if (options.batch > 0) train.batch = options.batch;
-    train.steps = repeats + 1;
-    return make_train_spec(train);
-}
-
 // fprop and wgrad of every layer, dgrad of all but the first.
 double flop_per_step(const TrainSpec& spec) {
     double flop = 0;
@@ -57,18 +45,6 @@ struct Measured {
     std::vector<std::vector<double>> step_ms;  // by arm
     std::vector<double> ceiling_ms;
 };
-
-// A GPU times its own launches: warm up, then as many steps as were asked for.
-std::vector<ArmCost> measure_on_gpu(Trainer& trainer, int repeats) {
-    constexpr int kWarmUp = 40;
-    const int call = trainer.steps_per_call();
-    for (int done = 0; done < kWarmUp; done += call) trainer.step(call);
-    trainer.snapshot();
-    for (int launch = 0; launch < repeats && !interrupted(); ++launch) trainer.step(call);
-    std::vector<ArmCost> costs;
-    for (const ArmSnapshot& arm : trainer.snapshot().arms) costs.push_back(arm.cost.value_or(ArmCost{}));
-    return costs;
-}
 
 Measured measure(Trainer& trainer, int repeats) {
     Matrix<float> a(kCeilingSize, kCeilingSize), b(kCeilingSize, kCeilingSize), product;
@@ -91,51 +67,30 @@ Measured measure(Trainer& trainer, int repeats) {
     return measured;
 }
 
-// One line an arm, against the first one.
-nlohmann::json bench_step_on_gpu(Trainer& trainer, const DeviceInfo& device, int repeats, bool json) {
-    const TrainSpec& spec = trainer.spec();
-    const std::vector<ArmCost> costs = measure_on_gpu(trainer, repeats);
-    nlohmann::json out = json_header(device, spec.seed);
-    out["bench"] = "step";
-    out["layers"] = spec.layers;
-    out["batch"] = spec.batch;
-    if (!json)
-        fmt::print("{}\n{:<24}{:>10}{:>10}{:>12}{:>10}{:>10}  inside one step, ms\n", device.name, "recipe",
-                   "ms/step", "IQR", "to " + spec.arms[0].name, "TFLOP/s", "GB");
-    for (std::size_t i = 0; i < costs.size(); ++i) {
-        const ArmCost& c = costs[i];
-        const double iqr = c.step_q3_ms - c.step_q1_ms, ratio = c.step_ms / costs[0].step_ms,
-                     tflops = c.flop / c.step_ms / 1e9;
-        nlohmann::json row = {{"recipe", spec.arms[i].name},
-                              {"median_ms", c.step_ms},
-                              {"iqr_ms", iqr},
-                              {"steps", c.steps},
-                              {"ratio_to_first", ratio},
-                              {"tflops", tflops},
-                              {"memory_bytes", c.memory_bytes}};
-        std::string parts;
-        for (const auto& [name, ms] : c.parts) {
-            row["parts"][name] = ms;
-            parts += fmt::format(" {} {}", name, format_number(ms));
-        }
-        out["arms"].push_back(std::move(row));
-        if (!json)
-            fmt::print("{:<24}{:>10}{:>10}{:>12}{:>10}{:>10} {}\n", spec.arms[i].name,
-                       format_number(c.step_ms), format_number(iqr), format_number(ratio),
-                       format_number(tflops), format_number(c.memory_bytes / 1e9), parts);
-    }
-    return out;
-}
-
 }  // namespace
 
+TrainSpec step_spec(const BenchOptions& options, const std::string& recipes, int steps) {
+    TrainOptions train;
+    train.task = "noise";
+    train.recipes = recipes;
+    if (!options.layers.empty()) train.layers = parse_layers(options.layers);
+    if (options.batch > 0) train.batch = options.batch;
+    train.steps = steps;
+    return make_train_spec(train);
+}
+
 nlohmann::json bench_step(const BenchOptions& options, const Globals&, bool json) {
-    const int repeats = options.repeat > 0 ? options.repeat : kDefaultRepeats;
     const ChosenBackend chosen = choose_backend(options.backend);
     const bool gpu = chosen.backend->device().provenance != Provenance::cpu_emulated;
-    const TrainSpec spec = spec_for(options, repeats, gpu);
+    if (options.sweep && !gpu)
+        throw Error(ErrorKind::backend, "bench step --sweep",
+                    "looks for the size at which FP8 becomes faster, which needs a GPU. " + chosen.reason);
+    if (options.sweep) return sweep_step(*chosen.backend, options, json);
+    if (gpu) return bench_step_gpu(*chosen.backend, options, json);
+    const int repeats = options.repeat > 0 ? options.repeat : kDefaultRepeats;
+    const std::string recipes = options.recipe.empty() ? "bf16,delayed,current,mxfp8" : options.recipe;
+    const TrainSpec spec = step_spec(options, fmt::format("{},{}", kReference, recipes), repeats + 1);
     const auto trainer = chosen.backend->make_trainer(spec);
-    if (gpu) return bench_step_on_gpu(*trainer, chosen.backend->device(), repeats, json);
     const Measured measured = measure(*trainer, repeats);
     const DeviceInfo device = chosen.backend->device();
     const Timing ceiling = summarize(measured.ceiling_ms), reference = summarize(measured.step_ms[0]);

@@ -35,7 +35,8 @@ void run_lab(const Options& options) {
         lab->advance(options.steps);
         lab->update();
     }
-    nlohmann::json out = json_header({cpu_backend()->device().name, lab->provenance()});
+    const std::string device = lab->device().empty() ? cpu_backend()->device().name : lab->device();
+    nlohmann::json out = json_header({device, lab->provenance()});
     out["lab"] = lab->info().id;
     out["state"] = fields_to_json(lab->fields());
     if (out["state"].contains("seed")) out["seed"] = out["state"]["seed"];

@@ -50,9 +50,15 @@ void find_worst_underflow(const std::vector<StepRecord>& records, ArmSummary& su
     summary.worst_underflow_pct = kNothing;
     if (records.empty()) return;
     for (std::size_t t = 0; t < records.front().tensors.size(); ++t) {
-        double sum = 0;
-        for (const StepRecord& record : records) sum += static_cast<double>(record.tensors[t].underflow_pct);
-        const double mean = sum / static_cast<double>(records.size());
+        double sum = 0, counted = 0;  // a GPU counts in some of the steps only
+        for (const StepRecord& record : records) {
+            const double underflow = double{record.tensors[t].underflow_pct};
+            if (std::isnan(underflow)) continue;
+            sum += underflow;
+            ++counted;
+        }
+        if (counted == 0) continue;
+        const double mean = sum / counted;
         if (!records.back().tensors[t].applies || mean <= summary.worst_underflow_pct) continue;
         summary.worst_underflow_pct = mean;
         summary.worst_underflow = to_string(tensor_id(t));
@@ -63,8 +69,8 @@ void append_row(std::string& out, const StepRecord& record, const std::string& r
     out += fmt::format("{},{},{},{},{}", record.step, recipe, shortest(record.loss), cell(record.accuracy),
                        shortest(record.step_ms));
     for (const TensorRecord& t : record.tensors)
-        out += t.applies ? fmt::format(",{},{},{},{}", shortest(t.amax), cell(t.scale),
-                                       shortest(t.underflow_pct), shortest(t.overflow_pct))
+        out += t.applies ? fmt::format(",{},{},{},{}", cell(t.amax), cell(t.scale), cell(t.underflow_pct),
+                                       cell(t.overflow_pct))
                          : ",,,,";
     out += '\n';
 }
@@ -80,7 +86,14 @@ void TrainReport::add(Snapshot snapshot) {
         auto& records = snapshot.arms[i].records;
         std::ranges::move(records, std::back_inserter(arms_[i].records));
         arms_[i].stopped = snapshot.arms[i].stopped;
+        arms_[i].provenance = snapshot.arms[i].provenance;
+        if (snapshot.arms[i].cost) arms_[i].cost = snapshot.arms[i].cost;
     }
+}
+
+bool TrainReport::same_provenance() const {
+    return std::ranges::all_of(arms_,
+                               [&](const ArmRun& arm) { return arm.provenance == arms_.front().provenance; });
 }
 
 std::vector<ArmSummary> TrainReport::summaries() const {
@@ -92,7 +105,9 @@ std::vector<ArmSummary> TrainReport::summaries() const {
         summary.steps = static_cast<int>(records.size());
         summary.tail_loss = tail_mean(records, [](const StepRecord& r) { return r.loss; });
         summary.tail_accuracy = tail_mean(records, [](const StepRecord& r) { return r.accuracy; });
-        summary.median_step_ms = median_ms(records);
+        summary.cost = arms_[i].cost;
+        summary.provenance = arms_[i].provenance;
+        summary.median_step_ms = summary.cost ? summary.cost->step_ms : median_ms(records);
         summary.stopped = arms_[i].stopped;
         summary.gap_pct = i == 0 ? 0 : 100 * (summary.tail_loss / all.front().tail_loss - 1);
         find_worst_underflow(records, summary);
@@ -104,6 +119,8 @@ std::vector<ArmSummary> TrainReport::summaries() const {
 std::string TrainReport::csv() const {
     std::string out = fmt::format("# fp8lab {} train {}\n# provenance {}, device {}\n", FP8LAB_VERSION,
                                   command_line(spec_), to_string(device_.provenance), device_.name);
+    for (std::size_t i = 0; i < arms_.size() && !same_provenance(); ++i)
+        out += fmt::format("# {}: {}\n", spec_.arms[i].name, to_string(arms_[i].provenance));
     out += "step,recipe,loss,accuracy,step_ms";
     for (std::size_t t = 0; t < (spec_.layers.size() - 1) * 3; ++t)
         out += fmt::format(",amax_{0},scale_{0},underflow_pct_{0},overflow_pct_{0}", to_string(tensor_id(t)));
@@ -130,11 +147,17 @@ nlohmann::json TrainReport::json() const {
                                 {"gap_pct", number_or_null(arm.gap_pct)},
                                 {"tail_accuracy", number_or_null(arm.tail_accuracy)},
                                 {"median_step_ms", number_or_null(arm.median_step_ms)},
+                                {"provenance", to_string(arm.provenance)},
                                 {"worst_underflow", nullptr},
                                 {"first_nonfinite", nullptr}};
         if (!arm.worst_underflow.empty())
             entry["worst_underflow"] = {{"tensor", arm.worst_underflow},
                                         {"mean_pct", arm.worst_underflow_pct}};
+        if (arm.cost) {
+            entry["iqr_step_ms"] = arm.cost->step_q3_ms - arm.cost->step_q1_ms;
+            entry["flop"] = arm.cost->flop;
+            entry["memory_bytes"] = arm.cost->memory_bytes;
+        }
         if (arm.stopped)
             entry["first_nonfinite"] = {{"step", arm.stopped->step}, {"tensor", arm.stopped->tensor}};
         out["arms"].push_back(std::move(entry));
@@ -159,6 +182,7 @@ std::string TrainReport::table() const {
         out += fmt::format("{:<{}}  {:>10}  {:>9}  {:>8}  {:>16}  {:>8}", arm.recipe, width,
                            format_number(arm.tail_loss), percent(arm.gap_pct),
                            percent(100 * arm.tail_accuracy), underflow, format_number(arm.median_step_ms));
+        if (!same_provenance()) out += fmt::format("  {}", to_string(arm.provenance));
         if (arm.stopped)
             out += fmt::format("  {} became non-finite at step {}", arm.stopped->tensor, arm.stopped->step);
         out += '\n';

@@ -16,10 +16,12 @@ namespace fp8lab::cli {
 struct ArmSummary {
     std::string recipe;
     int steps = 0;
-    double tail_loss = 0;      // mean of the last 100 steps
-    double tail_accuracy = 0;  // the same, fraction of right answers
-    double gap_pct = 0;        // of the tail loss against the first arm's
-    double median_step_ms = 0;
+    double tail_loss = 0;       // mean of the last 100 steps
+    double tail_accuracy = 0;   // the same, fraction of right answers
+    double gap_pct = 0;         // of the tail loss against the first arm's
+    double median_step_ms = 0;  // the trainer's own time of a step where it has one
+    Provenance provenance = Provenance::cpu_emulated;
+    std::optional<ArmCost> cost;  // on a GPU
     std::string worst_underflow;  // the tensor with the highest mean underflow over the run: "dy3"
     double worst_underflow_pct = 0;
     std::optional<NonFinite> stopped;
@@ -43,7 +45,10 @@ class TrainReport {
     struct ArmRun {
         std::vector<StepRecord> records;
         std::optional<NonFinite> stopped;
+        Provenance provenance = Provenance::cpu_emulated;
+        std::optional<ArmCost> cost;
     };
+    bool same_provenance() const;
     const TrainSpec& spec_;
     DeviceInfo device_;
     std::vector<ArmRun> arms_;

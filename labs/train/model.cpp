@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <thread>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/units.h"
@@ -92,6 +93,19 @@ std::string_view TrainLab::backend() const {
     return gpu_reason().empty() ? "cuda" : "cpu";
 }
 
+const Recorded* TrainLab::recorded() const {
+    if (gpu_reason().empty()) return nullptr;
+    if (!recorded_) {
+        recorded_.emplace();
+        try {
+            recorded_->recording = load_recording();
+        } catch (const Error& error) {
+            recorded_->problem = error.what();
+        }
+    }
+    return recorded_->recording || !recorded_->problem.empty() ? &*recorded_ : nullptr;
+}
+
 TensorId TrainLab::shown_tensor() const {
     TensorId id = train::shown_tensor(params_);
     id.layer = std::min(id.layer, static_cast<int>(spec().layers.size()) - 1);
@@ -108,7 +122,9 @@ void TrainLab::begin() {
     live_backend_ = backend();
     first_spec_ = spec_ = spec_of(params_);
     run_ = std::make_unique<TrainingRun>(
-        [backends = backends_, params = params_, backend = live_backend_, spec = spec_] {
+        [before = std::exchange(ended_, nullptr), backends = backends_, params = params_,
+         backend = live_backend_, spec = spec_]() mutable {
+            before.reset();  // waits for its last step and frees its memory
             return make_trainer(backends, params, backend, spec);
         },
         wake_);
@@ -141,8 +157,12 @@ void TrainLab::run_to(int step) {
     status_ = run_->status();
 }
 
+// A step on a GPU, or its preparation, may take longer than a frame: nobody waits for it here.
 void TrainLab::restart() {
-    run_.reset();
+    if (run_) {
+        run_->pause();
+        ended_ = std::move(run_);
+    }
     history_ = {};
     status_ = {};
     changes_.clear();

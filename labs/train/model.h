@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/backend/backends.h"
+#include "core/backend/recording.h"
 #include "core/nn/training_run.h"
 #include "labs/lab.h"
 #include "labs/train/model_figures.h"
@@ -21,6 +22,12 @@
 #include "labs/train/model_params.h"
 
 namespace fp8lab::train {
+
+// What this build carries of a GPU's times: a recording, or why its file cannot be read.
+struct Recorded {
+    std::optional<Recording> recording;
+    std::string problem;
+};
 
 class TrainLab : public Lab {
   public:
@@ -62,7 +69,8 @@ class TrainLab : public Lab {
     // "cpu" or "cuda": where a training would run that starts now, and why not on the GPU (empty: it can).
     std::string_view backend() const;
     std::string gpu_reason() const { return backends_.gpu_reason(); }
-    TrainSpec spec() const;                    // of the training at hand, live changes included
+    const Recorded* recorded() const;  // where there is no GPU; null where there is one, or no recording
+    TrainSpec spec() const;            // of the training at hand, live changes included
     std::vector<std::string> waiting() const;  // labels of the settings that a restart would apply
     void show_tensor(const std::string& name) { params_.tensor = name; }  // "dy1"
     TensorId shown_tensor() const;  // of the last layer where the task has fewer than `tensor` says
@@ -95,10 +103,12 @@ class TrainLab : public Lab {
     History history_;
     TrainingRun::Status status_;
     std::function<void()> wake_;
-    mutable std::optional<History> small_;  // behind the thumbnail, made once
+    mutable std::optional<History> small_;      // behind the thumbnail, made once
+    mutable std::optional<Recorded> recorded_;  // read when first asked for
     Backends backends_;
     std::string_view live_backend_;  // of the training at hand
     std::unique_ptr<TrainingRun> run_;
+    std::shared_ptr<TrainingRun> ended_;  // the one before, until the next one's worker ends it
 };
 
 }  // namespace fp8lab::train

@@ -14,28 +14,21 @@ namespace {
 Color part_color(std::size_t part, Role arm) {
     if (part == 0) return {arm, Tone::fill};
     if (part == 1) return {arm, Tone::fill, 0.5F};
-    return part % 2 == 0 ? Color{Role::axis, Tone::fill} : Color{Role::line, Tone::fill};
+    return {Role::muted, Tone::fill, part % 2 == 0 ? 0.7F : 0.3F};
 }
 
-// "4.1 and 3.8", of the arms that have a cost.
-template <class Text>
-std::string listed(const History& history, Text text) {
-    std::vector<std::string> words;
-    for (const ArmTrack& arm : history.arms())
-        if (arm.cost) words.push_back(text(*arm.cost));
-    return fmt::format("{}", fmt::join(words, " and "));
-}
+std::string factor(double ratio) { return fmt::format("{:.{}f}", ratio, ratio < 9.995 ? 2 : 1); }
 
-// One stacked bar from `bottom` to `top`, its name and time above, the larger shares below.
+// One stacked bar on `bottom`: name, time, quartiles and memory above it, the larger shares below.
 void add_bar(Figure& figure, const ArmCost& cost, const ArmLook& look, double bottom, double longest,
-             bool last) {
-    const double top = bottom + 0.28;
+             bool last, bool low) {
+    const double top = bottom + (low ? 0.38 : 0.28);
     double from = 0;
     for (std::size_t i = 0; i < cost.parts.size(); ++i) {
         const auto& [name, ms] = cost.parts[i];
         figure.band(fmt::format("{}##{}", name, look.name), data({from, from + ms}), data({bottom, bottom}),
                     data({top, top}), {.color = part_color(i, look.role), .in_legend = last});
-        if (ms >= 0.13 * longest) {
+        if (!low && ms >= 0.13 * longest) {
             figure.add("",
                        TextMark{.x = from + ms / 2,
                                 .y = bottom,
@@ -49,10 +42,19 @@ void add_bar(Figure& figure, const ArmCost& cost, const ArmLook& look, double bo
     figure.add("",
                TextMark{.x = 0,
                         .y = top,
-                        .text = fmt::format("{} {} ms", look.name, format_number(cost.step_ms, 3, true)),
+                        .text = fmt::format("{} {} ms", look.name, step_text(cost.step_ms)),
                         .strong = true,
                         .dy = -11},
                {.color = {look.role, Tone::ink}, .in_legend = false});
+    figure.add(
+        "",
+        TextMark{.x = longest,
+                 .y = top,
+                 .text = fmt::format("IQR {}, {}", format_number(cost.step_q3_ms - cost.step_q1_ms, 2, true),
+                                     format_bytes(static_cast<std::uint64_t>(cost.memory_bytes))),
+                 .anchor = Anchor::right,
+                 .dy = -11},
+        {.color = {Role::muted}, .in_legend = false});
 }
 
 }  // namespace
@@ -60,6 +62,8 @@ void add_bar(Figure& figure, const ArmCost& cost, const ArmLook& look, double bo
 bool has_costs(const History& history) {
     return std::ranges::any_of(history.arms(), [](const ArmTrack& arm) { return arm.cost.has_value(); });
 }
+
+std::string step_text(double ms) { return fmt::format("{:.{}f}", ms, ms < 0.0995 ? 3 : ms < 99.5 ? 2 : 0); }
 
 double tflops(const ArmCost& cost) { return cost.step_ms > 0 ? cost.flop / cost.step_ms / 1e9 : 0; }
 
@@ -75,29 +79,18 @@ std::optional<Speedup> speedup_of(const History& history, std::size_t arm) {
 std::string speedup_sentence(const History& history, const std::vector<ArmLook>& looks) {
     const auto speedup = speedup_of(history, 1);
     if (!speedup || looks.size() < 2) return {};
-    return fmt::format("{} is {} times as fast as {}", looks[1].name, format_number(speedup->ratio, 3, true),
-                       looks[0].name);
+    return fmt::format("{} is {} times as fast as {}", looks[1].name, factor(speedup->ratio), looks[0].name);
 }
 
-std::string cost_details(const History& history) {
-    std::string text;
-    if (const auto speedup = speedup_of(history, 1))
-        text = fmt::format("{} to {} from quartile to quartile. ", format_number(speedup->lo, 3, true),
-                           format_number(speedup->hi, 3, true));
-    int steps = 0;
-    for (const ArmTrack& arm : history.arms())
-        if (arm.cost) steps = std::max(steps, arm.cost->steps);
-    const std::string iqr = listed(history, [](const ArmCost& cost) {
-        return format_number(cost.step_q3_ms - cost.step_q1_ms, 2, true);
-    });
-    const std::string memory = listed(history, [](const ArmCost& cost) {
-        return format_bytes(static_cast<std::uint64_t>(cost.memory_bytes));
-    });
-    return text +
-           fmt::format("IQR {} ms over {} steps. Memory in use {}.", iqr, group_thousands(steps), memory);
+std::string speedup_details(const History& history, const std::vector<ArmLook>& looks) {
+    const auto speedup = speedup_of(history, 1);
+    if (!speedup || looks.size() < 2) return {};
+    return fmt::format("{}: {} to {} from quartile to quartile, {} steps.", speedup_sentence(history, looks),
+                       factor(speedup->lo), factor(speedup->hi),
+                       group_thousands(history.arms()[1].cost->steps));
 }
 
-Figure step_figure(const History& history, const std::vector<ArmLook>& looks) {
+Figure step_figure(const History& history, const std::vector<ArmLook>& looks, bool low) {
     const std::string sentence = speedup_sentence(history, looks);
     Figure figure{.id = "step", .title = sentence.empty() ? "Inside one step" : sentence};
     double longest = 0;
@@ -109,14 +102,16 @@ Figure step_figure(const History& history, const std::vector<ArmLook>& looks) {
         longest = std::max({longest, sum, arm.cost->step_ms});
         ++bars;
     }
-    figure.x = {.label = "ms", .range = Range{0, longest > 0 ? 1.02 * longest : 1}};
+    low = low || bars > 2;
+    figure.x = {.label = "ms", .range = Range{0, longest > 0 ? 1.02 * longest : 1}, .visible = !low};
     figure.y = {.range = Range{0, static_cast<double>(bars)}, .visible = false};
     std::size_t drawn = 0;
     for (std::size_t i = 0; i < history.arms().size() && i < looks.size(); ++i) {
         const auto& cost = history.arms()[i].cost;
         if (!cost) continue;
         ++drawn;
-        add_bar(figure, *cost, looks[i], static_cast<double>(bars - drawn) + 0.35, longest, drawn == bars);
+        const double bottom = static_cast<double>(bars - drawn) + (low ? 0.06 : 0.35);
+        add_bar(figure, *cost, looks[i], bottom, longest, drawn == bars, low);
     }
     return figure;
 }

@@ -13,6 +13,7 @@ namespace fp8lab::train {
 
 bool has_costs(const History& history);  // of any arm
 
+std::string step_text(double ms);    // of a step's time, everywhere the same: "0.058", "7.50", "140"
 double tflops(const ArmCost& cost);  // 0 before the first time
 
 // How many times as fast as the first arm: ratio of the medians; lo and hi from quartile to quartile.
@@ -23,10 +24,11 @@ std::optional<Speedup> speedup_of(const History& history, std::size_t arm);
 
 // "FP8 is 1.67 times as fast as BF16"; empty without two times.
 std::string speedup_sentence(const History& history, const std::vector<ArmLook>& looks);
-// "1.65 to 1.69 from quartile to quartile. IQR 0.02 and 0.03 ms, 100 steps. Memory 4.1 and 3.8 GB."
-std::string cost_details(const History& history);
+// The same with its spread: "...: 1.65 to 1.69 from quartile to quartile, 64 steps."
+std::string speedup_details(const History& history, const std::vector<ArmLook>& looks);
 
-// Figure "step": the parts of one step, an arm a bar.
-Figure step_figure(const History& history, const std::vector<ArmLook>& looks);
+// Figure "step": the parts of one step, an arm a bar. `low`: for a place of little height, without axis and
+// shares.
+Figure step_figure(const History& history, const std::vector<ArmLook>& looks, bool low = false);
 
 }  // namespace fp8lab::train

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/units.h"
+#include "labs/train/model_cost.h"
 #include "labs/ui/draw.h"
 
 namespace fp8lab::train {
@@ -106,6 +107,8 @@ void TrainView::right_column(ui::Context& c, const std::vector<Figure>& figures,
     if (find(figures, "boundary-a")) choices.emplace_back("Boundary");
     choices.emplace_back("Histogram");
     if (find(figures, "step")) choices.emplace_back("One step");
+    const Recorded* recorded = lab_.recorded();
+    if (recorded) choices.emplace_back("Recorded GPU");
     picture_ = std::min(picture_, static_cast<int>(choices.size()) - 1);
     if (choices.size() > 1) {
         ImGui::SetCursorScreenPos({area.x0, area.y1 - c.px(32)});
@@ -116,9 +119,13 @@ void TrainView::right_column(ui::Context& c, const std::vector<Figure>& figures,
     }
     const std::string& chosen = choices[static_cast<std::size_t>(picture_)];
     if (chosen == "Boundary") return boundaries(c, figures, area);
+    if (chosen == "Recorded GPU") return recorded_table(c, area, *recorded);
     if (chosen == "One step") {
-        ui::plot(c, "train.one_step", *find(figures, "step"), step_, area,
-                 {.crosshair = false, .y_tick_width = 0});
+        const bool low = area.height() < c.px(180);
+        Figure step = step_figure(lab_.history(), arm_looks(lab_.spec().arms), low);
+        if (low) step.title.clear();  // the panel says it
+        ui::plot(c, "train.one_step", step, step_, area,
+                 {.crosshair = false, .y_tick_width = 0, .title_height = low ? 0.0F : 28.0F});
         return;
     }
     ui::plot(c, "train.histogram", *find(figures, "histogram"), histogram_, area);

@@ -56,4 +56,7 @@ class TrainView : public LabView {
 // histogram: `shown` takes its name. Narrower than 474 px (logical) the scale goes first, then the amax.
 void health_table(ui::Context&, Rect area, const ArmTrack& arm, const Recipe& recipe, std::string& shown);
 
+// The steps of a recording as a table, under its badge; or why it cannot be read.
+void recorded_table(ui::Context&, Rect area, const Recorded& recorded);
+
 }  // namespace fp8lab::train

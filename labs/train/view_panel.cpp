@@ -201,7 +201,7 @@ void TrainView::numbers(ui::Context& c, float width) {
     const TrainSpec spec = lab_.spec();
     const auto looks = arm_looks(spec.arms);
     const bool started = lab_.step() > 0;
-    const Rect big = ui::next_area(c, 36);
+    const Rect big = ui::next_area(c, 32);
     const float middle = (big.y0 + big.y1) / 2;
     if (started) {
         const std::string gap = signed_percent(gap_pct(lab_.history(), 1));
@@ -239,16 +239,14 @@ void TrainView::numbers(ui::Context& c, float width) {
                      .strong = true,
                      .anchor = Anchor::left},
             ui::Cell{.text = shown ? loss_text(lab_.history().arms()[i].tail_loss()) : ""},
-            ui::Cell{.text = shown ? fmt::format("{:.{}f}", ms, ms < 0.1 ? 3 : 2) : ""},
-            ui::Cell{.text = speed}};
+            ui::Cell{.text = shown ? step_text(ms) : ""}, ui::Cell{.text = speed}};
         ui::table_row(c, cells, columns);
     }
     const Rect end = ui::next_area(c, 8);
     ui::hline(c, end.x0, end.x1, end.y0, {Role::line});
     ui::advance({end.x0, end.y0, end.x1, end.y0});
-    if (const std::string sentence = speedup_sentence(lab_.history(), looks); !sentence.empty())
-        ui::wrapped(c, sentence + ".", Role::text, {Face::sans_bold, 13});
-    if (costs) ui::wrapped(c, cost_details(lab_.history()));
+    if (const std::string faster = speedup_details(lab_.history(), looks); !faster.empty())
+        ui::wrapped(c, faster, Role::text);
     const std::string message = lab_.message();
     if (!message.empty()) {
         ui::warning(c, message);

@@ -4,9 +4,11 @@
 #include <chrono>
 #include <thread>
 
+#include "core/base/files.h"
 #include "labs/train/view.h"
 #include "tests/fake_gpu.h"
 #include "tests/gui/gui.h"
+#include "tests/scratch.h"
 
 using namespace fp8lab;
 using namespace fp8lab::train;
@@ -61,6 +63,12 @@ struct Screen {
     TrainView view{lab};
     Rect stage;
     float width, height;
+};
+
+// Assets of a test's own.
+struct Assets : Scratch {
+    Assets() { setenv("FP8LAB_ASSETS", path.c_str(), 1); }
+    ~Assets() { unsetenv("FP8LAB_ASSETS"); }
 };
 
 }  // namespace
@@ -232,6 +240,34 @@ TEST_CASE("on a GPU the right column shows the parts of one step, in every size"
             CHECK(plot.x1 <= screen.stage.x1 + 1);
             CHECK(plot.y1 < screen.gui.rect("train.run").y0);
         }
+    }
+}
+
+TEST_CASE("without a GPU and without a recording there is nothing of a GPU to see") {
+    const Assets scratch;
+    Screen none;
+    none.frame();
+    CHECK_FALSE(none.gui.context.probes.items.contains("train.picture.1"));
+    CHECK(none.lab.recorded() == nullptr);
+}
+
+TEST_CASE("a recording is drawn with its badge; a broken one as its fault") {
+    const Assets scratch;
+    std::filesystem::create_directories(scratch / "recordings");
+    for (const bool broken : {false, true}) {
+        CAPTURE(broken);
+        write_file(
+            scratch / "recordings/h200.json",
+            std::string_view(broken ? "{" : R"({"gpu": "NVIDIA H200", "driver": "580.95", "cuda": "13.0",
+            "date": "2026-11-21", "command": "fp8lab bench step", "results": [{"bench": "step",
+            "layers": [1024, 4096, 1024], "batch": 4096, "arms": [{"recipe": "bf16", "median_ms": 1.5,
+            "iqr_ms": 0.01, "tflops": 400}, {"recipe": "delayed", "median_ms": 1, "iqr_ms": 0, "tflops": 600}]}]})"));
+        Screen screen;
+        screen.click("train.picture.1");
+        REQUIRE(screen.lab.recorded());
+        CHECK(screen.lab.recorded()->problem.empty() == !broken);
+        CHECK(screen.gui.context.probes.items.contains("badge") == !broken);
+        CHECK(test::draw_data_fault().empty());
     }
 }
 

@@ -134,3 +134,8 @@ TEST_CASE("bench step compares every recipe with the FP32 step of the same run")
     CHECK(out["arms"][1]["repeats"] == 3);
     check_refused("bench step --layers 3,x", 2, "--layers");
 }
+
+TEST_CASE("bench step --sweep without a GPU is one clear error") {
+    check_refused("bench step --backend cpu --sweep", 3, "bench step --sweep: ");
+    check_refused("bench cast --sweep", 2, "takes no --sweep");
+}

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <future>
 
 #include "core/base/error.h"
 #include "labs/train/model.h"
@@ -78,7 +79,7 @@ TEST_CASE("costs are shown where they were measured: medians, quartiles, speed-u
     CHECK(speedup->lo == doctest::Approx(0.99 * 12 / (1.02 * 7.5)));
     CHECK(speedup->hi == doctest::Approx(1.02 * 12 / (0.99 * 7.5)));
     const Figure step = lab.figure("step");
-    CHECK(step.title == "FP8 is 1.6 times as fast as BF16");
+    CHECK(step.title == "FP8 is 1.60 times as fast as BF16");
     double end = 0;
     int bands = 0;
     for (const Series& series : step.series)
@@ -178,4 +179,17 @@ TEST_CASE("a GPU lost while it trains ends that training; what it reached stays,
     lab.restart();
     lab.advance(8);
     CHECK(lab.step() == 8);
+}
+
+TEST_CASE("a reset waits neither for a GPU that prepares itself nor for its last step") {
+    std::promise<void> ready;
+    GpuLab lab(test::fake_backends({.prepare = [go = ready.get_future().share()] { go.wait(); }}));
+    lab.start();
+    lab.restart();  // would never return
+    lab.start();
+    lab.restart();
+    CHECK(lab.step() == 0);
+    ready.set_value();
+    lab.advance(3);
+    CHECK(lab.step() == 3);
 }

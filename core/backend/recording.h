@@ -1,0 +1,41 @@
+// A recording of benches on a GPU, for machines without one: assets/recordings/h200.json. What was measured,
+// where and when; nothing is computed from it but ratios.
+//
+//   {"gpu": "NVIDIA H200", "driver": "580.95", "cuda": "13.0", "date": "2026-11-21",
+//    "command": "fp8lab bench step --backend cuda --json",
+//    "results": [<the JSON of one bench>, ...]}
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fp8lab {
+
+struct RecordedArm {
+    std::string recipe;
+    double median_ms = 0, iqr_ms = 0, tflops = 0;
+};
+struct RecordedStep {  // one result with "bench": "step"
+    std::vector<int> layers;
+    int batch = 0;
+    std::vector<RecordedArm> arms;
+    const RecordedArm* find(std::string_view recipe) const;  // null where it was not measured
+    // How many times as fast as bf16; 0 where one of the two is missing.
+    double speedup(std::string_view recipe) const;
+};
+struct Recording {
+    std::string gpu, driver, cuda, date, command;
+    std::vector<RecordedStep> steps;
+};
+
+// Throws input_error(where): no JSON (with line and column), a member that is missing or of the wrong type, a
+// kind of bench that does not exist, a time that is not above 0. Results of other kinds than "step" are not
+// read.
+Recording parse_recording(std::string_view json, const std::string& where);
+
+// The recording that this build carries; none where there is no such file. Throws as parse_recording().
+std::optional<Recording> load_recording();
+
+}  // namespace fp8lab

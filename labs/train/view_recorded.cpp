@@ -1,0 +1,57 @@
+// What a GPU was measured to do, for a machine without one.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "labs/train/model_cost.h"
+#include "labs/train/view.h"
+#include "labs/ui/draw.h"
+
+namespace fp8lab::train {
+namespace {
+
+constexpr Font kLabel{Face::sans, 13};
+
+ui::Cell head(const char* words) { return {.text = words, .role = Role::muted, .mono = false}; }
+
+std::string milliseconds(const RecordedArm* arm) { return arm ? step_text(arm->median_ms) : ""; }
+
+}  // namespace
+
+void recorded_table(ui::Context& c, Rect area, const Recorded& recorded) {
+    ImGui::SetCursorScreenPos({area.x0, area.y0});
+    ImGui::BeginChild("train.recorded", {area.width(), area.height()}, false, ImGuiWindowFlags_NoScrollbar);
+    if (!recorded.recording) {
+        ui::warning(c, recorded.problem);
+        ImGui::EndChild();
+        return;
+    }
+    const Recording& recording = *recorded.recording;
+    ui::badge(c, Provenance::recorded);
+    const Rect badge = ui::next_area(c, 0);
+    ui::text_mid(c, {area.x1, badge.y0 - c.px(20)}, recording.gpu + ", " + recording.date, {Role::muted},
+                 kLabel, Anchor::right);
+    const float width = area.width();
+    const std::array<float, 5> columns = {0.15F * width, 0.2F * width, 0.21F * width, 0.2F * width,
+                                          0.24F * width};
+    const std::array<ui::Cell, 5> heads = {head("D"), head("batch"), head("BF16 ms"), head("FP8 ms"),
+                                           head("speed-up")};
+    ui::table_row(c, heads, columns);
+    for (const RecordedStep& step : recording.steps) {
+        const double speedup = step.speedup("delayed");
+        const std::array<ui::Cell, 5> cells = {
+            ui::Cell{.text = std::to_string(step.layers.front())},
+            ui::Cell{.text = std::to_string(step.batch)},
+            ui::Cell{.text = milliseconds(step.find("bf16")), .role = Role::bf16},
+            ui::Cell{.text = milliseconds(step.find("delayed")), .role = Role::e4m3},
+            ui::Cell{.text = speedup > 0 ? fmt::format("{:.2f}", speedup) : "", .strong = speedup > 1}};
+        ui::table_row(c, cells, columns);
+    }
+    ui::table_end(c, columns);
+    ui::wrapped(c, fmt::format("Median of one step of D-4D-D, CUDA {}.", recording.cuda));
+    ui::tooltip(c, "Recorded with", fmt::format("{} Driver {}.", recording.command, recording.driver));
+    ui::scroll_thumbs(c);
+    ImGui::EndChild();
+}
+
+}  // namespace fp8lab::train

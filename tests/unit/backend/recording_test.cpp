@@ -1,0 +1,62 @@
+#include "core/backend/recording.h"
+
+#include <doctest/doctest.h>
+
+#include "core/base/error.h"
+
+using namespace fp8lab;
+
+namespace {
+
+const std::string kWhole = R"({"gpu": "NVIDIA H200", "driver": "580.95", "cuda": "13.0", "date": "2026-11-21",
+  "command": "fp8lab bench step --backend cuda --json", "results": [
+    {"bench": "gemm", "whatever": 1},
+    {"bench": "step", "layers": [1024, 4096, 1024], "batch": 4096, "arms": [
+      {"recipe": "bf16", "median_ms": 1.5, "iqr_ms": 0.01, "tflops": 400, "more": "is allowed"},
+      {"recipe": "delayed", "median_ms": 1.0, "iqr_ms": 0, "tflops": 600}]}]})";
+
+std::string changed(const std::string& from, const std::string& to) {
+    std::string text = kWhole;
+    const std::size_t at = text.find(from);
+    REQUIRE(at != std::string::npos);
+    return text.replace(at, from.size(), to);
+}
+
+}  // namespace
+
+TEST_CASE("a recording says where its numbers come from and how they compare") {
+    const Recording recording = parse_recording(kWhole, "h200.json");
+    CHECK(recording.gpu == "NVIDIA H200");
+    CHECK(recording.date == "2026-11-21");
+    REQUIRE(recording.steps.size() == 1);
+    const RecordedStep& step = recording.steps[0];
+    CHECK(step.layers == std::vector{1024, 4096, 1024});
+    CHECK(step.batch == 4096);
+    CHECK(step.find("delayed")->tflops == 600);
+    CHECK(step.speedup("delayed") == 1.5);
+    CHECK(step.find("current") == nullptr);
+    CHECK(step.speedup("current") == 0);
+}
+
+TEST_CASE("a recording that is not whole is refused with the place") {
+    const auto refused = [](const std::string& text, const char* place) {
+        try {
+            parse_recording(text, "h200.json");
+            FAIL("no error for " << place);
+        } catch (const Error& error) {
+            CHECK(error.kind() == ErrorKind::input);
+            CHECK(error.where() == "h200.json");
+            CHECK_MESSAGE(error.why().find(place) != std::string::npos, error.why());
+        }
+    };
+    refused("[]", "the file");
+    refused(kWhole.substr(0, 100), "line 2");
+    refused(changed("\"gpu\": \"NVIDIA H200\"", "\"gpu\": \"\""), "'gpu' is not a text");
+    refused(changed("\"date\": \"2026-11-21\",", ""), "'date' is missing");
+    refused(changed("\"batch\": 4096", "\"batch\": 0.5"), "'results[1].batch'");
+    refused(changed("[1024, 4096, 1024]", "[1024, -1]"), "'results[1].layers'");
+    refused(changed("\"median_ms\": 1.0", "\"median_ms\": 0"), "'results[1].arms[1].median_ms' is 0");
+    refused(changed("\"median_ms\": 1.5", "\"median_ms\": \"1.5\""), "'results[1].arms[0].median_ms'");
+    refused(changed("\"bench\": \"gemm\"", "\"bench\": \"gem\""), "is 'gem'; valid: step");
+    refused(changed("\"arms\": [", "\"arms\": [], \"old\": ["), "'results[1].arms' is not a list");
+}

@@ -1,0 +1,93 @@
+// bench step on a GPU, with a test double: what is computed from the trainer's own times.
+#include <doctest/doctest.h>
+
+#include "app/cli/bench_step.h"
+#include "app/cli/train_report.h"
+#include "core/base/error.h"
+#include "tests/fake_gpu.h"
+
+using namespace fp8lab;
+using namespace fp8lab::cli;
+
+namespace {
+
+// Products of 1e12 FLOP in 2 ms and in 1 ms, and one that the card refuses.
+struct Card : test::FakeGpuBackend {
+    using FakeGpuBackend::FakeGpuBackend;
+    std::vector<Timed> time_products(std::array<int, 3>, int repeats) override {
+        std::vector<Timed> lines(3);
+        const char* names[] = {"bf16", "fp8", "mxfp8"};
+        for (std::size_t i = 0; i < 3; ++i) {
+            lines[i].name = names[i];
+            lines[i].median_ms = 2 - static_cast<double>(i);
+            lines[i].flop = 1e12;
+            lines[i].repeats = repeats;
+        }
+        lines[2].refusal = "CUBLAS_STATUS_NOT_SUPPORTED";
+        return lines;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("bench step takes the GPU's own times, and compares with bf16 and with the fastest product") {
+    Card card{test::FakeGpu{}};
+    const BenchOptions options{.layers = "16,32,16", .recipe = "delayed,bf16", .batch = 8, .repeat = 2};
+    const auto out = bench_step_gpu(card, options, true);
+    CHECK(out["provenance"] == "tensor-core");
+    CHECK(out["reference"] == "bf16");
+    REQUIRE(out["ceilings"].size() == 3);
+    CHECK(out["ceilings"][0]["tflops"] == doctest::Approx(500));
+    CHECK(out["ceilings"][2]["refusal"] == "CUBLAS_STATUS_NOT_SUPPORTED");
+    REQUIRE(out["arms"].size() == 2);
+    const auto& delayed = out["arms"][0];  // the double's first arm: 12 ms; bf16 is its second, 7.5 ms
+    CHECK(delayed["recipe"] == "delayed");
+    CHECK(delayed["median_ms"] == 12);
+    CHECK(delayed["iqr_ms"] == doctest::Approx(0.36));
+    CHECK(delayed["ratio_to_reference"] == doctest::Approx(1.6));
+    CHECK(delayed["tflops"] == doctest::Approx(500));
+    CHECK(delayed["ratio_to_ceiling"] == doctest::Approx(0.5));
+    CHECK(delayed["parts_ms"]["GEMM"] == doctest::Approx(0.68 * 12));
+    CHECK(delayed["provenance"] == "tensor-core");
+    CHECK(out["arms"][1]["ratio_to_reference"] == 1);
+}
+
+TEST_CASE("the sweep takes no shape of the user's") {
+    Card card{test::FakeGpu{}};
+    CHECK_THROWS_AS(sweep_step(card, {.layers = "16,32,16"}, true), Error);
+}
+
+TEST_CASE("sizes that the card refuses leave a reason, not a time") {
+    Card card{test::FakeGpu{.widest = 0}};
+    const auto out = sweep_step(card, {.repeat = 1}, true);
+    REQUIRE(out["points"].size() == 20);
+    for (const auto& point : out["points"]) {
+        CHECK(point["refusal"].get<std::string>().find("GPU memory") != std::string::npos);
+        CHECK_FALSE(point.contains("speedup"));
+    }
+    REQUIRE(out["crossover"].size() == 4);
+    CHECK(out["crossover"][0]["width"].is_null());
+}
+
+TEST_CASE("train's report copes with steps without statistics and names provenance where the arms differ") {
+    test::FakeGpuBackend card{test::FakeGpu{.statistics_every = 3}};
+    TrainOptions options;
+    options.recipes = "bf16,unscaled,nvfp4";
+    options.batch = 16;
+    options.steps = 6;
+    const auto trainer = card.make_trainer(make_train_spec(options));
+    TrainReport report(trainer->spec(), card.device());
+    trainer->step(6);
+    report.add(trainer->snapshot());
+    const ArmSummary unscaled = report.summaries()[1];
+    CHECK(unscaled.worst_underflow == "dy1");
+    CHECK(unscaled.worst_underflow_pct > 1);  // of the two steps that were measured
+    CHECK(unscaled.median_step_ms == 7.5);
+    const auto json = report.json();
+    CHECK(json["arms"][1]["provenance"] == "tensor-core");
+    CHECK(json["arms"][2]["provenance"] == "gpu-emulated");
+    CHECK(json["arms"][1]["memory_bytes"] == doctest::Approx(3.9e9));
+    CHECK(report.table().find("gpu-emulated") != std::string::npos);
+    CHECK(report.csv().find("# nvfp4: gpu-emulated\n") != std::string::npos);
+    CHECK(report.csv().find(",nan") == std::string::npos);
+}
