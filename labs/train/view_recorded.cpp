@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <vector>
 
 #include "labs/train/model_cost.h"
 #include "labs/train/view.h"
@@ -27,24 +28,31 @@ void recorded_table(ui::Context& c, Rect area, const Recorded& recorded) {
         return;
     }
     const Recording& recording = *recorded.recording;
+    const bool wide = area.width() >= c.px(270);
     ui::badge(c, Provenance::recorded);
-    const Rect badge = ui::next_area(c, 0);
-    ui::text_mid(c, {area.x1, badge.y0 - c.px(20)}, recording.gpu + ", " + recording.date, {Role::muted},
-                 kLabel, Anchor::right);
+    const std::string where = recording.gpu + ", " + recording.date;
+    if (wide) {
+        const float y = ui::next_area(c, 0).y0 - c.px(20);  // beside the badge
+        ui::text_mid(c, {area.x1, y}, where, {Role::muted}, kLabel, Anchor::right);
+    } else {
+        ui::wrapped(c, where);
+    }
+    // In a narrow place the times go; a speed-up without its size would say nothing.
     const float width = area.width();
-    const std::array<float, 5> columns = {0.15F * width, 0.2F * width, 0.21F * width, 0.2F * width,
-                                          0.24F * width};
-    const std::array<ui::Cell, 5> heads = {head("D"), head("batch"), head("BF16 ms"), head("FP8 ms"),
-                                           head("speed-up")};
+    const std::vector<float> columns =
+        wide ? std::vector{0.15F * width, 0.2F * width, 0.24F * width, 0.21F * width, 0.2F * width}
+             : std::vector{0.25F * width, 0.35F * width, 0.4F * width};
+    const std::array<ui::Cell, 5> heads = {head("D"), head("batch"), head("speed-up"), head("BF16 ms"),
+                                           head("FP8 ms")};
     ui::table_row(c, heads, columns);
     for (const RecordedStep& step : recording.steps) {
         const double speedup = step.speedup("delayed");
         const std::array<ui::Cell, 5> cells = {
             ui::Cell{.text = std::to_string(step.layers.front())},
             ui::Cell{.text = std::to_string(step.batch)},
+            ui::Cell{.text = speedup > 0 ? fmt::format("{:.2f}", speedup) : "", .strong = speedup > 1},
             ui::Cell{.text = milliseconds(step.find("bf16")), .role = Role::bf16},
-            ui::Cell{.text = milliseconds(step.find("delayed")), .role = Role::e4m3},
-            ui::Cell{.text = speedup > 0 ? fmt::format("{:.2f}", speedup) : "", .strong = speedup > 1}};
+            ui::Cell{.text = milliseconds(step.find("delayed")), .role = Role::e4m3}};
         ui::table_row(c, cells, columns);
     }
     ui::table_end(c, columns);
