@@ -215,10 +215,11 @@ void CudaArm::push_controls(cudaStream_t stream) {
 }
 
 void CudaArm::set_history(int length, cudaStream_t stream) {
+    // What has left the window does not come back when it grows: the ring still holds it.
+    const int kept = std::min(recipe_.history, length) - 1;  // slot 0 is the next amax's
     recipe_.history = length;
     push_controls(stream);
-    truncate_history(states_.get(), history_.get(), tensors_, length - 1,
-                     stream);  // slot 0 is the next amax's
+    truncate_history(states_.get(), history_.get(), tensors_, kept, stream);
 }
 void CudaArm::set_margin(int margin, cudaStream_t stream) {
     recipe_.margin = margin;

@@ -65,6 +65,12 @@ template <Element kElement>
 void matrix(const CaseMemory& memory, Shape shape, const CastTarget& target, cudaStream_t stream) {
     cast_matrix(memory.matrices[0], kElement, shape, target, Pass::cast, stream);
 }
+void batch(const CaseMemory& memory, Shape shape, const CastTarget& target, cudaStream_t stream) {
+    BatchRing ring;
+    ring.base = static_cast<const float*>(memory.matrices[0]);
+    ring.arm = memory.arm;
+    cast_batch(ring, shape, target, Pass::cast, stream);
+}
 void matrix_amax(const CaseMemory& memory, Shape shape, const CastTarget& target, cudaStream_t stream) {
     cast_matrix(memory.matrices[0], Element::bf16, shape, target, Pass::amax_only, stream);
 }
@@ -125,6 +131,11 @@ std::vector<KernelCase> make_cases() {
          .payload = e5m2,
          .launch = matrix<f32>,
          .reference = first_input},
+        {.name = "batch: cast of FP32 + transpose",
+         .inputs = {f32},
+         .unpadded = 0,
+         .launch = batch,
+         .reference = first_input},
         {.name = "FP32 to BF16",
          .inputs = {f32},
          .payload = bf16,
@@ -184,6 +195,7 @@ std::vector<KernelCase> make_cases() {
         {.name = "loss + dy + dbias + cast + transpose",
          .inputs = {bf16, f32},
          .payload = e5m2,
+         .unpadded = 1,
          .launch = loss,
          .reference = loss_gradient},
         {.name = "AdamW + cast + transpose",

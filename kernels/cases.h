@@ -17,8 +17,8 @@ constexpr double kCaseRate = 1e-3, kCaseDecay = 0.01;
 constexpr int kCaseStep = 6;
 StepInput case_input();
 
-// Device memory of a case. matrices[i]: input i, (padded_rows, padded_cols) of the type inputs[i]; the second
-// input of the loss is (rows, cols), as batches are. Everything else serves every case.
+// Device memory of a case. matrices[i]: input i, of the type inputs[i]; (padded_rows, padded_cols), or (rows,
+// cols) where a batch is read. Everything else serves every case.
 struct CaseMemory {
     std::array<void*, kCaseInputs> matrices{};
     const float* bias = nullptr;       // (padded_cols)
@@ -43,6 +43,7 @@ struct KernelCase {
     std::string_view name;
     std::vector<Element> inputs;
     Element payload = Element::e4m3;
+    int unpadded = -1;  // the input that is a batch
     bool transposed = true;
     bool stores = true;     // false: amax only
     int updated_bytes = 0;  // of the inputs, written back, per element

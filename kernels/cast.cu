@@ -18,6 +18,7 @@ struct MatrixSource {
 };
 
 // The batch of this step, unpadded in memory.
+template <bool kEights>
 struct BatchSource {
     static constexpr bool kBiasSums = false, kLoss = false;
     static constexpr int kAhead = kThreadRows;
@@ -29,7 +30,7 @@ struct BatchSource {
         batch = batch_of(ring);
         if (ring.inputs) factor = ring.inputs[ring.arm->step % ring.input_slots].poison;
     }
-    __device__ Raw fetch(int r, int c, Shape s) const { return fetch_unpadded(batch, r, c, s); }
+    __device__ Raw fetch(int r, int c, Shape s) const { return fetch_unpadded<kEights>(batch, r, c, s); }
     __device__ void values(const Raw& raw, int, int, bool, Shape, Eight& v) const {
         unpack(raw, v);
 #pragma unroll
@@ -40,7 +41,8 @@ struct BatchSource {
 }  // namespace
 
 void cast_batch(BatchRing x, Shape shape, const CastTarget& target, Pass pass, cudaStream_t stream) {
-    launch_cast(BatchSource{x}, shape, target, pass, stream);
+    with_eights(shape,
+                [&](auto eights) { launch_cast(BatchSource<eights>{x}, shape, target, pass, stream); });
 }
 
 void cast_matrix(const void* in, Element in_element, Shape shape, const CastTarget& target, Pass pass,

@@ -195,7 +195,8 @@ void scale_from_amax(ScaleState* state, const ScaleControls* controls, cudaStrea
 // kHistoryCapacity).
 void update_scales(ScaleState* states, float* history, int tensors, const ScaleControls* controls,
                    TensorResult* records, const ArmState* arm, cudaStream_t stream);
-// A shorter history forgets: entries older than the newest `keep` become 0.
+// A history of another length keeps the newest amaxes that both lengths hold, min(old, new) - 1: entries
+// older than the newest `keep` become 0.
 void truncate_history(const ScaleState* states, float* history, int tensors, int keep, cudaStream_t stream);
 // Sums stats_partials of one tensor, in order, into its record of this step.
 void reduce_stats(const double2* partials, int count, TensorResult* records, int tensor, int tensors,

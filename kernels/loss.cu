@@ -1,6 +1,4 @@
 // The loss and its gradient.
-#include <cmath>
-
 #include "kernels/tile.cuh"
 
 namespace fp8lab::cuda {
@@ -15,10 +13,33 @@ struct Scores {
     __device__ const float* targets() const { return batch_of(target); }
 };
 
-template <class T>
+// v / n with n >= 1, correctly rounded, for most values without the branches of a division: the product with
+// the rounded inverse, corrected once by the exact remainder (Markstein, IBM J. Res. Dev. 34, 1990).
+__device__ inline void divide(Eight& v, float n, float inverse) {
+    // Beyond these sizes the remainder might overflow or lose bits.
+    constexpr float kSmall = 0x1p-60F, kLarge = 0x1p60F;
+    bool plain = true;
+#pragma unroll
+    for (int j = 0; j < kThreadCols; ++j)
+        plain = plain && (v[j] == 0 || (fabsf(v[j]) >= kSmall && fabsf(v[j]) <= kLarge));
+    if (!plain) {
+#pragma unroll
+        for (int j = 0; j < kThreadCols; ++j) v[j] /= n;
+        return;
+    }
+#pragma unroll
+    for (int j = 0; j < kThreadCols; ++j) {
+        const float quotient = v[j] * inverse, remainder = fmaf(-quotient, n, v[j]);
+        if (v[j] != 0) v[j] = fmaf(remainder, inverse, quotient);  // -0 stays -0
+    }
+}
+
+// kEights: see fetch_unpadded(). kClasses: cross entropy, else mse.
+template <class T, bool kEights, bool kClasses>
 struct LossGradient {
-    static constexpr bool kBiasSums = true, kLoss = true;
-    static constexpr int kAhead = 2;  // more would cost the registers of a third block
+    static constexpr bool kBiasSums = true, kLoss = !kClasses;
+    // As many loads ahead as leave registers for three blocks.
+    static constexpr int kAhead = kClasses ? 2 : kThreadRows;
     struct Raw {
         Packed<T> h;
         Packed<float> wanted;
@@ -26,7 +47,7 @@ struct LossGradient {
     Scores<T> scores;
     const float2* row_stats;
     float elements;  // rows x cols, or rows for classes
-    float gain;      // 2 / elements if that is exact, else 0
+    float inverse;   // of elements
     const float* targets = nullptr;
     Eight b = {};
     double loss = 0;
@@ -36,29 +57,29 @@ struct LossGradient {
     }
     __device__ Raw fetch(int r, int c, Shape s) const {
         return {fetch8(scores.h + static_cast<std::size_t>(r) * s.padded_cols + c),
-                fetch_unpadded(targets, r, c, s)};
+                fetch_unpadded<kEights>(targets, r, c, s)};
     }
     __device__ void values(const Raw& raw, int r, int c, bool real, Shape s, Eight& v) {
         Eight wanted;
         unpack(raw.h, v);
         unpack(raw.wanted, wanted);
         if (!real) return;
-        if (row_stats) {
+        if constexpr (kClasses) {
             const float2 stats = row_stats[r];
 #pragma unroll
             for (int j = 0; j < kThreadCols; ++j)
                 v[j] = (expf(v[j] + b[j] - stats.x) / stats.y - wanted[j]) / elements;
-            return;
-        }
-        float sum = 0;
+        } else {
+            float sum = 0;
 #pragma unroll
-        for (int j = 0; j < kThreadCols; ++j) {
-            const float error = c + j < s.cols ? v[j] + b[j] - wanted[j] : 0;
-            sum += error * error;
-            // Where `elements` is a power of two the product is the quotient, bit for bit.
-            v[j] = gain != 0 ? error * gain : 2.0F * error / elements;
+            for (int j = 0; j < kThreadCols; ++j) {
+                const float error = c + j < s.cols ? v[j] + b[j] - wanted[j] : 0;
+                sum += error * error;
+                v[j] = 2.0F * error;
+            }
+            divide(v, elements, inverse);
+            loss += static_cast<double>(sum);
         }
-        loss += static_cast<double>(sum);
     }
 };
 
@@ -129,12 +150,19 @@ void cast_loss_gradient(const LossSource& source, Shape shape, const CastTarget&
                         cudaStream_t stream) {
     const float elements = static_cast<float>(
         source.row_stats ? static_cast<double>(shape.rows) : static_cast<double>(shape.rows) * shape.cols);
-    int exponent = 0;
-    const float gain = std::frexp(elements, &exponent) == 0.5F ? 2.0F / elements : 0.0F;
     with_type(source.h_element, [&](auto* type) {
         using T = std::remove_cv_t<std::remove_pointer_t<decltype(type)>>;
-        launch_cast(LossGradient<T>{scores_of<T>(source), source.row_stats, elements}, shape, target, pass,
-                    stream, source.bias_partials, source.loss_partials);
+        with_eights(shape, [&](auto eights) {
+            const auto run = [&](auto classes) {
+                launch_cast(LossGradient<T, eights, classes>{scores_of<T>(source), source.row_stats, elements,
+                                                             1 / elements},
+                            shape, target, pass, stream, source.bias_partials, source.loss_partials);
+            };
+            if (source.row_stats)
+                run(std::true_type());
+            else
+                run(std::false_type());
+        });
     });
 }
 

@@ -6,6 +6,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp8.h>
 
+#include <type_traits>
+
 #include "kernels/device.h"
 #include "kernels/launch.h"
 #include "kernels/launching.cuh"
@@ -58,9 +60,13 @@ __device__ inline void load8(const float* p, Eight& v) { unpack(fetch8(p), v); }
 __device__ inline const float* batch_of(const BatchRing& ring) {
     return ring.slots == 1 ? ring.base : ring.base + ring.arm->step % ring.slots * ring.stride;
 }
+// From a batch, which has no padding. kEights: its columns come in eights, so that no thread's part ends
+// before the row does; a part beyond the row (its values are not used) then reads the last one.
+template <bool kEights>
 __device__ inline Packed<float> fetch_unpadded(const float* batch, int r, int c, Shape s) {
-    const float* const p = batch + static_cast<std::size_t>(r) * s.cols + c;
-    return s.cols % 4 == 0 && c + kThreadCols <= s.cols ? fetch8(p) : fetch_some(p, s.cols - c);
+    const float* const row = batch + static_cast<std::size_t>(r) * s.cols;
+    if constexpr (kEights) return fetch8(row + min(c, s.cols - kThreadCols));
+    return fetch_some(row + c, s.cols - c);
 }
 __device__ inline void store8(float* p, const Eight& v) {
     *reinterpret_cast<float4*>(p) = make_float4(v[0], v[1], v[2], v[3]);
@@ -180,6 +186,73 @@ enum class Gather {
     nothing
 };  // beside the payload; nothing: FP32 copies without a state
 
+// What a thread gathers while it casts.
+struct Gathered {
+    float amax = 0;
+    std::uint32_t underflow = 0, overflow = 0;
+    double signal = 0, noise = 0;
+    Eight column = {};  // sums over the thread's rows
+};
+
+// What casting v to the codes in `pairs` did.
+template <class Out>
+__device__ inline void measure(const Eight& v, const std::uint32_t (&pairs)[4], float scale, float inverse,
+                               Gathered& g) {
+    constexpr int kBits = Out::kBytes * 8;
+#pragma unroll
+    for (int j = 0; j < kThreadCols; ++j) {
+        const float q = Out::back((pairs[j / 2] >> (j % 2 * kBits)) & ((1u << kBits) - 1)) * inverse;
+        g.underflow += v[j] != 0 && q == 0;
+        g.overflow += Out::overflows(v[j] * scale);
+        const auto kept = static_cast<double>(isfinite(v[j]) ? v[j] : 0.0F),
+                   lost = static_cast<double>(isfinite(v[j]) ? v[j] - q : 0.0F);
+        // Squares of floats are exact in FP64: fused or not, the sums are the same.
+        g.signal = fma(kept, kept, g.signal);
+        g.noise = fma(lost, lost, g.noise);
+    }
+}
+
+// Casts 8 values and stores them at element `at` of `rows` (null: nowhere). FP8 comes back as well, four
+// columns a word.
+template <class Out, bool kStats>
+__device__ inline uint2 cast_row(const Eight& v, float scale, float inverse, void* rows, std::size_t at,
+                                 Gathered& g) {
+    if constexpr (Out::kBytes == 4) {
+        if (rows) store8(static_cast<float*>(rows) + at, v);
+        return {};
+    } else {
+        std::uint32_t pairs[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) pairs[j] = Out::pair(v[2 * j] * scale, v[2 * j + 1] * scale);
+        if constexpr (kStats) measure<Out>(v, pairs, scale, inverse, g);
+        if constexpr (Out::kBytes == 2) {
+            if (rows)
+                *reinterpret_cast<uint4*>(static_cast<std::uint16_t*>(rows) + at) =
+                    make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+            return {};
+        } else {
+            const uint2 words =
+                make_uint2(__byte_perm(pairs[0], pairs[1], 0x5410), __byte_perm(pairs[2], pairs[3], 0x5410));
+            if (rows) *reinterpret_cast<uint2*>(static_cast<std::uint8_t*>(rows) + at) = words;
+            return words;
+        }
+    }
+}
+
+// Threads' sums over 4 rows, then over the 16 rows of threads, in order.
+__device__ inline void store_column_sums(float* out, const Eight& column, int columns, float* sums) {
+    const int tx = threadIdx.x % kThreadsAcross, ty = threadIdx.x / kThreadsAcross;
+    const int c = static_cast<int>(threadIdx.x);
+    __syncthreads();  // the memory has served the transpose
+    store8(sums + ty * kTileCols + tx * kThreadCols, column);
+    __syncthreads();
+    if (c >= kTileCols || c >= columns) return;
+    float sum = 0;
+#pragma unroll
+    for (int k = 0; k < kThreadsDown; ++k) sum += sums[k * kTileCols + c];
+    out[c] = sum;
+}
+
 template <class Source, class Out, Gather kGather>
 __global__ void __launch_bounds__(kThreads) tile_cast(Source source, Shape s, TileTarget target) {
     constexpr bool kHasStats = kGather == Gather::stats, kHasState = kGather != Gather::nothing,
@@ -194,12 +267,14 @@ __global__ void __launch_bounds__(kThreads) tile_cast(Source source, Shape s, Ti
     const float scale = kHasState && target.scaled && !kAmax ? target.state->scale : 1.0F;
     const float inverse = 1.0F / scale;
     const std::uint32_t seen = kHasState ? target.state->amax_bits : 0;
-    Eight values[kThreadRows];
     const bool whole =
         tile_r + kTileRows <= s.rows && tile_c + kTileCols <= s.cols;  // of the block: no padding
     // Threads outside read what is inside, so that no branch stands between the loads.
     const int safe_c = inside ? c : 0;
+    void* const rows = inside ? target.rows : nullptr;
     source.prepare(safe_c);
+    Gathered g;
+    std::uint32_t low[kThreadRows] = {}, high[kThreadRows] = {};  // FP8 only: columns 0-3 and 4-7 of a row
 #pragma unroll
     for (int first = 0; first < kThreadRows; first += Source::kAhead) {
         typename Source::Raw raw[Source::kAhead];
@@ -208,62 +283,20 @@ __global__ void __launch_bounds__(kThreads) tile_cast(Source source, Shape s, Ti
             raw[i] = source.fetch(min(r0 + first + i, s.rows - 1), safe_c, s);
 #pragma unroll
         for (int i = 0; i < Source::kAhead; ++i) {
-            Eight& v = values[first + i];
-            const bool real = whole || (inside && r0 + first + i < s.rows);
-            source.values(raw[i], r0 + first + i, c, real, s, v);
-            if (whole) continue;
+            const int row = first + i;
+            const bool real = whole || (inside && r0 + row < s.rows);
+            Eight v;
+            source.values(raw[i], r0 + row, c, real, s, v);
 #pragma unroll
-            for (int j = 0; j < kThreadCols; ++j)
-                if (!real || c + j >= s.cols) v[j] = 0;
-        }
-    }
-    float amax = 0;
-    std::uint32_t underflow = 0, overflow = 0;
-    double signal = 0, noise = 0;
-    std::uint32_t low[kThreadRows] = {}, high[kThreadRows] = {};  // FP8 only: columns 0-3 and 4-7 of a row
-#pragma unroll
-    for (int i = 0; i < kThreadRows; ++i) {
-        const Eight& v = values[i];
-        if constexpr (kHasState) {
-#pragma unroll
-            for (int j = 0; j < kThreadCols; ++j) amax = larger(amax, v[j]);
-        }
-        if constexpr (kAmax) continue;
-        if constexpr (Out::kBytes == 4) {
-            if (inside && target.rows)
-                store8(
-                    static_cast<float*>(target.rows) + static_cast<std::size_t>(r0 + i) * s.padded_cols + c,
-                    v);
-        } else {
-            std::uint32_t pairs[4];
-#pragma unroll
-            for (int j = 0; j < 4; ++j) pairs[j] = Out::pair(v[2 * j] * scale, v[2 * j + 1] * scale);
-            constexpr int kBits = Out::kBytes * 8;
-            if constexpr (kHasStats) {
-#pragma unroll
-                for (int j = 0; j < kThreadCols; ++j) {
-                    const float q =
-                        Out::back((pairs[j / 2] >> (j % 2 * kBits)) & ((1u << kBits) - 1)) * inverse;
-                    underflow += v[j] != 0 && q == 0;
-                    overflow += Out::overflows(v[j] * scale);
-                    if (isfinite(v[j])) {
-                        const float lost = v[j] - q;
-                        signal += static_cast<double>(v[j]) * static_cast<double>(v[j]);
-                        noise += static_cast<double>(lost) * static_cast<double>(lost);
-                    }
-                }
+            for (int j = 0; j < kThreadCols; ++j) {
+                if (!whole && (!real || c + j >= s.cols)) v[j] = 0;
+                if constexpr (kHasState) g.amax = larger(g.amax, v[j]);
+                if constexpr (Source::kBiasSums) g.column[j] += v[j];
             }
-            const std::size_t at = static_cast<std::size_t>(r0 + i) * s.padded_cols + c;
-            if constexpr (Out::kBytes == 2) {
-                if (inside && target.rows)
-                    *reinterpret_cast<uint4*>(static_cast<std::uint16_t*>(target.rows) + at) =
-                        make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
-            } else {
-                low[i] = __byte_perm(pairs[0], pairs[1], 0x5410);
-                high[i] = __byte_perm(pairs[2], pairs[3], 0x5410);
-                if (inside && target.rows)
-                    *reinterpret_cast<uint2*>(static_cast<std::uint8_t*>(target.rows) + at) =
-                        make_uint2(low[i], high[i]);
+            if constexpr (!kAmax) {
+                const std::size_t at = static_cast<std::size_t>(r0 + row) * s.padded_cols + c;
+                const uint2 words = cast_row<Out, kHasStats>(v, scale, inverse, rows, at, g);
+                low[row] = words.x, high[row] = words.y;
             }
         }
     }
@@ -275,49 +308,33 @@ __global__ void __launch_bounds__(kThreads) tile_cast(Source source, Shape s, Ti
             store_columns(static_cast<std::uint8_t*>(target.columns), words, s, tile_r, tile_c, turned);
         }
     }
-    if constexpr (kHasState) max_amax(target.state, seen, amax);
+    if constexpr (kHasState) max_amax(target.state, seen, g.amax);
     if (kHasState && !kAmax && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) {
         target.state->scale_used = scale;
         target.state->scale_inv = inverse;
     }
     if constexpr (Source::kBiasSums) {
-        if (target.bias_partials) {
-            // Threads' sums over 4 rows, then over the 16 rows of threads, in order.
-            float* const sums = reinterpret_cast<float*>(turned);
-            __syncthreads();
-#pragma unroll
-            for (int j = 0; j < kThreadCols; ++j)
-                sums[ty * kTileCols + tx * kThreadCols + j] =
-                    (values[0][j] + values[1][j]) + (values[2][j] + values[3][j]);
-            __syncthreads();
-            if (threadIdx.x < kTileCols && tile_c + static_cast<int>(threadIdx.x) < s.padded_cols) {
-                float sum = 0;
-                for (int k = 0; k < kThreadsDown; ++k)
-                    sum += sums[k * kTileCols + static_cast<int>(threadIdx.x)];
-                target.bias_partials[static_cast<std::size_t>(blockIdx.y) * s.padded_cols + tile_c +
-                                     threadIdx.x] = sum;
-            }
+        if (target.bias_partials)
+            store_column_sums(
+                target.bias_partials + static_cast<std::size_t>(blockIdx.y) * s.padded_cols + tile_c,
+                g.column, s.padded_cols - tile_c, reinterpret_cast<float*>(turned));
+    }
+    [[maybe_unused]] const int block = static_cast<int>(blockIdx.y * gridDim.x + blockIdx.x);
+    [[maybe_unused]] __shared__ double shared[Source::kLoss || kHasStats ? kThreads / 32 : 1];
+    if constexpr (Source::kLoss) {
+        if (target.loss_partials) {
+            const double loss = block_sum(source.loss, shared);
+            if (threadIdx.x == 0) target.loss_partials[block] = loss;
         }
     }
-    if constexpr (Source::kLoss || kHasStats) {
-        __shared__ double shared[kThreads / 32];
-        const int block = static_cast<int>(blockIdx.y * gridDim.x + blockIdx.x);
-        if constexpr (Source::kLoss) {
-            if (target.loss_partials) {
-                const double loss = block_sum(source.loss, shared);
-                if (threadIdx.x == 0) target.loss_partials[block] = loss;
-            }
-        }
-        if constexpr (kHasStats) {
-            const double all_signal = block_sum(signal, shared), all_noise = block_sum(noise, shared);
-            if (threadIdx.x == 0) target.stats[block] = make_double2(all_signal, all_noise);
-            underflow = __reduce_add_sync(0xFFFFFFFFu, underflow);
-            overflow = __reduce_add_sync(0xFFFFFFFFu, overflow);
-            if (threadIdx.x % 32 == 0) {
-                if (underflow)
-                    atomicAdd(&target.state->underflow, static_cast<unsigned long long>(underflow));
-                if (overflow) atomicAdd(&target.state->overflow, static_cast<unsigned long long>(overflow));
-            }
+    if constexpr (kHasStats) {
+        const double signal = block_sum(g.signal, shared), noise = block_sum(g.noise, shared);
+        if (threadIdx.x == 0) target.stats[block] = make_double2(signal, noise);
+        const std::uint32_t underflow = __reduce_add_sync(0xFFFFFFFFu, g.underflow),
+                            overflow = __reduce_add_sync(0xFFFFFFFFu, g.overflow);
+        if (threadIdx.x % 32 == 0) {
+            if (underflow) atomicAdd(&target.state->underflow, static_cast<unsigned long long>(underflow));
+            if (overflow) atomicAdd(&target.state->overflow, static_cast<unsigned long long>(overflow));
         }
     }
 }
@@ -353,6 +370,15 @@ void launch_cast(const Source& source, Shape s, const CastTarget& to, Pass pass,
         case Element::e5m2:
             return launch_payload<Source, ToFp8<__NV_E5M2>>(source, s, target, stream);
     }
+}
+
+// run(std::bool_constant) for fetch_unpadded<kEights>().
+template <class Run>
+void with_eights(Shape s, Run run) {
+    if (s.cols % kThreadCols == 0)
+        run(std::true_type());
+    else
+        run(std::false_type());
 }
 
 // `run` with a null pointer of the type that the element has in memory.

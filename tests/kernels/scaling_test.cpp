@@ -1,6 +1,7 @@
 // Scales, losses over rows, biases and the ends of a step on the device, against core.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -91,9 +92,8 @@ TEST_CASE("delayed scales are core's over random amaxes while every slider moves
                         scale.set_margin(controls.margin);
                         scale.set_algo(controls.most_recent ? AmaxAlgo::most_recent : AmaxAlgo::max);
                     }
-                    if (controls.history < was)
-                        truncate_history(device.get(), history.get(), kTensors, controls.history - 1,
-                                         nullptr);
+                    truncate_history(device.get(), history.get(), kTensors,
+                                     std::min(was, controls.history) - 1, nullptr);
                     set(device_controls, controls);
                 }
                 states = device.download();
