@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "kernels/gemm_cache.h"
+#include "kernels/lt_handles.h"
 #include "kernels/random_fill.h"
 
 namespace fp8lab::cuda {
@@ -15,12 +16,6 @@ namespace {
 constexpr std::size_t kWorkspace = std::size_t{64}
                                    << 20;  // NVIDIA recommends 32 MiB on Hopper; split-K takes more
 constexpr int kCandidates = 32;
-
-void check_lt(cublasStatus_t status, const std::string& where) {
-    if (status == CUBLAS_STATUS_SUCCESS) return;
-    throw Error(ErrorKind::backend, where,
-                fmt::format("cuBLASLt: {} ({})", cublasLtGetStatusName(status), static_cast<int>(status)));
-}
 
 cudaDataType_t type_of(Element e) {
     constexpr std::array kTypes = {CUDA_R_32F, CUDA_R_16BF, CUDA_R_8F_E4M3, CUDA_R_8F_E5M2};
@@ -47,33 +42,75 @@ cublasLtMatmulMatrixScale_t lt_mode(ScaleMode mode) {
     }
 }
 
-// A cuBLASLt handle of any kind with its destructor.
-template <class Handle, cublasStatus_t (*kDestroy)(Handle)>
-struct Owned {
-    Handle handle = nullptr;
-    Owned() = default;
-    ~Owned() {
-        if (handle) kDestroy(handle);
-    }
-    Owned(const Owned&) = delete;
-    Owned& operator=(const Owned&) = delete;
-};
-using Desc = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
-using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
-using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+// Which scales go with which, in words; empty: these do.
+std::string unfit_scales(const GemmSpec& s) {
+    using enum ScaleMode;
+    const auto either = [&](ScaleMode x, ScaleMode y) { return s.a_scale == x || s.b_scale == y; };
+    if (either(row, row))
+        return s.a_scale == s.b_scale ? "" : "row scales of one operand need row scales of the other";
+    if (either(mx32, mx32))
+        return s.a_scale == s.b_scale ? "" : "1x32 scales of one operand need 1x32 scales of the other";
+    const auto blocks = [](ScaleMode m) { return m == vec128 || m == block128; };
+    if (blocks(s.a_scale) != blocks(s.b_scale))
+        return "block scales of one operand need block scales of the other";
+    if (s.a_scale == block128 && s.b_scale == block128)
+        return "of two operands only one can have 128x128 scales";
+    if (blocks(s.a_scale) && s.fast_accum)
+        return "block scales are applied outside the tensor core: there is no fast accumulation";
+    return "";
+}
 
 void check_rules(const GemmSpec& s) {
     const auto refuse = [&](const std::string& why) { throw Error(ErrorKind::backend, to_string(s), why); };
     if (s.m <= 0 || s.n <= 0 || s.k <= 0) refuse("dimensions must be at least 1");
-    if (!is_fp8(s.a)) return;
-    if (!is_fp8(s.b) || s.product != Product::nt)
-        refuse("FP8 operands must both be contiguous along k (product nt)");
+    if (is_fp8(s.d)) refuse("the output is bf16 or f32");
+    if (is_fp8(s.a) != is_fp8(s.b) || (!is_fp8(s.a) && s.a != s.b))
+        refuse("operands are both bf16, both f32 or both FP8");
+    if (!is_fp8(s.a)) {
+        if (s.a == Element::f32 && s.d != Element::f32) refuse("operands in f32 give an output in f32");
+        if (s.a_scale != ScaleMode::none || s.b_scale != ScaleMode::none || s.fast_accum)
+            refuse("scales and fast accumulation belong to FP8 operands");
+        return;
+    }
+    if (s.product != Product::nt) refuse("FP8 operands must both be contiguous along k (product nt)");
     if (s.a == Element::e5m2 && s.b == Element::e5m2)
         refuse("tensor cores take no product of two E5M2 operands");
     if (s.m % 16 || s.n % 16 || s.k % 16) refuse("FP8 needs m, n and k to be multiples of 16");
+    if (const std::string why = unfit_scales(s); !why.empty()) refuse(why);
+}
+
+// The median of each. In turns, so that a clock that moves meanwhile moves for all of them.
+template <class Run>
+void time_candidates(std::vector<GemmCandidate>& candidates, int rounds, double flop, Run&& run,
+                     cudaStream_t stream) {
+    // Short products are timed several at once: the events' own resolution is about half a microsecond.
+    const int together = flop < 1e9 ? 20 : flop < 5e10 ? 8 : 2;
+    Event start, end;
+    std::vector<std::vector<float>> ms(candidates.size());
+    for (int round = 0; round < rounds; ++round)
+        for (std::size_t i = 0; i < candidates.size(); ++i) {
+            start.record(stream);
+            for (int t = 0; t < together; ++t) run(candidates[i].algo);
+            end.record(stream);
+            end.wait();
+            ms[i].push_back(elapsed_ms(start, end) / static_cast<float>(together));
+        }
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        std::ranges::sort(ms[i]);
+        candidates[i].median_ms = static_cast<double>(ms[i][ms[i].size() / 2]);
+    }
+    std::ranges::sort(candidates, {}, &GemmCandidate::median_ms);
 }
 
 }  // namespace
+
+std::string words(cublasStatus_t status) {
+    return fmt::format("{} ({})", cublasLtGetStatusName(status), static_cast<int>(status));
+}
+void check_lt(cublasStatus_t status, const std::string& where) {
+    if (status != CUBLAS_STATUS_SUCCESS)
+        throw Error(ErrorKind::backend, where, "cuBLASLt refuses it: " + words(status));
+}
 
 std::string to_string(const GemmSpec& s) {
     constexpr std::array<std::string_view, 3> kProducts = {"nt", "nn", "tn"};
@@ -87,7 +124,13 @@ std::string to_string(const GemmSpec& s) {
     return out;
 }
 
-Lt::Lt() : workspace_(kWorkspace) { check_lt(cublasLtCreate(&handle_), "cublasLtCreate"); }
+Lt::Lt() : workspace_(kWorkspace) {
+    constexpr std::size_t kMajor = 10000;  // of CUBLAS_VERSION: 130100 is 13.1.0
+    if (cublasLtGetVersion() / kMajor < CUBLAS_VERSION / kMajor)
+        throw Error(ErrorKind::backend, "cuBLASLt",
+                    lt_version_text() + ": the library found here is too old");
+    check_lt(cublasLtCreate(&handle_), "cublasLtCreate");
+}
 Lt::~Lt() { cublasLtDestroy(handle_); }
 
 // Row-major D = A B is column-major D^T = B^T A^T: cuBLASLt's first operand is our B.
@@ -97,18 +140,24 @@ struct GemmPlan::Parts {
     Desc desc;
     Layout first, second, out;
     cublasLtMatmulAlgo_t algo{};
+    const float *a_scale_now = nullptr, *b_scale_now = nullptr;  // what the description points to
 
+    // A sentence only where one is needed: a product of a few microseconds would wait for its formatting.
+    void require(cublasStatus_t status) const {
+        if (status != CUBLAS_STATUS_SUCCESS) check_lt(status, to_string(spec));
+    }
     template <class T>
     void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
-        check_lt(cublasLtMatmulDescSetAttribute(desc.handle, attribute, &value, sizeof value),
-                 to_string(spec));
+        require(cublasLtMatmulDescSetAttribute(desc.handle, attribute, &value, sizeof value));
     }
     void describe();
     void point(const float* a_scale, const float* b_scale);
     std::vector<cublasLtMatmulAlgo_t> candidates() const;
     cublasStatus_t run(const void* a, const void* b, void* d, const cublasLtMatmulAlgo_t& which,
                        cudaStream_t stream) const;
+    bool runs(const cublasLtMatmulAlgo_t& which) const;
     void choose(cudaStream_t stream);
+    cublasLtMatmulAlgo_t fastest(cudaStream_t stream);
 };
 
 void GemmPlan::Parts::describe() {
@@ -141,9 +190,11 @@ void GemmPlan::Parts::describe() {
 }
 
 void GemmPlan::Parts::point(const float* a_scale, const float* b_scale) {
-    if (!is_fp8(spec.a)) return;
+    if (!is_fp8(spec.a) || (a_scale == a_scale_now && b_scale == b_scale_now)) return;
     set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, b_scale);
     set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, a_scale);
+    a_scale_now = a_scale;
+    b_scale_now = b_scale;
 }
 
 std::vector<cublasLtMatmulAlgo_t> GemmPlan::Parts::candidates() const {
@@ -161,10 +212,8 @@ std::vector<cublasLtMatmulAlgo_t> GemmPlan::Parts::candidates() const {
     const cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(lt->handle(), desc.handle, first.handle, second.handle, out.handle,
                                        out.handle, preference.handle, kCandidates, found.data(), &count);
-    if (status != CUBLAS_STATUS_SUCCESS || count == 0)
-        throw Error(ErrorKind::backend, to_string(spec),
-                    fmt::format("cuBLASLt refuses it: {} ({}), {} algorithms", cublasLtGetStatusName(status),
-                                static_cast<int>(status), count));
+    check_lt(status, to_string(spec));
+    if (count == 0) throw Error(ErrorKind::backend, to_string(spec), "cuBLASLt has no algorithm for it");
     std::vector<cublasLtMatmulAlgo_t> algos;
     for (int i = 0; i < count; ++i) algos.push_back(found[static_cast<std::size_t>(i)].algo);
     return algos;
@@ -177,15 +226,26 @@ cublasStatus_t GemmPlan::Parts::run(const void* a, const void* b, void* d, const
                           out.handle, d, out.handle, &which, lt->workspace(), lt->workspace_bytes(), stream);
 }
 
+bool GemmPlan::Parts::runs(const cublasLtMatmulAlgo_t& which) const {
+    cublasLtMatmulHeuristicResult_t needs{};
+    return cublasLtMatmulAlgoCheck(lt->handle(), desc.handle, first.handle, second.handle, out.handle,
+                                   out.handle, &which, &needs) == CUBLAS_STATUS_SUCCESS &&
+           needs.workspaceSize <= lt->workspace_bytes();
+}
+
 void GemmPlan::Parts::choose(cudaStream_t stream) {
+    // cuBLASLt wants a scale's address beside its mode before it answers; nothing is read from this one.
+    point(static_cast<const float*>(lt->workspace()), static_cast<const float*>(lt->workspace()));
     GemmCache& cache = gemm_cache();
-    if (const auto known = cache.find(spec)) {
+    if (const auto known = cache.find(spec); known && runs(*known)) {
         algo = *known;
         return;
     }
-    // The heuristic refuses a scale mode without a pointer; whatever it reads there it does not read yet.
-    const auto* anywhere = static_cast<const float*>(lt->workspace());
-    point(anywhere, anywhere);
+    algo = fastest(stream);
+    cache.put(spec, algo);
+}
+
+cublasLtMatmulAlgo_t GemmPlan::Parts::fastest(cudaStream_t stream) {
     const std::vector<cublasLtMatmulAlgo_t> algos = candidates();
     const auto size = [](int x, int y, Element e) {
         return static_cast<std::size_t>(x) * static_cast<std::size_t>(y) *
@@ -195,42 +255,37 @@ void GemmPlan::Parts::choose(cudaStream_t stream) {
         d(size(spec.m, spec.n, spec.d));
     fill_random(a.get(), spec.a, a.bytes(), 1, stream);
     fill_random(b.get(), spec.b, b.bytes(), 2, stream);
-    const auto blocks =
+    // As many as the finest mode has, with room for padding: one for 32 elements, in single bytes.
+    const auto scale_count =
         static_cast<std::size_t>(std::max(spec.m, spec.n)) * static_cast<std::size_t>(spec.k / 128 + 4) +
         1024;
-    const Buffer<float> scales(std::vector<float>(is_fp8(spec.a) ? blocks : 1, 1.0F));
+    const Buffer<float> scales(std::vector<float>(is_fp8(spec.a) ? scale_count : 1, 1.0F));
     point(scales.get(), scales.get());
-    // Short products are timed several at once: the events' own resolution is about half a microsecond.
-    const double flop = 2.0 * spec.m * spec.n * spec.k;
-    const int together = flop < 1e9 ? 20 : flop < 5e10 ? 8 : 2, rounds = 9;
-    Event start, end;
-    std::vector<GemmCandidate> timed;
+    std::vector<GemmCandidate> working;
     for (const cublasLtMatmulAlgo_t& candidate : algos) {
         bool works = true;
         for (int i = 0; i < 2 && works; ++i)
             works = run(a.get(), b.get(), d.get(), candidate, stream) == CUBLAS_STATUS_SUCCESS;
-        if (works) timed.push_back({candidate, 0});
+        if (works) working.push_back({candidate, 0});
     }
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-    if (timed.empty())
+    if (working.empty())
         throw Error(ErrorKind::backend, to_string(spec),
                     "cuBLASLt proposes algorithms, but none of them runs");
-    std::vector<std::vector<double>> ms(timed.size());
-    // In turns, so that a clock that moves meanwhile moves for all of them.
-    for (int round = 0; round < rounds; ++round)
-        for (std::size_t i = 0; i < timed.size(); ++i) {
-            start.record(stream);
-            for (int t = 0; t < together; ++t) run(a.get(), b.get(), d.get(), timed[i].algo, stream);
-            end.record(stream);
-            end.wait();
-            ms[i].push_back(static_cast<double>(elapsed_ms(start, end)) / together);
-        }
-    for (std::size_t i = 0; i < timed.size(); ++i) {
-        std::ranges::sort(ms[i]);
-        timed[i].median_ms = ms[i][ms[i].size() / 2];
-    }
-    algo = std::ranges::min_element(timed, {}, &GemmCandidate::median_ms)->algo;
-    cache.put(spec, algo);
+    // A few rounds find the leaders, more rounds decide among them: single medians are good to some 3 %.
+    const double flop = 2.0 * spec.m * spec.n * spec.k;
+    const auto time = [&](int rounds) {
+        time_candidates(
+            working, rounds, flop,
+            [&](const cublasLtMatmulAlgo_t& which) { run(a.get(), b.get(), d.get(), which, stream); },
+            stream);
+    };
+    constexpr int kFirstRounds = 9, kRunoffRounds = 31;
+    constexpr std::size_t kLeaders = 4;
+    time(kFirstRounds);
+    working.resize(std::min(working.size(), kLeaders));
+    if (working.size() > 1) time(kRunoffRounds);
+    return working.front().algo;
 }
 
 GemmPlan::GemmPlan(const Lt& lt, const GemmSpec& spec, cudaStream_t stream)
@@ -251,7 +306,7 @@ double GemmPlan::flop() const { return 2.0 * parts_->spec.m * parts_->spec.n * p
 void GemmPlan::run(const void* a, const void* b, void* d, const float* a_scale_inv, const float* b_scale_inv,
                    cudaStream_t stream) const {
     parts_->point(a_scale_inv, b_scale_inv);
-    check_lt(parts_->run(a, b, d, parts_->algo, stream), to_string(parts_->spec));
+    parts_->require(parts_->run(a, b, d, parts_->algo, stream));
 }
 
 }  // namespace fp8lab::cuda

@@ -2,13 +2,19 @@
 // capture.
 //
 // Products are those of core/nn/matrix.h, row-major: D (m, n), contraction over k.
-//   nt  D = A B^T   A (m, k), B (n, k)     fprop; every FP8 product, whose operands must both be contiguous
-//   along k nn  D = A B     A (m, k), B (k, n)     dgrad in BF16 and FP32 tn  D = A^T B   A (k, m), B (k, n)
-//   wgrad in BF16 and FP32
-// FP8: m, n, k multiples of 16, pointers of 16 bytes, not E5M2 x E5M2. Scales are *de*quantisation factors,
-// in device memory, read at run time: tensor = one FP32; row = one FP32 a row of A (m) and of B (n); block128
-// = 1x128 along k (outer dimension contiguous) or 128x128 (k-major, leading dimension a multiple of 4),
-// reference/cuBLASLt manual 13.
+//   nt  D = A B^T   A (m, k), B (n, k)   fprop, and every FP8 product: both operands contiguous along k
+//   nn  D = A B     A (m, k), B (k, n)   dgrad in BF16 and FP32
+//   tn  D = A^T B   A (k, m), B (k, n)   wgrad in BF16 and FP32
+// FP8: m, n, k multiples of 16, pointers multiples of 16 bytes, not E5M2 x E5M2.
+//
+// Scales are *de*quantisation factors in device memory, read when the product runs (cuBLASLt manual, 13):
+//   tensor    one FP32
+//   row       (m) of A, (n) of B; both operands
+//   vec128    1x128 along k: (ceil(k/128), m) of A, (ceil(k/128), n) of B - the outer dimension contiguous
+//   block128  128x128: (ceil(m/128), L) of A, (ceil(n/128), L) of B with L = ceil(k/128) rounded up to a
+//             multiple of 4 - k contiguous. At most one operand; the other is vec128.
+//   mx32      1x32 in E8M0, NVIDIA's tiles of 128x4; compute capability 10 and above
+// The wrong layout runs and gives plausible, wrong numbers: tests spread scales over 2^-8 ... 2^8.
 #pragma once
 
 #include <cublasLt.h>
@@ -23,14 +29,7 @@
 namespace fp8lab::cuda {
 
 enum class Product { nt, nn, tn };
-enum class ScaleMode {
-    none,
-    tensor,
-    row,
-    vec128,
-    block128,
-    mx32
-};  // vec128: 1x128; block128: 128x128; mx32: E8M0
+enum class ScaleMode { none, tensor, row, vec128, block128, mx32 };
 
 struct GemmSpec {
     Product product = Product::nt;
@@ -42,7 +41,8 @@ struct GemmSpec {
 };
 std::string to_string(const GemmSpec& spec);  // "nt 16384x8192x4096 e4m3 x e5m2 -> f32, tensor scales"
 
-// The handle and its workspace. One per stream: a workspace shared by two streams would be a race.
+// The handle and its workspace. One per stream: a workspace shared by two streams would be a race. Throws
+// Error{backend} where the library that was loaded is of an older major version than the headers.
 class Lt {
   public:
     Lt();
@@ -67,7 +67,7 @@ class GemmPlan {
   public:
     // Finds the algorithm: from the cache of this GPU, library version and spec, else by timing every
     // candidate of the heuristic on random data on `stream`, and keeps the best there. Throws Error{backend}
-    // in words with the status when cuBLASLt refuses the spec.
+    // with the rule that the spec breaks, or with cuBLASLt's status.
     GemmPlan(const Lt& lt, const GemmSpec& spec, cudaStream_t stream);
     ~GemmPlan();
     GemmPlan(GemmPlan&&) noexcept;

@@ -8,6 +8,8 @@
 
 namespace fp8lab::cuda {
 
+// Every mode as a small product that really runs, those that GemmPlan builds on and those that only other
+// cards have (MXFP8, NVFP4, FP8 outputs, FP8 operands that lie otherwise).
 std::vector<Capability> probe_capabilities(const Lt& lt, cudaStream_t stream);
 
 }  // namespace fp8lab::cuda

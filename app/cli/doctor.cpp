@@ -33,9 +33,13 @@ Json gpu() {
     Json found = {
         {"usable", true}, {"name", device.name}, {"facts", Json::object()}, {"modes", Json::array()}};
     for (const auto& [name, fact] : device.facts) found["facts"][name] = fact;
-    for (const Capability& mode : cuda.value()->capabilities())
-        found["modes"].push_back(
-            {{"name", mode.name}, {"available", mode.available}, {"refusal", mode.refusal}});
+    try {
+        for (const Capability& mode : cuda.value()->capabilities())
+            found["modes"].push_back(
+                {{"name", mode.name}, {"available", mode.available}, {"refusal", mode.refusal}});
+    } catch (const Error& error) {  // no memory left on the card, say: the rest of the report still helps
+        found["modes_failed"] = error.what();
+    }
     return found;
 }
 
@@ -47,6 +51,8 @@ void print_gpu(const Json& gpu) {
     for (const Json& mode : gpu["modes"])
         fmt::print("{:<10}{:<46}{}\n", "", mode["name"].get<std::string>(),
                    mode["available"].get<bool>() ? "yes" : "no: " + mode["refusal"].get<std::string>());
+    if (gpu.contains("modes_failed"))
+        fmt::print("{:<10}its modes could not be tried: {}\n", "", gpu["modes_failed"].get<std::string>());
 }
 
 #ifdef FP8LAB_GUI

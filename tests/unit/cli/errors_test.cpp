@@ -50,6 +50,10 @@ TEST_CASE("an unknown name or value ends with 2 and lists the valid ones") {
              Case{"list scenes", "labs formats recipes"},
              Case{"list", "labs|formats|recipes is required"},
              Case{"bench cast --layers 3,3", "cast takes no --layers"},
+             Case{"bench accumulate --shape 16,16,16", "accumulate takes no --shape"},
+             Case{"bench gemm --backend cpu --shape 16,x,16", "'16,x,16' is not M,N,K"},
+             Case{"bench gemm --backend cpu --shape 16,16", "'16,16' is not M,N,K"},
+             Case{"bench gemm --backend cpu --shape 16,16,0", "'16,16,0' is not M,N,K"},
              Case{"bench cast --backend abacus", "auto cpu cuda"},
              Case{"formats --lab bits", "--lab"},
              Case{"train --seed -1", "--seed: '-1' is below 0"},
@@ -166,9 +170,21 @@ TEST_CASE("a bad amax line is named by its number") {
     }
 }
 
+TEST_CASE("a bench of the GPU's products says in one line that the CPU is none") {
+    for (const char* arguments : {"bench gemm --backend cpu", "bench accumulate --backend cpu --json"}) {
+        CAPTURE(arguments);
+        const Finished asked = fp8lab(arguments);
+        CHECK(asked.code == 3);
+        CHECK(asked.out.empty());
+        CHECK(asked.err.find("measures a GPU") != std::string::npos);
+        check_one_line(asked);
+    }
+}
+
 TEST_CASE("the GPU is never replaced by the CPU in silence") {
-    for (const char* arguments : {"train --backend cuda --steps 1", "validate --backend cuda",
-                                  "bench cast --backend cuda", "bench step --backend cuda"}) {
+    for (const char* arguments :
+         {"train --backend cuda --steps 1", "validate --backend cuda", "bench cast --backend cuda",
+          "bench step --backend cuda", "bench gemm --backend cuda", "bench accumulate --backend cuda"}) {
         CAPTURE(arguments);
         const Finished asked = fp8lab(arguments);
         CHECK(asked.code == 3);
