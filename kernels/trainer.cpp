@@ -10,9 +10,11 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/base/overloaded.h"
 #include "core/nn/decision.h"
 #include "core/nn/tasks.h"
 #include "kernels/arm.h"
+#include "kernels/measure.h"
 #include "kernels/records.h"
 
 namespace fp8lab::cuda {
@@ -100,13 +102,6 @@ class CudaTrainer final : public Trainer {
     float poison_ = 1;
     int steps_done_ = 0;
 };
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-    using Handlers::operator()...;
-};
-template <class... Handlers>
-Overloaded(Handlers...) -> Overloaded<Handlers...>;  // clang 16 does not deduce it by itself
 
 double elements_of(const TrainSpec& spec) {
     double total = 0;
@@ -363,15 +358,12 @@ void CudaTrainer::measure_parts() {
 
 ArmCost CudaTrainer::cost(const TrainedArm& target) const {
     ArmCost cost;
-    std::vector<double> ms(target.step_ms.begin(), target.step_ms.end());
-    std::ranges::sort(ms);
-    const auto quantile = [&](double q) {
-        return ms[static_cast<std::size_t>(std::lround(q * static_cast<double>(ms.size() - 1)))];
-    };
-    cost.step_ms = quantile(0.5);
-    cost.step_q1_ms = quantile(0.25);
-    cost.step_q3_ms = quantile(0.75);
-    cost.steps = static_cast<int>(ms.size()) * per_launch_;
+    Timed launches;
+    summarise(launches, {target.step_ms.begin(), target.step_ms.end()});
+    cost.step_ms = launches.median_ms;
+    cost.step_q1_ms = launches.q1_ms;
+    cost.step_q3_ms = launches.q3_ms;
+    cost.steps = launches.repeats * per_launch_;
     cost.flop = target.arm->flop();
     cost.memory_bytes = static_cast<double>(target.arm->memory_bytes());
     cost.parts = target.parts;

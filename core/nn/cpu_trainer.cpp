@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
+#include "core/base/overloaded.h"
 #include "core/nn/arm.h"
 
 namespace fp8lab {
@@ -41,13 +42,6 @@ class CpuTrainer final : public Trainer {
     int steps_done_ = 0;
     Batch batch_;
 };
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-    using Handlers::operator()...;
-};
-template <class... Handlers>
-Overloaded(Handlers...) -> Overloaded<Handlers...>;  // clang 16 does not deduce it by itself
 
 const Arm& CpuTrainer::arm(int index) const {
     if (index < 0 || index >= static_cast<int>(arms_.size()))

@@ -1,0 +1,13 @@
+// std::visit with one lambda an alternative: std::visit(Overloaded{[](A) {}, [](B) {}}, variant).
+#pragma once
+
+namespace fp8lab {
+
+template <class... Handlers>
+struct Overloaded : Handlers... {
+    using Handlers::operator()...;
+};
+template <class... Handlers>
+Overloaded(Handlers...) -> Overloaded<Handlers...>;  // clang 16 does not deduce it by itself
+
+}  // namespace fp8lab
