@@ -8,7 +8,7 @@
 //       if (asked_ != params_) job_.request(asked_ = params_);
 //       if (auto outcome = job_.take()) outcome_ = std::move(*outcome);
 //   }
-//   bool stale() const override { return job_.busy(); }
+//   bool busy() const override { return job_.busy(); }
 #pragma once
 
 #include <condition_variable>
