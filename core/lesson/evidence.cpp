@@ -166,10 +166,11 @@ Evidence parse_evidence(std::string_view text, const std::string& where) {
             throw input_error(where, "is of another version of the evidence format; this one reads 1");
         const auto checksum = json.at("checksum").get<std::string>();
         json.erase("checksum");
-        if (hash(json.dump()) != checksum) throw input_error(where, "was changed: its checksum does not fit");
+        if (hash(json.dump()) != checksum)
+            throw Error(ErrorKind::failed, where, "was changed: its checksum does not fit");
         Evidence evidence = evidence_from(json);
         if (json.at("scene_hash") != scene_hash(evidence))
-            throw input_error(where, "was changed: its scene hash does not fit");
+            throw Error(ErrorKind::failed, where, "was changed: its scene hash does not fit");
         return evidence;
     } catch (const Json::exception& error) {
         throw input_error(where, error.what());

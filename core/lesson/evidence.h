@@ -34,8 +34,8 @@ std::string scene_hash(const Evidence& evidence);
 // The file's text, with scene hash and checksum. NaN and Inf are written as words.
 std::string evidence_text(const Evidence& evidence);
 
-// Throws input_error(where, ...): not JSON (with line and column), a member missing or of a wrong type, or a
-// checksum that does not fit.
+// Throws input_error(where, ...): not JSON (with line and column), a member missing or of a wrong type;
+// Error{failed}: its checksum or scene hash does not fit.
 Evidence parse_evidence(std::string_view text, const std::string& where);
 
 }  // namespace fp8lab
