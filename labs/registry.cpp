@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "core/base/error.h"
+#include "labs/adding/model.h"
 #include "labs/bits/model.h"
 #include "labs/delayed/model.h"
 #include "labs/lab.h"
@@ -40,6 +41,7 @@ std::span<const LabEntry> lab_registry() {
     static constexpr std::array kLabs = {
         LabEntry{"bits", make<bits_lab::BitsLab>},
         LabEntry{"ruler", make<ruler::RulerLab>},
+        LabEntry{"adding", make<adding::AddingLab>},
         LabEntry{"delayed", make<delayed::DelayedLab>},
         LabEntry{"train", make<train::TrainLab>},
     };

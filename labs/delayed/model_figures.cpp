@@ -45,7 +45,7 @@ Range y_range(const DelayedLab& lab) {
     double top = hi;
     for (const double value : lab.shown().tops) top = std::max(top, std::min(value, hi * 16));
     for (const double value : lab.shown().tops) lo = std::min(lo, std::max(value, lo / 16));
-    return {lo / 4, top * std::max(1.8, std::pow(top / lo, 0.12))};
+    return {lo / 6, top * std::max(1.8, std::pow(top / lo, 0.12))};
 }
 
 void add_window(Figure& figure, const Run& run, Range y) {
@@ -74,9 +74,11 @@ void add_faults(Figure& figure, const Run& run) {
     const float width = run.steps.size() <= kWordySteps ? 4.0F : 2.0F;
     figure.line("saturated##shaft", data(std::move(xs)), data(std::move(ys)),
                 {.color = {Role::sat}, .width = width, .in_legend = false});
-    figure.scatter(
-        "saturated", data(std::move(tips_x)), data(std::move(tips_y)),
-        {.color = {Role::sat, Tone::line}, .marker = Marker::triangle_up, .marker_size = 1.5F * width + 2});
+    figure.scatter("saturated", data(std::move(tips_x)), data(std::move(tips_y)),
+                   {.color = {Role::sat, Tone::line},
+                    .marker = Marker::triangle_up,
+                    .marker_size = 1.5F * width + 2,
+                    .in_legend = false});
 }
 
 void add_amaxes(Figure& figure, const Run& run) {
@@ -93,13 +95,23 @@ void add_amaxes(Figure& figure, const Run& run) {
 }
 
 // The words at every step, where there are few.
-void add_words(Figure& figure, const Run& run, Range y) {
+void add_words(Figure& figure, const DelayedLab& lab, Range y) {
+    const Run& run = lab.shown();
     const Role role = role_of(run.machine.format);
     const auto words = [&](double x, double at, std::string text, Role ink, Anchor anchor, float dx,
                            float dy) {
         figure.add("", TextMark{x, at, std::move(text), anchor, false, dx, dy},
                    {.color = {ink, Tone::ink}, .in_legend = false});
     };
+    if (run.steps[0].scale_used == 1 && run.machine.algo != "static" && run.tops[0] > 4 * run.tops[1])
+        words(0, std::min(run.tops[0], y.hi), "cold start", Role::muted, Anchor::left, 8, 33);
+    if (run.steps.size() <= 12) {
+        const FormatInfo& format = find_format(run.machine.format);
+        const double down = std::log2(max_finite(format) / min_subnormal(format));
+        words(static_cast<double>(run.steps.size()), y.lo,
+              fmt::format("the {} window reaches {} binades down", format.label, text_of(down, 3)),
+              Role::muted, Anchor::right, -10, -13);
+    }
     for (std::size_t t = 0; t < run.steps.size(); ++t) {
         const MachineStep& step = run.steps[t];
         const auto amax = static_cast<double>(step.amax);
@@ -114,7 +126,9 @@ void add_words(Figure& figure, const Run& run, Range y) {
             words(centre(t), std::sqrt(amax * run.tops[t]), text_of(amax / run.tops[t], 2) + "×", Role::sat,
                   Anchor::right, -8, 0);
         } else if (amax > 0) {
-            words(centre(t), amax, text_of(amax, 3), Role::text, Anchor::left, 10, 0);
+            const bool line_here = lab.params().compare == "ab" && std::abs(lab.b().tops[t] / amax - 1) < 0.2;
+            words(centre(t), amax, text_of(amax, 3), Role::text, line_here ? Anchor::center : Anchor::left,
+                  line_here ? 0 : 10, line_here ? -15 : 0);
         }
     }
 }
@@ -135,7 +149,7 @@ void add_hangover(Figure& figure, const Run& run, Range y) {
                {.color = {Role::text}, .in_legend = false});
     if (run.steps.size() > kWordySteps || hangover.count < 3) return;
     const auto middle = first + static_cast<std::size_t>(hangover.count) / 2;
-    const double amax = finite_or_nan(run.steps[middle].amax), x = static_cast<double>(middle);
+    const double amax = finite_or_nan(run.steps[middle].amax), x = static_cast<double>(middle) - 0.25;
     figure.line("unused", data({x, x}), data({amax * 1.1, top / 1.1}),
                 {.color = {Role::axis}, .width = 1, .in_legend = false});
     figure.scatter(
@@ -201,7 +215,7 @@ std::string finding(const Run& run) {
     if (saturated == 0 && machine.margin > 0)
         return fmt::format("A margin of 2^{} = ×{} absorbs every jump", machine.margin, 1 << machine.margin);
     if (saturated == 0) return "No amax jumps out of the window";
-    return "The window trails the tensor by one step: " + of;
+    return fmt::format("The window trails by one step: {} of {} saturate", saturated, steps);
 }
 
 Figure timeline_figure(const DelayedLab& lab) {
@@ -217,7 +231,7 @@ Figure timeline_figure(const DelayedLab& lab) {
     if (lab.params().compare == "ab") add_other(figure, lab, y);
     add_faults(figure, run);
     add_amaxes(figure, run);
-    if (steps <= kWordySteps) add_words(figure, run, y);
+    if (steps <= kWordySteps) add_words(figure, lab, y);
     add_hangover(figure, run, y);
     return figure;
 }

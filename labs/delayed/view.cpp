@@ -72,7 +72,6 @@ ui::PlotResult DelayedView::draw_timeline(Context& c, Rect area) {
     figure.series.insert(
         figure.series.begin(),
         {"cursor", XSpan{at, at + 1}, {.color = {Role::field, Tone::fill, 0.75F}, .in_legend = false}});
-    area.y1 += c.px(20);  // the room of the x labels that are not drawn
     const ui::PlotResult plot = ui::plot(c, "delayed.timeline", figure, plot_, area,
                                          {.crosshair = false, .y_tick_width = kLabelWidth - 12});
     const bool clicked = plot.hovered && ImGui::IsMouseReleased(ImGuiMouseButton_Left) &&

@@ -20,7 +20,12 @@ using ui::Context;
 constexpr Font kTitle{Face::sans_bold, 15}, kSum{Face::mono, 18}, kLabel{Face::sans, 13},
     kMono{Face::mono, 13}, kMonoBold{Face::mono_bold, 13}, kResult{Face::mono, 24};
 
-std::string text_of(double value, int digits = 4) { return format_number(value, digits, true); }
+// At most seven characters, so that what the boxes compute fits them.
+std::string text_of(double value, int digits = 4) {
+    const double size = std::fabs(value);
+    if (std::isfinite(value) && size >= 1e5) return fmt::format("{:.{}e}", value, digits - 2);
+    return format_number(value, size >= 1e-3 && size < 0.1 ? 3 : digits, true);
+}
 std::string text_of(float value, int digits = 4) { return text_of(static_cast<double>(value), digits); }
 
 // Runs of words on one line, each in its colour and face; the last ones give way where there is no room.
@@ -55,9 +60,10 @@ class Boxes {
         title(area, number, looked ? "Cast with this step’s scale" : "Cast with the old scale");
         const Color result{step_.saturates ? Role::sat : Role::text, Tone::ink};
         const float y = area.y0 + c_.px(low_ ? 38 : 46);
-        line(c_, {area.x0, y}, area.x1,
-             {{text_of(step_.amax) + " × " + text_of(step_.scale_used) + " = ", {Role::text}, kSum},
-              {text_of(step_.amax_scaled), result, kSum}});
+        const std::string factors = text_of(step_.amax) + " × " + text_of(step_.scale_used) + " = ";
+        const std::string product = text_of(step_.amax_scaled);
+        const Font font = fitting(area, factors + product, kSum);
+        line(c_, {area.x0, y}, area.x1, {{factors, {Role::text}, font}, {product, result, font}});
         const FormatInfo& format = find_format(machine_.format);
         const std::string max = text_of(max_finite(format));
         float below = y + c_.px(low_ ? 28 : 32), x = area.x0;
@@ -119,26 +125,29 @@ class Boxes {
             ui::text_mid(c_, {area.x0, at}, text_of(step_.scale_used), ink, kResult);
         } else {
             const std::string used = text_of(step_.scale_used);
-            const float width = std::max(ui::text_width(c_, used, kResult), c_.px(72));
-            const float next = area.x0 + width + c_.px(62);
+            const std::string after = text_of(step_.scale_next);
+            const auto room = [&](Font font) { return std::max(ui::text_width(c_, used, font), c_.px(72)); };
+            const bool wide = room(kResult) + c_.px(62) + ui::text_width(c_, after, kResult) > area.width();
+            const Font font = wide ? Font{Face::mono, 15} : kResult;
+            const float next = area.x0 + room(font) + c_.px(62);
             if (!low_) {
                 ui::text_mid(c_, {area.x0, at - c_.px(27)}, "scale used", {Role::muted}, kLabel);
                 ui::text_mid(c_, {next, at - c_.px(27)}, "next scale", {Role::muted}, kLabel);
             }
-            ui::text_mid(c_, {area.x0, at}, used, {Role::text}, kResult);
+            ui::text_mid(c_, {area.x0, at}, used, {Role::text}, font);
             right_arrow({next - c_.px(48), at}, c_.px(34));
-            ui::text_mid(c_, {next, at}, text_of(step_.scale_next), ink, kResult);
+            ui::text_mid(c_, {next, at}, after, ink, font);
         }
         const auto max = max_finite(find_format(machine_.format));
         const double before = max / static_cast<double>(step_.scale_used),
-                     after = max / static_cast<double>(step_.scale_next);
+                     later = max / static_cast<double>(step_.scale_next);
         std::vector<Word> words = {{"window top ", {Role::muted}},
                                    {text_of(before, 3), {Role::text}, kMonoBold}};
         if (machine_.order != "notebook") {
-            words.push_back({before == after ? " stays" : " \u2192 " + text_of(after, 3),
-                             {before == after ? Role::muted : Role::text},
-                             before == after ? kLabel : kMonoBold});
-            if (before != after) words.push_back({", one step late", {Role::muted}});
+            words.push_back({before == later ? " stays" : " \u2192 " + text_of(later, 3),
+                             {before == later ? Role::muted : Role::text},
+                             before == later ? kLabel : kMonoBold});
+            if (before != later) words.push_back({", one step late", {Role::muted}});
         }
         line(c_, {area.x0, at + c_.px(low_ ? 28 : 36)}, area.x1, words);
     }
@@ -148,6 +157,11 @@ class Boxes {
         const std::string digit = std::to_string(number);
         ui::text_mid(c_, {area.x0, area.y0 + c_.px(9)}, digit, {Role::text}, kTitle);
         ui::text_mid(c_, {area.x0 + c_.px(17), area.y0 + c_.px(9)}, words, {Role::text}, kTitle);
+    }
+
+    // The font, or its smallest size where the words are too wide for it.
+    Font fitting(Rect area, const std::string& words, Font font) const {
+        return ui::text_width(c_, words, font) <= area.width() ? font : Font{font.face, 13};
     }
 
     // What becomes of the amax, or why the scale stays.

@@ -76,7 +76,7 @@ void DelayedView::explore(Context& c, float width) {
         }
     };
     draw(false);
-    const Rect row = ui::next_area(c, 32);
+    const Rect row = ui::next_area(c, 24);
     const ui::Press press = ui::press(c, "delayed.more", row);
     if (press.clicked) more_open_ = !more_open_;
     const Color ink{press.hovered ? Role::text : Role::muted};
@@ -127,9 +127,7 @@ void DelayedView::draw_comparison(Context& c, float width) {
     if (pinned)
         ui::wrapped(c, "B is pinned: " + rule_words(b.machine) + ".");
     else if (b.saturated_steps() == 0 && a.saturated_steps() > 0)
-        ui::wrapped(c,
-                    "B is the notebook’s order. It never saturates because its scale already contains this "
-                    "step’s amax: it is not delayed.");
+        ui::wrapped(c, "B’s scale has already seen this step’s amax: it is not delayed.");
     else
         ui::wrapped(c, "B is A in the notebook’s order.");
     const float half = (width / c.scale - 8) / 2;

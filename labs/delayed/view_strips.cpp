@@ -18,6 +18,7 @@ namespace {
 using ui::Context;
 
 constexpr Font kLabel{Face::sans, 13}, kMono{Face::mono, 13}, kMonoBold{Face::mono_bold, 13};
+constexpr double kFault_db = 10;         // an SQNR below it is a fault
 constexpr float kColumnForNumbers = 46;  // logical px: "0.043" and air
 
 enum class Row { scale, saturated, underflow, sqnr, step };
@@ -49,8 +50,7 @@ class Strips {
           run_(lab.shown()),
           plot_(plot),
           area_(area),
-          at_(static_cast<std::size_t>(lab.params().step)),
-          fault_(10) {
+          at_(static_cast<std::size_t>(lab.params().step)) {
         pitch_ = plot.to_px(1, 1).x - plot.to_px(0, 1).x;
     }
 
@@ -65,26 +65,33 @@ class Strips {
         for (std::size_t t = 0; t < run_.steps.size(); ++t) most = std::max(most, value_of(run_, row, t));
         ImGui::PushClipRect({plot_.area.x0, y0}, {plot_.area.x1, y1 + c_.px(2)}, true);
         for (std::size_t t = 0; t < run_.steps.size(); ++t) {
-            const float x0 = plot_.to_px(static_cast<double>(t), 1).x, x1 = x0 + pitch_;
-            if (x1 < plot_.area.x0 || x0 > plot_.area.x1) continue;
+            const Rect column = cell(t, y0, y1);
+            if (column.x1 < plot_.area.x0 || column.x0 > plot_.area.x1) continue;
             const double value = value_of(run_, row, t);
-            if (has_bar && most > 0) bar(row, value / most, numbers, {x0, y0, x1, y1});
-            if (numbers || t == at_) number(row, value, {x0, y0, x1, y1}, numbers);
-            ui::probe(c_, fmt::format("delayed.strip.{}.{}", kNames.at(index), t), {x0, y0 + 2, x1, y1 - 2},
-                      {}, words(row, value));
+            if (has_bar && most > 0) bar(row, value / most, numbers, column);
+            if (numbers) number(row, value, column, true);
+            ui::probe(c_, fmt::format("delayed.strip.{}.{}", kNames.at(index), t), inset_rows(column), {},
+                      words(row, value));
         }
+        if (!numbers) number(row, value_of(run_, row, at_), cell(at_, y0, y1), false);
         ImGui::PopClipRect();
     }
 
   private:
+    Rect cell(std::size_t t, float y0, float y1) const {
+        const float x0 = plot_.to_px(static_cast<double>(t), 1).x;
+        return {x0, y0, x0 + pitch_, y1};
+    }
+    static Rect inset_rows(Rect cell) { return {cell.x0, cell.y0 + 2, cell.x1, cell.y1 - 2}; }
     static std::string words(Row row, double value) {
         if (row == Row::step) return group_thousands(static_cast<std::int64_t>(value));
         return format_number(value, row == Row::scale ? 4 : 3, true);
     }
-    Color ink(Row row, double value, std::size_t) const {
+    Color ink(Row row, double value) const {
+        if (row == Row::step) return {value == static_cast<double>(at_) ? Role::text : Role::muted};
         if (row == Row::scale) return {role_of(run_.machine.format), Tone::ink};
         if (row == Row::saturated && value > 0) return {Role::sat, Tone::ink};
-        if (row == Row::sqnr && value < fault_) return {Role::sat, Tone::ink};
+        if (row == Row::sqnr && value < kFault_db) return {Role::sat, Tone::ink};
         return {value == 0 ? Role::muted : Role::text};
     }
     void label(Row row, float y) const {
@@ -119,11 +126,12 @@ class Strips {
     }
     void number(Row row, double value, Rect cell, bool centred) const {
         const std::string text = words(row, value);
-        const bool strong = row == Row::saturated && value > 0;
+        const bool strong =
+            (row == Row::saturated && value > 0) || (row == Row::step && value == static_cast<double>(at_));
         const Font font = strong ? kMonoBold : kMono;
         const float y = (cell.y0 + cell.y1) / 2 - (centred ? c_.px(1) : 0);
         if (centred)
-            return ui::text_mid(c_, {(cell.x0 + cell.x1) / 2, y}, text, ink(row, value, 0), font,
+            return ui::text_mid(c_, {(cell.x0 + cell.x1) / 2, y}, text, ink(row, value), font,
                                 Anchor::center);
         // Beside its bar, over what is there.
         const float width = ui::text_width(c_, text, font);
@@ -131,7 +139,7 @@ class Strips {
         const float x = right ? cell.x1 + c_.px(6) : cell.x0 - c_.px(6) - width;
         ui::fill_rect(c_, {x - c_.px(3), cell.y0 + c_.px(3), x + width + c_.px(3), cell.y1 - c_.px(2)},
                       {Role::surface});
-        ui::text_mid(c_, {x, y}, text, ink(row, value, 0), font);
+        ui::text_mid(c_, {x, y}, text, ink(row, value), font);
     }
 
     Context& c_;
@@ -139,7 +147,6 @@ class Strips {
     const ui::PlotResult& plot_;
     Rect area_;
     std::size_t at_;
-    double fault_;  // dB, below which an SQNR is a fault
     float pitch_;
 };
 
