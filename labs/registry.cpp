@@ -41,8 +41,8 @@ std::span<const LabEntry> lab_registry() {
     static constexpr std::array kLabs = {
         LabEntry{"bits", make<bits_lab::BitsLab>},
         LabEntry{"ruler", make<ruler::RulerLab>},
-        LabEntry{"adding", make<adding::AddingLab>},
         LabEntry{"delayed", make<delayed::DelayedLab>},
+        LabEntry{"adding", make<adding::AddingLab>},
         LabEntry{"train", make<train::TrainLab>},
     };
     return kLabs;

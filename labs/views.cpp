@@ -23,8 +23,8 @@ std::span<const ViewEntry> view_registry() {
     static constexpr std::array kViews = {
         ViewEntry{"bits", make<bits_lab::BitsView, bits_lab::BitsLab>},
         ViewEntry{"ruler", make<ruler::RulerView, ruler::RulerLab>},
-        ViewEntry{"adding", make<adding::AddingView, adding::AddingLab>},
         ViewEntry{"delayed", make<delayed::DelayedView, delayed::DelayedLab>},
+        ViewEntry{"adding", make<adding::AddingView, adding::AddingLab>},
         ViewEntry{"train", make<train::TrainView, train::TrainLab>},
     };
     return kViews;

@@ -192,7 +192,8 @@ std::string rule_words(const MachineSpec& machine) {
     if (machine.algo == "percentile") out += fmt::format(", p{}", text_of(machine.percentile, 3));
     if (machine.algo == "most_recent") out += ", most recent";
     if (machine.algo == "max" || machine.algo == "percentile") out += fmt::format(", H {}", machine.history);
-    if (machine.interval > 1) out += fmt::format(", every {}", machine.interval);
+    if (machine.interval > 1 && machine.algo.starts_with("m"))
+        out += fmt::format(", every {}", machine.interval);
     return out + margin + (machine.order == "notebook" ? ", notebook’s order" : "");
 }
 

@@ -61,15 +61,14 @@ Outcome Machine::update(float amax, float& reduced) {
     recorded_[0] = amax;
     reduced = reduce(amax);
     state_.update(amax);
-    const bool waits = ++age_ < spec_.interval;
-    if (!waits) age_ = 0;
     if (spec_.algo == "static") return Outcome::fixed;
     if (spec_.algo == "current") return Outcome::this_tensor;
-    if (!teaching(spec_.algo))
-        scale_ = state_.scale();
-    else if (!waits)
+    if (teaching(spec_.algo)) {
         scale_ = scale_from_amax(reduced, fp8_max_, spec_.margin, scale_);
-    if (waits) return Outcome::waiting;
+    } else {
+        scale_ = state_.scale();
+        if (state_.scale_age() > 0) return Outcome::waiting;
+    }
     if (!std::isfinite(reduced)) return Outcome::not_finite;
     return reduced == 0 ? Outcome::zero : Outcome::computed;
 }

@@ -13,6 +13,7 @@ namespace fp8lab::delayed {
 // algo: "max", "most_recent" (Transformer Engine's); "ema": e = ema * e + (1 - ema) * amax, begun with the
 // first amax, ignoring those not finite; "percentile": of the amaxes in the history by linear interpolation
 // between neighbours, as numpy; "static": one scale for ever; "current": each tensor's own amax.
+// interval is Transformer Engine's rules' alone.
 // order: "te" casts, then records the amax. "notebook" records and computes the scale first, as teaching
 // notebooks do: the scale has then seen the tensor that it casts.
 struct MachineSpec {
@@ -57,7 +58,6 @@ class Machine {
     DelayedScale state_;  // of the teaching rules only the history counts
     std::vector<float> recorded_;
     float scale_ = 1;
-    int age_ = 0;  // updates since a scale was computed
     std::optional<float> ema_ = {};
 };
 

@@ -124,19 +124,7 @@ class Boxes {
             if (!low_) ui::text_mid(c_, {area.x0, at - c_.px(27)}, "scale used", {Role::muted}, kLabel);
             ui::text_mid(c_, {area.x0, at}, text_of(step_.scale_used), ink, kResult);
         } else {
-            const std::string used = text_of(step_.scale_used);
-            const std::string after = text_of(step_.scale_next);
-            const auto room = [&](Font font) { return std::max(ui::text_width(c_, used, font), c_.px(72)); };
-            const bool wide = room(kResult) + c_.px(62) + ui::text_width(c_, after, kResult) > area.width();
-            const Font font = wide ? Font{Face::mono, 15} : kResult;
-            const float next = area.x0 + room(font) + c_.px(62);
-            if (!low_) {
-                ui::text_mid(c_, {area.x0, at - c_.px(27)}, "scale used", {Role::muted}, kLabel);
-                ui::text_mid(c_, {next, at - c_.px(27)}, "next scale", {Role::muted}, kLabel);
-            }
-            ui::text_mid(c_, {area.x0, at}, used, {Role::text}, font);
-            right_arrow({next - c_.px(48), at}, c_.px(34));
-            ui::text_mid(c_, {next, at}, after, ink, font);
+            scales(area, at, ink);
         }
         const auto max = max_finite(find_format(machine_.format));
         const double before = max / static_cast<double>(step_.scale_used),
@@ -153,7 +141,30 @@ class Boxes {
     }
 
   private:
-    void title(Rect area, int number, const char* words) const {
+    // The scale used, and what it becomes; in a narrow box without the first.
+    void scales(Rect area, float y, Color ink) const {
+        const std::string used = text_of(step_.scale_used), next = text_of(step_.scale_next);
+        const auto width = [&](const std::string& words, Font font) {
+            return std::max(ui::text_width(c_, words, font), c_.px(72));
+        };
+        const float gap = c_.px(62);
+        const auto fits = [&](Font font) {
+            return width(used, font) + gap + ui::text_width(c_, next, font) <= area.width();
+        };
+        const Font font = fits(kResult) ? kResult : Font{Face::mono, 15};
+        const bool both = fits(font);
+        const float x = area.x0 + gap + (both ? width(used, font) : -c_.px(14));
+        if (both) ui::text_mid(c_, {area.x0, y}, used, {Role::text}, font);
+        right_arrow({x - c_.px(48), y}, c_.px(34));
+        ui::text_mid(c_, {x, y}, next, ink, font);
+        if (low_ || !both) return;
+        ui::text_mid(c_, {area.x0, y - c_.px(27)}, "scale used", {Role::muted}, kLabel);
+        ui::text_mid(c_, {x, y - c_.px(27)}, "next scale", {Role::muted}, kLabel);
+    }
+    void title(Rect area, int number, std::string_view words) const {
+        // Its first word, where there is no room for the sentence.
+        if (c_.px(17) + ui::text_width(c_, words, kTitle) > area.width())
+            words = words.substr(0, words.find(' '));
         const std::string digit = std::to_string(number);
         ui::text_mid(c_, {area.x0, area.y0 + c_.px(9)}, digit, {Role::text}, kTitle);
         ui::text_mid(c_, {area.x0 + c_.px(17), area.y0 + c_.px(9)}, words, {Role::text}, kTitle);
@@ -281,10 +292,7 @@ void draw_boxes(Context& c, const DelayedLab& lab, Rect area) {
             ui::fill_rect(
                 c, {box.x0 - c.px(20), area.y0, box.x0 - c.px(20) + ui::hairline(c), area.y1 - c.px(8)},
                 {Role::line});
-        ImGui::PushClipRect({box.x0 - c.px(4), box.y0 - c.px(4)}, {box.x1 + c.px(10), box.y1 + c.px(4)},
-                            true);
         (boxes.*order.at(i))(box, static_cast<int>(i) + 1);
-        ImGui::PopClipRect();
     }
 }
 

@@ -28,7 +28,7 @@ bool belongs(std::string_view field, const Params& params) {
     if (field == "static_scale") return algo == "static";
     if (field == "history") return algo == "max" || algo == "percentile" || algo == "most_recent";
     if (field == "margin") return algo != "static";
-    if (field == "interval") return algo != "static" && algo != "current";
+    if (field == "interval") return algo == "max" || algo == "most_recent";
     if (field == "file") return true;
     if (field == "tensor" || field == "sigma" || field == "seed") return has_effect(scenario.tensor, field);
     return true;
