@@ -59,6 +59,16 @@ std::vector<std::byte> bytes_after(Trainer& trainer, const Scratch& folder, cons
     return {};
 }
 
+// How near the loss of step 0 comes to the CPU's. Tensor cores drop what lies 13 bits below the largest
+// product of a group, and the cast before the next layer turns that into whole steps of FP8: a model of it
+// over networks of these sizes moves the loss by 1e-5 to 6e-4, either way. With scales that are powers of two
+// or short sums (K = 32, blocks) many sums also lie on a BF16 tie, where the last bit decides; the emulated
+// twins of the same recipes agree to 1e-4.
+double step_0_bound(const std::string& recipe) {
+    const bool blocks = recipe.starts_with("block128") && recipe.find("nonsaturate") == recipe.npos;
+    return blocks || recipe == "current:pow2=1" ? 1e-3 : 1e-4;
+}
+
 double mean(const std::vector<double>& values, std::size_t first, std::size_t last) {
     const auto at = [&](std::size_t i) { return values.begin() + static_cast<std::ptrdiff_t>(i); };
     return std::accumulate(at(first), at(last), 0.0) / static_cast<double>(last - first);
@@ -104,7 +114,7 @@ TEST_CASE("the GPU and the CPU emulation train alike in every recipe") {
         const Run expected = run(*cpu, 200), found = run(*gpu, 200);
         REQUIRE(expected.losses.size() == 200);
         REQUIRE(found.losses.size() == 200);
-        CHECK(std::abs(found.losses[0] / expected.losses[0] - 1) < 1e-4);
+        CHECK(std::abs(found.losses[0] / expected.losses[0] - 1) < step_0_bound(name));
         const double bound = name == "mxfp4" || name == "nvfp4" ? 0.05 : 0.01;
         const double ratio = mean(found.losses, 101, 200) / mean(expected.losses, 101, 200);
         MESSAGE(name << ": loss of step 0 " << found.losses[0] << " against " << expected.losses[0]
@@ -119,16 +129,13 @@ TEST_CASE("options that the tensor cores do not have train on the GPU as on the 
          {"delayed:master=none:round_update=stochastic", "delayed:round=stochastic", "delayed:out=fp32",
           "current:pow2=1", "current:pow2=1:overflow=nonsaturate", "delayed:bwd=e4m3", "delayed:interval=4",
           "current:bwd=bf16", "delayed:fast_accum=none", "rowwise:bwd=e4m3",
-          "rowwise:out=fp32:fast_accum=none", "block128:pow2=0:bwd=e5m2", "block128:margin=2"}) {
+          "rowwise:out=fp32:fast_accum=none", "block128:pow2=0:bwd=e5m2", "block128:margin=2",
+          "block128:overflow=nonsaturate"}) {
         CAPTURE(name);
         const auto cpu = make_cpu_trainer(reference(name));
         const auto gpu = cuda::make_cuda_trainer(reference(name), device());
         const Run expected = run(*cpu, 200), found = run(*gpu, 200);
-        // FP8 tensor cores drop what lies 13 bits below the largest product. With scales that are powers of
-        // two many sums of K = 32 lie on a BF16 tie, where the last bit decides; the emulated twin of the
-        // same recipe agrees to 1e-4.
-        const bool ties = name == std::string("current:pow2=1");
-        CHECK(std::abs(found.losses[0] / expected.losses[0] - 1) < (ties ? 1e-3 : 1e-4));
+        CHECK(std::abs(found.losses[0] / expected.losses[0] - 1) < step_0_bound(name));
         const double ratio = mean(found.losses, 101, 200) / mean(expected.losses, 101, 200);
         MESSAGE(name << ": loss of step 0 " << found.losses[0] << " against " << expected.losses[0]
                      << ", mean of steps 101-200 " << ratio);
@@ -178,7 +185,7 @@ TEST_CASE("networks of many partial blocks train on the tensor cores as on the C
         const Run expected = run(*cpu, 40), found = run(*gpu, 40);
         REQUIRE(found.losses.size() == 40);
         CHECK(found.last.provenance == Provenance::tensor_core);
-        CHECK(std::abs(found.losses[0] / expected.losses[0] - 1) < 1e-4);
+        CHECK(std::abs(found.losses[0] / expected.losses[0] - 1) < step_0_bound(recipe));
         double worst = 0;
         for (std::size_t i = 0; i < 40; ++i)
             worst = std::max(worst, std::abs(found.losses[i] / expected.losses[i] - 1));
