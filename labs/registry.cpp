@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "core/base/error.h"
+#include "labs/adding/model.h"
 #include "labs/bits/model.h"
 #include "labs/lab.h"
 #include "labs/ruler/model.h"
@@ -39,6 +40,7 @@ std::span<const LabEntry> lab_registry() {
     static constexpr std::array kLabs = {
         LabEntry{"bits", make<bits_lab::BitsLab>},
         LabEntry{"ruler", make<ruler::RulerLab>},
+        LabEntry{"adding", make<adding::AddingLab>},
         LabEntry{"train", make<train::TrainLab>},
     };
     return kLabs;
