@@ -157,6 +157,14 @@ void ExercisesTab::draw_passed(Lab& lab, const Exercise& exercise, const Evidenc
         }
         return;  // `evidence` is another one now
     }
+    const auto exercises = lab.exercises();
+    const auto next =
+        std::ranges::find_if(exercises, [&](const Exercise& other) { return !progress_.passed(other.id); });
+    if (next != exercises.end()) {
+        if (ui::button(context_, "exercise.next", "Next exercise", {.primary = true, .width = 140}))
+            select(lab, static_cast<std::size_t>(next - exercises.begin()));
+        ImGui::SameLine(0, context_.px(8));
+    }
     if (ui::button(context_, "exercise.again", "Do it again", {.width = 124})) {
         session(lab).again = true;
         if (exercise.predict.empty()) begin(lab, {.skipped = true, .values = {}, .at = {}});

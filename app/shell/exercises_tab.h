@@ -34,6 +34,7 @@ class ExercisesTab {
     float strip_height(const Lab& lab) const;
     bool draw_strip(const Lab& lab, Rect area);
 
+    bool under_way(const Lab& lab) const { return session(lab).run != nullptr; }
     void lay_over(const Lab& lab);        // what was drawn, over the figure that it is about
     void follow(Lab& lab);                // once a frame, after the views
     bool restart(Lab& lab);               // Reset all while an attempt is under way: from its start again

@@ -55,6 +55,7 @@ void Shell::draw_panel(const WindowLayout& layout, Entry& entry) {
     if (fold.clicked) toggle_panel(layout.narrow);
     ui::chevron(context_, {arrow, y}, layout.panel_open ? ui::Direction::right : ui::Direction::left,
                 {fold.hovered ? Role::text : Role::muted});
+    panel_shown_ = layout.panel_open;
     if (!layout.panel_open) return;
 
     const std::vector<Tab> tabs = tabs_of(entry);
@@ -108,9 +109,16 @@ Tab Shell::shown_tab(const Entry& entry) {
     return std::ranges::find(tabs, tab_) == tabs.end() ? Tab::explore : tab_;
 }
 
+bool Shell::predicting(const Entry& entry) {
+    return panel_shown_ && shown_tab(entry) == Tab::exercises && exercises_.predicting(*entry.lab);
+}
+
 void Shell::draw_tab(Entry& entry, Tab tab) {
     if (tab == Tab::explore) entry.view->explore(context_, ImGui::GetContentRegionAvail().x);
-    if (tab == Tab::learn) ui::markdown(context_, lessons_[open_]);
+    if (tab == Tab::learn) {
+        ui::markdown(context_, lessons_[open_]);
+        claims_.draw(context_, *entry.lab, exercises_.under_way(*entry.lab));
+    }
     if (tab == Tab::exercises) exercises_.draw_panel(*entry.lab);
 }
 

@@ -214,7 +214,7 @@ void Shell::draw_lab(const WindowLayout& layout, Entry& entry) {
     all.y1 = std::max(all.y1, top + std::round(context_.px(kSmallestStageHeight + 20)));
     const Rect area{all.x0 + context_.px(kMargin), top, all.x1 - context_.px(kMargin),
                     all.y1 - context_.px(20)};
-    if (shown_tab(entry) == Tab::exercises && layout.panel_open && exercises_.predicting(*entry.lab)) {
+    if (predicting(entry)) {
         exercises_.draw_stage(*entry.lab, area);
     } else if (entry.failure.empty()) {
         entry.view->stage(context_, area);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "app/shell/claims.h"
 #include "app/shell/exercises_tab.h"
 #include "app/shell/layout.h"
 #include "app/shell/machine.h"
@@ -68,6 +69,7 @@ class Shell {
     void draw_tab(Entry& entry, Tab tab);
     std::vector<Tab> tabs_of(const Entry& entry);
     Tab shown_tab(const Entry& entry);
+    bool predicting(const Entry& entry);  // the stage shows a prediction's sheet, and nothing of the lab
     void reset(Entry& entry);
     void draw_panel_buttons(Entry& entry, Rect panel);
     void draw_toast(Rect area);
@@ -85,11 +87,13 @@ class Shell {
     std::function<void()> wake_;
     std::vector<Entry> entries_;
     ExercisesTab exercises_;
+    ClaimCards claims_;
     std::string open_;           // id; empty: home
     std::string last_at_start_;  // what Continue continues with
     Tab tab_ = Tab::explore;
     bool panel_open_narrow_ = false;
-    bool greeted_ = false;  // the focus was put on Continue once
+    bool panel_shown_ = false;  // in this frame
+    bool greeted_ = false;      // the focus was put on Continue once
     float loaded_scale_ = 0;
     Toast toast_;
     std::map<std::string, std::string> lessons_;  // id -> Markdown, read when first shown

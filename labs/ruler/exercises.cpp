@@ -102,7 +102,7 @@ std::span<const Exercise> RulerLab::exercises() const {
             .start = {"tensor=none"},
             .hints = {"Count by powers of two: each holds 8, and 7 more lie below the first.",
                       "Left knob to 0, then the right one. On the log axis it is easier.",
-                      "7 subnormals and 7 x 8 normals are 63: everything below 2."},
+                      "7 subnormals and 7 \u00d7 8 normals are 63: everything below 2."},
             .judge = median,
             .explanation =
                 "Codes are dealt out by exponent, not by size. Half of them lie below 2, and the last 7 "
@@ -125,7 +125,7 @@ std::span<const Exercise> RulerLab::exercises() const {
                       "From 0.25 on the gap of E4M3 is 1/32: 9/32 = 0.28125 is no multiple of 1/8."},
             .judge = missed,
             .explanation =
-                "round(x * 8) / 8 has the same gap everywhere. A float's gaps shrink with the value, so 48 "
+                "round(8x) / 8 has the same gap everywhere. A float's gaps shrink with the value, so 48 "
                 "of E4M3's 126 values, all below 1, are no marks of the notebook's.",
             .solver = {sets("fixed_point", "on"), types("value", "9/32")},
             .near_misses = {NearMiss{"the notebook has it as well",
