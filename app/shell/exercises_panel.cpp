@@ -27,7 +27,7 @@ void caption(ui::Context& c, std::string_view left, std::string_view right) {
     ui::advance(area);
 }
 
-// Words left, a value right, on one line where both fit.
+// Words left, a value right.
 void pair_row(ui::Context& c, std::string_view left, std::string_view right) {
     const Rect area = ui::next_area(c, 24);
     const float y = (area.y0 + area.y1) / 2;
@@ -122,7 +122,7 @@ void ExercisesTab::draw_closed(Lab& lab, const Exercise& exercise) {
     }
     const Prediction* known = exercise.predict.empty() ? nullptr : progress_.prediction(exercise.id);
     if (known) draw_prediction(exercise, *known, {});
-    ui::wrapped(context_, "Starts from this lab's own settings, not from yours.");
+    ui::wrapped(context_, "Start sets the lab to the exercise\u2019s own settings.");
     if (ui::button(context_, "exercise.start", "Start", {.primary = true, .width = 116})) {
         Prediction prediction = known ? *known : Prediction{.skipped = true, .values = {}, .at = {}};
         begin(lab, std::move(prediction));

@@ -50,8 +50,9 @@ void ExercisesTab::draw_stage(Lab& lab, Rect area) {
         edit_curve(open, *curve, axes);
         ui::advance(axes);
     } else {
-        ImGui::BeginChild("predict.control",
-                          {width, context_.px(exercise.prediction.index() == 1 ? 64 : 220)}, false,
+        const auto* list = std::get_if<ChoicePrediction>(&exercise.prediction);
+        const float rows = list ? 44 * static_cast<float>(list->choices.size()) : 64;
+        ImGui::BeginChild("predict.control", {width, context_.px(rows)}, false,
                           ImGuiWindowFlags_NoScrollbar);
         if (const auto* number = std::get_if<NumberPrediction>(&exercise.prediction))
             edit_number(open, *number);

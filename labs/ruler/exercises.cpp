@@ -54,9 +54,10 @@ Verdict missed(const Trail& trail, const Prediction*) {
                      static_cast<double>(decode(e4m3, encode(e4m3, static_cast<float>(value)))) == value;
     const bool notebook_has_it = std::floor(8 * value) == 8 * value;
     const std::string typed = std::isnan(value) ? "\u2013" : format_number(value);
-    return {.conditions = {{"the notebook's marks are drawn", {}, trail.now().text("fixed_point") == "on"},
-                           {"a value of E4M3 between 0 and 1", {typed}, own},
-                           {"no mark of the notebook's", {}, own && !notebook_has_it}}};
+    return {
+        .conditions = {{"the notebook\u2019s marks are drawn", {}, trail.now().text("fixed_point") == "on"},
+                       {"a value of E4M3 between 0 and 1", {typed}, own},
+                       {"no mark of the notebook\u2019s", {}, own && !notebook_has_it}}};
 }
 
 Verdict slide_home(const Trail& trail, const Prediction*) {
@@ -78,7 +79,7 @@ std::span<const Exercise> RulerLab::exercises() const {
             .id = "L2.1",
             .title = "Gaps of 32",
             .question =
-                "Find a stretch of E4M3's ruler in which every gap is 32, and hold the interval to it.",
+                "Find a stretch of E4M3\u2019s ruler in which every gap is 32, and hold the interval to it.",
             .start = {"tensor=none"},
             .hints = {"The gap doubles with every power of two. Where is it 16?",
                       "The two knobs under the ruler: both ends of the interval.",
@@ -90,11 +91,11 @@ std::span<const Exercise> RulerLab::exercises() const {
             .solver = {sets("brush_lo", "256"), sets("brush_hi", "448")},
             .near_misses = {NearMiss{"reaches into the gaps of 16",
                                      {sets("brush_lo", "200"), sets("brush_hi", "448")}},
-                            NearMiss{"another format's gaps of 32", {sets("first", "e5m2")}}}},
+                            NearMiss{"another format\u2019s gaps of 32", {sets("first", "e5m2")}}}},
         Exercise{
             .id = "L2.2",
             .title = "The middle value",
-            .question = "Hold the interval to the lower half of E4M3's positive values: 63 of the 126.",
+            .question = "Hold the interval to the lower half of E4M3\u2019s positive values: 63 of the 126.",
             .prediction =
                 NumberPrediction{
                     .label = "half lies below", .min = 0.01, .max = 448, .initial = 224, .logarithmic = true},
@@ -115,18 +116,18 @@ std::span<const Exercise> RulerLab::exercises() const {
         Exercise{
             .id = "L2.3",
             .title = "What the notebook missed",
-            .question =
-                "Lay the notebook's marks beside E4M3's and name a value between 0 and 1 that E4M3 has and "
-                "the notebook has not.",
+            .question = "Lay the notebook\u2019s marks beside E4M3\u2019s and name a value between 0 and 1 "
+                        "that E4M3 has and "
+                        "the notebook has not.",
             .start = {"tensor=none"},
             .answers = {Answer{.name = "value", .label = "A value it missed", .unit = {}}},
-            .hints = {"The notebook's marks are even: multiples of 1/8.",
-                      "More: Notebook's fixed point. Then look left of 1, on the log axis.",
+            .hints = {"The notebook\u2019s marks are even: multiples of 1/8.",
+                      "More: Notebook\u2019s fixed point. Then look left of 1, on the log axis.",
                       "From 0.25 on the gap of E4M3 is 1/32: 9/32 = 0.28125 is no multiple of 1/8."},
             .judge = missed,
             .explanation =
-                "round(8x) / 8 has the same gap everywhere. A float's gaps shrink with the value, so 48 "
-                "of E4M3's 126 values, all below 1, are no marks of the notebook's.",
+                "round(8x) / 8 has the same gap everywhere. A float\u2019s gaps shrink with the value, so 48 "
+                "of E4M3\u2019s 126 values, all below 1, are no marks of the notebook\u2019s.",
             .solver = {sets("fixed_point", "on"), types("value", "9/32")},
             .near_misses = {NearMiss{"the notebook has it as well",
                                      {sets("fixed_point", "on"), types("value", "0.625")}},
@@ -138,9 +139,9 @@ std::span<const Exercise> RulerLab::exercises() const {
                              "it lies among "
                              "the normal values and nothing saturates.",
                  .start = {"tensor=normal", "size=0.001"},
-                 .hints = {"The tensor ends near 0.004. Where should the ruler's end at 448 lie?",
+                 .hints = {"The tensor ends near 0.004. Where should the ruler\u2019s end at 448 lie?",
                            "The handle under the ruler, or Scale.",
-                           "Scale 64,000 puts the tensor's largest value near 270."},
+                           "Scale 64,000 puts the tensor\u2019s largest value near 270."},
                  .judge = slide_home,
                  .explanation =
                      "The ruler spans nearly 15 binades between its first normal value and its end, and a "
