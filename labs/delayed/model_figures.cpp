@@ -12,7 +12,7 @@ namespace fp8lab::delayed {
 
 namespace {
 
-constexpr std::size_t kWordySteps = 16;  // more leave no room for words at every step
+constexpr std::size_t kWordySteps = 12;  // more leave no room for words at every step
 
 std::string text_of(double value, int digits = 4) { return format_number(value, digits, true); }
 
