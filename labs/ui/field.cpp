@@ -1,6 +1,5 @@
 // The default control of a field, from the field table alone.
 #include <imgui.h>
-#include <imgui_stdlib.h>
 
 #include <algorithm>
 #include <cmath>
@@ -100,12 +99,7 @@ bool edit_choice(Context& context, const Field& field, std::string& value) {
 
 bool edit_text(Context& context, const Field& field, std::string& value) {
     caption(context, field);
-    ImGui::PushFont(context.font({Face::mono, 13}));
-    ImGui::SetNextItemWidth(-1);
-    const bool changed = ImGui::InputText(("##" + field.info.name).c_str(), &value);
-    ImGui::PopFont();
-    probe(context, field.info.name);
-    return changed;
+    return text_input(context, field.info.name, value, {}, {Face::mono, 13});
 }
 
 }  // namespace
