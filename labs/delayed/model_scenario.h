@@ -29,7 +29,8 @@ bool uses_growth(std::string_view kind);
 bool uses_jump(std::string_view kind);
 bool uses_jump_at(std::string_view kind);
 
-// Tensors of all steps.
+// Tensors of all steps. Where they would be more than 16 Mi elements together they are thinned evenly, the
+// largest element kept.
 class Tensors {
   public:
     Tensors() = default;

@@ -77,7 +77,8 @@ struct Outcome {
     double probe_cast = 0, probe_next = 0;  // what x and x + 1 become
 };
 
-// Keeps the tensor between calls. Throws what make_tensor() throws.
+// Keeps between calls what the next one has in common with the last: the tensor, the sweeps, the gradients.
+// Throws what make_tensor() throws.
 class Compute {
   public:
     Outcome operator()(const CastSpec& spec);
@@ -85,6 +86,10 @@ class Compute {
   private:
     TensorSpec drawn_ = {.kind = "none"};
     std::shared_ptr<const Tensor> tensor_ = std::make_shared<Tensor>();
+    CastSpec swept_ = {.format = ""},
+             lost_ = {.format = ""};  // what the sweeps and the gradients were made for
+    Sweep own_, other_;
+    LossScaled loss_;
     Tensor base_;  // before the outliers went in; empty where there are none
 };
 

@@ -33,7 +33,8 @@ Range axis_of(const Outcome& outcome) {
     if (!(outcome.amax > 0)) return {0x1p-12, 0x1p12};
     const int top = std::ilogb(outcome.amax);
     const int margin = outcome.spec.source == "manual" ? 0 : outcome.spec.margin;
-    const int room = std::max(5, margin + 2);  // the window's end stays in view
+    const int words = outcome.cast.stats.overflow > 0 ? 9 : 5;  // room beside the window's end
+    const int room = std::max(words, margin + 2);
     return {std::ldexp(1.0, std::ilogb(outcome.smallest) - 1), std::ldexp(1.0, top + room)};
 }
 

@@ -405,3 +405,13 @@ TEST_CASE("in E4M3 no history length does both in exercise L5.4") {
     CHECK(aftermath(lab.a(), 20).overflow_pct == 0);
     CHECK(aftermath(lab.a(), 20).underflow_pct <= 3);
 }
+
+TEST_CASE("a tensor too large for its many steps is thinned evenly, its largest element kept") {
+    ScenarioSpec spec{.kind = "growth", .tensor = {.kind = "normal", .size = 1, .cols = 1 << 20}};
+    const Tensors tensors(spec);
+    CHECK(tensors.elements() * tensors.steps() <= 1 << 24);
+    CHECK(tensors.elements() > 1 << 18);
+    CHECK(amax(tensors.at(3)) == tensors.amaxes()[3]);
+    spec.kind = "trace";
+    CHECK(Tensors(spec).elements() == 1 << 20);
+}

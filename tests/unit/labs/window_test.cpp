@@ -240,6 +240,37 @@ TEST_CASE("a loss scale moves all gradients at once, a tensor scale each of them
         CHECK(metric(lab, std::string(gradient) + ".underflow_pct_tensor_scale") < 0.1);
 }
 
+TEST_CASE("L4: what is kept between two settings is what a fresh computation gives") {
+    Compute kept;
+    std::vector<CastSpec> specs(1);
+    const auto then = [&](auto change) { change(specs.emplace_back(specs.back())); };
+    specs[0].tensor = {.kind = "normal", .size = 1, .cols = 3000};
+    then([](CastSpec& s) { s.margin = 5; });
+    then([](CastSpec& s) { s.loss_exponent = 12; });
+    then([](CastSpec& s) { s.source = "percentile"; });
+    then([](CastSpec& s) { s.percentile = 90; });
+    then([](CastSpec& s) { s.format = "int8"; });
+    then([](CastSpec& s) { s.tensor.outliers = 2; });
+    then([](CastSpec& s) { s.source = "manual"; });
+    then([](CastSpec& s) { s.scale = 7; });
+    then([](CastSpec& s) { s.overflow = "nonsaturate"; });
+    then([](CastSpec& s) { s.tensor.kind = "zeros"; });
+    then([](CastSpec& s) { s.source = "current", s.zero = "eps"; });
+    for (const CastSpec& spec : specs) {
+        const Outcome ours = kept(spec), fresh = Compute()(spec);
+        CHECK(ours.cast.stats.noise == fresh.cast.stats.noise);
+        CHECK(ours.cast.stats.overflow == fresh.cast.stats.overflow);
+        for (int margin = kLowestMargin; margin <= kHighestMargin; ++margin) {
+            CHECK(ours.own.at(margin).stats.noise == fresh.own.at(margin).stats.noise);
+            CHECK(ours.other.at(margin).stats.noise == fresh.other.at(margin).stats.noise);
+        }
+        for (std::size_t i = 0; i < 3; ++i) {
+            CHECK(ours.loss.shifted.at(i).stats.noise == fresh.loss.shifted.at(i).stats.noise);
+            CHECK(ours.loss.scaled.at(i).stats.noise == fresh.loss.scaled.at(i).stats.noise);
+        }
+    }
+}
+
 TEST_CASE("the window is dragged: the scale by hand, the margin by whole powers of two") {
     WindowLab lab;
     set(lab, {"source=manual", "scale=1"});
