@@ -10,6 +10,7 @@
 #include "labs/lab.h"
 #include "labs/ruler/model.h"
 #include "labs/train/model.h"
+#include "labs/window/model.h"
 
 namespace fp8lab {
 namespace {
@@ -41,6 +42,7 @@ std::span<const LabEntry> lab_registry() {
     static constexpr std::array kLabs = {
         LabEntry{"bits", make<bits_lab::BitsLab>},
         LabEntry{"ruler", make<ruler::RulerLab>},
+        LabEntry{"window", make<window_lab::WindowLab>},
         LabEntry{"delayed", make<delayed::DelayedLab>},
         LabEntry{"adding", make<adding::AddingLab>},
         LabEntry{"train", make<train::TrainLab>},

@@ -7,6 +7,7 @@
 #include "labs/ruler/view.h"
 #include "labs/train/view.h"
 #include "labs/view.h"
+#include "labs/window/view.h"
 
 namespace fp8lab {
 namespace {
@@ -23,6 +24,7 @@ std::span<const ViewEntry> view_registry() {
     static constexpr std::array kViews = {
         ViewEntry{"bits", make<bits_lab::BitsView, bits_lab::BitsLab>},
         ViewEntry{"ruler", make<ruler::RulerView, ruler::RulerLab>},
+        ViewEntry{"window", make<window_lab::WindowView, window_lab::WindowLab>},
         ViewEntry{"delayed", make<delayed::DelayedView, delayed::DelayedLab>},
         ViewEntry{"adding", make<adding::AddingView, adding::AddingLab>},
         ViewEntry{"train", make<train::TrainView, train::TrainLab>},
