@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "labs/bits/model.h"
+#include "labs/error/model.h"
 #include "labs/lab.h"
 #include "labs/ruler/model.h"
 #include "labs/train/model.h"
@@ -39,6 +40,7 @@ std::span<const LabEntry> lab_registry() {
     static constexpr std::array kLabs = {
         LabEntry{"bits", make<bits_lab::BitsLab>},
         LabEntry{"ruler", make<ruler::RulerLab>},
+        LabEntry{"error", make<error::ErrorLab>},
         LabEntry{"train", make<train::TrainLab>},
     };
     return kLabs;

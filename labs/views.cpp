@@ -2,6 +2,7 @@
 #include <array>
 
 #include "labs/bits/view.h"
+#include "labs/error/view.h"
 #include "labs/ruler/view.h"
 #include "labs/train/view.h"
 #include "labs/view.h"
@@ -21,6 +22,7 @@ std::span<const ViewEntry> view_registry() {
     static constexpr std::array kViews = {
         ViewEntry{"bits", make<bits_lab::BitsView, bits_lab::BitsLab>},
         ViewEntry{"ruler", make<ruler::RulerView, ruler::RulerLab>},
+        ViewEntry{"error", make<error::ErrorView, error::ErrorLab>},
         ViewEntry{"train", make<train::TrainView, train::TrainLab>},
     };
     return kViews;
