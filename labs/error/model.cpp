@@ -184,6 +184,11 @@ std::vector<Field> ErrorLab::fields() {
                 .help = "Three curves without names, in an order that the seed decides.",
                 .hidden = true},
                &params_.blind),
+        toggle({.name = "levels",
+                .label = "Levels",
+                .help = "Says how high the teeth are; off where that is the question.",
+                .hidden = true},
+               &params_.levels),
     };
 }
 

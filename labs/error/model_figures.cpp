@@ -93,9 +93,9 @@ Figure error_figure(const Outcome& outcome) {
         return figure;
     }
     const Curve& first = outcome.curves.front();
-    const bool only = outcome.params.second == "none" || outcome.curves.size() == 1;
+    const bool alone = outcome.curves.size() == 1 || outcome.params.second != outcome.curves[1].rounder.id;
     figure.title =
-        only || outcome.curves[1].rounder.notebook
+        alone || !outcome.params.levels
             ? "Flat in the middle, a cliff at each end"
             : fmt::format("Flat at 1/{} and 1/{}, a cliff at each end", std::lround(100 / first.worst_pct),
                           std::lround(100 / outcome.curves[1].worst_pct));
@@ -103,7 +103,7 @@ Figure error_figure(const Outcome& outcome) {
     for (std::size_t i = outcome.curves.size(); i-- > 0;)  // the first one on top
         add_curve(figure, outcome.curves[i], outcome.curves[i].rounder.label,
                   {outcome.curves[i].rounder.role}, i == 0);
-    add_levels(figure, outcome.curves, outcome.axis);
+    if (outcome.params.levels) add_levels(figure, outcome.curves, outcome.axis);
     return figure;
 }
 

@@ -3,9 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
 #include "core/base/units.h"
 #include "core/figure/figure.h"
@@ -287,6 +289,23 @@ TEST_CASE("a tensor of one's own that cannot be read stops the lab with the reas
     CHECK_THROWS_AS(lab.update(), Error);
     set(lab, "file=");
     CHECK(number_metric(lab, "e4m3.underflow_pct") < 1);
+}
+
+TEST_CASE("in a window the lab computes apart: what it shows stays whole until the new outcome is there") {
+    ErrorLab lab, inline_lab;
+    std::atomic<int> wakes = 0;
+    lab.set_wake([&] { ++wakes; });
+    set_field(lab.fields(), "cols=300000");
+    set_field(lab.fields(), "tensor=laplace");
+    lab.update();
+    CHECK(static_cast<std::int64_t>(lab.outcome().tensor.values.size()) == lab.outcome().all.n);
+    while (lab.busy()) std::this_thread::yield();
+    lab.update();
+    set(inline_lab, "cols=300000");
+    set(inline_lab, "tensor=laplace");
+    CHECK(lab.outcome().tensor.values == inline_lab.outcome().tensor.values);
+    CHECK(number_metric(lab, "e4m3.sqnr_db") == number_metric(inline_lab, "e4m3.sqnr_db"));
+    while (wakes == 0) std::this_thread::yield();
 }
 
 TEST_CASE("error: the field table reads back what it wrote") {
