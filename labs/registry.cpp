@@ -7,6 +7,7 @@
 #include "labs/adding/model.h"
 #include "labs/bits/model.h"
 #include "labs/delayed/model.h"
+#include "labs/error/model.h"
 #include "labs/lab.h"
 #include "labs/ruler/model.h"
 #include "labs/train/model.h"
@@ -42,6 +43,7 @@ std::span<const LabEntry> lab_registry() {
     static constexpr std::array kLabs = {
         LabEntry{"bits", make<bits_lab::BitsLab>},
         LabEntry{"ruler", make<ruler::RulerLab>},
+        LabEntry{"error", make<error::ErrorLab>},
         LabEntry{"window", make<window_lab::WindowLab>},
         LabEntry{"delayed", make<delayed::DelayedLab>},
         LabEntry{"adding", make<adding::AddingLab>},
