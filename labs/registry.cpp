@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "labs/adding/model.h"
 #include "labs/bits/model.h"
+#include "labs/blocks/model.h"
 #include "labs/lab.h"
 #include "labs/ruler/model.h"
 #include "labs/train/model.h"
@@ -40,6 +41,7 @@ std::span<const LabEntry> lab_registry() {
     static constexpr std::array kLabs = {
         LabEntry{"bits", make<bits_lab::BitsLab>},
         LabEntry{"ruler", make<ruler::RulerLab>},
+        LabEntry{"blocks", make<blocks::BlocksLab>},
         LabEntry{"adding", make<adding::AddingLab>},
         LabEntry{"train", make<train::TrainLab>},
     };
