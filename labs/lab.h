@@ -55,6 +55,12 @@ class Lab {
     virtual std::span<const Exercise> exercises() const { return {}; }  // labs/<id>/exercises.cpp
     // A result for the parameters as they stand is still on its way: exercises wait for it.
     virtual bool busy() const { return false; }
+    // Labs that train, whose numbers do not follow from their fields at once. record(): the series of a
+    // finished run that no change interrupted, as JSON; empty otherwise. replay(): shows such a run instead
+    // of training, or, empty, none; throws input_error.
+    virtual bool live() const { return false; }
+    virtual std::string record() const { return {}; }
+    virtual void replay(std::string_view record) { (void)record; }
 
     // Everything a scene would hold. The default is the field table.
     virtual nlohmann::json state();

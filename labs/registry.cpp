@@ -7,6 +7,7 @@
 #include "labs/adding/model.h"
 #include "labs/bits/model.h"
 #include "labs/blocks/model.h"
+#include "labs/delayed/model.h"
 #include "labs/lab.h"
 #include "labs/ruler/model.h"
 #include "labs/train/model.h"
@@ -41,6 +42,7 @@ std::span<const LabEntry> lab_registry() {
     static constexpr std::array kLabs = {
         LabEntry{"bits", make<bits_lab::BitsLab>},
         LabEntry{"ruler", make<ruler::RulerLab>},
+        LabEntry{"delayed", make<delayed::DelayedLab>},
         LabEntry{"blocks", make<blocks::BlocksLab>},
         LabEntry{"adding", make<adding::AddingLab>},
         LabEntry{"train", make<train::TrainLab>},

@@ -4,6 +4,7 @@
 #include "labs/adding/view.h"
 #include "labs/bits/view.h"
 #include "labs/blocks/view.h"
+#include "labs/delayed/view.h"
 #include "labs/ruler/view.h"
 #include "labs/train/view.h"
 #include "labs/view.h"
@@ -23,6 +24,7 @@ std::span<const ViewEntry> view_registry() {
     static constexpr std::array kViews = {
         ViewEntry{"bits", make<bits_lab::BitsView, bits_lab::BitsLab>},
         ViewEntry{"ruler", make<ruler::RulerView, ruler::RulerLab>},
+        ViewEntry{"delayed", make<delayed::DelayedView, delayed::DelayedLab>},
         ViewEntry{"blocks", make<blocks::BlocksView, blocks::BlocksLab>},
         ViewEntry{"adding", make<adding::AddingView, adding::AddingLab>},
         ViewEntry{"train", make<train::TrainView, train::TrainLab>},

@@ -42,6 +42,9 @@ struct State {
 struct Step {
     std::vector<Event> events;
     State after;
+    // What a lab that trains has measured in a finished run, as JSON (Lab::record()); empty for the others,
+    // whose state follows from the events.
+    std::string record = {};
 };
 
 struct Trail {
