@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "labs/adding/model.h"
 #include "labs/bits/model.h"
+#include "labs/blocks/model.h"
 #include "labs/delayed/model.h"
 #include "labs/error/model.h"
 #include "labs/lab.h"
@@ -46,6 +47,7 @@ std::span<const LabEntry> lab_registry() {
         LabEntry{"error", make<error::ErrorLab>},
         LabEntry{"window", make<window_lab::WindowLab>},
         LabEntry{"delayed", make<delayed::DelayedLab>},
+        LabEntry{"blocks", make<blocks::BlocksLab>},
         LabEntry{"adding", make<adding::AddingLab>},
         LabEntry{"train", make<train::TrainLab>},
     };

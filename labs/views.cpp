@@ -3,6 +3,7 @@
 
 #include "labs/adding/view.h"
 #include "labs/bits/view.h"
+#include "labs/blocks/view.h"
 #include "labs/delayed/view.h"
 #include "labs/error/view.h"
 #include "labs/ruler/view.h"
@@ -28,6 +29,7 @@ std::span<const ViewEntry> view_registry() {
         ViewEntry{"error", make<error::ErrorView, error::ErrorLab>},
         ViewEntry{"window", make<window_lab::WindowView, window_lab::WindowLab>},
         ViewEntry{"delayed", make<delayed::DelayedView, delayed::DelayedLab>},
+        ViewEntry{"blocks", make<blocks::BlocksView, blocks::BlocksLab>},
         ViewEntry{"adding", make<adding::AddingView, adding::AddingLab>},
         ViewEntry{"train", make<train::TrainView, train::TrainLab>},
     };

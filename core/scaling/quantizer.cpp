@@ -179,7 +179,10 @@ QuantizeResult quantize(const CastPlan& plan, std::span<const float> in, std::sp
 }
 
 double bits_per_element(const Recipe& recipe, std::size_t rows, std::size_t cols) {
-    const CastPlan plan = cast_plan(recipe, TensorClass::x);
+    return bits_per_element(cast_plan(recipe, TensorClass::x), rows, cols);
+}
+
+double bits_per_element(const CastPlan& plan, std::size_t rows, std::size_t cols) {
     const double n = static_cast<double>(rows) * static_cast<double>(cols);
     double bits_per_scale = 32, tensor_bits = 0;                       // FP32, unless
     if (plan.granularity == Granularity::block32) bits_per_scale = 8;  // E8M0

@@ -60,7 +60,8 @@ struct Nvfp4Scales {
 };
 Nvfp4Scales nvfp4_scales(float tensor_amax, float block_amax);
 
-// Bits per element of a recipe's x tensor including its scales (8.25 for mxfp8).
+// Bits per element including its scales, of one copy and of a recipe's x tensor (8.25 for mxfp8).
+double bits_per_element(const CastPlan& plan, std::size_t rows, std::size_t cols);
 double bits_per_element(const Recipe& recipe, std::size_t rows, std::size_t cols);
 
 }  // namespace fp8lab

@@ -3,6 +3,7 @@
 // visible focus ring, and returns true when the value changed in this frame.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -84,6 +85,13 @@ bool text_input(Context&, std::string_view name, std::string& value, std::string
 // checkbox. `default_value` is drawn as the tick; help, unit, range and Transformer Engine's name are the
 // tooltip.
 bool edit(Context&, const Field& field, const Field* default_field = nullptr);
+
+// The controls of a lab's field table, without the hidden ones and those for which `shown` says no: the first
+// tier, and the second behind a line that opens it, named `name` and reading "More: <words>". `defaults`: the
+// same table of a lab as it starts.
+void edit_fields(Context&, std::string_view name, std::span<const Field> fields,
+                 std::span<const Field> defaults, const std::function<bool(std::string_view)>& shown,
+                 std::string_view words, bool& more_open);
 
 void divider(Context&);
 // Tabs of the panel: 15, the selected 600 with a 2 px bar on the hairline at the bottom of `area`. Probes
