@@ -61,10 +61,10 @@ TEST_CASE("the block under the mouse is outlined in all three maps") {
     REQUIRE(outlines() == 3);
     // The upper right one of four, in every map.
     const Rect outline = screen.gui.rect("blocks.outline.0"), magnitude = screen.gui.rect("blocks.magnitude");
-    CHECK(outline.x0 == doctest::Approx((magnitude.x0 + magnitude.x1) / 2.0).epsilon(0.01));
+    CHECK(outline.x0 == doctest::Approx(static_cast<double>(magnitude.x0 + magnitude.x1) / 2).epsilon(0.01));
     CHECK(outline.x1 == doctest::Approx(static_cast<double>(magnitude.x1)).epsilon(0.01));
     CHECK(outline.y0 == doctest::Approx(static_cast<double>(magnitude.y0)).epsilon(0.01));
-    CHECK(outline.height() == doctest::Approx(magnitude.height() / 2.0).epsilon(0.02));
+    CHECK(outline.height() == doctest::Approx(static_cast<double>(magnitude.height()) / 2).epsilon(0.02));
 }
 
 TEST_CASE("the maps of both copies take the place of tensor and error") {
