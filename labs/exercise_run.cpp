@@ -24,6 +24,7 @@ void settle(Lab& lab) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
         lab.update();
     }
+    lab.update();  // what became ready after the last look
 }
 
 void set_fields(Lab& lab, std::span<const Event> events) {
@@ -104,7 +105,10 @@ ExerciseRun::ExerciseRun(Lab& lab, const Exercise& exercise, Prediction predicti
         acted_ = true;
     });
     seen_ = fields_of(lab_);
-    trail_.start = observe(lab_);
+    // Of a lab that computes at once: the one in the window may still show what was there before.
+    const auto other = find_lab(lab.info().id).make();
+    begin_exercise(*other, exercise);
+    trail_.start = observe(*other);
     judge();
 }
 
@@ -117,11 +121,23 @@ void ExerciseRun::note_edits() {
     seen_ = now;
 }
 
+// The edits of this frame may be newer than its update, and a result newer than either.
+bool ExerciseRun::rests() {
+    try {
+        lab_.update();
+        if (lab_.busy()) return false;
+        lab_.update();
+        return true;
+    } catch (const std::exception&) {  // a lab that stopped says so in the stage
+        return false;
+    }
+}
+
 bool ExerciseRun::follow(bool hands_off) {
     if (acted_) seen_ = fields_of(lab_);
     acted_ = false;
     if (hands_off) note_edits();
-    if (pending_.empty() || lab_.busy()) return false;
+    if (pending_.empty() || !rests()) return false;
     trail_.steps.push_back({std::move(pending_), observe(lab_), lab_.record()});
     pending_.clear();
     judge();

@@ -53,6 +53,7 @@ class ExerciseRun {
   private:
     using Fields = std::vector<std::pair<std::string, std::string>>;
     void note_edits();
+    bool rests();
     void judge();
 
     Lab& lab_;
