@@ -81,6 +81,7 @@ class Desk {
         run("xdotool mousedown 1");
         pause();
         run("xdotool mouseup 1");
+        pause();
     }
     void drag(const std::string& probe, int dx, int dy) const {
         move_to(probe);
