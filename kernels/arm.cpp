@@ -136,7 +136,7 @@ void CudaArm::allocate() {
                           biases = static_cast<std::size_t>(layer->out.padded_cols);
         layer->master = Buffer<float>(weights);
         layer->w.values = layer->master.get();
-        layer->dw = Buffer<float>(weights);
+        if (!multiplies_in_update()) layer->dw = Buffer<float>(weights);
         layer->b = Buffer<float>(biases);
         layer->db = Buffer<float>(biases);
         if (spec_.optimizer == OptimizerKind::adamw) {
@@ -184,16 +184,26 @@ void CudaArm::make_plans(cudaStream_t stream) {
         if (layer->number > 1)
             layer->dgrad.emplace(
                 lt_, GemmSpec{back, batch, in, out, bwd, fwd, out_, scale, scale, fast_backward}, stream);
+        if (multiplies_in_update()) continue;
         layer->wgrad.emplace(
             lt_, GemmSpec{weights, out, in, batch, bwd, fwd, Element::f32, scale, scale, fast_backward},
             stream);
     }
 }
 
+Element CudaArm::operand_element(const Slot& slot) const {
+    return engine_ == Engine::emulated ? Element::f32
+           : engine_ == Engine::bf16   ? Element::bf16
+                                       : element_of(*slot.plan.format);
+}
+
+bool CudaArm::multiplies_in_update() const {
+    return engine_ != Engine::emulated && padded(spec_.batch) <= kMostFusedBatch;
+}
+
 double CudaArm::flop() const {
     double flop = 0;
-    for (const auto& layer : layers_)
-        flop += layer->fprop->flop() + layer->wgrad->flop() + (layer->dgrad ? layer->dgrad->flop() : 0);
+    for (const auto& layer : layers_) flop += layer->fprop->flop() * (layer->dgrad ? 3 : 2);
     return flop;
 }
 

@@ -56,7 +56,7 @@ struct ArmLayer {
     Shape out;     // of the layer's output
     Memory h, da;  // outputs of fprop and dgrad
     Buffer<float> master, m, v, b, mb, vb, db, dw, bias_partials;
-    std::optional<GemmPlan> fprop, dgrad, wgrad;
+    std::optional<GemmPlan> fprop, dgrad, wgrad;  // none: dgrad of the first layer; wgrad inside the optimiser
 };
 
 struct ArmRecord {  // of one step, as read back
@@ -73,6 +73,8 @@ class CudaArm {
     Engine engine() const { return engine_; }
     const Recipe& recipe() const { return recipe_; }
     double flop() const;  // of the GEMMs of one step
+    // Small batches: the weight gradient is a part of the optimiser's kernel (launch.h, WeightProduct).
+    bool multiplies_in_update() const;
     std::size_t memory_bytes() const { return memory_bytes_; }
 
     // One step. `mark` (may be empty) is called after every launch with what it was, for the breakdown.
@@ -105,10 +107,14 @@ class CudaArm {
     void cast(Slot& slot, const Launch& launch, bool with_stats, const Mark& mark, cudaStream_t stream);
     void cast_emulated(Slot& slot, bool with_stats, cudaStream_t stream);
     bool scaled_from_itself(const Slot& slot) const;
+    Element operand_element(const Slot& slot) const;
     void forward(cudaStream_t stream, bool with_stats, const Mark& mark);
-    void backward(cudaStream_t stream, bool with_stats, const Mark& mark);
-    void update(cudaStream_t stream, bool with_stats, const Mark& mark);
-    void bookkeeping(cudaStream_t stream, bool with_stats);
+    struct Streams;
+    void backward(Streams& streams, bool with_stats, const Mark& mark);
+    void update(Streams& streams, bool with_stats, const Mark& mark);
+    void record_tensors(TensorSet set, bool with_stats, cudaStream_t stream);
+    TensorSet later_gradients() const;
+    void optimise_biases(cudaStream_t stream);
     void optimise(ArmLayer& layer, cudaStream_t stream, bool with_stats);
     void push_controls(cudaStream_t stream);
     void quantize_storage(ArmLayer& layer, Rounding rounding, cudaStream_t stream);

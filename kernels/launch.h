@@ -18,6 +18,7 @@ namespace fp8lab::cuda {
 enum class Element : int { f32, bf16, e4m3, e5m2 };
 constexpr int bytes_of(Element e) { return e == Element::f32 ? 4 : e == Element::bf16 ? 2 : 1; }
 
+constexpr int kMaxLayers = 16;          // of a network
 constexpr int kHistoryCapacity = 4096;  // the longest amax history of a recipe
 
 // The scaling state of one tensor. An arm has one array of these, x1 w1 dy1 x2 w2 dy2 ..., which the host
@@ -172,13 +173,26 @@ struct UpdateSource {
     std::int32_t* finite = nullptr;  // cleared when a new weight is not finite
 };
 void update_weights(const UpdateSource& source, Shape shape, const CastTarget& target, cudaStream_t stream);
+// The same with the gradient dW = dy^T x multiplied on the way, by the tensor cores, and never stored
+// (source.g is not read): for batches so small that moving dW would cost more than computing it. BF16: dy
+// (batch, out) and x (batch, in) as they lie. FP8: dy E4M3 or E5M2 and x E4M3 by columns, (out, batch) and
+// (in, batch), and the factors of both. batch: padded; every multiple of 16 works, up to kMostFusedBatch it
+// pays.
+struct WeightProduct {
+    const void *dy = nullptr, *x = nullptr;
+    Element dy_element = Element::bf16;
+    int batch = 0;
+    const float *dy_scale_inv = nullptr, *x_scale_inv = nullptr;
+};
+constexpr int kMostFusedBatch = 64;
+void update_weights(const UpdateSource& source, const WeightProduct& product, Shape shape,
+                    const CastTarget& target, cudaStream_t stream);
 // Biases of all layers in one launch: the gradient is the sum of bias_partials over tiles, in order.
 struct BiasUpdate {
     float *b = nullptr, *m = nullptr, *v = nullptr, *db = nullptr;  // db: the summed gradient, written
     const float* partials = nullptr;
     int tiles = 0, count = 0, padded = 0;
 };
-constexpr int kMaxLayers = 16;
 struct BiasUpdates {
     BiasUpdate layer[kMaxLayers];
     int layers = 0;
@@ -190,11 +204,14 @@ void update_biases(const BiasUpdates& updates, const StepInput* inputs, int inpu
 // Current scaling: scale = max_finite * 2^-margin / amax from amax_bits (1 where amax is 0 or not finite);
 // pow2 rounds down.
 void scale_from_amax(ScaleState* state, const ScaleControls* controls, cudaStream_t stream);
-// The end of the forward and backward pass: the record of every tensor, then for delayed ones history and new
+// When a tensor was cast for the last time in a step: its record, then for delayed ones history and new
 // scale (Transformer Engine's order, core/scaling/delayed.h); amax and counts are cleared. history: (tensors,
-// kHistoryCapacity).
-void update_scales(ScaleState* states, float* history, int tensors, const ScaleControls* controls,
-                   TensorResult* records, const ArmState* arm, cudaStream_t stream);
+// kHistoryCapacity). Of the tensors in `set` (bit i: tensor i).
+using TensorSet = std::uint64_t;
+static_assert(3 * kMaxLayers <= 64);
+void update_scales(ScaleState* states, float* history, int tensors, TensorSet set,
+                   const ScaleControls* controls, TensorResult* records, const ArmState* arm,
+                   cudaStream_t stream);
 // A history of another length keeps the newest amaxes that both lengths hold, min(old, new) - 1: entries
 // older than the newest `keep` become 0.
 void truncate_history(const ScaleState* states, float* history, int tensors, int keep, cudaStream_t stream);
