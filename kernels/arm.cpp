@@ -11,7 +11,6 @@
 namespace fp8lab::cuda {
 namespace {
 
-constexpr int padded(int n) { return (n + 15) / 16 * 16; }
 Shape shape_of(int rows, int cols) { return {rows, cols, padded(rows), padded(cols)}; }
 std::size_t elements(Shape s) {
     return static_cast<std::size_t>(s.padded_rows) * static_cast<std::size_t>(s.padded_cols);

@@ -56,7 +56,8 @@ struct ArmLayer {
     Shape out;     // of the layer's output
     Memory h, da;  // outputs of fprop and dgrad
     Buffer<float> master, m, v, b, mb, vb, db, dw, bias_partials;
-    std::optional<GemmPlan> fprop, dgrad, wgrad;  // none: dgrad of the first layer; wgrad inside the optimiser
+    std::optional<GemmPlan> fprop, dgrad,
+        wgrad;  // none: dgrad of the first layer; wgrad inside the optimiser
 };
 
 struct ArmRecord {  // of one step, as read back

@@ -3,6 +3,7 @@
 
 #include "core/nn/streams.h"
 #include "kernels/arm.h"
+#include "kernels/ranges.h"
 
 namespace fp8lab::cuda {
 namespace {
@@ -329,11 +330,15 @@ void CudaArm::quantize_storage(ArmLayer& layer, Rounding rounding, cudaStream_t 
 // gradient. When the parts are timed (`mark`) everything runs one after the other; the results are the same
 // bytes.
 void CudaArm::enqueue_step(cudaStream_t stream, bool with_stats, const Mark& mark) {
-    forward(stream, with_stats, mark);
-    loss(stream, with_stats, mark);
+    const auto named = [](const char* name, const auto& part) {
+        const Range range(name);
+        part();
+    };
     Streams streams{stream, mark ? stream : side_, forks_};
-    backward(streams, with_stats, mark);
-    update(streams, with_stats, mark);
+    named("forward", [&] { forward(stream, with_stats, mark); });
+    named("loss", [&] { loss(stream, with_stats, mark); });
+    named("backward", [&] { backward(streams, with_stats, mark); });
+    named("update", [&] { update(streams, with_stats, mark); });
 }
 
 // Step `step` is done: its batch, h and da are still where they were, so that every tensor can be computed

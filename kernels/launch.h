@@ -71,6 +71,7 @@ struct TensorResult {
 };
 constexpr int kRecordSlots = 1024;
 
+constexpr int padded(int n) { return (n + 15) / 16 * 16; }
 // A matrix whose memory is (padded_rows, padded_cols), of which (rows, cols) are real. Casts write zeros into
 // the rest.
 struct Shape {
