@@ -16,9 +16,6 @@ std::size_t elements(Shape s) {
     return static_cast<std::size_t>(s.padded_rows) * static_cast<std::size_t>(s.padded_cols);
 }
 
-bool is_fp8(const FormatInfo& format) { return format.name == "e4m3" || format.name == "e5m2"; }
-Element element_of(const FormatInfo& format) { return format.name == "e4m3" ? Element::e4m3 : Element::e5m2; }
-
 // (rows, cols) values <-> padded device memory.
 void upload_padded(const std::vector<float>& values, int rows, int cols, float* device, int stride) {
     check(cudaMemcpy2D(device, static_cast<std::size_t>(stride) * 4, values.data(),
@@ -37,28 +34,12 @@ std::vector<float> download_padded(const float* device, int rows, int cols, int 
 
 }  // namespace
 
-Engine engine_for(const Recipe& recipe) {
-    const bool plain = recipe.round == Rounding::nearest && recipe.round_bwd == Rounding::nearest &&
-                       recipe.master == MasterWeights::fp32;
-    if (!plain) return Engine::emulated;
-    if (recipe.fwd->name == "bf16" && recipe.bwd->name == "bf16") return Engine::bf16;
-    // The tensor cores take no product of two E5M2 operands; a cast that gives NaN on overflow is not the
-    // hardware's.
-    if (is_fp8(*recipe.fwd) && is_fp8(*recipe.bwd) && recipe.fwd->name == "e4m3" &&
-        recipe.granularity == Granularity::tensor && recipe.overflow == Overflow::saturate)
-        return Engine::fp8;
-    return Engine::emulated;
-}
-
-Provenance provenance_of(Engine engine) {
-    return engine == Engine::emulated ? Provenance::gpu_emulated : Provenance::tensor_core;
-}
-
-CudaArm::CudaArm(const TrainSpec& spec, const Recipe& recipe, const Lt& lt, const StepRings& rings,
-                 cudaStream_t stream)
+CudaArm::CudaArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice& choice, const Lt& lt,
+                 const StepRings& rings, cudaStream_t stream)
     : spec_(spec),
       recipe_(recipe),
-      engine_(engine_for(recipe)),
+      engine_(choice.engine),
+      emulated_because_(choice.reason),
       lt_(lt),
       rings_(rings),
       // Emulated recipes round the FP32 outputs themselves.
@@ -111,6 +92,8 @@ Slot CudaArm::make_slot(TensorId id, int rows, int cols) {
         const bool rows_read = both || id.tensor == TensorClass::w;
         if (rows_read) slot.first = Memory(n);
         if (both || id.tensor == TensorClass::dy) slot.second = Memory(n);
+        slot.scaling = scaling_of(slot.plan);
+        if (slot.scaling != Scaling::tensor) slot.scales = ScaleBuffers(slot.scaling, slot.shape);
     }
     slot.stats = Buffer<double2>(static_cast<std::size_t>(stats_blocks(slot.shape)));
     return slot;
@@ -168,25 +151,12 @@ void CudaArm::allocate() {
 }
 
 void CudaArm::make_plans(cudaStream_t stream) {
-    const bool fp8 = engine_ == Engine::fp8;
-    const Element plain = engine_ == Engine::bf16 ? Element::bf16 : Element::f32;
-    const Element fwd = fp8 ? element_of(*recipe_.fwd) : plain, bwd = fp8 ? element_of(*recipe_.bwd) : plain;
-    const ScaleMode scale = fp8 ? ScaleMode::tensor : ScaleMode::none;
-    const bool fast_fprop = fp8 && recipe_.fast_accum != FastAccum::none,
-               fast_backward = fp8 && recipe_.fast_accum == FastAccum::all;
     for (const auto& layer : layers_) {
-        const int batch = layer->out.padded_rows, in = layer->w.shape.padded_cols,
-                  out = layer->w.shape.padded_rows;
-        layer->fprop.emplace(
-            lt_, GemmSpec{Product::nt, batch, out, in, fwd, fwd, out_, scale, scale, fast_fprop}, stream);
-        const Product back = fp8 ? Product::nt : Product::nn, weights = fp8 ? Product::nt : Product::tn;
-        if (layer->number > 1)
-            layer->dgrad.emplace(
-                lt_, GemmSpec{back, batch, in, out, bwd, fwd, out_, scale, scale, fast_backward}, stream);
-        if (multiplies_in_update()) continue;
-        layer->wgrad.emplace(
-            lt_, GemmSpec{weights, out, in, batch, bwd, fwd, Element::f32, scale, scale, fast_backward},
-            stream);
+        const LayerProducts products = products_of(recipe_, engine_, layer->out.padded_rows,
+                                                   layer->w.shape.padded_cols, layer->w.shape.padded_rows);
+        layer->fprop.emplace(lt_, products.fprop, stream);
+        if (layer->number > 1) layer->dgrad.emplace(lt_, products.dgrad, stream);
+        if (!multiplies_in_update()) layer->wgrad.emplace(lt_, products.wgrad, stream);
     }
 }
 
@@ -197,7 +167,8 @@ Element CudaArm::operand_element(const Slot& slot) const {
 }
 
 bool CudaArm::multiplies_in_update() const {
-    return engine_ != Engine::emulated && padded(spec_.batch) <= kMostFusedBatch;
+    return engine_ != Engine::emulated && scaling_of(cast_plan(recipe_, TensorClass::x)) == Scaling::tensor &&
+           padded(spec_.batch) <= kMostFusedBatch;
 }
 
 double CudaArm::flop() const {
@@ -372,9 +343,8 @@ void CudaArm::restore(const ArmCheckpoint& checkpoint, int steps_done) {
     finite_.upload(std::span(&finite, 1));
     for (const auto& layer : layers_) {
         if (recipe_.master == MasterWeights::none) quantize_storage(*layer, Rounding::nearest, nullptr);
-        // What the optimiser does at the end of every step; current scaling casts the weights anew in every
-        // step anyway.
-        if (engine_ != Engine::emulated && !scaled_from_itself(layer->w))
+        // What the optimiser does at the end of every step.
+        if (cast_by_optimiser(layer->w))
             cast(layer->w, source_of(layer->w, arm_.get(), nullptr), true, {}, nullptr);
     }
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");

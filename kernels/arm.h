@@ -2,10 +2,10 @@
 // step needs, in device memory. enqueue_step() puts one whole step on a stream and never synchronises, so
 // that a graph can hold it.
 //
-// Operands. BF16 and per-tensor FP8 recipes cast straight from where a value arises (the output of the GEMM
-// before) into what the tensor cores read. Every other recipe keeps the value in FP32, quantises and
-// dequantises it there as core does (emulate.h) and multiplies in FP32. All dimensions are padded to
-// multiples of 16 with zeros, which change nothing.
+// Operands. BF16 and FP8 recipes cast straight from where a value arises (the output of the GEMM before) into
+// what the tensor cores read. Emulated recipes (engine.h) keep the value in FP32, quantise and dequantise it
+// there as core does (emulate.h) and multiply in FP32. All dimensions are padded to multiples of 16 with
+// zeros, which change nothing.
 #pragma once
 
 #include <functional>
@@ -17,14 +17,12 @@
 #include "core/nn/trainer.h"
 #include "kernels/device.h"
 #include "kernels/emulate.h"
+#include "kernels/engine.h"
 #include "kernels/gemm.h"
 #include "kernels/launch.h"
+#include "kernels/scale_buffers.h"
 
 namespace fp8lab::cuda {
-
-enum class Engine { bf16, fp8, emulated };
-Engine engine_for(const Recipe& recipe);
-Provenance provenance_of(Engine engine);
 
 // Where batches, learning rates and records lie; shared by the arms of a run.
 struct StepRings {
@@ -43,6 +41,8 @@ struct Slot {
     Memory value;                   // FP32; emulated x and dy only
     const float* values = nullptr;  // emulated: `value`, or the master weights
     Memory first, second;  // fp8: rows and columns; bf16: rows; emulated: along the first and the second GEMM
+    Scaling scaling = Scaling::tensor;
+    ScaleBuffers scales;  // fp8 with many scales
     Buffer<double2> stats;
     bool cast = true;         // false: recipe fp32, operands are `values`
     bool has_second = false;  // second differs from first
@@ -67,11 +67,12 @@ struct ArmRecord {  // of one step, as read back
 
 class CudaArm {
   public:
-    CudaArm(const TrainSpec& spec, const Recipe& recipe, const Lt& lt, const StepRings& rings,
-            cudaStream_t stream);
+    CudaArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice& choice, const Lt& lt,
+            const StepRings& rings, cudaStream_t stream);
     ~CudaArm();
 
     Engine engine() const { return engine_; }
+    const std::string& emulated_because() const { return emulated_because_; }
     const Recipe& recipe() const { return recipe_; }
     double flop() const;  // of the GEMMs of one step
     // Small batches: the weight gradient is a part of the optimiser's kernel (launch.h, WeightProduct).
@@ -107,8 +108,11 @@ class CudaArm {
     void make_plans(cudaStream_t stream);
     void cast(Slot& slot, const Launch& launch, bool with_stats, const Mark& mark, cudaStream_t stream);
     void cast_emulated(Slot& slot, bool with_stats, cudaStream_t stream);
+    EmulatedCast emulated(const Slot& slot, Along along) const;
     bool scaled_from_itself(const Slot& slot) const;
     Element operand_element(const Slot& slot) const;
+    bool cast_by_optimiser(const Slot& weights) const;
+    const float* factors(const Slot& slot, bool second) const;
     void forward(cudaStream_t stream, bool with_stats, const Mark& mark);
     struct Streams;
     void backward(Streams& streams, bool with_stats, const Mark& mark);
@@ -129,6 +133,7 @@ class CudaArm {
     const TrainSpec& spec_;
     Recipe recipe_;
     Engine engine_;
+    std::string emulated_because_;
     const Lt& lt_;
     StepRings rings_;
     Element out_;  // of fprop and dgrad

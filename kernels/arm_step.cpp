@@ -1,5 +1,6 @@
 // The launches of one step, in order.
 #include <algorithm>
+#include <limits>
 
 #include "core/nn/streams.h"
 #include "kernels/arm.h"
@@ -12,6 +13,12 @@ ActivationKind kind_of(Activation a) {
     return a == Activation::tanh   ? ActivationKind::tanh
            : a == Activation::gelu ? ActivationKind::gelu
                                    : ActivationKind::relu;
+}
+
+// The order of the GEMMs: x and w serve fprop first, dy serves dgrad first, and wgrad where there is no
+// dgrad.
+Along first_along(TensorId id) {
+    return id.tensor == TensorClass::dy && id.layer == 1 ? Along::rows : Along::cols;
 }
 
 void tell(const CudaArm::Mark& mark, CudaArm::Part part) {
@@ -98,12 +105,25 @@ CudaArm::Launch CudaArm::source_of(const Slot& slot, const ArmState* arm, cudaSt
     };
 }
 
-// Current scaling needs the tensor's own amax before the cast. Stored weights (master=none) have a scale of
-// their own.
+// Whether a pass for the amaxes comes before the cast: with one scale a tensor or a row. Stored weights
+// (master=none) have a scale of their own; those of a block are found by the cast itself.
 bool CudaArm::scaled_from_itself(const Slot& slot) const {
     const bool stored = slot.id.tensor == TensorClass::w && recipe_.master == MasterWeights::none;
+    const bool one_scale = slot.plan.granularity == Granularity::tensor && !stored;
     return slot.plan.scaled && recipe_.scale == ScaleSource::current &&
-           slot.plan.granularity == Granularity::tensor && !stored;
+           (one_scale || slot.scaling == Scaling::rows);
+}
+
+// Otherwise the forward pass casts the weights: under scales of its own step.
+bool CudaArm::cast_by_optimiser(const Slot& weights) const {
+    return engine_ != Engine::emulated && !scaled_from_itself(weights) && weights.scaling == Scaling::tensor;
+}
+
+// What a GEMM multiplies the first or second operand of a slot by.
+const float* CudaArm::factors(const Slot& slot, bool second) const {
+    if (slot.scaling == Scaling::tensor) return &state(slot)->scale_inv;
+    const ScaleVectors vectors = slot.scales.vectors(controls_.get());
+    return second ? vectors.columns : vectors.rows;
 }
 
 void CudaArm::cast(Slot& slot, const Launch& launch, bool with_stats, const Mark& mark, cudaStream_t stream) {
@@ -124,12 +144,31 @@ void CudaArm::cast(Slot& slot, const Launch& launch, bool with_stats, const Mark
     target.state = state(slot);
     target.scaled = slot.plan.scaled;
     target.stats_partials = with_stats ? slot.stats.get() : nullptr;
+    target.scaling = slot.scaling;
+    if (slot.scaling != Scaling::tensor) target.vectors = slot.scales.vectors(controls_.get());
     if (scaled_from_itself(slot)) {
         launch(target, Pass::amax_only);
-        scale_from_amax(state(slot), controls_.get(), stream);
+        if (slot.scaling == Scaling::rows)
+            scale_vectors_from_amaxes(target.vectors, slot.shape, state(slot), stream);
+        else
+            scale_from_amax(state(slot), controls_.get(), stream);
     }
     launch(target, Pass::cast);
     tell(mark, Part::cast);
+}
+
+EmulatedCast CudaArm::emulated(const Slot& slot, Along along) const {
+    EmulatedCast how;
+    how.plan = slot.plan;
+    how.rows = slot.shape.rows;
+    how.cols = slot.shape.cols;
+    how.stride = slot.shape.padded_cols;
+    how.along = along;
+    how.seed = spec_.seed;
+    how.layer = slot.id.layer;
+    how.detail = static_cast<unsigned>(slot.id.tensor) * 2 + (along == Along::rows);
+    how.controls = controls_.get();
+    return how;
 }
 
 void CudaArm::cast_emulated(Slot& slot, bool with_stats, cudaStream_t stream) {
@@ -139,33 +178,22 @@ void CudaArm::cast_emulated(Slot& slot, bool with_stats, cudaStream_t stream) {
         amax(slot.values, Element::f32, count, &state(slot)->amax_bits, stream);
         scale_from_amax(state(slot), controls_.get(), stream);
     }
-    // The order of the GEMMs: x and w serve fprop first, dy serves dgrad first, and wgrad where there is no
-    // dgrad.
-    const bool rows_first = slot.id.tensor == TensorClass::dy && slot.id.layer == 1;
-    EmulatedCast how;
-    how.plan = slot.plan;
-    how.rows = shape.rows;
-    how.cols = shape.cols;
-    how.stride = shape.padded_cols;
-    how.seed = spec_.seed;
-    how.layer = slot.id.layer;
     const auto run = [&](Along along, void* out, bool first) {
-        how.along = along;
-        how.detail = static_cast<unsigned>(slot.id.tensor) * 2 + (along == Along::rows);
-        emulate_cast(how, slot.values, static_cast<float*>(out), state(slot), scratch_.get(),
-                     first && with_stats ? slot.stats.get() : nullptr, first, arm_.get(), stream);
+        emulate_cast(emulated(slot, along), slot.values, static_cast<float*>(out), state(slot),
+                     scratch_.get(), first && with_stats ? slot.stats.get() : nullptr, first, arm_.get(),
+                     stream);
     };
-    run(rows_first ? Along::rows : Along::cols, slot.first.get(), true);
+    run(first_along(slot.id), slot.first.get(), true);
     if (slot.has_second) run(Along::rows, slot.second.get(), false);
 }
 
 void CudaArm::forward(cudaStream_t stream, bool with_stats, const Mark& mark) {
     for (const auto& layer : layers_) {
         cast(layer->x, source_of(layer->x, arm_.get(), stream), with_stats, mark, stream);
-        if (engine_ == Engine::emulated || scaled_from_itself(layer->w))
+        if (!cast_by_optimiser(layer->w))
             cast(layer->w, source_of(layer->w, arm_.get(), stream), with_stats, mark, stream);
         layer->fprop->run(layer->x.for_first(), layer->w.for_first(), layer->h.get(),
-                          &state(layer->x)->scale_inv, &state(layer->w)->scale_inv, stream);
+                          factors(layer->x, false), factors(layer->w, false), stream);
         tell(mark, Part::gemm);
         if (engine_ == Engine::emulated && recipe_.out == OutType::bf16) {
             auto* h = static_cast<float*>(layer->h.get());
@@ -222,8 +250,8 @@ void CudaArm::backward(Streams& streams, bool with_stats, const Mark& mark) {
         ArmLayer& layer = *layers_[l];
         ArmLayer& below = *layers_[l - 1];
         // FP8 reads the transposed weights; the others take the weights as they lie.
-        layer.dgrad->run(layer.dy.for_first(), layer.w.for_second(), layer.da.get(),
-                         &state(layer.dy)->scale_inv, &state(layer.w)->scale_inv, streams.main);
+        layer.dgrad->run(layer.dy.for_first(), layer.w.for_second(), layer.da.get(), factors(layer.dy, false),
+                         factors(layer.w, true), streams.main);
         tell(mark, Part::gemm);
         if (!layer.wgrad) {
             streams.order(streams.main, streams.side);
@@ -257,7 +285,7 @@ void CudaArm::optimise_biases(cudaStream_t stream) {
 
 void CudaArm::optimise(ArmLayer& layer, cudaStream_t stream, bool with_stats) {
     CastTarget target;
-    if (engine_ != Engine::emulated && !scaled_from_itself(layer.w)) {
+    if (cast_by_optimiser(layer.w)) {
         target.element = operand_element(layer.w);
         target.rows = layer.w.first.get();
         target.columns = layer.w.second.get();
@@ -296,7 +324,7 @@ void CudaArm::update(Streams& streams, bool with_stats, const Mark& mark) {
         ArmLayer& layer = *layers_[l];
         if (layer.wgrad) {
             layer.wgrad->run(layer.dy.for_second(), layer.x.for_second(), layer.dw.get(),
-                             &state(layer.dy)->scale_inv, &state(layer.x)->scale_inv, streams.main);
+                             factors(layer.dy, true), factors(layer.x, true), streams.main);
             tell(mark, Part::gemm);
         } else if (l > 0) {
             continue;  // updated in the backward pass
@@ -382,7 +410,17 @@ TensorView CudaArm::view(TensorId id, int step, cudaStream_t stream) {
     view.format = slot.plan.format;
     ScaleState now;
     check(cudaMemcpy(&now, state(slot), sizeof now, cudaMemcpyDeviceToHost), "scales");
-    view.scale = now.scale_used;
+    const bool one_scale = slot.plan.granularity == Granularity::tensor;
+    view.scale = one_scale ? now.scale_used : std::numeric_limits<float>::quiet_NaN();
+    if (slot.scaling != Scaling::tensor) {
+        // What the codes stand for, without undoing their layouts: emulation gives the same values.
+        const Memory scratch(emulation_scratch_bytes(slot.plan, slot.shape.rows, slot.shape.cols));
+        const Buffer<ScaleState> unused(1);
+        emulate_cast(emulated(slot, first_along(slot.id)), values.get(), values.get(), unused.get(),
+                     scratch.get(), nullptr, false, arm.get(), stream);
+        view.after = counted(values.get(), Element::f32, nullptr);
+        return view;
+    }
     const void* payload = slot.first.get() ? slot.first.get() : slot.second.get();
     view.after = counted(payload, stored, engine_ == Engine::fp8 ? &state(slot)->scale_inv : nullptr);
     return view;

@@ -62,30 +62,28 @@ Values updated(CaseValues& values, Shape) {
 
 // ---- launches
 template <Element kElement>
-void matrix(const CaseMemory& memory, Shape shape, const CastTarget& target, cudaStream_t stream) {
-    cast_matrix(memory.matrices[0], kElement, shape, target, Pass::cast, stream);
+void matrix(const CaseMemory& memory, Shape shape, const CastTarget& target, Pass pass, cudaStream_t stream) {
+    cast_matrix(memory.matrices[0], kElement, shape, target, pass, stream);
 }
-void batch(const CaseMemory& memory, Shape shape, const CastTarget& target, cudaStream_t stream) {
+void batch(const CaseMemory& memory, Shape shape, const CastTarget& target, Pass pass, cudaStream_t stream) {
     BatchRing ring;
     ring.base = static_cast<const float*>(memory.matrices[0]);
     ring.arm = memory.arm;
-    cast_batch(ring, shape, target, Pass::cast, stream);
-}
-void matrix_amax(const CaseMemory& memory, Shape shape, const CastTarget& target, cudaStream_t stream) {
-    cast_matrix(memory.matrices[0], Element::bf16, shape, target, Pass::amax_only, stream);
+    cast_batch(ring, shape, target, pass, stream);
 }
 template <ActivationKind kKind, bool kFast>
-void activation(const CaseMemory& memory, Shape shape, const CastTarget& target, cudaStream_t stream) {
-    cast_activation({memory.matrices[0], Element::bf16, memory.bias, kKind, kFast}, shape, target, Pass::cast,
+void activation(const CaseMemory& memory, Shape shape, const CastTarget& target, Pass pass,
+                cudaStream_t stream) {
+    cast_activation({memory.matrices[0], Element::bf16, memory.bias, kKind, kFast}, shape, target, pass,
                     stream);
 }
 template <ActivationKind kKind, bool kFast>
-void slope(const CaseMemory& memory, Shape shape, const CastTarget& target, cudaStream_t stream) {
+void slope(const CaseMemory& memory, Shape shape, const CastTarget& target, Pass pass, cudaStream_t stream) {
     cast_slope({memory.matrices[1], memory.matrices[0], Element::bf16, memory.bias, kKind, kFast,
                 memory.bias_partials},
-               shape, target, Pass::cast, stream);
+               shape, target, pass, stream);
 }
-void loss(const CaseMemory& memory, Shape shape, const CastTarget& target, cudaStream_t stream) {
+void loss(const CaseMemory& memory, Shape shape, const CastTarget& target, Pass pass, cudaStream_t stream) {
     LossSource source;
     source.h = memory.matrices[0];
     source.bias = memory.bias;
@@ -93,10 +91,10 @@ void loss(const CaseMemory& memory, Shape shape, const CastTarget& target, cudaS
     source.target.arm = memory.arm;
     source.loss_partials = memory.loss_partials;
     source.bias_partials = memory.bias_partials;
-    cast_loss_gradient(source, shape, target, Pass::cast, stream);
+    cast_loss_gradient(source, shape, target, pass, stream);
 }
 template <bool kAdamW>
-void optimizer(const CaseMemory& memory, Shape shape, const CastTarget& target, cudaStream_t stream) {
+void optimizer(const CaseMemory& memory, Shape shape, const CastTarget& target, Pass, cudaStream_t stream) {
     const auto at = [&](std::size_t i) { return static_cast<float*>(memory.matrices[i]); };
     update_weights({at(0), kAdamW ? at(2) : nullptr, kAdamW ? at(3) : nullptr, at(1), memory.input, 1,
                     memory.arm, memory.finite},
@@ -113,7 +111,7 @@ std::vector<KernelCase> make_cases() {
          .inputs = {bf16},
          .transposed = false,
          .stores = false,
-         .launch = matrix_amax,
+         .launch = matrix<bf16>,
          .reference = first_input},
         {.name = "cast",
          .inputs = {bf16},
@@ -221,6 +219,86 @@ std::vector<KernelCase> make_cases() {
          .updated_bytes = kW,
          .launch = optimizer<false>,
          .reference = updated<OptimizerKind::sgd>},
+        {.name = "row cast + transpose",
+         .inputs = {bf16},
+         .scaling = Scaling::rows,
+         .launch = matrix<bf16>,
+         .reference = first_input},
+        {.name = "row cast of FP32 + transpose",
+         .inputs = {f32},
+         .payload = e5m2,
+         .scaling = Scaling::rows,
+         .launch = matrix<f32>,
+         .reference = first_input},
+        {.name = "batch: row cast of FP32 + transpose",
+         .inputs = {f32},
+         .unpadded = 0,
+         .scaling = Scaling::rows,
+         .launch = batch,
+         .reference = first_input},
+        {.name = "GELU + row cast + transpose",
+         .inputs = {bf16},
+         .agreement = Agreement::fast,
+         .scaling = Scaling::rows,
+         .launch = activation<kGelu, true>,
+         .reference = activated<Activation::gelu>},
+        {.name = "ReLU' + dbias + row cast + transpose",
+         .inputs = {bf16, bf16},
+         .payload = e5m2,
+         .scaling = Scaling::rows,
+         .launch = slope<kRelu, true>,
+         .reference = sloped<Activation::relu>},
+        {.name = "1x128 cast + transpose",
+         .inputs = {bf16},
+         .scaling = Scaling::blocks,
+         .launch = matrix<bf16>,
+         .reference = first_input},
+        {.name = "1x128 cast + transpose + statistics",
+         .inputs = {bf16},
+         .scaling = Scaling::blocks,
+         .launch = matrix<bf16>,
+         .reference = first_input,
+         .statistics = true},
+        {.name = "batch: 1x128 cast of FP32 + transpose",
+         .inputs = {f32},
+         .unpadded = 0,
+         .scaling = Scaling::blocks,
+         .launch = batch,
+         .reference = first_input},
+        {.name = "GELU + 1x128 cast + transpose",
+         .inputs = {bf16},
+         .agreement = Agreement::fast,
+         .scaling = Scaling::blocks,
+         .launch = activation<kGelu, true>,
+         .reference = activated<Activation::gelu>},
+        {.name = "ReLU + 1x128 cast + transpose",
+         .inputs = {bf16},
+         .scaling = Scaling::blocks,
+         .launch = activation<kRelu, true>,
+         .reference = activated<Activation::relu>},
+        {.name = "GELU' + dbias + 1x128 cast + transpose",
+         .inputs = {bf16, bf16},
+         .agreement = Agreement::fast,
+         .scaling = Scaling::blocks,
+         .launch = slope<kGelu, true>,
+         .reference = sloped<Activation::gelu>},
+        {.name = "ReLU' + dbias + 1x128 cast + transpose",
+         .inputs = {bf16, bf16},
+         .payload = e5m2,
+         .scaling = Scaling::blocks,
+         .launch = slope<kRelu, true>,
+         .reference = sloped<Activation::relu>},
+        {.name = "loss + dy + dbias + 1x128 cast + transpose",
+         .inputs = {bf16, f32},
+         .unpadded = 1,
+         .scaling = Scaling::blocks,
+         .launch = loss,
+         .reference = loss_gradient},
+        {.name = "128x128 cast of FP32 + transpose",
+         .inputs = {f32},
+         .scaling = Scaling::squares,
+         .launch = matrix<f32>,
+         .reference = first_input},
     };
 }
 
@@ -236,9 +314,21 @@ StepInput case_input() {
     return input;
 }
 
+void run(const KernelCase& kernel, const CaseMemory& memory, Shape shape, const CastTarget& target,
+         cudaStream_t stream) {
+    if (!kernel.stores || kernel.scaling == Scaling::rows)
+        kernel.launch(memory, shape, target, Pass::amax_only, stream);
+    if (!kernel.stores) return;
+    if (kernel.scaling == Scaling::rows)
+        scale_vectors_from_amaxes(target.vectors, shape, target.state, stream);
+    kernel.launch(memory, shape, target, Pass::cast, stream);
+}
+
 double bytes_per_element(const KernelCase& kernel) {
+    const int reads = kernel.scaling == Scaling::rows ? 2 : 1;
     double bytes = kernel.updated_bytes;
-    for (const Element e : kernel.inputs) bytes += bytes_of(e);
+    for (const Element e : kernel.inputs) bytes += reads * bytes_of(e);
+    if (kernel.scaling == Scaling::blocks) bytes += 2.0 * sizeof(float) / kBlock;  // of scales
     if (kernel.stores) bytes += bytes_of(kernel.payload) * (kernel.transposed ? 2 : 1);
     return bytes;
 }

@@ -48,11 +48,16 @@ struct KernelCase {
     bool stores = true;     // false: amax only
     int updated_bytes = 0;  // of the inputs, written back, per element
     Agreement agreement = Agreement::exact;
-    void (*launch)(const CaseMemory& memory, Shape shape, const CastTarget& target, cudaStream_t stream);
+    Scaling scaling = Scaling::tensor;
+    void (*launch)(const CaseMemory& memory, Shape shape, const CastTarget& target, Pass pass,
+                   cudaStream_t stream);
     // The FP32 values (rows, cols) that are cast. What the kernel updates in place is updated in `values`.
     std::vector<float> (*reference)(CaseValues& values, Shape shape);
     bool statistics = false;
 };
+// Every launch that the case takes, scales of rows and columns included.
+void run(const KernelCase& kernel, const CaseMemory& memory, Shape shape, const CastTarget& target,
+         cudaStream_t stream);
 double bytes_per_element(const KernelCase& kernel);  // read and written
 std::span<const KernelCase> kernel_cases();
 

@@ -5,6 +5,7 @@
 #include "core/scaling/block_scales.h"
 #include "kernels/codec.cuh"
 #include "kernels/emulate.h"
+#include "kernels/scale_rule.cuh"
 #include "kernels/tile.cuh"
 
 namespace fp8lab::cuda {
@@ -22,6 +23,7 @@ struct CastRow {
     MxRule mx_rule = MxRule::up;
     int max_exponent = 0, mantissa_bits = 0;  // of the element, for the MX rules
     int margin = 0;
+    const ScaleControls* controls = nullptr;  // null: the margin is `margin`
     bool pow2 = false, scaled = false, stochastic = false;
     int rows = 0, cols = 0, stride = 0;
     int height = 1, width = 1, across = 1;  // of the blocks that share a scale, and how many lie side by side
@@ -37,12 +39,8 @@ struct Factors {
 
 __device__ float limited(float scale) { return fminf(scale, FLT_MAX); }
 
-__device__ Factors fp32_factors(const CastRow& row, float amax) {
-    float scale = 1;
-    if (amax > 0 && !isinf(amax)) {
-        scale = limited(ldexpf(row.max_finite, -row.margin) / amax);
-        if (row.pow2) scale = ldexpf(1.0F, ilogbf(scale));
-    }
+__device__ Factors fp32_factors(const CastRow& row, int margin, float amax) {
+    const float scale = scale_of(amax, row.max_finite, margin, 1.0F, row.pow2);
     return {scale, 1 / scale};
 }
 
@@ -111,6 +109,7 @@ __global__ void __launch_bounds__(kThreads)
     wait_for_the_kernel_before();
     const float tensor = row.rule == ScaleRule::nvfp4 ? __uint_as_float(*tensor_amax) : 0;
     const Factors whole{row.scaled ? state->scale : 1.0F, 1 / (row.scaled ? state->scale : 1.0F)};
+    const int margin = row.controls ? row.controls->margin : row.margin;
     const std::uint64_t dice = row.stochastic ? stream(row.draw, row.layer, arm->step, row.detail) : 0;
     float amax = 0;
     std::uint32_t underflow = 0, overflow = 0;
@@ -124,7 +123,7 @@ __global__ void __launch_bounds__(kThreads)
         Factors f = whole;
         if (row.rule != ScaleRule::tensor) {
             const float block_amax = amaxes[r / row.height * row.across + c / row.width];
-            f = row.rule == ScaleRule::fp32 ? fp32_factors(row, block_amax)
+            f = row.rule == ScaleRule::fp32 ? fp32_factors(row, margin, block_amax)
                 : row.rule == ScaleRule::mx ? mx_factors(row, block_amax)
                                             : nvfp4_factors(row, block_amax, tensor);
         }
@@ -199,6 +198,7 @@ CastRow row_of(const EmulatedCast& cast) {
     row.max_exponent = std::ilogb(max_finite(*plan.format));
     row.mantissa_bits = plan.format->kind == Kind::integer ? row.max_exponent : plan.format->mantissa_bits;
     row.margin = plan.margin;
+    row.controls = cast.controls;
     row.pow2 = plan.pow2;
     row.scaled = plan.scaled;
     row.stochastic = plan.rounding == Rounding::stochastic;

@@ -22,7 +22,8 @@ struct EmulatedCast {
     std::uint64_t seed = 0;
     int layer = 0;  // of the Philox stream Draw::cast (core/nn/streams.h), with the step from arm->step
     unsigned detail = 0;
-    Draw draw = Draw::cast;  // Draw::update for weights stored without a master copy
+    const ScaleControls* controls = nullptr;  // whose margin counts instead of the plan's; may be null
+    Draw draw = Draw::cast;                   // Draw::update for weights stored without a master copy
 };
 
 // out = dequantised in, may be the same memory. Per-tensor plans use state->scale (delayed, fixed, or after

@@ -78,6 +78,41 @@ struct Shape {
     int rows = 0, cols = 0, padded_rows = 0, padded_cols = 0;
 };
 
+// How many scales a tensor has. Where there are many, the payload and its transpose have their own, each
+// along the dimension that its GEMM contracts over:
+//   rows     one a row of the payload
+//   blocks   one for 1x128 elements of a row of the payload
+//   squares  one for 128x128 elements, the same for both
+// A partial last block has its own scale. Scales come from the amax of the elements that share them, NaN
+// ignored, as core/scaling/block_scales.h has them.
+enum class Scaling : int { tensor, rows, blocks, squares };
+constexpr int kBlock = 128;
+constexpr int blocks_of(int n) { return (n + kBlock - 1) / kBlock; }
+
+// Their inverses in device memory, in cuBLASLt's layouts (gemm.h): of a payload of m rows, k elements each,
+// padded,
+//   rows (m), blocks (blocks_of(k), m), squares (blocks_of(m), blocks_of(k) rounded up to 4).
+constexpr int scale_inverses(Scaling scaling, int m, int k) {
+    return scaling == Scaling::rows      ? m
+           : scaling == Scaling::blocks  ? blocks_of(k) * m
+           : scaling == Scaling::squares ? blocks_of(m) * ((blocks_of(k) + 3) / 4 * 4)
+                                         : 0;
+}
+// Which of them is that of element i of payload row r.
+constexpr int scale_inverse_at(Scaling scaling, int m, int k, int r, int i) {
+    return scaling == Scaling::rows     ? r
+           : scaling == Scaling::blocks ? i / kBlock * m + r
+                                        : r / kBlock * ((blocks_of(k) + 3) / 4 * 4) + i / kBlock;
+}
+struct ScaleVectors {
+    float *rows = nullptr, *columns = nullptr;  // of CastTarget::rows and ::columns
+    // Scaling::rows only, padded rows first, padded columns behind them: what Pass::amax_only gathers, and
+    // the scales that Pass::cast multiplies by. scale_vectors_from_amaxes() runs between the two.
+    std::uint32_t* amaxes = nullptr;
+    float* scales = nullptr;
+    const ScaleControls* controls = nullptr;  // margin and pow2
+};
+
 // Where a cast goes. Null pointers are skipped.
 struct CastTarget {
     Element element = Element::bf16;
@@ -87,6 +122,10 @@ struct CastTarget {
     bool scaled = false;  // false: the cast does not multiply (bf16, f32, unscaled); amax is still taken
     double2* stats_partials =
         nullptr;  // (stats_blocks(shape)) of {signal, noise}; null: no statistics, no counts
+    // Beyond one scale: FP8 elements and a state, whose scale is left at 1. Statistics are those of `rows`,
+    // or of `columns` where rows is null.
+    Scaling scaling = Scaling::tensor;
+    ScaleVectors vectors;
 };
 constexpr int kTileRows = 64, kTileCols = 128;  // of the tile that a block casts and transposes
 constexpr int tiles_down(Shape s) { return (s.padded_rows + kTileRows - 1) / kTileRows; }
@@ -205,6 +244,10 @@ void update_biases(const BiasUpdates& updates, const StepInput* inputs, int inpu
 // Current scaling: scale = max_finite * 2^-margin / amax from amax_bits (1 where amax is 0 or not finite);
 // pow2 rounds down.
 void scale_from_amax(ScaleState* state, const ScaleControls* controls, cudaStream_t stream);
+// The same for every row and column: scales and their inverses from the amaxes, which are cleared. Bytes per
+// row or column: 16.
+void scale_vectors_from_amaxes(const ScaleVectors& vectors, Shape shape, const ScaleState* state,
+                               cudaStream_t stream);
 // When a tensor was cast for the last time in a step: its record, then for delayed ones history and new
 // scale (Transformer Engine's order, core/scaling/delayed.h); amax and counts are cleared. history: (tensors,
 // kHistoryCapacity). Of the tensors in `set` (bit i: tensor i).

@@ -77,8 +77,7 @@ std::string first_nonfinite(const ArmRecord& record, const CudaArm& arm, const T
     return "bias";
 }
 
-double arm_bytes(const TrainSpec& spec, const Recipe& recipe, int batch) {
-    const Engine engine = engine_for(recipe);
+double arm_bytes(const TrainSpec& spec, const Recipe& recipe, Engine engine, int batch) {
     const double out_bytes = engine == Engine::emulated || recipe.out == OutType::fp32 ? 4 : 2;
     const double payload =
         engine == Engine::emulated ? 12 : 2;  // both layouts, or FP32 and two quantised copies

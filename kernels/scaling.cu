@@ -1,27 +1,30 @@
 // Scales on the device: core/scaling/delayed.cpp's rules, one block a tensor.
-#include <cfloat>
-
 #include "kernels/device.h"
 #include "kernels/launch.h"
 #include "kernels/launching.cuh"
+#include "kernels/scale_rule.cuh"
 
 namespace fp8lab::cuda {
 namespace {
 
 constexpr int kThreads = 256;
 
-// numerics 3.2 step 4.
-__device__ float scale_of(float amax, float max_finite, int margin, float previous, bool pow2) {
-    if (!(amax > 0) || isinf(amax)) return previous;
-    // The quotient is Inf for a tiny amax.
-    const float scale = fminf(ldexpf(max_finite, -margin) / amax, FLT_MAX);
-    return pow2 ? ldexpf(1.0F, ilogbf(scale)) : scale;
-}
-
 __global__ void current_kernel(ScaleState* state, const ScaleControls* controls) {
     wait_for_the_kernel_before();
     state->scale = scale_of(__uint_as_float(state->amax_bits), state->max_finite, controls->margin, 1.0F,
                             controls->pow2 != 0);
+}
+
+// Rows first, columns behind them, in every array.
+__global__ void vectors_kernel(ScaleVectors vectors, int rows, int count, const ScaleState* state) {
+    wait_for_the_kernel_before();
+    const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i >= count) return;
+    const float scale = scale_of(__uint_as_float(vectors.amaxes[i]), state->max_finite,
+                                 vectors.controls->margin, 1.0F, vectors.controls->pow2 != 0);
+    vectors.scales[i] = scale;
+    (i < rows ? vectors.rows[i] : vectors.columns[i - rows]) = 1 / scale;
+    vectors.amaxes[i] = 0;
 }
 
 __device__ float block_max(float value) {
@@ -117,6 +120,14 @@ __global__ void amax_kernel(const Word* in, long long count, std::uint32_t* amax
 
 void scale_from_amax(ScaleState* state, const ScaleControls* controls, cudaStream_t stream) {
     launch("scale_from_amax", current_kernel, dim3(1), 1, stream, state, controls);
+}
+
+void scale_vectors_from_amaxes(const ScaleVectors& vectors, Shape shape, const ScaleState* state,
+                               cudaStream_t stream) {
+    const int count = shape.padded_rows + shape.padded_cols;
+    launch("scale_vectors_from_amaxes", vectors_kernel,
+           dim3(static_cast<unsigned>((count + kThreads - 1) / kThreads)), kThreads, stream, vectors,
+           shape.padded_rows, count, state);
 }
 
 void update_scales(ScaleState* states, float* history, int tensors, TensorSet set,

@@ -9,7 +9,9 @@
 #include "core/nn/streams.h"
 #include "core/scaling/quantizer.h"
 #include "kernels/emulate.h"
+#include "kernels/engine.h"
 #include "kernels/gemm.h"
+#include "kernels/scale_buffers.h"
 
 namespace fp8lab::cuda {
 namespace {
@@ -81,6 +83,59 @@ SelfCheckOutcome check_fp8_cast(std::string_view name, Element element) {
                             static_cast<std::size_t>(r)] != code;
         }
     return no_differences(wrong, 2 * expected.size());
+}
+
+// Codes times inverse scales of both layouts are core's dequantised values, bit for bit.
+SelfCheckOutcome check_vector_cast(const std::string& text, TensorClass tensor) {
+    const CastPlan plan = cast_plan(parse_recipe(text), tensor);
+    const Inputs in = inputs(true);
+    const Shape s = in.shape;
+    const Buffer<float> values(std::span<const float>(in.padded));
+    const Buffer<std::uint8_t> rows(in.padded.size()), columns(in.padded.size());
+    const ScaleBuffers scales(scaling_of(plan), s);
+    ScaleState start;
+    start.max_finite = static_cast<float>(max_finite(*plan.format));
+    const Buffer<ScaleState> state(std::span<const ScaleState>(&start, 1));
+    const ScaleControls how{.margin = plan.margin, .pow2 = plan.pow2};
+    const Buffer<ScaleControls> controls(std::span<const ScaleControls>(&how, 1));
+    CastTarget target;
+    target.element = plan.format->name == "e4m3" ? Element::e4m3 : Element::e5m2;
+    target.rows = rows.get();
+    target.columns = columns.get();
+    target.state = state.get();
+    target.scaling = scaling_of(plan);
+    target.vectors = scales.vectors(controls.get());
+    if (target.scaling == Scaling::rows) {
+        cast_matrix(values.get(), Element::f32, s, target, Pass::amax_only, nullptr);
+        scale_vectors_from_amaxes(target.vectors, s, state.get(), nullptr);
+    }
+    cast_matrix(values.get(), Element::f32, s, target, Pass::cast, nullptr);
+    check(cudaDeviceSynchronize(), "cast_matrix");
+    const std::vector<float> inverses = scales.inverses().download();
+    std::uint64_t wrong = 0;
+    for (const Along along : {Along::cols, Along::rows}) {
+        const bool by_rows = along == Along::cols;
+        const auto height = static_cast<std::size_t>(s.rows), width = static_cast<std::size_t>(s.cols);
+        std::vector<float> expected(in.values.size());
+        quantize(plan, in.values, expected,
+                 {.rows = height, .cols = width, .along = along, .with_stats = false});
+        const std::vector<std::uint8_t> codes = (by_rows ? rows : columns).download();
+        const int m = by_rows ? s.padded_rows : s.padded_cols, k = by_rows ? s.padded_cols : s.padded_rows;
+        for (int r = 0; r < s.rows; ++r)
+            for (int c = 0; c < s.cols; ++c) {
+                const int outer = by_rows ? r : c, i = by_rows ? c : r;
+                const auto at = static_cast<std::size_t>(outer) * static_cast<std::size_t>(k) +
+                                static_cast<std::size_t>(i);
+                const float inverse =
+                    inverses[(by_rows ? 0 : scales.columns_at()) +
+                             static_cast<std::size_t>(scale_inverse_at(target.scaling, m, k, outer, i))];
+                const float q = decode(*plan.format, codes[at]) * inverse,
+                            wanted =
+                                expected[static_cast<std::size_t>(r) * width + static_cast<std::size_t>(c)];
+                wrong += std::bit_cast<std::uint32_t>(q) != std::bit_cast<std::uint32_t>(wanted);
+            }
+    }
+    return no_differences(wrong, 2 * in.values.size());
 }
 
 SelfCheckOutcome check_emulation(const std::string& text) {
@@ -177,6 +232,12 @@ std::vector<SelfCheck> cuda_self_checks(bool full) {
          [] { return check_products(Element::e4m3, ScaleMode::tensor, false); }},
         {"exact products of integers: E4M3, fast accumulation",
          [] { return check_products(Element::e4m3, ScaleMode::tensor, true); }}};
+    for (const std::string text : {"rowwise", "block128", "block128:pow2=0:margin=2"})
+        for (const auto& [tensor, name] : {std::pair{TensorClass::x, "x"}, std::pair{TensorClass::w, "w"},
+                                           std::pair{TensorClass::dy, "dy"}})
+            checks.push_back(
+                {fmt::format("casts for the tensor cores = core's codes and scales: {} of {}", name, text),
+                 [text, tensor] { return check_vector_cast(text, tensor); }});
     std::vector<std::string> emulated;
     for (const Recipe& recipe : recipes())
         if (recipe.base != "fp32") emulated.emplace_back(recipe.base);

@@ -6,6 +6,7 @@
 #include "kernels/copy.h"
 #include "kernels/measure.h"
 #include "kernels/random_fill.h"
+#include "kernels/scale_buffers.h"
 
 namespace fp8lab::cuda {
 namespace {
@@ -109,7 +110,9 @@ class Bench {
             target.state = state_.get();
             target.scaled = bytes_of(kernel_.payload) == 1;
             if (kernel_.statistics) target.stats_partials = stats_.get();
-            kernel_.launch(memory, shape_, target, stream);
+            target.scaling = kernel_.scaling;
+            target.vectors = scales_.vectors(controls_.get());
+            run(kernel_, memory, shape_, target, stream);
         }
     }
     double bytes() const { return bytes_per_element(kernel_) * static_cast<double>(elements_); }
@@ -131,6 +134,8 @@ class Bench {
     std::size_t elements_;
     int sets_ = 1;
     std::vector<Memory> inputs_, outputs_;
+    ScaleBuffers scales_{kernel_.scaling, shape_};
+    Buffer<ScaleControls> controls_{1};
     Buffer<ScaleState> state_{1};
     Buffer<StepInput> input_{1};
     Buffer<ArmState> arm_{1};
@@ -159,7 +164,8 @@ std::vector<Timed> time_casts(std::array<int, 2> shape, int repeats) {
             ms.push_back(watch.ms(work) / bench.sets());
             copies.measure(watch);
         }
-        Timed line = line_of(std::string(kernel.name), bench.bytes(), "tile_cast");
+        Timed line = line_of(std::string(kernel.name), bench.bytes(),
+                             kernel.scaling == Scaling::tensor ? "tile_cast" : "vector_cast");
         summarise(line, std::move(ms));
         lines.push_back(std::move(line));
     }

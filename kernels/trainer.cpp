@@ -16,6 +16,7 @@
 #include "core/nn/tasks.h"
 #include "kernels/arm.h"
 #include "kernels/measure.h"
+#include "kernels/probe.h"
 #include "kernels/ranges.h"
 #include "kernels/records.h"
 
@@ -70,6 +71,10 @@ class CudaTrainer final : public Trainer {
     cudaStream_t stream() const { return device_->stream.get(); }
     const TrainedArm& arm(int index) const;
     TrainedArm& arm(int index) { return const_cast<TrainedArm&>(std::as_const(*this).arm(index)); }
+    EngineChoice engine_of(const Recipe& recipe) const {
+        return choose_engine(recipe,
+                             [&](const GemmSpec& spec) { return refusal_of(device_->lt, spec, stream()); });
+    }
     void check_memory() const;
     void make_rings();
     void apply(const Command& command);
@@ -126,7 +131,8 @@ CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, 
     double flop = 0;
     for (const Recipe& recipe : spec_.arms) {
         arms_.emplace_back();
-        arms_.back().arm = std::make_unique<CudaArm>(spec_, recipe, device_->lt, rings, stream());
+        arms_.back().arm =
+            std::make_unique<CudaArm>(spec_, recipe, engine_of(recipe), device_->lt, rings, stream());
         flop = arms_.back().arm->flop();
     }
     per_launch_ = flop <= kShortStepFlop ? kStepsPerLaunch : 1;
@@ -137,7 +143,8 @@ void CudaTrainer::check_memory() const {
     check(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
     const auto needed = [&](int batch) {
         double bytes = 4.0 * batch * (spec_.layers.front() + spec_.layers.back());
-        for (const Recipe& recipe : spec_.arms) bytes += arm_bytes(spec_, recipe, batch);
+        for (const Recipe& recipe : spec_.arms)
+            bytes += arm_bytes(spec_, recipe, engine_of(recipe).engine, batch);
         return bytes;
     };
     const auto room = static_cast<double>(available);
@@ -204,7 +211,7 @@ void CudaTrainer::change_recipe(TrainedArm& target, const Recipe& recipe) {
     target.one.reset();
     target.one_with_stats.reset();
     target.arm.reset();  // before the new one takes its memory
-    target.arm = std::make_unique<CudaArm>(spec_, recipe, device_->lt, rings, stream());
+    target.arm = std::make_unique<CudaArm>(spec_, recipe, engine_of(recipe), device_->lt, rings, stream());
     target.arm->restore(state, steps_done_);
     target.step_ms.clear();
     arms_.front().parts.clear();  // all arms are measured again
@@ -409,6 +416,7 @@ Snapshot CudaTrainer::snapshot() {
         out.records = std::exchange(target.records, {});
         out.stopped = target.stopped;
         out.provenance = provenance_of(target.arm->engine());
+        out.emulated_because = target.arm->emulated_because();
         if (!target.step_ms.empty()) out.cost = cost(target);
         if (watched_ && steps_done_ > 0) out.watched = target.arm->view(*watched_, steps_done_ - 1, stream());
         if (spec_.task == TaskKind::spiral && !target.stopped)

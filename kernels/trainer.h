@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/nn/trainer.h"
+#include "kernels/engine.h"
 #include "kernels/gemm.h"
 
 namespace fp8lab::cuda {
@@ -23,6 +24,6 @@ std::unique_ptr<Trainer> make_cuda_trainer(const TrainSpec& spec, std::shared_pt
                                            Launching launching = Launching::graphs);
 
 // Device memory that one arm takes, in bytes; the trainer's batches come on top.
-double arm_bytes(const TrainSpec& spec, const Recipe& recipe, int batch);
+double arm_bytes(const TrainSpec& spec, const Recipe& recipe, Engine engine, int batch);
 
 }  // namespace fp8lab::cuda

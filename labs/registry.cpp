@@ -4,7 +4,9 @@
 #include <cctype>
 
 #include "core/base/error.h"
+#include "labs/adding/model.h"
 #include "labs/bits/model.h"
+#include "labs/delayed/model.h"
 #include "labs/lab.h"
 #include "labs/ruler/model.h"
 #include "labs/train/model.h"
@@ -39,6 +41,8 @@ std::span<const LabEntry> lab_registry() {
     static constexpr std::array kLabs = {
         LabEntry{"bits", make<bits_lab::BitsLab>},
         LabEntry{"ruler", make<ruler::RulerLab>},
+        LabEntry{"delayed", make<delayed::DelayedLab>},
+        LabEntry{"adding", make<adding::AddingLab>},
         LabEntry{"train", make<train::TrainLab>},
     };
     return kLabs;

@@ -1,7 +1,9 @@
 // The views, in the order of registry.cpp.
 #include <array>
 
+#include "labs/adding/view.h"
 #include "labs/bits/view.h"
+#include "labs/delayed/view.h"
 #include "labs/ruler/view.h"
 #include "labs/train/view.h"
 #include "labs/view.h"
@@ -21,6 +23,8 @@ std::span<const ViewEntry> view_registry() {
     static constexpr std::array kViews = {
         ViewEntry{"bits", make<bits_lab::BitsView, bits_lab::BitsLab>},
         ViewEntry{"ruler", make<ruler::RulerView, ruler::RulerLab>},
+        ViewEntry{"delayed", make<delayed::DelayedView, delayed::DelayedLab>},
+        ViewEntry{"adding", make<adding::AddingView, adding::AddingLab>},
         ViewEntry{"train", make<train::TrainView, train::TrainLab>},
     };
     return kViews;

@@ -1,4 +1,4 @@
-// fp8lab list labs|formats|recipes: what there is.
+// fp8lab list labs|formats|recipes|exercises: what there is.
 #include <fmt/format.h>
 
 #include <functional>
@@ -10,7 +10,7 @@
 #include "core/base/units.h"
 #include "core/formats/format.h"
 #include "core/scaling/recipe.h"
-#include "labs/lab.h"
+#include "labs/exercise_run.h"
 
 namespace fp8lab::cli {
 
@@ -43,6 +43,13 @@ std::vector<Entry> recipe_entries() {
     return out;
 }
 
+std::vector<Entry> exercise_entries() {
+    std::vector<Entry> out;
+    for (const ExerciseEntry& entry : all_exercises())
+        out.push_back({entry.exercise->id, entry.exercise->title + ". " + entry.exercise->question});
+    return out;
+}
+
 }  // namespace
 
 void add_list(CLI::App& app, Globals&) {
@@ -51,16 +58,18 @@ void add_list(CLI::App& app, Globals&) {
         bool json = false;
     };
     const auto options = std::make_shared<Options>();
-    CLI::App* verb = app.add_subcommand("list", "What there is: labs, formats, recipes");
-    verb->add_option("labs|formats|recipes", options->what, "of what")->required();
+    CLI::App* verb = app.add_subcommand("list", "What there is: labs, formats, recipes, exercises");
+    verb->add_option("labs|formats|recipes|exercises", options->what, "of what")->required();
     verb->add_flag("--json", options->json, "as JSON");
     verb->callback([options] {
         struct Kind {
             std::string_view name;
             std::vector<Entry> (*entries)();
         };
-        static constexpr Kind kKinds[] = {
-            {"labs", labs}, {"formats", format_entries}, {"recipes", recipe_entries}};
+        static constexpr Kind kKinds[] = {{"labs", labs},
+                                          {"formats", format_entries},
+                                          {"recipes", recipe_entries},
+                                          {"exercises", exercise_entries}};
         const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds),
                                        [&](const Kind& k) { return k.name == options->what; });
         if (kind == std::end(kKinds))

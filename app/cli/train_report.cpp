@@ -75,6 +75,8 @@ void append_row(std::string& out, const StepRecord& record, const std::string& r
     out += '\n';
 }
 
+std::string in_brackets(const std::string& reason) { return reason.empty() ? "" : " (" + reason + ")"; }
+
 }  // namespace
 
 TrainReport::TrainReport(const TrainSpec& spec, DeviceInfo device)
@@ -87,13 +89,14 @@ void TrainReport::add(Snapshot snapshot) {
         std::ranges::move(records, std::back_inserter(arms_[i].records));
         arms_[i].stopped = snapshot.arms[i].stopped;
         arms_[i].provenance = snapshot.arms[i].provenance;
+        arms_[i].emulated_because = snapshot.arms[i].emulated_because;
         if (snapshot.arms[i].cost) arms_[i].cost = snapshot.arms[i].cost;
     }
 }
 
-bool TrainReport::same_provenance() const {
+bool TrainReport::all_as_the_device() const {
     return std::ranges::all_of(arms_,
-                               [&](const ArmRun& arm) { return arm.provenance == arms_.front().provenance; });
+                               [&](const ArmRun& arm) { return arm.provenance == device_.provenance; });
 }
 
 std::vector<ArmSummary> TrainReport::summaries() const {
@@ -107,6 +110,7 @@ std::vector<ArmSummary> TrainReport::summaries() const {
         summary.tail_accuracy = tail_mean(records, [](const StepRecord& r) { return r.accuracy; });
         summary.cost = arms_[i].cost;
         summary.provenance = arms_[i].provenance;
+        summary.emulated_because = arms_[i].emulated_because;
         summary.median_step_ms = summary.cost ? summary.cost->step_ms : median_ms(records);
         summary.stopped = arms_[i].stopped;
         summary.gap_pct = i == 0 ? 0 : 100 * (summary.tail_loss / all.front().tail_loss - 1);
@@ -119,8 +123,9 @@ std::vector<ArmSummary> TrainReport::summaries() const {
 std::string TrainReport::csv() const {
     std::string out = fmt::format("# fp8lab {} train {}\n# provenance {}, device {}\n", FP8LAB_VERSION,
                                   command_line(spec_), to_string(device_.provenance), device_.name);
-    for (std::size_t i = 0; i < arms_.size() && !same_provenance(); ++i)
-        out += fmt::format("# {}: {}\n", spec_.arms[i].name, to_string(arms_[i].provenance));
+    for (std::size_t i = 0; i < arms_.size() && !all_as_the_device(); ++i)
+        out += fmt::format("# {}: {}{}\n", spec_.arms[i].name, to_string(arms_[i].provenance),
+                           in_brackets(arms_[i].emulated_because));
     out += "step,recipe,loss,accuracy,step_ms";
     for (std::size_t t = 0; t < (spec_.layers.size() - 1) * 3; ++t)
         out += fmt::format(",amax_{0},scale_{0},underflow_pct_{0},overflow_pct_{0}", to_string(tensor_id(t)));
@@ -153,6 +158,7 @@ nlohmann::json TrainReport::json() const {
         if (!arm.worst_underflow.empty())
             entry["worst_underflow"] = {{"tensor", arm.worst_underflow},
                                         {"mean_pct", arm.worst_underflow_pct}};
+        if (!arm.emulated_because.empty()) entry["emulated_because"] = arm.emulated_because;
         if (arm.cost) {
             entry["iqr_step_ms"] = arm.cost->step_q3_ms - arm.cost->step_q1_ms;
             entry["flop"] = arm.cost->flop;
@@ -182,7 +188,8 @@ std::string TrainReport::table() const {
         out += fmt::format("{:<{}}  {:>10}  {:>9}  {:>8}  {:>16}  {:>8}", arm.recipe, width,
                            format_number(arm.tail_loss), percent(arm.gap_pct),
                            percent(100 * arm.tail_accuracy), underflow, format_number(arm.median_step_ms));
-        if (!same_provenance()) out += fmt::format("  {}", to_string(arm.provenance));
+        if (!all_as_the_device())
+            out += fmt::format("  {}{}", to_string(arm.provenance), in_brackets(arm.emulated_because));
         if (arm.stopped)
             out += fmt::format("  {} became non-finite at step {}", arm.stopped->tensor, arm.stopped->step);
         out += '\n';

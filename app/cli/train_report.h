@@ -21,8 +21,9 @@ struct ArmSummary {
     double gap_pct = 0;         // of the tail loss against the first arm's
     double median_step_ms = 0;  // the trainer's own time of a step where it has one
     Provenance provenance = Provenance::cpu_emulated;
-    std::optional<ArmCost> cost;  // on a GPU
-    std::string worst_underflow;  // the tensor with the highest mean underflow over the run: "dy3"
+    std::string emulated_because;  // on a GPU
+    std::optional<ArmCost> cost;   // on a GPU
+    std::string worst_underflow;   // the tensor with the highest mean underflow over the run: "dy3"
     double worst_underflow_pct = 0;
     std::optional<NonFinite> stopped;
 };
@@ -46,9 +47,10 @@ class TrainReport {
         std::vector<StepRecord> records;
         std::optional<NonFinite> stopped;
         Provenance provenance = Provenance::cpu_emulated;
+        std::string emulated_because;
         std::optional<ArmCost> cost;
     };
-    bool same_provenance() const;
+    bool all_as_the_device() const;  // as to provenance
     const TrainSpec& spec_;
     DeviceInfo device_;
     std::vector<ArmRun> arms_;

@@ -204,6 +204,7 @@ void Shell::draw_lab(const WindowLayout& layout, Entry& entry) {
                     all.y1 - context_.px(20)};
     if (entry.failure.empty()) {
         entry.view->stage(context_, area);
+        if (entry.lab->busy()) ui::fill_rect(context_, area, {Role::surface, Tone::line, 0.5F});
     } else {
         ImGui::SetCursorScreenPos({area.x0, area.y0 + context_.px(16)});
         ui::warning(context_, "This lab stopped", {Face::sans_bold, 15});

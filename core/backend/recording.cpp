@@ -36,6 +36,16 @@ class Member {
         if (!value.is_number() || !(value.get<double>() >= 0)) fail(name, "is not a number from 0");
         return value;
     }
+    double number(const char* name) const {
+        const Json& value = at(name);
+        if (!value.is_number()) fail(name, "is not a number");
+        return value;
+    }
+    bool truth(const char* name) const {
+        const Json& value = at(name);
+        if (!value.is_boolean()) fail(name, "is not true or false");
+        return value;
+    }
     int count(const Json& value, const char* name) const {
         if (!value.is_number_integer() || value < 1 || value > (1 << 20))
             fail(name, "is not from 1 to 1048576");
@@ -80,6 +90,16 @@ RecordedStep step_of(const Member& result) {
     return step;
 }
 
+std::vector<AccumulationError> accumulation_of(const Member& result) {
+    std::vector<AccumulationError> out;
+    for (std::size_t i = 0; i < result.list("lines").size(); ++i) {
+        const Member line = result.element("lines", i);
+        out.push_back({line.text("data"), line.count("k"), line.truth("fast"), line.at_least_zero("rel_rms"),
+                       line.number("rel_bias")});
+    }
+    return out;
+}
+
 }  // namespace
 
 const RecordedArm* RecordedStep::find(std::string_view recipe) const {
@@ -104,14 +124,20 @@ Recording parse_recording(std::string_view json, const std::string& where) {
         throw input_error(where, std::string(words.substr(words.find("] ") + 2)));
     }
     const Member file(parsed, where, "");
-    Recording recording{file.text("gpu"),  file.text("driver"),  file.text("cuda"),
-                        file.text("date"), file.text("command"), {}};
+    Recording recording{file.text("gpu"),
+                        file.text("driver"),
+                        file.text("cuda"),
+                        file.text("date"),
+                        file.text("command"),
+                        {},
+                        {}};
     for (std::size_t i = 0; i < file.list("results").size(); ++i) {
         const Member result = file.element("results", i);
         const std::string kind = result.text("bench");
         if (std::ranges::find(kKinds, kind) == kKinds.end())
             result.fail("bench", fmt::format("is '{}'; valid: {}", kind, fmt::join(kKinds, " ")));
         if (kind == "step") recording.steps.push_back(step_of(result));
+        if (kind == "accumulate") recording.accumulation = accumulation_of(result);
     }
     return recording;
 }

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/backend/backend.h"
+
 namespace fp8lab {
 
 struct RecordedArm {
@@ -28,11 +30,12 @@ struct RecordedStep {  // one result with "bench": "step"
 struct Recording {
     std::string gpu, driver, cuda, date, command;
     std::vector<RecordedStep> steps;
+    std::vector<AccumulationError> accumulation;  // of the result with "bench": "accumulate"
 };
 
 // Throws input_error(where): no JSON (with line and column), a member that is missing or of the wrong type, a
-// kind of bench that does not exist, a time that is not above 0. Results of other kinds than "step" are not
-// read.
+// kind of bench that does not exist, a time that is not above 0. Results of other kinds than "step" and
+// "accumulate" are not read.
 Recording parse_recording(std::string_view json, const std::string& where);
 
 // The recording that this build carries; none where there is no such file. Throws as parse_recording().

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 #include "core/base/units.h"
 
@@ -65,8 +66,11 @@ constexpr std::array<double, 1> kOne = {1};
 std::vector<double> sparse_powers(const Axis& axis, double base, int most, std::span<const int> steps) {
     std::vector<double> values;
     for (const int step : steps) {
-        values = powers(axis, base, step, kOne);
-        if (static_cast<int>(values.size()) <= most) break;
+        const std::vector<double> denser = std::exchange(values, powers(axis, base, step, kOne));
+        if (static_cast<int>(values.size()) > most) continue;
+        // One power says nothing about a log axis: the ends of what was one too many do.
+        if (values.size() < 2 && denser.size() > 2) values = {denser.front(), denser.back()};
+        break;
     }
     return values;
 }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/nn/optimizer.h"
-#include "core/nn/safetensors.h"
+#include "core/tensors/safetensors.h"
 #include "core/nn/trainer.h"
 
 namespace fp8lab {

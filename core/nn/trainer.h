@@ -95,6 +95,7 @@ struct ArmSnapshot {
     std::optional<TensorView> watched;
     std::vector<float> decision;  // spiral: kDecisionGrid^2 probabilities of class 1, rows from y=-1 up
     Provenance provenance = Provenance::cpu_emulated;
+    std::string emulated_because;  // why a GPU with FP8 tensor cores emulates this recipe; empty elsewhere
     std::optional<ArmCost> cost;
 };
 inline constexpr int kDecisionGrid = 64;  // over [-1, 1]^2

@@ -225,6 +225,14 @@ void BitsLab::toggle_bit(int bit) {
     select(outcome_.reading.code ^ (1U << bit));
 }
 
+void BitsLab::perform(std::string_view action) {
+    constexpr std::string_view kToggle = "toggle ";
+    const bool known = action.size() == kToggle.size() + 1 && action.starts_with(kToggle);
+    const char digit = known ? action.back() : ' ';
+    if (digit < '0' || digit > '9') return Lab::perform(action);
+    toggle_bit(digit - '0');
+}
+
 void BitsLab::select_format(std::string_view id) {
     const int width = bits(outcome_.format);
     params_.format = id;

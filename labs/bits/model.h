@@ -43,10 +43,11 @@ class BitsLab final : public Lab {
     Figure thumbnail() const override;
     std::vector<Metric> metrics() const override;
     void reset() override;
+    std::span<const Exercise> exercises() const override;
 
     // What the view does; each ends with update().
     void select(std::uint32_t code);
-    void toggle_bit(int bit);                 // 0 is the last; nothing happens beyond the format's width
+    void toggle_bit(int bit);  // action "toggle <bit>"; 0 is the last; nothing happens beyond the width
     void select_format(std::string_view id);  // another width: starts at its largest finite value
     void select_specials(std::string_view id);
     // "0x7E" is a code, "448" a value, rounded to the nearest one. Returns what was done: "300 rounds to
@@ -59,6 +60,8 @@ class BitsLab final : public Lab {
     const Params& params() const { return params_; }
 
   private:
+    void perform(std::string_view action) override;
+
     Params params_;
     Outcome outcome_;
 };

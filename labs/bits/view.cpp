@@ -175,7 +175,7 @@ bool BitsView::key(ui::Context&, int key) {
     constexpr int kZero = '0', kNine = '9';  // GLFW's codes of the digit keys are ASCII
     if (key < kZero || key > kNine) return false;
     last_bit_ = key - kZero;
-    lab_.toggle_bit(last_bit_);
+    lab_.act("toggle " + std::to_string(last_bit_));
     return true;
 }
 

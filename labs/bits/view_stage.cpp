@@ -62,7 +62,10 @@ RowMetrics row_metrics(int bit_count, int group_count, float room, bool compact)
 void draw_cell(Context& context, BitsLab& lab, int& last_bit, const Group& group, int bit, Rect cell,
                Font digit) {
     const ui::Press press = ui::press(context, "bits.bit" + std::to_string(bit), cell);
-    if (press.clicked) lab.toggle_bit(last_bit = bit);
+    if (press.clicked) {
+        last_bit = bit;
+        lab.act("toggle " + std::to_string(bit));
+    }
     if (bit == last_bit && !press.focused) ui::focus_ring(context, ui::inset(cell, context.px(1)), 5);
     const bool on = ((lab.outcome().reading.code >> static_cast<unsigned>(bit)) & 1U) != 0;
     ui::fill_rect(context, cell, {Role::surface}, 6);

@@ -105,10 +105,7 @@ std::vector<Field> RulerLab::fields() {
                 {"lognormal", "log-normal"},
                 {"uniform", "uniform"},
                 {"laplace", "Laplace"}}),
-        number({.name = "size",
-                .label = "Size",
-                .help = "The tensor's standard deviation; of a log-normal one the median of |x|."},
-               &params_.tensor.size, 1e-4, 1e6, true),
+        tensor_field(params_.tensor, "size"),
         number(
             {.name = "scale",
              .label = "Scale",
@@ -132,21 +129,13 @@ std::vector<Field> RulerLab::fields() {
                         "blind below 2^-M.",
                 .more = true},
                &params_.fixed_point),
-        number({.name = "sigma",
-                .label = "Sigma",
-                .help = "Width of the log-normal distribution: the standard deviation of ln |x|.",
-                .more = true},
-               &params_.tensor.sigma, 0.1, 5),
+        tensor_field(params_.tensor, "sigma", true),
         integer({.name = "elements",
                  .label = "Elements",
                  .help = "How many numbers the tensor has.",
                  .more = true},
-                &params_.tensor.elements, 256, 1 << 18, true),
-        integer({.name = "seed",
-                 .label = "Seed",
-                 .help = "Another seed, another tensor of the same kind.",
-                 .more = true},
-                &params_.tensor.seed, 0, 9999),
+                &params_.tensor.cols, 256, 1 << 18, true),
+        tensor_field(params_.tensor, "seed", true),
         number(
             {.name = "brush_lo",
              .label = "Interval from",
@@ -163,7 +152,7 @@ std::vector<Field> RulerLab::fields() {
 
 void RulerLab::update() {
     if (drawn_ != params_.tensor) {
-        outcome_.tensor = make_tensor(params_.tensor);
+        outcome_.tensor = make_tensor(params_.tensor).values;
         drawn_ = params_.tensor;
     }
     const std::vector<FormatInfo> chosen = chosen_formats(params_);

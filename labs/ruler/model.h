@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/tensors/tensor.h"
 #include "labs/lab.h"
 #include "labs/ruler/model_marks.h"
 #include "labs/ruler/model_tensor.h"

@@ -3,27 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numbers>
 
-#include "core/base/rng.h"
 #include "core/formats/codec.h"
 
 namespace fp8lab::ruler {
-
-std::vector<float> make_tensor(const TensorSpec& spec) {
-    std::vector<float> out(spec.kind == "none" ? 0U : static_cast<std::size_t>(spec.elements));
-    Rng rng(static_cast<std::uint64_t>(spec.seed));
-    const auto draw = [&]() -> double {
-        if (spec.kind == "normal") return static_cast<double>(rng.normal());
-        const double sign = rng.uniform() < 0.5 ? -1.0 : 1.0;
-        if (spec.kind == "lognormal") return sign * std::exp(spec.sigma * static_cast<double>(rng.normal()));
-        // Divided by the standard deviation of the unit distribution: sqrt(2) and 1 / sqrt(3).
-        if (spec.kind == "laplace") return sign * -std::log1p(-rng.uniform()) / std::numbers::sqrt2;
-        return sign * rng.uniform() * std::numbers::sqrt3;
-    };
-    for (float& x : out) x = static_cast<float>(spec.size * draw());
-    return out;
-}
 
 CastReport cast_report(const FormatInfo& format, std::span<const float> values, double scale) {
     CastReport out;

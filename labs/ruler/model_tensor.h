@@ -1,25 +1,14 @@
-// The tensor under the ruler: drawn at random, cast with the scale, and counted.
+// The tensor under the ruler: cast with the scale, and counted.
 #pragma once
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "core/formats/format.h"
 #include "core/stats/tensor_stats.h"
 
 namespace fp8lab::ruler {
-
-// kind: "normal", "laplace", "uniform" with standard deviation `size`, or "lognormal": size * exp(sigma *
-// N(0, 1)) with a random sign, so that `size` is the median of |x|. "none" is an empty tensor.
-struct TensorSpec {
-    std::string kind = "normal";
-    double size = 100, sigma = 2;
-    int seed = 5, elements = 16384;
-    bool operator==(const TensorSpec&) const = default;
-};
-std::vector<float> make_tensor(const TensorSpec& spec);
 
 // What one cast does to every element.
 enum class Fate : std::uint8_t { normal, subnormal, zero, underflow, saturated };

@@ -222,7 +222,7 @@ std::vector<std::pair<std::string, std::string>> RulerView::status() const {
     const TensorSpec& tensor = lab_.params().tensor;
     if (tensor.kind == "none") return {{"tensor", "none"}};
     return {{"seed", std::to_string(tensor.seed)},
-            {"tensor", tensor.kind + ", " + group_thousands(tensor.elements) + " elements"}};
+            {"tensor", tensor.kind + ", " + group_thousands(tensor.cols) + " elements"}};
 }
 
 }  // namespace fp8lab::ruler

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -12,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/units.h"
 #include "labs/train/model_cost.h"
+#include "labs/train/model_record.h"
 
 namespace fp8lab::train {
 namespace {
@@ -53,6 +55,12 @@ std::string provenance_text(const History& history, const TrainSpec& spec) {
     for (std::size_t i = 0; i < arms.size(); ++i)
         text += fmt::format("{}{} {}", i > 0 ? ", " : "", spec.arms[i].name, to_string(arms[i].provenance));
     return text;
+}
+
+std::vector<std::string> recipe_texts(const std::vector<Recipe>& recipes) {
+    std::vector<std::string> out;
+    for (const Recipe& recipe : recipes) out.push_back(recipe_text(recipe));
+    return out;
 }
 
 // What a step of the arm costs, measured on a GPU only.
@@ -164,8 +172,53 @@ void TrainLab::restart() {
         ended_ = std::move(run_);
     }
     history_ = {};
+    replayed_.clear();
     status_ = {};
     changes_.clear();
+}
+
+void TrainLab::run() {
+    if (finished() || failed()) restart();
+    start();
+}
+
+void TrainLab::perform(std::string_view action) {
+    if (action == "run") return run();
+    if (action == "pause") return pause();
+    if (action == "step") return single_step();
+    if (action == "restart") return restart();
+    if (action == "poison") return poison();
+    constexpr std::string_view kRunTo = "run to ";
+    int step = 0;
+    const char* const end = action.data() + action.size();
+    if (action.starts_with(kRunTo) &&
+        std::from_chars(action.data() + kRunTo.size(), end, step) == std::from_chars_result{end, std::errc{}})
+        return run_to(step);
+    Lab::perform(action);
+}
+
+// The worker comes to rest before its last snapshot is out.
+bool TrainLab::complete() const {
+    return !history_.arms().empty() && std::ranges::all_of(history_.arms(), [&](const ArmTrack& arm) {
+        return arm.stopped || static_cast<int>(arm.loss.size()) == spec_.steps;
+    });
+}
+
+// Only of a run that its settings explain: nothing was changed on its way or since.
+std::string TrainLab::record() const {
+    if (!replayed_.empty()) return replayed_;
+    const bool explained = run_ && finished() && complete() && changes_.empty() && waiting().empty() &&
+                           recipe_texts(arms_of(params_)) == recipe_texts(first_spec_.arms) &&
+                           params_.lr == first_spec_.lr;
+    return explained ? record_text(history_, first_spec_) : "";
+}
+
+void TrainLab::replay(std::string_view record) {
+    restart();
+    if (record.empty()) return;
+    const TrainSpec spec = spec_of(params_);
+    history_.append(parse_record(record, spec), static_cast<int>(spec.layers.size()) - 1);
+    replayed_ = record;
 }
 
 void TrainLab::reset() {

@@ -48,7 +48,15 @@ class TrainLab : public Lab {
     void advance(int steps) override;
     void set_wake(std::function<void()> wake) override;
     void reset() override;
+    std::span<const Exercise> exercises() const override;
+    bool live() const override { return true; }
+    bool busy() const override { return running() || (finished() && !complete()); }
+    std::string record() const override;
+    void replay(std::string_view record) override;
 
+    // Behind the actions "run" (from the start where it has ended), "pause", "step", "run to <step>",
+    // "restart" and "poison".
+    void run();
     void start();  // or go on, to the last step
     void pause();
     void single_step();
@@ -82,12 +90,14 @@ class TrainLab : public Lab {
     std::string transformer_engine() const;  // arm B's recipe
 
   private:
+    void perform(std::string_view action) override;
     struct Change {
         int step;  // the last one seen before it; of a poisoned batch, once it has come, its own
         std::string what;
         bool poison = false, located = false;
     };
     void begin();
+    bool complete() const;  // the last snapshot has arrived
     std::ptrdiff_t stopped_arms() const;
     void send_changes();
     void send_recipe(int arm, const Recipe& wanted);
@@ -101,6 +111,7 @@ class TrainLab : public Lab {
     TrainSpec first_spec_, spec_;  // as it started; as it is now
     std::vector<Change> changes_;
     History history_;
+    std::string replayed_;  // the record that history_ shows instead of a training
     TrainingRun::Status status_;
     std::function<void()> wake_;
     mutable std::optional<History> small_;      // behind the thumbnail, made once

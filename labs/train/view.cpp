@@ -156,14 +156,14 @@ void TrainView::boundaries(ui::Context& c, const std::vector<Figure>& figures, R
 void TrainView::toggle_run() {
     if (lab_.running()) {
         pausing_ = true;
-        return lab_.pause();
+        return lab_.act("pause");
     }
-    if (lab_.finished() || lab_.failed()) restart();
-    lab_.start();
+    if (lab_.finished() || lab_.failed()) toast_closed_ = false;
+    lab_.act("run");
 }
 
 void TrainView::restart() {
-    lab_.restart();
+    lab_.act("restart");
     toast_closed_ = false;
 }
 
@@ -182,7 +182,7 @@ void TrainView::controls(ui::Context& c, Rect area) {
                     .disabled = running || ended,
                     .why_disabled = running ? "Pause first." : "The training is at its end.",
                     .width = 72})) {
-        lab_.single_step();
+        lab_.act("step");
     }
     place(204);
     if (ui::button(c, "train.reset", "Reset", {.width = 72})) restart();
@@ -215,11 +215,11 @@ void TrainView::run_slider(ui::Context& c, Rect area) {
         const float share = std::clamp((ImGui::GetIO().MousePos.x - track.x0) / track.width(), 0.0F, 1.0F);
         drag_step_ = std::max(lab_.step(), static_cast<int>(std::lround(share * static_cast<float>(steps))));
     } else if (drag_step_ >= 0) {
-        if (drag_step_ > lab_.step()) lab_.run_to(drag_step_);
+        if (drag_step_ > lab_.step()) lab_.act("run to " + std::to_string(drag_step_));
         drag_step_ = -1;
     }
     if (press.focused && ui::key_pressed(ImGuiKey_RightArrow))
-        lab_.run_to(lab_.step() + std::max(1, steps / 20));
+        lab_.act("run to " + std::to_string(lab_.step() + std::max(1, steps / 20)));
     const float thick = 2 * ui::hairline(c), top = std::round(track.y0 - thick / 2);
     const float knob = x_of(drag_step_ >= 0 ? drag_step_ : lab_.step());
     ui::fill_rect(c, {area.x0, top, area.x1, top + thick}, {Role::line});
@@ -233,7 +233,7 @@ bool TrainView::key(ui::Context&, int key) {
     if (key == kKeySpace) {
         toggle_run();
     } else if (key == kKeyPeriod && !lab_.running() && !lab_.finished() && !lab_.failed()) {
-        lab_.single_step();
+        lab_.act("step");
     } else {
         return false;
     }

@@ -33,7 +33,7 @@ void TrainView::explore(ui::Context& c, float width) {
                    {.disabled = lab_.step() == 0 || lab_.finished(),
                     .why_disabled = "Start the training first.",
                     .width = -1})) {
-        lab_.poison();
+        lab_.act("poison");
     }
     more(c);
     ui::divider(c);

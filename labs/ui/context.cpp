@@ -89,12 +89,13 @@ void probe(Context& context, std::string_view name) {
     probe(context, name, {lo.x, lo.y, hi.x, hi.y});
 }
 
-void probe(Context& context, std::string_view name, Rect rect, std::optional<Extents> axes) {
+void probe(Context& context, std::string_view name, Rect rect, std::optional<Extents> axes,
+           std::string_view words) {
     if (!context.probes.enabled) return;
     const ImVec2 lo = ImGui::GetWindowDrawList()->GetClipRectMin();
     const ImVec2 hi = ImGui::GetWindowDrawList()->GetClipRectMax();
     context.probes.items.insert_or_assign(std::string(name),
-                                          Probes::Item{rect, {lo.x, lo.y, hi.x, hi.y}, axes});
+                                          Probes::Item{rect, {lo.x, lo.y, hi.x, hi.y}, axes, std::string(words)});
 }
 
 }  // namespace fp8lab::ui

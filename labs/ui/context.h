@@ -24,6 +24,7 @@ struct Probes {
         Rect rect;
         Rect clip;                    // the visible part of the window it sits in
         std::optional<Extents> axes;  // plots: the ranges on show
+        std::string words;            // what it says, where a test reads it
     };
     std::map<std::string, Item, std::less<>> items;
 };
@@ -72,6 +73,7 @@ bool key_pressed(ImGuiKey key);
 
 // Records the last item (or an explicit rectangle, physical px) under a name: "train.start".
 void probe(Context& context, std::string_view name);
-void probe(Context& context, std::string_view name, Rect rect, std::optional<Extents> axes = {});
+void probe(Context& context, std::string_view name, Rect rect, std::optional<Extents> axes = {},
+           std::string_view words = {});
 
 }  // namespace fp8lab::ui

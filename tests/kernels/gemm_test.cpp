@@ -43,11 +43,13 @@ std::vector<GemmSpec> specs(int m, int n, int k) {
             for (const auto& [a, b] : {std::pair{kE4, kE4}, std::pair{kE4, kE5}, std::pair{kE5, kE4}})
                 fp8(a, b, tensor, tensor, fast);
         if (!is_hopper()) continue;
-        for (const bool fast : {true, false}) fp8(kE4, kE4, row, row, fast);
+        for (const bool fast : {true, false})
+            for (const auto& [a, b] : {std::pair{kE4, kE4}, std::pair{kE5, kE4}}) fp8(a, b, row, row, fast);
         fp8(kE4, kE4, vec128, block128, false);
         fp8(kE4, kE4, block128, vec128, false);
         fp8(kE4, kE4, vec128, vec128, false);
         fp8(kE5, kE4, vec128, block128, false);
+        fp8(kE5, kE4, vec128, vec128, false);
     }
     for (const Product product : {Product::nt, Product::nn, Product::tn})
         out.push_back({product, m, n, k, kF32, kF32, kF32});

@@ -59,6 +59,16 @@ std::vector<std::byte> bytes_after(Trainer& trainer, const Scratch& folder, cons
     return {};
 }
 
+// How near the loss of step 0 comes to the CPU's. Tensor cores drop what lies 13 bits below the largest
+// product of a group, and the cast before the next layer turns that into whole steps of FP8: a model of it
+// over networks of these sizes moves the loss by 1e-5 to 6e-4, either way. With scales that are powers of two
+// or short sums (K = 32, blocks) many sums also lie on a BF16 tie, where the last bit decides; the emulated
+// twins of the same recipes agree to 1e-4.
+double step_0_bound(const std::string& recipe) {
+    const bool blocks = recipe.starts_with("block128") && recipe.find("nonsaturate") == recipe.npos;
+    return blocks || recipe == "current:pow2=1" ? 1e-3 : 1e-4;
+}
+
 double mean(const std::vector<double>& values, std::size_t first, std::size_t last) {
     const auto at = [&](std::size_t i) { return values.begin() + static_cast<std::ptrdiff_t>(i); };
     return std::accumulate(at(first), at(last), 0.0) / static_cast<double>(last - first);
@@ -69,7 +79,8 @@ double mean(const std::vector<double>& values, std::size_t first, std::size_t la
 TEST_CASE("200 steps give the same bytes again, with and without graphs, one and eight steps a launch") {
     NEEDS_GPU();
     const Scratch folder;
-    for (const std::string recipe : {"bf16", "delayed", "current", "mxfp8", "delayed:round_bwd=stochastic"}) {
+    for (const std::string recipe :
+         {"bf16", "delayed", "current", "rowwise", "block128", "mxfp8", "delayed:round_bwd=stochastic"}) {
         CAPTURE(recipe);
         const auto first = cuda::make_cuda_trainer(reference(recipe), device());
         const std::vector<double> losses = run(*first, 200).losses;
@@ -103,7 +114,7 @@ TEST_CASE("the GPU and the CPU emulation train alike in every recipe") {
         const Run expected = run(*cpu, 200), found = run(*gpu, 200);
         REQUIRE(expected.losses.size() == 200);
         REQUIRE(found.losses.size() == 200);
-        CHECK(std::abs(found.losses[0] / expected.losses[0] - 1) < 1e-4);
+        CHECK(std::abs(found.losses[0] / expected.losses[0] - 1) < step_0_bound(name));
         const double bound = name == "mxfp4" || name == "nvfp4" ? 0.05 : 0.01;
         const double ratio = mean(found.losses, 101, 200) / mean(expected.losses, 101, 200);
         MESSAGE(name << ": loss of step 0 " << found.losses[0] << " against " << expected.losses[0]
@@ -117,16 +128,14 @@ TEST_CASE("options that the tensor cores do not have train on the GPU as on the 
     for (const std::string name :
          {"delayed:master=none:round_update=stochastic", "delayed:round=stochastic", "delayed:out=fp32",
           "current:pow2=1", "current:pow2=1:overflow=nonsaturate", "delayed:bwd=e4m3", "delayed:interval=4",
-          "current:bwd=bf16", "delayed:fast_accum=none"}) {
+          "current:bwd=bf16", "delayed:fast_accum=none", "rowwise:bwd=e4m3",
+          "rowwise:out=fp32:fast_accum=none", "block128:pow2=0:bwd=e5m2", "block128:margin=2",
+          "block128:overflow=nonsaturate"}) {
         CAPTURE(name);
         const auto cpu = make_cpu_trainer(reference(name));
         const auto gpu = cuda::make_cuda_trainer(reference(name), device());
         const Run expected = run(*cpu, 200), found = run(*gpu, 200);
-        // FP8 tensor cores drop what lies 13 bits below the largest product. With scales that are powers of
-        // two many sums of K = 32 lie on a BF16 tie, where the last bit decides; the emulated twin of the
-        // same recipe agrees to 1e-4.
-        const bool ties = name == std::string("current:pow2=1");
-        CHECK(std::abs(found.losses[0] / expected.losses[0] - 1) < (ties ? 1e-3 : 1e-4));
+        CHECK(std::abs(found.losses[0] / expected.losses[0] - 1) < step_0_bound(name));
         const double ratio = mean(found.losses, 101, 200) / mean(expected.losses, 101, 200);
         MESSAGE(name << ": loss of step 0 " << found.losses[0] << " against " << expected.losses[0]
                      << ", mean of steps 101-200 " << ratio);
@@ -136,7 +145,7 @@ TEST_CASE("options that the tensor cores do not have train on the GPU as on the 
 
 TEST_CASE("records of the GPU are those of the CPU: amax, scale, counts and SQNR of every tensor") {
     NEEDS_GPU();
-    for (const std::string name : {"delayed", "current", "mxfp8", "int8", "nvfp4"}) {
+    for (const std::string name : {"delayed", "current", "rowwise", "block128", "mxfp8", "int8", "nvfp4"}) {
         CAPTURE(name);
         const auto cpu = make_cpu_trainer(reference(name)),
                    gpu = cuda::make_cuda_trainer(reference(name), device());
@@ -155,6 +164,77 @@ TEST_CASE("records of the GPU are those of the CPU: amax, scale, counts and SQNR
             CHECK(std::abs(b.underflow_pct - a.underflow_pct) < 1.0F);
             CHECK(std::abs(b.overflow_pct - a.overflow_pct) < 0.5F);
             CHECK(std::abs(b.sqnr_db - a.sqnr_db) < 0.5F);
+        }
+    }
+}
+
+// No dimension is a multiple of a block, each has several: a scale in the wrong place would show.
+TEST_CASE("networks of many partial blocks train on the tensor cores as on the CPU") {
+    NEEDS_GPU();
+    for (const std::string recipe : {"rowwise", "block128", "block128:pow2=0"}) {
+        CAPTURE(recipe);
+        TrainOptions options;
+        options.task = "noise";
+        options.layers = std::vector{300, 520, 200, 300};
+        options.batch = 200;
+        options.steps = 40;
+        options.lr = 1e-3;
+        options.recipes = recipe;
+        const auto cpu = make_cpu_trainer(make_train_spec(options)),
+                   gpu = cuda::make_cuda_trainer(make_train_spec(options), device());
+        const Run expected = run(*cpu, 40), found = run(*gpu, 40);
+        REQUIRE(found.losses.size() == 40);
+        CHECK(found.last.provenance == Provenance::tensor_core);
+        CHECK(std::abs(found.losses[0] / expected.losses[0] - 1) < step_0_bound(recipe));
+        double worst = 0;
+        for (std::size_t i = 0; i < 40; ++i)
+            worst = std::max(worst, std::abs(found.losses[i] / expected.losses[i] - 1));
+        MESSAGE(recipe << ": loss of step 0 " << found.losses[0] << " against " << expected.losses[0]
+                       << ", largest deviation in 40 steps " << worst);
+        CHECK(worst < 0.01);
+    }
+}
+
+TEST_CASE("the watched tensor's histograms are the CPU's where codes have scales of their own") {
+    NEEDS_GPU();
+    for (const std::string recipe : {"rowwise", "block128"}) {
+        const auto cpu = make_cpu_trainer(reference(recipe)),
+                   gpu = cuda::make_cuda_trainer(reference(recipe), device());
+        for (Trainer* trainer : {cpu.get(), gpu.get()}) {
+            trainer->set(Watch{TensorId{TensorClass::x, 1}});  // the batch: the same in both
+            trainer->step(3);
+        }
+        const auto expected = cpu->snapshot().arms[0].watched, found = gpu->snapshot().arms[0].watched;
+        REQUIRE(expected);
+        REQUIRE(found);
+        CHECK(found->before.counts == expected->before.counts);
+        CHECK(found->after.counts == expected->after.counts);
+        CHECK(found->after.zeros == expected->after.zeros);
+        CHECK(std::isnan(found->scale));
+        CHECK(std::isnan(expected->scale));
+    }
+}
+
+TEST_CASE("the margin of row and block scales moves without a new graph: too little of it saturates") {
+    NEEDS_GPU();
+    for (const std::string recipe : {"rowwise", "block128", "rowwise:round=stochastic", "mxfp8"}) {
+        CAPTURE(recipe);
+        const auto cpu = make_cpu_trainer(reference(recipe)),
+                   gpu = cuda::make_cuda_trainer(reference(recipe), device());
+        for (Trainer* trainer : {cpu.get(), gpu.get()}) {
+            trainer->step(16);
+            trainer->snapshot();
+            trainer->set(SetMargin{0, -3});
+            trainer->step(8);
+        }
+        const auto expected = cpu->snapshot().arms[0].records, found = gpu->snapshot().arms[0].records;
+        REQUIRE(found.size() == 8);
+        for (const std::size_t tensor : {0, 1}) {
+            CAPTURE(tensor);
+            CHECK((found[0].tensors[tensor].overflow_pct > 5) == (recipe != "mxfp8"));  // MX has no margin
+            CHECK(
+                found[0].tensors[tensor].overflow_pct ==
+                doctest::Approx(static_cast<double>(expected[0].tensors[tensor].overflow_pct)).epsilon(0.05));
         }
     }
 }

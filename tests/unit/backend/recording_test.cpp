@@ -13,7 +13,10 @@ const std::string kWhole = R"({"gpu": "NVIDIA H200", "driver": "580.95", "cuda":
     {"bench": "gemm", "whatever": 1},
     {"bench": "step", "layers": [1024, 4096, 1024], "batch": 4096, "arms": [
       {"recipe": "bf16", "median_ms": 1.5, "iqr_ms": 0.01, "tflops": 400, "more": "is allowed"},
-      {"recipe": "delayed", "median_ms": 1.0, "iqr_ms": 0, "tflops": 600}]}]})";
+      {"recipe": "delayed", "median_ms": 1.0, "iqr_ms": 0, "tflops": 600}]},
+    {"bench": "accumulate", "lines": [
+      {"data": "uniform", "k": 4096, "fast": true, "rel_rms": 0.066, "rel_bias": -0.065},
+      {"data": "normal", "k": 256, "fast": false, "rel_rms": 1e-4, "rel_bias": 0}]}]})";
 
 std::string changed(const std::string& from, const std::string& to) {
     std::string text = kWhole;
@@ -38,6 +41,17 @@ TEST_CASE("a recording says where its numbers come from and how they compare") {
     CHECK(step.speedup("current") == 0);
 }
 
+TEST_CASE("a recording holds what the accumulation lost") {
+    const auto lines = parse_recording(kWhole, "h200.json").accumulation;
+    REQUIRE(lines.size() == 2);
+    CHECK(lines[0].data == "uniform");
+    CHECK(lines[0].k == 4096);
+    CHECK(lines[0].fast);
+    CHECK(lines[0].rel_rms == 0.066);
+    CHECK(lines[0].rel_bias == -0.065);
+    CHECK_FALSE(lines[1].fast);
+}
+
 TEST_CASE("a recording that is not whole is refused with the place") {
     const auto refused = [](const std::string& text, const char* place) {
         try {
@@ -58,5 +72,10 @@ TEST_CASE("a recording that is not whole is refused with the place") {
     refused(changed("\"median_ms\": 1.0", "\"median_ms\": 0"), "'results[1].arms[1].median_ms' is 0");
     refused(changed("\"median_ms\": 1.5", "\"median_ms\": \"1.5\""), "'results[1].arms[0].median_ms'");
     refused(changed("\"bench\": \"gemm\"", "\"bench\": \"gem\""), "is 'gem'; valid: step");
+    refused(changed("\"fast\": true", "\"fast\": 1"), "'results[2].lines[0].fast' is not true or false");
+    refused(changed("\"rel_bias\": 0}", "\"rel_bias\": null}"),
+            "'results[2].lines[1].rel_bias' is not a number");
+    refused(changed("\"rel_rms\": 0.066", "\"rel_rms\": -1"), "'results[2].lines[0].rel_rms'");
+    refused(changed("\"k\": 256", "\"k\": 0"), "'results[2].lines[1].k'");
     refused(changed("\"arms\": [", "\"arms\": [], \"old\": ["), "'results[1].arms' is not a list");
 }

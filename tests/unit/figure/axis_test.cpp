@@ -48,6 +48,11 @@ TEST_CASE("symlog is linear within the threshold, odd, and a decade wide beyond"
     CHECK(from_scale(spec, to_scale(spec, -321.0)) == doctest::Approx(-321));
 }
 
+TEST_CASE("a low log axis keeps two powers where every second one is too many and every fourth one too few") {
+    CHECK(labels(Scale::log2, {0x1p-12, 0x1p9}, 2) == Labels{"2^-8", "2^8"});
+    CHECK(labels(Scale::log10, {1e-4, 30}, 2).size() == 2);
+}
+
 TEST_CASE("panning keeps the content under the mouse, zooming the value under it") {
     for (const Scale scale : kScales) {
         const Axis axis(spec_of(scale), {1, 1000}, 0, 600);

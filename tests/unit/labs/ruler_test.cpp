@@ -166,27 +166,6 @@ TEST_CASE("the cast of the tensor is counted as a float64 loop counts it") {
     }
 }
 
-TEST_CASE("the tensors have the size that was asked for and repeat with their seed") {
-    for (const char* kind : {"normal", "uniform", "laplace"}) {
-        const TensorSpec spec{.kind = kind, .size = 3, .elements = 200000};
-        double squares = 0;
-        for (const float x : make_tensor(spec)) squares += static_cast<double>(x) * static_cast<double>(x);
-        CAPTURE(kind);
-        CHECK(std::sqrt(squares / 200000) == doctest::Approx(3).epsilon(0.02));
-    }
-    TensorSpec spec{.kind = "lognormal", .size = 5, .sigma = 2, .elements = 100001};
-    std::vector<float> values = make_tensor(spec);
-    CHECK(values == make_tensor(spec));
-    spec.seed += 1;
-    CHECK(values != make_tensor(spec));
-    CHECK(std::count_if(values.begin(), values.end(), [](float x) { return x < 0; }) ==
-          doctest::Approx(50000).epsilon(0.02));
-    for (float& x : values) x = std::fabs(x);
-    std::nth_element(values.begin(), values.begin() + 50000, values.end());
-    CHECK(static_cast<double>(values[50000]) == doctest::Approx(5).epsilon(0.03));
-    CHECK(make_tensor({.kind = "none"}).empty());
-}
-
 TEST_CASE("the histogram counts every element that lies on the axis, and its faults add up") {
     RulerLab lab;
     for (const char* axis : {"linear", "log"}) {

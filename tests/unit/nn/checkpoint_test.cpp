@@ -1,14 +1,13 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstring>
 #include <set>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/rng.h"
 #include "core/nn/cpu_trainer.h"
-#include "core/nn/safetensors.h"
+#include "core/tensors/safetensors.h"
 #include "tests/scratch.h"
 
 using namespace fp8lab;
@@ -32,14 +31,6 @@ std::vector<StepRecord> run(Trainer& trainer, int steps) {
 
 SafeTensors read(const std::filesystem::path& path) {
     return parse_safetensors(read_file(path), path.string());
-}
-
-std::vector<std::byte> bytes_of(std::string_view header, std::size_t data = 0) {
-    std::vector<std::byte> bytes(8 + header.size() + data);
-    const std::uint64_t length = header.size();
-    std::memcpy(bytes.data(), &length, 8);
-    std::memcpy(bytes.data() + 8, header.data(), header.size());
-    return bytes;
 }
 
 }  // namespace
@@ -139,55 +130,6 @@ TEST_CASE("scaling state that cannot be is refused and changes nothing") {
                              Error);
         CHECK(run(*refusing, 1)[0].loss == untouched[0].loss);
     }
-}
-
-TEST_CASE("safetensors read what they wrote, and BF16 as another writer stores it") {
-    SafeTensors file;
-    file.metadata["step"] = "7";
-    file.tensors["a"] = {{2, 3}, {1, -2, 3, 0.1F, 1e-40F, INFINITY}};
-    file.tensors["empty"] = {{0, 4}, {}};
-    file.tensors["scalar"] = {{}, {5}};
-    const SafeTensors back = parse_safetensors(to_safetensors(file), "test");
-    CHECK(back.metadata == file.metadata);
-    REQUIRE(back.tensors.size() == 3);
-    CHECK(back.tensors.at("a").values == file.tensors["a"].values);
-    CHECK(back.tensors.at("a").shape == std::vector<std::size_t>{2, 3});
-    CHECK(back.tensors.at("empty").shape == std::vector<std::size_t>{0, 4});
-    CHECK(back.tensors.at("scalar").values == std::vector<float>{5});
-
-    auto bytes = bytes_of(R"({"t":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}})", 4);
-    const std::uint16_t one_and_minus_two[] = {0x3F80, 0xC000};
-    std::memcpy(bytes.data() + bytes.size() - 4, one_and_minus_two, 4);
-    CHECK(parse_safetensors(bytes, "test").tensors.at("t").values == std::vector<float>{1, -2});
-}
-
-TEST_CASE("a broken safetensors file is refused with its place") {
-    const auto why = [](std::string_view header, std::size_t data = 0) {
-        try {
-            parse_safetensors(bytes_of(header, data), "file");
-        } catch (const Error& error) {
-            CHECK(error.kind() == ErrorKind::input);
-            CHECK(error.where() == "file");
-            return error.why();
-        }
-        return std::string("accepted");
-    };
-    CHECK(why("{") == "byte 10: the header is not valid JSON");
-    CHECK(why("[]") == "byte 8: the header is not a JSON object");
-    CHECK(why("{}", 4) == "byte 10: bytes that belong to no tensor");
-    CHECK(why(R"({"t":{"dtype":"I8","shape":[1],"data_offsets":[0,1]}})", 1) ==
-          "tensor 't': dtype I8 is not one of F32 F64 F16 BF16");
-    CHECK(why(R"({"t":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4) ==
-          "tensor 't': the shape needs 8 bytes, data_offsets give 4");
-    CHECK(why(R"({"t":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})") ==
-          "tensor 't': data_offsets are not within the 0 bytes of data");
-    CHECK(why(R"({"t":{"dtype":"F32","shape":[4611686018427387904],"data_offsets":[0,0]}})") ==
-          "tensor 't': the shape is too large");
-    CHECK(why(R"({"t":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4) ==
-          "tensor 't': 'shape' holds more than sizes");
-    CHECK(
-        why(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
-            4) == "byte 119: tensor 'b' leaves a gap or overlaps");
 }
 
 TEST_CASE("no truncated or damaged checkpoint does more than throw an error") {

@@ -1,0 +1,121 @@
+// A computation that is too long for a frame: a lab asks for it, goes on showing what it has, and takes the
+// result when it is there. Newest request wins: at most one waits while one is at work, and it is replaced by
+// a newer one.
+//
+//   Job<Params, Outcome> job_{[](const Params& params) { return compute(params); }};
+//   void set_wake(std::function<void()> wake) override { job_.run_apart(std::move(wake)); }
+//   void update() override {
+//       if (asked_ != params_) job_.request(asked_ = params_);
+//       if (auto outcome = job_.take()) outcome_ = std::move(*outcome);
+//   }
+//   bool busy() const override { return job_.busy(); }
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
+#include <utility>
+
+#include "core/base/latest.h"
+
+namespace fp8lab {
+
+// Used from one thread. Without run_apart() a request is computed before request() returns, which is what the
+// command line and tests want. `work` must not touch what its owner changes meanwhile: everything it needs is
+// in the request.
+template <class Request, class Result>
+class Job {
+  public:
+    explicit Job(std::function<Result(const Request&)> work) : work_(std::move(work)) {}
+    ~Job() { stop(); }
+    Job(const Job&) = delete;
+    Job& operator=(const Job&) = delete;
+
+    // From now on on a thread of its own; `wake` (may be empty) is called there when a result is there to be
+    // taken.
+    void run_apart(std::function<void()> wake) {
+        stop();
+        worker_ = std::jthread([this, wake = std::move(wake)](std::stop_token token) { serve(token, wake); });
+    }
+
+    void request(Request request) {
+        if (!worker_.joinable()) return finish(request);
+        {
+            std::lock_guard lock{mutex_};
+            waiting_ = std::move(request);
+        }
+        ready_.notify_one();
+    }
+
+    // The newest result, once. Throws what `work` threw for the newest request that is done, every time until
+    // another one is done: a lab whose update() calls this stays stopped until its parameters are put right.
+    std::optional<Result> take() {
+        if (std::optional<Outcome> outcome = done_.take()) {
+            failure_ = outcome->failure;
+            if (outcome->result) return std::move(outcome->result);
+        }
+        if (failure_) std::rethrow_exception(failure_);
+        return std::nullopt;
+    }
+
+    // A request waits or is at work: what take() gave last answers an older question.
+    bool busy() const {
+        std::lock_guard lock{mutex_};
+        return waiting_.has_value() || working_;
+    }
+
+  private:
+    struct Outcome {
+        std::optional<Result> result;
+        std::exception_ptr failure;
+    };
+
+    void finish(const Request& request) {
+        Outcome outcome;
+        try {
+            outcome.result.emplace(work_(request));
+        } catch (...) {
+            outcome.failure = std::current_exception();
+        }
+        done_.publish(std::move(outcome));
+    }
+
+    void serve(const std::stop_token& token, const std::function<void()>& wake) {
+        std::unique_lock lock{mutex_};
+        while (ready_.wait(lock, token, [this] { return waiting_.has_value(); }) && !token.stop_requested()) {
+            const Request request = std::move(*std::exchange(waiting_, std::nullopt));
+            working_ = true;
+            lock.unlock();
+            finish(request);
+            lock.lock();
+            working_ = false;
+            if (!wake) continue;
+            lock.unlock();
+            wake();
+            lock.lock();
+        }
+    }
+
+    // What is at work is finished, what waits is dropped.
+    void stop() {
+        worker_.request_stop();
+        if (worker_.joinable()) worker_.join();
+        waiting_.reset();
+    }
+
+    std::function<Result(const Request&)> work_;
+    mutable std::mutex mutex_;  // of waiting_ and working_
+    std::condition_variable_any ready_;
+    std::optional<Request> waiting_;
+    bool working_ = false;
+    Latest<Outcome> done_;
+    std::exception_ptr failure_;
+    std::jthread worker_;
+};
+
+}  // namespace fp8lab

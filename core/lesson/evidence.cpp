@@ -1,0 +1,183 @@
+#include "core/lesson/evidence.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/units.h"
+
+namespace fp8lab {
+namespace {
+
+using Json = nlohmann::json;
+constexpr int kSchema = 1;
+
+// FNV-1a, 64 bit: finds accidents; against intent `check` repeats the exercise.
+std::string hash(std::string_view text) {
+    std::uint64_t h = 0xCBF29CE484222325ULL;
+    for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+    return fmt::format("{:016x}", h);
+}
+
+Json to_json(double value) { return std::isfinite(value) ? Json(value) : Json(shortest(value)); }
+
+double number_from(const Json& json) {
+    if (json.is_number()) return json.get<double>();
+    const auto word = json.get<std::string>();
+    constexpr double kInf = std::numeric_limits<double>::infinity();
+    if (word == "inf") return kInf;
+    if (word == "-inf") return -kInf;
+    if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
+    throw Error(ErrorKind::input, "", "'" + word + "' is no number");
+}
+
+constexpr std::string_view word_of(Event::Kind kind) {
+    switch (kind) {
+        case Event::Kind::set:
+            return "set";
+        case Event::Kind::act:
+            return "act";
+        case Event::Kind::answer:
+            return "answer";
+    }
+    return "";
+}
+
+Event event_from(const Json& json) {
+    const auto word = json.at(0).get<std::string>();
+    const auto name = json.at(1).get<std::string>();
+    if (word == "set") return sets(name, json.at(2).get<std::string>());
+    if (word == "act") return acts(name);
+    if (word == "answer") return types(name, json.at(2).get<std::string>());
+    throw Error(ErrorKind::input, "", "unknown event '" + word + "'; valid: set act answer");
+}
+
+Json to_json(const Evidence::Deed& deed) {
+    Json events = Json::array();
+    for (const Event& event : deed.events) {
+        Json one = {word_of(event.kind), event.name};
+        if (event.kind != Event::Kind::act) one.push_back(event.value);
+        events.push_back(std::move(one));
+    }
+    Json json = {{"events", std::move(events)}};
+    if (!deed.record.empty()) json["record"] = Json::parse(deed.record);
+    return json;
+}
+
+Evidence::Deed deed_from(const Json& json) {
+    Evidence::Deed deed;
+    for (const Json& event : json.at("events")) deed.events.push_back(event_from(event));
+    if (json.contains("record")) deed.record = json["record"].dump();
+    return deed;
+}
+
+Json scene_json(const Evidence& evidence) {
+    Json scene = {{"lab", evidence.lab}, {"start", Json::object()}, {"deeds", Json::array()}};
+    for (const auto& [name, value] : evidence.start) scene["start"][name] = value;
+    for (const Evidence::Deed& deed : evidence.deeds) scene["deeds"].push_back(to_json(deed));
+    return scene;
+}
+
+Json prediction_json(const Prediction& prediction) {
+    Json values = Json::array();
+    for (const double value : prediction.values) values.push_back(to_json(value));
+    return {{"skipped", prediction.skipped}, {"values", std::move(values)}, {"at", prediction.at}};
+}
+
+Json body(const Evidence& evidence) {
+    Json json = {{"fp8lab_evidence", kSchema},
+                 {"exercise", evidence.exercise},
+                 {"version", evidence.version},
+                 {"provenance", evidence.provenance},
+                 {"device", evidence.device},
+                 {"seed", evidence.seed},
+                 {"at", evidence.at},
+                 {"hints", evidence.hints},
+                 {"explanation", evidence.explanation},
+                 {"prediction", prediction_json(evidence.prediction)},
+                 {"scene", scene_json(evidence)},
+                 {"scene_hash", scene_hash(evidence)},
+                 {"values", Json::object()},
+                 {"conditions", Json::array()}};
+    for (const Metric& metric : evidence.values)
+        json["values"][metric.name] =
+            metric.text.empty() ? Json{{"number", to_json(metric.value)}} : Json{{"word", metric.text}};
+    for (const Condition& condition : evidence.conditions)
+        json["conditions"].push_back(
+            {{"text", condition.text}, {"values", condition.values}, {"met", condition.met}});
+    return json;
+}
+
+Evidence evidence_from(const Json& json) {
+    Evidence out;
+    const auto word = [&](const char* name) { return json.at(name).get<std::string>(); };
+    out.exercise = word("exercise");
+    out.version = word("version");
+    out.provenance = word("provenance");
+    out.device = word("device");
+    out.seed = word("seed");
+    out.at = word("at");
+    out.explanation = word("explanation");
+    out.hints = json.at("hints").get<int>();
+    const Json& prediction = json.at("prediction");
+    out.prediction.skipped = prediction.at("skipped").get<bool>();
+    out.prediction.at = prediction.at("at").get<std::string>();
+    for (const Json& value : prediction.at("values")) out.prediction.values.push_back(number_from(value));
+    const Json& scene = json.at("scene");
+    out.lab = scene.at("lab").get<std::string>();
+    for (const auto& [name, value] : scene.at("start").items())
+        out.start.emplace_back(name, value.get<std::string>());
+    for (const Json& deed : scene.at("deeds")) out.deeds.push_back(deed_from(deed));
+    for (const auto& [name, value] : json.at("values").items()) {
+        Metric metric{.name = name};
+        if (value.contains("word"))
+            metric.text = value["word"].get<std::string>();
+        else
+            metric.value = number_from(value.at("number"));
+        out.values.push_back(std::move(metric));
+    }
+    for (const Json& condition : json.at("conditions"))
+        out.conditions.push_back({.text = condition.at("text").get<std::string>(),
+                                  .values = condition.at("values").get<std::vector<std::string>>(),
+                                  .met = condition.at("met").get<bool>()});
+    return out;
+}
+
+}  // namespace
+
+std::string scene_hash(const Evidence& evidence) { return hash(scene_json(evidence).dump()); }
+
+std::string evidence_text(const Evidence& evidence) {
+    Json json = body(evidence);
+    json["checksum"] = hash(json.dump());
+    return json.dump(1) + "\n";
+}
+
+Evidence parse_evidence(std::string_view text, const std::string& where) {
+    try {
+        Json json = Json::parse(text);
+        if (!json.is_object() || !json.contains("fp8lab_evidence"))
+            throw input_error(where, "is no evidence of an exercise");
+        if (json["fp8lab_evidence"] != kSchema)
+            throw input_error(where, "is of another version of the evidence format; this one reads 1");
+        const auto checksum = json.at("checksum").get<std::string>();
+        json.erase("checksum");
+        if (hash(json.dump()) != checksum)
+            throw Error(ErrorKind::failed, where, "was changed: its checksum does not fit");
+        Evidence evidence = evidence_from(json);
+        if (json.at("scene_hash") != scene_hash(evidence))
+            throw Error(ErrorKind::failed, where, "was changed: its scene hash does not fit");
+        return evidence;
+    } catch (const Json::exception& error) {
+        throw input_error(where, error.what());
+    } catch (const Error& error) {
+        if (!error.where().empty()) throw;
+        throw input_error(where, error.why());
+    }
+}
+
+}  // namespace fp8lab

@@ -1,0 +1,41 @@
+// What a pass leaves behind: enough to repeat it. The values in it are a claim; `check` repeats the events on
+// a fresh lab and compares (labs/recheck.h), so that a forgery with a fresh checksum is found too.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/lesson/exercise.h"
+
+namespace fp8lab {
+
+struct Evidence {
+    std::string lab, exercise;  // "error", "L3.1"
+    std::string version, provenance, device, seed, at;
+    Prediction prediction;
+    int hints = 0;                                           // opened
+    std::string explanation;                                 // the learner's own words; may be empty
+    std::vector<std::pair<std::string, std::string>> start;  // fields, before the first event
+    struct Deed {
+        std::vector<Event> events;
+        std::string record = {};  // as Step::record
+        bool operator==(const Deed&) const = default;
+    };
+    std::vector<Deed> deeds;
+    std::vector<Metric> values;  // of the lab, when it passed
+    std::vector<Condition> conditions;
+};
+
+// Of lab, start and deeds: the same scene has the same hash. 16 hexadecimal digits.
+std::string scene_hash(const Evidence& evidence);
+
+// The file's text, with scene hash and checksum. NaN and Inf are written as words.
+std::string evidence_text(const Evidence& evidence);
+
+// Throws input_error(where, ...): not JSON (with line and column), a member missing or of a wrong type;
+// Error{failed}: its checksum or scene hash does not fit.
+Evidence parse_evidence(std::string_view text, const std::string& where);
+
+}  // namespace fp8lab

@@ -1,0 +1,84 @@
+#include "core/lesson/trail.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace fp8lab {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+double parse(std::string_view text) {
+    while (text.starts_with(' ')) text.remove_prefix(1);
+    while (text.ends_with(' ')) text.remove_suffix(1);
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc{} && end == text.data() + text.size() ? value : kNone;
+}
+
+const Metric* find_metric(const State& state, std::string_view name) {
+    const auto found = std::find_if(state.metrics.begin(), state.metrics.end(),
+                                    [&](const Metric& metric) { return metric.name == name; });
+    return found == state.metrics.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+Event sets(std::string field, std::string value) {
+    return {Event::Kind::set, std::move(field), std::move(value)};
+}
+Event acts(std::string action) { return {Event::Kind::act, std::move(action), {}}; }
+Event types(std::string name, std::string value) {
+    return {Event::Kind::answer, std::move(name), std::move(value)};
+}
+
+double parse_answer(std::string_view text) {
+    while (text.ends_with(' ')) text.remove_suffix(1);
+    if (text.ends_with('%')) return parse_answer(text.substr(0, text.size() - 1)) / 100;
+    for (const char sign : {'/', '^'}) {
+        const auto at = text.find(sign);
+        if (at == std::string_view::npos) continue;
+        const double left = parse(text.substr(0, at)), right = parse(text.substr(at + 1));
+        return sign == '/' ? left / right : std::pow(left, right);
+    }
+    return parse(text);
+}
+
+std::string State::text(std::string_view name) const {
+    if (const Metric* metric = find_metric(*this, name)) return metric->text;
+    const auto field =
+        std::find_if(fields.begin(), fields.end(), [&](const auto& entry) { return entry.first == name; });
+    return field == fields.end() ? "" : field->second;
+}
+
+double State::number(std::string_view name) const {
+    const Metric* metric = find_metric(*this, name);
+    if (metric) return metric->text.empty() ? metric->value : kNone;
+    return parse(text(name));
+}
+
+bool Trail::visited(const std::function<bool(const State&)>& condition) const {
+    return condition(start) ||
+           std::any_of(steps.begin(), steps.end(), [&](const Step& step) { return condition(step.after); });
+}
+
+bool Trail::did(std::string_view action) const {
+    for (const Step& step : steps)
+        for (const Event& event : step.events)
+            if (event.kind == Event::Kind::act && event.name == action) return true;
+    return false;
+}
+
+std::string Trail::answered(std::string_view name) const {
+    std::string last;
+    for (const Step& step : steps)
+        for (const Event& event : step.events)
+            if (event.kind == Event::Kind::answer && event.name == name) last = event.value;
+    return last;
+}
+
+double Trail::answered_number(std::string_view name) const { return parse_answer(answered(name)); }
+
+}  // namespace fp8lab

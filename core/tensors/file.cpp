@@ -1,0 +1,94 @@
+#include "core/tensors/file.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/mapped_file.h"
+#include "core/base/npy.h"
+#include "core/tensors/safetensors.h"
+
+namespace fp8lab {
+
+namespace {
+
+struct Source {
+    std::string file, tensor;  // tensor: empty where none is named
+};
+
+bool is_file(const std::string& path) {
+    std::error_code ignored;  // a path that cannot be looked at is no file; opening it says why
+    return path == "-" || std::filesystem::is_regular_file(path, ignored);
+}
+
+Source split(std::string_view text) {
+    for (std::size_t at = text.find(':'); at != text.npos; at = text.find(':', at + 1))
+        if (std::string file(text.substr(0, at)); is_file(file))
+            return {std::move(file), std::string(text.substr(at + 1))};
+    std::string whole(text);
+    if (is_file(whole)) return {std::move(whole), {}};
+    // Neither is there: most likely the colon was meant to divide.
+    const std::size_t colon = text.rfind(':');
+    return {std::string(text.substr(0, colon)), {}};
+}
+
+bool is_npy(std::span<const std::byte> bytes, const std::string& file) {
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return file.ends_with(".npy") || text.starts_with("\x93NUMPY");
+}
+
+Tensor from_npy(std::span<const std::byte> bytes, const Source& source) {
+    if (!source.tensor.empty())
+        throw usage_error(source.file,
+                          "an .npy has one tensor and no name for it: leave out ':" + source.tensor + "'");
+    NpyArray array = parse_npy(bytes, source.file);
+    const MatrixShape shape = as_matrix(array.shape);
+    return {shape.rows,
+            shape.cols,
+            std::move(array.values),
+            std::filesystem::path(source.file).stem().string(),
+            {}};
+}
+
+Tensor from_safetensors(std::span<const std::byte> bytes, const Source& source) {
+    const SafeTensorsIndex index = index_safetensors(bytes, source.file);
+    if (index.tensors.empty()) throw input_error(source.file, "byte 8: the file has no tensor");
+    auto found = index.tensors.find(source.tensor);
+    if (source.tensor.empty() && index.tensors.size() == 1) found = index.tensors.begin();
+    if (found == index.tensors.end()) {
+        const auto name_of = [](const auto& entry) { return entry.first; };
+        if (!source.tensor.empty())
+            throw unknown_name(source.file, "tensor", source.tensor, index.tensors, name_of);
+        std::string names;
+        for (const auto& entry : index.tensors) names += " " + entry.first;
+        throw usage_error(source.file, fmt::format("has {} tensors; name one, as FILE:TENSOR:{}",
+                                                   index.tensors.size(), names));
+    }
+    const auto& [name, info] = *found;
+    const MatrixShape shape = as_matrix(info.shape);
+    return {shape.rows, shape.cols, read_safetensor(bytes, info, source.file), name, {}};
+}
+
+}  // namespace
+
+MatrixShape as_matrix(std::span<const std::size_t> shape) {
+    MatrixShape out;
+    if (shape.empty()) return out;
+    out.cols = shape.back();
+    for (const std::size_t extent : shape.first(shape.size() - 1)) out.rows *= extent;
+    return out;
+}
+
+Tensor read_tensor(std::string_view file_and_tensor) {
+    const Source source = split(file_and_tensor);
+    const MappedFile file(source.file);
+    Tensor tensor = is_npy(file.bytes(), source.file) ? from_npy(file.bytes(), source)
+                                                      : from_safetensors(file.bytes(), source);
+    if (tensor.values.empty()) throw input_error(source.file, "tensor '" + tensor.name + "' has no elements");
+    return tensor;
+}
+
+}  // namespace fp8lab

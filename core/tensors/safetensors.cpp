@@ -1,0 +1,225 @@
+#include "core/tensors/safetensors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/formats/codec.h"
+
+namespace fp8lab {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "tensors are copied as they lie in memory");
+
+using nlohmann::json;
+constexpr std::size_t kPrefix = 8, kLongestHeader = std::size_t{16} << 20;
+
+// What can be read. A file may hold tensors of other dtypes, whose sizes are then taken on trust.
+struct Dtype {
+    std::string_view name, format;  // format: empty for F64, which is wider than every format of ours
+    std::size_t width;
+};
+constexpr std::array kDtypes = {
+    Dtype{"F64", "", 8},         Dtype{"F32", "fp32", 4},     Dtype{"F16", "fp16", 2},
+    Dtype{"BF16", "bf16", 2},    Dtype{"F8_E4M3", "e4m3", 1}, Dtype{"F8_E5M2", "e5m2", 1},
+    Dtype{"F8_E8M0", "e8m0", 1},
+};
+
+const Dtype* find_dtype(std::string_view name) {
+    const auto it = std::ranges::find(kDtypes, name, &Dtype::name);
+    return it == kDtypes.end() ? nullptr : &*it;
+}
+
+class HeaderReader {
+  public:
+    HeaderReader(std::span<const std::byte> bytes, const std::string& where) : bytes_(bytes), where_(where) {}
+
+    SafeTensorsIndex read() {
+        const json header = read_header();
+        SafeTensorsIndex index;
+        for (const auto& [name, value] : header.items()) {
+            if (name == "__metadata__")
+                read_metadata(value, index);
+            else
+                index.tensors[name] = read_entry(name, value);
+        }
+        check_layout(index);
+        return index;
+    }
+
+  private:
+    [[noreturn]] void fail(std::size_t offset, std::string_view why) const {
+        throw input_error(where_, fmt::format("byte {}: {}", offset, why));
+    }
+    // At the tensor's name in the header; at the header's start where it is spelt with escapes of another
+    // kind.
+    [[noreturn]] void fail_tensor(const std::string& name, std::string_view why) const {
+        const std::size_t at = text_.find(json(name).dump());
+        fail(kPrefix + (at == text_.npos ? 0 : at), fmt::format("tensor '{}': {}", name, why));
+    }
+
+    json read_header() {
+        if (bytes_.size() < kPrefix) fail(bytes_.size(), "truncated: the 8-byte header length is missing");
+        std::uint64_t length = 0;
+        std::memcpy(&length, bytes_.data(), kPrefix);
+        if (length > kLongestHeader) fail(0, fmt::format("not a safetensors file: header length {}", length));
+        if (length > bytes_.size() - kPrefix)
+            fail(bytes_.size(), fmt::format("truncated: the header should have {} bytes", length));
+        data_start_ = kPrefix + length;
+        text_ = {reinterpret_cast<const char*>(bytes_.data()) + kPrefix, length};
+        try {
+            json header = json::parse(text_);
+            if (!header.is_object()) fail(kPrefix, "the header is not a JSON object");
+            return header;
+        } catch (const json::parse_error& error) {
+            fail(kPrefix + error.byte, "the header is not valid JSON");
+        } catch (const json::out_of_range&) {  // a number that no double holds
+            fail(kPrefix, "the header is not valid JSON: a number is out of range");
+        }
+    }
+
+    void read_metadata(const json& value, SafeTensorsIndex& index) const {
+        if (!value.is_object()) fail_tensor("__metadata__", "is not an object");
+        for (const auto& [key, text] : value.items()) {
+            if (!text.is_string()) fail_tensor("__metadata__", "'" + key + "' is not a string");
+            index.metadata[key] = text.get<std::string>();
+        }
+    }
+
+    std::vector<std::size_t> read_sizes(const std::string& name, const json& value, const char* key) const {
+        std::vector<std::size_t> sizes;
+        if (!value.contains(key) || !value[key].is_array())
+            fail_tensor(name, fmt::format("no array '{}'", key));
+        for (const json& item : value[key]) {
+            if (!item.is_number_unsigned()) fail_tensor(name, fmt::format("'{}' holds more than sizes", key));
+            sizes.push_back(item.get<std::size_t>());
+        }
+        return sizes;
+    }
+
+    SafeTensorInfo read_entry(const std::string& name, const json& value) const {
+        if (!value.is_object() || !value.contains("dtype") || !value["dtype"].is_string())
+            fail_tensor(name, "no dtype");
+        SafeTensorInfo info{value["dtype"].get<std::string>(), read_sizes(name, value, "shape")};
+        const auto offsets = read_sizes(name, value, "data_offsets");
+        const std::size_t data_size = bytes_.size() - data_start_;
+        if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data_size)
+            fail_tensor(name, fmt::format("data_offsets are not within the {} bytes of data", data_size));
+        info.begin = data_start_ + offsets[0], info.end = data_start_ + offsets[1];
+        const Dtype* const dtype = find_dtype(info.dtype);
+        if (!dtype) return info;
+        std::size_t bytes = dtype->width;
+        for (const std::size_t size : info.shape)
+            if (__builtin_mul_overflow(bytes, size, &bytes)) fail_tensor(name, "the shape is too large");
+        if (bytes != info.end - info.begin)
+            fail_tensor(name, fmt::format("the shape needs {} bytes, data_offsets give {}", bytes,
+                                          info.end - info.begin));
+        return info;
+    }
+
+    void check_layout(const SafeTensorsIndex& index) const {
+        std::vector<std::pair<const SafeTensorInfo*, std::string_view>> order;
+        for (const auto& [name, info] : index.tensors) order.emplace_back(&info, name);
+        std::ranges::sort(order, {}, [](const auto& e) { return std::pair{e.first->begin, e.first->end}; });
+        std::size_t covered = data_start_;
+        for (const auto& [info, name] : order) {
+            if (info->begin != covered)
+                fail(covered, fmt::format("tensor '{}' leaves a gap or overlaps", name));
+            covered = info->end;
+        }
+        if (covered != bytes_.size()) fail(covered, "bytes that belong to no tensor");
+    }
+
+    std::span<const std::byte> bytes_;
+    std::string_view text_;  // the header's
+    std::size_t data_start_ = 0;
+    const std::string& where_;
+};
+
+template <class Code>
+void decode_to(const FormatInfo& format, std::span<const std::byte> stored, std::span<float> values) {
+    // Codes may lie at any byte: they are copied to where they are aligned, a piece at a time.
+    std::array<Code, 1024> codes;
+    for (std::size_t i = 0; i < values.size(); i += codes.size()) {
+        const std::size_t n = std::min(codes.size(), values.size() - i);
+        std::memcpy(codes.data(), stored.data() + i * sizeof(Code), n * sizeof(Code));
+        decode(format, std::span<const Code>(codes).first(n), values.subspan(i, n));
+    }
+}
+
+void read_doubles(std::span<const std::byte> stored, std::span<float> values) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        double value;
+        std::memcpy(&value, stored.data() + i * sizeof value, sizeof value);
+        values[i] = static_cast<float>(value);
+    }
+}
+
+}  // namespace
+
+SafeTensorsIndex index_safetensors(std::span<const std::byte> bytes, const std::string& where) {
+    return HeaderReader(bytes, where).read();
+}
+
+std::vector<float> read_safetensor(std::span<const std::byte> bytes, const SafeTensorInfo& info,
+                                   const std::string& where) {
+    const Dtype* const dtype = find_dtype(info.dtype);
+    if (!dtype) {
+        std::string valid;
+        for (const Dtype& each : kDtypes) valid.append(" ").append(each.name);
+        throw input_error(where,
+                          fmt::format("byte {}: dtype {} is not one of{}", info.begin, info.dtype, valid));
+    }
+    const std::span<const std::byte> stored = bytes.subspan(info.begin, info.end - info.begin);
+    std::vector<float> values(stored.size() / dtype->width);
+    if (values.empty()) return values;
+    if (dtype->width == 8)
+        read_doubles(stored, values);
+    else if (dtype->width == 4)
+        std::memcpy(values.data(), stored.data(), stored.size());
+    else if (dtype->width == 2)
+        decode_to<std::uint16_t>(find_format(dtype->format), stored, values);
+    else
+        decode_to<std::uint8_t>(find_format(dtype->format), stored, values);
+    return values;
+}
+
+SafeTensors parse_safetensors(std::span<const std::byte> bytes, const std::string& where) {
+    SafeTensorsIndex index = index_safetensors(bytes, where);
+    SafeTensors file{{}, std::move(index.metadata)};
+    for (const auto& [name, info] : index.tensors)
+        file.tensors[name] = {info.shape, read_safetensor(bytes, info, where)};
+    return file;
+}
+
+std::vector<std::byte> to_safetensors(const SafeTensors& file) {
+    json header = json::object();
+    if (!file.metadata.empty()) header["__metadata__"] = file.metadata;
+    std::size_t offset = 0;
+    for (const auto& [name, tensor] : file.tensors) {
+        const std::size_t end = offset + tensor.values.size() * sizeof(float);
+        header[name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+        offset = end;
+    }
+    std::string text = header.dump();
+    text.resize((text.size() + 7) / 8 * 8, ' ');  // keeps the tensors aligned, as the format recommends
+    std::vector<std::byte> bytes(kPrefix + text.size() + offset);
+    const std::uint64_t length = text.size();
+    std::memcpy(bytes.data(), &length, kPrefix);
+    std::memcpy(bytes.data() + kPrefix, text.data(), text.size());
+    std::byte* out = bytes.data() + kPrefix + text.size();
+    for (const auto& [name, tensor] : file.tensors) {
+        const std::size_t size = tensor.values.size() * sizeof(float);
+        if (size > 0) std::memcpy(out, tensor.values.data(), size);
+        out += size;
+    }
+    return bytes;
+}
+
+}  // namespace fp8lab

@@ -1,0 +1,50 @@
+// Safetensors files: 8 bytes little-endian header length, a JSON header, raw tensors. Read strictly: every
+// byte of the buffer belongs to exactly one tensor. Format: https://github.com/huggingface/safetensors,
+// "Format".
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fp8lab {
+
+struct SafeTensorInfo {
+    std::string dtype;               // as the file spells it, "F8_E4M3"
+    std::vector<std::size_t> shape;  // () for a scalar
+    std::size_t begin = 0, end = 0;  // bytes of the file
+};
+
+struct SafeTensorsIndex {
+    std::map<std::string, SafeTensorInfo> tensors;
+    std::map<std::string, std::string> metadata;
+};
+
+// Touches the header only. Throws input_error naming `where` and the byte offset: truncated file, header that
+// is not what the format asks for, offsets that overlap, leave gaps or contradict the shape.
+SafeTensorsIndex index_safetensors(std::span<const std::byte> bytes, const std::string& where);
+
+// The values of one tensor of that index in C order. dtypes F64 (rounded to nearest even), F32, F16, BF16,
+// F8_E4M3, F8_E5M2 and F8_E8M0; throws input_error for another one.
+std::vector<float> read_safetensor(std::span<const std::byte> bytes, const SafeTensorInfo& info,
+                                   const std::string& where);
+
+struct SafeTensor {
+    std::vector<std::size_t> shape;
+    std::vector<float> values;
+};
+
+struct SafeTensors {
+    std::map<std::string, SafeTensor> tensors;
+    std::map<std::string, std::string> metadata;
+};
+
+// A whole file.
+SafeTensors parse_safetensors(std::span<const std::byte> bytes, const std::string& where);
+
+// Every tensor as F32, in the order of their names.
+std::vector<std::byte> to_safetensors(const SafeTensors& file);
+
+}  // namespace fp8lab

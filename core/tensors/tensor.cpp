@@ -1,0 +1,102 @@
+#include "core/tensors/tensor.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/base/rng.h"
+#include "core/tensors/file.h"
+
+namespace fp8lab {
+
+namespace {
+
+constexpr std::size_t kMostElements = std::size_t{1} << 26;  // 256 MiB
+
+enum Stream : std::uint64_t { values_stream, outlier_stream, row_stream };
+
+Rng rng_of(const TensorSpec& spec, Stream stream) {
+    return Rng(static_cast<std::uint64_t>(spec.seed), stream);
+}
+
+void fill_random(const TensorSpec& spec, std::span<float> out) {
+    Rng rng = rng_of(spec, values_stream);
+    const auto draw = [&]() -> double {
+        if (spec.kind == "normal") return static_cast<double>(rng.normal());
+        const double sign = rng.uniform() < 0.5 ? -1.0 : 1.0;
+        if (spec.kind == "lognormal") return sign * std::exp(spec.sigma * static_cast<double>(rng.normal()));
+        // Divided by the standard deviation of the unit distribution: sqrt(2) and 1 / sqrt(3).
+        if (spec.kind == "laplace") return sign * -std::log1p(-rng.uniform()) / std::numbers::sqrt2;
+        return sign * rng.uniform() * std::numbers::sqrt3;
+    };
+    for (float& x : out) x = static_cast<float>(spec.size * draw());
+}
+
+void spread_rows(const TensorSpec& spec, Tensor& tensor) {
+    if (spec.row_spread == 0) return;
+    Rng rng = rng_of(spec, row_stream);
+    for (std::size_t r = 0; r < tensor.rows; ++r) {
+        const auto factor =
+            static_cast<float>(std::exp2(spec.row_spread * static_cast<double>(rng.normal())));
+        for (float& x : std::span(tensor.values).subspan(r * tensor.cols, tensor.cols)) x *= factor;
+    }
+}
+
+void widen_column(const TensorSpec& spec, Tensor& tensor) {
+    if (spec.outlier_column == 1) return;
+    for (std::size_t i = tensor.cols / 3; i < tensor.values.size(); i += tensor.cols)
+        tensor.values[i] *= static_cast<float>(spec.outlier_column);
+}
+
+void put_outliers(const TensorSpec& spec, Tensor& tensor) {
+    const auto count = std::min(static_cast<std::size_t>(std::max(spec.outliers, 0)), tensor.values.size());
+    Rng rng = rng_of(spec, outlier_stream);
+    std::set<std::size_t> places;
+    while (places.size() < count) {
+        const std::size_t at = rng.below(static_cast<std::uint32_t>(tensor.values.size()));
+        if (!places.insert(at).second) continue;
+        const auto size = static_cast<float>(spec.outlier_ratio * spec.size);
+        tensor.values[at] = std::copysign(size, tensor.values[at]);
+    }
+    tensor.outliers.assign(places.begin(), places.end());
+}
+
+}  // namespace
+
+std::span<const Choice> tensor_kinds() {
+    static const std::array kKinds = {
+        Choice{"normal", "normal"},   Choice{"lognormal", "log-normal"},         Choice{"uniform", "uniform"},
+        Choice{"laplace", "Laplace"}, Choice{"decades", "0.001, 0.01 ... 1000"}, Choice{"zeros", "zeros"},
+        Choice{"none", "none"},
+    };
+    return kKinds;
+}
+
+Tensor make_tensor(const TensorSpec& spec) {
+    if (!spec.file.empty()) return read_tensor(spec.file);
+    const auto kinds = tensor_kinds();
+    if (std::none_of(kinds.begin(), kinds.end(), [&](const Choice& kind) { return kind.id == spec.kind; }))
+        throw unknown_name("tensor", "kind", spec.kind, kinds, [](const Choice& kind) { return kind.id; });
+    Tensor tensor;
+    tensor.name = spec.kind;
+    if (spec.kind == "none") return tensor;
+    if (spec.kind == "decades") {
+        tensor.values = {0.001F, 0.01F, 0.1F, 1, 10, 100, 1000};
+        tensor.rows = 1, tensor.cols = tensor.values.size();
+    } else {
+        tensor.rows = static_cast<std::size_t>(spec.rows), tensor.cols = static_cast<std::size_t>(spec.cols);
+        if (tensor.rows > kMostElements / tensor.cols)
+            throw usage_error("tensor", "rows x cols are more than 2^26 elements");
+        tensor.values.resize(tensor.rows * tensor.cols);
+        if (spec.kind != "zeros") fill_random(spec, tensor.values);
+    }
+    spread_rows(spec, tensor);
+    widen_column(spec, tensor);
+    put_outliers(spec, tensor);
+    return tensor;
+}
+
+}  // namespace fp8lab

@@ -1,0 +1,31 @@
+// Device memory of the scales of one tensor that has many.
+#pragma once
+
+#include "kernels/device.h"
+#include "kernels/launch.h"
+
+namespace fp8lab::cuda {
+
+class ScaleBuffers {
+  public:
+    ScaleBuffers() = default;  // of a tensor with one scale: nothing
+    ScaleBuffers(Scaling scaling, Shape s)
+        : columns_at_(count(scale_inverses(scaling, s.padded_rows, s.padded_cols))),
+          inverses_(columns_at_ + count(scale_inverses(scaling, s.padded_cols, s.padded_rows))),
+          scales_(scaling == Scaling::rows ? inverses_.size() : 0),
+          amaxes_(scales_.size()) {}
+
+    ScaleVectors vectors(const ScaleControls* controls) const {
+        return {inverses_.get(), inverses_.get() + columns_at_, amaxes_.get(), scales_.get(), controls};
+    }
+    const Buffer<float>& inverses() const { return inverses_; }  // of rows, then of columns
+    std::size_t columns_at() const { return columns_at_; }
+
+  private:
+    static std::size_t count(int n) { return static_cast<std::size_t>(n); }
+    std::size_t columns_at_ = 0;  // a multiple of 4: cuBLASLt wants 16 bytes
+    Buffer<float> inverses_, scales_;
+    Buffer<std::uint32_t> amaxes_;
+};
+
+}  // namespace fp8lab::cuda

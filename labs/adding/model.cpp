@@ -1,0 +1,221 @@
+#include "labs/adding/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "core/base/error.h"
+
+namespace fp8lab::adding {
+
+namespace {
+
+constexpr int kRows = 32, kLongest = 16384;  // dot products and their length
+constexpr int kNever = std::numeric_limits<int>::max();
+
+struct Use {
+    std::string_view field, experiments;
+};
+// What the experiments read; "experiment" and "seed" belong to all of them.
+constexpr std::array kUses = {
+    Use{"format", "sum dice weight"},
+    Use{"rounding", "sum dice weight"},
+    Use{"addend", "sum"},
+    Use{"terms", "sum"},
+    Use{"x", "dice"},
+    Use{"draws", "dice"},
+    Use{"data", "dot"},
+    Use{"k", "dot"},
+    Use{"width", "dot"},
+    Use{"interval", "dot"},
+    Use{"start", "weight"},
+    Use{"update", "weight"},
+    Use{"updates", "weight"},
+};
+
+std::vector<Choice> format_choices() {
+    std::vector<Choice> out;
+    for (const char* name : {"e4m3", "e5m2", "bf16", "fp16", "fp32"})
+        out.push_back({name, std::string(find_format(name).label)});
+    return out;
+}
+
+std::vector<Choice> method_choices() {
+    std::vector<Choice> out;
+    for (const Method method : kMethods)
+        out.push_back({std::string(id_of(method)), std::string(label_of(method))});
+    return out;
+}
+
+std::vector<int> powers_of_two(int from, int to) {
+    std::vector<int> out;
+    for (int n = from; n <= to; n *= 2) out.push_back(n);
+    return out;
+}
+
+}  // namespace
+
+const LabInfo& AddingLab::info() const {
+    static constexpr LabInfo kInfo = {"adding",
+                                      7,
+                                      "Adding it up",
+                                      "Rounding and adding",
+                                      "What becomes of small numbers that are added to a large one?",
+                                      20};
+    return kInfo;
+}
+
+std::vector<Field> AddingLab::fields() {
+    return {
+        choice({.name = "experiment",
+                .label = "Experiment",
+                .help = "A running sum, one number rounded many times, a dot product in a tensor core, a "
+                        "weight under small updates."},
+               &params_.experiment, {{"sum", "Sum"}, {"dice", "Dice"}, {"dot", "Dot"}, {"weight", "Weight"}}),
+        choice({.name = "format",
+                .label = "Kept in",
+                .help = "The format that every result is rounded to before it is used again."},
+               &params_.format, format_choices()),
+        choice(
+            {.name = "rounding",
+             .label = "Rounding",
+             .help = "Stochastic goes up with the probability that makes the mean right. The notebook adds "
+                     "noise of one whole number, constant noise is half the gap at 1 everywhere."},
+            &params_.rounding, method_choices()),
+        number({.name = "addend",
+                .label = "Added each time",
+                .help = "The number that is added again and again."},
+               &params_.addend, 1e-4, 16, true),
+        integer({.name = "terms", .label = "Terms", .help = "How many times it is added."}, &params_.terms,
+                16, 65536, true),
+        number({.name = "x", .label = "Number", .help = "The number that is rounded."}, &params_.x, 0x1p-11,
+               448, true),
+        integer(
+            {.name = "draws", .label = "Draws", .help = "How many times it is rounded; the mean is theirs."},
+            &params_.draws, 1, 20000, true),
+        choice({.name = "data",
+                .label = "Products",
+                .help = "U(0, 1) gives products of one sign, as behind a ReLU; those of N(0, 1) cancel."},
+               &params_.data, {{"uniform", "One sign"}, {"normal", "Both signs"}}),
+        integer({.name = "k", .label = "Length K", .help = "Products in one dot product."}, &params_.k, 64,
+                kLongest, true),
+        integer({.name = "width",
+                 .label = "Fraction bits",
+                 .unit = "bits",
+                 .help = "Of the accumulator: 13 is the model of Hopper, 23 are FP32's."},
+                &params_.width, 3, 23),
+        integer(
+            {.name = "interval",
+             .label = "Promote every",
+             .help = "After so many products the accumulator is added to an FP32 register. Hopper's GEMMs "
+                     "without fast accumulation: 128."},
+            &params_.interval, 16, kLongest, true),
+        number({.name = "start", .label = "Weight", .help = "Its value before the first update."},
+               &params_.start, 0x1p-6, 64, true),
+        number({.name = "update",
+                .label = "Update",
+                .help = "What each step adds to the weight: the learning rate times the gradient."},
+               &params_.update, 1e-5, 1, true),
+        integer({.name = "updates", .label = "Steps", .help = "How many updates."}, &params_.updates, 10,
+                4000, true),
+        integer({.name = "seed",
+                 .label = "Seed",
+                 .help = "Another seed, other dice and other products.",
+                 .more = true},
+                &params_.seed, 0, 9999),
+    };
+}
+
+bool AddingLab::applies(std::string_view field) const {
+    const auto* const use = std::ranges::find(kUses, field, &Use::field);
+    return use == kUses.end() || use->experiments.find(params_.experiment) != std::string_view::npos;
+}
+
+void AddingLab::update() {
+    if (computed_ == params_) return;
+    if (params_.experiment == "sum") {
+        outcome_.sums = make_sums(params_);
+        outcome_.chosen = static_cast<std::size_t>(
+            std::ranges::find(outcome_.sums, params_.format, [](const Sum& s) { return s.format.name; }) -
+            outcome_.sums.begin());
+    } else if (params_.experiment == "dice") {
+        outcome_.dice = make_dice(params_);
+    } else if (params_.experiment == "dot") {
+        update_dot();
+    } else {
+        outcome_.weight = make_weight(params_);
+    }
+    computed_ = params_;
+}
+
+void AddingLab::update_dot() {
+    if (products_.rows == 0 || products_data_ != params_.data || products_seed_ != params_.seed) {
+        products_ = draw_products(params_.data, kRows, kLongest, static_cast<std::uint64_t>(params_.seed));
+        products_data_ = params_.data;
+        products_seed_ = params_.seed;
+    }
+    Dot& dot = outcome_.dot;
+    std::vector<int> lengths = powers_of_two(64, kLongest);
+    if (std::ranges::find(lengths, params_.k) == lengths.end()) {
+        lengths.push_back(params_.k);
+        std::ranges::sort(lengths);
+    }
+    const auto at_k = [&](const std::vector<DotError>& errors) {
+        return *std::ranges::find(errors, params_.k, &DotError::k);
+    };
+    dot.narrow = accumulator_error(products_, params_.width, kNever, lengths);
+    dot.promoted = accumulator_error(products_, params_.width, params_.interval, lengths);
+    dot.fp32 = fp32_error(products_, lengths);
+    dot.cast = cast_error(products_, lengths);
+    dot.narrow_at_k = at_k(dot.narrow);
+    dot.promoted_at_k = at_k(dot.promoted);
+    dot.fp32_at_k = at_k(dot.fp32);
+    dot.cast_at_k = at_k(dot.cast);
+    dot.sweep.clear();
+    const std::array one_length = {params_.k};
+    for (const int interval : powers_of_two(16, params_.k)) {
+        dot.sweep.push_back(accumulator_error(products_, params_.width, interval, one_length).front());
+        dot.sweep.back().k = interval;
+    }
+    if (dot.hardware.where.empty() && dot.hardware.problem.empty()) dot.hardware = recorded_hardware();
+}
+
+std::vector<Figure> AddingLab::figures() const {
+    if (params_.experiment == "sum") return sum_figures(outcome_, params_);
+    if (params_.experiment == "dice") return dice_figures(outcome_, params_);
+    if (params_.experiment == "dot") return dot_figures(outcome_, params_);
+    return weight_figures(outcome_, params_);
+}
+
+Figure AddingLab::thumbnail() const {
+    const Params params;
+    Outcome outcome;
+    outcome.sums = make_sums(params);
+    return sum_figures(outcome, params).front();
+}
+
+void AddingLab::reset() {
+    params_ = {};
+    update();
+}
+
+Hardware recorded_hardware() {
+    Hardware out;
+    try {
+        const std::optional<Recording> recording = load_recording();
+        if (!recording || recording->accumulation.empty()) {
+            out.problem = "This build carries no recording of a GPU's accumulation.";
+            return out;
+        }
+        out.lines = recording->accumulation;
+        out.where = recording->gpu + ", " + recording->date;
+    } catch (const Error& error) {
+        out.problem = error.what();
+    }
+    return out;
+}
+
+}  // namespace fp8lab::adding

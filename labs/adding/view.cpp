@@ -1,0 +1,100 @@
+#include "labs/adding/view.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab::adding {
+
+namespace {
+
+using ui::Context;
+
+constexpr Font kLabel = {Face::sans, 13};
+constexpr float kRow = 32, kHead = 34;
+
+std::string value_text(double value) { return std::isinf(value) ? "never" : format_number(value, 4, true); }
+
+}  // namespace
+
+void AddingView::stage(Context& context, Rect area) {
+    const std::vector<Figure> figures = lab_.figures();
+    const Table table = lab_.table();
+    // The table gives way where the figures would become too low to read.
+    const float wanted = context.px(kHead + 14 + kRow * static_cast<float>(table.rows.size()));
+    const bool has_table = area.height() - wanted >= context.px(360);
+    const float foot = has_table ? area.y1 - wanted : area.y1;
+    if (drawn_ != lab_.params().experiment) {
+        main_plot_ = why_plot_ = {};
+        drawn_ = lab_.params().experiment;
+    }
+    const float split = std::round(area.y0 + 0.58F * (foot - area.y0));
+    ui::plot(context, "adding." + figures[0].id, figures[0], main_plot_,
+             {area.x0, area.y0, area.x1, split - context.px(8)});
+    ui::plot(context, "adding." + figures[1].id, figures[1], why_plot_,
+             {area.x0, split + context.px(8), area.x1, foot});
+    if (has_table) draw_table(context, table, {area.x0, foot + context.px(8), area.x1, area.y1});
+}
+
+void AddingView::draw_table(Context& context, const Table& table, Rect area) {
+    const bool roomy = area.width() >= context.px(700);
+    const auto shown = [&](const Table::Column& column) { return roomy || column.narrow; };
+    const auto count = static_cast<float>(std::ranges::count_if(table.columns, shown));
+    const float name_width = context.px(roomy ? 170 : 150),
+                pitch = std::min((area.width() - name_width) / count, context.px(150));
+    std::vector<float> widths = {name_width};
+    float x = area.x0 + name_width;
+    for (const Table::Column& column : table.columns) {
+        if (!shown(column)) continue;
+        x += pitch;
+        widths.push_back(pitch);
+        ui::text_mid(context, {x, area.y0 + context.px(20)}, column.head, {Role::muted}, kLabel,
+                     Anchor::right);
+    }
+    float y = area.y0 + context.px(kHead);
+    for (const Table::Row& row : table.rows) {
+        ImGui::SetCursorScreenPos({area.x0, y});
+        y += context.px(kRow);
+        std::vector<ui::Cell> cells = {{.text = row.label,
+                                        .role = row.role,
+                                        .mono = false,
+                                        .strong = row.chosen,
+                                        .anchor = Anchor::left}};
+        for (std::size_t i = 0; i < table.columns.size(); ++i)
+            if (shown(table.columns[i]))
+                cells.push_back({.text = value_text(row.values[i]),
+                                 .role = row.values[i] == 0 ? Role::muted : Role::text,
+                                 .strong = row.chosen});
+        ui::table_row(context, cells, widths);
+    }
+}
+
+void AddingView::explore(Context& context, float) {
+    const std::vector<Field> fields = lab_.fields();
+    const std::vector<Field> default_fields = defaults_.fields();
+    for (std::size_t i = 0; i < fields.size(); ++i)
+        if (lab_.applies(fields[i].info.name)) ui::edit(context, fields[i], &default_fields[i]);
+    if (lab_.params().experiment == "dot") explore_hardware(context);
+}
+
+void AddingView::explore_hardware(Context& context) {
+    const Hardware& hardware = lab_.outcome().dot.hardware;
+    ui::divider(context);
+    ui::text(context, "The same product on a GPU", Role::text, {Face::sans_bold, 15});
+    if (hardware.lines.empty()) {
+        ui::warning(context, hardware.problem);
+        return;
+    }
+    ui::badge(context, hardware.provenance);
+    ui::wrapped(context,
+                hardware.where + ": E4M3 to FP32, 256 x 256 outputs, with and without fast accumulation.");
+}
+
+std::vector<std::pair<std::string, std::string>> AddingView::status() const {
+    return {{"seed", std::to_string(lab_.params().seed)}, {"experiment", lab_.params().experiment}};
+}
+
+}  // namespace fp8lab::adding

@@ -1,0 +1,160 @@
+// The exercises of L1. A bit counts as flipped by the learner's hand: the action "toggle", not a jump to a
+// code.
+#include <fmt/format.h>
+
+#include "core/base/units.h"
+#include "labs/bits/model.h"
+
+namespace fp8lab::bits_lab {
+
+namespace {
+
+bool is_toggle(const Step& step) {
+    return !step.events.empty() && step.events.back().kind == Event::Kind::act &&
+           step.events.back().name.starts_with("toggle");
+}
+
+bool flipped_last(const Trail& trail) { return !trail.steps.empty() && is_toggle(trail.steps.back()); }
+
+// Largest finite value of either sign in E4M3.
+bool on_largest(const State& state) {
+    return state.text("format") == "e4m3" && std::abs(state.number("value")) == state.number("max");
+}
+
+std::string reading(const State& state) {
+    return state.text("code_hex") + " = " + format_number(state.number("value"), 4, true);
+}
+
+// How many codes are no finite numbers; told once it has been seen.
+std::vector<double> not_finite(const Trail& trail, bool seen) {
+    const State& state = trail.now();
+    if (!seen) return {};
+    return {state.number("codes") - state.number("finite_codes")};
+}
+
+Verdict largest(const Trail& trail, const Prediction*) {
+    const State& now = trail.now();
+    const bool reached = on_largest(now);
+    return {.conditions = {{"the largest finite number of E4M3", {reading(now)}, reached},
+                           {"reached by flipping a bit", {}, flipped_last(trail)}},
+            .measured = not_finite(trail, reached)};
+}
+
+Verdict one_bit(const Trail& trail, const Prediction*) {
+    bool stepped_off = false;
+    const State* before = &trail.start;
+    for (const Step& step : trail.steps) {
+        stepped_off |= on_largest(*before) && is_toggle(step) && step.after.text("format") == "e4m3" &&
+                       step.after.text("class") == "nan";
+        before = &step.after;
+    }
+    return {.conditions = {{"stood on the largest number", {}, trail.visited(on_largest)},
+                           {"one flip later: not a number", {reading(trail.now())}, stepped_off}}};
+}
+
+Verdict twins(const Trail& trail, const Prediction*) {
+    const auto is_448 = [](const State& state, std::string_view format) {
+        return state.text("format") == format && state.number("value") == 448;
+    };
+    const State& now = trail.now();
+    return {
+        .conditions = {{"448 in E4M3", {}, trail.visited([&](const State& s) { return is_448(s, "e4m3"); })},
+                       {"448 in E5M2", {reading(now)}, is_448(now, "e5m2")},
+                       {"built by flipping bits", {}, flipped_last(trail)}}};
+}
+
+Verdict reclaim(const Trail& trail, const Prediction*) {
+    bool only_policy = true;
+    for (const Step& step : trail.steps)
+        for (const Event& event : step.events)
+            only_policy &= event.kind == Event::Kind::set && event.name == "specials";
+    const State& now = trail.now();
+    const bool own = now.text("format") == "custom";
+    const bool started = trail.visited([](const State& state) { return state.number("max") == 240; });
+    return {.conditions = {
+                {"your format once ended at 240", {}, started},
+                {"now it ends at", {format_number(now.number("max"))}, own && now.number("max") == 448},
+                {"nothing changed but the special values", {}, only_policy}}};
+}
+
+}  // namespace
+
+std::span<const Exercise> BitsLab::exercises() const {
+    static const std::array kExercises = {
+        Exercise{
+            .id = "L1.1",
+            .title = "Build the largest",
+            .question = "The byte stands at 1. Flip bits until it is the largest finite number of E4M3.",
+            .prediction = NumberPrediction{.label = "codes", .max = 64, .initial = 16, .step = 1},
+            .predict = "How many of the 256 codes of E4M3 are not a finite number?",
+            .start = {"code=56"},
+            .hints =
+                {"The largest number has the largest exponent. Which mantissa is left to it?",
+                 "The bit row, or the keys 7 to 0. All exponent bits on; then the mantissa from the left.",
+                 "0 1111 110 = 448. With the last bit on as well it is NaN, not 480."},
+            .judge = largest,
+            .explanation =
+                "E4M3 gives only 0x7F and 0xFF to NaN and none to infinity: 2 of 256. The other seven "
+                "codes of the top exponent are numbers, up to 1.75 x 256 = 448.",
+            .solver = {acts("toggle 6"), acts("toggle 2"), acts("toggle 1")},
+            .near_misses = {NearMiss{"jumped there without flipping a bit", {sets("code", "126")}},
+                            NearMiss{"one code short: 416",
+                                     {acts("toggle 6"), acts("toggle 2"), acts("toggle 0")}}}},
+        Exercise{
+            .id = "L1.2",
+            .title = "One bit to nowhere",
+            .question = "Stand on the largest number and leave the numbers with a single flip.",
+            .start = {"code=56"},
+            .hints = {"What lies right after 448, where 480 would be?",
+                      "The bit row. First 0x7E, then one more bit.",
+                      "0x7E = 0 1111 110. Flip the last bit: 0x7F is NaN."},
+            .judge = one_bit,
+            .explanation =
+                "E4M3 has no infinity. The code after 448 is NaN, so a cast that neither saturates nor "
+                "is told what to do turns a value that is too large into NaN.",
+            .solver = {acts("toggle 6"), acts("toggle 2"), acts("toggle 1"), acts("toggle 0")},
+            .near_misses = {NearMiss{"from 448 to NaN by a jump", {sets("code", "126"), sets("code", "127")}},
+                            NearMiss{"NaN, but not from the largest number",
+                                     {sets("code", "119"), acts("toggle 3")}}}},
+        Exercise{
+            .id = "L1.3",
+            .title = "Twins",
+            .question =
+                "448 is 0x7E in E4M3. Look at it there, then build the same number in E5M2, bit by bit.",
+            .start = {"code=56"},
+            .hints =
+                {"The same exponent value, another bias.",
+                 "448 = 1.75 x 2^8. Switch the format to E5M2, whose bias is 15, and set the bits of 8 + 15.",
+                 "0 10111 11 = 0x5F: exponent 23 - 15 = 8, mantissa 1.75."},
+            .judge = twins,
+            .explanation =
+                "Both spend seven bits on the size of a number. E5M2's extra exponent bit moves the bias "
+                "from 7 to 15, so the same value has another code: a byte means nothing without its format.",
+            .solver = {sets("code", "126"), sets("format", "e5m2"), acts("toggle 5"), acts("toggle 0")},
+            .near_misses = {NearMiss{"never seen in E4M3",
+                                     {sets("format", "e5m2"), sets("code", "94"), acts("toggle 0")}},
+                            NearMiss{"jumped there",
+                                     {sets("code", "126"), sets("format", "e5m2"), sets("code", "95")}}}},
+        Exercise{
+            .id = "L1.4",
+            .title = "Reclaim the range",
+            .question =
+                "Your own format has 4 exponent and 3 mantissa bits and ends at 240, as the notebook's does. "
+                "Make it end at 448 without touching a bit or the bias.",
+            .start = {"format=custom", "specials=ieee"},
+            .hints = {"Which codes above 240 exist, and what are they used for?",
+                      "Special values. IEEE gives the whole top exponent to Inf and NaN.",
+                      "FN: only the last code is NaN, the seven below are numbers. 448 = 1.75 x 2^8."},
+            .judge = reclaim,
+            .explanation =
+                "240 is what E4M3 would end at under IEEE's rule. OCP's E4M3 gives up infinity and all "
+                "NaNs but one, and wins back seven numbers: almost a factor of two in range for free.",
+            .solver = {sets("specials", "fn")},
+            .near_misses = {NearMiss{"all codes are numbers: 480", {sets("specials", "finite")}},
+                            NearMiss{"448, but the bias was moved and put back",
+                                     {sets("bias", "6"), sets("specials", "fn"), sets("bias", "7")}}}},
+    };
+    return kExercises;
+}
+
+}  // namespace fp8lab::bits_lab

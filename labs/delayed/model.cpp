@@ -1,0 +1,280 @@
+#include "labs/delayed/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace fp8lab::delayed {
+
+namespace {
+
+constexpr int kMostSteps = 100000;
+
+double percent(const std::vector<CastStats>& casts, double (CastStats::*part)() const) {
+    double sum = 0;
+    for (const CastStats& cast : casts) sum += (cast.*part)();
+    return casts.empty() ? 0 : sum / static_cast<double>(casts.size());
+}
+
+// The fields of one machine; B's are hidden, and start with "b_".
+std::vector<Field> machine_fields(MachineSpec& machine, const std::string& prefix) {
+    const bool hidden = !prefix.empty();
+    return {
+        choice({.name = prefix + "format",
+                .label = "Format",
+                .te_name = "fp8_format",
+                .help = "What the tensor is cast to. E5M2 has twice the error and 2^14 more range.",
+                .hidden = hidden},
+               &machine.format, {{"e4m3", "E4M3"}, {"e5m2", "E5M2"}}),
+        choice(
+            {.name = prefix + "algo",
+             .label = "Reducer",
+             .te_name = "amax_compute_algo",
+             .help = "How the history becomes one amax. Transformer Engine has max and most recent; current "
+                     "looks at the tensor itself, static at nothing.",
+             .hidden = hidden},
+            &machine.algo,
+            {{"max", "max"},
+             {"most_recent", "most recent"},
+             {"ema", "moving average (EMA)"},
+             {"percentile", "percentile"},
+             {"static", "static scale"},
+             {"current", "current (no delay)"}}),
+        integer({.name = prefix + "history",
+                 .label = "History",
+                 .te_name = "amax_history_len",
+                 .unit = "steps",
+                 .help = "How many steps an amax is remembered. Transformer Engine's default is 1024.",
+                 .hidden = hidden},
+                &machine.history, 1, 1024, true),
+        integer({.name = prefix + "margin",
+                 .label = "Margin",
+                 .te_name = "margin",
+                 .help = "Powers of two left free above the amax: 1 absorbs a growth of 2 a step.",
+                 .hidden = hidden},
+                &machine.margin, 0, 8),
+        integer({.name = prefix + "interval",
+                 .label = "Interval",
+                 .unit = "steps",
+                 .help = "The scale is recomputed every so many steps; the history rolls in every one.",
+                 .more = true,
+                 .hidden = hidden},
+                &machine.interval, 1, 64, true),
+        number({.name = prefix + "ema",
+                .label = "EMA weight",
+                .help = "What of the average stays in each step; the rest comes from the new amax.",
+                .more = true,
+                .hidden = hidden},
+               &machine.ema, 0, 0.99),
+        number({.name = prefix + "percentile",
+                .label = "Percentile",
+                .unit = "%",
+                .help = "Which percentile of the amaxes in the history sets the scale; 100 is the max.",
+                .more = true,
+                .hidden = hidden},
+               &machine.percentile, 0, 100),
+        number({.name = prefix + "static_scale",
+                .label = "Static scale",
+                .te_name = "scale",
+                .help = "The one scale, chosen before the first step.",
+                .more = true,
+                .hidden = hidden},
+               &machine.static_scale, 0x1p-16, 0x1p24, true),
+        choice({.name = prefix + "order",
+                .label = "Order",
+                .help =
+                    "te: cast with the scale of before, then record the amax. notebook: record it first, and "
+                    "cast with a scale that has already seen the tensor.",
+                .hidden = true},
+               &machine.order, {{"te", "use, update"}, {"notebook", "notebook's order"}}),
+    };
+}
+
+}  // namespace
+
+int Run::saturated_steps() const {
+    return static_cast<int>(
+        std::count_if(steps.begin(), steps.end(), [](const MachineStep& step) { return step.saturates; }));
+}
+
+double Run::worst_sqnr_db() const {
+    double worst = std::numeric_limits<double>::infinity();
+    for (const CastStats& cast : casts)
+        if (cast.nonfinite == 0 && cast.signal > 0) worst = std::min(worst, cast.sqnr_db());
+    return worst;
+}
+
+double Run::mean_underflow_pct() const { return percent(casts, &CastStats::underflow_pct); }
+double Run::mean_overflow_pct() const { return percent(casts, &CastStats::overflow_pct); }
+
+Hangover hangover_of(const Run& run) {
+    Hangover out;
+    const auto& steps = run.steps;
+    const auto finite_amax = [](const MachineStep& step) { return std::isfinite(step.amax) ? step.amax : 0; };
+    const auto spike = std::max_element(steps.begin(), steps.end(), [&](const auto& x, const auto& y) {
+        return finite_amax(x) < finite_amax(y);
+    });
+    if (spike == steps.end() || spike->outcome != Outcome::computed || spike->reduced != spike->amax)
+        return out;
+    const float scale = spike->scale_next;
+    auto at = run.machine.order == "notebook" ? spike : spike + 1;
+    const auto first = at;
+    while (at != steps.end() && at->scale_used == scale) ++at;
+    double unused = 0;
+    for (auto step = first; step != at; ++step) {
+        const double room =
+            run.tops[static_cast<std::size_t>(step - steps.begin())] / static_cast<double>(step->amax);
+        if (step->amax > 0 && step != spike) unused = std::max(unused, std::log2(room));
+    }
+    // Less than two binades, or a single step, is no hangover.
+    if (at - first < 2 || unused < 2) return out;
+    out.spike = static_cast<int>(spike - steps.begin());
+    out.first = static_cast<int>(first - steps.begin());
+    out.count = static_cast<int>(at - first);
+    out.whole = at != steps.end();
+    out.unused_binades = unused;
+    return out;
+}
+
+const LabInfo& DelayedLab::info() const {
+    static constexpr LabInfo kInfo = {
+        "delayed",
+        5,
+        "Delayed scaling",
+        "Scaling from the past",
+        "The scale of this step was chosen from the steps before it. Who pays when the amax jumps?",
+        20};
+    return kInfo;
+}
+
+std::vector<Field> DelayedLab::fields() {
+    ScenarioSpec& scenario = params_.scenario;
+    std::vector<Field> out = {
+        choice({.name = "scenario",
+                .label = "Scenario",
+                .help = "What happens to the tensor from step to step."},
+               &scenario.kind, scenario_choices()),
+        number(
+            {.name = "growth",
+             .label = "Growth",
+             .unit = "a step",
+             .help =
+                 "Growth: what the amax is multiplied by in every step. Vanishing: what it is divided by."},
+            &scenario.growth, 1.05, 4, true),
+        number({.name = "jump",
+                .label = "Jump",
+                .help = "How many times larger the spike or the new regime is. Cold start: the amax itself."},
+               &scenario.jump, 0x1p-10, 0x1p12, true),
+        text(
+            {.name = "series", .label = "Amax file", .help = "One amax a line, as simulate --amax takes it."},
+            &scenario.series),
+    };
+    for (Field& field : machine_fields(params_.a, "")) out.push_back(std::move(field));
+    out.push_back(integer({.name = "jump_at",
+                           .label = "Jump at step",
+                           .help = "The step of the spike, of the new regime, of the poison.",
+                           .more = true},
+                          &scenario.jump_at, 1, 200));
+    for (const char* name : {"tensor", "sigma", "file", "seed"})
+        out.push_back(tensor_field(scenario.tensor, name, true));
+    Field elements = tensor_field(scenario.tensor, "cols", true);
+    elements.info.hidden = true;
+    out.push_back(std::move(elements));
+    out.push_back(choice({.name = "b", .label = "B", .help = "What A is compared with.", .hidden = true},
+                         &params_.other, {{"notebook", "notebook's order"}, {"pinned", "pinned"}}));
+    out.push_back(
+        choice({.name = "compare", .label = "Compare", .help = "What the stage shows.", .hidden = true},
+               &params_.compare, {{"a", "A"}, {"ab", "A + B"}, {"b", "B"}}));
+    out.push_back(
+        integer({.name = "step", .label = "Step", .help = "The step under the cursor.", .hidden = true},
+                &params_.step, 0, kMostSteps));
+    for (Field& field : machine_fields(params_.b, "b_")) out.push_back(std::move(field));
+    return out;
+}
+
+Run DelayedLab::run(const MachineSpec& machine) const {
+    Run out;
+    out.machine = machine;
+    out.steps = run_machine(machine, tensors_.amaxes());
+    const FormatInfo& format = find_format(machine.format);
+    out.casts = tensors_.cast(format, out.steps);
+    for (const MachineStep& step : out.steps) {
+        const auto scale = static_cast<double>(step.scale_used);
+        out.tops.push_back(max_finite(format) / scale);
+        out.bottoms.push_back(min_subnormal(format) / scale);
+    }
+    return out;
+}
+
+void DelayedLab::update() {
+    if (tensors_.steps() == 0 || made_ != params_.scenario) {
+        tensors_ = Tensors(params_.scenario);
+        made_ = params_.scenario;
+    }
+    MachineSpec other = params_.b;
+    if (params_.other == "notebook") {
+        other = params_.a;
+        other.order = "notebook";
+    }
+    a_ = run(params_.a);
+    b_ = run(other);
+    go_to(params_.step);
+}
+
+void DelayedLab::go_to(int step) { params_.step = std::clamp(step, 0, steps() - 1); }
+
+void DelayedLab::perform(std::string_view action) {
+    if (action != "pin" && action != "unpin") return Lab::perform(action);
+    if (action == "pin") params_.b = params_.a;
+    params_.other = action == "pin" ? "pinned" : "notebook";
+    update();
+}
+
+Detail DelayedLab::detail() const {
+    Machine machine(shown().machine);
+    for (int t = 0; t <= params_.step; ++t) machine.step(tensors_.amaxes()[static_cast<std::size_t>(t)]);
+    return {machine.recorded(), machine.history()};
+}
+
+std::vector<Figure> DelayedLab::figures() const { return {timeline_figure(*this), casts_figure(*this)}; }
+
+std::vector<Metric> DelayedLab::metrics() const {
+    std::vector<Metric> out = {{.name = "steps", .value = static_cast<double>(steps())}};
+    for (const auto& [name, run] : {std::pair<std::string, const Run*>{"a", &a_}, {"b", &b_}}) {
+        const auto add = [&, prefix = name](std::string_view what, double value, std::string unit = {}) {
+            out.push_back(
+                {.name = fmt::format("{}.{}", prefix, what), .value = value, .unit = std::move(unit)});
+        };
+        out.push_back({.name = name + ".rule", .text = rule_words(run->machine)});
+        out.push_back({.name = name + ".order", .text = order_words(run->machine)});
+        add("saturated_steps", run->saturated_steps());
+        add("worst_sqnr_db", run->worst_sqnr_db(), "dB");
+        add("mean_underflow_pct", run->mean_underflow_pct(), "%");
+        add("mean_overflow_pct", run->mean_overflow_pct(), "%");
+        add("hangover_steps", hangover_of(*run).count);
+    }
+    const auto at = static_cast<std::size_t>(params_.step);
+    const MachineStep& step = shown().steps[at];
+    const CastStats& cast = shown().casts[at];
+    const auto add = [&](std::string_view what, double value, std::string unit = {}) {
+        out.push_back({.name = fmt::format("step.{}", what), .value = value, .unit = std::move(unit)});
+    };
+    add("t", params_.step);
+    add("amax", static_cast<double>(step.amax));
+    add("scale_used", static_cast<double>(step.scale_used));
+    add("amax_scaled", static_cast<double>(step.amax_scaled));
+    add("scale_next", static_cast<double>(step.scale_next));
+    add("overflow_pct", cast.overflow_pct(), "%");
+    add("underflow_pct", cast.underflow_pct(), "%");
+    add("sqnr_db", cast.sqnr_db(), "dB");
+    return out;
+}
+
+void DelayedLab::reset() {
+    params_ = {};
+    update();
+}
+
+}  // namespace fp8lab::delayed

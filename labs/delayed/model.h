@@ -1,0 +1,91 @@
+// L5, "Scaling from the past": a delayed-scaling machine over a scenario, step by step, beside a second one
+// on the same tensors: the same machine in the notebook's order, or one that was pinned.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "labs/delayed/model_machine.h"
+#include "labs/delayed/model_scenario.h"
+#include "labs/lab.h"
+
+namespace fp8lab::delayed {
+
+struct Params {
+    ScenarioSpec scenario;
+    MachineSpec a, b;
+    std::string other = "notebook";  // what B is: "notebook" (A in the notebook's order) or "pinned" (b)
+    std::string compare = "ab";      // what the stage shows: "a", "ab", "b"
+    int step = 3;                    // the step under the cursor
+};
+
+// One machine over the scenario.
+struct Run {
+    MachineSpec machine;
+    std::vector<MachineStep> steps;
+    std::vector<CastStats> casts;       // one a step
+    std::vector<double> tops, bottoms;  // the window in the tensor's own units: largest and smallest value
+
+    int saturated_steps() const;   // steps in which the largest element is changed by saturation
+    double worst_sqnr_db() const;  // NaN casts (empty tensors, poison) left out
+    double mean_underflow_pct() const;
+    double mean_overflow_pct() const;
+};
+
+// What the spike of a run does after it has gone: the steps whose scale it still decides.
+struct Hangover {
+    int spike = -1;  // its step; -1: none
+    int first = 0, count = 0;
+    bool whole = false;         // it ends before the series does
+    double unused_binades = 0;  // of the window above the amax, the most of these steps
+};
+Hangover hangover_of(const Run& run);
+
+// How the step under the cursor went, for the three boxes below the figure.
+struct Detail {
+    std::vector<float> recorded, rolled;  // slot 0 first: with this step's amax in it, and after the roll
+};
+
+class DelayedLab final : public Lab {
+  public:
+    DelayedLab() { update(); }
+    const LabInfo& info() const override;
+    std::vector<Field> fields() override;
+    void update() override;
+    // "timeline" and "casts".
+    std::vector<Figure> figures() const override;
+    Figure thumbnail() const override;
+    std::vector<Metric> metrics() const override;
+    void reset() override;
+
+    void go_to(int step);  // clamped to the series
+
+    const Params& params() const { return params_; }
+    const Run& a() const { return a_; }
+    const Run& b() const { return b_; }
+    const Run& shown() const { return params_.compare == "b" ? b_ : a_; }
+    int steps() const { return static_cast<int>(a_.steps.size()); }
+    const Tensors& tensors() const { return tensors_; }
+    Detail detail() const;  // of the machine shown
+
+  protected:
+    // "pin": B becomes what A is now. "unpin": B is A in the notebook's order again.
+    void perform(std::string_view action) override;
+
+  private:
+    Run run(const MachineSpec& machine) const;
+
+    Params params_;
+    ScenarioSpec made_;  // what tensors_ was made from
+    Tensors tensors_;
+    Run a_, b_;
+};
+
+// Of a lab's state; model_figures.cpp.
+Figure timeline_figure(const DelayedLab& lab);
+Figure casts_figure(const DelayedLab& lab);
+std::string finding(const Run& run);                  // the sentence over the timeline
+std::string order_words(const MachineSpec& machine);  // "use, update"
+std::string rule_words(const MachineSpec& machine);   // "max, H 16, margin 2^1"
+
+}  // namespace fp8lab::delayed

@@ -1,0 +1,270 @@
+// The timeline: what the window could hold in each step, and what came.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "core/figure/axis.h"
+#include "labs/delayed/model.h"
+
+namespace fp8lab::delayed {
+
+namespace {
+
+constexpr std::size_t kWordySteps = 16;  // more leave no room for words at every step
+
+std::string text_of(double value, int digits = 4) { return format_number(value, digits, true); }
+
+double finite_or_nan(float value) { return std::isfinite(value) ? static_cast<double>(value) : kNan; }
+
+// A step t is drawn over [t, t + 1]: edges, and one value an interval with the last repeated.
+Data edges_of(std::size_t steps) {
+    std::vector<double> out;
+    for (std::size_t t = 0; t <= steps; ++t) out.push_back(static_cast<double>(t));
+    return data(std::move(out));
+}
+Data held(std::vector<double> values) {
+    if (!values.empty()) values.push_back(values.back());
+    return data(std::move(values));
+}
+
+double centre(std::size_t t) { return static_cast<double>(t) + 0.5; }
+
+// Amaxes and window tops, with room for words; what of a window lies lower is said in words.
+Range y_range(const DelayedLab& lab) {
+    double lo = kInfinity, hi = 0;
+    for (const Run* run : {&lab.a(), &lab.b()}) {
+        for (std::size_t t = 0; t < run->steps.size(); ++t) {
+            const double amax = finite_or_nan(run->steps[t].amax);
+            if (!(amax > 0)) continue;
+            lo = std::min(lo, amax), hi = std::max(hi, amax);
+        }
+    }
+    if (!(hi > 0)) return {0.25, 512};
+    double top = hi;
+    for (const double value : lab.shown().tops) top = std::max(top, std::min(value, hi * 16));
+    for (const double value : lab.shown().tops) lo = std::min(lo, std::max(value, lo / 16));
+    return {lo / 6, top * std::max(1.8, std::pow(top / lo, 0.12))};
+}
+
+void add_window(Figure& figure, const Run& run, Range y) {
+    const Role role = role_of(run.machine.format);
+    const Data edges = edges_of(run.steps.size());
+    std::vector<double> tops = run.tops, bottoms = run.bottoms;
+    for (double& top : tops) top = std::min(top, 4 * y.hi);
+    const Data top = held(tops);
+    figure.band("window", edges, held(bottoms), top, {.color = {role}, .step = true, .in_legend = false});
+    const std::string label = find_format(run.machine.format).label.data();
+    figure.line("window top = " + text_of(max_finite(find_format(run.machine.format))) + " / scale", edges,
+                top, {.color = {role}, .width = 3, .step = true});
+}
+
+// Where the amax sticks out of the window: a shaft from the window's top with a triangle at the amax.
+void add_faults(Figure& figure, const Run& run) {
+    std::vector<double> xs, ys, tips_x, tips_y;
+    for (std::size_t t = 0; t < run.steps.size(); ++t) {
+        const double amax = finite_or_nan(run.steps[t].amax);
+        if (!run.steps[t].saturates || std::isnan(amax)) continue;
+        xs.insert(xs.end(), {centre(t), centre(t), kNan});
+        ys.insert(ys.end(), {run.tops[t], amax, kNan});
+        tips_x.push_back(centre(t)), tips_y.push_back(amax);
+    }
+    if (tips_x.empty()) return;
+    const float width = run.steps.size() <= kWordySteps ? 4.0F : 2.0F;
+    figure.line("saturated##shaft", data(std::move(xs)), data(std::move(ys)),
+                {.color = {Role::sat}, .width = width, .in_legend = false});
+    figure.scatter("saturated", data(std::move(tips_x)), data(std::move(tips_y)),
+                   {.color = {Role::sat, Tone::line},
+                    .marker = Marker::triangle_up,
+                    .marker_size = 1.5F * width + 2,
+                    .in_legend = false});
+}
+
+void add_amaxes(Figure& figure, const Run& run) {
+    std::vector<double> xs, ys;
+    for (std::size_t t = 0; t < run.steps.size(); ++t) {
+        if (run.steps[t].saturates) continue;
+        xs.push_back(centre(t));
+        ys.push_back(finite_or_nan(run.steps[t].amax));
+    }
+    figure.scatter("amax", data(std::move(xs)), data(std::move(ys)),
+                   {.color = {Role::text},
+                    .marker = Marker::disc,
+                    .marker_size = run.steps.size() <= kWordySteps ? 4.5F : 2.5F});
+}
+
+// The words at every step, where there are few.
+void add_words(Figure& figure, const DelayedLab& lab, Range y) {
+    const Run& run = lab.shown();
+    const Role role = role_of(run.machine.format);
+    const auto words = [&](double x, double at, std::string text, Role ink, Anchor anchor, float dx,
+                           float dy) {
+        figure.add("", TextMark{x, at, std::move(text), anchor, false, dx, dy},
+                   {.color = {ink, Tone::ink}, .in_legend = false});
+    };
+    if (run.steps[0].scale_used == 1 && run.machine.algo != "static" && run.tops[0] > 4 * run.tops[1])
+        words(0, std::min(run.tops[0], y.hi), "cold start", Role::muted, Anchor::left, 8, 33);
+    if (run.steps.size() <= 12) {
+        const FormatInfo& format = find_format(run.machine.format);
+        const double down = std::log2(max_finite(format) / min_subnormal(format));
+        words(static_cast<double>(run.steps.size()), y.lo,
+              fmt::format("the {} window reaches {} binades down", format.label, text_of(down, 3)),
+              Role::muted, Anchor::right, -10, -13);
+    }
+    for (std::size_t t = 0; t < run.steps.size(); ++t) {
+        const MachineStep& step = run.steps[t];
+        const auto amax = static_cast<double>(step.amax);
+        const auto left = static_cast<double>(t);
+        if (t == 0 || run.tops[t] != run.tops[t - 1])
+            words(left, std::min(run.tops[t], y.hi), text_of(run.tops[t], 3), role, Anchor::left, 6,
+                  run.tops[t] > y.hi ? 14 : 13);
+        if (!std::isfinite(amax)) {
+            words(centre(t), y.hi, step.amax > 0 ? "Inf" : "NaN", Role::sat, Anchor::center, 0, 30);
+        } else if (step.saturates) {
+            words(centre(t), amax, text_of(amax, 3), Role::sat, Anchor::center, 0, -18);
+            words(centre(t), std::sqrt(amax * run.tops[t]), text_of(amax / run.tops[t], 2) + "×", Role::sat,
+                  Anchor::right, -8, 0);
+        } else if (amax > 0) {
+            const bool line_here = lab.params().compare == "ab" && std::abs(lab.b().tops[t] / amax - 1) < 0.2;
+            words(centre(t), amax, text_of(amax, 3), Role::text, line_here ? Anchor::center : Anchor::left,
+                  line_here ? 0 : 10, line_here ? -15 : 0);
+        }
+    }
+}
+
+void add_hangover(Figure& figure, const Run& run, Range y) {
+    const Hangover hangover = hangover_of(run);
+    if (hangover.spike < 0) return;
+    const auto first = static_cast<std::size_t>(hangover.first);
+    const double x0 = static_cast<double>(first), x1 = x0 + hangover.count;
+    const bool is_max = run.machine.algo == "max" && run.machine.interval == 1;
+    const std::string words =
+        is_max && hangover.whole
+            ? fmt::format("hangover: the spike rules for exactly L = {} steps", hangover.count)
+            : fmt::format("hangover: the spike rules for {}{} steps", hangover.whole ? "" : "at least ",
+                          hangover.count);
+    const double top = std::min(run.tops[first], y.hi);
+    figure.add("", Bracket{x0 + 0.03, x1 - 0.03, top * std::pow(y.hi / y.lo, 0.075), words},
+               {.color = {Role::text}, .in_legend = false});
+    if (run.steps.size() > kWordySteps || hangover.count < 3) return;
+    const auto middle = first + static_cast<std::size_t>(hangover.count) / 2;
+    const double amax = finite_or_nan(run.steps[middle].amax), x = static_cast<double>(middle) - 0.25;
+    figure.line("unused", data({x, x}), data({amax * 1.1, top / 1.1}),
+                {.color = {Role::axis}, .width = 1, .in_legend = false});
+    figure.scatter(
+        "unused##up", data({x}), data({top / 1.15}),
+        {.color = {Role::axis}, .marker = Marker::triangle_up, .marker_size = 4, .in_legend = false});
+    figure.scatter(
+        "unused##down", data({x}), data({amax * 1.15}),
+        {.color = {Role::axis}, .marker = Marker::triangle_down, .marker_size = 4, .in_legend = false});
+    const double at = std::sqrt(amax * top);
+    figure.add("",
+               TextMark{x, at, text_of(std::log2(top / amax), 2) + " binades", Anchor::left, false, 10, -8},
+               {.color = {Role::text}, .in_legend = false});
+    figure.add("", TextMark{x, at, "unused", Anchor::left, false, 10, 9},
+               {.color = {Role::muted}, .in_legend = false});
+}
+
+void add_other(Figure& figure, const DelayedLab& lab, Range y) {
+    std::vector<double> tops = lab.b().tops;
+    for (double& top : tops) top = std::min(top, 4 * y.hi);
+    const std::string name =
+        lab.params().other == "notebook" ? "B  notebook’s order" : "B  " + rule_words(lab.b().machine);
+    figure.line(name, edges_of(lab.b().steps.size()), held(std::move(tops)),
+                {.color = {Role::truth}, .width = 2, .dash = Dash::dash, .step = true});
+}
+
+}  // namespace
+
+std::string order_words(const MachineSpec& machine) {
+    if (machine.algo == "current") return "look, use";
+    if (machine.algo == "static") return "use";
+    return machine.order == "notebook" ? "update, use" : "use, update";
+}
+
+std::string rule_words(const MachineSpec& machine) {
+    std::string out(find_format(machine.format).label);
+    if (machine.algo == "static") return out + fmt::format(", static {}", text_of(machine.static_scale));
+    const std::string margin = machine.margin == 0 ? "" : fmt::format(", margin {}", machine.margin);
+    if (machine.algo == "current") return out + ", current" + margin;
+    if (machine.algo == "ema") out += fmt::format(", EMA {}", text_of(machine.ema, 3));
+    if (machine.algo == "percentile") out += fmt::format(", p{}", text_of(machine.percentile, 3));
+    if (machine.algo == "most_recent") out += ", most recent";
+    if (machine.algo == "max" || machine.algo == "percentile") out += fmt::format(", H {}", machine.history);
+    if (machine.interval > 1 && machine.algo.starts_with("m"))
+        out += fmt::format(", every {}", machine.interval);
+    return out + margin + (machine.order == "notebook" ? ", notebook’s order" : "");
+}
+
+std::string finding(const Run& run) {
+    const int saturated = run.saturated_steps(), steps = static_cast<int>(run.steps.size());
+    const MachineSpec& machine = run.machine;
+    const std::string of = fmt::format("{} of {} steps saturate", saturated, steps);
+    if (machine.algo == "static") return "A scale that never moves: " + of;
+    if (machine.algo == "current") return "The scale looks at the tensor first: " + of;
+    if (machine.order == "notebook") return "The notebook looks first, then casts: " + of;
+    const auto poison = std::find_if(run.steps.begin(), run.steps.end(),
+                                     [](const MachineStep& step) { return !std::isfinite(step.amax); });
+    if (poison != run.steps.end()) {
+        const auto frozen = std::count_if(run.steps.begin(), run.steps.end(), [](const MachineStep& step) {
+            return step.outcome == Outcome::not_finite;
+        });
+        if (frozen > 1)
+            return fmt::format("One step that is not finite freezes the scale for {} updates", frozen);
+    }
+    if (saturated == 0 && machine.margin > 0)
+        return fmt::format("A margin of 2^{} = ×{} absorbs every jump", machine.margin, 1 << machine.margin);
+    if (saturated == 0) return "No amax jumps out of the window";
+    return fmt::format("The window trails by one step: {} of {} saturate", saturated, steps);
+}
+
+Figure timeline_figure(const DelayedLab& lab) {
+    const Run& run = lab.shown();
+    const std::size_t steps = run.steps.size();
+    Figure figure;
+    figure.id = "timeline";
+    figure.title = finding(run);
+    figure.x = {.label = "step", .range = Range{0, static_cast<double>(steps)}};
+    const Range y = y_range(lab);
+    figure.y = {.label = "|x|", .scale = Scale::log2, .range = y};
+    add_window(figure, run, y);
+    if (lab.params().compare == "ab") add_other(figure, lab, y);
+    add_faults(figure, run);
+    add_amaxes(figure, run);
+    if (steps <= kWordySteps) add_words(figure, lab, y);
+    add_hangover(figure, run, y);
+    return figure;
+}
+
+Figure casts_figure(const DelayedLab& lab) {
+    const Run& run = lab.shown();
+    Figure figure;
+    figure.id = "casts";
+    figure.title = fmt::format("On average {} % of the elements become 0 and {} % saturate",
+                               text_of(run.mean_underflow_pct(), 3), text_of(run.mean_overflow_pct(), 3));
+    figure.x = {.label = "step", .range = Range{0, static_cast<double>(run.steps.size())}};
+    figure.y = {.label = "% of elements", .range = Range{0, 100}};
+    std::vector<double> underflow, overflow, sqnr;
+    for (const CastStats& cast : run.casts) {
+        underflow.push_back(cast.underflow_pct());
+        overflow.push_back(cast.overflow_pct());
+        sqnr.push_back(std::isfinite(cast.sqnr_db()) ? cast.sqnr_db() : kNan);
+    }
+    const Data edges = edges_of(run.steps.size());
+    figure.bars("underflow %", edges, data(std::move(underflow)), {.color = {Role::under, Tone::fill}});
+    figure.bars("saturated %", edges, data(std::move(overflow)), {.color = {Role::sat, Tone::fill}});
+    figure.line("SQNR dB", edges, held(std::move(sqnr)), {.color = {Role::truth}, .width = 1, .step = true});
+    return figure;
+}
+
+Figure DelayedLab::thumbnail() const {
+    Figure figure = timeline_figure(*this);
+    std::erase_if(figure.series, [](const Series& series) {
+        return std::holds_alternative<TextMark>(series.shape) ||
+               std::holds_alternative<Bracket>(series.shape) || series.name.starts_with("unused");
+    });
+    return figure;
+}
+
+}  // namespace fp8lab::delayed

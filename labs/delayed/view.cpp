@@ -1,0 +1,190 @@
+#include "labs/delayed/view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/plot/imgui_canvas.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab::delayed {
+
+namespace {
+
+using ui::Context;
+
+constexpr int kKeySpace = 32, kKeyComma = 44, kKeyPeriod = 46, kKeyB = 66;  // GLFW's codes are ASCII here
+constexpr double kPlayStep_s = 0.5;
+
+enum class Glyph { first, back, on };
+
+bool glyph_button(Context& c, std::string_view name, Point at, Glyph glyph) {
+    const float side = c.px(40), tall = c.px(32);
+    const Rect area{at.x, at.y, at.x + side, at.y + tall};
+    const ui::Press press = ui::press(c, name, area);
+    ui::fill_rect(c, area, {Role::field}, 6);
+    ui::stroke_rect(c, area, {press.hovered ? Role::axis : Role::line}, 6);
+    const Point middle{(area.x0 + area.x1) / 2, (area.y0 + area.y1) / 2};
+    const float reach = c.px(5), way = glyph == Glyph::on ? 1.0F : -1.0F;
+    ImDrawList& list = *ImGui::GetWindowDrawList();
+    const ImVec2 tip{middle.x + way * reach, middle.y}, up{middle.x - way * reach, middle.y - reach},
+        down{middle.x - way * reach, middle.y + reach};
+    way > 0 ? list.AddTriangleFilled(up, tip, down, c.color(Role::text))
+            : list.AddTriangleFilled(up, down, tip, c.color(Role::text));
+    if (glyph == Glyph::first)
+        ui::fill_rect(
+            c, {middle.x - reach - c.px(3), middle.y - reach, middle.x - reach - c.px(1), middle.y + reach},
+            {Role::text});
+    return press.clicked;
+}
+
+}  // namespace
+
+// Heights in logical px from the bottom: boxes, transport, scrub, strips; the timeline takes what is left.
+void DelayedView::stage(Context& c, Rect area) {
+    play(c);
+    const float height = area.height() / c.scale;
+    const bool roomy = height >= 620;
+    const float boxes = roomy ? 196 : height >= 440 ? 150 : 0;
+    const float strips = roomy ? 5 * 32.0F : 3 * 26.0F;
+    const float transport = roomy ? 52 : 44;
+    const float below = boxes + transport + 26 + strips;
+    const ui::PlotResult plot = draw_timeline(c, {area.x0, area.y0, area.x1, area.y1 - c.px(below)});
+    const Rect strip_area{area.x0, area.y1 - c.px(below), area.x1, area.y1 - c.px(below - strips)};
+    draw_strips(c, lab_, plot, strip_area, roomy);
+    draw_scrub(c, plot, strip_area.y1 + c.px(9));
+    const float top = strip_area.y1 + c.px(26);
+    draw_transport(c, {area.x0, top, area.x1, top + c.px(32)});
+    if (boxes == 0) return;
+    const float boxes_top = area.y1 - c.px(boxes);
+    ui::hline(c, area.x0, area.x1, boxes_top, {Role::line});
+    draw_boxes(c, lab_, {area.x0, boxes_top + c.px(12), area.x1, area.y1});
+}
+
+ui::PlotResult DelayedView::draw_timeline(Context& c, Rect area) {
+    Figure figure = lab_.figures().front();
+    figure.x.visible = false;  // the strips show the steps
+    const double at = lab_.params().step;
+    figure.series.insert(
+        figure.series.begin(),
+        {"cursor", XSpan{at, at + 1}, {.color = {Role::field, Tone::fill, 0.75F}, .in_legend = false}});
+    const ui::PlotResult plot = ui::plot(c, "delayed.timeline", figure, plot_, area,
+                                         {.crosshair = false, .y_tick_width = kLabelWidth - 12});
+    const bool clicked = plot.hovered && ImGui::IsMouseReleased(ImGuiMouseButton_Left) &&
+                         ImGui::GetIO().MouseDragMaxDistanceSqr[0] < c.px(3) * c.px(3);
+    if (clicked && plot.cursor_x) lab_.go_to(static_cast<int>(std::floor(*plot.cursor_x)));
+    if (lab_.shown().machine.order == "notebook") {
+        ui::ImGuiCanvas canvas(c);
+        const float x0 = plot.area.x0 / c.scale, y0 = plot.area.y0 / c.scale, x1 = plot.area.x1 / c.scale,
+                    y1 = plot.area.y1 / c.scale;
+        const std::array<Point, 4> corners = {Point{x0, y0}, {x1, y0}, {x1, y1}, {x0, y1}};
+        canvas.line_strip(corners, {Role::text}, 1.5F, Dash::dash, true);
+        ui::text_mid(c, {plot.area.x1 - c.px(12), plot.area.y0 + c.px(16)}, "notebook’s order", {Role::text},
+                     {Face::sans_bold, 15}, Anchor::right);
+        ui::probe(c, "delayed.notebooks_order", plot.area);
+    }
+    return plot;
+}
+
+void DelayedView::draw_scrub(Context& c, const ui::PlotResult& plot, float y) {
+    const Rect area{plot.area.x0, y - c.px(10), plot.area.x1, y + c.px(10)};
+    const ui::Press press = ui::press(c, "delayed.scrub", area);
+    if (press.held) lab_.go_to(static_cast<int>(std::floor(plot.x_at(ImGui::GetIO().MousePos.x))));
+    if (press.focused) {
+        const int arrows =
+            (ui::key_pressed(ImGuiKey_RightArrow) ? 1 : 0) - (ui::key_pressed(ImGuiKey_LeftArrow) ? 1 : 0);
+        if (arrows != 0) lab_.go_to(lab_.params().step + arrows);
+        if (ui::key_pressed(ImGuiKey_Home)) lab_.go_to(0);
+        if (ui::key_pressed(ImGuiKey_End)) lab_.go_to(lab_.steps() - 1);
+    }
+    const float thick = 2 * ui::hairline(c), top = std::round(y - thick / 2);
+    const float knob = std::clamp(plot.to_px(lab_.params().step + 0.5, 1).x, area.x0, area.x1);
+    ui::fill_rect(c, {area.x0, top, area.x1, top + thick}, {Role::line});
+    ui::fill_rect(c, {area.x0, top, knob, top + thick}, {Role::text});
+    ImDrawList& list = *ImGui::GetWindowDrawList();
+    list.AddCircleFilled({knob, y}, c.px(10), c.color(Role::surface));
+    list.AddCircleFilled({knob, y}, c.px(8), c.color(Role::text));
+}
+
+void DelayedView::draw_transport(Context& c, Rect area) {
+    const float pitch = c.px(48);
+    if (glyph_button(c, "delayed.first", {area.x0, area.y0}, Glyph::first)) lab_.go_to(0);
+    if (glyph_button(c, "delayed.back", {area.x0 + pitch, area.y0}, Glyph::back))
+        lab_.go_to(lab_.params().step - 1);
+    if (glyph_button(c, "delayed.on", {area.x0 + 2 * pitch, area.y0}, Glyph::on))
+        lab_.go_to(lab_.params().step + 1);
+    ImGui::SetCursorScreenPos({area.x0 + 3 * pitch, area.y0});
+    if (ui::button(c, "delayed.play", playing_ ? "Pause" : "Play", {.key = "Space", .width = 116}))
+        toggle_play();
+    const float y = area.y0 + c.px(16);
+    float x = area.x0 + 3 * pitch + c.px(128);
+    for (const auto& [words, role, face] :
+         {std::tuple<std::string, Role, Face>{"Step ", Role::text, Face::sans},
+          {group_thousands(lab_.params().step), Role::text, Face::sans_bold},
+          {" of " + group_thousands(lab_.steps() - 1), Role::muted, Face::sans}}) {
+        ui::text_mid(c, {x, y}, words, {role}, {face, 15});
+        x += ui::text_width(c, words, {face, 15});
+    }
+    const float left = area.x1 - c.px(184);
+    if (left - x > c.px(90))
+        ui::text_mid(c, {left - c.px(12), y}, "Compare", {Role::muted}, {Face::sans, 15}, Anchor::right);
+    if (left < x + c.px(8)) return;  // the panel has the same choice
+    static constexpr std::array<const char*, 3> kIds = {"a", "ab", "b"};
+    const std::array<std::string, 3> labels = {"A", "A + B", "B"};
+    int selected = 0;
+    for (int i = 0; i < 3; ++i)
+        if (lab_.params().compare == kIds.at(static_cast<std::size_t>(i))) selected = i;
+    ImGui::SetCursorScreenPos({left, area.y0});
+    ImGui::BeginChild("delayed.compare", {c.px(184), c.px(32)}, false,
+                      ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
+    if (ui::segmented(c, "delayed.compare", labels, selected))
+        set_field(lab_.fields(), std::string("compare=") + kIds.at(static_cast<std::size_t>(selected)));
+    ImGui::EndChild();
+}
+
+// One step every half second, and it ends with the series.
+void DelayedView::play(Context& c) {
+    if (!playing_) return;
+    c.wants_redraw = true;
+    if (ImGui::GetTime() < next_at_) return;
+    next_at_ = ImGui::GetTime() + kPlayStep_s;
+    lab_.go_to(lab_.params().step + 1);
+    playing_ = lab_.params().step + 1 < lab_.steps();
+}
+
+void DelayedView::toggle_play() {
+    playing_ = !playing_;
+    if (!playing_) return;
+    if (lab_.params().step + 1 >= lab_.steps()) lab_.go_to(0);
+    next_at_ = ImGui::GetTime() + kPlayStep_s;
+}
+
+bool DelayedView::key(Context&, int key) {
+    const std::string& compare = lab_.params().compare;
+    if (key == kKeySpace) {
+        toggle_play();
+    } else if (key == kKeyComma || key == kKeyPeriod) {
+        lab_.go_to(lab_.params().step + (key == kKeyPeriod ? 1 : -1));
+    } else if (key == kKeyB) {
+        set_field(lab_.fields(), compare == "a" ? "compare=ab" : compare == "ab" ? "compare=b" : "compare=a");
+    } else {
+        return false;
+    }
+    return true;
+}
+
+std::vector<std::pair<std::string, std::string>> DelayedView::status() const {
+    const TensorSpec& tensor = lab_.params().scenario.tensor;
+    const std::string size =
+        group_thousands(static_cast<std::int64_t>(lab_.tensors().elements())) + " elements";
+    if (!tensor.file.empty()) return {{"tensor", tensor.file + ", " + size}};
+    std::string kind = tensor.kind;
+    if (tensor.kind == "lognormal") kind += ", sigma " + format_number(tensor.sigma);
+    return {{"seed", std::to_string(tensor.seed)}, {"tensor", kind + ", " + size}};
+}
+
+}  // namespace fp8lab::delayed

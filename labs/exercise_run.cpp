@@ -1,0 +1,170 @@
+#include "labs/exercise_run.h"
+
+#include <fmt/chrono.h>
+
+#include <chrono>
+#include <thread>
+
+#include "core/backend/backend.h"
+
+namespace fp8lab {
+
+namespace {
+
+std::vector<std::pair<std::string, std::string>> fields_of(Lab& lab) {
+    std::vector<std::pair<std::string, std::string>> out;
+    for (const Field& field : lab.fields()) out.emplace_back(field.info.name, field_text(field));
+    return out;
+}
+
+// Headless labs compute inline; one that trains does not.
+void settle(Lab& lab) {
+    lab.update();
+    while (lab.busy()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        lab.update();
+    }
+}
+
+void set_fields(Lab& lab, std::span<const Event> events) {
+    for (const Event& event : events)
+        if (event.kind == Event::Kind::set) set_field(lab.fields(), event.name + "=" + event.value);
+}
+
+}  // namespace
+
+State observe(Lab& lab) {
+    State state{.fields = fields_of(lab), .metrics = {}};
+    if (!lab.live()) {
+        state.metrics = lab.metrics();
+        return state;
+    }
+    const std::string record = lab.record();
+    if (record.empty()) return state;
+    // Not from the lab itself: the numbers must be those that `check` gets from the record.
+    const auto other = find_lab(lab.info().id).make();
+    for (const auto& [name, value] : state.fields) set_field(other->fields(), name + "=" + value);
+    other->replay(record);
+    state.metrics = other->metrics();
+    return state;
+}
+
+void begin_exercise(Lab& lab, const Exercise& exercise) {
+    lab.reset();
+    for (const std::string& assignment : exercise.start) set_field(lab.fields(), assignment);
+    settle(lab);
+}
+
+void carry_out(Lab& lab, std::span<const Event> events) {
+    for (const Event& event : events) {
+        if (event.kind == Event::Kind::set) set_fields(lab, {&event, 1});
+        if (event.kind == Event::Kind::act) {
+            settle(lab);
+            lab.act(event.name);
+        }
+    }
+    settle(lab);
+}
+
+Trail replay(Lab& lab, const Exercise& exercise, std::span<const Evidence::Deed> deeds) {
+    begin_exercise(lab, exercise);
+    Trail trail{.start = observe(lab), .steps = {}};
+    for (const Evidence::Deed& deed : deeds) {
+        if (lab.live()) {
+            set_fields(lab, deed.events);
+            lab.replay(deed.record);
+        } else {
+            carry_out(lab, deed.events);
+        }
+        trail.steps.push_back({deed.events, observe(lab), deed.record});
+    }
+    return trail;
+}
+
+Trail perform(Lab& lab, const Exercise& exercise, std::span<const Event> events) {
+    begin_exercise(lab, exercise);
+    Trail trail{.start = observe(lab), .steps = {}};
+    for (const Event& event : events) {
+        carry_out(lab, {&event, 1});
+        trail.steps.push_back({{event}, observe(lab), lab.record()});
+    }
+    return trail;
+}
+
+// ---- one attempt in the window
+
+ExerciseRun::ExerciseRun(Lab& lab, const Exercise& exercise, Prediction prediction)
+    : lab_(lab), exercise_(exercise), prediction_(std::move(prediction)) {
+    lab_.reset();
+    for (const std::string& assignment : exercise.start) set_field(lab_.fields(), assignment);
+    lab_.update();
+    lab_.set_listener([this](std::string_view action) {
+        note_edits();
+        pending_.push_back(acts(std::string(action)));
+        acted_ = true;
+    });
+    seen_ = fields_of(lab_);
+    trail_.start = observe(lab_);
+    judge();
+}
+
+ExerciseRun::~ExerciseRun() { lab_.set_listener({}); }
+
+void ExerciseRun::note_edits() {
+    const Fields now = fields_of(lab_);
+    for (std::size_t i = 0; i < now.size(); ++i)
+        if (now[i] != seen_[i]) pending_.push_back(sets(now[i].first, now[i].second));
+    seen_ = now;
+}
+
+bool ExerciseRun::follow(bool hands_off) {
+    if (acted_) seen_ = fields_of(lab_);
+    acted_ = false;
+    if (hands_off) note_edits();
+    if (pending_.empty() || lab_.busy()) return false;
+    trail_.steps.push_back({std::move(pending_), observe(lab_), lab_.record()});
+    pending_.clear();
+    judge();
+    return true;
+}
+
+void ExerciseRun::answer(std::string_view name, std::string text) {
+    pending_.push_back(types(std::string(name), std::move(text)));
+}
+
+void ExerciseRun::open_hint() { hints_ = std::min(hints_ + 1, static_cast<int>(exercise_.hints.size())); }
+
+void ExerciseRun::judge() { verdict_ = judge_exercise(exercise_, trail_, &prediction_); }
+
+Evidence ExerciseRun::evidence() const {
+    Evidence out{.lab = std::string(lab_.info().id),
+                 .exercise = exercise_.id,
+                 .version = FP8LAB_VERSION,
+                 .provenance = std::string(to_string(lab_.provenance())),
+                 .device = lab_.device().empty() ? cpu_backend()->device().name : lab_.device(),
+                 .seed = trail_.now().text("seed"),
+                 .at = local_time(),
+                 .prediction = prediction_,
+                 .hints = hints_,
+                 .explanation = {},
+                 .start = trail_.start.fields,
+                 .deeds = {},
+                 .values = trail_.now().metrics,
+                 .conditions = verdict_.conditions};
+    for (const Step& step : trail_.steps) out.deeds.push_back({step.events, step.record});
+    return out;
+}
+
+std::vector<ExerciseEntry> all_exercises() {
+    std::vector<ExerciseEntry> out;
+    for (const LabEntry& entry : lab_registry())
+        for (const Exercise& exercise : entry.make()->exercises()) out.push_back({&entry, &exercise});
+    return out;
+}
+
+std::string local_time() {
+    const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+    return fmt::format("{:%Y-%m-%dT%H:%M:%S}", fmt::localtime(now));
+}
+
+}  // namespace fp8lab

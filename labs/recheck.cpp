@@ -1,0 +1,129 @@
+#include "labs/recheck.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/base/units.h"
+#include "labs/exercise_run.h"
+
+namespace fp8lab {
+namespace {
+
+// Another machine's exp and log may differ in the last place, and a mean of many in the last few.
+constexpr double kSame = 1e-9;
+// A retrained loss: another CPU's matrix products round differently, and 2,000 steps carry that along.
+constexpr double kSameLoss = 0.02;
+
+bool same(double a, double b, double tolerance) {
+    if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+    return a == b || std::abs(a - b) <= tolerance * std::max(std::abs(a), std::abs(b));
+}
+
+std::string words(const Metric& metric) {
+    return metric.text.empty() ? shortest(metric.value) : "'" + metric.text + "'";
+}
+
+void compare_values(const std::vector<Metric>& claimed, const std::vector<Metric>& found,
+                    std::vector<std::string>& problems) {
+    for (const Metric& metric : found) {
+        const auto claim =
+            std::ranges::find_if(claimed, [&](const Metric& m) { return m.name == metric.name; });
+        if (claim == claimed.end()) {
+            problems.push_back(fmt::format("{} is missing from its values", metric.name));
+        } else if (claim->text != metric.text || !same(claim->value, metric.value, kSame)) {
+            problems.push_back(fmt::format("{} is {}, not {}", metric.name, words(metric), words(*claim)));
+        }
+    }
+    for (const Metric& claim : claimed)
+        if (std::ranges::none_of(found, [&](const Metric& m) { return m.name == claim.name; }))
+            problems.push_back(fmt::format("{} is no value of this lab", claim.name));
+}
+
+void compare_start(const Evidence& evidence, const State& start, std::vector<std::string>& problems) {
+    for (const auto& [name, value] : start.fields) {
+        const auto claim =
+            std::ranges::find_if(evidence.start, [&](const auto& field) { return field.first == name; });
+        if (claim == evidence.start.end() || claim->second != value)
+            problems.push_back(
+                fmt::format("it does not start where the exercise does: {} is {} there", name, value));
+    }
+}
+
+void compare_conditions(const Evidence& evidence, const Verdict& verdict,
+                        std::vector<std::string>& problems) {
+    for (const Condition& condition : verdict.conditions)
+        if (!condition.met) problems.push_back(fmt::format("not met: {}", condition.text));
+    const auto same_condition = [](const Condition& a, const Condition& b) {
+        return a.text == b.text && a.values == b.values && a.met == b.met;
+    };
+    if (!std::ranges::equal(evidence.conditions, verdict.conditions, same_condition))
+        problems.emplace_back("its table of conditions is not the one that the judge gives");
+}
+
+// Every record of the evidence against a training of the same fields, here and now.
+void retrain(const Evidence& evidence, const Exercise& exercise, const Trail& trail, Recheck& out) {
+    std::vector<Evidence::Deed> again = evidence.deeds;
+    for (std::size_t i = 0; i < again.size(); ++i) {
+        if (again[i].record.empty()) continue;
+        if (i > 0 && evidence.deeds[i].record == evidence.deeds[i - 1].record) {
+            again[i].record = again[i - 1].record;
+            continue;
+        }
+        const auto lab = find_lab(evidence.lab).make();
+        for (const auto& [name, value] : trail.steps[i].after.fields)
+            set_field(lab->fields(), name + "=" + value);
+        const Event run = acts("run");
+        carry_out(*lab, {&run, 1});
+        again[i].record = lab->record();
+        const State state = observe(*lab);
+        for (const Metric& metric : state.metrics)
+            if (const double was = trail.steps[i].after.number(metric.name);
+                metric.name.starts_with("loss_") && !same(metric.value, was, kSameLoss))
+                out.problems.push_back(fmt::format("retrained, {} is {}, not {}", metric.name,
+                                                   format_number(metric.value), format_number(was)));
+    }
+    const auto lab = find_lab(evidence.lab).make();
+    const Verdict verdict = judge_exercise(exercise, replay(*lab, exercise, again), &evidence.prediction);
+    for (const Condition& condition : verdict.conditions)
+        if (!condition.met) out.problems.push_back(fmt::format("retrained, not met: {}", condition.text));
+    out.how = "retrained";
+}
+
+void judge_again(const Evidence& evidence, bool rerun, Recheck& out) {
+    const auto all = all_exercises();
+    const auto entry = std::ranges::find_if(
+        all, [&](const ExerciseEntry& e) { return e.exercise->id == evidence.exercise; });
+    if (entry == all.end()) {
+        out.problems.push_back(fmt::format("there is no exercise '{}'", evidence.exercise));
+        return;
+    }
+    if (entry->lab->id != evidence.lab) {
+        out.problems.push_back(fmt::format("{} is no exercise of lab '{}'", evidence.exercise, evidence.lab));
+        return;
+    }
+    const auto lab = entry->lab->make();
+    out.how = lab->live() ? "judged from its series" : "repeated";
+    const Trail trail = replay(*lab, *entry->exercise, evidence.deeds);
+    out.verdict = judge_exercise(*entry->exercise, trail, &evidence.prediction);
+    compare_start(evidence, trail.start, out.problems);
+    compare_values(evidence.values, trail.now().metrics, out.problems);
+    compare_conditions(evidence, out.verdict, out.problems);
+    if (rerun && lab->live()) retrain(evidence, *entry->exercise, trail, out);
+}
+
+}  // namespace
+
+Recheck recheck(const Evidence& evidence, bool rerun) {
+    Recheck out;
+    try {
+        judge_again(evidence, rerun, out);
+    } catch (const Error& error) {  // a field, value, action or record that the lab does not take
+        out.problems.emplace_back(error.what());
+    }
+    return out;
+}
+
+}  // namespace fp8lab

@@ -1,0 +1,122 @@
+#include "labs/train/model_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+
+namespace fp8lab::train {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr float kNoValue = std::numeric_limits<float>::quiet_NaN();
+
+Json array_of(std::span<const double> values) {
+    Json out = Json::array();
+    for (const double value : values) out.push_back(std::isfinite(value) ? Json(value) : Json(nullptr));
+    return out;
+}
+
+Json arm_json(const ArmTrack& arm, const Recipe& recipe) {
+    Json json = {{"recipe", recipe.name},
+                 {"provenance", to_string(arm.provenance)},
+                 {"loss", array_of(arm.loss.values())},
+                 {"tensors", Json::object()}};
+    if (arm.stopped) json["stopped"] = {{"step", arm.stopped->step}, {"tensor", arm.stopped->tensor}};
+    for (const TensorTrack& track : arm.tensors) {
+        if (!track.applies()) continue;
+        json["tensors"][to_string(track.id)] = {{"step", array_of(track.underflow_step.values())},
+                                                {"underflow_pct", array_of(track.underflow_pct.values())},
+                                                {"overflow_at", track.overflow_at}};
+    }
+    return json;
+}
+
+// What of one tensor is known in each step.
+std::vector<TensorRecord> tensor_series(const Json& tensors, TensorId id, std::size_t steps) {
+    TensorRecord unknown{.amax = kNoValue, .scale = kNoValue, .underflow_pct = kNoValue, .overflow_pct = 0};
+    unknown.applies = tensors.contains(to_string(id));
+    std::vector<TensorRecord> out(steps, unknown);
+    if (!unknown.applies) return out;
+    const Json& track = tensors[to_string(id)];
+    const auto at = track.at("step").get<std::vector<std::size_t>>();
+    const auto pct = track.at("underflow_pct").get<std::vector<float>>();
+    if (at.size() != pct.size())
+        throw input_error("record", to_string(id) + " has series of different length");
+    for (std::size_t i = 0; i < at.size(); ++i) out.at(at[i]).underflow_pct = pct[i];
+    for (const auto step : track.at("overflow_at").get<std::vector<std::size_t>>())
+        out.at(step).overflow_pct = std::numeric_limits<float>::min();  // how much is not kept
+    return out;
+}
+
+Provenance provenance_from(const std::string& word) {
+    for (const Provenance p : {Provenance::tensor_core, Provenance::gpu_emulated, Provenance::recorded})
+        if (word == to_string(p)) return p;
+    return Provenance::cpu_emulated;
+}
+
+ArmSnapshot arm_from(const Json& json, const TrainSpec& spec, const Recipe& recipe) {
+    if (json.at("recipe") != recipe.name)
+        throw input_error("record", fmt::format("an arm is '{}', the settings say '{}'",
+                                                json.at("recipe").get<std::string>(), recipe.name));
+    ArmSnapshot arm;
+    arm.provenance = provenance_from(json.at("provenance").get<std::string>());
+    if (json.contains("stopped"))
+        arm.stopped =
+            NonFinite{json["stopped"].at("step").get<int>(), json["stopped"].at("tensor").get<std::string>()};
+    const Json& loss = json.at("loss");
+    const auto steps = static_cast<std::size_t>(spec.steps);
+    if (!loss.is_array() || (arm.stopped ? loss.size() > steps : loss.size() != steps))
+        throw input_error("record",
+                          fmt::format("an arm has {} losses, the settings say {} steps", loss.size(), steps));
+    arm.records.resize(loss.size());
+    for (std::size_t i = 0; i < loss.size(); ++i) {
+        arm.records[i].step = static_cast<int>(i);
+        arm.records[i].loss = loss[i].is_null() ? kNan : loss[i].get<double>();
+        arm.records[i].accuracy = kNan;
+    }
+    for (int layer = 1; layer < static_cast<int>(spec.layers.size()); ++layer) {
+        for (const TensorClass tensor : {TensorClass::x, TensorClass::w, TensorClass::dy}) {
+            const auto series = tensor_series(json.at("tensors"), {tensor, layer}, loss.size());
+            for (std::size_t i = 0; i < series.size(); ++i) arm.records[i].tensors.push_back(series[i]);
+        }
+    }
+    return arm;
+}
+
+}  // namespace
+
+std::string record_text(const History& history, const TrainSpec& spec) {
+    Json json = {{"arms", Json::array()}};
+    for (std::size_t i = 0; i < history.arms().size(); ++i)
+        json["arms"].push_back(arm_json(history.arms()[i], spec.arms.at(i)));
+    return json.dump();
+}
+
+Snapshot parse_record(std::string_view text, const TrainSpec& spec) {
+    try {
+        const Json json = Json::parse(text);
+        const Json& arms = json.at("arms");
+        if (!arms.is_array() || arms.size() != spec.arms.size())
+            throw input_error("record",
+                              fmt::format("{} arms, the settings say {}", arms.size(), spec.arms.size()));
+        Snapshot snapshot;
+        for (std::size_t i = 0; i < arms.size(); ++i)
+            snapshot.arms.push_back(arm_from(arms[i], spec, spec.arms[i]));
+        for (const ArmSnapshot& arm : snapshot.arms)
+            snapshot.step = std::max(snapshot.step, static_cast<int>(arm.records.size()));
+        return snapshot;
+    } catch (const Json::exception& error) {
+        throw input_error("record", error.what());
+    } catch (const std::out_of_range&) {
+        throw input_error("record", "a step lies behind the end of the run");
+    }
+}
+
+}  // namespace fp8lab::train

@@ -1,0 +1,20 @@
+// A finished training as its series: what evidence keeps of L8, and what it is judged from again.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/nn/trainer.h"
+#include "labs/train/model_history.h"
+
+namespace fp8lab::train {
+
+// JSON: of each arm the recipe, the loss of every step and, of each tensor that it casts, the underflow and
+// the steps in which something was saturated.
+std::string record_text(const History& history, const TrainSpec& spec);
+
+// The same as a trainer would have told it, without amax, scales and times. Throws input_error for what
+// record_text() did not write, or where the arms or the number of steps are not the spec's.
+Snapshot parse_record(std::string_view text, const TrainSpec& spec);
+
+}  // namespace fp8lab::train

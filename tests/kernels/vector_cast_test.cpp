@@ -1,0 +1,233 @@
+// Casts with one scale a row or a block against core/scaling: codes, scales where cuBLASLt looks for them,
+// statistics.
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+#include <string>
+
+#include "core/scaling/block_scales.h"
+#include "kernels/engine.h"
+#include "tests/kernels/case_launch.h"
+#include "tests/kernels/gemm_reference.h"
+#include "tests/kernels/gpu.h"
+
+using namespace fp8lab;
+using namespace fp8lab::cuda;
+using namespace fp8lab::cuda::test;
+
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+CastPlan plan_of(const KernelCase& kernel, const ScaleControls& controls) {
+    CastPlan plan;
+    plan.format = &format_of(kernel.payload);
+    plan.granularity = kernel.scaling == Scaling::rows ? Granularity::row : Granularity::block128;
+    plan.square_blocks = kernel.scaling == Scaling::squares;
+    plan.scaled = true;
+    plan.pow2 = controls.pow2 != 0;
+    plan.margin = controls.margin;
+    return plan;
+}
+
+// The payload for one of the two GEMMs: m rows of k elements that lie along its contraction.
+struct Payload {
+    std::vector<std::uint8_t> codes;
+    std::vector<float> inverses;   // as cuBLASLt reads them
+    fp8lab::test::Operand layout;  // knows where the scale of an element lies
+};
+Payload payload_of(const Launch& launch, const KernelCase& kernel, Shape s, Along along) {
+    const bool by_rows = along == Along::cols;
+    Payload out;
+    out.codes = by_rows ? launch.rows() : launch.columns();
+    const std::vector<float> all = launch.scales().inverses().download();
+    const auto border = all.begin() + static_cast<std::ptrdiff_t>(launch.scales().columns_at());
+    out.inverses = by_rows ? std::vector(all.begin(), border) : std::vector(border, all.end());
+    out.layout.outer = by_rows ? s.padded_rows : s.padded_cols;
+    out.layout.k = by_rows ? s.padded_cols : s.padded_rows;
+    out.layout.mode = kernel.scaling == Scaling::rows     ? ScaleMode::row
+                      : kernel.scaling == Scaling::blocks ? ScaleMode::vec128
+                                                          : ScaleMode::block128;
+    return out;
+}
+
+struct Differences {
+    std::size_t codes = 0, scales = 0, padding = 0;
+};
+
+// Against the scales of core's blocks and core's codes under them. `exact` is (s.rows, s.cols).
+Differences differences(const Payload& found, const CastPlan& plan, const Values& exact, Shape s,
+                        Along along) {
+    const auto rows = static_cast<std::size_t>(s.rows), cols = static_cast<std::size_t>(s.cols);
+    const BlockGrid grid = block_grid(plan, rows, cols, along);
+    const BlockScales scales = block_scales(plan, exact, cols, grid);
+    Differences out;
+    for (int o = 0; o < found.layout.outer; ++o)
+        for (int i = 0; i < found.layout.k; ++i) {
+            const std::uint8_t code = found.codes[size_of(o, found.layout.k) + static_cast<std::size_t>(i)];
+            const auto r = static_cast<std::size_t>(along == Along::cols ? o : i),
+                       c = static_cast<std::size_t>(along == Along::cols ? i : o);
+            if (r >= rows || c >= cols) {
+                out.padding += code != 0;
+                continue;
+            }
+            const std::size_t block = r / grid.height * grid.across + c / grid.width;
+            const float scaled = exact[r * cols + c] * scales.multipliers[block];
+            out.codes += code != encode(*plan.format, scaled, plan.rounding, plan.overflow);
+            out.scales += found.inverses[found.layout.scale_at(o, i)] != scales.inverses[block];
+        }
+    return out;
+}
+
+// Elements that are further from what they stand for than rounding and `error` explain.
+std::size_t far_from(const Payload& found, const CastPlan& plan, const Values& exact, Shape s, Along along,
+                     double error) {
+    std::size_t far = 0;
+    for (int o = 0; o < found.layout.outer; ++o)
+        for (int i = 0; i < found.layout.k; ++i) {
+            const int r = along == Along::cols ? o : i, c = along == Along::cols ? i : o;
+            if (r >= s.rows || c >= s.cols) continue;
+            const double inverse = static_cast<double>(found.inverses[found.layout.scale_at(o, i)]),
+                         x = static_cast<double>(exact[size_of(r, s.cols) + static_cast<std::size_t>(c)]);
+            const std::uint8_t code = found.codes[size_of(o, found.layout.k) + static_cast<std::size_t>(i)];
+            const double q = static_cast<double>(decode(*plan.format, code)) * inverse;
+            const double allowed = error + 1.01 * unit_roundoff(*plan.format) * std::abs(x) +
+                                   min_subnormal(*plan.format) * inverse;
+            far += std::abs(q - x) > allowed;
+        }
+    return far;
+}
+
+void check_statistics(const Launch& launch, const CastPlan& plan, const Values& exact, Shape s) {
+    QuantizeRequest request{.rows = static_cast<std::size_t>(s.rows),
+                            .cols = static_cast<std::size_t>(s.cols)};
+    Values q(exact.size());
+    const CastStats stats = quantize(plan, exact, q, request).stats;
+    const ScaleState state = launch.state();
+    CHECK(static_cast<std::int64_t>(state.underflow) == stats.underflow);
+    CHECK(static_cast<std::int64_t>(state.overflow) == stats.overflow);
+    const double2 sums = launch.stats_sum();
+    CHECK(sums.x == doctest::Approx(stats.signal).epsilon(1e-12));
+    CHECK(sums.y == doctest::Approx(stats.noise).epsilon(1e-12));
+}
+
+const std::vector<Shape> kShapes = {padded(1, 1),     padded(16, 16),   padded(33, 47),   padded(64, 128),
+                                    padded(65, 129),  padded(128, 256), padded(200, 333), padded(333, 200),
+                                    padded(700, 130), padded(129, 650)};
+
+}  // namespace
+
+TEST_CASE("row and block casts store core's codes both ways, with core's scales where cuBLASLt reads them") {
+    NEEDS_GPU();
+    std::size_t cases = 0;
+    for (const KernelCase& kernel : kernel_cases())
+        for (const Shape s : kShapes)
+            for (const ScaleControls& controls :
+                 {ScaleControls{}, ScaleControls{.margin = 2, .pow2 = 1}, ScaleControls{.margin = -1}})
+                for (const bool with_stats : {false, true}) {
+                    if (kernel.scaling == Scaling::tensor) continue;
+                    CAPTURE(std::string(kernel.name));
+                    CAPTURE(s.rows);
+                    CAPTURE(s.cols);
+                    CAPTURE(controls.margin);
+                    CaseValues values = make_values(kernel, s);
+                    const Launch launch(kernel, values, s, 3, with_stats, controls);
+                    const Values exact = kernel.reference(values, s);
+                    const CastPlan plan = plan_of(kernel, controls);
+                    const float amax_found = std::bit_cast<float>(launch.state().amax_bits);
+                    CHECK(launch.state().scale_used == 1);
+                    CHECK(launch.state().scale_inv == 1);
+                    for (const Along along : {Along::cols, Along::rows}) {
+                        const Payload found = payload_of(launch, kernel, s, along);
+                        if (kernel.agreement == Agreement::exact) {
+                            const Differences wrong = differences(found, plan, exact, s, along);
+                            CHECK(wrong.codes == 0);
+                            CHECK(wrong.scales == 0);
+                            CHECK(wrong.padding == 0);
+                            CHECK(amax_found == amax(exact));
+                        } else if (controls.margin >= 0) {  // below, the largest values saturate
+                            const double error = 0x1p-10 * (1 + static_cast<double>(amax(exact)));
+                            CHECK(std::abs(amax_found - amax(exact)) <= error);
+                            CHECK(far_from(found, plan, exact, s, along, error) == 0);
+                        }
+                    }
+                    if (with_stats && kernel.agreement == Agreement::exact)
+                        check_statistics(launch, plan, exact, s);
+                    ++cases;
+                }
+    CHECK(cases > 500);
+}
+
+TEST_CASE("a NaN has no say in the scale of its row or block, an Inf makes it 1, and so do zeros") {
+    NEEDS_GPU();
+    const Shape s = padded(200, 333);
+    std::size_t cases = 0;
+    for (const KernelCase& kernel : kernel_cases()) {
+        if (kernel.scaling == Scaling::tensor || kernel.inputs.size() != 1 ||
+            kernel.agreement != Agreement::exact || kernel.name.starts_with("ReLU"))
+            continue;
+        CAPTURE(std::string(kernel.name));
+        CaseValues values = make_values(kernel, s);
+        Values& in = values.matrices[0];
+        for (std::size_t i = 0; i < in.size(); ++i) {
+            const std::size_t r = i / 333, c = i % 333;
+            if (r == 7 || c == 9 || (r < 128 && c >= 128 && c < 256)) in[i] = 0;
+            if (i % 401 == 5) in[i] = kNan;
+            if (i % 1009 == 6 && r > 150) in[i] = i % 2 ? kInf : -kInf;
+        }
+        const Launch launch(kernel, values, s, 1, false);
+        const CastPlan plan = plan_of(kernel, {});
+        for (const Along along : {Along::cols, Along::rows}) {
+            const Differences wrong = differences(payload_of(launch, kernel, s, along), plan, in, s, along);
+            CHECK(wrong.codes == 0);
+            CHECK(wrong.scales == 0);
+            CHECK(wrong.padding == 0);
+        }
+        CHECK(
+            std::isnan(std::bit_cast<float>(launch.state().amax_bits)));  // the record of the tensor says so
+        ++cases;
+    }
+    CHECK(cases >= 6);
+}
+
+TEST_CASE("the amaxes of rows and columns start anew in every step") {
+    NEEDS_GPU();
+    const Shape s = padded(65, 129);
+    for (const KernelCase& kernel : kernel_cases()) {
+        if (kernel.scaling != Scaling::rows) continue;
+        CAPTURE(std::string(kernel.name));
+        Launch launch(kernel, make_values(kernel, s), s, 1, false);
+        const auto codes = launch.rows();
+        const auto inverses = launch.scales().inverses().download();
+        launch.run(false, 1);
+        CHECK(launch.rows() == codes);
+        CHECK(launch.scales().inverses().download() == inverses);
+    }
+}
+
+TEST_CASE("a recipe whose products this GPU refuses is emulated, with the refusal as the reason") {
+    const Refusal takes_all = [](const GemmSpec&) { return std::string(); };
+    const Refusal ada = [](const GemmSpec& spec) {
+        return spec.a_scale == ScaleMode::tensor ? std::string() : "no algorithm for " + to_string(spec);
+    };
+    for (const std::string recipe : {"rowwise", "block128", "rowwise:bwd=e4m3", "block128:bwd=e5m2"}) {
+        CAPTURE(recipe);
+        CHECK(choose_engine(parse_recipe(recipe), takes_all).engine == Engine::fp8);
+        CHECK(choose_engine(parse_recipe(recipe), takes_all).reason.empty());
+        const EngineChoice refused = choose_engine(parse_recipe(recipe), ada);
+        CHECK(refused.engine == Engine::emulated);
+        CHECK(refused.reason.find("no algorithm for nt 256x256x256") == 0);
+    }
+    for (const std::string recipe : {"delayed", "current", "unscaled"})
+        CHECK(choose_engine(parse_recipe(recipe), ada).engine == Engine::fp8);
+    CHECK(choose_engine(parse_recipe("bf16"), ada).engine == Engine::bf16);
+    for (const std::string recipe :
+         {"fp32", "mxfp8", "nvfp4", "int8", "rowwise:round=stochastic", "block128:overflow=nonsaturate",
+          "rowwise:fwd=e5m2", "block128:master=none", "current:bwd=bf16"}) {
+        CAPTURE(recipe);
+        const EngineChoice choice = choose_engine(parse_recipe(recipe), takes_all);
+        CHECK(choice.engine == Engine::emulated);
+        CHECK_FALSE(choice.reason.empty());
+    }
+}

@@ -1,0 +1,98 @@
+#include "core/base/job.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <future>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+
+using namespace fp8lab;
+
+namespace {
+
+// A worker that waits in the middle of its work until it is told to go on.
+struct Gate {
+    std::promise<void> begun, open;
+};
+
+template <class Request, class Result>
+std::optional<Result> wait_for(Job<Request, Result>& job) {
+    while (job.busy()) std::this_thread::yield();
+    return job.take();
+}
+
+int half(const int& number) {
+    if (number % 2 != 0) throw input_error("half", std::to_string(number) + " is odd");
+    return number / 2;
+}
+
+}  // namespace
+
+TEST_CASE("a job without a thread of its own has its result when request() returns, and gives it once") {
+    Job<int, int> job(half);
+    CHECK_FALSE(job.take());
+    job.request(8);
+    CHECK_FALSE(job.busy());
+    CHECK(job.take() == 4);
+    CHECK_FALSE(job.take());
+}
+
+TEST_CASE("what the work throws is thrown by every take() until another request is done") {
+    for (const bool apart : {false, true}) {
+        CAPTURE(apart);
+        Job<int, int> job(half);
+        if (apart) job.run_apart({});
+        job.request(7);
+        CHECK_THROWS_WITH_AS(wait_for(job), "half: 7 is odd", Error);
+        CHECK_THROWS_WITH_AS(job.take(), "half: 7 is odd", Error);
+        job.request(6);
+        CHECK(wait_for(job) == 3);
+        CHECK_FALSE(job.take());
+    }
+}
+
+TEST_CASE("of the requests that come while one is at work only the newest is computed") {
+    Gate gate;
+    std::vector<int> computed;
+    Job<int, int> job([&](const int& request) {
+        computed.push_back(request);
+        if (request == 1) {
+            gate.begun.set_value();
+            gate.open.get_future().wait();
+        }
+        return 10 * request;
+    });
+    std::atomic<int> wakes = 0;
+    job.run_apart([&] { ++wakes; });
+    job.request(1);
+    gate.begun.get_future().wait();
+    for (int request = 2; request <= 9; ++request) job.request(request);
+    CHECK(job.busy());
+    CHECK_FALSE(job.take());  // nothing is there yet, and asking does not wait for it
+    gate.open.set_value();
+    CHECK(wait_for(job) == 90);
+    CHECK(computed == std::vector{1, 9});
+    while (wakes < 2) std::this_thread::yield();
+}
+
+TEST_CASE("a job may go while it is at work: what waits is dropped") {
+    Gate gate;
+    std::atomic<int> computed = 0;
+    {
+        Job<int, int> job([&](const int& request) {
+            gate.begun.set_value();
+            gate.open.get_future().wait();
+            ++computed;
+            return request;
+        });
+        job.run_apart({});
+        job.request(1);
+        gate.begun.get_future().wait();
+        job.request(2);
+        std::jthread opener([&] { gate.open.set_value(); });
+    }
+    CHECK(computed == 1);
+}

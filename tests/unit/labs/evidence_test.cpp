@@ -1,0 +1,175 @@
+// Evidence of every exercise: a pass is accepted again, what was tampered with is refused, also with a fresh
+// checksum.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/lesson/progress.h"
+#include "labs/exercise_run.h"
+#include "labs/recheck.h"
+#include "tests/scratch.h"
+
+using namespace fp8lab;
+
+namespace {
+
+// What the panel does while a learner does these things.
+Evidence pass(const ExerciseEntry& entry, std::span<const Event> events) {
+    const auto lab = entry.lab->make();
+    ExerciseRun run(*lab, *entry.exercise, {.skipped = true, .values = {}, .at = local_time()});
+    for (const Event& event : events) {
+        if (event.kind == Event::Kind::answer)
+            run.answer(event.name, event.value);
+        else
+            carry_out(*lab, {&event, 1});
+        run.follow(true);
+    }
+    CAPTURE(entry.exercise->id);
+    CHECK(run.verdict().passed());
+    return run.evidence();
+}
+
+Recheck again(const Evidence& evidence, bool rerun = false) {
+    return recheck(parse_evidence(evidence_text(evidence), "test"), rerun);
+}
+
+ExerciseEntry exercise(std::string_view id) {
+    for (const ExerciseEntry& entry : all_exercises())
+        if (entry.exercise->id == id) return entry;
+    throw std::runtime_error("no exercise " + std::string(id));
+}
+
+std::string problems(const Recheck& recheck) {
+    std::string out;
+    for (const std::string& problem : recheck.problems) out += problem + "\n";
+    return out;
+}
+
+void check_forgeries(const ExerciseEntry& entry, const Evidence& evidence) {
+    const Recheck honest = again(evidence);
+    CHECK_MESSAGE(honest.stands(), problems(honest));
+
+    Evidence nothing_done = evidence;
+    nothing_done.deeds.clear();
+    CHECK_FALSE(again(nothing_done).stands());
+
+    Evidence near_miss = evidence;
+    near_miss.deeds.clear();
+    for (const Event& event : entry.exercise->near_misses[0].events) near_miss.deeds.push_back({{event}});
+    CHECK_FALSE(again(near_miss).stands());
+
+    Evidence values = evidence;
+    for (Metric& metric : values.values)
+        if (metric.text.empty() && std::isfinite(metric.value)) metric.value += 1;
+    CHECK_FALSE(again(values).stands());
+
+    Evidence table = evidence;
+    table.conditions.front().values = {"better"};
+    CHECK_FALSE(again(table).stands());
+
+    Evidence start = evidence;
+    start.start.front().second += "0";
+    CHECK_FALSE(again(start).stands());
+
+    Evidence other = evidence;
+    other.exercise = "L99.1";
+    CHECK(problems(again(other)) == "there is no exercise 'L99.1'\n");
+}
+
+}  // namespace
+
+TEST_CASE("every exercise: the evidence of its solver is accepted again, and no forgery of it") {
+    for (const ExerciseEntry& entry : all_exercises()) {
+        if (entry.lab->make()->live()) continue;
+        CAPTURE(entry.exercise->id);
+        check_forgeries(entry, pass(entry, entry.exercise->solver));
+    }
+}
+
+TEST_CASE("a training's evidence is judged from its series; a forged series is found by training again") {
+    const ExerciseEntry lies = exercise("L8.2");
+    const Evidence evidence = pass(lies, lies.exercise->solver);
+    check_forgeries(lies, evidence);
+    CHECK(again(evidence).how == "judged from its series");
+    const Recheck retrained = again(evidence, true);
+    CHECK(retrained.how == "retrained");
+    CHECK_MESSAGE(retrained.stands(), problems(retrained));
+
+    // Consistent in itself: the run of an unscaled arm said to be that of the BF16-like default.
+    Evidence forged = evidence;
+    for (Evidence::Deed& deed : forged.deeds) {
+        std::erase_if(deed.events, [](const Event& event) { return event.name == "arm_b"; });
+        for (std::size_t at; (at = deed.record.find("\"unscaled\"")) != std::string::npos;)
+            deed.record.replace(at, 10, "\"delayed\"");
+    }
+    const std::string consistent = problems(again(forged));
+    CHECK(problems(again(forged, true)).find("retrained") != std::string::npos);
+    CAPTURE(consistent);
+    CHECK(consistent.find("not met") == std::string::npos);
+}
+
+TEST_CASE("evidence reads back as it was written, and says where it is not whole") {
+    const ExerciseEntry entry = exercise("L1.1");
+    Evidence evidence = pass(entry, entry.exercise->solver);
+    evidence.explanation = "Two codes are NaN, \u201cnone\u201d is infinite.";
+    evidence.prediction = {.skipped = false, .values = {16, std::nan("")}, .at = "2026-01-01T12:00:00"};
+    const std::string text = evidence_text(evidence);
+    CHECK(evidence_text(parse_evidence(text, "x")) == text);
+
+    std::string changed = text;
+    changed.replace(changed.find("Two codes"), 3, "Six");
+    CHECK_THROWS_WITH_AS(parse_evidence(changed, "a.json"), "a.json: was changed: its checksum does not fit",
+                         Error);
+    CHECK_THROWS_WITH_AS(parse_evidence("{}", "a.json"), "a.json: is no evidence of an exercise", Error);
+    CHECK_THROWS_WITH_AS(parse_evidence("{\"fp8lab_evidence\": 1}", "a.json"), doctest::Contains("checksum"),
+                         Error);
+    CHECK_THROWS_WITH_AS(parse_evidence("{\n  oops", "a.json"), doctest::Contains("line 2"), Error);
+    CHECK_THROWS_AS(parse_evidence("[1]", "a.json"), Error);
+}
+
+TEST_CASE("a drag is one event, and an action is not an edit") {
+    const ExerciseEntry entry = exercise("L1.1");
+    const auto lab = entry.lab->make();
+    ExerciseRun run(*lab, *entry.exercise, {});
+    const auto move = [&](const char* code, bool hands_off) {
+        set_field(lab->fields(), std::string("code=") + code);
+        lab->update();
+        return run.follow(hands_off);
+    };
+    CHECK_FALSE(move("57", false));
+    CHECK_FALSE(move("60", false));
+    CHECK(move("61", true));
+    CHECK(run.trail().steps.back().events == std::vector{sets("code", "61")});
+    lab->act("toggle 0");
+    CHECK(run.follow(false));
+    CHECK(run.trail().steps.back().events == std::vector{acts("toggle 0")});
+    CHECK(run.trail().now().text("code_hex") == "0x3C");
+    CHECK_FALSE(run.follow(true));
+    CHECK(run.trail().steps.size() == 2);
+}
+
+TEST_CASE("passes and predictions are there at the next start; a broken file is set aside") {
+    const Scratch home;
+    const ExerciseEntry entry = exercise("L1.4");
+    {
+        Progress progress(home.path);
+        CHECK(progress.passed("L1.4") == nullptr);
+        progress.keep("L1.1", Prediction{.skipped = false, .values = {12}, .at = "2026-01-01T12:00:00"});
+        progress.keep(pass(entry, entry.exercise->solver));
+    }
+    Progress progress(home.path);
+    REQUIRE(progress.passed("L1.4") != nullptr);
+    CHECK(progress.count("bits") == 1);
+    CHECK(progress.count("train") == 0);
+    REQUIRE(progress.prediction("L1.1") != nullptr);
+    CHECK(progress.prediction("L1.1")->values == std::vector{12.0});
+    CHECK(progress.problem().empty());
+
+    write_file(progress.file("L1.4"), "{ broken");
+    const Progress after(home.path);
+    CHECK(after.passed("L1.4") == nullptr);
+    CHECK(after.problem() == "exercises/L1.4.json is unreadable; kept as L1.4.json.bak");
+    CHECK(std::filesystem::exists(home / "exercises/L1.4.json.bak"));
+}

@@ -1,0 +1,158 @@
+#include "core/tensors/tensor.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <string>
+
+#include "core/base/error.h"
+
+using namespace fp8lab;
+
+namespace {
+
+double rms(const Tensor& tensor) {
+    double squares = 0;
+    for (const float x : tensor.values) squares += static_cast<double>(x) * static_cast<double>(x);
+    return std::sqrt(squares / static_cast<double>(tensor.values.size()));
+}
+
+double median_magnitude(std::vector<float> values) {
+    for (float& x : values) x = std::fabs(x);
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return static_cast<double>(*middle);
+}
+
+}  // namespace
+
+TEST_CASE("a specification and a seed give the same numbers as ever") {
+    struct Row {
+        const char* kind;
+        float first, second, third, last;
+        double sum;
+    };
+    for (const Row& row :
+         {Row{"normal", 5.62163925F, 4.90473366F, 1.44694805F, 0.726525605F, 50.339349573740037},
+          Row{"laplace", 0.257185757F, -0.39986679F, -3.49692297F, 0.375923395F, -202.46533610329789},
+          Row{"uniform", 0.593282998F, -0.892692089F, -4.19669914F, 0.843843699F, -201.93118710909039},
+          Row{"lognormal", 1.62034464F, -4.50968552F, -0.367092639F, -1.41655934F, 78.092392483726144}}) {
+        CAPTURE(std::string(row.kind));
+        const TensorSpec spec{.kind = row.kind, .size = 3, .sigma = 1.5, .seed = 7, .rows = 1, .cols = 1000};
+        const Tensor tensor = make_tensor(spec);
+        REQUIRE(tensor.values.size() == 1000);
+        CHECK(tensor.values[0] == row.first);
+        CHECK(tensor.values[1] == row.second);
+        CHECK(tensor.values[2] == row.third);
+        CHECK(tensor.values[999] == row.last);
+        CHECK(std::accumulate(tensor.values.begin(), tensor.values.end(), 0.0) == doctest::Approx(row.sum));
+    }
+}
+
+TEST_CASE("the tensors have the size that was asked for and repeat with their seed") {
+    for (const char* kind : {"normal", "uniform", "laplace"}) {
+        CAPTURE(std::string(kind));
+        CHECK(rms(make_tensor({.kind = kind, .size = 3, .cols = 200000})) ==
+              doctest::Approx(3).epsilon(0.02));
+    }
+    TensorSpec spec{.kind = "lognormal", .size = 5, .sigma = 2, .cols = 100001};
+    const std::vector<float> values = make_tensor(spec).values;
+    CHECK(values == make_tensor(spec).values);
+    spec.seed += 1;
+    CHECK(values != make_tensor(spec).values);
+    CHECK(std::count_if(values.begin(), values.end(), [](float x) { return x < 0; }) ==
+          doctest::Approx(50000).epsilon(0.02));
+    CHECK(median_magnitude(values) == doctest::Approx(5).epsilon(0.03));
+}
+
+TEST_CASE("a tensor's shape does not change its numbers") {
+    const Tensor row = make_tensor({.rows = 1, .cols = 600}), matrix = make_tensor({.rows = 20, .cols = 30});
+    CHECK(matrix.rows == 20);
+    CHECK(matrix.cols == 30);
+    CHECK(matrix.values == row.values);
+}
+
+TEST_CASE("the seed notebook's array, zeros and nothing") {
+    const Tensor decades = make_tensor({.kind = "decades"});
+    CHECK(decades.rows == 1);
+    CHECK(decades.cols == 7);
+    CHECK(decades.values == std::vector<float>{0.001F, 0.01F, 0.1F, 1, 10, 100, 1000});
+    const Tensor zeros = make_tensor({.kind = "zeros", .rows = 2, .cols = 3});
+    CHECK(zeros.values == std::vector<float>(6));
+    CHECK(make_tensor({.kind = "none"}).values.empty());
+}
+
+TEST_CASE("outliers take the place of as many elements as asked for and leave the others alone") {
+    TensorSpec spec{.size = 2, .rows = 10, .cols = 100};
+    const Tensor plain = make_tensor(spec);
+    spec.outliers = 5, spec.outlier_ratio = 64;
+    const Tensor tensor = make_tensor(spec);
+    REQUIRE(tensor.outliers.size() == 5);
+    CHECK(std::is_sorted(tensor.outliers.begin(), tensor.outliers.end()));
+    const std::set<std::size_t> places(tensor.outliers.begin(), tensor.outliers.end());
+    for (std::size_t i = 0; i < tensor.values.size(); ++i) {
+        const float expected = std::copysign(128.0F, plain.values[i]);
+        CHECK(tensor.values[i] == (places.contains(i) ? expected : plain.values[i]));
+    }
+    spec.cols = 1, spec.outliers = 1000;  // more than there are elements
+    CHECK(make_tensor(spec).outliers.size() == 10);
+}
+
+TEST_CASE("rows spread by as many binades as asked for; a column stands out by its factor") {
+    TensorSpec spec{.rows = 400, .cols = 300};
+    const Tensor plain = make_tensor(spec);
+    spec.row_spread = 3;
+    const Tensor spread = make_tensor(spec);
+    double squares = 0;
+    for (std::size_t r = 0; r < 400; ++r) {
+        const float factor = spread.values[r * 300] / plain.values[r * 300];
+        for (std::size_t c = 0; c < 300; ++c)
+            CHECK(spread.values[r * 300 + c] == doctest::Approx(factor * plain.values[r * 300 + c]));
+        squares += std::pow(std::log2(static_cast<double>(factor)), 2);
+    }
+    CHECK(std::sqrt(squares / 400) == doctest::Approx(3).epsilon(0.1));
+    spec.row_spread = 0, spec.outlier_column = 50;
+    const Tensor column = make_tensor(spec);
+    for (std::size_t i = 0; i < plain.values.size(); ++i)
+        CHECK(column.values[i] == plain.values[i] * (i % 300 == 100 ? 50.0F : 1.0F));
+}
+
+TEST_CASE("an unknown kind lists the kinds, and a tensor that fills the memory is refused") {
+    CHECK_THROWS_WITH_AS(make_tensor({.kind = "gauss"}), doctest::Contains("valid: normal lognormal"), Error);
+    CHECK_THROWS_WITH_AS(make_tensor({.rows = 1 << 20, .cols = 1 << 20}), doctest::Contains("2^26"), Error);
+}
+
+TEST_CASE("every lab gets a tensor's fields under the same names") {
+    TensorSpec spec;
+    for (const char* name : {"tensor", "size", "sigma", "seed", "rows", "cols", "outliers", "outlier_ratio",
+                             "row_spread", "outlier_column", "file"}) {
+        const Field field = tensor_field(spec, name, true);
+        CHECK(field.info.name == name);
+        CHECK(field.info.more);
+        CHECK_FALSE(field.info.help.empty());
+    }
+    set_field(tensor_field(spec, "tensor"), "laplace");
+    CHECK(spec.kind == "laplace");
+    CHECK_THROWS_AS(set_field(tensor_field(spec, "tensor"), "none"), Error);
+    CHECK_THROWS_WITH_AS(tensor_field(spec, "width"), doctest::Contains("outlier_ratio"), Error);
+}
+
+TEST_CASE("a field without effect on the tensor can be told") {
+    CHECK_FALSE(has_effect({.kind = "normal"}, "sigma"));
+    CHECK(has_effect({.kind = "lognormal"}, "sigma"));
+    CHECK_FALSE(has_effect({.kind = "decades"}, "cols"));
+    CHECK_FALSE(has_effect({.kind = "normal"}, "outlier_ratio"));
+    CHECK(has_effect({.kind = "zeros", .outliers = 1}, "outlier_ratio"));
+    CHECK_FALSE(has_effect({.file = "x.npy"}, "tensor"));
+    CHECK(has_effect({.file = "x.npy"}, "file"));
+    // What is said to have none has none.
+    for (const char* kind : {"decades", "zeros", "none"}) {
+        TensorSpec spec{.kind = kind};
+        const std::vector<float> before = make_tensor(spec).values;
+        spec.seed += 1, spec.size *= 2;
+        CHECK(make_tensor(spec).values == before);
+    }
+}
