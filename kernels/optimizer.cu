@@ -91,6 +91,9 @@ __global__ void finish_step_kernel(const std::int32_t* finite, StepResult* recor
 
 }  // namespace
 
+template <>
+constexpr bool kManyScales<Update> = false;  // weights cannot be updated twice
+
 void update_weights(const UpdateSource& source, Shape shape, const CastTarget& target, cudaStream_t stream) {
     launch_cast(Update{source}, shape, target, Pass::cast, stream);
 }
