@@ -62,6 +62,12 @@ CudaArm::~CudaArm() {
     if (side_) cudaStreamDestroy(side_);
 }
 
+void Slot::keep_values() {
+    value = Memory(elements(shape) * sizeof(float));
+    check(cudaMemset(value.get(), 0, value.bytes()), "cudaMemset");
+    values = static_cast<const float*>(value.get());
+}
+
 Slot CudaArm::make_slot(TensorId id, int rows, int cols) {
     Slot slot;
     slot.shape = shape_of(rows, cols);
@@ -72,11 +78,7 @@ Slot CudaArm::make_slot(TensorId id, int rows, int cols) {
     // No dgrad into the network's input: nobody reads w1 along its rows or dy1 along its columns.
     const bool both = id.layer > 1 || id.tensor == TensorClass::x;
     if (engine_ == Engine::emulated) {
-        if (id.tensor != TensorClass::w) {
-            slot.value = Memory(n * 4);
-            check(cudaMemset(slot.value.get(), 0, n * 4), "cudaMemset");
-            slot.values = static_cast<const float*>(slot.value.get());
-        }
+        if (id.tensor != TensorClass::w) slot.keep_values();
         slot.cast = slot.plan.format->name != "fp32";
         slot.has_second = slot.cast && both && slot.plan.granularity != Granularity::tensor;
         // Emulated casts leave the padding alone.
@@ -94,6 +96,7 @@ Slot CudaArm::make_slot(TensorId id, int rows, int cols) {
         if (both || id.tensor == TensorClass::dy) slot.second = Memory(n);
         slot.scaling = scaling_of(slot.plan);
         if (slot.scaling != Scaling::tensor) slot.scales = ScaleBuffers(slot.scaling, slot.shape);
+        if (slot.scaling == Scaling::mx && id.tensor != TensorClass::w) slot.keep_values();
     }
     slot.stats = Buffer<double2>(static_cast<std::size_t>(stats_blocks(slot.shape)));
     return slot;

@@ -38,14 +38,15 @@ struct Slot {
     CastPlan plan;
     TensorId id;
     int index = 0;                  // into the scale states
-    Memory value;                   // FP32; emulated x and dy only
-    const float* values = nullptr;  // emulated: `value`, or the master weights
+    Memory value;                   // FP32; x and dy, emulated or on their way to MX
+    const float* values = nullptr;  // `value`, or the master weights
     Memory first, second;  // fp8: rows and columns; bf16: rows; emulated: along the first and the second GEMM
     Scaling scaling = Scaling::tensor;
     ScaleBuffers scales;  // fp8 with many scales
     Buffer<double2> stats;
     bool cast = true;         // false: recipe fp32, operands are `values`
     bool has_second = false;  // second differs from first
+    void keep_values();
     const void* for_first() const { return cast ? first.get() : values; }
     const void* for_second() const { return has_second ? second.get() : for_first(); }
 };

@@ -127,17 +127,20 @@ const float* CudaArm::factors(const Slot& slot, bool second) const {
 }
 
 void CudaArm::cast(Slot& slot, const Launch& launch, bool with_stats, const Mark& mark, cudaStream_t stream) {
-    CastTarget target;
+    const auto keep_values = [&] {
+        if (slot.id.tensor == TensorClass::w) return;  // the master weights are there
+        CastTarget values;
+        values.element = Element::f32;
+        values.rows = slot.value.get();
+        launch(values, Pass::cast);
+    };
     if (engine_ == Engine::emulated) {
-        if (slot.id.tensor != TensorClass::w) {
-            target.element = Element::f32;
-            target.rows = slot.value.get();
-            launch(target, Pass::cast);
-        }
+        keep_values();
         if (slot.cast) cast_emulated(slot, with_stats, stream);
         tell(mark, Part::cast);
         return;
     }
+    CastTarget target;
     target.element = operand_element(slot);
     target.rows = slot.first.get();
     target.columns = slot.second.get();
@@ -146,6 +149,12 @@ void CudaArm::cast(Slot& slot, const Launch& launch, bool with_stats, const Mark
     target.stats_partials = with_stats ? slot.stats.get() : nullptr;
     target.scaling = slot.scaling;
     if (slot.scaling != Scaling::tensor) target.vectors = slot.scales.vectors(controls_.get());
+    if (slot.scaling == Scaling::mx) {
+        keep_values();
+        cast_matrix_to_mx(slot.values, Element::f32, slot.shape, target, stream);
+        tell(mark, Part::cast);
+        return;
+    }
     if (scaled_from_itself(slot)) {
         launch(target, Pass::amax_only);
         if (slot.scaling == Scaling::rows)

@@ -83,19 +83,22 @@ struct Shape {
 //   rows     one a row of the payload
 //   blocks   one for 1x128 elements of a row of the payload
 //   squares  one for 128x128 elements, the same for both
+//   mx       one power of two (E8M0) for 1x32 elements of a row of the payload
 // A partial last block has its own scale. Scales come from the amax of the elements that share them, NaN
-// ignored, as core/scaling/block_scales.h has them.
-enum class Scaling : int { tensor, rows, blocks, squares };
-constexpr int kBlock = 128;
+// ignored (in MX a NaN is the scale), as core/scaling/block_scales.h has them.
+enum class Scaling : int { tensor, rows, blocks, squares, mx };
+constexpr int kBlock = 128, kMxBlock = 32;
 constexpr int blocks_of(int n) { return (n + kBlock - 1) / kBlock; }
 
 // Their inverses in device memory, in cuBLASLt's layouts (gemm.h): of a payload of m rows, k elements each,
 // padded,
-//   rows (m), blocks (blocks_of(k), m), squares (blocks_of(m), blocks_of(k) rounded up to 4).
+//   rows (m), blocks (blocks_of(k), m), squares (blocks_of(m), blocks_of(k) rounded up to 4), mx
+//   (blocks_of(m), blocks_of(k)) tiles of 512 bytes: 128 FP32 each.
 constexpr int scale_inverses(Scaling scaling, int m, int k) {
     return scaling == Scaling::rows      ? m
            : scaling == Scaling::blocks  ? blocks_of(k) * m
            : scaling == Scaling::squares ? blocks_of(m) * ((blocks_of(k) + 3) / 4 * 4)
+           : scaling == Scaling::mx      ? blocks_of(m) * blocks_of(k) * 128
                                          : 0;
 }
 // Which of them is that of element i of payload row r.
@@ -103,6 +106,10 @@ constexpr int scale_inverse_at(Scaling scaling, int m, int k, int r, int i) {
     return scaling == Scaling::rows     ? r
            : scaling == Scaling::blocks ? i / kBlock * m + r
                                         : r / kBlock * ((blocks_of(k) + 3) / 4 * 4) + i / kBlock;
+}
+// mx: which byte.
+constexpr int mx_scale_at(int k, int r, int i) {
+    return (r / 128 * blocks_of(k) + i / 128) * 512 + r % 32 * 16 + r % 128 / 32 * 4 + i % 128 / kMxBlock;
 }
 struct ScaleVectors {
     float *rows = nullptr, *columns = nullptr;  // of CastTarget::rows and ::columns
@@ -154,6 +161,11 @@ void cast_batch(BatchRing x, Shape shape, const CastTarget& target, Pass pass, c
 // ---- any matrix in memory, f32 or bf16, (padded_rows, padded_cols).
 void cast_matrix(const void* in, Element in_element, Shape shape, const CastTarget& target, Pass pass,
                  cudaStream_t stream);
+
+// The same to MXFP8, without its amax pass: target.scaling is Scaling::mx, which no other source has. Rule
+// `up` of core/scaling/recipe.h, without a margin.
+void cast_matrix_to_mx(const void* in, Element in_element, Shape shape, const CastTarget& target,
+                       cudaStream_t stream);
 
 // ---- x of a later layer: f(h + bias), h the output of fprop in bf16 or f32, bias (padded_cols) FP32. GELU
 // in its tanh form with the hardware's tanh (tanh.approx.f32) when `fast` is set, else tanhf.

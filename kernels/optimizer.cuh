@@ -69,4 +69,7 @@ struct Update {
     }
 };
 
+template <class Gradient>
+constexpr bool kManyScales<Update<Gradient>> = false;  // weights cannot be updated twice
+
 }  // namespace fp8lab::cuda

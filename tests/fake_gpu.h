@@ -49,8 +49,9 @@ class FakeGpuTrainer : public Trainer {
         Snapshot snapshot = inner_->snapshot();
         for (std::size_t i = 0; i < snapshot.arms.size(); ++i) {
             ArmSnapshot& arm = snapshot.arms[i];
-            arm.provenance =
-                spec().arms[i].base == "nvfp4" ? Provenance::gpu_emulated : Provenance::tensor_core;
+            const bool emulated = spec().arms[i].base == "nvfp4";
+            arm.provenance = emulated ? Provenance::gpu_emulated : Provenance::tensor_core;
+            if (emulated) arm.emulated_because = "no such cast";
             if (inner_->steps_done() > 0) arm.cost = fake_cost(i);
             for (StepRecord& record : arm.records)
                 if (record.step % gpu_.statistics_every != 0) forget(record);
