@@ -77,9 +77,8 @@ __device__ int scale_rows(const Part& part, Shape s, ScaleState* state, std::uin
     }
     max_amax(state, seen, amax);
     const std::uint8_t code = mx_code(amax_of_row(rows, part.tx), state->max_finite);
-    const int r = part.row() + part.tx % kThreadRows;
-    if (out && r < s.padded_rows && part.column() < s.padded_cols)
-        out[mx_scale_at(s.padded_cols, r, part.column())] = code;
+    const int r = part.row() + part.tx % kThreadRows, c = part.column() / kMxBlock * kMxBlock;
+    if (out && r < s.padded_rows && c < s.padded_cols) out[mx_scale_at(s.padded_cols, r, c)] = code;
     return code;
 }
 

@@ -163,7 +163,7 @@ void cast_matrix(const void* in, Element in_element, Shape shape, const CastTarg
                  cudaStream_t stream);
 
 // The same to MXFP8, without its amax pass: target.scaling is Scaling::mx, which no other source has. Rule
-// `up` of core/scaling/recipe.h, without a margin.
+// `up` of core/scaling/recipe.h, without a margin. Beside a NaN the whole block is NaN, its padding too.
 void cast_matrix_to_mx(const void* in, Element in_element, Shape shape, const CastTarget& target,
                        cudaStream_t stream);
 

@@ -84,7 +84,8 @@ Differences differences(const Payload& found, const CastPlan& plan, const Values
             const auto r = static_cast<std::size_t>(along == Along::cols ? o : i),
                        c = static_cast<std::size_t>(along == Along::cols ? i : o);
             if (r >= rows || c >= cols) {
-                out.padding += code != 0;
+                // Beside a NaN the whole block is NaN, its padding too.
+                out.padding += code != 0 && !(found.mx && std::isnan(found.inverse(o, i)));
                 continue;
             }
             const std::size_t block = r / grid.height * grid.across + c / grid.width;

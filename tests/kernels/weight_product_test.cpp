@@ -90,8 +90,10 @@ Weights update(const Problem& p, Element dy_element, bool multiplied) {
     const Buffer<ScaleState> state{std::span(&start, 1)};
     const std::size_t bytes = area(p.out, p.in) * static_cast<std::size_t>(fp8 ? 1 : 2);
     Buffer<std::uint8_t> rows(bytes), columns(bytes);
-    CastTarget target{
-        .element = fp8 ? Element::e4m3 : Element::bf16, .rows = rows.get(), .state = state.get()};
+    CastTarget target;
+    target.element = fp8 ? Element::e4m3 : Element::bf16;
+    target.rows = rows.get();
+    target.state = state.get();
     target.scaled = fp8;
     if (fp8) target.columns = columns.get();
     const UpdateSource source{w.get(),      m.get(), v.get(),    multiplied ? nullptr : gradient.get(),
