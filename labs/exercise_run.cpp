@@ -150,7 +150,8 @@ Evidence ExerciseRun::evidence() const {
                  .start = trail_.start.fields,
                  .deeds = {},
                  .values = trail_.now().metrics,
-                 .conditions = verdict_.conditions};
+                 .conditions = verdict_.conditions,
+                 .measured = verdict_.measured};
     for (const Step& step : trail_.steps) out.deeds.push_back({step.events, step.record});
     return out;
 }

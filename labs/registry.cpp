@@ -6,10 +6,13 @@
 #include "core/base/error.h"
 #include "labs/adding/model.h"
 #include "labs/bits/model.h"
+#include "labs/blocks/model.h"
 #include "labs/delayed/model.h"
+#include "labs/error/model.h"
 #include "labs/lab.h"
 #include "labs/ruler/model.h"
 #include "labs/train/model.h"
+#include "labs/window/model.h"
 
 namespace fp8lab {
 namespace {
@@ -41,7 +44,10 @@ std::span<const LabEntry> lab_registry() {
     static constexpr std::array kLabs = {
         LabEntry{"bits", make<bits_lab::BitsLab>},
         LabEntry{"ruler", make<ruler::RulerLab>},
+        LabEntry{"error", make<error::ErrorLab>},
+        LabEntry{"window", make<window_lab::WindowLab>},
         LabEntry{"delayed", make<delayed::DelayedLab>},
+        LabEntry{"blocks", make<blocks::BlocksLab>},
         LabEntry{"adding", make<adding::AddingLab>},
         LabEntry{"train", make<train::TrainLab>},
     };

@@ -3,10 +3,13 @@
 
 #include "labs/adding/view.h"
 #include "labs/bits/view.h"
+#include "labs/blocks/view.h"
 #include "labs/delayed/view.h"
+#include "labs/error/view.h"
 #include "labs/ruler/view.h"
 #include "labs/train/view.h"
 #include "labs/view.h"
+#include "labs/window/view.h"
 
 namespace fp8lab {
 namespace {
@@ -23,7 +26,10 @@ std::span<const ViewEntry> view_registry() {
     static constexpr std::array kViews = {
         ViewEntry{"bits", make<bits_lab::BitsView, bits_lab::BitsLab>},
         ViewEntry{"ruler", make<ruler::RulerView, ruler::RulerLab>},
+        ViewEntry{"error", make<error::ErrorView, error::ErrorLab>},
+        ViewEntry{"window", make<window_lab::WindowView, window_lab::WindowLab>},
         ViewEntry{"delayed", make<delayed::DelayedView, delayed::DelayedLab>},
+        ViewEntry{"blocks", make<blocks::BlocksView, blocks::BlocksLab>},
         ViewEntry{"adding", make<adding::AddingView, adding::AddingLab>},
         ViewEntry{"train", make<train::TrainView, train::TrainLab>},
     };

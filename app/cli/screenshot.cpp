@@ -45,7 +45,8 @@ void add_screenshot(CLI::App& app, Globals&) {
     ScreenshotOptions& options = arguments->options;
     CLI::App* verb = app.add_subcommand("screenshot", "The real window, drawn hidden, as a PNG");
     verb->add_option("--lab", arguments->lab, "home, or a lab's number or word")->capture_default_str();
-    verb->add_option("--tab", arguments->tab, "of the panel")->check(CLI::IsMember({"explore", "learn"}));
+    verb->add_option("--tab", arguments->tab, "of the panel")
+        ->check(CLI::IsMember({"explore", "learn", "exercises"}));
     verb->add_option("--set", options.assignments, "FIELD=VALUE of the lab; may be repeated");
     verb->add_option("--steps", options.steps, "steps of a training lab")->check(CLI::Range(0, 10'000'000));
     verb->add_option("--theme", arguments->theme, "dark, light, projector or contrast")

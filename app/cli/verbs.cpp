@@ -11,6 +11,7 @@ void add_formats(CLI::App& app, Globals& globals);
 void add_codes(CLI::App& app, Globals& globals);
 void add_cast(CLI::App& app, Globals& globals);
 void add_decode(CLI::App& app, Globals& globals);
+void add_quantize(CLI::App& app, Globals& globals);
 void add_simulate(CLI::App& app, Globals& globals);
 void add_train(CLI::App& app, Globals& globals);
 void add_bench(CLI::App& app, Globals& globals);
@@ -21,8 +22,8 @@ void add_validate(CLI::App& app, Globals& globals);
 
 std::span<const AddVerb> verbs() {
     static constexpr std::array kVerbs = {
-        add_doctor, add_list,  add_formats, add_codes, add_cast,       add_decode,   add_simulate,
-        add_train,  add_bench, add_run,     add_check, add_screenshot, add_validate,
+        add_doctor,   add_list,  add_formats, add_codes, add_cast,  add_decode,     add_quantize,
+        add_simulate, add_train, add_bench,   add_run,   add_check, add_screenshot, add_validate,
     };
     return kVerbs;
 }

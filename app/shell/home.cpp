@@ -69,6 +69,15 @@ float Shell::draw_card(Entry& entry, Rect card) {
                  {Face::sans_bold, 15});
     ui::text_mid(context_, {x, card.y0 + px(212)}, std::to_string(info.minutes) + " min", {Role::muted},
                  {Face::sans, 13});
+    if (const float share = exercises_.share(*entry.lab); !std::isnan(share)) {
+        const auto all = entry.lab->exercises().size();
+        const auto passed = std::lround(share * static_cast<float>(all));
+        const float right = card.x1 - px(16), middle = card.y0 + px(212);
+        draw_ring(context_, {right - px(7), middle}, share);
+        ui::text_mid(context_, {right - px(24), middle},
+                     std::to_string(passed) + " of " + std::to_string(all), {Role::muted}, kSmall,
+                     Anchor::right);
+    }
     float y = card.y1 + px(20);
     for (const auto line : ui::wrap_lines(context_, info.question, kSmall, card.width() - px(16))) {
         ui::text_mid(context_, {x, y}, line, {Role::muted}, kSmall);

@@ -1,7 +1,8 @@
-// The panel: Explore and Learn, the toast, Export and Reset all.
+// The panel: its tabs, the toast, Export and Reset all.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -18,6 +19,18 @@ namespace fp8lab {
 namespace {
 
 constexpr float kTabs = 56, kButtons = 64, kMargin = 24;
+
+const char* label_of(Tab tab) {
+    switch (tab) {
+        case Tab::explore:
+            return "Explore";
+        case Tab::learn:
+            return "Learn";
+        case Tab::exercises:
+            return "Exercises";
+    }
+    return "";
+}
 
 // The lesson of a lab; empty where there is none.
 std::string read_lesson(std::string_view id) {
@@ -42,51 +55,86 @@ void Shell::draw_panel(const WindowLayout& layout, Entry& entry) {
     if (fold.clicked) toggle_panel(layout.narrow);
     ui::chevron(context_, {arrow, y}, layout.panel_open ? ui::Direction::right : ui::Direction::left,
                 {fold.hovered ? Role::text : Role::muted});
+    panel_shown_ = layout.panel_open;
     if (!layout.panel_open) return;
 
-    const auto [lesson, is_new] = lessons_.try_emplace(open_);
-    if (is_new) lesson->second = read_lesson(open_);
-    std::vector<std::string> labels = {"Explore"};
-    if (!lesson->second.empty()) labels.emplace_back("Learn");
-    int selected = tab_ == Tab::learn && labels.size() > 1 ? 1 : 0;
+    const std::vector<Tab> tabs = tabs_of(entry);
+    std::vector<std::string> labels;
+    for (const Tab tab : tabs) labels.emplace_back(label_of(tab));
+    int selected = static_cast<int>(std::ranges::find(tabs, shown_tab(entry)) - tabs.begin());
     ui::hline(context_, panel.x0, panel.x1, context_.px(kTabs) - ui::hairline(context_), {Role::line});
     if (ui::tabs(context_, "panel", labels, selected,
                  {panel.x0 + context_.px(kMargin), context_.px(16), panel.x1 - context_.px(kMargin + 32),
                   context_.px(kTabs)})) {
-        tab_ = selected == 1 ? Tab::learn : Tab::explore;
+        tab_ = tabs[static_cast<std::size_t>(selected)];
     }
 
     const float top = context_.px(kTabs);
+    const Tab tab = shown_tab(entry);
+    const float strip = tab == Tab::exercises ? 0 : exercises_.strip_height(*entry.lab);
     const float toast = toast_.title.empty() ? 0 : 72;
-    const float height = std::max(1.0F, panel.height() - top - context_.px(kButtons + toast));
+    const float height = std::max(1.0F, panel.height() - top - context_.px(kButtons + toast + strip));
     ImGui::SetCursorScreenPos({panel.x0, top});
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {context_.px(kMargin), context_.px(14)});
-    ImGui::BeginChild(selected == 1 ? "learn" : "explore", {panel.width(), height}, false,
+    ImGui::BeginChild(label_of(tab), {panel.width(), height}, false,
                       ImGuiWindowFlags_AlwaysUseWindowPadding | ImGuiWindowFlags_NoScrollbar);
     ImGui::PopStyleVar();
-    if (selected == 1) {
-        ui::markdown(context_, lesson->second);
-    } else {
-        entry.view->explore(context_, ImGui::GetContentRegionAvail().x);
-    }
+    draw_tab(entry, tab);
     ui::scroll_thumbs(context_);
     ImGui::EndChild();
+    const float left = panel.x0 + context_.px(kMargin), right = panel.x1 - context_.px(kMargin);
+    float bottom = panel.y1 - context_.px(kButtons);
     if (toast > 0) {
-        const float bottom = panel.y1 - context_.px(kButtons);
-        draw_toast({panel.x0 + context_.px(kMargin), bottom - context_.px(56),
-                    panel.x1 - context_.px(kMargin), bottom});
+        draw_toast({left, bottom - context_.px(56), right, bottom});
+        bottom -= context_.px(toast);
     }
+    if (strip > 0 &&
+        exercises_.draw_strip(*entry.lab, {left, bottom - context_.px(strip - 16), right, bottom}))
+        show(Tab::exercises);
     draw_panel_buttons(entry, panel);
+}
+
+std::vector<Tab> Shell::tabs_of(const Entry& entry) {
+    const auto [lesson, is_new] = lessons_.try_emplace(std::string(entry.lab->info().id));
+    if (is_new) lesson->second = read_lesson(lesson->first);
+    std::vector<Tab> tabs = {Tab::explore};
+    if (!lesson->second.empty()) tabs.push_back(Tab::learn);
+    if (!entry.lab->exercises().empty()) tabs.push_back(Tab::exercises);
+    return tabs;
+}
+
+// The one asked for, where the lab has it.
+Tab Shell::shown_tab(const Entry& entry) {
+    const auto tabs = tabs_of(entry);
+    return std::ranges::find(tabs, tab_) == tabs.end() ? Tab::explore : tab_;
+}
+
+bool Shell::predicting(const Entry& entry) {
+    return panel_shown_ && shown_tab(entry) == Tab::exercises && exercises_.predicting(*entry.lab);
+}
+
+void Shell::draw_tab(Entry& entry, Tab tab) {
+    if (tab == Tab::explore) entry.view->explore(context_, ImGui::GetContentRegionAvail().x);
+    if (tab == Tab::learn) {
+        ui::markdown(context_, lessons_[open_]);
+        claims_.draw(context_, *entry.lab, exercises_.under_way(*entry.lab));
+    }
+    if (tab == Tab::exercises) exercises_.draw_panel(*entry.lab);
 }
 
 void Shell::draw_panel_buttons(Entry& entry, Rect panel) {
     const float y = std::round(panel.y1 - context_.px(48));
     ImGui::SetCursorScreenPos({panel.x0 + context_.px(kMargin), y});
-    if (ui::button(context_, "panel.export", "Export", {.width = 96})) export_lab(entry);
+    const bool exercising = shown_tab(entry) == Tab::exercises && exercises_.has_hint(*entry.lab);
+    if (exercising) {
+        if (ui::button(context_, "panel.hint", "Next hint", {.key = "H", .width = 120}))
+            exercises_.next_hint(*entry.lab);
+    } else if (ui::button(context_, "panel.export", "Export", {.width = 96})) {
+        export_lab(entry);
+    }
     ImGui::SetCursorScreenPos({panel.x1 - context_.px(kMargin + 124), y});
     if (ui::button(context_, "panel.reset", "Reset all", {.width = 124})) {
-        entry.lab->reset();
-        toast_ = {};
+        reset(entry);
     }
 }
 

@@ -14,8 +14,8 @@ constexpr float kMachine = 120;  // height of badge and reason
 
 }  // namespace
 
-void Shell::rail_item(std::string_view id, std::string_view number, std::string_view title, float top,
-                      bool full) {
+void Shell::rail_item(std::string_view id, std::string_view number, std::string_view title, float share,
+                      float top, bool full) {
     const float right = context_.px(full ? 212 : 48);
     const Rect row{context_.px(8), std::round(top), right, std::round(top + context_.px(36))};
     const std::string name = "rail." + std::string(id.empty() ? "home" : id);
@@ -33,6 +33,7 @@ void Shell::rail_item(std::string_view id, std::string_view number, std::string_
     if (full) {
         ui::text_mid(context_, {context_.px(24), y}, number, {Role::muted}, kMono);
         ui::text_mid(context_, {context_.px(number.empty() ? 24 : 60), y}, title, {Role::text}, font);
+        if (!std::isnan(share)) draw_ring(context_, {context_.px(192), y}, share);
         return;
     }
     const Font small{selected ? Face::sans_bold : Face::sans, 13};
@@ -105,13 +106,14 @@ void Shell::draw_rail(const WindowLayout& layout) {
     ui::text_mid(context_, {full ? context_.px(24) : context_.px(28), context_.px(41)},
                  full ? "FP8 Lab" : "FP8", {Role::text}, name, full ? Anchor::left : Anchor::center);
     if (full) draw_theme_switch({context_.px(186), context_.px(41)});
-    rail_item("", "", "Home", context_.px(72), full);
+    rail_item("", "", "Home", NAN, context_.px(72), full);
     ui::hline(context_, context_.px(full ? 24 : 12), context_.px(full ? 196 : 44), context_.px(116),
               {Role::line});
     float top = context_.px(124);
     for (const Entry& entry : entries_) {
         const LabInfo& info = entry.lab->info();
-        rail_item(info.id, "L" + std::to_string(info.number), info.short_title, top, full);
+        rail_item(info.id, "L" + std::to_string(info.number), info.short_title, exercises_.share(*entry.lab),
+                  top, full);
         top += context_.px(38);
     }
     draw_machine(layout, top);

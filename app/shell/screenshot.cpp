@@ -30,6 +30,7 @@ void prepare(Shell& shell, const ScreenshotOptions& options) {
     shell.open(options.lab);
     if (options.tab == "explore") shell.show(Tab::explore);
     if (options.tab == "learn") shell.show(Tab::learn);
+    if (options.tab == "exercises") shell.show(Tab::exercises);
     Lab* lab = shell.lab();
     if (lab == nullptr) {
         if (!options.assignments.empty())

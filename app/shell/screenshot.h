@@ -11,7 +11,7 @@ namespace fp8lab {
 
 struct ScreenshotOptions {
     std::string lab;                       // id; empty: home
-    std::string tab;                       // "explore", "learn"; empty: as the window would open
+    std::string tab;                       // "explore", "learn", "exercises"; empty: as the window would open
     std::vector<std::string> assignments;  // --set name=value
     int steps = 0;                         // of a live lab
     Theme theme = Theme::dark;

@@ -46,6 +46,8 @@ Shell::Shell(ui::Context& context, Settings settings, Machine machine, std::file
       machine_(std::move(machine)),
       profile_folder_(std::move(profile_folder)),
       wake_(std::move(wake)),
+      exercises_(context, profile_folder_,
+                 [this](std::string title, std::string line) { say(std::move(title), std::move(line)); }),
       last_at_start_(settings_.last_lab),
       loaded_scale_(context.scale) {
     context_.theme = settings_.theme;
@@ -102,6 +104,12 @@ void Shell::show(Tab tab) {
 
 void Shell::say(std::string title, std::string line) { toast_ = {std::move(title), std::move(line)}; }
 
+// An attempt at an exercise starts anew from its own start.
+void Shell::reset(Entry& entry) {
+    if (!exercises_.restart(*entry.lab)) entry.lab->reset();
+    toast_ = {};
+}
+
 bool Shell::fonts_outdated() const { return loaded_scale_ != context_.scale; }
 
 void Shell::toggle_panel(bool narrow) {
@@ -127,14 +135,15 @@ void Shell::keys() {
         if (!ImGui::IsKeyPressed(key)) continue;
         if (!io.KeyCtrl) {
             const bool taken = context_.focus.visible && belongs_to_focus(key);
-            if (entry != nullptr && !taken) entry->view->key(context_, key);
+            if (entry == nullptr || taken || entry->view->key(context_, key)) continue;
+            if (key == GLFW_KEY_H) exercises_.next_hint(*entry->lab);
             continue;
         }
         if (key == GLFW_KEY_0) open("");
         if (key == GLFW_KEY_T) set_theme(context_.theme == Theme::light ? Theme::dark : Theme::light);
         if (key == GLFW_KEY_EQUAL || key == GLFW_KEY_KP_ADD) set_scale(context_.scale + 0.25F);
         if (key == GLFW_KEY_MINUS || key == GLFW_KEY_KP_SUBTRACT) set_scale(context_.scale - 0.25F);
-        if (key == GLFW_KEY_R && io.KeyShift && entry != nullptr) entry->lab->reset();
+        if (key == GLFW_KEY_R && io.KeyShift && entry != nullptr) reset(*entry);
         for (const Entry& other : entries_) {
             if (key == GLFW_KEY_0 + other.lab->info().number) open(other.lab->info().id);
         }
@@ -157,12 +166,15 @@ void Shell::frame(double frame_ms) {
                      ImGuiWindowFlags_NoScrollWithMouse);
     draw_rail(layout);
     entry = current();  // the rail may have opened another
+    context_.overlays.clear();
     if (entry != nullptr) {
         update(*entry);
+        if (shown_tab(*entry) == Tab::exercises) exercises_.lay_over(*entry->lab);
         const std::string before = fields_text(*entry->lab);
         draw_panel(layout, *entry);
         if (fields_text(*entry->lab) != before) update(*entry);  // the stage shows the edit in this frame
         draw_lab(layout, *entry);
+        exercises_.follow(*entry->lab);
     } else {
         draw_home(layout);
     }
@@ -202,14 +214,16 @@ void Shell::draw_lab(const WindowLayout& layout, Entry& entry) {
     all.y1 = std::max(all.y1, top + std::round(context_.px(kSmallestStageHeight + 20)));
     const Rect area{all.x0 + context_.px(kMargin), top, all.x1 - context_.px(kMargin),
                     all.y1 - context_.px(20)};
-    if (entry.failure.empty()) {
+    if (predicting(entry)) {
+        exercises_.draw_stage(*entry.lab, area);
+    } else if (entry.failure.empty()) {
         entry.view->stage(context_, area);
         if (entry.lab->busy()) ui::fill_rect(context_, area, {Role::surface, Tone::line, 0.5F});
     } else {
         ImGui::SetCursorScreenPos({area.x0, area.y0 + context_.px(16)});
         ui::warning(context_, "This lab stopped", {Face::sans_bold, 15});
         ui::wrapped(context_, entry.failure, Role::text, {Face::sans, 15});
-        if (ui::button(context_, "shell.recover", "Reset all", {})) entry.lab->reset();
+        if (ui::button(context_, "shell.recover", "Reset all", {})) reset(entry);
     }
     ui::advance(all);
     ui::scroll_thumbs(context_);

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "app/shell/claims.h"
+#include "app/shell/exercises_tab.h"
 #include "app/shell/layout.h"
 #include "app/shell/machine.h"
 #include "app/shell/profile.h"
@@ -18,7 +20,7 @@
 
 namespace fp8lab {
 
-enum class Tab { explore, learn };
+enum class Tab { explore, learn, exercises };
 
 class Shell {
   public:
@@ -34,7 +36,8 @@ class Shell {
     void show(Tab tab);                             // and the panel
     void say(std::string title, std::string line);  // toast; on home in the status line
 
-    Lab* lab();                                             // the one on the stage; null on home
+    Lab* lab();  // the one on the stage; null on home
+    ExercisesTab& exercises() { return exercises_; }
     const Settings& settings() const { return settings_; }  // what is to be saved
     bool fonts_outdated() const;  // the scale was changed: call load_fonts() before the next frame
 
@@ -52,8 +55,8 @@ class Shell {
     void keys();
     void update(Entry& entry);
     void draw_rail(const WindowLayout& layout);
-    void rail_item(std::string_view id, std::string_view number, std::string_view title, float top,
-                   bool full);
+    void rail_item(std::string_view id, std::string_view number, std::string_view title, float share,
+                   float top, bool full);  // share: of its exercises passed; NaN: it has none
     void draw_theme_switch(Point center);
     void draw_machine(const WindowLayout& layout, float labs_end);
     void draw_home(const WindowLayout& layout);
@@ -63,7 +66,11 @@ class Shell {
     void draw_lab(const WindowLayout& layout, Entry& entry);
     float draw_heading(const LabInfo& info, Rect stage);
     void draw_panel(const WindowLayout& layout, Entry& entry);
-    void draw_learn(const Entry& entry);
+    void draw_tab(Entry& entry, Tab tab);
+    std::vector<Tab> tabs_of(const Entry& entry);
+    Tab shown_tab(const Entry& entry);
+    bool predicting(const Entry& entry);  // the stage shows a prediction's sheet, and nothing of the lab
+    void reset(Entry& entry);
     void draw_panel_buttons(Entry& entry, Rect panel);
     void draw_toast(Rect area);
     void draw_status(const WindowLayout& layout, double frame_ms);
@@ -79,11 +86,14 @@ class Shell {
     std::filesystem::path profile_folder_;
     std::function<void()> wake_;
     std::vector<Entry> entries_;
+    ExercisesTab exercises_;
+    ClaimCards claims_;
     std::string open_;           // id; empty: home
     std::string last_at_start_;  // what Continue continues with
     Tab tab_ = Tab::explore;
     bool panel_open_narrow_ = false;
-    bool greeted_ = false;  // the focus was put on Continue once
+    bool panel_shown_ = false;  // in this frame
+    bool greeted_ = false;      // the focus was put on Continue once
     float loaded_scale_ = 0;
     Toast toast_;
     std::map<std::string, std::string> lessons_;  // id -> Markdown, read when first shown

@@ -64,7 +64,7 @@ void Shell::draw_status(const WindowLayout& layout, double frame_ms) {
 
     std::vector<Pair> left;
     if (entry != nullptr) {
-        left = entry->view->status();
+        if (!predicting(*entry)) left = entry->view->status();
     } else if (!toast_.title.empty()) {
         left = {{toast_.title, toast_.line}};
     } else {

@@ -102,7 +102,9 @@ Json body(const Evidence& evidence) {
                  {"scene", scene_json(evidence)},
                  {"scene_hash", scene_hash(evidence)},
                  {"values", Json::object()},
-                 {"conditions", Json::array()}};
+                 {"conditions", Json::array()},
+                 {"measured", Json::array()}};
+    for (const double value : evidence.measured) json["measured"].push_back(to_json(value));
     for (const Metric& metric : evidence.values)
         json["values"][metric.name] =
             metric.text.empty() ? Json{{"number", to_json(metric.value)}} : Json{{"word", metric.text}};
@@ -140,6 +142,7 @@ Evidence evidence_from(const Json& json) {
             metric.value = number_from(value.at("number"));
         out.values.push_back(std::move(metric));
     }
+    for (const Json& value : json.at("measured")) out.measured.push_back(number_from(value));
     for (const Json& condition : json.at("conditions"))
         out.conditions.push_back({.text = condition.at("text").get<std::string>(),
                                   .values = condition.at("values").get<std::vector<std::string>>(),

@@ -26,6 +26,7 @@ struct Evidence {
     std::vector<Deed> deeds;
     std::vector<Metric> values;  // of the lab, when it passed
     std::vector<Condition> conditions;
+    std::vector<double> measured;  // as Verdict::measured
 };
 
 // Of lab, start and deeds: the same scene has the same hash. 16 hexadecimal digits.

@@ -46,17 +46,21 @@ double parse_answer(std::string_view text) {
     return parse(text);
 }
 
-std::string State::text(std::string_view name) const {
-    if (const Metric* metric = find_metric(*this, name)) return metric->text;
-    const auto field =
+std::string State::field(std::string_view name) const {
+    const auto found =
         std::find_if(fields.begin(), fields.end(), [&](const auto& entry) { return entry.first == name; });
-    return field == fields.end() ? "" : field->second;
+    return found == fields.end() ? "" : found->second;
+}
+
+std::string State::text(std::string_view name) const {
+    const Metric* metric = find_metric(*this, name);
+    return metric ? metric->text : field(name);
 }
 
 double State::number(std::string_view name) const {
     const Metric* metric = find_metric(*this, name);
     if (metric) return metric->text.empty() ? metric->value : kNone;
-    return parse(text(name));
+    return parse(field(name));
 }
 
 bool Trail::visited(const std::function<bool(const State&)>& condition) const {

@@ -36,6 +36,7 @@ struct State {
     double number(std::string_view name) const;
     // A metric that is a word, or a field; empty where there is none.
     std::string text(std::string_view name) const;
+    std::string field(std::string_view name) const;  // only a field; empty where there is none
 };
 
 // What was done between two states that the lab came to rest in; mostly one event.

@@ -27,32 +27,33 @@ class Cast {
         : plan_(plan), request_(request), in_(in), out_(out), copies_(plan.format->name == "fp32") {
         threshold_ = copies_ ? OverflowThreshold{std::numeric_limits<double>::infinity(), false}
                              : overflow_threshold(*plan.format);
+        largest_ = static_cast<float>(max_finite(*plan.format));
     }
 
     void use_scale(float scale) { scale_[0] = scale; }
     void use_blocks(const BlockGrid& grid, const BlockScales& scales) { grid_ = &grid, blocks_ = &scales; }
 
-    CastStats run() const {
+    void run(QuantizeResult& result) const {
         const std::size_t pieces = (in_.size() + kPiece - 1) / kPiece;
         std::vector<CastStats> stats(pieces);
+        std::vector<ErrorSums> errors(pieces);
         parallel_for(pieces, 1, [&](std::size_t begin, std::size_t end) {
             for (std::size_t piece = begin; piece < end; ++piece)
                 for (std::size_t i = piece * kPiece; i < std::min(in_.size(), (piece + 1) * kPiece);
                      i += kChunk)
-                    stats[piece] += cast_chunk(i, std::min(kChunk, in_.size() - i));
+                    stats[piece] += cast_chunk(i, std::min(kChunk, in_.size() - i), errors[piece]);
         });
-        CastStats total;
-        for (const CastStats& piece : stats) total += piece;
-        return total;
+        for (const CastStats& piece : stats) result.stats += piece;
+        for (const ErrorSums& piece : errors) result.errors += piece;
     }
 
   private:
-    CastStats cast_chunk(std::size_t first, std::size_t n) const {
+    CastStats cast_chunk(std::size_t first, std::size_t n, ErrorSums& errors) const {
         const std::span<const float> x = in_.subspan(first, n);
         const std::span<float> out = out_.subspan(first, n);
         Chunk scratch, multipliers, inverses;
         // The statistics compare with x, so that a cast in place goes through the scratch chunk.
-        const bool in_place = request_.with_stats && x.data() == out.data();
+        const bool in_place = (request_.with_stats || request_.with_errors) && x.data() == out.data();
         const std::span<float> q = in_place ? std::span(scratch).first(n) : out;
         std::span<const float> scales = scale_;
         CastStats stats;
@@ -72,8 +73,16 @@ class Cast {
             std::copy(x.begin(), x.end(), q.begin());
         }
         if (request_.with_stats) stats = measure_cast(x, q, scales, threshold_);
+        if (request_.with_errors) errors += chunk_errors(x, q, inverses);
         if (in_place) std::copy(q.begin(), q.end(), out.begin());
         return stats;
+    }
+
+    ErrorSums chunk_errors(std::span<const float> x, std::span<const float> q, Chunk& inverses) const {
+        std::array<float, 1> top = {largest_ * (1 / scale_[0])};
+        if (!blocks_) return measure_errors(x, q, top);
+        for (std::size_t i = 0; i < x.size(); ++i) inverses[i] *= largest_;
+        return measure_errors(x, q, std::span(inverses).first(x.size()));
     }
 
     CastOptions options(std::size_t first, float scale) const {
@@ -106,6 +115,7 @@ class Cast {
     std::span<float> out_;
     bool copies_;
     OverflowThreshold threshold_{};
+    float largest_ = 0;  // finite value of the format
     std::array<float, 1> scale_ = {1};
     const BlockGrid* grid_ = nullptr;
     const BlockScales* blocks_ = nullptr;
@@ -156,12 +166,12 @@ QuantizeResult quantize(const CastPlan& plan, std::span<const float> in, std::sp
     if (plan.granularity == Granularity::tensor) {
         result.scale = per_tensor_scale(plan, in, request.tensor_scale);
         cast.use_scale(result.scale);
-        result.stats = cast.run();
+        cast.run(result);
     } else {
         const BlockGrid grid = block_grid(plan, request.rows, request.cols, request.along);
         BlockScales scales = block_scales(plan, in, request.cols, grid);
         cast.use_blocks(grid, scales);
-        result.stats = cast.run();
+        cast.run(result);
         result.scale = scales.tensor_scale;
         result.scales = std::move(scales.multipliers);
     }
@@ -169,7 +179,10 @@ QuantizeResult quantize(const CastPlan& plan, std::span<const float> in, std::sp
 }
 
 double bits_per_element(const Recipe& recipe, std::size_t rows, std::size_t cols) {
-    const CastPlan plan = cast_plan(recipe, TensorClass::x);
+    return bits_per_element(cast_plan(recipe, TensorClass::x), rows, cols);
+}
+
+double bits_per_element(const CastPlan& plan, std::size_t rows, std::size_t cols) {
     const double n = static_cast<double>(rows) * static_cast<double>(cols);
     double bits_per_scale = 32, tensor_bits = 0;                       // FP32, unless
     if (plan.granularity == Granularity::block32) bits_per_scale = 8;  // E8M0

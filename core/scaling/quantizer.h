@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/scaling/recipe.h"
-#include "core/stats/tensor_stats.h"
+#include "core/stats/error_metrics.h"
 
 namespace fp8lab {
 
@@ -36,10 +36,12 @@ struct QuantizeRequest {
     float tensor_scale = 0;  // per tensor: the scale to use (delayed); 0 = from this tensor's amax
     std::uint64_t seed = 0, stream = 0;  // stochastic rounding: element (r, c) uses index r * cols + c
     bool with_stats = true;              // false: only n and amax
+    bool with_errors = false;            // QuantizeResult::errors
 };
 
 struct QuantizeResult {
     CastStats stats;
+    ErrorSums errors;           // with_errors
     float scale = 1;            // per-tensor scale used; for blocks the NVFP4 tensor scale, else 1
     std::vector<float> scales;  // one a block or row, as multipliers, in block order; empty per tensor
 };
@@ -58,7 +60,8 @@ struct Nvfp4Scales {
 };
 Nvfp4Scales nvfp4_scales(float tensor_amax, float block_amax);
 
-// Bits per element of a recipe's x tensor including its scales (8.25 for mxfp8).
+// Bits per element including its scales, of one copy and of a recipe's x tensor (8.25 for mxfp8).
+double bits_per_element(const CastPlan& plan, std::size_t rows, std::size_t cols);
 double bits_per_element(const Recipe& recipe, std::size_t rows, std::size_t cols);
 
 }  // namespace fp8lab

@@ -54,7 +54,8 @@ Tensor make_tensor(const TensorSpec& spec);
 // "outlier_column", "file". `more`: in the panel's second tier. Throws usage_error for another name.
 Field tensor_field(TensorSpec& spec, std::string_view name, bool more = false);
 
-// Whether that field changes anything in this tensor: controls that do not are not shown.
+// Whether that field changes anything in this tensor: controls that do not are not shown. True for names of
+// others.
 bool has_effect(const TensorSpec& spec, std::string_view name);
 
 }  // namespace fp8lab

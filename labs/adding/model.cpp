@@ -176,6 +176,8 @@ void AddingLab::update_dot() {
     dot.cast_at_k = at_k(dot.cast);
     dot.sweep.clear();
     const std::array one_length = {params_.k};
+    dot.half_as_often_at_k =
+        accumulator_error(products_, params_.width, 2 * params_.interval, one_length).front();
     for (const int interval : powers_of_two(16, params_.k)) {
         dot.sweep.push_back(accumulator_error(products_, params_.width, interval, one_length).front());
         dot.sweep.back().k = interval;

@@ -60,6 +60,7 @@ struct Hardware {
 struct Dot {
     std::vector<DotError> narrow, promoted, fp32, cast;  // over K
     DotError narrow_at_k, promoted_at_k, fp32_at_k, cast_at_k;
+    DotError half_as_often_at_k;  // promoted at twice the interval
     std::vector<DotError> sweep;  // over the interval (its k), at K
     Hardware hardware;
 };
@@ -105,6 +106,7 @@ class AddingLab final : public Lab {
     std::vector<Figure> figures() const override;  // of the experiment at hand: the main one, then why
     Figure thumbnail() const override;
     std::vector<Metric> metrics() const override;
+    std::span<const Exercise> exercises() const override;
     void reset() override;
 
     // Whether a field has an effect on the experiment at hand.

@@ -148,6 +148,7 @@ std::vector<Metric> AddingLab::metrics() const {
         add("narrow.rel_bias", dot.narrow_at_k.rel_bias);
         add("promoted.rel_rms", dot.promoted_at_k.rel_rms);
         add("promoted.rel_bias", dot.promoted_at_k.rel_bias);
+        add("promoted_half_as_often.rel_rms", dot.half_as_often_at_k.rel_rms);
         add("cast.rel_rms", dot.cast_at_k.rel_rms);
         for (const AccumulationError& line : dot.hardware.lines) {
             if (line.data != params_.data) continue;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/formats/codec.h"
@@ -26,6 +27,22 @@ const MethodName& name_of(Method method) {
 }
 
 float nearest(const FormatInfo& format, float x) { return decode(format, encode(format, x)); }
+
+// Dice have few faces: a search from the first is faster than any tree.
+class Counts {
+  public:
+    void add(float value) {
+        const auto face = std::ranges::find(faces_, value, &std::pair<float, int>::first);
+        if (face == faces_.end())
+            faces_.emplace_back(value, 1);
+        else
+            ++face->second;
+    }
+    std::map<double, int> map() const { return {faces_.begin(), faces_.end()}; }
+
+  private:
+    std::vector<std::pair<float, int>> faces_;
+};
 
 }  // namespace
 
@@ -70,7 +87,9 @@ float Rounder::round(float x) {
     return nearest(*format_, x);
 }
 
-float Rounder::stored(float x) const { return nearest(*format_, x); }
+float Rounder::stored(float result) const {
+    return method_ == Method::integer ? nearest(*format_, result) : result;
+}
 
 std::vector<double> running_sum(const FormatInfo& format, Method method, float start, float addend, int terms,
                                 std::uint64_t seed, std::uint64_t stream) {
@@ -107,18 +126,20 @@ Throws throw_dice(const FormatInfo& format, Method method, double x, int draws, 
     out.method = method;
     out.draws = draws;
     Rounder rounder(format, method, seed);
+    Counts returned, stored;
     int off_grid = 0;
     double bias = 0, squares = 0;  // Welford's running mean and sum of squared distances from it
     for (int i = 0; i < draws; ++i) {
-        const float returned = rounder.round(static_cast<float>(x));
-        const float stored = rounder.stored(returned);
-        off_grid += returned != stored;
-        ++out.returned[static_cast<double>(returned)];
-        ++out.stored[static_cast<double>(stored)];
-        const double error = static_cast<double>(stored) - x, distance = error - bias;
+        const float result = rounder.round(static_cast<float>(x)), kept = rounder.stored(result);
+        off_grid += result != kept;
+        returned.add(result);
+        stored.add(kept);
+        const double error = static_cast<double>(kept) - x, distance = error - bias;
         bias += distance / (i + 1);
         squares += distance * (error - bias);
     }
+    out.returned = returned.map();
+    out.stored = stored.map();
     out.mean = x + bias;
     out.deviation = std::sqrt(squares / draws);
     out.off_grid_pct = 100.0 * off_grid / draws;

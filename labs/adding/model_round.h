@@ -36,8 +36,8 @@ class Rounder {
     Rounder(const FormatInfo& format, Method method, std::uint64_t seed, std::uint64_t stream = 0);
     // What the method returns. Method::integer may return what is no value of the format.
     float round(float x);
-    // What a tensor of the format then holds: the nearest value.
-    float stored(float x) const;
+    // What a tensor of the format then holds of such a result: the nearest value.
+    float stored(float result) const;
 
   private:
     const FormatInfo* format_;

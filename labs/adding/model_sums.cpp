@@ -123,12 +123,12 @@ Weight make_weight(const Params& params) {
     out.format = find_format(params.format);
     const auto start = static_cast<float>(params.start), update = static_cast<float>(params.update);
     const auto seed = static_cast<std::uint64_t>(params.seed);
-    const Rounder copier(out.format, Method::nearest, 0);
-    const float first = copier.stored(start);
+    Rounder copier(out.format, Method::nearest, 0);
+    const float first = copier.round(start);
     const auto n = static_cast<std::size_t>(params.updates) + 1;
     out.exact = running_sum(find_format("fp32"), Method::nearest, start, update, params.updates, 0);
     for (const double w : out.exact)
-        out.copy.push_back(static_cast<double>(copier.stored(static_cast<float>(w))));
+        out.copy.push_back(static_cast<double>(copier.round(static_cast<float>(w))));
     out.nearest = running_sum(out.format, Method::nearest, first, update, params.updates, 0);
 
     // "nearest" has no dice of its own to show: the stochastic ones stand beside it.

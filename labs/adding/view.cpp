@@ -75,8 +75,9 @@ void AddingView::draw_table(Context& context, const Table& table, Rect area) {
 void AddingView::explore(Context& context, float) {
     const std::vector<Field> fields = lab_.fields();
     const std::vector<Field> default_fields = defaults_.fields();
-    for (std::size_t i = 0; i < fields.size(); ++i)
-        if (lab_.applies(fields[i].info.name)) ui::edit(context, fields[i], &default_fields[i]);
+    ui::edit_fields(
+        context, "adding.more", fields, default_fields,
+        [&](std::string_view name) { return lab_.applies(name); }, "seed", more_open_);
     if (lab_.params().experiment == "dot") explore_hardware(context);
 }
 

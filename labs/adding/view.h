@@ -22,6 +22,7 @@ class AddingView final : public LabView {
     AddingLab defaults_;  // for the ticks of the sliders
     std::string drawn_;   // the experiment that the plots' ranges belong to
     ui::PlotState main_plot_, why_plot_;
+    bool more_open_ = false;
 };
 
 }  // namespace fp8lab::adding

@@ -95,7 +95,7 @@ std::span<const Exercise> BitsLab::exercises() const {
             .judge = largest,
             .explanation =
                 "E4M3 gives only 0x7F and 0xFF to NaN and none to infinity: 2 of 256. The other seven "
-                "codes of the top exponent are numbers, up to 1.75 x 256 = 448.",
+                "codes of the top exponent are numbers, up to 1.75 \u00d7 256 = 448.",
             .solver = {acts("toggle 6"), acts("toggle 2"), acts("toggle 1")},
             .near_misses = {NearMiss{"jumped there without flipping a bit", {sets("code", "126")}},
                             NearMiss{"one code short: 416",
@@ -122,13 +122,14 @@ std::span<const Exercise> BitsLab::exercises() const {
             .question =
                 "448 is 0x7E in E4M3. Look at it there, then build the same number in E5M2, bit by bit.",
             .start = {"code=56"},
-            .hints =
-                {"The same exponent value, another bias.",
-                 "448 = 1.75 x 2^8. Switch the format to E5M2, whose bias is 15, and set the bits of 8 + 15.",
-                 "0 10111 11 = 0x5F: exponent 23 - 15 = 8, mantissa 1.75."},
+            .hints = {"The same exponent value, another bias.",
+                      "448 = 2^8 \u00d7 1.75. Switch the format to E5M2, whose bias is 15, and set the bits "
+                      "of 8 + 15.",
+                      "0 10111 11 = 0x5F: exponent 23 - 15 = 8, mantissa 1.75."},
             .judge = twins,
             .explanation =
-                "Both spend seven bits on the size of a number. E5M2's extra exponent bit moves the bias "
+                "Both spend seven bits on the size of a number. E5M2\u2019s extra exponent bit moves the "
+                "bias "
                 "from 7 to 15, so the same value has another code: a byte means nothing without its format.",
             .solver = {sets("code", "126"), sets("format", "e5m2"), acts("toggle 5"), acts("toggle 0")},
             .near_misses = {NearMiss{"never seen in E4M3",
@@ -138,16 +139,17 @@ std::span<const Exercise> BitsLab::exercises() const {
         Exercise{
             .id = "L1.4",
             .title = "Reclaim the range",
-            .question =
-                "Your own format has 4 exponent and 3 mantissa bits and ends at 240, as the notebook's does. "
-                "Make it end at 448 without touching a bit or the bias.",
+            .question = "Your own format has 4 exponent and 3 mantissa bits and ends at 240, as the "
+                        "notebook\u2019s does. "
+                        "Make it end at 448 without touching a bit or the bias.",
             .start = {"format=custom", "specials=ieee"},
             .hints = {"Which codes above 240 exist, and what are they used for?",
                       "Special values. IEEE gives the whole top exponent to Inf and NaN.",
-                      "FN: only the last code is NaN, the seven below are numbers. 448 = 1.75 x 2^8."},
+                      "FN: only the last code is NaN, the seven below are numbers. 448 = 2^8 \u00d7 1.75."},
             .judge = reclaim,
             .explanation =
-                "240 is what E4M3 would end at under IEEE's rule. OCP's E4M3 gives up infinity and all "
+                "240 is what E4M3 would end at under IEEE\u2019s rule. OCP\u2019s E4M3 gives up infinity and "
+                "all "
                 "NaNs but one, and wins back seven numbers: almost a factor of two in range for free.",
             .solver = {sets("specials", "fn")},
             .near_misses = {NearMiss{"all codes are numbers: 480", {sets("specials", "finite")}},

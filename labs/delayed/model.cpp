@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/units.h"
+
 namespace fp8lab::delayed {
 
 namespace {
@@ -92,6 +94,27 @@ std::vector<Field> machine_fields(MachineSpec& machine, const std::string& prefi
     };
 }
 
+Run run(const Tensors& tensors, const MachineSpec& machine) {
+    Run out;
+    out.machine = machine;
+    out.steps = run_machine(machine, tensors.amaxes());
+    const FormatInfo& format = find_format(machine.format);
+    out.casts = tensors.cast(format, out.steps);
+    for (const MachineStep& step : out.steps) {
+        const auto scale = static_cast<double>(step.scale_used);
+        out.tops.push_back(max_finite(format) / scale);
+        out.bottoms.push_back(min_subnormal(format) / scale);
+    }
+    return out;
+}
+
+// Every scale that was used, so that two runs can be compared bit for bit.
+std::string scales_text(const Run& run) {
+    std::string out;
+    for (const MachineStep& step : run.steps) out += (out.empty() ? "" : " ") + shortest(step.scale_used);
+    return out;
+}
+
 }  // namespace
 
 int Run::saturated_steps() const {
@@ -108,6 +131,18 @@ double Run::worst_sqnr_db() const {
 
 double Run::mean_underflow_pct() const { return percent(casts, &CastStats::underflow_pct); }
 double Run::mean_overflow_pct() const { return percent(casts, &CastStats::overflow_pct); }
+
+Aftermath aftermath(const Run& run, int spike) {
+    constexpr std::size_t kAfter = 16;
+    Aftermath out;
+    const auto at = static_cast<std::size_t>(spike);
+    if (at >= run.casts.size()) return out;
+    out.overflow_pct = run.casts[at].overflow_pct();
+    const std::size_t end = std::min(run.casts.size(), at + 1 + kAfter);
+    for (std::size_t t = at + 1; t < end; ++t) out.underflow_pct += run.casts[t].underflow_pct();
+    if (end > at + 1) out.underflow_pct /= static_cast<double>(end - at - 1);
+    return out;
+}
 
 Hangover hangover_of(const Run& run) {
     Hangover out;
@@ -194,34 +229,34 @@ std::vector<Field> DelayedLab::fields() {
     return out;
 }
 
-Run DelayedLab::run(const MachineSpec& machine) const {
-    Run out;
-    out.machine = machine;
-    out.steps = run_machine(machine, tensors_.amaxes());
-    const FormatInfo& format = find_format(machine.format);
-    out.casts = tensors_.cast(format, out.steps);
-    for (const MachineStep& step : out.steps) {
-        const auto scale = static_cast<double>(step.scale_used);
-        out.tops.push_back(max_finite(format) / scale);
-        out.bottoms.push_back(min_subnormal(format) / scale);
-    }
-    return out;
+DelayedLab::DelayedLab()
+    : asked_(request()),
+      job_([made = ScenarioSpec{}, tensors = std::shared_ptr<const Tensors>()](const Request& asked) mutable {
+          if (!tensors || made != asked.scenario) {
+              tensors = std::make_shared<const Tensors>(asked.scenario);
+              made = asked.scenario;
+          }
+          return Result{tensors, run(*tensors, asked.a), run(*tensors, asked.b)};
+      }) {
+    job_.request(asked_);
+    result_ = *job_.take();
 }
 
-void DelayedLab::update() {
-    if (tensors_.steps() == 0 || made_ != params_.scenario) {
-        tensors_ = Tensors(params_.scenario);
-        made_ = params_.scenario;
-    }
+Request DelayedLab::request() const {
     MachineSpec other = params_.b;
     if (params_.other == "notebook") {
         other = params_.a;
         other.order = "notebook";
     }
-    a_ = run(params_.a);
-    b_ = run(other);
-    go_to(params_.step);
+    return {params_.scenario, params_.a, other};
 }
+
+void DelayedLab::update() {
+    if (Request wanted = request(); asked_ != wanted) job_.request(asked_ = std::move(wanted));
+    if (auto result = job_.take()) result_ = std::move(*result);
+}
+
+int DelayedLab::cursor() const { return std::clamp(params_.step, 0, steps() - 1); }
 
 void DelayedLab::go_to(int step) { params_.step = std::clamp(step, 0, steps() - 1); }
 
@@ -234,7 +269,7 @@ void DelayedLab::perform(std::string_view action) {
 
 Detail DelayedLab::detail() const {
     Machine machine(shown().machine);
-    for (int t = 0; t <= params_.step; ++t) machine.step(tensors_.amaxes()[static_cast<std::size_t>(t)]);
+    for (int t = 0; t <= cursor(); ++t) machine.step(tensors().amaxes()[static_cast<std::size_t>(t)]);
     return {machine.recorded(), machine.history()};
 }
 
@@ -242,7 +277,7 @@ std::vector<Figure> DelayedLab::figures() const { return {timeline_figure(*this)
 
 std::vector<Metric> DelayedLab::metrics() const {
     std::vector<Metric> out = {{.name = "steps", .value = static_cast<double>(steps())}};
-    for (const auto& [name, run] : {std::pair<std::string, const Run*>{"a", &a_}, {"b", &b_}}) {
+    for (const auto& [name, run] : {std::pair<std::string, const Run*>{"a", &a()}, {"b", &b()}}) {
         const auto add = [&, prefix = name](std::string_view what, double value, std::string unit = {}) {
             out.push_back(
                 {.name = fmt::format("{}.{}", prefix, what), .value = value, .unit = std::move(unit)});
@@ -254,14 +289,19 @@ std::vector<Metric> DelayedLab::metrics() const {
         add("mean_underflow_pct", run->mean_underflow_pct(), "%");
         add("mean_overflow_pct", run->mean_overflow_pct(), "%");
         add("hangover_steps", hangover_of(*run).count);
+        out.push_back({.name = name + ".scales", .text = scales_text(*run)});
+        const Aftermath spike = aftermath(*run, params_.scenario.jump_at);
+        if (params_.scenario.kind != "spike") continue;
+        add("spike_overflow_pct", spike.overflow_pct, "%");
+        add("underflow_pct_after_spike", spike.underflow_pct, "%");
     }
-    const auto at = static_cast<std::size_t>(params_.step);
+    const auto at = static_cast<std::size_t>(cursor());
     const MachineStep& step = shown().steps[at];
     const CastStats& cast = shown().casts[at];
     const auto add = [&](std::string_view what, double value, std::string unit = {}) {
         out.push_back({.name = fmt::format("step.{}", what), .value = value, .unit = std::move(unit)});
     };
-    add("t", params_.step);
+    add("t", cursor());
     add("amax", static_cast<double>(step.amax));
     add("scale_used", static_cast<double>(step.scale_used));
     add("amax_scaled", static_cast<double>(step.amax_scaled));

@@ -2,9 +2,11 @@
 // on the same tensors: the same machine in the notebook's order, or one that was pinned.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "core/base/job.h"
 #include "labs/delayed/model_machine.h"
 #include "labs/delayed/model_scenario.h"
 #include "labs/lab.h"
@@ -41,14 +43,31 @@ struct Hangover {
 };
 Hangover hangover_of(const Run& run);
 
+// What a spike costs: elements clipped in its step, and elements lost on average over the next 16.
+struct Aftermath {
+    double overflow_pct = 0, underflow_pct = 0;
+};
+Aftermath aftermath(const Run& run, int spike);
+
 // How the step under the cursor went, for the three boxes below the figure.
 struct Detail {
     std::vector<float> recorded, rolled;  // slot 0 first: with this step's amax in it, and after the roll
 };
 
+// What is computed apart from the window's thread: two machines over one scenario.
+struct Request {
+    ScenarioSpec scenario;
+    MachineSpec a, b;
+    bool operator==(const Request&) const = default;
+};
+struct Result {
+    std::shared_ptr<const Tensors> tensors;
+    Run a, b;
+};
+
 class DelayedLab final : public Lab {
   public:
-    DelayedLab() { update(); }
+    DelayedLab();
     const LabInfo& info() const override;
     std::vector<Field> fields() override;
     void update() override;
@@ -57,15 +76,19 @@ class DelayedLab final : public Lab {
     Figure thumbnail() const override;
     std::vector<Metric> metrics() const override;
     void reset() override;
+    bool busy() const override { return job_.busy(); }
+    void set_wake(std::function<void()> wake) override { job_.run_apart(std::move(wake)); }
+    std::span<const Exercise> exercises() const override;  // exercises.cpp
 
     void go_to(int step);  // clamped to the series
 
     const Params& params() const { return params_; }
-    const Run& a() const { return a_; }
-    const Run& b() const { return b_; }
-    const Run& shown() const { return params_.compare == "b" ? b_ : a_; }
-    int steps() const { return static_cast<int>(a_.steps.size()); }
-    const Tensors& tensors() const { return tensors_; }
+    const Run& a() const { return result_.a; }
+    const Run& b() const { return result_.b; }
+    const Run& shown() const { return params_.compare == "b" ? result_.b : result_.a; }
+    int steps() const { return static_cast<int>(result_.a.steps.size()); }
+    int cursor() const;  // params().step, or the last one where the series is shorter
+    const Tensors& tensors() const { return *result_.tensors; }
     Detail detail() const;  // of the machine shown
 
   protected:
@@ -73,12 +96,12 @@ class DelayedLab final : public Lab {
     void perform(std::string_view action) override;
 
   private:
-    Run run(const MachineSpec& machine) const;
+    Request request() const;
 
     Params params_;
-    ScenarioSpec made_;  // what tensors_ was made from
-    Tensors tensors_;
-    Run a_, b_;
+    Request asked_;
+    Result result_;
+    Job<Request, Result> job_;
 };
 
 // Of a lab's state; model_figures.cpp.

@@ -12,7 +12,7 @@ namespace fp8lab::delayed {
 
 namespace {
 
-constexpr std::size_t kWordySteps = 16;  // more leave no room for words at every step
+constexpr std::size_t kWordySteps = 12;  // more leave no room for words at every step
 
 std::string text_of(double value, int digits = 4) { return format_number(value, digits, true); }
 
@@ -43,7 +43,7 @@ Range y_range(const DelayedLab& lab) {
     }
     if (!(hi > 0)) return {0.25, 512};
     double top = hi;
-    for (const double value : lab.shown().tops) top = std::max(top, std::min(value, hi * 16));
+    for (const double value : lab.shown().tops) top = std::max(top, std::min(value, hi * 6));
     for (const double value : lab.shown().tops) lo = std::min(lo, std::max(value, lo / 16));
     return {lo / 6, top * std::max(1.8, std::pow(top / lo, 0.12))};
 }

@@ -17,7 +17,8 @@ namespace fp8lab::delayed {
 namespace {
 
 constexpr int kFreshSteps = 40, kGrowthSteps = 24, kPoisonSteps = 12;
-constexpr int kMostDrawn = 1 << 24;  // elements of all steps together: 64 MB
+// Elements of all steps together: what is drawn, and what is cast, while a slider moves.
+constexpr int kMostDrawn = 1 << 21, kMostCast = 1 << 24;
 
 struct Kind {
     std::string_view id, label;
@@ -83,6 +84,17 @@ std::vector<float> levels_of(const ScenarioSpec& spec, const Kind& kind) {
     });
 }
 
+// Every k-th element, and the largest one, of a tensor with more than `most`.
+void thin(std::vector<float>& values, std::size_t most) {
+    if (values.size() <= most) return;
+    const auto larger = [](float a, float b) { return std::fabs(a) < std::fabs(b); };
+    const float largest = *std::max_element(values.begin(), values.end(), larger);
+    const std::size_t stride = (values.size() + most - 1) / most;
+    std::vector<float> kept = {largest};
+    for (std::size_t i = stride; i < values.size(); i += stride) kept.push_back(values[i]);
+    values = std::move(kept);
+}
+
 }  // namespace
 
 std::vector<Choice> scenario_choices() {
@@ -112,6 +124,8 @@ Tensors::Tensors(const ScenarioSpec& spec) {
             amaxes_[t] = amax(std::span(draws_).subspan(t * per_step_, per_step_)) * levels_[t];
         return;
     }
+    thin(draws_, static_cast<std::size_t>(std::max(kMostCast / count, 4096)));
+    per_step_ = draws_.size();
     // Scaled to an amax of 1: the largest element exactly, so that a step's amax is exactly what was asked
     // for.
     const float size = amax(draws_);

@@ -17,10 +17,10 @@ namespace fp8lab::delayed {
 // every step, whose amax is what it turns out to be. The others say each step's amax: one draw, scaled to it.
 struct ScenarioSpec {
     std::string kind = "trace";
-    double growth = 1.5;  // growth: factor a step; vanishing: divisor a step
-    double jump = 64;     // spike, shift, poison: factor; cold: the amax
-    int jump_at = 20;     // the step of the spike, the shift, the Inf
-    std::string series;   // kind "file": an amax file as `simulate --amax` takes it
+    double growth = 1.5;      // growth: factor a step; vanishing: divisor a step
+    double jump = 64;         // spike, shift, poison: factor; cold: the amax
+    int jump_at = 20;         // the step of the spike, the shift, the Inf
+    std::string series = {};  // kind "file": an amax file as `simulate --amax` takes it
     TensorSpec tensor = {.kind = "lognormal", .size = 1};
     bool operator==(const ScenarioSpec&) const = default;
 };
@@ -29,7 +29,8 @@ bool uses_growth(std::string_view kind);
 bool uses_jump(std::string_view kind);
 bool uses_jump_at(std::string_view kind);
 
-// Tensors of all steps.
+// Tensors of all steps. Where they would be more than 16 Mi elements together they are thinned evenly, the
+// largest element kept.
 class Tensors {
   public:
     Tensors() = default;

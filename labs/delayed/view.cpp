@@ -68,7 +68,7 @@ void DelayedView::stage(Context& c, Rect area) {
 ui::PlotResult DelayedView::draw_timeline(Context& c, Rect area) {
     Figure figure = lab_.figures().front();
     figure.x.visible = false;  // the strips show the steps
-    const double at = lab_.params().step;
+    const double at = lab_.cursor();
     figure.series.insert(
         figure.series.begin(),
         {"cursor", XSpan{at, at + 1}, {.color = {Role::field, Tone::fill, 0.75F}, .in_legend = false}});
@@ -97,12 +97,12 @@ void DelayedView::draw_scrub(Context& c, const ui::PlotResult& plot, float y) {
     if (press.focused) {
         const int arrows =
             (ui::key_pressed(ImGuiKey_RightArrow) ? 1 : 0) - (ui::key_pressed(ImGuiKey_LeftArrow) ? 1 : 0);
-        if (arrows != 0) lab_.go_to(lab_.params().step + arrows);
+        if (arrows != 0) lab_.go_to(lab_.cursor() + arrows);
         if (ui::key_pressed(ImGuiKey_Home)) lab_.go_to(0);
         if (ui::key_pressed(ImGuiKey_End)) lab_.go_to(lab_.steps() - 1);
     }
     const float thick = 2 * ui::hairline(c), top = std::round(y - thick / 2);
-    const float knob = std::clamp(plot.to_px(lab_.params().step + 0.5, 1).x, area.x0, area.x1);
+    const float knob = std::clamp(plot.to_px(lab_.cursor() + 0.5, 1).x, area.x0, area.x1);
     ui::fill_rect(c, {area.x0, top, area.x1, top + thick}, {Role::line});
     ui::fill_rect(c, {area.x0, top, knob, top + thick}, {Role::text});
     ImDrawList& list = *ImGui::GetWindowDrawList();
@@ -114,9 +114,9 @@ void DelayedView::draw_transport(Context& c, Rect area) {
     const float pitch = c.px(48);
     if (glyph_button(c, "delayed.first", {area.x0, area.y0}, Glyph::first)) lab_.go_to(0);
     if (glyph_button(c, "delayed.back", {area.x0 + pitch, area.y0}, Glyph::back))
-        lab_.go_to(lab_.params().step - 1);
+        lab_.go_to(lab_.cursor() - 1);
     if (glyph_button(c, "delayed.on", {area.x0 + 2 * pitch, area.y0}, Glyph::on))
-        lab_.go_to(lab_.params().step + 1);
+        lab_.go_to(lab_.cursor() + 1);
     ImGui::SetCursorScreenPos({area.x0 + 3 * pitch, area.y0});
     if (ui::button(c, "delayed.play", playing_ ? "Pause" : "Play", {.key = "Space", .width = 116}))
         toggle_play();
@@ -124,7 +124,7 @@ void DelayedView::draw_transport(Context& c, Rect area) {
     float x = area.x0 + 3 * pitch + c.px(128);
     for (const auto& [words, role, face] :
          {std::tuple<std::string, Role, Face>{"Step ", Role::text, Face::sans},
-          {group_thousands(lab_.params().step), Role::text, Face::sans_bold},
+          {group_thousands(lab_.cursor()), Role::text, Face::sans_bold},
           {" of " + group_thousands(lab_.steps() - 1), Role::muted, Face::sans}}) {
         ui::text_mid(c, {x, y}, words, {role}, {face, 15});
         x += ui::text_width(c, words, {face, 15});
@@ -152,14 +152,14 @@ void DelayedView::play(Context& c) {
     c.wants_redraw = true;
     if (ImGui::GetTime() < next_at_) return;
     next_at_ = ImGui::GetTime() + kPlayStep_s;
-    lab_.go_to(lab_.params().step + 1);
-    playing_ = lab_.params().step + 1 < lab_.steps();
+    lab_.go_to(lab_.cursor() + 1);
+    playing_ = lab_.cursor() + 1 < lab_.steps();
 }
 
 void DelayedView::toggle_play() {
     playing_ = !playing_;
     if (!playing_) return;
-    if (lab_.params().step + 1 >= lab_.steps()) lab_.go_to(0);
+    if (lab_.cursor() + 1 >= lab_.steps()) lab_.go_to(0);
     next_at_ = ImGui::GetTime() + kPlayStep_s;
 }
 
@@ -168,7 +168,7 @@ bool DelayedView::key(Context&, int key) {
     if (key == kKeySpace) {
         toggle_play();
     } else if (key == kKeyComma || key == kKeyPeriod) {
-        lab_.go_to(lab_.params().step + (key == kKeyPeriod ? 1 : -1));
+        lab_.go_to(lab_.cursor() + (key == kKeyPeriod ? 1 : -1));
     } else if (key == kKeyB) {
         set_field(lab_.fields(), compare == "a" ? "compare=ab" : compare == "ab" ? "compare=b" : "compare=a");
     } else {

@@ -20,11 +20,14 @@ using ui::Context;
 constexpr Font kTitle{Face::sans_bold, 15}, kSum{Face::mono, 18}, kLabel{Face::sans, 13},
     kMono{Face::mono, 13}, kMonoBold{Face::mono_bold, 13}, kResult{Face::mono, 24};
 
-// At most seven characters, so that what the boxes compute fits them.
+// At most six characters, so that what the boxes compute fits them: "1.3e5", "3.35e-3".
 std::string text_of(double value, int digits = 4) {
     const double size = std::fabs(value);
-    if (std::isfinite(value) && size >= 1e5) return fmt::format("{:.{}e}", value, digits - 2);
-    return format_number(value, size >= 1e-3 && size < 0.1 ? 3 : digits, true);
+    if (!std::isfinite(value) || size == 0 || (size >= 0.01 && size < 1e5))
+        return format_number(value, size < 0.1 ? 3 : digits, true);
+    const int exponent = static_cast<int>(std::floor(std::log10(size)));
+    const std::string mantissa = format_number(value / std::pow(10.0, exponent), 2, true);
+    return fmt::format("{}e{}{}", mantissa, exponent < 0 ? "\u2212" : "", std::abs(exponent));
 }
 std::string text_of(float value, int digits = 4) { return text_of(static_cast<double>(value), digits); }
 
@@ -51,7 +54,7 @@ class Boxes {
           run_(lab.shown()),
           machine_(run_.machine),
           detail_(lab.detail()),
-          at_(static_cast<std::size_t>(lab.params().step)),
+          at_(static_cast<std::size_t>(lab.cursor())),
           step_(run_.steps[at_]),
           low_(height < c.px(170)) {}
 

@@ -18,8 +18,9 @@ namespace {
 using ui::Context;
 
 constexpr Font kLabel{Face::sans, 13}, kMono{Face::mono, 13}, kMonoBold{Face::mono_bold, 13};
-constexpr double kFault_db = 10;         // an SQNR below it is a fault
-constexpr float kColumnForNumbers = 46;  // logical px: "0.043" and air
+constexpr double kFault_db = 10;  // an SQNR below it is a fault
+// Logical px: "0.0427" and air; "0.043" and air.
+constexpr float kColumnForNumbers = 52, kLeastColumn = 41;
 
 enum class Row { scale, saturated, underflow, sqnr, step };
 constexpr std::array kRows = {Row::scale, Row::saturated, Row::underflow, Row::sqnr, Row::step};
@@ -46,11 +47,7 @@ double value_of(const Run& run, Row row, std::size_t t) {
 class Strips {
   public:
     Strips(Context& c, const DelayedLab& lab, const ui::PlotResult& plot, Rect area)
-        : c_(c),
-          run_(lab.shown()),
-          plot_(plot),
-          area_(area),
-          at_(static_cast<std::size_t>(lab.params().step)) {
+        : c_(c), run_(lab.shown()), plot_(plot), area_(area), at_(static_cast<std::size_t>(lab.cursor())) {
         pitch_ = plot.to_px(1, 1).x - plot.to_px(0, 1).x;
     }
 
@@ -59,7 +56,7 @@ class Strips {
         ui::hline(c_, area_.x0, area_.x1, y1, {Role::line});
         const float y = (y0 + y1) / 2;
         label(row, y);
-        const bool numbers = pitch_ >= c_.px(kColumnForNumbers);
+        const bool numbers = pitch_ >= c_.px(kLeastColumn);
         const bool has_bar = row == Row::saturated || row == Row::underflow;
         double most = 0;
         for (std::size_t t = 0; t < run_.steps.size(); ++t) most = std::max(most, value_of(run_, row, t));
@@ -83,9 +80,10 @@ class Strips {
         return {x0, y0, x0 + pitch_, y1};
     }
     static Rect inset_rows(Rect cell) { return {cell.x0, cell.y0 + 2, cell.x1, cell.y1 - 2}; }
-    static std::string words(Row row, double value) {
+    std::string words(Row row, double value) const {
+        const int digits = pitch_ >= c_.px(kColumnForNumbers) || pitch_ < c_.px(kLeastColumn) ? 3 : 2;
         if (row == Row::step) return group_thousands(static_cast<std::int64_t>(value));
-        return format_number(value, row == Row::scale ? 4 : 3, true);
+        return format_number(value, row == Row::scale ? digits + 1 : digits, true);
     }
     Color ink(Row row, double value) const {
         if (row == Row::step) return {value == static_cast<double>(at_) ? Role::text : Role::muted};
@@ -153,8 +151,8 @@ class Strips {
 }  // namespace
 
 float draw_strips(Context& c, const DelayedLab& lab, const ui::PlotResult& plot, Rect area, bool all_rows) {
-    const float x0 = std::max(plot.to_px(lab.params().step, 1).x, plot.area.x0);
-    const float x1 = std::min(plot.to_px(lab.params().step + 1, 1).x, plot.area.x1);
+    const float x0 = std::max(plot.to_px(lab.cursor(), 1).x, plot.area.x0);
+    const float x1 = std::min(plot.to_px(lab.cursor() + 1, 1).x, plot.area.x1);
     if (x1 > x0) ui::fill_rect(c, {x0, plot.area.y1, x1, area.y1}, {Role::field, Tone::fill, 0.75F});
     Strips strips(c, lab, plot, area);
     const float height = c.px(all_rows ? 32 : 26);

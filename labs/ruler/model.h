@@ -52,6 +52,7 @@ class RulerLab final : public Lab {
     Figure thumbnail() const override;
     std::vector<Metric> metrics() const override;
     void reset() override;
+    std::span<const Exercise> exercises() const override;
 
     // The handle was dragged from one place on the axis to another: the ruler follows, the scale is what it
     // takes.

@@ -30,18 +30,6 @@ bool has_effect(std::string_view field, std::string_view tensor) {
     return tensor != "none" || (field != "size" && field != "elements" && field != "seed");
 }
 
-// A line that opens the second tier of controls.
-void disclosure(Context& context, std::string_view name, std::string_view label, bool& open) {
-    const Rect row = ui::next_area(context, 32);
-    const ui::Press press = ui::press(context, name, row);
-    if (press.clicked) open = !open;
-    const Color ink{press.hovered ? Role::text : Role::muted};
-    const float y = (row.y0 + row.y1) / 2;
-    ui::chevron(context, {row.x0 + context.px(5), y}, open ? ui::Direction::down : ui::Direction::right, ink);
-    ui::text_mid(context, {row.x0 + context.px(20), y}, label, ink, kLabel);
-    ui::advance(row);
-}
-
 }  // namespace
 
 void RulerView::stage(Context& context, Rect area) {
@@ -205,17 +193,10 @@ void RulerView::draw_table(Context& context, Rect area) {
 void RulerView::explore(Context& context, float) {
     const std::vector<Field> fields = lab_.fields();
     const std::vector<Field> default_fields = defaults_.fields();
-    const auto draw = [&](bool more) {
-        for (std::size_t i = 0; i < fields.size(); ++i) {
-            const FieldInfo& info = fields[i].info;
-            if (info.hidden || info.more != more || !has_effect(info.name, lab_.params().tensor.kind))
-                continue;
-            ui::edit(context, fields[i], &default_fields[i]);
-        }
-    };
-    draw(false);
-    disclosure(context, "ruler.more", "More: two more rulers, fixed point, tensor", more_open_);
-    if (more_open_) draw(true);
+    ui::edit_fields(
+        context, "ruler.more", fields, default_fields,
+        [&](std::string_view name) { return has_effect(name, lab_.params().tensor.kind); },
+        "two more rulers, fixed point, tensor", more_open_);
 }
 
 std::vector<std::pair<std::string, std::string>> RulerView::status() const {

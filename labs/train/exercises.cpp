@@ -79,10 +79,10 @@ Verdict one_control(const Trail& trail, const Prediction*) {
     constexpr std::array<std::string_view, 8> kOfRecipe = {"arm_b", "history", "margin",   "algo",
                                                            "fwd",   "bwd",     "interval", "round"};
     const bool one = moved.size() == 1 && std::ranges::find(kOfRecipe, moved.front()) != kOfRecipe.end();
-    return {
-        .conditions = {{"one control of B's recipe changed", {fmt::format("{} changed", moved.size())}, one},
-                       {"2,000 steps", {steps_done(now)}, finished(now)},
-                       {"the loss within 5 % of BF16", {percent(gap)}, finished(now) && gap <= 5}}};
+    return {.conditions = {
+                {"one control of B\u2019s recipe changed", {fmt::format("{} changed", moved.size())}, one},
+                {"2,000 steps", {steps_done(now)}, finished(now)},
+                {"the loss within 5 % of BF16", {percent(gap)}, finished(now) && gap <= 5}}};
 }
 
 Verdict master_or_dice(const Trail& trail, const Prediction*) {
@@ -132,8 +132,8 @@ std::span<const Exercise> TrainLab::exercises() const {
             .question =
                 "Make a run whose loss looks healthy, within 5 % of BF16, while 30 % of a gradient tensor is "
                 "flushed to zero.",
-            .hints = {"What keeps small gradients inside the format's window?",
-                      "Arm B's recipe. One of them has no scale at all.",
+            .hints = {"What keeps small gradients inside the format\u2019s window?",
+                      "Arm B\u2019s recipe. One of them has no scale at all.",
                       "Arm B: unscaled. About a third of dy1 becomes 0."},
             .judge = curve_lies,
             .explanation =
@@ -150,13 +150,13 @@ std::span<const Exercise> TrainLab::exercises() const {
                 "Arm B trains with E4M3 everywhere and no scale, and ends far above BF16. Change one control "
                 "of its recipe so that it ends within 5 %.",
             .start = {"arm_b=unscaled", "fwd=e4m3", "bwd=e4m3"},
-            .hints = {"Which tensors are too small for E4M3's window? Look at the health strips.",
+            .hints = {"Which tensors are too small for E4M3\u2019s window? Look at the health strips.",
                       "dy. Either its format reaches lower, or a scale lifts it.",
                       "Backward format: E5M2, which reaches 128 times lower. Or arm B: delayed."},
             .judge = one_control,
-            .explanation =
-                "The gradients lie below E4M3's smallest value. E5M2 reaches from 2^-16 on; a scale would "
-                "have lifted them into E4M3's window as well. Either alone is enough.",
+            .explanation = "The gradients lie below E4M3\u2019s smallest value. E5M2 reaches from 2^-16 on; "
+                           "a scale would "
+                           "have lifted them into E4M3\u2019s window as well. Either alone is enough.",
             .solver = {sets("bwd", "e5m2"), acts("run")},
             .near_misses = {NearMiss{"two controls",
                                      {sets("bwd", "e5m2"), sets("arm_b", "delayed"), acts("run")}},

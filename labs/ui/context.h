@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/figure/canvas.h"
+#include "core/figure/figure.h"
 #include "core/figure/palette.h"
 
 namespace fp8lab::ui {
@@ -47,6 +48,9 @@ struct Context {
     Probes probes;
     bool wants_redraw = false;  // set by a view that must be drawn again without an event
     Focus focus;
+    // Figure id -> series laid over it, by whoever draws the window and not by the lab: a predicted curve.
+    // Set anew each frame.
+    std::map<std::string, std::vector<Series>, std::less<>> overlays;
     struct Typing {
         std::string name;
         std::string text;

@@ -1,6 +1,5 @@
 // The default control of a field, from the field table alone.
 #include <imgui.h>
-#include <imgui_stdlib.h>
 
 #include <algorithm>
 #include <cmath>
@@ -100,12 +99,19 @@ bool edit_choice(Context& context, const Field& field, std::string& value) {
 
 bool edit_text(Context& context, const Field& field, std::string& value) {
     caption(context, field);
-    ImGui::PushFont(context.font({Face::mono, 13}));
-    ImGui::SetNextItemWidth(-1);
-    const bool changed = ImGui::InputText(("##" + field.info.name).c_str(), &value);
-    ImGui::PopFont();
-    probe(context, field.info.name);
-    return changed;
+    return text_input(context, field.info.name, value, {}, {Face::mono, 13});
+}
+
+// A line that opens the second tier of controls.
+void disclosure(Context& context, std::string_view name, const std::string& label, bool& open) {
+    const Rect row = next_area(context, 32);
+    const Press hit = press(context, name, row);
+    if (hit.clicked) open = !open;
+    const Color ink{hit.hovered ? Role::text : Role::muted};
+    const float y = (row.y0 + row.y1) / 2;
+    chevron(context, {row.x0 + context.px(5), y}, open ? Direction::down : Direction::right, ink);
+    text_mid(context, {row.x0 + context.px(20), y}, label, ink, {Face::sans, 13});
+    advance(row);
 }
 
 }  // namespace
@@ -122,6 +128,24 @@ bool edit(Context& context, const Field& field, const Field* default_field) {
     }
     field_tooltip(context, field);
     return changed;
+}
+
+void edit_fields(Context& context, std::string_view name, std::span<const Field> fields,
+                 std::span<const Field> defaults, const std::function<bool(std::string_view)>& shown,
+                 std::string_view words, bool& more_open) {
+    const auto tier = [&](bool more, auto&& visit) {
+        for (std::size_t i = 0; i < fields.size(); ++i) {
+            const FieldInfo& info = fields[i].info;
+            if (info.more == more && !info.hidden && shown(info.name)) visit(i);
+        }
+    };
+    const auto draw = [&](std::size_t i) { edit(context, fields[i], &defaults[i]); };
+    tier(false, draw);
+    bool has_more = false;
+    tier(true, [&](std::size_t) { has_more = true; });
+    if (!has_more) return;
+    disclosure(context, name, "More: " + std::string(words), more_open);
+    if (more_open) tier(true, draw);
 }
 
 }  // namespace fp8lab::ui

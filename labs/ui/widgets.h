@@ -3,6 +3,7 @@
 // visible focus ring, and returns true when the value changed in this frame.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -43,7 +44,8 @@ float text_width(const Context&, std::string_view text, Font font);
 float line_height(float size);  // logical: 20 at 13, 22 at 15
 std::vector<std::string_view> wrap_lines(const Context&, std::string_view text, Font font, float width_px);
 void wrapped(Context&, std::string_view text, Role role = Role::muted, Font font = {Face::sans, 13});
-void warning(Context&, std::string_view text, Font font = {Face::sans, 13});  // wrapped, after a "!" in a circle
+void warning(Context&, std::string_view text,
+             Font font = {Face::sans, 13});  // wrapped, after a "!" in a circle
 
 // width: logical px; 0: as wide as its words, -1: all that is left. key: hint in mono, "Space".
 struct ButtonOptions {
@@ -74,10 +76,22 @@ struct SliderOptions {
 bool slider(Context&, std::string_view name, std::string_view label, std::string_view te_name, double& value,
             double min, double max, SliderOptions options = {});
 
+// Text on one line of its own, wrapped where it is only shown; a click or Enter edits it. True when it was
+// changed: by Enter or by leaving it, never by Escape.
+bool text_input(Context&, std::string_view name, std::string& value, std::string_view placeholder = {},
+                Font font = {Face::sans, 13});
+
 // The default widget of a field: slider for numbers, segmented switch (<= 4 short choices) or dropdown,
 // checkbox. `default_value` is drawn as the tick; help, unit, range and Transformer Engine's name are the
 // tooltip.
 bool edit(Context&, const Field& field, const Field* default_field = nullptr);
+
+// The controls of a lab's field table, without the hidden ones and those for which `shown` says no: the first
+// tier, and the second behind a line that opens it, named `name` and reading "More: <words>". `defaults`: the
+// same table of a lab as it starts.
+void edit_fields(Context&, std::string_view name, std::span<const Field> fields,
+                 std::span<const Field> defaults, const std::function<bool(std::string_view)>& shown,
+                 std::string_view words, bool& more_open);
 
 void divider(Context&);
 // Tabs of the panel: 15, the selected 600 with a 2 px bar on the hairline at the bottom of `area`. Probes

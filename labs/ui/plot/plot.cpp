@@ -47,8 +47,16 @@ void link_cursors(std::initializer_list<PlotState*> states) {
             state->cursor_x = leader == states.end() ? std::nullopt : (*leader)->cursor_x;
 }
 
-PlotResult plot(Context& context, std::string_view name, const Figure& figure, PlotState& state, Rect rect,
+PlotResult plot(Context& context, std::string_view name, const Figure& bare, PlotState& state, Rect rect,
                 PlotOptions options) {
+    Figure together;
+    const auto overlay = options.bare ? context.overlays.end() : context.overlays.find(bare.id);
+    const bool laid_over = overlay != context.overlays.end();
+    if (laid_over) {
+        together = bare;
+        together.series.insert(together.series.end(), overlay->second.begin(), overlay->second.end());
+    }
+    const Figure& figure = laid_over ? together : bare;
     ImGuiCanvas canvas(context);
     const Rect logical = {rect.x0 / context.scale, rect.y0 / context.scale, rect.x1 / context.scale,
                           rect.y1 / context.scale};

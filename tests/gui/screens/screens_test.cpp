@@ -122,7 +122,7 @@ void check_all_screens(ImVec2 size) {
                 shell.open(entry.id);
                 draw(shell);
                 check_screen(gui.context);
-                for (const Tab tab : {Tab::explore, Tab::learn}) {
+                for (const Tab tab : {Tab::explore, Tab::learn, Tab::exercises}) {
                     shell.show(tab);
                     draw(shell);
                     check_screen(gui.context);

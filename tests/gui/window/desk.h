@@ -106,6 +106,12 @@ class Desk {
         }
         pause();
     }
+    void type(const std::string& text) const {
+        for (const char c : text) {
+            run(std::string("xdotool type --delay 40 -- '") + c + "'");
+            pause();
+        }
+    }
     double metric(const std::string& name) const { return probes()["metrics"][name].get<double>(); }
     void key(const std::string& keys) const {
         run("xdotool keydown " +
@@ -119,6 +125,16 @@ class Desk {
     void write_settings(const std::string& text) const {
         std::filesystem::create_directories(scratch_.path / "home");
         std::ofstream(scratch_.path / "home/settings.json") << text;
+    }
+    Json read_json(const std::string& name) const {
+        return Json::parse(read((scratch_.path / "home" / name).string()));
+    }
+    // Exit code of `fp8lab check` on a file of the profile.
+    int check(const std::string& name) const {
+        const std::string command =
+            FP8LAB_BINARY " check " + (scratch_.path / "home" / name).string() + " >/dev/null";
+        const int status = system(command.c_str());
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     }
     bool has_file(const std::string& name) const {
         return std::filesystem::exists(scratch_.path / "home" / name);

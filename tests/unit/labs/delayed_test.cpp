@@ -301,7 +301,7 @@ TEST_CASE("L5: every scenario and rule gives finite figures with a finding as ti
                           std::string("compare=") + compare, "cols=256", "history=1024"});
                 CAPTURE(scenario.id);
                 CAPTURE(algo);
-                CHECK(lab.params().step < lab.steps());
+                CHECK(lab.cursor() < lab.steps());
                 for (const Figure& figure : lab.figures()) {
                     CHECK(figure.title.size() > 10);
                     const Extents shown = fit(figure);
@@ -357,4 +357,61 @@ TEST_CASE("every number in the lesson of L5 is computed here") {
         CAPTURE(number);
         CHECK(computed.count(number) == 1);
     }
+}
+
+TEST_CASE("the spike's hangover: what each history costs, within the spread of the draws") {
+    // curriculum L5, exercise 4: % saturated in the spike's step, mean % underflow of the 16 after it.
+    struct Case {
+        const char *format, *algo, *history;
+        double clipped, lost;
+    };
+    const std::array cases = {Case{"e4m3", "max", "16", 2.5, 24.8}, Case{"e4m3", "max", "4", 5.8, 6.9},
+                              Case{"e4m3", "max", "2", 5.8, 3.6},   Case{"e4m3", "max", "1", 9.3, 1.8},
+                              Case{"e5m2", "max", "16", 2.5, 0.0},  Case{"e4m3", "current", "16", 0, 0.3}};
+    DelayedLab lab;
+    for (const Case& reference : cases) {
+        double clipped_least = 1e9, clipped_most = 0, lost_least = 1e9, lost_most = 0;
+        for (int seed = 1; seed <= 24; ++seed) {
+            set(lab, {"scenario=spike", "cols=4096", "seed=" + std::to_string(seed),
+                      std::string("format=") + reference.format, std::string("algo=") + reference.algo,
+                      std::string("history=") + reference.history});
+            const Aftermath spike = aftermath(lab.a(), 20);
+            clipped_least = std::min(clipped_least, spike.overflow_pct);
+            clipped_most = std::max(clipped_most, spike.overflow_pct);
+            lost_least = std::min(lost_least, spike.underflow_pct);
+            lost_most = std::max(lost_most, spike.underflow_pct);
+        }
+        MESSAGE(std::string(reference.format)
+                << " " << std::string(reference.algo) << " H " << std::string(reference.history)
+                << ": saturated " << clipped_least << " to " << clipped_most << " (" << reference.clipped
+                << "), underflow " << lost_least << " to " << lost_most << " (" << reference.lost << ")");
+        CHECK(reference.clipped >= clipped_least - 0.05);
+        CHECK(reference.clipped <= clipped_most + 0.05);
+        CHECK(reference.lost >= lost_least - 0.05);
+        CHECK(reference.lost <= lost_most + 0.05);
+    }
+}
+
+TEST_CASE("in E4M3 no history length does both in exercise L5.4") {
+    DelayedLab lab;
+    set(lab, {"scenario=spike", "cols=4096"});
+    for (int history = 1; history <= 64; ++history) {
+        set(lab, {"history=" + std::to_string(history)});
+        const Aftermath spike = aftermath(lab.a(), 20);
+        CAPTURE(history);
+        CHECK((spike.overflow_pct > 3 || spike.underflow_pct > 3));
+    }
+    set(lab, {"algo=current"});
+    CHECK(aftermath(lab.a(), 20).overflow_pct == 0);
+    CHECK(aftermath(lab.a(), 20).underflow_pct <= 3);
+}
+
+TEST_CASE("a tensor too large for its many steps is thinned evenly, its largest element kept") {
+    ScenarioSpec spec{.kind = "growth", .tensor = {.kind = "normal", .size = 1, .cols = 1 << 20}};
+    const Tensors tensors(spec);
+    CHECK(tensors.elements() * tensors.steps() <= 1 << 24);
+    CHECK(tensors.elements() > 1 << 18);
+    CHECK(amax(tensors.at(3)) == tensors.amaxes()[3]);
+    spec.kind = "trace";
+    CHECK(Tensors(spec).elements() == 1 << 20);
 }

@@ -24,6 +24,8 @@ TEST_CASE("a state gives metrics before fields, numbers as numbers, and NaN or n
     CHECK(state.number("margin") == 2);
     CHECK(state.text("algo") == "max");
     CHECK(state.text("worst") == "dy1");
+    CHECK(state.field("algo") == "max");
+    CHECK(state.field("worst").empty());
     CHECK(std::isnan(state.number("worst")));
     CHECK(std::isnan(state.number("algo")));
     CHECK(std::isnan(state.number("absent")));

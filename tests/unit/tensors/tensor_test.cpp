@@ -148,6 +148,7 @@ TEST_CASE("a field without effect on the tensor can be told") {
     CHECK(has_effect({.kind = "zeros", .outliers = 1}, "outlier_ratio"));
     CHECK_FALSE(has_effect({.file = "x.npy"}, "tensor"));
     CHECK(has_effect({.file = "x.npy"}, "file"));
+    CHECK(has_effect({.file = "x.npy"}, "format"));  // not a field of the tensor's
     // What is said to have none has none.
     for (const char* kind : {"decades", "zeros", "none"}) {
         TensorSpec spec{.kind = kind};

@@ -1,0 +1,130 @@
+// fp8lab quantize FILE[:TENSOR] --recipe R[,R...]: what each recipe would do to a tensor of the user's own.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/verb.h"
+#include "core/base/units.h"
+#include "core/scaling/quantizer.h"
+#include "core/tensors/file.h"
+
+namespace fp8lab::cli {
+
+namespace {
+
+struct Options {
+    std::string file, recipes;
+    bool json = false;
+};
+
+struct Row {
+    std::string recipe;
+    ErrorMetrics metrics;
+    double bits_per_element;
+};
+
+// A column of the table, a member of the JSON.
+struct Column {
+    std::string_view name;
+    double (*value)(const Row&);
+};
+constexpr std::array kColumns = {
+    Column{"sqnr_db", [](const Row& row) { return row.metrics.sqnr_db; }},
+    Column{"rel_l2", [](const Row& row) { return row.metrics.rel_l2; }},
+    Column{"mse", [](const Row& row) { return row.metrics.mse; }},
+    Column{"max_rel", [](const Row& row) { return row.metrics.max_rel; }},
+    Column{"cosine", [](const Row& row) { return row.metrics.cosine; }},
+    Column{"underflow_pct", [](const Row& row) { return row.metrics.underflow_pct; }},
+    Column{"overflow_pct", [](const Row& row) { return row.metrics.overflow_pct; }},
+    Column{"max_code_pct", [](const Row& row) { return row.metrics.max_code_pct; }},
+    Column{"bits_per_element", [](const Row& row) { return row.bits_per_element; }},
+};
+// Of the tensor, the same for every recipe.
+constexpr std::array kTensorColumns = {
+    Column{"amax", [](const Row& row) { return row.metrics.amax; }},
+    Column{"amin_nonzero", [](const Row& row) { return row.metrics.amin_nonzero; }},
+    Column{"dynamic_range_log2", [](const Row& row) { return row.metrics.dynamic_range_log2; }},
+};
+
+std::vector<Row> measure(const Tensor& tensor, const std::vector<Recipe>& recipes) {
+    std::vector<float> out(tensor.values.size());
+    std::vector<Row> rows;
+    for (const Recipe& recipe : recipes) {
+        const QuantizeResult result =
+            quantize(cast_plan(recipe, TensorClass::x), tensor.values, out,
+                     {.rows = tensor.rows, .cols = tensor.cols, .with_errors = true});
+        rows.push_back({recipe.name, error_metrics(result.stats, result.errors),
+                        bits_per_element(recipe, tensor.rows, tensor.cols)});
+    }
+    return rows;
+}
+
+// JSON has no word for Inf and NaN.
+nlohmann::json number(double value) {
+    return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
+}
+
+void print_json(const Options& options, const Tensor& tensor, const std::vector<Row>& rows) {
+    nlohmann::json out = json_header(cpu_backend()->device());
+    out["file"] = options.file;
+    out["tensor"] = tensor.name;
+    out["rows"] = tensor.rows;
+    out["cols"] = tensor.cols;
+    out["nonfinite"] = {{"nan", rows[0].metrics.nan}, {"inf", rows[0].metrics.inf}};
+    for (const Column& column : kTensorColumns) out[column.name] = number(column.value(rows[0]));
+    for (const Row& row : rows) {
+        nlohmann::json entry = {{"recipe", row.recipe}};
+        for (const Column& column : kColumns) entry[column.name] = number(column.value(row));
+        for (const Column& column : kTensorColumns) entry[column.name] = number(column.value(row));
+        out["recipes"].push_back(std::move(entry));
+    }
+    fmt::print("{}\n", out.dump(2));
+}
+
+void print_table(const Tensor& tensor, const std::vector<Row>& rows) {
+    fmt::print("{}: {} x {}", tensor.name, tensor.rows, tensor.cols);
+    for (const Column& column : kTensorColumns)
+        fmt::print(", {} {}", column.name, format_number(column.value(rows[0])));
+    std::size_t width = 6;
+    for (const Row& row : rows) width = std::max(width, row.recipe.size());
+    fmt::print("\n{:<{}}", "recipe", width);
+    for (const Column& column : kColumns) fmt::print("{:>{}}", column.name, column.name.size() + 2);
+    fmt::print("\n");
+    for (const Row& row : rows) {
+        fmt::print("{:<{}}", row.recipe, width);
+        for (const Column& column : kColumns)
+            fmt::print("{:>{}}", format_number(column.value(row)), column.name.size() + 2);
+        fmt::print("\n");
+    }
+}
+
+void run(const Options& options) {
+    const std::vector<Recipe> recipes = parse_recipes(options.recipes);
+    const Tensor tensor = read_tensor(options.file);
+    const std::vector<Row> rows = measure(tensor, recipes);
+    const ErrorMetrics& first = rows[0].metrics;
+    if (first.nan + first.inf > 0)
+        fmt::print(stderr, "quantize: {} NaN and {} Inf among {} values\n", first.nan, first.inf, first.n);
+    if (options.json)
+        print_json(options, tensor, rows);
+    else
+        print_table(tensor, rows);
+}
+
+}  // namespace
+
+void add_quantize(CLI::App& app, Globals&) {
+    const auto options = std::make_shared<Options>();
+    CLI::App* verb =
+        app.add_subcommand("quantize", "What each recipe does to a tensor of yours: every error metric");
+    verb->add_option("file", options->file, ".npy or .safetensors, FILE[:TENSOR]")->required();
+    verb->add_option("--recipe", options->recipes, "R[,R...]; list recipes shows them")->required();
+    verb->add_flag("--json", options->json, "as JSON");
+    verb->callback([options] { run(*options); });
+}
+
+}  // namespace fp8lab::cli

@@ -1,0 +1,86 @@
+// The Exercises tab: which exercise is open, the attempt under way, what panel and stage show of it, and what
+// is kept.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/lesson/progress.h"
+#include "labs/exercise_run.h"
+#include "labs/ui/context.h"
+#include "labs/ui/plot/plot.h"
+
+namespace fp8lab {
+
+class ExercisesTab {
+  public:
+    // say: a toast.
+    ExercisesTab(ui::Context& context, const std::filesystem::path& profile_folder,
+                 std::function<void(std::string title, std::string line)> say);
+
+    const Progress& progress() const { return progress_; }
+    float share(const Lab& lab) const;  // of its exercises that are passed; NaN where it has none
+
+    void draw_panel(Lab& lab);  // at the cursor
+    // A prediction is due: the stage belongs to it, so that nothing is seen before.
+    bool predicting(const Lab& lab) const;
+    void draw_stage(Lab& lab, Rect area);
+    // One line for the other tabs while an attempt is under way; its height, logical px, 0: there is none.
+    // True: pressed.
+    float strip_height(const Lab& lab) const;
+    bool draw_strip(const Lab& lab, Rect area);
+
+    bool under_way(const Lab& lab) const { return session(lab).run != nullptr; }
+    void lay_over(const Lab& lab);        // what was drawn, over the figure that it is about
+    void follow(Lab& lab);                // once a frame, after the views
+    bool restart(Lab& lab);               // Reset all while an attempt is under way: from its start again
+    bool has_hint(const Lab& lab) const;  // one more to open
+    void next_hint(const Lab& lab);
+    void select(const Lab& lab, std::size_t exercise);
+    void begin(Lab& lab, Prediction prediction);  // the selected exercise
+
+  private:
+    struct Session {  // of one lab
+        std::size_t selected = 0;
+        std::unique_ptr<ExerciseRun> run;
+        bool again = false;                        // a passed or predicted exercise is to be predicted anew
+        std::vector<double> draft;                 // of the prediction; empty: not touched yet
+        std::map<std::string, std::string> typed;  // answers, by name
+        ui::PlotState axes;
+    };
+    const Session& session(const Lab& lab) const;
+    Session& session(const Lab& lab);
+    const Exercise* selected(const Lab& lab) const;
+    const ExerciseRun* running(
+        const Lab& lab) const;  // the selected one's attempt; null: it is not under way
+    bool is_open(const Lab& lab, const Exercise& exercise) const;
+
+    bool draw_head(const Lab& lab, const Exercise& exercise, std::size_t index);
+    void draw_closed(Lab& lab, const Exercise& exercise);
+    void draw_running(Lab& lab, const ExerciseRun& run);
+    void draw_passed(Lab& lab, const Exercise& exercise, const Evidence& evidence);
+    void draw_answers(Session& session, const Exercise& exercise);
+    void draw_conditions(const Exercise& exercise, const std::vector<Condition>& conditions, bool verdicts);
+    void draw_prediction(const Exercise& exercise, const Prediction& prediction,
+                         const std::vector<double>& measured);
+    void draw_hints(Session& session);
+    void draw_evidence(const Evidence& evidence);
+
+    void edit_number(Session& session, const NumberPrediction& spec);
+    void edit_choice(Session& session, const ChoicePrediction& spec);
+    void edit_curve(Session& session, const CurvePrediction& spec, Rect area);
+
+    ui::Context& context_;
+    Progress progress_;
+    std::function<void(std::string, std::string)> say_;
+    std::map<std::string, Session, std::less<>> sessions_;  // by lab
+};
+
+// A ring on its track, `share` of it clockwise from noon; full: a disc with a tick.
+void draw_ring(const ui::Context& context, Point center, float share);
+
+}  // namespace fp8lab

@@ -1,0 +1,67 @@
+#include "core/lesson/claim.h"
+
+#include <fmt/args.h>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/units.h"
+
+namespace fp8lab {
+namespace {
+
+using Json = nlohmann::json;
+
+Event event_from(const std::string& text) {
+    const auto equals = text.find('=');
+    if (equals == std::string::npos) return acts(text);
+    return sets(text.substr(0, equals), text.substr(equals + 1));
+}
+
+Claim claim_from(const Json& json) {
+    Claim out;
+    out.lab = json.at("lab").get<std::string>();
+    out.source = json.at("source").get<std::string>();
+    out.line = json.at("line").get<int>();
+    out.claim = json.at("claim").get<std::string>();
+    const auto ruling = json.at("ruling").get<std::string>();
+    if (ruling != "wrong" && ruling != "half right")
+        throw Error(ErrorKind::input, "", "unknown ruling '" + ruling + "'; valid: wrong, half right");
+    out.half_right = ruling == "half right";
+    for (const Json& event : json.at("experiment"))
+        out.experiment.push_back(event_from(event.get<std::string>()));
+    for (const Json& finding : json.at("findings"))
+        out.findings.push_back({.metric = finding.at("metric").get<std::string>(),
+                                .value = finding.at("value").get<double>(),
+                                .tolerance = finding.value("tolerance", 0.0)});
+    out.verdict = json.at("verdict").get<std::string>();
+    static_cast<void>(out.verdict_text());  // the {} fit
+    return out;
+}
+
+}  // namespace
+
+std::string Claim::verdict_text() const {
+    fmt::dynamic_format_arg_store<fmt::format_context> numbers;
+    for (const Finding& finding : findings) numbers.push_back(format_number(finding.value, 4, true));
+    return fmt::vformat(verdict, numbers);
+}
+
+std::vector<Claim> parse_claims(std::string_view text, const std::string& where) {
+    std::vector<Claim> out;
+    try {
+        for (const Json& entry : Json::parse(text)) out.push_back(claim_from(entry));
+    } catch (const std::exception& error) {
+        throw input_error(where, fmt::format("after {} claims: {}", out.size(), error.what()));
+    }
+    return out;
+}
+
+std::vector<Claim> load_claims() {
+    const auto file = asset("claims.json");
+    return parse_claims(read_text(file), file.string());
+}
+
+}  // namespace fp8lab

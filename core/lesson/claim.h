@@ -1,0 +1,42 @@
+// Claim cards: what tutorials on FP8 say and a lab refutes. Data, in assets/claims.json; a test does each
+// experiment and holds every number of the verdict to what the lab gives.
+//
+//   {"lab": "bits", "source": "Lab 3.2.3: FP8 Training and Inference", "line": 119, "ruling": "wrong",
+//    "claim": "Max value  240.0", "experiment": ["format=e4m3"],
+//    "findings": [{"metric": "max", "value": 448}], "verdict": "E4M3 ends at {}."}
+//
+// An experiment starts from the lab's defaults; "field=value" sets a field, any other word is one of the
+// lab's actions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/lesson/trail.h"
+
+namespace fp8lab {
+
+struct Finding {
+    std::string metric;    // of the lab, after the experiment
+    double value = 0;      // shown in the verdict's next {}
+    double tolerance = 0;  // relative; 0: exact
+};
+
+struct Claim {
+    std::string lab, source;
+    int line = 0;
+    std::string claim;        // as printed
+    bool half_right = false;  // else wrong
+    std::vector<Event> experiment;
+    std::vector<Finding> findings;
+    std::string verdict;  // with a {} for each finding, in order
+
+    std::string verdict_text() const;
+};
+
+// All of assets/claims.json, in its order. Throws input_error with what is wrong in which entry.
+std::vector<Claim> load_claims();
+std::vector<Claim> parse_claims(std::string_view json, const std::string& where);
+
+}  // namespace fp8lab

@@ -1,0 +1,94 @@
+// L6, "One scale, many scales": a matrix under eight ways to share scales, its blocks drawn, and the copy for
+// the transposed product beside it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/job.h"
+#include "labs/blocks/model_schemes.h"
+#include "labs/lab.h"
+
+namespace fp8lab::blocks {
+
+struct Params {
+    std::string scheme = "tensor";  // a family: tensor row 1x128 128x128 mx32 nvfp4
+    std::string rule = "up";        // of mx32
+    bool pow2 = false;              // of the FP32 scales
+    std::string maps = "error";     // error transpose
+    std::string element = "e4m3";
+    TensorSpec tensor{.size = 1, .rows = 256, .cols = 256};
+    std::string scheme_id() const { return scheme == "mx32" ? "mx32-" + rule : scheme; }
+    bool operator==(const Params&) const = default;
+};
+
+// A matrix as cells to draw, at most kMost in each direction, each for `height` x `width` elements.
+struct CellGrid {
+    static constexpr std::size_t kMost = 64;
+    std::size_t rows = 0, cols = 0, height = 1, width = 1;
+};
+
+struct Maps {
+    CellGrid grid;
+    // (rows, cols) of the grid: log2 of the largest |x|; log2 of what the scales make the largest value that
+    // fits, of the copy along columns and of the one along rows; log2 of the relative error; the share of
+    // elements, in %, that the two copies have not in common. NaN: all 0, or no error.
+    std::vector<double> magnitude, top, top_by_rows, error, difference;
+    double binades = 0;  // between the smallest and the largest magnitude
+};
+
+struct Contender {
+    Scheme scheme;
+    Score score;
+};
+
+struct Outcome {
+    Tensor tensor;
+    std::vector<Contender> contenders;  // one a scheme
+    std::size_t chosen = 0;
+    Copy by_cols, by_rows;  // of the chosen one
+    Maps maps;
+};
+
+// One block of the chosen scheme.
+struct Block {
+    std::size_t row = 0, col = 0, rows = 0, cols = 0;  // its elements
+    double amax = 0, scale = 0, top = 0;               // top: the largest |x| that fits
+    double sqnr_db = 0, underflow = 0, saturated = 0;  // counts of elements
+};
+
+class BlocksLab final : public Lab {
+  public:
+    BlocksLab();
+    const LabInfo& info() const override;
+    std::vector<Field> fields() override;
+    void update() override;
+    // Three maps, "magnitude" "scales" "error" or "scales" "scales_by_rows" "difference", and "schemes".
+    std::vector<Figure> figures() const override;
+    Figure thumbnail() const override;
+    std::vector<Metric> metrics() const override;
+    std::span<const Exercise> exercises() const override;
+    bool busy() const override { return job_.busy(); }
+    void set_wake(std::function<void()> wake) override { job_.run_apart(std::move(wake)); }
+    void reset() override;
+
+    // Whether a field has an effect on the scheme and tensor at hand.
+    bool applies(std::string_view field) const;
+    // The block that an element lies in; of the copy along rows if `by_rows`.
+    Block block_at(std::size_t row, std::size_t col, bool by_rows = false) const;
+    const Outcome& outcome() const { return outcome_; }
+    const Params& params() const { return params_; }
+
+  private:
+    Params params_;
+    std::optional<Params> asked_;
+    Job<Params, Outcome> job_;
+    Outcome outcome_;
+};
+
+Maps make_maps(const Tensor& tensor, const Scheme& scheme, const Copy& by_cols, const Copy& by_rows);
+std::vector<Figure> map_figures(const Outcome& outcome, const Params& params);
+Figure schemes_figure(const Outcome& outcome);
+
+}  // namespace fp8lab::blocks

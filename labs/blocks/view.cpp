@@ -1,0 +1,164 @@
+#include "labs/blocks/view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab::blocks {
+
+namespace {
+
+using ui::Context;
+
+constexpr Font kLabel = {Face::sans, 13}, kHeading = {Face::sans_bold, 15}, kNumber = {Face::mono, 13},
+               kStrong = {Face::mono_bold, 13};
+constexpr float kTitle = 28, kInfo = 28, kHeads = 24;
+
+std::string number_text(double value) { return format_number(value, 4, true); }
+
+std::string block_text(const Block& block) {
+    return fmt::format(
+        "{}×{} elements from row {}, column {}: amax {}, scale {}, {} fits, SQNR {} dB, {} became 0, "
+        "{} saturated",
+        block.rows, block.cols, block.row, block.col, number_text(block.amax), number_text(block.scale),
+        number_text(block.top), format_number(block.sqnr_db, 3, true), block.underflow, block.saturated);
+}
+
+}  // namespace
+
+void BlocksView::stage(Context& context, Rect area) {
+    const std::vector<Figure> figures = lab_.figures();
+    // The rows of the table close up where the maps would become too low to read.
+    const auto rows = static_cast<float>(lab_.outcome().contenders.size());
+    const float room = area.height() - context.px(kTitle + kInfo + kTitle + kHeads + 24);
+    const float row = std::clamp(0.5F * room / rows, context.px(18), context.px(32));
+    const float table = row * rows + context.px(kTitle + kHeads);
+    draw_maps(context, figures, {area.x0, area.y0, area.x1, area.y1 - table - context.px(16)});
+    draw_schemes(context, figures.back(), {area.x0, area.y1 - table, area.x1, area.y1});
+}
+
+void BlocksView::draw_maps(Context& context, const std::vector<Figure>& figures, Rect area) {
+    const float gap = context.px(16), width = (area.width() - 2 * gap) / 3;
+    std::array<ui::PlotResult, 3> plots;
+    for (std::size_t i = 0; i < plots.size(); ++i) {
+        const float x = area.x0 + static_cast<float>(i) * (width + gap);
+        plots[i] = ui::plot(context, "blocks." + figures[i].id, figures[i], map_plots_[i],
+                            {x, area.y0, x + width, area.y1 - context.px(kInfo)},
+                            {.crosshair = false, .y_tick_width = 0});
+    }
+    // Zoomed together: whichever map the mouse is in leads.
+    const auto leader = std::ranges::find_if(plots, [](const ui::PlotResult& p) { return p.hovered; });
+    if (leader != plots.end())
+        for (ui::PlotState& plot : map_plots_) {
+            const ui::PlotState& state = map_plots_[static_cast<std::size_t>(leader - plots.begin())];
+            plot.view = state.view;
+            plot.follow = state.follow;
+        }
+    draw_block(context, plots, {area.x0, area.y1 - context.px(kInfo), area.x1, area.y1});
+}
+
+void BlocksView::draw_block(Context& context, std::span<const ui::PlotResult> plots, Rect line) {
+    const Point middle{line.x0, (line.y0 + line.y1) / 2};
+    const auto hovered = std::ranges::find_if(plots, [](const ui::PlotResult& p) { return p.hovered; });
+    if (hovered == plots.end() || !hovered->cursor_x || !hovered->cursor_y) {
+        ui::text_mid(context, middle, "Point at a map: the block there, its amax and its scale",
+                     {Role::muted}, kLabel);
+        return;
+    }
+    const CellGrid& cells = lab_.outcome().maps.grid;
+    const Tensor& tensor = lab_.outcome().tensor;
+    const auto element = [](double at, std::size_t size, std::size_t count) {
+        const double index = std::clamp(at * static_cast<double>(size), 0.0, static_cast<double>(count) - 1);
+        return static_cast<std::size_t>(index);
+    };
+    const std::size_t row = element(*hovered->cursor_y, cells.height, tensor.rows),
+                      col = element(*hovered->cursor_x, cells.width, tensor.cols);
+    const bool by_rows = lab_.params().maps == "transpose" && hovered - plots.begin() == 1;
+    const Block block = lab_.block_at(row, col, by_rows);
+    for (std::size_t i = 0; i < plots.size(); ++i) {
+        const ui::PlotResult& plot = plots[i];
+        const auto at = [&](std::size_t r, std::size_t c) {
+            return plot.to_px(static_cast<double>(c) / static_cast<double>(cells.width),
+                              static_cast<double>(r) / static_cast<double>(cells.height));
+        };
+        const Point from = at(block.row, block.col), to = at(block.row + block.rows, block.col + block.cols);
+        const Rect outline{
+            std::max(std::min(from.x, to.x), plot.area.x0), std::max(std::min(from.y, to.y), plot.area.y0),
+            std::min(std::max(from.x, to.x), plot.area.x1), std::min(std::max(from.y, to.y), plot.area.y1)};
+        ui::stroke_rect(context, ui::inset(outline, -context.px(3)), {Role::surface}, 0, 2);
+        ui::stroke_rect(context, ui::inset(outline, -context.px(1)), {Role::text}, 0, 2);
+        ui::probe(context, "blocks.outline." + std::to_string(i), outline);
+    }
+    ui::text_mid(context, middle, block_text(block), {Role::text}, kLabel);
+}
+
+void BlocksView::draw_schemes(Context& context, Figure figure, Rect area) {
+    struct Column {
+        const char* head;
+        double Score::*value;
+        bool roomy;
+    };
+    static constexpr std::array kColumns = {Column{"scales", &Score::scales, true},
+                                            Column{"bits/element", &Score::bits_per_element, false},
+                                            Column{"becomes 0 %", &Score::underflow_pct, false},
+                                            Column{"worst row dB", &Score::worst_row_db, false},
+                                            Column{"copies differ %", &Score::differ_pct, true}};
+    const bool roomy = area.width() >= context.px(700);
+    const auto shown = [&](const Column& column) { return roomy || !column.roomy; };
+    const auto count = static_cast<float>(std::ranges::count_if(kColumns, shown));
+    const float pitch = context.px(roomy ? 104 : 92);
+    ui::text_mid(context, {area.x0, area.y0 + context.px(10)}, figure.title, {Role::text}, kHeading);
+    const float head = area.y0 + context.px(kTitle + kHeads / 2);
+    figure.title.clear();
+    const Rect bars{area.x0, area.y0 + context.px(kTitle + kHeads), area.x1 - count * pitch, area.y1};
+    const std::vector<Contender>& contenders = lab_.outcome().contenders;
+    const float row = bars.height() / static_cast<float>(contenders.size());
+    const float top = bars.y0 + row * static_cast<float>(lab_.outcome().chosen);
+    ui::fill_rect(context, {area.x0 - context.px(8), top, area.x1 + context.px(8), top + row}, {Role::field},
+                  4);
+    const ui::PlotResult plot =
+        ui::plot(context, "blocks.schemes", figure, schemes_plot_, bars,
+                 {.interactive = false, .crosshair = false, .y_tick_width = 0, .title_height = 0});
+    ui::text_mid(context, {plot.to_px(0, 0).x, head}, "SQNR dB", {Role::muted}, kLabel);
+    for (std::size_t i = 0; i < contenders.size(); ++i) {
+        const float y = bars.y0 + row * static_cast<float>(i);
+        ui::hline(context, area.x0, area.x1, std::round(y), {Role::line});
+        float x = bars.x1;
+        for (const Column& column : kColumns) {
+            if (!shown(column)) continue;
+            x += pitch;
+            if (i == 0) ui::text_mid(context, {x, head}, column.head, {Role::muted}, kLabel, Anchor::right);
+            const double value = contenders[i].score.*column.value;
+            // Digits that say something: one element of a large tensor is 0.0015 %.
+            const bool is_pct = column.value == &Score::underflow_pct || column.value == &Score::differ_pct;
+            const bool fault = column.value == &Score::underflow_pct && value >= 0.1;
+            ui::text_mid(context, {x, y + row / 2}, format_number(value, is_pct ? 2 : 4, true),
+                         {fault                  ? Role::sat
+                          : is_pct && value == 0 ? Role::muted
+                                                 : Role::text,
+                          Tone::ink},
+                         i == lab_.outcome().chosen || fault ? kStrong : kNumber, Anchor::right);
+        }
+    }
+}
+
+void BlocksView::explore(Context& context, float) {
+    const std::vector<Field> fields = lab_.fields();
+    const std::vector<Field> default_fields = defaults_.fields();
+    ui::edit_fields(
+        context, "blocks.more", fields, default_fields,
+        [&](std::string_view name) { return lab_.applies(name); }, "element, size, own tensor", more_open_);
+}
+
+std::vector<std::pair<std::string, std::string>> BlocksView::status() const {
+    const Tensor& tensor = lab_.outcome().tensor;
+    return {{"seed", std::to_string(lab_.params().tensor.seed)},
+            {"tensor", fmt::format("{}, {}×{}", tensor.name, tensor.rows, tensor.cols)}};
+}
+
+}  // namespace fp8lab::blocks

@@ -1,0 +1,33 @@
+// The view of L6: three maps of the matrix, of which the block under the mouse is outlined in each, and the
+// schemes with their price and their yield.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "labs/blocks/model.h"
+#include "labs/ui/plot/plot.h"
+#include "labs/view.h"
+
+namespace fp8lab::blocks {
+
+class BlocksView final : public LabView {
+  public:
+    explicit BlocksView(BlocksLab& lab) : lab_(lab) {}
+    void stage(ui::Context& context, Rect area) override;
+    void explore(ui::Context& context, float width) override;
+    std::vector<std::pair<std::string, std::string>> status() const override;
+
+  private:
+    void draw_maps(ui::Context& context, const std::vector<Figure>& figures, Rect area);
+    void draw_block(ui::Context& context, std::span<const ui::PlotResult> plots, Rect line);
+    void draw_schemes(ui::Context& context, Figure figure, Rect area);
+
+    BlocksLab& lab_;
+    BlocksLab defaults_;  // for the ticks of the sliders
+    std::array<ui::PlotState, 3> map_plots_;
+    ui::PlotState schemes_plot_;
+    bool more_open_ = false;
+};
+
+}  // namespace fp8lab::blocks

@@ -1,0 +1,251 @@
+// The exercises of L5.
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "labs/delayed/model.h"
+
+namespace fp8lab::delayed {
+
+namespace {
+
+bool is(const State& state, std::string_view field, std::string_view value) {
+    return state.text(field) == value;
+}
+std::string text_of(double value) { return format_number(value, 3, true); }
+
+// Transformer Engine's rules in their own order: what the questions are about.
+bool delayed_rule(const State& s) {
+    return is(s, "order", "te") && (is(s, "algo", "max") || is(s, "algo", "most_recent"));
+}
+
+// ---- L5.1
+Verdict off_by_one(const Trail& trail, const Prediction*) {
+    const State& now = trail.now();
+    const bool on_ramp = is(now, "scenario", "ramp");
+    const bool looked = trail.visited([](const State& s) {
+        return is(s, "scenario", "ramp") && is(s, "compare", "b") && is(s, "b", "notebook") &&
+               s.number("b.saturated_steps") == 0;
+    });
+    const double saturated = now.number("a.saturated_steps"), margin = now.number("margin");
+    const bool solved = on_ramp && delayed_rule(now) && saturated == 0 && margin <= 2;
+    return {.conditions = {{"the notebook’s order looked at: none saturates", {}, looked},
+                           {"the real order: no step saturates",
+                            {fmt::format("{} of {}", text_of(saturated), text_of(now.number("steps")))},
+                            on_ramp && delayed_rule(now) && saturated == 0},
+                           {"with a margin of at most 2", {text_of(margin)}, solved}},
+            .measured = {trail.start.number("a.saturated_steps")}};
+}
+
+// ---- L5.2: the smallest margin at which the machine itself never saturates.
+int smallest_margin(double growth) {
+    MachineSpec machine;
+    const Tensors tensors({.kind = "growth", .growth = growth, .tensor = {.kind = "normal", .cols = 16}});
+    for (machine.margin = 0; machine.margin < 8; ++machine.margin) {
+        bool any = false;
+        for (const MachineStep& step : run_machine(machine, tensors.amaxes())) any |= step.saturates;
+        if (!any) break;
+    }
+    return machine.margin;
+}
+
+Verdict growth_budget(const Trail& trail, const Prediction*) {
+    const auto tried = [&](double growth) {
+        return trail.visited([&](const State& s) {
+            return is(s, "scenario", "growth") && delayed_rule(s) && s.number("growth") == growth &&
+                   s.number("a.saturated_steps") == 0;
+        });
+    };
+    std::vector<Condition> conditions;
+    for (const auto& [growth, name] : {std::pair{1.5, "slow"}, {3.0, "fast"}}) {
+        const double answer = trail.answered_number(name);
+        conditions.push_back({fmt::format("×{} ran without saturation", text_of(growth)), {}, tried(growth)});
+        conditions.push_back({fmt::format("smallest margin at ×{}", text_of(growth)),
+                              {std::isnan(answer) ? "" : text_of(answer)},
+                              answer == smallest_margin(growth)});
+    }
+    return {.conditions = conditions,
+            .measured = {100 * trail.start.number("a.saturated_steps") / trail.start.number("steps")}};
+}
+
+// ---- L5.3
+Verdict idle_slider(const Trail& trail, const Prediction*) {
+    const State& now = trail.now();
+    const bool pinned = is(now, "b", "pinned");
+    const bool recent = is(now, "algo", "most_recent") && is(now, "b_algo", "most_recent");
+    bool same = true;
+    for (const char* name : {"format", "margin", "interval", "order"})
+        same &= now.text(name) == now.text(std::string("b_") + name);
+    const double apart = std::abs(now.number("history") - now.number("b_history"));
+    const bool equal = now.text("a.scales") == now.text("b.scales");
+    const bool met = pinned && recent && same && apart >= 8 && equal;
+    return {.conditions = {{"A is compared with a pinned B", {}, pinned},
+                           {"only the history differs, by 8 or more",
+                            {text_of(apart)},
+                            pinned && same && apart >= 8},
+                           {"both reduce as most recent", {}, recent},
+                           {"every scale is the same, bit for bit", {}, met}},
+            .measured = met ? std::vector<double>{1} : std::vector<double>{}};
+}
+
+// ---- L5.4
+Verdict hangover(const Trail& trail, const Prediction*) {
+    const State& now = trail.now();
+    const bool task = is(now, "scenario", "spike") && now.number("jump") >= 64 &&
+                      is(now, "tensor", "lognormal") && is(now, "file", "") && now.number("sigma") >= 2 &&
+                      is(now, "order", "te");
+    const double clipped = now.number("a.spike_overflow_pct"),
+                 lost = now.number("a.underflow_pct_after_spike");
+    return {
+        .conditions = {{"the spike: ×64, log-normal, sigma 2", {}, task},
+                       {"at most 3 % saturate in its step", {text_of(clipped) + " %"}, task && clipped <= 3},
+                       {"at most 3 % become 0 in the 16 after", {text_of(lost) + " %"}, task && lost <= 3}},
+        .measured = {trail.start.number("a.underflow_pct_after_spike")}};
+}
+
+// ---- L5.5
+Verdict ema_trap(const Trail& trail, const Prediction*) {
+    const State& now = trail.now();
+    const bool pair = is(now, "b", "pinned") && is(now, "algo", "ema") && is(now, "b_algo", "max");
+    const bool same = now.text("format") == now.text("b_format") &&
+                      now.text("margin") == now.text("b_margin") && is(now, "order", "te") &&
+                      is(now, "b_order", "te");
+    const double average = now.number("a.mean_overflow_pct"), max = now.number("b.mean_overflow_pct");
+    const bool worse = pair && same && max > 0 && average > 2 * max;
+    return {.conditions = {{"A: EMA, B: max, pinned", {}, pair},
+                           {"same format and margin", {}, pair && same},
+                           {"EMA saturates more than twice as much",
+                            {fmt::format("{} % against {} %", text_of(average), text_of(max))},
+                            worse}},
+            .measured = worse ? std::vector<double>{0} : std::vector<double>{}};
+}
+
+Exercise exercise_off_by_one() {
+    return {
+        .id = "L5.1",
+        .title = "Off by one",
+        .question =
+            "On the notebook’s ramp nothing ever saturates, says the notebook. Look at its order, then "
+            "bring the real order to no saturating step with a margin of at most 2.",
+        .prediction = NumberPrediction{.label = "steps", .max = 16, .initial = 0, .step = 1},
+        .predict = "In how many of the ramp’s 16 steps does the real order saturate?",
+        .start = {"scenario=ramp", "compare=a", "history=8"},
+        .hints =
+            {"Which scale does a step use: one that has seen its tensor, or the one before?",
+             "Compare, on the stage: B is the notebook’s order. Then the margin.",
+             "Margin 1 absorbs growth up to 2 a step; the ramp’s largest is 2.06, just below 464 / 448 x 2."},
+        .judge = off_by_one,
+        .explanation =
+            "The notebook records this step’s amax before it computes the scale, so it cannot "
+            "saturate: it shows current scaling under the name of delayed scaling.",
+        .solver = {sets("compare", "b"), sets("compare", "ab"), sets("margin", "1")},
+        .near_misses = {
+            NearMiss{"the notebook’s order was never looked at", {sets("margin", "1")}},
+            NearMiss{"a margin of 3 is more than is needed", {sets("compare", "b"), sets("margin", "3")}}}};
+}
+
+Exercise exercise_growth() {
+    return {
+        .id = "L5.2",
+        .title = "Growth budget",
+        .question =
+            "A tensor grows by 1.5 a step, another by 3. For each, run a margin at which nothing "
+            "saturates, and enter the smallest whole one.",
+        .prediction = NumberPrediction{.label = "steps", .unit = "%", .max = 100, .initial = 50, .step = 1},
+        .predict =
+            "Growing by 1.5 a step at margin 0: in what share of the 24 steps does something saturate?",
+        .start = {"scenario=growth", "growth=1.5"},
+        .answers = {{.name = "slow", .label = "smallest margin at ×1.5", .unit = ""},
+                    {.name = "fast", .label = "smallest margin at ×3", .unit = ""}},
+        .hints = {"By how much is the window too low, one step late?",
+                  "Growth and margin. Each margin halves the scale once.",
+                  "The smallest margin is log2 of the growth, rounded up: 1 for 1.5, 2 for 3."},
+        .judge = growth_budget,
+        .explanation =
+            "One step late, the window is too low by exactly the growth. A margin of m leaves 2^m of "
+            "room, so it takes log2 of the growth, rounded up.",
+        .solver = {sets("margin", "1"), types("slow", "1"), sets("growth", "3"), sets("margin", "2"),
+                   types("fast", "2")},
+        .near_misses = {
+            NearMiss{"2 is not the smallest at 1.5",
+                     {sets("margin", "2"), types("slow", "2"), sets("growth", "3"), types("fast", "2")}},
+            NearMiss{"typed, but not tried", {types("slow", "1"), types("fast", "2")}}}};
+}
+
+Exercise exercise_idle_slider() {
+    return {.id = "L5.3",
+            .title = "The idle slider",
+            .question =
+                "Find two runs that differ only in their history, by 8 or more, and use the same scales in "
+                "every step, bit for bit.",
+            .prediction = ChoicePrediction{{"max", "most recent", "percentile"}},
+            .predict = "Under which reducer does the history do nothing?",
+            .start = {"scenario=spike", "history=16", "cols=4096"},
+            .hints = {"Which rule never looks at more than one slot?",
+                      "Reducer; then Pin A as B, and move the history.", "most recent, pin, history 64."},
+            .judge = idle_slider,
+            .explanation =
+                "most recent reads slot 0 and nothing else. The slider still moves, the buffer still "
+                "rolls, and no scale ever depends on it.",
+            .solver = {sets("algo", "most_recent"), acts("pin"), sets("history", "64")},
+            .near_misses = {
+                NearMiss{"max looks back", {acts("pin"), sets("history", "64")}},
+                NearMiss{"only 4 apart", {sets("algo", "most_recent"), acts("pin"), sets("history", "20")}}}};
+}
+
+Exercise exercise_hangover() {
+    return {
+        .id = "L5.4",
+        .title = "Spike hangover",
+        .question =
+            "A spike of 64 times hits at step 20. Find a machine that clips at most 3 % in that step and "
+            "loses at most 3 % in the 16 after it.",
+        .prediction = NumberPrediction{.label = "underflow", .unit = "%", .max = 100, .initial = 10},
+        .predict =
+            "With a history of 16: what share of the elements becomes 0 in the 16 steps after the spike?",
+        .start = {"scenario=spike", "history=16", "cols=4096"},
+        .hints = {"The history remembers the spike for as many steps as it is long. Who pays?",
+                  "A short history clips more in the step and loses less after it. Try format and reducer.",
+                  "E5M2 with max and a history of 16, or current scaling. In E4M3 no history does both."},
+        .judge = hangover,
+        .explanation =
+            "History length trades one cost for the other: the margin it happens to hold before the "
+            "spike against the steps it suffers afterwards. E5M2 has the range for both.",
+        .solver = {sets("format", "e5m2")},
+        .near_misses = {NearMiss{"a short history forgets, but clips", {sets("history", "1")}},
+                        NearMiss{"in between it does both a little", {sets("history", "4")}}}};
+}
+
+Exercise exercise_ema() {
+    return {.id = "L5.5",
+            .title = "EMA trap",
+            .question =
+                "A moving average looks steadier than the max. On the same tensors, show that it saturates "
+                "more than twice as much.",
+            .prediction = ChoicePrediction{{"EMA", "max", "about the same"}},
+            .predict = "Which saturates more, on a tensor whose amax fluctuates?",
+            .start = {"scenario=spike", "history=16", "cols=4096"},
+            .hints = {"Where does an average of amaxes lie: above or below half of them?",
+                      "Pin A as B while it is max, then change A’s reducer.",
+                      "Pin with max and a history of 16, then choose moving average with its weight of 0.9."},
+            .judge = ema_trap,
+            .explanation =
+                "An average lies below about half of what it averages, so about half of the steps stick "
+                "out of its window. A scale has to fit the largest, not the usual tensor.",
+            .solver = {acts("pin"), sets("algo", "ema")},
+            .near_misses = {NearMiss{"B is not pinned", {sets("algo", "ema")}},
+                            NearMiss{"EMA with a margin that max does not have",
+                                     {acts("pin"), sets("algo", "ema"), sets("margin", "4")}}}};
+}
+
+}  // namespace
+
+std::span<const Exercise> DelayedLab::exercises() const {
+    static const std::array kExercises = {exercise_off_by_one(), exercise_growth(), exercise_idle_slider(),
+                                          exercise_hangover(), exercise_ema()};
+    return kExercises;
+}
+
+}  // namespace fp8lab::delayed

@@ -1,0 +1,90 @@
+// L3, "How wrong is a rounded number?": relative error against magnitude for formats and for the notebook's
+// fixed point, a tensor under it, and the metrics, which disagree about what is best.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/job.h"
+#include "core/stats/error_metrics.h"
+#include "core/tensors/tensor.h"
+#include "labs/error/model_sweep.h"
+#include "labs/lab.h"
+
+namespace fp8lab::error {
+
+struct Params {
+    std::string first = "e4m3", second = "e5m2";
+    std::string overlay = "none";  // none int8 notebook both
+    TensorSpec tensor = {.size = 1};
+    std::string scaling = "one";  // one: scale 1; amax: each format's largest value on the tensor's amax
+    double at = 17;               // the marker
+    bool blind =
+        false;  // E4M3, E5M2 and the notebook's E4M3 as A, B and C, in an order that the seed decides
+    bool levels = true;  // says where the flat parts lie; off: to be found
+    bool operator==(const Params&) const = default;
+};
+
+// One way to round, on the tensor.
+struct Row {
+    Rounder rounder;
+    float scale = 1;
+    ErrorMetrics metrics;
+};
+
+struct Outcome {
+    Params params;              // that it answers
+    Range axis;                 // of |x|
+    std::vector<Curve> curves;  // first, second, overlays, each once; blind: A, B, C
+    std::vector<Row> rows;      // of the same rounders
+    Tensor tensor;
+    Log2Histogram all, lost, clipped;  // of |x|; what becomes 0 and what saturates in the first row
+};
+Outcome compute(const Params& params);
+
+// The metrics that the table shows.
+struct Column {
+    std::string_view id, head, short_head;  // "rel_l2", "relative L2 %", "rel L2 %"
+    double (*value)(const ErrorMetrics&);
+    bool larger_is_better;
+};
+std::span<const Column> columns();
+// Index of the row that a column likes best; none where two share that place.
+std::optional<std::size_t> best_row(const Outcome& outcome, const Column& column);
+
+// Which of E4M3 "e4m3", E5M2 "e5m2" and "notebook" A, B and C are.
+std::array<std::string_view, 3> blind_order(int seed);
+
+class ErrorLab final : public Lab {
+  public:
+    ErrorLab() { update(); }
+    const LabInfo& info() const override;
+    std::vector<Field> fields() override;
+    void update() override;
+    std::vector<Figure> figures() const override;  // "error" and "data"
+    Figure thumbnail() const override;
+    std::vector<Metric> metrics() const override;
+    std::span<const Exercise> exercises() const override;
+    void reset() override;
+    void set_wake(std::function<void()> wake) override { job_.run_apart(std::move(wake)); }
+    bool busy() const override { return job_.busy(); }
+
+    const Outcome& outcome() const { return outcome_; }
+    const Params& params() const { return params_; }
+
+  private:
+    Params params_;
+    std::optional<Params> asked_;
+    Job<Params, Outcome> job_{compute};
+    Outcome outcome_;
+};
+
+// Of an outcome; model_figures.cpp.
+Figure error_figure(const Outcome& outcome);
+Figure data_figure(const Outcome& outcome);
+std::string table_title(const Outcome& outcome);  // what the metrics agree on, or not
+// "0.3 becomes 0.3125: 4.2 % off"
+std::string marker_text(const Outcome& outcome, double at);
+
+}  // namespace fp8lab::error

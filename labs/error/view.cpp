@@ -1,0 +1,156 @@
+#include "labs/error/view.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab::error {
+
+namespace {
+
+using ui::Context;
+
+constexpr Font kLabel = {Face::sans, 13}, kHeading = {Face::sans_bold, 15};
+constexpr float kGutter = 52;
+
+// A line that opens the second tier of controls.
+void disclosure(Context& context, std::string_view name, std::string_view label, bool& open) {
+    const Rect row = ui::next_area(context, 32);
+    const ui::Press press = ui::press(context, name, row);
+    if (press.clicked) open = !open;
+    const Color ink{press.hovered ? Role::text : Role::muted};
+    const float y = (row.y0 + row.y1) / 2;
+    ui::chevron(context, {row.x0 + context.px(5), y}, open ? ui::Direction::down : ui::Direction::right, ink);
+    ui::text_mid(context, {row.x0 + context.px(20), y}, label, ink, kLabel);
+    ui::advance(row);
+}
+
+}  // namespace
+
+void ErrorView::stage(Context& context, Rect area) {
+    // Blind, the table would tell the answer.
+    const float table = context.px(72 + 32 * static_cast<float>(lab_.outcome().rows.size()));
+    const bool has_table = !lab_.outcome().params.blind && area.height() - table >= context.px(200);
+    draw_plots(context, {area.x0, area.y0, area.x1, has_table ? area.y1 - table : area.y1});
+    if (has_table) draw_table(context, {area.x0, area.y1 - table + context.px(8), area.x1, area.y1});
+}
+
+void ErrorView::draw_plots(Context& context, Rect area) {
+    const std::vector<Figure> figures = lab_.figures();
+    // The tensor gives way where the error would become too low to read.
+    const bool has_tensor = area.height() >= context.px(400);
+    const float low = has_tensor ? std::clamp(0.3F * area.height(), context.px(110), context.px(170)) : 0;
+    const Rect upper{area.x0, area.y0, area.x1, area.y1 - low - context.px(8)};
+    const Rect lower{area.x0, area.y1 - low, area.x1, area.y1};
+    ui::link_cursors({&error_plot_, &data_plot_});
+    const ui::PlotResult error =
+        ui::plot(context, "error.error", figures[0], error_plot_, upper,
+                 {.y_tick_width = kGutter, .below = has_tensor ? &figures[1] : nullptr});
+    if (!lab_.outcome().params.blind) draw_marker(context, error);
+    if (!has_tensor) return;
+    const ui::PlotResult tensor =
+        ui::plot(context, "error.data", figures[1], data_plot_, lower, {.y_tick_width = kGutter});
+    // One x axis: whichever figure the mouse is in leads.
+    ui::PlotState& leader = tensor.hovered ? data_plot_ : error_plot_;
+    ui::PlotState& other = tensor.hovered ? error_plot_ : data_plot_;
+    other.view.x = leader.view.x;
+    other.follow = leader.follow;
+}
+
+void ErrorView::draw_marker(Context& context, const ui::PlotResult& plot) {
+    const double at = lab_.params().at;
+    const float x = std::clamp(plot.to_px(at, 1).x, plot.area.x0, plot.area.x1);
+    const float y = plot.area.y1, reach = context.px(12);
+    const ui::Press press =
+        ui::press(context, "error.marker", {x - reach, y - reach, x + reach, y + reach}, 12);
+    float to = x;
+    if (press.held) to = std::clamp(ImGui::GetIO().MousePos.x, plot.area.x0, plot.area.x1);
+    const int arrows =
+        (ui::key_pressed(ImGuiKey_RightArrow) ? 1 : 0) - (ui::key_pressed(ImGuiKey_LeftArrow) ? 1 : 0);
+    if (press.focused) to += context.px(2) * static_cast<float>(arrows);
+    if (to != x) {
+        for (const Field& field : lab_.fields())
+            if (field.info.name == "at") set_field(field, shortest(static_cast<float>(plot.x_at(to))));
+    }
+    ImDrawList& list = *ImGui::GetWindowDrawList();
+    list.AddCircleFilled({to, y}, context.px(10), context.color(Role::surface));
+    list.AddCircleFilled({to, y}, context.px(8), context.color(Role::text));
+    ui::tooltip(context, "Marker", "Drag: one number, what it is rounded to, and how far off that is.");
+
+    const std::string words = marker_text(lab_.outcome(), lab_.params().at);
+    const float width = ui::text_width(context, words, kLabel), pad = context.px(6);
+    const float left = std::clamp(to + context.px(8), plot.area.x0, plot.area.x1 - width - 2 * pad);
+    const float middle = plot.area.y1 - context.px(26);
+    ui::fill_rect(context, {left, middle - context.px(11), left + width + 2 * pad, middle + context.px(11)},
+                  {Role::surface}, 4);
+    ui::text_mid(context, {left + pad, middle}, words, {Role::text}, kLabel);
+}
+
+void ErrorView::draw_table(Context& context, Rect area) {
+    const Outcome& outcome = lab_.outcome();
+    const float name_width = context.px(area.width() >= context.px(700) ? 150 : 96);
+    const float pitch = (area.width() - name_width) / static_cast<float>(columns().size());
+    std::vector<float> widths = {name_width};
+    widths.resize(1 + columns().size(), pitch);
+
+    ui::text_mid(context, {area.x0, area.y0 + context.px(10)}, table_title(outcome), {Role::text}, kHeading);
+    float x = area.x0 + name_width;
+    for (const Column& column : columns()) {
+        x += pitch;
+        const std::string_view head = pitch >= context.px(124) ? column.head : column.short_head;
+        ui::text_mid(context, {x, area.y0 + context.px(40)}, head, {Role::muted}, kLabel, Anchor::right);
+    }
+    float y = area.y0 + context.px(54);
+    for (std::size_t i = 0; i < outcome.rows.size(); ++i) {
+        const Row& row = outcome.rows[i];
+        ImGui::SetCursorScreenPos({area.x0, y});
+        y += context.px(32);
+        std::vector<ui::Cell> cells = {{.text = row.rounder.notebook ? "notebook" : row.rounder.label,
+                                        .role = row.rounder.role,
+                                        .mono = false,
+                                        .strong = true,
+                                        .anchor = Anchor::left}};
+        for (const Column& column : columns()) {
+            const double value = column.value(row.metrics);
+            const bool fault = column.id == "overflow_pct" && value > 0;
+            cells.push_back({.text = format_number(value, 4, true),
+                             .role = fault        ? Role::sat
+                                     : value == 0 ? Role::muted
+                                                  : Role::text,
+                             .strong = fault || best_row(outcome, column) == i});
+        }
+        ui::table_row(context, cells, widths);
+    }
+}
+
+void ErrorView::explore(Context& context, float) {
+    const std::vector<Field> fields = lab_.fields();
+    const std::vector<Field> default_fields = defaults_.fields();
+    const TensorSpec& tensor = lab_.params().tensor;
+    const auto draw = [&](bool more) {
+        for (std::size_t i = 0; i < fields.size(); ++i) {
+            const FieldInfo& info = fields[i].info;
+            if (!info.hidden && info.more == more && has_effect(tensor, info.name))
+                ui::edit(context, fields[i], &default_fields[i]);
+        }
+    };
+    draw(false);
+    disclosure(context, "error.more", "More: size, outliers, own tensor", more_open_);
+    if (more_open_) draw(true);
+}
+
+std::vector<std::pair<std::string, std::string>> ErrorView::status() const {
+    const Tensor& tensor = lab_.outcome().tensor;
+    const std::string elements =
+        group_thousands(static_cast<std::int64_t>(tensor.values.size())) + " elements";
+    std::vector<std::pair<std::string, std::string>> out;
+    if (lab_.params().tensor.file.empty())
+        out.emplace_back("seed", std::to_string(lab_.params().tensor.seed));
+    out.emplace_back("tensor", tensor.name + ", " + elements);
+    return out;
+}
+
+}  // namespace fp8lab::error

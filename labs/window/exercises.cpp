@@ -1,0 +1,254 @@
+// The exercises of L4.
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "labs/window/model.h"
+
+namespace fp8lab::window_lab {
+
+namespace {
+
+std::string text_of(double value) { return format_number(value, 3, true); }
+
+bool is(const State& state, std::string_view field, std::string_view value) {
+    return state.text(field) == value;
+}
+
+// ---- L4.1
+bool seed_array(const State& state) { return is(state, "tensor", "decades") && is(state, "file", ""); }
+bool in_e4m3(const State& state) { return seed_array(state) && is(state, "format", "e4m3"); }
+
+Verdict six_decades(const Trail& trail, const Prediction*) {
+    const State& now = trail.now();
+    const bool clipped =
+        trail.visited([](const State& s) { return in_e4m3(s) && s.number("overflow_pct") > 0; });
+    const bool lost =
+        trail.visited([](const State& s) { return in_e4m3(s) && s.number("underflow_pct") > 0; });
+    const double overflow = now.number("overflow_pct"), underflow = now.number("underflow_pct");
+    const bool whole = seed_array(now) && overflow == 0 && underflow == 0;
+    return {
+        .conditions = {{"E4M3 cut off the top", {}, clipped},
+                       {"E4M3 lost the bottom", {}, lost},
+                       {"now all seven values survive",
+                        {fmt::format("{} % saturate, {} % become 0", text_of(overflow), text_of(underflow))},
+                        whole}},
+        .measured =
+            whole ? std::vector<double>{is(now, "format", "e5m2") ? 1.0 : 2.0} : std::vector<double>{}};
+}
+
+// ---- L4.2
+constexpr std::array kSketched = {0, 3, 6, 9};
+
+bool free_headroom_seen(const State& s) {
+    return is(s, "tensor", "normal") && is(s, "format", "e4m3") && !is(s, "source", "manual") &&
+           s.number("margin") >= 9 && s.number("outliers") == 0 &&
+           s.number("sqnr_db") >= s.number("best_sqnr_db") - 0.5;
+}
+
+Verdict headroom(const Trail& trail, const Prediction*) {
+    const bool free = trail.visited(free_headroom_seen);
+    const State& now = trail.now();
+    const bool heavy =
+        is(now, "tensor", "lognormal") && is(now, "format", "e4m3") && now.number("sigma") >= 3;
+    const double lost = now.number("underflow_pct"), least = now.number("least_underflow_pct");
+    const bool best = heavy && now.number("overflow_pct") == 0 && lost <= least + 0.1;
+    std::vector<double> measured;
+    if (free) {
+        // The start is the Gaussian: its sweep holds the answer.
+        for (const char* format : {"e4m3", "int8"})
+            for (const int margin : kSketched)
+                measured.push_back(
+                    trail.start.number(fmt::format("{}.sqnr_db_at_margin_{}", format, margin)));
+    }
+    return {.conditions = {{"Gaussian: margin 2^9 or more within 0.5 dB of the best", {}, free},
+                           {"then a log-normal tensor, sigma 3", {}, heavy},
+                           {"at the least underflow a margin can reach",
+                            {heavy ? text_of(lost) + " % of " + text_of(least) + " %" : ""},
+                            free && best}},
+            .measured = measured};
+}
+
+// ---- L4.3
+bool one_gaussian_outlier(const State& s) { return is(s, "tensor", "normal") && s.number("outliers") >= 1; }
+double loss_db(const State& s) { return s.number("base_sqnr_db") - s.number("inlier_sqnr_db"); }
+bool e4m3_hurt(const State& s) {
+    return one_gaussian_outlier(s) && is(s, "format", "e4m3") && is(s, "source", "current") &&
+           is(s, "margin", "0") && loss_db(s) >= 3 && loss_db(s) <= 6;
+}
+bool int8_hurt(const State& s) {
+    return one_gaussian_outlier(s) && is(s, "format", "int8") && is(s, "source", "current") &&
+           is(s, "margin", "0") && s.number("outlier_ratio") <= 64 && loss_db(s) >= 20;
+}
+
+Verdict outlier(const Trail& trail, const Prediction*) {
+    const State& now = trail.now();
+    const bool found = trail.visited(e4m3_hurt);
+    std::vector<double> measured;
+    if (e4m3_hurt(trail.start)) measured = {trail.start.number("outlier_ratio")};
+    for (const Step& step : trail.steps)
+        if (measured.empty() && e4m3_hurt(step.after)) measured = {step.after.number("outlier_ratio")};
+    return {
+        .conditions = {{"E4M3’s other elements lose 3 to 6 dB", {text_of(loss_db(now)) + " dB now"}, found},
+                       {"INT8’s lose 20 dB, by an outlier of 64 or less", {}, trail.visited(int8_hurt)}},
+        .measured = measured};
+}
+
+// ---- L4.4
+Verdict cliff(const Trail& trail, const Prediction*) {
+    const State& now = trail.now();
+    const bool nan_cast = is(now, "format", "e4m3") && is(now, "overflow", "nonsaturate");
+    const bool unscaled = is(now, "source", "manual") && now.number("scale") == 1;
+    const bool last = now.number("probe_cast") == 448, gone = now.number("probe_next_is_finite") == 0;
+    const bool found = nan_cast && unscaled && last && gone;
+    return {.conditions = {{"E4M3, casting to NaN, at scale 1", {}, nan_cast && unscaled},
+                           {"x becomes 448", {text_of(now.number("probe_cast"))}, last},
+                           {"x + 1 becomes NaN", {text_of(now.number("probe_next"))}, gone}},
+            .measured = found ? std::vector<double>{std::floor(now.number("probe"))} : std::vector<double>{}};
+}
+
+// ---- L4.5
+Verdict zeros(const Trail& trail, const Prediction*) {
+    const State& now = trail.now();
+    const bool all_zero = is(now, "tensor", "zeros") && is(now, "file", "") && now.number("elements") > 0;
+    const double bad = now.number("not_finite"), scale = now.number("scale_used");
+    const bool sound = std::isfinite(scale) && scale > 0;
+    const bool rule = !is(now, "source", "manual");
+    return {.conditions = {{"the tensor is all zero", {}, all_zero},
+                           {"its scale comes from its amax", {}, rule},
+                           {"and is finite", {text_of(scale)}, sound},
+                           {"no output is NaN", {text_of(bad)}, bad == 0}},
+            .measured = all_zero && sound && bad == 0 ? std::vector<double>{1} : std::vector<double>{}};
+}
+
+Exercise exercise_six_decades() {
+    return {
+        .id = "L4.1",
+        .title = "The seed array",
+        .question =
+            "Seven numbers from 0.001 to 1000, six decades. In E4M3, cut off the top once and lose the "
+            "bottom once. Then find a state in which all seven survive.",
+        .prediction = ChoicePrediction{{"E4M3", "E5M2", "another one"}},
+        .predict = "Which format can hold six decades at once?",
+        .start = {"tensor=decades"},
+        .hints = {"How many decades lie between the smallest and the largest value of each format?",
+                  "The margin moves the window: -2 cuts the top, 0 loses the bottom. Then change the format.",
+                  "E4M3 spans 448 / 2^-9, 5.4 decades. E5M2 spans 57344 / 2^-16, 9.6."},
+        .judge = six_decades,
+        .explanation =
+            "No scale saves six decades in a window of 5.4. Range comes from exponent bits, and "
+            "E5M2 pays for its fifth with half of the precision.",
+        .solver = {sets("margin", "-2"), sets("margin", "0"), sets("format", "e5m2")},
+        .near_misses = {NearMiss{"the top was never cut off", {sets("format", "e5m2")}},
+                        NearMiss{"still E4M3", {sets("margin", "-2"), sets("margin", "0")}}}};
+}
+
+Exercise exercise_headroom() {
+    return {.id = "L4.2",
+            .title = "Free headroom",
+            .question =
+                "On the Gaussian, take a margin of 2^9 or more at no cost. Then load the log-normal tensor "
+                "of sigma 3 and bring its underflow to the least that any margin gives.",
+            .prediction = CurvePrediction{.figure = "margin",
+                                          .x = {.label = "margin", .range = Range{-0.5, 9.5}},
+                                          .y = {.label = "SQNR dB", .range = Range{0, 45}},
+                                          .at = {0, 3, 6, 9},
+                                          .lines = {"E4M3", "INT8"},
+                                          .initial = 20},
+            .predict = "Sketch the SQNR at margin 0, 3, 6, 9: first E4M3, then INT8.",
+            .start = {"tensor=normal"},
+            .hints = {"What does a power of two do to a number with an exponent?",
+                      "The margin slider. Watch SQNR on the Gaussian, underflow on the log-normal tensor.",
+                      "Gaussian: margin 9 is as good as 0. Log-normal, sigma 3: only margin 0 has the least "
+                      "underflow."},
+            .judge = headroom,
+            .explanation =
+                "A power of two only moves exponents: relative errors stay, until elements fall out at "
+                "the lower end. A Gaussian has nothing there. A heavy tail has half of itself there.",
+            .solver = {sets("margin", "9"), sets("tensor", "lognormal"), sets("margin", "0")},
+            .near_misses = {
+                NearMiss{"the margin was left at 9", {sets("margin", "9"), sets("tensor", "lognormal")}},
+                NearMiss{"no headroom taken on the Gaussian",
+                         {sets("margin", "5"), sets("tensor", "lognormal"), sets("margin", "0")}}}};
+}
+
+Exercise exercise_outlier() {
+    return {.id = "L4.3",
+            .title = "How big an outlier?",
+            .question =
+                "One outlier sits in a Gaussian. Make it so large that E4M3’s other elements lose 3 to 6 dB. "
+                "Then show that INT8 has lost 20 dB at an outlier of 64 sigma or less.",
+            .prediction = NumberPrediction{.label = "outlier",
+                                           .unit = "sigma",
+                                           .min = 10,
+                                           .max = 1e6,
+                                           .initial = 100,
+                                           .logarithmic = true},
+            .predict = "How many sigma large must an outlier be to cost E4M3’s other elements 3 dB?",
+            .start = {"tensor=normal", "cols=16384", "outliers=1", "outlier_ratio=64"},
+            .hints = {"The outlier moves the window up. When does a Gaussian reach its lower end?",
+                      "More: outlier size, up to a million. Then the format.",
+                      "2^15 = 32768 sigma costs E4M3 about 4 dB. 64 sigma cost INT8 24 dB."},
+            .judge = outlier,
+            .explanation =
+                "INT8 spends its 255 steps evenly up to the outlier. E4M3 has 17.8 binades, a Gaussian "
+                "needs few of them, and the rest is headroom.",
+            .solver = {sets("outlier_ratio", "32768"), sets("format", "int8"), sets("outlier_ratio", "64")},
+            .near_misses = {NearMiss{"INT8 was not tried", {sets("outlier_ratio", "32768")}},
+                            NearMiss{"too large an outlier: 10 dB lost",
+                                     {sets("outlier_ratio", "65536"), sets("format", "int8"),
+                                      sets("outlier_ratio", "64")}}}};
+}
+
+Exercise exercise_cliff() {
+    return {.id = "L4.4",
+            .title = "The cliff",
+            .question =
+                "The cast writes NaN above the window, and the scale is 1. Find a whole number x that still "
+                "becomes 448 while x + 1 becomes NaN.",
+            .prediction = NumberPrediction{.label = "x", .min = 400, .max = 520, .initial = 448, .step = 1},
+            .predict = "What is the largest number that still becomes 448?",
+            .start = {"source=manual", "scale=1", "overflow=nonsaturate", "probe=100"},
+            .hints = {"Rounding to nearest reaches past the last value. How far?",
+                      "One number x, beside the lower figure: type it, or use the arrow keys.",
+                      "After 448 would come 480. Half way is 464, and the tie goes to the even code, 448."},
+            .judge = cliff,
+            .explanation =
+                "Overflow does not begin at 448 but half a step further, at 464. Counting everything "
+                "above 448 as saturated counts casts that were merely rounded.",
+            .solver = {sets("probe", "464")},
+            .near_misses = {NearMiss{"448 itself: 449 is still 448", {sets("probe", "448")}},
+                            NearMiss{"already NaN", {sets("probe", "465")}}}};
+}
+
+Exercise exercise_zeros() {
+    return {.id = "L4.5",
+            .title = "A tensor of zeros",
+            .question =
+                "All elements are 0, and the cast has made NaN of every one. Give the scale a rule under "
+                "which zeros stay zeros.",
+            .prediction = ChoicePrediction{{"zeros", "NaN", "448"}},
+            .predict = "The scale is 448 / amax, and amax is 0. What does the cast write?",
+            .start = {"tensor=zeros", "zero=divide"},
+            .hints = {"What is 448 / 0, and what is that times 0?", "More: Amax of 0.",
+                      "one: scale 1, as Transformer Engine. eps: made for 1e-12, as torchao. Either passes."},
+            .judge = zeros,
+            .explanation =
+                "448 / 0 is Inf and 0 times Inf is NaN. A single dead layer would poison the step; every "
+                "library has a rule for it, and they differ.",
+            .solver = {sets("zero", "eps")},
+            .near_misses = {NearMiss{"another tensor", {sets("tensor", "normal")}},
+                            NearMiss{"a scale by hand is no rule", {sets("source", "manual")}}}};
+}
+
+}  // namespace
+
+std::span<const Exercise> WindowLab::exercises() const {
+    static const std::array kExercises = {exercise_six_decades(), exercise_headroom(), exercise_outlier(),
+                                          exercise_cliff(), exercise_zeros()};
+    return kExercises;
+}
+
+}  // namespace fp8lab::window_lab

@@ -1,0 +1,185 @@
+#include "labs/window/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace fp8lab::window_lab {
+
+namespace {
+
+constexpr double kMinScale = 0x1p-40, kMaxScale = 0x1p40;
+
+std::vector<Choice> format_choices() {
+    std::vector<Choice> out;
+    for (const FormatInfo& format : formats())
+        if (format.is_signed && bits(format) <= 8)
+            out.push_back({std::string(format.name), std::string(format.label)});
+    return out;
+}
+
+}  // namespace
+
+WindowLab::WindowLab() : job_([compute = Compute()](const CastSpec& spec) mutable { return compute(spec); }) {
+    asked_ = params_;
+    job_.request(asked_);
+    outcome_ = *job_.take();
+}
+
+const LabInfo& WindowLab::info() const {
+    static constexpr LabInfo kInfo = {
+        "window",
+        4,
+        "Fit the window",
+        "Fit the tensor into the window",
+        "One number, the scale, says where the window lies. What falls out at which end?",
+        20};
+    return kInfo;
+}
+
+std::vector<Field> WindowLab::fields() {
+    CastSpec& p = params_;
+    std::vector<Field> out;
+    const auto from_tensor = [&](const char* name, bool more, bool hidden = false) {
+        out.push_back(tensor_field(p.tensor, name, more));
+        out.back().info.hidden = hidden;
+    };
+    from_tensor("tensor", false);
+    from_tensor("file", false);
+    out.push_back(choice({.name = "format", .label = "Format", .help = "What the tensor is cast to."},
+                         &p.format, format_choices()));
+    out.push_back(choice(
+        {.name = "source",
+         .label = "Scale from",
+         .help = "current: this tensor's amax. manual: by hand. percentile: leaves the largest elements "
+                 "outside. EMA: a moving average of the amaxes of 16 slices of the tensor."},
+        &p.source,
+        {{"current", "current amax"},
+         {"manual", "manual"},
+         {"percentile", "percentile"},
+         {"ema", "EMA of amaxes"}}));
+    out.push_back(integer({.name = "margin",
+                           .label = "Margin",
+                           .te_name = "margin",
+                           .help = "Powers of two left free above the amax."},
+                          &p.margin, kLowestMargin, kHighestMargin));
+    out.push_back(
+        number({.name = "scale",
+                .label = "Scale",
+                .te_name = "scale",
+                .help = "Multiplies the tensor before the cast. The window's handle does the same."},
+               &p.scale, kMinScale, kMaxScale, true));
+    out.push_back(number({.name = "percentile",
+                          .label = "Percentile",
+                          .unit = "%",
+                          .help = "The scale is made for this percentile of |x|; what is larger saturates."},
+                         &p.percentile, 50, 100));
+    out.push_back(
+        number({.name = "ema",
+                .label = "EMA weight",
+                .help = "What of the average stays with every slice; the rest comes from the new amax."},
+               &p.ema, 0, 0.99));
+    from_tensor("sigma", true);
+    out.push_back(
+        choice({.name = "overflow",
+                .label = "Beyond the window",
+                .help = "saturate: the largest value. non-saturating: NaN, or Inf where the format has it.",
+                .more = true},
+               &p.overflow, {{"saturate", "saturate"}, {"nonsaturate", "NaN / Inf"}}));
+    from_tensor("outliers", true);
+    from_tensor("outlier_ratio", true);
+    out.push_back(
+        choice({.name = "zero",
+                .label = "Amax of 0",
+                .help = "The scale of an all-zero tensor. divide: max / 0. one: Transformer Engine. eps: "
+                        "for 1e-12, torchao. keep: the step before's.",
+                .more = true},
+               &p.zero, {{"divide", "divide"}, {"one", "one"}, {"eps", "eps"}, {"keep", "keep"}}));
+    out.push_back(
+        integer({.name = "loss_scale",
+                 .label = "Loss scale",
+                 .help = "The loss, and with it every gradient, is multiplied by this power of two.",
+                 .more = true},
+                &p.loss_exponent, 0, 24));
+    from_tensor("seed", true);
+    from_tensor("size", true, true);
+    from_tensor("cols", true, true);
+    out.push_back(number({.name = "probe",
+                          .label = "One number x",
+                          .help = "Cast x and x + 1, and see where the format ends.",
+                          .hidden = true},
+                         &p.probe, 0, 1e6));
+    return out;
+}
+
+void WindowLab::update() {
+    if (asked_ != params_) job_.request(asked_ = params_);
+    if (auto outcome = job_.take()) outcome_ = std::move(*outcome);
+}
+
+void WindowLab::slide(double from, double to) {
+    if (!(from > 0 && to > 0)) return;
+    if (params_.source == "manual")
+        params_.scale = std::clamp(params_.scale * from / to, kMinScale, kMaxScale);
+    else
+        params_.margin = std::clamp(params_.margin + static_cast<int>(std::lround(std::log2(to / from))),
+                                    kLowestMargin, kHighestMargin);
+    update();
+}
+
+std::vector<Figure> WindowLab::figures() const {
+    return {window_figure(outcome_), margin_figure(outcome_), loss_figure(outcome_)};
+}
+
+std::vector<Metric> WindowLab::metrics() const {
+    const Outcome& o = outcome_;
+    std::vector<Metric> out;
+    const auto add = [&](std::string name, double value, std::string unit = {}) {
+        out.push_back({.name = std::move(name), .value = value, .unit = std::move(unit)});
+    };
+    const auto count = [](std::int64_t n) { return static_cast<double>(n); };
+    add("elements", count(o.cast.stats.n));
+    add("amax", o.amax);
+    add("reference_amax", o.reference);
+    add("scale_used", o.cast.scale);
+    add("window_top", o.window.hi);
+    add("window_bottom", o.window.lo);
+    add("sqnr_db", o.cast.stats.sqnr_db(), "dB");
+    add("inlier_sqnr_db", o.cast.inlier_sqnr_db, "dB");
+    add("base_sqnr_db", o.base_sqnr_db, "dB");
+    add("underflow_pct", o.cast.stats.underflow_pct(), "%");
+    add("overflow_pct", o.cast.stats.overflow_pct(), "%");
+    add("not_finite", count(o.cast.not_finite));
+    // Over margins from 0 on.
+    double best = -1e300, least = 1e300;
+    for (int margin = 0; margin <= kHighestMargin; ++margin) {
+        best = std::max(best, o.own.at(margin).stats.sqnr_db());
+        least = std::min(least, o.own.at(margin).stats.underflow_pct());
+    }
+    add("best_sqnr_db", best, "dB");
+    add("least_underflow_pct", least, "%");
+    for (const Sweep* sweep : {&o.own, &o.other})
+        for (const int margin : {0, 3, 6, 9})
+            add(fmt::format("{}.sqnr_db_at_margin_{}", sweep->format.name, margin),
+                sweep->at(margin).stats.sqnr_db(), "dB");
+    for (std::size_t i = 0; i < kGradients.size(); ++i) {
+        add(fmt::format("{}.underflow_pct_loss_scale", kGradients.at(i)),
+            o.loss.shifted.at(i).stats.underflow_pct(), "%");
+        add(fmt::format("{}.overflow_pct_loss_scale", kGradients.at(i)),
+            o.loss.shifted.at(i).stats.overflow_pct(), "%");
+        add(fmt::format("{}.underflow_pct_tensor_scale", kGradients.at(i)),
+            o.loss.scaled.at(i).stats.underflow_pct(), "%");
+    }
+    add("probe_cast", o.probe_cast);
+    add("probe_next", o.probe_next);
+    add("probe_next_is_finite", std::isfinite(o.probe_next) ? 1 : 0);
+    return out;
+}
+
+void WindowLab::reset() {
+    params_ = {};
+    update();
+}
+
+}  // namespace fp8lab::window_lab

@@ -1,0 +1,183 @@
+#include "labs/window/view.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/plot/imgui_canvas.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab::window_lab {
+
+namespace {
+
+using ui::Context;
+
+constexpr Font kLabel{Face::sans, 13}, kStrong{Face::sans_bold, 13}, kBig{Face::mono, 24},
+    kSum{Face::mono, 18};
+
+std::string text_of(double value, int digits = 4) { return format_number(value, digits, true); }
+
+int arrow_step() {
+    return (ui::key_pressed(ImGuiKey_RightArrow) ? 1 : 0) - (ui::key_pressed(ImGuiKey_LeftArrow) ? 1 : 0);
+}
+
+}  // namespace
+
+void WindowView::stage(Context& c, Rect area) {
+    const std::vector<Figure> figures = lab_.figures();
+    const float height = area.height() / c.scale;
+    const float lower = height >= 620 ? 220 : height >= 430 ? 168 : 0;
+    draw_numbers(c, {area.x0, area.y0, area.x1, area.y0 + c.px(56)});
+    draw_window(c, figures[0],
+                {area.x0, area.y0 + c.px(64), area.x1, area.y1 - c.px(lower > 0 ? lower + 16 : 0)});
+    if (lower > 0) draw_lower(c, figures, {area.x0, area.y1 - c.px(lower), area.x1, area.y1});
+}
+
+// What the cast does, as four numbers over their names.
+void WindowView::draw_numbers(Context& c, Rect area) {
+    const Outcome& o = lab_.outcome();
+    const CastStats& stats = o.cast.stats;
+    struct Number {
+        std::string text, label;
+        Role role = Role::text;
+        Marker marker = Marker::none;
+        bool fault = false;
+    };
+    const bool saturates = stats.overflow > 0;
+    const std::array<Number, 4> numbers = {
+        Number{text_of(stats.underflow_pct(), 3) + " %", "underflow: 0 after the cast", Role::text,
+               Marker::triangle_down, stats.underflow > 0},
+        Number{text_of(stats.overflow_pct(), 3) + " %",
+               o.cast.not_finite > 0 ? "overflow: NaN or Inf" : "saturated",
+               saturates ? Role::sat : Role::text, Marker::triangle_up, saturates},
+        Number{text_of(stats.sqnr_db(), 3) + " dB", "SQNR", Role::text},
+        Number{text_of(o.cast.scale, 4), lab_.params().source == "manual" ? "scale, by hand" : "scale",
+               role_of(o.format.name)}};
+    const float pitch = area.width() / static_cast<float>(numbers.size());
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        const Number& number = numbers.at(i);
+        float x = area.x0 + pitch * static_cast<float>(i);
+        const float y = area.y0 + c.px(16);
+        ui::text_mid(c, {x, area.y0 + c.px(42)}, number.label, {Role::muted}, kLabel);
+        if (number.marker != Marker::none) {
+            ui::ImGuiCanvas canvas(c);
+            const Role role = number.marker == Marker::triangle_up ? Role::sat : Role::under;
+            paint_marker(canvas, {x / c.scale + 7, y / c.scale}, number.marker, 7,
+                         {number.fault ? role : Role::axis, Tone::line});
+            if (!number.fault)  // hollow: nothing there
+                paint_marker(
+                    canvas,
+                    {x / c.scale + 7, y / c.scale + (number.marker == Marker::triangle_up ? 1.0F : -1.0F)},
+                    number.marker, 4.5F, {Role::surface});
+            x += c.px(24);
+        }
+        ui::text_mid(c, {x, y}, number.text, {number.role, Tone::ink}, kBig);
+        static constexpr std::array kNames = {"underflow", "overflow", "sqnr", "scale"};
+        ui::probe(c, std::string("window.number.") + kNames.at(i),
+                  {x, y - c.px(14), x + c.px(40), y + c.px(14)}, {}, number.text);
+    }
+}
+
+void WindowView::draw_window(Context& c, const Figure& figure, Rect area) {
+    const ui::PlotResult plot = ui::plot(c, "window.histogram", figure, window_plot_, area);
+    draw_handle(c, plot);
+}
+
+void WindowView::draw_handle(Context& c, const ui::PlotResult& plot) {
+    const Outcome& o = lab_.outcome();
+    const Role role = role_of(o.format.name);
+    if (!std::isfinite(o.window.hi) || !(o.window.hi > 0)) return;
+    const auto inside = [&](double x) { return std::clamp(plot.to_px(x, 0).x, plot.area.x0, plot.area.x1); };
+    const float lo = inside(o.window.lo), hi = inside(o.window.hi), top = plot.area.y0;
+    ui::fill_rect(c, {lo, top, hi, top + c.px(3)}, {role});
+    if (o.window.lo > plot.extents.x.lo) ui::fill_rect(c, {lo, top, lo + c.px(2), plot.area.y1}, {role});
+    if (o.window.hi < plot.extents.x.hi) ui::fill_rect(c, {hi - c.px(2), top, hi, plot.area.y1}, {role});
+
+    const float half = c.px(76), tall = c.px(15), y = top + c.px(2);
+    const float x = std::clamp((lo + hi) / 2, plot.area.x0 + half, plot.area.x1 - half);
+    const Rect pill{std::round(x - half), std::round(y - tall), std::round(x + half), std::round(y + tall)};
+    const ui::Press press = ui::press(c, "window.handle", pill);
+    ui::fill_rect(c, pill, {Role::accent}, 6);
+    ui::text_mid(c, {x, y}, std::string(o.format.label) + " window", {Role::inverse}, kStrong,
+                 Anchor::center);
+    ui::chevron(c, {pill.x0 + c.px(14), y}, ui::Direction::left, {Role::inverse});
+    ui::chevron(c, {pill.x1 - c.px(14), y}, ui::Direction::right, {Role::inverse});
+    const bool manual = lab_.params().source == "manual";
+    ui::tooltip(c, manual ? "Scale" : "Margin",
+                manual ? "Drag: the window slides over the tensor. Arrow keys: an eighth of a binade."
+                       : "Drag: the window moves by whole powers of two.");
+    if (press.held) {
+        const double at = plot.x_at(ImGui::GetIO().MousePos.x);
+        if (!(grabbed_ > 0)) grabbed_ = at;
+        const CastSpec before = lab_.params();
+        if (at > 0) lab_.slide(grabbed_, at);
+        // A margin moves in whole steps: what was not enough for one is kept.
+        if (manual)
+            grabbed_ = at;
+        else
+            grabbed_ *= std::exp2(lab_.params().margin - before.margin);
+    } else {
+        grabbed_ = 0;
+    }
+    if (press.focused && arrow_step() != 0) lab_.slide(1, std::exp2(arrow_step() * (manual ? 0.125 : 1)));
+}
+
+void WindowView::draw_lower(Context& c, const std::vector<Figure>& figures, Rect area) {
+    ui::hline(c, area.x0, area.x1, area.y0 - c.px(8), {Role::line});
+    const float split = std::round(area.x0 + 0.66F * area.width());
+    ui::plot(c, picture_ == 0 ? "window.margin_sweep" : "window.loss", figures[picture_ == 0 ? 1 : 2],
+             lower_plot_, {area.x0, area.y0, split - c.px(20), area.y1},
+             {.interactive = false, .crosshair = false});
+    ui::fill_rect(c, {split, area.y0, split + ui::hairline(c), area.y1}, {Role::line});
+    draw_probe(c, {split + c.px(20), area.y0, area.x1, area.y1});
+}
+
+// One number and the one after it: where the format ends, and what lies behind.
+void WindowView::draw_probe(Context& c, Rect area) {
+    const Outcome& o = lab_.outcome();
+    ImGui::SetCursorScreenPos({area.x0, area.y0});
+    ImGui::BeginChild("window.probe", {area.width(), area.height()}, false,
+                      ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
+    double value = lab_.params().probe;
+    static constexpr double kMost = 1e6;
+    if (ui::slider(c, "probe", "One number x", "", value, 0x1p-10, kMost, {.logarithmic = true}))
+        set_field(lab_.fields(), "probe=" + shortest(value));
+    const Rect rows = ui::next_area(c, 64);
+    const auto row = [&](const std::string& what, double result, float y) {
+        const bool fault = !std::isfinite(result);
+        ui::text_mid(c, {rows.x0, y}, what, {Role::muted}, {Face::mono, 15});
+        ui::text_mid(c, {rows.x1, y}, text_of(result), {fault ? Role::sat : Role::text, Tone::ink}, kSum,
+                     Anchor::right);
+    };
+    row("cast(x)", o.probe_cast, rows.y0 + c.px(14));
+    row("cast(x + 1)", o.probe_next, rows.y0 + c.px(44));
+    ui::probe(c, "window.probe_cast", {rows.x0, rows.y0, rows.x1, rows.y0 + c.px(28)}, {},
+              text_of(o.probe_cast));
+    ui::probe(c, "window.probe_next", {rows.x0, rows.y0 + c.px(30), rows.x1, rows.y1}, {},
+              text_of(o.probe_next));
+    ui::advance(rows);
+    const std::array<std::string, 2> labels = {"Margin", "Loss scale"};
+    ImGui::SetCursorScreenPos({area.x0, area.y1 - c.px(34)});
+    ui::segmented(c, "window.picture", labels, picture_);
+    ImGui::SetCursorScreenPos({area.x0, rows.y1 + c.px(4)});
+    if (area.height() > c.px(200)) {
+        const std::string limit = text_of(overflow_threshold(o.format).value);
+        ui::wrapped(c, std::string(o.format.label) + " ends at " + text_of(max_finite(o.format)) +
+                           "; rounding gets there from up to " + limit + ".");
+    }
+    ImGui::EndChild();
+}
+
+std::vector<std::pair<std::string, std::string>> WindowView::status() const {
+    const TensorSpec& tensor = lab_.params().tensor;
+    const std::string size = group_thousands(lab_.outcome().cast.stats.n) + " elements";
+    if (!tensor.file.empty()) return {{"tensor", tensor.file + ", " + size}};
+    std::string kind = tensor.kind;
+    if (tensor.kind == "lognormal") kind += ", sigma " + text_of(tensor.sigma);
+    return {{"seed", std::to_string(tensor.seed)}, {"tensor", kind + ", " + size}};
+}
+
+}  // namespace fp8lab::window_lab

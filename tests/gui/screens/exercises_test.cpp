@@ -1,0 +1,201 @@
+// A learner's way through an exercise in the panel, without a display.
+#include <GLFW/glfw3.h>
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "app/shell/shell.h"
+#include "core/base/files.h"
+#include "labs/recheck.h"
+#include "tests/gui/gui.h"
+#include "tests/scratch.h"
+
+using namespace fp8lab;
+using test::Gui;
+
+namespace {
+
+struct Desk {
+    explicit Desk(const char* lab, ImVec2 size = {1440, 900})
+        : gui(size), shell(gui.context, {}, {}, scratch.path) {
+        shell.open(lab);
+        shell.show(Tab::exercises);
+        frame();
+        frame();
+    }
+    void frame() {
+        ImGui::NewFrame();
+        shell.frame(-1);
+        ImGui::Render();
+    }
+    void click(std::string_view probe) {
+        gui.move(gui.center(probe));
+        frame();
+        gui.mouse(true);
+        frame();
+        gui.mouse(false);
+        frame();
+        frame();
+    }
+    void drag(std::string_view probe, float dx, float dy) {
+        const Point from = gui.center(probe);
+        gui.move(from);
+        frame();
+        gui.mouse(true);
+        frame();
+        gui.move({from.x + dx, from.y + dy});
+        frame();
+        gui.mouse(false);
+        frame();
+        frame();
+    }
+    void key(int code) {
+        ImGui::GetIO().KeysDown[code] = true;
+        frame();
+        ImGui::GetIO().KeysDown[code] = false;
+        frame();
+    }
+    void type(std::string_view text) {
+        frame();  // the field has the keyboard from its second frame on
+        for (const char c : text) {
+            ImGui::GetIO().AddInputCharacter(static_cast<unsigned char>(c));
+            frame();
+        }
+        ImGuiIO& io = ImGui::GetIO();
+        io.KeysDown[io.KeyMap[ImGuiKey_Enter]] = true;
+        frame();
+        io.KeysDown[io.KeyMap[ImGuiKey_Enter]] = false;
+        frame();
+    }
+    bool shows(std::string_view probe) const { return gui.context.probes.items.contains(probe); }
+    const Evidence* passed(std::string_view exercise) {
+        return shell.exercises().progress().passed(exercise);
+    }
+
+    Scratch scratch;
+    Gui gui;
+    Shell shell;
+};
+
+}  // namespace
+
+TEST_CASE("predict, act, pass: the stage is empty until the prediction, and evidence is kept that stands") {
+    Desk desk("bits");
+    CHECK_FALSE(desk.shows("bits.bit0"));
+    desk.click("predict.commit");  // nothing said yet
+    CHECK_FALSE(desk.shows("bits.bit0"));
+    desk.drag("predict.number", -60, 0);
+    desk.click("predict.commit");
+    REQUIRE(desk.shows("bits.bit0"));
+    CHECK(desk.shows("exercise.conditions"));
+    for (const char* bit : {"bits.bit6", "bits.bit2"}) desk.click(bit);
+    CHECK(desk.passed("L1.1") == nullptr);
+    desk.click("bits.bit1");
+    const Evidence* evidence = desk.passed("L1.1");
+    REQUIRE(evidence != nullptr);
+    CHECK(desk.shows("exercise.evidence"));
+    CHECK(desk.shows("toast"));
+    CHECK_FALSE(evidence->prediction.skipped);
+    CHECK(evidence->prediction.values.size() == 1);
+    CHECK(evidence->measured == std::vector{2.0});
+    const auto file = desk.shell.exercises().progress().file("L1.1");
+    CHECK(recheck(parse_evidence(read_text(file), file.string()), false).stands());
+
+    desk.click("exercise.why");
+    desk.type("NaN takes two");
+    CHECK(parse_evidence(read_text(file), file.string()).explanation == "NaN takes two");
+    desk.click("exercise.next");
+    CHECK(desk.shows("exercise.start"));
+}
+
+TEST_CASE("a prediction can be skipped, hints open one by one, and all of it is in the evidence") {
+    Desk desk("ruler");
+    desk.click("exercise.L2.2");
+    CHECK(desk.shows("predict.skip"));
+    desk.click("predict.skip");
+    desk.key(GLFW_KEY_H);
+    desk.click("panel.hint");
+    desk.click("exercise.hint");
+    CHECK_FALSE(desk.shows("exercise.hint"));
+    CHECK_FALSE(desk.shows("panel.hint"));
+    for (const char* setting : {"brush_lo=0", "brush_hi=2"}) {
+        set_field(desk.shell.lab()->fields(), setting);
+        desk.frame();
+    }
+    REQUIRE(desk.passed("L2.2") != nullptr);
+    CHECK(desk.passed("L2.2")->prediction.skipped);
+    CHECK(desk.passed("L2.2")->hints == 3);
+}
+
+TEST_CASE("an answer is typed in the panel; a wrong one can be typed again") {
+    Desk desk("ruler");
+    desk.click("exercise.L2.3");
+    desk.click("exercise.start");
+    set_field(desk.shell.lab()->fields(), "fixed_point=on");
+    desk.frame();
+    desk.click("answer.value");
+    desk.type("0.625");
+    CHECK(desk.passed("L2.3") == nullptr);
+    desk.click("answer.value");
+    desk.type("9/32");
+    CHECK(desk.passed("L2.3") == nullptr);  // 0.6259/32: typing goes on where the text ends
+    desk.click("answer.value");
+    ImGuiIO& io = ImGui::GetIO();
+    for (int i = 0; i < 12; ++i) {
+        io.KeysDown[io.KeyMap[ImGuiKey_Backspace]] = true;
+        desk.frame();
+        io.KeysDown[io.KeyMap[ImGuiKey_Backspace]] = false;
+        desk.frame();
+    }
+    desk.type("9/32");
+    REQUIRE(desk.passed("L2.3") != nullptr);
+    CHECK(desk.passed("L2.3")->deeds.size() == 4);
+}
+
+TEST_CASE("while an attempt is under way the other tabs say so, and Reset all starts it anew") {
+    Desk desk("bits");
+    desk.click("predict.skip");
+    desk.click("bits.bit0");
+    desk.click("panel.Explore");
+    CHECK(desk.shows("exercise.strip"));
+    desk.click("panel.reset");
+    CHECK(desk.shows("exercise.strip"));
+    const auto code = [&] { return field_text(desk.shell.lab()->fields()[3]); };
+    CHECK(code() == "56");
+    desk.click("exercise.strip");
+    CHECK(desk.shows("exercise.conditions"));
+    desk.click("panel.Explore");
+    CHECK_FALSE(desk.shows("exercise.conditions"));
+}
+
+TEST_CASE("what was begun keeps its lab: opening another and coming back changes nothing") {
+    Desk desk("bits");
+    desk.click("predict.skip");
+    desk.click("bits.bit6");
+    desk.shell.open("ruler");
+    desk.frame();
+    desk.shell.open("bits");
+    desk.frame();
+    desk.click("bits.bit2");
+    desk.click("bits.bit1");
+    REQUIRE(desk.passed("L1.1") != nullptr);
+    CHECK(desk.passed("L1.1")->deeds.size() == 3);
+}
+
+TEST_CASE("a claim card's experiment sets the lab, and is locked while an exercise runs") {
+    Desk desk("bits");
+    desk.shell.show(Tab::learn);
+    desk.frame();
+    desk.frame();
+    REQUIRE(desk.shows("claim.1"));
+    desk.gui.context.focus.visible = false;
+    const auto format = [&] { return field_text(desk.shell.lab()->fields()[0]); };
+    CHECK(format() == "e4m3");
+    ImGui::GetIO().MousePos = {1300, 500};
+    for (int i = 0; i < 40; ++i) {  // down to the cards
+        ImGui::GetIO().MouseWheel = -3;
+        desk.frame();
+    }
+    desk.click("claim.1");
+    CHECK(format() == "e3m2");
+}

@@ -1,0 +1,62 @@
+// fp8lab check: what a teacher runs over a folder of evidence. evidence/ holds a pass of L1.1 as the window
+// left it, and one forged without a flaw of form: a flip less, hashes and values to match.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "process.h"
+
+using nlohmann::json;
+
+namespace {
+
+const std::string kEvidence = FP8LAB_SOURCE "/tests/unit/cli/evidence";
+
+}  // namespace
+
+TEST_CASE("check accepts what was done") {
+    const Finished run = fp8lab("check " + kEvidence + "/L1.1.json");
+    CHECK(run.code == 0);
+    CHECK(run.out.starts_with("passed  L1.1"));
+    CHECK(run.err.empty());
+    const json result = json::parse(fp8lab("check --json " + kEvidence + "/L1.1.json").out);
+    REQUIRE(result["results"].size() == 1);
+    CHECK(result["results"][0]["how"] == "repeated");
+    CHECK(result["results"][0]["predicted"] == true);
+    CHECK(result["results"][0]["conditions"].size() == 2);
+    CHECK(result.contains("version"));
+}
+
+TEST_CASE("check refuses a consistent forgery with fresh checksums, and says what is wrong with it") {
+    const Finished run = fp8lab("check --csv - " + kEvidence);
+    CHECK(run.code == 1);
+    CHECK(run.err == "fp8lab: check: 1 of 2 did not pass\n");
+    CHECK(run.out.starts_with("path,exercise,passed,how,predicted,hints,seed,at,problems\n"));
+    CHECK(run.out.find(",L1.1,1,repeated,1,1,") != std::string::npos);
+    CHECK(run.out.find(",L1.1,0,repeated,1,1,") != std::string::npos);
+    CHECK(run.out.find("value is 384, not 448") != std::string::npos);
+    CHECK(run.out.find("not met: the largest finite number of E4M3") != std::string::npos);
+}
+
+TEST_CASE("check names a file that was changed, is no evidence, or is not there") {
+    const Scratch home;
+    std::string text = slurp(kEvidence + "/L1.1.json");
+    text.replace(text.find("448"), 3, "449");
+    const std::string file = home / "a.json";
+    spit(file, text);
+    const Finished changed = fp8lab("check " + file);
+    CHECK(changed.code == 1);
+    CHECK(changed.out.find("was changed: its checksum does not fit") != std::string::npos);
+    spit(file, "{}");
+    CHECK(fp8lab("check " + file).code == 4);
+    CHECK(fp8lab("check " + home.path.string()).code == 4);
+    CHECK(fp8lab("check " + file).err == "fp8lab: " + file + ": is no evidence of an exercise\n");
+    CHECK(fp8lab("check " + (home / "absent.json")).code == 4);
+    CHECK(fp8lab("check").code == 2);
+}
+
+TEST_CASE("list exercises gives every exercise, lab by lab") {
+    const json list = json::parse(fp8lab("list exercises --json").out)["exercises"];
+    CHECK(list.size() >= 12);
+    CHECK(list[0]["name"] == "L1.1");
+}
