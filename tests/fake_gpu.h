@@ -32,7 +32,9 @@ inline ArmCost fake_cost(std::size_t arm) {
         .steps = 64,
         .flop = 6e12,
         .memory_bytes = 4.2e9 - 3e8 * static_cast<double>(arm),
-        .parts = {{"GEMM", 0.68 * ms}, {"casts", 0.15 * ms}, {"optimiser", 0.13 * ms}, {"gaps", 0.04 * ms}}};
+        .parts = {{"GEMM", 0.68 * ms}, {"casts", 0.15 * ms}, {"optimiser", 0.13 * ms}, {"gaps", 0.04 * ms}},
+        .graphs = 3,
+        .note = {}};
 }
 
 class FakeGpuTrainer : public Trainer {
