@@ -46,8 +46,10 @@ void ExercisesTab::draw_stage(Lab& lab, Rect area) {
     if (const auto* curve = std::get_if<CurvePrediction>(&exercise.prediction)) {
         const Rect left = ui::next_area(context_, 100);
         const float height = std::max(context_.px(240), area.y1 - left.y0 - context_.px(120));
-        const Rect axes{left.x0, left.y0, left.x1, left.y0 + std::min(height, context_.px(480))};
-        edit_curve(open, *curve, {axes.x0, axes.y0, axes.x1 - context_.px(kKnobReach), axes.y1});
+        // The last knob stands on the right end of the axis: half of it, and its reach, go beyond.
+        const Rect axes{left.x0, left.y0, left.x1 - context_.px(kKnobReach),
+                        left.y0 + std::min(height, context_.px(480))};
+        edit_curve(open, *curve, axes);
         ui::advance(axes);
     } else {
         const auto* list = std::get_if<ChoicePrediction>(&exercise.prediction);
@@ -120,7 +122,7 @@ void ExercisesTab::edit_curve(Session& open, const CurvePrediction& spec, Rect a
     for (std::size_t i = 0; i < values.size(); ++i) {
         const Point at = plot.to_px(spec.at[i % spec.at.size()], values[i]);
         const ui::Press hit = ui::press(context_, "predict.knob" + std::to_string(i),
-                                        {at.x - reach, at.y - reach, at.x + reach, at.y + reach}, 14);
+                                        {at.x - reach, at.y - reach, at.x + reach, at.y + reach}, kKnobReach);
         float to = at.y;
         if (hit.held) to = std::clamp(ImGui::GetIO().MousePos.y, plot.area.y0, plot.area.y1);
         if (hit.focused) {

@@ -27,7 +27,8 @@ int arrow_step() {
 }  // namespace
 
 void WindowView::stage(Context& c, Rect area) {
-    const std::vector<Figure> figures = lab_.figures();
+    std::vector<Figure> figures = lab_.figures();
+    if (held_axis_) figures[0].x.range = *held_axis_;
     const float height = area.height() / c.scale;
     const float lower = height >= 620 ? 220 : height >= 430 ? 168 : 0;
     draw_numbers(c, {area.x0, area.y0, area.x1, area.y0 + c.px(56)});
@@ -111,7 +112,10 @@ void WindowView::draw_handle(Context& c, const ui::PlotResult& plot) {
                        : "Drag: the window moves by whole powers of two.");
     if (press.held) {
         const double at = plot.x_at(ImGui::GetIO().MousePos.x);
-        if (!(grabbed_ > 0)) grabbed_ = at;
+        if (!(grabbed_ > 0)) {
+            grabbed_ = at;
+            held_axis_ = axis_of(o);
+        }
         const CastSpec before = lab_.params();
         if (at > 0) lab_.slide(grabbed_, at);
         // A margin moves in whole steps: what was not enough for one is kept.
@@ -121,6 +125,7 @@ void WindowView::draw_handle(Context& c, const ui::PlotResult& plot) {
             grabbed_ *= std::exp2(lab_.params().margin - before.margin);
     } else {
         grabbed_ = 0;
+        held_axis_.reset();
     }
     if (press.focused && arrow_step() != 0) lab_.slide(1, std::exp2(arrow_step() * (manual ? 0.125 : 1)));
 }
