@@ -9,7 +9,7 @@
 namespace fp8lab {
 namespace {
 
-constexpr float kWidth = 560;
+constexpr float kWidth = 560, kKnobReach = 14;
 constexpr Font kQuestion{Face::sans_bold, 18}, kSmall{Face::sans, 13};
 
 double clamp_to(const AxisSpec& axis, double value) {
@@ -46,14 +46,15 @@ void ExercisesTab::draw_stage(Lab& lab, Rect area) {
     if (const auto* curve = std::get_if<CurvePrediction>(&exercise.prediction)) {
         const Rect left = ui::next_area(context_, 100);
         const float height = std::max(context_.px(240), area.y1 - left.y0 - context_.px(120));
-        const Rect axes{left.x0, left.y0, left.x1, left.y0 + std::min(height, context_.px(480))};
+        // The last knob stands on the right end of the axis: half of it, and its reach, go beyond.
+        const Rect axes{left.x0, left.y0, left.x1 - context_.px(kKnobReach),
+                        left.y0 + std::min(height, context_.px(480))};
         edit_curve(open, *curve, axes);
         ui::advance(axes);
     } else {
         const auto* list = std::get_if<ChoicePrediction>(&exercise.prediction);
         const float rows = list ? 44 * static_cast<float>(list->choices.size()) : 64;
-        ImGui::BeginChild("predict.control", {width, context_.px(rows)}, false,
-                          ImGuiWindowFlags_NoScrollbar);
+        ImGui::BeginChild("predict.control", {width, context_.px(rows)}, false, ImGuiWindowFlags_NoScrollbar);
         if (const auto* number = std::get_if<NumberPrediction>(&exercise.prediction))
             edit_number(open, *number);
         if (const auto* choice = std::get_if<ChoicePrediction>(&exercise.prediction))
@@ -117,11 +118,11 @@ void ExercisesTab::edit_curve(Session& open, const CurvePrediction& spec, Rect a
     }
     const ui::PlotResult plot = ui::plot(context_, "predict.axes", figure, open.axes, area,
                                          {.interactive = false, .crosshair = false});
-    const float reach = context_.px(14);
+    const float reach = context_.px(kKnobReach);
     for (std::size_t i = 0; i < values.size(); ++i) {
         const Point at = plot.to_px(spec.at[i % spec.at.size()], values[i]);
         const ui::Press hit = ui::press(context_, "predict.knob" + std::to_string(i),
-                                        {at.x - reach, at.y - reach, at.x + reach, at.y + reach}, 14);
+                                        {at.x - reach, at.y - reach, at.x + reach, at.y + reach}, kKnobReach);
         float to = at.y;
         if (hit.held) to = std::clamp(ImGui::GetIO().MousePos.y, plot.area.y0, plot.area.y1);
         if (hit.focused) {

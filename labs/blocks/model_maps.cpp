@@ -47,11 +47,16 @@ struct Cell {
     double largest = 0, top = 0, top_by_rows = 0, signal = 0, noise = 0, differ = 0, n = 0;
 };
 
-Figure map_figure(std::string id, std::string title, const CellGrid& grid, const std::vector<double>& values,
-                  Range range, Role role) {
+struct Words {
+    std::string id, title, shades;
+};
+
+Figure map_figure(Words words, const CellGrid& grid, const std::vector<double>& values, Range range,
+                  Role role) {
     Figure figure;
-    figure.id = std::move(id);
-    figure.title = std::move(title);
+    figure.id = std::move(words.id);
+    figure.title = std::move(words.title);
+    figure.subtitle = std::move(words.shades);
     figure.x.label = "columns";
     figure.y.label = "rows";
     figure.x.visible = figure.y.visible = false;
@@ -80,7 +85,7 @@ std::string scales_title(const Copy& copy, const char* suffix) {
 std::string error_title(const Score& score) {
     if (score.underflow_pct >= 0.1)
         return fmt::format("{} % of it became 0", format_number(score.underflow_pct, 2, true));
-    return fmt::format("The worst row keeps {} dB", format_number(score.worst_row_db, 3, true));
+    return fmt::format("The worst row: {} dB", format_number(score.worst_row_db, 3, true));
 }
 
 std::string schemes_title(const std::vector<Contender>& contenders) {
@@ -94,7 +99,7 @@ std::string schemes_title(const std::vector<Contender>& contenders) {
     if (mx.worst_row_db - one.worst_row_db >= 3)
         return fmt::format("One scale leaves the worst row {} dB, blocks of 32 leave it {}",
                            format_number(one.worst_row_db, 3, true), format_number(mx.worst_row_db, 3));
-    return fmt::format("More scales buy nothing here: {} dB with one, {} with MX, {} by its floor rule",
+    return fmt::format("More scales buy nothing here: one {} dB, MX {}, MX by the floor rule {}",
                        format_number(one.sqnr_db, 3), format_number(mx.sqnr_db, 3),
                        format_number(floor.sqnr_db, 3));
 }
@@ -140,23 +145,29 @@ std::vector<Figure> map_figures(const Outcome& outcome, const Params& params) {
     // than kDeepest.
     const double hi = magnitudes(maps.magnitude).hi;
     const Range range{hi - std::min(maps.binades + 1, kDeepest), hi};
-    const auto map = [&](std::string id, std::string title, const std::vector<double>& values, Range shades,
-                         Role role) {
-        return map_figure(std::move(id), std::move(title), maps.grid, values, shades, role);
+    const auto map = [&](Words words, const std::vector<double>& values, Range shades, Role role) {
+        return map_figure(std::move(words), maps.grid, values, shades, role);
     };
+    const std::string shades = fmt::format("{} to {}", format_number(std::exp2(range.lo), 2, true),
+                                           format_number(std::exp2(range.hi), 2, true));
+    const std::string fits = "What fits: " + shades;
     if (params.maps == "transpose")
-        return {map("scales", scales_title(outcome.by_cols, " along the rows"), maps.top, range, Role::block),
-                map("scales_by_rows", scales_title(outcome.by_rows, " along the columns"), maps.top_by_rows,
-                    range, Role::block),
-                map("difference",
-                    score.differ_pct == 0
-                        ? "Both copies are the same"
-                        : fmt::format("{} % of the elements differ", format_number(score.differ_pct, 2)),
-                    maps.difference, {0, 10}, Role::sat)};
-    return {map("magnitude", fmt::format("The tensor: {} binades", format_number(maps.binades, 2)),
+        return {
+            map({"scales", scales_title(outcome.by_cols, " by rows"), fits}, maps.top, range, Role::block),
+            map({"scales_by_rows", scales_title(outcome.by_rows, " by columns"), fits}, maps.top_by_rows,
+                range, Role::block),
+            map({"difference",
+                 score.differ_pct == 0
+                     ? "Both copies are the same"
+                     : fmt::format("{} % of both differ", format_number(score.differ_pct, 2)),
+                 "Share of elements: 0 to 10 %"},
+                maps.difference, {0, 10}, Role::sat)};
+    return {map({"magnitude", fmt::format("The tensor: {} binades", format_number(maps.binades, 2)),
+                 "|x|: " + shades},
                 maps.magnitude, range, Role::bf16),
-            map("scales", scales_title(outcome.by_cols, " follow it"), maps.top, range, Role::block),
-            map("error", error_title(score), maps.error, {kErrorLo, kErrorHi}, Role::sat)};
+            map({"scales", scales_title(outcome.by_cols, " follow it"), fits}, maps.top, range, Role::block),
+            map({"error", error_title(score), "Error / x: 0.4 to 100 %"}, maps.error, {kErrorLo, kErrorHi},
+                Role::sat)};
 }
 
 Figure schemes_figure(const Outcome& outcome) {

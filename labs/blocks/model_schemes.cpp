@@ -49,8 +49,8 @@ std::vector<Scheme> schemes(const FormatInfo& element, bool pow2) {
             {"row", "One per row", fp32_scales(Granularity::row)},
             {"1x128", "Blocks 1×128", fp32_scales(Granularity::block128)},
             {"128x128", "Blocks 128×128", fp32_scales(Granularity::block128, true)},
-            {"mx32-up", "MX 32, rounded up", mx(MxRule::up)},
-            {"mx32-floor", "MX 32, OCP’s floor", mx(MxRule::floor)},
+            {"mx32-up", "MX 32, up", mx(MxRule::up)},
+            {"mx32-floor", "MX 32, floor", mx(MxRule::floor)},
             {"mx32-even", "MX 32, even", mx(MxRule::even)},
             {"nvfp4", "NVFP4, 16", nvfp4}};
 }

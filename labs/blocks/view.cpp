@@ -17,7 +17,7 @@ using ui::Context;
 
 constexpr Font kLabel = {Face::sans, 13}, kHeading = {Face::sans_bold, 15}, kNumber = {Face::mono, 13},
                kStrong = {Face::mono_bold, 13};
-constexpr float kTitle = 28, kInfo = 28, kHeads = 24;
+constexpr float kInfo = 28, kHeads = 24;
 
 std::string number_text(double value) { return format_number(value, 4, true); }
 
@@ -29,15 +29,36 @@ std::string block_text(const Block& block) {
         number_text(block.top), format_number(block.sqnr_db, 3, true), block.underflow, block.saturated);
 }
 
+// A figure's title and, below it, its subtitle, wrapped to the width; draws nothing without a place.
+float heading(Context& context, const Figure& figure, float width, std::optional<Point> at = {}) {
+    float height = 0;
+    const auto lines = [&](std::string_view words, Role role, Font font) {
+        for (const std::string_view line : ui::wrap_lines(context, words, font, width)) {
+            if (at) ui::text_at(context, {at->x, at->y + height}, line, {role}, font);
+            height += context.px(ui::line_height(font.size));
+        }
+    };
+    lines(figure.title, Role::text, kHeading);
+    lines(figure.subtitle, Role::muted, kLabel);
+    return height;
+}
+
+void draw_rows(Context& context, const ui::PlotResult& plot, Rect table, std::size_t count) {
+    for (std::size_t i = 0; i <= count; ++i)
+        ui::hline(context, table.x0, table.x1, std::round(plot.to_px(0, static_cast<double>(i)).y),
+                  {Role::line});
+}
+
 }  // namespace
 
 void BlocksView::stage(Context& context, Rect area) {
     const std::vector<Figure> figures = lab_.figures();
     // The rows of the table close up where the maps would become too low to read.
     const auto rows = static_cast<float>(lab_.outcome().contenders.size());
-    const float room = area.height() - context.px(kTitle + kInfo + kTitle + kHeads + 24);
+    const float fixed = heading(context, figures.back(), area.width()) + context.px(kHeads + 8);
+    const float room = area.height() - fixed - context.px(kInfo + 52 + 16);
     const float row = std::clamp(0.5F * room / rows, context.px(18), context.px(32));
-    const float table = row * rows + context.px(kTitle + kHeads);
+    const float table = row * rows + fixed;
     draw_maps(context, figures, {area.x0, area.y0, area.x1, area.y1 - table - context.px(16)});
     draw_schemes(context, figures.back(), {area.x0, area.y1 - table, area.x1, area.y1});
 }
@@ -45,10 +66,15 @@ void BlocksView::stage(Context& context, Rect area) {
 void BlocksView::draw_maps(Context& context, const std::vector<Figure>& figures, Rect area) {
     const float gap = context.px(16), width = (area.width() - 2 * gap) / 3;
     std::array<ui::PlotResult, 3> plots;
+    float head = 0;
+    for (std::size_t i = 0; i < plots.size(); ++i) head = std::max(head, heading(context, figures[i], width));
     for (std::size_t i = 0; i < plots.size(); ++i) {
         const float x = area.x0 + static_cast<float>(i) * (width + gap);
-        plots[i] = ui::plot(context, "blocks." + figures[i].id, figures[i], map_plots_[i],
-                            {x, area.y0, x + width, area.y1 - context.px(kInfo)},
+        heading(context, figures[i], width, Point{x, area.y0});
+        Figure map = figures[i];
+        map.title.clear(), map.subtitle.clear();
+        plots[i] = ui::plot(context, "blocks." + map.id, map, map_plots_[i],
+                            {x, area.y0 + head, x + width, area.y1 - context.px(kInfo)},
                             {.crosshair = false, .y_tick_width = 0});
     }
     // Zoomed together: whichever map the mouse is in leads.
@@ -110,24 +136,24 @@ void BlocksView::draw_schemes(Context& context, Figure figure, Rect area) {
                                             Column{"copies differ %", &Score::differ_pct, true}};
     const bool roomy = area.width() >= context.px(700);
     const auto shown = [&](const Column& column) { return roomy || !column.roomy; };
-    const auto count = static_cast<float>(std::ranges::count_if(kColumns, shown));
+    const auto columns = static_cast<float>(std::ranges::count_if(kColumns, shown));
     const float pitch = context.px(roomy ? 104 : 92);
-    ui::text_mid(context, {area.x0, area.y0 + context.px(10)}, figure.title, {Role::text}, kHeading);
-    const float head = area.y0 + context.px(kTitle + kHeads / 2);
+    const float head = area.y0 + heading(context, figure, area.width(), Point{area.x0, area.y0}) +
+                       context.px(8 + kHeads / 2);
     figure.title.clear();
-    const Rect bars{area.x0, area.y0 + context.px(kTitle + kHeads), area.x1 - count * pitch, area.y1};
+    const Rect bars{area.x0, head + context.px(kHeads / 2), area.x1 - columns * pitch, area.y1};
     const std::vector<Contender>& contenders = lab_.outcome().contenders;
-    const float row = bars.height() / static_cast<float>(contenders.size());
-    const float top = bars.y0 + row * static_cast<float>(lab_.outcome().chosen);
+    const std::size_t count = contenders.size(), chosen = lab_.outcome().chosen;
+    const float row = bars.height() / static_cast<float>(count);
+    const float top = bars.y0 + row * static_cast<float>(chosen);
     ui::fill_rect(context, {area.x0 - context.px(8), top, area.x1 + context.px(8), top + row}, {Role::field},
                   4);
     const ui::PlotResult plot =
-        ui::plot(context, "blocks.schemes", figure, schemes_plot_, bars,
-                 {.interactive = false, .crosshair = false, .y_tick_width = 0, .title_height = 0});
+        ui::plot(context, "blocks.schemes", figure, schemes_plot_, bars, {.bare = true});
     ui::text_mid(context, {plot.to_px(0, 0).x, head}, "SQNR dB", {Role::muted}, kLabel);
-    for (std::size_t i = 0; i < contenders.size(); ++i) {
-        const float y = bars.y0 + row * static_cast<float>(i);
-        ui::hline(context, area.x0, area.x1, std::round(y), {Role::line});
+    draw_rows(context, plot, area, count);
+    for (std::size_t i = 0; i < count; ++i) {
+        const float y = bars.y0 + row * (static_cast<float>(i) + 0.5F);
         float x = bars.x1;
         for (const Column& column : kColumns) {
             if (!shown(column)) continue;
@@ -136,13 +162,14 @@ void BlocksView::draw_schemes(Context& context, Figure figure, Rect area) {
             const double value = contenders[i].score.*column.value;
             // Digits that say something: one element of a large tensor is 0.0015 %.
             const bool is_pct = column.value == &Score::underflow_pct || column.value == &Score::differ_pct;
-            const bool fault = column.value == &Score::underflow_pct && value >= 0.1;
-            ui::text_mid(context, {x, y + row / 2}, format_number(value, is_pct ? 2 : 4, true),
+            const bool fault = (column.value == &Score::underflow_pct && value >= 0.1) ||
+                               (column.value == &Score::worst_row_db && value < 10);
+            ui::text_mid(context, {x, y}, format_number(value, is_pct ? 2 : 4, true),
                          {fault                  ? Role::sat
                           : is_pct && value == 0 ? Role::muted
                                                  : Role::text,
                           Tone::ink},
-                         i == lab_.outcome().chosen || fault ? kStrong : kNumber, Anchor::right);
+                         i == chosen || fault ? kStrong : kNumber, Anchor::right);
         }
     }
 }

@@ -2,6 +2,8 @@
 // the loss scale beside one number of one's own.
 #pragma once
 
+#include <optional>
+
 #include "labs/ui/plot/plot.h"
 #include "labs/view.h"
 #include "labs/window/model.h"
@@ -27,8 +29,9 @@ class WindowView final : public LabView {
     WindowLab& lab_;
     WindowLab defaults_;  // for the ticks of the sliders
     ui::PlotState window_plot_, lower_plot_;
-    double grabbed_ = 0;  // where on the axis the window was taken; 0: not held
-    int picture_ = 0;     // 0: margin, 1: loss scale
+    double grabbed_ = 0;              // where on the axis the window was taken; 0: not held
+    std::optional<Range> held_axis_;  // while it is held the axis stays, whatever the figure would show
+    int picture_ = 0;                 // 0: margin, 1: loss scale
     bool more_open_ = false;
 };
 

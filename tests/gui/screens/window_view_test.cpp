@@ -37,14 +37,14 @@ struct Screen {
         set_field(lab.fields(), assignment);
         frame();
     }
-    void drag(std::string_view probe, float dx) {
+    void drag(std::string_view probe, float dx, int steps = 8) {
         const Point from = gui.center(probe);
         gui.move(from);
         frame();
         gui.mouse(true);
         frame();
-        for (int i = 1; i <= 8; ++i) {
-            gui.move({from.x + dx * static_cast<float>(i) / 8, from.y});
+        for (int i = 1; i <= steps; ++i) {
+            gui.move({from.x + dx * static_cast<float>(i) / static_cast<float>(steps), from.y});
             frame();
         }
         gui.mouse(false);
@@ -81,6 +81,13 @@ TEST_CASE("the window's handle moves the margin by whole powers of two") {
     screen.drag("window.handle", -4 * screen.binade());
     CHECK(screen.lab.params().margin == -2);
     CHECK(screen.words("window.number.overflow") != "0 %");
+    // The axis makes room for what saturates, but never under the hand: however slow, a drag is its length.
+    for (const int steps : {1, 3, 40}) {
+        screen.set("margin=1");
+        screen.drag("window.handle", -3 * screen.binade(), steps);
+        CAPTURE(steps);
+        CHECK(screen.lab.params().margin == -2);
+    }
 }
 
 TEST_CASE("the cliff is read beside the slider: 464 becomes 448, one more is NaN") {
