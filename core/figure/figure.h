@@ -100,12 +100,14 @@ struct YSpan {
     double lo = 0, hi = 0;
 };  // a pass band over the full width
 enum class Anchor { left, center, right };
+// Moved sideways where it would leave the plot; left out where it is wider than the x of its room are apart.
 struct TextMark {
     double x = 0, y = 0;
     std::string text = {};
     Anchor anchor = Anchor::left;
     bool strong = false;
     float dx = 0, dy = 0;
+    std::optional<Range> room = {};
 };
 struct Bracket {
     double x0 = 0, x1 = 0, y = 0;

@@ -87,10 +87,12 @@ class SeriesPainter {
         if (!inflated(plot_).contains(at)) return;
         const Font font = mark.strong ? kStrong : kLabel;
         const float width = canvas_.text_width(mark.text, font);
-        const float left = mark.anchor == Anchor::left     ? 0
-                           : mark.anchor == Anchor::center ? width / 2
-                                                           : width;
-        words({at.x + mark.dx - left, at.y + mark.dy - line_height(font) / 2}, mark.text, font);
+        if (mark.room && width > x_px(mark.room->hi) - x_px(mark.room->lo)) return;
+        const float before = mark.anchor == Anchor::left     ? 0
+                             : mark.anchor == Anchor::center ? width / 2
+                                                             : width;
+        const float left = inside(at.x + mark.dx - before, width);
+        words({left, at.y + mark.dy - line_height(font) / 2}, mark.text, font);
     }
     void operator()(const Bracket& mark) const {
         const float x0 = x_px(mark.x0), x1 = x_px(mark.x1), y = y_px(mark.y);
@@ -116,7 +118,10 @@ class SeriesPainter {
     std::string_view name() const { return style_.in_legend ? display_name(series_) : std::string_view{}; }
     float centred(float x, std::string_view text, Font font) const {
         const float width = canvas_.text_width(text, font);
-        return std::max(plot_.x0, std::min(x - width / 2, plot_.x1 - width));
+        return inside(x - width / 2, width);
+    }
+    float inside(float left, float width) const {
+        return std::max(plot_.x0, std::min(left, plot_.x1 - width));
     }
     void words(Point at, std::string_view text, Font font) const {
         Color color = toned(style_.color, Tone::ink);

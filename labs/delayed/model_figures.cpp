@@ -43,9 +43,12 @@ Range y_range(const DelayedLab& lab) {
     }
     if (!(hi > 0)) return {0.25, 512};
     double top = hi;
-    for (const double value : lab.shown().tops) top = std::max(top, std::min(value, hi * 6));
+    for (const double value : lab.shown().tops)
+        if (value <= hi * std::exp2(lab.shown().machine.margin) * 6)
+            top = std::max(top, value);  // a higher one leaves through the figure's top
     for (const double value : lab.shown().tops) lo = std::min(lo, std::max(value, lo / 16));
-    return {lo / 6, top * std::max(1.8, std::pow(top / lo, 0.12))};
+    const double below = lab.shown().steps.size() <= kWordySteps ? 6 : 2;
+    return {lo / below, top * std::max(1.8, std::pow(top / lo, 0.12))};
 }
 
 void add_window(Figure& figure, const Run& run, Range y) {
@@ -60,12 +63,15 @@ void add_window(Figure& figure, const Run& run, Range y) {
                 top, {.color = {role}, .width = 3, .step = true});
 }
 
-// Where the amax sticks out of the window: a shaft from the window's top with a triangle at the amax.
-void add_faults(Figure& figure, const Run& run) {
+// Where the amax sticks out of the window: a shaft from the window's top with a triangle at the amax, or
+// through the figure's top where it is not finite.
+void add_faults(Figure& figure, const Run& run, Range y) {
     std::vector<double> xs, ys, tips_x, tips_y;
     for (std::size_t t = 0; t < run.steps.size(); ++t) {
-        const double amax = finite_or_nan(run.steps[t].amax);
-        if (!run.steps[t].saturates || std::isnan(amax)) continue;
+        const bool finite = std::isfinite(run.steps[t].amax);
+        if (finite && !run.steps[t].saturates) continue;
+        const double amax =
+            finite ? static_cast<double>(run.steps[t].amax) : y.hi / std::pow(y.hi / y.lo, 0.04);
         xs.insert(xs.end(), {centre(t), centre(t), kNan});
         ys.insert(ys.end(), {run.tops[t], amax, kNan});
         tips_x.push_back(centre(t)), tips_y.push_back(amax);
@@ -94,6 +100,16 @@ void add_amaxes(Figure& figure, const Run& run) {
                     .marker_size = run.steps.size() <= kWordySteps ? 4.5F : 2.5F});
 }
 
+// Of the longest stretch of steps under one window: there no label stands in the way.
+double middle_of_plateau(const std::vector<double>& tops) {
+    std::size_t best = 0, length = 0;
+    for (std::size_t t = 0, from = 0; t < tops.size(); ++t) {
+        if (tops[t] != tops[from]) from = t;
+        if (t - from + 1 > length) best = from, length = t - from + 1;
+    }
+    return static_cast<double>(best) + static_cast<double>(length) / 2;
+}
+
 // The words at every step, where there are few.
 void add_words(Figure& figure, const DelayedLab& lab, Range y) {
     const Run& run = lab.shown();
@@ -103,15 +119,14 @@ void add_words(Figure& figure, const DelayedLab& lab, Range y) {
         figure.add("", TextMark{x, at, std::move(text), anchor, false, dx, dy},
                    {.color = {ink, Tone::ink}, .in_legend = false});
     };
-    if (run.steps[0].scale_used == 1 && run.machine.algo != "static" && run.tops[0] > 4 * run.tops[1])
+    if (run.steps.size() < 10 && run.steps[0].scale_used == 1 && run.machine.algo != "static" &&
+        run.tops[0] > 4 * run.tops[1])
         words(0, std::min(run.tops[0], y.hi), "cold start", Role::muted, Anchor::left, 8, 33);
-    if (run.steps.size() <= 12) {
-        const FormatInfo& format = find_format(run.machine.format);
-        const double down = std::log2(max_finite(format) / min_subnormal(format));
-        words(static_cast<double>(run.steps.size()), y.lo,
-              fmt::format("the {} window reaches {} binades down", format.label, text_of(down, 3)),
-              Role::muted, Anchor::right, -10, -13);
-    }
+    const FormatInfo& format = find_format(run.machine.format);
+    const double down = std::log2(max_finite(format) / min_subnormal(format));
+    words(middle_of_plateau(run.tops), y.lo,
+          fmt::format("the {} window reaches {} binades down", format.label, text_of(down, 3)), Role::muted,
+          Anchor::center, 0, -13);
     for (std::size_t t = 0; t < run.steps.size(); ++t) {
         const MachineStep& step = run.steps[t];
         const auto amax = static_cast<double>(step.amax);
@@ -120,7 +135,7 @@ void add_words(Figure& figure, const DelayedLab& lab, Range y) {
             words(left, std::min(run.tops[t], y.hi), text_of(run.tops[t], 3), role, Anchor::left, 6,
                   run.tops[t] > y.hi ? 14 : 13);
         if (!std::isfinite(amax)) {
-            words(centre(t), y.hi, step.amax > 0 ? "Inf" : "NaN", Role::sat, Anchor::center, 0, 30);
+            words(centre(t), y.hi, step.amax > 0 ? "Inf" : "NaN", Role::sat, Anchor::left, 10, 20);
         } else if (step.saturates) {
             words(centre(t), amax, text_of(amax, 3), Role::sat, Anchor::center, 0, -18);
             words(centre(t), std::sqrt(amax * run.tops[t]), text_of(amax / run.tops[t], 2) + "×", Role::sat,
@@ -230,7 +245,7 @@ Figure timeline_figure(const DelayedLab& lab) {
     figure.y = {.label = "|x|", .scale = Scale::log2, .range = y};
     add_window(figure, run, y);
     if (lab.params().compare == "ab") add_other(figure, lab, y);
-    add_faults(figure, run);
+    add_faults(figure, run, y);
     add_amaxes(figure, run);
     if (steps <= kWordySteps) add_words(figure, lab, y);
     add_hangover(figure, run, y);

@@ -24,7 +24,7 @@ constexpr Font kTitle{Face::sans_bold, 15}, kSum{Face::mono, 18}, kLabel{Face::s
 std::string text_of(double value, int digits = 4) {
     const double size = std::fabs(value);
     if (!std::isfinite(value) || size == 0 || (size >= 0.01 && size < 1e5))
-        return format_number(value, size < 0.1 ? 3 : digits, true);
+        return format_number(value, size < 0.1 ? std::min(digits, 3) : digits, true);
     const int exponent = static_cast<int>(std::floor(std::log10(size)));
     const std::string mantissa = format_number(value / std::pow(10.0, exponent), 2, true);
     return fmt::format("{}e{}{}", mantissa, exponent < 0 ? "\u2212" : "", std::abs(exponent));
@@ -85,9 +85,9 @@ class Boxes {
         const CastStats& cast = run_.casts[at_];
         below += c_.px(low_ ? 26 : 34);
         line(c_, {area.x0, below}, area.x1,
-             {{text_of(cast.overflow_pct(), 3) + " %", {Role::text}, kMonoBold},
+             {{text_of(cast.overflow_pct(), 2) + " %", {Role::text}, kMonoBold},
               {" clipped, ", {Role::muted}},
-              {text_of(cast.underflow_pct(), 3) + " %", {Role::text}, kMonoBold},
+              {text_of(cast.underflow_pct(), 2) + " %", {Role::text}, kMonoBold},
               {" became 0", {Role::muted}}});
         line(c_, {area.x0, below + c_.px(21)}, area.x1,
              {{"SQNR ", {Role::muted}}, {text_of(cast.sqnr_db(), 3) + " dB", {Role::text}, kMonoBold}});
@@ -110,9 +110,10 @@ class Boxes {
         const bool rolls = detail_.recorded.size() > 1;
         const std::string words = rolls ? "roll: slot 1 drops out" : "slot 0 is cleared";
         const float middle = y + c_.px(low_ ? 11 : 18);
-        ui::text_mid(c_, {(area.x0 + area.x1) / 2 - c_.px(10), middle}, words, {Role::muted}, kLabel,
-                     Anchor::center);
         const Range target = row(area, y + c_.px(low_ ? 22 : 32), detail_.rolled, detail_.rolled.size() - 1);
+        const double between = rolls ? marked.lo + marked.hi + target.lo + target.hi : 0;
+        const float x = rolls ? static_cast<float>(between / 4) : area.x0;
+        ui::text_mid(c_, {x, middle}, words, {Role::muted}, kLabel, rolls ? Anchor::center : Anchor::left);
         if (rolls && !low_) arrow(marked, target, y + c_.px(4), y + c_.px(30));
     }
 

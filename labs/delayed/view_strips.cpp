@@ -19,7 +19,7 @@ using ui::Context;
 
 constexpr Font kLabel{Face::sans, 13}, kMono{Face::mono, 13}, kMonoBold{Face::mono_bold, 13};
 constexpr double kFault_db = 10;  // an SQNR below it is a fault
-// Logical px: "0.0427" and air; "0.043" and air.
+// Logical px: "0.0427" and air; "0.04" and air.
 constexpr float kColumnForNumbers = 52, kLeastColumn = 41;
 
 enum class Row { scale, saturated, underflow, sqnr, step };
@@ -81,7 +81,8 @@ class Strips {
     }
     static Rect inset_rows(Rect cell) { return {cell.x0, cell.y0 + 2, cell.x1, cell.y1 - 2}; }
     std::string words(Row row, double value) const {
-        const int digits = pitch_ >= c_.px(kColumnForNumbers) || pitch_ < c_.px(kLeastColumn) ? 3 : 2;
+        const bool room = pitch_ >= c_.px(kColumnForNumbers) || pitch_ < c_.px(kLeastColumn);
+        const int digits = room ? 3 : row != Row::scale && std::fabs(value) < 0.1 ? 1 : 2;
         if (row == Row::step) return group_thousands(static_cast<std::int64_t>(value));
         return format_number(value, row == Row::scale ? digits + 1 : digits, true);
     }

@@ -81,12 +81,11 @@ void count_fates(Outcome& outcome, std::span<const float> rounded) {
 
 constexpr std::array kColumns = {
     Column{"sqnr_db", "SQNR dB", "SQNR dB", [](const ErrorMetrics& m) { return m.sqnr_db; }, true},
-    Column{"rel_l2", "relative L2 %", "rel L2 %", [](const ErrorMetrics& m) { return 100 * m.rel_l2; },
+    Column{"rel_l2", "relative L2 %", "L2 %", [](const ErrorMetrics& m) { return 100 * m.rel_l2; }, false},
+    Column{"mean_rel", "mean relative %", "mean %", [](const ErrorMetrics& m) { return 100 * m.mean_rel; },
            false},
-    Column{"mean_rel", "mean relative %", "mean rel %",
-           [](const ErrorMetrics& m) { return 100 * m.mean_rel; }, false},
-    Column{"max_rel", "worst relative %", "worst rel %",
-           [](const ErrorMetrics& m) { return 100 * m.max_rel; }, false},
+    Column{"max_rel", "worst relative %", "worst %", [](const ErrorMetrics& m) { return 100 * m.max_rel; },
+           false},
     Column{"underflow_pct", "becomes 0 %", "zero %", [](const ErrorMetrics& m) { return m.underflow_pct; },
            false},
     Column{"overflow_pct", "saturates %", "sat %", [](const ErrorMetrics& m) { return m.overflow_pct; },

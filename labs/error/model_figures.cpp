@@ -33,20 +33,20 @@ void add_curve(Figure& figure, const Curve& curve, std::string name, Color color
 // Where the first format lets go, and the level that it keeps between.
 void add_zones(Figure& figure, const Curve& curve, Range axis) {
     const Color shade = {Role::field, Tone::fill, 0.35F};
-    const auto words = [&](double x, std::string text, Role role, Anchor anchor) {
-        figure.add("zone##" + text, TextMark{x, kPercent.hi, text, anchor, false, 0, 14},
+    const auto clamp = [&](double x) { return std::clamp(x, axis.lo, axis.hi); };
+    const double dies = clamp(curve.dies), least = clamp(curve.normal.lo), largest = clamp(curve.largest);
+    const auto words = [&](double x, std::string text, Role role, Anchor anchor, Range room) {
+        figure.add("zone##" + text, TextMark{x, kPercent.hi, text, anchor, false, 0, 14, room},
                    {.color = {role, Tone::ink}, .in_legend = false});
     };
-    const auto clamp = [&](double x) { return std::clamp(x, axis.lo, axis.hi); };
-    figure.xspan("underflow", axis.lo, clamp(curve.normal.lo), {.color = shade, .in_legend = false});
-    figure.xspan("saturation", clamp(curve.largest), axis.hi, {.color = shade, .in_legend = false});
-    const double decades = std::log10(clamp(curve.normal.lo) / axis.lo);
-    if (curve.dies > 2 * axis.lo) words(1.2 * axis.lo, "becomes 0", Role::under, Anchor::left);
-    if (decades > 1.8) words(clamp(curve.normal.lo) / 1.15, "subnormal", Role::muted, Anchor::right);
-    words(1.2 * clamp(curve.normal.lo),
+    figure.xspan("underflow", axis.lo, least, {.color = shade, .in_legend = false});
+    figure.xspan("saturation", largest, axis.hi, {.color = shade, .in_legend = false});
+    words(1.2 * axis.lo, "becomes 0", Role::under, Anchor::left, {1.2 * axis.lo, 2 * dies});
+    words(least / 1.15, "subnormal", Role::muted, Anchor::right, {2.4 * dies, least / 1.15});
+    words(1.2 * least,
           fmt::format("normal: {} to {}", number_text(curve.normal.lo), number_text(curve.normal.hi)),
-          Role::muted, Anchor::left);
-    if (curve.largest < axis.hi) words(axis.hi, "saturated", Role::sat, Anchor::right);
+          Role::muted, Anchor::left, {1.2 * least, largest});
+    if (largest < axis.hi) words(axis.hi, "saturated", Role::sat, Anchor::right, axis);
 }
 
 std::string level_words(const Curve& curve) {
@@ -68,9 +68,10 @@ void add_levels(Figure& figure, const std::vector<Curve>& curves, Range axis) {
         top = std::max(top, curve.worst_pct);
     }
     const Range normal = curves.front().normal;
+    if (curves.size() == 1) words += ", at every normal size";
     TextMark mark{std::sqrt(std::max(normal.lo, axis.lo) * std::min(normal.hi, axis.hi)),
                   top,
-                  words + ", at every normal size",
+                  std::move(words),
                   Anchor::center,
                   true,
                   0,

@@ -103,10 +103,11 @@ void draw_ticks(Context& context, Rect track, const Range01& range, std::span<co
         fill_rect(context, {x, y, x + hairline(context), y + context.px(4)}, {Role::axis});
         const std::string words = format_number(tick, 4, true);
         const float half = text_width(context, words, {Face::mono, 13}) / 2;
-        if (x - half < free_from) continue;
-        text_mid(context, {x, track.y0 + context.px(22)}, words, {Role::muted}, {Face::mono, 13},
+        const float middle = std::min(x, track.x1 + context.px(kKnob) - half);  // inside the column
+        if (middle - half < free_from) continue;
+        text_mid(context, {middle, track.y0 + context.px(22)}, words, {Role::muted}, {Face::mono, 13},
                  Anchor::center);
-        free_from = x + half + context.px(8);
+        free_from = middle + half + context.px(8);
     }
 }
 

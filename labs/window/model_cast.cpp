@@ -173,6 +173,7 @@ Outcome Compute::operator()(const CastSpec& spec) {
     out.cast = cast_tensor(tensor, out.format, overflow, scale);
     const double lowest = out.format.kind == Kind::integer ? 1 : min_subnormal(out.format);
     out.window = {lowest / out.cast.scale, max_finite(out.format) / out.cast.scale};
+    out.zero_to = out.window.lo / 2;
     out.normal_from = (out.format.kind == Kind::integer ? lowest : min_normal(out.format)) / out.cast.scale;
     if (largest > 0) out.histogram = histogram_of(tensor, out.format, scale, out.smallest, out.amax);
     CastSpec of_sweeps = spec;

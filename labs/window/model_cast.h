@@ -70,6 +70,7 @@ struct Outcome {
     Cast cast;
     Range window;            // of |x|: smallest and largest value of the format over the scale
     double normal_from = 0;  // where its normal numbers begin
+    double zero_to = 0;      // up to here the cast writes 0: half the smallest value
     Histogram histogram;
     Sweep own, other;         // other: INT8, or E4M3 where the format is INT8
     double base_sqnr_db = 0;  // without the outliers; the same as inlier_sqnr_db where there are none

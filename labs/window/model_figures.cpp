@@ -53,6 +53,12 @@ std::string finding(const Outcome& outcome) {
     if (stats.overflow > 0)
         return fmt::format("{} % of the tensor lies above {}’s window and saturates", text_of(clipped), name);
     const double sqnr = stats.sqnr_db();
+    if (const std::size_t count = outcome.tensor->outliers.size(); count > 0)
+        return fmt::format(
+            "{} of {} sigma cost{} {}’s other elements {}",
+            count == 1 ? "One outlier" : group_thousands(static_cast<std::int64_t>(count)) + " outliers",
+            text_of(outcome.spec.tensor.outlier_ratio), count == 1 ? "s" : "", name,
+            decibels(outcome.base_sqnr_db - outcome.cast.inlier_sqnr_db));
     if (lost >= 1 && sqnr >= kExcellent_db)
         return fmt::format("{} dB looks excellent, yet {} % of this tensor became zero", text_of(sqnr),
                            text_of(lost));
@@ -82,7 +88,7 @@ Figure window_figure(const Outcome& outcome) {
     if (std::isfinite(window.hi) && window.hi > 0) {
         const double normal_from = std::min(outcome.normal_from, window.hi);
         figure.xspan("window", normal_from, window.hi, {.color = {role, Tone::tint}, .in_legend = false});
-        figure.xspan("window##subnormal", window.lo, normal_from,
+        figure.xspan("window##subnormal", outcome.zero_to, normal_from,
                      {.color = {role, Tone::tint, 0.5F}, .in_legend = false});
     }
     if (counts.edges) {
@@ -102,6 +108,29 @@ Figure window_figure(const Outcome& outcome) {
                    {.color = {Role::muted}, .in_legend = false});
     };
     const CastStats& stats = outcome.cast.stats;
+    if (outcome.amax == 0) {
+        const bool nan = outcome.cast.not_finite > 0;
+        const double middle = std::sqrt(axis.lo * axis.hi);
+        const auto centred = [&](std::string text, bool strong, Role ink, float dy) {
+            figure.add("", TextMark{middle, 0.7 * tallest, std::move(text), Anchor::center, strong, 0, dy},
+                       {.color = {ink, Tone::ink}, .in_legend = false});
+        };
+        centred(nan ? "0 × Inf = NaN" : "0 × " + text_of(outcome.cast.scale) + " = 0", true,
+                nan ? Role::sat : Role::text, 0);
+        centred("every element", false, Role::muted, 20);
+        figure.x.visible = figure.y.visible = false;
+        return figure;
+    }
+    if (!outcome.tensor->outliers.empty()) {
+        const auto count = static_cast<std::int64_t>(outcome.tensor->outliers.size());
+        figure.scatter("outliers", data({outcome.amax}), data({0.02 * tallest}),
+                       {.color = {Role::text}, .marker = Marker::disc, .marker_size = 4, .in_legend = false});
+        figure.add("",
+                   TextMark{outcome.amax, 0.02 * tallest,
+                            count == 1 ? "1 outlier" : group_thousands(count) + " outliers", Anchor::right,
+                            false, -12, -8},
+                   {.color = {Role::text}, .in_legend = false});
+    }
     if (stats.underflow_pct() >= 1)
         words(axis.lo, "below the window", "the cast writes 0", Role::under, Anchor::left, 8);
     if (stats.overflow > 0)

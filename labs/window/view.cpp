@@ -1,5 +1,7 @@
 #include "labs/window/view.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,6 +21,17 @@ constexpr Font kLabel{Face::sans, 13}, kStrong{Face::sans_bold, 13}, kBig{Face::
     kSum{Face::mono, 18};
 
 std::string text_of(double value, int digits = 4) { return format_number(value, digits, true); }
+
+// "scale = 448 / amax"
+std::string scale_words(const Outcome& o) {
+    const CastSpec& spec = o.spec;
+    if (spec.source == "manual") return "scale, by hand";
+    if (!(o.reference > 0)) return "scale of an amax of 0";
+    const std::string of = spec.source == "current" ? "amax" : spec.source == "ema" ? "EMA" : "percentile";
+    const std::string max = text_of(max_finite(o.format));
+    return spec.margin == 0 ? fmt::format("scale = {} / {}", max, of)
+                            : fmt::format("scale = {} / ({} {})", max, text_of(std::exp2(spec.margin)), of);
+}
 
 int arrow_step() {
     return (ui::key_pressed(ImGuiKey_RightArrow) ? 1 : 0) - (ui::key_pressed(ImGuiKey_LeftArrow) ? 1 : 0);
@@ -47,16 +60,16 @@ void WindowView::draw_numbers(Context& c, Rect area) {
         Marker marker = Marker::none;
         bool fault = false;
     };
-    const bool saturates = stats.overflow > 0;
+    const double no_number = 100.0 * static_cast<double>(o.cast.not_finite) / static_cast<double>(stats.n);
+    const bool saturates = stats.overflow > 0 || no_number > 0;
     const std::array<Number, 4> numbers = {
         Number{text_of(stats.underflow_pct(), 3) + " %", "underflow: 0 after the cast", Role::text,
                Marker::triangle_down, stats.underflow > 0},
-        Number{text_of(stats.overflow_pct(), 3) + " %",
+        Number{text_of(no_number > 0 ? no_number : stats.overflow_pct(), 3) + " %",
                o.cast.not_finite > 0 ? "overflow: NaN or Inf" : "saturated",
                saturates ? Role::sat : Role::text, Marker::triangle_up, saturates},
         Number{text_of(stats.sqnr_db(), 3) + " dB", "SQNR", Role::text},
-        Number{text_of(o.cast.scale, 4), lab_.params().source == "manual" ? "scale, by hand" : "scale",
-               role_of(o.format.name)}};
+        Number{text_of(o.cast.scale, 4), scale_words(o), role_of(o.format.name)}};
     const float pitch = area.width() / static_cast<float>(numbers.size());
     for (std::size_t i = 0; i < numbers.size(); ++i) {
         const Number& number = numbers.at(i);
@@ -92,9 +105,9 @@ void WindowView::draw_handle(Context& c, const ui::PlotResult& plot) {
     const Role role = role_of(o.format.name);
     if (!std::isfinite(o.window.hi) || !(o.window.hi > 0)) return;
     const auto inside = [&](double x) { return std::clamp(plot.to_px(x, 0).x, plot.area.x0, plot.area.x1); };
-    const float lo = inside(o.window.lo), hi = inside(o.window.hi), top = plot.area.y0;
+    const float lo = inside(o.zero_to), hi = inside(o.window.hi), top = plot.area.y0;
     ui::fill_rect(c, {lo, top, hi, top + c.px(3)}, {role});
-    if (o.window.lo > plot.extents.x.lo) ui::fill_rect(c, {lo, top, lo + c.px(2), plot.area.y1}, {role});
+    if (o.zero_to > plot.extents.x.lo) ui::fill_rect(c, {lo, top, lo + c.px(2), plot.area.y1}, {role});
     if (o.window.hi < plot.extents.x.hi) ui::fill_rect(c, {hi - c.px(2), top, hi, plot.area.y1}, {role});
 
     const float half = c.px(76), tall = c.px(15), y = top + c.px(2);
@@ -113,7 +126,7 @@ void WindowView::draw_handle(Context& c, const ui::PlotResult& plot) {
     if (press.held) {
         const double at = plot.x_at(ImGui::GetIO().MousePos.x);
         if (!(grabbed_ > 0)) {
-            grabbed_ = at;
+            grabbed_ = plot.x_at(ImGui::GetIO().MouseClickedPos[0].x);
             held_axis_ = axis_of(o);
         }
         const CastSpec before = lab_.params();

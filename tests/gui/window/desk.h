@@ -81,11 +81,12 @@ class Desk {
         run("xdotool mousedown 1");
         pause();
         run("xdotool mouseup 1");
-        pause();  // a key pressed in the same frame would come before what the click opens
+        pause();
     }
     void drag(const std::string& probe, int dx, int dy) const {
         move_to(probe);
         run("xdotool mousedown 1");
+        pause();  // pressed and moved within one frame, it would be pressed where it has moved to
         run("xdotool mousemove_relative -- " + std::to_string(dx) + " " + std::to_string(dy));
         pause();
         run("xdotool mouseup 1");

@@ -52,6 +52,27 @@ TEST_CASE("title, labels, legend and end labels stand in the figure and do not o
     }
 }
 
+TEST_CASE("a text mark stays in the plot, and is left out where its room is narrower than its words") {
+    for (const Anchor anchor : {Anchor::left, Anchor::center, Anchor::right}) {
+        for (const double x : {0.0, 5.0, 10.0}) {
+            Figure figure{.id = "marks", .x = {.range = Range{0, 10}}, .y = {.range = Range{0, 1}}};
+            figure.add("", TextMark{.x = x, .y = 0.5, .text = "kept", .anchor = anchor});
+            figure.add("", TextMark{.x = x, .y = 0.5, .text = "fits", .anchor = anchor, .room = Range{4, 5}});
+            figure.add("",
+                       TextMark{.x = x, .y = 0.5, .text = "wide", .anchor = anchor, .room = Range{4, 4.1}});
+            RecordingCanvas canvas;
+            const FigureLayout layout = lay_out(figure, {}, canvas, kStage);
+            paint(figure, {}, layout, canvas);
+            for (const char* words : {"kept", "fits"}) {
+                REQUIRE(canvas.find(words));
+                CHECK(canvas.find(words)->rect.x0 >= layout.plot.x0);
+                CHECK(canvas.find(words)->rect.x1 <= layout.plot.x1);
+            }
+            CHECK_FALSE(canvas.find("wide"));
+        }
+    }
+}
+
 TEST_CASE("curves carry their second cue: dash and width, legend in ink") {
     RecordingCanvas canvas;
     paint(loss(), {}, canvas, kStage);
