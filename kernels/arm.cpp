@@ -11,7 +11,6 @@
 namespace fp8lab::cuda {
 namespace {
 
-constexpr int padded(int n) { return (n + 15) / 16 * 16; }
 Shape shape_of(int rows, int cols) { return {rows, cols, padded(rows), padded(cols)}; }
 std::size_t elements(Shape s) {
     return static_cast<std::size_t>(s.padded_rows) * static_cast<std::size_t>(s.padded_cols);
@@ -63,6 +62,12 @@ CudaArm::~CudaArm() {
     if (side_) cudaStreamDestroy(side_);
 }
 
+void Slot::keep_values() {
+    value = Memory(elements(shape) * sizeof(float));
+    check(cudaMemset(value.get(), 0, value.bytes()), "cudaMemset");
+    values = static_cast<const float*>(value.get());
+}
+
 Slot CudaArm::make_slot(TensorId id, int rows, int cols) {
     Slot slot;
     slot.shape = shape_of(rows, cols);
@@ -73,11 +78,7 @@ Slot CudaArm::make_slot(TensorId id, int rows, int cols) {
     // No dgrad into the network's input: nobody reads w1 along its rows or dy1 along its columns.
     const bool both = id.layer > 1 || id.tensor == TensorClass::x;
     if (engine_ == Engine::emulated) {
-        if (id.tensor != TensorClass::w) {
-            slot.value = Memory(n * 4);
-            check(cudaMemset(slot.value.get(), 0, n * 4), "cudaMemset");
-            slot.values = static_cast<const float*>(slot.value.get());
-        }
+        if (id.tensor != TensorClass::w) slot.keep_values();
         slot.cast = slot.plan.format->name != "fp32";
         slot.has_second = slot.cast && both && slot.plan.granularity != Granularity::tensor;
         // Emulated casts leave the padding alone.
@@ -95,6 +96,7 @@ Slot CudaArm::make_slot(TensorId id, int rows, int cols) {
         if (both || id.tensor == TensorClass::dy) slot.second = Memory(n);
         slot.scaling = scaling_of(slot.plan);
         if (slot.scaling != Scaling::tensor) slot.scales = ScaleBuffers(slot.scaling, slot.shape);
+        if (slot.scaling == Scaling::mx && id.tensor != TensorClass::w) slot.keep_values();
     }
     slot.stats = Buffer<double2>(static_cast<std::size_t>(stats_blocks(slot.shape)));
     return slot;
@@ -119,7 +121,7 @@ void CudaArm::allocate() {
                           biases = static_cast<std::size_t>(layer->out.padded_cols);
         layer->master = Buffer<float>(weights);
         layer->w.values = layer->master.get();
-        layer->dw = Buffer<float>(weights);
+        if (!multiplies_in_update()) layer->dw = Buffer<float>(weights);
         layer->b = Buffer<float>(biases);
         layer->db = Buffer<float>(biases);
         if (spec_.optimizer == OptimizerKind::adamw) {
@@ -157,14 +159,24 @@ void CudaArm::make_plans(cudaStream_t stream) {
                                                    layer->w.shape.padded_cols, layer->w.shape.padded_rows);
         layer->fprop.emplace(lt_, products.fprop, stream);
         if (layer->number > 1) layer->dgrad.emplace(lt_, products.dgrad, stream);
-        layer->wgrad.emplace(lt_, products.wgrad, stream);
+        if (!multiplies_in_update()) layer->wgrad.emplace(lt_, products.wgrad, stream);
     }
+}
+
+Element CudaArm::operand_element(const Slot& slot) const {
+    return engine_ == Engine::emulated ? Element::f32
+           : engine_ == Engine::bf16   ? Element::bf16
+                                       : element_of(*slot.plan.format);
+}
+
+bool CudaArm::multiplies_in_update() const {
+    return engine_ != Engine::emulated && scaling_of(cast_plan(recipe_, TensorClass::x)) == Scaling::tensor &&
+           padded(spec_.batch) <= kMostFusedBatch;
 }
 
 double CudaArm::flop() const {
     double flop = 0;
-    for (const auto& layer : layers_)
-        flop += layer->fprop->flop() + layer->wgrad->flop() + (layer->dgrad ? layer->dgrad->flop() : 0);
+    for (const auto& layer : layers_) flop += layer->fprop->flop() * (layer->dgrad ? 3 : 2);
     return flop;
 }
 

@@ -38,14 +38,15 @@ struct Slot {
     CastPlan plan;
     TensorId id;
     int index = 0;                  // into the scale states
-    Memory value;                   // FP32; emulated x and dy only
-    const float* values = nullptr;  // emulated: `value`, or the master weights
+    Memory value;                   // FP32; x and dy, emulated or on their way to MX
+    const float* values = nullptr;  // `value`, or the master weights
     Memory first, second;  // fp8: rows and columns; bf16: rows; emulated: along the first and the second GEMM
     Scaling scaling = Scaling::tensor;
     ScaleBuffers scales;  // fp8 with many scales
     Buffer<double2> stats;
     bool cast = true;         // false: recipe fp32, operands are `values`
     bool has_second = false;  // second differs from first
+    void keep_values();
     const void* for_first() const { return cast ? first.get() : values; }
     const void* for_second() const { return has_second ? second.get() : for_first(); }
 };
@@ -56,7 +57,8 @@ struct ArmLayer {
     Shape out;     // of the layer's output
     Memory h, da;  // outputs of fprop and dgrad
     Buffer<float> master, m, v, b, mb, vb, db, dw, bias_partials;
-    std::optional<GemmPlan> fprop, dgrad, wgrad;
+    std::optional<GemmPlan> fprop, dgrad,
+        wgrad;  // none: dgrad of the first layer; wgrad inside the optimiser
 };
 
 struct ArmRecord {  // of one step, as read back
@@ -74,6 +76,8 @@ class CudaArm {
     const std::string& emulated_because() const { return emulated_because_; }
     const Recipe& recipe() const { return recipe_; }
     double flop() const;  // of the GEMMs of one step
+    // Small batches: the weight gradient is a part of the optimiser's kernel (launch.h, WeightProduct).
+    bool multiplies_in_update() const;
     std::size_t memory_bytes() const { return memory_bytes_; }
 
     // One step. `mark` (may be empty) is called after every launch with what it was, for the breakdown.
@@ -107,12 +111,16 @@ class CudaArm {
     void cast_emulated(Slot& slot, bool with_stats, cudaStream_t stream);
     EmulatedCast emulated(const Slot& slot, Along along) const;
     bool scaled_from_itself(const Slot& slot) const;
+    Element operand_element(const Slot& slot) const;
     bool cast_by_optimiser(const Slot& weights) const;
     const float* factors(const Slot& slot, bool second) const;
     void forward(cudaStream_t stream, bool with_stats, const Mark& mark);
-    void backward(cudaStream_t stream, bool with_stats, const Mark& mark);
-    void update(cudaStream_t stream, bool with_stats, const Mark& mark);
-    void bookkeeping(cudaStream_t stream, bool with_stats);
+    struct Streams;
+    void backward(Streams& streams, bool with_stats, const Mark& mark);
+    void update(Streams& streams, bool with_stats, const Mark& mark);
+    void record_tensors(TensorSet set, bool with_stats, cudaStream_t stream);
+    TensorSet later_gradients() const;
+    void optimise_biases(cudaStream_t stream);
     void optimise(ArmLayer& layer, cudaStream_t stream, bool with_stats);
     void push_controls(cudaStream_t stream);
     void quantize_storage(ArmLayer& layer, Rounding rounding, cudaStream_t stream);

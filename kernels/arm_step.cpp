@@ -4,6 +4,7 @@
 
 #include "core/nn/streams.h"
 #include "kernels/arm.h"
+#include "kernels/ranges.h"
 
 namespace fp8lab::cuda {
 namespace {
@@ -25,6 +26,26 @@ void tell(const CudaArm::Mark& mark, CudaArm::Part part) {
 }
 
 }  // namespace
+
+// Two streams, or one twice, and the events between them.
+struct CudaArm::Streams {
+    cudaStream_t main, side;
+    std::vector<Event>& events;  // the last one: `side` has what the optimiser needs
+    std::size_t used = 0;
+
+    // What `then` does next waits for what `first` has been given so far.
+    void order(cudaStream_t first, cudaStream_t then) {
+        if (main == side) return;
+        events[used].record(first);
+        check(cudaStreamWaitEvent(then, events[used++].get()), "cudaStreamWaitEvent");
+    }
+    void booked() {
+        if (main != side) events.back().record(side);
+    }
+    void wait_until_booked() const {
+        if (main != side) check(cudaStreamWaitEvent(main, events.back().get()), "cudaStreamWaitEvent");
+    }
+};
 
 BatchRing CudaArm::ring(const float* base, int cols, const ArmState* arm, bool poisoned) const {
     BatchRing ring;
@@ -106,20 +127,21 @@ const float* CudaArm::factors(const Slot& slot, bool second) const {
 }
 
 void CudaArm::cast(Slot& slot, const Launch& launch, bool with_stats, const Mark& mark, cudaStream_t stream) {
-    CastTarget target;
+    const auto keep_values = [&] {
+        if (slot.id.tensor == TensorClass::w) return;  // the master weights are there
+        CastTarget values;
+        values.element = Element::f32;
+        values.rows = slot.value.get();
+        launch(values, Pass::cast);
+    };
     if (engine_ == Engine::emulated) {
-        if (slot.id.tensor != TensorClass::w) {
-            target.element = Element::f32;
-            target.rows = slot.value.get();
-            launch(target, Pass::cast);
-        }
+        keep_values();
         if (slot.cast) cast_emulated(slot, with_stats, stream);
         tell(mark, Part::cast);
         return;
     }
-    target.element = engine_ == Engine::bf16            ? Element::bf16
-                     : slot.plan.format->name == "e4m3" ? Element::e4m3
-                                                        : Element::e5m2;
+    CastTarget target;
+    target.element = operand_element(slot);
     target.rows = slot.first.get();
     target.columns = slot.second.get();
     target.state = state(slot);
@@ -127,6 +149,12 @@ void CudaArm::cast(Slot& slot, const Launch& launch, bool with_stats, const Mark
     target.stats_partials = with_stats ? slot.stats.get() : nullptr;
     target.scaling = slot.scaling;
     if (slot.scaling != Scaling::tensor) target.vectors = slot.scales.vectors(controls_.get());
+    if (slot.scaling == Scaling::mx) {
+        keep_values();
+        cast_matrix_to_mx(slot.values, Element::f32, slot.shape, target, stream);
+        tell(mark, Part::cast);
+        return;
+    }
     if (scaled_from_itself(slot)) {
         launch(target, Pass::amax_only);
         if (slot.scaling == Scaling::rows)
@@ -196,40 +224,61 @@ void CudaArm::loss(cudaStream_t stream, bool with_stats, const Mark& mark) {
     cast(last.dy, source_of(last.dy, arm_.get(), stream), with_stats, mark, stream);
 }
 
-void CudaArm::backward(cudaStream_t stream, bool with_stats, const Mark& mark) {
+// What is done with a tensor when its last cast of the step is enqueued.
+void CudaArm::record_tensors(TensorSet set, bool with_stats, cudaStream_t stream) {
+    update_scales(states_.get(), history_.get(), tensors_, set, controls_.get(), tensor_results_.get(),
+                  arm_.get(), stream);
+    if (!with_stats) return;
+    for (const auto& layer : layers_)
+        for (const Slot* slot : {&layer->x, &layer->w, &layer->dy})
+            if (set >> slot->index & 1)
+                reduce_stats(slot->stats.get(), stats_blocks(slot->shape), tensor_results_.get(), slot->index,
+                             tensors_, arm_.get(), stream);
+}
+
+// The dy of all layers but the last: cast in the backward pass.
+TensorSet CudaArm::later_gradients() const {
+    TensorSet set = 0;
+    for (std::size_t l = 0; l + 1 < layers_.size(); ++l) set |= TensorSet{1} << layers_[l]->dy.index;
+    return set;
+}
+
+// Beside the backward pass: whether the loss is finite, the scales of all other tensors, and for small
+// batches the update of every layer whose weights dgrad has read.
+void CudaArm::backward(Streams& streams, bool with_stats, const Mark& mark) {
+    streams.order(streams.main, streams.side);
+    const Shape out = layers_.back()->out;
+    const bool classes = spec_.loss == LossKind::cross_entropy;
+    const double rows = out.rows, values = rows * out.cols;
+    finish_loss(loss_partials_.get(), classes ? out.rows : stats_blocks(out), classes ? rows : values,
+                classes ? row_correct_.get() : nullptr, out.rows, results_.get(), arm_.get(), streams.side);
+    record_tensors(~later_gradients(), with_stats, streams.side);
+    streams.booked();
+    tell(mark, Part::bookkeeping);
     for (std::size_t l = layers_.size() - 1; l > 0; --l) {
         ArmLayer& layer = *layers_[l];
         ArmLayer& below = *layers_[l - 1];
         // FP8 reads the transposed weights; the others take the weights as they lie.
         layer.dgrad->run(layer.dy.for_first(), layer.w.for_second(), layer.da.get(), factors(layer.dy, false),
-                         factors(layer.w, true), stream);
+                         factors(layer.w, true), streams.main);
         tell(mark, Part::gemm);
+        if (!layer.wgrad) {
+            streams.order(streams.main, streams.side);
+            optimise(layer, streams.side, with_stats);
+            tell(mark, Part::optimiser);
+        }
         if (engine_ == Engine::emulated && recipe_.out == OutType::bf16) {
             auto* da = static_cast<float*>(layer.da.get());
             round_to_bf16(da, da,
                           static_cast<long long>(layer.x.shape.padded_rows) * layer.x.shape.padded_cols,
-                          stream);
+                          streams.main);
             tell(mark, Part::cast);
         }
-        cast(below.dy, source_of(below.dy, arm_.get(), stream), with_stats, mark, stream);
+        cast(below.dy, source_of(below.dy, arm_.get(), streams.main), with_stats, mark, streams.main);
     }
 }
 
-// What the optimiser needs beside the gradients: whether the loss is finite, the scales of the next step, the
-// biases.
-void CudaArm::bookkeeping(cudaStream_t stream, bool with_stats) {
-    const Shape out = layers_.back()->out;
-    const bool classes = spec_.loss == LossKind::cross_entropy;
-    const double rows = out.rows, values = rows * out.cols;
-    finish_loss(loss_partials_.get(), classes ? out.rows : stats_blocks(out), classes ? rows : values,
-                classes ? row_correct_.get() : nullptr, out.rows, results_.get(), arm_.get(), stream);
-    update_scales(states_.get(), history_.get(), tensors_, controls_.get(), tensor_results_.get(), arm_.get(),
-                  stream);
-    if (with_stats)
-        for (const auto& layer : layers_)
-            for (const Slot* slot : {&layer->x, &layer->w, &layer->dy})
-                reduce_stats(slot->stats.get(), stats_blocks(slot->shape), tensor_results_.get(), slot->index,
-                             tensors_, arm_.get(), stream);
+void CudaArm::optimise_biases(cudaStream_t stream) {
     BiasUpdates biases;
     for (const auto& layer : layers_)
         biases.layer[biases.layers++] = {layer->b.get(),
@@ -246,7 +295,7 @@ void CudaArm::bookkeeping(cudaStream_t stream, bool with_stats) {
 void CudaArm::optimise(ArmLayer& layer, cudaStream_t stream, bool with_stats) {
     CastTarget target;
     if (cast_by_optimiser(layer.w)) {
-        target.element = engine_ == Engine::bf16 ? Element::bf16 : Element::e4m3;
+        target.element = operand_element(layer.w);
         target.rows = layer.w.first.get();
         target.columns = layer.w.second.get();
         target.state = state(layer.w);
@@ -264,41 +313,37 @@ void CudaArm::optimise(ArmLayer& layer, cudaStream_t stream, bool with_stats) {
     source.input_slots = rings_.input_slots;
     source.arm = arm_.get();
     source.finite = finite_.get();
-    update_weights(source, layer.w.shape, target, stream);
+    if (layer.wgrad)
+        update_weights(source, layer.w.shape, target, stream);
+    else
+        update_weights(source,
+                       {layer.dy.for_second(), layer.x.for_second(), operand_element(layer.dy),
+                        layer.out.padded_rows, &state(layer.dy)->scale_inv, &state(layer.x)->scale_inv},
+                       layer.w.shape, target, stream);
     if (recipe_.master == MasterWeights::none) quantize_storage(layer, recipe_.round_update, stream);
 }
 
-// Two streams: the bookkeeping runs beside the first weight gradient, the optimiser of a layer beside the
-// weight gradient of the next. When the parts are timed (`mark`) everything runs one after the other; the
-// results are the same bytes.
-void CudaArm::update(cudaStream_t stream, bool with_stats, const Mark& mark) {
-    const cudaStream_t side = mark ? stream : side_;
-    std::size_t next = 0;
-    const auto after = [&](cudaStream_t first,
-                           cudaStream_t then) {  // what `then` does next waits for `first` so far
-        if (first == then) return;
-        forks_[next].record(first);
-        check(cudaStreamWaitEvent(then, forks_[next++].get()), "cudaStreamWaitEvent");
-    };
-    after(stream, side);
-    bookkeeping(side, with_stats);
+void CudaArm::update(Streams& streams, bool with_stats, const Mark& mark) {
+    streams.order(streams.main, streams.side);
+    if (layers_.size() > 1) record_tensors(later_gradients(), with_stats, streams.side);
+    optimise_biases(streams.side);
     tell(mark, Part::bookkeeping);
-    Event& booked = forks_.back();
-    if (!mark) booked.record(side);
+    streams.wait_until_booked();
     for (std::size_t l = layers_.size(); l-- > 0;) {
         ArmLayer& layer = *layers_[l];
-        layer.wgrad->run(layer.dy.for_second(), layer.x.for_second(), layer.dw.get(), factors(layer.dy, true),
-                         factors(layer.x, true), stream);
-        tell(mark, Part::gemm);
-        if (l > 0)
-            after(stream, side);
-        else if (!mark)
-            check(cudaStreamWaitEvent(stream, booked.get()), "cudaStreamWaitEvent");
-        optimise(layer, l > 0 ? side : stream, with_stats);
+        if (layer.wgrad) {
+            layer.wgrad->run(layer.dy.for_second(), layer.x.for_second(), layer.dw.get(),
+                             factors(layer.dy, true), factors(layer.x, true), streams.main);
+            tell(mark, Part::gemm);
+        } else if (l > 0) {
+            continue;  // updated in the backward pass
+        }
+        if (l > 0) streams.order(streams.main, streams.side);
+        optimise(layer, l > 0 ? streams.side : streams.main, with_stats);
         tell(mark, Part::optimiser);
     }
-    after(side, stream);
-    finish_step(finite_.get(), results_.get(), arm_.get(), stream);
+    streams.order(streams.side, streams.main);
+    finish_step(finite_.get(), results_.get(), arm_.get(), streams.main);
     tell(mark, Part::bookkeeping);
 }
 
@@ -318,11 +363,19 @@ void CudaArm::quantize_storage(ArmLayer& layer, Rounding rounding, cudaStream_t 
                  arm_.get(), stream);
 }
 
+// Two streams: bookkeeping and finished layers' updates run beside the backward pass and the next weight
+// gradient. When the parts are timed (`mark`) everything runs one after the other; the results are the same
+// bytes.
 void CudaArm::enqueue_step(cudaStream_t stream, bool with_stats, const Mark& mark) {
-    forward(stream, with_stats, mark);
-    loss(stream, with_stats, mark);
-    backward(stream, with_stats, mark);
-    update(stream, with_stats, mark);
+    const auto named = [](const char* name, const auto& part) {
+        const Range range(name);
+        part();
+    };
+    Streams streams{stream, mark ? stream : side_, forks_};
+    named("forward", [&] { forward(stream, with_stats, mark); });
+    named("loss", [&] { loss(stream, with_stats, mark); });
+    named("backward", [&] { backward(streams, with_stats, mark); });
+    named("update", [&] { update(streams, with_stats, mark); });
 }
 
 // Step `step` is done: its batch, h and da are still where they were, so that every tensor can be computed
@@ -339,10 +392,7 @@ TensorView CudaArm::view(TensorId id, int step, cudaStream_t stream) {
     target.element = Element::f32;
     target.rows = values.get();
     source_of(slot, arm.get(), stream)(target, Pass::cast);
-    const Element stored = engine_ == Engine::emulated        ? Element::f32
-                           : engine_ == Engine::bf16          ? Element::bf16
-                           : slot.plan.format->name == "e4m3" ? Element::e4m3
-                                                              : Element::e5m2;
+    const Element stored = operand_element(slot);
     const auto counted = [&](const void* in, Element element, const float* factor) {
         constexpr std::size_t kCounts = Log2Histogram::kBins + 4;
         const Buffer<unsigned long long> counts(kCounts);

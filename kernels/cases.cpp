@@ -71,6 +71,11 @@ void batch(const CaseMemory& memory, Shape shape, const CastTarget& target, Pass
     ring.arm = memory.arm;
     cast_batch(ring, shape, target, pass, stream);
 }
+template <Element kElement>
+void matrix_to_mx(const CaseMemory& memory, Shape shape, const CastTarget& target, Pass,
+                  cudaStream_t stream) {
+    cast_matrix_to_mx(memory.matrices[0], kElement, shape, target, stream);
+}
 template <ActivationKind kKind, bool kFast>
 void activation(const CaseMemory& memory, Shape shape, const CastTarget& target, Pass pass,
                 cudaStream_t stream) {
@@ -299,6 +304,17 @@ std::vector<KernelCase> make_cases() {
          .scaling = Scaling::squares,
          .launch = matrix<f32>,
          .reference = first_input},
+        {.name = "MX cast + transpose",
+         .inputs = {bf16},
+         .scaling = Scaling::mx,
+         .launch = matrix_to_mx<bf16>,
+         .reference = first_input},
+        {.name = "MX cast of FP32 + transpose",
+         .inputs = {f32},
+         .payload = e5m2,
+         .scaling = Scaling::mx,
+         .launch = matrix_to_mx<f32>,
+         .reference = first_input},
     };
 }
 
@@ -329,6 +345,7 @@ double bytes_per_element(const KernelCase& kernel) {
     double bytes = kernel.updated_bytes;
     for (const Element e : kernel.inputs) bytes += reads * bytes_of(e);
     if (kernel.scaling == Scaling::blocks) bytes += 2.0 * sizeof(float) / kBlock;  // of scales
+    if (kernel.scaling == Scaling::mx) bytes += 2.0 / kMxBlock;
     if (kernel.stores) bytes += bytes_of(kernel.payload) * (kernel.transposed ? 2 : 1);
     return bytes;
 }

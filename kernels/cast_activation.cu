@@ -54,6 +54,16 @@ struct Sloped {
     }
 };
 
+}  // namespace
+
+// The exact ones are for emulation.
+template <class T>
+constexpr bool kManyScales<Activated<T, false>> = false;
+template <class T>
+constexpr bool kManyScales<Sloped<T, false>> = false;
+
+namespace {
+
 template <class T, bool kFast>
 void run(const ActivationSource& s, Shape shape, const CastTarget& target, Pass pass, cudaStream_t stream) {
     launch_cast(Activated<T, kFast>{static_cast<const T*>(s.h), s.bias, s.kind}, shape, target, pass, stream);

@@ -6,7 +6,6 @@ namespace fp8lab::cuda {
 namespace {
 
 bool is_fp8(const FormatInfo& format) { return format.name == "e4m3" || format.name == "e5m2"; }
-Element element_of(const FormatInfo& format) { return format.name == "e4m3" ? Element::e4m3 : Element::e5m2; }
 
 // Why the tensor cores cannot take a recipe on any GPU that this engine knows; empty: they may.
 std::string unfit(const Recipe& r) {
@@ -19,8 +18,9 @@ std::string unfit(const Recipe& r) {
         return fmt::format("there is no tensor-core product of {} and {} here", r.bwd->name, r.fwd->name);
     if (r.fwd->name != "e4m3") return "tensor cores take no product of two E5M2 operands";
     if (r.overflow != Overflow::saturate) return "the hardware's casts saturate";
-    if (r.granularity == Granularity::block32 || r.granularity == Granularity::block16)
-        return "operands with 1x32 and 1x16 scales are cast in FP32 here";
+    if (r.granularity == Granularity::block16) return "operands with 1x16 scales are cast in FP32 here";
+    if (r.granularity == Granularity::block32 && r.mx_rule != MxRule::up)
+        return "casts for the tensor cores round MX scales up";
     return "";
 }
 
@@ -32,12 +32,16 @@ ScaleMode mode_of(const CastPlan& plan) {
             return ScaleMode::vec128;
         case Scaling::squares:
             return ScaleMode::block128;
+        case Scaling::mx:
+            return ScaleMode::mx32;
         default:
             return ScaleMode::tensor;
     }
 }
 
 }  // namespace
+
+Element element_of(const FormatInfo& format) { return format.name == "e4m3" ? Element::e4m3 : Element::e5m2; }
 
 Provenance provenance_of(Engine engine) {
     return engine == Engine::emulated ? Provenance::gpu_emulated : Provenance::tensor_core;
@@ -58,6 +62,7 @@ Scaling scaling_of(const CastPlan& plan) {
     if (plan.granularity == Granularity::row) return Scaling::rows;
     if (plan.granularity == Granularity::block128)
         return plan.square_blocks ? Scaling::squares : Scaling::blocks;
+    if (plan.granularity == Granularity::block32) return Scaling::mx;
     return Scaling::tensor;
 }
 
@@ -72,7 +77,7 @@ LayerProducts products_of(const Recipe& recipe, Engine engine, int batch, int in
     };
     const ScaleMode x = mode(TensorClass::x), w = mode(TensorClass::w), dy = mode(TensorClass::dy);
     // Scales of blocks are applied outside the tensor core: what it sums is short anyway.
-    const bool may_be_fast = fp8 && x != ScaleMode::vec128,
+    const bool may_be_fast = fp8 && (x == ScaleMode::tensor || x == ScaleMode::row),
                fast_fprop = may_be_fast && recipe.fast_accum != FastAccum::none,
                fast_backward = may_be_fast && recipe.fast_accum == FastAccum::all;
     const Product back = fp8 ? Product::nt : Product::nn, weights = fp8 ? Product::nt : Product::tn;

@@ -27,7 +27,9 @@ struct EngineChoice {
 using Refusal = std::function<std::string(const GemmSpec&)>;
 EngineChoice choose_engine(const Recipe& recipe, const Refusal& refusal);
 
-Scaling scaling_of(const CastPlan& plan);  // of the engine fp8
+// Of the engine fp8.
+Element element_of(const FormatInfo& format);  // E4M3 or E5M2
+Scaling scaling_of(const CastPlan& plan);
 
 // The products of a layer over padded dimensions: fprop h = x w^T, dgrad dx = dy w, wgrad dw = dy^T x. FP8
 // operands are both contiguous along the contraction, so that dgrad takes w^T and wgrad dy^T and x^T.

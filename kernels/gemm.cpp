@@ -9,6 +9,7 @@
 #include "kernels/gemm_cache.h"
 #include "kernels/lt_handles.h"
 #include "kernels/random_fill.h"
+#include "kernels/ranges.h"
 
 namespace fp8lab::cuda {
 namespace {
@@ -294,6 +295,7 @@ GemmPlan::GemmPlan(const Lt& lt, const GemmSpec& spec, cudaStream_t stream)
     parts_->spec = spec;
     parts_->lt = &lt;
     parts_->describe();
+    const Range range(to_string(spec));
     parts_->choose(stream);
 }
 GemmPlan::~GemmPlan() = default;

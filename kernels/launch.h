@@ -18,6 +18,7 @@ namespace fp8lab::cuda {
 enum class Element : int { f32, bf16, e4m3, e5m2 };
 constexpr int bytes_of(Element e) { return e == Element::f32 ? 4 : e == Element::bf16 ? 2 : 1; }
 
+constexpr int kMaxLayers = 16;          // of a network
 constexpr int kHistoryCapacity = 4096;  // the longest amax history of a recipe
 
 // The scaling state of one tensor. An arm has one array of these, x1 w1 dy1 x2 w2 dy2 ..., which the host
@@ -70,6 +71,7 @@ struct TensorResult {
 };
 constexpr int kRecordSlots = 1024;
 
+constexpr int padded(int n) { return (n + 15) / 16 * 16; }
 // A matrix whose memory is (padded_rows, padded_cols), of which (rows, cols) are real. Casts write zeros into
 // the rest.
 struct Shape {
@@ -81,19 +83,22 @@ struct Shape {
 //   rows     one a row of the payload
 //   blocks   one for 1x128 elements of a row of the payload
 //   squares  one for 128x128 elements, the same for both
+//   mx       one power of two (E8M0) for 1x32 elements of a row of the payload
 // A partial last block has its own scale. Scales come from the amax of the elements that share them, NaN
-// ignored, as core/scaling/block_scales.h has them.
-enum class Scaling : int { tensor, rows, blocks, squares };
-constexpr int kBlock = 128;
+// ignored (in MX a NaN is the scale), as core/scaling/block_scales.h has them.
+enum class Scaling : int { tensor, rows, blocks, squares, mx };
+constexpr int kBlock = 128, kMxBlock = 32;
 constexpr int blocks_of(int n) { return (n + kBlock - 1) / kBlock; }
 
 // Their inverses in device memory, in cuBLASLt's layouts (gemm.h): of a payload of m rows, k elements each,
 // padded,
-//   rows (m), blocks (blocks_of(k), m), squares (blocks_of(m), blocks_of(k) rounded up to 4).
+//   rows (m), blocks (blocks_of(k), m), squares (blocks_of(m), blocks_of(k) rounded up to 4), mx
+//   (blocks_of(m), blocks_of(k)) tiles of 512 bytes: 128 FP32 each.
 constexpr int scale_inverses(Scaling scaling, int m, int k) {
     return scaling == Scaling::rows      ? m
            : scaling == Scaling::blocks  ? blocks_of(k) * m
            : scaling == Scaling::squares ? blocks_of(m) * ((blocks_of(k) + 3) / 4 * 4)
+           : scaling == Scaling::mx      ? blocks_of(m) * blocks_of(k) * 128
                                          : 0;
 }
 // Which of them is that of element i of payload row r.
@@ -101,6 +106,10 @@ constexpr int scale_inverse_at(Scaling scaling, int m, int k, int r, int i) {
     return scaling == Scaling::rows     ? r
            : scaling == Scaling::blocks ? i / kBlock * m + r
                                         : r / kBlock * ((blocks_of(k) + 3) / 4 * 4) + i / kBlock;
+}
+// mx: which byte.
+constexpr int mx_scale_at(int k, int r, int i) {
+    return (r / 128 * blocks_of(k) + i / 128) * 512 + r % 32 * 16 + r % 128 / 32 * 4 + i % 128 / kMxBlock;
 }
 struct ScaleVectors {
     float *rows = nullptr, *columns = nullptr;  // of CastTarget::rows and ::columns
@@ -152,6 +161,11 @@ void cast_batch(BatchRing x, Shape shape, const CastTarget& target, Pass pass, c
 // ---- any matrix in memory, f32 or bf16, (padded_rows, padded_cols).
 void cast_matrix(const void* in, Element in_element, Shape shape, const CastTarget& target, Pass pass,
                  cudaStream_t stream);
+
+// The same to MXFP8, without its amax pass: target.scaling is Scaling::mx, which no other source has. Rule
+// `up` of core/scaling/recipe.h, without a margin. Beside a NaN the whole block is NaN, its padding too.
+void cast_matrix_to_mx(const void* in, Element in_element, Shape shape, const CastTarget& target,
+                       cudaStream_t stream);
 
 // ---- x of a later layer: f(h + bias), h the output of fprop in bf16 or f32, bias (padded_cols) FP32. GELU
 // in its tanh form with the hardware's tanh (tanh.approx.f32) when `fast` is set, else tanhf.
@@ -211,13 +225,26 @@ struct UpdateSource {
     std::int32_t* finite = nullptr;  // cleared when a new weight is not finite
 };
 void update_weights(const UpdateSource& source, Shape shape, const CastTarget& target, cudaStream_t stream);
+// The same with the gradient dW = dy^T x multiplied on the way, by the tensor cores, and never stored
+// (source.g is not read): for batches so small that moving dW would cost more than computing it. BF16: dy
+// (batch, out) and x (batch, in) as they lie. FP8: dy E4M3 or E5M2 and x E4M3 by columns, (out, batch) and
+// (in, batch), and the factors of both. batch: padded; every multiple of 16 works, up to kMostFusedBatch it
+// pays.
+struct WeightProduct {
+    const void *dy = nullptr, *x = nullptr;
+    Element dy_element = Element::bf16;
+    int batch = 0;
+    const float *dy_scale_inv = nullptr, *x_scale_inv = nullptr;
+};
+constexpr int kMostFusedBatch = 64;
+void update_weights(const UpdateSource& source, const WeightProduct& product, Shape shape,
+                    const CastTarget& target, cudaStream_t stream);
 // Biases of all layers in one launch: the gradient is the sum of bias_partials over tiles, in order.
 struct BiasUpdate {
     float *b = nullptr, *m = nullptr, *v = nullptr, *db = nullptr;  // db: the summed gradient, written
     const float* partials = nullptr;
     int tiles = 0, count = 0, padded = 0;
 };
-constexpr int kMaxLayers = 16;
 struct BiasUpdates {
     BiasUpdate layer[kMaxLayers];
     int layers = 0;
@@ -233,11 +260,14 @@ void scale_from_amax(ScaleState* state, const ScaleControls* controls, cudaStrea
 // row or column: 16.
 void scale_vectors_from_amaxes(const ScaleVectors& vectors, Shape shape, const ScaleState* state,
                                cudaStream_t stream);
-// The end of the forward and backward pass: the record of every tensor, then for delayed ones history and new
+// When a tensor was cast for the last time in a step: its record, then for delayed ones history and new
 // scale (Transformer Engine's order, core/scaling/delayed.h); amax and counts are cleared. history: (tensors,
-// kHistoryCapacity).
-void update_scales(ScaleState* states, float* history, int tensors, const ScaleControls* controls,
-                   TensorResult* records, const ArmState* arm, cudaStream_t stream);
+// kHistoryCapacity). Of the tensors in `set` (bit i: tensor i).
+using TensorSet = std::uint64_t;
+static_assert(3 * kMaxLayers <= 64);
+void update_scales(ScaleState* states, float* history, int tensors, TensorSet set,
+                   const ScaleControls* controls, TensorResult* records, const ArmState* arm,
+                   cudaStream_t stream);
 // A history of another length keeps the newest amaxes that both lengths hold, min(old, new) - 1: entries
 // older than the newest `keep` become 0.
 void truncate_history(const ScaleState* states, float* history, int tensors, int keep, cudaStream_t stream);

@@ -16,6 +16,12 @@ struct Scores {
 // v / n with n >= 1, correctly rounded, for most values without the branches of a division: the product with
 // the rounded inverse, corrected once by the exact remainder (Markstein, IBM J. Res. Dev. 34, 1990).
 __device__ inline void divide(Eight& v, float n, float inverse) {
+    const bool power_of_two = (__float_as_uint(n) & 0x007FFFFFu) == 0;
+    if (power_of_two) {  // the inverse is exact, and the product rounds as the quotient does
+#pragma unroll
+        for (int j = 0; j < kThreadCols; ++j) v[j] *= inverse;
+        return;
+    }
     // Beyond these sizes the remainder might overflow or lose bits.
     constexpr float kSmall = 0x1p-60F, kLarge = 0x1p60F;
     bool plain = true;

@@ -115,13 +115,6 @@ Capability tried(const char* name, Run&& run, cudaStream_t stream) {
 
 }  // namespace
 
-std::string refusal_of(const Lt& lt, const GemmSpec& spec, cudaStream_t stream) {
-    const Matrices on(stream);
-    return tried(
-               "product", [&] { run_planned(lt, spec, on, stream); }, stream)
-        .refusal;
-}
-
 std::vector<Capability> probe_capabilities(const Lt& lt, cudaStream_t stream) {
     const Matrices on(stream);
     std::vector<Capability> found;

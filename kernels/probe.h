@@ -13,7 +13,9 @@ namespace fp8lab::cuda {
 // cards have (MXFP8, NVFP4, FP8 outputs, FP8 operands that lie otherwise).
 std::vector<Capability> probe_capabilities(const Lt& lt, cudaStream_t stream);
 
-// Why one product does not run here, or empty. Runs it, over 256 x 256 matrices.
+// Why an FP8 product with many scales does not run here, or empty. Runs it over small integers and scales
+// that are powers of two, and says so as well where its numbers are not the exact ones: a GPU that reads its
+// scales elsewhere than gemm.h has them is not used. k: a multiple of 128.
 std::string refusal_of(const Lt& lt, const GemmSpec& spec, cudaStream_t stream);
 
 }  // namespace fp8lab::cuda

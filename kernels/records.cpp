@@ -79,8 +79,9 @@ std::string first_nonfinite(const ArmRecord& record, const CudaArm& arm, const T
 
 double arm_bytes(const TrainSpec& spec, const Recipe& recipe, Engine engine, int batch) {
     const double out_bytes = engine == Engine::emulated || recipe.out == OutType::fp32 ? 4 : 2;
-    const double payload =
-        engine == Engine::emulated ? 12 : 2;  // both layouts, or FP32 and two quantised copies
+    const bool keeps_values = scaling_of(cast_plan(recipe, TensorClass::x)) == Scaling::mx;
+    // Both layouts, or FP32 and two quantised copies.
+    const double payload = engine == Engine::emulated ? 12 : keeps_values ? 6 : 2;
     const double parameter =
         8 + (spec.optimizer == OptimizerKind::adamw ? 8 : 0) + (engine == Engine::emulated ? 8 : 2);
     double bytes = 0;

@@ -38,10 +38,11 @@ __device__ float block_max(float value) {
     return largest;
 }
 
-__global__ void update_kernel(ScaleState* states, float* history, const ScaleControls* controls,
-                              TensorResult* records, const ArmState* arm) {
+__global__ void update_kernel(ScaleState* states, float* history, TensorSet set,
+                              const ScaleControls* controls, TensorResult* records, const ArmState* arm) {
     wait_for_the_kernel_before();
     const unsigned tensor = blockIdx.x, tensors = gridDim.x;
+    if (!(set >> tensor & 1)) return;
     ScaleState& state = states[tensor];
     const ScaleControls c = *controls;
     const float newest = __uint_as_float(state.amax_bits);
@@ -129,10 +130,11 @@ void scale_vectors_from_amaxes(const ScaleVectors& vectors, Shape shape, const S
            shape.padded_rows, count, state);
 }
 
-void update_scales(ScaleState* states, float* history, int tensors, const ScaleControls* controls,
-                   TensorResult* records, const ArmState* arm, cudaStream_t stream) {
+void update_scales(ScaleState* states, float* history, int tensors, TensorSet set,
+                   const ScaleControls* controls, TensorResult* records, const ArmState* arm,
+                   cudaStream_t stream) {
     launch("update_scales", update_kernel, dim3(static_cast<unsigned>(tensors)), kThreads, stream, states,
-           history, controls, records, arm);
+           history, set, controls, records, arm);
 }
 
 void truncate_history(const ScaleState* states, float* history, int tensors, int keep, cudaStream_t stream) {

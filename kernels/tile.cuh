@@ -3,6 +3,7 @@
 // stored by columns, while amax, statistics and sums over columns are gathered.
 #pragma once
 
+#include "core/base/error.h"
 #include "kernels/tile_parts.cuh"
 #include "kernels/vector_tile.cuh"
 
@@ -99,7 +100,12 @@ void launch_cast(const Source& source, Shape s, const CastTarget& to, Pass pass,
                  float* bias_partials = nullptr, double* loss_partials = nullptr) {
     const TileTarget target{to.rows,       to.columns,    to.state, to.stats_partials,
                             bias_partials, loss_partials, to.scaled};
-    if (to.scaling != Scaling::tensor) return launch_vectors(source, s, target, to, pass, stream);
+    if (to.scaling != Scaling::tensor) {
+        if constexpr (kManyScales<Source>)
+            return launch_vectors(source, s, target, to, pass, stream);
+        else
+            throw Error(ErrorKind::backend, "cast", "this source has one scale");
+    }
     if (pass == Pass::amax_only)
         return launch_tiles<Source, ToBf16, Gather::amax_only>(source, s, target, stream);
     switch (to.element) {

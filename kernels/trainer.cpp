@@ -8,6 +8,7 @@
 #include <deque>
 #include <limits>
 #include <numeric>
+#include <set>
 
 #include "core/base/error.h"
 #include "core/base/overloaded.h"
@@ -16,6 +17,7 @@
 #include "kernels/arm.h"
 #include "kernels/measure.h"
 #include "kernels/probe.h"
+#include "kernels/ranges.h"
 #include "kernels/records.h"
 
 namespace fp8lab::cuda {
@@ -37,6 +39,7 @@ struct TrainedArm {
     std::optional<NonFinite> stopped;
     std::deque<double> step_ms;
     std::vector<std::pair<std::string, double>> parts;
+    int graphs = 0;  // captured
 };
 
 // Work that is on its way: the host looks at its records when `done`.
@@ -60,6 +63,7 @@ class CudaTrainer final : public Trainer {
     int steps_per_call() const override { return per_launch_; }
     const std::optional<NonFinite>& stopped(int index) const override { return arm(index).stopped; }
     const TrainSpec& spec() const override { return spec_; }
+    std::string note() const override;
     void save(const std::filesystem::path& dir) const override;
     void load(const std::filesystem::path& path) override;
 
@@ -195,6 +199,7 @@ void CudaTrainer::apply(const Command& command) {
 
 // Weights, moments and step stay; so do the scales of tensors that were and stay delayed in the same format.
 void CudaTrainer::change_recipe(TrainedArm& target, const Recipe& recipe) {
+    const Range range("change of recipe");
     drain();
     ArmCheckpoint state = target.arm->checkpoint();
     const Recipe old = target.arm->recipe();
@@ -252,6 +257,8 @@ void CudaTrainer::run(TrainedArm& target, int count, bool with_stats) {
         a.read_back(steps_done_, count, stream());
         device_->stream.wait();
         if (launching_ == Launching::one_by_one) return;
+        const Range range("capture");
+        ++target.graphs;
         graph.emplace(stream(), [&] {
             for (int i = 0; i < count; ++i) a.enqueue_step(stream(), with_stats);
         });
@@ -262,6 +269,7 @@ void CudaTrainer::run(TrainedArm& target, int count, bool with_stats) {
 }
 
 void CudaTrainer::launch(int count) {
+    const Range range(fmt::format("steps {} to {}", steps_done_, steps_done_ + count - 1));
     const bool with_stats = stats_always_ || (count == 1 && std::exchange(stats_wanted_, false));
     stage(steps_done_, count);
     InFlight work{steps_done_, count, with_stats, stats_always_ || !with_stats, {}};
@@ -331,6 +339,7 @@ void CudaTrainer::finish(InFlight& work) {
 
 // Where the time of a step goes: one real step as a graph with an event after every launch.
 void CudaTrainer::measure_parts() {
+    const Range range("time the parts of a step");
     drain();
     stage(steps_done_, 1);
     InFlight work{steps_done_, 1, stats_always_, false, {}};
@@ -353,7 +362,10 @@ void CudaTrainer::measure_parts() {
         work.marks.emplace_back();
         work.marks.back().record(stream());
         device_->stream.wait();
-        target.parts = {{"GEMM", 0}, {"casts", 0}, {"optimiser", 0}, {"bookkeeping", 0}};
+        target.parts = {{"GEMM", 0},
+                        {"casts", 0},
+                        {target.arm->multiplies_in_update() ? "wgrad + optimiser" : "optimiser", 0},
+                        {"bookkeeping", 0}};
         for (std::size_t i = 1; i < parts.size(); ++i)
             target.parts[static_cast<std::size_t>(parts[i])].second +=
                 static_cast<double>(elapsed_ms(events[i - 1], events[i]));
@@ -374,10 +386,27 @@ ArmCost CudaTrainer::cost(const TrainedArm& target) const {
     cost.flop = target.arm->flop();
     cost.memory_bytes = static_cast<double>(target.arm->memory_bytes());
     cost.parts = target.parts;
+    double sum = 0;
+    for (const auto& [name, ms] : cost.parts) sum += ms;
+    if (!cost.parts.empty() && sum < cost.step_ms) cost.parts.emplace_back("gaps", cost.step_ms - sum);
+    cost.graphs = target.graphs;
+    cost.note = note();
     return cost;
 }
 
+std::string CudaTrainer::note() const {
+    std::vector<int> dimensions = spec_.layers;
+    dimensions.push_back(spec_.batch);
+    std::string out;
+    std::set<int> told;
+    for (const int n : dimensions)
+        if (padded(n) != n && told.insert(n).second)
+            out += fmt::format("{} {} to {}", out.empty() ? "padded to multiples of 16:" : ",", n, padded(n));
+    return out;
+}
+
 Snapshot CudaTrainer::snapshot() {
+    const Range range("snapshot");
     check(cudaSetDevice(device_->index), "cudaSetDevice");
     drain();
     stats_wanted_ = true;

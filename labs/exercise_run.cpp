@@ -17,10 +17,19 @@ std::vector<std::pair<std::string, std::string>> fields_of(Lab& lab) {
     return out;
 }
 
-// Headless labs compute inline; one that trains does not.
-void settle(Lab& lab) {
+// What the lab shows is of its present fields. The first update() asks for it; the second takes a result that
+// was there before busy() looked.
+bool rests(Lab& lab) {
+    if (lab.busy()) return false;
     lab.update();
-    while (lab.busy()) {
+    if (lab.busy()) return false;
+    lab.update();
+    return true;
+}
+
+// Headless labs compute inline; one that trains or has a window does not.
+void settle(Lab& lab) {
+    while (!rests(lab)) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
         lab.update();
     }
@@ -95,9 +104,7 @@ Trail perform(Lab& lab, const Exercise& exercise, std::span<const Event> events)
 
 ExerciseRun::ExerciseRun(Lab& lab, const Exercise& exercise, Prediction prediction)
     : lab_(lab), exercise_(exercise), prediction_(std::move(prediction)) {
-    lab_.reset();
-    for (const std::string& assignment : exercise.start) set_field(lab_.fields(), assignment);
-    lab_.update();
+    begin_exercise(lab_, exercise);
     lab_.set_listener([this](std::string_view action) {
         note_edits();
         pending_.push_back(acts(std::string(action)));
@@ -121,7 +128,7 @@ bool ExerciseRun::follow(bool hands_off) {
     if (acted_) seen_ = fields_of(lab_);
     acted_ = false;
     if (hands_off) note_edits();
-    if (pending_.empty() || lab_.busy()) return false;
+    if (pending_.empty() || !rests(lab_)) return false;
     trail_.steps.push_back({std::move(pending_), observe(lab_), lab_.record()});
     pending_.clear();
     judge();

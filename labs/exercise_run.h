@@ -38,7 +38,8 @@ class ExerciseRun {
     ExerciseRun& operator=(const ExerciseRun&) = delete;
 
     // Once a frame, after the views. `hands_off`: no mouse button is down, so that a drag is one event. True
-    // when there is a new verdict.
+    // when there is a new verdict: once the lab shows what follows from the events. Throws what the lab's
+    // update() throws.
     bool follow(bool hands_off);
     void answer(std::string_view name, std::string text);
     void open_hint();

@@ -32,7 +32,9 @@ inline ArmCost fake_cost(std::size_t arm) {
         .steps = 64,
         .flop = 6e12,
         .memory_bytes = 4.2e9 - 3e8 * static_cast<double>(arm),
-        .parts = {{"GEMM", 0.68 * ms}, {"casts", 0.15 * ms}, {"optimiser", 0.13 * ms}, {"gaps", 0.04 * ms}}};
+        .parts = {{"GEMM", 0.68 * ms}, {"casts", 0.15 * ms}, {"optimiser", 0.13 * ms}, {"gaps", 0.04 * ms}},
+        .graphs = 3,
+        .note = {}};
 }
 
 class FakeGpuTrainer : public Trainer {
@@ -49,8 +51,9 @@ class FakeGpuTrainer : public Trainer {
         Snapshot snapshot = inner_->snapshot();
         for (std::size_t i = 0; i < snapshot.arms.size(); ++i) {
             ArmSnapshot& arm = snapshot.arms[i];
-            arm.provenance =
-                spec().arms[i].base == "nvfp4" ? Provenance::gpu_emulated : Provenance::tensor_core;
+            const bool emulated = spec().arms[i].base == "nvfp4";
+            arm.provenance = emulated ? Provenance::gpu_emulated : Provenance::tensor_core;
+            if (emulated) arm.emulated_because = "no such cast";
             if (inner_->steps_done() > 0) arm.cost = fake_cost(i);
             for (StepRecord& record : arm.records)
                 if (record.step % gpu_.statistics_every != 0) forget(record);

@@ -20,6 +20,7 @@ constexpr int kWarmUp = 40;     // launches: clocks, caches and the breakdown of
 constexpr int kLaunches = 200;  // unless --repeat says otherwise
 constexpr double kMost_s = 15, kMostSweep_s = 3;  // a large shape gets fewer launches, never fewer than:
 constexpr int kFewest = 20;
+constexpr int kSliderRounds = 10, kSliderChanges = 10;  // a round
 
 double tflops(double flop, double ms) { return ms > 0 ? flop / ms / 1e9 : 0; }
 
@@ -40,6 +41,31 @@ std::vector<ArmCost> measure(Trainer& trainer, int launches, double most_s) {
         costs.push_back(*arm.cost);
     }
     return costs;
+}
+
+// A hand on the history and margin sliders: rounds with a change before every launch beside rounds without,
+// in turns. What a change costs is in the time of the whole, not in that of a step.
+Json measure_sliders(Trainer& trainer, int graphs_before) {
+    const auto delayed = std::ranges::find(trainer.spec().arms, ScaleSource::delayed, &Recipe::scale);
+    if (delayed == trainer.spec().arms.end()) return nullptr;
+    const int arm = static_cast<int>(delayed - trainer.spec().arms.begin());
+    std::vector<double> still, moving;
+    for (int round = 0; round < 2 * kSliderRounds && !interrupted(); ++round) {
+        const bool moves = round % 2 == 1;
+        (moves ? moving : still).push_back(time_ms([&] {
+            for (int i = 0; i < kSliderChanges; ++i) {
+                if (moves && i % 2 == 0) trainer.set(SetHistory{arm, 1 + (37 * i + round) % 64});
+                if (moves && i % 2 == 1) trainer.set(SetMargin{arm, (i + round) % 3});
+                trainer.step(trainer.steps_per_call());
+            }
+            trainer.snapshot();  // waits for the card
+        }));
+    }
+    const double ratio = summarize(moving).median_ms / summarize(still).median_ms;
+    return {{"changes", kSliderRounds * kSliderChanges},
+            {"ratio", ratio},
+            {"graphs_captured",
+             trainer.snapshot().arms[static_cast<std::size_t>(arm)].cost->graphs - graphs_before}};
 }
 
 struct Ceilings {
@@ -89,6 +115,7 @@ Json arm_row(const ArmCost& cost, const std::string& recipe, const ArmCost& refe
                 {"tflops", speed},
                 {"ratio_to_reference", cost.step_ms / reference.step_ms},
                 {"memory_bytes", cost.memory_bytes},
+                {"graphs", cost.graphs},
                 {"parts_ms", Json::object()}};
     if (ceiling > 0) row["ratio_to_ceiling"] = speed / ceiling;
     for (const auto& [name, ms] : cost.parts) row["parts_ms"][name] = ms;
@@ -184,6 +211,7 @@ Json bench_step_gpu(Backend& backend, const BenchOptions& options, bool json) {
     const auto trainer = backend.make_trainer(spec);
     const std::vector<ArmCost> costs = measure(*trainer, launches, kMost_s);
     const auto snapshot = trainer->snapshot();
+    const Json sliders = measure_sliders(*trainer, costs.back().graphs);
     const std::size_t reference = reference_arm(spec);
     Json out = json_header(device, spec.seed);
     out["bench"] = "step";
@@ -192,6 +220,8 @@ Json bench_step_gpu(Backend& backend, const BenchOptions& options, bool json) {
     out["reference"] = spec.arms[reference].name;
     out["ceilings"] = ceilings.lines;
     out["arms"] = Json::array();
+    out["sliders"] = sliders;
+    if (const std::string note = trainer->note(); !note.empty()) out["note"] = note;
     if (!json)
         fmt::print("{:<24}{:>10}{:>10}{:>10}{:>10}{:>12}{:>10}  inside one step, ms\n", "recipe", "ms/step",
                    "IQR", fmt::format("to {}", spec.arms[reference].base), "TFLOP/s", "of ceiling", "memory");
@@ -201,6 +231,11 @@ Json bench_step_gpu(Backend& backend, const BenchOptions& options, bool json) {
         if (!json) print_arm(costs[arm], row);
         out["arms"].push_back(std::move(row));
     }
+    if (!json && !trainer->note().empty()) fmt::print("{}\n", trainer->note());
+    if (!json && !sliders.is_null())
+        fmt::print("{} changes of history and margin: {} times the time without, {} graphs captured\n",
+                   sliders["changes"].get<int>(), format_number(sliders["ratio"].get<double>()),
+                   sliders["graphs_captured"].get<int>());
     return out;
 }
 

@@ -99,6 +99,7 @@ void run(Options options) {
     const DeviceInfo device = chosen.backend->device();
     fmt::print(stderr, "backend: {}, {}{}{}\n", to_string(device.provenance), device.name,
                chosen.reason.empty() ? "" : ". ", chosen.reason);
+    if (const std::string note = trainer->note(); !note.empty()) fmt::print(stderr, "{}\n", note);
     TrainReport report(trainer->spec(), device);
     train_all(*trainer, report);
     write_outputs(options, *trainer, report);

@@ -108,7 +108,12 @@ void ExercisesTab::edit_choice(Session& open, const ChoicePrediction& spec) {
 // Empty axes and a polyline whose knobs move up and down.
 void ExercisesTab::edit_curve(Session& open, const CurvePrediction& spec, Rect area) {
     std::vector<double> values = open.draft;
-    values.resize(spec.at.size() * spec.lines.size(), spec.initial);
+    for (std::size_t i = values.size(); i < spec.at.size() * spec.lines.size(); ++i) {
+        // A second line begins below the first, not on it.
+        const double apart = (spec.y.range->hi - spec.y.range->lo) / 6;
+        const auto line = static_cast<double>(i / spec.at.size());
+        values.push_back(clamp_to(spec.y, spec.initial - line * apart));
+    }
     Figure figure{.id = "prediction", .x = spec.x, .y = spec.y};
     for (std::size_t line = 0; line < spec.lines.size(); ++line) {
         const auto first = values.begin() + static_cast<std::ptrdiff_t>(line * spec.at.size());

@@ -106,7 +106,12 @@ bool ExercisesTab::restart(Lab& lab) {
 
 void ExercisesTab::follow(Lab& lab) {
     Session& open = session(lab);
-    if (!open.run || !open.run->follow(!ImGui::GetIO().MouseDown[0]) || !open.run->verdict().passed()) return;
+    if (!open.run) return;
+    try {
+        if (!open.run->follow(!ImGui::GetIO().MouseDown[0]) || !open.run->verdict().passed()) return;
+    } catch (const std::exception&) {
+        return;  // the stage says what the lab refuses
+    }
     context_.wants_redraw = true;
     const Evidence evidence = open.run->evidence();
     const std::string title = open.run->exercise().title;

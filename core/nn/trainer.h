@@ -83,8 +83,11 @@ struct ArmCost {  // what a step of this arm takes on a GPU; on the CPU step_ms 
     int steps = 0;                                       // that these describe
     double flop = 0;                                     // of its GEMMs, a step
     double memory_bytes = 0;                             // that this arm holds
-    std::vector<std::pair<std::string, double>>
-        parts;  // "GEMM", "casts", "optimiser", "gaps": ms of one step
+    // "GEMM", "casts", "optimiser", "bookkeeping": ms of one step, timed one after the other. Where they are
+    // less than the step, "gaps" makes up for it; where they are more, parts of a step run side by side.
+    std::vector<std::pair<std::string, double>> parts;
+    int graphs = 0;    // captured so far
+    std::string note;  // Trainer::note()
 };
 struct ArmSnapshot {
     std::vector<StepRecord> records;   // new since the last snapshot
@@ -119,6 +122,9 @@ class Trainer {
         return true;
     }
     virtual const TrainSpec& spec() const = 0;
+    // How the shape is run where that is not as it was given: "padded to multiples of 16: 1 to 16"; may be
+    // empty.
+    virtual std::string note() const { return {}; }
     // DIR/<n>-<recipe name>.safetensors per arm: FP32 weights, moments, scaling state. load() takes such a
     // file for every arm, or a DIR with one file per arm in order, whatever the recipe of the run that goes
     // on.

@@ -63,7 +63,7 @@ Verdict growth_budget(const Trail& trail, const Prediction*) {
         const double answer = trail.answered_number(name);
         conditions.push_back({fmt::format("×{} ran without saturation", text_of(growth)), {}, tried(growth)});
         conditions.push_back({fmt::format("smallest margin at ×{}", text_of(growth)),
-                              {std::isnan(answer) ? "" : text_of(answer)},
+                              std::isnan(answer) ? std::vector<std::string>{} : std::vector{text_of(answer)},
                               answer == smallest_margin(growth)});
     }
     return {.conditions = conditions,

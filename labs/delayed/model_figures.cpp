@@ -44,7 +44,8 @@ Range y_range(const DelayedLab& lab) {
     if (!(hi > 0)) return {0.25, 512};
     double top = hi;
     for (const double value : lab.shown().tops)
-        if (value <= hi * 6) top = std::max(top, value);  // a higher one leaves through the figure's top
+        if (value <= hi * std::exp2(lab.shown().machine.margin) * 6)
+            top = std::max(top, value);  // a higher one leaves through the figure's top
     for (const double value : lab.shown().tops) lo = std::min(lo, std::max(value, lo / 16));
     const double below = lab.shown().steps.size() <= kWordySteps ? 6 : 2;
     return {lo / below, top * std::max(1.8, std::pow(top / lo, 0.12))};

@@ -23,7 +23,9 @@ std::string factor(double ratio) { return fmt::format("{:.{}f}", ratio, ratio < 
 void add_bar(Figure& figure, const ArmCost& cost, const ArmLook& look, double bottom, double longest,
              bool last, bool low) {
     const double top = bottom + (low ? 0.38 : 0.28);
-    double from = 0;
+    double from = 0,
+           sum = 0;  // the parts may run side by side: shares are of what they take one after the other
+    for (const auto& [name, ms] : cost.parts) sum += ms;
     for (std::size_t i = 0; i < cost.parts.size(); ++i) {
         const auto& [name, ms] = cost.parts[i];
         figure.band(fmt::format("{}##{}", name, look.name), data({from, from + ms}), data({bottom, bottom}),
@@ -32,7 +34,7 @@ void add_bar(Figure& figure, const ArmCost& cost, const ArmLook& look, double bo
             figure.add("",
                        TextMark{.x = from + ms / 2,
                                 .y = bottom,
-                                .text = fmt::format("{:.0f} %", 100 * ms / cost.step_ms),
+                                .text = fmt::format("{:.0f} %", 100 * ms / sum),
                                 .anchor = Anchor::center,
                                 .dy = 11},
                        {.color = {Role::muted}, .in_legend = false});

@@ -247,6 +247,8 @@ void TrainView::numbers(ui::Context& c, float width) {
     ui::advance({end.x0, end.y0, end.x1, end.y0});
     if (const std::string faster = speedup_details(lab_.history(), looks); !faster.empty())
         ui::wrapped(c, faster, Role::text);
+    if (costs && lab_.history().arms()[0].cost && !lab_.history().arms()[0].cost->note.empty())
+        ui::wrapped(c, "On the GPU " + lab_.history().arms()[0].cost->note + ".");
     const std::string message = lab_.message();
     if (!message.empty()) {
         ui::warning(c, message);

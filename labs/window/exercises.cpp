@@ -66,7 +66,8 @@ Verdict headroom(const Trail& trail, const Prediction*) {
     return {.conditions = {{"Gaussian: margin 2^9 or more within 0.5 dB of the best", {}, free},
                            {"then a log-normal tensor, sigma 3", {}, heavy},
                            {"at the least underflow a margin can reach",
-                            {heavy ? text_of(lost) + " % of " + text_of(least) + " %" : ""},
+                            heavy ? std::vector{text_of(lost) + " % of " + text_of(least) + " %"}
+                                  : std::vector<std::string>{},
                             free && best}},
             .measured = measured};
 }

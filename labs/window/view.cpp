@@ -126,7 +126,7 @@ void WindowView::draw_handle(Context& c, const ui::PlotResult& plot) {
     if (press.held) {
         const double at = plot.x_at(ImGui::GetIO().MousePos.x);
         if (!(grabbed_ > 0)) {
-            grabbed_ = at;
+            grabbed_ = plot.x_at(ImGui::GetIO().MouseClickedPos[0].x);
             held_axis_ = axis_of(o);
         }
         const CastSpec before = lab_.params();

@@ -104,8 +104,8 @@ TEST_CASE("delayed scales are core's over random amaxes while every slider moves
                     expected[t].update(amax);
                 }
                 device.upload(states);
-                update_scales(device.get(), history.get(), kTensors, device_controls.get(), records.get(),
-                              arm.get(), nullptr);
+                update_scales(device.get(), history.get(), kTensors, ~TensorSet{0}, device_controls.get(),
+                              records.get(), arm.get(), nullptr);
                 states = device.download();
                 for (std::size_t t = 0; t < kTensors; ++t) {
                     wrong += !same_bits(states[t].scale, expected[t].scale());
@@ -132,7 +132,8 @@ TEST_CASE(
     const Buffer<ScaleControls> controls = one(ScaleControls{});
     const Buffer<TensorResult> records(2 * kRecordSlots);
     const Buffer<ArmState> arm = one(ArmState{kRecordSlots + 3, 1});
-    update_scales(device.get(), history.get(), 2, controls.get(), records.get(), arm.get(), nullptr);
+    update_scales(device.get(), history.get(), 2, ~TensorSet{0}, controls.get(), records.get(), arm.get(),
+                  nullptr);
     const std::vector<TensorResult> found = records.download();
     CHECK(std::bit_cast<float>(found[6].amax_bits) == 3);
     CHECK(found[7].scale == 7);

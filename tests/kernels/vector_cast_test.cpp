@@ -23,7 +23,9 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 CastPlan plan_of(const KernelCase& kernel, const ScaleControls& controls) {
     CastPlan plan;
     plan.format = &format_of(kernel.payload);
-    plan.granularity = kernel.scaling == Scaling::rows ? Granularity::row : Granularity::block128;
+    plan.granularity = kernel.scaling == Scaling::rows ? Granularity::row
+                       : kernel.scaling == Scaling::mx ? Granularity::block32
+                                                       : Granularity::block128;
     plan.square_blocks = kernel.scaling == Scaling::squares;
     plan.scaled = true;
     plan.pow2 = controls.pow2 != 0;
@@ -36,7 +38,19 @@ struct Payload {
     std::vector<std::uint8_t> codes;
     std::vector<float> inverses;   // as cuBLASLt reads them
     fp8lab::test::Operand layout;  // knows where the scale of an element lies
+    bool mx = false;
+    float inverse(int o, int i) const {
+        if (!mx) return inverses[layout.scale_at(o, i)];
+        // Tiles of 128 rows x 4 blocks, 512 bytes each, those of a row side by side (cuBLAS manual, "1D block
+        // scaling factors layout").
+        const int tiles_across = (layout.k + 127) / 128, tile = o / 128 * tiles_across + i / 128;
+        const int in_tile = o % 32 * 16 + o % 128 / 32 * 4 + i / 32 % 4;
+        const auto* const bytes = reinterpret_cast<const std::uint8_t*>(inverses.data());
+        return decode(find_format("e8m0"), bytes[tile * 512 + in_tile]);
+    }
 };
+bool same(float x, float y) { return x == y || (std::isnan(x) && std::isnan(y)); }
+
 Payload payload_of(const Launch& launch, const KernelCase& kernel, Shape s, Along along) {
     const bool by_rows = along == Along::cols;
     Payload out;
@@ -46,6 +60,7 @@ Payload payload_of(const Launch& launch, const KernelCase& kernel, Shape s, Alon
     out.inverses = by_rows ? std::vector(all.begin(), border) : std::vector(border, all.end());
     out.layout.outer = by_rows ? s.padded_rows : s.padded_cols;
     out.layout.k = by_rows ? s.padded_cols : s.padded_rows;
+    out.mx = kernel.scaling == Scaling::mx;
     out.layout.mode = kernel.scaling == Scaling::rows     ? ScaleMode::row
                       : kernel.scaling == Scaling::blocks ? ScaleMode::vec128
                                                           : ScaleMode::block128;
@@ -69,13 +84,14 @@ Differences differences(const Payload& found, const CastPlan& plan, const Values
             const auto r = static_cast<std::size_t>(along == Along::cols ? o : i),
                        c = static_cast<std::size_t>(along == Along::cols ? i : o);
             if (r >= rows || c >= cols) {
-                out.padding += code != 0;
+                // Beside a NaN the whole block is NaN, its padding too.
+                out.padding += code != 0 && !(found.mx && std::isnan(found.inverse(o, i)));
                 continue;
             }
             const std::size_t block = r / grid.height * grid.across + c / grid.width;
             const float scaled = exact[r * cols + c] * scales.multipliers[block];
             out.codes += code != encode(*plan.format, scaled, plan.rounding, plan.overflow);
-            out.scales += found.inverses[found.layout.scale_at(o, i)] != scales.inverses[block];
+            out.scales += !same(found.inverse(o, i), scales.inverses[block]);
         }
     return out;
 }
@@ -88,7 +104,7 @@ std::size_t far_from(const Payload& found, const CastPlan& plan, const Values& e
         for (int i = 0; i < found.layout.k; ++i) {
             const int r = along == Along::cols ? o : i, c = along == Along::cols ? i : o;
             if (r >= s.rows || c >= s.cols) continue;
-            const double inverse = static_cast<double>(found.inverses[found.layout.scale_at(o, i)]),
+            const double inverse = static_cast<double>(found.inverse(o, i)),
                          x = static_cast<double>(exact[size_of(r, s.cols) + static_cast<std::size_t>(c)]);
             const std::uint8_t code = found.codes[size_of(o, found.layout.k) + static_cast<std::size_t>(i)];
             const double q = static_cast<double>(decode(*plan.format, code)) * inverse;
@@ -211,7 +227,8 @@ TEST_CASE("a recipe whose products this GPU refuses is emulated, with the refusa
     const Refusal ada = [](const GemmSpec& spec) {
         return spec.a_scale == ScaleMode::tensor ? std::string() : "no algorithm for " + to_string(spec);
     };
-    for (const std::string recipe : {"rowwise", "block128", "rowwise:bwd=e4m3", "block128:bwd=e5m2"}) {
+    for (const std::string recipe :
+         {"rowwise", "block128", "mxfp8", "rowwise:bwd=e4m3", "block128:bwd=e5m2", "mxfp8:bwd=e5m2"}) {
         CAPTURE(recipe);
         CHECK(choose_engine(parse_recipe(recipe), takes_all).engine == Engine::fp8);
         CHECK(choose_engine(parse_recipe(recipe), takes_all).reason.empty());
@@ -223,8 +240,8 @@ TEST_CASE("a recipe whose products this GPU refuses is emulated, with the refusa
         CHECK(choose_engine(parse_recipe(recipe), ada).engine == Engine::fp8);
     CHECK(choose_engine(parse_recipe("bf16"), ada).engine == Engine::bf16);
     for (const std::string recipe :
-         {"fp32", "mxfp8", "nvfp4", "int8", "rowwise:round=stochastic", "block128:overflow=nonsaturate",
-          "rowwise:fwd=e5m2", "block128:master=none", "current:bwd=bf16"}) {
+         {"fp32", "mxfp8:mxrule=floor", "mxfp6-e2m3", "nvfp4", "int8", "rowwise:round=stochastic",
+          "block128:overflow=nonsaturate", "rowwise:fwd=e5m2", "block128:master=none", "current:bwd=bf16"}) {
         CAPTURE(recipe);
         const EngineChoice choice = choose_engine(parse_recipe(recipe), takes_all);
         CHECK(choice.engine == Engine::emulated);

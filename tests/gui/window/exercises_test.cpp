@@ -2,6 +2,9 @@
 // evidence, and have the file that it left checked.
 #include <doctest/doctest.h>
 
+#include <array>
+#include <cmath>
+
 #include "tests/gui/window/desk.h"
 
 using fp8lab::test::Desk;
@@ -56,4 +59,79 @@ TEST_CASE("L3: a learner draws the error, reads the teeth with the marker, passe
     type_answer(desk, "e4m3", "1/17");
     type_answer(desk, "e5m2", "11.1 %");
     check_passed(desk, "L3.1");
+}
+
+TEST_CASE("L4: a learner sketches, drags the window nine binades, loads a heavy tail, and brings it back") {
+    Desk desk;
+    begin(desk, "window", "L4.2");
+    CHECK_FALSE(desk.probes()["probes"].contains("window.handle"));
+    for (const char* knob : {"predict.knob0", "predict.knob1", "predict.knob2", "predict.knob3"})
+        desk.drag(knob, 0, -90);
+    desk.drag("predict.knob7", 0, 60);
+    desk.click("predict.commit");
+    const auto binade = [&] {  // px
+        REQUIRE(desk.wait_for([](const auto& state) { return state["axes"].contains("window.histogram"); }));
+        const auto state = desk.probes();
+        const auto box = state["probes"]["window.histogram"].template get<std::vector<double>>();
+        const auto axes = state["axes"]["window.histogram"].template get<std::vector<double>>();
+        return (box[2] - box[0]) / std::log2(axes[1] / axes[0]);
+    };
+    desk.drag("window.handle", static_cast<int>(9.3 * binade()), 0);
+    CHECK(desk.wait_for([](const auto& state) { return state["metrics"]["scale_used"] < 1; }));
+    CHECK(desk.metric("sqnr_db") > desk.metric("best_sqnr_db") - 0.5);
+    CHECK_FALSE(desk.probes()["probes"].contains("exercise.evidence"));
+    desk.click("panel.Explore");
+    desk.click("tensor");
+    desk.click("tensor.1");  // log-normal
+    REQUIRE(desk.wait_for([](const auto& state) { return state["metrics"]["underflow_pct"] > 50; }));
+    desk.drag("window.handle", static_cast<int>(-9.3 * binade()), 0);
+    CHECK(desk.wait_for([](const auto& state) {
+        return state["metrics"]["underflow_pct"] == state["metrics"]["least_underflow_pct"];
+    }));
+    desk.click("panel.Exercises");
+    check_passed(desk, "L4.2");
+}
+
+TEST_CASE("L5: a learner predicts, looks at the notebook's order, and finds the margin of the real one") {
+    Desk desk;
+    begin(desk, "delayed", "L5.1");
+    desk.drag("predict.number", 90, 0);
+    desk.click("predict.commit");
+    CHECK(desk.wait_for([](const auto& state) { return state["metrics"]["a.saturated_steps"] == 11; }));
+    desk.key("b");  // A, A + B, B
+    desk.key("b");
+    REQUIRE(
+        desk.wait_for([](const auto& state) { return state["probes"].contains("delayed.notebooks_order"); }));
+    CHECK(desk.metric("b.saturated_steps") == 0);
+    desk.click("panel.Explore");
+    desk.click("margin.value");
+    desk.type("1");
+    desk.key("Return");
+    CHECK(desk.wait_for([](const auto& state) { return state["metrics"]["a.saturated_steps"] == 0; }));
+    desk.click("panel.Exercises");
+    check_passed(desk, "L5.1");
+}
+
+TEST_CASE("L5: stepped through by key, the window gives the trace of numerics 3.2") {
+    struct Row {
+        double amax, scale, scaled, next;
+    };
+    constexpr std::array<Row, 9> kTrace = {
+        Row{2, 1, 2, 224},          Row{4, 224, 896, 112},    Row{3, 112, 336, 112},
+        Row{100, 112, 11200, 4.48}, Row{2, 4.48, 8.96, 4.48}, Row{2, 4.48, 8.96, 4.48},
+        Row{2, 4.48, 8.96, 4.48},   Row{2, 4.48, 8.96, 224},  Row{2, 224, 448, 224}};
+    Desk desk;
+    desk.start({"--lab", "delayed"});
+    desk.click("delayed.first");
+    for (std::size_t t = 0; t < kTrace.size(); ++t) {
+        CAPTURE(t);
+        REQUIRE(desk.wait_for(
+            [&](const auto& state) { return state["metrics"]["step.t"] == static_cast<double>(t); }));
+        CHECK(desk.metric("step.amax") == kTrace[t].amax);
+        CHECK(desk.metric("step.scale_used") == doctest::Approx(kTrace[t].scale).epsilon(1e-7));
+        CHECK(desk.metric("step.amax_scaled") == doctest::Approx(kTrace[t].scaled).epsilon(1e-7));
+        CHECK(desk.metric("step.scale_next") == doctest::Approx(kTrace[t].next).epsilon(1e-7));
+        desk.key("period");
+    }
+    desk.close();
 }

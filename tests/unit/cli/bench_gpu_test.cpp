@@ -86,8 +86,10 @@ TEST_CASE("train's report copes with steps without statistics and names provenan
     const auto json = report.json();
     CHECK(json["arms"][1]["provenance"] == "tensor-core");
     CHECK(json["arms"][2]["provenance"] == "gpu-emulated");
+    CHECK(json["arms"][2]["emulated_because"] == "no such cast");
+    CHECK_FALSE(json["arms"][1].contains("emulated_because"));
     CHECK(json["arms"][1]["memory_bytes"] == doctest::Approx(3.9e9));
     CHECK(report.table().find("gpu-emulated") != std::string::npos);
-    CHECK(report.csv().find("# nvfp4: gpu-emulated\n") != std::string::npos);
+    CHECK(report.csv().find("# nvfp4: gpu-emulated (no such cast)\n") != std::string::npos);
     CHECK(report.csv().find(",nan") == std::string::npos);
 }

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <set>
+#include <thread>
 
 #include "labs/exercise_run.h"
 
@@ -61,6 +62,22 @@ TEST_CASE("every exercise passes the same when its lab was used before") {
             const Trail trail = perform(*shared, exercise, exercise.solver);
             CHECK(judge_exercise(exercise, trail, &kGuess).passed());
         }
+    }
+}
+
+TEST_CASE("in a window, where labs compute on a thread, every step is judged by its own result") {
+    const auto lab = find_lab("delayed").make();
+    lab->set_wake([] {});
+    lab->update();
+    ExerciseRun run(*lab, lab->exercises()[0], {.skipped = true, .values = {}, .at = {}});
+    CHECK(run.trail().start.number("a.saturated_steps") == 11);
+    CHECK(run.verdict().measured == std::vector<double>{11});
+    for (int round = 0; round < 20; ++round) {
+        const bool roomy = round % 2 == 0;
+        set_field(lab->fields(), roomy ? "margin=1" : "margin=0");
+        while (!run.follow(true)) std::this_thread::yield();  // a frame of the window, but for lab.update()
+        CHECK(run.trail().now().number("margin") == (roomy ? 1 : 0));
+        CHECK(run.trail().now().number("a.saturated_steps") == (roomy ? 0 : 11));
     }
 }
 

@@ -1,0 +1,18 @@
+// Ranges that NVIDIA's profilers show by name (NVTX); next to nothing where no profiler listens.
+#pragma once
+
+#include <nvtx3/nvToolsExt.h>
+
+#include <string>
+
+namespace fp8lab::cuda {
+
+class Range {
+  public:
+    explicit Range(const std::string& name) { nvtxRangePushA(name.c_str()); }
+    ~Range() { nvtxRangePop(); }
+    Range(const Range&) = delete;
+    Range& operator=(const Range&) = delete;
+};
+
+}  // namespace fp8lab::cuda

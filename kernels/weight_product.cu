@@ -1,0 +1,178 @@
+// The weight gradient of a small batch inside the optimiser: a tile's 64 x 128 products stay in shared memory
+// until the tile's weights are updated. Bytes per weight as update_weights(), less the 4 + 4 of writing and
+// reading dW.
+#include "core/base/error.h"
+#include "kernels/optimizer.cuh"
+
+namespace fp8lab::cuda {
+namespace {
+
+// 8 warps: 4 down the tile's rows (16 each), 2 across its columns (64 each = 8 products of width 8).
+constexpr int kWarpRows = 16, kWarpCols = 64, kWarpsDown = kTileRows / kWarpRows, kProducts = kWarpCols / 8;
+using Sums = float[kProducts][4];  // a warp's part: of each product rows g and g + 8, columns 2 t and 2 t + 1
+
+struct Place {
+    int lane, g, t, row, col;  // row, col: of the warp's part in the tile
+};
+__device__ inline Place place() {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    return {lane, lane / 4, lane % 4, warp % kWarpsDown * kWarpRows, warp / kWarpsDown * kWarpCols};
+}
+
+// ---- BF16: k is the slow index of both operands; 32 rows of them at a time through shared memory, where
+// ldmatrix turns them.
+struct Bf16Product {
+    static constexpr int kDepth = 32, kPad = 8;  // 8: the 8 rows of a small matrix lie in different banks
+
+    template <int kCols>
+    using Stage = std::uint16_t[kDepth][kCols + kPad];
+
+    template <int kCols>
+    static __device__ void stage(std::uint16_t (&to)[kDepth][kCols + kPad], const void* from, int first,
+                                 int batch, int col, int cols) {
+        constexpr int kAcross = kCols / 8;
+        for (int i = threadIdx.x; i < kDepth * kAcross; i += kThreads) {
+            const int k = first + i / kAcross, c = col + i % kAcross * 8;
+            uint4 words = make_uint4(0, 0, 0, 0);
+            if (k < batch && c < cols)
+                words = *reinterpret_cast<const uint4*>(static_cast<const std::uint16_t*>(from) +
+                                                        static_cast<std::size_t>(k) * cols + c);
+            *reinterpret_cast<uint4*>(&to[i / kAcross][i % kAcross * 8]) = words;
+        }
+    }
+    static __device__ void load_turned(const std::uint16_t* at, std::uint32_t (&out)[4]) {
+        const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(at));
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                     : "r"(address));
+    }
+
+    struct Staged {
+        Stage<kTileRows> dy;
+        Stage<kTileCols> x;
+    };
+    static __device__ void multiply(const WeightProduct& p, int tile_r, int tile_c, int out, int in,
+                                    void* shared, Sums& sums) {
+        auto& [dy, x] = *static_cast<Staged*>(shared);
+        const auto [lane, g, t, row, col] = place();
+        for (int first = 0; first < p.batch; first += kDepth) {
+            if (first > 0) __syncthreads();
+            stage<kTileRows>(dy, p.dy, first, p.batch, tile_r, out);
+            stage<kTileCols>(x, p.x, first, p.batch, tile_c, in);
+            __syncthreads();
+#pragma unroll
+            for (int k = 0; k < kDepth; k += 16) {
+                std::uint32_t a[4];
+                load_turned(&dy[k + lane % 8 + lane / 16 * 8][row + lane / 8 % 2 * 8], a);
+#pragma unroll
+                for (int j = 0; j < kProducts; j += 2) {
+                    std::uint32_t b[4];  // of products j and j + 1
+                    load_turned(&x[k + lane % 16][col + j * 8 + lane / 16 * 8], b);
+#pragma unroll
+                    for (int half = 0; half < 2; ++half) {
+                        float(&d)[4] = sums[j + half];
+                        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, "
+                            "%6, %7}, "
+                            "{%8, %9}, {%0, %1, %2, %3};"
+                            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[2 * half]),
+                              "r"(b[2 * half + 1]));
+                    }
+                }
+            }
+        }
+    }
+};
+
+// ---- FP8: k is contiguous in both operands, so that a thread's four codes are one word in memory.
+template <bool kE5m2>
+struct Fp8Product {
+    static __device__ std::uint32_t codes(const void* from, int row, int rows, int k, int batch) {
+        if (row >= rows || k >= batch) return 0;
+        return *reinterpret_cast<const std::uint32_t*>(static_cast<const std::uint8_t*>(from) +
+                                                       static_cast<std::size_t>(row) * batch + k);
+    }
+    static __device__ void multiply(const WeightProduct& p, int tile_r, int tile_c, int out, int in, void*,
+                                    Sums& sums) {
+        const auto [lane, g, t, row, col] = place();
+        const int r = tile_r + row + g;
+        for (int k = 4 * t; k < p.batch + 4 * t; k += 32) {
+            const std::uint32_t a[4] = {codes(p.dy, r, out, k, p.batch), codes(p.dy, r + 8, out, k, p.batch),
+                                        codes(p.dy, r, out, k + 16, p.batch),
+                                        codes(p.dy, r + 8, out, k + 16, p.batch)};
+#pragma unroll
+            for (int j = 0; j < kProducts; ++j) {
+                const int c = tile_c + col + j * 8 + g;
+                const std::uint32_t b[2] = {codes(p.x, c, in, k, p.batch),
+                                            codes(p.x, c, in, k + 16, p.batch)};
+                float(&d)[4] = sums[j];
+                if constexpr (kE5m2)
+                    asm("mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e4m3.f32 {%0, %1, %2, %3}, {%4, %5, %6, "
+                        "%7}, "
+                        "{%8, %9}, {%0, %1, %2, %3};"
+                        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+                else
+                    asm("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0, %1, %2, %3}, {%4, %5, %6, "
+                        "%7}, "
+                        "{%8, %9}, {%0, %1, %2, %3};"
+                        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+            }
+        }
+        const float factor = *p.dy_scale_inv * *p.x_scale_inv;
+#pragma unroll
+        for (int j = 0; j < kProducts; ++j)
+            for (float& d : sums[j]) d *= factor;
+    }
+};
+
+template <class Multiply>
+struct MultipliedGradient {
+    static constexpr int kAhead = 4;
+    static constexpr int kStride = kTileCols + 4;  // other banks for other rows, and float4s stay aligned
+    WeightProduct product;
+    int out, in;  // padded
+    const float* tile = nullptr;
+    __device__ void prepare() {
+        __shared__ __align__(16) float gradient[kTileRows * kStride];
+        Sums sums = {};
+        Multiply::multiply(product, blockIdx.y * kTileRows, blockIdx.x * kTileCols, out, in, gradient, sums);
+        __syncthreads();  // the operands have lain there
+        const auto [lane, g, t, row, col] = place();
+#pragma unroll
+        for (int j = 0; j < kProducts; ++j) {
+            float* const at = gradient + (row + g) * kStride + col + j * 8 + 2 * t;
+            *reinterpret_cast<float2*>(at) = make_float2(sums[j][0], sums[j][1]);
+            *reinterpret_cast<float2*>(at + 8 * kStride) = make_float2(sums[j][2], sums[j][3]);
+        }
+        __syncthreads();
+        tile = gradient;
+    }
+    __device__ Packed<float> fetch(int r, int c, Shape) const {
+        return fetch8(tile + r % kTileRows * kStride + c % kTileCols);
+    }
+};
+
+}  // namespace
+
+void update_weights(const UpdateSource& source, const WeightProduct& product, Shape shape,
+                    const CastTarget& target, cudaStream_t stream) {
+    const auto run = [&]<class Multiply>(Multiply) {
+        launch_cast(
+            Update<MultipliedGradient<Multiply>>{source, {product, shape.padded_rows, shape.padded_cols}},
+            shape, target, Pass::cast, stream);
+    };
+    switch (product.dy_element) {
+        case Element::f32:
+            throw Error(ErrorKind::backend, "weight product", "operands are BF16 or FP8");
+        case Element::bf16:
+            return run(Bf16Product{});
+        case Element::e4m3:
+            return run(Fp8Product<false>{});
+        case Element::e5m2:
+            return run(Fp8Product<true>{});
+    }
+}
+
+}  // namespace fp8lab::cuda
