@@ -109,6 +109,8 @@ class Desk {
         pause();
     }
     void type(const std::string& text) const {
+        for (int i = 0; i < 3; ++i)
+            pause();  // the click before has opened the field by then, on a busy machine too
         for (const char c : text) {
             run(std::string("xdotool type --delay 40 -- '") + c + "'");
             pause();
