@@ -73,8 +73,8 @@ std::string find_slider(const ui::Context& context) {
     return {};
 }
 
-// A mouse that drags the knob from end to end: from its move to the pixels of the next frame, and of the recomputed
-// figure where the lab computes it apart.
+// A mouse that drags the knob from end to end: from its move to the pixels of the next frame, and of the
+// recomputed figure where the lab computes it apart.
 Json time_slider(WindowLoop& loop, int repeats) {
     loop.draw();
     const std::string slider = find_slider(loop.context());
@@ -96,13 +96,13 @@ Json time_slider(WindowLoop& loop, int repeats) {
             loop.window().finish();
         }));
         recomputed.push_back(ms.back() + time_ms([&] {
-            bool stale = loop.shell().lab()->busy();
-            while (stale) {  // the last frame is one that begins with the result there
-                stale = loop.shell().lab()->busy();
-                loop.draw(hand_at(t, true));
-                loop.window().finish();
-            }
-        }));
+                                 bool stale = loop.shell().lab()->busy();
+                                 while (stale) {  // the last frame is one that begins with the result there
+                                     stale = loop.shell().lab()->busy();
+                                     loop.draw(hand_at(t, true));
+                                     loop.window().finish();
+                                 }
+                             }));
     }
     loop.draw(hand_at(0.5, false));
     loop.shell().lab()->reset();
@@ -154,9 +154,15 @@ Json measure_idle(WindowLoop& loop) {
             {"frames", loop.frames() - frames}};
 }
 
-void prepare(train::TrainLab& lab) {
-    set_field(lab.fields(), "steps=100000");
-    lab.update();
+// On a GPU a network that keeps it busy.
+void prepare(train::TrainLab& lab, const std::string& backend) {
+    std::vector<std::string> settings = {"steps=100000"};
+    if (!backend.empty()) settings.push_back("backend=" + backend);
+    if (backend == "cuda") settings.insert(settings.end(), {"task=noise", "size=4096"});
+    for (const std::string& setting : settings) {
+        set_field(lab.fields(), setting);
+        lab.update();
+    }
     lab.restart();
     lab.start();
 }
@@ -195,9 +201,27 @@ void bring_back(WindowLoop& loop) {
     loop.run_for(0.2);
 }
 
+// Frames of the training's screen, in turns while it trains and while it is paused.
+Json time_frames_beside(WindowLoop& loop, train::TrainLab& lab, int repeats) {
+    std::vector<double> training, paused;
+    for (int round = 0; round < kRounds; ++round)
+        for (const bool trains : {true, false}) {
+            trains ? lab.start() : lab.pause();
+            loop.run_for(0.3);  // a pause that is under way, and the pictures that come with either
+            for (int i = 0; i < repeats; ++i)
+                (trains ? training : paused).push_back(time_ms([&] {
+                    loop.draw();
+                    loop.window().finish();
+                }));
+        }
+    return {{"paused", to_json(summarize(paused))},
+            {"training", to_json(summarize(training))},
+            {"ratio", summarize(training).median_ms / summarize(paused).median_ms}};
+}
+
 // The window on the training, on home, and away, each round beginning with another of them, so that neither a
 // busy machine nor the training's age favours one.
-Json measure_training(WindowLoop& loop) {
+Json measure_training(WindowLoop& loop, const std::string& backend, int repeats) {
     const auto alone = std::make_unique<train::TrainLab>();
     loop.shell().open("train");
     auto& lab = dynamic_cast<train::TrainLab&>(*loop.shell().lab());
@@ -209,12 +233,12 @@ Json measure_training(WindowLoop& loop) {
     double frames_per_second = 0;
     bool iconified = true;
     for (int round = 0; round < kRounds; ++round) {
-        prepare(*alone);
+        prepare(*alone, backend);
         without.push_back(steps_per_second(*alone, [](double seconds) {
             std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
         }));
         alone->pause();
-        prepare(lab);
+        prepare(lab, backend);
         for (int turn = 0; turn < 3; ++turn) {
             const int place = (round + turn) % 3;
             loop.shell().open(place == 1 ? "" : "train");
@@ -226,6 +250,9 @@ Json measure_training(WindowLoop& loop) {
         }
         lab.pause();
     }
+    prepare(lab, backend);
+    const Json beside = time_frames_beside(loop, lab, repeats);
+    lab.pause();
     const auto median = [](std::vector<double> values) { return summarize(std::move(values)).median_ms; };
     return {{"threads", threads()},
             {"steps_per_second",
@@ -234,6 +261,7 @@ Json measure_training(WindowLoop& loop) {
               {"on_home", median(speed[1])},
               {iconified ? "iconified" : "hidden_no_window_manager", median(speed[2])}}},
             {"redraws_per_second", frames_per_second},
+            {"frames_to_pixels", beside},
             {"worker_blocked_ms", lab.status().blocked_ms}};
 }
 
@@ -258,7 +286,7 @@ Json bench_ui(const BenchOptions& options, const Globals&, bool json) {
     }
     result["million_point_trace"] = time_trace(loop, repeats);
     result["idle"] = measure_idle(loop);
-    result["training"] = measure_training(loop);
+    result["training"] = measure_training(loop, options.backend, repeats);
     if (!json) fmt::print("{}\n", result.dump(2));
     return result;
 }

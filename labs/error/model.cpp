@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "core/scaling/quantizer.h"
 
@@ -216,6 +217,7 @@ Figure ErrorLab::thumbnail() const {
 }
 
 std::vector<Metric> ErrorLab::metrics() const {
+    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
     std::vector<Metric> out;
     for (std::size_t i = 0; i < outcome_.rows.size(); ++i) {
         const Row& row = outcome_.rows[i];
@@ -224,8 +226,10 @@ std::vector<Metric> ErrorLab::metrics() const {
             out.push_back({row.rounder.id + "." + std::string(name), value, std::move(unit)});
         };
         add("scale", static_cast<double>(row.scale));
-        add("worst_normal_pct", curve.worst_pct, "%");
-        add("mean_normal_pct", curve.mean_pct, "%");
+        add("at_pct", round_marker(row, params_.at).percent, "%");
+        const bool has_normal = curve.normal.lo < curve.normal.hi;
+        add("worst_normal_pct", has_normal ? curve.worst_pct : kNone, "%");
+        add("mean_normal_pct", has_normal ? curve.mean_pct : kNone, "%");
         add("sqnr_db", row.metrics.sqnr_db, "dB");
         add("rel_l2", row.metrics.rel_l2);
         add("mse", row.metrics.mse);

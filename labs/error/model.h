@@ -84,7 +84,12 @@ class ErrorLab final : public Lab {
 Figure error_figure(const Outcome& outcome);
 Figure data_figure(const Outcome& outcome);
 std::string table_title(const Outcome& outcome);  // what the metrics agree on, or not
-// "0.3 becomes 0.3125: 4.2 % off"
+// The marker's number, what a row rounds it to, and |x - rounded| / x in percent.
+struct RoundedMarker {
+    double x, rounded, percent;
+};
+RoundedMarker round_marker(const Row& row, double at);
+// "0.3 becomes 0.3125: 4.17 % off"
 std::string marker_text(const Outcome& outcome, double at);
 
 }  // namespace fp8lab::error

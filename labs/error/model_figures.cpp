@@ -156,15 +156,19 @@ std::string table_title(const Outcome& outcome) {
                        label(*by_l2), label(*by_mean));
 }
 
-std::string marker_text(const Outcome& outcome, double at) {
-    const Row& first = outcome.rows.front();
+RoundedMarker round_marker(const Row& row, double at) {
     const std::array in = {static_cast<float>(at)};
     std::array<float, 1> out{};
-    round_all(first.rounder, in, out, first.scale);
+    round_all(row.rounder, in, out, row.scale);
     const double x = static_cast<double>(in[0]), q = static_cast<double>(out[0]);
+    return {x, q, 100 * std::fabs(x - q) / x};
+}
+
+std::string marker_text(const Outcome& outcome, double at) {
+    const auto [x, q, percent] = round_marker(outcome.rows.front(), at);
     if (q == x) return fmt::format("{} stays {}: no error", number_text(x), number_text(q));
     return fmt::format("{} becomes {}: {} % off", number_text(x), number_text(q),
-                       format_number(100 * std::fabs(x - q) / x, 3, true));
+                       format_number(percent, 3, true));
 }
 
 }  // namespace fp8lab::error

@@ -86,6 +86,7 @@ class Desk {
     void drag(const std::string& probe, int dx, int dy) const {
         move_to(probe);
         run("xdotool mousedown 1");
+        pause();  // a hand is slower than a frame
         run("xdotool mousemove_relative -- " + std::to_string(dx) + " " + std::to_string(dy));
         pause();
         run("xdotool mouseup 1");

@@ -18,6 +18,13 @@ void begin(Desk& desk, const std::string& lab, const std::string& exercise) {
     desk.click("exercise." + exercise);
 }
 
+void type_answer(Desk& desk, const std::string& name, const std::string& text) {
+    desk.click("answer." + name);
+    desk.key("ctrl+a");
+    desk.type(text);
+    desk.key("Return");
+}
+
 void check_passed(Desk& desk, const std::string& exercise) {
     CHECK(desk.wait_for([](const auto& state) { return state["probes"].contains("exercise.evidence"); }));
     const std::string file = "exercises/" + exercise + ".json";
@@ -37,6 +44,21 @@ TEST_CASE("L1: a learner predicts, flips bits, passes, and the evidence stands")
     desk.click("predict.commit");
     for (const char* bit : {"bits.bit6", "bits.bit2", "bits.bit1"}) desk.click(bit);
     check_passed(desk, "L1.1");
+}
+
+TEST_CASE("L3: a learner draws the error, reads the teeth with the marker, passes, and the evidence stands") {
+    Desk desk;
+    begin(desk, "error", "L3.1");
+    CHECK_FALSE(desk.probes()["probes"].contains("error.marker"));
+    desk.drag("predict.knob0", 0, 80);
+    desk.drag("predict.knob4", 0, -60);
+    desk.click("predict.commit");
+    desk.drag("error.marker", 40, 0);
+    type_answer(desk, "e4m3", "1/16");
+    CHECK_FALSE(desk.has_file("exercises/L3.1.json"));
+    type_answer(desk, "e4m3", "1/17");
+    type_answer(desk, "e5m2", "11.1 %");
+    check_passed(desk, "L3.1");
 }
 
 TEST_CASE("L4: a learner sketches, drags the window nine binades, loads a heavy tail, and brings it back") {

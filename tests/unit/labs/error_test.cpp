@@ -236,6 +236,11 @@ TEST_CASE("the histogram's faults are the first row's") {
 
 TEST_CASE("the marker says what becomes of its number") {
     ErrorLab lab;
+    set(lab, "overlay=notebook");
+    set(lab, "at=99.7");
+    CHECK(number_metric(lab, "e4m3.at_pct") == doctest::Approx(100 * 3.7 / 99.7));
+    CHECK(number_metric(lab, "notebook.at_pct") == doctest::Approx(100 * 0.05 / 99.7).epsilon(1e-3));
+    CHECK(std::isnan(number_metric(lab, "notebook.worst_normal_pct")));  // even spacing, nowhere
     CHECK(marker_text(lab.outcome(), 17) == "17 becomes 16: 5.88 % off");
     CHECK(marker_text(lab.outcome(), 0.5) == "0.5 stays 0.5: no error");
     CHECK(marker_text(lab.outcome(), 1e-4) == "1e-4 becomes 0: 100 % off");
