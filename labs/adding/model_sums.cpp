@@ -160,11 +160,14 @@ std::vector<Figure> weight_figures(const Outcome& outcome, const Params& params)
     const std::string label(weight.format.label);
     const Role role = role_of(weight.format.name);
     Figure path{.id = "weight"};
-    path.title =
-        weight.nearest.back() == weight.nearest.front()
-            ? fmt::format("Rounded to nearest the {} weight never moves; with dice it arrives", label)
-            : fmt::format("Rounded to nearest the {} weight ends at {} instead of {}", label,
-                          text_of(weight.nearest.back()), text_of(weight.exact.back()));
+    const double exact = weight.exact.back();
+    const std::string dice = std::abs(weight.final_mean - exact) <= 0.1 * exact
+                                 ? "with dice it arrives"
+                                 : "these dice leave it at " + text_of(weight.final_mean);
+    path.title = weight.nearest.back() == weight.nearest.front()
+                     ? fmt::format("Rounded to nearest the {} weight never moves; {}", label, dice)
+                     : fmt::format("Rounded to nearest the {} weight ends at {} instead of {}", label,
+                                   text_of(weight.nearest.back()), text_of(weight.exact.back()));
     path.x.label = "updates";
     path.y.label = "weight";
     const Data steps = counted(weight.exact.size());

@@ -81,7 +81,7 @@ class Desk {
         run("xdotool mousedown 1");
         pause();
         run("xdotool mouseup 1");
-        pause();
+        for (int i = 0; i < 3; ++i) pause();  // what it opens is there by then, on a busy machine too
     }
     void drag(const std::string& probe, int dx, int dy) const {
         move_to(probe);
@@ -109,8 +109,6 @@ class Desk {
         pause();
     }
     void type(const std::string& text) const {
-        for (int i = 0; i < 3; ++i)
-            pause();  // the click before has opened the field by then, on a busy machine too
         for (const char c : text) {
             run(std::string("xdotool type --delay 40 -- '") + c + "'");
             pause();
@@ -119,8 +117,8 @@ class Desk {
     double metric(const std::string& name) const { return probes()["metrics"][name].get<double>(); }
     void key(const std::string& keys) const {
         run("xdotool keydown " +
-            keys);  // held as long as a finger does: ImGui 1.86 sees the state once a frame
-        pause();
+            keys);  // held longer than a frame on a busy machine: ImGui 1.86 sees the state once a frame
+        for (int i = 0; i < 3; ++i) pause();
         run("xdotool keyup " + keys);
         pause();
     }

@@ -287,6 +287,12 @@ TEST_CASE("rounded to nearest a weight of 1 never moves, with dice it arrives, w
     const double deviation = number_metric(lab, "dice.deviation");
     CHECK(deviation == doctest::Approx(2.37).epsilon(0.25));
     CHECK(std::fabs(number_metric(lab, "dice.mean") - 11.02) < 3 * 2.37 / 8);
+    CHECK(lab.figures().front().title ==
+          "Rounded to nearest the E4M3 weight never moves; with dice it arrives");
+    // Constant noise is too small as soon as the gap has grown.
+    const AddingLab constant = lab_with({"experiment=weight", "rounding=constant"});
+    CHECK(number_metric(constant, "dice.mean") < 5);
+    CHECK(constant.figures().front().title.find("these dice leave it at") != std::string::npos);
     // BF16 moves, until its gap has grown.
     CHECK(number_metric(lab_with({"experiment=weight", "format=bf16"}), "nearest") == 4);
 }
