@@ -226,7 +226,7 @@ void ExercisesTab::draw_conditions(const Exercise& exercise, const std::vector<C
             if (columns > 0) {
                 ui::text_mid(context_, {x, first}, value, {Role::text}, kMono, Anchor::right);
                 x += context_.px(kColumn);
-            } else {
+            } else if (!value.empty()) {
                 ui::text_mid(context_, {all.x0, at}, value, {Role::text}, kMonoStrong);
                 at += context_.px(kLine);
             }

@@ -174,7 +174,7 @@ void Shell::frame(double frame_ms) {
         draw_panel(layout, *entry);
         if (fields_text(*entry->lab) != before) update(*entry);  // the stage shows the edit in this frame
         draw_lab(layout, *entry);
-        exercises_.follow(*entry->lab);
+        if (entry->failure.empty()) exercises_.follow(*entry->lab);
     } else {
         draw_home(layout);
     }

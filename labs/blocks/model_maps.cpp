@@ -99,7 +99,7 @@ std::string schemes_title(const std::vector<Contender>& contenders) {
     if (mx.worst_row_db - one.worst_row_db >= 3)
         return fmt::format("One scale leaves the worst row {} dB, blocks of 32 leave it {}",
                            format_number(one.worst_row_db, 3, true), format_number(mx.worst_row_db, 3));
-    return fmt::format("More scales buy nothing here: one {} dB, MX {}, MX by the floor rule {}",
+    return fmt::format("More scales buy nothing: one {} dB, MX {}, MX by floor {}",
                        format_number(one.sqnr_db, 3), format_number(mx.sqnr_db, 3),
                        format_number(floor.sqnr_db, 3));
 }

@@ -109,6 +109,8 @@ class Desk {
         pause();
     }
     void type(const std::string& text) const {
+        for (int i = 0; i < 3; ++i)
+            pause();  // the click before has opened the field by then, on a busy machine too
         for (const char c : text) {
             run(std::string("xdotool type --delay 40 -- '") + c + "'");
             pause();
@@ -175,12 +177,18 @@ class Desk {
             std::this_thread::sleep_for(std::chrono::milliseconds(20));
         }
     }
+    // What is above a control may have opened or closed just now: until it has stayed where it was found.
     void move_to(const std::string& probe) const {
-        wait_until([&] { return probes()["probes"].contains(probe); }, "no control named " + probe);
-        const auto r = probes()["probes"][probe].get<std::vector<double>>();
-        run("xdotool mousemove " + std::to_string(static_cast<int>((r[0] + r[2]) / 2)) + " " +
-            std::to_string(static_cast<int>((r[1] + r[3]) / 2)));
-        pause();
+        std::vector<double> found, r;
+        do {
+            wait_until([&] { return probes()["probes"].contains(probe); }, "no control named " + probe);
+            r = probes()["probes"][probe].get<std::vector<double>>();
+            run("xdotool mousemove " + std::to_string(static_cast<int>((r[0] + r[2]) / 2)) + " " +
+                std::to_string(static_cast<int>((r[1] + r[3]) / 2)));
+            pause();
+            const Json after = probes()["probes"];
+            found = after.contains(probe) ? after[probe].get<std::vector<double>>() : r;
+        } while (found != r);
     }
 
     Scratch scratch_;
