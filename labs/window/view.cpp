@@ -45,8 +45,11 @@ void WindowView::stage(Context& c, Rect area) {
     const float height = area.height() / c.scale;
     const float lower = height >= 620 ? 220 : height >= 430 ? 168 : 0;
     draw_numbers(c, {area.x0, area.y0, area.x1, area.y0 + c.px(56)});
-    draw_window(c, figures[0],
-                {area.x0, area.y0 + c.px(64), area.x1, area.y1 - c.px(lower > 0 ? lower + 16 : 0)});
+    const Rect upper{area.x0, area.y0 + c.px(64), area.x1, area.y1 - c.px(lower > 0 ? lower + 16 : 0)};
+    if (upper.height() < c.px(230))  // its words would lie on the handle
+        std::erase_if(figures[0].series,
+                      [](const Series& series) { return std::holds_alternative<TextMark>(series.shape); });
+    draw_window(c, figures[0], upper);
     if (lower > 0) draw_lower(c, figures, {area.x0, area.y1 - c.px(lower), area.x1, area.y1});
 }
 
@@ -75,7 +78,10 @@ void WindowView::draw_numbers(Context& c, Rect area) {
         const Number& number = numbers.at(i);
         float x = area.x0 + pitch * static_cast<float>(i);
         const float y = area.y0 + c.px(16);
-        ui::text_mid(c, {x, area.y0 + c.px(42)}, number.label, {Role::muted}, kLabel);
+        std::string label = number.label;  // "underflow" alone, where there is no room for more
+        if (ui::text_width(c, label, kLabel) > pitch - c.px(8))
+            label = label.substr(0, label.find_first_of(":,="));
+        ui::text_mid(c, {x, area.y0 + c.px(42)}, label, {Role::muted}, kLabel);
         if (number.marker != Marker::none) {
             ui::ImGuiCanvas canvas(c);
             const Role role = number.marker == Marker::triangle_up ? Role::sat : Role::under;
