@@ -227,7 +227,9 @@ void Shell::draw_lab(const WindowLayout& layout, Entry& entry) {
         exercises_.draw_stage(*entry.lab, area);
     } else if (entry.failure.empty()) {
         entry.view->stage(context_, area);
-        if (entry.lab->busy()) ui::fill_rect(context_, area, {Role::surface, Tone::line, 0.5F});
+        // A training's figures are those of its newest step, not stale ones.
+        if (entry.lab->busy() && !entry.lab->live())
+            ui::fill_rect(context_, area, {Role::surface, Tone::line, 0.5F});
     } else {
         ImGui::SetCursorScreenPos({area.x0, area.y0 + context_.px(16)});
         ui::warning(context_, "This lab stopped", {Face::sans_bold, 15});

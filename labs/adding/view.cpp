@@ -91,7 +91,7 @@ void AddingView::explore_hardware(Context& context) {
     }
     ui::badge(context, hardware.provenance);
     ui::wrapped(context,
-                hardware.where + ": E4M3 to FP32, 256 x 256 outputs, with and without fast accumulation.");
+                hardware.where + ": E4M3 to FP32, 256×256 outputs, with and without fast accumulation.");
 }
 
 std::vector<std::pair<std::string, std::string>> AddingView::status() const {
