@@ -121,14 +121,14 @@ Figure window_figure(const Outcome& outcome) {
         figure.x.visible = figure.y.visible = false;
         return figure;
     }
-    if (!outcome.tensor->outliers.empty()) {
-        const auto count = static_cast<std::int64_t>(outcome.tensor->outliers.size());
-        figure.scatter("outliers", data({outcome.amax}), data({0.02 * tallest}),
+    if (const auto& outliers = outcome.tensor->outliers; !outliers.empty()) {
+        const double x = static_cast<double>(std::fabs(outcome.tensor->values[outliers.front()]));
+        const std::string count = group_thousands(static_cast<std::int64_t>(outliers.size()));
+        figure.scatter("outliers", data({x}), data({0.02 * tallest}),
                        {.color = {Role::text}, .marker = Marker::disc, .marker_size = 4, .in_legend = false});
         figure.add("",
-                   TextMark{outcome.amax, 0.02 * tallest,
-                            count == 1 ? "1 outlier" : group_thousands(count) + " outliers", Anchor::right,
-                            false, -12, -8},
+                   TextMark{x, 0.02 * tallest, count + (count == "1" ? " outlier" : " outliers"),
+                            Anchor::right, false, -12, -8},
                    {.color = {Role::text}, .in_legend = false});
     }
     if (stats.underflow_pct() >= 1)
@@ -158,7 +158,7 @@ Figure margin_figure(const Outcome& outcome) {
             if (std::isfinite(value)) highest = std::max(highest, value);
         }
         const Role role = role_of(sweep.format.name);
-        figure.line("SQNR " + std::string(sweep.format.label), xs, data(std::move(sqnr)),
+        figure.line(std::string(sweep.format.label), xs, data(std::move(sqnr)),
                     {.color = {role}, .width = width, .dash = dash});
     };
     curve(outcome.other, 2, Dash::dash);
@@ -169,10 +169,10 @@ Figure margin_figure(const Outcome& outcome) {
     if (!std::isfinite(cost) || !std::isfinite(others))
         figure.title = "A tensor of zeros has no SQNR";
     else
-        figure.title = fmt::format("×512 headroom costs {} {}, {} {}", outcome.own.format.label,
-                                   decibels(cost), outcome.other.format.label, decibels(others));
+        figure.title = fmt::format("Margin ×512 costs {} {}, {} {}", outcome.own.format.label, decibels(cost),
+                                   outcome.other.format.label, decibels(others));
     figure.x = {.label = "margin", .range = Range{kLowestMargin, kHighestMargin}};
-    figure.y = {.label = "dB", .range = Range{0, 1.15 * highest}};
+    figure.y = {.label = "SQNR dB", .range = Range{0, 1.15 * highest}};
     if (outcome.spec.source != "manual") figure.vline("now", outcome.spec.margin);
     figure.series.back().style.in_legend = outcome.spec.source == "manual";
     return figure;

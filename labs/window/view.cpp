@@ -74,6 +74,7 @@ void WindowView::draw_numbers(Context& c, Rect area) {
         Number{text_of(stats.sqnr_db(), 3) + " dB", "SQNR", Role::text},
         Number{text_of(o.cast.scale, 4), scale_words(o), role_of(o.format.name)}};
     const float pitch = area.width() / static_cast<float>(numbers.size());
+    const Font large = pitch < c.px(160) ? kSum : kBig;
     for (std::size_t i = 0; i < numbers.size(); ++i) {
         const Number& number = numbers.at(i);
         float x = area.x0 + pitch * static_cast<float>(i);
@@ -94,7 +95,7 @@ void WindowView::draw_numbers(Context& c, Rect area) {
                     number.marker, 4.5F, {Role::surface});
             x += c.px(24);
         }
-        ui::text_mid(c, {x, y}, number.text, {number.role, Tone::ink}, kBig);
+        ui::text_mid(c, {x, y}, number.text, {number.role, Tone::ink}, large);
         static constexpr std::array kNames = {"underflow", "overflow", "sqnr", "scale"};
         ui::probe(c, std::string("window.number.") + kNames.at(i),
                   {x, y - c.px(14), x + c.px(40), y + c.px(14)}, {}, number.text);
@@ -167,7 +168,7 @@ void WindowView::draw_probe(Context& c, Rect area) {
                       ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
     double value = lab_.params().probe;
     static constexpr double kMost = 1e6;
-    if (ui::slider(c, "probe", "One number x", "", value, 0x1p-10, kMost, {.logarithmic = true}))
+    if (ui::slider(c, "probe", "Number x", "", value, 0x1p-10, kMost, {.logarithmic = true}))
         set_field(lab_.fields(), "probe=" + shortest(value));
     const Rect rows = ui::next_area(c, 64);
     const auto row = [&](const std::string& what, double result, float y) {
