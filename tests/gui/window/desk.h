@@ -66,7 +66,11 @@ class Desk {
         end(window_, SIGTERM);
     }
 
-    Json probes() const { return Json::parse(read(probe_file())); }
+    Json probes() const {
+        std::string text;
+        wait_until([&] { return Json::accept(text = read(probe_file())); }, "no probes to read");
+        return Json::parse(text);
+    }
     bool wait_for(const std::function<bool(const Json&)>& reached) const {
         try {
             wait_until([&] { return reached(probes()); }, "");

@@ -16,6 +16,9 @@ TEST_CASE("the window opens on home, a click opens a lab, and its settings are t
     desk.key("ctrl+t");
     desk.key("ctrl+0");
     CHECK(desk.wait_for([](const auto& state) { return state["lab"] == ""; }));
+    CHECK(desk.wait_for([&](const auto&) {  // kept a moment after they rest
+        return desk.has_file("settings.json") && desk.settings()["theme"] == "light";
+    }));
     desk.close();
     const auto settings = desk.settings();
     CHECK(settings["last_lab"] == "bits");
