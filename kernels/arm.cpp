@@ -123,6 +123,7 @@ void CudaArm::allocate() {
         layer->w.values = layer->master.get();
         if (!multiplies_in_update()) layer->dw = Buffer<float>(weights);
         layer->b = Buffer<float>(biases);
+        layer->b_before = Buffer<float>(biases);
         layer->db = Buffer<float>(biases);
         if (spec_.optimizer == OptimizerKind::adamw) {
             layer->m = Buffer<float>(weights);

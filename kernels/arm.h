@@ -57,6 +57,7 @@ struct ArmLayer {
     Shape out;     // of the layer's output
     Memory h, da;  // outputs of fprop and dgrad
     Buffer<float> master, m, v, b, mb, vb, db, dw, bias_partials;
+    Buffer<float> b_before;  // what the newest step used
     std::optional<GemmPlan> fprop, dgrad,
         wgrad;  // none: dgrad of the first layer; wgrad inside the optimiser
 };
@@ -124,8 +125,11 @@ class CudaArm {
     void optimise(ArmLayer& layer, cudaStream_t stream, bool with_stats);
     void push_controls(cudaStream_t stream);
     void quantize_storage(ArmLayer& layer, Rounding rounding, cudaStream_t stream);
-    Launch source_of(const Slot& slot, const ArmState* arm, cudaStream_t stream);
-    LossSource loss_source(const ArmState* arm) const;
+    // Of the step that is on its way, or of the one that is done.
+    enum class When { now, after };
+    Launch source_of(const Slot& slot, const ArmState* arm, cudaStream_t stream, When when = When::now);
+    static const float* bias(const ArmLayer& layer, When when);
+    LossSource loss_source(const ArmState* arm, When when = When::now) const;
     void loss(cudaStream_t stream, bool with_stats, const Mark& mark);
     ScaleState* state(const Slot& slot) const { return states_.get() + slot.index; }
     Slot make_slot(TensorId id, int rows, int cols);

@@ -58,12 +58,17 @@ BatchRing CudaArm::ring(const float* base, int cols, const ArmState* arm, bool p
     return ring;
 }
 
-LossSource CudaArm::loss_source(const ArmState* arm) const {
+// The optimiser has moved the biases meanwhile.
+const float* CudaArm::bias(const ArmLayer& layer, When when) {
+    return when == When::now ? layer.b.get() : layer.b_before.get();
+}
+
+LossSource CudaArm::loss_source(const ArmState* arm, When when) const {
     const ArmLayer& last = *layers_.back();
     LossSource source;
     source.h = last.h.get();
     source.h_element = out_;
-    source.bias = last.b.get();
+    source.bias = bias(last, when);
     source.target = ring(rings_.y, spec_.layers.back(), arm, false);
     const bool classes = spec_.loss == LossKind::cross_entropy;
     source.row_stats = classes ? row_stats_.get() : nullptr;
@@ -73,7 +78,7 @@ LossSource CudaArm::loss_source(const ArmState* arm) const {
 }
 
 // Where the values of a tensor come from, ready for any target.
-CudaArm::Launch CudaArm::source_of(const Slot& slot, const ArmState* arm, cudaStream_t stream) {
+CudaArm::Launch CudaArm::source_of(const Slot& slot, const ArmState* arm, cudaStream_t stream, When when) {
     const auto index = static_cast<std::size_t>(slot.id.layer) - 1;
     ArmLayer& layer = *layers_[index];
     const Shape shape = slot.shape;
@@ -87,18 +92,19 @@ CudaArm::Launch CudaArm::source_of(const Slot& slot, const ArmState* arm, cudaSt
                    const CastTarget& target, Pass pass) { cast_batch(x, shape, target, pass, stream); };
     if (slot.id.tensor == TensorClass::x) {
         const ArmLayer& below = *layers_[index - 1];
-        const ActivationSource source{below.h.get(), out_, below.b.get(), kind_of(spec_.activation), fast};
+        const ActivationSource source{below.h.get(), out_, bias(below, when), kind_of(spec_.activation),
+                                      fast};
         return [source, shape, stream](const CastTarget& target, Pass pass) {
             cast_activation(source, shape, target, pass, stream);
         };
     }
     if (index + 1 == layers_.size())
-        return [source = loss_source(arm), shape, stream](const CastTarget& target, Pass pass) {
+        return [source = loss_source(arm, when), shape, stream](const CastTarget& target, Pass pass) {
             cast_loss_gradient(source, shape, target, pass, stream);
         };
     const ArmLayer& above = *layers_[index + 1];
     const SlopeSource source{
-        above.da.get(),           layer.h.get(), out_, layer.b.get(), kind_of(spec_.activation), fast,
+        above.da.get(),           layer.h.get(), out_, bias(layer, when), kind_of(spec_.activation), fast,
         layer.bias_partials.get()};
     return [source, shape, stream](const CastTarget& target, Pass pass) {
         cast_slope(source, shape, target, pass, stream);
@@ -281,14 +287,10 @@ void CudaArm::backward(Streams& streams, bool with_stats, const Mark& mark) {
 void CudaArm::optimise_biases(cudaStream_t stream) {
     BiasUpdates biases;
     for (const auto& layer : layers_)
-        biases.layer[biases.layers++] = {layer->b.get(),
-                                         layer->mb.get(),
-                                         layer->vb.get(),
-                                         layer->db.get(),
-                                         layer->bias_partials.get(),
-                                         tiles_down(layer->out),
-                                         layer->out.cols,
-                                         layer->out.padded_cols};
+        biases.layer[biases.layers++] = {
+            layer->b.get(),         layer->mb.get(),       layer->vb.get(),
+            layer->db.get(),        layer->b_before.get(), layer->bias_partials.get(),
+            tiles_down(layer->out), layer->out.cols,       layer->out.padded_cols};
     update_biases(biases, rings_.inputs, rings_.input_slots, arm_.get(), finite_.get(), stream);
 }
 
@@ -391,7 +393,7 @@ TensorView CudaArm::view(TensorId id, int step, cudaStream_t stream) {
     CastTarget target;
     target.element = Element::f32;
     target.rows = values.get();
-    source_of(slot, arm.get(), stream)(target, Pass::cast);
+    source_of(slot, arm.get(), stream, When::after)(target, Pass::cast);
     const Element stored = operand_element(slot);
     const auto counted = [&](const void* in, Element element, const float* factor) {
         constexpr std::size_t kCounts = Log2Histogram::kBins + 4;

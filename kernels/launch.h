@@ -241,7 +241,8 @@ void update_weights(const UpdateSource& source, const WeightProduct& product, Sh
                     const CastTarget& target, cudaStream_t stream);
 // Biases of all layers in one launch: the gradient is the sum of bias_partials over tiles, in order.
 struct BiasUpdate {
-    float *b = nullptr, *m = nullptr, *v = nullptr, *db = nullptr;  // db: the summed gradient, written
+    float *b = nullptr, *m = nullptr, *v = nullptr;
+    float *db = nullptr, *before = nullptr;  // written: the summed gradient; b as this step used it
     const float* partials = nullptr;
     int tiles = 0, count = 0, padded = 0;
 };

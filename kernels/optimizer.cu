@@ -22,6 +22,7 @@ __global__ void bias_kernel(BiasUpdates updates, const StepInput* inputs, int sl
     float g = 0;
     for (int tile = 0; tile < u.tiles; ++tile) g += u.partials[static_cast<std::size_t>(tile) * u.padded + i];
     u.db[i] = g;
+    u.before[i] = u.b[i];
     if (!arm->alive) return;
     const Factors factors = factors_of(inputs, slots, arm, u.m != nullptr);
     float m = factors.adamw ? u.m[i] : 0, v = factors.adamw ? u.v[i] : 0;

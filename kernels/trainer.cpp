@@ -121,10 +121,11 @@ double elements_of(const TrainSpec& spec) {
 }
 
 CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, Launching launching)
-    : spec_(spec), device_(std::move(device)), launching_(launching), task_(make_task(spec)) {
+    : spec_(spec), device_(std::move(device)), launching_(launching) {
     if (spec.arms.empty()) throw usage_error("--recipe", "at least one recipe");
     check(cudaSetDevice(device_->index), "cudaSetDevice");
-    check_memory();
+    check_memory();  // before anything that takes long
+    task_ = make_task(spec_);
     stats_always_ = elements_of(spec_) <= kSmallElements;
     make_rings();
     const StepRings rings{x_.get(), y_.get(), data_slots_, inputs_.get(), kInputSlots};

@@ -57,6 +57,22 @@ void compare_conditions(const Evidence& evidence, const Verdict& verdict,
         problems.emplace_back("its table of conditions is not the one that the judge gives");
 }
 
+void compare_measured(const Evidence& evidence, const Verdict& verdict, std::vector<std::string>& problems) {
+    const auto same_value = [](double a, double b) { return same(a, b, kSame); };
+    if (!std::ranges::equal(evidence.measured, verdict.measured, same_value))
+        problems.emplace_back("what it holds the prediction against is not what is measured");
+}
+
+// What the evidence says of its origin. A training may come from another machine, with another device's word.
+void compare_origin(const Evidence& evidence, const Lab& lab, const State& now,
+                    std::vector<std::string>& problems) {
+    if (evidence.seed != now.text("seed"))
+        problems.push_back(fmt::format("seed is '{}', not '{}'", now.text("seed"), evidence.seed));
+    const std::string_view provenance = to_string(lab.provenance());
+    if (!lab.live() && evidence.provenance != provenance)
+        problems.push_back(fmt::format("its values are {}, not {}", provenance, evidence.provenance));
+}
+
 // Every record of the evidence against a training of the same fields, here and now.
 void retrain(const Evidence& evidence, const Exercise& exercise, const Trail& trail, Recheck& out) {
     std::vector<Evidence::Deed> again = evidence.deeds;
@@ -105,6 +121,8 @@ void judge_again(const Evidence& evidence, bool rerun, Recheck& out) {
     compare_start(evidence, trail.start, out.problems);
     compare_values(evidence.values, trail.now().metrics, out.problems);
     compare_conditions(evidence, out.verdict, out.problems);
+    compare_measured(evidence, out.verdict, out.problems);
+    compare_origin(evidence, *lab, trail.now(), out.problems);
     if (rerun && lab->live()) retrain(evidence, *entry->exercise, trail, out);
 }
 

@@ -103,6 +103,14 @@ Json measure_idle(WindowLoop& loop) {
             {"frames", loop.frames() - frames}};
 }
 
+// The training's step now: the first update() takes a snapshot that may be old, and asks for a new one.
+int current_step(train::TrainLab& lab) {
+    lab.update();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    lab.update();
+    return lab.step();
+}
+
 // On a GPU a network that keeps it busy.
 void prepare(train::TrainLab& lab, const std::string& backend) {
     std::vector<std::string> settings = {"steps=100000"};
@@ -114,14 +122,8 @@ void prepare(train::TrainLab& lab, const std::string& backend) {
     }
     lab.restart();
     lab.start();
-}
-
-// The training's step now: the first update() takes a snapshot that may be old, and asks for a new one.
-int current_step(train::TrainLab& lab) {
-    lab.update();
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    lab.update();
-    return lab.step();
+    while (current_step(lab) == 0)  // its tensors, plans and graphs come first
+        if (lab.failed()) throw Error{ErrorKind::failed, "bench ui", lab.status().message};
 }
 
 // Steps a second while `pass` lets the time go by.

@@ -200,8 +200,8 @@ void ExercisesTab::draw_conditions(const Exercise& exercise, const std::vector<C
     const Rect all = ui::next_area(context_, 24);
     const float verdict = verdicts ? context_.px(kVerdict) : 0;
     const auto columns = static_cast<float>(exercise.columns.size());
-    const float right = all.x1 - verdict,
-                words_width = right - all.x0 - columns * context_.px(kColumn) - context_.px(8);
+    const float right = all.x1 - verdict, alone = right - all.x0 - context_.px(8),
+                beside_values = alone - columns * context_.px(kColumn);
     float y = all.y0;
     if (columns > 0) {
         float x = right - (columns - 1) * context_.px(kColumn);
@@ -214,7 +214,8 @@ void ExercisesTab::draw_conditions(const Exercise& exercise, const std::vector<C
     }
     for (const Condition& condition : conditions) {
         ui::hline(context_, all.x0, all.x1, y, {Role::line});
-        const auto lines = ui::wrap_lines(context_, condition.text, kSmall, words_width);
+        const auto lines = ui::wrap_lines(context_, condition.text, kSmall,
+                                          condition.values.empty() ? alone : beside_values);
         const float first = y + context_.px(6 + kLine / 2);
         float at = first;
         for (const auto line : lines) {
@@ -226,7 +227,7 @@ void ExercisesTab::draw_conditions(const Exercise& exercise, const std::vector<C
             if (columns > 0) {
                 ui::text_mid(context_, {x, first}, value, {Role::text}, kMono, Anchor::right);
                 x += context_.px(kColumn);
-            } else {
+            } else if (!value.empty()) {
                 ui::text_mid(context_, {all.x0, at}, value, {Role::text}, kMonoStrong);
                 at += context_.px(kLine);
             }

@@ -108,11 +108,12 @@ void ExercisesTab::follow(Lab& lab) {
     Session& open = session(lab);
     if (!open.run) return;
     try {
-        if (!open.run->follow(!ImGui::GetIO().MouseDown[0]) || !open.run->verdict().passed()) return;
+        if (!open.run->follow(!ImGui::GetIO().MouseDown[0])) return;
     } catch (const std::exception&) {
         return;  // the stage says what the lab refuses
     }
-    context_.wants_redraw = true;
+    context_.wants_redraw = true;  // the panel was drawn before there was this verdict
+    if (!open.run->verdict().passed()) return;
     const Evidence evidence = open.run->evidence();
     const std::string title = open.run->exercise().title;
     open.run.reset();

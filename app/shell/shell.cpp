@@ -3,6 +3,7 @@
 #include <GLFW/glfw3.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -35,6 +36,14 @@ std::string fields_text(Lab& lab) {
     std::string text;
     for (const Field& field : lab.fields()) text += field_text(field) + "\n";
     return text;
+}
+
+// While it is held: what moves on by a step does, what switches does not.
+bool repeats(int key) {
+    constexpr std::array kSteps = {GLFW_KEY_COMMA,  GLFW_KEY_PERIOD,     GLFW_KEY_EQUAL, GLFW_KEY_MINUS,
+                                   GLFW_KEY_LEFT,   GLFW_KEY_RIGHT,      GLFW_KEY_UP,    GLFW_KEY_DOWN,
+                                   GLFW_KEY_KP_ADD, GLFW_KEY_KP_SUBTRACT};
+    return std::ranges::find(kSteps, key) != kSteps.end();
 }
 
 }  // namespace
@@ -132,7 +141,7 @@ void Shell::keys() {
     if (io.WantTextInput || context_.focus.modal != 0) return;
     Entry* entry = current();
     for (int key = GLFW_KEY_SPACE; key <= GLFW_KEY_LAST; ++key) {
-        if (!ImGui::IsKeyPressed(key)) continue;
+        if (!ImGui::IsKeyPressed(key, repeats(key))) continue;
         if (!io.KeyCtrl) {
             const bool taken = context_.focus.visible && belongs_to_focus(key);
             if (entry == nullptr || taken || entry->view->key(context_, key)) continue;
@@ -174,7 +183,7 @@ void Shell::frame(double frame_ms) {
         draw_panel(layout, *entry);
         if (fields_text(*entry->lab) != before) update(*entry);  // the stage shows the edit in this frame
         draw_lab(layout, *entry);
-        exercises_.follow(*entry->lab);
+        if (entry->failure.empty()) exercises_.follow(*entry->lab);
     } else {
         draw_home(layout);
     }
@@ -218,7 +227,9 @@ void Shell::draw_lab(const WindowLayout& layout, Entry& entry) {
         exercises_.draw_stage(*entry.lab, area);
     } else if (entry.failure.empty()) {
         entry.view->stage(context_, area);
-        if (entry.lab->busy()) ui::fill_rect(context_, area, {Role::surface, Tone::line, 0.5F});
+        // A training's figures are those of its newest step, not stale ones.
+        if (entry.lab->busy() && !entry.lab->live())
+            ui::fill_rect(context_, area, {Role::surface, Tone::line, 0.5F});
     } else {
         ImGui::SetCursorScreenPos({area.x0, area.y0 + context_.px(16)});
         ui::warning(context_, "This lab stopped", {Face::sans_bold, 15});

@@ -24,9 +24,10 @@ constexpr double kCaret_s = 0.25;  // a blinking caret
 constexpr int kSettleFrames = 2;   // after input: ImGui shows the effect of a click one frame later
 
 // What a test needs to act on the window like a hand, and to see what came of it.
-std::string probe_json(const ui::Context& context, Shell& shell) {
+std::string probe_json(const ui::Context& context, Shell& shell, long frames) {
     const auto object = nlohmann::json::object();
-    nlohmann::json json = {{"lab", ""}, {"probes", object}, {"axes", object}, {"metrics", object}};
+    nlohmann::json json = {
+        {"frames", frames}, {"lab", ""}, {"probes", object}, {"axes", object}, {"metrics", object}};
     for (const auto& [name, item] : context.probes.items) {
         json["probes"][name] = {item.rect.x0, item.rect.y0, item.rect.x1, item.rect.y1};
         if (item.axes) {
@@ -126,10 +127,7 @@ double WindowLoop::draw(const std::function<void(ImGuiIO&)>& hand) {
 
 void WindowLoop::write_probes() {
     if (options_.probe_file.empty()) return;
-    std::string now = probe_json(context_, *shell_);
-    if (now == probes_) return;
-    write_file(options_.probe_file, now);
-    probes_ = std::move(now);
+    write_file(options_.probe_file, probe_json(context_, *shell_, frames_));
 }
 
 // Until the next frame is due: at once after input, at 30 Hz when something runs, else never.

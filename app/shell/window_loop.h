@@ -48,7 +48,6 @@ class WindowLoop {
     std::unique_ptr<Shell> shell_;
     std::atomic<bool> woken_ = false;
     std::atomic<bool> time_is_up_ = false;
-    std::string probes_;
     double frame_ms_ = -1;
     double drawing_s_ = 0;   // the last frame until its pixels were there, without waiting for the display
     double last_frame_ = 0;  // glfwGetTime()

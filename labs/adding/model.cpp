@@ -31,6 +31,7 @@ constexpr std::array kUses = {
     Use{"k", "dot"},
     Use{"width", "dot"},
     Use{"interval", "dot"},
+    Use{"hardware", "dot"},
     Use{"start", "weight"},
     Use{"update", "weight"},
     Use{"updates", "weight"},
@@ -57,6 +58,12 @@ std::vector<int> powers_of_two(int from, int to) {
 }
 
 }  // namespace
+
+AddingLab::AddingLab(Backends backends)
+    : backends_(std::move(backends)),
+      measuring_(std::make_unique<Job<Backends, Hardware>>(measured_hardware)) {
+    update();
+}
 
 const LabInfo& AddingLab::info() const {
     static constexpr LabInfo kInfo = {"adding",
@@ -113,6 +120,11 @@ std::vector<Field> AddingLab::fields() {
              .help = "After so many products the accumulator is added to an FP32 register. Hopper's GEMMs "
                      "without fast accumulation: 128."},
             &params_.interval, 16, kLongest, true),
+        choice({.name = "hardware",
+                .label = "Measured on",
+                .help = "The same products on a GPU: an H200’s numbers, which come with the program, or this "
+                        "machine’s, measured when asked for."},
+               &params_.hardware, {{"recorded", "Recorded H200"}, {"live", "This GPU"}}),
         number({.name = "start", .label = "Weight", .help = "Its value before the first update."},
                &params_.start, 0x1p-6, 64, true),
         number({.name = "update",
@@ -135,7 +147,11 @@ bool AddingLab::applies(std::string_view field) const {
 }
 
 void AddingLab::update() {
-    if (computed_ == params_) return;
+    if (computed_ != params_) compute();
+    take_measurement();
+}
+
+void AddingLab::compute() {
     if (params_.experiment == "sum") {
         outcome_.sums = make_sums(params_);
         outcome_.chosen = static_cast<std::size_t>(
@@ -144,14 +160,14 @@ void AddingLab::update() {
     } else if (params_.experiment == "dice") {
         outcome_.dice = make_dice(params_);
     } else if (params_.experiment == "dot") {
-        update_dot();
+        compute_dot();
     } else {
         outcome_.weight = make_weight(params_);
     }
     computed_ = params_;
 }
 
-void AddingLab::update_dot() {
+void AddingLab::compute_dot() {
     if (products_.rows == 0 || products_data_ != params_.data || products_seed_ != params_.seed) {
         products_ = draw_products(params_.data, kRows, kLongest, static_cast<std::uint64_t>(params_.seed));
         products_data_ = params_.data;
@@ -182,7 +198,23 @@ void AddingLab::update_dot() {
         dot.sweep.push_back(accumulator_error(products_, params_.width, interval, one_length).front());
         dot.sweep.back().k = interval;
     }
-    if (dot.hardware.where.empty() && dot.hardware.problem.empty()) dot.hardware = recorded_hardware();
+    if (params_.hardware == "live") {
+        if (!measured_) {
+            measured_.emplace().problem = "The GPU is measuring.";
+            measuring_->request(backends_);
+        }
+        dot.hardware = *measured_;
+    } else {
+        if (!recorded_) recorded_ = recorded_hardware();
+        dot.hardware = *recorded_;
+    }
+}
+
+void AddingLab::take_measurement() {
+    auto measured = measuring_->take();
+    if (!measured) return;
+    measured_ = std::move(*measured);
+    if (params_.hardware == "live") outcome_.dot.hardware = *measured_;
 }
 
 std::vector<Figure> AddingLab::figures() const {
@@ -214,6 +246,19 @@ Hardware recorded_hardware() {
         }
         out.lines = recording->accumulation;
         out.where = recording->gpu + ", " + recording->date;
+    } catch (const Error& error) {
+        out.problem = error.what();
+    }
+    return out;
+}
+
+Hardware measured_hardware(const Backends& backends) {
+    Hardware out;
+    try {
+        Backend& gpu = backends.get("cuda");
+        out.lines = gpu.accumulation_errors();
+        out.where = gpu.device().name;
+        out.provenance = gpu.device().provenance;
     } catch (const Error& error) {
         out.problem = error.what();
     }

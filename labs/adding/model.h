@@ -2,11 +2,15 @@
 // and a weight that its updates do not move.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/backend/backends.h"
 #include "core/backend/recording.h"
+#include "core/base/job.h"
 #include "core/figure/palette.h"
 #include "labs/adding/model_dot.h"
 #include "labs/adding/model_round.h"
@@ -23,6 +27,7 @@ struct Params {
     int draws = 1000;
     std::string data = "uniform";
     int k = 4096, width = Accumulator::kHopper, interval = 128;
+    std::string hardware = "recorded";  // recorded live
     double start = 1, update = 0.01;
     int updates = 1000;
     int seed = 1;
@@ -53,7 +58,7 @@ struct Dice {
 struct Hardware {
     std::vector<AccumulationError> lines;
     Provenance provenance = Provenance::recorded;
-    std::string where;    // "NVIDIA H200, 2026-11-21"
+    std::string where;    // "NVIDIA H200, 2026-11-21"; of this machine: "NVIDIA H200"
     std::string problem;  // why there are no lines
 };
 
@@ -99,14 +104,17 @@ struct Table {
 
 class AddingLab final : public Lab {
   public:
-    AddingLab() { update(); }
+    explicit AddingLab(Backends backends = {});
     const LabInfo& info() const override;
     std::vector<Field> fields() override;
     void update() override;
     std::vector<Figure> figures() const override;  // of the experiment at hand: the main one, then why
     Figure thumbnail() const override;
+    // What is measured on this GPU is in figures and table only: another machine could not repeat it.
     std::vector<Metric> metrics() const override;
     std::span<const Exercise> exercises() const override;
+    bool busy() const override { return measuring_->busy(); }
+    void set_wake(std::function<void()> wake) override { measuring_->run_apart(std::move(wake)); }
     void reset() override;
 
     // Whether a field has an effect on the experiment at hand.
@@ -116,8 +124,13 @@ class AddingLab final : public Lab {
     const Params& params() const { return params_; }
 
   private:
-    void update_dot();
+    void compute();
+    void compute_dot();
+    void take_measurement();
 
+    Backends backends_;
+    std::unique_ptr<Job<Backends, Hardware>> measuring_;
+    std::optional<Hardware> recorded_, measured_;  // once asked for
     Params params_;
     std::optional<Params> computed_;  // what outcome_ belongs to
     Outcome outcome_;
@@ -131,6 +144,7 @@ std::vector<Sum> make_sums(const Params& params);
 Dice make_dice(const Params& params);
 Weight make_weight(const Params& params);
 Hardware recorded_hardware();
+Hardware measured_hardware(const Backends& backends);  // a second or two, on the GPU
 
 std::vector<Figure> sum_figures(const Outcome& outcome, const Params& params);
 std::vector<Figure> dice_figures(const Outcome& outcome, const Params& params);

@@ -68,8 +68,8 @@ Figure dice_figure(const Outcome& outcome, const Params& params) {
     const std::uint32_t code = encode(dice.format, static_cast<float>(dice.around.below));
     for (std::uint32_t c = code - std::min(code, 3U); c <= std::min(code + 4, max_code(dice.format)); ++c)
         if (const double mark = value_of(dice.format, c); mark >= lo - gap / 4 && mark <= hi + gap / 4)
-            figure.vline(
-                "mark##" + std::to_string(c), mark,
+            figure.line(
+                "mark##" + std::to_string(c), data({mark, mark}), data({0, 103}),  // below the words
                 {.color = {role_of(dice.format.name), Tone::line, 0.5F}, .width = 1, .in_legend = false});
     const auto bars = [&](const std::string& name, const std::map<double, int>& counts, Color color,
                           double width) {
@@ -83,8 +83,9 @@ Figure dice_figure(const Outcome& outcome, const Params& params) {
         figure.bars(name, data(std::move(edges)), data(std::move(heights)), {.color = color});
     };
     bars("stored", thrown.stored, {role_of(dice.format.name), Tone::fill}, 0.06);
-    if (thrown.returned != thrown.stored)
-        bars("returned, not on the grid", thrown.returned, {Role::sat, Tone::fill}, 0.02);
+    std::map<double, int> off_grid = thrown.returned;
+    std::erase_if(off_grid, [&](const auto& value) { return thrown.stored.contains(value.first); });
+    if (!off_grid.empty()) bars("returned, not on the grid", off_grid, {Role::sat, Tone::fill}, 0.02);
     // Words on the sides that face away from each other.
     const bool mean_right = thrown.mean >= params.x;
     const auto line = [&](double at, const std::string& words, bool right, Dash dash) {

@@ -22,8 +22,13 @@ void curve(Figure& figure, std::string name, const std::vector<DotError>& errors
     figure.line(std::move(name), data(std::move(xs)), data(std::move(ys)), std::move(style));
 }
 
-void measured(Figure& figure, const Dot& dot, const Params& params, bool fast, std::string name,
-              Style style) {
+// "recorded, fast"
+std::string name_of(const Hardware& hardware, bool fast) {
+    return std::string(hardware.provenance == Provenance::recorded ? "recorded, " : "this GPU, ") +
+           (fast ? "fast" : "not fast");
+}
+
+void measured(Figure& figure, const Dot& dot, const Params& params, bool fast, Marker marker) {
     std::vector<double> xs, ys;
     for (const AccumulationError& line : dot.hardware.lines) {
         if (line.data != params.data || line.fast != fast) continue;
@@ -31,7 +36,8 @@ void measured(Figure& figure, const Dot& dot, const Params& params, bool fast, s
         ys.push_back(line.rel_rms);
     }
     if (!xs.empty())
-        figure.scatter(std::move(name), data(std::move(xs)), data(std::move(ys)), std::move(style));
+        figure.scatter(name_of(dot.hardware, fast), data(std::move(xs)), data(std::move(ys)),
+                       {.color = {Role::text}, .marker = marker, .marker_size = 5});
 }
 
 }  // namespace
@@ -48,10 +54,8 @@ std::vector<Figure> dot_figures(const Outcome& outcome, const Params& params) {
     curve(over_k, fmt::format("promoted every {}", params.interval), dot.promoted,
           {.color = {Role::block}, .dash = Dash::dot});
     curve(over_k, "never promoted", dot.narrow, {.color = {Role::e4m3}, .width = 3});
-    measured(over_k, dot, params, true, "GPU, fast",
-             {.color = {Role::text}, .marker = Marker::disc, .marker_size = 5});
-    measured(over_k, dot, params, false, "GPU, not fast",
-             {.color = {Role::text}, .marker = Marker::ring, .marker_size = 5});
+    measured(over_k, dot, params, true, Marker::disc);
+    measured(over_k, dot, params, false, Marker::ring);
 
     Figure over_interval{.id = "promotion"};
     over_interval.title = fmt::format("At K = {} promotion every {} products leaves {}", params.k,
@@ -99,8 +103,7 @@ Table AddingLab::table() const {
         row("FP32, one by one", Role::truth, dot.fp32_at_k.rel_rms, dot.fp32_at_k.rel_bias);
         for (const AccumulationError& line : dot.hardware.lines)
             if (line.data == params_.data && line.k == params_.k)
-                row(line.fast ? "GPU, fast accumulation" : "GPU, not fast", Role::text, line.rel_rms,
-                    line.rel_bias);
+                row(name_of(dot.hardware, line.fast), Role::text, line.rel_rms, line.rel_bias);
     } else {
         const Weight& weight = outcome_.weight;
         out.columns = {{"ends at"}, {"exact", false}, {"error %"}, {"deviation"}};
@@ -150,6 +153,7 @@ std::vector<Metric> AddingLab::metrics() const {
         add("promoted.rel_bias", dot.promoted_at_k.rel_bias);
         add("promoted_half_as_often.rel_rms", dot.half_as_often_at_k.rel_rms);
         add("cast.rel_rms", dot.cast_at_k.rel_rms);
+        if (params_.hardware == "live") return out;
         for (const AccumulationError& line : dot.hardware.lines) {
             if (line.data != params_.data) continue;
             const std::string name = fmt::format("hardware.{}.k{}", line.fast ? "fast" : "not_fast", line.k);

@@ -44,7 +44,7 @@ void AddingView::draw_table(Context& context, const Table& table, Rect area) {
     const auto shown = [&](const Table::Column& column) { return roomy || column.narrow; };
     const auto count = static_cast<float>(std::ranges::count_if(table.columns, shown));
     const float name_width = context.px(roomy ? 170 : 150),
-                pitch = std::min((area.width() - name_width) / count, context.px(150));
+                pitch = std::min((area.width() - name_width) / count, context.px(170));
     std::vector<float> widths = {name_width};
     float x = area.x0 + name_width;
     for (const Table::Column& column : table.columns) {
@@ -91,7 +91,7 @@ void AddingView::explore_hardware(Context& context) {
     }
     ui::badge(context, hardware.provenance);
     ui::wrapped(context,
-                hardware.where + ": E4M3 to FP32, 256 x 256 outputs, with and without fast accumulation.");
+                hardware.where + ": E4M3 to FP32, 256×256 outputs, with and without fast accumulation.");
 }
 
 std::vector<std::pair<std::string, std::string>> AddingView::status() const {

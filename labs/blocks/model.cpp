@@ -187,6 +187,7 @@ std::vector<Metric> BlocksLab::metrics() const {
         add("scales", score.scales);
         add("bits_per_element", score.bits_per_element, "bit");
         add("sqnr_db", score.sqnr_db, "dB");
+        add("rel_l2_pct", 100 * std::pow(10, -score.sqnr_db / 20), "%");
         add("worst_row_db", score.worst_row_db, "dB");
         add("underflow_pct", score.underflow_pct, "%");
         add("overflow_pct", score.overflow_pct, "%");

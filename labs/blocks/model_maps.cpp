@@ -79,7 +79,7 @@ Range magnitudes(const std::vector<double>& values) {
 
 std::string scales_title(const Copy& copy, const char* suffix) {
     const auto count = static_cast<std::int64_t>(copy.grid.count());
-    return count == 1 ? "One scale for all of it" : group_thousands(count) + " scales" + suffix;
+    return count == 1 ? "One scale for all of it" : group_thousands(count) + suffix;
 }
 
 std::string error_title(const Score& score) {
@@ -99,7 +99,7 @@ std::string schemes_title(const std::vector<Contender>& contenders) {
     if (mx.worst_row_db - one.worst_row_db >= 3)
         return fmt::format("One scale leaves the worst row {} dB, blocks of 32 leave it {}",
                            format_number(one.worst_row_db, 3, true), format_number(mx.worst_row_db, 3));
-    return fmt::format("More scales buy nothing here: one {} dB, MX {}, MX by the floor rule {}",
+    return fmt::format("More scales buy nothing: one {} dB, MX {}, MX by floor {}",
                        format_number(one.sqnr_db, 3), format_number(mx.sqnr_db, 3),
                        format_number(floor.sqnr_db, 3));
 }
@@ -153,19 +153,20 @@ std::vector<Figure> map_figures(const Outcome& outcome, const Params& params) {
     const std::string fits = "What fits: " + shades;
     if (params.maps == "transpose")
         return {
-            map({"scales", scales_title(outcome.by_cols, " by rows"), fits}, maps.top, range, Role::block),
-            map({"scales_by_rows", scales_title(outcome.by_rows, " by columns"), fits}, maps.top_by_rows,
+            map({"scales", scales_title(outcome.by_cols, " along rows"), fits}, maps.top, range, Role::block),
+            map({"scales_by_rows", scales_title(outcome.by_rows, " along columns"), fits}, maps.top_by_rows,
                 range, Role::block),
             map({"difference",
                  score.differ_pct == 0
                      ? "Both copies are the same"
-                     : fmt::format("{} % of both differ", format_number(score.differ_pct, 2)),
-                 "Share of elements: 0 to 10 %"},
+                     : fmt::format("{} % of values differ", format_number(score.differ_pct, 2)),
+                 "Share: 0 to 10 %"},
                 maps.difference, {0, 10}, Role::sat)};
     return {map({"magnitude", fmt::format("The tensor: {} binades", format_number(maps.binades, 2)),
                  "|x|: " + shades},
                 maps.magnitude, range, Role::bf16),
-            map({"scales", scales_title(outcome.by_cols, " follow it"), fits}, maps.top, range, Role::block),
+            map({"scales", scales_title(outcome.by_cols, " scales follow it"), fits}, maps.top, range,
+                Role::block),
             map({"error", error_title(score), "Error / x: 0.4 to 100 %"}, maps.error, {kErrorLo, kErrorHi},
                 Role::sat)};
 }
@@ -176,14 +177,15 @@ Figure schemes_figure(const Outcome& outcome) {
     double largest = 1;
     for (const Contender& contender : outcome.contenders)
         if (std::isfinite(contender.score.sqnr_db)) largest = std::max(largest, contender.score.sqnr_db);
-    figure.x = {.label = "SQNR dB", .range = Range{-0.9 * largest, 1.25 * largest}, .visible = false};
+    // Left of 0 the names, right of the longest bar its value.
+    figure.x = {.label = "SQNR dB", .range = Range{-largest, 1.5 * largest}, .visible = false};
     figure.y = {.range = Range{0, n}, .visible = false};
     for (std::size_t i = 0; i < outcome.contenders.size(); ++i) {
         const Contender& contender = outcome.contenders[i];
         const double y = n - 0.5 - static_cast<double>(i);
         const double sqnr = contender.score.sqnr_db;
         const bool chosen = i == outcome.chosen;
-        TextMark name{-0.9 * largest, y, contender.scheme.label, Anchor::left};
+        TextMark name{-largest, y, contender.scheme.label, Anchor::left};
         figure.add({}, std::move(name), {.color = {Role::text}, .in_legend = false});
         const double end = std::isfinite(sqnr) ? std::max(sqnr, 0.0) : largest;
         figure.line(contender.scheme.label, data({0, end}), data({y, y}),

@@ -227,13 +227,14 @@ Exercise exercise_ema() {
             .prediction = ChoicePrediction{{"EMA", "max", "about the same"}},
             .predict = "Which saturates more, on a tensor whose amax fluctuates?",
             .start = {"scenario=spike", "history=16", "cols=4096"},
-            .hints = {"Where does an average of amaxes lie: above or below half of them?",
+            .hints = {"Where does an average of amaxes lie when one comes that is larger than usual?",
                       "Pin A as B while it is max, then change A’s reducer.",
                       "Pin with max and a history of 16, then choose moving average with its weight of 0.9."},
             .judge = ema_trap,
             .explanation =
-                "An average lies below about half of what it averages, so about half of the steps stick "
-                "out of its window. A scale has to fit the largest, not the usual tensor.",
+                "An average lies below every amax that is larger than usual, and each of those sticks out "
+                "of its window: 10 of the 40 steps, against 5 with the max. A scale has to fit the largest, "
+                "not the usual tensor.",
             .solver = {acts("pin"), sets("algo", "ema")},
             .near_misses = {NearMiss{"B is not pinned", {sets("algo", "ema")}},
                             NearMiss{"EMA with a margin that max does not have",

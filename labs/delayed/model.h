@@ -106,6 +106,7 @@ class DelayedLab final : public Lab {
 
 // Of a lab's state; model_figures.cpp.
 Figure timeline_figure(const DelayedLab& lab);
+void drop_words(Figure& timeline);  // where there is no room for them
 Figure casts_figure(const DelayedLab& lab);
 std::string finding(const Run& run);                  // the sentence over the timeline
 std::string order_words(const MachineSpec& machine);  // "use, update"

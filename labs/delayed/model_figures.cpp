@@ -273,12 +273,16 @@ Figure casts_figure(const DelayedLab& lab) {
     return figure;
 }
 
-Figure DelayedLab::thumbnail() const {
-    Figure figure = timeline_figure(*this);
-    std::erase_if(figure.series, [](const Series& series) {
+void drop_words(Figure& timeline) {
+    std::erase_if(timeline.series, [](const Series& series) {
         return std::holds_alternative<TextMark>(series.shape) ||
                std::holds_alternative<Bracket>(series.shape) || series.name.starts_with("unused");
     });
+}
+
+Figure DelayedLab::thumbnail() const {
+    Figure figure = timeline_figure(*this);
+    drop_words(figure);
     return figure;
 }
 

@@ -68,6 +68,7 @@ void DelayedView::stage(Context& c, Rect area) {
 ui::PlotResult DelayedView::draw_timeline(Context& c, Rect area) {
     Figure figure = lab_.figures().front();
     figure.x.visible = false;  // the strips show the steps
+    if (area.height() < c.px(170)) drop_words(figure);
     const double at = lab_.cursor();
     figure.series.insert(
         figure.series.begin(),

@@ -83,8 +83,8 @@ Range gap_range(const History& history) {
         const auto gaps = arm.gap_pct.values();
         for (std::size_t i = std::min<std::size_t>(20, gaps.size()); i < gaps.size(); ++i) {
             if (!std::isfinite(gaps[i])) continue;
-            range.lo = std::min(range.lo, 1.2 * gaps[i]);
-            range.hi = std::max(range.hi, 1.2 * gaps[i]);
+            range.lo = std::min(range.lo, 1.35 * gaps[i]);
+            range.hi = std::max(range.hi, 1.35 * gaps[i]);
         }
     }
     return range;
@@ -112,7 +112,10 @@ Figure gap_figure(const Picture& picture) {
     Figure figure{.id = "gap", .title = gap_title(picture), .subtitle = "means of the last 100 steps"};
     figure.x = step_axis(picture.spec);
     figure.y = {.label = "gap %", .range = gap_range(picture.history)};
-    figure.yspan("shaded: within 5 %, the pass mark", -kPassGapPct, kPassGapPct, {.color = {Role::e4m3}});
+    // A band that is too low for its words would have the curve run through them.
+    const bool high = 2 * kPassGapPct > 0.2 * (figure.y.range->hi - figure.y.range->lo);
+    figure.yspan(high ? "shaded: within 5 %, the pass mark" : "", -kPassGapPct, kPassGapPct,
+                 {.color = {Role::e4m3}});
     figure.hline("no gap", 0, {.color = {Role::axis}, .width = 1, .in_legend = false});
     for (std::size_t i = arms.size(); i-- > 1;) {
         const double gap = gap_pct(picture.history, i);

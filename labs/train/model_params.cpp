@@ -165,7 +165,7 @@ std::vector<Field> run_fields(Params& p) {
             {.name = "task",
              .label = "Task",
              .help = "A regression on a fixed teacher network, two spirals with a picture of the boundary, "
-                     "or one batch of noise in 768-3072-768 with GELU, which is far slower. On reset.",
+                     "or noise through a wider network with GELU, which is far slower. On reset.",
              .more = true},
             &p.task, {{"teacher", "teacher"}, {"spiral", "spiral"}, {"noise", "noise"}}),
         choice({.name = "size",

@@ -56,14 +56,19 @@ void TrainView::backend_choice(ui::Context& c) {
         reason.empty() ? "Where the training runs. Acts on Reset once it has begun." : "No GPU. " + reason);
 }
 
-// Layers and the batch that belongs to them. The CPU is offered the smallest only.
+// Layers and the batch that belongs to them; the chosen ones with the batch that they now have. The CPU is
+// offered the smallest only.
 void TrainView::size_choice(ui::Context& c) {
     const std::vector<Field> fields = lab_.fields();
     auto* value = std::get<std::string*>(find(fields, "size").value);
+    auto* batch = std::get<int*>(find(fields, "batch").value);
     std::vector<std::string> labels;
     int selected = -1;
-    for (const Size& size : sizes()) {
-        if (size.id == *value) selected = static_cast<int>(labels.size());
+    for (Size size : sizes()) {
+        if (size.id == *value) {
+            selected = static_cast<int>(labels.size());
+            size.batch = *batch;
+        }
         if (size.id == kCpuSize || size.id == *value || lab_.backend() == "cuda")
             labels.push_back(size.label());
     }
@@ -71,7 +76,7 @@ void TrainView::size_choice(ui::Context& c) {
     if (!ui::dropdown(c, "train.size", labels, selected)) return;
     const Size& size = sizes()[static_cast<std::size_t>(selected)];
     *value = size.id;
-    *std::get<int*>(find(fields, "batch").value) = size.batch;
+    *batch = size.batch;
 }
 
 // "Arm A" with its swatch, over the list of recipes.

@@ -38,7 +38,7 @@ void recorded_table(ui::Context& c, Rect area, const Recorded& recorded) {
         ui::wrapped(c, where);
     }
     // In a narrow place the times go; a speed-up without its size would say nothing.
-    const float width = area.width();
+    const float width = area.width() - c.px(10);  // beside the thumb of a place too low for all rows
     const std::vector<float> columns =
         wide ? std::vector{0.15F * width, 0.2F * width, 0.24F * width, 0.21F * width, 0.2F * width}
              : std::vector{0.25F * width, 0.35F * width, 0.4F * width};

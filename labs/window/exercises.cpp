@@ -213,7 +213,7 @@ Exercise exercise_cliff() {
             .predict = "What is the largest number that still becomes 448?",
             .start = {"source=manual", "scale=1", "overflow=nonsaturate", "probe=100"},
             .hints = {"Rounding to nearest reaches past the last value. How far?",
-                      "One number x, beside the lower figure: type it, or use the arrow keys.",
+                      "Number x, beside the lower figure: type it, or use the arrow keys.",
                       "After 448 would come 480. Half way is 464, and the tie goes to the even code, 448."},
             .judge = cliff,
             .explanation =

@@ -106,7 +106,7 @@ std::vector<Field> WindowLab::fields() {
     from_tensor("size", true, true);
     from_tensor("cols", true, true);
     out.push_back(number({.name = "probe",
-                          .label = "One number x",
+                          .label = "Number x",
                           .help = "Cast x and x + 1, and see where the format ends.",
                           .hidden = true},
                          &p.probe, 0, 1e6));

@@ -158,7 +158,7 @@ Figure margin_figure(const Outcome& outcome) {
             if (std::isfinite(value)) highest = std::max(highest, value);
         }
         const Role role = role_of(sweep.format.name);
-        figure.line("SQNR " + std::string(sweep.format.label), xs, data(std::move(sqnr)),
+        figure.line(std::string(sweep.format.label), xs, data(std::move(sqnr)),
                     {.color = {role}, .width = width, .dash = dash});
     };
     curve(outcome.other, 2, Dash::dash);
@@ -169,10 +169,10 @@ Figure margin_figure(const Outcome& outcome) {
     if (!std::isfinite(cost) || !std::isfinite(others))
         figure.title = "A tensor of zeros has no SQNR";
     else
-        figure.title = fmt::format("×512 headroom costs {} {}, {} {}", outcome.own.format.label,
-                                   decibels(cost), outcome.other.format.label, decibels(others));
+        figure.title = fmt::format("Margin ×512 costs {} {}, {} {}", outcome.own.format.label, decibels(cost),
+                                   outcome.other.format.label, decibels(others));
     figure.x = {.label = "margin", .range = Range{kLowestMargin, kHighestMargin}};
-    figure.y = {.label = "dB", .range = Range{0, 1.15 * highest}};
+    figure.y = {.label = "SQNR dB", .range = Range{0, 1.15 * highest}};
     if (outcome.spec.source != "manual") figure.vline("now", outcome.spec.margin);
     figure.series.back().style.in_legend = outcome.spec.source == "manual";
     return figure;

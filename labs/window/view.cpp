@@ -45,8 +45,11 @@ void WindowView::stage(Context& c, Rect area) {
     const float height = area.height() / c.scale;
     const float lower = height >= 620 ? 220 : height >= 430 ? 168 : 0;
     draw_numbers(c, {area.x0, area.y0, area.x1, area.y0 + c.px(56)});
-    draw_window(c, figures[0],
-                {area.x0, area.y0 + c.px(64), area.x1, area.y1 - c.px(lower > 0 ? lower + 16 : 0)});
+    const Rect upper{area.x0, area.y0 + c.px(64), area.x1, area.y1 - c.px(lower > 0 ? lower + 16 : 0)};
+    if (upper.height() < c.px(230))  // its words would lie on the handle
+        std::erase_if(figures[0].series,
+                      [](const Series& series) { return std::holds_alternative<TextMark>(series.shape); });
+    draw_window(c, figures[0], upper);
     if (lower > 0) draw_lower(c, figures, {area.x0, area.y1 - c.px(lower), area.x1, area.y1});
 }
 
@@ -71,11 +74,15 @@ void WindowView::draw_numbers(Context& c, Rect area) {
         Number{text_of(stats.sqnr_db(), 3) + " dB", "SQNR", Role::text},
         Number{text_of(o.cast.scale, 4), scale_words(o), role_of(o.format.name)}};
     const float pitch = area.width() / static_cast<float>(numbers.size());
+    const Font large = pitch < c.px(160) ? kSum : kBig;
     for (std::size_t i = 0; i < numbers.size(); ++i) {
         const Number& number = numbers.at(i);
         float x = area.x0 + pitch * static_cast<float>(i);
         const float y = area.y0 + c.px(16);
-        ui::text_mid(c, {x, area.y0 + c.px(42)}, number.label, {Role::muted}, kLabel);
+        std::string label = number.label;  // "underflow" alone, where there is no room for more
+        if (ui::text_width(c, label, kLabel) > pitch - c.px(8))
+            label = label.substr(0, label.find_first_of(":,="));
+        ui::text_mid(c, {x, area.y0 + c.px(42)}, label, {Role::muted}, kLabel);
         if (number.marker != Marker::none) {
             ui::ImGuiCanvas canvas(c);
             const Role role = number.marker == Marker::triangle_up ? Role::sat : Role::under;
@@ -88,7 +95,7 @@ void WindowView::draw_numbers(Context& c, Rect area) {
                     number.marker, 4.5F, {Role::surface});
             x += c.px(24);
         }
-        ui::text_mid(c, {x, y}, number.text, {number.role, Tone::ink}, kBig);
+        ui::text_mid(c, {x, y}, number.text, {number.role, Tone::ink}, large);
         static constexpr std::array kNames = {"underflow", "overflow", "sqnr", "scale"};
         ui::probe(c, std::string("window.number.") + kNames.at(i),
                   {x, y - c.px(14), x + c.px(40), y + c.px(14)}, {}, number.text);
@@ -161,7 +168,7 @@ void WindowView::draw_probe(Context& c, Rect area) {
                       ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
     double value = lab_.params().probe;
     static constexpr double kMost = 1e6;
-    if (ui::slider(c, "probe", "One number x", "", value, 0x1p-10, kMost, {.logarithmic = true}))
+    if (ui::slider(c, "probe", "Number x", "", value, 0x1p-10, kMost, {.logarithmic = true}))
         set_field(lab_.fields(), "probe=" + shortest(value));
     const Rect rows = ui::next_area(c, 64);
     const auto row = [&](const std::string& what, double result, float y) {

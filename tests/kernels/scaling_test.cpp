@@ -310,6 +310,7 @@ TEST_CASE("biases of all layers are updated in one launch, bit for bit as on the
             u.b = keep(b[l]);
             if (kind == OptimizerKind::adamw) u.m = keep(moments[l].m), u.v = keep(moments[l].v);
             u.db = keep(std::vector<float>(n));
+            u.before = keep(std::vector<float>(n));
             u.partials = keep(partials[l]);
             u.tiles = kTiles[l];
             u.count = kCounts[l];
@@ -321,6 +322,7 @@ TEST_CASE("biases of all layers are updated in one launch, bit for bit as on the
         done();
         for (std::size_t l = 0; l < 2; ++l) {
             CAPTURE(l);
+            const std::vector<float> before = b[l];
             update({kind, kCaseRate, kCaseDecay, kCaseStep}, b[l], g[l], moments[l]);
             const auto at = [&](const float* p) {
                 std::vector<float> values(b[l].size());
@@ -330,6 +332,7 @@ TEST_CASE("biases of all layers are updated in one launch, bit for bit as on the
             };
             CHECK(at(updates.layer[l].b) == b[l]);
             CHECK(at(updates.layer[l].db) == g[l]);
+            CHECK(at(updates.layer[l].before) == before);
             if (kind == OptimizerKind::sgd) continue;
             CHECK(at(updates.layer[l].m) == moments[l].m);
             CHECK(at(updates.layer[l].v) == moments[l].v);

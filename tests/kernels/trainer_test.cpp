@@ -215,6 +215,37 @@ TEST_CASE("the watched tensor's histograms are the CPU's where codes have scales
     }
 }
 
+// How many are at least 2^e, for every binade. Under scales that are powers of two a rounding lowers none.
+std::vector<std::int64_t> from_the_top(const Log2Histogram& histogram) {
+    std::vector<std::int64_t> sums(histogram.counts.rbegin(), histogram.counts.rend());
+    std::partial_sum(sums.begin(), sums.end(), sums.begin());
+    return sums;
+}
+
+TEST_CASE(
+    "the watched tensor's codes are those of the values shown beside them, whatever the optimiser moved") {
+    NEEDS_GPU();
+    TrainSpec spec = reference("delayed:pow2=1:margin=-2");
+    spec.lr = 0.05;
+    const auto gpu = cuda::make_cuda_trainer(spec, device());
+    for (const TensorId id : {TensorId{TensorClass::x, 2}, TensorId{TensorClass::dy, 1},
+                              TensorId{TensorClass::dy, 2}, TensorId{TensorClass::dy, 3}}) {
+        CAPTURE(to_string(id));
+        gpu->set(Watch{id});
+        gpu->step(5);
+        const auto found = gpu->snapshot().arms[0].watched;
+        REQUIRE(found);
+        CHECK(found->after.zeros >= found->before.zeros);
+        const auto before = from_the_top(found->before), after = from_the_top(found->after);
+        const double top = max_finite(*found->format) / static_cast<double>(found->scale);
+        for (std::size_t i = 0; i < before.size(); ++i) {
+            const int e = Log2Histogram::kLowest + Log2Histogram::kBins - 1 - static_cast<int>(i);
+            if (std::ldexp(1.0, e) > top || std::ldexp(1.0, e) < top * 0x1p-12) continue;
+            CHECK(after[i] >= before[i]);
+        }
+    }
+}
+
 TEST_CASE("the margin of row and block scales moves without a new graph: too little of it saturates") {
     NEEDS_GPU();
     for (const std::string recipe : {"rowwise", "block128", "rowwise:round=stochastic", "mxfp8"}) {

@@ -3,48 +3,14 @@
 #include <cmath>
 
 #include "labs/bits/view.h"
-#include "tests/gui/gui.h"
+#include "tests/gui/screens/lab_screen.h"
 
 using namespace fp8lab;
 using namespace fp8lab::bits_lab;
 
 namespace {
 
-// The stage left and the panel right, as the shell lays them out.
-struct Screen {
-    explicit Screen(ImVec2 stage = {860, 760}, Theme theme = Theme::dark, float scale = 1)
-        : gui({stage.x + 360 * scale, stage.y}, theme, scale),
-          area{24 * scale, 24 * scale, stage.x - 24 * scale, stage.y - 24 * scale} {
-        frame();
-    }
-    void frame() {
-        gui.raw_frame([&](ui::Context& c) {
-            ImGui::SetNextWindowPos({0, 0});
-            ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
-            ImGui::Begin("screen", nullptr, ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove);
-            view.stage(c, area);
-            ImGui::SetCursorScreenPos({area.x1 + c.px(48), c.px(24)});
-            ImGui::BeginChild("panel", {c.px(312), 0});
-            view.explore(c, c.px(312));
-            ImGui::EndChild();
-            ImGui::End();
-        });
-    }
-    void click(Point at) {
-        gui.move(at);
-        frame();
-        gui.mouse(true);
-        frame();
-        gui.mouse(false);
-        frame();
-    }
-    void click(std::string_view probe) { click(gui.center(probe)); }
-
-    BitsLab lab;
-    BitsView view{lab};
-    test::Gui gui;
-    Rect area;
-};
+using Screen = test::LabScreen<BitsLab, BitsView>;
 
 }  // namespace
 
@@ -135,7 +101,7 @@ TEST_CASE("every format fits every stage: nothing outside it, no bit under anoth
     const ImVec2 sizes[] = {{560, 536}, {860, 760}, {944, 540}, {1500, 1000}};
     for (const ImVec2 size : sizes) {
         for (const float scale : {0.75F, 1.0F, 2.0F}) {
-            Screen screen({size.x * scale, size.y * scale}, Theme::light, scale);
+            Screen screen({size.x * scale, size.y * scale}, scale, Theme::light);
             for (const char* format : {"e4m3", "e5m2", "e3m2", "e2m1", "e8m0", "fp16", "bf16", "custom"}) {
                 CAPTURE(size.x);
                 CAPTURE(scale);

@@ -3,44 +3,14 @@
 #include <algorithm>
 
 #include "labs/blocks/view.h"
-#include "tests/gui/gui.h"
+#include "tests/gui/screens/lab_screen.h"
 
 using namespace fp8lab;
 using namespace fp8lab::blocks;
 
 namespace {
 
-struct Screen {
-    explicit Screen(ImVec2 stage = {860, 760}, float scale = 1)
-        : gui({stage.x + 360 * scale, stage.y}, Theme::dark, scale),
-          area{24 * scale, 24 * scale, stage.x - 24 * scale, stage.y - 24 * scale} {
-        frame();
-    }
-    void frame() {
-        gui.raw_frame([&](ui::Context& c) {
-            ImGui::SetNextWindowPos({0, 0});
-            ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
-            ImGui::Begin("screen", nullptr, ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove);
-            view.stage(c, area);
-            ImGui::SetCursorScreenPos({area.x1 + c.px(48), c.px(24)});
-            ImGui::BeginChild("panel", {c.px(312), 0});
-            view.explore(c, c.px(312));
-            ImGui::EndChild();
-            ImGui::End();
-        });
-    }
-    void set(std::string_view assignment) {
-        set_field(lab.fields(), assignment);
-        lab.update();
-        gui.context.probes.items.clear();
-        frame();
-    }
-
-    BlocksLab lab;
-    BlocksView view{lab};
-    test::Gui gui;
-    Rect area;
-};
+using Screen = test::LabScreen<BlocksLab, BlocksView>;
 
 }  // namespace
 

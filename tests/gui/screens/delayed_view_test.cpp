@@ -4,58 +4,18 @@
 #include <set>
 
 #include "labs/delayed/view.h"
-#include "tests/gui/gui.h"
+#include "tests/gui/screens/lab_screen.h"
 
 using namespace fp8lab;
 using namespace fp8lab::delayed;
 
 namespace {
 
-struct Screen {
-    explicit Screen(ImVec2 stage = {860, 780}, float scale = 1)
-        : gui({stage.x + 360 * scale, stage.y}, Theme::dark, scale),
-          area{24 * scale, 24 * scale, stage.x - 24 * scale, stage.y - 24 * scale} {
-        frame();
-    }
-    void frame() {
-        gui.raw_frame([&](ui::Context& c) {
-            ImGui::SetNextWindowPos({0, 0});
-            ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
-            ImGui::Begin("screen", nullptr, ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove);
-            view.stage(c, area);
-            ImGui::SetCursorScreenPos({area.x1 + c.px(48), c.px(24)});
-            ImGui::BeginChild("panel", {c.px(312), 0});
-            view.explore(c, c.px(312));
-            ImGui::EndChild();
-            ImGui::End();
-        });
-    }
-    void set(std::string_view assignment) {
-        set_field(lab.fields(), assignment);
-        lab.update();
-        frame();
-    }
-    void click(Point at) {
-        gui.move(at);
-        frame();
-        gui.mouse(true);
-        frame();
-        gui.mouse(false);
-        frame();
-        lab.update();
-        frame();
-    }
-    void click(std::string_view probe) { click(gui.center(probe)); }
+struct Screen : test::LabScreen<DelayedLab, DelayedView> {
+    using LabScreen::LabScreen;
     std::string strip(const char* row, int step) const {
-        return gui.context.probes.items.at("delayed.strip." + std::string(row) + "." + std::to_string(step))
-            .words;
+        return words("delayed.strip." + std::string(row) + "." + std::to_string(step));
     }
-    bool has(std::string_view probe) const { return gui.context.probes.items.contains(probe); }
-
-    DelayedLab lab;
-    DelayedView view{lab};
-    test::Gui gui;
-    Rect area;
 };
 
 }  // namespace
@@ -112,12 +72,12 @@ TEST_CASE("play takes a step every half second and rests at the end of the serie
 
 TEST_CASE("key B walks through A, A and B, and B; the notebook's order says so") {
     Screen screen;
-    CHECK_FALSE(screen.has("delayed.notebooks_order"));
+    CHECK_FALSE(screen.shows("delayed.notebooks_order"));
     CHECK(screen.view.key(screen.gui.context, 'B'));
     screen.lab.update();
     screen.frame();
     CHECK(screen.lab.params().compare == "b");
-    CHECK(screen.has("delayed.notebooks_order"));
+    CHECK(screen.shows("delayed.notebooks_order"));
     CHECK(screen.strip("scale", 3) == "4.48");
     for (int t = 0; t < 9; ++t) CHECK(screen.strip("saturated", t) == "0");
     screen.view.key(screen.gui.context, 'B');
@@ -144,7 +104,7 @@ TEST_CASE("at most six controls of L5 show at a time, and six behind More") {
     }
     const auto count = [&] {
         return std::count_if(names.begin(), names.end(),
-                             [&](const std::string& name) { return screen.has(name); });
+                             [&](const std::string& name) { return screen.shows(name); });
     };
     for (const bool more : {false, true}) {
         if (more) screen.click("delayed.more");

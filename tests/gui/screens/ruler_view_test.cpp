@@ -3,58 +3,20 @@
 #include <cmath>
 
 #include "labs/ruler/view.h"
-#include "tests/gui/gui.h"
+#include "tests/gui/screens/lab_screen.h"
 
 using namespace fp8lab;
 using namespace fp8lab::ruler;
 
 namespace {
 
-struct Screen {
-    explicit Screen(ImVec2 stage = {860, 760}, float scale = 1)
-        : gui({stage.x + 360 * scale, stage.y}, Theme::dark, scale),
-          area{24 * scale, 24 * scale, stage.x - 24 * scale, stage.y - 24 * scale} {
-        frame();
-    }
-    void frame() {
-        gui.raw_frame([&](ui::Context& c) {
-            ImGui::SetNextWindowPos({0, 0});
-            ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
-            ImGui::Begin("screen", nullptr, ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove);
-            view.stage(c, area);
-            ImGui::SetCursorScreenPos({area.x1 + c.px(48), c.px(24)});
-            ImGui::BeginChild("panel", {c.px(312), 0});
-            view.explore(c, c.px(312));
-            ImGui::EndChild();
-            ImGui::End();
-        });
-    }
-    void set(std::string_view assignment) {
-        set_field(lab.fields(), assignment);
-        lab.update();
-        frame();
-    }
-    void drag(std::string_view probe, float dx) {
-        const Point from = gui.center(probe);
-        gui.move(from);
-        frame();
-        gui.mouse(true);
-        frame();
-        gui.move({from.x + dx, from.y});
-        frame();
-        gui.mouse(false);
-        frame();
-    }
+struct Screen : test::LabScreen<RulerLab, RulerView> {
+    using LabScreen::LabScreen;
     // The place of a value on the linear axis.
     float x_of(double value) const {
         const Rect plot = gui.rect("ruler.data");
         return plot.x0 + static_cast<float>(value / lab.outcome().axis.hi) * plot.width();
     }
-
-    RulerLab lab;
-    RulerView view{lab};
-    test::Gui gui;
-    Rect area;
 };
 
 }  // namespace

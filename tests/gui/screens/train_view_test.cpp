@@ -95,6 +95,7 @@ TEST_CASE("the keys are Space and full stop") {
     CHECK(screen.view.key(screen.gui.context, '.'));
     screen.frames_until([&] { return screen.lab.step() == 1; });
     set_field(screen.lab.fields(), "speed_limit=5");
+    screen.frame();  // else the run would start, and end, before the limit reaches it
     CHECK(screen.view.key(screen.gui.context, ' '));
     screen.frames_until([&] { return screen.lab.step() > 1; });
     CHECK(screen.lab.running());

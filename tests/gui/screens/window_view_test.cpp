@@ -6,61 +6,21 @@
 #include <set>
 
 #include "labs/window/view.h"
-#include "tests/gui/gui.h"
+#include "tests/gui/screens/lab_screen.h"
 
 using namespace fp8lab;
 using namespace fp8lab::window_lab;
 
 namespace {
 
-struct Screen {
-    explicit Screen(ImVec2 stage = {860, 780}, float scale = 1)
-        : gui({stage.x + 360 * scale, stage.y}, Theme::dark, scale),
-          area{24 * scale, 24 * scale, stage.x - 24 * scale, stage.y - 24 * scale} {
+struct Screen : test::LabScreen<WindowLab, WindowView> {
+    explicit Screen(ImVec2 stage = {860, 780}, float scale = 1) : LabScreen(stage, scale) {
         set("cols=4096");
     }
-    void frame() {
-        lab.update();
-        gui.raw_frame([&](ui::Context& c) {
-            ImGui::SetNextWindowPos({0, 0});
-            ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
-            ImGui::Begin("screen", nullptr, ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove);
-            view.stage(c, area);
-            ImGui::SetCursorScreenPos({area.x1 + c.px(48), c.px(24)});
-            ImGui::BeginChild("panel", {c.px(312), 0});
-            view.explore(c, c.px(312));
-            ImGui::EndChild();
-            ImGui::End();
-        });
-    }
-    void set(std::string_view assignment) {
-        set_field(lab.fields(), assignment);
-        frame();
-    }
-    void drag(std::string_view probe, float dx, int steps = 8) {
-        const Point from = gui.center(probe);
-        gui.move(from);
-        frame();
-        gui.mouse(true);
-        frame();
-        for (int i = 1; i <= steps; ++i) {
-            gui.move({from.x + dx * static_cast<float>(i) / static_cast<float>(steps), from.y});
-            frame();
-        }
-        gui.mouse(false);
-        frame();
-    }
-    void click(std::string_view probe) { drag(probe, 0); }
     float binade() const {  // px
         const auto& item = gui.context.probes.items.at("window.histogram");
         return item.rect.width() / static_cast<float>(std::log2(item.axes->x.hi / item.axes->x.lo));
     }
-    std::string words(const char* probe) const { return gui.context.probes.items.at(probe).words; }
-
-    WindowLab lab;
-    WindowView view{lab};
-    test::Gui gui;
-    Rect area;
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
 // A display of its own (Xvfb), fp8lab in it, and a hand (xdotool). Where the controls are is read from the
-// file that
-// `--probe-file` writes: {"lab": id, "probes": {name: [x0, y0, x1, y1]}, "axes": {plot: [x.lo, x.hi, y.lo,
-// y.hi]}, "metrics": {name: value}}.
+// file that `--probe-file` writes after every frame: {"frames": so many so far, "lab": id, "probes": {name:
+// [x0, y0, x1, y1]}, "axes": {plot: [x.lo, x.hi, y.lo, y.hi]}, "metrics": {name: value}}.
 #pragma once
 
 #include <signal.h>
@@ -78,24 +77,19 @@ class Desk {
     }
     void click(const std::string& probe) const {
         move_to(probe);
-        run("xdotool mousedown 1");
-        pause();
-        run("xdotool mouseup 1");
-        pause();
+        act("mousedown 1");
+        act("mouseup 1");
     }
     void drag(const std::string& probe, int dx, int dy) const {
         move_to(probe);
-        run("xdotool mousedown 1");
-        pause();  // a hand is slower than a frame
-        run("xdotool mousemove_relative -- " + std::to_string(dx) + " " + std::to_string(dy));
-        pause();
-        run("xdotool mouseup 1");
+        act("mousedown 1");
+        act("mousemove_relative -- " + std::to_string(dx) + " " + std::to_string(dy));
+        act("mouseup 1");
     }
     void wheel_up(const std::string& probe, int notches) const {
         move_to(probe);
         for (int i = 0; i < notches; ++i) {
-            run("xdotool click 4");
-            pause();
+            act("click 4");
         }
     }
     void double_click(const std::string& probe) const {
@@ -109,18 +103,12 @@ class Desk {
         pause();
     }
     void type(const std::string& text) const {
-        for (const char c : text) {
-            run(std::string("xdotool type --delay 40 -- '") + c + "'");
-            pause();
-        }
+        for (const char c : text) act(std::string("type --delay 40 -- '") + c + "'");
     }
     double metric(const std::string& name) const { return probes()["metrics"][name].get<double>(); }
     void key(const std::string& keys) const {
-        run("xdotool keydown " +
-            keys);  // held as long as a finger does: ImGui 1.86 sees the state once a frame
-        pause();
-        run("xdotool keyup " + keys);
-        pause();
+        act("keydown " + keys);  // held over a frame: ImGui 1.86 sees the state once in each
+        act("keyup " + keys);
     }
 
     Json settings() const { return Json::parse(read((scratch_.path / "home/settings.json").string())); }
@@ -167,6 +155,12 @@ class Desk {
     static void run(const std::string& command) {
         if (system(command.c_str()) != 0) throw std::runtime_error("failed: " + command);
     }
+    // An event, and the three frames that the window draws after it: a hand is slower than a busy machine.
+    void act(const std::string& event) const {
+        const long before = probes()["frames"];
+        run("xdotool " + event);
+        wait_for([&](const Json& state) { return state["frames"] >= before + 3; });
+    }
     static void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }
     static void wait_until(const std::function<bool()>& reached, const std::string& otherwise) {
         const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
@@ -175,12 +169,18 @@ class Desk {
             std::this_thread::sleep_for(std::chrono::milliseconds(20));
         }
     }
+    // What is above a control may have opened or closed just now: until it has stayed where it was found.
     void move_to(const std::string& probe) const {
-        wait_until([&] { return probes()["probes"].contains(probe); }, "no control named " + probe);
-        const auto r = probes()["probes"][probe].get<std::vector<double>>();
-        run("xdotool mousemove " + std::to_string(static_cast<int>((r[0] + r[2]) / 2)) + " " +
-            std::to_string(static_cast<int>((r[1] + r[3]) / 2)));
-        pause();
+        std::vector<double> found, r;
+        do {
+            wait_until([&] { return probes()["probes"].contains(probe); }, "no control named " + probe);
+            r = probes()["probes"][probe].get<std::vector<double>>();
+            run("xdotool mousemove " + std::to_string(static_cast<int>((r[0] + r[2]) / 2)) + " " +
+                std::to_string(static_cast<int>((r[1] + r[3]) / 2)));
+            pause();
+            const Json after = probes()["probes"];
+            found = after.contains(probe) ? after[probe].get<std::vector<double>>() : r;
+        } while (found != r);
     }
 
     Scratch scratch_;

@@ -65,9 +65,35 @@ TEST_CASE("simulate gives the trace of Transformer Engine's order") {
     CHECK(lines[0] == "step,amax,scale_used,amax_scaled,saturates,history,scale_next");
     CHECK(lines[1] == "0,2,1,2,0,0 0 0 2,224");
     CHECK(lines[2] == "1,4,224,896,1,0 0 2 4,112");
+    CHECK(lines[3] == "2,3,112,336,0,0 2 4 3,112");
     CHECK(lines[4] == "3,100,112,11200,1,0 4 3 100,4.48");
+    CHECK(lines[5] == "4,2,4.48,8.96,0,0 3 100 2,4.48");
+    CHECK(lines[6] == "5,2,4.48,8.96,0,0 100 2 2,4.48");
+    CHECK(lines[7] == "6,2,4.48,8.96,0,0 2 2 2,4.48");
     CHECK(lines[8] == "7,2,4.48,8.96,0,0 2 2 2,224");
     CHECK(lines[9] == "8,2,224,448,0,0 2 2 2,224");
+}
+
+TEST_CASE(
+    "on the notebook's ramp simulate and L5 agree: 11 of 16 steps, none at margin 1, none in its order") {
+    const std::string series = FP8LAB_SOURCE "/assets/series/notebook_ramp.txt";
+    for (const std::string margin : {"0", "1"}) {
+        const auto rows =
+            json::parse(fp8lab("simulate --json --history 16 --margin " + margin + " --amax " + series).out);
+        const auto lab = json::parse(
+            fp8lab("run delayed --set scenario=ramp --set history=16 --set margin=" + margin).out);
+        std::istringstream scales(lab["metrics"]["a.scales"].get<std::string>());
+        int saturated = 0;
+        for (const auto& row : rows["steps"]) {
+            double scale = 0;
+            scales >> scale;
+            CHECK(scale == row["scale_used"].get<double>());
+            saturated += row["saturates"].get<int>();
+        }
+        CHECK(saturated == (margin == "0" ? 11 : 0));
+        CHECK(lab["metrics"]["a.saturated_steps"] == saturated);
+        CHECK(lab["metrics"]["b.saturated_steps"] == 0);
+    }
 }
 
 TEST_CASE("train writes the columns of cli.md and repeats itself in all but the time") {

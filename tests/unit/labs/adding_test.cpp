@@ -10,6 +10,7 @@
 #include "core/base/units.h"
 #include "core/formats/codec.h"
 #include "labs/adding/model.h"
+#include "tests/fake_gpu.h"
 #include "tests/unit/labs/lesson_numbers.h"
 
 using namespace fp8lab;
@@ -206,6 +207,40 @@ TEST_CASE("the model of Hopper's accumulator agrees with an H200 while the kerne
             CHECK(at->rel_rms == doctest::Approx(line.rel_rms).epsilon(tolerance));
         }
     }
+}
+
+TEST_CASE("this machine's GPU takes the place of the recorded one, or the reason why there is none") {
+    struct Gpu : test::FakeGpuBackend {
+        Gpu() : FakeGpuBackend({}) {}
+        std::vector<AccumulationError> accumulation_errors() override {
+            return {{"uniform", 4096, true, 0.0625, -0.0625}, {"uniform", 4096, false, 0.0005, -0.0005}};
+        }
+    };
+    const auto live = [](AddingLab& lab) {
+        set_field(lab.fields(), "experiment=dot");
+        set_field(lab.fields(), "hardware=live");
+        lab.update();
+        return lab.outcome().dot.hardware;
+    };
+    AddingLab with{Backends(cpu_backend(), [] { return std::unique_ptr<Backend>(std::make_unique<Gpu>()); })};
+    const Hardware measured = live(with);
+    CHECK(measured.provenance == Provenance::tensor_core);
+    CHECK(measured.where == "Test double, 80 GB");
+    CHECK(measured.problem.empty());
+    const Table table = with.table();
+    REQUIRE(table.rows.size() == 5);
+    CHECK(table.rows[3].label == "this GPU, fast");
+    CHECK(table.rows[3].values == std::vector{6.25, -6.25});
+    // Evidence must be repeatable where there is no such GPU.
+    for (const Metric& metric : with.metrics()) CHECK_FALSE(metric.name.starts_with("hardware."));
+    set_field(with.fields(), "hardware=recorded");
+    with.update();
+    CHECK(with.outcome().dot.hardware.provenance == Provenance::recorded);
+
+    AddingLab without{test::fake_backends(test::FakeGpu{.refusal = "No NVIDIA driver found"})};
+    CHECK(live(without).lines.empty());
+    CHECK(live(without).problem.find("No NVIDIA driver found") != std::string::npos);
+    CHECK(without.figures().size() == 2);
 }
 
 TEST_CASE("a narrower accumulator or rarer promotion is never better on products of one sign") {

@@ -102,7 +102,7 @@ TEST_CASE("blocks win where rows differ: 3 % become 0 under one scale, none unde
     CHECK(made.lab.figures().back().title.starts_with("Blocks save what one scale loses"));
     const Made flat{};
     CHECK(flat("tensor.underflow_pct") < 0.1);
-    CHECK(flat.lab.figures().back().title.starts_with("More scales buy nothing here"));
+    CHECK(flat.lab.figures().back().title.starts_with("More scales buy nothing"));
 }
 
 TEST_CASE(

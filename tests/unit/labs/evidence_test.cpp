@@ -2,7 +2,9 @@
 // checksum.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -47,38 +49,83 @@ std::string problems(const Recheck& recheck) {
     return out;
 }
 
+// Changes that leave the evidence consistent in form, and what its refusal must say.
+struct Forgery {
+    std::string what;
+    std::vector<std::string> reasons;
+    std::function<void(Evidence&)> forge;
+};
+
+std::vector<Forgery> other_deeds(const ExerciseEntry& entry) {
+    const std::string idle = "not met: something done by yourself";
+    std::vector<Forgery> out = {{"nothing was done", {idle}, [](Evidence& e) { e.deeds.clear(); }},
+                                {"the last deed is missing", {}, [](Evidence& e) { e.deeds.pop_back(); }},
+                                {"a scene that begins where the learner ended", {idle}, [](Evidence& e) {
+                                     for (const Evidence::Deed& deed : e.deeds)
+                                         for (const Event& event : deed.events)
+                                             for (auto& [name, value] : e.start)
+                                                 if (event.kind == Event::Kind::set && event.name == name)
+                                                     value = event.value;
+                                     e.deeds.clear();
+                                 }}};
+    for (const NearMiss& miss : entry.exercise->near_misses)
+        out.push_back({miss.why, {"not met: "}, [&miss](Evidence& e) {
+                           e.deeds.clear();
+                           for (const Event& event : miss.events) e.deeds.push_back({{event}});
+                       }});
+    return out;
+}
+
+// Each of these has a sentence of its own in the refusal, so that it would be refused alone too.
+Forgery other_claims(const Evidence& honest, bool live) {
+    Forgery out{"every claim is another",
+                {"does not start where the exercise does", "table of conditions", "seed is ",
+                 "holds the prediction against"},
+                [live](Evidence& e) {
+                    e.start.front().second += "0";
+                    e.conditions.front().values = {"better"};
+                    e.seed += "0";
+                    e.measured.push_back(1);
+                    if (!live) e.provenance = "tensor-core";
+                    for (Metric& m : e.values)
+                        m.text.empty() ? void(m.value += 1 + std::abs(m.value)) : void(m.text += "0");
+                }};
+    if (!live) out.reasons.emplace_back("not tensor-core");
+    for (const Metric& metric : honest.values)
+        if (!metric.text.empty() || std::isfinite(metric.value)) out.reasons.push_back(metric.name + " is ");
+    return out;
+}
+
 void check_forgeries(const ExerciseEntry& entry, const Evidence& evidence) {
     const Recheck honest = again(evidence);
     CHECK_MESSAGE(honest.stands(), problems(honest));
-
-    Evidence nothing_done = evidence;
-    nothing_done.deeds.clear();
-    CHECK_FALSE(again(nothing_done).stands());
-
-    Evidence near_miss = evidence;
-    near_miss.deeds.clear();
-    for (const Event& event : entry.exercise->near_misses[0].events) near_miss.deeds.push_back({{event}});
-    CHECK_FALSE(again(near_miss).stands());
-
-    Evidence values = evidence;
-    for (Metric& metric : values.values)
-        if (metric.text.empty() && std::isfinite(metric.value)) metric.value += 1;
-    CHECK_FALSE(again(values).stands());
-
-    Evidence table = evidence;
-    table.conditions.front().values = {"better"};
-    CHECK_FALSE(again(table).stands());
-
-    Evidence start = evidence;
-    start.start.front().second += "0";
-    CHECK_FALSE(again(start).stands());
-
-    Evidence other = evidence;
-    other.exercise = "L99.1";
-    CHECK(problems(again(other)) == "there is no exercise 'L99.1'\n");
+    std::vector<Forgery> all = other_deeds(entry);
+    all.push_back(other_claims(evidence, entry.lab->make()->live()));
+    all.push_back(
+        {"another exercise", {"there is no exercise 'L99.1'"}, [](Evidence& e) { e.exercise = "L99.1"; }});
+    all.push_back(
+        {"another lab", {"is no exercise of lab 'nowhere'"}, [](Evidence& e) { e.lab = "nowhere"; }});
+    for (const Forgery& forgery : all) {
+        CAPTURE(forgery.what);
+        Evidence forged = evidence;
+        forgery.forge(forged);
+        const Recheck found = again(forged);  // written with fresh checksums, and read again
+        CHECK_FALSE(found.stands());
+        for (const std::string& reason : forgery.reasons)
+            CHECK_MESSAGE(problems(found).find(reason) != std::string::npos, problems(found));
+    }
 }
 
 }  // namespace
+
+TEST_CASE("one value changed is refused with the value that was found") {
+    const ExerciseEntry entry = exercise("L6.1");
+    Evidence forged = pass(entry, entry.exercise->solver);
+    const auto metric = std::ranges::find(forged.values, "nvfp4.bits_per_element", &Metric::name);
+    REQUIRE(metric != forged.values.end());
+    metric->value = 4;
+    CHECK(problems(again(forged)).starts_with("nvfp4.bits_per_element is 4.50048828125, not 4\n"));
+}
 
 TEST_CASE("every exercise: the evidence of its solver is accepted again, and no forgery of it") {
     for (const ExerciseEntry& entry : all_exercises()) {

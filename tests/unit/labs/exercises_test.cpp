@@ -94,3 +94,26 @@ TEST_CASE("every exercise has what its panel shows, and an id of its own") {
         CHECK(exercise->predict.empty() == std::holds_alternative<std::monostate>(exercise->prediction));
     }
 }
+
+TEST_CASE("a scene that already fulfils an exercise does not pass it: the learner must act") {
+    for (const ExerciseEntry& entry : all_exercises()) {
+        Exercise scene = *entry.exercise;
+        for (const Event& event : scene.solver)
+            if (event.kind == Event::Kind::set) scene.start.push_back(event.name + "=" + event.value);
+        CAPTURE(scene.id);
+        const auto lab = entry.lab->make();
+        const Verdict verdict = judge_exercise(scene, perform(*lab, scene, {}), &kGuess);
+        CHECK_FALSE(verdict.passed());
+        CHECK(verdict.conditions.back().text == "something done by yourself");
+        CHECK_FALSE(verdict.conditions.back().met);
+    }
+}
+
+TEST_CASE("every lab has its exercises: four or five each") {
+    for (const LabEntry& entry : lab_registry()) {
+        CAPTURE(std::string(entry.id));
+        const auto count = entry.make()->exercises().size();
+        CHECK(count >= 4);
+        CHECK(count <= 5);
+    }
+}
