@@ -45,8 +45,11 @@ std::vector<Entry> recipe_entries() {
 
 std::vector<Entry> exercise_entries() {
     std::vector<Entry> out;
-    for (const ExerciseEntry& entry : all_exercises())
-        out.push_back({entry.exercise->id, entry.exercise->title + ". " + entry.exercise->question});
+    for (const ExerciseEntry& entry : all_exercises()) {
+        const std::string& title = entry.exercise->title;
+        out.push_back(
+            {entry.exercise->id, title + (title.ends_with('?') ? " " : ". ") + entry.exercise->question});
+    }
     return out;
 }
 

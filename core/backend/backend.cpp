@@ -43,6 +43,16 @@ Error needs_gpu(const char* bench) {
 }
 
 constexpr const char* kLibrary = "libfp8lab-cuda.so";
+
+// Beside the executable, or where `cmake --install` puts it; empty: in neither place.
+std::filesystem::path library_path() {
+    for (const char* folder : {"", "../lib/fp8lab"}) {
+        const std::filesystem::path path = executable_folder() / folder / kLibrary;
+        if (std::filesystem::exists(path)) return path;
+    }
+    return {};
+}
+
 std::atomic<int> chosen_gpu = 0;
 
 using MakeBackend = Backend* (*)(int device, const char* version, std::string* reason);
@@ -65,20 +75,22 @@ std::string gpu_obstacle() {
     void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!driver) return "No NVIDIA driver found (libcuda.so.1 is missing).";
     dlclose(driver);
-    if (std::filesystem::exists(executable_folder() / kLibrary)) return "";
-    return fmt::format("This build has no CUDA backend ({} is not beside the executable).", kLibrary);
+    if (!library_path().empty()) return "";
+    return fmt::format(
+        "There is no CUDA backend here ({} is neither beside the executable nor in ../lib/fp8lab).",
+        kLibrary);
 }
 
 Result<std::unique_ptr<Backend>> cuda_backend(int device) {
     if (std::string obstacle = gpu_obstacle(); !obstacle.empty()) return Unavailable{std::move(obstacle)};
-    const auto path = executable_folder() / kLibrary;
+    const auto path = library_path();
     // Never unloaded: its objects' code and the driver's threads outlive any place that could close it.
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) return Unavailable{fmt::format("The CUDA backend does not load ({}).", dlerror())};
     const auto make = reinterpret_cast<MakeBackend>(dlsym(library, "fp8lab_make_backend"));
     if (!make)
         return Unavailable{
-            fmt::format("{} beside the executable is not the CUDA backend of this program.", kLibrary)};
+            fmt::format("{} is not the CUDA backend of this program.", path.lexically_normal().string())};
     std::string reason;
     std::unique_ptr<Backend> backend{make(device, FP8LAB_VERSION, &reason)};
     if (!backend) return Unavailable{reason};

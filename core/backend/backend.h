@@ -1,6 +1,6 @@
 // A backend is where tensors live and GEMMs run. cpu_backend() always works; cuda_backend() loads
-// libfp8lab-cuda.so from beside the executable, after looking for libcuda.so.1, and otherwise keeps the
-// reason as a sentence.
+// libfp8lab-cuda.so from beside the executable or ../lib/fp8lab, after looking for libcuda.so.1, and
+// otherwise keeps the reason as a sentence.
 #pragma once
 
 #include <array>

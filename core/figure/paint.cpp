@@ -170,8 +170,9 @@ void paint_y_axis(const Figure& figure, const FigureLayout& layout, Canvas& canv
         if (y < layout.plot.y1 - 1)
             canvas.rect(Rect{layout.plot.x0, y, layout.plot.x1, y + 1}, Color{Role::grid});
         const float width = canvas.text_width(tick.label, kTick);
-        canvas.text({layout.plot.x0 - kTickGap - width, y - line_height(kTick) / 2}, tick.label,
-                    Color{Role::muted}, kTick);
+        // The label of a tick at the very top stays off the words above it.
+        const float top = std::max(y - line_height(kTick) / 2, layout.plot.y0);
+        canvas.text({layout.plot.x0 - kTickGap - width, top}, tick.label, Color{Role::muted}, kTick);
     }
     canvas.text({layout.outer.x0, layout.plot.y0 - kLine}, figure.y.label, Color{Role::muted}, kLabel);
 }

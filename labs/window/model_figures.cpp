@@ -121,14 +121,14 @@ Figure window_figure(const Outcome& outcome) {
         figure.x.visible = figure.y.visible = false;
         return figure;
     }
-    if (!outcome.tensor->outliers.empty()) {
-        const auto count = static_cast<std::int64_t>(outcome.tensor->outliers.size());
-        figure.scatter("outliers", data({outcome.amax}), data({0.02 * tallest}),
+    if (const auto& outliers = outcome.tensor->outliers; !outliers.empty()) {
+        const double x = static_cast<double>(std::fabs(outcome.tensor->values[outliers.front()]));
+        const std::string count = group_thousands(static_cast<std::int64_t>(outliers.size()));
+        figure.scatter("outliers", data({x}), data({0.02 * tallest}),
                        {.color = {Role::text}, .marker = Marker::disc, .marker_size = 4, .in_legend = false});
         figure.add("",
-                   TextMark{outcome.amax, 0.02 * tallest,
-                            count == 1 ? "1 outlier" : group_thousands(count) + " outliers", Anchor::right,
-                            false, -12, -8},
+                   TextMark{x, 0.02 * tallest, count + (count == "1" ? " outlier" : " outliers"),
+                            Anchor::right, false, -12, -8},
                    {.color = {Role::text}, .in_legend = false});
     }
     if (stats.underflow_pct() >= 1)

@@ -44,11 +44,12 @@ inline std::string npy(const std::string& dtype, const std::string& shape, const
 }
 
 // `arguments` go through the shell; stdin is `input`. No display, and a profile folder of its own.
-inline Finished fp8lab(const std::string& arguments, const std::string& input = "") {
+inline Finished fp8lab(const std::string& arguments, const std::string& input = "",
+                       const std::string& executable = FP8LAB_BINARY) {
     const Scratch scratch;
     spit(scratch / "in", input);
-    const std::string command = "env -u DISPLAY -u WAYLAND_DISPLAY FP8LAB_HOME=" + (scratch / "home") +
-                                " " FP8LAB_BINARY " " + arguments + " <" + (scratch / "in") + " >" +
+    const std::string command = "env -u DISPLAY -u WAYLAND_DISPLAY FP8LAB_HOME=" + (scratch / "home") + " " +
+                                executable + " " + arguments + " <" + (scratch / "in") + " >" +
                                 (scratch / "out") + " 2>" + (scratch / "err");
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(scratch / "out"), slurp(scratch / "err")};

@@ -130,10 +130,18 @@ TEST_CASE("0.1 % of values a thousand times larger: E4M3 keeps its inliers, INT8
     WindowLab lab;
     set(lab, {"tensor=normal", "cols=200000", "outliers=200", "outlier_ratio=1000"});
     CHECK(metric(lab, "inlier_sqnr_db") == doctest::Approx(31.45).epsilon(0.005));
+    CHECK(finding(lab.outcome()) == "200 outliers of 1000 sigma cost E4M3’s other elements nothing");
     for (const char* format : {"format=int8", "format=e2m1"}) {
         set(lab, {format});
         CHECK(metric(lab, "inlier_sqnr_db") == doctest::Approx(0).epsilon(0.01));
     }
+    // They are marked where they lie, not where the amax is.
+    set(lab, {"outliers=1", "outlier_ratio=2"});
+    const Figure figure = window_figure(lab.outcome());
+    const auto mark = std::ranges::find(figure.series, "outliers", &Series::name);
+    REQUIRE(mark != figure.series.end());
+    CHECK(std::get<ScatterSeries>(mark->shape).x->front() == 2);
+    CHECK(lab.outcome().amax > 4);
 }
 
 TEST_CASE("the seed array spans six decades: more than E4M3's window, less than E5M2's") {
