@@ -1,6 +1,6 @@
 // bench ui: what the window costs. Opens it, acts on it like a hand, and measures from outside what a person
 // waits for.
-#include "app/cli/bench.h"
+#include "app/cli/bench_sliders.h"
 #include "core/base/error.h"
 
 #ifdef FP8LAB_GUI
@@ -60,57 +60,6 @@ Json time_frames(WindowLoop& loop, int repeats) {
         }));
     }
     return {{"own_work", to_json(summarize(own))}, {"to_pixels", to_json(summarize(whole))}};
-}
-
-// The first slider of the lab on the stage; empty: it has none.
-std::string find_slider(const ui::Context& context) {
-    constexpr std::string_view kValue = ".value";
-    for (const auto& [name, item] : context.probes.items) {
-        if (!name.ends_with(kValue)) continue;
-        const std::string slider = name.substr(0, name.size() - kValue.size());
-        if (context.probes.items.contains(slider)) return slider;
-    }
-    return {};
-}
-
-// A mouse that drags the knob from end to end: from its move to the pixels of the next frame, and of the
-// recomputed figure where the lab computes it apart.
-Json time_slider(WindowLoop& loop, int repeats) {
-    loop.draw();
-    const std::string slider = find_slider(loop.context());
-    if (slider.empty()) return nullptr;
-    const Rect track = loop.context().probes.items.at(slider).rect;
-    const auto hand_at = [&](double t, bool down) {
-        return [&track, t, down](ImGuiIO& io) {
-            io.MousePos = {track.x0 + static_cast<float>(t) * track.width(), (track.y0 + track.y1) / 2};
-            io.MouseDown[0] = down;
-        };
-    };
-    loop.draw(hand_at(0.5, false));
-    loop.draw(hand_at(0.5, true));
-    std::vector<double> ms, recomputed;
-    for (int i = 0; i < repeats; ++i) {
-        const double t = 0.5 + 0.45 * std::sin(0.3 * i);
-        ms.push_back(time_ms([&] {
-            loop.draw(hand_at(t, true));
-            loop.window().finish();
-        }));
-        recomputed.push_back(ms.back() + time_ms([&] {
-                                 bool stale = loop.shell().lab()->busy();
-                                 while (stale) {  // the last frame is one that begins with the result there
-                                     stale = loop.shell().lab()->busy();
-                                     loop.draw(hand_at(t, true));
-                                     loop.window().finish();
-                                 }
-                             }));
-    }
-    loop.draw(hand_at(0.5, false));
-    loop.shell().lab()->reset();
-    Json result = to_json(summarize(ms));
-    result["control"] = slider;
-    result["largest_ms"] = *std::max_element(ms.begin(), ms.end());
-    result["recomputed"] = to_json(summarize(recomputed));
-    return result;
 }
 
 Json time_trace(WindowLoop& loop, int repeats) {
@@ -284,8 +233,8 @@ Json bench_ui(const BenchOptions& options, const Globals&, bool json) {
     for (const LabEntry& entry : lab_registry()) {
         loop.shell().open(entry.id);
         result["frames"][std::string(entry.id)] = time_frames(loop, repeats);
-        result["slider_to_pixels"][std::string(entry.id)] = time_slider(loop, repeats);
     }
+    result["slider_to_pixels"] = time_sliders(loop, repeats);
     result["million_point_trace"] = time_trace(loop, repeats);
     result["idle"] = measure_idle(loop);
     result["training"] = measure_training(loop, options.backend, repeats);

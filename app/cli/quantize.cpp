@@ -92,12 +92,15 @@ void print_table(const Tensor& tensor, const std::vector<Row>& rows) {
     std::size_t width = 6;
     for (const Row& row : rows) width = std::max(width, row.recipe.size());
     fmt::print("\n{:<{}}", "recipe", width);
-    for (const Column& column : kColumns) fmt::print("{:>{}}", column.name, column.name.size() + 2);
+    const auto width_of = [](const Column& column) {  // 9: "-1.234e-5"
+        return 2 + std::max<std::size_t>(column.name.size(), 9);
+    };
+    for (const Column& column : kColumns) fmt::print("{:>{}}", column.name, width_of(column));
     fmt::print("\n");
     for (const Row& row : rows) {
         fmt::print("{:<{}}", row.recipe, width);
         for (const Column& column : kColumns)
-            fmt::print("{:>{}}", format_number(column.value(row)), column.name.size() + 2);
+            fmt::print("{:>{}}", format_number(column.value(row)), width_of(column));
         fmt::print("\n");
     }
 }

@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "core/base/latest.h"
+#include "core/base/parallel.h"
 
 namespace fp8lab {
 
@@ -86,6 +87,7 @@ class Job {
     }
 
     void serve(const std::stop_token& token, const std::function<void()>& wake) {
+        give_way();
         std::unique_lock lock{mutex_};
         while (ready_.wait(lock, token, [this] { return waiting_.has_value(); }) && !token.stop_requested()) {
             const Request request = std::move(*std::exchange(waiting_, std::nullopt));

@@ -1,5 +1,7 @@
 #include "core/base/parallel.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -110,6 +112,12 @@ void set_threads(int count) { pool().resize(count); }
 int threads() { return pool().size(); }
 void parallel_for(std::size_t count, std::size_t grain, const Body& body) {
     if (count > 0) pool().run(count, grain, body);
+}
+
+void give_way() {
+    constexpr int kNice = 10;  // a tenth of a full thread's share
+    // Of the calling thread, on Linux. Where it is refused the work is done all the same.
+    static_cast<void>(nice(kNice));
 }
 
 }  // namespace fp8lab

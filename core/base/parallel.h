@@ -16,4 +16,8 @@ int threads();
 void parallel_for(std::size_t count, std::size_t grain,
                   const std::function<void(std::size_t, std::size_t)>& body);
 
+// From now on the calling thread gets the processor only as others leave it: for work beside a window's
+// frames.
+void give_way();
+
 }  // namespace fp8lab

@@ -1,10 +1,13 @@
 #include "core/base/job.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/base/error.h"
@@ -95,4 +98,16 @@ TEST_CASE("a job may go while it is at work: what waits is dropped") {
         std::jthread opener([&] { gate.open.set_value(); });
     }
     CHECK(computed == 1);
+}
+
+TEST_CASE("work apart gives way to the window's thread, work inline does not") {
+    Job<int, int> job([](const int&) { return getpriority(PRIO_PROCESS, 0); });
+    const int here = getpriority(PRIO_PROCESS, 0);
+    job.request(0);
+    CHECK(job.take() == here);
+    job.run_apart({});
+    job.request(0);
+    while (job.busy()) std::this_thread::yield();
+    CHECK(job.take() == std::min(here + 10, 19));
+    CHECK(getpriority(PRIO_PROCESS, 0) == here);
 }
