@@ -152,8 +152,7 @@ std::string table_title(const Outcome& outcome) {
     if (!by_l2 || !by_mean) return "What the rounding did to the tensor";
     const auto label = [&](std::size_t row) { return outcome.rows[row].rounder.label; };
     if (*by_l2 == *by_mean) return label(*by_l2) + " is best, by relative L2 and by mean relative error";
-    return fmt::format("The metrics disagree: {} is best by relative L2, {} by mean relative error",
-                       label(*by_l2), label(*by_mean));
+    return fmt::format("The metrics disagree: {} wins by L2, {} by the mean", label(*by_l2), label(*by_mean));
 }
 
 RoundedMarker round_marker(const Row& row, double at) {
