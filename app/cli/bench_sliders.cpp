@@ -3,7 +3,9 @@
 #ifdef FP8LAB_GUI
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 namespace fp8lab::cli {
 namespace {
@@ -91,12 +93,11 @@ Json time_slider(WindowLoop& loop, const std::string& slider, int repeats) {
             loop.window().finish();
         }));
         recomputed.push_back(ms.back() + time_ms([&] {
-                                 bool stale = loop.shell().lab()->busy();
-                                 while (stale) {  // the last frame is one that begins with the result there
-                                     stale = loop.shell().lab()->busy();
-                                     loop.draw(hand_at(t, true));
-                                     loop.window().finish();
-                                 }
+                                 if (!loop.shell().lab()->busy()) return;
+                                 while (loop.shell().lab()->busy())  // the hand rests, and so does the window
+                                     std::this_thread::sleep_for(std::chrono::microseconds(500));
+                                 loop.draw(hand_at(t, true));
+                                 loop.window().finish();
                              }));
     }
     loop.draw(hand_at(0.5, false));
