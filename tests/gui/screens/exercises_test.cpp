@@ -4,55 +4,20 @@
 
 #include <filesystem>
 
-#include "app/shell/shell.h"
 #include "core/base/files.h"
 #include "labs/recheck.h"
-#include "tests/gui/gui.h"
-#include "tests/scratch.h"
+#include "tests/gui/screens/shell_desk.h"
 
 using namespace fp8lab;
 using test::Gui;
 
 namespace {
 
-struct Desk {
-    explicit Desk(const char* lab, ImVec2 size = {1440, 900})
-        : gui(size), shell(gui.context, {}, {}, scratch.path) {
+struct Desk : test::ShellDesk {
+    explicit Desk(const char* lab, ImVec2 size = {1440, 900}) : ShellDesk(size) {
         shell.open(lab);
         shell.show(Tab::exercises);
         frame();
-        frame();
-    }
-    void frame() {
-        ImGui::NewFrame();
-        shell.frame(-1);
-        ImGui::Render();
-    }
-    void click(std::string_view probe) {
-        gui.move(gui.center(probe));
-        frame();
-        gui.mouse(true);
-        frame();
-        gui.mouse(false);
-        frame();
-        frame();
-    }
-    void drag(std::string_view probe, float dx, float dy) {
-        const Point from = gui.center(probe);
-        gui.move(from);
-        frame();
-        gui.mouse(true);
-        frame();
-        gui.move({from.x + dx, from.y + dy});
-        frame();
-        gui.mouse(false);
-        frame();
-        frame();
-    }
-    void key(int code) {
-        ImGui::GetIO().KeysDown[code] = true;
-        frame();
-        ImGui::GetIO().KeysDown[code] = false;
         frame();
     }
     void type(std::string_view text) {
@@ -67,14 +32,9 @@ struct Desk {
         io.KeysDown[io.KeyMap[ImGuiKey_Enter]] = false;
         frame();
     }
-    bool shows(std::string_view probe) const { return gui.context.probes.items.contains(probe); }
     const Evidence* passed(std::string_view exercise) {
         return shell.exercises().progress().passed(exercise);
     }
-
-    Scratch scratch;
-    Gui gui;
-    Shell shell;
 };
 
 }  // namespace

@@ -9,50 +9,16 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/files.h"
-#include "tests/gui/gui.h"
-#include "tests/scratch.h"
+#include "tests/gui/screens/shell_desk.h"
 
 using namespace fp8lab;
 using test::Gui;
 
 namespace {
 
-struct Desk {
-    explicit Desk(ImVec2 size = {1440, 900}, Settings settings = {})
-        : gui(size), shell(gui.context, settings, {}, scratch.path) {
-        frame();
-        frame();
-    }
-    void frame() {
-        ImGui::NewFrame();
-        shell.frame(-1);
-        ImGui::Render();
-    }
-    void click(std::string_view probe) {
-        gui.move(gui.center(probe));
-        frame();
-        gui.mouse(true);
-        frame();
-        gui.mouse(false);
-        frame();
-        frame();
-    }
-    void key(int code, bool ctrl = false, bool shift = false) {
-        ImGuiIO& io = ImGui::GetIO();
-        io.KeyCtrl = ctrl;
-        io.KeyShift = shift;
-        io.KeysDown[code] = true;
-        frame();
-        io.KeysDown[code] = false;
-        io.KeyCtrl = io.KeyShift = false;
-        frame();
-    }
-    bool shows(std::string_view probe) const { return gui.context.probes.items.contains(probe); }
+struct Desk : test::ShellDesk {
+    using ShellDesk::ShellDesk;
     std::string lab() { return shell.lab() == nullptr ? "" : std::string(shell.lab()->info().id); }
-
-    Scratch scratch;
-    Gui gui;
-    Shell shell;
 };
 
 const std::string kFirst{lab_registry().front().id};

@@ -8,29 +8,14 @@
 #include <string_view>
 
 #include "labs/adding/model.h"
+#include "tests/unit/labs/made.h"
 
 using namespace fp8lab;
 using namespace fp8lab::adding;
 
 namespace {
 
-class Made {
-  public:
-    Made(std::initializer_list<std::string> assignments) {
-        for (const std::string& assignment : assignments) set_field(lab_.fields(), assignment);
-        lab_.update();
-        metrics_ = lab_.metrics();
-    }
-    double operator()(std::string_view name) const {
-        const auto it = std::ranges::find(metrics_, name, &Metric::name);
-        REQUIRE_MESSAGE(it != metrics_.end(), name);
-        return it->value;
-    }
-
-  private:
-    AddingLab lab_;
-    std::vector<Metric> metrics_;
-};
+using Made = test::MadeOf<AddingLab>;
 
 }  // namespace
 

@@ -6,34 +6,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 
 #include "labs/blocks/model.h"
+#include "tests/unit/labs/made.h"
 
 using namespace fp8lab;
 using namespace fp8lab::blocks;
 
 namespace {
 
-class Made {
-  public:
-    Made(std::initializer_list<std::string> assignments) {
-        for (const std::string& assignment : assignments) set_field(lab_.fields(), assignment);
-        lab_.update();
-        metrics_ = lab_.metrics();
-    }
-    double operator()(std::string_view name) const {
-        const auto it = std::ranges::find(metrics_, name, &Metric::name);
-        REQUIRE_MESSAGE(it != metrics_.end(), name);
-        return it->value;
-    }
-
-  private:
-    BlocksLab lab_;
-    std::vector<Metric> metrics_;
-};
+using Made = test::MadeOf<BlocksLab>;
 
 std::string number(double value) { return std::to_string(value); }
 

@@ -1,0 +1,54 @@
+// The whole shell without a display or a window, with a profile of its own.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "app/shell/shell.h"
+#include "tests/gui/gui.h"
+#include "tests/scratch.h"
+
+namespace fp8lab::test {
+
+struct ShellDesk {
+    explicit ShellDesk(ImVec2 size = {1440, 900}, Settings settings = {})
+        : gui(size), shell(gui.context, settings, {}, scratch.path) {
+        frame();
+        frame();
+    }
+    void frame() {
+        ImGui::NewFrame();
+        shell.frame(-1);
+        ImGui::Render();
+    }
+    void drag(std::string_view probe, float dx, float dy) {
+        const Point from = gui.center(probe);
+        gui.move(from);
+        frame();
+        gui.mouse(true);
+        frame();
+        gui.move({from.x + dx, from.y + dy});
+        frame();
+        gui.mouse(false);
+        frame();
+        frame();
+    }
+    void click(std::string_view probe) { drag(probe, 0, 0); }
+    void key(int code, bool ctrl = false, bool shift = false) {
+        ImGuiIO& io = ImGui::GetIO();
+        io.KeyCtrl = ctrl;
+        io.KeyShift = shift;
+        io.KeysDown[code] = true;
+        frame();
+        io.KeysDown[code] = false;
+        io.KeyCtrl = io.KeyShift = false;
+        frame();
+    }
+    bool shows(std::string_view probe) const { return gui.context.probes.items.contains(probe); }
+
+    Scratch scratch;
+    Gui gui;
+    Shell shell;
+};
+
+}  // namespace fp8lab::test
