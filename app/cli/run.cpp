@@ -1,4 +1,4 @@
-// fp8lab run LAB [--set FIELD=VALUE]... [--steps N] [--export DIR]: a lab without a window.
+// fp8lab run LAB|SCENE.f8scene [--set FIELD=VALUE]... [--steps N] [--export DIR]: a lab without a window.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "labs/export.h"
 #include "labs/lab.h"
+#include "labs/scene_run.h"
 
 namespace fp8lab::cli {
 
@@ -27,12 +28,24 @@ nlohmann::json to_json(const Metric& metric) {
     return {{"value", value}, {"unit", metric.unit}};
 }
 
+// A lab as it starts, or as a scene has it; its training steps, unless some were asked for.
+std::unique_ptr<Lab> open_lab(const std::string& name, int& steps) {
+    if (!name.ends_with(".f8scene")) return find_lab(name, "run").make();
+    const Scene scene = read_scene(name);
+    auto lab = find_lab(scene.lab).make();
+    for (const std::string& notice : apply_scene(*lab, scene, std::filesystem::temp_directory_path()))
+        fmt::print(stderr, "fp8lab: {}: {}\n", name, notice);
+    if (steps == 0) steps = scene.steps;
+    return lab;
+}
+
 void run_lab(const Options& options) {
-    const auto lab = find_lab(options.lab, "run").make();
+    int steps = options.steps;
+    const auto lab = open_lab(options.lab, steps);
     for (const std::string& assignment : options.assignments) set_field(lab->fields(), assignment);
     lab->update();
-    if (options.steps > 0) {
-        lab->advance(options.steps);
+    if (steps > 0) {
+        lab->advance(steps);
         lab->update();
     }
     const std::string device = lab->device().empty() ? cpu_backend()->device().name : lab->device();
@@ -53,7 +66,7 @@ void add_run(CLI::App& app, Globals&) {
     const auto options = std::make_shared<Options>();
     CLI::App* verb =
         app.add_subcommand("run", "A lab without a window: metrics as JSON, figures as SVG and CSV");
-    verb->add_option("lab", options->lab, "number or word: L1, bits")->required();
+    verb->add_option("lab", options->lab, "number or word: L1, bits; or a scene, FILE.f8scene")->required();
     verb->add_option("--set", options->assignments,
                      "FIELD=VALUE, may be repeated; an unknown FIELD lists those of the lab");
     verb->add_option("--steps", options->steps, "training steps, for labs that train")
