@@ -89,7 +89,9 @@ const Metric* find_metric(std::span<const Metric> metrics, std::string_view name
 
 std::string text_of(const Metric& metric) {
     if (!metric.text.empty()) return metric.text;
-    return format_number(metric.value, 4, true) + (metric.unit.empty() ? "" : " " + metric.unit);
+    // Three digits are read across a hall, four are not; what has no unit is mostly a count.
+    return metric.unit.empty() ? format_number(metric.value, 4, true)
+                               : format_number(metric.value, 3, true) + " " + metric.unit;
 }
 
 void rest(Lab& lab) {

@@ -10,6 +10,7 @@
 
 #include "labs/lab.h"
 #include "labs/ui/context.h"
+#include "labs/ui/plot/plot.h"
 
 namespace fp8lab {
 
@@ -20,6 +21,10 @@ class LabView {
     virtual void explore(ui::Context&, float width) = 0;        // the panel's Explore tab, at the ImGui cursor
     // Status line, left side: "seed" "4". Numbers in mono.
     virtual std::vector<std::pair<std::string, std::string>> status() const = 0;
+    // One of the lab's figures in presentation, with what can be grabbed in it.
+    virtual void present(ui::Context& context, const Figure& figure, ui::PlotState& state, Rect area) {
+        ui::plot(context, "present.figure", figure, state, area, {.title_height = 20});
+    }
     // A key (GLFW code) that the shell did not take; true if used.
     virtual bool key(ui::Context&, int key) { (void)key; return false; }
 };

@@ -1,6 +1,8 @@
 // fp8lab run LAB|SCENE.f8scene [--set FIELD=VALUE]... [--steps N] [--export DIR]: a lab without a window.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -30,8 +32,10 @@ nlohmann::json to_json(const Metric& metric) {
 
 // A lab as it starts, or as a scene has it; its training steps, unless some were asked for.
 std::unique_ptr<Lab> open_lab(const std::string& name, int& steps) {
-    if (!name.ends_with(".f8scene")) return find_lab(name, "run").make();
-    const Scene scene = read_scene(name);
+    const bool lab_name =
+        std::ranges::all_of(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)); });
+    if (lab_name) return find_lab(name, "run").make();
+    const Scene scene = read_scene(find_scene(name));
     auto lab = find_lab(scene.lab).make();
     for (const std::string& notice : apply_scene(*lab, scene, std::filesystem::temp_directory_path()))
         fmt::print(stderr, "fp8lab: {}: {}\n", name, notice);
@@ -66,7 +70,9 @@ void add_run(CLI::App& app, Globals&) {
     const auto options = std::make_shared<Options>();
     CLI::App* verb =
         app.add_subcommand("run", "A lab without a window: metrics as JSON, figures as SVG and CSV");
-    verb->add_option("lab", options->lab, "number or word: L1, bits; or a scene, FILE.f8scene")->required();
+    verb->add_option("lab", options->lab,
+                     "number or word: L1, bits; or a scene: FILE.f8scene, L05-b-ramp-real")
+        ->required();
     verb->add_option("--set", options->assignments,
                      "FIELD=VALUE, may be repeated; an unknown FIELD lists those of the lab");
     verb->add_option("--steps", options->steps, "training steps, for labs that train")

@@ -35,6 +35,7 @@ void shoot(Arguments arguments) {
     options.theme = parse_theme(arguments.theme);
     parse_size(arguments.size, options);
     options.tab = arguments.tab;
+    if (options.present && options.scene.empty()) throw usage_error("--present", "needs a --scene");
     take_screenshot(options);
 }
 
@@ -47,6 +48,8 @@ void add_screenshot(CLI::App& app, Globals&) {
     verb->add_option("--lab", arguments->lab, "home, or a lab's number or word")->capture_default_str();
     verb->add_option("--tab", arguments->tab, "of the panel")
         ->check(CLI::IsMember({"explore", "learn", "exercises"}));
+    verb->add_option("--scene", options.scene, "a scene: FILE.f8scene, or the name of a shipped one");
+    verb->add_flag("--present", options.present, "the scene as presentation shows it");
     verb->add_option("--set", options.assignments, "FIELD=VALUE of the lab; may be repeated");
     verb->add_option("--steps", options.steps, "steps of a training lab")->check(CLI::Range(0, 10'000'000));
     verb->add_option("--theme", arguments->theme, "dark, light, projector or contrast")

@@ -26,8 +26,24 @@ std::vector<std::byte> encode_png(GlWindow::Size size, const std::vector<std::ui
     return png;
 }
 
+// On the desk, or as an audience sees it once it has voted.
+void open_scene(Shell& shell, const ScreenshotOptions& options) {
+    Deck deck = read_deck(find_scene(options.scene));
+    const int steps = deck.scenes.front().steps;
+    if (!options.present) {
+        shell.open(deck.scenes.front());
+        shell.lab()->update();
+        return shell.lab()->advance(steps);
+    }
+    shell.present(std::move(deck));
+    Lecture& lecture = *shell.presentation().lecture();
+    lecture.reveal();
+    lecture.lab().advance(steps);
+}
+
 void prepare(Shell& shell, const ScreenshotOptions& options) {
     shell.open(options.lab);
+    if (!options.scene.empty()) open_scene(shell, options);
     if (options.tab == "explore") shell.show(Tab::explore);
     if (options.tab == "learn") shell.show(Tab::learn);
     if (options.tab == "exercises") shell.show(Tab::exercises);
@@ -57,6 +73,10 @@ void take_screenshot(const ScreenshotOptions& options) {
     ui::load_fonts(context);
     window.upload_fonts();
     for (int i = 0; i < options.frames; ++i) {
+        if (shell.fonts_outdated()) {
+            ui::load_fonts(context);
+            window.upload_fonts();
+        }
         window.begin_frame();
         shell.frame(-1);  // no frame time: the same command gives the same picture
         window.end_frame();

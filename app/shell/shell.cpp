@@ -57,6 +57,7 @@ Shell::Shell(ui::Context& context, Settings settings, Machine machine, std::file
       wake_(std::move(wake)),
       exercises_(context, profile_folder_,
                  [this](std::string title, std::string line) { say(std::move(title), std::move(line)); }),
+      presentation_(context),
       last_at_start_(settings_.last_lab),
       loaded_scale_(context.scale) {
     context_.theme = settings_.theme;
@@ -142,6 +143,7 @@ void Shell::keys() {
     Entry* entry = current();
     for (int key = GLFW_KEY_SPACE; key <= GLFW_KEY_LAST; ++key) {
         if (!ImGui::IsKeyPressed(key, repeats(key))) continue;
+        if (key == GLFW_KEY_F5) present();
         if (!io.KeyCtrl) {
             const bool taken = context_.focus.visible && belongs_to_focus(key);
             if (entry == nullptr || taken || entry->view->key(context_, key)) continue;
@@ -162,7 +164,9 @@ void Shell::keys() {
 void Shell::frame(double frame_ms) {
     loaded_scale_ = context_.scale;
     ui::begin_frame(context_);
+    if (presentation_.active()) return frame_presentation();
     keys();
+    if (presentation_.active()) return frame_presentation();
     const ImVec2 size = ImGui::GetIO().DisplaySize;
     Entry* entry = current();
     const WindowLayout layout = make_window_layout(size.x, size.y, loaded_scale_, entry != nullptr,

@@ -13,6 +13,7 @@
 #include "app/shell/exercises_tab.h"
 #include "app/shell/layout.h"
 #include "app/shell/machine.h"
+#include "app/shell/present.h"
 #include "app/shell/profile.h"
 #include "labs/lab.h"
 #include "labs/ui/context.h"
@@ -37,6 +38,11 @@ class Shell {
     void say(std::string title, std::string line);  // toast; on home in the status line
 
     Lab* lab();  // the one on the stage; null on home
+    // A lecture; throws input_error where a scene does not fit. present(): the lab on the stage, as it stands.
+    void present(Deck deck);
+    void present();
+    void open(const Scene& scene);  // its lab, on the desk; throws input_error
+    Presentation& presentation() { return presentation_; }
     ExercisesTab& exercises() { return exercises_; }
     const Settings& settings() const { return settings_; }  // what is to be saved
     bool fonts_outdated() const;  // the scale was changed: call load_fonts() before the next frame
@@ -53,6 +59,7 @@ class Shell {
     };
 
     void keys();
+    void frame_presentation();
     void update(Entry& entry);
     void draw_rail(const WindowLayout& layout);
     void rail_item(std::string_view id, std::string_view number, std::string_view title, float share,
@@ -88,6 +95,7 @@ class Shell {
     std::vector<Entry> entries_;
     ExercisesTab exercises_;
     ClaimCards claims_;
+    Presentation presentation_;
     std::string open_;           // id; empty: home
     std::string last_at_start_;  // what Continue continues with
     Tab tab_ = Tab::explore;

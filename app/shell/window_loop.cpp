@@ -20,6 +20,7 @@ constexpr double kFrame_s = 1.0 / 30;  // between frames that nobody's hand aske
 // With software OpenGL a frame takes tens of ms of the very cores that train: drawing gets a quarter of the
 // time at most.
 constexpr double kIdleShare = 4;
+constexpr double kClock_s = 1;     // the presenter's
 constexpr double kCaret_s = 0.25;  // a blinking caret
 constexpr int kSettleFrames = 2;   // after input: ImGui shows the effect of a click one frame later
 
@@ -68,9 +69,14 @@ WindowLoop::WindowLoop(const WindowOptions& options)
     });
     if (!loaded.problem.empty()) shell_->say("Settings", loaded.problem);
     shell_->open(options.lab);
+    if (options.scene) shell_->open(*options.scene);
+    if (options.deck) shell_->present(*options.deck);
 }
 
-WindowLoop::~WindowLoop() { shell_.reset(); }  // ends the labs' workers, which wake the window, first
+WindowLoop::~WindowLoop() {
+    notes_.reset();
+    shell_.reset();
+}  // ends the labs' workers, which wake the window, first
 
 bool WindowLoop::open() const { return glfwWindowShouldClose(window_->handle()) == GLFW_FALSE; }
 
@@ -122,7 +128,25 @@ double WindowLoop::draw(const std::function<void(ImGuiIO&)>& hand) {
                    format_bytes(resident_bytes()), window_->renderer());
     }
     write_probes();
+    follow_presentation();
     return frame_ms_;
+}
+
+void WindowLoop::follow_presentation() {
+    Presentation& presentation = shell_->presentation();
+    if (presentation.active() != presenting_) {
+        presenting_ = presentation.active();
+        if (presenting_) {
+            window_->fill_monitor(options_.monitor);
+            if (GlWindow::monitors() > 1) presentation.open_notes();
+        } else {
+            window_->leave_monitor();
+        }
+    }
+    if (!presentation.wants_notes()) return notes_.reset();
+    if (!notes_) notes_ = std::make_unique<NotesWindow>(*window_, context_);
+    notes_->draw(presentation);
+    if (notes_->closed()) presentation.close_notes();
 }
 
 void WindowLoop::write_probes() {
@@ -141,11 +165,12 @@ void WindowLoop::wait() {
         }
         const bool running = woken_ || context_.wants_redraw;
         const double pause = running                        ? std::max(kFrame_s, kIdleShare * drawing_s_)
+                             : notes_                       ? kClock_s
                              : ImGui::GetIO().WantTextInput ? kCaret_s
                                                             : std::numeric_limits<double>::infinity();
         const double left = last_frame_ + pause - glfwGetTime();
         if (left <= 0) return;
-        if (running || ImGui::GetIO().WantTextInput) {
+        if (running || notes_ || ImGui::GetIO().WantTextInput) {
             glfwWaitEventsTimeout(left);
         } else {
             save_if_changed();

@@ -231,6 +231,17 @@ Deck read_deck(const fs::path& path) {
     return deck;
 }
 
+fs::path find_scene(const std::string& name) {
+    if (fs::exists(name)) return name;
+    std::string valid;
+    for (const auto& files : {shipped_decks(), shipped_scenes()})
+        for (const fs::path& file : files) {
+            if (file.stem() == name || file.filename() == name) return file;
+            valid += " " + file.stem().string();
+        }
+    throw input_error(name, "is no file and no shipped scene; shipped:" + valid);
+}
+
 std::vector<fs::path> shipped_scenes() { return assets_in("scenes", ".f8scene"); }
 std::vector<fs::path> shipped_decks() { return assets_in("scenes", ".f8deck"); }
 

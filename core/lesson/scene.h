@@ -103,6 +103,10 @@ struct Deck {
 Deck parse_deck(std::string_view text, const std::string& where, const std::filesystem::path& folder);
 Deck read_deck(const std::filesystem::path& path);  // also a single .f8scene, or a folder of them
 
+// What --scene, --present and `run` take: a path, or the name of a shipped scene or deck ("L05-b-ramp-real").
+// Throws input_error naming the shipped ones.
+std::filesystem::path find_scene(const std::string& name);
+
 // The scenes and decks that come with the application, by file name.
 std::vector<std::filesystem::path> shipped_scenes();
 std::vector<std::filesystem::path> shipped_decks();

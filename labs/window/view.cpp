@@ -107,6 +107,13 @@ void WindowView::draw_window(Context& c, const Figure& figure, Rect area) {
     draw_handle(c, plot);
 }
 
+void WindowView::present(Context& c, const Figure& figure, ui::PlotState& state, Rect area) {
+    area.y1 -= figure.id == "loss" ? c.px(20) : 0;  // the names of the gradients stand below the plot
+    if (figure.id != "window") return LabView::present(c, figure, state, area);
+    area.y0 += c.px(16);  // the handle stands half above the plot
+    draw_handle(c, ui::plot(c, "present.figure", figure, state, area, {.title_height = 0}));
+}
+
 void WindowView::draw_handle(Context& c, const ui::PlotResult& plot) {
     const Outcome& o = lab_.outcome();
     const Role role = role_of(o.format.name);
