@@ -164,8 +164,10 @@ void Shell::keys() {
 void Shell::frame(double frame_ms) {
     loaded_scale_ = context_.scale;
     ui::begin_frame(context_);
-    if (presentation_.active()) return frame_presentation();
-    keys();
+    if (presentation_.active())
+        presentation_keys();
+    else
+        keys();
     if (presentation_.active()) return frame_presentation();
     const ImVec2 size = ImGui::GetIO().DisplaySize;
     Entry* entry = current();

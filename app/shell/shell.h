@@ -59,6 +59,7 @@ class Shell {
     };
 
     void keys();
+    void presentation_keys();
     void frame_presentation();
     void update(Entry& entry);
     void draw_rail(const WindowLayout& layout);

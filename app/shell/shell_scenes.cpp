@@ -29,11 +29,14 @@ void Shell::open(const Scene& scene) {
 }
 
 // Keys that step are repeated while they are held.
-void Shell::frame_presentation() {
+void Shell::presentation_keys() {
     for (int key = GLFW_KEY_SPACE; key <= GLFW_KEY_LAST && presentation_.active(); ++key) {
         const bool repeats = key == GLFW_KEY_UP || key == GLFW_KEY_DOWN;
         if (ImGui::IsKeyPressed(key, repeats)) presentation_.key(key);
     }
+}
+
+void Shell::frame_presentation() {
     const ImVec2 size = ImGui::GetIO().DisplaySize;
     ImGui::SetNextWindowPos({0, 0});
     ImGui::SetNextWindowSize(size);
@@ -41,10 +44,7 @@ void Shell::frame_presentation() {
                  ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
                      ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoNav |
                      ImGuiWindowFlags_NoScrollWithMouse);
-    if (presentation_.active())
-        presentation_.frame({0, 0, size.x, size.y});
-    else
-        context_.wants_redraw = true;  // the desk, in the next frame
+    presentation_.frame({0, 0, size.x, size.y});
     ImGui::End();
 }
 

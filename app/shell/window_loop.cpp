@@ -31,6 +31,7 @@ std::string probe_json(const ui::Context& context, Shell& shell, long frames) {
         {"frames", frames}, {"lab", ""}, {"probes", object}, {"axes", object}, {"metrics", object}};
     for (const auto& [name, item] : context.probes.items) {
         json["probes"][name] = {item.rect.x0, item.rect.y0, item.rect.x1, item.rect.y1};
+        if (!item.words.empty()) json["words"][name] = item.words;
         if (item.axes) {
             const auto& [x, y] = *item.axes;
             json["axes"][name] = {x.lo, x.hi, y.lo, y.hi};
