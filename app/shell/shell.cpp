@@ -40,9 +40,8 @@ std::string fields_text(Lab& lab) {
 
 // While it is held: what moves on by a step does, what switches does not.
 bool repeats(int key) {
-    constexpr std::array kSteps = {GLFW_KEY_COMMA,  GLFW_KEY_PERIOD,     GLFW_KEY_EQUAL, GLFW_KEY_MINUS,
-                                   GLFW_KEY_LEFT,   GLFW_KEY_RIGHT,      GLFW_KEY_UP,    GLFW_KEY_DOWN,
-                                   GLFW_KEY_KP_ADD, GLFW_KEY_KP_SUBTRACT};
+    constexpr std::array kSteps = {GLFW_KEY_COMMA, GLFW_KEY_PERIOD, GLFW_KEY_LEFT,
+                                   GLFW_KEY_RIGHT, GLFW_KEY_UP,     GLFW_KEY_DOWN};
     return std::ranges::find(kSteps, key) != kSteps.end();
 }
 
@@ -67,6 +66,12 @@ Shell::Shell(ui::Context& context, Settings settings, Machine machine, std::file
         update(made);
         made.thumbnail = made.lab->thumbnail();
         entries_.push_back(std::move(made));
+    }
+    add_commands();
+    try {
+        remap(commands_, profile_folder_ / "keys.json");
+    } catch (const Error& error) {
+        say("Keys as they were", error.what());
     }
 }
 
@@ -136,26 +141,30 @@ void Shell::set_scale(float scale) {
     context_.scale = settings_.scale;
 }
 
+bool Shell::run_command(int key) {
+    const ImGuiIO& io = ImGui::GetIO();
+    const Chord pressed{.key = key, .ctrl = io.KeyCtrl, .shift = io.KeyShift, .alt = io.KeyAlt};
+    for (const Command& command : commands_) {
+        const bool meant = std::ranges::find(command.chords, pressed) != command.chords.end();
+        if (!meant || !command.applies() || !ImGui::IsKeyPressed(key, command.repeats)) continue;
+        command.run();
+        return true;
+    }
+    return false;
+}
+
 void Shell::keys() {
     const ImGuiIO& io = ImGui::GetIO();
     if (io.WantTextInput || context_.focus.modal != 0) return;
-    Entry* entry = current();
     for (int key = GLFW_KEY_SPACE; key <= GLFW_KEY_LAST; ++key) {
-        if (!ImGui::IsKeyPressed(key, repeats(key))) continue;
-        if (!io.KeyCtrl) {
-            const bool taken = context_.focus.visible && belongs_to_focus(key);
-            if (entry == nullptr || taken || entry->view->key(context_, key)) continue;
-            if (key == GLFW_KEY_H) exercises_.next_hint(*entry->lab);
-            continue;
-        }
-        if (key == GLFW_KEY_0) open("");
-        if (key == GLFW_KEY_T) set_theme(context_.theme == Theme::light ? Theme::dark : Theme::light);
-        if (key == GLFW_KEY_EQUAL || key == GLFW_KEY_KP_ADD) set_scale(context_.scale + 0.25F);
-        if (key == GLFW_KEY_MINUS || key == GLFW_KEY_KP_SUBTRACT) set_scale(context_.scale - 0.25F);
-        if (key == GLFW_KEY_R && io.KeyShift && entry != nullptr) reset(*entry);
-        for (const Entry& other : entries_) {
-            if (key == GLFW_KEY_0 + other.lab->info().number) open(other.lab->info().id);
-        }
+        if (!ImGui::IsKeyPressed(key)) continue;
+        Entry* entry = current();
+        const bool plain = !io.KeyCtrl && !io.KeyAlt;
+        if (plain && context_.focus.visible && belongs_to_focus(key)) continue;
+        // While it is held, a lab's key moves on where it steps and does not switch again.
+        const bool stepped = ImGui::IsKeyPressed(key, repeats(key));
+        if (plain && entry != nullptr && stepped && entry->view->key(context_, key)) continue;
+        run_command(key);
     }
 }
 
@@ -167,6 +176,7 @@ void Shell::frame(double frame_ms) {
     Entry* entry = current();
     const WindowLayout layout = make_window_layout(size.x, size.y, loaded_scale_, entry != nullptr,
                                                    settings_.panel_open, panel_open_narrow_);
+    narrow_ = layout.narrow;
     ImGui::SetNextWindowPos({0, 0});
     ImGui::SetNextWindowSize(size);
     ImGui::Begin("shell", nullptr,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/shell/claims.h"
+#include "app/shell/commands.h"
 #include "app/shell/exercises_tab.h"
 #include "app/shell/layout.h"
 #include "app/shell/machine.h"
@@ -52,7 +53,9 @@ class Shell {
         std::string title, line;
     };
 
+    void add_commands();  // command_table.cpp
     void keys();
+    bool run_command(int key);  // of the chord pressed with it; false: there is none
     void update(Entry& entry);
     void draw_rail(const WindowLayout& layout);
     void rail_item(std::string_view id, std::string_view number, std::string_view title, float share,
@@ -86,6 +89,7 @@ class Shell {
     std::filesystem::path profile_folder_;
     std::function<void()> wake_;
     std::vector<Entry> entries_;
+    std::vector<Command> commands_;
     ExercisesTab exercises_;
     ClaimCards claims_;
     std::string open_;           // id; empty: home
@@ -93,6 +97,7 @@ class Shell {
     Tab tab_ = Tab::explore;
     bool panel_open_narrow_ = false;
     bool panel_shown_ = false;  // in this frame
+    bool narrow_ = false;       // WindowLayout::narrow, in this frame
     bool greeted_ = false;      // the focus was put on Continue once
     float loaded_scale_ = 0;
     Toast toast_;
