@@ -12,12 +12,12 @@
 namespace fp8lab {
 
 struct ControlHelp {
-    std::string title;            // "History"
-    std::string te_name;          // Transformer Engine's name; may be empty
-    std::string what;             // what it does
-    std::string values;           // "1 to 1024 steps, default 16"; may be empty
-    std::string term, term_text;  // the glossary's: id; what it is
-    std::string why;              // why it matters
+    std::string title = {};                 // "History"
+    std::string te_name = {};               // Transformer Engine's name; may be empty
+    std::string what = {};                  // what it does
+    std::string values = {};                // "1 to 1024 steps, default 16"; may be empty
+    std::string term = {}, term_text = {};  // the glossary's: id; what it is
+    std::string why = {};                   // why it matters
 };
 
 // The field of the lab that a control edits, by the control's name: "history", "history.value",

@@ -118,7 +118,7 @@ Figure stochastic_rounding() {
         for (std::uint32_t draw = 0; draw < kDraws; ++draw)
             sum +=
                 static_cast<double>(decode(e4m3(), encode(e4m3(), static_cast<float>(x), Rounding::stochastic,
-                                                          Overflow::saturate, draw << 12)));
+                                                          Overflow::saturate, draw << 24)));
         xs.push_back(x);
         means.push_back(sum / kDraws);
     }

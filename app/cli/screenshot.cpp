@@ -48,6 +48,8 @@ void add_screenshot(CLI::App& app, Globals&) {
     verb->add_option("--tab", arguments->tab, "of the panel")
         ->check(CLI::IsMember({"explore", "learn", "exercises"}));
     verb->add_option("--set", options.assignments, "FIELD=VALUE of the lab; may be repeated");
+    verb->add_option("--open", options.open, "palette, keys, glossary[:TERM], help:CONTROL or tour over it")
+        ->group("");
     verb->add_option("--steps", options.steps, "steps of a training lab")->check(CLI::Range(0, 10'000'000));
     verb->add_option("--theme", arguments->theme, "dark, light, projector or contrast")
         ->capture_default_str();

@@ -6,7 +6,7 @@
 namespace fp8lab {
 
 void Shell::add_commands() {
-    const auto add = [this](Command command) { commands_.push_back(std::move(command)); };
+    const auto add = [this](ShellCommand command) { commands_.push_back(std::move(command)); };
     const auto on_lab = [this] { return current() != nullptr; };
     const auto ctrl = [](int key) { return Chord{.key = key, .ctrl = true}; };
 
@@ -29,6 +29,47 @@ void Shell::add_commands() {
              .control = "rail." + std::string(info.id),
              .over = true});
     }
+
+    add({.id = "palette",
+         .group = "Find and ask",
+         .label = "Find anything",
+         .chords = {ctrl(GLFW_KEY_K)},
+         .run = [this] { open(Sheet::palette); },
+         .help = "Labs, exercises, terms, and all that can be done.",
+         .over = true});
+    add({.id = "glossary",
+         .group = "Find and ask",
+         .label = "Glossary",
+         .chords = {ctrl(GLFW_KEY_G)},
+         .run = [this] { open(Sheet::glossary); },
+         .help = "The terms of the field, with figures.",
+         .over = true});
+    add({.id = "help",
+         .group = "Find and ask",
+         .label = "What is this?",
+         .chords = {{.key = GLFW_KEY_F1}},
+         .run =
+             [this] {
+                 const bool on = help_.on();
+                 open(Sheet::none);
+                 if (!on) help_.start(context_);
+             },
+         .help = "Then a click on a control, or Tab to it: what it is and why it matters.",
+         .over = true});
+    add({.id = "keys",
+         .group = "Find and ask",
+         .label = "Keys and mouse",
+         .chords = {{.character = '?'}},
+         .run = [this] { open(Sheet::keys); },
+         .help = "Every key, and the way to the glossary, the help and the tour.",
+         .control = "shell.keys",
+         .over = true});
+    add({.id = "tour",
+         .group = "Find and ask",
+         .label = "Take the tour",
+         .run = [this] { start_tour(); },
+         .help = "Forty seconds in L1.",
+         .over = true});
 
     add({.id = "explore",
          .group = "Panel",

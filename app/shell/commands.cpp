@@ -105,19 +105,19 @@ Chord parse_chord(std::string_view text) {
     return chord;
 }
 
-void remap(std::span<Command> commands, const std::filesystem::path& file) {
+void remap(std::span<ShellCommand> commands, const std::filesystem::path& file) {
     std::error_code none;
     if (!std::filesystem::exists(file, none)) return;
     std::map<std::string, std::vector<Chord>> changed;
     try {
         for (const auto& [id, value] : nlohmann::json::parse(read_text(file)).items()) {
-            if (std::ranges::find(commands, id, &Command::id) == commands.end())
+            if (std::ranges::find(commands, id, &ShellCommand::id) == commands.end())
                 throw unknown_name("keys", "command", id, commands,
-                                   [](const Command& command) { return command.id; });
+                                   [](const ShellCommand& command) { return command.id; });
             changed[id] = chords_from(value);
         }
         std::vector<std::pair<Chord, std::string>> taken;
-        for (const Command& command : commands) {
+        for (const ShellCommand& command : commands) {
             const auto to = changed.find(command.id);
             for (const Chord& chord : to == changed.end() ? command.chords : to->second) {
                 const auto other = std::ranges::find(taken, chord, &std::pair<Chord, std::string>::first);
@@ -129,7 +129,7 @@ void remap(std::span<Command> commands, const std::filesystem::path& file) {
     } catch (const std::exception& error) {
         throw input_error(file.string(), error.what());
     }
-    for (Command& command : commands)
+    for (ShellCommand& command : commands)
         if (const auto to = changed.find(command.id); to != changed.end()) command.chords = to->second;
 }
 

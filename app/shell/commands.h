@@ -24,12 +24,12 @@ std::string to_string(const Chord& chord);  // "Ctrl Shift R", as it is shown an
 // Also "Ctrl+Shift+R". Throws usage_error naming the part that is no key.
 Chord parse_chord(std::string_view text);
 
-struct Command {
+struct ShellCommand {
     std::string id;                   // "palette": its name in keys.json
     std::string group;                // heading in the sheet of keys: "Find"
     std::string label;                // what it does, as on a button: "Reset all"
-    std::vector<Chord> chords;        // the first is shown; none: by palette only
-    std::function<void()> run;        //
+    std::vector<Chord> chords = {};   // the first is shown; none: by palette only
+    std::function<void()> run = {};   //
     std::function<bool()> when = {};  // it applies; empty: always
     std::string help = {};            // one sentence more, where the label needs one
     std::string control = {};  // probe of the control that does the same; F1 on it tells of the command
@@ -43,6 +43,6 @@ struct Command {
 // profile/keys.json: {"palette": "Ctrl P", "reset": ["Ctrl R", "F8"], "theme": []}. Takes the place of the
 // chords of the commands named there. Throws input_error naming the file and an unknown command, no chord, or
 // a chord that two commands would have; nothing is changed then. No file: nothing to do.
-void remap(std::span<Command> commands, const std::filesystem::path& file);
+void remap(std::span<ShellCommand> commands, const std::filesystem::path& file);
 
 }  // namespace fp8lab

@@ -15,11 +15,11 @@
 namespace fp8lab {
 
 struct FindRow {
-    std::string kind;    // "Lab": a column of its own; empty: none
-    std::string title;   //
-    std::string detail;  // muted, after the title; left out where there is no room
-    std::string keys;    // mono, at the right: "Ctrl K"
-    std::string also;    // searched, not shown
+    std::string kind = {};    // "Lab": a column of its own; empty: none
+    std::string title = {};   //
+    std::string detail = {};  // muted, after the title; left out where there is no room
+    std::string keys = {};    // mono, at the right: "Ctrl K"
+    std::string also = {};    // searched, not shown
 };
 
 class Finder {

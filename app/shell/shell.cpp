@@ -57,7 +57,8 @@ Shell::Shell(ui::Context& context, Settings settings, Machine machine, std::file
       exercises_(context, profile_folder_,
                  [this](std::string title, std::string line) { say(std::move(title), std::move(line)); }),
       last_at_start_(settings_.last_lab),
-      loaded_scale_(context.scale) {
+      loaded_scale_(context.scale),
+      probing_(context.probes.enabled) {
     context_.theme = settings_.theme;
     for (const LabEntry& entry : lab_registry()) {
         Entry made;
@@ -97,6 +98,7 @@ Lab* Shell::lab() {
 }
 
 void Shell::open(std::string_view lab) {
+    open(Sheet::none);
     if (open_ == lab) return;
     if (Entry* left = current()) left->thumbnail = left->lab->thumbnail();
     open_ = lab;
@@ -141,37 +143,44 @@ void Shell::set_scale(float scale) {
     context_.scale = settings_.scale;
 }
 
-bool Shell::run_command(int key) {
-    const ImGuiIO& io = ImGui::GetIO();
-    const Chord pressed{.key = key, .ctrl = io.KeyCtrl, .shift = io.KeyShift, .alt = io.KeyAlt};
-    for (const Command& command : commands_) {
+void Shell::run_command(const Chord& pressed) {
+    const bool covered = sheet_ != Sheet::none || help_.on();
+    for (const ShellCommand& command : commands_) {
         const bool meant = std::ranges::find(command.chords, pressed) != command.chords.end();
-        if (!meant || !command.applies() || !ImGui::IsKeyPressed(key, command.repeats)) continue;
+        if (!meant || (covered && !command.over) || !command.applies()) continue;
+        if (pressed.key != 0 && !ImGui::IsKeyPressed(pressed.key, command.repeats)) continue;
         command.run();
-        return true;
+        return;
     }
-    return false;
 }
 
 void Shell::keys() {
     const ImGuiIO& io = ImGui::GetIO();
     if (io.WantTextInput || context_.focus.modal != 0) return;
+    const bool covered = sheet_ != Sheet::none || help_.on();
     for (int key = GLFW_KEY_SPACE; key <= GLFW_KEY_LAST; ++key) {
         if (!ImGui::IsKeyPressed(key)) continue;
         Entry* entry = current();
         const bool plain = !io.KeyCtrl && !io.KeyAlt;
         if (plain && context_.focus.visible && belongs_to_focus(key)) continue;
         // While it is held, a lab's key moves on where it steps and does not switch again.
-        const bool stepped = ImGui::IsKeyPressed(key, repeats(key));
+        const bool stepped = !covered && ImGui::IsKeyPressed(key, repeats(key));
         if (plain && entry != nullptr && stepped && entry->view->key(context_, key)) continue;
-        run_command(key);
+        run_command({.key = key, .ctrl = io.KeyCtrl, .shift = io.KeyShift, .alt = io.KeyAlt});
     }
+    if (sheet_ == Sheet::palette || sheet_ == Sheet::glossary) return;  // characters are typed there
+    for (const ImWchar c : io.InputQueueCharacters) run_command({.character = c});
 }
 
 void Shell::frame(double frame_ms) {
     loaded_scale_ = context_.scale;
+    context_.probes.enabled = probing_ || help_.on() || tour_.on();
     ui::begin_frame(context_);
     keys();
+    using Reach = ui::Focus::Reach;
+    free_ =
+        sheet_ == Sheet::none && !help_.on() && context_.focus.modal == 0 && !ImGui::GetIO().WantTextInput;
+    context_.focus.reach = sheet_ != Sheet::none ? Reach::covered : help_.on() ? Reach::found : Reach::live;
     const ImVec2 size = ImGui::GetIO().DisplaySize;
     Entry* entry = current();
     const WindowLayout layout = make_window_layout(size.x, size.y, loaded_scale_, entry != nullptr,
@@ -199,6 +208,7 @@ void Shell::frame(double frame_ms) {
     }
     draw_status(layout, frame_ms);
     ImGui::End();
+    draw_over();
 }
 
 float Shell::draw_heading(const LabInfo& info, Rect stage) {

@@ -42,8 +42,8 @@ struct Focus {
     // What the controls that are drawn now may do. found: be walked with Tab and pointed at, but neither pressed nor
     // moved (help). covered: nothing, a sheet lies over them.
     enum class Reach { live, found, covered } reach = Reach::live;
-    std::string name;  // of the control with the ring, in this frame; empty: none
-    Rect area;         // and where it is
+    std::string wanted;  // this control gets the ring when it is drawn next
+    std::string name;    // of the control with the ring, while it is visible
 };
 
 struct Context {
