@@ -23,6 +23,7 @@ Settings parse(const std::string& text) {
     settings.height = std::clamp(json.at("height").get<int>(), 0, 16384);
     settings.last_lab = json.at("last_lab").get<std::string>();
     settings.panel_open = json.at("panel_open").get<bool>();
+    settings.toured = json.value("toured", false);
     return settings;
 }
 
@@ -50,7 +51,8 @@ void save_settings(const fs::path& folder, const Settings& settings) {
                                  {"width", settings.width},
                                  {"height", settings.height},
                                  {"last_lab", settings.last_lab},
-                                 {"panel_open", settings.panel_open}};
+                                 {"panel_open", settings.panel_open},
+                                 {"toured", settings.toured}};
     write_file(folder / kFile, json.dump(2) + "\n");
 }
 

@@ -14,6 +14,7 @@ struct Settings {
     int width = 0, height = 0;  // physical px; 0: 1440x900 logical
     std::string last_lab;       // id; empty: none visited yet
     bool panel_open = true;
+    bool toured = false;  // the tour was taken, or ended
     bool operator==(const Settings&) const = default;
 };
 

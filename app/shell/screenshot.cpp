@@ -72,6 +72,12 @@ void take_screenshot(const ScreenshotOptions& options) {
     GlWindow window{{options.width, options.height}, false};
     ui::load_fonts(context);
     window.upload_fonts();
+    if (!options.open.empty()) {
+        window.begin_frame();  // what is opened points at controls, so they are drawn once before
+        shell.frame(-1);
+        window.end_frame();
+        shell.open_by_name(options.open);
+    }
     for (int i = 0; i < options.frames; ++i) {
         if (shell.fonts_outdated()) {
             ui::load_fonts(context);

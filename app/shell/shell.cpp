@@ -40,9 +40,8 @@ std::string fields_text(Lab& lab) {
 
 // While it is held: what moves on by a step does, what switches does not.
 bool repeats(int key) {
-    constexpr std::array kSteps = {GLFW_KEY_COMMA,  GLFW_KEY_PERIOD,     GLFW_KEY_EQUAL, GLFW_KEY_MINUS,
-                                   GLFW_KEY_LEFT,   GLFW_KEY_RIGHT,      GLFW_KEY_UP,    GLFW_KEY_DOWN,
-                                   GLFW_KEY_KP_ADD, GLFW_KEY_KP_SUBTRACT};
+    constexpr std::array kSteps = {GLFW_KEY_COMMA, GLFW_KEY_PERIOD, GLFW_KEY_LEFT,
+                                   GLFW_KEY_RIGHT, GLFW_KEY_UP,     GLFW_KEY_DOWN};
     return std::ranges::find(kSteps, key) != kSteps.end();
 }
 
@@ -59,7 +58,8 @@ Shell::Shell(ui::Context& context, Settings settings, Machine machine, std::file
                  [this](std::string title, std::string line) { say(std::move(title), std::move(line)); }),
       presentation_(context),
       last_at_start_(settings_.last_lab),
-      loaded_scale_(context.scale) {
+      loaded_scale_(context.scale),
+      probing_(context.probes.enabled) {
     context_.theme = settings_.theme;
     for (const LabEntry& entry : lab_registry()) {
         Entry made;
@@ -68,6 +68,12 @@ Shell::Shell(ui::Context& context, Settings settings, Machine machine, std::file
         update(made);
         made.thumbnail = made.lab->thumbnail();
         entries_.push_back(std::move(made));
+    }
+    add_commands();
+    try {
+        remap(commands_, profile_folder_ / "keys.json");
+    } catch (const Error& error) {
+        say("Keys as they were", error.what());
     }
 }
 
@@ -93,6 +99,7 @@ Lab* Shell::lab() {
 }
 
 void Shell::open(std::string_view lab) {
+    open(Sheet::none);
     if (open_ == lab) return;
     if (Entry* left = current()) left->thumbnail = left->lab->thumbnail();
     open_ = lab;
@@ -137,42 +144,52 @@ void Shell::set_scale(float scale) {
     context_.scale = settings_.scale;
 }
 
+void Shell::run_command(const Chord& pressed) {
+    const bool covered = sheet_ != Sheet::none || help_.on();
+    for (const ShellCommand& command : commands_) {
+        const bool meant = std::ranges::find(command.chords, pressed) != command.chords.end();
+        if (!meant || (covered && !command.over) || !command.applies()) continue;
+        if (pressed.key != 0 && !ImGui::IsKeyPressed(pressed.key, command.repeats)) continue;
+        command.run();
+        return;
+    }
+}
+
 void Shell::keys() {
     const ImGuiIO& io = ImGui::GetIO();
     if (io.WantTextInput || context_.focus.modal != 0) return;
-    Entry* entry = current();
+    const bool covered = sheet_ != Sheet::none || help_.on();
     for (int key = GLFW_KEY_SPACE; key <= GLFW_KEY_LAST; ++key) {
-        if (!ImGui::IsKeyPressed(key, repeats(key))) continue;
-        if (key == GLFW_KEY_F5) present();
-        if (!io.KeyCtrl) {
-            const bool taken = context_.focus.visible && belongs_to_focus(key);
-            if (entry == nullptr || taken || entry->view->key(context_, key)) continue;
-            if (key == GLFW_KEY_H) exercises_.next_hint(*entry->lab);
-            continue;
-        }
-        if (key == GLFW_KEY_0) open("");
-        if (key == GLFW_KEY_T) set_theme(context_.theme == Theme::light ? Theme::dark : Theme::light);
-        if (key == GLFW_KEY_EQUAL || key == GLFW_KEY_KP_ADD) set_scale(context_.scale + 0.25F);
-        if (key == GLFW_KEY_MINUS || key == GLFW_KEY_KP_SUBTRACT) set_scale(context_.scale - 0.25F);
-        if (key == GLFW_KEY_R && io.KeyShift && entry != nullptr) reset(*entry);
-        for (const Entry& other : entries_) {
-            if (key == GLFW_KEY_0 + other.lab->info().number) open(other.lab->info().id);
-        }
+        if (!ImGui::IsKeyPressed(key)) continue;
+        Entry* entry = current();
+        const bool plain = !io.KeyCtrl && !io.KeyAlt;
+        if (plain && context_.focus.visible && belongs_to_focus(key)) continue;
+        // While it is held, a lab's key moves on where it steps and does not switch again.
+        const bool stepped = !covered && ImGui::IsKeyPressed(key, repeats(key));
+        if (plain && entry != nullptr && stepped && entry->view->key(context_, key)) continue;
+        run_command({.key = key, .ctrl = io.KeyCtrl, .shift = io.KeyShift, .alt = io.KeyAlt});
     }
+    if (sheet_ == Sheet::palette || sheet_ == Sheet::glossary) return;  // characters are typed there
+    for (const ImWchar c : io.InputQueueCharacters) run_command({.character = c});
 }
 
 void Shell::frame(double frame_ms) {
     loaded_scale_ = context_.scale;
+    context_.probes.enabled = probing_ || help_.on() || tour_.on();
     ui::begin_frame(context_);
-    if (presentation_.active())
-        presentation_keys();
-    else
-        keys();
+    const bool presenting = presentation_.active();
+    if (presenting) presentation_keys();
+    if (!presenting) keys();
     if (presentation_.active()) return frame_presentation();
+    using Reach = ui::Focus::Reach;
+    free_ =
+        sheet_ == Sheet::none && !help_.on() && context_.focus.modal == 0 && !ImGui::GetIO().WantTextInput;
+    context_.focus.reach = sheet_ != Sheet::none ? Reach::covered : help_.on() ? Reach::found : Reach::live;
     const ImVec2 size = ImGui::GetIO().DisplaySize;
     Entry* entry = current();
     const WindowLayout layout = make_window_layout(size.x, size.y, loaded_scale_, entry != nullptr,
                                                    settings_.panel_open, panel_open_narrow_);
+    narrow_ = layout.narrow;
     ImGui::SetNextWindowPos({0, 0});
     ImGui::SetNextWindowSize(size);
     ImGui::Begin("shell", nullptr,
@@ -195,6 +212,7 @@ void Shell::frame(double frame_ms) {
     }
     draw_status(layout, frame_ms);
     ImGui::End();
+    draw_over();
 }
 
 float Shell::draw_heading(const LabInfo& info, Rect stage) {

@@ -6,15 +6,21 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/shell/claims.h"
+#include "app/shell/commands.h"
 #include "app/shell/exercises_tab.h"
+#include "app/shell/finder.h"
+#include "app/shell/glossary_sheet.h"
+#include "app/shell/help_mode.h"
 #include "app/shell/layout.h"
 #include "app/shell/machine.h"
 #include "app/shell/present.h"
 #include "app/shell/profile.h"
+#include "app/shell/tour.h"
 #include "labs/lab.h"
 #include "labs/ui/context.h"
 #include "labs/view.h"
@@ -22,6 +28,13 @@
 namespace fp8lab {
 
 enum class Tab { explore, learn, exercises };
+enum class Sheet { none, palette, keys, glossary };  // what lies over the window; one at a time
+
+// A row of the palette and what it does.
+struct Find {
+    FindRow row;
+    std::function<void()> run;
+};
 
 class Shell {
   public:
@@ -36,6 +49,15 @@ class Shell {
     void open(std::string_view lab);                // id; empty: home
     void show(Tab tab);                             // and the panel
     void say(std::string title, std::string line);  // toast; on home in the status line
+
+    void open(Sheet sheet);               // none: closes what is open
+    void show_term(std::string_view id);  // in the glossary
+    void start_tour();
+    void explain(std::string_view control);  // F1 on it
+    // "palette", "keys", "glossary", "glossary:amax", "help:history", "tour". Throws usage_error.
+    void open_by_name(std::string_view name);
+    // More rows for the palette: scenes, say. Asked each time it opens.
+    void offer(std::function<std::vector<Find>()> more) { offers_.push_back(std::move(more)); }
 
     Lab* lab();  // the one on the stage; null on home
     // A lecture; throws input_error where a scene does not fit. present(): the lab on the stage, as it stands.
@@ -58,14 +80,26 @@ class Shell {
         std::string title, line;
     };
 
+    void add_commands();  // command_table.cpp
     void keys();
     void presentation_keys();
     void frame_presentation();
+    void run_command(const Chord& pressed);
     void update(Entry& entry);
+    // over.cpp: what lies over the window
+    std::vector<Find> finds();
+    void draw_over();
+    void draw_tour();
+    Tour::Seen seen();
+    void draw_palette();
+    std::optional<ControlHelp> help_of(std::string_view probe);
+    const Glossary& glossary();
+    std::map<std::string, std::string> lab_names() const;  // id -> "L5 Delayed scaling"
     void draw_rail(const WindowLayout& layout);
     void rail_item(std::string_view id, std::string_view number, std::string_view title, float share,
                    float top, bool full);  // share: of its exercises passed; NaN: it has none
     void draw_theme_switch(Point center);
+    void draw_keys_switch(Point center);
     void draw_machine(const WindowLayout& layout, float labs_end);
     void draw_home(const WindowLayout& layout);
     void draw_continue(Rect stage);
@@ -94,6 +128,7 @@ class Shell {
     std::filesystem::path profile_folder_;
     std::function<void()> wake_;
     std::vector<Entry> entries_;
+    std::vector<ShellCommand> commands_;
     ExercisesTab exercises_;
     ClaimCards claims_;
     Presentation presentation_;
@@ -102,9 +137,21 @@ class Shell {
     Tab tab_ = Tab::explore;
     bool panel_open_narrow_ = false;
     bool panel_shown_ = false;  // in this frame
+    bool narrow_ = false;       // WindowLayout::narrow, in this frame
     bool greeted_ = false;      // the focus was put on Continue once
     float loaded_scale_ = 0;
     Toast toast_;
+    Sheet sheet_ = Sheet::none;
+    std::string ring_before_;  // the control with the ring, when the sheet was opened
+    std::vector<std::function<std::vector<Find>()>> offers_;
+    std::vector<Find> finds_;
+    Finder palette_;
+    GlossarySheet glossary_sheet_;
+    std::optional<Glossary> glossary_;
+    HelpMode help_;
+    Tour tour_;
+    const bool probing_;  // the probes are recorded, whether help and tour need them or not
+    bool free_ = true;    // nothing lay over the window when this frame began
     std::map<std::string, std::string> lessons_;  // id -> Markdown, read when first shown
 };
 
