@@ -119,6 +119,29 @@ void Shell::add_commands() {
          .help = "Each of three says more than the one before; opened ones are noted in the evidence.",
          .control = "panel.hint"});
 
+    add({.id = "save",
+         .group = "Lecture",
+         .label = "Save this scene",
+         .chords = {ctrl(GLFW_KEY_S)},
+         .run = [this] { open(Sheet::scene); },
+         .when = on_lab,
+         .help = "The lab as it stands, as a file or as a line of text to send."});
+    add({.id = "open",
+         .group = "Lecture",
+         .label = "Open a scene",
+         .chords = {ctrl(GLFW_KEY_O)},
+         .run =
+             [this] {
+                 open(Sheet::palette);
+                 palette_.open("scene ");
+             },
+         .help = "Those that came with the application, and your own; files can be dropped on the window."});
+    add({.id = "paste",
+         .group = "Lecture",
+         .label = "Open the copied scene",
+         .chords = {ctrl(GLFW_KEY_V)},
+         .run = [this] { paste(); },
+         .help = "A scene that somebody sent as text."});
     add({.id = "present",
          .group = "Lecture",
          .label = "Present this lab",

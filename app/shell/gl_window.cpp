@@ -31,11 +31,15 @@ void start_glfw() {
                                : "the display could not be opened" + glfw_reason());
 }
 
-void mark(GLFWwindow* window) { *static_cast<bool*>(glfwGetWindowUserPointer(window)) = true; }
+void mark(GLFWwindow* window) { static_cast<GlWindow*>(glfwGetWindowUserPointer(window))->note_input(); }
 
 // Installed before ImGui's own callbacks, which call these in turn.
-void listen(GLFWwindow* window, bool* input) {
-    glfwSetWindowUserPointer(window, input);
+void listen(GLFWwindow* window, GlWindow* self) {
+    glfwSetWindowUserPointer(window, self);
+    glfwSetDropCallback(window, [](GLFWwindow* w, int count, const char** paths) {
+        static_cast<GlWindow*>(glfwGetWindowUserPointer(w))
+            ->note_drops({paths, static_cast<std::size_t>(count)});
+    });
     glfwSetKeyCallback(window, [](GLFWwindow* w, int, int, int, int) { mark(w); });
     glfwSetCharCallback(window, [](GLFWwindow* w, unsigned) { mark(w); });
     glfwSetMouseButtonCallback(window, [](GLFWwindow* w, int, int, int) { mark(w); });
@@ -106,7 +110,7 @@ GlWindow::GlWindow(Size size, bool visible, GlWindow* first) : first_(first) {
     ImGui::SetCurrentContext(imgui_);
     ImGui::GetIO().IniFilename = nullptr;  // what is remembered lies in the profile
     if (first_ == nullptr) {
-        listen(window_, &input_);
+        listen(window_, this);
     } else {
         glfwSetWindowUserPointer(window_, first_);
         glfwSetKeyCallback(window_, give_key_to_first);
@@ -204,7 +208,14 @@ void GlWindow::present() { glfwSwapBuffers(window_); }
 
 void GlWindow::finish() { glFinish(); }
 
-bool GlWindow::take_input() { return std::exchange(input_, false); }
+void GlWindow::note_drops(std::span<const char*> paths) {
+    note_input();
+    heard_.drops.insert(heard_.drops.end(), paths.begin(), paths.end());
+}
+
+std::vector<std::string> GlWindow::take_drops() { return std::exchange(heard_.drops, {}); }
+
+bool GlWindow::take_input() { return std::exchange(heard_.input, false); }
 
 GlWindow::Size GlWindow::size() const {
     Size size{};

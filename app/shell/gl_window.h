@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,9 @@ class GlWindow {
     void submit();     // OpenGL's part: the draw data into the back buffer
     void present();    // swap: waits for the display where there is one
     void finish();     // waits until everything is drawn
-    void note_input() { input_ = true; }
+    void note_drops(std::span<const char*> paths);
+    std::vector<std::string> take_drops();  // paths of files dropped since the last call
+    void note_input() { heard_.input = true; }
     bool take_input();  // a key, a mouse move, a resize ... since the last call
     Size size() const;
     std::string renderer() const;  // GL_RENDERER
@@ -54,8 +57,11 @@ class GlWindow {
     GLFWwindow* window_ = nullptr;
     GlWindow* first_ = nullptr;
     ImGuiContext* imgui_ = nullptr;
+    struct Heard {  // what GLFW's callbacks write to
+        bool input = true;
+        std::vector<std::string> drops;
+    } heard_;
     int desk_[4] = {};  // x, y, width, height before fill_monitor()
-    bool input_ = true;
 };
 
 }  // namespace fp8lab

@@ -51,6 +51,7 @@ void Shell::open(Sheet sheet) {
         finds_ = finds();
         palette_.open();
     }
+    if (sheet == Sheet::scene) scene_sheet_.open(*lab(), profile_folder_ / "scenes");
     if (sheet == Sheet::glossary) glossary_sheet_.open(glossary(), lab_names());
 }
 
@@ -155,6 +156,12 @@ void Shell::draw_over() {
                 draw_key_sheet(context_, commands_, entry ? entry->view->keys() : std::span<const ViewKey>{},
                                entry ? lab_name(entry->lab->info()) : "", command);
             break;
+        case Sheet::scene: {
+            const auto done = scene_sheet_.draw(context_, *entry->lab);
+            stays = !done.closed;
+            if (!done.title.empty()) say(done.title, done.line);
+            break;
+        }
         case Sheet::glossary:
             stays = glossary_sheet_.draw(context_, glossary(), go_to);
             break;

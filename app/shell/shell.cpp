@@ -70,6 +70,7 @@ Shell::Shell(ui::Context& context, Settings settings, Machine machine, std::file
         entries_.push_back(std::move(made));
     }
     add_commands();
+    offer([this] { return scenes(); });
     try {
         remap(commands_, profile_folder_ / "keys.json");
     } catch (const Error& error) {
@@ -124,6 +125,7 @@ void Shell::say(std::string title, std::string line) { toast_ = {std::move(title
 // An attempt at an exercise starts anew from its own start.
 void Shell::reset(Entry& entry) {
     if (!exercises_.restart(*entry.lab)) entry.lab->reset();
+    entry.scene.reset();
     toast_ = {};
 }
 
@@ -202,10 +204,12 @@ void Shell::frame(double frame_ms) {
     if (entry != nullptr) {
         update(*entry);
         if (shown_tab(*entry) == Tab::exercises) exercises_.lay_over(*entry->lab);
+        const auto held = this->held(*entry);
         const std::string before = fields_text(*entry->lab);
         draw_panel(layout, *entry);
         if (fields_text(*entry->lab) != before) update(*entry);  // the stage shows the edit in this frame
         draw_lab(layout, *entry);
+        hold(*entry, held);
         if (entry->failure.empty()) exercises_.follow(*entry->lab);
     } else {
         draw_home(layout);

@@ -20,6 +20,7 @@
 #include "app/shell/machine.h"
 #include "app/shell/present.h"
 #include "app/shell/profile.h"
+#include "app/shell/scene_sheet.h"
 #include "app/shell/tour.h"
 #include "labs/lab.h"
 #include "labs/ui/context.h"
@@ -28,7 +29,7 @@
 namespace fp8lab {
 
 enum class Tab { explore, learn, exercises };
-enum class Sheet { none, palette, keys, glossary };  // what lies over the window; one at a time
+enum class Sheet { none, palette, keys, glossary, scene };  // what lies over the window; one at a time
 
 // A row of the palette and what it does.
 struct Find {
@@ -60,10 +61,14 @@ class Shell {
     void offer(std::function<std::vector<Find>()> more) { offers_.push_back(std::move(more)); }
 
     Lab* lab();  // the one on the stage; null on home
-    // A lecture; throws input_error where a scene does not fit. present(): the lab on the stage, as it stands.
+    // A lecture; throws input_error where a scene does not fit. present(): the lab on the stage, as it
+    // stands.
     void present(Deck deck);
     void present();
-    void open(const Scene& scene);  // its lab, on the desk; throws input_error
+    void open(const Scene& scene);                      // its lab, on the desk; throws input_error
+    void open_file(const std::filesystem::path& path);  // scene, deck or tensor, dropped on the window; a
+                                                        // toast says what is wrong with it
+    void paste();  // a scene as text, from the clipboard
     Presentation& presentation() { return presentation_; }
     ExercisesTab& exercises() { return exercises_; }
     const Settings& settings() const { return settings_; }  // what is to be saved
@@ -74,7 +79,8 @@ class Shell {
         std::unique_ptr<Lab> lab;
         std::unique_ptr<LabView> view;
         Figure thumbnail;
-        std::string failure;  // what update() threw, as a sentence
+        std::optional<Scene> scene;  // that it was brought to; Reset all lets go of it
+        std::string failure;         // what update() threw, as a sentence
     };
     struct Toast {
         std::string title, line;
@@ -83,6 +89,9 @@ class Shell {
     void add_commands();  // command_table.cpp
     void keys();
     void presentation_keys();
+    std::vector<Find> scenes();                                           // shipped and own, for the palette
+    std::vector<std::pair<std::string, std::string>> held(Entry& entry);  // fields that a scene locks
+    void hold(Entry& entry, const std::vector<std::pair<std::string, std::string>>& held);
     void frame_presentation();
     void run_command(const Chord& pressed);
     void update(Entry& entry);
@@ -132,6 +141,7 @@ class Shell {
     ExercisesTab exercises_;
     ClaimCards claims_;
     Presentation presentation_;
+    SceneSheet scene_sheet_;
     std::string open_;           // id; empty: home
     std::string last_at_start_;  // what Continue continues with
     Tab tab_ = Tab::explore;

@@ -10,7 +10,7 @@
 namespace fp8lab {
 
 struct WindowOptions {
-    std::string lab;         // id; empty: home
+    std::string lab;             // id; empty: home
     std::optional<Scene> scene;  // opened on the desk
     std::optional<Deck> deck;    // presented from the start
     int monitor = 0;             // to present on, from 1; 0: the one that the window is on

@@ -116,6 +116,7 @@ double WindowLoop::draw(const std::function<void(ImGuiIO&)>& hand) {
     }
     const double start = glfwGetTime();
     woken_ = false;
+    for (const std::string& path : window_->take_drops()) shell_->open_file(path);
     window_->begin_frame(hand);
     shell_->frame(frame_ms_);
     window_->end_frame();
