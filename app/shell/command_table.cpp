@@ -133,7 +133,7 @@ void Shell::add_commands() {
          .run =
              [this] {
                  open(Sheet::palette);
-                 palette_.open("scene ");
+                 finds_ = scenes();
              },
          .help = "Those that came with the application, and your own; files can be dropped on the window."});
     add({.id = "paste",

@@ -35,6 +35,7 @@ bool belongs(std::string_view field, const Params& params) {
 }
 
 bool edit_margin(Context& c, const Field& field) {
+    if (ui::withheld(c, field)) return false;
     int& value = **std::get_if<int*>(&field.value);
     double exponent = value;
     static constexpr std::array kTicks = {0.0, 2.0, 4.0, 6.0, 8.0};
@@ -46,6 +47,7 @@ bool edit_margin(Context& c, const Field& field) {
 }
 
 bool edit_history(Context& c, const Field& field) {
+    if (ui::withheld(c, field)) return false;
     int& value = **std::get_if<int*>(&field.value);
     double steps = value;
     static constexpr std::array kTicks = {1.0, 4.0, 16.0, 64.0, 256.0, 1024.0};

@@ -130,15 +130,18 @@ void disclosure(Context& context, std::string_view name, const std::string& labe
 
 }  // namespace
 
-bool edit(Context& context, const Field& field, const Field* default_field) {
+bool withheld(Context& context, const Field& field) {
     const auto listed = [&](const std::vector<std::string>& names) {
         return std::ranges::find(names, field.info.name) != names.end();
     };
-    if (listed(context.hidden)) return false;
-    if (listed(context.locked)) {
-        show_locked(context, field);
-        return false;
-    }
+    if (listed(context.hidden)) return true;
+    if (!listed(context.locked)) return false;
+    show_locked(context, field);
+    return true;
+}
+
+bool edit(Context& context, const Field& field, const Field* default_field) {
+    if (withheld(context, field)) return false;
     bool changed = false;
     if (auto* const* flag = std::get_if<bool*>(&field.value)) {
         changed = edit_toggle(context, field, **flag);

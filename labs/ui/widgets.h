@@ -86,6 +86,10 @@ bool text_input(Context&, std::string_view name, std::string& value, std::string
 // tooltip.
 bool edit(Context&, const Field& field, const Field* default_field = nullptr);
 
+// Whether a scene keeps the field from being moved: it is hidden, or shown as a value here and now. For views
+// that draw a control of their own for it; edit() asks by itself.
+bool withheld(Context&, const Field& field);
+
 // The controls of a lab's field table, without the hidden ones and those for which `shown` says no: the first
 // tier, and the second behind a line that opens it, named `name` and reading "More: <words>". `defaults`: the
 // same table of a lab as it starts.

@@ -29,6 +29,7 @@ bool belongs(std::string_view field, const CastSpec& spec) {
 
 // A power of two: "2^9 = ×512".
 void edit_power(Context& c, const Field& field, std::span<const double> ticks) {
+    if (ui::withheld(c, field)) return;
     int& value = **std::get_if<int*>(&field.value);
     double exponent = value;
     if (ui::slider(c, field.info.name, field.info.label, field.info.te_name, exponent, field.min, field.max,
