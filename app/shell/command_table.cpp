@@ -60,7 +60,11 @@ void Shell::add_commands() {
          .group = "Find and ask",
          .label = "Keys and mouse",
          .chords = {{.character = '?'}},
-         .run = [this] { open(Sheet::keys); },
+         // A character repeats while its key is held: it opens and does not close.
+         .run =
+             [this] {
+                 if (sheet_ != Sheet::keys) open(Sheet::keys);
+             },
          .help = "Every key, and what can be asked for.",
          .control = "shell.keys",
          .over = true});

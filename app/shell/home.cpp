@@ -25,7 +25,7 @@ void Shell::draw_continue(Rect stage) {
     const auto last = std::find_if(entries_.begin(), entries_.end(), [this](const Entry& entry) {
         return entry.lab->info().id == last_at_start_;
     });
-    const bool first_time = last == entries_.end() && !settings_.toured;
+    const bool first_time = last_at_start_.empty() && !settings_.toured;
     if (last == entries_.end() && !first_time) return;
     const std::string words = first_time ? "Take the tour, 40 seconds"
                                          : "Continue  L" + std::to_string(last->lab->info().number) + " " +
@@ -61,8 +61,10 @@ float Shell::draw_card(Entry& entry, Rect card) {
     const float x = card.x0 + px(16);
     ui::text_mid(context_, {x, card.y0 + px(176)}, "L" + std::to_string(info.number), {Role::muted},
                  {Face::mono, 13});
+    const float room = card.width() - px(48 + 12);
+    const bool fits = ui::text_width(context_, info.title, {Face::sans_bold, 15}) <= room;
     ui::text_mid(context_, {card.x0 + px(48), card.y0 + px(176)}, info.title, {Role::text},
-                 {Face::sans_bold, 15});
+                 {Face::sans_bold, fits ? 15.0F : 13.0F});
     ui::text_mid(context_, {x, card.y0 + px(212)}, std::to_string(info.minutes) + " min", {Role::muted},
                  {Face::sans, 13});
     if (const float share = exercises_.share(*entry.lab); !std::isnan(share)) {

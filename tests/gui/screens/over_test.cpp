@@ -130,7 +130,9 @@ TEST_CASE("each command is done by its key") {
     CHECK_FALSE(desk.shows("glossary"));
     desk.type("?");
     CHECK(desk.shows("keys"));
-    desk.type("?");
+    desk.type("??");  // held
+    CHECK(desk.shows("keys"));
+    desk.press(ImGuiKey_Escape);
     CHECK_FALSE(desk.shows("keys"));
     desk.key(GLFW_KEY_F1);
     CHECK(desk.shows("help"));
