@@ -60,8 +60,7 @@ const Field* field_of(std::string_view lab, std::span<const Field> fields, std::
     return named(fields, probe);
 }
 
-std::optional<ControlHelp> control_help(Lab& lab, std::string_view probe, const Glossary& glossary) {
-    const std::string_view id = lab.info().id;
+std::optional<ControlHelp> control_help(Lab* lab, std::string_view probe, const Glossary& glossary) {
     ControlHelp help;
     if (const ControlNote* note = glossary.control(probe)) {
         help.title = note->label;
@@ -69,7 +68,9 @@ std::optional<ControlHelp> control_help(Lab& lab, std::string_view probe, const 
         add_term(help, glossary.find(note->term));
         return help;
     }
-    const auto fields = lab.fields();
+    if (lab == nullptr) return std::nullopt;
+    const std::string_view id = lab->info().id;
+    const auto fields = lab->fields();
     const Field* field = field_of(id, fields, probe);
     if (field == nullptr) return std::nullopt;
     const auto starts = fresh(id);

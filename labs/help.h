@@ -24,7 +24,7 @@ struct ControlHelp {
 // "train.history", "bits.format0.2". Null: it edits none.
 const Field* field_of(std::string_view lab, std::span<const Field> fields, std::string_view probe);
 
-// Of any control of the lab. Empty where nothing is known of it.
-std::optional<ControlHelp> control_help(Lab& lab, std::string_view probe, const Glossary& glossary);
+// Of any control, of the lab or (null) of home. Empty where nothing is known of it.
+std::optional<ControlHelp> control_help(Lab* lab, std::string_view probe, const Glossary& glossary);
 
 }  // namespace fp8lab

@@ -25,7 +25,7 @@ void Shell::add_commands() {
              .label = "L" + std::to_string(info.number) + " " + std::string(info.short_title),
              .chords = info.number <= 9 ? std::vector{ctrl(GLFW_KEY_0 + info.number)} : std::vector<Chord>{},
              .run = [this, id = info.id] { open(id); },
-             .help = std::string(info.question),
+             .help = std::string(info.title),
              .control = "rail." + std::string(info.id),
              .over = true});
     }
@@ -54,14 +54,18 @@ void Shell::add_commands() {
                  open(Sheet::none);
                  if (!on) help_.start(context_);
              },
-         .help = "Then a click on a control, or Tab to it: what it is and why it matters.",
+         .help = "Then click a control: what it is, why it matters.",
          .over = true});
     add({.id = "keys",
          .group = "Find and ask",
          .label = "Keys and mouse",
          .chords = {{.character = '?'}},
-         .run = [this] { open(Sheet::keys); },
-         .help = "Every key, and the way to the glossary, the help and the tour.",
+         // A character repeats while its key is held: it opens and does not close.
+         .run =
+             [this] {
+                 if (sheet_ != Sheet::keys) open(Sheet::keys);
+             },
+         .help = "Every key, and what can be asked for.",
          .control = "shell.keys",
          .over = true});
     add({.id = "tour",

@@ -110,7 +110,8 @@ void remap(std::span<ShellCommand> commands, const std::filesystem::path& file) 
     if (!std::filesystem::exists(file, none)) return;
     std::map<std::string, std::vector<Chord>> changed;
     try {
-        for (const auto& [id, value] : nlohmann::json::parse(read_text(file)).items()) {
+        const auto json = nlohmann::json::parse(read_text(file));
+        for (const auto& [id, value] : json.items()) {
             if (std::ranges::find(commands, id, &ShellCommand::id) == commands.end())
                 throw unknown_name("keys", "command", id, commands,
                                    [](const ShellCommand& command) { return command.id; });

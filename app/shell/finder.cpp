@@ -82,7 +82,7 @@ void Finder::match(std::span<const FindRow> rows) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
         // What is in the title counts for more than what only stands beside it.
         const int title = 4 * match_score(query_, rows[i].title);
-        const int all = match_score(query_, rows[i].kind + " " + rows[i].title + " " + rows[i].also);
+        const int all = match_score(query_, rows[i].kind + " " + rows[i].title + " " + rows[i].also, false);
         if (const int score = std::max(title, all); score > 0)
             scored.emplace_back(query_.empty() ? 1 : score, i);
     }

@@ -122,7 +122,8 @@ void HelpMode::draw_banner(ui::Context& context) {
     const std::string_view words = "What is this? Click a control, or go to it with Tab. Esc leaves.";
     const ImVec2 window = ImGui::GetIO().DisplaySize;
     const float width = std::round(ui::text_width(context, words, kSmall) + context.px(2 * kPad));
-    const float x = std::round((window.x - width) / 2), y = std::round(window.y - context.px(76));
+    const float x = std::round((window.x - width) / 2), bottom = std::round(window.y - context.px(76));
+    const float y = card_.y1 > bottom ? std::round(context.px(8)) : bottom;  // the card comes first
     const Rect box{x, y, x + width, y + std::round(context.px(36))};
     ui::fill_rect(context, box, {Role::accent}, 6);
     ui::text_mid(context, {box.x0 + context.px(kPad), (box.y0 + box.y1) / 2}, words, {Role::inverse}, kSmall);

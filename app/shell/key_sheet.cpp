@@ -12,7 +12,7 @@
 namespace fp8lab {
 namespace {
 
-constexpr float kWidth = 980, kHeight = 720, kColumn = 296, kKeys = 112, kHead = 36, kRow = 26, kGap = 16;
+constexpr float kWidth = 980, kHeight = 660, kColumn = 296, kKeys = 112, kHead = 36, kRow = 26, kGap = 16;
 
 constexpr std::string_view kAsk = "Find and ask";  // the group that has buttons at the foot
 
@@ -35,8 +35,8 @@ const std::array<Block, 2>& gestures() {
                                                           {"Home, End", "ends of a slider"},
                                                           {"Esc", "closes what is open"}}},
                                                    Block{"Figures",
-                                                         {{"Drag", "pans; with the right button zooms"},
-                                                          {"Wheel", "zooms; on an axis only that one"},
+                                                         {{"Drag", "pans; right button zooms"},
+                                                          {"Wheel", "zooms; on an axis that one"},
                                                           {"Double click", "shows all again"}}}};
     return kGestures;
 }
@@ -88,12 +88,13 @@ bool draw_key_sheet(ui::Context& context, std::span<const ShellCommand> commands
     // Blocks stay whole and in order; a column takes the next one while that leaves it nearer to an equal
     // share.
     const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float pitch = std::round((area.width() + context.px(kGap)) / static_cast<float>(columns));
     const float share = total / static_cast<float>(columns), top = at.y + context.px(kGap);
     float x = at.x, y = 0, lowest = 0;
     int column = 1;
     for (const Block& block : blocks) {
         if (y > 0 && column < columns && y + block.height() / 2 > share) {
-            x += std::round(context.px(kColumn + kGap));
+            x += pitch;
             y = 0;
             ++column;
         }

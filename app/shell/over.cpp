@@ -87,7 +87,7 @@ std::vector<Find> Shell::finds() {
     std::vector<Find> all;
     for (std::size_t i = 0; i < commands_.size(); ++i) {
         const ShellCommand& command = commands_[i];
-        if (!command.applies()) continue;
+        if (!command.applies() || command.id == "palette") continue;
         const bool lab = command.group == "Labs";
         all.push_back({{.kind = lab ? "Lab" : "Do",
                         .title = command.label,
@@ -205,17 +205,7 @@ std::optional<ControlHelp> Shell::help_of(std::string_view probe) {
         return ControlHelp{.title = command.label, .what = command.help, .values = command.keys()};
     }
     Entry* entry = current();
-    if (entry == nullptr) {
-        const ControlNote* note = glossary().control(probe);
-        if (note == nullptr) return std::nullopt;
-        const Term* term = glossary().find(note->term);
-        return ControlHelp{.title = note->label,
-                           .what = note->help,
-                           .term = note->term,
-                           .term_text = term->text,
-                           .why = term->why};
-    }
-    return control_help(*entry->lab, probe, glossary());
+    return control_help(entry ? entry->lab.get() : nullptr, probe, glossary());
 }
 
 }  // namespace fp8lab

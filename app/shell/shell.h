@@ -114,6 +114,7 @@ class Shell {
     void draw_continue(Rect stage);
     float draw_card(Entry& entry, Rect card);
     void draw_keys(Rect area);
+    std::string keys_of(std::string_view command) const;
     void draw_lab(const WindowLayout& layout, Entry& entry);
     float draw_heading(const LabInfo& info, Rect stage);
     void draw_panel(const WindowLayout& layout, Entry& entry);
@@ -124,6 +125,7 @@ class Shell {
     void reset(Entry& entry);
     void draw_panel_buttons(Entry& entry, Rect panel);
     void draw_toast(Rect area);
+    std::string progress_words() const;
     void draw_status(const WindowLayout& layout, double frame_ms);
     void toggle_panel(bool narrow);
     void set_theme(Theme theme);

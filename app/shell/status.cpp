@@ -42,6 +42,17 @@ void draw_pair(ui::Context& context, const Pair& pair, float x, float y) {
 
 }  // namespace
 
+std::string Shell::progress_words() const {
+    std::size_t all = 0, passed = 0;
+    for (const Entry& entry : entries_) {
+        for (const Exercise& exercise : entry.lab->exercises()) {
+            ++all;
+            passed += exercises_.progress().passed(exercise.id) != nullptr ? 1 : 0;
+        }
+    }
+    return fmt::format("{} of {} exercises", passed, all);
+}
+
 void Shell::draw_status(const WindowLayout& layout, double frame_ms) {
     const Rect line = layout.status;
     ui::fill_rect(context_, line, {Role::raised});
@@ -68,7 +79,7 @@ void Shell::draw_status(const WindowLayout& layout, double frame_ms) {
     } else if (!toast_.title.empty()) {
         left = {{toast_.title, toast_.line}};
     } else {
-        left = {{"profile", profile_folder_.string()}};
+        left = {{"profile", profile_folder_.string()}, {"progress", progress_words()}};
     }
     float x = line.x0 + gap;
     for (const Pair& pair : left) {  // what does not fit is left out, from the end

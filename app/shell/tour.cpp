@@ -93,7 +93,7 @@ bool Tour::draw(ui::Context& context, const Seen& seen) {
     if (!seen.free) return false;
     const Rect target = around(context, kTour[step_].control);
     if (target.width() > 0) {
-        const Rect ring = ui::inset(target, -context.px(8));
+        const Rect ring = ui::inset(target, -context.px(6));
         ImGui::GetForegroundDrawList()->AddRect({ring.x0, ring.y0}, {ring.x1, ring.y1},
                                                 context.color(Role::accent), context.px(8), ImDrawFlags_None,
                                                 context.px(3));

@@ -18,7 +18,7 @@ std::string lower(std::string_view text) {
     return result;
 }
 
-int word_score(std::string_view word, std::string_view text) {
+int word_score(std::string_view word, std::string_view text, bool gaps) {
     if (word == text) return kWhole;
     int best = 0;
     for (auto at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
@@ -26,7 +26,7 @@ int word_score(std::string_view word, std::string_view text) {
         const bool ends = at + word.size() == text.size() || !is_letter(text[at + word.size()]);
         best = std::max(best, !starts ? kInside : ends ? 2 * kWordStart : kWordStart);
     }
-    if (best > 0 || word.size() < 3) return best;  // two letters are somewhere in everything
+    if (best > 0 || !gaps || word.size() < 3) return best;  // two letters are somewhere in everything
     std::size_t at = 0;
     for (const char c : word) {
         at = text.find(c, at);
@@ -38,7 +38,7 @@ int word_score(std::string_view word, std::string_view text) {
 
 }  // namespace
 
-int match_score(std::string_view query, std::string_view text) {
+int match_score(std::string_view query, std::string_view text, bool gaps) {
     const std::string needle = lower(query), hay = lower(text);
     std::string_view rest = needle;
     int score = 1;
@@ -47,7 +47,7 @@ int match_score(std::string_view query, std::string_view text) {
         if (start == std::string_view::npos) return score;
         rest.remove_prefix(start);
         const auto end = std::min(rest.find(' '), rest.size());
-        const int word = word_score(rest.substr(0, end), hay);
+        const int word = word_score(rest.substr(0, end), hay, gaps);
         if (word == 0) return 0;
         score += word;
         rest.remove_prefix(end);

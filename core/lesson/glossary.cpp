@@ -61,7 +61,7 @@ ControlNote note_from(const Json& json) {
     ControlNote out{.control = from.need("control"),
                     .label = from.need("label"),
                     .help = from.need("help"),
-                    .term = from.need("term")};
+                    .term = from.may("term")};
     from.done();
     return out;
 }
@@ -106,7 +106,7 @@ void Glossary::check(const std::string& where) {
                 throw input_error(where, "term '" + term.id + "': '" + field + "' is explained already");
     }
     for (const ControlNote& note : controls_) {
-        if (!by_id_.contains(note.term))
+        if (!note.term.empty() && !by_id_.contains(note.term))
             throw input_error(where, "control '" + note.control + "': no term '" + note.term + "'");
         if (std::ranges::count(controls_, note.control, &ControlNote::control) > 1)
             throw input_error(where, "control '" + note.control + "': is there twice");
@@ -130,7 +130,9 @@ const Term* Glossary::field(std::string_view lab, std::string_view field) const 
 // "train.copy".
 const ControlNote* Glossary::control(std::string_view probe) const {
     const ControlNote* best = nullptr;
+    const std::string anyone = "*" + std::string(probe.substr(std::min(probe.find('.'), probe.size())));
     for (const ControlNote& note : controls_) {
+        if (anyone.starts_with(note.control) && note.control.size() > 2 && best == nullptr) best = &note;
         if (!probe.starts_with(note.control)) continue;
         const std::string_view rest = without_digits(probe.substr(note.control.size()));
         const bool whole = rest.empty() || rest.front() == '.' || rest.front() == '_';

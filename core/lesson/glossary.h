@@ -28,7 +28,7 @@ struct Term {
 
 struct ControlNote {
     std::string control, label, help;
-    std::string term;  // id
+    std::string term;  // id; may be empty
 };
 
 class Glossary {
@@ -43,7 +43,8 @@ class Glossary {
     const Term* find(std::string_view id) const;  // null: none
     // What explains a field of a lab. Null: none.
     const Term* field(std::string_view lab, std::string_view field) const;
-    // The note on a control that is no field, by its probe: "bits.bit3", "delayed.strip.scale.4". Null: none.
+    // The note on a control that is no field, by its probe: "bits.bit3", "delayed.strip.scale.4". "*.more" is
+    // about the "more" of any lab that has no note of its own. Null: none.
     const ControlNote* control(std::string_view probe) const;
 
   private:

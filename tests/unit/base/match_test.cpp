@@ -16,6 +16,7 @@ TEST_CASE("letters with gaps fit from three on") {
     CHECK(match_score("dlscl", "delayed scaling") > 0);
     CHECK(match_score("dg", "delayed scaling") == 0);
     CHECK(match_score("gsd", "delayed scaling") == 0);
+    CHECK(match_score("dlscl", "delayed scaling", false) == 0);
 }
 
 TEST_CASE(

@@ -64,7 +64,7 @@ TEST_CASE("a control's help comes from its field, its term and its lab's default
     const Glossary glossary = load_glossary();
     const auto lab = find_lab("delayed").make();
     set_field(lab->fields(), "history=8");
-    const auto help = control_help(*lab, "history.value", glossary);
+    const auto help = control_help(lab.get(), "history.value", glossary);
     REQUIRE(help);
     CHECK(help->title == "History");
     CHECK(help->te_name == "amax_history_len");
@@ -72,10 +72,13 @@ TEST_CASE("a control's help comes from its field, its term and its lab's default
     CHECK(help->values.find("default 8") == std::string::npos);  // as it starts, not as it is
     CHECK(help->term == "amax-history");
     CHECK_FALSE(help->why.empty());
-    CHECK(control_help(*lab, "delayed.strip.scale.4", glossary)->term == "scale");
-    CHECK(control_help(*find_lab("bits").make(), "bits.bit3", glossary)->term == "code");
-    CHECK(control_help(*find_lab("bits").make(), "bits.format0.2", glossary)->title == "Format");
-    CHECK_FALSE(control_help(*lab, "no.such.thing", glossary));
+    CHECK(control_help(lab.get(), "delayed.strip.scale.4", glossary)->term == "scale");
+    const auto bits = find_lab("bits").make();
+    CHECK(control_help(bits.get(), "bits.bit3", glossary)->term == "code");
+    CHECK(control_help(bits.get(), "bits.format0.2", glossary)->title == "Format");
+    CHECK(control_help(nullptr, "home.continue", glossary)->title == "Continue");
+    CHECK(control_help(lab.get(), "delayed.more", glossary)->term.empty());
+    CHECK_FALSE(control_help(lab.get(), "no.such.thing", glossary));
 }
 
 TEST_CASE("every illustrated term is a term, and its figure holds numbers only") {
