@@ -14,6 +14,7 @@ struct ScreenshotOptions {
     std::string tab;                       // "explore", "learn", "exercises"; empty: as the window would open
     std::vector<std::string> assignments;  // --set name=value
     int steps = 0;                         // of a live lab
+    std::string profile;                   // --profile DIR; empty: the usual place
     Theme theme = Theme::dark;
     int width = 1440, height = 900;  // physical px
     float scale = 1;
