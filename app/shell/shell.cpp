@@ -40,23 +40,25 @@ std::string fields_text(Lab& lab) {
 
 // While it is held: what moves on by a step does, what switches does not.
 bool repeats(int key) {
-    constexpr std::array kSteps = {GLFW_KEY_COMMA,  GLFW_KEY_PERIOD,     GLFW_KEY_EQUAL, GLFW_KEY_MINUS,
-                                   GLFW_KEY_LEFT,   GLFW_KEY_RIGHT,      GLFW_KEY_UP,    GLFW_KEY_DOWN,
-                                   GLFW_KEY_KP_ADD, GLFW_KEY_KP_SUBTRACT};
+    constexpr std::array kSteps = {GLFW_KEY_COMMA,  GLFW_KEY_PERIOD,      GLFW_KEY_EQUAL, GLFW_KEY_MINUS,
+                                   GLFW_KEY_LEFT,   GLFW_KEY_RIGHT,       GLFW_KEY_UP,    GLFW_KEY_DOWN,
+                                   GLFW_KEY_KP_ADD, GLFW_KEY_KP_SUBTRACT, GLFW_KEY_Z,     GLFW_KEY_Y};
     return std::ranges::find(kSteps, key) != kSteps.end();
 }
 
 }  // namespace
 
-Shell::Shell(ui::Context& context, Settings settings, Machine machine, std::filesystem::path profile_folder,
+Shell::Shell(ui::Context& context, Settings settings, Machine machine, ProfileFolders folders,
              std::function<void()> wake)
     : context_(context),
       settings_(std::move(settings)),
       machine_(std::move(machine)),
-      profile_folder_(std::move(profile_folder)),
+      folders_(std::move(folders)),
       wake_(std::move(wake)),
-      exercises_(context, profile_folder_,
+      exercises_(context, folders_,
                  [this](std::string title, std::string line) { say(std::move(title), std::move(line)); }),
+      recovery_(folders_,
+                [this](std::string title, std::string line) { warn(std::move(title), std::move(line)); }),
       last_at_start_(settings_.last_lab),
       loaded_scale_(context.scale) {
     context_.theme = settings_.theme;
@@ -66,8 +68,12 @@ Shell::Shell(ui::Context& context, Settings settings, Machine machine, std::file
         made.lab->set_wake(wake_);
         update(made);
         made.thumbnail = made.lab->thumbnail();
+        made.undo.note(made.lab->state(), 0, false);
+        recovery_.journal().assume("lab." + std::string(entry.id), made.lab->state());
         entries_.push_back(std::move(made));
     }
+    recovery_.journal().assume("desk", {{"lab", ""}, {"tab", "explore"}});
+    if (!exercises_.progress().problem().empty()) warn("Progress", exercises_.progress().problem());
 }
 
 void Shell::update(Entry& entry) {
@@ -95,7 +101,7 @@ void Shell::open(std::string_view lab) {
     if (open_ == lab) return;
     if (Entry* left = current()) left->thumbnail = left->lab->thumbnail();
     open_ = lab;
-    toast_ = {};
+    if (!toast_.stays) toast_ = {};
     context_.focus = {};
     Entry* entry = current();
     if (entry == nullptr) return;
@@ -111,12 +117,19 @@ void Shell::show(Tab tab) {
     panel_open_narrow_ = true;
 }
 
-void Shell::say(std::string title, std::string line) { toast_ = {std::move(title), std::move(line)}; }
+void Shell::say(std::string title, std::string line) {
+    if (toast_.stays) warnings_.push_front(toast_);
+    toast_ = {std::move(title), std::move(line)};
+}
+
+void Shell::warn(std::string title, std::string line) {
+    warnings_.push_back({std::move(title), std::move(line), true});
+}
 
 // An attempt at an exercise starts anew from its own start.
 void Shell::reset(Entry& entry) {
     if (!exercises_.restart(*entry.lab)) entry.lab->reset();
-    toast_ = {};
+    if (!toast_.stays) toast_ = {};
 }
 
 bool Shell::fonts_outdated() const { return loaded_scale_ != context_.scale; }
@@ -138,7 +151,7 @@ void Shell::set_scale(float scale) {
 
 void Shell::keys() {
     const ImGuiIO& io = ImGui::GetIO();
-    if (io.WantTextInput || context_.focus.modal != 0) return;
+    if (io.WantTextInput || context_.focus.modal != 0 || recovery_.asking()) return;
     Entry* entry = current();
     for (int key = GLFW_KEY_SPACE; key <= GLFW_KEY_LAST; ++key) {
         if (!ImGui::IsKeyPressed(key, repeats(key))) continue;
@@ -152,7 +165,7 @@ void Shell::keys() {
         if (key == GLFW_KEY_T) set_theme(context_.theme == Theme::light ? Theme::dark : Theme::light);
         if (key == GLFW_KEY_EQUAL || key == GLFW_KEY_KP_ADD) set_scale(context_.scale + 0.25F);
         if (key == GLFW_KEY_MINUS || key == GLFW_KEY_KP_SUBTRACT) set_scale(context_.scale - 0.25F);
-        if (key == GLFW_KEY_R && io.KeyShift && entry != nullptr) reset(*entry);
+        if (state_key(key)) continue;
         for (const Entry& other : entries_) {
             if (key == GLFW_KEY_0 + other.lab->info().number) open(other.lab->info().id);
         }
@@ -161,7 +174,13 @@ void Shell::keys() {
 
 void Shell::frame(double frame_ms) {
     loaded_scale_ = context_.scale;
+    focused_ = context_.focus.name;
     ui::begin_frame(context_);
+    context_.focus.reach = recovery_.asking() ? ui::Focus::Reach::covered : ui::Focus::Reach::live;
+    if (toast_.title.empty() && !warnings_.empty()) {
+        toast_ = warnings_.front();
+        warnings_.pop_front();
+    }
     keys();
     const ImVec2 size = ImGui::GetIO().DisplaySize;
     Entry* entry = current();
@@ -184,11 +203,13 @@ void Shell::frame(double frame_ms) {
         if (fields_text(*entry->lab) != before) update(*entry);  // the stage shows the edit in this frame
         draw_lab(layout, *entry);
         if (entry->failure.empty()) exercises_.follow(*entry->lab);
+        note_undo(*entry);
     } else {
         draw_home(layout);
     }
     draw_status(layout, frame_ms);
     ImGui::End();
+    answer();
 }
 
 float Shell::draw_heading(const LabInfo& info, Rect stage) {

@@ -2,7 +2,7 @@
 // OpenGL, so that tests can draw every screen without a display.
 #pragma once
 
-#include <filesystem>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,8 +14,10 @@
 #include "app/shell/layout.h"
 #include "app/shell/machine.h"
 #include "app/shell/profile.h"
+#include "app/shell/recovery.h"
 #include "labs/lab.h"
 #include "labs/ui/context.h"
+#include "labs/undo.h"
 #include "labs/view.h"
 
 namespace fp8lab {
@@ -25,7 +27,7 @@ enum class Tab { explore, learn, exercises };
 class Shell {
   public:
     // `wake` is handed to live labs: called from their workers when there is something new to draw.
-    Shell(ui::Context& context, Settings settings, Machine machine, std::filesystem::path profile_folder,
+    Shell(ui::Context& context, Settings settings, Machine machine, ProfileFolders folders,
           std::function<void()> wake = {});
 
     // One frame, between ImGui::NewFrame() and ImGui::Render(). `frame_ms`: our own work for the last one; <
@@ -35,6 +37,14 @@ class Shell {
     void open(std::string_view lab);                // id; empty: home
     void show(Tab tab);                             // and the panel
     void say(std::string title, std::string line);  // toast; on home in the status line
+    // A fault that is not about what was just done: stays until it is closed.
+    void warn(std::string title, std::string line);
+
+    // Between frames: notes what changed and is kept nowhere else, and tries again what could not be saved.
+    // Returns in how many seconds it wants to be called at the latest; infinity: it does not.
+    double rest(double now_s);
+    // The window was closed. Returns what is lost by that, as a sentence; empty: nothing.
+    std::string close();
 
     Lab* lab();  // the one on the stage; null on home
     ExercisesTab& exercises() { return exercises_; }
@@ -47,12 +57,23 @@ class Shell {
         std::unique_ptr<LabView> view;
         Figure thumbnail;
         std::string failure;  // what update() threw, as a sentence
+        UndoHistory undo;
     };
     struct Toast {
         std::string title, line;
+        bool stays = false;  // also when another lab is opened
     };
 
     void keys();
+    // shell_state.cpp
+    bool state_key(int key);  // of the chords with Ctrl; true: it was one for undo, redo or reset
+    void note_undo(Entry& entry);
+    void travel(Entry& entry, const nlohmann::json* state);  // null: nowhere to go
+    void reset_control(Entry& entry);  // the one with the focus; without: those of the panel
+    void journal(Journal& journal);
+    void answer();  // the question after a crash
+    void restore(const Journal::Left& left);
+    std::vector<std::pair<std::string, std::string>> notices() const;  // status line: what is not kept
     void update(Entry& entry);
     void draw_rail(const WindowLayout& layout);
     void rail_item(std::string_view id, std::string_view number, std::string_view title, float share,
@@ -72,6 +93,8 @@ class Shell {
     bool predicting(const Entry& entry);  // the stage shows a prediction's sheet, and nothing of the lab
     void reset(Entry& entry);
     void draw_panel_buttons(Entry& entry, Rect panel);
+    std::vector<std::string_view> toast_lines(float panel_width) const;
+    float toast_height(float panel_width) const;
     void draw_toast(Rect area);
     void draw_status(const WindowLayout& layout, double frame_ms);
     void toggle_panel(bool narrow);
@@ -83,10 +106,11 @@ class Shell {
     ui::Context& context_;
     Settings settings_;
     Machine machine_;
-    std::filesystem::path profile_folder_;
+    ProfileFolders folders_;
     std::function<void()> wake_;
     std::vector<Entry> entries_;
     ExercisesTab exercises_;
+    Recovery recovery_;
     ClaimCards claims_;
     std::string open_;           // id; empty: home
     std::string last_at_start_;  // what Continue continues with
@@ -96,6 +120,10 @@ class Shell {
     bool greeted_ = false;      // the focus was put on Continue once
     float loaded_scale_ = 0;
     Toast toast_;
+    std::deque<Toast> warnings_;  // not shown yet
+    bool apart_ = false;    // a button was pressed since the last note_undo(), or Reset: no burst of keys
+    std::string focused_;   // the control with the ring, as last drawn
+    double retried_s_ = 0;  // when what could not be saved was tried again
     std::map<std::string, std::string> lessons_;  // id -> Markdown, read when first shown
 };
 
