@@ -17,9 +17,7 @@ namespace {
 constexpr double kSync_s = 5;
 constexpr float kWidth = 440, kHeight = 176, kPad = 24;
 constexpr const char* kWhat =
-    "FP8 Lab was not closed then. The labs\u2019 settings and an exercise under way come back; what was "
-    "passed "
-    "is kept anyway.";
+    "The labs\u2019 settings and an exercise under way come back. What was passed is kept anyway.";
 
 // "14:32", with the day where it is another one.
 std::string time_of(const std::string& at) {

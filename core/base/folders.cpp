@@ -14,6 +14,8 @@ namespace fp8lab {
 namespace {
 
 namespace fs = std::filesystem;
+constexpr int kTries = 20;
+constexpr unsigned kPause_us = 50'000;
 
 const char* environment(const char* name) {
     const char* value = std::getenv(name);
@@ -84,8 +86,13 @@ ProfileLock::ProfileLock(ProfileFolders& folders) {
     fs::create_directories(folders.state, problem);
     fd_ = problem ? -1 : ::open((folders.state / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     reason = problem ? problem.value() : fd_ < 0 ? errno : 0;
-    if (fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
-    if (fd_ >= 0) reason = errno;
+    // A window that was killed just now holds it until the kernel has taken it down.
+    for (int i = 0; fd_ >= 0 && i < kTries; ++i) {
+        if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
+        reason = errno;
+        if (reason != EWOULDBLOCK) break;
+        ::usleep(kPause_us);
+    }
     if (reason == EWOULDBLOCK) refuse("another window has this profile open; nothing is kept here");
     // A full disk may have room again later, and a file system without locks is no reason to forget.
     if (reason == EROFS || reason == EACCES || reason == EPERM)
