@@ -51,7 +51,7 @@ void Shell::open(Sheet sheet) {
         finds_ = finds();
         palette_.open();
     }
-    if (sheet == Sheet::scene) scene_sheet_.open(*lab(), profile_folder_ / "scenes");
+    if (sheet == Sheet::scene) scene_sheet_.open(*lab(), folders_.data / "scenes");
     if (sheet == Sheet::glossary) glossary_sheet_.open(glossary(), lab_names());
 }
 

@@ -67,7 +67,9 @@ void take_screenshot(const ScreenshotOptions& options) {
     context.reduce_motion = true;
     Settings settings;
     settings.theme = options.theme;
-    Shell shell{context, settings, detect_machine(), profile_folder()};
+    ProfileFolders folders = profile_folders(options.profile);
+    folders.access = Access::read_only;  // a picture changes nothing
+    Shell shell{context, settings, detect_machine(), folders};
     prepare(shell, options);
     GlWindow window{{options.width, options.height}, false};
     ui::load_fonts(context);

@@ -66,6 +66,10 @@ class Desk {
         end(window_, SIGTERM);
     }
 
+    void kill_now() { end(window_, SIGKILL); }
+    std::string home() const { return (scratch_.path / "home").string(); }
+    std::string read_text(const std::string& name) const { return read(home() + "/" + name); }
+
     Json probes() const {
         std::string text;
         wait_until([&] { return Json::accept(text = read(probe_file())); }, "no probes to read");
