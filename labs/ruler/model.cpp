@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+
+#include "core/base/parallel.h"
 
 namespace fp8lab::ruler {
 
@@ -71,52 +72,7 @@ std::vector<double> fixed_point_marks(const FormatInfo& format, double scale, Ra
     return out;
 }
 
-// The tensor and the casts of the request before are kept: the interval changes neither. Lives with the job,
-// used by its thread only.
-struct Computation {
-    TensorSpec drawn = {.kind = "none"};
-    std::vector<float> tensor = {};
-    double cast_scale = 0;
-    std::map<std::string_view, CastReport> casts = {};  // of the tensor at cast_scale
-
-    Outcome operator()(const Params& params) {
-        if (drawn != params.tensor || cast_scale != params.scale) casts.clear();
-        if (drawn != params.tensor) {
-            tensor = make_tensor(params.tensor).values;
-            drawn = params.tensor;
-        }
-        cast_scale = params.scale;
-        Outcome out;
-        out.params = params;
-        out.tensor = tensor;
-        const std::vector<FormatInfo> chosen = chosen_formats(params);
-        out.axis = axis_range(params, chosen, tensor);
-        for (const FormatInfo& format : chosen) {
-            const auto [cast, is_new] = casts.try_emplace(format.name);
-            if (is_new) cast->second = cast_report(format, tensor, params.scale);
-            Lane lane;
-            lane.format = format;
-            lane.role = role_of(format.name);
-            lane.marks = positive_marks(format, params.scale);
-            lane.half = half_of(lane.marks);
-            lane.brushed = interval(lane.marks, params.brush_lo, params.brush_hi);
-            lane.cast = cast->second;
-            out.lanes.push_back(std::move(lane));
-        }
-        const Lane& first = out.lanes.front();
-        out.window = {first.marks.front(), first.marks.back()};
-        const double lo = std::clamp(out.window.lo, out.axis.lo, out.axis.hi);
-        const double hi = std::clamp(out.window.hi, out.axis.lo, out.axis.hi);
-        out.handle = params.axis == "linear" ? (lo + hi) / 2 : std::sqrt(lo * hi);
-        out.data = histogram(tensor, first.cast.fates, bin_edges(params, out.axis));
-        if (params.fixed_point) out.fixed_point = fixed_point_marks(first.format, params.scale, out.axis);
-        return out;
-    }
-};
-
 }  // namespace
-
-RulerLab::RulerLab() : job_(Computation{}) { update(); }
 
 const LabInfo& RulerLab::info() const {
     static constexpr LabInfo kInfo = {"ruler",
@@ -197,21 +153,44 @@ std::vector<Field> RulerLab::fields() {
 }
 
 void RulerLab::update() {
-    if (asked_ != params_) {
-        asked_ = params_;
-        job_.request(params_);
+    if (drawn_ != params_.tensor) {
+        outcome_.tensor = make_tensor(params_.tensor).values;
+        drawn_ = params_.tensor;
     }
-    if (auto outcome = job_.take()) outcome_ = std::move(*outcome);
+    const std::vector<FormatInfo> chosen = chosen_formats(params_);
+    outcome_.axis = axis_range(params_, chosen, outcome_.tensor);
+    outcome_.lanes.assign(chosen.size(), {});
+    const auto fill = [&](const FormatInfo& format, Lane& lane) {
+        lane.format = format;
+        lane.role = role_of(format.name);
+        lane.marks = positive_marks(format, params_.scale);
+        lane.half = half_of(lane.marks);
+        lane.brushed = interval(lane.marks, params_.brush_lo, params_.brush_hi);
+        lane.cast = cast_report(format, outcome_.tensor, params_.scale);
+    };
+    // In the frame of the edit: a core a lane.
+    parallel_for(chosen.size(), 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) fill(chosen[i], outcome_.lanes[i]);
+    });
+    const Lane& first = outcome_.lanes.front();
+    outcome_.window = {first.marks.front(), first.marks.back()};
+    const double lo = std::clamp(outcome_.window.lo, outcome_.axis.lo, outcome_.axis.hi);
+    const double hi = std::clamp(outcome_.window.hi, outcome_.axis.lo, outcome_.axis.hi);
+    outcome_.handle = params_.axis == "linear" ? (lo + hi) / 2 : std::sqrt(lo * hi);
+    outcome_.data = histogram(outcome_.tensor, first.cast.fates, bin_edges(params_, outcome_.axis));
+    outcome_.fixed_point.clear();
+    if (params_.fixed_point)
+        outcome_.fixed_point = fixed_point_marks(first.format, params_.scale, outcome_.axis);
 }
 
 std::vector<Figure> RulerLab::figures() const {
-    std::vector<Figure> out = {ruler_figure(outcome_), gap_figure(outcome_)};
-    if (!outcome_.tensor.empty()) out.push_back(data_figure(outcome_));
+    std::vector<Figure> out = {ruler_figure(outcome_, params_), gap_figure(outcome_, params_)};
+    if (!outcome_.tensor.empty()) out.push_back(data_figure(outcome_, params_));
     return out;
 }
 
 std::vector<Metric> RulerLab::metrics() const {
-    std::vector<Metric> out = {{.name = "scale", .value = outcome_.params.scale}};
+    std::vector<Metric> out = {{.name = "scale", .value = params_.scale}};
     const auto count = [](std::int64_t n) { return static_cast<double>(n); };
     for (const Lane& lane : outcome_.lanes) {
         const auto add = [&](std::string_view name, double value, std::string unit = {}) {

@@ -2,13 +2,9 @@
 // in, and a tensor underneath, against which the scale slides the ruler.
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "core/base/job.h"
 #include "core/tensors/tensor.h"
 #include "labs/lab.h"
 #include "labs/ruler/model_marks.h"
@@ -23,7 +19,6 @@ struct Params {
     double scale = 1;
     double brush_lo = 128, brush_hi = 256;
     bool fixed_point = false;  // the notebook's stand-in as one more lane
-    bool operator==(const Params&) const = default;
 };
 
 struct Lane {
@@ -36,7 +31,6 @@ struct Lane {
 };
 
 struct Outcome {
-    Params params;            // that it answers
     std::vector<Lane> lanes;  // the formats chosen, each once, in the order of the fields
     std::vector<float> tensor;
     Range axis;         // of |x|; does not move with the scale, so that the ruler does
@@ -49,7 +43,7 @@ struct Outcome {
 
 class RulerLab final : public Lab {
   public:
-    RulerLab();
+    RulerLab() { update(); }
     const LabInfo& info() const override;
     std::vector<Field> fields() override;
     void update() override;
@@ -59,8 +53,6 @@ class RulerLab final : public Lab {
     std::vector<Metric> metrics() const override;
     void reset() override;
     std::span<const Exercise> exercises() const override;
-    bool busy() const override { return job_.busy(); }
-    void set_wake(std::function<void()> wake) override { job_.run_apart(std::move(wake)); }
 
     // The handle was dragged from one place on the axis to another: the ruler follows, the scale is what it
     // takes.
@@ -73,14 +65,13 @@ class RulerLab final : public Lab {
 
   private:
     Params params_;
-    std::optional<Params> asked_;
-    Job<Params, Outcome> job_;
+    TensorSpec drawn_ = {.kind = "none"};  // what outcome_.tensor was made from
     Outcome outcome_;
 };
 
 // Of an outcome; model_figures.cpp.
-Figure ruler_figure(const Outcome& outcome);
-Figure gap_figure(const Outcome& outcome);
-Figure data_figure(const Outcome& outcome);
+Figure ruler_figure(const Outcome& outcome, const Params& params);
+Figure gap_figure(const Outcome& outcome, const Params& params);
+Figure data_figure(const Outcome& outcome, const Params& params);
 
 }  // namespace fp8lab::ruler

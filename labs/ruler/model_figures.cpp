@@ -15,9 +15,9 @@ constexpr double kPenUp = std::numeric_limits<double>::quiet_NaN();
 
 std::string text_of(double value) { return format_number(value, 4, true); }
 
-void set_x_axis(Figure& figure, const Outcome& outcome, std::string label) {
+void set_x_axis(Figure& figure, const Outcome& outcome, const Params& params, std::string label) {
     figure.x.label = std::move(label);
-    figure.x.scale = outcome.params.axis == "linear" ? Scale::linear : Scale::log2;
+    figure.x.scale = params.axis == "linear" ? Scale::linear : Scale::log2;
     figure.x.range = outcome.axis;
 }
 
@@ -58,26 +58,25 @@ constexpr double kMarkFoot = 0.06, kWords = 0.82;
 // Where lanes are many they are low, and the words need a larger part of them.
 double mark_head(double lanes) { return lanes < 4 ? 0.66 : 0.5; }
 
-Figure lanes_figure(const Outcome& outcome) {
+Figure lanes_figure(const Outcome& outcome, const Params& params) {
     Figure figure;
     figure.id = "ruler";
     const Lane& first = outcome.lanes.front();
-    if (outcome.params.axis == "linear")
+    if (params.axis == "linear")
         figure.title = half_sentence(first);
     else if (first.format.kind == Kind::floating)
         figure.title = fmt::format("In ratios the ruler is even: {} marks in every power of two",
                                    1 << first.format.mantissa_bits);
     else
         figure.title = "In ratios the even ruler is uneven: each power of two holds twice as many marks";
-    const double lane_count =
-        static_cast<double>(outcome.lanes.size()) + (outcome.params.fixed_point ? 1 : 0);
+    const double lane_count = static_cast<double>(outcome.lanes.size()) + (params.fixed_point ? 1 : 0);
     const double head = mark_head(lane_count);
     const double headroom = 0.22 * lane_count;  // for the interval's words
-    set_x_axis(figure, outcome, "|x|");
+    set_x_axis(figure, outcome, params, "|x|");
     figure.y.range = Range{0, lane_count + headroom};
     figure.y.visible = false;
 
-    figure.xspan("interval", outcome.params.brush_lo, outcome.params.brush_hi,
+    figure.xspan("interval", params.brush_lo, params.brush_hi,
                  {.color = {Role::axis, Tone::fill, 0.16F}, .in_legend = false});
     double foot = lane_count;
     const auto label = [&](const std::string& words, Role role) {
@@ -89,7 +88,7 @@ Figure lanes_figure(const Outcome& outcome) {
                 {.color = {lane.role}, .width = 1, .in_legend = false});
         label(lane_text(lane), lane.role);
     }
-    if (outcome.params.fixed_point) {
+    if (params.fixed_point) {
         foot -= 1;
         const double middle = foot + (kMarkFoot + head) / 2,
                      end = std::min(outcome.axis.hi, outcome.window.hi);
@@ -102,10 +101,10 @@ Figure lanes_figure(const Outcome& outcome) {
                           first.half.total),
               Role::under);
     }
-    Series bracket{"interval##words",
-                   Bracket{outcome.params.brush_lo, outcome.params.brush_hi, lane_count + headroom / 4,
-                           brush_text(first.brushed)},
-                   {.in_legend = false}};
+    Series bracket{
+        "interval##words",
+        Bracket{params.brush_lo, params.brush_hi, lane_count + headroom / 4, brush_text(first.brushed)},
+        {.in_legend = false}};
     figure.series.push_back(std::move(bracket));
     return figure;
 }
@@ -145,11 +144,11 @@ Figure binades_figure(const Outcome& outcome) {
 
 }  // namespace
 
-Figure ruler_figure(const Outcome& outcome) {
-    return outcome.params.axis == "binades" ? binades_figure(outcome) : lanes_figure(outcome);
+Figure ruler_figure(const Outcome& outcome, const Params& params) {
+    return params.axis == "binades" ? binades_figure(outcome) : lanes_figure(outcome, params);
 }
 
-Figure gap_figure(const Outcome& outcome) {
+Figure gap_figure(const Outcome& outcome, const Params& params) {
     Figure figure;
     figure.id = "gaps";
     const Lane& first = outcome.lanes.front();
@@ -158,7 +157,7 @@ Figure gap_figure(const Outcome& outcome) {
                        ? fmt::format("{}’s gap is {} everywhere", first.format.label, text_of(all.min_gap))
                        : fmt::format("{}’s gap grows from {} to {}", first.format.label, text_of(all.min_gap),
                                      text_of(all.max_gap));
-    set_x_axis(figure, outcome, "|x|");
+    set_x_axis(figure, outcome, params, "|x|");
     figure.y.label = "gap";
     figure.y.scale = Scale::log2;
     for (const Lane& lane : outcome.lanes) {
@@ -177,7 +176,7 @@ Figure gap_figure(const Outcome& outcome) {
     return figure;
 }
 
-Figure data_figure(const Outcome& outcome) {
+Figure data_figure(const Outcome& outcome, const Params& params) {
     Figure figure;
     figure.id = "data";
     const Lane& first = outcome.lanes.front();
@@ -192,7 +191,7 @@ Figure data_figure(const Outcome& outcome) {
     else
         figure.title =
             fmt::format("The tensor lies on {}’s ruler: SQNR {} dB", name, format_number(stats.sqnr_db()));
-    set_x_axis(figure, outcome, "|x|");
+    set_x_axis(figure, outcome, params, "|x|");
     figure.y.label = "elements";
     const std::vector<double>& heights = outcome.data.all;
     const double tallest =
@@ -200,7 +199,7 @@ Figure data_figure(const Outcome& outcome) {
     figure.y.range = Range{0, 1.3 * tallest};  // room for the handle and the words above the bars
 
     const Histogram& counts = outcome.data;
-    const double normal_from = std::min(min_normal(first.format) / outcome.params.scale, outcome.window.hi);
+    const double normal_from = std::min(min_normal(first.format) / params.scale, outcome.window.hi);
     const Color tint = {first.role, Tone::tint};
     figure.xspan("window", normal_from, outcome.window.hi, {.color = tint, .in_legend = false});
     figure.xspan("window##subnormal", outcome.window.lo, normal_from,
@@ -211,7 +210,7 @@ Figure data_figure(const Outcome& outcome) {
     };
     // Beside the ruler's end: outside, where the handle never is, if there is room.
     const double hi = outcome.window.hi,
-                 share = outcome.params.axis == "linear"
+                 share = params.axis == "linear"
                              ? hi / outcome.axis.hi
                              : std::log2(hi / outcome.axis.lo) / std::log2(outcome.axis.hi / outcome.axis.lo);
     if (hi <= outcome.axis.hi)
@@ -225,7 +224,7 @@ Figure data_figure(const Outcome& outcome) {
 }
 
 Figure RulerLab::thumbnail() const {
-    Figure figure = lanes_figure(outcome_);
+    Figure figure = lanes_figure(outcome_, params_);
     std::erase_if(figure.series, [](const Series& series) {
         return std::holds_alternative<TextMark>(series.shape) ||
                std::holds_alternative<Bracket>(series.shape) || std::holds_alternative<XSpan>(series.shape);

@@ -42,7 +42,7 @@ void RulerView::stage(Context& context, Rect area) {
 
 void RulerView::draw_plots(Context& context, Rect area) {
     const std::vector<Figure> figures = lab_.figures();
-    const bool binades = lab_.outcome().params.axis == "binades";
+    const bool binades = lab_.params().axis == "binades";
     const bool has_data = !lab_.outcome().tensor.empty();
 
     const float share = binades ? 0.62F : lab_.outcome().lanes.size() < 4 ? 0.5F : 0.58F;
@@ -149,7 +149,7 @@ void RulerView::draw_table(Context& context, Rect area) {
     std::vector<float> widths = {name_width};
     float x = area.x0 + name_width;
     const float y = area.y0 + context.px(20);
-    const Params& params = outcome.params;
+    const Params& params = lab_.params();
     ui::text_mid(context, {area.x0, y},
                  "from " + number_text(params.brush_lo) + " to " + number_text(params.brush_hi),
                  {Role::muted}, kLabel);

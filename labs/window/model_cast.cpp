@@ -131,6 +131,9 @@ std::vector<Cast> casts_of(const Split& tensor, std::span<const Wanted> wanted) 
         out[i].inlier_sqnr_db = out[i].stats.sqnr_db();
         if (tensor.outliers.empty()) continue;
         add(cast_part(wanted[i], tensor.outliers, scaled, q));
+        // A scale of Inf makes NaN of the zeros in their places too.
+        const std::vector<float> places(tensor.outliers.size());
+        out[i].not_finite -= cast_part(wanted[i], places, scaled, q).not_finite;
         out[i].stats.n = static_cast<std::int64_t>(size);
     }
     return out;
