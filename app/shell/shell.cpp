@@ -56,9 +56,9 @@ Shell::Shell(ui::Context& context, Settings settings, Machine machine, ProfileFo
       wake_(std::move(wake)),
       exercises_(context, folders_,
                  [this](std::string title, std::string line) { say(std::move(title), std::move(line)); }),
-      presentation_(context),
       recovery_(folders_,
                 [this](std::string title, std::string line) { warn(std::move(title), std::move(line)); }),
+      presentation_(context),
       last_at_start_(settings_.last_lab),
       loaded_scale_(context.scale),
       probing_(context.probes.enabled) {
@@ -191,7 +191,7 @@ void Shell::keys() {
 void Shell::frame(double frame_ms) {
     loaded_scale_ = context_.scale;
     context_.probes.enabled = probing_ || help_.on() || tour_.on();
-    focused_ = context_.focus.name;
+    focused_ = context_.focus.visible ? context_.focus.name : "";
     ui::begin_frame(context_);
     const bool presenting = presentation_.active();
     if (presenting) presentation_keys();

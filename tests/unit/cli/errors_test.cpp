@@ -47,7 +47,7 @@ TEST_CASE("an unknown name or value ends with 2 and lists the valid ones") {
              Case{"--lab L77", "bits"},
              Case{"--no-such-option", "--no-such-option"},
              Case{"no-such-verb with arguments", "unknown verb 'no-such-verb'; valid: doctor list"},
-             Case{"list scenes", "labs formats recipes"},
+             Case{"list lessons", "labs formats recipes scenes exercises"},
              Case{"list", "labs|formats|recipes|exercises is required"},
              Case{"bench cast --layers 3,3", "cast takes no --layers"},
              Case{"bench accumulate --shape 16,16,16", "accumulate takes no --shape"},
