@@ -43,6 +43,7 @@ void apply_style(const Context& context) {
 void move_focus(Focus& focus) {
     const ImGuiIO& io = ImGui::GetIO();
     focus.moved = false;
+    focus.name.clear();
     if (key_pressed(ImGuiKey_Escape) || ImGui::IsMouseClicked(ImGuiMouseButton_Left)) focus.visible = false;
     if (focus.modal == 0 && key_pressed(ImGuiKey_Tab) && !io.KeyCtrl && !focus.order.empty()) {
         const auto at = std::find(focus.order.begin(), focus.order.end(), focus.id);

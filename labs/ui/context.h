@@ -39,6 +39,11 @@ struct Focus {
     bool moved = false;          // in this frame: the control scrolls into view
     ImGuiID modal = 0;           // an open list: the only control that takes keys
     std::vector<ImGuiID> order;  // the controls of this frame
+    // What the controls that are drawn now may do. found: be walked with Tab and pointed at, but neither pressed nor
+    // moved (help). covered: nothing, a sheet lies over them.
+    enum class Reach { live, found, covered } reach = Reach::live;
+    std::string name;  // of the control with the ring, in this frame; empty: none
+    Rect area;         // and where it is
 };
 
 struct Context {

@@ -31,6 +31,7 @@ Press press(Context& context, std::string_view name, Rect area, float radius) {
     probe(context, name, area);
 
     Focus& focus = context.focus;
+    if (focus.reach == Focus::Reach::covered) return {};
     const ImGuiID id = ImGui::GetID(label.c_str());
     focus.order.push_back(id);
     if (result.held) focus.id = id;
@@ -39,6 +40,9 @@ Press press(Context& context, std::string_view name, Rect area, float radius) {
         focus_ring(context, area, radius);
         const bool in_view = ImGui::IsRectVisible({area.x0, area.y0}, {area.x1, area.y1});
         if (focus.moved && !in_view) ImGui::SetScrollFromPosY(area.y0 - ImGui::GetWindowPos().y);
+        focus.name = name;
+        focus.area = area;
+        if (focus.reach == Focus::Reach::found) return {};
         result.clicked |= key_pressed(ImGuiKey_Enter) || key_pressed(ImGuiKey_Space);
     }
     return result;
