@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/parallel.h"
+#include "core/base/seal.h"
 #include "core/base/units.h"
 #include "core/lesson/bundle.h"
 
@@ -74,13 +75,26 @@ std::vector<Graded> read_submission(const fs::path& file, bool alone) {
     }
 }
 
-// Each evidence that was seen before, word for word: who is in two minds about it asks the students.
+// Judged again; what is large in evidence, series and values, is let go: a class has gigabytes of it.
+void judge(Graded& one, Rechecker& again, bool rerun) {
+    Evidence& evidence = one.evidence;
+    if (evidence.exercise.empty()) return;
+    Recheck found = again(evidence, rerun);
+    std::ranges::move(found.problems, std::back_inserter(one.recheck.problems));
+    one.recheck.how = std::move(found.how);
+    one.recheck.verdict = std::move(found.verdict);
+    one.print = fnv_hash(evidence_text(evidence));
+    evidence.deeds = {};
+    evidence.values = {};
+}
+
+// Evidence that was seen before, word for word: who is in two minds about it asks the students.
 void note_copies(std::vector<Graded>& all) {
-    std::map<std::string, const Graded*> first;
+    std::map<std::string, std::string> first;
     for (Graded& one : all) {
-        if (one.evidence.exercise.empty()) continue;
-        const auto [at, is_new] = first.try_emplace(evidence_text(one.evidence), &one);
-        if (!is_new) one.same_as = at->second->path;
+        if (one.print.empty()) continue;
+        const auto [at, is_new] = first.try_emplace(one.print, one.path);
+        if (!is_new) one.same_as = at->second;
     }
 }
 
@@ -129,31 +143,16 @@ std::vector<fs::path> submissions_in(std::span<const std::string> paths) {
 }
 
 std::vector<Graded> grade(std::span<const fs::path> files, bool rerun, const std::function<bool()>& stop) {
-    std::vector<std::vector<Graded>> read(files.size());
-    parallel_for(files.size(), 1, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end && !stop(); ++i)
-            read[i] = read_submission(files[i], files.size() == 1);
-    });
-    std::vector<Graded> all;
-    for (std::vector<Graded>& submission : read) std::ranges::move(submission, std::back_inserter(all));
-
     Rechecker again;
-    std::vector<char> done(all.size());
-    parallel_for(all.size(), 1, [&](std::size_t begin, std::size_t end) {
+    std::vector<std::vector<Graded>> graded(files.size());
+    parallel_for(files.size(), 1, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end && !stop(); ++i) {
-            Graded& one = all[i];
-            if (!one.evidence.exercise.empty()) {
-                Recheck found = again(one.evidence, rerun);
-                std::ranges::move(found.problems, std::back_inserter(one.recheck.problems));
-                one.recheck.how = std::move(found.how);
-                one.recheck.verdict = std::move(found.verdict);
-            }
-            done[i] = 1;
+            graded[i] = read_submission(files[i], files.size() == 1);
+            for (Graded& one : graded[i]) judge(one, again, rerun);
         }
     });
     std::vector<Graded> out;
-    for (std::size_t i = 0; i < all.size(); ++i)
-        if (done[i] != 0) out.push_back(std::move(all[i]));
+    for (std::vector<Graded>& submission : graded) std::ranges::move(submission, std::back_inserter(out));
     note_copies(out);
     return out;
 }
@@ -162,7 +161,7 @@ std::string grades_csv(std::span<const Graded> all) {
     std::string out =
         "path,exercise,passed,how,predicted,hints,seed,at,problems,student,lab,prediction,measured,"
         "explanation,device,version,same_as\n";
-    for (const auto& [path, student, evidence, recheck, same_as] : all)
+    for (const auto& [path, student, evidence, recheck, print, same_as] : all)
         out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", cell(path),
                            cell(evidence.exercise), recheck.stands() ? 1 : 0, recheck.how,
                            evidence.prediction.skipped ? 0 : 1, evidence.hints, cell(evidence.seed),

@@ -15,8 +15,9 @@ namespace fp8lab {
 // One exercise of one student.
 struct Graded {
     std::string path, student;
-    Evidence evidence;  // empty where it could not be read
+    Evidence evidence;  // without deeds and values; empty where it could not be read
     Recheck recheck;
+    std::string print = {};    // of the whole evidence
     std::string same_as = {};  // the first file with the very same evidence, time and all; no failure
 };
 
@@ -24,8 +25,8 @@ struct Graded {
 // somebody else's. Throws input_error: a path that is not there, a folder with neither.
 std::vector<std::filesystem::path> submissions_in(std::span<const std::string> paths);
 
-// Files in their order, a bundle's exercises in its. `stop` is asked between exercises; what is not yet
-// judged is then left out. Throws input_error for a file that cannot be read if it is the only one.
+// Files in their order, a bundle's exercises in its. `stop` is asked between files; those not yet
+// judged are then left out. Throws input_error for a file that cannot be read if it is the only one.
 std::vector<Graded> grade(std::span<const std::filesystem::path> files, bool rerun,
                           const std::function<bool()>& stop);
 

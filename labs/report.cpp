@@ -263,7 +263,9 @@ void Report::figures(const Exercise& exercise, const Evidence& evidence) {
         }
     }
     for (std::size_t i = 0; i < all.size(); ++i) {
-        if (i == 1) add("<details class=\"more\"><summary>{} more figures</summary>\n", all.size() - 1);
+        if (i == 1)
+            add("<details class=\"more\"><summary>{}</summary>\n",
+                all.size() == 2 ? "One more figure" : fmt::format("{} more figures", all.size() - 1));
         add("<figure>{}</figure>\n",
             to_svg(all[i], {.height = 360, .id_prefix = fmt::format("{}-{}-", exercise.id, i)}));
     }

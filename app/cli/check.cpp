@@ -39,7 +39,7 @@ void print(const Graded& graded) {
 }
 
 nlohmann::json to_json(const Graded& graded) {
-    const auto& [path, student, evidence, recheck, same_as] = graded;
+    const auto& [path, student, evidence, recheck, print, same_as] = graded;
     nlohmann::json out = {{"path", path},
                           {"student", student},
                           {"same_as", same_as},

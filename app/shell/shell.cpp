@@ -57,6 +57,8 @@ Shell::Shell(ui::Context& context, Settings settings, Machine machine, std::file
       wake_(std::move(wake)),
       exercises_(context, profile_folder_,
                  [this](std::string title, std::string line) { say(std::move(title), std::move(line)); }),
+      export_(context, profile_folder_,
+              [this](std::string title, std::string line) { say(std::move(title), std::move(line)); }),
       last_at_start_(settings_.last_lab),
       loaded_scale_(context.scale) {
     context_.theme = settings_.theme;
@@ -138,7 +140,7 @@ void Shell::set_scale(float scale) {
 
 void Shell::keys() {
     const ImGuiIO& io = ImGui::GetIO();
-    if (io.WantTextInput || context_.focus.modal != 0) return;
+    if (io.WantTextInput || context_.focus.modal != 0 || export_.is_open()) return;
     Entry* entry = current();
     for (int key = GLFW_KEY_SPACE; key <= GLFW_KEY_LAST; ++key) {
         if (!ImGui::IsKeyPressed(key, repeats(key))) continue;
@@ -149,6 +151,7 @@ void Shell::keys() {
             continue;
         }
         if (key == GLFW_KEY_0) open("");
+        if (key == GLFW_KEY_E) export_.open(ExportPanel::What::figures, lab());
         if (key == GLFW_KEY_T) set_theme(context_.theme == Theme::light ? Theme::dark : Theme::light);
         if (key == GLFW_KEY_EQUAL || key == GLFW_KEY_KP_ADD) set_scale(context_.scale + 0.25F);
         if (key == GLFW_KEY_MINUS || key == GLFW_KEY_KP_SUBTRACT) set_scale(context_.scale - 0.25F);
@@ -162,6 +165,7 @@ void Shell::keys() {
 void Shell::frame(double frame_ms) {
     loaded_scale_ = context_.scale;
     ui::begin_frame(context_);
+    context_.focus.reach = export_.is_open() ? ui::Focus::Reach::covered : ui::Focus::Reach::live;
     keys();
     const ImVec2 size = ImGui::GetIO().DisplaySize;
     Entry* entry = current();
@@ -189,6 +193,7 @@ void Shell::frame(double frame_ms) {
     }
     draw_status(layout, frame_ms);
     ImGui::End();
+    if (export_.is_open()) export_.draw(lab());
 }
 
 float Shell::draw_heading(const LabInfo& info, Rect stage) {

@@ -11,6 +11,7 @@
 
 #include "app/shell/claims.h"
 #include "app/shell/exercises_tab.h"
+#include "app/shell/export_panel.h"
 #include "app/shell/layout.h"
 #include "app/shell/machine.h"
 #include "app/shell/profile.h"
@@ -77,7 +78,6 @@ class Shell {
     void toggle_panel(bool narrow);
     void set_theme(Theme theme);
     void set_scale(float scale);
-    void export_lab(Entry& entry);
     Entry* current();
 
     ui::Context& context_;
@@ -87,6 +87,7 @@ class Shell {
     std::function<void()> wake_;
     std::vector<Entry> entries_;
     ExercisesTab exercises_;
+    ExportPanel export_;
     ClaimCards claims_;
     std::string open_;           // id; empty: home
     std::string last_at_start_;  // what Continue continues with
