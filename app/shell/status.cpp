@@ -63,10 +63,10 @@ void Shell::draw_status(const WindowLayout& layout, double frame_ms) {
     }
 
     std::vector<Pair> left;
-    if (entry != nullptr) {
-        if (!predicting(*entry)) left = entry->view->status();
-    } else if (!toast_.title.empty()) {
+    if (!toast_.title.empty() && (entry == nullptr || !panel_shown_)) {  // the panel would show it
         left = {{toast_.title, toast_.line}};
+    } else if (entry != nullptr) {
+        if (!predicting(*entry)) left = entry->view->status();
     } else {
         left = {{"profile", profile_folder_.string()}};
     }

@@ -54,6 +54,15 @@ class Reader {
     const std::string& where_;
 };
 
+// The parser quotes the whole token that it stumbled over: here that may be megabytes of evidence.
+JsonPlaces places_of(std::string_view text, const std::string& where) {
+    try {
+        return json_places(text, where, {.bytes = kLargestBundle});
+    } catch (const Error& error) {
+        throw input_error(where, error.why().substr(0, error.why().find("; last read:")));
+    }
+}
+
 void check_schema(const Reader& read) {
     const Json& schema = read.member("fp8lab_bundle");
     if (!schema.is_number_integer() || schema < 1)
@@ -84,7 +93,7 @@ std::string bundle_text(const Bundle& bundle) {
 }
 
 Bundle parse_bundle(std::string_view text, const std::string& where) {
-    const JsonPlaces places = json_places(text, where, {.bytes = kLargestBundle});
+    const JsonPlaces places = places_of(text, where);
     Json json = Json::parse(text);
     const Reader read(json, places, where);
     if (!json.is_object() || !json.contains("fp8lab_bundle")) read.fail("", "is no submission of FP8 Lab");

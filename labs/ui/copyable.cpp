@@ -61,8 +61,7 @@ void copyable(Context& context, std::string_view name, Rect area, double value) 
     const ImGuiID id = ImGui::GetID(std::string(name).c_str());
     const bool open = ImGui::IsPopupOpen(popup.c_str());
     if (hit.hovered || open)
-        hline(context, area.x0 + context.px(6), area.x1 - context.px(4), area.y1 - context.px(3),
-              {Role::axis});
+        hline(context, area.x0 + context.px(6), area.x1, area.y1 - context.px(3), {Role::axis});
     if (hit.focused && !open && ImGui::GetIO().KeyCtrl && key_pressed(ImGuiKey_C))
         ImGui::SetClipboardText(number_texts(value).exact.c_str());
     if (hit.clicked && !open) {

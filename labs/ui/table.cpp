@@ -27,7 +27,7 @@ void table_row(Context& context, std::span<const Cell> cells, std::span<const fl
         if (cell.value) {
             const float reach = text_width(context, cell.text, {face, 13}) + context.px(6);
             copyable(context, "value." + cells.front().text + "." + std::to_string(i),
-                     {right - reach, y - context.px(12), right + context.px(4), y + context.px(12)}, *cell.value);
+                     {right - reach, y - context.px(12), right, y + context.px(12)}, *cell.value);
         }
         left = right;
     }

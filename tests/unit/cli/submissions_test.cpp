@@ -1,6 +1,8 @@
 // Submissions at the command line: report makes them, check grades them.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "process.h"
 
 namespace {
