@@ -16,6 +16,7 @@
 #include "labs/export.h"
 #include "labs/report.h"
 #include "labs/submission.h"
+#include "labs/ui/draw.h"
 #include "labs/ui/raster.h"
 #include "labs/ui/widgets.h"
 
@@ -147,11 +148,13 @@ void ExportPanel::draw_files(Lab* lab) {
     label(context_, "Folder");
     asking_ &= !ui::text_input(context_, "export.folder", folder_, "a folder", kMono);
     const auto all = paths(lab);
-    for (std::size_t i = 0; i < std::min<std::size_t>(all.size(), 3); ++i)
-        ui::text(context_, all[i].filename().string(), Role::text, kMono);
-    if (all.size() > 3) ui::text(context_, fmt::format("and {} more", all.size() - 3), Role::muted, kLabel);
+    if (!all.empty()) {
+        const std::string more = all.size() > 1 ? fmt::format("  and {} more", all.size() - 1) : "";
+        ui::text(context_, all.front().filename().string() + more, Role::text, kMono);
+    }
     if (asking_) ui::warning(context_, "There is a file of that name.");
     if (!problem_.empty()) ui::warning(context_, problem_);
+    if (asking_ || !problem_.empty()) ImGui::SetScrollHereY(1);
 }
 
 void ExportPanel::draw_buttons(Lab* lab, Rect area) {
@@ -164,7 +167,7 @@ void ExportPanel::draw_buttons(Lab* lab, Rect area) {
 
 void ExportPanel::draw(Lab* lab) {
     context_.focus.reach = ui::Focus::Reach::live;
-    const SheetArea sheet = begin_sheet(context_, "export", "Export", 520, 520);
+    const SheetArea sheet = begin_sheet(context_, "export", "Export", 520, 608);
     const Rect area = sheet.content;
     ImGui::SetCursorScreenPos({area.x0, area.y0 + context_.px(16)});
     ImGui::BeginChild("export.body", {area.width(), area.height() - context_.px(60)}, false,
@@ -186,7 +189,7 @@ void ExportPanel::draw(Lab* lab) {
             !ui::text_input(context_, "export.student", student_, "as it should stand in it; may stay empty");
     }
     draw_files(lab);
-    ui::advance(ui::next_area(context_, 1));
+    ui::scroll_thumbs(context_);
     ImGui::EndChild();
     draw_buttons(lab, area);
     if (sheet.closed && context_.focus.modal == 0 && context_.typing.name.empty()) open_ = false;
