@@ -145,6 +145,14 @@ void Shell::add_commands() {
          .help = "Each of three says more than the one before; opened ones are noted in the evidence.",
          .control = "panel.hint"});
 
+    add({.id = "export",
+         .group = "Panel",
+         .label = "Export",
+         .chords = {ctrl(GLFW_KEY_E)},
+         .run = [this] { export_.open(ExportPanel::What::figures, lab()); },
+         .when = [this] { return current() == nullptr || !predicting(*current()); },
+         .help = "Figures as PNG, SVG and CSV, the report, the submission to hand in.",
+         .control = "panel.export"});
     add({.id = "save",
          .group = "Lecture",
          .label = "Save this scene",

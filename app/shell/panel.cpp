@@ -1,16 +1,11 @@
 // The panel: its tabs, the toast, Export and Reset all.
-#include <fmt/chrono.h>
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 
 #include "app/shell/shell.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "labs/export.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/markdown.h"
 #include "labs/ui/widgets.h"
@@ -119,7 +114,12 @@ void Shell::draw_tab(Entry& entry, Tab tab) {
         ui::markdown(context_, lessons_[open_]);
         claims_.draw(context_, *entry.lab, exercises_.under_way(*entry.lab));
     }
-    if (tab == Tab::exercises) exercises_.draw_panel(*entry.lab);
+    if (tab == Tab::exercises) {
+        exercises_.draw_panel(*entry.lab);
+        ui::divider(context_);
+        if (ui::button(context_, "exercise.hand_in", "Hand in\u2026", {.width = 116}))
+            export_.open(ExportPanel::What::submission, entry.lab.get());
+    }
 }
 
 void Shell::draw_panel_buttons(Entry& entry, Rect panel) {
@@ -130,7 +130,7 @@ void Shell::draw_panel_buttons(Entry& entry, Rect panel) {
         if (ui::button(context_, "panel.hint", "Next hint", {.key = "H", .width = 120}))
             exercises_.next_hint(*entry.lab);
     } else if (ui::button(context_, "panel.export", "Export", {.width = 96})) {
-        export_lab(entry);
+        export_.open(ExportPanel::What::figures, entry.lab.get());
     }
     ImGui::SetCursorScreenPos({panel.x1 - context_.px(kMargin + 124), y});
     if (ui::button(context_, "panel.reset", "Reset all", {.width = 124})) {
@@ -175,18 +175,6 @@ void Shell::draw_toast(Rect area) {
     ui::cross(context_, close, {hit.hovered ? Role::text : Role::muted});
     ui::probe(context_, "toast", area);
     if (hit.clicked) toast_ = {};
-}
-
-void Shell::export_lab(Entry& entry) {
-    const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-    const std::string folder =
-        fmt::format("{}-{:%Y-%m-%d-%H%M%S}", entry.lab->info().id, fmt::localtime(now));
-    try {
-        const auto files = export_figures(*entry.lab, folders_.data / "exports" / folder);
-        say(fmt::format("{} files written", files.size()), "exports/" + folder);
-    } catch (const std::exception& error) {
-        say("Export failed", error.what());
-    }
 }
 
 }  // namespace fp8lab

@@ -1,10 +1,7 @@
 #include "app/shell/screenshot.h"
 
-#include <stb_image_write.h>
-
-#include <cstddef>
-
 #include "app/shell/gl_window.h"
+#include "app/shell/png.h"
 #include "app/shell/shell.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -12,19 +9,6 @@
 
 namespace fp8lab {
 namespace {
-
-std::vector<std::byte> encode_png(GlWindow::Size size, const std::vector<std::uint8_t>& rgb) {
-    std::vector<std::byte> png;
-    const auto append = [](void* sink, void* data, int bytes) {
-        const auto* from = static_cast<const std::byte*>(data);
-        static_cast<std::vector<std::byte>*>(sink)->insert(static_cast<std::vector<std::byte>*>(sink)->end(),
-                                                           from, from + bytes);
-    };
-    if (stbi_write_png_to_func(append, &png, size.width, size.height, 3, rgb.data(), size.width * 3) == 0) {
-        throw Error{ErrorKind::failed, "screenshot", "the picture could not be encoded"};
-    }
-    return png;
-}
 
 // On the desk, or as an audience sees it once it has voted.
 void open_scene(Shell& shell, const ScreenshotOptions& options) {
@@ -89,7 +73,8 @@ void take_screenshot(const ScreenshotOptions& options) {
         shell.frame(-1);  // no frame time: the same command gives the same picture
         window.end_frame();
     }
-    write_file(options.output, encode_png(window.size(), window.pixels()));
+    const auto size = window.size();
+    write_file(options.output, encode_png(size.width, size.height, window.pixels()));
 }
 
 }  // namespace fp8lab

@@ -59,6 +59,8 @@ Shell::Shell(ui::Context& context, Settings settings, Machine machine, ProfileFo
       recovery_(folders_,
                 [this](std::string title, std::string line) { warn(std::move(title), std::move(line)); }),
       presentation_(context),
+      export_(context, folders_,
+              [this](std::string title, std::string line) { say(std::move(title), std::move(line)); }),
       last_at_start_(settings_.last_lab),
       loaded_scale_(context.scale),
       probing_(context.probes.enabled) {
@@ -172,7 +174,7 @@ void Shell::run_command(const Chord& pressed) {
 
 void Shell::keys() {
     const ImGuiIO& io = ImGui::GetIO();
-    if (io.WantTextInput || context_.focus.modal != 0 || recovery_.asking()) return;
+    if (io.WantTextInput || context_.focus.modal != 0 || recovery_.asking() || export_.is_open()) return;
     const bool covered = sheet_ != Sheet::none || help_.on();
     for (int key = GLFW_KEY_SPACE; key <= GLFW_KEY_LAST; ++key) {
         if (!ImGui::IsKeyPressed(key)) continue;
@@ -202,7 +204,7 @@ void Shell::frame(double frame_ms) {
         toast_ = warnings_.front();
         warnings_.pop_front();
     }
-    const bool covered = sheet_ != Sheet::none || recovery_.asking();
+    const bool covered = sheet_ != Sheet::none || recovery_.asking() || export_.is_open();
     free_ = !covered && !help_.on() && context_.focus.modal == 0 && !ImGui::GetIO().WantTextInput;
     context_.focus.reach = covered ? Reach::covered : help_.on() ? Reach::found : Reach::live;
     const ImVec2 size = ImGui::GetIO().DisplaySize;
@@ -236,6 +238,7 @@ void Shell::frame(double frame_ms) {
     draw_status(layout, frame_ms);
     ImGui::End();
     draw_over();
+    if (export_.is_open()) export_.draw(lab());
     answer();
 }
 

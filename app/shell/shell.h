@@ -13,6 +13,7 @@
 #include "app/shell/claims.h"
 #include "app/shell/commands.h"
 #include "app/shell/exercises_tab.h"
+#include "app/shell/export_panel.h"
 #include "app/shell/finder.h"
 #include "app/shell/glossary_sheet.h"
 #include "app/shell/help_mode.h"
@@ -152,7 +153,6 @@ class Shell {
     void toggle_panel(bool narrow);
     void set_theme(Theme theme);
     void set_scale(float scale);
-    void export_lab(Entry& entry);
     Entry* current();
 
     ui::Context& context_;
@@ -167,6 +167,7 @@ class Shell {
     ClaimCards claims_;
     Presentation presentation_;
     SceneSheet scene_sheet_;
+    ExportPanel export_;
     std::string open_;           // id; empty: home
     std::string last_at_start_;  // what Continue continues with
     Tab tab_ = Tab::explore;
