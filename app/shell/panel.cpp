@@ -118,7 +118,7 @@ void Shell::draw_tab(Entry& entry, Tab tab) {
         exercises_.draw_panel(*entry.lab);
         ui::divider(context_);
         if (ui::button(context_, "exercise.hand_in", "Hand in\u2026", {.width = 116}))
-            export_.open(ExportPanel::What::submission, entry.lab.get());
+            export_.open(ExportPanel::What::submission, predicting(entry) ? nullptr : entry.lab.get());
     }
 }
 

@@ -39,6 +39,7 @@ std::string probe_json(const ui::Context& context, Shell& shell, long frames) {
             json["axes"][name] = {x.lo, x.hi, y.lo, y.hi};
         }
     }
+    json["ring"] = context.focus.visible ? context.focus.name : "";
     if (const Lab* lab = shell.lab()) {
         json["lab"] = lab->info().id;
         for (const Metric& metric : lab->metrics()) {

@@ -113,14 +113,13 @@ TEST_CASE(
     desk.frame();
     desk.frame();
     desk.shell.say("", "");
-    desk.ctrl_e();
-    desk.choose("export.what", 2);
+    desk.click("exercise.hand_in");
     desk.click("export.save");
     const std::string name = only(desk.files());
     CHECK(name == "submission.f8lab");
     const Bundle bundle = parse_bundle(desk.text(name), name);
     CHECK(bundle.evidence == std::vector{evidence_text(evidence)});
-    desk.ctrl_e();
+    desk.click("exercise.hand_in");
     desk.choose("export.what", 1);
     desk.click("export.save");
     CHECK(desk.text("report.html").starts_with("<!DOCTYPE html>"));

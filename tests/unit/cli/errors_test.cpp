@@ -25,7 +25,7 @@ TEST_CASE("an unknown name or value ends with 2 and lists the valid ones") {
     for (const Case& c : {
              Case{"formats e4m4", "e4m3 e5m2"},
              Case{"codes nonsense", "e4m3"},
-             Case{"list everything", "labs formats recipes"},
+             Case{"list everything", "labs formats recipes scenes exercises"},
              Case{"cast --to e4m3 --round sideways -i - -o -", "nearest"},
              Case{"cast --to e4m3 --overflow wrap -i - -o -", "saturate nonsaturate"},
              Case{"cast --to e9m9 -i - -o -", "valid: fp32"},
@@ -48,7 +48,7 @@ TEST_CASE("an unknown name or value ends with 2 and lists the valid ones") {
              Case{"--no-such-option", "--no-such-option"},
              Case{"no-such-verb with arguments", "unknown verb 'no-such-verb'; valid: doctor list"},
              Case{"list lessons", "labs formats recipes scenes exercises"},
-             Case{"list", "labs|formats|recipes|exercises is required"},
+             Case{"list", "labs|formats|recipes|scenes|exercises is required"},
              Case{"bench cast --layers 3,3", "cast takes no --layers"},
              Case{"bench accumulate --shape 16,16,16", "accumulate takes no --shape"},
              Case{"bench gemm --backend cpu --shape 16,x,16", "'16,x,16' is not M,N,K"},

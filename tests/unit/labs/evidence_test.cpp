@@ -204,6 +204,6 @@ TEST_CASE("passes and predictions are there at the next start; a broken file is 
     write_file(progress.file("L1.4"), "{ broken");
     const Progress after(home.path);
     CHECK(after.passed("L1.4") == nullptr);
-    CHECK(after.problem() == "exercises/L1.4.json is unreadable; kept as L1.4.json.bak");
-    CHECK(std::filesystem::exists(home / "exercises/L1.4.json.bak"));
+    CHECK(after.problem() == "L1.4.json is damaged; it is kept as L1.4.json.damaged");
+    CHECK(std::filesystem::exists(home / "exercises/L1.4.json.damaged"));
 }
