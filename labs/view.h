@@ -29,7 +29,7 @@ class LabView {
     virtual std::vector<std::pair<std::string, std::string>> status() const = 0;
     // One of the lab's figures in presentation, with what can be grabbed in it.
     virtual void present(ui::Context& context, const Figure& figure, ui::PlotState& state, Rect area) {
-        ui::plot(context, "present.figure", figure, state, area, {.title_height = 20});
+        ui::plot(context, "present.figure", figure, state, area, {.crosshair = false, .title_height = 20});
     }
     // A key (GLFW code) that the shell did not take; true if used.
     virtual bool key(ui::Context&, int key) {

@@ -94,6 +94,8 @@ GlWindow::GlWindow(Size size, bool visible, GlWindow* first) : first_(first) {
     glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 2);
     glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
     glfwWindowHint(GLFW_OPENGL_FORWARD_COMPAT, GLFW_TRUE);
+    glfwWindowHint(GLFW_AUTO_ICONIFY, GLFW_FALSE);  // a lecture stays up while the notes have the focus
+    glfwWindowHint(GLFW_FOCUS_ON_SHOW, first_ == nullptr ? GLFW_TRUE : GLFW_FALSE);
     glfwWindowHint(GLFW_VISIBLE, visible ? GLFW_TRUE : GLFW_FALSE);
     glfwWindowHintString(GLFW_X11_CLASS_NAME, "fp8lab");  // both, or GLFW takes the title
     glfwWindowHintString(GLFW_X11_INSTANCE_NAME, "fp8lab");
@@ -178,10 +180,15 @@ float GlWindow::display_scale() {
 void GlWindow::wake() { glfwPostEmptyEvent(); }
 
 void GlWindow::upload_fonts() {
-    // All device objects: the backend makes missing ones in NewFrame(), and would then build the atlas again
-    // without load_fonts()' corrections.
-    ImGui_ImplOpenGL3_DestroyDeviceObjects();
-    ImGui_ImplOpenGL3_CreateDeviceObjects();
+    // The first time all device objects: the backend makes missing ones in NewFrame(), and would then build the
+    // atlas again without load_fonts()' corrections. Later the texture only: new vertex buffers would be taken
+    // for as large as the old ones (ImGui 1.86), and a frame smaller than the largest so far stay black.
+    if (std::exchange(has_objects_, true)) {
+        ImGui_ImplOpenGL3_DestroyFontsTexture();
+        ImGui_ImplOpenGL3_CreateFontsTexture();
+    } else {
+        ImGui_ImplOpenGL3_CreateDeviceObjects();
+    }
     ImGui::GetIO().Fonts->ClearTexData();  // the copy in main memory: 4 MB at scale 1, 60 MB at 3
 }
 

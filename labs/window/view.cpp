@@ -111,7 +111,7 @@ void WindowView::present(Context& c, const Figure& figure, ui::PlotState& state,
     area.y1 -= figure.id == "loss" ? c.px(20) : 0;  // the names of the gradients stand below the plot
     if (figure.id != "window") return LabView::present(c, figure, state, area);
     area.y0 += c.px(16);  // the handle stands half above the plot
-    draw_handle(c, ui::plot(c, "present.figure", figure, state, area, {.title_height = 0}));
+    draw_handle(c, ui::plot(c, "present.figure", figure, state, area, {.crosshair = false, .title_height = 0}));
 }
 
 void WindowView::draw_handle(Context& c, const ui::PlotResult& plot) {

@@ -61,11 +61,8 @@ class Desk {
                    "no window on the display");
         run("xdotool search --class fp8lab windowfocus --sync");
     }
-    // As a window manager does: the window ends by itself.
-    void close() {
-        run("xdotool search --class fp8lab windowclose");
-        end(window_, SIGTERM);
-    }
+    // As a session's end does: the window ends by itself. (xdotool's windowclose destroys it under the program.)
+    void close() { end(window_, SIGTERM); }
 
     void kill_now() { end(window_, SIGKILL); }
     std::string home() const { return (scratch_.path / "home").string(); }
