@@ -1,4 +1,4 @@
-// fp8lab check PATH...: submissions and loose evidence, judged again.
+// fp8lab check PATH...: submissions and loose evidence, judged again; scenes, run to their headlines.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +7,9 @@
 #include "app/cli/verb.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/lesson/scene.h"
 #include "labs/grade.h"
+#include "labs/scene_run.h"
 
 namespace fp8lab::cli {
 
@@ -61,8 +63,35 @@ nlohmann::json to_json(const Graded& graded) {
     return out;
 }
 
+// A scene alone that cannot be read ends the run; among others it is a failed line.
+Graded run_to_headline(const std::string& path, bool alone) {
+    Graded out;
+    out.path = path;
+    out.evidence.exercise = "scene";
+    out.recheck.how = "run to its headline";
+    try {
+        const Scene scene = read_scene(path);
+        const auto lab = run_scene(scene, std::filesystem::temp_directory_path());
+        if (const std::string problem = headline_problem(scene, *lab); !problem.empty())
+            out.recheck.problems.push_back(problem);
+        for (const std::string& notice : scene.notices) fmt::print(stderr, "fp8lab: {}: {}\n", path, notice);
+    } catch (const Error& error) {
+        if (alone) throw;
+        out.recheck.problems.push_back(error.why());
+    }
+    return out;
+}
+
 void check(const Options& options) {
-    const std::vector<Graded> all = grade(submissions_in(options.paths), options.rerun, interrupted);
+    std::vector<std::string> paths = options.paths;
+    const auto scenes = std::ranges::stable_partition(
+        paths, [](const std::string& path) { return !path.ends_with(".f8scene"); });
+    std::vector<Graded> all;
+    for (const std::string& path : scenes)
+        if (!interrupted()) all.push_back(run_to_headline(path, options.paths.size() == 1));
+    paths.erase(scenes.begin(), scenes.end());
+    if (!paths.empty())
+        std::ranges::move(grade(submissions_in(paths), options.rerun, interrupted), std::back_inserter(all));
     const auto failed = std::ranges::count_if(all, [](const Graded& g) { return !g.recheck.stands(); });
     if (!options.csv.empty()) write_file(options.csv, grades_csv(all));
     if (options.json) {
@@ -83,8 +112,9 @@ void add_check(CLI::App& app, Globals&) {
     const auto options = std::make_shared<Options>();
     CLI::App* verb = app.add_subcommand(
         "check", "Judges submissions and evidence of exercises again, by doing what they say was done");
-    verb->add_option("path", options->paths,
-                     "submissions (.f8lab), evidence, or folders with such files in them")
+    verb->add_option(
+            "path", options->paths,
+            "submissions (.f8lab), evidence, scenes (.f8scene), or folders with submissions or evidence")
         ->required();
     verb->add_flag("--json", options->json, "the results as JSON");
     verb->add_option("--csv", options->csv, "the results as a table; - is stdout");

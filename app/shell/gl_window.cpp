@@ -180,9 +180,10 @@ float GlWindow::display_scale() {
 void GlWindow::wake() { glfwPostEmptyEvent(); }
 
 void GlWindow::upload_fonts() {
-    // The first time all device objects: the backend makes missing ones in NewFrame(), and would then build the
-    // atlas again without load_fonts()' corrections. Later the texture only: new vertex buffers would be taken
-    // for as large as the old ones (ImGui 1.86), and a frame smaller than the largest so far stay black.
+    // The first time all device objects: the backend makes missing ones in NewFrame(), and would then build
+    // the atlas again without load_fonts()' corrections. Later the texture only: new vertex buffers would be
+    // taken for as large as the old ones (ImGui 1.86), and a frame smaller than the largest so far stay
+    // black.
     if (std::exchange(has_objects_, true)) {
         ImGui_ImplOpenGL3_DestroyFontsTexture();
         ImGui_ImplOpenGL3_CreateFontsTexture();

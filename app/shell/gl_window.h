@@ -58,7 +58,7 @@ class GlWindow {
     GlWindow* first_ = nullptr;
     ImGuiContext* imgui_ = nullptr;
     bool has_objects_ = false;  // the backend's, on the GPU
-    struct Heard {  // what GLFW's callbacks write to
+    struct Heard {              // what GLFW's callbacks write to
         bool input = true;
         std::vector<std::string> drops;
     } heard_;
