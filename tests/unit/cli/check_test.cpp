@@ -2,9 +2,10 @@
 // left it, and one forged without a flaw of form: a flip less, hashes and values to match.
 #include <doctest/doctest.h>
 
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "core/base/files.h"
 #include "process.h"
 #include "tests/scratch.h"
 
@@ -67,16 +68,17 @@ TEST_CASE("check runs a scene to its headline, and refuses one whose number is a
     const std::string scene = FP8LAB_SOURCE "/assets/scenes/L05-b-ramp-real.f8scene";
     CHECK(fp8lab("check " + scene).out.starts_with("passed  scene"));
     const Scratch scratch;
-    std::string text = fp8lab::read_text(scene);
+    std::ifstream file(scene);
+    std::string text{std::istreambuf_iterator<char>(file), {}};
     const auto at = text.find("\"value\": 11");
     REQUIRE(at != std::string::npos);
     text.replace(at, 11, "\"value\": 12");
     const auto wrong = scratch.path / "wrong.f8scene";
-    fp8lab::write_file(wrong, std::string_view(text));
+    std::ofstream(wrong) << text;
     const Finished run = fp8lab("check " + wrong.string() + " " + scene);
     CHECK(run.code == 1);
     CHECK(run.out.find("a.saturated_steps is 11, the scene says 12") != std::string::npos);
     CHECK(run.err == "fp8lab: check: 1 of 2 did not pass\n");
-    fp8lab::write_file(wrong, std::string_view("{"));
+    std::ofstream(wrong) << "{";
     CHECK(fp8lab("check " + wrong.string()).code == 4);
 }
