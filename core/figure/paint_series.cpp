@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include "core/figure/decimate.h"
+#include "core/figure/legible.h"
 #include "core/figure/paint.h"
 
 namespace fp8lab {
@@ -172,6 +173,8 @@ void SeriesPainter::markers(std::span<const double> xs, std::span<const double> 
         return for_visible(xs, ys,
                            [&](Point p) { paint_marker(canvas_, p, marker, style_.marker_size, color); });
     // One 2x2 px square a place, however many points share it: a million points cost what the pixels cost.
+    // There is no room for a border.
+    const Color square = bordered(canvas_.theme(), color.role) ? toned(style_.color, Tone::line) : color;
     const Rect area = inflated(plot_);
     const auto columns = static_cast<std::size_t>(area.width() / 2) + 1,
                rows = static_cast<std::size_t>(area.height() / 2) + 1;
@@ -182,16 +185,14 @@ void SeriesPainter::markers(std::span<const double> xs, std::span<const double> 
         if (taken[row * columns + column]) return;
         taken[row * columns + column] = true;
         const float x = area.x0 + 2 * static_cast<float>(column), y = area.y0 + 2 * static_cast<float>(row);
-        canvas_.rect(Rect{x, y, x + 2, y + 2}, color);
+        canvas_.rect(Rect{x, y, x + 2, y + 2}, square);
     });
 }
 
 void SeriesPainter::bars(const BarSeries& s) const {
     const Color fill = toned(style_.color, Tone::fill);
     // LOOK.md section 2: orange and grey areas are too faint on white without a border.
-    const bool border = fill.tone == Tone::fill && canvas_.theme() != Theme::dark &&
-                        canvas_.theme() != Theme::contrast &&
-                        (fill.role == Role::e4m3 || fill.role == Role::under);
+    const bool border = fill.tone == Tone::fill && bordered(canvas_.theme(), fill.role);
     const float base = base_px(s.base);
     Rect pending;
     const auto draw = [&] {
@@ -274,7 +275,9 @@ Rgba SeriesPainter::heat(const HeatmapSeries& s, double value) const {
     const auto shade = [&](Role role, double t) {
         // 64 levels: neighbours that look the same become one rectangle
         const double level = std::round(std::clamp(t, 0.0, 1.0) * 63) / 63;
-        return blend(rgba(theme, {role, Tone::fill, static_cast<float>(level)}), ground);
+        Color fill = {role, Tone::fill, static_cast<float>(level)};
+        if (!s.labels.empty()) fill = ground_for_words(theme, fill).fill;
+        return blend(rgba(theme, fill), ground);
     };
     if (s.diverging)
         return value < 0 ? shade(Role::bf16, value / std::min(s.lo, -1e-300))
@@ -336,6 +339,13 @@ void SeriesPainter::operator()(const HeatmapSeries& s) const {
 }  // namespace
 
 void paint_marker(Canvas& canvas, Point at, Marker marker, float radius, Color color) {
+    if (color.tone == Tone::fill && marker != Marker::none && bordered(canvas.theme(), color.role)) {
+        paint_marker(canvas, at, marker, radius, {color.role, Tone::line, color.opacity});
+        if (marker == Marker::ring) return;
+        const bool pointed = marker == Marker::triangle_up || marker == Marker::triangle_down;
+        radius -= pointed ? 2.0F : 1.0F;  // a border of 1 px: a triangle's sides are nearer than its corners
+        if (radius <= 0) return;
+    }
     const auto polygon = [&](std::span<const Point> unit, float size, Color fill) {
         std::vector<Point> points;
         for (const Point p : unit) points.push_back({at.x + size * p.x, at.y + size * p.y});

@@ -46,7 +46,7 @@ void scroll_thumbs(const Context& context) {
     const ImVec2 at = ImGui::GetWindowPos();
     const ImVec2 size = ImGui::GetWindowSize();
     const float thick = context.px(4);
-    constexpr Color kThumb{Role::axis, Tone::line, 0.5F};
+    constexpr Color kThumb{Role::axis, Tone::line, 0.8F};  // 3:1 on every surface
     if (const float range = ImGui::GetScrollMaxY(); range > 0) {
         const float length = size.y * size.y / (size.y + range);
         const float y = at.y + (size.y - length) * ImGui::GetScrollY() / range;
