@@ -64,7 +64,6 @@ void prepare(Shell& shell, const ScreenshotOptions& options) {
 void take_screenshot(const ScreenshotOptions& options) {
     ui::Context context;
     context.scale = options.scale;
-    context.reduce_motion = true;
     Settings settings;
     settings.theme = options.theme;
     Shell shell{context, settings, detect_machine(), profile_folder()};

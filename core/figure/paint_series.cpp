@@ -5,6 +5,7 @@
 #include "core/figure/decimate.h"
 #include "core/figure/legible.h"
 #include "core/figure/paint.h"
+#include "core/figure/paint_words.h"
 
 namespace fp8lab {
 
@@ -84,16 +85,24 @@ class SeriesPainter {
             canvas_.text({plot_.x0 + 8, above ? y0 - 19 : y0 + 2}, name(), Color{Role::muted}, kLabel);
     }
     void operator()(const TextMark& mark) const {
-        const Point at = {x_px(mark.x), y_px(mark.y)};
-        if (!inflated(plot_).contains(at)) return;
+        const Rect area = words_area(mark);
+        if (area.width() > 0) words({area.x0, area.y0}, mark.text, mark.strong ? kStrong : kLabel);
+    }
+    Rect words_area(const TextMark& mark) const {
+        if (!inflated(plot_).contains({x_px(mark.x), y_px(mark.y)})) return {};
         const Font font = mark.strong ? kStrong : kLabel;
         const float width = canvas_.text_width(mark.text, font);
-        if (mark.room && width > x_px(mark.room->hi) - x_px(mark.room->lo)) return;
+        if (mark.room && width > x_px(mark.room->hi) - x_px(mark.room->lo)) return {};
         const float before = mark.anchor == Anchor::left     ? 0
                              : mark.anchor == Anchor::center ? width / 2
                                                              : width;
-        const float left = inside(at.x + mark.dx - before, width);
-        words({left, at.y + mark.dy - line_height(font) / 2}, mark.text, font);
+        const float left = inside(x_px(mark.x) + mark.dx - before, width);
+        const float top = y_px(mark.y) + mark.dy - line_height(font) / 2;
+        return {left, top, left + width, top + line_height(font)};
+    }
+    Rect words_area(const Bracket& mark) const {
+        const Point at = bracket_words(mark);
+        return {at.x, at.y, at.x + canvas_.text_width(mark.text, kLabel), at.y + line_height(kLabel)};
     }
     void operator()(const Bracket& mark) const {
         const float x0 = x_px(mark.x0), x1 = x_px(mark.x1), y = y_px(mark.y);
@@ -102,10 +111,13 @@ class SeriesPainter {
         canvas_.rect(Rect{std::max(x0, plot_.x0), y, std::min(x1, plot_.x1), y + 1}, stroke);
         if (x0 >= plot_.x0) canvas_.rect(Rect{x0, y, x0 + 1, y + 8}, stroke);
         if (x1 <= plot_.x1) canvas_.rect(Rect{x1 - 1, y, x1, y + 8}, stroke);
-        words({centred((x0 + x1) / 2, mark.text, kLabel), y - 20}, mark.text, kLabel);
+        words(bracket_words(mark), mark.text, kLabel);
     }
 
   private:
+    Point bracket_words(const Bracket& mark) const {
+        return {centred((x_px(mark.x0) + x_px(mark.x1)) / 2, mark.text, kLabel), y_px(mark.y) - 20};
+    }
     float x_px(double value) const {
         return static_cast<float>(std::clamp(layout_.x.to_px(value), -1e6, 1e6));
     }
@@ -378,6 +390,13 @@ void paint_marker(Canvas& canvas, Point at, Marker marker, float radius, Color c
         case Marker::diamond:
             return polygon(std::array<Point, 4>{Point{0, -1}, {1, 0}, {0, 1}, {-1, 0}}, radius * 1.2F, color);
     }
+}
+
+Rect words_area(const Series& series, const FigureLayout& layout, Canvas& canvas) {
+    const SeriesPainter painter(series, layout, canvas);
+    if (const auto* mark = std::get_if<TextMark>(&series.shape)) return painter.words_area(*mark);
+    if (const auto* mark = std::get_if<Bracket>(&series.shape)) return painter.words_area(*mark);
+    return {};
 }
 
 void paint_series(const Series& series, const FigureLayout& layout, Canvas& canvas) {

@@ -189,8 +189,23 @@ std::vector<std::string> to_words(const Figure& figure) {
     if (figure.x.visible) axes = axis_words("x", figure.x, shown.x);
     if (figure.y.visible) axes += (axes.empty() ? "" : " ") + axis_words("y", figure.y, shown.y);
     if (!axes.empty()) out.push_back(axes);
-    for (const Series& series : figure.series)
+    constexpr std::size_t kNotes = 3;  // more in a row are labels of an axis or of points
+    for (std::size_t i = 0; i < figure.series.size(); ++i) {
+        const Series& series = figure.series[i];
+        std::size_t end = i;
+        std::string labels;
+        for (; end < figure.series.size(); ++end) {
+            const auto* note = std::get_if<TextMark>(&figure.series[end].shape);
+            if (note == nullptr) break;
+            labels += (labels.empty() ? "" : ", ") + note->text;
+        }
+        if (end - i > kNotes) {
+            out.push_back("Labels: " + sentence(labels));
+            i = end - 1;
+            continue;
+        }
         out.push_back(std::visit(Describer(std::string(display_name(series))), series.shape));
+    }
     return out;
 }
 

@@ -71,6 +71,15 @@ TEST_CASE("every shape and mark has its sentence") {
         CHECK(says(f, sentence));
 }
 
+TEST_CASE("notes that label an axis are one sentence") {
+    Figure f;
+    for (const char* label : {"0", "1", "2", "3"}) f.text(0, 0, label);
+    f.hline("x", 1);
+    f.text(2, 3, "a finding");
+    CHECK(says(f, "Labels: 0, 1, 2, 3."));
+    CHECK(says(f, "Note at x = 2, y = 3: a finding."));
+}
+
 TEST_CASE("the table is the first rows of the CSV, in 4 digits") {
     Figure f{.id = "t"};
     f.line("a, \"b\"", data({1, 2, 3}), data({1.0 / 3, -2, std::nan("")}));
