@@ -7,6 +7,8 @@
 #include <cmath>
 #include <thread>
 
+#include "app/shell/window_loop.h"
+
 namespace fp8lab::cli {
 namespace {
 

@@ -2,7 +2,10 @@
 #pragma once
 
 #include "app/cli/bench.h"
-#include "app/shell/window_loop.h"
+
+namespace fp8lab {
+class WindowLoop;
+}
 
 namespace fp8lab::cli {
 

@@ -41,7 +41,7 @@ void shoot(Arguments arguments) {
 
 }  // namespace
 
-void add_screenshot(CLI::App& app, Globals&) {
+void add_screenshot(CLI::App& app, Globals& globals) {
     const auto arguments = std::make_shared<Arguments>();
     ScreenshotOptions& options = arguments->options;
     CLI::App* verb = app.add_subcommand("screenshot", "The real window, drawn hidden, as a PNG");
@@ -65,7 +65,10 @@ void add_screenshot(CLI::App& app, Globals&) {
         ->check(CLI::Range(3, 1000))
         ->capture_default_str();
     verb->add_option("-o", options.output, "PNG file; - is stdout")->required();
-    verb->callback([arguments] { shoot(*arguments); });
+    verb->callback([arguments, &globals] {
+        arguments->options.profile = globals.profile;
+        shoot(*arguments);
+    });
 }
 
 #else

@@ -123,6 +123,28 @@ void Shell::add_commands() {
          .when = on_lab,
          .help = "Every control of this lab as it was at first; in an exercise, its start.",
          .control = "panel.reset"});
+    add({.id = "reset control",
+         .group = "Panel",
+         .label = "Reset this control",
+         .chords = {ctrl(GLFW_KEY_R)},
+         .run = [this] { reset_control(*current()); },
+         .when = on_lab,
+         .help = "The one with the ring; without a ring, those of the panel."});
+    add({.id = "undo",
+         .group = "Panel",
+         .label = "Undo",
+         .chords = {ctrl(GLFW_KEY_Z)},
+         .run = [this] { travel(*current(), current()->undo.undo()); },
+         .when = on_lab,
+         .help = "200 steps a lab; a drag is one. A training is not undone.",
+         .repeats = true});
+    add({.id = "redo",
+         .group = "Panel",
+         .label = "Redo",
+         .chords = {{.key = GLFW_KEY_Z, .ctrl = true, .shift = true}, ctrl(GLFW_KEY_Y)},
+         .run = [this] { travel(*current(), current()->undo.redo()); },
+         .when = on_lab,
+         .repeats = true});
     add({.id = "hint",
          .group = "Panel",
          .label = "Next hint",
@@ -132,6 +154,14 @@ void Shell::add_commands() {
          .help = "Each of three says more than the one before; opened ones are noted in the evidence.",
          .control = "panel.hint"});
 
+    add({.id = "export",
+         .group = "Panel",
+         .label = "Export",
+         .chords = {ctrl(GLFW_KEY_E)},
+         .run = [this] { export_.open(ExportPanel::What::figures, lab()); },
+         .when = [this] { return current() == nullptr || !predicting(*current()); },
+         .help = "Figures as PNG, SVG and CSV, the report, the submission to hand in.",
+         .control = "panel.export"});
     add({.id = "save",
          .group = "Lecture",
          .label = "Save this scene",

@@ -52,7 +52,7 @@ void Shell::open(Sheet sheet) {
         palette_.open();
     }
     if (sheet == Sheet::words) words_sheet_.open(*lab());
-    if (sheet == Sheet::scene) scene_sheet_.open(*lab(), profile_folder_ / "scenes");
+    if (sheet == Sheet::scene) scene_sheet_.open(*lab(), folders_.data / "scenes");
     if (sheet == Sheet::glossary) glossary_sheet_.open(glossary(), lab_names());
 }
 

@@ -1,10 +1,7 @@
 #include "app/shell/screenshot.h"
 
-#include <stb_image_write.h>
-
-#include <cstddef>
-
 #include "app/shell/gl_window.h"
+#include "app/shell/png.h"
 #include "app/shell/shell.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -12,19 +9,6 @@
 
 namespace fp8lab {
 namespace {
-
-std::vector<std::byte> encode_png(GlWindow::Size size, const std::vector<std::uint8_t>& rgb) {
-    std::vector<std::byte> png;
-    const auto append = [](void* sink, void* data, int bytes) {
-        const auto* from = static_cast<const std::byte*>(data);
-        static_cast<std::vector<std::byte>*>(sink)->insert(static_cast<std::vector<std::byte>*>(sink)->end(),
-                                                           from, from + bytes);
-    };
-    if (stbi_write_png_to_func(append, &png, size.width, size.height, 3, rgb.data(), size.width * 3) == 0) {
-        throw Error{ErrorKind::failed, "screenshot", "the picture could not be encoded"};
-    }
-    return png;
-}
 
 // On the desk, or as an audience sees it once it has voted.
 void open_scene(Shell& shell, const ScreenshotOptions& options) {
@@ -66,7 +50,9 @@ void take_screenshot(const ScreenshotOptions& options) {
     context.scale = options.scale;
     Settings settings;
     settings.theme = options.theme;
-    Shell shell{context, settings, detect_machine(), profile_folder()};
+    ProfileFolders folders = profile_folders(options.profile);
+    folders.access = Access::read_only;  // a picture changes nothing
+    Shell shell{context, settings, detect_machine(), folders};
     prepare(shell, options);
     GlWindow window{{options.width, options.height}, false};
     ui::load_fonts(context);
@@ -86,7 +72,8 @@ void take_screenshot(const ScreenshotOptions& options) {
         shell.frame(-1);  // no frame time: the same command gives the same picture
         window.end_frame();
     }
-    write_file(options.output, encode_png(window.size(), window.pixels()));
+    const auto size = window.size();
+    write_file(options.output, encode_png(size.width, size.height, window.pixels()));
 }
 
 }  // namespace fp8lab

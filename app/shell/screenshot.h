@@ -17,6 +17,7 @@ struct ScreenshotOptions {
     int steps = 0;         // of a live lab
     std::string scene;     // file or shipped name; instead of lab
     bool present = false;  // the scene as presentation shows it
+    std::string profile;   // --profile DIR; empty: the usual place
     Theme theme = Theme::dark;
     int width = 1440, height = 900;  // physical px
     float scale = 1;

@@ -47,16 +47,20 @@ bool repeats(int key) {
 
 }  // namespace
 
-Shell::Shell(ui::Context& context, Settings settings, Machine machine, std::filesystem::path profile_folder,
+Shell::Shell(ui::Context& context, Settings settings, Machine machine, ProfileFolders folders,
              std::function<void()> wake)
     : context_(context),
       settings_(std::move(settings)),
       machine_(std::move(machine)),
-      profile_folder_(std::move(profile_folder)),
+      folders_(std::move(folders)),
       wake_(std::move(wake)),
-      exercises_(context, profile_folder_,
+      exercises_(context, folders_,
                  [this](std::string title, std::string line) { say(std::move(title), std::move(line)); }),
+      recovery_(folders_,
+                [this](std::string title, std::string line) { warn(std::move(title), std::move(line)); }),
       presentation_(context),
+      export_(context, folders_,
+              [this](std::string title, std::string line) { say(std::move(title), std::move(line)); }),
       last_at_start_(settings_.last_lab),
       loaded_scale_(context.scale),
       probing_(context.probes.enabled) {
@@ -67,15 +71,19 @@ Shell::Shell(ui::Context& context, Settings settings, Machine machine, std::file
         made.lab->set_wake(wake_);
         update(made);
         made.thumbnail = made.lab->thumbnail();
+        made.undo.note(made.lab->state(), 0, false);
+        recovery_.journal().assume("lab." + std::string(entry.id), made.lab->state());
         entries_.push_back(std::move(made));
     }
     add_commands();
     offer([this] { return scenes(); });
     try {
-        remap(commands_, profile_folder_ / "keys.json");
+        remap(commands_, folders_.config / "keys.json");
     } catch (const Error& error) {
-        say("Keys as they were", error.what());
+        warn("Keys as they were", error.what());
     }
+    recovery_.journal().assume("desk", {{"lab", ""}, {"tab", "explore"}});
+    if (!exercises_.progress().problem().empty()) warn("Progress", exercises_.progress().problem());
 }
 
 void Shell::update(Entry& entry) {
@@ -104,7 +112,7 @@ void Shell::open(std::string_view lab) {
     if (open_ == lab) return;
     if (Entry* left = current()) left->thumbnail = left->lab->thumbnail();
     open_ = lab;
-    toast_ = {};
+    if (!toast_.stays) toast_ = {};
     context_.focus = {};
     Entry* entry = current();
     if (entry == nullptr) return;
@@ -120,13 +128,20 @@ void Shell::show(Tab tab) {
     panel_open_narrow_ = true;
 }
 
-void Shell::say(std::string title, std::string line) { toast_ = {std::move(title), std::move(line)}; }
+void Shell::say(std::string title, std::string line) {
+    if (toast_.stays) warnings_.push_front(toast_);
+    toast_ = {std::move(title), std::move(line)};
+}
+
+void Shell::warn(std::string title, std::string line) {
+    warnings_.push_back({std::move(title), std::move(line), true});
+}
 
 // An attempt at an exercise starts anew from its own start.
 void Shell::reset(Entry& entry) {
     if (!exercises_.restart(*entry.lab)) entry.lab->reset();
     entry.scene.reset();
-    toast_ = {};
+    if (!toast_.stays) toast_ = {};
 }
 
 bool Shell::fonts_outdated() const { return loaded_scale_ != context_.scale; }
@@ -159,7 +174,7 @@ void Shell::run_command(const Chord& pressed) {
 
 void Shell::keys() {
     const ImGuiIO& io = ImGui::GetIO();
-    if (io.WantTextInput || context_.focus.modal != 0) return;
+    if (io.WantTextInput || context_.focus.modal != 0 || recovery_.asking() || export_.is_open()) return;
     const bool covered = sheet_ != Sheet::none || help_.on();
     for (int key = GLFW_KEY_SPACE; key <= GLFW_KEY_LAST; ++key) {
         if (!ImGui::IsKeyPressed(key)) continue;
@@ -178,15 +193,20 @@ void Shell::keys() {
 void Shell::frame(double frame_ms) {
     loaded_scale_ = context_.scale;
     context_.probes.enabled = probing_ || help_.on() || tour_.on();
+    focused_ = context_.focus.visible ? context_.focus.name : "";
     ui::begin_frame(context_);
     const bool presenting = presentation_.active();
     if (presenting) presentation_keys();
     if (!presenting) keys();
     if (presentation_.active()) return frame_presentation();
     using Reach = ui::Focus::Reach;
-    free_ =
-        sheet_ == Sheet::none && !help_.on() && context_.focus.modal == 0 && !ImGui::GetIO().WantTextInput;
-    context_.focus.reach = sheet_ != Sheet::none ? Reach::covered : help_.on() ? Reach::found : Reach::live;
+    if (toast_.title.empty() && !warnings_.empty()) {
+        toast_ = warnings_.front();
+        warnings_.pop_front();
+    }
+    const bool covered = sheet_ != Sheet::none || recovery_.asking() || export_.is_open();
+    free_ = !covered && !help_.on() && context_.focus.modal == 0 && !ImGui::GetIO().WantTextInput;
+    context_.focus.reach = covered ? Reach::covered : help_.on() ? Reach::found : Reach::live;
     const ImVec2 size = ImGui::GetIO().DisplaySize;
     Entry* entry = current();
     const WindowLayout layout = make_window_layout(size.x, size.y, loaded_scale_, entry != nullptr,
@@ -211,12 +231,15 @@ void Shell::frame(double frame_ms) {
         draw_lab(layout, *entry);
         hold(*entry, held);
         if (entry->failure.empty()) exercises_.follow(*entry->lab);
+        note_undo(*entry);
     } else {
         draw_home(layout);
     }
     draw_status(layout, frame_ms);
     ImGui::End();
     draw_over();
+    if (export_.is_open()) export_.draw(lab());
+    answer();
 }
 
 float Shell::draw_heading(const LabInfo& info, Rect stage) {

@@ -10,19 +10,19 @@
 namespace fp8lab {
 
 void Shell::present(Deck deck) {
-    presentation_.start(std::make_unique<Lecture>(std::move(deck), profile_folder_ / "tensors", wake_));
+    presentation_.start(std::make_unique<Lecture>(std::move(deck), folders_.data / "tensors", wake_));
 }
 
 void Shell::present() {
     if (Lab* lab = this->lab())
-        presentation_.start(std::make_unique<Lecture>(*lab, profile_folder_ / "tensors"));
+        presentation_.start(std::make_unique<Lecture>(*lab, folders_.data / "tensors"));
 }
 
 void Shell::open(const Scene& scene) {
     const auto id = find_lab(scene.lab).id;
     for (Entry& entry : entries_) {
         if (entry.lab->info().id != id) continue;
-        const auto notices = apply_scene(*entry.lab, scene, profile_folder_ / "tensors");
+        const auto notices = apply_scene(*entry.lab, scene, folders_.data / "tensors");
         entry.scene = scene;
         open(id);
         update(entry);
@@ -76,7 +76,7 @@ std::vector<Find> Shell::scenes() {
     };
     for (const auto& path : shipped_decks()) add(path, "a lecture");
     std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator(profile_folder_ / "scenes", none))
+    for (const auto& entry : std::filesystem::directory_iterator(folders_.data / "scenes", none))
         if (entry.path().extension() == ".f8scene") add(entry.path(), "your own");
     for (const auto& path : shipped_scenes()) add(path, path.stem().string().substr(0, 3));
     return all;

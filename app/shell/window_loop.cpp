@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "app/shell/end_signals.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/units.h"
@@ -37,6 +39,7 @@ std::string probe_json(const ui::Context& context, Shell& shell, long frames) {
             json["axes"][name] = {x.lo, x.hi, y.lo, y.hi};
         }
     }
+    json["ring"] = context.focus.visible ? context.focus.name : "";
     if (const Lab* lab = shell.lab()) {
         json["lab"] = lab->info().id;
         for (const Metric& metric : lab->metrics()) {
@@ -55,8 +58,9 @@ GlWindow::Size first_size(const Settings& settings, float scale) {
 }  // namespace
 
 WindowLoop::WindowLoop(const WindowOptions& options)
-    : options_(options), folder_(profile_folder(options.profile)) {
-    LoadedSettings loaded = load_settings(folder_);
+    : options_(options), folders_(profile_folders(options.profile)), lock_(folders_) {
+    const std::string not_moved = folders_.access == Access::read_write ? migrate_profile(folders_) : "";
+    LoadedSettings loaded = load_settings(folders_);
     saved_ = loaded.settings;
     context_.probes.enabled = !options.probe_file.empty();
     context_.scale = saved_.scale > 0 ? saved_.scale
@@ -64,11 +68,12 @@ WindowLoop::WindowLoop(const WindowOptions& options)
     window_ = std::make_unique<GlWindow>(first_size(saved_, context_.scale), true);
     ui::load_fonts(context_);
     window_->upload_fonts();
-    shell_ = std::make_unique<Shell>(context_, saved_, detect_machine(), folder_, [this] {
+    shell_ = std::make_unique<Shell>(context_, saved_, detect_machine(), folders_, [this] {
         woken_ = true;
         GlWindow::wake();
     });
-    if (!loaded.problem.empty()) shell_->say("Settings", loaded.problem);
+    if (!loaded.problem.empty()) shell_->warn("Settings", loaded.problem);
+    if (!not_moved.empty()) shell_->warn("Exercises of an earlier version", not_moved);
     shell_->open(options.lab);
     if (options.scene) shell_->open(*options.scene);
     if (options.deck) shell_->present(*options.deck);
@@ -82,12 +87,18 @@ WindowLoop::~WindowLoop() {
 bool WindowLoop::open() const { return glfwWindowShouldClose(window_->handle()) == GLFW_FALSE; }
 
 void WindowLoop::run() {
+    const EndSignals ended{[this] {
+        glfwSetWindowShouldClose(window_->handle(), GLFW_TRUE);
+        GlWindow::wake();
+    }};
     while (open()) turn();
+    const std::string lost = shell_->close();
     Settings last = shell_->settings();
     const auto size = window_->size();
     last.width = size.width;
     last.height = size.height;
-    if (last != saved_) save_settings(folder_, last);
+    if (last != saved_) save_settings(folders_, last);
+    if (!lost.empty()) throw Error{ErrorKind::failed, "profile", lost};
 }
 
 void WindowLoop::run_for(double seconds) {
@@ -102,10 +113,11 @@ void WindowLoop::run_for(double seconds) {
 
 void WindowLoop::turn() {
     if (glfwGetWindowAttrib(window_->handle(), GLFW_ICONIFIED) == GLFW_TRUE) {
-        glfwWaitEvents();
+        glfwWaitEventsTimeout(std::min(60.0, shell_->rest(glfwGetTime())));
         return;
     }
     draw();
+    shell_->rest(glfwGetTime());
     wait();
 }
 
@@ -176,7 +188,13 @@ void WindowLoop::wait() {
             glfwWaitEventsTimeout(left);
         } else {
             save_if_changed();
-            glfwWaitEvents();
+            const double due = shell_->rest(glfwGetTime());
+            if (context_.wants_redraw) continue;
+            if (std::isinf(due)) {
+                glfwWaitEvents();
+            } else {
+                glfwWaitEventsTimeout(due);
+            }
         }
     }
 }
@@ -187,7 +205,7 @@ void WindowLoop::save_if_changed() {
     now.height = saved_.height;
     if (now == saved_) return;
     try {
-        save_settings(folder_, now);
+        save_settings(folders_, now);
     } catch (const Error& error) {
         shell_->say("Settings were not saved", error.what());
     }

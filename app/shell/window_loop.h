@@ -5,7 +5,6 @@
 #include <imgui.h>
 
 #include <atomic>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -43,7 +42,8 @@ class WindowLoop {
     void save_if_changed();
 
     WindowOptions options_;
-    std::filesystem::path folder_;
+    ProfileFolders folders_;
+    ProfileLock lock_;
     Settings saved_;
     ui::Context context_;
     std::unique_ptr<GlWindow> window_;

@@ -114,7 +114,8 @@ void DelayedView::draw_comparison(Context& c, float width) {
             const bool fault = (fault_if_positive && value > 0) || (fault_if_low && value < 10);
             return ui::Cell{.text = format_number(value, 3, true) + suffix,
                             .role = fault ? Role::sat : Role::text,
-                            .strong = fault};
+                            .strong = fault,
+                            .value = value};
         };
         const std::array cells = {ui::Cell{.text = label, .mono = false, .anchor = Anchor::left}, cell(x),
                                   cell(y)};

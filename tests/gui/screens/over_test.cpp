@@ -369,8 +369,8 @@ TEST_CASE("keys.json gives commands other keys, and one that is broken changes n
         };
         check(gui, shell, key);
     };
-    with(R"({"palette": ["Ctrl+P", "F8"], "theme": []})", [](auto& gui, auto&, auto&& key) {
-        key(GLFW_KEY_P, true);
+    with(R"({"palette": ["Ctrl+J", "F8"], "theme": []})", [](auto& gui, auto&, auto&& key) {
+        key(GLFW_KEY_J, true);
         CHECK(gui.context.probes.items.contains("palette"));
         key(GLFW_KEY_F8, false);
         CHECK_FALSE(gui.context.probes.items.contains("palette"));
