@@ -1,4 +1,5 @@
-// fp8lab run LAB|SCENE.f8scene [--set FIELD=VALUE]... [--steps N] [--export DIR]: a lab without a window.
+// fp8lab run LAB|SCENE.f8scene [--set FIELD=VALUE]... [--steps N] [--export DIR | --words]: a lab without a
+// window.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 
 #include "app/cli/verb.h"
 #include "core/base/error.h"
+#include "core/figure/words.h"
 #include "labs/export.h"
 #include "labs/lab.h"
 #include "labs/scene_run.h"
@@ -20,6 +22,7 @@ struct Options {
     std::string lab, export_dir;
     std::vector<std::string> assignments;
     int steps = 0;
+    bool words = false;
 };
 
 nlohmann::json to_json(const Metric& metric) {
@@ -52,6 +55,11 @@ void run_lab(const Options& options) {
         lab->advance(steps);
         lab->update();
     }
+    if (options.words) {
+        for (const Figure& figure : lab->figures())
+            for (const std::string& sentence : to_words(figure)) fmt::print("{}\n", sentence);
+        return;
+    }
     const std::string device = lab->device().empty() ? cpu_backend()->device().name : lab->device();
     nlohmann::json out = json_header({device, lab->provenance()});
     out["lab"] = lab->info().id;
@@ -78,6 +86,7 @@ void add_run(CLI::App& app, Globals&) {
     verb->add_option("--steps", options->steps, "training steps, for labs that train")
         ->check(CLI::Range(0, 10'000'000));
     verb->add_option("--export", options->export_dir, "folder for the figures");
+    verb->add_flag("--words", options->words, "the figures as sentences instead")->excludes("--export");
     verb->callback([options] { run_lab(*options); });
 }
 

@@ -51,7 +51,8 @@ void add_screenshot(CLI::App& app, Globals& globals) {
     verb->add_option("--scene", options.scene, "a scene: FILE.f8scene, or the name of a shipped one");
     verb->add_flag("--present", options.present, "the scene as presentation shows it");
     verb->add_option("--set", options.assignments, "FIELD=VALUE of the lab; may be repeated");
-    verb->add_option("--open", options.open, "palette, keys, glossary[:TERM], help:CONTROL or tour over it")
+    verb->add_option("--open", options.open,
+                     "palette, keys, glossary[:TERM], words, help:CONTROL or tour over it")
         ->group("");
     verb->add_option("--steps", options.steps, "steps of a training lab")->check(CLI::Range(0, 10'000'000));
     verb->add_option("--theme", arguments->theme, "dark, light, projector or contrast")

@@ -75,6 +75,15 @@ void Shell::add_commands() {
          .help = "Forty seconds in L1.",
          .over = true});
 
+    add({.id = "words",
+         .group = "Find and ask",
+         .label = "Figures in words",
+         .chords = {{.key = GLFW_KEY_F6}},
+         .run = [this] { open(Sheet::words); },
+         .when = on_lab,
+         .help = "As sentences and tables, to be read aloud or copied.",
+         .over = true});
+
     add({.id = "explore",
          .group = "Panel",
          .label = "Explore",
@@ -191,6 +200,14 @@ void Shell::add_commands() {
          .run = [this] { set_theme(context_.theme == Theme::light ? Theme::dark : Theme::light); },
          .control = "shell.theme",
          .over = true});
+    for (const Theme theme : {Theme::dark, Theme::light, Theme::projector, Theme::contrast}) {
+        const std::string name(to_string(theme));
+        add({.id = "theme-" + name,
+             .group = "Window",
+             .label = "Theme: " + (theme == Theme::contrast ? "high contrast" : name),
+             .run = [this, theme] { set_theme(theme); },
+             .over = true});
+    }
     add({.id = "larger",
          .group = "Window",
          .label = "Larger text and controls",

@@ -148,7 +148,8 @@ void Shell::draw_home(const WindowLayout& layout) {
     const float foot = std::max(bottom + px(kGap), origin.y + stage.height() - px(kKeys));
     const Rect keys{left, foot, left + room, foot + px(72) + px(24) * static_cast<float>(rows)};
     draw_keys(keys);
-    ui::advance({origin.x, origin.y, origin.x + 1, std::max(keys.y1, origin.y + 1)});
+    // The last 12 px are air: for them alone home does not scroll.
+    ui::advance({origin.x, origin.y, origin.x + 1, std::max(keys.y1 - px(12), origin.y + 1)});
     ui::scroll_thumbs(context_);
     ImGui::EndChild();
 }

@@ -112,7 +112,7 @@ bool draw_key_sheet(ui::Context& context, std::span<const ShellCommand> commands
     // The mouse gets to everything from here.
     ImGui::SetCursorScreenPos({area.x0, sheet.content.y1 - context.px(32)});
     for (const ShellCommand& command : commands) {
-        if (command.group != kAsk || command.id == "keys") continue;
+        if (command.group != kAsk || command.id == "keys" || !command.applies()) continue;
         if (ui::button(context, "keys." + command.id, command.label)) run = command.id;
         ImGui::SameLine();
     }

@@ -51,6 +51,7 @@ void Shell::open(Sheet sheet) {
         finds_ = finds();
         palette_.open();
     }
+    if (sheet == Sheet::words) words_sheet_.open(*lab());
     if (sheet == Sheet::scene) scene_sheet_.open(*lab(), folders_.data / "scenes");
     if (sheet == Sheet::glossary) glossary_sheet_.open(glossary(), lab_names());
 }
@@ -80,7 +81,9 @@ void Shell::open_by_name(std::string_view name) {
     if (what == "glossary") return show_term(which);
     if (what == "help") return explain(which);
     if (what == "tour") return start_tour();
-    throw usage_error("--open", "'" + std::string(name) + "' is not palette, keys, glossary, help or tour");
+    if (what == "words" && lab() != nullptr) return open(Sheet::words);
+    throw usage_error("--open", "'" + std::string(name) +
+                                    "' is not palette, keys, glossary, help, tour or, in a lab, words");
 }
 
 std::vector<Find> Shell::finds() {
@@ -158,6 +161,12 @@ void Shell::draw_over() {
             break;
         case Sheet::scene: {
             const auto done = scene_sheet_.draw(context_, *entry->lab);
+            stays = !done.closed;
+            if (!done.title.empty()) say(done.title, done.line);
+            break;
+        }
+        case Sheet::words: {
+            const auto done = words_sheet_.draw(context_);
             stays = !done.closed;
             if (!done.title.empty()) say(done.title, done.line);
             break;

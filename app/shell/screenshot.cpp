@@ -48,7 +48,6 @@ void prepare(Shell& shell, const ScreenshotOptions& options) {
 void take_screenshot(const ScreenshotOptions& options) {
     ui::Context context;
     context.scale = options.scale;
-    context.reduce_motion = true;
     Settings settings;
     settings.theme = options.theme;
     ProfileFolders folders = profile_folders(options.profile);

@@ -24,6 +24,7 @@
 #include "app/shell/recovery.h"
 #include "app/shell/scene_sheet.h"
 #include "app/shell/tour.h"
+#include "app/shell/words_sheet.h"
 #include "labs/lab.h"
 #include "labs/ui/context.h"
 #include "labs/undo.h"
@@ -32,7 +33,7 @@
 namespace fp8lab {
 
 enum class Tab { explore, learn, exercises };
-enum class Sheet { none, palette, keys, glossary, scene };  // what lies over the window; one at a time
+enum class Sheet { none, palette, keys, glossary, scene, words };  // what lies over the window; one at a time
 
 // A row of the palette and what it does.
 struct Find {
@@ -66,7 +67,7 @@ class Shell {
     void show_term(std::string_view id);  // in the glossary
     void start_tour();
     void explain(std::string_view control);  // F1 on it
-    // "palette", "keys", "glossary", "glossary:amax", "help:history", "tour". Throws usage_error.
+    // "palette", "keys", "glossary", "glossary:amax", "help:history", "tour", "words". Throws usage_error.
     void open_by_name(std::string_view name);
     // More rows for the palette: scenes, say. Asked each time it opens.
     void offer(std::function<std::vector<Find>()> more) { offers_.push_back(std::move(more)); }
@@ -183,6 +184,7 @@ class Shell {
     std::vector<Find> finds_;
     Finder palette_;
     GlossarySheet glossary_sheet_;
+    WordsSheet words_sheet_;
     std::optional<Glossary> glossary_;
     HelpMode help_;
     Tour tour_;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/markup.h"
+#include "core/figure/words.h"
 
 namespace fp8lab {
 
@@ -131,11 +132,14 @@ std::string to_svg(const Figure& figure, const SvgOptions& options) {
     canvas.rect(Rect{0, 0, options.width, options.height}, rgba(options.theme, {Role::surface}));
     paint(figure, options.view, canvas, {kMargin, kMargin, options.width - kMargin, options.height - kMargin},
           options.paint);
+    std::string words;  // for who listens to it
+    for (const std::string& sentence : to_words(figure)) words += (words.empty() ? "" : " ") + sentence;
     std::string out = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:g}\" height=\"{1:g}\" viewBox=\"0 0 {0:g} "
-        "{1:g}\">\n<title>{2}</title>\n"
+        "{1:g}\">\n<title>{2}</title>\n<desc>{4}</desc>\n"
         "<metadata><figure xmlns=\"urn:fp8lab\" id=\"{3}\">\n",
-        options.width, options.height, escaped_markup(figure.title), escaped_markup(figure.id));
+        options.width, options.height, escaped_markup(figure.title), escaped_markup(figure.id),
+        escaped_markup(words));
     for (const auto& [name, value] : figure.parameters)
         out += fmt::format("<parameter name=\"{}\" value=\"{}\"/>\n", escaped_markup(name),
                            escaped_markup(value));

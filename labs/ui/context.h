@@ -49,7 +49,6 @@ struct Focus {
 struct Context {
     Theme theme = Theme::dark;
     float scale = 1.0F;  // physical px per logical px; fonts are rebuilt at this size
-    bool reduce_motion = false;
     Probes probes;
     bool wants_redraw = false;  // set by a view that must be drawn again without an event
     Focus focus;

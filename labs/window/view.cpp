@@ -98,7 +98,8 @@ void WindowView::draw_numbers(Context& c, Rect area) {
         ui::text_mid(c, {x, y}, number.text, {number.role, Tone::ink}, large);
         static constexpr std::array kNames = {"underflow", "overflow", "sqnr", "scale"};
         ui::probe(c, std::string("window.number.") + kNames.at(i),
-                  {x, y - c.px(14), x + c.px(40), y + c.px(14)}, {}, number.text);
+                  {x, y - c.px(14), x + ui::text_width(c, number.text, large), y + c.px(14)}, {},
+                  number.text);
     }
 }
 
