@@ -34,7 +34,7 @@ void WordsSheet::open(const Lab& lab) {
 // The name's column takes what the numbers leave.
 void WordsSheet::draw_table(ui::Context& context, const FigureTable& table) {
     if (table.rows.empty()) return;
-    const float all = ui::next_area(context, 1).width() - context.px(8);
+    const float all = ui::next_area(context, 1).width() - context.px(20);  // clear of the thumb
     const float number = std::min(context.px(kNumber), all / static_cast<float>(table.header.size() + 1));
     const auto numbers = static_cast<float>(table.header.size() - 1);
     std::vector<float> columns = {all - number * numbers};
