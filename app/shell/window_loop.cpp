@@ -62,7 +62,7 @@ WindowLoop::WindowLoop(const WindowOptions& options)
     const std::string not_moved = folders_.access == Access::read_write ? migrate_profile(folders_) : "";
     LoadedSettings loaded = load_settings(folders_);
     saved_ = loaded.settings;
-    context_.probes.enabled = !options.probe_file.empty();
+    context_.probes.enabled = options.probes || !options.probe_file.empty();
     context_.scale = saved_.scale > 0 ? saved_.scale
                                       : std::clamp(GlWindow::display_scale(), kSmallestScale, kLargestScale);
     window_ = std::make_unique<GlWindow>(first_size(saved_, context_.scale), true);
