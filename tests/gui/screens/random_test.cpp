@@ -122,7 +122,8 @@ class Hand {
             GLFW_KEY_Y,      GLFW_KEY_R,      GLFW_KEY_E,      GLFW_KEY_S,    GLFW_KEY_O,     GLFW_KEY_B,
             GLFW_KEY_H,      GLFW_KEY_T,      GLFW_KEY_N,      GLFW_KEY_F,    GLFW_KEY_P,     GLFW_KEY_COMMA,
             GLFW_KEY_PERIOD, GLFW_KEY_1,      GLFW_KEY_3,      GLFW_KEY_7};
-        ImGui::GetIO().AddInputCharacter(static_cast<unsigned>(' ' + pick(90)));
+        const int typed = ' ' + pick(90);  // no slash: what it saves stays among the scratch documents
+        if (typed != '/') ImGui::GetIO().AddInputCharacter(static_cast<unsigned>(typed));
         desk_.key(kKeys[static_cast<std::size_t>(pick(static_cast<int>(kKeys.size())))], pick(3) == 0,
                   pick(6) == 0);
         frame();
