@@ -54,8 +54,11 @@ void ExportPanel::open(What what, Lab* lab) {
     if (folder_.empty()) folder_ = export_folder().string();
 }
 
+// What is relative lies among the documents, never where the program was started.
+fs::path ExportPanel::folder() const { return export_folder() / folder_; }
+
 std::vector<fs::path> ExportPanel::paths(Lab* lab) const {
-    const fs::path folder = folder_;
+    const fs::path folder = this->folder();
     if (what_ == static_cast<int>(What::report)) return {folder / "report.html"};
     if (what_ == static_cast<int>(What::submission)) {
         std::string name = student_.empty() ? "submission" : student_;
@@ -113,12 +116,12 @@ void ExportPanel::save(Lab* lab, bool replace) {
         }
         const std::vector<File> made = files(lab);
         std::error_code failure;
-        fs::create_directories(folder_, failure);
-        if (failure) throw Error{ErrorKind::failed, folder_, failure.message()};
+        fs::create_directories(folder(), failure);
+        if (failure) throw Error{ErrorKind::failed, folder().string(), failure.message()};
         for (const File& file : made) write_file(file.path, file.bytes);
         open_ = false;
         say_(made.size() == 1 ? "Saved" : fmt::format("{} files saved", made.size()),
-             "to " + (made.size() == 1 ? made.front().path.string() : folder_));
+             "to " + (made.size() == 1 ? made.front().path.string() : folder().string()));
     } catch (const std::exception& error) {
         problem_ = error.what();
     }

@@ -29,6 +29,7 @@ class ExportPanel {
         std::filesystem::path path;
         std::vector<std::byte> bytes;
     };
+    std::filesystem::path folder() const;
     std::vector<std::filesystem::path> paths(Lab* lab) const;  // what would be written
     std::vector<File> files(Lab* lab) const;
     void save(Lab* lab, bool replace);

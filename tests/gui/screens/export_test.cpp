@@ -170,3 +170,27 @@ TEST_CASE("texts in a PNG: chunks after the header, with checksums, words beyond
     CHECK(text.substr(47, 4) == std::string("\xa8\x3f\0\xbd", 4));  // zlib.crc32(b"tEXtseed\x004")
     CHECK(text.find("iTXttitle") != std::string::npos);
 }
+
+TEST_CASE("a relative folder lies among the documents, not where the program was started") {
+    Desk desk;
+    desk.ctrl_e();
+    desk.click("export.folder");
+    for (int i = 0; i < 2; ++i) desk.frame();
+    ImGuiIO& io = ImGui::GetIO();
+    io.KeysDown[io.KeyMap[ImGuiKey_A]] = true;
+    io.KeyCtrl = true;
+    desk.frame();
+    io.KeysDown[io.KeyMap[ImGuiKey_A]] = false;
+    io.KeyCtrl = false;
+    desk.frame();
+    io.AddInputCharactersUTF8("week");
+    desk.frame();
+    desk.key(io.KeyMap[ImGuiKey_Enter]);
+    desk.frame();
+    desk.click("export.save");
+    CHECK_FALSE(fs::exists("week"));
+    bool found = false;
+    for (const auto& entry : fs::directory_iterator(desk.Documents::scratch.path / "fp8lab"))
+        found |= entry.is_directory() && entry.path().filename().string().find("week") != std::string::npos;
+    CHECK(found);
+}
