@@ -200,9 +200,9 @@ void Report::prediction(const Exercise& exercise, const Prediction& prediction,
     const auto* numeric = std::get_if<NumberPrediction>(&exercise.prediction);
     const auto words = [&](double value) {
         if (!choice) return number(value, numeric ? numeric->unit : "");
-        const auto at = static_cast<std::size_t>(std::max(0.0, value));
+        const bool valid = value >= 0 && value < static_cast<double>(choice->choices.size());
         return fmt::format("<span class=\"n\" data-value=\"{}\">{}</span>", shortest(value),
-                           at < choice->choices.size() ? safe(choice->choices[at]) : "\u2013");
+                           valid ? safe(choice->choices[static_cast<std::size_t>(value)]) : "\u2013");
     };
     add("<table class=\"numbers prediction\">\n<tr>{}<th>predicted</th><th>measured</th>{}</tr>\n",
         curve ? fmt::format("<th>{}</th>", safe(curve->x.label)) : "", choice ? "" : "<th>off by</th>");
@@ -320,8 +320,7 @@ void Report::foot() {
 
 std::string report_html(const Bundle& submission) { return Report(submission).page(); }
 
-void write_report(const ProfileFolders& folders, std::string student,
-                  const std::filesystem::path& file) {
+void write_report(const ProfileFolders& folders, std::string student, const std::filesystem::path& file) {
     write_file(file, report_html(make_submission(folders, std::move(student))));
 }
 

@@ -5,11 +5,13 @@
 
 #include "app/shell/exercises_tab.h"
 #include "core/base/error.h"
+#include "core/base/read_json.h"
 
 namespace fp8lab {
 namespace {
 
 using Json = nlohmann::json;
+constexpr int kMost = 1'000'000;  // deeds of an attempt
 
 std::string deed_key(const Lab& lab, std::size_t i) { return fmt::format("deed.{}.{}", lab.info().id, i); }
 
@@ -43,7 +45,8 @@ void ExercisesTab::restore(Lab& lab, const std::map<std::string, Json>& values) 
     if (found == values.end()) return;
     const Json& json = found->second;
     Session& open = session(lab);
-    open.selected = std::min(json.at("selected").get<std::size_t>(), lab.exercises().size() - 1);
+    const auto last = static_cast<int>(lab.exercises().size()) - 1;
+    open.selected = static_cast<std::size_t>(std::min(integer_from(json.at("selected"), 0, kMost), last));
     open.again = json.at("again").get<bool>();
     open.draft = json.at("draft").get<std::vector<double>>();
     if (!json.contains("run")) return;
@@ -53,11 +56,12 @@ void ExercisesTab::restore(Lab& lab, const std::map<std::string, Json>& values) 
     if (exercise == lab.exercises().end())
         throw input_error("journal", "there is no exercise " + run["exercise"].dump());
     std::vector<Evidence::Deed> deeds;
-    for (std::size_t i = 0; i < run.at("deeds").get<std::size_t>(); ++i)
-        deeds.push_back(deed_from(values.at(deed_key(lab, i))));
+    const int count = integer_from(run.at("deeds"), 0, kMost);
+    for (int i = 0; i < count; ++i)
+        deeds.push_back(deed_from(values.at(deed_key(lab, static_cast<std::size_t>(i)))));
     open.run.reset();
     open.run = std::make_unique<ExerciseRun>(lab, *exercise, prediction_from(run.at("prediction")), deeds,
-                                             run.at("hints").get<int>());
+                                             integer_from(run.at("hints"), 0, kMost));
     open.noted = deeds.size();
     open.typed = run.at("typed").get<std::map<std::string, std::string>>();
     if (open.run->verdict().passed()) finish(lab);  // it crashed between the pass and its evidence

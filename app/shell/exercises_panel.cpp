@@ -266,8 +266,8 @@ void ExercisesTab::draw_prediction(const Exercise& exercise, const Prediction& p
     const auto words = [&](double value) {
         const auto* choice = std::get_if<ChoicePrediction>(&exercise.prediction);
         if (!choice) return format_number(value, 4, true);
-        const auto index = static_cast<std::size_t>(std::max(0.0, value));
-        return index < choice->choices.size() ? choice->choices[index] : std::string("\u2013");
+        const bool valid = value >= 0 && value < static_cast<double>(choice->choices.size());
+        return valid ? choice->choices[static_cast<std::size_t>(value)] : std::string("\u2013");
     };
     if (!prediction.values.empty()) pair_row(context_, "You predicted", words(prediction.values.front()));
     if (!measured.empty()) pair_row(context_, "Measured", words(measured.front()));

@@ -1,15 +1,18 @@
 #include "app/shell/profile.h"
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/base/kept_file.h"
+#include "core/base/read_json.h"
 #include "core/base/seal.h"
 
 namespace fp8lab {
 namespace {
 
 constexpr const char* kFile = "settings.json";
+constexpr int kLargestSide = 16384, kMost = std::numeric_limits<int>::max();  // px
 
 Settings parse(const std::string& text) {
     const auto json = unsealed(text, kFile);
@@ -17,8 +20,8 @@ Settings parse(const std::string& text) {
     settings.theme = parse_theme(json.at("theme").get<std::string>());
     settings.scale = json.at("scale").get<float>();
     if (settings.scale != 0) settings.scale = std::clamp(settings.scale, kSmallestScale, kLargestScale);
-    settings.width = std::clamp(json.at("width").get<int>(), 0, 16384);
-    settings.height = std::clamp(json.at("height").get<int>(), 0, 16384);
+    settings.width = std::min(integer_from(json.at("width"), 0, kMost), kLargestSide);
+    settings.height = std::min(integer_from(json.at("height"), 0, kMost), kLargestSide);
     settings.last_lab = json.at("last_lab").get<std::string>();
     settings.panel_open = json.at("panel_open").get<bool>();
     settings.toured = json.value("toured", false);

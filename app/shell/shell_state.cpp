@@ -105,13 +105,17 @@ void Shell::restore(const Journal::Left& left) {
         const auto found = left.values.find(key);
         return found != left.values.end() && found->second.is_object() ? found->second : Json::object();
     };
+    const auto word = [](const Json& json, const char* name) {
+        const auto found = json.find(name);
+        return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+    };
     const Json desk = value("desk"), typing = value("typing");
-    const auto lab = desk.value("lab", std::string());
+    const std::string lab = word(desk, "lab");
     if (std::ranges::any_of(entries_, [&](const Entry& e) { return e.lab->info().id == lab; })) open(lab);
     for (const Tab tab : {Tab::explore, Tab::learn, Tab::exercises})
-        if (desk.value("tab", std::string()) == name_of(tab)) tab_ = tab;
-    if (typing.value("lab", std::string()) == open_)
-        context_.typing = {typing.value("name", std::string()), typing.value("text", std::string()), true};
+        if (word(desk, "tab") == name_of(tab)) tab_ = tab;
+    if (!word(typing, "name").empty() && word(typing, "lab") == open_)
+        context_.typing = {word(typing, "name"), word(typing, "text"), true};
     if (!lost.empty()) warn("Not everything came back", lost);
 }
 

@@ -17,8 +17,8 @@ using Json = nlohmann::json;
 // Walks the text as nlohmann's parser does and looks up after each value how far the reader has come.
 class Walker : public nlohmann::json_sax<Json> {
   public:
-    Walker(std::string_view text, const std::size_t& read, const std::string& where, int depth)
-        : text_(text), read_(read), where_(where), depth_(depth) {}
+    Walker(std::string_view text, const std::size_t& read, const std::string& where, JsonLimits limits)
+        : text_(text), read_(read), where_(where), limits_(limits) {}
 
     JsonPlaces places;
 
@@ -36,7 +36,8 @@ class Walker : public nlohmann::json_sax<Json> {
     bool key(string_t& name) override {
         Level& level = levels_.back();
         if (!level.names.insert(name).second)
-            throw input_error(where_, fmt::format("{}: '{}' stands here twice", text_of(at()), name));
+            throw input_error(where_,
+                              fmt::format("{}: '{}' stands here twice", text_of(at()), quote_from(name)));
         level.step = "/";
         for (const char c : name) level.step += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
         end_ = read_;
@@ -52,10 +53,13 @@ class Walker : public nlohmann::json_sax<Json> {
   private:
     struct Level {
         bool array;
+        std::string pointer;  // of the array or object
         std::size_t index = 0;
-        std::string step;  // the member at hand: "/margin"
-        std::set<std::string, std::less<>> names;
+        std::string step = {};  // the member at hand: "/margin"
+        std::set<std::string, std::less<>> names = {};
     };
+    // Pointers are kept for every value: a long name before many values would fill the memory.
+    static constexpr std::size_t kLongestPointer = 1024;
     // The first character of the value whose token was read just now.
     Place at() {
         while (end_ < text_.size() && std::string_view(" \t\r\n,:").find(text_[end_]) != std::string::npos)
@@ -75,9 +79,17 @@ class Walker : public nlohmann::json_sax<Json> {
     void note() {
         if (!levels_.empty() && levels_.back().array)
             levels_.back().step = "/" + std::to_string(levels_.back().index++);
-        std::string pointer;
-        for (const Level& level : levels_) pointer += level.step;
-        places[pointer] = at();
+        const Place here = at();
+        if (++values_ > limits_.values)
+            throw input_error(where_, fmt::format("{}: more than {} values", text_of(here), limits_.values));
+        if (place_is_kept()) places[pointer()] = here;
+    }
+    bool place_is_kept() const {
+        return levels_.empty() ||
+               levels_.back().pointer.size() + levels_.back().step.size() <= kLongestPointer;
+    }
+    std::string pointer() const {
+        return levels_.empty() ? "" : levels_.back().pointer + levels_.back().step;
     }
     bool value() {
         note();
@@ -87,9 +99,11 @@ class Walker : public nlohmann::json_sax<Json> {
     bool open(bool array) {
         note();
         end_ = read_;
-        if (static_cast<int>(levels_.size()) >= depth_)
-            throw input_error(where_, fmt::format("{}: nested deeper than {}", text_of(place_), depth_));
-        levels_.push_back({array, 0, {}, {}});
+        if (static_cast<int>(levels_.size()) >= limits_.depth)
+            throw input_error(where_,
+                              fmt::format("{}: nested deeper than {}", text_of(place_), limits_.depth));
+        // Below one that is not kept none is: any step makes this one too long.
+        levels_.push_back({array, place_is_kept() ? pointer() : std::string(kLongestPointer, '/')});
         return true;
     }
     bool close() {
@@ -101,7 +115,8 @@ class Walker : public nlohmann::json_sax<Json> {
     std::string_view text_;
     const std::size_t& read_;
     const std::string& where_;
-    int depth_;
+    JsonLimits limits_;
+    std::size_t values_ = 0;
     std::size_t end_ = 0, counted_ = 0;  // end of the token before; how far place_ has counted
     Place place_;
     std::vector<Level> levels_;
@@ -138,7 +153,7 @@ JsonPlaces json_places(std::string_view text, const std::string& where, JsonLimi
         throw input_error(where, fmt::format("is {}; such a file has at most {}", format_bytes(text.size()),
                                              format_bytes(limits.bytes)));
     std::size_t read = 0;
-    Walker walker{text, read, where, limits.depth};
+    Walker walker{text, read, where, limits};
     Json::sax_parse(Reader{text.data(), &read}, Reader{text.data() + text.size(), &read}, &walker);
     return std::move(walker.places);
 }

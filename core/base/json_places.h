@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/read_json.h"
+
 namespace fp8lab {
 
 struct Place {
@@ -18,11 +20,12 @@ using JsonPlaces = std::map<std::string, Place, std::less<>>;
 
 struct JsonLimits {
     std::size_t bytes = 8u << 20;
-    int depth = 64;
+    int depth = kDeepestJson;
+    std::size_t values = 1'000'000;  // each takes some 100 bytes in memory
 };
 
-// Throws input_error(where, ...): too large, too deep, not UTF-8, not JSON (with line and column), a member
-// twice.
+// Below a name of kilobytes no value has a place of its own. Throws input_error(where, ...): too large, too
+// deep, too many values, not UTF-8, not JSON (with line and column), a member twice.
 JsonPlaces json_places(std::string_view text, const std::string& where, JsonLimits limits = {});
 
 // "line 12, column 5" of the pointer, or of the nearest value around it.

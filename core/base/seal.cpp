@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/read_json.h"
 
 namespace fp8lab {
 
@@ -33,14 +34,10 @@ bool unseal(Json& object, const std::string& where) {
 }
 
 Json unsealed(std::string_view text, const std::string& where) {
-    try {
-        Json object = Json::parse(text);
-        if (!object.is_object()) throw input_error(where, "is no JSON object");
-        unseal(object, where);
-        return object;
-    } catch (const Json::exception& error) {
-        throw input_error(where, error.what());
-    }
+    Json object = parse_json(text, where);
+    if (!object.is_object()) throw input_error(where, "is no JSON object");
+    unseal(object, where);
+    return object;
 }
 
 }  // namespace fp8lab

@@ -66,7 +66,7 @@ JsonPlaces places_of(std::string_view text, const std::string& where) {
 void check_schema(const Reader& read) {
     const Json& schema = read.member("fp8lab_bundle");
     if (!schema.is_number_integer() || schema < 1)
-        read.fail("/fp8lab_bundle", "expected the schema's number, got " + schema.dump());
+        read.fail("/fp8lab_bundle", "expected the schema's number, got " + quote_from(schema.dump()));
     if (schema > kBundleSchema)
         read.fail("/fp8lab_bundle", fmt::format("written by a newer version (schema {}; this one reads {})",
                                                 schema.dump(), kBundleSchema));

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/read_json.h"
 #include "core/base/seal.h"
 #include "core/base/units.h"
 
@@ -15,6 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 constexpr int kSchema = 1;
+constexpr int kMostHints = 1000;  // an exercise has three
 
 Json to_json(double value) { return std::isfinite(value) ? Json(value) : Json(shortest(value)); }
 
@@ -128,7 +130,7 @@ Evidence evidence_from(const Json& json) {
     out.seed = word("seed");
     out.at = word("at");
     out.explanation = word("explanation");
-    out.hints = json.at("hints").get<int>();
+    out.hints = integer_from(json.at("hints"), 0, kMostHints);
     out.prediction = prediction_from(json.at("prediction"));
     const Json& scene = json.at("scene");
     out.lab = scene.at("lab").get<std::string>();
@@ -159,7 +161,7 @@ std::string evidence_text(const Evidence& evidence) { return sealed(body(evidenc
 
 Evidence parse_evidence(std::string_view text, const std::string& where) {
     try {
-        Json json = Json::parse(text);
+        Json json = parse_json(text, where);
         if (!json.is_object() || !json.contains("fp8lab_evidence"))
             throw input_error(where, "is no evidence of an exercise");
         if (json["fp8lab_evidence"] != kSchema)

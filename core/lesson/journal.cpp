@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/folders.h"
+#include "core/base/read_json.h"
 #include "core/base/seal.h"
 
 namespace fp8lab {
@@ -36,7 +37,7 @@ std::optional<Journal::Left> Journal::left_behind(const std::filesystem::path& f
         std::istringstream lines(read_text(file));
         for (std::string line; std::getline(lines, line);) {
             try {
-                Json json = Json::parse(line);
+                Json json = parse_json(line, "");
                 if (!json.is_object() || !unseal(json, "")) continue;
                 left.at = json.at("at").get<std::string>();
                 left.values[json.at("key").get<std::string>()] = std::move(json["value"]);

@@ -39,7 +39,9 @@ class Reader {
     }
     int integer(const Json& json, const std::string& at, int lo, int hi) const {
         const bool fits = json.is_number_integer() && json >= lo && json <= hi;
-        if (!fits) fail(at, fmt::format("expected an integer from {} to {}, got {}", lo, hi, json.dump()));
+        if (!fits)
+            fail(at,
+                 fmt::format("expected an integer from {} to {}, got {}", lo, hi, quote_from(json.dump())));
         return json.get<int>();
     }
     double number(const Json& json, const std::string& at) const {
@@ -75,7 +77,7 @@ class Reader {
         for (const auto& [name, value] : document.items())
             if (name != kind && std::ranges::find(known, name) == known.end())
                 notices.push_back(fmt::format("'{}' ({}) is not known here; it is kept, and does nothing.",
-                                              name, place_text(places_, "/" + name)));
+                                              quote_from(name), place_text(places_, "/" + name)));
         return schema;
     }
 
@@ -203,7 +205,8 @@ Deck parse_deck(std::string_view text, const std::string& where, const fs::path&
         read.object(entry, at);
         fs::path file = folder / read.string(entry, at, "scene");
         if (file.extension() != ".f8scene") file += ".f8scene";
-        if (!fs::exists(file)) read.fail(at + "/scene", file.string() + " does not exist");
+        std::error_code none;  // a name too long for a file as well
+        if (!fs::exists(file, none)) read.fail(at + "/scene", file.string() + " does not exist");
         Scene& scene = deck.scenes.emplace_back(read_scene(file));
         deck.notices.insert(deck.notices.end(), scene.notices.begin(), scene.notices.end());
         if (entry.contains("notes")) scene.notes = read.string(entry, at, "notes");
@@ -232,7 +235,8 @@ Deck read_deck(const fs::path& path) {
 }
 
 fs::path find_scene(const std::string& name) {
-    if (fs::exists(name)) return name;
+    std::error_code none;
+    if (fs::exists(name, none)) return name;
     std::string valid;
     for (const auto& files : {shipped_decks(), shipped_scenes()})
         for (const fs::path& file : files) {

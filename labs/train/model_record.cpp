@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/read_json.h"
 
 namespace fp8lab::train {
 namespace {
@@ -38,6 +39,13 @@ Json arm_json(const ArmTrack& arm, const Recipe& recipe) {
     return json;
 }
 
+std::vector<std::size_t> steps_from(const Json& json) {
+    std::vector<std::size_t> out;
+    for (const Json& step : json)
+        out.push_back(static_cast<std::size_t>(integer_from(step, 0, std::numeric_limits<int>::max())));
+    return out;
+}
+
 // What of one tensor is known in each step.
 std::vector<TensorRecord> tensor_series(const Json& tensors, TensorId id, std::size_t steps) {
     TensorRecord unknown{.amax = kNoValue, .scale = kNoValue, .underflow_pct = kNoValue, .overflow_pct = 0};
@@ -45,12 +53,12 @@ std::vector<TensorRecord> tensor_series(const Json& tensors, TensorId id, std::s
     std::vector<TensorRecord> out(steps, unknown);
     if (!unknown.applies) return out;
     const Json& track = tensors[to_string(id)];
-    const auto at = track.at("step").get<std::vector<std::size_t>>();
+    const auto at = steps_from(track.at("step"));
     const auto pct = track.at("underflow_pct").get<std::vector<float>>();
     if (at.size() != pct.size())
         throw input_error("record", to_string(id) + " has series of different length");
     for (std::size_t i = 0; i < at.size(); ++i) out.at(at[i]).underflow_pct = pct[i];
-    for (const auto step : track.at("overflow_at").get<std::vector<std::size_t>>())
+    for (const auto step : steps_from(track.at("overflow_at")))
         out.at(step).overflow_pct = std::numeric_limits<float>::min();  // how much is not kept
     return out;
 }
@@ -68,8 +76,8 @@ ArmSnapshot arm_from(const Json& json, const TrainSpec& spec, const Recipe& reci
     ArmSnapshot arm;
     arm.provenance = provenance_from(json.at("provenance").get<std::string>());
     if (json.contains("stopped"))
-        arm.stopped =
-            NonFinite{json["stopped"].at("step").get<int>(), json["stopped"].at("tensor").get<std::string>()};
+        arm.stopped = NonFinite{integer_from(json["stopped"].at("step"), 0, std::numeric_limits<int>::max()),
+                                json["stopped"].at("tensor").get<std::string>()};
     const Json& loss = json.at("loss");
     const auto steps = static_cast<std::size_t>(spec.steps);
     if (!loss.is_array() || (arm.stopped ? loss.size() > steps : loss.size() != steps))

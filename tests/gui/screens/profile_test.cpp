@@ -57,6 +57,20 @@ TEST_CASE("of damaged settings the ones before are used; a reader leaves them wh
     CHECK(load_settings(folder.path).settings.theme == Theme::light);
 }
 
+TEST_CASE("a size that no int holds is no settings") {
+    const Scratch home;
+    ProfileFolders reader{home.path};
+    reader.access = Access::read_only;
+    for (const char* width : {"1e300", "-5", "1.5", "18446744073709551615"}) {
+        std::ofstream(home.path / "settings.json")
+            << R"({"theme": "light", "scale": 1, "height": 900, "last_lab": "", "panel_open": true, "width": )"
+            << width << "}";
+        const LoadedSettings loaded = load_settings(reader);
+        CHECK(loaded.problem == "settings.json is damaged");
+        CHECK(loaded.settings == Settings{});
+    }
+}
+
 TEST_CASE("a scale out of range is brought into it") {
     const Scratch folder;
     save_settings(folder.path, {Theme::dark, 40, 0, 0, "", true});

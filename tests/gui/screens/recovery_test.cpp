@@ -182,6 +182,9 @@ TEST_CASE("what the journal has of another version's lab is said, the rest comes
         journal.note("lab.bits", {{"no such field", 1}}, "2026-11-20T14:32:00");
         journal.note("lab.ruler", {{"brush_lo", 0.5}}, "2026-11-20T14:32:00");
         journal.note("attempt.blocks", {{"selected", "what"}}, "2026-11-20T14:32:00");
+        journal.note("attempt.error", {{"selected", -1}}, "2026-11-20T14:32:00");
+        journal.note("desk", {{"lab", 3}, {"tab", nullptr}}, "2026-11-20T14:32:00");
+        journal.note("typing", {{"lab", ""}, {"name", {1}}, {"text", 4}}, "2026-11-20T14:32:00");
     }
     Desk desk(home);
     desk.click("recovery.restore");

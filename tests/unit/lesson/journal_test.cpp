@@ -58,6 +58,18 @@ TEST_CASE("cut anywhere, or with any byte changed, the lines that are whole stil
     }
 }
 
+TEST_CASE("a line that nests without end is passed over") {
+    const Scratch folder;
+    const fs::path file = folder.path / "journal.jsonl";
+    Journal journal(file);
+    journal.note("a", 1, "14:32");
+    std::ofstream(file, std::ios::app)
+        << R"({"key": "b", "value": )" << std::string(1'000'000, '[') << std::string(1'000'000, ']') << "}\n";
+    const auto left = Journal::left_behind(file);
+    REQUIRE(left.has_value());
+    CHECK(left->values.size() == 1);
+}
+
 TEST_CASE("it goes on with what a crash left, and is written anew when most of it is old") {
     const Scratch folder;
     const fs::path file = folder.path / "journal.jsonl";

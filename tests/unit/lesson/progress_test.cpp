@@ -3,9 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/seal.h"
 #include "tests/scratch.h"
 
 using namespace fp8lab;
@@ -52,6 +54,18 @@ TEST_CASE("a damaged pass is replaced by the one before, with one sentence, and 
     CHECK(read_text(home.path / "exercises/L1.1.json.damaged") == broken);
     CHECK(Progress(home.path).problem() == "");
     CHECK(Progress(home.path).passed("L1.1")->explanation == "first");
+}
+
+TEST_CASE("evidence that nests without end, or counts hints as no one does, is refused") {
+    const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+    CHECK_THROWS_WITH_AS(parse_evidence(R"({"fp8lab_evidence": 1, "x": )" + deep + "}", "e"),
+                         "e: nested deeper than 64", Error);
+    for (const char* hints : {"1e300", "-1", "0.5", "18446744073709551615"}) {
+        auto json = unsealed(evidence_text(pass("L1.1")), "");
+        json["hints"] = nlohmann::json::parse(hints);
+        CHECK_THROWS_WITH_AS(parse_evidence(sealed(std::move(json), 1), "e"),
+                             "e: expected an integer from 0 to 1000", Error);
+    }
 }
 
 TEST_CASE("damaged twice over, or without one before: said, set aside, and nothing else is lost") {

@@ -136,6 +136,11 @@ TEST_CASE("a deck is its scenes, with notes of its own where it has some") {
     CHECK_THROWS_WITH_AS(parse_deck(R"({"fp8lab_deck": 1, "title": "T", "scenes": [{"scene": "two"}]})",
                                     "d.f8deck", scratch.path),
                          doctest::Contains("does not exist"), Error);
+    const std::string long_name(300, 'a');  // no file can be called that
+    CHECK_THROWS_WITH_AS(
+        parse_deck(R"({"fp8lab_deck": 1, "title": "T", "scenes": [{"scene": ")" + long_name + "\"}]}",
+                   "d.f8deck", scratch.path),
+        doctest::Contains("does not exist"), Error);
     CHECK_THROWS_WITH_AS(
         parse_deck(R"({"fp8lab_deck": 1, "title": "T", "scenes": []})", "d.f8deck", scratch.path),
         doctest::Contains("line 1, column 44: has 0 entries"), Error);
