@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/read_json.h"
 
 namespace fp8lab::train {
 namespace {
@@ -39,10 +38,17 @@ Json arm_json(const ArmTrack& arm, const Recipe& recipe) {
     return json;
 }
 
+// Series hold them as 3.0.
+int step_from(const Json& json) {
+    const double step = json.get<double>();
+    if (!(step >= 0 && step <= std::numeric_limits<int>::max()))
+        throw input_error("record", json.dump() + " is no step");
+    return static_cast<int>(step);
+}
+
 std::vector<std::size_t> steps_from(const Json& json) {
     std::vector<std::size_t> out;
-    for (const Json& step : json)
-        out.push_back(static_cast<std::size_t>(integer_from(step, 0, std::numeric_limits<int>::max())));
+    for (const Json& step : json) out.push_back(static_cast<std::size_t>(step_from(step)));
     return out;
 }
 
@@ -76,8 +82,8 @@ ArmSnapshot arm_from(const Json& json, const TrainSpec& spec, const Recipe& reci
     ArmSnapshot arm;
     arm.provenance = provenance_from(json.at("provenance").get<std::string>());
     if (json.contains("stopped"))
-        arm.stopped = NonFinite{integer_from(json["stopped"].at("step"), 0, std::numeric_limits<int>::max()),
-                                json["stopped"].at("tensor").get<std::string>()};
+        arm.stopped =
+            NonFinite{step_from(json["stopped"].at("step")), json["stopped"].at("tensor").get<std::string>()};
     const Json& loss = json.at("loss");
     const auto steps = static_cast<std::size_t>(spec.steps);
     if (!loss.is_array() || (arm.stopped ? loss.size() > steps : loss.size() != steps))

@@ -95,7 +95,11 @@ void probe(Context& context, std::string_view name, Rect rect, std::optional<Ext
     const ImVec2 lo = ImGui::GetWindowDrawList()->GetClipRectMin();
     const ImVec2 hi = ImGui::GetWindowDrawList()->GetClipRectMax();
     context.probes.items.insert_or_assign(std::string(name),
-                                          Probes::Item{rect, {lo.x, lo.y, hi.x, hi.y}, axes, std::string(words)});
+                                          Probes::Item{rect,
+                                                       {lo.x, lo.y, hi.x, hi.y},
+                                                       axes,
+                                                       std::string(words),
+                                                       context.focus.reach == Focus::Reach::live});
 }
 
 }  // namespace fp8lab::ui

@@ -26,6 +26,7 @@ struct Probes {
         Rect clip;                    // the visible part of the window it sits in
         std::optional<Extents> axes;  // plots: the ranges on show
         std::string words;            // what it says, where a test reads it
+        bool live = true;             // it takes a press: no sheet lies over it, and help is not asked for
     };
     std::map<std::string, Item, std::less<>> items;
 };

@@ -19,10 +19,15 @@ using namespace fp8lab;
 namespace {
 
 // "home.card.bits" and "history.value" are controls; "L5.4" in "exercise.L5.4" too, but the 256 cells of a
-// map are one.
+// map ("0x7E") are one.
 std::string kind_of(const std::string& probe) {
     std::string out;
-    for (const char c : probe) out += c >= '0' && c <= '9' ? '#' : c;
+    bool hex = false;
+    for (const char c : probe) {
+        const bool digit = (c >= '0' && c <= '9') || (hex && c >= 'A' && c <= 'F');
+        hex = (hex && digit) || (c == 'x' && out.ends_with('#'));
+        out += digit ? '#' : c;
+    }
     return out;
 }
 
@@ -32,13 +37,16 @@ class Hand {
         setenv("XDG_DOCUMENTS_DIR", desk_.scratch.path.c_str(), 1);
     }
     void act() {
-        switch (pick(12)) {
+        switch (pick(16)) {
             case 0:
                 return key();
             case 1:
                 return wheel();
             case 2:
-                return lab();
+                return pick(4) == 0 || fresh().empty() ? lab()
+                                                       : click();  // mostly where there is nothing new
+            case 5:
+                return sheet();
             case 3:
                 return drag();
             case 4:
@@ -70,16 +78,26 @@ class Hand {
         for (const auto& [name, item] : desk_.gui.context.probes.items)
             if (in_reach(item)) seen_.insert(kind_of(name));
     }
-    // A part of it can be pointed at.
+    // A part of it can be pointed at, and nothing lies over it.
     static bool in_reach(const ui::Probes::Item& item) {
-        return std::min(item.rect.x1, item.clip.x1) - std::max(item.rect.x0, item.clip.x0) > 2 &&
+        return item.live && std::min(item.rect.x1, item.clip.x1) - std::max(item.rect.x0, item.clip.x0) > 2 &&
                std::min(item.rect.y1, item.clip.y1) - std::max(item.rect.y0, item.clip.y0) > 2;
+    }
+    std::vector<std::string> there() const {
+        std::vector<std::string> names;
+        for (const auto& [name, item] : desk_.gui.context.probes.items)
+            if (in_reach(item)) names.push_back(name);
+        return names;
+    }
+    std::vector<std::string> fresh() const {
+        std::vector<std::string> names = there();
+        std::erase_if(names, [&](const std::string& name) { return pressed_.contains(kind_of(name)); });
+        return names;
     }
     // Mostly what was not pressed yet.
     std::optional<Point> target() {
-        std::vector<std::string> names;
-        for (const auto& [name, item] : desk_.gui.context.probes.items)
-            if (in_reach(item) && (pick(3) == 0 || !pressed_.contains(kind_of(name)))) names.push_back(name);
+        std::vector<std::string> names = fresh();
+        if (names.empty() || pick(4) == 0) names = there();
         if (names.empty()) return std::nullopt;
         const std::string name = names[static_cast<std::size_t>(pick(static_cast<int>(names.size())))];
         const auto& item = desk_.gui.context.probes.items.find(name)->second;
@@ -127,6 +145,13 @@ class Hand {
         desk_.key(kKeys[static_cast<std::size_t>(pick(static_cast<int>(kKeys.size())))], pick(3) == 0,
                   pick(6) == 0);
         frame();
+    }
+    // What lies over the window, or fills it.
+    void sheet() {
+        static constexpr std::array kKeys = {GLFW_KEY_K, GLFW_KEY_G, GLFW_KEY_E, GLFW_KEY_S, GLFW_KEY_P};
+        desk_.key(kKeys[static_cast<std::size_t>(pick(kKeys.size()))], true);
+        frame();
+        for (int left = pick(20); left > 0; --left) click();
     }
     void lab() {
         const auto labs = lab_registry();

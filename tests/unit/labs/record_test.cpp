@@ -1,0 +1,91 @@
+// The series in evidence of a training come from whoever hands it in: each part of a record replaced by each
+// kind of thing that it should not be is refused, or shown.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "labs/exercise_run.h"
+
+using namespace fp8lab;
+
+namespace {
+
+using Json = nlohmann::json;
+
+void small(Lab& lab) {
+    for (const char* assignment : {"steps=100", "task=teacher"}) set_field(lab.fields(), assignment);
+}
+
+Json made_record() {
+    const auto lab = find_lab("train").make();
+    small(*lab);
+    const Event run = acts("run");
+    carry_out(*lab, {&run, 1});
+    return Json::parse(lab->record());
+}
+
+// One of each kind of place: "/arms/0/loss/7" stands for all losses.
+std::vector<Json::json_pointer> places(const Json& json,
+                                       const Json::json_pointer& at = Json::json_pointer()) {
+    std::vector<Json::json_pointer> out = {at};
+    if (!json.is_structured()) return out;
+    std::size_t i = 0;
+    for (const auto& [name, value] : json.items()) {
+        if (i++ >= 3) break;
+        const auto below = places(value, json.is_array() ? at / (i - 1) : at / name);
+        out.insert(out.end(), below.begin(), below.end());
+    }
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("a record with any part of it replaced is refused or shown, and nothing else happens") {
+    const Json good = made_record();
+    const std::vector<Json> bad = {nullptr,
+                                   true,
+                                   -1,
+                                   7,
+                                   1'000'000,
+                                   0.5,
+                                   1e300,
+                                   18446744073709551615U,
+                                   "x",
+                                   "nan",
+                                   Json::array(),
+                                   Json::object(),
+                                   {1, 2, 3},
+                                   {{-1}},
+                                   {{"step", -1}, {"tensor", "x9"}},
+                                   {{"step", 1'000'000'000}, {"tensor", "w1"}},
+                                   {{"step", 1e300}, {"tensor", "w1"}}};
+    const auto lab = find_lab("train").make();
+    int shown = 0, refused = 0;
+    const auto replay = [&](const Json& record) {
+        small(*lab);
+        try {
+            lab->replay(record.dump());
+            lab->update();
+            static_cast<void>(lab->metrics());
+            static_cast<void>(lab->figures());
+            ++shown;
+        } catch (const Error& error) {
+            CHECK(error.kind() == ErrorKind::input);
+            ++refused;
+        }
+    };
+    replay(good);
+    CHECK(shown == 1);
+    auto all = places(good);
+    all.push_back(Json::json_pointer("/arms/0/stopped"));
+    for (const auto& at : all)
+        for (const Json& value : bad) {
+            Json record = good;
+            record[at] = value;
+            INFO(at.to_string() << " = " << value.dump());
+            replay(record);
+        }
+    CHECK(refused > shown);
+    CHECK(shown > 1);
+}
