@@ -2,6 +2,8 @@
 // be kept and is read back as the same.
 #include <cstdlib>
 #include <fstream>
+#include <functional>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/lesson/journal.h"
@@ -24,6 +26,15 @@ fs::path memory() { return fs::exists("/dev/shm") ? "/dev/shm" : fs::temp_direct
 void put(const fs::path& file, std::string_view text) {
     fs::create_directories(file.parent_path());
     std::ofstream(file, std::ios::binary) << text;
+}
+
+bool throws(const std::function<void()>& save) {
+    try {
+        save();
+        return false;
+    } catch (const Error& error) {
+        return error.kind() == ErrorKind::failed;
+    }
 }
 
 // Nothing: it is none, and says so.
@@ -51,11 +62,30 @@ void read_pass(const fs::path& home, const std::string& text) {
     if (!evidence) return;
     check(progress.count(evidence->lab) == 1 && progress.passed(evidence->exercise) != nullptr);
     evidence->exercise = "L1.1";
-    const Scratch other(memory());
-    Progress(other.path).keep(*evidence);
-    const Progress again(other.path);
+    const fs::path other = home / "other/exercises";
+    put(other, "in the way");
+    Progress late(home / "other");
+    check(throws([&] { late.keep(*evidence); }) && late.unsaved().size() == 1 && !late.retry());
+    fs::remove(other);
+    put(late.file("L1.1"), "damaged");
+    check(late.retry() && late.unsaved().empty() && fs::exists(other / "L1.1.json.damaged"));
+    const Progress again(home / "other");
     check(again.problem().empty() && again.passed("L1.1") != nullptr);
     check(evidence_text(*again.passed("L1.1")) == evidence_text(*evidence));
+}
+
+// The one before takes the place of a damaged one.
+void read_backup(const fs::path& home, const std::string& text) {
+    put(home / "exercises/L1.1.json", "damaged");
+    put(home / "exercises/L1.1.json.bak", text);
+    const auto evidence = evidence_of(text);
+    const Progress progress(home);
+    check(!progress.problem().empty());
+    if (!evidence) return;
+    check(progress.passed(evidence->exercise) != nullptr && progress.unsaved().empty());
+    check(fs::exists(home / "exercises/L1.1.json.damaged"));
+    const Progress again(home);
+    check(again.problem().empty() && again.count(evidence->lab) == 1);
 }
 
 void read_predictions(const fs::path& home, const std::string& text) {
@@ -85,6 +115,17 @@ void read_journal(const fs::path& home, const std::string& text) {
     const auto again = Journal::left_behind(file);
     check(again && again->at == left->at && again->values.at("key") == text.size());
     for (const auto& [key, value] : left->values) check(key == "key" || again->values.at(key) == value);
+    Journal fresh(home / "fresh.jsonl");
+    for (const auto& [key, value] : left->values) fresh.note(key, value, left->at);
+    fresh.sync();
+    const auto noted = Journal::left_behind(home / "fresh.jsonl");
+    check(noted && noted->at == left->at && noted->values == left->values);
+    Journal nowhere(file / "journal.jsonl");
+    nowhere.assume("key", 1);
+    nowhere.note("key", 1, left->at);
+    check(throws([&] { nowhere.note("key", 2, left->at); }));
+    fresh.remove();
+    check(!Journal::left_behind(home / "fresh.jsonl"));
 }
 
 }  // namespace
@@ -97,14 +138,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         lines += test::sealed_anew(text.substr(at, end - at));
         at = end + 1;
     }
+    const Scratch home(memory());
+    int i = 0;
+    const auto folder = [&] { return home.path / std::to_string(i++); };
     for (const std::string& one : {text, test::sealed_anew(text)}) {
-        const Scratch pass(memory()), predictions(memory());
-        read_pass(pass.path, one);
-        read_predictions(predictions.path, one);
+        read_pass(folder(), one);
+        read_backup(folder(), one);
+        read_predictions(folder(), one);
     }
-    for (const std::string& one : {text, lines}) {
-        const Scratch journal(memory());
-        read_journal(journal.path, one);
-    }
+    for (const std::string& one : {text, lines}) read_journal(folder(), one);
     return 0;
 }

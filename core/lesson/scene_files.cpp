@@ -1,0 +1,64 @@
+// Scenes and decks on disk: read, and found by name.
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/lesson/scene.h"
+
+namespace fp8lab {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> assets_in(std::string_view folder, std::string_view extension) {
+    std::vector<fs::path> out;
+    for (const auto& entry : fs::directory_iterator(asset(folder)))
+        if (entry.path().extension() == extension) out.push_back(entry.path());
+    std::ranges::sort(out);
+    return out;
+}
+
+}  // namespace
+
+Scene read_scene(const fs::path& path) {
+    Scene scene = parse_scene(read_text(path), path.string());
+    scene.folder = path.parent_path();
+    return scene;
+}
+
+Deck read_deck(const fs::path& path) {
+    if (fs::is_directory(path)) {
+        Deck deck;
+        deck.title = path.filename().string();
+        std::vector<fs::path> files;
+        for (const auto& entry : fs::directory_iterator(path))
+            if (entry.path().extension() == ".f8scene") files.push_back(entry.path());
+        std::ranges::sort(files);
+        for (const fs::path& file : files) deck.scenes.push_back(read_scene(file));
+        if (files.empty()) throw input_error(path.string(), "holds no scene (*.f8scene)");
+        return deck;
+    }
+    if (path.extension() != ".f8scene") return parse_deck(read_text(path), path.string(), path.parent_path());
+    Deck deck;
+    Scene& scene = deck.scenes.emplace_back(read_scene(path));
+    deck.title = scene.title;
+    deck.notices = scene.notices;
+    return deck;
+}
+
+fs::path find_scene(const std::string& name) {
+    std::error_code none;
+    if (fs::exists(name, none)) return name;
+    std::string valid;
+    for (const auto& files : {shipped_decks(), shipped_scenes()})
+        for (const fs::path& file : files) {
+            if (file.stem() == name || file.filename() == name) return file;
+            valid += " " + file.stem().string();
+        }
+    throw input_error(name, "is no file and no shipped scene; shipped:" + valid);
+}
+
+std::vector<fs::path> shipped_scenes() { return assets_in("scenes", ".f8scene"); }
+std::vector<fs::path> shipped_decks() { return assets_in("scenes", ".f8deck"); }
+
+}  // namespace fp8lab
