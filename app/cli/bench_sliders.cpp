@@ -56,7 +56,7 @@ bool bring_into_sight(WindowLoop& loop, const std::string& name) {
     for (int i = 0; i < kNotches; ++i) {
         const auto found = loop.context().probes.items.find(name);
         if (found == loop.context().probes.items.end()) return false;
-        const auto [rect, clip, axes, words] = found->second;
+        const Rect rect = found->second.rect, clip = found->second.clip;
         if (rect.y0 >= clip.y0 && rect.y1 <= clip.y1) return true;
         loop.draw([&](ImGuiIO& io) {
             io.MousePos = {center(clip).x, center(clip).y};

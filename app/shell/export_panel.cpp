@@ -131,6 +131,7 @@ void ExportPanel::draw_figure_choices(Lab& lab) {
     std::vector<std::string> names = {"All figures"};
     for (const Figure& figure : lab.figures())
         names.push_back(figure.title.empty() ? figure.id : figure.title);
+    if (figure_ >= static_cast<int>(names.size())) figure_ = 0;
     label(context_, "Figure");
     asking_ &= !ui::dropdown(context_, "export.figure", names, figure_);
     label(context_, "Format");
@@ -176,7 +177,8 @@ void ExportPanel::draw(Lab* lab) {
     ImGui::BeginChild("export.body", {area.width(), area.height() - context_.px(60)}, false,
                       ImGuiWindowFlags_NoScrollbar);
     static const std::array<std::string, 3> kWhats = {"Figures", "Report", "Submission"};
-    const int before = what_;
+    // A scene that is dropped, or a way home, may have changed the lab under the open panel.
+    const int before = lab == nullptr ? std::max(what_, static_cast<int>(What::report)) : what_;
     if (ui::segmented(context_, "export.what", kWhats, what_)) asking_ = false;
     if (lab == nullptr && what_ == 0) what_ = before;
     if (what_ == 0 && lab != nullptr) {

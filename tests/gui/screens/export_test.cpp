@@ -194,3 +194,23 @@ TEST_CASE("a relative folder lies among the documents, not where the program was
         found |= entry.is_directory() && entry.path().filename().string().find("week") != std::string::npos;
     CHECK(found);
 }
+
+TEST_CASE("the lab may change under the open panel, or be gone") {
+    Desk desk("train");
+    desk.ctrl_e();
+    desk.click("export.figure");
+    desk.click("export.figure." + std::to_string(desk.shell.lab()->figures().size()));  // the last
+    desk.shell.open("bits");
+    desk.frame();
+    desk.frame();
+    desk.choose("export.format", 2);
+    desk.click("export.save");
+    CHECK_FALSE(desk.files().empty());
+    desk.ctrl_e();
+    desk.choose("export.what", 0);
+    desk.shell.open("");
+    desk.frame();
+    desk.click("export.save");  // nothing was done: there is no report to make of it
+    CHECK(desk.shows("export"));
+    CHECK(desk.shell.lab() == nullptr);
+}
