@@ -103,15 +103,18 @@ Trail perform(Lab& lab, const Exercise& exercise, std::span<const Event> events)
 // ---- one attempt in the window
 
 ExerciseRun::ExerciseRun(Lab& lab, const Exercise& exercise, Prediction prediction)
-    : lab_(lab), exercise_(exercise), prediction_(std::move(prediction)) {
-    begin_exercise(lab_, exercise);
+    : ExerciseRun(lab, exercise, std::move(prediction), {}, 0) {}
+
+ExerciseRun::ExerciseRun(Lab& lab, const Exercise& exercise, Prediction prediction,
+                         std::span<const Evidence::Deed> deeds, int hints)
+    : lab_(lab), exercise_(exercise), prediction_(std::move(prediction)), hints_(hints) {
+    trail_ = replay(lab_, exercise_, deeds);
     lab_.set_listener([this](std::string_view action) {
         note_edits();
         pending_.push_back(acts(std::string(action)));
         acted_ = true;
     });
     seen_ = fields_of(lab_);
-    trail_.start = observe(lab_);
     judge();
 }
 

@@ -33,6 +33,9 @@ class ExerciseRun {
   public:
     ExerciseRun(Lab& lab, const Exercise& exercise,
                 Prediction prediction);  // begins; listens to the lab's actions
+    // Goes on with one that was broken off: its deeds are repeated. Throws as replay() does.
+    ExerciseRun(Lab& lab, const Exercise& exercise, Prediction prediction,
+                std::span<const Evidence::Deed> deeds, int hints);
     ~ExerciseRun();
     ExerciseRun(const ExerciseRun&) = delete;
     ExerciseRun& operator=(const ExerciseRun&) = delete;

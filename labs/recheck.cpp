@@ -64,12 +64,11 @@ void compare_measured(const Evidence& evidence, const Verdict& verdict, std::vec
 }
 
 // What the evidence says of its origin. A training may come from another machine, with another device's word.
-void compare_origin(const Evidence& evidence, const Lab& lab, const State& now,
+void compare_origin(const Evidence& evidence, bool live, std::string_view provenance, const State& now,
                     std::vector<std::string>& problems) {
     if (evidence.seed != now.text("seed"))
         problems.push_back(fmt::format("seed is '{}', not '{}'", now.text("seed"), evidence.seed));
-    const std::string_view provenance = to_string(lab.provenance());
-    if (!lab.live() && evidence.provenance != provenance)
+    if (!live && evidence.provenance != provenance)
         problems.push_back(fmt::format("its values are {}, not {}", provenance, evidence.provenance));
 }
 
@@ -102,40 +101,94 @@ void retrain(const Evidence& evidence, const Exercise& exercise, const Trail& tr
     out.how = "retrained";
 }
 
-void judge_again(const Evidence& evidence, bool rerun, Recheck& out) {
-    const auto all = all_exercises();
-    const auto entry = std::ranges::find_if(
-        all, [&](const ExerciseEntry& e) { return e.exercise->id == evidence.exercise; });
-    if (entry == all.end()) {
-        out.problems.push_back(fmt::format("there is no exercise '{}'", evidence.exercise));
-        return;
+// Deeds in full, with their lengths: two different ones never have the same key.
+std::string key_of(const Evidence& evidence) {
+    std::string key = evidence.exercise + '\n';
+    const auto add = [&key](std::string_view part) {
+        key += fmt::format("{}:", part.size());
+        key += part;
+    };
+    for (const Evidence::Deed& deed : evidence.deeds) {
+        key += fmt::format("{}.", deed.events.size());
+        for (const Event& event : deed.events) {
+            key += static_cast<char>('0' + static_cast<int>(event.kind));
+            add(event.name);
+            add(event.value);
+        }
+        add(deed.record);
     }
-    if (entry->lab->id != evidence.lab) {
-        out.problems.push_back(fmt::format("{} is no exercise of lab '{}'", evidence.exercise, evidence.lab));
-        return;
-    }
-    const auto lab = entry->lab->make();
-    out.how = lab->live() ? "judged from its series" : "repeated";
-    const Trail trail = replay(*lab, *entry->exercise, evidence.deeds);
-    out.verdict = judge_exercise(*entry->exercise, trail, &evidence.prediction);
-    compare_start(evidence, trail.start, out.problems);
-    compare_values(evidence.values, trail.now().metrics, out.problems);
-    compare_conditions(evidence, out.verdict, out.problems);
-    compare_measured(evidence, out.verdict, out.problems);
-    compare_origin(evidence, *lab, trail.now(), out.problems);
-    if (rerun && lab->live()) retrain(evidence, *entry->exercise, trail, out);
+    return key;
 }
 
 }  // namespace
 
-Recheck recheck(const Evidence& evidence, bool rerun) {
+struct Rechecker::Repeated {
+    bool live;
+    std::string provenance;
+    Trail trail;
+};
+
+const ExerciseEntry& Rechecker::entry_of(const Evidence& evidence) const {
+    const auto entry = std::ranges::find_if(
+        all_, [&](const ExerciseEntry& e) { return e.exercise->id == evidence.exercise; });
+    if (entry == all_.end())
+        throw Error(ErrorKind::failed, "", fmt::format("there is no exercise '{}'", evidence.exercise));
+    if (entry->lab->id != evidence.lab)
+        throw Error(ErrorKind::failed, "",
+                    fmt::format("{} is no exercise of lab '{}'", evidence.exercise, evidence.lab));
+    return *entry;
+}
+
+// One computes, whoever asks meanwhile waits for it.
+std::shared_ptr<const Rechecker::Repeated> Rechecker::repeated(const Evidence& evidence) {
+    constexpr std::size_t kMost =
+        512;  // trails, some 100 KB each; a class has fewer ways to pass an exercise
+    std::promise<std::shared_ptr<const Repeated>> promise;
+    std::unique_lock lock{mutex_};
+    if (kept_.size() >= kMost) kept_.clear();  // who waits has the future
+    const auto [at, is_new] = kept_.try_emplace(key_of(evidence));
+    if (is_new) at->second = promise.get_future().share();
+    const auto future = at->second;
+    lock.unlock();
+    if (is_new) {
+        try {
+            const ExerciseEntry& entry = entry_of(evidence);
+            const auto lab = entry.lab->make();
+            Trail trail = replay(*lab, *entry.exercise, evidence.deeds);
+            promise.set_value(std::make_shared<const Repeated>(
+                Repeated{lab->live(), std::string(to_string(lab->provenance())), std::move(trail)}));
+        } catch (...) {
+            promise.set_exception(std::current_exception());
+        }
+    }
+    return future.get();
+}
+
+void Rechecker::judge_again(const Evidence& evidence, bool rerun, Recheck& out) {
+    const Exercise& exercise = *entry_of(evidence).exercise;
+    const auto found = repeated(evidence);
+    out.how = found->live ? "judged from its series" : "repeated";
+    out.verdict = judge_exercise(exercise, found->trail, &evidence.prediction);
+    compare_start(evidence, found->trail.start, out.problems);
+    compare_values(evidence.values, found->trail.now().metrics, out.problems);
+    compare_conditions(evidence, out.verdict, out.problems);
+    compare_measured(evidence, out.verdict, out.problems);
+    compare_origin(evidence, found->live, found->provenance, found->trail.now(), out.problems);
+    if (rerun && found->live) retrain(evidence, exercise, found->trail, out);
+}
+
+Recheck Rechecker::operator()(const Evidence& evidence, bool rerun) {
     Recheck out;
     try {
         judge_again(evidence, rerun, out);
-    } catch (const Error& error) {  // a field, value, action or record that the lab does not take
+    } catch (const Error& error) {
+        out.problems.emplace_back(error.where().empty() ? error.why() : error.what());
+    } catch (const std::exception& error) {  // a field, value, action or record that the lab does not take
         out.problems.emplace_back(error.what());
     }
     return out;
 }
+
+Recheck recheck(const Evidence& evidence, bool rerun) { return Rechecker()(evidence, rerun); }
 
 }  // namespace fp8lab

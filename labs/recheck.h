@@ -2,10 +2,15 @@
 // believed: the values come from a fresh lab, the verdict from the exercise's own judge.
 #pragma once
 
+#include <future>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/lesson/evidence.h"
+#include "labs/exercise_run.h"
 
 namespace fp8lab {
 
@@ -18,5 +23,24 @@ struct Recheck {
 
 // rerun: trainings are done again instead of believing their series; seconds each.
 Recheck recheck(const Evidence& evidence, bool rerun);
+
+// The same for a class in which many did the same: equal deeds of one exercise are repeated once. What is
+// kept was computed here, under the deeds themselves and not under a hash that evidence brings along; so a
+// forgery gets what its deeds give. For several threads at once.
+class Rechecker {
+  public:
+    Recheck operator()(const Evidence& evidence, bool rerun);
+
+    struct Repeated;  // what the deeds give on a fresh lab
+
+  private:
+    std::shared_ptr<const Repeated> repeated(const Evidence& evidence);
+    const ExerciseEntry& entry_of(const Evidence& evidence) const;
+    void judge_again(const Evidence& evidence, bool rerun, Recheck& out);
+
+    const std::vector<ExerciseEntry> all_ = all_exercises();
+    std::mutex mutex_;
+    std::unordered_map<std::string, std::shared_future<std::shared_ptr<const Repeated>>> kept_;
+};
 
 }  // namespace fp8lab

@@ -1,5 +1,5 @@
-// The view of a lab: draws the model's result and edits its fields; computes nothing. Layout belongs to the shell, which
-// hands over rectangles in physical px.
+// The view of a lab: draws the model's result and edits its fields; computes nothing. Layout belongs to the
+// shell, which hands over rectangles in physical px.
 #pragma once
 
 #include <memory>
@@ -10,18 +10,33 @@
 
 #include "labs/lab.h"
 #include "labs/ui/context.h"
+#include "labs/ui/plot/plot.h"
 
 namespace fp8lab {
+
+// A key of the lab's own, for the sheet of keys and the palette; key() does it.
+struct ViewKey {
+    std::string_view keys, effect;  // "0 to 7", "flips that bit"
+    int first, last;                // GLFW's codes, one or a run of them
+};
 
 class LabView {
   public:
     virtual ~LabView() = default;
-    virtual void stage(ui::Context&, Rect area) = 0;            // under title and question
-    virtual void explore(ui::Context&, float width) = 0;        // the panel's Explore tab, at the ImGui cursor
+    virtual void stage(ui::Context&, Rect area) = 0;      // under title and question
+    virtual void explore(ui::Context&, float width) = 0;  // the panel's Explore tab, at the ImGui cursor
     // Status line, left side: "seed" "4". Numbers in mono.
     virtual std::vector<std::pair<std::string, std::string>> status() const = 0;
+    // One of the lab's figures in presentation, with what can be grabbed in it.
+    virtual void present(ui::Context& context, const Figure& figure, ui::PlotState& state, Rect area) {
+        ui::plot(context, "present.figure", figure, state, area, {.crosshair = false, .title_height = 20});
+    }
     // A key (GLFW code) that the shell did not take; true if used.
-    virtual bool key(ui::Context&, int key) { (void)key; return false; }
+    virtual bool key(ui::Context&, int key) {
+        (void)key;
+        return false;
+    }
+    virtual std::span<const ViewKey> keys() const { return {}; }
 };
 
 struct ViewEntry {

@@ -9,8 +9,8 @@
 
 struct Scratch {
     std::filesystem::path path;
-    Scratch() {
-        std::string name = (std::filesystem::temp_directory_path() / "fp8lab-test-XXXXXX").string();
+    explicit Scratch(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+        std::string name = (parent / "fp8lab-test-XXXXXX").string();
         path = ::mkdtemp(name.data());
     }
     ~Scratch() {

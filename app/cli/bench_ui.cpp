@@ -223,8 +223,8 @@ Json bench_ui(const BenchOptions& options, const Globals&, bool json) {
     const TemporaryProfile profile;
     WindowOptions window;
     window.profile = profile.path.string();
+    window.probes = true;
     WindowLoop loop{window};
-    loop.context().probes.enabled = true;
     loop.draw();
     Json result = json_header({loop.window().renderer(), Provenance::cpu_emulated});
     result["first_frame_ms"] = process_age_ms();

@@ -1,20 +1,19 @@
-// fp8lab check PATH...: evidence of exercises, judged again.
+// fp8lab check PATH...: submissions and loose evidence, judged again; scenes, run to their headlines.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "app/cli/verb.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "labs/recheck.h"
+#include "core/lesson/scene.h"
+#include "labs/grade.h"
+#include "labs/scene_run.h"
 
 namespace fp8lab::cli {
 
 namespace {
-
-namespace fs = std::filesystem;
 
 struct Options {
     std::vector<std::string> paths;
@@ -22,57 +21,31 @@ struct Options {
     bool json = false, rerun = false;
 };
 
-struct Checked {
-    std::string path;
-    Evidence evidence;  // empty where it could not be read
-    Recheck recheck;
-};
-
-// A folder stands for the evidence in it; its other files, also broken ones, are somebody else's.
-std::vector<fs::path> files_of(const Options& options) {
-    std::vector<fs::path> out;
-    for (const std::string& path : options.paths) {
-        if (!fs::is_directory(path)) {
-            out.emplace_back(path);
-            continue;
-        }
-        const std::size_t before = out.size();
-        for (const auto& entry : fs::recursive_directory_iterator(path))
-            if (entry.is_regular_file() && entry.path().extension() == ".json" &&
-                read_text(entry.path()).find("\"fp8lab_evidence\"") != std::string::npos)
-                out.push_back(entry.path());
-        if (out.size() == before) throw input_error(path, "holds no evidence of an exercise");
-        std::sort(out.begin() + static_cast<std::ptrdiff_t>(before), out.end());
-    }
-    return out;
+// A forged name must not drive the teacher's terminal.
+std::string printable(std::string text) {
+    std::ranges::replace_if(
+        text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, '?');
+    return text;
 }
 
-Checked check_file(const fs::path& path, const std::string& text, bool rerun) {
-    Checked out{.path = path.string(), .evidence = {}, .recheck = {}};
-    try {
-        out.evidence = parse_evidence(text, path.string());
-    } catch (const Error& error) {
-        if (error.kind() != ErrorKind::failed) throw;
-        out.recheck.problems.push_back(error.why());
-        return out;
-    }
-    out.recheck = recheck(out.evidence, rerun);
-    return out;
-}
-
-void print(const Checked& checked) {
-    const auto& [path, evidence, recheck] = checked;
-    if (recheck.stands()) {
-        fmt::print("passed  {:<6} {}, {}\n", evidence.exercise, path, recheck.how);
+void print(const Graded& graded) {
+    const std::string who = graded.student.empty() ? "" : " " + graded.student + ",";
+    const std::string exercise = printable(graded.evidence.exercise);
+    if (graded.recheck.stands()) {
+        fmt::print("passed  {:<6}{} {}, {}\n", exercise, printable(who), graded.path, graded.recheck.how);
         return;
     }
-    fmt::print("failed  {:<6} {}\n", evidence.exercise, path);
-    for (const std::string& problem : recheck.problems) fmt::print("          {}\n", problem);
+    fmt::print("failed  {:<6}{} {}\n", exercise, printable(who), graded.path);
+    for (const std::string& problem : graded.recheck.problems)
+        fmt::print("          {}\n", printable(problem));
 }
 
-nlohmann::json to_json(const Checked& checked) {
-    const auto& [path, evidence, recheck] = checked;
+nlohmann::json to_json(const Graded& graded) {
+    const auto& [path, student, evidence, recheck, print, same_as] = graded;
     nlohmann::json out = {{"path", path},
+                          {"student", student},
+                          {"same_as", same_as},
+                          {"explanation", evidence.explanation},
                           {"exercise", evidence.exercise},
                           {"passed", recheck.stands()},
                           {"how", recheck.how},
@@ -90,38 +63,44 @@ nlohmann::json to_json(const Checked& checked) {
     return out;
 }
 
-std::string quoted(std::string text) {
-    for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2) text.insert(at, 1, '"');
-    return '"' + text + '"';
-}
-
-std::string to_csv(std::span<const Checked> all) {
-    std::string out = "path,exercise,passed,how,predicted,hints,seed,at,problems\n";
-    for (const auto& [path, evidence, recheck] : all)
-        out += fmt::format("{},{},{},{},{},{},{},{},{}\n", quoted(path), evidence.exercise,
-                           recheck.stands() ? 1 : 0, recheck.how, evidence.prediction.skipped ? 0 : 1,
-                           evidence.hints, evidence.seed, evidence.at,
-                           quoted(fmt::format("{}", fmt::join(recheck.problems, "; "))));
+// A scene alone that cannot be read ends the run; among others it is a failed line.
+Graded run_to_headline(const std::string& path, bool alone) {
+    Graded out;
+    out.path = path;
+    out.evidence.exercise = "scene";
+    out.recheck.how = "run to its headline";
+    try {
+        const Scene scene = read_scene(path);
+        const auto lab = run_scene(scene, std::filesystem::temp_directory_path());
+        if (const std::string problem = headline_problem(scene, *lab); !problem.empty())
+            out.recheck.problems.push_back(problem);
+        for (const std::string& notice : scene.notices) fmt::print(stderr, "fp8lab: {}: {}\n", path, notice);
+    } catch (const Error& error) {
+        if (alone) throw;
+        out.recheck.problems.push_back(error.why());
+    }
     return out;
 }
 
 void check(const Options& options) {
-    std::vector<std::pair<fs::path, std::string>> inputs;  // all are read before anything is said
-    for (const fs::path& path : files_of(options)) inputs.emplace_back(path, read_text(path));
-    std::vector<Checked> all;
-    for (const auto& [path, text] : inputs) {
-        if (interrupted()) break;
-        all.push_back(check_file(path, text, options.rerun));
-    }
-    const auto failed = std::ranges::count_if(all, [](const Checked& c) { return !c.recheck.stands(); });
-    if (!options.csv.empty()) write_file(options.csv, to_csv(all));
+    std::vector<std::string> paths = options.paths;
+    const auto scenes = std::ranges::stable_partition(
+        paths, [](const std::string& path) { return !path.ends_with(".f8scene"); });
+    std::vector<Graded> all;
+    for (const std::string& path : scenes)
+        if (!interrupted()) all.push_back(run_to_headline(path, options.paths.size() == 1));
+    paths.erase(scenes.begin(), scenes.end());
+    if (!paths.empty())
+        std::ranges::move(grade(submissions_in(paths), options.rerun, interrupted), std::back_inserter(all));
+    const auto failed = std::ranges::count_if(all, [](const Graded& g) { return !g.recheck.stands(); });
+    if (!options.csv.empty()) write_file(options.csv, grades_csv(all));
     if (options.json) {
         nlohmann::json out = json_header(cpu_backend()->device());
         out["results"] = nlohmann::json::array();
-        for (const Checked& checked : all) out["results"].push_back(to_json(checked));
+        for (const Graded& graded : all) out["results"].push_back(to_json(graded));
         fmt::print("{}\n", out.dump(2));
     } else if (options.csv != "-") {
-        for (const Checked& checked : all) print(checked);
+        for (const Graded& graded : all) print(graded);
     }
     if (failed > 0)
         throw Error(ErrorKind::failed, "check", fmt::format("{} of {} did not pass", failed, all.size()));
@@ -131,9 +110,12 @@ void check(const Options& options) {
 
 void add_check(CLI::App& app, Globals&) {
     const auto options = std::make_shared<Options>();
-    CLI::App* verb =
-        app.add_subcommand("check", "Judges the evidence of exercises again, by doing what it says was done");
-    verb->add_option("path", options->paths, "files, or folders with evidence in them")->required();
+    CLI::App* verb = app.add_subcommand(
+        "check", "Judges submissions and evidence of exercises again, by doing what they say was done");
+    verb->add_option(
+            "path", options->paths,
+            "submissions (.f8lab), evidence, scenes (.f8scene), or folders with submissions or evidence")
+        ->required();
     verb->add_flag("--json", options->json, "the results as JSON");
     verb->add_option("--csv", options->csv, "the results as a table; - is stdout");
     verb->add_flag("--rerun", options->rerun, "train again instead of believing the series of a training");

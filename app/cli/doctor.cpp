@@ -7,7 +7,7 @@
 #include "app/cli/verb.h"
 #include "core/backend/backend.h"
 #include "core/base/error.h"
-#include "core/base/files.h"
+#include "core/base/folders.h"
 #include "core/base/parallel.h"
 #include "core/formats/codec.h"
 #ifdef FP8LAB_GUI
@@ -102,7 +102,10 @@ void examine(bool as_json, const Globals& globals) {
     report["gpu"] = gpu();
     report["display"] = display();
     report["fonts"] = fonts();
-    report["profile"] = profile_folder(globals.profile).string();
+    const ProfileFolders folders = profile_folders(globals.profile);
+    report["profile"] = {{"config", folders.config.string()},
+                         {"state", folders.state.string()},
+                         {"data", folders.data.string()}};
     if (as_json) {
         fmt::print("{}\n", report.dump(2));
         return;
@@ -111,7 +114,8 @@ void examine(bool as_json, const Globals& globals) {
         fmt::print("{:<10}{}\n", part, line_of(report[part]));
         if (std::string_view(part) == "gpu") print_gpu(report[part]);
     }
-    fmt::print("{:<10}{}\n", "profile", report["profile"].get<std::string>());
+    for (const auto& [part, folder] : report["profile"].items())
+        fmt::print("{:<10}{}\n", part, folder.get<std::string>());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// fp8lab list labs|formats|recipes|exercises: what there is.
+// fp8lab list labs|formats|recipes|scenes|exercises: what there is.
 #include <fmt/format.h>
 
 #include <functional>
@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/units.h"
 #include "core/formats/format.h"
+#include "core/lesson/scene.h"
 #include "core/scaling/recipe.h"
 #include "labs/exercise_run.h"
 
@@ -53,6 +54,15 @@ std::vector<Entry> exercise_entries() {
     return out;
 }
 
+std::vector<Entry> scene_entries() {
+    std::vector<Entry> out;
+    for (const auto& path : shipped_scenes()) {
+        const Scene scene = read_scene(path);
+        out.push_back({path.stem().string(), scene.title});
+    }
+    return out;
+}
+
 }  // namespace
 
 void add_list(CLI::App& app, Globals&) {
@@ -61,8 +71,8 @@ void add_list(CLI::App& app, Globals&) {
         bool json = false;
     };
     const auto options = std::make_shared<Options>();
-    CLI::App* verb = app.add_subcommand("list", "What there is: labs, formats, recipes, exercises");
-    verb->add_option("labs|formats|recipes|exercises", options->what, "of what")->required();
+    CLI::App* verb = app.add_subcommand("list", "What there is: labs, formats, recipes, scenes, exercises");
+    verb->add_option("labs|formats|recipes|scenes|exercises", options->what, "of what")->required();
     verb->add_flag("--json", options->json, "as JSON");
     verb->callback([options] {
         struct Kind {
@@ -72,6 +82,7 @@ void add_list(CLI::App& app, Globals&) {
         static constexpr Kind kKinds[] = {{"labs", labs},
                                           {"formats", format_entries},
                                           {"recipes", recipe_entries},
+                                          {"scenes", scene_entries},
                                           {"exercises", exercise_entries}};
         const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds),
                                        [&](const Kind& k) { return k.name == options->what; });

@@ -1,13 +1,18 @@
-// fp8lab run LAB [--set FIELD=VALUE]... [--steps N] [--export DIR]: a lab without a window.
+// fp8lab run LAB|SCENE.f8scene [--set FIELD=VALUE]... [--steps N] [--export DIR | --words]: a lab without a
+// window.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "app/cli/verb.h"
 #include "core/base/error.h"
+#include "core/figure/words.h"
 #include "labs/export.h"
 #include "labs/lab.h"
+#include "labs/scene_run.h"
 
 namespace fp8lab::cli {
 
@@ -17,6 +22,7 @@ struct Options {
     std::string lab, export_dir;
     std::vector<std::string> assignments;
     int steps = 0;
+    bool words = false;
 };
 
 nlohmann::json to_json(const Metric& metric) {
@@ -27,13 +33,32 @@ nlohmann::json to_json(const Metric& metric) {
     return {{"value", value}, {"unit", metric.unit}};
 }
 
+// A lab as it starts, or as a scene has it; its training steps, unless some were asked for.
+std::unique_ptr<Lab> open_lab(const std::string& name, int& steps) {
+    const bool lab_name =
+        std::ranges::all_of(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)); });
+    if (lab_name) return find_lab(name, "run").make();
+    const Scene scene = read_scene(find_scene(name));
+    auto lab = find_lab(scene.lab).make();
+    for (const std::string& notice : apply_scene(*lab, scene, std::filesystem::temp_directory_path()))
+        fmt::print(stderr, "fp8lab: {}: {}\n", name, notice);
+    if (steps == 0) steps = scene.steps;
+    return lab;
+}
+
 void run_lab(const Options& options) {
-    const auto lab = find_lab(options.lab, "run").make();
+    int steps = options.steps;
+    const auto lab = open_lab(options.lab, steps);
     for (const std::string& assignment : options.assignments) set_field(lab->fields(), assignment);
     lab->update();
-    if (options.steps > 0) {
-        lab->advance(options.steps);
+    if (steps > 0) {
+        lab->advance(steps);
         lab->update();
+    }
+    if (options.words) {
+        for (const Figure& figure : lab->figures())
+            for (const std::string& sentence : to_words(figure)) fmt::print("{}\n", sentence);
+        return;
     }
     const std::string device = lab->device().empty() ? cpu_backend()->device().name : lab->device();
     nlohmann::json out = json_header({device, lab->provenance()});
@@ -53,12 +78,15 @@ void add_run(CLI::App& app, Globals&) {
     const auto options = std::make_shared<Options>();
     CLI::App* verb =
         app.add_subcommand("run", "A lab without a window: metrics as JSON, figures as SVG and CSV");
-    verb->add_option("lab", options->lab, "number or word: L1, bits")->required();
+    verb->add_option("lab", options->lab,
+                     "number or word: L1, bits; or a scene: FILE.f8scene, L05-b-ramp-real")
+        ->required();
     verb->add_option("--set", options->assignments,
                      "FIELD=VALUE, may be repeated; an unknown FIELD lists those of the lab");
     verb->add_option("--steps", options->steps, "training steps, for labs that train")
         ->check(CLI::Range(0, 10'000'000));
     verb->add_option("--export", options->export_dir, "folder for the figures");
+    verb->add_flag("--words", options->words, "the figures as sentences instead")->excludes("--export");
     verb->callback([options] { run_lab(*options); });
 }
 

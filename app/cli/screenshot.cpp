@@ -35,19 +35,25 @@ void shoot(Arguments arguments) {
     options.theme = parse_theme(arguments.theme);
     parse_size(arguments.size, options);
     options.tab = arguments.tab;
+    if (options.present && options.scene.empty()) throw usage_error("--present", "needs a --scene");
     take_screenshot(options);
 }
 
 }  // namespace
 
-void add_screenshot(CLI::App& app, Globals&) {
+void add_screenshot(CLI::App& app, Globals& globals) {
     const auto arguments = std::make_shared<Arguments>();
     ScreenshotOptions& options = arguments->options;
     CLI::App* verb = app.add_subcommand("screenshot", "The real window, drawn hidden, as a PNG");
     verb->add_option("--lab", arguments->lab, "home, or a lab's number or word")->capture_default_str();
     verb->add_option("--tab", arguments->tab, "of the panel")
         ->check(CLI::IsMember({"explore", "learn", "exercises"}));
+    verb->add_option("--scene", options.scene, "a scene: FILE.f8scene, or the name of a shipped one");
+    verb->add_flag("--present", options.present, "the scene as presentation shows it");
     verb->add_option("--set", options.assignments, "FIELD=VALUE of the lab; may be repeated");
+    verb->add_option("--open", options.open,
+                     "palette, keys, glossary[:TERM], words, help:CONTROL or tour over it")
+        ->group("");
     verb->add_option("--steps", options.steps, "steps of a training lab")->check(CLI::Range(0, 10'000'000));
     verb->add_option("--theme", arguments->theme, "dark, light, projector or contrast")
         ->capture_default_str();
@@ -59,7 +65,10 @@ void add_screenshot(CLI::App& app, Globals&) {
         ->check(CLI::Range(3, 1000))
         ->capture_default_str();
     verb->add_option("-o", options.output, "PNG file; - is stdout")->required();
-    verb->callback([arguments] { shoot(*arguments); });
+    verb->callback([arguments, &globals] {
+        arguments->options.profile = globals.profile;
+        shoot(*arguments);
+    });
 }
 
 #else

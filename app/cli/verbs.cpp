@@ -17,13 +17,14 @@ void add_train(CLI::App& app, Globals& globals);
 void add_bench(CLI::App& app, Globals& globals);
 void add_run(CLI::App& app, Globals& globals);
 void add_check(CLI::App& app, Globals& globals);
+void add_report(CLI::App& app, Globals& globals);
 void add_screenshot(CLI::App& app, Globals& globals);
 void add_validate(CLI::App& app, Globals& globals);
 
 std::span<const AddVerb> verbs() {
     static constexpr std::array kVerbs = {
-        add_doctor,   add_list,  add_formats, add_codes, add_cast,  add_decode,     add_quantize,
-        add_simulate, add_train, add_bench,   add_run,   add_check, add_screenshot, add_validate,
+        add_doctor, add_list,  add_formats, add_codes, add_cast,   add_decode,     add_quantize, add_simulate,
+        add_train,  add_bench, add_run,     add_check, add_report, add_screenshot, add_validate,
     };
     return kVerbs;
 }

@@ -9,6 +9,9 @@ namespace fp8lab::cli {
 
 struct WindowArguments {
     std::string lab;         // --lab; empty: where the user left off, else home
+    std::string scene;       // --scene
+    std::string deck;        // --present
+    int monitor = 0;         // --monitor; 0: where the window is
     std::string probe_file;  // --probe-file (hidden): control rectangles as JSON after every frame, for tests
 };
 

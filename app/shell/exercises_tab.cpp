@@ -19,9 +19,9 @@ std::string clock_of(const Prediction& prediction) {
 
 }  // namespace
 
-ExercisesTab::ExercisesTab(ui::Context& context, const std::filesystem::path& profile_folder,
+ExercisesTab::ExercisesTab(ui::Context& context, const ProfileFolders& folders,
                            std::function<void(std::string, std::string)> say)
-    : context_(context), progress_(profile_folder), say_(std::move(say)) {}
+    : context_(context), progress_(folders), say_(std::move(say)) {}
 
 const ExercisesTab::Session& ExercisesTab::session(const Lab& lab) const {
     static const Session kNone;
@@ -88,6 +88,7 @@ void ExercisesTab::begin(Lab& lab, Prediction prediction) {
         }
     }
     open.run = std::make_unique<ExerciseRun>(lab, *exercise, std::move(prediction));
+    open.noted = 0;
     open.again = false;
     open.draft.clear();
     open.typed.clear();
@@ -100,6 +101,7 @@ bool ExercisesTab::restart(Lab& lab) {
     Prediction prediction = open.run->prediction();
     open.run.reset();
     open.run = std::make_unique<ExerciseRun>(lab, exercise, std::move(prediction));
+    open.noted = 0;
     open.typed.clear();
     return true;
 }
@@ -113,7 +115,16 @@ void ExercisesTab::follow(Lab& lab) {
         return;  // the stage says what the lab refuses
     }
     context_.wants_redraw = true;  // the panel was drawn before there was this verdict
-    if (!open.run->verdict().passed()) return;
+    if (open.run->verdict().passed()) finish(lab);
+}
+
+const State* ExercisesTab::start(const Lab& lab) const {
+    const Session& open = session(lab);
+    return open.run ? &open.run->trail().start : nullptr;
+}
+
+void ExercisesTab::finish(Lab& lab) {
+    Session& open = session(lab);
     const Evidence evidence = open.run->evidence();
     const std::string title = open.run->exercise().title;
     open.run.reset();

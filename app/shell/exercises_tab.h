@@ -2,13 +2,13 @@
 // is kept.
 #pragma once
 
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "core/lesson/journal.h"
 #include "core/lesson/progress.h"
 #include "labs/exercise_run.h"
 #include "labs/ui/context.h"
@@ -19,11 +19,12 @@ namespace fp8lab {
 class ExercisesTab {
   public:
     // say: a toast.
-    ExercisesTab(ui::Context& context, const std::filesystem::path& profile_folder,
+    ExercisesTab(ui::Context& context, const ProfileFolders& folders,
                  std::function<void(std::string title, std::string line)> say);
 
     const Progress& progress() const { return progress_; }
-    float share(const Lab& lab) const;  // of its exercises that are passed; NaN where it has none
+    bool retry() { return progress_.retry(); }  // what could not be saved; true: all is
+    float share(const Lab& lab) const;          // of its exercises that are passed; NaN where it has none
 
     void draw_panel(Lab& lab);  // at the cursor
     // A prediction is due: the stage belongs to it, so that nothing is seen before.
@@ -40,6 +41,11 @@ class ExercisesTab {
     bool restart(Lab& lab);               // Reset all while an attempt is under way: from its start again
     bool has_hint(const Lab& lab) const;  // one more to open
     void next_hint(const Lab& lab);
+    // The attempt's start, which a single control goes back to; null: there is none under way.
+    const State* start(const Lab& lab) const;
+    void note(Journal& journal, const Lab& lab, const std::string& at);
+    // Throws what replay() does, and nlohmann's for values of another shape.
+    void restore(Lab& lab, const std::map<std::string, nlohmann::json>& values);
     void select(const Lab& lab, std::size_t exercise);
     void begin(Lab& lab, Prediction prediction);  // the selected exercise
 
@@ -51,6 +57,7 @@ class ExercisesTab {
         std::vector<double> draft;                 // of the prediction; empty: not touched yet
         std::map<std::string, std::string> typed;  // answers, by name
         ui::PlotState axes;
+        std::size_t noted = 0;  // deeds of the run that the journal has
     };
     const Session& session(const Lab& lab) const;
     Session& session(const Lab& lab);
@@ -58,6 +65,7 @@ class ExercisesTab {
     const ExerciseRun* running(
         const Lab& lab) const;  // the selected one's attempt; null: it is not under way
     bool is_open(const Lab& lab, const Exercise& exercise) const;
+    void finish(Lab& lab);  // the attempt has passed
 
     bool draw_head(const Lab& lab, const Exercise& exercise, std::size_t index);
     void draw_closed(Lab& lab, const Exercise& exercise);

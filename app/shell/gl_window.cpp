@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <span>
 #include <utility>
 
 #include "core/base/error.h"
@@ -30,11 +31,15 @@ void start_glfw() {
                                : "the display could not be opened" + glfw_reason());
 }
 
-void mark(GLFWwindow* window) { *static_cast<bool*>(glfwGetWindowUserPointer(window)) = true; }
+void mark(GLFWwindow* window) { static_cast<GlWindow*>(glfwGetWindowUserPointer(window))->note_input(); }
 
 // Installed before ImGui's own callbacks, which call these in turn.
-void note_input(GLFWwindow* window, bool* input) {
-    glfwSetWindowUserPointer(window, input);
+void listen(GLFWwindow* window, GlWindow* self) {
+    glfwSetWindowUserPointer(window, self);
+    glfwSetDropCallback(window, [](GLFWwindow* w, int count, const char** paths) {
+        static_cast<GlWindow*>(glfwGetWindowUserPointer(w))
+            ->note_drops({paths, static_cast<std::size_t>(count)});
+    });
     glfwSetKeyCallback(window, [](GLFWwindow* w, int, int, int, int) { mark(w); });
     glfwSetCharCallback(window, [](GLFWwindow* w, unsigned) { mark(w); });
     glfwSetMouseButtonCallback(window, [](GLFWwindow* w, int, int, int) { mark(w); });
@@ -47,39 +52,121 @@ void note_input(GLFWwindow* window, bool* input) {
     glfwSetFramebufferSizeCallback(window, [](GLFWwindow* w, int, int) { mark(w); });
 }
 
+// The monitor that most of the window lies on.
+GLFWmonitor* monitor_of(GLFWwindow* window, std::span<GLFWmonitor*> monitors) {
+    int x = 0, y = 0, width = 0, height = 0;
+    glfwGetWindowPos(window, &x, &y);
+    glfwGetWindowSize(window, &width, &height);
+    GLFWmonitor* best = monitors.front();
+    int most = -1;
+    for (GLFWmonitor* monitor : monitors) {
+        int left = 0, top = 0;
+        glfwGetMonitorPos(monitor, &left, &top);
+        const GLFWvidmode* mode = glfwGetVideoMode(monitor);
+        const int wide = std::max(0, std::min(x + width, left + mode->width) - std::max(x, left));
+        const int high = std::max(0, std::min(y + height, top + mode->height) - std::max(y, top));
+        if (wide * high > most) {
+            most = wide * high;
+            best = monitor;
+        }
+    }
+    return best;
+}
+
+std::span<GLFWmonitor*> all_monitors() {
+    int count = 0;
+    GLFWmonitor** monitors = glfwGetMonitors(&count);
+    return {monitors, static_cast<std::size_t>(count)};
+}
+
+void give_key_to_first(GLFWwindow* second, int key, int scancode, int action, int mods) {
+    auto* first = static_cast<GlWindow*>(glfwGetWindowUserPointer(second));
+    first->use();
+    ImGui_ImplGlfw_KeyCallback(first->handle(), key, scancode, action, mods);
+    first->note_input();
+}
+
 }  // namespace
 
-GlWindow::GlWindow(Size size, bool visible) {
+GlWindow::GlWindow(Size size, bool visible, GlWindow* first) : first_(first) {
     start_glfw();
     glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
     glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 2);
     glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
     glfwWindowHint(GLFW_OPENGL_FORWARD_COMPAT, GLFW_TRUE);
+    glfwWindowHint(GLFW_AUTO_ICONIFY, GLFW_FALSE);  // a lecture stays up while the notes have the focus
+    glfwWindowHint(GLFW_FOCUS_ON_SHOW, first_ == nullptr ? GLFW_TRUE : GLFW_FALSE);
     glfwWindowHint(GLFW_VISIBLE, visible ? GLFW_TRUE : GLFW_FALSE);
     glfwWindowHintString(GLFW_X11_CLASS_NAME, "fp8lab");  // both, or GLFW takes the title
     glfwWindowHintString(GLFW_X11_INSTANCE_NAME, "fp8lab");
     window_ = glfwCreateWindow(size.width, size.height, "FP8 Lab", nullptr, nullptr);
     if (window_ == nullptr) {
         const std::string reason = glfw_reason();
-        glfwTerminate();
+        if (first_ == nullptr) glfwTerminate();
         throw no_window("OpenGL 3.2 is not available here" + reason);
     }
     glfwMakeContextCurrent(window_);
     glfwSwapInterval(visible ? 1 : 0);
-    note_input(window_, &input_);
     IMGUI_CHECKVERSION();
-    ImGui::CreateContext();
+    imgui_ = ImGui::CreateContext();
+    ImGui::SetCurrentContext(imgui_);
     ImGui::GetIO().IniFilename = nullptr;  // what is remembered lies in the profile
-    ImGui_ImplGlfw_InitForOpenGL(window_, true);
+    if (first_ == nullptr) {
+        listen(window_, this);
+    } else {
+        glfwSetWindowUserPointer(window_, first_);
+        glfwSetKeyCallback(window_, give_key_to_first);
+    }
+    ImGui_ImplGlfw_InitForOpenGL(window_, first_ == nullptr);
     ImGui_ImplOpenGL3_Init("#version 150");
 }
 
 GlWindow::~GlWindow() {
+    use();
     ImGui_ImplOpenGL3_Shutdown();
     ImGui_ImplGlfw_Shutdown();
     ImGui::DestroyContext();
     glfwDestroyWindow(window_);
-    glfwTerminate();
+    if (first_ == nullptr)
+        glfwTerminate();
+    else
+        first_->use();
+}
+
+void GlWindow::use() const {
+    glfwMakeContextCurrent(window_);
+    ImGui::SetCurrentContext(imgui_);
+}
+
+int GlWindow::monitors() { return static_cast<int>(all_monitors().size()); }
+
+void GlWindow::fill_monitor(int number) {
+    const auto monitors = all_monitors();
+    if (monitors.empty() || glfwGetWindowMonitor(window_) != nullptr) return;
+    glfwGetWindowPos(window_, &desk_[0], &desk_[1]);
+    glfwGetWindowSize(window_, &desk_[2], &desk_[3]);
+    GLFWmonitor* monitor = number >= 1 && number <= static_cast<int>(monitors.size())
+                               ? monitors[static_cast<std::size_t>(number - 1)]
+                               : monitor_of(window_, monitors);
+    const GLFWvidmode* mode = glfwGetVideoMode(monitor);
+    glfwSetWindowMonitor(window_, monitor, 0, 0, mode->width, mode->height, mode->refreshRate);
+}
+
+void GlWindow::leave_monitor() {
+    if (glfwGetWindowMonitor(window_) == nullptr) return;
+    glfwSetWindowMonitor(window_, nullptr, desk_[0], desk_[1], desk_[2], desk_[3], GLFW_DONT_CARE);
+}
+
+void GlWindow::place_on_other_monitor(const GlWindow& window) {
+    const auto monitors = all_monitors();
+    GLFWmonitor* taken = glfwGetWindowMonitor(window.window_);
+    if (taken == nullptr && !monitors.empty()) taken = monitor_of(window.window_, monitors);
+    for (GLFWmonitor* monitor : monitors) {
+        if (monitor == taken) continue;
+        int x = 0, y = 0;
+        glfwGetMonitorPos(monitor, &x, &y);
+        return glfwSetWindowPos(window_, x + 40, y + 40);
+    }
 }
 
 float GlWindow::display_scale() {
@@ -93,10 +180,16 @@ float GlWindow::display_scale() {
 void GlWindow::wake() { glfwPostEmptyEvent(); }
 
 void GlWindow::upload_fonts() {
-    // All device objects: the backend makes missing ones in NewFrame(), and would then build the atlas again
-    // without load_fonts()' corrections.
-    ImGui_ImplOpenGL3_DestroyDeviceObjects();
-    ImGui_ImplOpenGL3_CreateDeviceObjects();
+    // The first time all device objects: the backend makes missing ones in NewFrame(), and would then build
+    // the atlas again without load_fonts()' corrections. Later the texture only: new vertex buffers would be
+    // taken for as large as the old ones (ImGui 1.86), and a frame smaller than the largest so far stay
+    // black.
+    if (std::exchange(has_objects_, true)) {
+        ImGui_ImplOpenGL3_DestroyFontsTexture();
+        ImGui_ImplOpenGL3_CreateFontsTexture();
+    } else {
+        ImGui_ImplOpenGL3_CreateDeviceObjects();
+    }
     ImGui::GetIO().Fonts->ClearTexData();  // the copy in main memory: 4 MB at scale 1, 60 MB at 3
 }
 
@@ -123,7 +216,14 @@ void GlWindow::present() { glfwSwapBuffers(window_); }
 
 void GlWindow::finish() { glFinish(); }
 
-bool GlWindow::take_input() { return std::exchange(input_, false); }
+void GlWindow::note_drops(std::span<const char*> paths) {
+    note_input();
+    heard_.drops.insert(heard_.drops.end(), paths.begin(), paths.end());
+}
+
+std::vector<std::string> GlWindow::take_drops() { return std::exchange(heard_.drops, {}); }
+
+bool GlWindow::take_input() { return std::exchange(heard_.input, false); }
 
 GlWindow::Size GlWindow::size() const {
     Size size{};

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 struct GLFWwindow;
+struct ImGuiContext;
 struct ImGuiIO;
 
 namespace fp8lab {
@@ -16,11 +18,20 @@ class GlWindow {
     struct Size {
         int width, height;
     };
-    // Physical px. Throws Error{failed} with one sentence.
-    GlWindow(Size size, bool visible);
+    // Physical px. Throws Error{failed} with one sentence. A second window has an ImGui of its own, lives no
+    // longer than the first, and gives its keys to it.
+    GlWindow(Size size, bool visible, GlWindow* first = nullptr);
     ~GlWindow();
     GlWindow(const GlWindow&) = delete;
     GlWindow& operator=(const GlWindow&) = delete;
+
+    void use() const;  // what follows draws in this window; after it was made, or another one used
+
+    // The whole monitor `number` (from 1; 0: the one that the window is on), or a window again.
+    void fill_monitor(int number);
+    void leave_monitor();
+    static int monitors();
+    void place_on_other_monitor(const GlWindow& window);  // where there is one
 
     static float display_scale();  // of the primary monitor; opens no window
     static void wake();            // from any thread: the event loop takes a turn
@@ -28,10 +39,13 @@ class GlWindow {
     void upload_fonts();  // after load_fonts()
     // Both backends and ImGui::NewFrame(). `hand` may change what the system said of mouse and keys.
     void begin_frame(const std::function<void(ImGuiIO&)>& hand = {});
-    void end_frame();   // ImGui::Render(), which ends our own work, and submit()
-    void submit();      // OpenGL's part: the draw data into the back buffer
-    void present();     // swap: waits for the display where there is one
-    void finish();      // waits until everything is drawn
+    void end_frame();  // ImGui::Render(), which ends our own work, and submit()
+    void submit();     // OpenGL's part: the draw data into the back buffer
+    void present();    // swap: waits for the display where there is one
+    void finish();     // waits until everything is drawn
+    void note_drops(std::span<const char*> paths);
+    std::vector<std::string> take_drops();  // paths of files dropped since the last call
+    void note_input() { heard_.input = true; }
     bool take_input();  // a key, a mouse move, a resize ... since the last call
     Size size() const;
     std::string renderer() const;  // GL_RENDERER
@@ -41,7 +55,14 @@ class GlWindow {
 
   private:
     GLFWwindow* window_ = nullptr;
-    bool input_ = true;
+    GlWindow* first_ = nullptr;
+    ImGuiContext* imgui_ = nullptr;
+    bool has_objects_ = false;  // the backend's, on the GPU
+    struct Heard {              // what GLFW's callbacks write to
+        bool input = true;
+        std::vector<std::string> drops;
+    } heard_;
+    int desk_[4] = {};  // x, y, width, height before fill_monitor()
 };
 
 }  // namespace fp8lab

@@ -13,19 +13,8 @@ namespace {
 
 constexpr float kCardWidth = 278, kCardHeight = 236, kGap = 20, kMargin = 24, kFirstRow = 104;
 constexpr float kKeys = 120;  // height of the foot, as the badge's in the rail
+constexpr std::size_t kShortcuts = 6;
 constexpr Font kSmall{Face::sans, 13};
-
-struct Shortcut {
-    const char* keys;
-    const char* effect;
-};
-// In rows as they are read; what a key does inside a lab stands on the lab's own controls.
-constexpr std::array kShortcuts = {Shortcut{"Ctrl 0", "this page"},
-                                   Shortcut{"Ctrl T", "light or dark"},
-                                   Shortcut{"Drag", "pans a figure, right zooms"},
-                                   Shortcut{"Ctrl + \u2212", "larger or smaller"},
-                                   Shortcut{"Tab", "next control, Enter presses"},
-                                   Shortcut{"Wheel", "zooms, double click resets"}};
 
 int columns_in(float width) { return std::max(1, static_cast<int>((width + kGap) / (kCardWidth + kGap))); }
 int key_columns(float width) { return std::min(columns_in(width), 3); }
@@ -36,10 +25,11 @@ void Shell::draw_continue(Rect stage) {
     const auto last = std::find_if(entries_.begin(), entries_.end(), [this](const Entry& entry) {
         return entry.lab->info().id == last_at_start_;
     });
-    if (last == entries_.end()) return;
-    const LabInfo& info = last->lab->info();
-    const std::string words =
-        "Continue  L" + std::to_string(info.number) + " " + std::string(info.short_title);
+    const bool first_time = last_at_start_.empty() && !settings_.toured;
+    if (last == entries_.end() && !first_time) return;
+    const std::string words = first_time ? "Take the tour, 40 seconds"
+                                         : "Continue  L" + std::to_string(last->lab->info().number) + " " +
+                                               std::string(last->lab->info().short_title);
     const float width = ui::text_width(context_, words, {Face::sans_bold, 15}) / context_.scale + 56;
     ImGui::SetCursorScreenPos({stage.x1 - context_.px(kMargin + width), context_.px(32)});
     if (!greeted_) {  // Enter continues
@@ -47,7 +37,13 @@ void Shell::draw_continue(Rect stage) {
         context_.focus.visible = true;
         greeted_ = true;
     }
-    if (ui::button(context_, "home.continue", words, {.primary = true, .width = width})) open(info.id);
+    if (ui::button(context_, "home.continue", words, {.primary = true, .width = width})) {
+        if (first_time) {
+            start_tour();
+        } else {
+            open(last->lab->info().id);
+        }
+    }
 }
 
 // The card and, under it, the lab's question. Returns the lower end of both.
@@ -65,8 +61,10 @@ float Shell::draw_card(Entry& entry, Rect card) {
     const float x = card.x0 + px(16);
     ui::text_mid(context_, {x, card.y0 + px(176)}, "L" + std::to_string(info.number), {Role::muted},
                  {Face::mono, 13});
+    const float room = card.width() - px(48 + 12);
+    const bool fits = ui::text_width(context_, info.title, {Face::sans_bold, 15}) <= room;
     ui::text_mid(context_, {card.x0 + px(48), card.y0 + px(176)}, info.title, {Role::text},
-                 {Face::sans_bold, 15});
+                 {Face::sans_bold, fits ? 15.0F : 13.0F});
     ui::text_mid(context_, {x, card.y0 + px(212)}, std::to_string(info.minutes) + " min", {Role::muted},
                  {Face::sans, 13});
     if (const float share = exercises_.share(*entry.lab); !std::isnan(share)) {
@@ -87,15 +85,27 @@ float Shell::draw_card(Entry& entry, Rect card) {
     return y;
 }
 
-// The keys that are not written on any control, in the columns of the cards.
+std::string Shell::keys_of(std::string_view command) const {
+    const auto found = std::ranges::find(commands_, command, &ShellCommand::id);
+    return found == commands_.end() ? "" : found->keys();
+}
+
+// What a newcomer needs, in the columns of the cards; all keys are on the sheet.
 void Shell::draw_keys(Rect area) {
     const auto px = [this](float logical) { return std::round(context_.px(logical)); };
     ui::hline(context_, area.x0, area.x1, area.y0, {Role::line});
     ui::text_mid(context_, {area.x0, area.y0 + px(28)}, "Keys and mouse", {Role::text},
                  {Face::sans_bold, 15});
     const int columns = key_columns(area.width() / context_.scale);
-    for (std::size_t i = 0; i < kShortcuts.size(); ++i) {
-        const auto& [keys, effect] = kShortcuts[i];
+    const std::array<std::pair<std::string, const char*>, kShortcuts> shortcuts = {
+        {{keys_of("palette"), "finds anything"},
+         {keys_of("help"), "what is this? Then click"},
+         {"Drag", "pans a figure, right zooms"},
+         {keys_of("keys"), "all keys, the glossary"},
+         {"Tab", "next control, Enter presses"},
+         {"Wheel", "zooms, double click resets"}}};
+    for (std::size_t i = 0; i < kShortcuts; ++i) {
+        const auto& [keys, effect] = shortcuts[i];
         const int index = static_cast<int>(i);
         const float x = area.x0 + (px(kCardWidth) + px(kGap)) * static_cast<float>(index % columns);
         const float y = area.y0 + px(58) + px(24) * static_cast<float>(index / columns);
@@ -134,11 +144,12 @@ void Shell::draw_home(const WindowLayout& layout) {
             bottom, draw_card(entries_[i], {x, row_top, x + px(kCardWidth), row_top + px(kCardHeight)}));
     }
     const int keys_across = key_columns(room / context_.scale);
-    const int rows = (static_cast<int>(kShortcuts.size()) + keys_across - 1) / keys_across;
+    const int rows = (static_cast<int>(kShortcuts) + keys_across - 1) / keys_across;
     const float foot = std::max(bottom + px(kGap), origin.y + stage.height() - px(kKeys));
     const Rect keys{left, foot, left + room, foot + px(72) + px(24) * static_cast<float>(rows)};
     draw_keys(keys);
-    ui::advance({origin.x, origin.y, origin.x + 1, std::max(keys.y1, origin.y + 1)});
+    // The last 12 px are air: for them alone home does not scroll.
+    ui::advance({origin.x, origin.y, origin.x + 1, std::max(keys.y1 - px(12), origin.y + 1)});
     ui::scroll_thumbs(context_);
     ImGui::EndChild();
 }

@@ -1,16 +1,11 @@
 // The panel: its tabs, the toast, Export and Reset all.
-#include <fmt/chrono.h>
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 
 #include "app/shell/shell.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "labs/export.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/markdown.h"
 #include "labs/ui/widgets.h"
@@ -72,7 +67,7 @@ void Shell::draw_panel(const WindowLayout& layout, Entry& entry) {
     const float top = context_.px(kTabs);
     const Tab tab = shown_tab(entry);
     const float strip = tab == Tab::exercises ? 0 : exercises_.strip_height(*entry.lab);
-    const float toast = toast_.title.empty() ? 0 : 72;
+    const float toast = toast_height(panel.width());
     const float height = std::max(1.0F, panel.height() - top - context_.px(kButtons + toast + strip));
     ImGui::SetCursorScreenPos({panel.x0, top});
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {context_.px(kMargin), context_.px(14)});
@@ -85,7 +80,7 @@ void Shell::draw_panel(const WindowLayout& layout, Entry& entry) {
     const float left = panel.x0 + context_.px(kMargin), right = panel.x1 - context_.px(kMargin);
     float bottom = panel.y1 - context_.px(kButtons);
     if (toast > 0) {
-        draw_toast({left, bottom - context_.px(56), right, bottom});
+        draw_toast({left, bottom - context_.px(toast - 16), right, bottom});
         bottom -= context_.px(toast);
     }
     if (strip > 0 &&
@@ -119,7 +114,12 @@ void Shell::draw_tab(Entry& entry, Tab tab) {
         ui::markdown(context_, lessons_[open_]);
         claims_.draw(context_, *entry.lab, exercises_.under_way(*entry.lab));
     }
-    if (tab == Tab::exercises) exercises_.draw_panel(*entry.lab);
+    if (tab == Tab::exercises) {
+        exercises_.draw_panel(*entry.lab);
+        ui::divider(context_);
+        if (ui::button(context_, "exercise.hand_in", "Hand in\u2026", {.width = 116}))
+            export_.open(ExportPanel::What::submission, predicting(entry) ? nullptr : entry.lab.get());
+    }
 }
 
 void Shell::draw_panel_buttons(Entry& entry, Rect panel) {
@@ -130,7 +130,7 @@ void Shell::draw_panel_buttons(Entry& entry, Rect panel) {
         if (ui::button(context_, "panel.hint", "Next hint", {.key = "H", .width = 120}))
             exercises_.next_hint(*entry.lab);
     } else if (ui::button(context_, "panel.export", "Export", {.width = 96})) {
-        export_lab(entry);
+        export_.open(ExportPanel::What::figures, entry.lab.get());
     }
     ImGui::SetCursorScreenPos({panel.x1 - context_.px(kMargin + 124), y});
     if (ui::button(context_, "panel.reset", "Reset all", {.width = 124})) {
@@ -138,15 +138,35 @@ void Shell::draw_panel_buttons(Entry& entry, Rect panel) {
     }
 }
 
+std::vector<std::string_view> Shell::toast_lines(float panel_width) const {
+    return ui::wrap_lines(context_, toast_.line, {Face::sans, 13},
+                          panel_width - context_.px(2 * kMargin + 44 + 32));
+}
+
+// With the gap below, logical px; 0: there is none.
+float Shell::toast_height(float panel_width) const {
+    if (toast_.title.empty()) return 0;
+    const std::size_t lines = toast_lines(panel_width).size();
+    return 72 + 20 * static_cast<float>(std::max<std::size_t>(lines, 1) - 1);
+}
+
 void Shell::draw_toast(Rect area) {
     ui::fill_rect(context_, area, {Role::surface}, 6);
     ui::stroke_rect(context_, area, {Role::axis}, 6);
-    const float y = (area.y0 + area.y1) / 2;
-    ui::disc_tick(context_, {area.x0 + context_.px(24), y}, 9, {Role::text}, {Role::surface});
+    const float y = area.y0 + context_.px(28);
     const float x = area.x0 + context_.px(44);
+    if (toast_.stays) {
+        ui::alert(context_, {area.x0 + context_.px(24), y}, {Role::warning});
+    } else {
+        ui::disc_tick(context_, {area.x0 + context_.px(24), y}, 9, {Role::text}, {Role::surface});
+    }
     ImGui::PushClipRect({area.x0, area.y0}, {area.x1 - context_.px(32), area.y1}, true);
     ui::text_mid(context_, {x, y - context_.px(9)}, toast_.title, {Role::text}, {Face::sans_bold, 15});
-    ui::text_mid(context_, {x, y + context_.px(10)}, toast_.line, {Role::muted}, {Face::sans, 13});
+    float line = y + context_.px(10);
+    for (const auto words : toast_lines(area.width() + 2 * context_.px(kMargin))) {
+        ui::text_mid(context_, {x, line}, words, {Role::muted}, {Face::sans, 13});
+        line += context_.px(20);
+    }
     ImGui::PopClipRect();
     const Point close{area.x1 - context_.px(18), area.y0 + context_.px(18)};
     const float reach = context_.px(10);
@@ -155,18 +175,6 @@ void Shell::draw_toast(Rect area) {
     ui::cross(context_, close, {hit.hovered ? Role::text : Role::muted});
     ui::probe(context_, "toast", area);
     if (hit.clicked) toast_ = {};
-}
-
-void Shell::export_lab(Entry& entry) {
-    const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-    const std::string folder =
-        fmt::format("{}-{:%Y-%m-%d-%H%M%S}", entry.lab->info().id, fmt::localtime(now));
-    try {
-        const auto files = export_figures(*entry.lab, profile_folder_ / "exports" / folder);
-        say(fmt::format("{} files written", files.size()), "exports/" + folder);
-    } catch (const std::exception& error) {
-        say("Export failed", error.what());
-    }
 }
 
 }  // namespace fp8lab

@@ -1,9 +1,9 @@
-// What the window remembers between starts: profile/settings.json.
+// What the window remembers between starts: settings.json in the profile's configuration.
 #pragma once
 
-#include <filesystem>
 #include <string>
 
+#include "core/base/folders.h"
 #include "core/figure/palette.h"
 
 namespace fp8lab {
@@ -14,16 +14,18 @@ struct Settings {
     int width = 0, height = 0;  // physical px; 0: 1440x900 logical
     std::string last_lab;       // id; empty: none visited yet
     bool panel_open = true;
+    bool toured = false;  // the tour was taken, or ended
     bool operator==(const Settings&) const = default;
 };
 
 struct LoadedSettings {
     Settings settings;
-    std::string problem;  // what became of a file that could not be read, in a few words; empty otherwise
+    std::string problem;  // what became of a file that could not be read, as a sentence; empty otherwise
 };
 
-LoadedSettings load_settings(const std::filesystem::path& folder);
-void save_settings(const std::filesystem::path& folder, const Settings& settings);  // throws Error{failed}
+LoadedSettings load_settings(const ProfileFolders& folders);
+// Throws Error{failed}. Does nothing to a profile that is only read.
+void save_settings(const ProfileFolders& folders, const Settings& settings);
 
 constexpr float kSmallestScale = 0.75F, kLargestScale = 3.0F;
 

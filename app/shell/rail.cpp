@@ -45,6 +45,20 @@ void Shell::rail_item(std::string_view id, std::string_view number, std::string_
     if (!number.empty()) ui::tooltip(context_, title, "");
 }
 
+// A question mark in a circle: the way to keys, palette, glossary, help and tour for the mouse.
+void Shell::draw_keys_switch(Point center) {
+    const float reach = context_.px(12);
+    const Rect area{center.x - reach, center.y - reach, center.x + reach, center.y + reach};
+    const ui::Press hit = ui::press(context_, "shell.keys", area);
+    if (hit.clicked) open(Sheet::keys);
+    const Role ink = hit.hovered ? Role::text : Role::muted;
+    ImGui::GetWindowDrawList()->AddCircle({center.x, center.y}, context_.px(8), context_.color(ink), 32,
+                                          context_.px(1.25F));
+    ui::text_mid(context_, center, "?", {ink}, {Face::sans_bold, 13}, Anchor::center);
+    ui::advance(area);
+    ui::tooltip(context_, "Keys, glossary, help", "?");
+}
+
 // A disc, half dark and half light.
 void Shell::draw_theme_switch(Point center) {
     const float reach = context_.px(12);
@@ -71,6 +85,7 @@ void Shell::draw_machine(const WindowLayout& layout, float labs_end) {
     const std::string device = entry != nullptr ? entry->lab->device() : "";
     const std::string& reason = device.empty() ? machine_.reason : device;
     if (!layout.rail_full) {
+        if (room > context_.px(112)) draw_keys_switch({context_.px(28), bottom - context_.px(98)});
         if (room > context_.px(84)) draw_theme_switch({context_.px(28), bottom - context_.px(68)});
         if (room < context_.px(44)) return;
         const Rect box{context_.px(16), bottom - context_.px(40), context_.px(40), bottom - context_.px(16)};
@@ -105,6 +120,7 @@ void Shell::draw_rail(const WindowLayout& layout) {
     const Font name{Face::sans_bold, full ? 18.0F : 15.0F};
     ui::text_mid(context_, {full ? context_.px(24) : context_.px(28), context_.px(41)},
                  full ? "FP8 Lab" : "FP8", {Role::text}, name, full ? Anchor::left : Anchor::center);
+    if (full) draw_keys_switch({context_.px(158), context_.px(41)});
     if (full) draw_theme_switch({context_.px(186), context_.px(41)});
     rail_item("", "", "Home", NAN, context_.px(72), full);
     ui::hline(context_, context_.px(full ? 24 : 12), context_.px(full ? 196 : 44), context_.px(116),

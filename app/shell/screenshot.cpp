@@ -1,10 +1,7 @@
 #include "app/shell/screenshot.h"
 
-#include <stb_image_write.h>
-
-#include <cstddef>
-
 #include "app/shell/gl_window.h"
+#include "app/shell/png.h"
 #include "app/shell/shell.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -13,21 +10,24 @@
 namespace fp8lab {
 namespace {
 
-std::vector<std::byte> encode_png(GlWindow::Size size, const std::vector<std::uint8_t>& rgb) {
-    std::vector<std::byte> png;
-    const auto append = [](void* sink, void* data, int bytes) {
-        const auto* from = static_cast<const std::byte*>(data);
-        static_cast<std::vector<std::byte>*>(sink)->insert(static_cast<std::vector<std::byte>*>(sink)->end(),
-                                                           from, from + bytes);
-    };
-    if (stbi_write_png_to_func(append, &png, size.width, size.height, 3, rgb.data(), size.width * 3) == 0) {
-        throw Error{ErrorKind::failed, "screenshot", "the picture could not be encoded"};
+// On the desk, or as an audience sees it once it has voted.
+void open_scene(Shell& shell, const ScreenshotOptions& options) {
+    Deck deck = read_deck(find_scene(options.scene));
+    const int steps = deck.scenes.front().steps;
+    if (!options.present) {
+        shell.open(deck.scenes.front());
+        shell.lab()->update();
+        return shell.lab()->advance(steps);
     }
-    return png;
+    shell.present(std::move(deck));
+    Lecture& lecture = *shell.presentation().lecture();
+    lecture.reveal();
+    lecture.lab().advance(steps);
 }
 
 void prepare(Shell& shell, const ScreenshotOptions& options) {
     shell.open(options.lab);
+    if (!options.scene.empty()) open_scene(shell, options);
     if (options.tab == "explore") shell.show(Tab::explore);
     if (options.tab == "learn") shell.show(Tab::learn);
     if (options.tab == "exercises") shell.show(Tab::exercises);
@@ -48,20 +48,32 @@ void prepare(Shell& shell, const ScreenshotOptions& options) {
 void take_screenshot(const ScreenshotOptions& options) {
     ui::Context context;
     context.scale = options.scale;
-    context.reduce_motion = true;
     Settings settings;
     settings.theme = options.theme;
-    Shell shell{context, settings, detect_machine(), profile_folder()};
+    ProfileFolders folders = profile_folders(options.profile);
+    folders.access = Access::read_only;  // a picture changes nothing
+    Shell shell{context, settings, detect_machine(), folders};
     prepare(shell, options);
     GlWindow window{{options.width, options.height}, false};
     ui::load_fonts(context);
     window.upload_fonts();
+    if (!options.open.empty()) {
+        window.begin_frame();  // what is opened points at controls, so they are drawn once before
+        shell.frame(-1);
+        window.end_frame();
+        shell.open_by_name(options.open);
+    }
     for (int i = 0; i < options.frames; ++i) {
+        if (shell.fonts_outdated()) {
+            ui::load_fonts(context);
+            window.upload_fonts();
+        }
         window.begin_frame();
         shell.frame(-1);  // no frame time: the same command gives the same picture
         window.end_frame();
     }
-    write_file(options.output, encode_png(window.size(), window.pixels()));
+    const auto size = window.size();
+    write_file(options.output, encode_png(size.width, size.height, window.pixels()));
 }
 
 }  // namespace fp8lab

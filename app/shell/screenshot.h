@@ -13,7 +13,11 @@ struct ScreenshotOptions {
     std::string lab;                       // id; empty: home
     std::string tab;                       // "explore", "learn", "exercises"; empty: as the window would open
     std::vector<std::string> assignments;  // --set name=value
-    int steps = 0;                         // of a live lab
+    std::string open;      // what lies over it: "palette", "keys", "glossary[:TERM]", "tour", "help:CONTROL"
+    int steps = 0;         // of a live lab
+    std::string scene;     // file or shipped name; instead of lab
+    bool present = false;  // the scene as presentation shows it
+    std::string profile;   // --profile DIR; empty: the usual place
     Theme theme = Theme::dark;
     int width = 1440, height = 900;  // physical px
     float scale = 1;

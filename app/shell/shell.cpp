@@ -40,25 +40,30 @@ std::string fields_text(Lab& lab) {
 
 // While it is held: what moves on by a step does, what switches does not.
 bool repeats(int key) {
-    constexpr std::array kSteps = {GLFW_KEY_COMMA,  GLFW_KEY_PERIOD,     GLFW_KEY_EQUAL, GLFW_KEY_MINUS,
-                                   GLFW_KEY_LEFT,   GLFW_KEY_RIGHT,      GLFW_KEY_UP,    GLFW_KEY_DOWN,
-                                   GLFW_KEY_KP_ADD, GLFW_KEY_KP_SUBTRACT};
+    constexpr std::array kSteps = {GLFW_KEY_COMMA, GLFW_KEY_PERIOD, GLFW_KEY_LEFT,
+                                   GLFW_KEY_RIGHT, GLFW_KEY_UP,     GLFW_KEY_DOWN};
     return std::ranges::find(kSteps, key) != kSteps.end();
 }
 
 }  // namespace
 
-Shell::Shell(ui::Context& context, Settings settings, Machine machine, std::filesystem::path profile_folder,
+Shell::Shell(ui::Context& context, Settings settings, Machine machine, ProfileFolders folders,
              std::function<void()> wake)
     : context_(context),
       settings_(std::move(settings)),
       machine_(std::move(machine)),
-      profile_folder_(std::move(profile_folder)),
+      folders_(std::move(folders)),
       wake_(std::move(wake)),
-      exercises_(context, profile_folder_,
+      exercises_(context, folders_,
                  [this](std::string title, std::string line) { say(std::move(title), std::move(line)); }),
+      recovery_(folders_,
+                [this](std::string title, std::string line) { warn(std::move(title), std::move(line)); }),
+      presentation_(context),
+      export_(context, folders_,
+              [this](std::string title, std::string line) { say(std::move(title), std::move(line)); }),
       last_at_start_(settings_.last_lab),
-      loaded_scale_(context.scale) {
+      loaded_scale_(context.scale),
+      probing_(context.probes.enabled) {
     context_.theme = settings_.theme;
     for (const LabEntry& entry : lab_registry()) {
         Entry made;
@@ -66,8 +71,19 @@ Shell::Shell(ui::Context& context, Settings settings, Machine machine, std::file
         made.lab->set_wake(wake_);
         update(made);
         made.thumbnail = made.lab->thumbnail();
+        made.undo.note(made.lab->state(), 0, false);
+        recovery_.journal().assume("lab." + std::string(entry.id), made.lab->state());
         entries_.push_back(std::move(made));
     }
+    add_commands();
+    offer([this] { return scenes(); });
+    try {
+        remap(commands_, folders_.config / "keys.json");
+    } catch (const Error& error) {
+        warn("Keys as they were", error.what());
+    }
+    recovery_.journal().assume("desk", {{"lab", ""}, {"tab", "explore"}});
+    if (!exercises_.progress().problem().empty()) warn("Progress", exercises_.progress().problem());
 }
 
 void Shell::update(Entry& entry) {
@@ -92,10 +108,11 @@ Lab* Shell::lab() {
 }
 
 void Shell::open(std::string_view lab) {
+    open(Sheet::none);
     if (open_ == lab) return;
     if (Entry* left = current()) left->thumbnail = left->lab->thumbnail();
     open_ = lab;
-    toast_ = {};
+    if (!toast_.stays) toast_ = {};
     context_.focus = {};
     Entry* entry = current();
     if (entry == nullptr) return;
@@ -111,12 +128,20 @@ void Shell::show(Tab tab) {
     panel_open_narrow_ = true;
 }
 
-void Shell::say(std::string title, std::string line) { toast_ = {std::move(title), std::move(line)}; }
+void Shell::say(std::string title, std::string line) {
+    if (toast_.stays) warnings_.push_front(toast_);
+    toast_ = {std::move(title), std::move(line)};
+}
+
+void Shell::warn(std::string title, std::string line) {
+    warnings_.push_back({std::move(title), std::move(line), true});
+}
 
 // An attempt at an exercise starts anew from its own start.
 void Shell::reset(Entry& entry) {
     if (!exercises_.restart(*entry.lab)) entry.lab->reset();
-    toast_ = {};
+    entry.scene.reset();
+    if (!toast_.stays) toast_ = {};
 }
 
 bool Shell::fonts_outdated() const { return loaded_scale_ != context_.scale; }
@@ -136,37 +161,57 @@ void Shell::set_scale(float scale) {
     context_.scale = settings_.scale;
 }
 
+void Shell::run_command(const Chord& pressed) {
+    const bool covered = sheet_ != Sheet::none || help_.on();
+    for (const ShellCommand& command : commands_) {
+        const bool meant = std::ranges::find(command.chords, pressed) != command.chords.end();
+        if (!meant || (covered && !command.over) || !command.applies()) continue;
+        if (pressed.key != 0 && !ImGui::IsKeyPressed(pressed.key, command.repeats)) continue;
+        command.run();
+        return;
+    }
+}
+
 void Shell::keys() {
     const ImGuiIO& io = ImGui::GetIO();
-    if (io.WantTextInput || context_.focus.modal != 0) return;
-    Entry* entry = current();
+    if (io.WantTextInput || context_.focus.modal != 0 || recovery_.asking() || export_.is_open()) return;
+    const bool covered = sheet_ != Sheet::none || help_.on();
     for (int key = GLFW_KEY_SPACE; key <= GLFW_KEY_LAST; ++key) {
-        if (!ImGui::IsKeyPressed(key, repeats(key))) continue;
-        if (!io.KeyCtrl) {
-            const bool taken = context_.focus.visible && belongs_to_focus(key);
-            if (entry == nullptr || taken || entry->view->key(context_, key)) continue;
-            if (key == GLFW_KEY_H) exercises_.next_hint(*entry->lab);
-            continue;
-        }
-        if (key == GLFW_KEY_0) open("");
-        if (key == GLFW_KEY_T) set_theme(context_.theme == Theme::light ? Theme::dark : Theme::light);
-        if (key == GLFW_KEY_EQUAL || key == GLFW_KEY_KP_ADD) set_scale(context_.scale + 0.25F);
-        if (key == GLFW_KEY_MINUS || key == GLFW_KEY_KP_SUBTRACT) set_scale(context_.scale - 0.25F);
-        if (key == GLFW_KEY_R && io.KeyShift && entry != nullptr) reset(*entry);
-        for (const Entry& other : entries_) {
-            if (key == GLFW_KEY_0 + other.lab->info().number) open(other.lab->info().id);
-        }
+        if (!ImGui::IsKeyPressed(key)) continue;
+        Entry* entry = current();
+        const bool plain = !io.KeyCtrl && !io.KeyAlt;
+        if (plain && context_.focus.visible && belongs_to_focus(key)) continue;
+        // While it is held, a lab's key moves on where it steps and does not switch again.
+        const bool stepped = !covered && ImGui::IsKeyPressed(key, repeats(key));
+        if (plain && entry != nullptr && stepped && entry->view->key(context_, key)) continue;
+        run_command({.key = key, .ctrl = io.KeyCtrl, .shift = io.KeyShift, .alt = io.KeyAlt});
     }
+    if (sheet_ == Sheet::palette || sheet_ == Sheet::glossary) return;  // characters are typed there
+    for (const ImWchar c : io.InputQueueCharacters) run_command({.character = c});
 }
 
 void Shell::frame(double frame_ms) {
     loaded_scale_ = context_.scale;
+    context_.probes.enabled = probing_ || help_.on() || tour_.on();
+    focused_ = context_.focus.visible ? context_.focus.name : "";
     ui::begin_frame(context_);
-    keys();
+    const bool presenting = presentation_.active();
+    if (presenting) presentation_keys();
+    if (!presenting) keys();
+    if (presentation_.active()) return frame_presentation();
+    using Reach = ui::Focus::Reach;
+    if (toast_.title.empty() && !warnings_.empty()) {
+        toast_ = warnings_.front();
+        warnings_.pop_front();
+    }
+    const bool covered = sheet_ != Sheet::none || recovery_.asking() || export_.is_open();
+    free_ = !covered && !help_.on() && context_.focus.modal == 0 && !ImGui::GetIO().WantTextInput;
+    context_.focus.reach = covered ? Reach::covered : help_.on() ? Reach::found : Reach::live;
     const ImVec2 size = ImGui::GetIO().DisplaySize;
     Entry* entry = current();
     const WindowLayout layout = make_window_layout(size.x, size.y, loaded_scale_, entry != nullptr,
                                                    settings_.panel_open, panel_open_narrow_);
+    narrow_ = layout.narrow;
     ImGui::SetNextWindowPos({0, 0});
     ImGui::SetNextWindowSize(size);
     ImGui::Begin("shell", nullptr,
@@ -179,16 +224,22 @@ void Shell::frame(double frame_ms) {
     if (entry != nullptr) {
         update(*entry);
         if (shown_tab(*entry) == Tab::exercises) exercises_.lay_over(*entry->lab);
+        const auto held = this->held(*entry);
         const std::string before = fields_text(*entry->lab);
         draw_panel(layout, *entry);
         if (fields_text(*entry->lab) != before) update(*entry);  // the stage shows the edit in this frame
         draw_lab(layout, *entry);
+        hold(*entry, held);
         if (entry->failure.empty()) exercises_.follow(*entry->lab);
+        note_undo(*entry);
     } else {
         draw_home(layout);
     }
     draw_status(layout, frame_ms);
     ImGui::End();
+    draw_over();
+    if (export_.is_open()) export_.draw(lab());
+    answer();
 }
 
 float Shell::draw_heading(const LabInfo& info, Rect stage) {

@@ -40,7 +40,29 @@ void draw_pair(ui::Context& context, const Pair& pair, float x, float y) {
                  {Role::text}, kValue);
 }
 
+// "!" and a sentence; its width.
+float draw_notice(ui::Context& context, const std::string& what, const std::string& why, Point at) {
+    constexpr Font kStrong{Face::sans_bold, 13};
+    ui::alert(context, {at.x + context.px(7), at.y}, {Role::warning});
+    const float words = at.x + context.px(22);
+    ui::text_mid(context, {words, at.y}, what, {Role::text}, kStrong);
+    const float after = words + ui::text_width(context, what, kStrong) + context.px(7);
+    ui::text_mid(context, {after, at.y}, why, {Role::muted}, kLabel);
+    return after + ui::text_width(context, why, kLabel) - at.x;
+}
+
 }  // namespace
+
+std::string Shell::progress_words() const {
+    std::size_t all = 0, passed = 0;
+    for (const Entry& entry : entries_) {
+        for (const Exercise& exercise : entry.lab->exercises()) {
+            ++all;
+            passed += exercises_.progress().passed(exercise.id) != nullptr ? 1 : 0;
+        }
+    }
+    return fmt::format("{} of {} exercises", passed, all);
+}
 
 void Shell::draw_status(const WindowLayout& layout, double frame_ms) {
     const Rect line = layout.status;
@@ -62,15 +84,25 @@ void Shell::draw_status(const WindowLayout& layout, double frame_ms) {
         end = x - gap;
     }
 
-    std::vector<Pair> left;
-    if (entry != nullptr) {
-        if (!predicting(*entry)) left = entry->view->status();
-    } else if (!toast_.title.empty()) {
-        left = {{toast_.title, toast_.line}};
-    } else {
-        left = {{"profile", profile_folder_.string()}};
-    }
     float x = line.x0 + gap;
+    for (const auto& [what, why] : notices()) {
+        ImGui::PushClipRect({x, line.y0}, {end, line.y1}, true);
+        const float width = draw_notice(context_, what, why, {x, y});
+        ImGui::PopClipRect();
+        ui::probe(context_, "status." + what, {x, line.y0, x + width, line.y1}, {}, why);
+        x += width + gap;
+    }
+    std::vector<Pair> left;
+    const bool toast_is_elsewhere = entry != nullptr && panel_shown_;
+    if (!toast_.title.empty() && !toast_is_elsewhere) {
+        left.emplace_back(toast_.title, toast_.line);
+    } else if (entry == nullptr) {
+        left.emplace_back("profile", folders_.data.string());
+        left.emplace_back("progress", progress_words());
+    }
+    if (entry != nullptr && !predicting(*entry)) {
+        for (Pair& pair : entry->view->status()) left.push_back(std::move(pair));
+    }
     for (const Pair& pair : left) {  // what does not fit is left out, from the end
         const float width = pair_width(context_, pair);
         if (x + width > end) break;

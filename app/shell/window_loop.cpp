@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "app/shell/end_signals.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/units.h"
@@ -20,6 +22,7 @@ constexpr double kFrame_s = 1.0 / 30;  // between frames that nobody's hand aske
 // With software OpenGL a frame takes tens of ms of the very cores that train: drawing gets a quarter of the
 // time at most.
 constexpr double kIdleShare = 4;
+constexpr double kClock_s = 1;     // the presenter's
 constexpr double kCaret_s = 0.25;  // a blinking caret
 constexpr int kSettleFrames = 2;   // after input: ImGui shows the effect of a click one frame later
 
@@ -30,11 +33,13 @@ std::string probe_json(const ui::Context& context, Shell& shell, long frames) {
         {"frames", frames}, {"lab", ""}, {"probes", object}, {"axes", object}, {"metrics", object}};
     for (const auto& [name, item] : context.probes.items) {
         json["probes"][name] = {item.rect.x0, item.rect.y0, item.rect.x1, item.rect.y1};
+        if (!item.words.empty()) json["words"][name] = item.words;
         if (item.axes) {
             const auto& [x, y] = *item.axes;
             json["axes"][name] = {x.lo, x.hi, y.lo, y.hi};
         }
     }
+    json["ring"] = context.focus.visible ? context.focus.name : "";
     if (const Lab* lab = shell.lab()) {
         json["lab"] = lab->info().id;
         for (const Metric& metric : lab->metrics()) {
@@ -53,34 +58,47 @@ GlWindow::Size first_size(const Settings& settings, float scale) {
 }  // namespace
 
 WindowLoop::WindowLoop(const WindowOptions& options)
-    : options_(options), folder_(profile_folder(options.profile)) {
-    LoadedSettings loaded = load_settings(folder_);
+    : options_(options), folders_(profile_folders(options.profile)), lock_(folders_) {
+    const std::string not_moved = folders_.access == Access::read_write ? migrate_profile(folders_) : "";
+    LoadedSettings loaded = load_settings(folders_);
     saved_ = loaded.settings;
-    context_.probes.enabled = !options.probe_file.empty();
+    context_.probes.enabled = options.probes || !options.probe_file.empty();
     context_.scale = saved_.scale > 0 ? saved_.scale
                                       : std::clamp(GlWindow::display_scale(), kSmallestScale, kLargestScale);
     window_ = std::make_unique<GlWindow>(first_size(saved_, context_.scale), true);
     ui::load_fonts(context_);
     window_->upload_fonts();
-    shell_ = std::make_unique<Shell>(context_, saved_, detect_machine(), folder_, [this] {
+    shell_ = std::make_unique<Shell>(context_, saved_, detect_machine(), folders_, [this] {
         woken_ = true;
         GlWindow::wake();
     });
-    if (!loaded.problem.empty()) shell_->say("Settings", loaded.problem);
+    if (!loaded.problem.empty()) shell_->warn("Settings", loaded.problem);
+    if (!not_moved.empty()) shell_->warn("Exercises of an earlier version", not_moved);
     shell_->open(options.lab);
+    if (options.scene) shell_->open(*options.scene);
+    if (options.deck) shell_->present(*options.deck);
 }
 
-WindowLoop::~WindowLoop() { shell_.reset(); }  // ends the labs' workers, which wake the window, first
+WindowLoop::~WindowLoop() {
+    notes_.reset();
+    shell_.reset();
+}  // ends the labs' workers, which wake the window, first
 
 bool WindowLoop::open() const { return glfwWindowShouldClose(window_->handle()) == GLFW_FALSE; }
 
 void WindowLoop::run() {
+    const EndSignals ended{[this] {
+        glfwSetWindowShouldClose(window_->handle(), GLFW_TRUE);
+        GlWindow::wake();
+    }};
     while (open()) turn();
+    const std::string lost = shell_->close();
     Settings last = shell_->settings();
     const auto size = window_->size();
     last.width = size.width;
     last.height = size.height;
-    if (last != saved_) save_settings(folder_, last);
+    if (last != saved_) save_settings(folders_, last);
+    if (!lost.empty()) throw Error{ErrorKind::failed, "profile", lost};
 }
 
 void WindowLoop::run_for(double seconds) {
@@ -95,10 +113,11 @@ void WindowLoop::run_for(double seconds) {
 
 void WindowLoop::turn() {
     if (glfwGetWindowAttrib(window_->handle(), GLFW_ICONIFIED) == GLFW_TRUE) {
-        glfwWaitEvents();
+        glfwWaitEventsTimeout(std::min(60.0, shell_->rest(glfwGetTime())));
         return;
     }
     draw();
+    shell_->rest(glfwGetTime());
     wait();
 }
 
@@ -109,6 +128,7 @@ double WindowLoop::draw(const std::function<void(ImGuiIO&)>& hand) {
     }
     const double start = glfwGetTime();
     woken_ = false;
+    for (const std::string& path : window_->take_drops()) shell_->open_file(path);
     window_->begin_frame(hand);
     shell_->frame(frame_ms_);
     window_->end_frame();
@@ -122,7 +142,25 @@ double WindowLoop::draw(const std::function<void(ImGuiIO&)>& hand) {
                    format_bytes(resident_bytes()), window_->renderer());
     }
     write_probes();
+    follow_presentation();
     return frame_ms_;
+}
+
+void WindowLoop::follow_presentation() {
+    Presentation& presentation = shell_->presentation();
+    if (presentation.active() != presenting_) {
+        presenting_ = presentation.active();
+        if (presenting_) {
+            window_->fill_monitor(options_.monitor);
+            if (GlWindow::monitors() > 1) presentation.open_notes();
+        } else {
+            window_->leave_monitor();
+        }
+    }
+    if (!presentation.wants_notes()) return notes_.reset();
+    if (!notes_) notes_ = std::make_unique<NotesWindow>(*window_, context_);
+    notes_->draw(presentation);
+    if (notes_->closed()) presentation.close_notes();
 }
 
 void WindowLoop::write_probes() {
@@ -141,15 +179,22 @@ void WindowLoop::wait() {
         }
         const bool running = woken_ || context_.wants_redraw;
         const double pause = running                        ? std::max(kFrame_s, kIdleShare * drawing_s_)
+                             : notes_                       ? kClock_s
                              : ImGui::GetIO().WantTextInput ? kCaret_s
                                                             : std::numeric_limits<double>::infinity();
         const double left = last_frame_ + pause - glfwGetTime();
         if (left <= 0) return;
-        if (running || ImGui::GetIO().WantTextInput) {
+        if (running || notes_ || ImGui::GetIO().WantTextInput) {
             glfwWaitEventsTimeout(left);
         } else {
             save_if_changed();
-            glfwWaitEvents();
+            const double due = shell_->rest(glfwGetTime());
+            if (context_.wants_redraw) continue;
+            if (std::isinf(due)) {
+                glfwWaitEvents();
+            } else {
+                glfwWaitEventsTimeout(due);
+            }
         }
     }
 }
@@ -160,7 +205,7 @@ void WindowLoop::save_if_changed() {
     now.height = saved_.height;
     if (now == saved_) return;
     try {
-        save_settings(folder_, now);
+        save_settings(folders_, now);
     } catch (const Error& error) {
         shell_->say("Settings were not saved", error.what());
     }

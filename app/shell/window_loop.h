@@ -5,12 +5,12 @@
 #include <imgui.h>
 
 #include <atomic>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "app/shell/gl_window.h"
+#include "app/shell/notes_window.h"
 #include "app/shell/shell.h"
 #include "app/shell/window.h"
 
@@ -37,15 +37,19 @@ class WindowLoop {
     bool open() const;
     void turn();  // a frame, then waiting until the next is due
     void wait();
+    void follow_presentation();  // the whole monitor, and the presenter's window
     void write_probes();
     void save_if_changed();
 
     WindowOptions options_;
-    std::filesystem::path folder_;
+    ProfileFolders folders_;
+    ProfileLock lock_;
     Settings saved_;
     ui::Context context_;
     std::unique_ptr<GlWindow> window_;
+    std::unique_ptr<NotesWindow> notes_;
     std::unique_ptr<Shell> shell_;
+    bool presenting_ = false;
     std::atomic<bool> woken_ = false;
     std::atomic<bool> time_is_up_ = false;
     double frame_ms_ = -1;

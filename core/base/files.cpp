@@ -145,14 +145,4 @@ fs::path asset(std::string_view name) {
     throw input_error("assets", "not found: " + tried);
 }
 
-fs::path profile_folder(std::string_view override_folder) {
-    if (!override_folder.empty()) return override_folder;
-    if (const char* home = environment("FP8LAB_HOME")) return home;
-    // XDG Base Directory Specification: a relative path is to be ignored.
-    if (const char* config = environment("XDG_CONFIG_HOME"); config && fs::path(config).is_absolute())
-        return fs::path(config) / "fp8lab";
-    const char* home = environment("HOME");
-    return fs::path(home ? home : "/tmp") / ".config/fp8lab";
-}
-
 }  // namespace fp8lab

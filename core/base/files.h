@@ -24,7 +24,4 @@ void write_file(const std::filesystem::path& path, std::string_view text);
 std::filesystem::path asset(std::string_view name);
 std::filesystem::path executable_folder();
 
-// Where settings live: --profile DIR, else FP8LAB_HOME, else $XDG_CONFIG_HOME/fp8lab, else ~/.config/fp8lab.
-std::filesystem::path profile_folder(std::string_view override_folder = {});
-
 }  // namespace fp8lab

@@ -44,7 +44,9 @@ class Job {
         worker_ = std::jthread([this, wake = std::move(wake)](std::stop_token token) { serve(token, wake); });
     }
 
+    // What failed before answered another question: take() is silent about it from here on.
     void request(Request request) {
+        failure_ = nullptr;
         if (!worker_.joinable()) return finish(request);
         {
             std::lock_guard lock{mutex_};
@@ -54,7 +56,8 @@ class Job {
     }
 
     // The newest result, once. Throws what `work` threw for the newest request that is done, every time until
-    // another one is done: a lab whose update() calls this stays stopped until its parameters are put right.
+    // another one is asked for: a lab whose update() calls this stays stopped until its parameters are
+    // changed.
     std::optional<Result> take() {
         if (std::optional<Outcome> outcome = done_.take()) {
             failure_ = outcome->failure;

@@ -6,13 +6,21 @@
 namespace fp8lab {
 
 std::uint32_t Rng::bits() {
-    if (index_ % 4 == 0) {
-        const std::uint64_t block = index_ / 4;
-        block_ = philox4x32({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
-                             static_cast<std::uint32_t>(stream_), static_cast<std::uint32_t>(stream_ >> 32)},
-                            {static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)});
-    }
+    if (index_ % 4 == 0) make_block();
     return block_[index_++ % 4];
+}
+
+void Rng::make_block() {
+    const std::uint64_t block = index_ / 4;
+    block_ = philox4x32({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
+                         static_cast<std::uint32_t>(stream_), static_cast<std::uint32_t>(stream_ >> 32)},
+                        {static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)});
+}
+
+void Rng::seek(std::uint64_t index) {
+    index_ = index;
+    has_spare_ = false;
+    if (index_ % 4 != 0) make_block();
 }
 
 double Rng::uniform() {

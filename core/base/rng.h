@@ -42,8 +42,11 @@ class Rng {
     std::uint32_t below(std::uint32_t n);  // [0, n), unbiased
     float normal();                        // N(0, 1), Box-Muller in float64
     void fill_normal(std::span<float> out, float sigma = 1.0F);
+    void seek(std::uint64_t index);        // the next bits() are number `index` of the stream
 
   private:
+    void make_block();  // the one that bit index_ is in
+
     std::uint64_t seed_, stream_, index_ = 0;
     std::array<std::uint32_t, 4> block_{};
     double spare_ = 0;

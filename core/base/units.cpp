@@ -67,6 +67,16 @@ std::string hex_float(double value) {
     return std::isfinite(value) ? fmt::format("{:a}", value) : shortest(value);
 }
 
+NumberTexts number_texts(double value) {
+    const std::string exact = shortest(value);
+    NumberTexts out{format_number(value), exact, hex_float(value), exact, {}};
+    if (std::isnan(value)) out.c = "NAN";
+    if (std::isinf(value)) out.c = value > 0 ? "INFINITY" : "-INFINITY";
+    if (std::isfinite(value) && exact.find_first_of(".e") == std::string::npos) out.c += ".0";  // no integer
+    out.numpy = std::isfinite(value) ? "np.float64(" + out.c + ")" : "np.float64('" + exact + "')";
+    return out;
+}
+
 std::string group_thousands(std::int64_t value) {
     std::string digits = std::to_string(value < 0 ? 0ULL - static_cast<std::uint64_t>(value)
                                                   : static_cast<std::uint64_t>(value));

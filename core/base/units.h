@@ -17,6 +17,16 @@ std::string shortest(float value);
 // Every digit: the exact decimal expansion of a binary floating-point number ("0.001953125").
 std::string exact_decimal(double value);
 
+// A number in the five ways in which one wants to copy it.
+struct NumberTexts {
+    std::string rounded;  // "0.05882": format_number()
+    std::string exact;    // "0.058823529411764705": shortest()
+    std::string hex;      // "0x1.e1e1e1e1e1e1ep-5": hex_float()
+    std::string c;        // "0.058823529411764705", "448.0", "NAN", "-INFINITY": a double in C (math.h) and C++
+    std::string numpy;    // "np.float64(0.058823529411764705)", "np.float64('nan')"
+};
+NumberTexts number_texts(double value);
+
 std::string hex_float(double value);              // "0x1.cp+8"
 std::string group_thousands(std::int64_t value);  // "65 536", with U+2009 thin spaces
 std::string format_bytes(std::uint64_t bytes);    // "96 MB"

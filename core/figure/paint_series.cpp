@@ -3,7 +3,9 @@
 #include <numbers>
 
 #include "core/figure/decimate.h"
+#include "core/figure/legible.h"
 #include "core/figure/paint.h"
+#include "core/figure/paint_words.h"
 
 namespace fp8lab {
 
@@ -83,16 +85,24 @@ class SeriesPainter {
             canvas_.text({plot_.x0 + 8, above ? y0 - 19 : y0 + 2}, name(), Color{Role::muted}, kLabel);
     }
     void operator()(const TextMark& mark) const {
-        const Point at = {x_px(mark.x), y_px(mark.y)};
-        if (!inflated(plot_).contains(at)) return;
+        const Rect area = words_area(mark);
+        if (area.width() > 0) words({area.x0, area.y0}, mark.text, mark.strong ? kStrong : kLabel);
+    }
+    Rect words_area(const TextMark& mark) const {
+        if (!inflated(plot_).contains({x_px(mark.x), y_px(mark.y)})) return {};
         const Font font = mark.strong ? kStrong : kLabel;
         const float width = canvas_.text_width(mark.text, font);
-        if (mark.room && width > x_px(mark.room->hi) - x_px(mark.room->lo)) return;
+        if (mark.room && width > x_px(mark.room->hi) - x_px(mark.room->lo)) return {};
         const float before = mark.anchor == Anchor::left     ? 0
                              : mark.anchor == Anchor::center ? width / 2
                                                              : width;
-        const float left = inside(at.x + mark.dx - before, width);
-        words({left, at.y + mark.dy - line_height(font) / 2}, mark.text, font);
+        const float left = inside(x_px(mark.x) + mark.dx - before, width);
+        const float top = y_px(mark.y) + mark.dy - line_height(font) / 2;
+        return {left, top, left + width, top + line_height(font)};
+    }
+    Rect words_area(const Bracket& mark) const {
+        const Point at = bracket_words(mark);
+        return {at.x, at.y, at.x + canvas_.text_width(mark.text, kLabel), at.y + line_height(kLabel)};
     }
     void operator()(const Bracket& mark) const {
         const float x0 = x_px(mark.x0), x1 = x_px(mark.x1), y = y_px(mark.y);
@@ -101,10 +111,13 @@ class SeriesPainter {
         canvas_.rect(Rect{std::max(x0, plot_.x0), y, std::min(x1, plot_.x1), y + 1}, stroke);
         if (x0 >= plot_.x0) canvas_.rect(Rect{x0, y, x0 + 1, y + 8}, stroke);
         if (x1 <= plot_.x1) canvas_.rect(Rect{x1 - 1, y, x1, y + 8}, stroke);
-        words({centred((x0 + x1) / 2, mark.text, kLabel), y - 20}, mark.text, kLabel);
+        words(bracket_words(mark), mark.text, kLabel);
     }
 
   private:
+    Point bracket_words(const Bracket& mark) const {
+        return {centred((x_px(mark.x0) + x_px(mark.x1)) / 2, mark.text, kLabel), y_px(mark.y) - 20};
+    }
     float x_px(double value) const {
         return static_cast<float>(std::clamp(layout_.x.to_px(value), -1e6, 1e6));
     }
@@ -172,6 +185,8 @@ void SeriesPainter::markers(std::span<const double> xs, std::span<const double> 
         return for_visible(xs, ys,
                            [&](Point p) { paint_marker(canvas_, p, marker, style_.marker_size, color); });
     // One 2x2 px square a place, however many points share it: a million points cost what the pixels cost.
+    // There is no room for a border.
+    const Color square = bordered(canvas_.theme(), color.role) ? toned(style_.color, Tone::line) : color;
     const Rect area = inflated(plot_);
     const auto columns = static_cast<std::size_t>(area.width() / 2) + 1,
                rows = static_cast<std::size_t>(area.height() / 2) + 1;
@@ -182,16 +197,14 @@ void SeriesPainter::markers(std::span<const double> xs, std::span<const double> 
         if (taken[row * columns + column]) return;
         taken[row * columns + column] = true;
         const float x = area.x0 + 2 * static_cast<float>(column), y = area.y0 + 2 * static_cast<float>(row);
-        canvas_.rect(Rect{x, y, x + 2, y + 2}, color);
+        canvas_.rect(Rect{x, y, x + 2, y + 2}, square);
     });
 }
 
 void SeriesPainter::bars(const BarSeries& s) const {
     const Color fill = toned(style_.color, Tone::fill);
     // LOOK.md section 2: orange and grey areas are too faint on white without a border.
-    const bool border = fill.tone == Tone::fill && canvas_.theme() != Theme::dark &&
-                        canvas_.theme() != Theme::contrast &&
-                        (fill.role == Role::e4m3 || fill.role == Role::under);
+    const bool border = fill.tone == Tone::fill && bordered(canvas_.theme(), fill.role);
     const float base = base_px(s.base);
     Rect pending;
     const auto draw = [&] {
@@ -274,7 +287,9 @@ Rgba SeriesPainter::heat(const HeatmapSeries& s, double value) const {
     const auto shade = [&](Role role, double t) {
         // 64 levels: neighbours that look the same become one rectangle
         const double level = std::round(std::clamp(t, 0.0, 1.0) * 63) / 63;
-        return blend(rgba(theme, {role, Tone::fill, static_cast<float>(level)}), ground);
+        Color fill = {role, Tone::fill, static_cast<float>(level)};
+        if (!s.labels.empty()) fill = ground_for_words(theme, fill).fill;
+        return blend(rgba(theme, fill), ground);
     };
     if (s.diverging)
         return value < 0 ? shade(Role::bf16, value / std::min(s.lo, -1e-300))
@@ -336,6 +351,13 @@ void SeriesPainter::operator()(const HeatmapSeries& s) const {
 }  // namespace
 
 void paint_marker(Canvas& canvas, Point at, Marker marker, float radius, Color color) {
+    if (color.tone == Tone::fill && marker != Marker::none && bordered(canvas.theme(), color.role)) {
+        paint_marker(canvas, at, marker, radius, {color.role, Tone::line, color.opacity});
+        if (marker == Marker::ring) return;
+        const bool pointed = marker == Marker::triangle_up || marker == Marker::triangle_down;
+        radius -= pointed ? 2.0F : 1.0F;  // a border of 1 px: a triangle's sides are nearer than its corners
+        if (radius <= 0) return;
+    }
     const auto polygon = [&](std::span<const Point> unit, float size, Color fill) {
         std::vector<Point> points;
         for (const Point p : unit) points.push_back({at.x + size * p.x, at.y + size * p.y});
@@ -368,6 +390,13 @@ void paint_marker(Canvas& canvas, Point at, Marker marker, float radius, Color c
         case Marker::diamond:
             return polygon(std::array<Point, 4>{Point{0, -1}, {1, 0}, {0, 1}, {-1, 0}}, radius * 1.2F, color);
     }
+}
+
+Rect words_area(const Series& series, const FigureLayout& layout, Canvas& canvas) {
+    const SeriesPainter painter(series, layout, canvas);
+    if (const auto* mark = std::get_if<TextMark>(&series.shape)) return painter.words_area(*mark);
+    if (const auto* mark = std::get_if<Bracket>(&series.shape)) return painter.words_area(*mark);
+    return {};
 }
 
 void paint_series(const Series& series, const FigureLayout& layout, Canvas& canvas) {

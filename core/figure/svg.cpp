@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/markup.h"
+#include "core/figure/words.h"
+
 namespace fp8lab {
 
 namespace {
@@ -23,25 +26,6 @@ constexpr float kBoldWider = 1.03F;  // Inter 600 over 400, mean of the same cha
 bool is_mono(Font font) { return font.face == Face::mono || font.face == Face::mono_bold; }
 bool is_bold(Font font) { return font.face == Face::sans_bold || font.face == Face::mono_bold; }
 
-std::string escaped(std::string_view text) {
-    std::string out;
-    for (const char c : text) {
-        if (c == '&')
-            out += "&amp;";
-        else if (c == '<')
-            out += "&lt;";
-        else if (c == '>')
-            out += "&gt;";
-        else if (c == '"')
-            out += "&quot;";
-        else if (static_cast<unsigned char>(c) >= 0x20)
-            out += c;
-        else
-            out += ' ';  // XML 1.0 has no control characters
-    }
-    return out;
-}
-
 // "2^-6 to 448" -> "2", "-6" raised, " to 448". What follows ^ up to the next space is raised.
 struct TextRun {
     std::string_view text;
@@ -59,7 +43,7 @@ std::vector<TextRun> text_runs(std::string_view text) {
 
 class SvgCanvas final : public Canvas {
   public:
-    explicit SvgCanvas(Theme theme) : theme_(theme) {}
+    SvgCanvas(Theme theme, std::string_view prefix) : theme_(theme), prefix_(prefix) {}
     const std::string& body() const { return body_; }
     Theme theme() const override { return theme_; }
 
@@ -88,9 +72,9 @@ class SvgCanvas final : public Canvas {
         for (const TextRun& run : text_runs(words)) {  // exponents: size 13, raised as in the window
             const float up = run.raised ? std::clamp(0.4F * font.size, 5.0F, 12.0F) : 0;
             const std::string size = run.raised ? " font-size=\"13\"" : "";
-            spans += up == raised ? escaped(run.text)
+            spans += up == raised ? escaped_markup(run.text)
                                   : fmt::format("<tspan dy=\"{:g}\"{}>{}</tspan>", raised - up, size,
-                                                escaped(run.text));
+                                                escaped_markup(run.text));
             raised = up;
         }
         // 0.96: the middle of the 1.2 em line box plus half a capital's height (0.72 em)
@@ -111,9 +95,9 @@ class SvgCanvas final : public Canvas {
                (font.face == Face::sans_bold ? kBoldWider : 1.0F);
     }
     void push_clip(Rect r) override {
-        add("<clipPath id=\"clip{0}\"><rect x=\"{1:g}\" y=\"{2:g}\" width=\"{3:g}\" "
-            "height=\"{4:g}\"/></clipPath><g clip-path=\"url(#clip{0})\">\n",
-            clips_++, r.x0, r.y0, r.width(), r.height());
+        add("<clipPath id=\"{5}clip{0}\"><rect x=\"{1:g}\" y=\"{2:g}\" width=\"{3:g}\" "
+            "height=\"{4:g}\"/></clipPath><g clip-path=\"url(#{5}clip{0})\">\n",
+            clips_++, r.x0, r.y0, r.width(), r.height(), prefix_);
     }
     void pop_clip() override { body_ += "</g>\n"; }
 
@@ -135,6 +119,7 @@ class SvgCanvas final : public Canvas {
     }
 
     Theme theme_;
+    std::string prefix_;
     std::string body_;
     int clips_ = 0;
 };
@@ -143,17 +128,21 @@ class SvgCanvas final : public Canvas {
 
 std::string to_svg(const Figure& figure, const SvgOptions& options) {
     constexpr float kMargin = 16;
-    SvgCanvas canvas(options.theme);
+    SvgCanvas canvas(options.theme, options.id_prefix);
     canvas.rect(Rect{0, 0, options.width, options.height}, rgba(options.theme, {Role::surface}));
     paint(figure, options.view, canvas, {kMargin, kMargin, options.width - kMargin, options.height - kMargin},
           options.paint);
+    std::string words;  // for who listens to it
+    for (const std::string& sentence : to_words(figure)) words += (words.empty() ? "" : " ") + sentence;
     std::string out = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:g}\" height=\"{1:g}\" viewBox=\"0 0 {0:g} "
-        "{1:g}\">\n<title>{2}</title>\n"
+        "{1:g}\">\n<title>{2}</title>\n<desc>{4}</desc>\n"
         "<metadata><figure xmlns=\"urn:fp8lab\" id=\"{3}\">\n",
-        options.width, options.height, escaped(figure.title), escaped(figure.id));
+        options.width, options.height, escaped_markup(figure.title), escaped_markup(figure.id),
+        escaped_markup(words));
     for (const auto& [name, value] : figure.parameters)
-        out += fmt::format("<parameter name=\"{}\" value=\"{}\"/>\n", escaped(name), escaped(value));
+        out += fmt::format("<parameter name=\"{}\" value=\"{}\"/>\n", escaped_markup(name),
+                           escaped_markup(value));
     return out + "</figure></metadata>\n" + canvas.body() + "</svg>\n";
 }
 

@@ -13,6 +13,7 @@ struct SvgOptions {
     Theme theme = Theme::light;
     View2D view = {};
     PaintOptions paint = {};
+    std::string id_prefix = {};  // of the ids in it: several figures in one HTML page need different ones
 };
 
 std::string to_svg(const Figure& figure, const SvgOptions& options = {});

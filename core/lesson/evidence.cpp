@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/seal.h"
 #include "core/base/units.h"
 
 namespace fp8lab {
@@ -15,13 +15,6 @@ namespace {
 
 using Json = nlohmann::json;
 constexpr int kSchema = 1;
-
-// FNV-1a, 64 bit: finds accidents; against intent `check` repeats the exercise.
-std::string hash(std::string_view text) {
-    std::uint64_t h = 0xCBF29CE484222325ULL;
-    for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
-    return fmt::format("{:016x}", h);
-}
 
 Json to_json(double value) { return std::isfinite(value) ? Json(value) : Json(shortest(value)); }
 
@@ -56,6 +49,8 @@ Event event_from(const Json& json) {
     throw Error(ErrorKind::input, "", "unknown event '" + word + "'; valid: set act answer");
 }
 
+}  // namespace
+
 Json to_json(const Evidence::Deed& deed) {
     Json events = Json::array();
     for (const Event& event : deed.events) {
@@ -75,17 +70,26 @@ Evidence::Deed deed_from(const Json& json) {
     return deed;
 }
 
+Json to_json(const Prediction& prediction) {
+    Json values = Json::array();
+    for (const double value : prediction.values) values.push_back(to_json(value));
+    return {{"skipped", prediction.skipped}, {"values", std::move(values)}, {"at", prediction.at}};
+}
+
+Prediction prediction_from(const Json& json) {
+    Prediction out{
+        .skipped = json.at("skipped").get<bool>(), .values = {}, .at = json.at("at").get<std::string>()};
+    for (const Json& value : json.at("values")) out.values.push_back(number_from(value));
+    return out;
+}
+
+namespace {
+
 Json scene_json(const Evidence& evidence) {
     Json scene = {{"lab", evidence.lab}, {"start", Json::object()}, {"deeds", Json::array()}};
     for (const auto& [name, value] : evidence.start) scene["start"][name] = value;
     for (const Evidence::Deed& deed : evidence.deeds) scene["deeds"].push_back(to_json(deed));
     return scene;
-}
-
-Json prediction_json(const Prediction& prediction) {
-    Json values = Json::array();
-    for (const double value : prediction.values) values.push_back(to_json(value));
-    return {{"skipped", prediction.skipped}, {"values", std::move(values)}, {"at", prediction.at}};
 }
 
 Json body(const Evidence& evidence) {
@@ -98,7 +102,7 @@ Json body(const Evidence& evidence) {
                  {"at", evidence.at},
                  {"hints", evidence.hints},
                  {"explanation", evidence.explanation},
-                 {"prediction", prediction_json(evidence.prediction)},
+                 {"prediction", to_json(evidence.prediction)},
                  {"scene", scene_json(evidence)},
                  {"scene_hash", scene_hash(evidence)},
                  {"values", Json::object()},
@@ -125,10 +129,7 @@ Evidence evidence_from(const Json& json) {
     out.at = word("at");
     out.explanation = word("explanation");
     out.hints = json.at("hints").get<int>();
-    const Json& prediction = json.at("prediction");
-    out.prediction.skipped = prediction.at("skipped").get<bool>();
-    out.prediction.at = prediction.at("at").get<std::string>();
-    for (const Json& value : prediction.at("values")) out.prediction.values.push_back(number_from(value));
+    out.prediction = prediction_from(json.at("prediction"));
     const Json& scene = json.at("scene");
     out.lab = scene.at("lab").get<std::string>();
     for (const auto& [name, value] : scene.at("start").items())
@@ -152,13 +153,9 @@ Evidence evidence_from(const Json& json) {
 
 }  // namespace
 
-std::string scene_hash(const Evidence& evidence) { return hash(scene_json(evidence).dump()); }
+std::string scene_hash(const Evidence& evidence) { return fnv_hash(scene_json(evidence).dump()); }
 
-std::string evidence_text(const Evidence& evidence) {
-    Json json = body(evidence);
-    json["checksum"] = hash(json.dump());
-    return json.dump(1) + "\n";
-}
+std::string evidence_text(const Evidence& evidence) { return sealed(body(evidence), 1); }
 
 Evidence parse_evidence(std::string_view text, const std::string& where) {
     try {
@@ -167,10 +164,7 @@ Evidence parse_evidence(std::string_view text, const std::string& where) {
             throw input_error(where, "is no evidence of an exercise");
         if (json["fp8lab_evidence"] != kSchema)
             throw input_error(where, "is of another version of the evidence format; this one reads 1");
-        const auto checksum = json.at("checksum").get<std::string>();
-        json.erase("checksum");
-        if (hash(json.dump()) != checksum)
-            throw Error(ErrorKind::failed, where, "was changed: its checksum does not fit");
+        if (!unseal(json, where)) throw input_error(where, "has no checksum");
         Evidence evidence = evidence_from(json);
         if (json.at("scene_hash") != scene_hash(evidence))
             throw Error(ErrorKind::failed, where, "was changed: its scene hash does not fit");

@@ -29,6 +29,13 @@ struct Evidence {
     std::vector<double> measured;  // as Verdict::measured
 };
 
+// Parts of it, for what keeps an attempt under way. The readers throw as nlohmann does, or Error without a
+// place.
+nlohmann::json to_json(const Evidence::Deed& deed);
+Evidence::Deed deed_from(const nlohmann::json& json);
+nlohmann::json to_json(const Prediction& prediction);
+Prediction prediction_from(const nlohmann::json& json);
+
 // Of lab, start and deeds: the same scene has the same hash. 16 hexadecimal digits.
 std::string scene_hash(const Evidence& evidence);
 

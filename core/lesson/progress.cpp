@@ -5,7 +5,8 @@
 #include <system_error>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
+#include "core/base/kept_file.h"
+#include "core/base/seal.h"
 
 namespace fp8lab {
 namespace {
@@ -13,35 +14,43 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* kPredictions = "predictions.json";
 
-}  // namespace
-
-Progress::Progress(fs::path profile_folder) : folder_(std::move(profile_folder) / "exercises") {
+// Also of a file whose .bak alone is left.
+std::set<std::string> files_of(const fs::path& folder) {
+    std::set<std::string> names;
     std::error_code none;
-    for (const auto& entry : fs::directory_iterator(folder_, none)) {
-        if (entry.path().extension() != ".json" || entry.path().filename().string().starts_with('.'))
-            continue;
-        try {
-            read(entry.path());
-        } catch (const std::exception&) {  // whatever is wrong with it, the window opens
-            const std::string name = entry.path().filename().string();
-            fs::rename(entry.path(), entry.path().string() + ".bak", none);
-            problem_ = "exercises/" + name + " is unreadable; kept as " + name + ".bak";
-        }
+    for (const auto& entry : fs::directory_iterator(folder, none)) {
+        std::string name = entry.path().filename().string();
+        if (name.starts_with('.')) continue;
+        if (name.ends_with(".json.bak")) name.resize(name.size() - 4);
+        if (name.ends_with(".json")) names.insert(name);
     }
+    return names;
 }
 
-void Progress::read(const fs::path& file) {
-    const std::string text = read_text(file);
-    if (file.filename() != kPredictions) {
-        Evidence evidence = parse_evidence(text, file.string());
-        passed_.insert_or_assign(evidence.exercise, std::move(evidence));
-        return;
+}  // namespace
+
+Progress::Progress(const ProfileFolders& folders)
+    : folder_(folders.data / "exercises"), access_(folders.access), why_read_only_(folders.why_read_only) {
+    int others = -1;
+    for (const std::string& name : files_of(folder_)) {
+        const std::string problem = load_kept(
+            folder_ / name,
+            [&](const std::string& text) {
+                if (name == kPredictions) {
+                    std::map<std::string, Prediction, std::less<>> read;
+                    const auto json = unsealed(text, name);
+                    for (const auto& [exercise, one] : json.items()) read[exercise] = prediction_from(one);
+                    predictions_ = std::move(read);
+                } else {
+                    Evidence evidence = parse_evidence(text, name);
+                    passed_.insert_or_assign(evidence.exercise, std::move(evidence));
+                }
+            },
+            access_);
+        if (problem.empty()) continue;
+        if (++others == 0) problem_ = problem;
     }
-    const auto json = nlohmann::json::parse(text);
-    for (const auto& [exercise, one] : json.items())
-        predictions_[exercise] = {.skipped = one.at("skipped").get<bool>(),
-                                  .values = one.at("values").get<std::vector<double>>(),
-                                  .at = one.at("at").get<std::string>()};
+    if (others > 0) problem_ += "; and " + std::to_string(others) + " more in " + folder_.string();
 }
 
 const Evidence* Progress::passed(std::string_view exercise) const {
@@ -65,21 +74,37 @@ const Prediction* Progress::prediction(std::string_view exercise) const {
 
 void Progress::keep(const Evidence& evidence) {
     passed_.insert_or_assign(evidence.exercise, evidence);
-    std::error_code problem;
-    fs::create_directories(folder_, problem);
-    if (problem) throw Error{ErrorKind::failed, folder_.string(), problem.message()};
-    write_file(file(evidence.exercise), evidence_text(evidence));
+    write(evidence.exercise + ".json");
 }
 
 void Progress::keep(std::string_view exercise, const Prediction& prediction) {
     predictions_.insert_or_assign(std::string(exercise), prediction);
-    std::error_code problem;
-    fs::create_directories(folder_, problem);
-    if (problem) throw Error{ErrorKind::failed, folder_.string(), problem.message()};
+    write(kPredictions);
+}
+
+std::string Progress::text_of(const std::string& name) const {
+    if (name != kPredictions) return evidence_text(passed_.at(name.substr(0, name.size() - 5)));
     auto json = nlohmann::json::object();
-    for (const auto& [name, one] : predictions_)
-        json[name] = {{"skipped", one.skipped}, {"values", one.values}, {"at", one.at}};
-    write_file(folder_ / kPredictions, json.dump(1) + "\n");
+    for (const auto& [exercise, one] : predictions_) json[exercise] = to_json(one);
+    return sealed(std::move(json), 1);
+}
+
+void Progress::write(const std::string& name) {
+    if (access_ == Access::read_only) throw Error{ErrorKind::failed, "profile", why_read_only_};
+    unsaved_.insert(name);
+    make_folder(folder_);
+    save_kept(folder_ / name, text_of(name));
+    unsaved_.erase(name);
+}
+
+bool Progress::retry() {
+    const auto waiting = unsaved_;
+    try {
+        for (const std::string& name : waiting) write(name);
+    } catch (const Error&) {
+        return false;
+    }
+    return true;
 }
 
 }  // namespace fp8lab

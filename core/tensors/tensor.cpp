@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/parallel.h"
 #include "core/base/rng.h"
 #include "core/tensors/file.h"
 
@@ -22,8 +23,7 @@ Rng rng_of(const TensorSpec& spec, Stream stream) {
     return Rng(static_cast<std::uint64_t>(spec.seed), stream);
 }
 
-void fill_random(const TensorSpec& spec, std::span<float> out) {
-    Rng rng = rng_of(spec, values_stream);
+void fill_part(const TensorSpec& spec, Rng rng, std::span<float> out) {
     const auto draw = [&]() -> double {
         if (spec.kind == "normal") return static_cast<double>(rng.normal());
         const double sign = rng.uniform() < 0.5 ? -1.0 : 1.0;
@@ -33,6 +33,18 @@ void fill_random(const TensorSpec& spec, std::span<float> out) {
         return sign * rng.uniform() * std::numbers::sqrt3;
     };
     for (float& x : out) x = static_cast<float>(spec.size * draw());
+}
+
+// Two elements take a known number of random words: every pair's place in the stream is known without those
+// before it.
+void fill_random(const TensorSpec& spec, std::span<float> out) {
+    constexpr std::size_t kGrain = 4096;  // pairs that are worth a thread
+    const std::uint64_t words_a_pair = spec.kind == "normal" ? 4 : 8;
+    parallel_for((out.size() + 1) / 2, kGrain, [&](std::size_t begin, std::size_t end) {
+        Rng rng = rng_of(spec, values_stream);
+        rng.seek(begin * words_a_pair);
+        fill_part(spec, rng, out.subspan(2 * begin, std::min(2 * end, out.size()) - 2 * begin));
+    });
 }
 
 void spread_rows(const TensorSpec& spec, Tensor& tensor) {
@@ -51,7 +63,19 @@ void widen_column(const TensorSpec& spec, Tensor& tensor) {
         tensor.values[i] *= static_cast<float>(spec.outlier_column);
 }
 
+}  // namespace
+
+std::span<const Choice> tensor_kinds() {
+    static const std::array kKinds = {
+        Choice{"normal", "normal"},   Choice{"lognormal", "log-normal"},         Choice{"uniform", "uniform"},
+        Choice{"laplace", "Laplace"}, Choice{"decades", "0.001, 0.01 ... 1000"}, Choice{"zeros", "zeros"},
+        Choice{"none", "none"},
+    };
+    return kKinds;
+}
+
 void put_outliers(const TensorSpec& spec, Tensor& tensor) {
+    if (!spec.file.empty()) return;
     const auto count = std::min(static_cast<std::size_t>(std::max(spec.outliers, 0)), tensor.values.size());
     Rng rng = rng_of(spec, outlier_stream);
     std::set<std::size_t> places;
@@ -62,17 +86,6 @@ void put_outliers(const TensorSpec& spec, Tensor& tensor) {
         tensor.values[at] = std::copysign(size, tensor.values[at]);
     }
     tensor.outliers.assign(places.begin(), places.end());
-}
-
-}  // namespace
-
-std::span<const Choice> tensor_kinds() {
-    static const std::array kKinds = {
-        Choice{"normal", "normal"},   Choice{"lognormal", "log-normal"},         Choice{"uniform", "uniform"},
-        Choice{"laplace", "Laplace"}, Choice{"decades", "0.001, 0.01 ... 1000"}, Choice{"zeros", "zeros"},
-        Choice{"none", "none"},
-    };
-    return kKinds;
 }
 
 Tensor make_tensor(const TensorSpec& spec) {

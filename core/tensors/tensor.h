@@ -49,6 +49,9 @@ std::span<const Choice> tensor_kinds();
 // Throws usage_error for an unknown kind, and what read_tensor() throws for a file.
 Tensor make_tensor(const TensorSpec& spec);
 
+// Turns the tensor of the specification without outliers into the one with them: make_tensor() ends with this.
+void put_outliers(const TensorSpec& spec, Tensor& tensor);
+
 // The field of a member of TensorSpec, so that every lab calls it the same: "tensor" (the kind, without
 // none), "size", "sigma", "seed", "rows", "cols", "outliers", "outlier_ratio", "row_spread",
 // "outlier_column", "file". `more`: in the panel's second tier. Throws usage_error for another name.

@@ -57,10 +57,69 @@ std::vector<int> powers_of_two(int from, int to) {
     return out;
 }
 
+// The products of the request before are kept. Lives with the job, used by its thread only.
+struct Computation {
+    Products products = {};  // of data and seed
+    std::string data = {};
+    int seed = 0;
+
+    Outcome operator()(const Params& params) {
+        Outcome out;
+        out.params = params;
+        if (params.experiment == "sum") {
+            out.sums = make_sums(params);
+            out.chosen = static_cast<std::size_t>(
+                std::ranges::find(out.sums, params.format, [](const Sum& s) { return s.format.name; }) -
+                out.sums.begin());
+        } else if (params.experiment == "dice") {
+            out.dice = make_dice(params);
+        } else if (params.experiment == "dot") {
+            out.dot = make_dot(params);
+        } else {
+            out.weight = make_weight(params);
+        }
+        return out;
+    }
+
+    Dot make_dot(const Params& params) {
+        if (products.rows == 0 || data != params.data || seed != params.seed) {
+            products = draw_products(params.data, kRows, kLongest, static_cast<std::uint64_t>(params.seed));
+            data = params.data;
+            seed = params.seed;
+        }
+        Dot dot;
+        std::vector<int> lengths = powers_of_two(64, kLongest);
+        if (std::ranges::find(lengths, params.k) == lengths.end()) {
+            lengths.push_back(params.k);
+            std::ranges::sort(lengths);
+        }
+        const auto at_k = [&](const std::vector<DotError>& errors) {
+            return *std::ranges::find(errors, params.k, &DotError::k);
+        };
+        dot.narrow = accumulator_error(products, params.width, kNever, lengths);
+        dot.promoted = accumulator_error(products, params.width, params.interval, lengths);
+        dot.fp32 = fp32_error(products, lengths);
+        dot.cast = cast_error(products, lengths);
+        dot.narrow_at_k = at_k(dot.narrow);
+        dot.promoted_at_k = at_k(dot.promoted);
+        dot.fp32_at_k = at_k(dot.fp32);
+        dot.cast_at_k = at_k(dot.cast);
+        const std::array one_length = {params.k};
+        dot.half_as_often_at_k =
+            accumulator_error(products, params.width, 2 * params.interval, one_length).front();
+        for (const int interval : powers_of_two(16, params.k)) {
+            dot.sweep.push_back(accumulator_error(products, params.width, interval, one_length).front());
+            dot.sweep.back().k = interval;
+        }
+        return dot;
+    }
+};
+
 }  // namespace
 
 AddingLab::AddingLab(Backends backends)
     : backends_(std::move(backends)),
+      computing_(std::make_unique<Job<Params, Outcome>>(Computation())),
       measuring_(std::make_unique<Job<Backends, Hardware>>(measured_hardware)) {
     update();
 }
@@ -147,66 +206,29 @@ bool AddingLab::applies(std::string_view field) const {
 }
 
 void AddingLab::update() {
-    if (computed_ != params_) compute();
+    if (asked_ != params_) {
+        asked_ = params_;
+        computing_->request(params_);
+    }
+    if (auto outcome = computing_->take()) {
+        outcome_ = std::move(*outcome);
+        add_hardware();
+    }
     take_measurement();
 }
 
-void AddingLab::compute() {
-    if (params_.experiment == "sum") {
-        outcome_.sums = make_sums(params_);
-        outcome_.chosen = static_cast<std::size_t>(
-            std::ranges::find(outcome_.sums, params_.format, [](const Sum& s) { return s.format.name; }) -
-            outcome_.sums.begin());
-    } else if (params_.experiment == "dice") {
-        outcome_.dice = make_dice(params_);
-    } else if (params_.experiment == "dot") {
-        compute_dot();
-    } else {
-        outcome_.weight = make_weight(params_);
-    }
-    computed_ = params_;
-}
-
-void AddingLab::compute_dot() {
-    if (products_.rows == 0 || products_data_ != params_.data || products_seed_ != params_.seed) {
-        products_ = draw_products(params_.data, kRows, kLongest, static_cast<std::uint64_t>(params_.seed));
-        products_data_ = params_.data;
-        products_seed_ = params_.seed;
-    }
-    Dot& dot = outcome_.dot;
-    std::vector<int> lengths = powers_of_two(64, kLongest);
-    if (std::ranges::find(lengths, params_.k) == lengths.end()) {
-        lengths.push_back(params_.k);
-        std::ranges::sort(lengths);
-    }
-    const auto at_k = [&](const std::vector<DotError>& errors) {
-        return *std::ranges::find(errors, params_.k, &DotError::k);
-    };
-    dot.narrow = accumulator_error(products_, params_.width, kNever, lengths);
-    dot.promoted = accumulator_error(products_, params_.width, params_.interval, lengths);
-    dot.fp32 = fp32_error(products_, lengths);
-    dot.cast = cast_error(products_, lengths);
-    dot.narrow_at_k = at_k(dot.narrow);
-    dot.promoted_at_k = at_k(dot.promoted);
-    dot.fp32_at_k = at_k(dot.fp32);
-    dot.cast_at_k = at_k(dot.cast);
-    dot.sweep.clear();
-    const std::array one_length = {params_.k};
-    dot.half_as_often_at_k =
-        accumulator_error(products_, params_.width, 2 * params_.interval, one_length).front();
-    for (const int interval : powers_of_two(16, params_.k)) {
-        dot.sweep.push_back(accumulator_error(products_, params_.width, interval, one_length).front());
-        dot.sweep.back().k = interval;
-    }
-    if (params_.hardware == "live") {
+void AddingLab::add_hardware() {
+    if (outcome_.params.experiment != "dot") return;
+    Hardware& hardware = outcome_.dot.hardware;
+    if (outcome_.params.hardware == "live") {
         if (!measured_) {
             measured_.emplace().problem = "The GPU is measuring.";
             measuring_->request(backends_);
         }
-        dot.hardware = *measured_;
+        hardware = *measured_;
     } else {
         if (!recorded_) recorded_ = recorded_hardware();
-        dot.hardware = *recorded_;
+        hardware = *recorded_;
     }
 }
 
@@ -214,14 +236,15 @@ void AddingLab::take_measurement() {
     auto measured = measuring_->take();
     if (!measured) return;
     measured_ = std::move(*measured);
-    if (params_.hardware == "live") outcome_.dot.hardware = *measured_;
+    if (outcome_.params.hardware == "live") outcome_.dot.hardware = *measured_;
 }
 
 std::vector<Figure> AddingLab::figures() const {
-    if (params_.experiment == "sum") return sum_figures(outcome_, params_);
-    if (params_.experiment == "dice") return dice_figures(outcome_, params_);
-    if (params_.experiment == "dot") return dot_figures(outcome_, params_);
-    return weight_figures(outcome_, params_);
+    const Params& params = outcome_.params;
+    if (params.experiment == "sum") return sum_figures(outcome_, params);
+    if (params.experiment == "dice") return dice_figures(outcome_, params);
+    if (params.experiment == "dot") return dot_figures(outcome_, params);
+    return weight_figures(outcome_, params);
 }
 
 Figure AddingLab::thumbnail() const {

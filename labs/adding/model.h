@@ -77,7 +77,9 @@ struct Weight {
     double final_mean = 0, final_deviation = 0;
 };
 
+// Of one experiment; what belongs to the others is empty.
 struct Outcome {
+    Params params;          // that it answers
     std::vector<Sum> sums;  // e4m3 e5m2 bf16 fp16 fp32
     std::size_t chosen = 0;
     Dice dice;
@@ -113,8 +115,11 @@ class AddingLab final : public Lab {
     // What is measured on this GPU is in figures and table only: another machine could not repeat it.
     std::vector<Metric> metrics() const override;
     std::span<const Exercise> exercises() const override;
-    bool busy() const override { return measuring_->busy(); }
-    void set_wake(std::function<void()> wake) override { measuring_->run_apart(std::move(wake)); }
+    bool busy() const override { return computing_->busy() || measuring_->busy(); }
+    void set_wake(std::function<void()> wake) override {
+        computing_->run_apart(wake);
+        measuring_->run_apart(std::move(wake));
+    }
     void reset() override;
 
     // Whether a field has an effect on the experiment at hand.
@@ -124,19 +129,16 @@ class AddingLab final : public Lab {
     const Params& params() const { return params_; }
 
   private:
-    void compute();
-    void compute_dot();
+    void add_hardware();
     void take_measurement();
 
     Backends backends_;
+    std::unique_ptr<Job<Params, Outcome>> computing_;
     std::unique_ptr<Job<Backends, Hardware>> measuring_;
     std::optional<Hardware> recorded_, measured_;  // once asked for
     Params params_;
-    std::optional<Params> computed_;  // what outcome_ belongs to
+    std::optional<Params> asked_;
     Outcome outcome_;
-    Products products_;  // of data and seed
-    std::string products_data_;
-    int products_seed_ = 0;
 };
 
 // model_sums.cpp, model_dice.cpp, model_weight.cpp

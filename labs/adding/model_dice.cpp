@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/parallel.h"
 #include "core/base/units.h"
 #include "core/formats/codec.h"
 #include "labs/adding/model.h"
@@ -11,8 +12,8 @@ namespace fp8lab::adding {
 
 namespace {
 
-constexpr int kPoints = 96;       // over the power of two
-constexpr int kElements = 16384;  // of the tensor
+constexpr std::size_t kPoints = 97;  // over the power of two
+constexpr int kElements = 16384;     // of the tensor
 
 std::string text_of(double value) { return format_number(value, 4, true); }
 
@@ -21,17 +22,21 @@ void add_sweep(Dice& dice, const Params& params) {
     const double gap =
         std::exp2(std::max(std::log2(low), std::log2(min_normal(dice.format))) - dice.format.mantissa_bits);
     const auto seed = static_cast<std::uint64_t>(params.seed);
-    for (int i = 0; i <= kPoints; ++i) {
-        // Off the grid and its midpoints, where nearest would depend on the tie.
-        const double x = low * (1 + (i + 0.37) / (kPoints + 1));
-        const Throws nearest = throw_dice(dice.format, Method::nearest, x, 1, seed);
-        const Throws thrown = throw_dice(dice.format, kMethods[dice.chosen], x, params.draws,
-                                         seed + static_cast<std::uint64_t>(i) + 1);
-        dice.xs.push_back(x);
-        dice.nearest.push_back((nearest.mean - x) / gap);
-        dice.mean.push_back((thrown.mean - x) / gap);
-        dice.deviation.push_back(thrown.deviation / gap);
-    }
+    for (std::vector<double>* column : {&dice.xs, &dice.nearest, &dice.mean, &dice.deviation})
+        column->resize(kPoints);
+    parallel_for(kPoints, 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+            // Off the grid and its midpoints, where nearest would depend on the tie.
+            const double x = low * (1 + (static_cast<double>(i) + 0.37) / kPoints);
+            const Throws nearest = throw_dice(dice.format, Method::nearest, x, 1, seed);
+            const Throws thrown =
+                throw_dice(dice.format, kMethods[dice.chosen], x, params.draws, seed + i + 1);
+            dice.xs[i] = x;
+            dice.nearest[i] = (nearest.mean - x) / gap;
+            dice.mean[i] = (thrown.mean - x) / gap;
+            dice.deviation[i] = thrown.deviation / gap;
+        }
+    });
 }
 
 std::string dice_title(const Dice& dice, const Params& params) {

@@ -73,36 +73,36 @@ std::vector<Figure> dot_figures(const Outcome& outcome, const Params& params) {
 
 Table AddingLab::table() const {
     Table out;
-    if (params_.experiment == "sum") {
+    if (outcome_.params.experiment == "sum") {
         out.columns = {{"nearest stops at"}, {"sum"}, {"exact", false}, {"error %"}};
         for (const Sum& sum : outcome_.sums)
             out.rows.push_back({std::string(sum.format.label),
                                 role_of(sum.format.name),
                                 {sum.stall, sum.path.back(), sum.exact, sum.error_pct()},
-                                sum.format.name == params_.format});
-    } else if (params_.experiment == "dice") {
+                                sum.format.name == outcome_.params.format});
+    } else if (outcome_.params.experiment == "dice") {
         out.columns = {{"mean"}, {"bias"}, {"deviation"}, {"tensor off grid %", false}, {"tensor SQNR dB"}};
         for (std::size_t i = 0; i < kMethods.size(); ++i) {
             const Throws& thrown = outcome_.dice.throws[i];
             const TensorCast& tensor = outcome_.dice.tensors[i];
             out.rows.push_back({std::string(label_of(kMethods[i])),
                                 Role::text,
-                                {thrown.mean, thrown.mean - params_.x, thrown.deviation, tensor.off_grid_pct,
-                                 tensor.sqnr_db},
+                                {thrown.mean, thrown.mean - outcome_.params.x, thrown.deviation,
+                                 tensor.off_grid_pct, tensor.sqnr_db},
                                 i == outcome_.dice.chosen});
         }
-    } else if (params_.experiment == "dot") {
+    } else if (outcome_.params.experiment == "dot") {
         const Dot& dot = outcome_.dot;
         out.columns = {{"error %"}, {"bias %"}};
         const auto row = [&](std::string label, Role role, double rms, double bias) {
             out.rows.push_back({std::move(label), role, {100 * rms, 100 * bias}});
         };
         row("model, never promoted", Role::e4m3, dot.narrow_at_k.rel_rms, dot.narrow_at_k.rel_bias);
-        row(fmt::format("model, every {}", params_.interval), Role::block, dot.promoted_at_k.rel_rms,
+        row(fmt::format("model, every {}", outcome_.params.interval), Role::block, dot.promoted_at_k.rel_rms,
             dot.promoted_at_k.rel_bias);
         row("FP32, one by one", Role::truth, dot.fp32_at_k.rel_rms, dot.fp32_at_k.rel_bias);
         for (const AccumulationError& line : dot.hardware.lines)
-            if (line.data == params_.data && line.k == params_.k)
+            if (line.data == outcome_.params.data && line.k == outcome_.params.k)
                 row(name_of(dot.hardware, line.fast), Role::text, line.rel_rms, line.rel_bias);
     } else {
         const Weight& weight = outcome_.weight;
@@ -124,7 +124,7 @@ std::vector<Metric> AddingLab::metrics() const {
     const auto add = [&](std::string name, double value, std::string unit = {}) {
         out.push_back({.name = std::move(name), .value = value, .unit = std::move(unit)});
     };
-    if (params_.experiment == "sum") {
+    if (outcome_.params.experiment == "sum") {
         for (const Sum& sum : outcome_.sums) {
             const std::string name(sum.format.name);
             add(name + ".stall", sum.stall);
@@ -132,7 +132,7 @@ std::vector<Metric> AddingLab::metrics() const {
             add(name + ".error_pct", sum.error_pct(), "%");
         }
         add("exact", outcome_.sums.front().exact);
-    } else if (params_.experiment == "dice") {
+    } else if (outcome_.params.experiment == "dice") {
         const Dice& dice = outcome_.dice;
         add("below", dice.around.below);
         add("above", dice.around.above);
@@ -145,7 +145,7 @@ std::vector<Metric> AddingLab::metrics() const {
             add(name + ".tensor_off_grid_pct", dice.tensors[i].off_grid_pct, "%");
             add(name + ".tensor_sqnr_db", dice.tensors[i].sqnr_db, "dB");
         }
-    } else if (params_.experiment == "dot") {
+    } else if (outcome_.params.experiment == "dot") {
         const Dot& dot = outcome_.dot;
         add("narrow.rel_rms", dot.narrow_at_k.rel_rms);
         add("narrow.rel_bias", dot.narrow_at_k.rel_bias);
@@ -153,9 +153,9 @@ std::vector<Metric> AddingLab::metrics() const {
         add("promoted.rel_bias", dot.promoted_at_k.rel_bias);
         add("promoted_half_as_often.rel_rms", dot.half_as_often_at_k.rel_rms);
         add("cast.rel_rms", dot.cast_at_k.rel_rms);
-        if (params_.hardware == "live") return out;
+        if (outcome_.params.hardware == "live") return out;
         for (const AccumulationError& line : dot.hardware.lines) {
-            if (line.data != params_.data) continue;
+            if (line.data != outcome_.params.data) continue;
             const std::string name = fmt::format("hardware.{}.k{}", line.fast ? "fast" : "not_fast", line.k);
             add(name + ".rel_rms", line.rel_rms);
             add(name + ".rel_bias", line.rel_bias);

@@ -27,9 +27,9 @@ void AddingView::stage(Context& context, Rect area) {
     const float wanted = context.px(kHead + 14 + kRow * static_cast<float>(table.rows.size()));
     const bool has_table = area.height() - wanted >= context.px(360);
     const float foot = has_table ? area.y1 - wanted : area.y1;
-    if (drawn_ != lab_.params().experiment) {
+    if (drawn_ != lab_.outcome().params.experiment) {
         main_plot_ = why_plot_ = {};
-        drawn_ = lab_.params().experiment;
+        drawn_ = lab_.outcome().params.experiment;
     }
     const float split = std::round(area.y0 + 0.58F * (foot - area.y0));
     ui::plot(context, "adding." + figures[0].id, figures[0], main_plot_,
@@ -78,7 +78,7 @@ void AddingView::explore(Context& context, float) {
     ui::edit_fields(
         context, "adding.more", fields, default_fields,
         [&](std::string_view name) { return lab_.applies(name); }, "seed", more_open_);
-    if (lab_.params().experiment == "dot") explore_hardware(context);
+    if (lab_.outcome().params.experiment == "dot") explore_hardware(context);
 }
 
 void AddingView::explore_hardware(Context& context) {

@@ -227,10 +227,13 @@ void BitsLab::toggle_bit(int bit) {
 
 void BitsLab::perform(std::string_view action) {
     constexpr std::string_view kToggle = "toggle ";
-    const bool known = action.size() == kToggle.size() + 1 && action.starts_with(kToggle);
-    const char digit = known ? action.back() : ' ';
-    if (digit < '0' || digit > '9') return Lab::perform(action);
-    toggle_bit(digit - '0');
+    int bit = 0;
+    const char* const end = action.data() + action.size();
+    const bool known =
+        action.starts_with(kToggle) &&
+        std::from_chars(action.data() + kToggle.size(), end, bit) == std::from_chars_result{end, std::errc{}};
+    if (!known || bit < 0 || bit > 15) return Lab::perform(action);
+    toggle_bit(bit);
 }
 
 void BitsLab::select_format(std::string_view id) {

@@ -163,6 +163,13 @@ void BitsView::explore(ui::Context& context, float) {
                     outcome.elsewhere, {0.46F, 0.24F, 0.30F});
 }
 
+std::span<const ViewKey> BitsView::keys() const {
+    static constexpr std::array kKeys = {
+        ViewKey{"0 to 7", "flips that bit", '0', '7'},
+    };
+    return kKeys;
+}
+
 std::vector<std::pair<std::string, std::string>> BitsView::status() const {
     const CodeCounts counts = count_codes(lab_.outcome().format);
     std::string codes = std::to_string(counts.total) + ": " + std::to_string(counts.finite) + " finite";

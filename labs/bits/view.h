@@ -17,6 +17,7 @@ class BitsView final : public LabView {
     void explore(ui::Context& context, float width) override;
     std::vector<std::pair<std::string, std::string>> status() const override;
     bool key(ui::Context& context, int key) override;  // 0 to 9: toggles that bit
+    std::span<const ViewKey> keys() const override;
 
   private:
     void explore_format(ui::Context& context);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/figure/legible.h"
 #include "labs/bits/view_stage.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/widgets.h"
@@ -61,9 +62,9 @@ void draw_cells(Context& context, const Grid& grid, Role role) {
         if (std::isnan(cell.shade)) {
             ui::stroke_rect(context, inner, {number ? Role::line : Role::text});
         } else {
-            const Color fill = shade_color(role, cell.shade);
-            ui::fill_rect(context, inner, fill);
-            ink = ink_on(context, fill);
+            const Ground ground = ground_for_words(context.theme, shade_color(role, cell.shade));
+            ui::fill_rect(context, inner, ground.fill);
+            ink = ground.ink;
         }
         if (!big && ui::text_width(context, cell.label, kMono) > inner.width()) continue;
         ui::text_mid(context, {(inner.x0 + inner.x1) / 2, (inner.y0 + inner.y1) / 2}, cell.label, ink,

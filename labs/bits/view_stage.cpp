@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/figure/legible.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/widgets.h"
 
@@ -69,10 +70,11 @@ void draw_cell(Context& context, BitsLab& lab, int& last_bit, const Group& group
     if (bit == last_bit && !press.focused) ui::focus_ring(context, ui::inset(cell, context.px(1)), 5);
     const bool on = ((lab.outcome().reading.code >> static_cast<unsigned>(bit)) & 1U) != 0;
     ui::fill_rect(context, cell, {Role::surface}, 6);
-    ui::fill_rect(context, cell, group.fill, 6);
+    const Ground ground = ground_for_words(context.theme, group.fill);
+    ui::fill_rect(context, cell, ground.fill, 6);
     ui::stroke_rect(context, cell, press.hovered ? Color{Role::text} : group.line, 6, press.hovered ? 2 : 1);
-    ui::text_mid(context, {(cell.x0 + cell.x1) / 2, (cell.y0 + cell.y1) / 2}, on ? "1" : "0",
-                 ink_on(context, group.fill), digit, Anchor::center);
+    ui::text_mid(context, {(cell.x0 + cell.x1) / 2, (cell.y0 + cell.y1) / 2}, on ? "1" : "0", ground.ink,
+                 digit, Anchor::center);
 }
 
 // Four sides in strokes of 4 px with 3 px between them.
@@ -170,17 +172,6 @@ float list_digits(const Context& context, const LineEnd& end, float room, float 
 
 }  // namespace
 
-Color ink_on(const Context& context, Color fill) {
-    const Rgba over = rgba(context.theme, fill), under = rgba(context.theme, {Role::surface});
-    const auto mix = [&](std::uint8_t top, std::uint8_t ground) {
-        return static_cast<std::uint8_t>((top * over.a + ground * (255 - over.a)) / 255);
-    };
-    const Rgba seen{mix(over.r, under.r), mix(over.g, under.g), mix(over.b, under.b), 255};
-    const double text = contrast_ratio(rgba(context.theme, {Role::text}), seen);
-    const double inverse = contrast_ratio(rgba(context.theme, {Role::inverse}), seen);
-    return {text >= inverse ? Role::text : Role::inverse};
-}
-
 float draw_bits(Context& context, BitsLab& lab, int& last_bit, Rect area, bool compact) {
     const float value_width = context.px(area.width() < context.px(700) ? 190 : 212);
     std::vector<Group> groups = groups_of(lab.outcome());
@@ -236,7 +227,7 @@ void draw_line_end(Context& context, BitsLab& lab, Rect area) {
         const ui::Press press = ui::press(context, "bits.end." + item.code_text, row);
         if (press.clicked) lab.select(item.code);
         const bool here = lab.outcome().reading.code == item.code;
-        const Color fill{role, Tone::fill};
+        const auto [fill, words] = ground_for_words(context.theme, {role, Tone::fill});
         if (here && item.finite) ui::fill_rect(context, row, fill, 6);
         if (!item.finite) {
             dashed_rect(context, row, {Role::text});
@@ -244,7 +235,7 @@ void draw_line_end(Context& context, BitsLab& lab, Rect area) {
         } else {
             ui::stroke_rect(context, row, {here ? role : press.hovered ? Role::text : Role::line}, 6);
         }
-        const Color ink = here && item.finite ? ink_on(context, fill) : Color{Role::text};
+        const Color ink = here && item.finite ? words : Color{Role::text};
         const Color code = here && item.finite ? ink : Color{Role::muted};
         const float middle = (row.y0 + row.y1) / 2;
         const bool strong = here || !item.finite;

@@ -12,7 +12,4 @@ float draw_bits(ui::Context& context, BitsLab& lab, int& last_bit, Rect area, bo
 void draw_map(ui::Context& context, BitsLab& lab, Rect area, bool with_notes);
 void draw_line_end(ui::Context& context, BitsLab& lab, Rect area);
 
-// Black or white, whichever reads better on a fill of that opacity over the surface.
-Color ink_on(const ui::Context& context, Color fill);
-
 }  // namespace fp8lab::bits_lab

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/parallel.h"
 #include "core/base/units.h"
 #include "labs/blocks/model.h"
 
@@ -112,7 +113,7 @@ Maps make_maps(const Tensor& tensor, const Scheme& scheme, const Copy& by_cols, 
     const Tops tops(by_cols, max_finite(*scheme.plan.format)),
         other(by_rows, max_finite(*scheme.plan.format));
     std::vector<Cell> cells(out.grid.rows * out.grid.cols);
-    for (std::size_t r = 0; r < tensor.rows; ++r)
+    const auto add_row = [&](std::size_t r) {
         for (std::size_t c = 0; c < tensor.cols; ++c) {
             Cell& cell = cells[r / out.grid.height * out.grid.cols + c / out.grid.width];
             const std::size_t i = r * tensor.cols + c;
@@ -126,6 +127,11 @@ Maps make_maps(const Tensor& tensor, const Scheme& scheme, const Copy& by_cols, 
             cell.differ += by_cols.values[i] != by_rows.values[i];
             cell.n += 1;
         }
+    };
+    parallel_for(out.grid.rows, 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t r = begin * out.grid.height; r < std::min(tensor.rows, end * out.grid.height); ++r)
+            add_row(r);
+    });
     for (const Cell& cell : cells) {
         out.magnitude.push_back(log2_or_empty(cell.largest));
         out.top.push_back(log2_or_empty(cell.top));

@@ -178,6 +178,16 @@ bool DelayedView::key(Context&, int key) {
     return true;
 }
 
+std::span<const ViewKey> DelayedView::keys() const {
+    static constexpr std::array kKeys = {
+        ViewKey{"Space", "plays and pauses", kKeySpace, kKeySpace},
+        ViewKey{".", "a step on", kKeyPeriod, kKeyPeriod},
+        ViewKey{",", "a step back", kKeyComma, kKeyComma},
+        ViewKey{"B", "A, A + B or B", kKeyB, kKeyB},
+    };
+    return kKeys;
+}
+
 std::vector<std::pair<std::string, std::string>> DelayedView::status() const {
     const TensorSpec& tensor = lab_.params().scenario.tensor;
     const std::string size =

@@ -16,6 +16,7 @@ class DelayedView final : public LabView {
     std::vector<std::pair<std::string, std::string>> status() const override;
     // Space: play or pause. B: A, A + B, B. Comma and full stop: a step back and on.
     bool key(ui::Context& context, int key) override;
+    std::span<const ViewKey> keys() const override;
 
   private:
     ui::PlotResult draw_timeline(ui::Context& context, Rect area);

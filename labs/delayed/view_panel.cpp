@@ -35,6 +35,7 @@ bool belongs(std::string_view field, const Params& params) {
 }
 
 bool edit_margin(Context& c, const Field& field) {
+    if (ui::withheld(c, field)) return false;
     int& value = **std::get_if<int*>(&field.value);
     double exponent = value;
     static constexpr std::array kTicks = {0.0, 2.0, 4.0, 6.0, 8.0};
@@ -46,6 +47,7 @@ bool edit_margin(Context& c, const Field& field) {
 }
 
 bool edit_history(Context& c, const Field& field) {
+    if (ui::withheld(c, field)) return false;
     int& value = **std::get_if<int*>(&field.value);
     double steps = value;
     static constexpr std::array kTicks = {1.0, 4.0, 16.0, 64.0, 256.0, 1024.0};
@@ -112,7 +114,8 @@ void DelayedView::draw_comparison(Context& c, float width) {
             const bool fault = (fault_if_positive && value > 0) || (fault_if_low && value < 10);
             return ui::Cell{.text = format_number(value, 3, true) + suffix,
                             .role = fault ? Role::sat : Role::text,
-                            .strong = fault};
+                            .strong = fault,
+                            .value = value};
         };
         const std::array cells = {ui::Cell{.text = label, .mono = false, .anchor = Anchor::left}, cell(x),
                                   cell(y)};

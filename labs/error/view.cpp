@@ -120,7 +120,8 @@ void ErrorView::draw_table(Context& context, Rect area) {
                              .role = fault        ? Role::sat
                                      : value == 0 ? Role::muted
                                                   : Role::text,
-                             .strong = fault || best_row(outcome, column) == i});
+                             .strong = fault || best_row(outcome, column) == i,
+                             .value = value});
         }
         ui::table_row(context, cells, widths);
     }

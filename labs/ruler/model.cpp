@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/parallel.h"
+
 namespace fp8lab::ruler {
 
 namespace {
@@ -157,17 +159,19 @@ void RulerLab::update() {
     }
     const std::vector<FormatInfo> chosen = chosen_formats(params_);
     outcome_.axis = axis_range(params_, chosen, outcome_.tensor);
-    outcome_.lanes.clear();
-    for (const FormatInfo& format : chosen) {
-        Lane lane;
+    outcome_.lanes.assign(chosen.size(), {});
+    const auto fill = [&](const FormatInfo& format, Lane& lane) {
         lane.format = format;
         lane.role = role_of(format.name);
         lane.marks = positive_marks(format, params_.scale);
         lane.half = half_of(lane.marks);
         lane.brushed = interval(lane.marks, params_.brush_lo, params_.brush_hi);
         lane.cast = cast_report(format, outcome_.tensor, params_.scale);
-        outcome_.lanes.push_back(std::move(lane));
-    }
+    };
+    // In the frame of the edit: a core a lane.
+    parallel_for(chosen.size(), 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) fill(chosen[i], outcome_.lanes[i]);
+    });
     const Lane& first = outcome_.lanes.front();
     outcome_.window = {first.marks.front(), first.marks.back()};
     const double lo = std::clamp(outcome_.window.lo, outcome_.axis.lo, outcome_.axis.hi);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/base/parallel.h"
 #include "core/formats/codec.h"
 
 namespace fp8lab::ruler {
@@ -53,15 +54,29 @@ Histogram histogram(std::span<const float> values, std::span<const Fate> fates, 
     out.all.resize(bins);
     out.underflow.resize(bins);
     out.saturated.resize(bins);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        const auto x = static_cast<double>(std::fabs(values[i]));
-        const auto above = std::upper_bound(edges.begin(), edges.end(), x);
-        if (above == edges.begin() || above == edges.end()) continue;
-        const auto bin = static_cast<std::size_t>(above - edges.begin()) - 1;
-        out.all[bin] += 1;
-        out.underflow[bin] += fates[i] == Fate::underflow;
-        out.saturated[bin] += fates[i] == Fate::saturated;
-    }
+    // Pieces counted apart: whole numbers, whose sum does not depend on the order.
+    constexpr std::size_t kPiece = 32768;
+    const std::size_t pieces = (values.size() + kPiece - 1) / kPiece;
+    using Counts = std::vector<std::array<double, 3>>;  // all, underflow, saturated
+    std::vector<Counts> counts(pieces, Counts(bins));
+    parallel_for(pieces, 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin * kPiece; i < std::min(values.size(), end * kPiece); ++i) {
+            const auto x = static_cast<double>(std::fabs(values[i]));
+            const auto above = std::upper_bound(edges.begin(), edges.end(), x);
+            if (above == edges.begin() || above == edges.end()) continue;
+            auto& [all, underflow, saturated] =
+                counts[i / kPiece][static_cast<std::size_t>(above - edges.begin()) - 1];
+            all += 1;
+            underflow += fates[i] == Fate::underflow;
+            saturated += fates[i] == Fate::saturated;
+        }
+    });
+    for (const Counts& piece : counts)
+        for (std::size_t bin = 0; bin < bins; ++bin) {
+            out.all[bin] += piece[bin][0];
+            out.underflow[bin] += piece[bin][1];
+            out.saturated[bin] += piece[bin][2];
+        }
     out.edges = std::move(edges);
     return out;
 }

@@ -240,6 +240,14 @@ bool TrainView::key(ui::Context&, int key) {
     return true;
 }
 
+std::span<const ViewKey> TrainView::keys() const {
+    static constexpr std::array kKeys = {
+        ViewKey{"Space", "runs and pauses", kKeySpace, kKeySpace},
+        ViewKey{".", "trains one step", kKeyPeriod, kKeyPeriod},
+    };
+    return kKeys;
+}
+
 std::vector<std::pair<std::string, std::string>> TrainView::status() const {
     const TrainSpec spec = lab_.spec();
     std::string layers;

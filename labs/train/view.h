@@ -18,6 +18,7 @@ class TrainView : public LabView {
     void explore(ui::Context&, float width) override;
     std::vector<std::pair<std::string, std::string>> status() const override;
     bool key(ui::Context&, int key) override;  // Space: run or pause; full stop: one step
+    std::span<const ViewKey> keys() const override;
 
   private:
     void curves(ui::Context&, const std::vector<Figure>& figures, Rect area);

@@ -83,6 +83,7 @@ void TrainView::size_choice(ui::Context& c) {
 void TrainView::arm_choice(ui::Context& c, const char* name, std::size_t arm) {
     const std::vector<Field> fields = lab_.fields();
     const Field& field = find(fields, name);
+    if (ui::withheld(c, field)) return;
     std::vector<std::string> labels;
     int selected = 0;
     auto* value = std::get<std::string*>(field.value);
@@ -115,6 +116,7 @@ void TrainView::edit(ui::Context& c, std::string_view name) {
     std::vector<Field> fields = lab_.fields();
     const std::vector<Field> default_fields = fields_of(defaults);
     Field field = find(fields, name);
+    if (ui::withheld(c, field)) return;
     field.info.name = "train." + field.info.name;
     ui::edit(c, field, &find(default_fields, name));
 }
@@ -130,13 +132,15 @@ void TrainView::settings(ui::Context& c) {
     const Field& margin = find(fields, "margin");
     auto* value = std::get<int*>(margin.value);
     double exponent = *value;
-    if (ui::slider(c, "train.margin", margin.info.label, margin.info.te_name, exponent, margin.min,
-                   margin.max, {.step = 1, .format = "2^{0:.0f} = \u00d7{1:g}", .default_value = 0.0})) {
-        *value = static_cast<int>(std::lround(exponent));
+    if (!ui::withheld(c, margin)) {
+        if (ui::slider(c, "train.margin", margin.info.label, margin.info.te_name, exponent, margin.min,
+                       margin.max, {.step = 1, .format = "2^{0:.0f} = \u00d7{1:g}", .default_value = 0.0}))
+            *value = static_cast<int>(std::lround(exponent));
+        ui::tooltip(c, margin.info.label, margin.info.help);
     }
-    ui::tooltip(c, margin.info.label, margin.info.help);
     const Field& algo = find(fields, "algo");
     auto* chosen = std::get<std::string*>(algo.value);
+    if (ui::withheld(c, algo)) return;
     const std::array<std::string, 2> labels = {algo.choices[0].label, algo.choices[1].label};
     int selected = *chosen == algo.choices[0].id ? 0 : 1;
     if (switch_row(c, "train.algo", algo.info.label, labels, selected)) {

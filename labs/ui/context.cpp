@@ -32,7 +32,7 @@ void apply_style(const Context& context) {
     colors[ImGuiCol_Border] = vec(context.color(Role::line));
     colors[ImGuiCol_Text] = vec(context.color(Role::text));
     colors[ImGuiCol_FrameBg] = vec(context.color(Role::surface));
-    colors[ImGuiCol_TextSelectedBg] = vec(context.color({Role::axis, Tone::line, 0.4F}));
+    colors[ImGuiCol_TextSelectedBg] = vec(context.color({Role::axis, Tone::line, 0.3F}));
     colors[ImGuiCol_ScrollbarBg] = {0, 0, 0, 0};
     colors[ImGuiCol_ScrollbarGrab] = vec(context.color(Role::line));
     colors[ImGuiCol_ScrollbarGrabHovered] = vec(context.color(Role::axis));

@@ -39,18 +39,25 @@ struct Focus {
     bool moved = false;          // in this frame: the control scrolls into view
     ImGuiID modal = 0;           // an open list: the only control that takes keys
     std::vector<ImGuiID> order;  // the controls of this frame
+    // What the controls that are drawn now may do. found: be walked with Tab and pointed at, but neither
+    // pressed nor moved (help). covered: nothing, a sheet lies over them.
+    enum class Reach { live, found, covered } reach = Reach::live;
+    std::string wanted;  // this control gets the ring when it is drawn next
+    std::string name;    // of the control with the ring, while it is visible
 };
 
 struct Context {
     Theme theme = Theme::dark;
     float scale = 1.0F;  // physical px per logical px; fonts are rebuilt at this size
-    bool reduce_motion = false;
     Probes probes;
     bool wants_redraw = false;  // set by a view that must be drawn again without an event
     Focus focus;
     // Figure id -> series laid over it, by whoever draws the window and not by the lab: a predicted curve.
     // Set anew each frame.
     std::map<std::string, std::vector<Series>, std::less<>> overlays;
+    // Fields (FieldInfo::name) that a scene holds fast, or keeps out of sight. Set by whoever draws the
+    // window.
+    std::vector<std::string> locked, hidden;
     struct Typing {
         std::string name;
         std::string text;

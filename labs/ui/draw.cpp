@@ -45,15 +45,15 @@ void focus_ring(const Context& context, Rect rect, float radius) {
 void scroll_thumbs(const Context& context) {
     const ImVec2 at = ImGui::GetWindowPos();
     const ImVec2 size = ImGui::GetWindowSize();
-    const float thick = context.px(4);
-    constexpr Color kThumb{Role::axis, Tone::line, 0.5F};
-    if (const float range = ImGui::GetScrollMaxY(); range > 0) {
+    const float thick = context.px(4), least = context.px(2);  // less is a gap below the last line
+    constexpr Color kThumb{Role::axis, Tone::line, 0.8F};      // 3:1 on every surface
+    if (const float range = ImGui::GetScrollMaxY(); range > least) {
         const float length = size.y * size.y / (size.y + range);
         const float y = at.y + (size.y - length) * ImGui::GetScrollY() / range;
         const float x = at.x + size.x - 2 * thick;
         fill_rect(context, {x, y, x + thick, y + length}, kThumb, 2);
     }
-    if (const float range = ImGui::GetScrollMaxX(); range > 0) {
+    if (const float range = ImGui::GetScrollMaxX(); range > least) {
         const float length = size.x * size.x / (size.x + range);
         const float x = at.x + (size.x - length) * ImGui::GetScrollX() / range;
         const float y = at.y + size.y - 2 * thick;

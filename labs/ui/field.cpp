@@ -102,6 +102,20 @@ bool edit_text(Context& context, const Field& field, std::string& value) {
     return text_input(context, field.info.name, value, {}, {Face::mono, 13});
 }
 
+// What a scene holds fast: its value, without a control.
+void show_locked(Context& context, const Field& field) {
+    const Rect row = next_area(context, 32);
+    const float y = (row.y0 + row.y1) / 2;
+    text_mid(context, {row.x0, y}, field.info.label, {Role::muted}, {Face::sans, 15});
+    std::string value = field_text(field);
+    for (const Choice& choice : field.choices)
+        if (choice.id == value) value = choice.label;
+    text_mid(context, {row.x1, y}, value, {Role::text}, {Face::mono, 13}, Anchor::right);
+    probe(context, field.info.name + ".locked", row);
+    advance(row);
+    tooltip(context, field.info.label, "The scene holds it fast; Reset all lets go.");
+}
+
 // A line that opens the second tier of controls.
 void disclosure(Context& context, std::string_view name, const std::string& label, bool& open) {
     const Rect row = next_area(context, 32);
@@ -116,7 +130,18 @@ void disclosure(Context& context, std::string_view name, const std::string& labe
 
 }  // namespace
 
+bool withheld(Context& context, const Field& field) {
+    const auto listed = [&](const std::vector<std::string>& names) {
+        return std::ranges::find(names, field.info.name) != names.end();
+    };
+    if (listed(context.hidden)) return true;
+    if (!listed(context.locked)) return false;
+    show_locked(context, field);
+    return true;
+}
+
 bool edit(Context& context, const Field& field, const Field* default_field) {
+    if (withheld(context, field)) return false;
     bool changed = false;
     if (auto* const* flag = std::get_if<bool*>(&field.value)) {
         changed = edit_toggle(context, field, **flag);

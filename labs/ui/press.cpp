@@ -31,14 +31,22 @@ Press press(Context& context, std::string_view name, Rect area, float radius) {
     probe(context, name, area);
 
     Focus& focus = context.focus;
+    if (focus.reach == Focus::Reach::covered) return {};
     const ImGuiID id = ImGui::GetID(label.c_str());
     focus.order.push_back(id);
     if (result.held) focus.id = id;
+    if (!focus.wanted.empty() && focus.wanted == name) {
+        focus.id = id;
+        focus.visible = focus.moved = true;
+        focus.wanted.clear();
+    }
     result.focused = focus.visible && focus.id == id && (focus.modal == 0 || focus.modal == id);
     if (result.focused) {
         focus_ring(context, area, radius);
         const bool in_view = ImGui::IsRectVisible({area.x0, area.y0}, {area.x1, area.y1});
         if (focus.moved && !in_view) ImGui::SetScrollFromPosY(area.y0 - ImGui::GetWindowPos().y);
+        focus.name = name;
+        if (focus.reach == Focus::Reach::found) return {};
         result.clicked |= key_pressed(ImGuiKey_Enter) || key_pressed(ImGuiKey_Space);
     }
     return result;

@@ -1,6 +1,7 @@
 // Table rows and tooltips.
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "labs/ui/draw.h"
 #include "labs/ui/widgets.h"
@@ -23,6 +24,11 @@ void table_row(Context& context, std::span<const Cell> cells, std::span<const fl
         const Face face = cell.mono ? (cell.strong ? Face::mono_bold : Face::mono)
                                     : (cell.strong ? Face::sans_bold : Face::sans);
         text_mid(context, {x, y}, cell.text, {cell.role, cell.tone}, {face, 13}, cell.anchor);
+        if (cell.value) {
+            const float reach = text_width(context, cell.text, {face, 13}) + context.px(6);
+            copyable(context, "value." + cells.front().text + "." + std::to_string(i),
+                     {right - reach, y - context.px(12), right, y + context.px(12)}, *cell.value);
+        }
         left = right;
     }
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});  // rows touch: the hairline is the gap

@@ -86,6 +86,10 @@ bool text_input(Context&, std::string_view name, std::string& value, std::string
 // tooltip.
 bool edit(Context&, const Field& field, const Field* default_field = nullptr);
 
+// Whether a scene keeps the field from being moved: it is hidden, or shown as a value here and now. For views
+// that draw a control of their own for it; edit() asks by itself.
+bool withheld(Context&, const Field& field);
+
 // The controls of a lab's field table, without the hidden ones and those for which `shown` says no: the first
 // tier, and the second behind a line that opens it, named `name` and reading "More: <words>". `defaults`: the
 // same table of a lab as it starts.
@@ -102,6 +106,10 @@ void badge_glyph(Context&, Provenance provenance, Point center);  // 8 px, where
 std::string_view badge_words(Provenance provenance);              // "CPU EMULATED"
 void tooltip(Context&, std::string_view title, std::string_view body);  // for the last item, after 400 ms
 
+// Makes a number that was drawn in `area` one to copy: a click or Enter opens a menu (rounded, exact, hex, C,
+// NumPy), Ctrl+C on it with the ring copies it exactly. Probe of a row of the menu: "<name>.<index>".
+void copyable(Context&, std::string_view name, Rect area, double value);
+
 // Table as LOOK.md: hairline above each row, numbers right-aligned in mono. columns_px: widths, physical px,
 // side by side from the cursor's x; row 32 high.
 struct Cell {
@@ -111,6 +119,7 @@ struct Cell {
     bool mono = true;
     bool strong = false;
     Anchor anchor = Anchor::right;
+    std::optional<double> value = {};  // makes it copyable() as "value.<text of the first cell>.<column>"
 };
 void table_row(Context&, std::span<const Cell> cells, std::span<const float> columns_px);
 void table_end(Context&, std::span<const float> columns_px);  // the last hairline and a gap of 12

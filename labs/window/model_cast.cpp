@@ -1,10 +1,12 @@
 #include "labs/window/model_cast.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <utility>
 
 #include "core/base/parallel.h"
 #include "core/scaling/delayed.h"
@@ -53,26 +55,110 @@ float scale_for(const CastSpec& spec, const FormatInfo& format, double reference
     return spec.zero == "keep" ? static_cast<float>(spec.scale) : 1.0F;
 }
 
-double inlier_sqnr(const Tensor& tensor, std::span<const float> q) {
-    double signal = 0, noise = 0;
-    auto next = tensor.outliers.begin();
-    for (std::size_t i = 0; i < q.size(); ++i) {
-        if (next != tensor.outliers.end() && *next == i) {
-            ++next;
-            continue;
-        }
-        const auto x = static_cast<double>(tensor.values[i]), error = x - static_cast<double>(q[i]);
-        if (!std::isfinite(x)) continue;
-        signal += x * x, noise += error * error;
+// A tensor as the casts read it: 0 in the places of its outliers, and these apart. So one cast says what
+// happens to the inliers, and, with the few outliers, to all of it.
+struct Split {
+    std::vector<float> kept, outliers;
+    std::span<const float> inliers;
+    explicit Split(const Tensor& tensor) : inliers(tensor.values) {
+        if (tensor.outliers.empty()) return;
+        kept = tensor.values;
+        for (const std::size_t at : tensor.outliers) outliers.push_back(std::exchange(kept[at], 0.0F));
+        inliers = kept;
     }
-    return 10 * std::log10(signal / noise);
+};
+
+// A cast of the tensor times `level`, a power of two.
+struct Wanted {
+    const FormatInfo* format;
+    float scale, level = 1;
+    Overflow overflow = Overflow::saturate;
+};
+
+// Whether no finite element can become anything else.
+bool stays_finite(const Wanted& wanted) {
+    return wanted.overflow == Overflow::saturate && std::isfinite(wanted.scale) &&
+           std::isfinite(static_cast<float>(max_finite(*wanted.format)) * (1 / wanted.scale));
+}
+
+struct Part {
+    CastStats stats;
+    std::int64_t not_finite = 0;
+};
+
+Part cast_part(const Wanted& wanted, std::span<const float> x, std::vector<float>& scaled,
+               std::vector<float>& q) {
+    scaled.resize(x.size()), q.resize(x.size());
+    if (wanted.level != 1) {
+        for (std::size_t i = 0; i < x.size(); ++i) scaled[i] = x[i] * wanted.level;
+        x = scaled;
+    }
+    CastPlan plan;
+    plan.format = wanted.format;
+    plan.scaled = true;
+    plan.overflow = wanted.overflow;
+    Part out;
+    out.stats = quantize(plan, x, q, {.rows = 1, .cols = q.size(), .tensor_scale = wanted.scale}).stats;
+    if (!stays_finite(wanted))
+        for (std::size_t i = 0; i < q.size(); ++i)
+            out.not_finite += std::isfinite(x[i]) && !std::isfinite(q[i]) ? 1 : 0;
+    return out;
+}
+
+// All casts of a piece of the tensor while it is in the cache. Sums do not depend on the number of threads:
+// the pieces are fixed.
+std::vector<Cast> casts_of(const Split& tensor, std::span<const Wanted> wanted) {
+    constexpr std::size_t kPiece = 65536;
+    const std::size_t size = tensor.inliers.size(), pieces = (size + kPiece - 1) / kPiece;
+    std::vector<Part> parts(pieces * wanted.size());
+    parallel_for(pieces, 1, [&](std::size_t begin, std::size_t end) {
+        std::vector<float> scaled, q;
+        for (std::size_t piece = begin; piece < end; ++piece) {
+            const auto x = tensor.inliers.subspan(piece * kPiece, std::min(kPiece, size - piece * kPiece));
+            for (std::size_t i = 0; i < wanted.size(); ++i)
+                parts[piece * wanted.size() + i] = cast_part(wanted[i], x, scaled, q);
+        }
+    });
+    std::vector<Cast> out(wanted.size());
+    std::vector<float> scaled, q;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        out[i].scale = static_cast<double>(wanted[i].scale);
+        const auto add = [&](const Part& part) {
+            out[i].stats += part.stats;
+            out[i].not_finite += part.not_finite;
+        };
+        for (std::size_t piece = 0; piece < pieces; ++piece) add(parts[piece * wanted.size() + i]);
+        out[i].inlier_sqnr_db = out[i].stats.sqnr_db();
+        if (tensor.outliers.empty()) continue;
+        add(cast_part(wanted[i], tensor.outliers, scaled, q));
+        // A scale of Inf makes NaN of the zeros in their places too.
+        const std::vector<float> places(tensor.outliers.size());
+        out[i].not_finite -= cast_part(wanted[i], places, scaled, q).not_finite;
+        out[i].stats.n = static_cast<std::int64_t>(size);
+    }
+    return out;
 }
 
 // Index of the half binade k/2 with 2^(k/2) <= |x|, from the exponent field and a comparison.
 int half_binade(float x) {
-    int exponent = 0;
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(x) & 0x7FFF'FFFF;
+    if (bits >= 0x0080'0000) {
+        constexpr auto kRoot = std::bit_cast<std::uint32_t>(std::numbers::sqrt2_v<float>) & 0x7F'FFFF;
+        return 2 * (static_cast<int>(bits >> 23) - 127) + ((bits & 0x7F'FFFF) >= kRoot ? 1 : 0);
+    }
+    int exponent = 0;                                            // a subnormal number
     const float fraction = std::frexp(std::fabs(x), &exponent);  // [0.5, 1)
     return 2 * (exponent - 1) + (fraction >= std::numbers::sqrt2_v<float> / 2 ? 1 : 0);
+}
+
+// The largest number that the format makes 0, found in the order of the bits, which is that of the numbers.
+float largest_lost(const FormatInfo& format) {
+    std::uint32_t lost = 0, kept = std::bit_cast<std::uint32_t>(static_cast<float>(max_finite(format)));
+    while (kept - lost > 1) {
+        const std::uint32_t middle = lost + (kept - lost) / 2;
+        (decode(format, encode(format, std::bit_cast<float>(middle))) == 0 ? lost : kept) = middle;
+    }
+    return std::bit_cast<float>(lost);
 }
 
 Histogram histogram_of(const Tensor& tensor, const FormatInfo& format, float scale, double smallest,
@@ -82,6 +168,7 @@ Histogram histogram_of(const Tensor& tensor, const FormatInfo& format, float sca
     std::vector<double> edges, all(bins), underflow(bins), saturated(bins);
     for (int k = lo; k <= hi + 1; ++k) edges.push_back(std::exp2(k / 2.0));
     const OverflowThreshold limit = overflow_threshold(format);
+    const float lost = largest_lost(format);
     for (const float x : tensor.values) {
         if (x == 0 || !std::isfinite(x)) continue;
         const int k = half_binade(x);
@@ -91,8 +178,7 @@ Histogram histogram_of(const Tensor& tensor, const FormatInfo& format, float sca
         const auto wide = static_cast<double>(scaled);
         all[bin] += 1;
         saturated[bin] += wide > limit.value || (limit.inclusive && wide == limit.value) ? 1 : 0;
-        if (scaled < 1 || format.kind == Kind::integer)
-            underflow[bin] += decode(format, encode(format, scaled)) == 0 ? 1 : 0;
+        underflow[bin] += scaled <= lost ? 1 : 0;
     }
     Histogram out;
     out.tallest = std::max(1.0, *std::max_element(all.begin(), all.end()));
@@ -101,58 +187,61 @@ Histogram histogram_of(const Tensor& tensor, const FormatInfo& format, float sca
     return out;
 }
 
-Sweep sweep_of(const CastSpec& spec, const Tensor& tensor, const FormatInfo& format, double reference) {
-    Sweep out{format, std::vector<Cast>(kHighestMargin - kLowestMargin + 1)};
-    parallel_for(out.casts.size(), 1, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i) {
-            const int margin = kLowestMargin + static_cast<int>(i);
-            out.casts[i] =
-                cast_tensor(tensor, format, Overflow::saturate, scale_for(spec, format, reference, margin));
-        }
-    });
-    return out;
+// What other margins would do, in both formats.
+void make_sweeps(const CastSpec& spec, const Split& tensor, double reference, Sweep& own, Sweep& other) {
+    std::vector<Wanted> wanted;
+    for (const Sweep* sweep : {&own, &other})
+        for (int margin = kLowestMargin; margin <= kHighestMargin; ++margin)
+            wanted.push_back({&sweep->format, scale_for(spec, sweep->format, reference, margin)});
+    const std::vector<Cast> casts = casts_of(tensor, wanted);
+    const auto middle = casts.begin() + static_cast<std::ptrdiff_t>(casts.size() / 2);
+    own.casts.assign(casts.begin(), middle);
+    other.casts.assign(middle, casts.end());
 }
 
-LossScaled loss_of(const CastSpec& spec, const Tensor& tensor, const FormatInfo& format) {
+LossScaled loss_of(const CastSpec& spec, const Split& tensor, const FormatInfo& format, float largest) {
     LossScaled out;
-    Tensor gradient = tensor;
+    std::vector<Wanted> wanted;
     for (std::size_t i = 0; i < out.shifted.size(); ++i) {
-        const int exponent = spec.loss_exponent - kBinadesApart * static_cast<int>(i);
-        for (std::size_t k = 0; k < gradient.values.size(); ++k)
-            gradient.values[k] = std::ldexp(tensor.values[k], exponent);
-        out.shifted[i] = cast_tensor(gradient, format, Overflow::saturate, 1);
-        const auto own = static_cast<double>(amax(gradient.values));
-        out.scaled[i] = cast_tensor(gradient, format, Overflow::saturate, scale_for(spec, format, own, 0));
+        const float level = std::ldexp(1.0F, spec.loss_exponent - kBinadesApart * static_cast<int>(i));
+        const auto own = static_cast<double>(largest * level);
+        wanted.push_back({&format, 1, level});
+        wanted.push_back({&format, scale_for(spec, format, own, 0), level});
     }
+    const std::vector<Cast> casts = casts_of(tensor, wanted);
+    for (std::size_t i = 0; i < out.shifted.size(); ++i)
+        out.shifted[i] = casts[2 * i], out.scaled[i] = casts[2 * i + 1];
     return out;
 }
 
 }  // namespace
 
 Cast cast_tensor(const Tensor& tensor, const FormatInfo& format, Overflow overflow, float scale) {
-    std::vector<float> q(tensor.values.size());
-    CastPlan plan;
-    plan.format = &format;
-    plan.scaled = true;
-    plan.overflow = overflow;
-    Cast out;
-    out.scale = static_cast<double>(scale);
-    out.stats = quantize(plan, tensor.values, q, {.rows = 1, .cols = q.size(), .tensor_scale = scale}).stats;
-    out.inlier_sqnr_db = tensor.outliers.empty() ? out.stats.sqnr_db() : inlier_sqnr(tensor, q);
-    for (std::size_t i = 0; i < q.size(); ++i)
-        out.not_finite += std::isfinite(tensor.values[i]) && !std::isfinite(q[i]) ? 1 : 0;
-    return out;
+    const Wanted wanted{.format = &format, .scale = scale, .overflow = overflow};
+    return casts_of(Split(tensor), std::array{wanted}).front();
+}
+
+// The outliers are put into the tensor without them, which stays when only they change.
+void Compute::draw(const TensorSpec& spec) {
+    TensorSpec before = spec;
+    before.outliers = 0, before.outlier_ratio = TensorSpec().outlier_ratio;
+    if (base_drawn_ != before) {
+        base_ = std::make_shared<const Tensor>(make_tensor(before));
+        base_drawn_ = before;
+    }
+    tensor_ = base_;
+    if (spec.outliers > 0) {
+        auto tensor = std::make_shared<Tensor>(*base_);
+        put_outliers(spec, *tensor);
+        tensor_ = std::move(tensor);
+    }
+    drawn_ = spec;
 }
 
 Outcome Compute::operator()(const CastSpec& spec) {
-    if (drawn_ != spec.tensor) {
-        tensor_ = std::make_shared<Tensor>(make_tensor(spec.tensor));
-        TensorSpec before = spec.tensor;
-        before.outliers = 0;
-        base_ = tensor_->outliers.empty() ? Tensor{} : make_tensor(before);
-        drawn_ = spec.tensor;
-    }
+    if (drawn_ != spec.tensor) draw(spec.tensor);
     const Tensor& tensor = *tensor_;
+    const Split split(tensor);
     Outcome out;
     out.spec = spec;
     out.tensor = tensor_;
@@ -179,15 +268,15 @@ Outcome Compute::operator()(const CastSpec& spec) {
     CastSpec of_sweeps = spec;
     of_sweeps.margin = 0, of_sweeps.overflow = {}, of_sweeps.loss_exponent = 0, of_sweeps.probe = 0;
     if (swept_ != of_sweeps) {
-        own_ = sweep_of(spec, tensor, out.format, out.reference);
-        other_ = sweep_of(spec, tensor, find_format(spec.format == "int8" ? "e4m3" : "int8"), out.reference);
+        own_.format = out.format, other_.format = find_format(spec.format == "int8" ? "e4m3" : "int8");
+        make_sweeps(spec, split, out.reference, own_, other_);
         swept_ = of_sweeps;
     }
     out.own = own_, out.other = other_;
     out.base_sqnr_db = out.cast.inlier_sqnr_db;
     if (!tensor.outliers.empty()) {
-        const float fitted = scale_for(spec, out.format, static_cast<double>(amax(base_.values)), 0);
-        out.base_sqnr_db = cast_tensor(base_, out.format, Overflow::saturate, fitted).stats.sqnr_db();
+        const float fitted = scale_for(spec, out.format, static_cast<double>(amax(base_->values)), 0);
+        out.base_sqnr_db = cast_tensor(*base_, out.format, Overflow::saturate, fitted).stats.sqnr_db();
     }
     CastSpec of_loss{.tensor = spec.tensor,
                      .format = spec.format,
@@ -195,7 +284,7 @@ Outcome Compute::operator()(const CastSpec& spec) {
                      .scale = spec.scale,
                      .loss_exponent = spec.loss_exponent};
     if (lost_ != of_loss) {
-        loss_ = loss_of(spec, tensor, out.format);
+        loss_ = loss_of(spec, split, out.format, amax(tensor.values));
         lost_ = of_loss;
     }
     out.loss = loss_;

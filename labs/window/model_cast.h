@@ -85,13 +85,15 @@ class Compute {
     Outcome operator()(const CastSpec& spec);
 
   private:
-    TensorSpec drawn_ = {.kind = "none"};
-    std::shared_ptr<const Tensor> tensor_ = std::make_shared<Tensor>();
+    void draw(const TensorSpec& spec);
+
+    TensorSpec drawn_ = {.kind = "none"}, base_drawn_ = drawn_;
+    // base: before the outliers went in; where there are none the two are one.
+    std::shared_ptr<const Tensor> tensor_ = std::make_shared<Tensor>(), base_ = tensor_;
     CastSpec swept_ = {.format = ""},
              lost_ = {.format = ""};  // what the sweeps and the gradients were made for
     Sweep own_, other_;
     LossScaled loss_;
-    Tensor base_;  // before the outliers went in; empty where there are none
 };
 
 }  // namespace fp8lab::window_lab

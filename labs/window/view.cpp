@@ -98,13 +98,21 @@ void WindowView::draw_numbers(Context& c, Rect area) {
         ui::text_mid(c, {x, y}, number.text, {number.role, Tone::ink}, large);
         static constexpr std::array kNames = {"underflow", "overflow", "sqnr", "scale"};
         ui::probe(c, std::string("window.number.") + kNames.at(i),
-                  {x, y - c.px(14), x + c.px(40), y + c.px(14)}, {}, number.text);
+                  {x, y - c.px(14), x + ui::text_width(c, number.text, large), y + c.px(14)}, {},
+                  number.text);
     }
 }
 
 void WindowView::draw_window(Context& c, const Figure& figure, Rect area) {
     const ui::PlotResult plot = ui::plot(c, "window.histogram", figure, window_plot_, area);
     draw_handle(c, plot);
+}
+
+void WindowView::present(Context& c, const Figure& figure, ui::PlotState& state, Rect area) {
+    area.y1 -= figure.id == "loss" ? c.px(20) : 0;  // the names of the gradients stand below the plot
+    if (figure.id != "window") return LabView::present(c, figure, state, area);
+    area.y0 += c.px(16);  // the handle stands half above the plot
+    draw_handle(c, ui::plot(c, "present.figure", figure, state, area, {.crosshair = false, .title_height = 0}));
 }
 
 void WindowView::draw_handle(Context& c, const ui::PlotResult& plot) {

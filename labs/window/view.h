@@ -16,6 +16,7 @@ class WindowView final : public LabView {
     void stage(ui::Context& context, Rect area) override;
     void explore(ui::Context& context, float width) override;
     std::vector<std::pair<std::string, std::string>> status() const override;
+    void present(ui::Context& context, const Figure& figure, ui::PlotState& state, Rect area) override;
 
   private:
     void draw_numbers(ui::Context& context, Rect area);

@@ -29,6 +29,7 @@ bool belongs(std::string_view field, const CastSpec& spec) {
 
 // A power of two: "2^9 = ×512".
 void edit_power(Context& c, const Field& field, std::span<const double> ticks) {
+    if (ui::withheld(c, field)) return;
     int& value = **std::get_if<int*>(&field.value);
     double exponent = value;
     if (ui::slider(c, field.info.name, field.info.label, field.info.te_name, exponent, field.min, field.max,
@@ -86,8 +87,8 @@ void WindowView::draw_table(Context& c, float width) {
     const Cast &own = o.own.at(margin), &other = o.other.at(margin);
     const auto line = [&](const char* label, double a, double b) {
         const std::array cells = {ui::Cell{.text = label, .mono = false, .anchor = Anchor::left},
-                                  ui::Cell{.text = format_number(a, 3, true)},
-                                  ui::Cell{.text = format_number(b, 3, true)}};
+                                  ui::Cell{.text = format_number(a, 3, true), .value = a},
+                                  ui::Cell{.text = format_number(b, 3, true), .value = b}};
         ui::table_row(c, cells, columns);
     };
     line("SQNR, dB", own.stats.sqnr_db(), other.stats.sqnr_db());

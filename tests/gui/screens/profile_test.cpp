@@ -36,10 +36,25 @@ TEST_CASE("unreadable settings give one message, the defaults, and are kept besi
         std::ofstream(folder.path / "settings.json") << broken;
         const LoadedSettings loaded = load_settings(folder.path);
         CHECK(loaded.settings == Settings{});
-        CHECK(loaded.problem.find("settings.json.bak") != std::string::npos);
-        CHECK(read_text(folder.path / "settings.json.bak") == broken);
+        CHECK(loaded.problem == "settings.json is damaged; it is kept as settings.json.damaged");
+        CHECK(read_text(folder.path / "settings.json.damaged") == broken);
         CHECK(load_settings(folder.path).problem.empty());
     }
+}
+
+TEST_CASE("of damaged settings the ones before are used; a reader leaves them where they are") {
+    const Scratch folder;
+    save_settings(folder.path, {Theme::light, 1.5F, 1600, 1000, "train", false});
+    save_settings(folder.path, {Theme::dark, 1.5F, 1600, 1000, "train", false});
+    std::ofstream(folder.path / "settings.json", std::ios::app) << "}";
+    ProfileFolders reader{folder.path};
+    reader.access = Access::read_only;
+    CHECK(load_settings(reader).settings.theme == Theme::light);
+    CHECK_FALSE(fs::exists(folder.path / "settings.json.damaged"));
+    CHECK(load_settings(folder.path).problem ==
+          "settings.json is damaged, so the one before is used; it is kept as settings.json.damaged");
+    CHECK(load_settings(folder.path).problem.empty());
+    CHECK(load_settings(folder.path).settings.theme == Theme::light);
 }
 
 TEST_CASE("a scale out of range is brought into it") {
@@ -49,7 +64,8 @@ TEST_CASE("a scale out of range is brought into it") {
 }
 
 TEST_CASE("settings that cannot be written are an error with the folder's name") {
-    CHECK_THROWS_WITH_AS(save_settings("/proc/fp8lab", {}), doctest::Contains("/proc/fp8lab"), Error);
+    CHECK_THROWS_WITH_AS(save_settings(fs::path("/proc/fp8lab"), {}), doctest::Contains("/proc/fp8lab"),
+                         Error);
 }
 
 TEST_CASE(

@@ -111,7 +111,7 @@ void check_all_screens(ImVec2 size) {
             Gui gui{size, theme, scale};
             Settings settings;
             settings.theme = theme;
-            Shell shell{gui.context, settings, kMachine, "/nowhere"};
+            Shell shell{gui.context, settings, kMachine, std::filesystem::path("/nowhere")};
             CAPTURE(size.x);
             CAPTURE(scale);
             CAPTURE(std::string(to_string(theme)));
@@ -140,7 +140,7 @@ TEST_CASE("every screen is whole at 1920x1080") { check_all_screens({1920, 1080}
 
 TEST_CASE("a window smaller than any we support still draws") {
     Gui gui{{320, 240}};
-    Shell shell{gui.context, {}, kMachine, "/nowhere"};
+    Shell shell{gui.context, {}, kMachine, std::filesystem::path("/nowhere")};
     draw(shell);
     CHECK(test::draw_data_fault() == "");
     for (const LabEntry& entry : lab_registry()) {

@@ -11,8 +11,10 @@
 namespace fp8lab::test {
 
 struct ShellDesk {
-    explicit ShellDesk(ImVec2 size = {1440, 900}, Settings settings = {})
-        : gui(size), shell(gui.context, settings, {}, scratch.path) {
+    // Without folders: a profile of its own.
+    explicit ShellDesk(ImVec2 size = {1440, 900}, Settings settings = {}, const ProfileFolders& folders = {})
+        : gui(size),
+          shell(gui.context, settings, {}, folders.data.empty() ? ProfileFolders(scratch.path) : folders) {
         frame();
         frame();
     }

@@ -144,31 +144,3 @@ TEST_CASE("Reset all and Ctrl+Shift+R restore every default") {
     desk.key(GLFW_KEY_R, true, true);
     CHECK(desk.shell.lab()->state() == defaults);
 }
-
-TEST_CASE("Export writes an SVG and a CSV of each figure and says where") {
-    Desk desk;
-    desk.shell.open(kFirst);
-    desk.frame();
-    desk.click("panel.export");
-    CHECK(desk.shows("toast"));
-    std::size_t svg = 0;
-    std::size_t csv = 0;
-    for (const auto& file : std::filesystem::recursive_directory_iterator(desk.scratch.path / "exports")) {
-        svg += file.path().extension() == ".svg" ? 1 : 0;
-        csv += file.path().extension() == ".csv" ? 1 : 0;
-    }
-    CHECK(svg == desk.shell.lab()->figures().size());
-    CHECK(csv == svg);
-    desk.click("toast.close");
-    CHECK_FALSE(desk.shows("toast"));
-}
-
-TEST_CASE("an export that cannot be written says why and keeps the window") {
-    Desk desk;
-    std::ofstream(desk.scratch.path / "exports") << "a file where the folder should be";
-    desk.shell.open(kFirst);
-    desk.frame();
-    desk.click("panel.export");
-    CHECK(desk.shows("toast"));
-    CHECK(test::draw_data_fault() == "");
-}

@@ -314,3 +314,36 @@ TEST_CASE("every control draws finite vertices at every scale and in every theme
         }
     }
 }
+
+TEST_CASE("a number is copied from its menu by mouse and by keys, and exactly with Ctrl+C") {
+    Gui gui;
+    const double value = 1.0 / 17;
+    const auto draw = [&](ui::Context& c) {
+        const std::array cells = {ui::Cell{.text = "relative", .anchor = Anchor::left},
+                                  ui::Cell{.text = "0.05882", .value = value}};
+        const std::array<float, 2> columns = {100, 100};
+        ui::table_row(c, cells, columns);
+    };
+    const auto copied = [] { return std::string(ImGui::GetClipboardText()); };
+    gui.frame(draw);
+    gui.click("value.relative.1", draw);
+    gui.frame(draw);
+    REQUIRE(gui.context.probes.items.contains("value.relative.1.4"));
+    gui.click("value.relative.1.4", draw);
+    CHECK(copied() == "np.float64(0.058823529411764705)");
+    gui.frame(draw);
+    CHECK_FALSE(gui.context.probes.items.contains("value.relative.1.4"));
+    CHECK(gui.context.focus.modal == 0);
+
+    gui.press_key(ImGuiKey_Tab, draw);
+    ImGui::GetIO().KeyCtrl = true;
+    gui.press_key(ImGuiKey_C, draw);
+    ImGui::GetIO().KeyCtrl = false;
+    CHECK(copied() == "0.058823529411764705");
+    gui.press_key(ImGuiKey_Enter, draw);
+    gui.press_key(ImGuiKey_DownArrow, draw);
+    gui.press_key(ImGuiKey_Enter, draw);
+    CHECK(copied() == "0x1.e1e1e1e1e1e1ep-5");
+    gui.frame(draw);
+    CHECK(gui.context.focus.modal == 0);
+}

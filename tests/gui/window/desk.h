@@ -35,6 +35,7 @@ class Desk {
         wait_until([&] { return !read(numbers).empty() && read(numbers).back() == '\n'; },
                    "Xvfb gave no display");
         setenv("DISPLAY", (":" + std::to_string(std::stoi(read(numbers)))).c_str(), 1);
+        setenv("XDG_DOCUMENTS_DIR", (scratch_.path / "documents").c_str(), 1);
         setenv("FP8LAB_HOME", (scratch_.path / "home").c_str(), 1);
         unsetenv("WAYLAND_DISPLAY");
     }
@@ -60,11 +61,12 @@ class Desk {
                    "no window on the display");
         run("xdotool search --class fp8lab windowfocus --sync");
     }
-    // As a window manager does: the window ends by itself.
-    void close() {
-        run("xdotool search --class fp8lab windowclose");
-        end(window_, SIGTERM);
-    }
+    // As a session's end does: the window ends by itself. (xdotool's windowclose destroys it under the program.)
+    void close() { end(window_, SIGTERM); }
+
+    void kill_now() { end(window_, SIGKILL); }
+    std::string home() const { return (scratch_.path / "home").string(); }
+    std::string read_text(const std::string& name) const { return read(home() + "/" + name); }
 
     Json probes() const {
         std::string text;
@@ -78,6 +80,14 @@ class Desk {
             return false;
         }
         return true;
+    }
+    // Tab until the ring is on that control. False: it never came there.
+    bool tab_to(const std::string& control) const {
+        for (int i = 0; i < 80; ++i) {
+            if (probes().value("ring", "") == control) return true;
+            key("Tab");
+        }
+        return false;
     }
     void click(const std::string& probe) const {
         move_to(probe);
@@ -129,6 +139,14 @@ class Desk {
             FP8LAB_BINARY " check " + (scratch_.path / "home" / name).string() + " >/dev/null";
         const int status = system(command.c_str());
         return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    }
+    // A file with that extension among what was exported.
+    bool has_export(const std::string& extension) const {
+        std::error_code none;
+        for (const auto& entry :
+             std::filesystem::recursive_directory_iterator(scratch_.path / "documents", none))
+            if (entry.path().extension() == extension) return true;
+        return false;
     }
     bool has_file(const std::string& name) const {
         return std::filesystem::exists(scratch_.path / "home" / name);

@@ -37,7 +37,7 @@ TEST_CASE("unreadable settings do not keep the window from opening") {
     desk.start();
     CHECK(desk.probes()["probes"].contains("rail.home"));
     desk.close();
-    CHECK(desk.has_file("settings.json.bak"));
+    CHECK(desk.has_file("settings.json.damaged"));
 }
 
 TEST_CASE("L1: a click on the last bit of 448 gives NaN, a key takes it back") {

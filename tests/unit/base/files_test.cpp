@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-
 #include "core/base/error.h"
 #include "tests/scratch.h"
 
@@ -44,18 +42,4 @@ TEST_CASE("reading what is not there says which file and why") {
         CHECK(std::string(error.what()) == "/no/such/file: No such file or directory");
     }
     CHECK_THROWS_AS(read_file("/tmp"), Error);
-}
-
-TEST_CASE("the profile folder follows --profile, FP8LAB_HOME, XDG_CONFIG_HOME, HOME in that order") {
-    ::setenv("HOME", "/h", 1);
-    ::unsetenv("FP8LAB_HOME");
-    ::unsetenv("XDG_CONFIG_HOME");
-    CHECK(profile_folder() == "/h/.config/fp8lab");
-    ::setenv("XDG_CONFIG_HOME", "relative", 1);
-    CHECK(profile_folder() == "/h/.config/fp8lab");
-    ::setenv("XDG_CONFIG_HOME", "/x", 1);
-    CHECK(profile_folder() == "/x/fp8lab");
-    ::setenv("FP8LAB_HOME", "/f", 1);
-    CHECK(profile_folder() == "/f");
-    CHECK(profile_folder("/p") == "/p");
 }

@@ -111,3 +111,22 @@ TEST_CASE("work apart gives way to the window's thread, work inline does not") {
     CHECK(job.take() == std::min(here + 10, 19));
     CHECK(getpriority(PRIO_PROCESS, 0) == here);
 }
+
+TEST_CASE("a new request is not met with the failure of the one before") {
+    std::atomic<bool> go = false;
+    Job<int, int> job([&](const int& x) {
+        if (x < 0) throw std::runtime_error("negative");
+        while (!go) std::this_thread::yield();
+        return x;
+    });
+    job.run_apart({});
+    job.request(-1);
+    while (job.busy()) std::this_thread::yield();
+    CHECK_THROWS_AS(job.take(), std::runtime_error);
+    CHECK_THROWS_AS(job.take(), std::runtime_error);
+    job.request(3);
+    CHECK_FALSE(job.take().has_value());
+    go = true;
+    while (job.busy()) std::this_thread::yield();
+    CHECK(job.take() == 3);
+}

@@ -20,6 +20,16 @@ TEST_CASE("Philox gives the known answers of the Random123 distribution") {
 TEST_CASE("the sequential generator and the random access agree") {
     Rng rng(0x123456789abcdefull, 77);
     for (std::uint64_t i = 0; i < 1000; ++i) CHECK(rng.bits() == random_bits(0x123456789abcdefull, 77, i));
+    for (const std::uint64_t from : std::initializer_list<std::uint64_t>{8, 3, 6, 0x400000001}) {
+        rng.normal();  // keeps a spare that the place sought knows nothing of
+        rng.seek(from);
+        for (std::uint64_t i = from; i < from + 9; ++i)
+            CHECK(rng.bits() == random_bits(0x123456789abcdefull, 77, i));
+        rng.seek(from);
+        Rng fresh(0x123456789abcdefull, 77);
+        fresh.seek(from);
+        CHECK(rng.normal() == fresh.normal());
+    }
 }
 
 TEST_CASE("normals have mean 0, variance 1 and the tails of a Gaussian") {

@@ -63,3 +63,48 @@ TEST_CASE("hexadecimal, thousands and bytes") {
     CHECK(format_bytes(96'000'000) == "96 MB");
     CHECK(power_of_two(-9) == "2^-9");
 }
+
+TEST_CASE("a number is copied rounded, exact, as hexadecimal, as C and as NumPy") {
+    constexpr double kTiny = std::numeric_limits<double>::denorm_min();
+    struct Row {
+        double value;
+        const char *rounded, *exact, *hex, *c, *numpy;
+    };
+    const Row rows[] = {
+        {448, "448", "448", "0x1.cp+8", "448.0", "np.float64(448.0)"},
+        {1.0 / 17, "0.05882", "0.058823529411764705", "0x1.e1e1e1e1e1e1ep-5", "0.058823529411764705",
+         "np.float64(0.058823529411764705)"},
+        {-2.5, "-2.5", "-2.5", "-0x1.4p+1", "-2.5", "np.float64(-2.5)"},
+        {0.0, "0", "0", "0x0p+0", "0.0", "np.float64(0.0)"},
+        {-0.0, "-0", "-0", "-0x0p+0", "-0.0", "np.float64(-0.0)"},
+        {1e300, "1e300", "1e+300", "0x1.7e43c8800759cp+996", "1e+300", "np.float64(1e+300)"},
+        {kTiny, "4.941e-324", "5e-324", "0x0.0000000000001p-1022", "5e-324", "np.float64(5e-324)"},
+        {std::nan(""), "NaN", "nan", "nan", "NAN", "np.float64('nan')"},
+        {double(INFINITY), "+Inf", "inf", "inf", "INFINITY", "np.float64('inf')"},
+        {-double(INFINITY), "-Inf", "-inf", "-inf", "-INFINITY", "np.float64('-inf')"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.value);
+        const NumberTexts texts = number_texts(row.value);
+        CHECK(texts.rounded == row.rounded);
+        CHECK(texts.exact == row.exact);
+        CHECK(texts.hex == row.hex);
+        CHECK(texts.c == row.c);
+        CHECK(texts.numpy == row.numpy);
+    }
+}
+
+TEST_CASE("what is copied as exact, hexadecimal and C reads back to the same bits") {
+    Rng rng(2);
+    for (int i = 0; i < 20000; ++i) {
+        const double value =
+            std::bit_cast<double>((static_cast<std::uint64_t>(rng.bits()) << 32) | rng.bits());
+        if (!std::isfinite(value)) continue;
+        const NumberTexts texts = number_texts(value);
+        for (const std::string& text : {texts.exact, texts.hex, texts.c}) {
+            CAPTURE(text);
+            REQUIRE(std::bit_cast<std::uint64_t>(std::strtod(text.c_str(), nullptr)) ==
+                    std::bit_cast<std::uint64_t>(value));
+        }
+    }
+}

@@ -2,9 +2,12 @@
 // left it, and one forged without a flaw of form: a flip less, hashes and values to match.
 #include <doctest/doctest.h>
 
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "process.h"
+#include "tests/scratch.h"
 
 using nlohmann::json;
 
@@ -31,7 +34,7 @@ TEST_CASE("check refuses a consistent forgery with fresh checksums, and says wha
     const Finished run = fp8lab("check --csv - " + kEvidence);
     CHECK(run.code == 1);
     CHECK(run.err == "fp8lab: check: 1 of 2 did not pass\n");
-    CHECK(run.out.starts_with("path,exercise,passed,how,predicted,hints,seed,at,problems\n"));
+    CHECK(run.out.starts_with("path,exercise,passed,how,predicted,hints,seed,at,problems,"));
     CHECK(run.out.find(",L1.1,1,repeated,1,1,") != std::string::npos);
     CHECK(run.out.find(",L1.1,0,repeated,1,1,") != std::string::npos);
     CHECK(run.out.find("value is 384, not 448") != std::string::npos);
@@ -59,4 +62,23 @@ TEST_CASE("list exercises gives every exercise, lab by lab") {
     const json list = json::parse(fp8lab("list exercises --json").out)["exercises"];
     CHECK(list.size() >= 12);
     CHECK(list[0]["name"] == "L1.1");
+}
+
+TEST_CASE("check runs a scene to its headline, and refuses one whose number is another") {
+    const std::string scene = FP8LAB_SOURCE "/assets/scenes/L05-b-ramp-real.f8scene";
+    CHECK(fp8lab("check " + scene).out.starts_with("passed  scene"));
+    const Scratch scratch;
+    std::ifstream file(scene);
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    const auto at = text.find("\"value\": 11");
+    REQUIRE(at != std::string::npos);
+    text.replace(at, 11, "\"value\": 12");
+    const auto wrong = scratch.path / "wrong.f8scene";
+    std::ofstream(wrong) << text;
+    const Finished run = fp8lab("check " + wrong.string() + " " + scene);
+    CHECK(run.code == 1);
+    CHECK(run.out.find("a.saturated_steps is 11, the scene says 12") != std::string::npos);
+    CHECK(run.err == "fp8lab: check: 1 of 2 did not pass\n");
+    std::ofstream(wrong) << "{";
+    CHECK(fp8lab("check " + wrong.string()).code == 4);
 }

@@ -57,7 +57,7 @@ TEST_CASE("a text mark stays in the plot, and is left out where its room is narr
         for (const double x : {0.0, 5.0, 10.0}) {
             Figure figure{.id = "marks", .x = {.range = Range{0, 10}}, .y = {.range = Range{0, 1}}};
             figure.add("", TextMark{.x = x, .y = 0.5, .text = "kept", .anchor = anchor});
-            figure.add("", TextMark{.x = x, .y = 0.5, .text = "fits", .anchor = anchor, .room = Range{4, 5}});
+            figure.add("", TextMark{.x = x, .y = 0.2, .text = "fits", .anchor = anchor, .room = Range{4, 5}});
             figure.add("",
                        TextMark{.x = x, .y = 0.5, .text = "wide", .anchor = anchor, .room = Range{4, 4.1}});
             RecordingCanvas canvas;
@@ -71,6 +71,20 @@ TEST_CASE("a text mark stays in the plot, and is left out where its room is narr
             CHECK_FALSE(canvas.find("wide"));
         }
     }
+}
+
+TEST_CASE("a note that would cover another is left out: brackets first, then what states the finding") {
+    Figure figure{.id = "marks", .x = {.range = Range{0, 10}}, .y = {.range = Range{0, 1}}};
+    figure.add("", TextMark{.x = 5, .y = 0.5, .text = "first"});
+    figure.add("", TextMark{.x = 5.01, .y = 0.5, .text = "second"});
+    figure.add("", TextMark{.x = 5.01, .y = 0.5, .text = "finding", .strong = true});
+    figure.add("", TextMark{.x = 5, .y = 0.2, .text = "far"});
+    RecordingCanvas canvas;
+    paint(figure, {}, canvas, kStage);
+    CHECK(canvas.find("finding"));
+    CHECK(canvas.find("far"));
+    CHECK_FALSE(canvas.find("first"));
+    CHECK_FALSE(canvas.find("second"));
 }
 
 TEST_CASE("curves carry their second cue: dash and width, legend in ink") {

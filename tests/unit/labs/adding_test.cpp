@@ -3,8 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "core/base/error.h"
 #include "core/base/units.h"
@@ -394,4 +396,31 @@ TEST_CASE("every number in the lesson of L7 is computed here") {
         CAPTURE(number);
         CHECK(computed.count(number) == 1);
     }
+}
+
+TEST_CASE("in a window L7 computes apart: until then it shows the experiment of before, whole") {
+    AddingLab lab, inline_lab;
+    std::atomic<int> wakes = 0;
+    lab.set_wake([&] { ++wakes; });
+    for (const char* experiment : {"dice", "dot", "weight", "sum"}) {
+        CAPTURE(experiment);
+        for (AddingLab* each : {&lab, &inline_lab}) {
+            set_field(each->fields(), std::string("experiment=") + experiment);
+            set_field(each->fields(), "draws=20000");
+            each->update();
+        }
+        CHECK(lab.figures().size() == 2);
+        CHECK_FALSE(lab.table().rows.empty());
+        CHECK_FALSE(lab.metrics().empty());
+        while (lab.busy()) std::this_thread::yield();
+        lab.update();
+        CHECK(lab.outcome().params == lab.params());
+        const auto ours = lab.metrics(), theirs = inline_lab.metrics();
+        REQUIRE(ours.size() == theirs.size());
+        for (std::size_t i = 0; i < ours.size(); ++i) {
+            CHECK(ours[i].name == theirs[i].name);
+            CHECK(ours[i].value == theirs[i].value);
+        }
+    }
+    while (wakes == 0) std::this_thread::yield();
 }

@@ -348,3 +348,19 @@ TEST_CASE("every number in the lesson of L1 is computed here") {
         CHECK(computed.count(number) == 1);
     }
 }
+
+TEST_CASE("each of the sixteen bits of FP16 can be flipped, and back") {
+    BitsLab lab;
+    set_field(lab.fields(), "format=fp16");
+    lab.update();
+    for (int bit = 0; bit < 16; ++bit) {
+        const auto before = lab.state();
+        lab.act("toggle " + std::to_string(bit));
+        CHECK(lab.state() != before);
+        lab.act("toggle " + std::to_string(bit));
+        CHECK(lab.state() == before);
+    }
+    CHECK_THROWS_AS(lab.act("toggle 16"), Error);
+    CHECK_THROWS_AS(lab.act("toggle -1"), Error);
+    CHECK_THROWS_AS(lab.act("toggle "), Error);
+}

@@ -12,35 +12,22 @@
 #include "labs/exercise_run.h"
 #include "labs/recheck.h"
 #include "tests/scratch.h"
+#include "tests/unit/made_evidence.h"
 
 using namespace fp8lab;
+using test::exercise;
 
 namespace {
 
-// What the panel does while a learner does these things.
 Evidence pass(const ExerciseEntry& entry, std::span<const Event> events) {
-    const auto lab = entry.lab->make();
-    ExerciseRun run(*lab, *entry.exercise, {.skipped = true, .values = {}, .at = local_time()});
-    for (const Event& event : events) {
-        if (event.kind == Event::Kind::answer)
-            run.answer(event.name, event.value);
-        else
-            carry_out(*lab, {&event, 1});
-        run.follow(true);
-    }
     CAPTURE(entry.exercise->id);
-    CHECK(run.verdict().passed());
-    return run.evidence();
+    Evidence evidence = test::attempt(entry, events, {.skipped = true, .values = {}, .at = local_time()});
+    CHECK(std::ranges::all_of(evidence.conditions, &Condition::met));
+    return evidence;
 }
 
 Recheck again(const Evidence& evidence, bool rerun = false) {
     return recheck(parse_evidence(evidence_text(evidence), "test"), rerun);
-}
-
-ExerciseEntry exercise(std::string_view id) {
-    for (const ExerciseEntry& entry : all_exercises())
-        if (entry.exercise->id == id) return entry;
-    throw std::runtime_error("no exercise " + std::string(id));
 }
 
 std::string problems(const Recheck& recheck) {
@@ -217,6 +204,6 @@ TEST_CASE("passes and predictions are there at the next start; a broken file is 
     write_file(progress.file("L1.4"), "{ broken");
     const Progress after(home.path);
     CHECK(after.passed("L1.4") == nullptr);
-    CHECK(after.problem() == "exercises/L1.4.json is unreadable; kept as L1.4.json.bak");
-    CHECK(std::filesystem::exists(home / "exercises/L1.4.json.bak"));
+    CHECK(after.problem() == "L1.4.json is damaged; it is kept as L1.4.json.damaged");
+    CHECK(std::filesystem::exists(home / "exercises/L1.4.json.damaged"));
 }

@@ -192,6 +192,9 @@ TEST_CASE("a tensor of zeros: max / 0 gives NaN everywhere, and three policies t
         CHECK(metric(lab, "not_finite") == 0);
         for (const Figure& figure : lab.figures()) CHECK(figure.title.size() > 10);
     }
+    // Outliers saturate, and max / Inf is 0: a number.
+    set(lab, {"zero=divide", "source=percentile", "percentile=90", "outliers=3"});
+    CHECK(metric(lab, "not_finite") == 1021);
 }
 
 TEST_CASE("percentile and EMA make the scale for less than the amax") {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/parallel.h"
 
 using namespace fp8lab;
 
@@ -85,6 +86,19 @@ TEST_CASE("the seed notebook's array, zeros and nothing") {
     CHECK(make_tensor({.kind = "none"}).values.empty());
 }
 
+TEST_CASE("a tensor has the same numbers with any number of threads") {
+    const int before = threads();
+    for (const char* kind : {"normal", "lognormal", "laplace", "uniform"}) {
+        CAPTURE(kind);
+        const TensorSpec spec{.kind = kind, .cols = 100001};  // the last pair is half
+        set_threads(1);
+        const std::vector<float> one = make_tensor(spec).values;
+        set_threads(3);
+        CHECK(make_tensor(spec).values == one);
+    }
+    set_threads(before);
+}
+
 TEST_CASE("outliers take the place of as many elements as asked for and leave the others alone") {
     TensorSpec spec{.size = 2, .rows = 10, .cols = 100};
     const Tensor plain = make_tensor(spec);
@@ -97,6 +111,10 @@ TEST_CASE("outliers take the place of as many elements as asked for and leave th
         const float expected = std::copysign(128.0F, plain.values[i]);
         CHECK(tensor.values[i] == (places.contains(i) ? expected : plain.values[i]));
     }
+    Tensor made_of_plain = plain;
+    put_outliers(spec, made_of_plain);
+    CHECK(made_of_plain.values == tensor.values);
+    CHECK(made_of_plain.outliers == tensor.outliers);
     spec.cols = 1, spec.outliers = 1000;  // more than there are elements
     CHECK(make_tensor(spec).outliers.size() == 10);
 }

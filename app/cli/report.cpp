@@ -1,0 +1,40 @@
+// fp8lab report -o OUT.html [--bundle OUT.f8lab] [--student NAME]: what was done, to be read and to be handed
+// in.
+#include "labs/report.h"
+
+#include "app/cli/verb.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "labs/submission.h"
+
+namespace fp8lab::cli {
+
+namespace {
+
+struct Options {
+    std::string html, bundle, student;
+};
+
+void report(const Options& options, const Globals& globals) {
+    if (options.html.empty() && options.bundle.empty())
+        throw usage_error("report", "nothing to write: name a file with -o or --bundle");
+    const Bundle submission = make_submission(profile_folders(globals.profile), options.student);
+    // Both are made before one is written.
+    const std::string html = options.html.empty() ? "" : report_html(submission);
+    if (!options.bundle.empty()) write_file(options.bundle, bundle_text(submission));
+    if (!options.html.empty()) write_file(options.html, html);
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Globals& globals) {
+    const auto options = std::make_shared<Options>();
+    CLI::App* verb = app.add_subcommand(
+        "report", "The profile's exercises as one HTML file, and as a submission that check grades");
+    verb->add_option("-o", options->html, "HTML file; - is stdout");
+    verb->add_option("--bundle", options->bundle, "submission to hand in, .f8lab; - is stdout");
+    verb->add_option("--student", options->student, "name in both");
+    verb->callback([options, &globals] { report(*options, globals); });
+}
+
+}  // namespace fp8lab::cli

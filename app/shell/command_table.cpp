@@ -1,0 +1,227 @@
+// The commands. One row each; in the sheet of keys they stand in this order, under their groups.
+#include <GLFW/glfw3.h>
+
+#include "app/shell/shell.h"
+
+namespace fp8lab {
+
+void Shell::add_commands() {
+    const auto add = [this](ShellCommand command) { commands_.push_back(std::move(command)); };
+    const auto on_lab = [this] { return current() != nullptr; };
+    const auto ctrl = [](int key) { return Chord{.key = key, .ctrl = true}; };
+
+    add({.id = "home",
+         .group = "Labs",
+         .label = "Home",
+         .chords = {ctrl(GLFW_KEY_0)},
+         .run = [this] { open(""); },
+         .help = "All labs, what each looks like, and how far you are.",
+         .control = "rail.home",
+         .over = true});
+    for (const Entry& entry : entries_) {
+        const LabInfo& info = entry.lab->info();
+        add({.id = std::string(info.id),
+             .group = "Labs",
+             .label = "L" + std::to_string(info.number) + " " + std::string(info.short_title),
+             .chords = info.number <= 9 ? std::vector{ctrl(GLFW_KEY_0 + info.number)} : std::vector<Chord>{},
+             .run = [this, id = info.id] { open(id); },
+             .help = std::string(info.title),
+             .control = "rail." + std::string(info.id),
+             .over = true});
+    }
+
+    add({.id = "palette",
+         .group = "Find and ask",
+         .label = "Find anything",
+         .chords = {ctrl(GLFW_KEY_K)},
+         .run = [this] { open(Sheet::palette); },
+         .help = "Labs, exercises, terms, and all that can be done.",
+         .over = true});
+    add({.id = "glossary",
+         .group = "Find and ask",
+         .label = "Glossary",
+         .chords = {ctrl(GLFW_KEY_G)},
+         .run = [this] { open(Sheet::glossary); },
+         .help = "The terms of the field, with figures.",
+         .over = true});
+    add({.id = "help",
+         .group = "Find and ask",
+         .label = "What is this?",
+         .chords = {{.key = GLFW_KEY_F1}},
+         .run =
+             [this] {
+                 const bool on = help_.on();
+                 open(Sheet::none);
+                 if (!on) help_.start(context_);
+             },
+         .help = "Then click a control: what it is, why it matters.",
+         .over = true});
+    add({.id = "keys",
+         .group = "Find and ask",
+         .label = "Keys and mouse",
+         .chords = {{.character = '?'}},
+         // A character repeats while its key is held: it opens and does not close.
+         .run =
+             [this] {
+                 if (sheet_ != Sheet::keys) open(Sheet::keys);
+             },
+         .help = "Every key, and what can be asked for.",
+         .control = "shell.keys",
+         .over = true});
+    add({.id = "tour",
+         .group = "Find and ask",
+         .label = "Take the tour",
+         .run = [this] { start_tour(); },
+         .help = "Forty seconds in L1.",
+         .over = true});
+
+    add({.id = "words",
+         .group = "Find and ask",
+         .label = "Figures in words",
+         .chords = {{.key = GLFW_KEY_F6}},
+         .run = [this] { open(Sheet::words); },
+         .when = on_lab,
+         .help = "As sentences and tables, to be read aloud or copied.",
+         .over = true});
+
+    add({.id = "explore",
+         .group = "Panel",
+         .label = "Explore",
+         .chords = {{.key = GLFW_KEY_F2}},
+         .run = [this] { show(Tab::explore); },
+         .when = on_lab,
+         .help = "The controls of the lab.",
+         .control = "panel.Explore"});
+    add({.id = "learn",
+         .group = "Panel",
+         .label = "Learn",
+         .chords = {{.key = GLFW_KEY_F3}},
+         .run = [this] { show(Tab::learn); },
+         .when = on_lab,
+         .help = "The lesson, and what tutorials claim about it.",
+         .control = "panel.Learn"});
+    add({.id = "exercises",
+         .group = "Panel",
+         .label = "Exercises",
+         .chords = {{.key = GLFW_KEY_F4}},
+         .run = [this] { show(Tab::exercises); },
+         .when = on_lab,
+         .help = "Predict first, then find out; what passes is kept as evidence.",
+         .control = "panel.Exercises"});
+    add({.id = "fold",
+         .group = "Panel",
+         .label = "Fold or open the panel",
+         .chords = {ctrl(GLFW_KEY_B)},
+         .run = [this] { toggle_panel(narrow_); },
+         .when = on_lab,
+         .control = "panel.fold"});
+    add({.id = "reset",
+         .group = "Panel",
+         .label = "Reset all",
+         .chords = {{.key = GLFW_KEY_R, .ctrl = true, .shift = true}},
+         .run = [this] { reset(*current()); },
+         .when = on_lab,
+         .help = "Every control of this lab as it was at first; in an exercise, its start.",
+         .control = "panel.reset"});
+    add({.id = "reset control",
+         .group = "Panel",
+         .label = "Reset this control",
+         .chords = {ctrl(GLFW_KEY_R)},
+         .run = [this] { reset_control(*current()); },
+         .when = on_lab,
+         .help = "The one with the ring; without a ring, those of the panel."});
+    add({.id = "undo",
+         .group = "Panel",
+         .label = "Undo",
+         .chords = {ctrl(GLFW_KEY_Z)},
+         .run = [this] { travel(*current(), current()->undo.undo()); },
+         .when = on_lab,
+         .help = "200 steps a lab; a drag is one. A training is not undone.",
+         .repeats = true});
+    add({.id = "redo",
+         .group = "Panel",
+         .label = "Redo",
+         .chords = {{.key = GLFW_KEY_Z, .ctrl = true, .shift = true}, ctrl(GLFW_KEY_Y)},
+         .run = [this] { travel(*current(), current()->undo.redo()); },
+         .when = on_lab,
+         .repeats = true});
+    add({.id = "hint",
+         .group = "Panel",
+         .label = "Next hint",
+         .chords = {{.key = GLFW_KEY_H}},
+         .run = [this] { exercises_.next_hint(*current()->lab); },
+         .when = [this] { return current() != nullptr && exercises_.has_hint(*current()->lab); },
+         .help = "Each of three says more than the one before; opened ones are noted in the evidence.",
+         .control = "panel.hint"});
+
+    add({.id = "export",
+         .group = "Panel",
+         .label = "Export",
+         .chords = {ctrl(GLFW_KEY_E)},
+         .run = [this] { export_.open(ExportPanel::What::figures, lab()); },
+         .when = [this] { return current() == nullptr || !predicting(*current()); },
+         .help = "Figures as PNG, SVG and CSV, the report, the submission to hand in.",
+         .control = "panel.export"});
+    add({.id = "save",
+         .group = "Lecture",
+         .label = "Save this scene",
+         .chords = {ctrl(GLFW_KEY_S)},
+         .run = [this] { open(Sheet::scene); },
+         .when = on_lab,
+         .help = "The lab as it stands, as a file or as a line of text to send."});
+    add({.id = "open",
+         .group = "Lecture",
+         .label = "Open a scene",
+         .chords = {ctrl(GLFW_KEY_O)},
+         .run =
+             [this] {
+                 open(Sheet::palette);
+                 finds_ = scenes();
+             },
+         .help = "Those that came with the application, and your own; files can be dropped on the window."});
+    add({.id = "paste",
+         .group = "Lecture",
+         .label = "Open the copied scene",
+         .chords = {ctrl(GLFW_KEY_V)},
+         .run = [this] { paste(); },
+         .help = "A scene that somebody sent as text."});
+    add({.id = "present",
+         .group = "Lecture",
+         .label = "Present this lab",
+         .chords = {{.key = GLFW_KEY_F5}, ctrl(GLFW_KEY_P)},
+         .run = [this] { present(); },
+         .when = on_lab,
+         .help = "Chrome away, one sentence, one figure; Esc comes back."});
+
+    add({.id = "theme",
+         .group = "Window",
+         .label = "Light or dark",
+         .chords = {ctrl(GLFW_KEY_T)},
+         .run = [this] { set_theme(context_.theme == Theme::light ? Theme::dark : Theme::light); },
+         .control = "shell.theme",
+         .over = true});
+    for (const Theme theme : {Theme::dark, Theme::light, Theme::projector, Theme::contrast}) {
+        const std::string name(to_string(theme));
+        add({.id = "theme-" + name,
+             .group = "Window",
+             .label = "Theme: " + (theme == Theme::contrast ? "high contrast" : name),
+             .run = [this, theme] { set_theme(theme); },
+             .over = true});
+    }
+    add({.id = "larger",
+         .group = "Window",
+         .label = "Larger text and controls",
+         .chords = {ctrl(GLFW_KEY_EQUAL), ctrl(GLFW_KEY_KP_ADD)},
+         .run = [this] { set_scale(context_.scale + 0.25F); },
+         .repeats = true,
+         .over = true});
+    add({.id = "smaller",
+         .group = "Window",
+         .label = "Smaller text and controls",
+         .chords = {ctrl(GLFW_KEY_MINUS), ctrl(GLFW_KEY_KP_SUBTRACT)},
+         .run = [this] { set_scale(context_.scale - 0.25F); },
+         .repeats = true,
+         .over = true});
+}
+
+}  // namespace fp8lab

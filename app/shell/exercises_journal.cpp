@@ -1,0 +1,66 @@
+// An attempt under way, as the journal has it: everything of a session but its deeds, and each deed.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/shell/exercises_tab.h"
+#include "core/base/error.h"
+
+namespace fp8lab {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string deed_key(const Lab& lab, std::size_t i) { return fmt::format("deed.{}.{}", lab.info().id, i); }
+
+}  // namespace
+
+void ExercisesTab::note(Journal& journal, const Lab& lab, const std::string& at) {
+    const auto found = sessions_.find(lab.info().id);
+    if (found == sessions_.end()) return;
+    Session& open = found->second;
+    Json json = {{"selected", open.selected}, {"again", open.again}, {"draft", open.draft}};
+    if (open.run) {
+        const auto& steps = open.run->trail().steps;
+        for (; open.noted < steps.size(); ++open.noted) {
+            const Step& step = steps[open.noted];
+            journal.note(deed_key(lab, open.noted), to_json(Evidence::Deed{step.events, step.record}), at);
+        }
+        json["run"] = {{"exercise", open.run->exercise().id},
+                       {"prediction", to_json(open.run->prediction())},
+                       {"hints", open.run->hints()},
+                       {"typed", open.typed},
+                       {"deeds", open.noted}};
+    }
+    const std::string key = fmt::format("attempt.{}", lab.info().id);
+    // To have looked at the tab is nothing that could be lost.
+    if (!open.run && open.draft.empty() && !open.again) journal.assume(key, json);
+    journal.note(key, std::move(json), at);
+}
+
+void ExercisesTab::restore(Lab& lab, const std::map<std::string, Json>& values) {
+    const auto found = values.find(fmt::format("attempt.{}", lab.info().id));
+    if (found == values.end()) return;
+    const Json& json = found->second;
+    Session& open = session(lab);
+    open.selected = std::min(json.at("selected").get<std::size_t>(), lab.exercises().size() - 1);
+    open.again = json.at("again").get<bool>();
+    open.draft = json.at("draft").get<std::vector<double>>();
+    if (!json.contains("run")) return;
+    const Json& run = json["run"];
+    const auto exercise = std::ranges::find(lab.exercises(), run.at("exercise").get<std::string>(),
+                                            [](const Exercise& e) { return e.id; });
+    if (exercise == lab.exercises().end())
+        throw input_error("journal", "there is no exercise " + run["exercise"].dump());
+    std::vector<Evidence::Deed> deeds;
+    for (std::size_t i = 0; i < run.at("deeds").get<std::size_t>(); ++i)
+        deeds.push_back(deed_from(values.at(deed_key(lab, i))));
+    open.run.reset();
+    open.run = std::make_unique<ExerciseRun>(lab, *exercise, prediction_from(run.at("prediction")), deeds,
+                                             run.at("hints").get<int>());
+    open.noted = deeds.size();
+    open.typed = run.at("typed").get<std::map<std::string, std::string>>();
+    if (open.run->verdict().passed()) finish(lab);  // it crashed between the pass and its evidence
+}
+
+}  // namespace fp8lab

@@ -1,0 +1,30 @@
+// The sheet that makes a scene of the lab as it stands: a title, notes, then a file or one line of text.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "core/lesson/scene.h"
+#include "labs/lab.h"
+#include "labs/ui/context.h"
+
+namespace fp8lab {
+
+class SceneSheet {
+  public:
+    void open(Lab& lab, std::filesystem::path folder);  // folder: where scenes are saved
+    struct Done {
+        bool closed = false;
+        std::string title, line;  // what became of it; empty: nothing yet
+    };
+    Done draw(ui::Context& context, Lab& lab);
+
+  private:
+    std::filesystem::path file() const;
+    std::filesystem::path folder_;
+    std::string title_, notes_, problem_;
+    bool replace_ = false;  // a file of that name is there, and was asked about
+};
+
+}  // namespace fp8lab

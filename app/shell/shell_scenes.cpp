@@ -1,0 +1,125 @@
+// Scenes and lectures: from files into the window.
+#include <GLFW/glfw3.h>
+
+#include <algorithm>
+
+#include "app/shell/shell.h"
+#include "core/base/error.h"
+#include "labs/scene_run.h"
+
+namespace fp8lab {
+
+void Shell::present(Deck deck) {
+    presentation_.start(std::make_unique<Lecture>(std::move(deck), folders_.data / "tensors", wake_));
+}
+
+void Shell::present() {
+    if (Lab* lab = this->lab())
+        presentation_.start(std::make_unique<Lecture>(*lab, folders_.data / "tensors"));
+}
+
+void Shell::open(const Scene& scene) {
+    const auto id = find_lab(scene.lab).id;
+    for (Entry& entry : entries_) {
+        if (entry.lab->info().id != id) continue;
+        const auto notices = apply_scene(*entry.lab, scene, folders_.data / "tensors");
+        entry.scene = scene;
+        open(id);
+        update(entry);
+        const std::string told = scene.sentence.empty() ? "Scene opened" : sentence_text(scene, *entry.lab);
+        say(scene.title, notices.empty() ? told : notices.front());
+    }
+}
+
+void Shell::open_file(const std::filesystem::path& path) {
+    try {
+        if (path.extension() == ".f8scene") return open(read_scene(path));
+        if (path.extension() == ".f8deck") return present(read_deck(path));
+        Entry* entry = current();
+        const auto fields = entry == nullptr ? std::vector<Field>{} : entry->lab->fields();
+        const auto file =
+            std::ranges::find(fields, "file", [](const Field& field) { return field.info.name; });
+        if (file == fields.end())
+            return say("Not opened",
+                       path.filename().string() + ": drop scenes, decks, or tensors on a lab that takes one");
+        set_field(*file, path.string());
+    } catch (const std::exception& error) {
+        say("Not opened", error.what());
+    }
+}
+
+void Shell::paste() {
+    const char* text = ImGui::GetClipboardText();
+    try {
+        if (text == nullptr || !is_scene_line(text))
+            return say("No scene is copied", "it begins with f8scene:");
+        open(scene_from_line(text));
+    } catch (const std::exception& error) {
+        say("Not opened", error.what());
+    }
+}
+
+std::vector<Find> Shell::scenes() {
+    std::vector<Find> all;
+    const auto add = [&](const std::filesystem::path& path, const std::string& detail) {
+        try {
+            const bool deck = path.extension() == ".f8deck";
+            const std::string title = deck ? read_deck(path).title : read_scene(path).title;
+            all.push_back({{.kind = deck ? "Deck" : "Scene",
+                            .title = title,
+                            .detail = detail,
+                            .also = "scene " + path.stem().string()},
+                           [this, path] { open_file(path); }});
+        } catch (const Error& error) {
+            all.push_back({{.kind = "Scene", .title = path.stem().string(), .detail = error.why()}, [] {}});
+        }
+    };
+    for (const auto& path : shipped_decks()) add(path, "a lecture");
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(folders_.data / "scenes", none))
+        if (entry.path().extension() == ".f8scene") add(entry.path(), "your own");
+    for (const auto& path : shipped_scenes()) add(path, path.stem().string().substr(0, 3));
+    return all;
+}
+
+std::vector<std::pair<std::string, std::string>> Shell::held(Entry& entry) {
+    context_.locked = entry.scene ? entry.scene->locked : std::vector<std::string>{};
+    context_.hidden = entry.scene ? entry.scene->hidden : std::vector<std::string>{};
+    std::vector<std::pair<std::string, std::string>> held;
+    for (const Field& field : entry.lab->fields())
+        if (std::ranges::find(context_.locked, field.info.name) != context_.locked.end())
+            held.emplace_back(field.info.name, field_text(field));
+    return held;
+}
+
+// Some views have controls of their own for a field: what they moved goes back.
+void Shell::hold(Entry& entry, const std::vector<std::pair<std::string, std::string>>& held) {
+    for (const Field& field : entry.lab->fields())
+        for (const auto& [name, value] : held)
+            if (field.info.name == name && field_text(field) != value) {
+                set_field(field, value);
+                say("Held fast", field.info.label + " belongs to the scene; Reset all lets go");
+            }
+}
+
+// Keys that step are repeated while they are held.
+void Shell::presentation_keys() {
+    for (int key = GLFW_KEY_SPACE; key <= GLFW_KEY_LAST && presentation_.active(); ++key) {
+        const bool repeats = key == GLFW_KEY_UP || key == GLFW_KEY_DOWN;
+        if (ImGui::IsKeyPressed(key, repeats)) presentation_.key(key);
+    }
+}
+
+void Shell::frame_presentation() {
+    const ImVec2 size = ImGui::GetIO().DisplaySize;
+    ImGui::SetNextWindowPos({0, 0});
+    ImGui::SetNextWindowSize(size);
+    ImGui::Begin("shell", nullptr,
+                 ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
+                     ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoNav |
+                     ImGuiWindowFlags_NoScrollWithMouse);
+    presentation_.frame({0, 0, size.x, size.y});
+    ImGui::End();
+}
+
+}  // namespace fp8lab

@@ -1,0 +1,35 @@
+// The figures of a lab as sentences and tables, to be read and copied. ImGui shows no accessibility tree:
+// this, the command line and the files of an export are what a screen reader gets.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/figure/words.h"
+#include "labs/lab.h"
+#include "labs/ui/context.h"
+
+namespace fp8lab {
+
+class WordsSheet {
+  public:
+    void open(const Lab& lab);  // the figures as they stand; what trains goes on underneath
+    struct Done {
+        bool closed = false;
+        std::string title, line;  // what was copied; empty: nothing yet
+    };
+    Done draw(ui::Context& context);
+
+  private:
+    struct Page {
+        std::string id;
+        std::vector<std::string> words;
+        FigureTable table;
+        std::string csv;
+    };
+    void draw_page(ui::Context& context, const Page& page, Done& done);
+    static void draw_table(ui::Context& context, const FigureTable& table);
+    std::vector<Page> pages_;
+};
+
+}  // namespace fp8lab

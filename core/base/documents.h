@@ -1,0 +1,11 @@
+// Where a person keeps documents.
+#pragma once
+
+#include <filesystem>
+
+namespace fp8lab {
+
+// $XDG_DOCUMENTS_DIR, from the environment or from user-dirs.dirs (xdg-user-dirs), else ~/Documents.
+std::filesystem::path documents_folder();
+
+}  // namespace fp8lab

@@ -1,0 +1,49 @@
+// Where the program keeps what it keeps, and who may write there.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace fp8lab {
+
+enum class Access { read_write, read_only };
+
+// XDG Base Directory Specification; --profile DIR and FP8LAB_HOME put all three into one folder.
+struct ProfileFolders {
+    std::filesystem::path config;  // settings.json, keys.json
+    std::filesystem::path state;   // journal.jsonl, lock
+    std::filesystem::path data;    // exercises/: evidence, predictions; scenes/, exports/
+    Access access = Access::read_write;
+    std::string why_read_only = {};  // a sentence for the status line
+
+    ProfileFolders() = default;
+    ProfileFolders(std::filesystem::path all) : config(all), state(all), data(std::move(all)) {}
+};
+
+// --profile DIR, else FP8LAB_HOME, else $XDG_CONFIG_HOME, $XDG_STATE_HOME and $XDG_DATA_HOME, each with
+// /fp8lab; where one is unset, empty or relative: ~/.config, ~/.local/state, ~/.local/share.
+ProfileFolders profile_folders(std::string_view override_folder = {});
+
+// Creates what is missing of it, durably. Throws Error{failed} with the system's reason.
+void make_folder(const std::filesystem::path& folder);
+
+// The profile belongs to the first window that opens it; a later one reads only. The kernel lets go of the
+// lock with the process, however that ends. Sets access and why_read_only; also where the folder takes no
+// file.
+class ProfileLock {
+  public:
+    explicit ProfileLock(ProfileFolders& folders);
+    ~ProfileLock();
+    ProfileLock(const ProfileLock&) = delete;
+    ProfileLock& operator=(const ProfileLock&) = delete;
+
+  private:
+    int fd_ = -1;
+};
+
+// Up to version 0.1 exercises and exports lay in the configuration's folder: moves them to data, and leaves
+// what is there already. Returns what could not be moved and why, as a sentence; empty: all is in its place.
+std::string migrate_profile(const ProfileFolders& folders);
+
+}  // namespace fp8lab

@@ -1,0 +1,13 @@
+// Text that goes into XML and HTML.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace fp8lab {
+
+// Escapes & < > " and turns control characters, which XML 1.0 has none of, into spaces: safe as text and
+// between double quotes.
+std::string escaped_markup(std::string_view text);
+
+}  // namespace fp8lab

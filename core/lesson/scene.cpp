@@ -1,0 +1,248 @@
+#include "core/lesson/scene.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+
+namespace fp8lab {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+// Reads typed members of one document; every complaint has its place.
+class Reader {
+  public:
+    Reader(const JsonPlaces& places, const std::string& where) : places_(places), where_(where) {}
+
+    [[noreturn]] void fail(const std::string& pointer, const std::string& why) const {
+        throw input_error(where_, place_text(places_, pointer) + ": " + why);
+    }
+    const Json& member(const Json& object, const std::string& at, const char* name) const {
+        const auto it = object.find(name);
+        if (it == object.end()) fail(at, fmt::format("'{}' is missing", name));
+        return *it;
+    }
+    std::string string(const Json& json, const std::string& at) const {
+        if (!json.is_string()) fail(at, fmt::format("expected a string, got {}", json.type_name()));
+        return json.get<std::string>();
+    }
+    std::string string(const Json& object, const std::string& at, const char* name) const {
+        return string(member(object, at, name), at + "/" + name);
+    }
+    std::string string_or(const Json& object, const std::string& at, const char* name) const {
+        return object.contains(name) ? string(object, at, name) : "";
+    }
+    int integer(const Json& json, const std::string& at, int lo, int hi) const {
+        const bool fits = json.is_number_integer() && json >= lo && json <= hi;
+        if (!fits) fail(at, fmt::format("expected an integer from {} to {}, got {}", lo, hi, json.dump()));
+        return json.get<int>();
+    }
+    double number(const Json& json, const std::string& at) const {
+        if (!json.is_number()) fail(at, fmt::format("expected a number, got {}", json.type_name()));
+        return json.get<double>();
+    }
+    const Json& array(const Json& json, const std::string& at, std::size_t least, std::size_t most) const {
+        if (!json.is_array()) fail(at, fmt::format("expected an array, got {}", json.type_name()));
+        if (json.size() < least || json.size() > most)
+            fail(at, fmt::format("has {} entries; valid: {} to {}", json.size(), least, most));
+        return json;
+    }
+    const Json& object(const Json& json, const std::string& at) const {
+        if (!json.is_object()) fail(at, fmt::format("expected an object, got {}", json.type_name()));
+        return json;
+    }
+    std::vector<std::string> strings(const Json& json, const std::string& at, std::size_t least,
+                                     std::size_t most) const {
+        std::vector<std::string> out;
+        for (const Json& item : array(json, at, least, most))
+            out.push_back(string(item, at + "/" + std::to_string(out.size())));
+        return out;
+    }
+    // The schema number under `kind`, and a notice for each member that is not among `known`.
+    int head(const Json& document, const char* kind, int ours, std::span<const std::string_view> known,
+             std::vector<std::string>& notices) const {
+        if (!document.is_object() || !document.contains(kind))
+            fail("", fmt::format("has no '{}': not such a file", kind));
+        const int schema = integer(document[kind], std::string("/") + kind, 1, 1'000'000);
+        if (schema > ours)
+            notices.push_back(fmt::format("{} is written for a newer version (schema {}, this one knows {}).",
+                                          where_, schema, ours));
+        for (const auto& [name, value] : document.items())
+            if (name != kind && std::ranges::find(known, name) == known.end())
+                notices.push_back(fmt::format("'{}' ({}) is not known here; it is kept, and does nothing.",
+                                              name, place_text(places_, "/" + name)));
+        return schema;
+    }
+
+  private:
+    const JsonPlaces& places_;
+    const std::string& where_;
+};
+
+constexpr std::size_t kMostFields = 200, kMostInline = 1u << 16;
+
+Scene::Vote vote_from(const Reader& read, const Json& json, const std::string& at) {
+    read.object(json, at);
+    Scene::Vote vote{.question = read.string(json, at, "question"),
+                     .choices = read.strings(read.member(json, at, "choices"), at + "/choices", 2, 4)};
+    if (json.contains("answer"))
+        vote.answer =
+            read.integer(json["answer"], at + "/answer", 0, static_cast<int>(vote.choices.size()) - 1);
+    return vote;
+}
+
+Scene::Headline headline_from(const Reader& read, const Json& json, const std::string& at) {
+    read.object(json, at);
+    Scene::Headline out;
+    out.metric = read.string(json, at, "metric");
+    const Json& value = read.member(json, at, "value");
+    if (value.is_string())
+        out.word = value.get<std::string>();
+    else
+        out.value = read.number(value, at + "/value");
+    if (json.contains("tolerance")) out.tolerance = read.number(json["tolerance"], at + "/tolerance");
+    if (!(out.tolerance >= 0 && out.tolerance < 1)) read.fail(at + "/tolerance", "is a share from 0 to 1");
+    return out;
+}
+
+Scene::Tensor tensor_from(const Reader& read, const Json& json, const std::string& at) {
+    read.object(json, at);
+    Scene::Tensor out;
+    out.field = read.string(json, at, "field");
+    if (json.contains("path")) {
+        out.path = read.string(json, at, "path");
+        return out;
+    }
+    std::size_t elements = 1;
+    for (const Json& length : read.array(read.member(json, at, "shape"), at + "/shape", 1, 2)) {
+        out.shape.push_back(static_cast<std::size_t>(
+            read.integer(length, at + "/shape/" + std::to_string(out.shape.size()), 1, kMostInline)));
+        elements *= out.shape.back();
+    }
+    const std::string values = at + "/values";
+    for (const Json& value : read.array(read.member(json, at, "values"), values, 1, kMostInline))
+        out.values.push_back(
+            static_cast<float>(read.number(value, values + "/" + std::to_string(out.values.size()))));
+    if (elements != out.values.size())
+        read.fail(values, fmt::format("has {} values, its shape {}", out.values.size(), elements));
+    return out;
+}
+
+std::vector<fs::path> assets_in(std::string_view folder, std::string_view extension) {
+    std::vector<fs::path> out;
+    for (const auto& entry : fs::directory_iterator(asset(folder)))
+        if (entry.path().extension() == extension) out.push_back(entry.path());
+    std::ranges::sort(out);
+    return out;
+}
+
+}  // namespace
+
+Scene parse_scene(std::string_view text, const std::string& where) {
+    static constexpr std::array<std::string_view, 16> kKnown = {
+        "version", "lab",    "title",  "sentence", "notes",   "state", "tensors", "steps",
+        "locked",  "hidden", "figure", "predict",  "numbers", "knob",  "compare", "headline"};
+    Scene out;
+    out.where = where;
+    out.places = json_places(text, where);
+    out.document = Json::parse(text);
+    const Json& json = out.document;
+    const Reader read{out.places, out.where};
+    out.schema = read.head(json, "fp8lab_scene", kSceneSchema, kKnown, out.notices);
+    out.lab = read.string(json, "", "lab");
+    out.title = read.string(json, "", "title");
+    out.sentence = read.string_or(json, "", "sentence");
+    out.notes = read.string_or(json, "", "notes");
+    out.figure = read.string_or(json, "", "figure");
+    out.knob = read.string_or(json, "", "knob");
+    if (json.contains("state")) out.state = read.object(json["state"], "/state");
+    if (json.contains("compare")) out.compare = read.object(json["compare"], "/compare");
+    if (out.state.size() > kMostFields) read.fail("/state", "has too many fields");
+    if (json.contains("steps")) out.steps = read.integer(json["steps"], "/steps", 0, 10'000'000);
+    if (json.contains("locked")) out.locked = read.strings(json["locked"], "/locked", 0, kMostFields);
+    if (json.contains("hidden")) out.hidden = read.strings(json["hidden"], "/hidden", 0, kMostFields);
+    if (json.contains("predict")) out.predict = vote_from(read, json["predict"], "/predict");
+    if (json.contains("headline")) out.headline = headline_from(read, json["headline"], "/headline");
+    if (json.contains("numbers"))
+        for (const Json& number : read.array(json["numbers"], "/numbers", 0, 4)) {
+            const std::string at = "/numbers/" + std::to_string(out.numbers.size());
+            read.object(number, at);
+            out.numbers.push_back({read.string(number, at, "metric"), read.string_or(number, at, "label")});
+        }
+    if (json.contains("tensors"))
+        for (const Json& tensor : read.array(json["tensors"], "/tensors", 0, 4))
+            out.tensors.push_back(
+                tensor_from(read, tensor, "/tensors/" + std::to_string(out.tensors.size())));
+    return out;
+}
+
+Scene read_scene(const fs::path& path) {
+    Scene scene = parse_scene(read_text(path), path.string());
+    scene.folder = path.parent_path();
+    return scene;
+}
+
+std::string scene_text(const Scene& scene) { return scene.document.dump(2) + "\n"; }
+
+Deck parse_deck(std::string_view text, const std::string& where, const fs::path& folder) {
+    static constexpr std::array<std::string_view, 3> kKnown = {"title", "scenes", "version"};
+    constexpr std::size_t kMostScenes = 500;
+    const JsonPlaces places = json_places(text, where);
+    const Json json = Json::parse(text);
+    const Reader read{places, where};
+    Deck deck;
+    read.head(json, "fp8lab_deck", 1, kKnown, deck.notices);
+    deck.title = read.string(json, "", "title");
+    for (const Json& entry : read.array(read.member(json, "", "scenes"), "/scenes", 1, kMostScenes)) {
+        const std::string at = "/scenes/" + std::to_string(deck.scenes.size());
+        read.object(entry, at);
+        fs::path file = folder / read.string(entry, at, "scene");
+        if (file.extension() != ".f8scene") file += ".f8scene";
+        if (!fs::exists(file)) read.fail(at + "/scene", file.string() + " does not exist");
+        Scene& scene = deck.scenes.emplace_back(read_scene(file));
+        deck.notices.insert(deck.notices.end(), scene.notices.begin(), scene.notices.end());
+        if (entry.contains("notes")) scene.notes = read.string(entry, at, "notes");
+    }
+    return deck;
+}
+
+Deck read_deck(const fs::path& path) {
+    if (fs::is_directory(path)) {
+        Deck deck;
+        deck.title = path.filename().string();
+        std::vector<fs::path> files;
+        for (const auto& entry : fs::directory_iterator(path))
+            if (entry.path().extension() == ".f8scene") files.push_back(entry.path());
+        std::ranges::sort(files);
+        for (const fs::path& file : files) deck.scenes.push_back(read_scene(file));
+        if (files.empty()) throw input_error(path.string(), "holds no scene (*.f8scene)");
+        return deck;
+    }
+    if (path.extension() != ".f8scene") return parse_deck(read_text(path), path.string(), path.parent_path());
+    Deck deck;
+    Scene& scene = deck.scenes.emplace_back(read_scene(path));
+    deck.title = scene.title;
+    deck.notices = scene.notices;
+    return deck;
+}
+
+fs::path find_scene(const std::string& name) {
+    if (fs::exists(name)) return name;
+    std::string valid;
+    for (const auto& files : {shipped_decks(), shipped_scenes()})
+        for (const fs::path& file : files) {
+            if (file.stem() == name || file.filename() == name) return file;
+            valid += " " + file.stem().string();
+        }
+    throw input_error(name, "is no file and no shipped scene; shipped:" + valid);
+}
+
+std::vector<fs::path> shipped_scenes() { return assets_in("scenes", ".f8scene"); }
+std::vector<fs::path> shipped_decks() { return assets_in("scenes", ".f8deck"); }
+
+}  // namespace fp8lab

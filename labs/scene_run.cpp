@@ -1,0 +1,185 @@
+#include "labs/scene_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/npy.h"
+#include "core/base/units.h"
+
+namespace fp8lab {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+const LabEntry& lab_of(const Scene& scene) {
+    try {
+        return find_lab(scene.lab);
+    } catch (const Error& error) {
+        throw input_error(scene.where, place_text(scene.places, "/lab") + ": " + error.why());
+    }
+}
+
+// The members of `fields` that the lab takes, each tried on its own so that a complaint has its place.
+nlohmann::json fitting(Lab& lab, const Scene& scene, const Json& fields, const std::string& at,
+                       std::vector<std::string>& notices) {
+    nlohmann::json out = nlohmann::json::object();
+    for (const auto& [name, value] : fields.items()) {
+        const auto table = lab.fields();
+        const bool known = std::ranges::any_of(table, [&](const Field& f) { return f.info.name == name; });
+        const std::string place = place_text(scene.places, at + "/" + name);
+        if (!known && scene.schema > kSceneSchema) {
+            notices.push_back(
+                fmt::format("Field '{}' ({}) is not known here and was left out.", name, place));
+            continue;
+        }
+        out[name] = value;
+        try {
+            fields_from_json(table, {{name, value}});
+        } catch (const Error& error) {
+            throw input_error(scene.where, place + ": " + error.why());
+        }
+    }
+    return out;
+}
+
+void check_names(Lab& lab, const Scene& scene, std::vector<std::string>& notices) {
+    const auto table = lab.fields();
+    const auto check = [&](const std::string& name, const std::string& at) {
+        if (std::ranges::any_of(table, [&](const Field& f) { return f.info.name == name; })) return;
+        if (scene.schema > kSceneSchema) {
+            notices.push_back(fmt::format("Field '{}' is not known here.", name));
+            return;
+        }
+        const Error unknown =
+            unknown_name(scene.where, "field", name, table, [](const Field& f) { return f.info.name; });
+        throw input_error(scene.where, place_text(scene.places, at) + ": " + unknown.why());
+    };
+    for (std::size_t i = 0; i < scene.locked.size(); ++i)
+        check(scene.locked[i], "/locked/" + std::to_string(i));
+    for (std::size_t i = 0; i < scene.hidden.size(); ++i)
+        check(scene.hidden[i], "/hidden/" + std::to_string(i));
+    for (std::size_t i = 0; i < scene.tensors.size(); ++i)
+        check(scene.tensors[i].field, "/tensors/" + std::to_string(i) + "/field");
+    if (!scene.knob.empty()) check(scene.knob, "/knob");
+}
+
+fs::path file_of(const Scene::Tensor& tensor, const Scene& scene, const fs::path& folder) {
+    if (!tensor.path.empty()) return fs::absolute(scene.folder / tensor.path);
+    // Named by its content, so that the same scene, opened twice, is one file.
+    const auto bytes = to_npy(tensor.values, tensor.shape);
+    std::uint64_t hash = 0xCBF29CE484222325ULL;
+    for (const std::byte b : bytes) hash = (hash ^ std::to_integer<std::uint64_t>(b)) * 0x100000001B3ULL;
+    fs::create_directories(folder);
+    const fs::path file = folder / fmt::format("tensor-{:016x}.npy", hash);
+    if (!fs::exists(file)) write_file(file, bytes);
+    return file;
+}
+
+const Metric* find_metric(std::span<const Metric> metrics, std::string_view name) {
+    const auto it = std::ranges::find_if(metrics, [&](const Metric& m) { return m.name == name; });
+    return it == metrics.end() ? nullptr : &*it;
+}
+
+std::string text_of(const Metric& metric) {
+    if (!metric.text.empty()) return metric.text;
+    // Three digits are read across a hall, four are not; what has no unit is mostly a count.
+    return metric.unit.empty() ? format_number(metric.value, 4, true)
+                               : format_number(metric.value, 3, true) + " " + metric.unit;
+}
+
+void rest(Lab& lab) {
+    lab.update();
+    while (lab.busy() && !lab.live()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        lab.update();
+    }
+    lab.update();
+}
+
+}  // namespace
+
+std::vector<std::string> apply_scene(Lab& lab, const Scene& scene, const fs::path& folder) {
+    std::vector<std::string> notices = scene.notices;
+    const LabEntry& entry = lab_of(scene);
+    if (entry.id != lab.info().id) throw usage_error(scene.where, fmt::format("is a scene of {}", entry.id));
+    const auto trial = entry.make();  // first on a lab of its own: nothing changes if it fails
+    check_names(*trial, scene, notices);
+    nlohmann::json state = fitting(*trial, scene, scene.state, "/state", notices);
+    if (!scene.compare.is_null()) {
+        std::vector<std::string> ignored;
+        fitting(*trial, scene, scene.compare, "/compare", ignored);
+    }
+    for (const Scene::Tensor& tensor : scene.tensors)
+        state[tensor.field] = file_of(tensor, scene, folder).string();
+    lab.reset();
+    lab.restore(state);
+    return notices;
+}
+
+std::unique_ptr<Lab> run_scene(const Scene& scene, const fs::path& folder) {
+    auto lab = lab_of(scene).make();
+    apply_scene(*lab, scene, folder);
+    rest(*lab);
+    if (scene.steps > 0) lab->advance(scene.steps);
+    rest(*lab);
+    return lab;
+}
+
+std::string headline_problem(const Scene& scene, const Lab& lab) {
+    if (!scene.headline) return {};
+    const auto& [name, value, tolerance, word] = *scene.headline;
+    const auto metrics = lab.metrics();
+    const Metric* metric = find_metric(metrics, name);
+    if (metric == nullptr) return fmt::format("the lab has no '{}' in this state", name);
+    const bool agrees = word.empty() ? metric->text.empty() &&
+                                           std::fabs(metric->value - value) <= tolerance * std::fabs(value)
+                                     : metric->text == word;
+    if (agrees) return {};
+    return fmt::format("{} is {}, the scene says {}", name, text_of(*metric),
+                       word.empty() ? shortest(value) : word);
+}
+
+Scene scene_of(Lab& lab, const std::string& title, const std::string& notes) {
+    const auto plain = find_lab(lab.info().id).make();
+    const nlohmann::json now = lab.state(), before = plain->state();
+    Json document;
+    document["fp8lab_scene"] = kSceneSchema;
+    document["version"] = FP8LAB_VERSION;
+    document["lab"] = lab.info().id;
+    document["title"] = title;
+    if (!notes.empty()) document["notes"] = notes;
+    document["state"] = Json::object();
+    for (const auto& [name, value] : now.items())
+        if (!before.contains(name) || before[name] != value) document["state"][name] = value;
+    return parse_scene(document.dump(2) + "\n", title);
+}
+
+std::string number_text(Lab& lab, std::string_view name) {
+    const auto metrics = lab.metrics();
+    if (const Metric* metric = find_metric(metrics, name)) return text_of(*metric);
+    for (const Field& field : lab.fields())
+        if (field.info.name == name) return field_text(field);
+    return "-";
+}
+
+std::string sentence_text(const Scene& scene, Lab& lab) {
+    std::string out;
+    std::string_view rest = scene.sentence;
+    for (;;) {
+        const auto open = rest.find('{');
+        const auto close = rest.find('}', open == std::string_view::npos ? 0 : open);
+        if (open == std::string_view::npos || close == std::string_view::npos) return out + std::string(rest);
+        out += rest.substr(0, open);
+        out += number_text(lab, rest.substr(open + 1, close - open - 1));
+        rest = rest.substr(close + 1);
+    }
+}
+
+}  // namespace fp8lab

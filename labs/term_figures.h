@@ -1,0 +1,15 @@
+// Small figures beside the terms of the glossary, drawn from the codec and the scaling rules themselves.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "core/figure/figure.h"
+
+namespace fp8lab {
+
+std::span<const std::string_view> illustrated_terms();   // ids
+std::optional<Figure> term_figure(std::string_view id);  // empty: the term has none
+
+}  // namespace fp8lab

@@ -1,0 +1,227 @@
+// Bar 2 of issue 5: kill -9 at any moment, and a disk that fills up.
+#include <sys/mount.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <random>
+
+#include "core/base/error.h"
+#include "tests/crash/saves.h"
+#include "tests/scratch.h"
+
+using namespace fp8lab;
+using namespace fp8lab::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kPreloads = false;  // the sanitizer's runtime has to come first
+#else
+constexpr bool kPreloads = true;
+#endif
+
+// What is killed needs no disk, and a disk would be the most of the time.
+fs::path memory() { return fs::is_directory("/dev/shm") ? "/dev/shm" : fs::temp_directory_path(); }
+
+struct Run {
+    Scratch scratch{memory()};
+    fs::path folder = scratch.path / "home";
+
+    Words command(int first, int last) const {
+        return {FP8LAB_SAVER, folder.string(), std::to_string(first), std::to_string(last)};
+    }
+    // The environment in which the Nth call goes wrong.
+    Words fault(const std::string& what, long at) const {
+        return {"LD_PRELOAD=" FP8LAB_SHIM, "FAULT_FOLDER=" + folder.string(), "FAULT=" + what,
+                "FAULT_AT=" + std::to_string(at), "FAULT_COUNT=" + (scratch / "count")};
+    }
+    std::string out() const { return contents(scratch.path / "out"); }
+    std::string err() const { return contents(scratch.path / "err"); }
+    long calls() const { return std::atol(contents(scratch.path / "count").c_str()); }
+    int run(const Words& environment, int first = 1, int last = 4) const {
+        return Process(command(first, last), environment, scratch / "out", scratch / "err").wait();
+    }
+};
+
+// Of one round of saves over what an earlier session kept.
+long calls_of_a_round() {
+    const Run run;
+    REQUIRE(run.run({}, 1, 3) == 0);
+    REQUIRE(run.run(run.fault("", 0), 4, 6) == 0);
+    return run.calls();
+}
+
+}  // namespace
+
+TEST_CASE("kill -9 at a hundred random moments: all that was called saved is there") {
+    const Run run;
+    std::mt19937 random(20261121);
+    std::map<std::string, int> so_far;
+    int next = 1;
+    for (int i = 0; i < 100; ++i) {
+        CAPTURE(i);
+        Process saver(run.command(next, next + 1'000'000), {}, run.scratch / "out", run.scratch / "err");
+        std::this_thread::sleep_for(std::chrono::microseconds(2000 + random() % 30000));
+        CHECK(saver.end(SIGKILL) == 128 + SIGKILL);
+        for (const auto& [what, number] : said(run.out())) so_far[what] = std::max(so_far[what], number);
+        check_saved(run.folder, so_far);
+        next = 1 + std::max(so_far["pass"], so_far["journal"]);
+    }
+    MESSAGE("saves that were said: ", so_far["pass"]);
+    CHECK(so_far["pass"] >= 100);
+}
+
+TEST_CASE("kill -9 once before every write, fsync and rename, and within every write") {
+    if (!kPreloads) {
+        MESSAGE("skipped: a sanitizer is built in");
+        return;
+    }
+    const long calls = calls_of_a_round();
+    CHECK(calls >= 40);
+    for (const char* how : {"kill", "torn"}) {
+        for (long at = 1; at <= calls; ++at) {
+            CAPTURE(how);
+            CAPTURE(at);
+            const Run run;
+            REQUIRE(run.run({}, 1, 3) == 0);
+            auto so_far = said(run.out());
+            CHECK(run.run(run.fault(how, at), 4, 6) == 128 + SIGKILL);
+            for (const auto& [what, number] : said(run.out())) so_far[what] = number;
+            check_saved(run.folder, so_far);
+            CHECK(run.run({}, 7, 7) == 0);  // and it goes on from there
+            check_saved(run.folder, said(run.out()));
+        }
+    }
+}
+
+TEST_CASE("a disk that is full from any call on: each refusal is said, nothing that was saved is lost") {
+    if (!kPreloads) {
+        MESSAGE("skipped: a sanitizer is built in");
+        return;
+    }
+    const long calls = calls_of_a_round();
+    for (const std::string& how : {std::to_string(ENOSPC), "once:" + std::to_string(ENOSPC),
+                                   "once:" + std::to_string(EIO), std::to_string(EROFS)}) {
+        for (long at = 1; at <= calls; ++at) {
+            CAPTURE(how);
+            CAPTURE(at);
+            const Run run;
+            REQUIRE(run.run({}, 1, 3) == 0);
+            auto so_far = said(run.out());
+            CHECK(run.run(run.fault(how, at), 4, 6) == 0);
+            const auto now = said(run.out());
+            for (const auto& [what, number] : now) so_far[what] = number;
+            check_saved(run.folder, so_far);
+            if (how.starts_with("once:")) CHECK_FALSE(now.contains("unsaved"));  // the retry wrote it
+            // A folder's fsync is the one call whose refusal changes nothing: the file is there.
+            if (how == std::to_string(ENOSPC) && at < calls - 2)
+                CHECK(run.err().find("No space") != std::string::npos);
+            CHECK(run.run({}, 7, 7) == 0);
+            CHECK(said(run.out()).contains("pass"));
+            check_saved(run.folder, said(run.out()));
+        }
+    }
+}
+
+TEST_CASE("a real disk that fills up, a tmpfs of 256 KiB") {
+    const Run run;
+    fs::create_directories(run.folder);
+    if (::mount("tmpfs", run.folder.c_str(), "tmpfs", 0, "size=256k") != 0) {
+        MESSAGE("skipped: no tmpfs can be mounted here: ", std::strerror(errno));
+        return;
+    }
+    CHECK(run.run({}, 1, 3) == 0);
+    auto so_far = said(run.out());
+    CHECK_FALSE(so_far.contains("unsaved"));
+    {
+        std::ofstream filler(run.folder / "filler");
+        const std::string page(4096, 'f');
+        while (filler.write(page.data(), 4096).flush()) continue;
+    }
+    CHECK(run.run({}, 4, 6) == 0);
+    CHECK(run.err().find("No space left on device") != std::string::npos);
+    CHECK(said(run.out()).contains("unsaved"));
+    for (const auto& [what, number] : said(run.out())) so_far[what] = number;
+    check_saved(run.folder, so_far);
+    fs::remove(run.folder / "filler");
+    CHECK(run.run({}, 7, 9) == 0);
+    CHECK(said(run.out())["pass"] == 9);
+    check_saved(run.folder, said(run.out()));
+    CHECK(::umount2(run.folder.c_str(), MNT_DETACH) == 0);
+}
+
+TEST_CASE("the profile belongs to one at a time, and a crash leaves no lock behind") {
+    const Run run;
+    const auto access = [&] {
+        ProfileFolders folders{run.folder};
+        const ProfileLock lock{folders};
+        return folders.access;
+    };
+    Process first(run.command(1, 1'000'000), {}, run.scratch / "out", run.scratch / "err");
+    while (said(run.out())["pass"] < 2) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    CHECK(access() == Access::read_only);
+    const int before = said(run.out())["pass"];
+    CHECK(run.run({}, 1, 1) == 0);  // a second one keeps nothing
+    first.end(SIGKILL);
+    check_saved(run.folder, {{"pass", before}});
+    CHECK(access() == Access::read_write);
+}
+
+TEST_CASE("a home that cannot be written is said, and nothing is tried") {
+    if (::getuid() != 0) {
+        MESSAGE("skipped: only root can become nobody");
+        return;
+    }
+    const Scratch scratch;
+    fs::permissions(scratch.path, fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        if (::setuid(65534) != 0) ::_exit(3);
+        ProfileFolders folders{scratch.path / "home"};
+        const ProfileLock lock{folders};
+        const bool said_so = folders.access == Access::read_only &&
+                             folders.why_read_only.find("Permission denied") != std::string::npos;
+        try {
+            Progress(folders).keep("L1.1", {.skipped = true, .values = {}, .at = {}});
+        } catch (const Error&) {
+            ::_exit(said_so ? 0 : 1);
+        }
+        ::_exit(2);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    CHECK(WEXITSTATUS(status) == 0);
+}
+
+TEST_CASE("an export of the command line is there whole or not at all, whenever it is killed") {
+    if (!kPreloads) {
+        MESSAGE("skipped: a sanitizer is built in");
+        return;
+    }
+    const auto export_bits = [](const Run& run, const Words& environment) {
+        return Process({FP8LAB_BINARY, "run", "bits", "--export", run.folder.string()}, environment,
+                       run.scratch / "out", run.scratch / "err")
+            .wait();
+    };
+    const Run whole;
+    REQUIRE(export_bits(whole, whole.fault("", 0)) == 0);
+    const long calls = whole.calls();
+    CHECK(calls >= 4);
+    for (long at = 1; at <= calls; ++at) {
+        CAPTURE(at);
+        const Run run;
+        CHECK(export_bits(run, run.fault("torn", at)) == 128 + SIGKILL);
+        if (!fs::exists(run.folder)) continue;
+        for (const auto& entry : fs::directory_iterator(run.folder)) {
+            const std::string name = entry.path().filename().string();
+            if (name.starts_with('.')) continue;  // a temporary of the one that was killed
+            CHECK(contents(entry.path()) == contents(whole.folder / name));
+        }
+        const Run full;
+        const int code = export_bits(full, full.fault(std::to_string(ENOSPC), at));
+        const bool said_so = full.err().find("No space left on device") != std::string::npos;
+        CHECK((code == 1 && said_so) != (code == 0));  // 0: only a folder's fsync was refused
+    }
+}

@@ -1,0 +1,400 @@
+// What lies over the window: keys, palette, sheet of keys, glossary, help, tour. All of it driven by
+// keyboard.
+#include <GLFW/glfw3.h>
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/lesson/glossary.h"
+#include "tests/gui/screens/shell_desk.h"
+
+using namespace fp8lab;
+
+namespace {
+
+struct Desk : test::ShellDesk {
+    using ShellDesk::ShellDesk;
+    // A key that a control or a sheet takes: ImGui knows it by its own index.
+    void press(ImGuiKey code, bool shift = false) { key(ImGui::GetIO().KeyMap[code], false, shift); }
+    void type(std::string_view text) {
+        for (const char c : text) ImGui::GetIO().AddInputCharacter(static_cast<unsigned char>(c));
+        frame();
+        frame();
+    }
+    std::string lab() { return shell.lab() == nullptr ? "" : std::string(shell.lab()->info().id); }
+    std::string words(std::string_view probe) const {
+        return gui.context.probes.items.find(probe)->second.words;
+    }
+    std::string ring() const { return gui.context.focus.visible ? gui.context.focus.name : ""; }
+};
+
+bool any_over(const Desk& desk) {
+    for (const char* probe : {"palette", "keys", "glossary", "help", "tour"})
+        if (desk.shows(probe)) return true;
+    return false;
+}
+
+Settings toured() {
+    Settings settings;
+    settings.toured = true;
+    return settings;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "Ctrl+K opens the palette; what is typed finds labs, exercises, terms and commands; Enter takes the "
+    "first") {
+    Desk desk{{1440, 900}, toured()};
+    desk.key(GLFW_KEY_K, true);
+    REQUIRE(desk.shows("palette"));
+    desk.type("delayed scaling");
+    CHECK(desk.words("palette.rows.query") == "delayed scaling");
+    desk.press(ImGuiKey_Enter);
+    CHECK_FALSE(desk.shows("palette"));
+    CHECK(desk.lab() == "delayed");
+
+    desk.key(GLFW_KEY_K, true);
+    desk.type("L1.2");
+    desk.press(ImGuiKey_Enter);
+    CHECK(desk.lab() == "bits");
+    CHECK(desk.shell.lab()->exercises()[1].id == "L1.2");
+
+    desk.key(GLFW_KEY_K, true);
+    desk.type("light or");
+    desk.press(ImGuiKey_Enter);
+    CHECK(desk.gui.context.theme == Theme::light);
+
+    desk.key(GLFW_KEY_K, true);
+    desk.type("swamping");
+    desk.press(ImGuiKey_Enter);
+    REQUIRE(desk.shows("glossary"));
+    CHECK(desk.words("glossary.term") == "swamping");
+}
+
+TEST_CASE("in the palette arrows move, Backspace deletes, a click takes a row, Escape changes nothing") {
+    Desk desk{{1440, 900}, toured()};
+    desk.key(GLFW_KEY_K, true);
+    desk.press(ImGuiKey_DownArrow);
+    desk.press(ImGuiKey_DownArrow);
+    desk.press(ImGuiKey_Enter);
+    CHECK(desk.lab() == "ruler");  // Home, L1, L2
+    desk.key(GLFW_KEY_K, true);
+    desk.type("errorx");
+    CHECK_FALSE(desk.shows("palette.rows.0"));
+    desk.press(ImGuiKey_Backspace);
+    REQUIRE(desk.shows("palette.rows.0"));
+    CHECK(desk.words("palette.rows.0").find("error") != std::string::npos);
+    desk.click("palette.rows.0");
+    CHECK(desk.lab() == "error");
+    desk.key(GLFW_KEY_K, true);
+    desk.type("home");
+    desk.press(ImGuiKey_Escape);
+    CHECK_FALSE(any_over(desk));
+    CHECK(desk.lab() == "error");
+}
+
+TEST_CASE("rows that others offer are found too") {
+    Desk desk{{1440, 900}, toured()};
+    bool opened = false;
+    desk.shell.offer([&] {
+        return std::vector<Find>{{{.kind = "Scene", .title = "The spike"}, [&] { opened = true; }}};
+    });
+    desk.key(GLFW_KEY_K, true);
+    desk.type("the spike");
+    desk.press(ImGuiKey_Enter);
+    CHECK(opened);
+}
+
+TEST_CASE("each command is done by its key") {
+    Desk desk{{1440, 900}, toured()};
+    desk.key(GLFW_KEY_1, true);
+    CHECK(desk.lab() == "bits");
+    desk.key(GLFW_KEY_F3);
+    CHECK(desk.shows("panel.Learn"));
+    desk.key(GLFW_KEY_F4);
+    desk.key(GLFW_KEY_F2);
+    CHECK(desk.shows("bits.specials"));
+    desk.key(GLFW_KEY_B, true);
+    CHECK_FALSE(desk.shows("panel.reset"));
+    desk.key(GLFW_KEY_B, true);
+    CHECK(desk.shows("panel.reset"));
+    desk.key(GLFW_KEY_G, true);
+    CHECK(desk.shows("glossary"));
+    desk.key(GLFW_KEY_G, true);
+    CHECK_FALSE(desk.shows("glossary"));
+    desk.type("?");
+    CHECK(desk.shows("keys"));
+    desk.type("??");  // held
+    CHECK(desk.shows("keys"));
+    desk.press(ImGuiKey_Escape);
+    CHECK_FALSE(desk.shows("keys"));
+    desk.key(GLFW_KEY_F1);
+    CHECK(desk.shows("help"));
+    desk.key(GLFW_KEY_F1);
+    CHECK_FALSE(desk.shows("help"));
+    desk.key(GLFW_KEY_0, true);
+    CHECK(desk.lab().empty());
+}
+
+TEST_CASE("a key that a lab says it has is one that it takes") {
+    test::Gui gui;
+    for (const LabEntry& entry : lab_registry()) {
+        const auto views = view_registry();
+        const auto view_of = [&](Lab& lab) {
+            return std::ranges::find(views, entry.id, &ViewEntry::id)->make(lab);
+        };
+        const auto lab = entry.make();
+        for (const ViewKey& key : view_of(*lab)->keys()) {
+            CAPTURE(std::string(key.keys));
+            for (int code = key.first; code <= key.last; ++code) {
+                const auto fresh = entry.make();
+                CHECK(view_of(*fresh)->key(gui.context, code));
+            }
+        }
+    }
+}
+
+TEST_CASE("nothing that opens keeps the focus: Escape closes it, and the ring is where it was") {
+    Desk desk{{1440, 900}, toured()};
+    desk.shell.open("delayed");
+    desk.frame();
+    while (desk.ring() != "history") desk.press(ImGuiKey_Tab);
+    for (const int opens : {GLFW_KEY_K, GLFW_KEY_G}) {
+        desk.key(opens, true);
+        CHECK(any_over(desk));
+        CHECK(desk.ring() != "history");
+        desk.press(ImGuiKey_Tab);
+        desk.press(ImGuiKey_Tab);
+        desk.press(ImGuiKey_Escape);
+        CHECK_FALSE(any_over(desk));
+        desk.frame();
+        CHECK(desk.ring() == "history");
+    }
+    desk.type("?");
+    desk.press(ImGuiKey_Escape);
+    CHECK_FALSE(any_over(desk));
+    desk.key(GLFW_KEY_F1);
+    CHECK(any_over(desk));
+    desk.press(ImGuiKey_Escape);
+    CHECK_FALSE(any_over(desk));
+}
+
+TEST_CASE("what lies under a sheet takes neither click nor key") {
+    Desk desk{{1440, 900}, toured()};
+    desk.shell.open("bits");
+    desk.frame();
+    const auto before = desk.shell.lab()->state();
+    const Point bit = desk.gui.center("bits.bit7");
+    desk.type("?");
+    desk.key(GLFW_KEY_3);
+    CHECK(desk.shell.lab()->state() == before);
+    desk.gui.move(bit);  // beside the sheet or not: a click there is not the bit's
+    desk.frame();
+    desk.gui.mouse(true);
+    desk.frame();
+    desk.gui.mouse(false);
+    desk.frame();
+    CHECK(desk.shell.lab()->state() == before);
+}
+
+TEST_CASE("F1 tells of the control with the ring, follows Tab, presses nothing, and leads to the glossary") {
+    Desk desk{{1440, 900}, toured()};
+    desk.shell.open("delayed");
+    desk.frame();
+    while (desk.ring() != "history") desk.press(ImGuiKey_Tab);
+    const auto before = desk.shell.lab()->state();
+    desk.key(GLFW_KEY_F1);
+    REQUIRE(desk.shows("help.card"));
+    CHECK(desk.words("help.card") == "History");
+    desk.press(ImGuiKey_RightArrow);  // the slider's, otherwise
+    desk.press(ImGuiKey_Tab);
+    while (desk.ring() != "margin") desk.press(ImGuiKey_Tab);
+    CHECK(desk.words("help.card") == "Margin");
+    CHECK(desk.shell.lab()->state() == before);
+    desk.press(ImGuiKey_Enter);
+    REQUIRE(desk.shows("glossary"));
+    CHECK(desk.words("glossary.term") == "margin");
+    desk.press(ImGuiKey_Escape);
+    CHECK_FALSE(any_over(desk));
+}
+
+TEST_CASE("in help a click explains and does not press") {
+    Desk desk{{1440, 900}, toured()};
+    desk.shell.open("bits");
+    desk.frame();
+    const auto before = desk.shell.lab()->state();
+    desk.key(GLFW_KEY_F1);
+    desk.click("bits.bit3");
+    CHECK(desk.words("help.card") == "Bit");
+    desk.click("panel.reset");
+    CHECK(desk.words("help.card") == "Reset all");
+    CHECK(desk.shell.lab()->state() == before);
+}
+
+TEST_CASE("help has something to say on every control of home and of every tab of every lab") {
+    Settings settings = toured();
+    settings.last_lab = "bits";
+    Desk desk{{1440, 900}, settings};
+    const auto check_all = [&] {
+        desk.frame();
+        std::set<std::string> seen;
+        desk.press(ImGuiKey_Tab);
+        while (seen.insert(desk.ring()).second) {
+            const std::string control = desk.ring();
+            desk.shell.explain(control);
+            desk.frame();
+            CHECK_MESSAGE(desk.shows("help.card"), control);
+            desk.press(ImGuiKey_Escape);
+            desk.gui.context.focus.wanted = control;
+            desk.frame();
+            desk.press(ImGuiKey_Tab);
+        }
+        CHECK(seen.size() > 10);
+    };
+    check_all();
+    for (const LabEntry& entry : lab_registry()) {
+        CAPTURE(std::string(entry.id));
+        desk.shell.open(entry.id);
+        for (const Tab tab : {Tab::explore, Tab::learn, Tab::exercises}) {
+            desk.shell.show(tab);
+            check_all();
+        }
+    }
+}
+
+TEST_CASE("the tour of a first start is done by keyboard alone, each step by doing it") {
+    Desk desk;
+    REQUIRE(desk.ring() == "home.continue");
+    desk.press(ImGuiKey_Enter);
+    CHECK(desk.lab() == "bits");
+    REQUIRE(desk.shows("tour"));
+    const std::string first = desk.words("tour");
+    for (int i = 0; i < 5; ++i) desk.frame();
+    CHECK(desk.words("tour") == first);  // nothing moves by itself
+    desk.key(GLFW_KEY_3);
+    const std::string second = desk.words("tour");
+    CHECK(second != first);
+    CHECK(desk.ring() == "bits.format0");
+    desk.press(ImGuiKey_RightArrow);
+    const std::string third = desk.words("tour");
+    CHECK(third != second);
+    desk.key(GLFW_KEY_F1);
+    CHECK(desk.shows("help.card"));
+    desk.press(ImGuiKey_Escape);
+    desk.frame();
+    REQUIRE(desk.shows("tour"));
+    CHECK(desk.words("tour") != third);
+    CHECK_FALSE(desk.shell.settings().toured);
+    desk.key(GLFW_KEY_F4);
+    desk.frame();
+    CHECK_FALSE(desk.shows("tour"));
+    CHECK(desk.shell.settings().toured);
+    CHECK(desk.shows("toast"));
+}
+
+TEST_CASE("Escape ends the tour, and the palette starts it again") {
+    Desk desk;
+    desk.shell.start_tour();
+    desk.frame();
+    REQUIRE(desk.shows("tour"));
+    desk.press(ImGuiKey_Escape);
+    CHECK_FALSE(desk.shows("tour"));
+    CHECK(desk.shell.settings().toured);
+    CHECK(desk.lab() == "bits");
+    desk.key(GLFW_KEY_K, true);
+    desk.type("take the tour");
+    desk.press(ImGuiKey_Enter);
+    desk.frame();
+    CHECK(desk.shows("tour"));
+    desk.click("tour.end");
+    CHECK_FALSE(desk.shows("tour"));
+}
+
+TEST_CASE("after the first start home does not ask for the tour again") {
+    Desk desk{{1440, 900}, toured()};
+    CHECK_FALSE(desk.shows("home.continue"));
+}
+
+TEST_CASE("every sheet is drawn whole in the smallest window, at every scale") {
+    for (const float scale : {0.75F, 1.0F, 2.0F, 3.0F}) {
+        for (const ImVec2 size : {ImVec2{1440, 900}, ImVec2{1024, 640}}) {
+            Desk desk{size, toured()};
+            desk.gui.context.scale = scale;
+            ui::load_fonts(desk.gui.context);
+            for (const char* what :
+                 {"palette", "keys", "glossary:delayed-scaling", "tour", "help:bits.map"}) {
+                CAPTURE(what);
+                CAPTURE(scale);
+                desk.shell.open_by_name(what);
+                desk.frame();
+                desk.frame();
+                CHECK(test::draw_data_fault() == "");
+                for (const char* probe : {"palette", "keys", "glossary", "help.card", "tour"}) {
+                    if (!desk.shows(probe)) continue;
+                    const Rect box = desk.gui.rect(probe);
+                    CHECK(box.x0 >= 0);
+                    CHECK(box.x1 <= size.x);
+                    CHECK((box.y0 >= 0 || box.height() > size.y));
+                }
+                desk.press(ImGuiKey_Escape);
+                desk.press(ImGuiKey_Escape);
+            }
+        }
+    }
+}
+
+TEST_CASE("keys.json gives commands other keys, and one that is broken changes nothing and says so") {
+    const auto with = [](const char* text, auto&& check) {
+        const Scratch folder;
+        std::filesystem::create_directories(folder.path);
+        std::ofstream(folder.path / "keys.json") << text;
+        test::Gui gui{{1440, 900}};
+        Shell shell{gui.context, toured(), {}, folder.path};
+        const auto key = [&](int code, bool ctrl) {
+            ImGuiIO& io = ImGui::GetIO();
+            for (const bool down : {true, false}) {
+                io.KeyCtrl = ctrl;
+                io.KeysDown[code] = down;
+                ImGui::NewFrame();
+                shell.frame(-1);
+                ImGui::Render();
+            }
+            io.KeyCtrl = false;
+        };
+        check(gui, shell, key);
+    };
+    with(R"({"palette": ["Ctrl+J", "F8"], "theme": []})", [](auto& gui, auto&, auto&& key) {
+        key(GLFW_KEY_J, true);
+        CHECK(gui.context.probes.items.contains("palette"));
+        key(GLFW_KEY_F8, false);
+        CHECK_FALSE(gui.context.probes.items.contains("palette"));
+        key(GLFW_KEY_K, true);
+        CHECK_FALSE(gui.context.probes.items.contains("palette"));
+        key(GLFW_KEY_T, true);
+        CHECK(gui.context.theme == Theme::dark);
+    });
+    for (const char* broken : {"{", R"({"no such": "F8"})", R"({"palette": "Hyper K"})",
+                               R"({"palette": "Ctrl G"})", R"({"palette": 3})"}) {
+        CAPTURE(broken);
+        with(broken, [](auto& gui, auto&, auto&& key) {
+            key(GLFW_KEY_K, true);
+            CHECK(gui.context.probes.items.contains("palette"));
+        });
+    }
+}
+
+TEST_CASE("a chord is written as it is read") {
+    for (const char* text :
+         {"Ctrl K", "Ctrl Shift R", "F1", "?", "Ctrl +", "Ctrl -", "Alt Left", "Space", "H"})
+        CHECK(to_string(parse_chord(text)) == text);
+    CHECK(parse_chord("Ctrl+Shift+R") == parse_chord("Ctrl Shift R"));
+    CHECK(parse_chord("Ctrl++") == parse_chord("Ctrl +"));
+    CHECK_THROWS_AS(parse_chord(""), Error);
+    CHECK_THROWS_AS(parse_chord("Ctrl Foo"), Error);
+}

@@ -1,0 +1,199 @@
+// A lecture by keys, without a display: what the room sees after each.
+#include <GLFW/glfw3.h>
+#include <doctest/doctest.h>
+
+#include "app/shell/notes_window.h"
+#include "labs/ui/fonts.h"
+#include "tests/gui/screens/shell_desk.h"
+
+using namespace fp8lab;
+
+namespace {
+
+struct Hall : test::ShellDesk {
+    explicit Hall(const std::string& deck, ImVec2 size = {1920, 1080}) : ShellDesk(size) {
+        set_field(shell_lab("delayed").fields(), "history=64");
+        shell.present(read_deck(find_scene(deck)));
+        settle();
+    }
+    Lab& shell_lab(std::string_view id) {
+        shell.open(id);
+        return *shell.lab();
+    }
+    void settle() {  // fonts of the new size, as the window's loop loads them
+        for (int i = 0; i < 3; ++i) {
+            if (shell.fonts_outdated()) {
+                ui::load_fonts(gui.context);
+                ImGui::GetIO().Fonts->SetTexID(nullptr);
+            }
+            gui.context.probes.items.clear();
+            frame();
+        }
+    }
+    void press(int code) {
+        key(code);
+        settle();
+    }
+    std::string words(const std::string& probe) {
+        const auto& items = gui.context.probes.items;
+        const auto it = items.find(probe);
+        return it == items.end() ? "(not there)" : it->second.words;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("delayed scaling in three keys: see, compare, next") {
+    Hall hall("delayed-scaling");
+    CHECK(hall.gui.context.theme == Theme::projector);
+    CHECK(hall.gui.context.scale == 2);
+    CHECK(hall.shows("present.vote.D"));
+    CHECK_FALSE(hall.shows("present.figure"));  // nothing to be seen before the vote
+    hall.press(GLFW_KEY_RIGHT);
+    CHECK(hall.words("present.sentence") == "The scale is from the past: 11 of 16 steps saturate");
+    CHECK(hall.words("present.number.0") == "11");
+    CHECK(hall.words("present.state") == "A");
+    CHECK(hall.shows("present.figure"));
+    hall.press(GLFW_KEY_B);
+    CHECK(hall.words("present.number.0") == "0");
+    CHECK(hall.words("present.state") == "B");
+    CHECK(hall.words("present.sentence").find("11 of 16") ==
+          std::string::npos);  // no longer true, no longer said
+    hall.press(GLFW_KEY_RIGHT);
+    CHECK(hall.words("present.sentence") == "Looked at before the cast, nothing saturates: 0 of 16 steps");
+}
+
+TEST_CASE("the room votes by digits and letters, the last vote can be taken back, the tally stays") {
+    Hall hall("delayed-scaling");
+    for (const int k : {GLFW_KEY_1, GLFW_KEY_3, GLFW_KEY_C, GLFW_KEY_D, GLFW_KEY_C}) hall.press(k);
+    CHECK(hall.words("present.votes.A") == "1");
+    CHECK(hall.words("present.votes.C") == "3");
+    hall.press(GLFW_KEY_BACKSPACE);
+    CHECK(hall.words("present.votes.C") == "2");
+    CHECK(hall.words("present.votes.D") == "1");
+    CHECK_FALSE(hall.shows("present.room"));
+    hall.press(GLFW_KEY_ENTER);
+    CHECK(hall.shows("present.room"));
+    CHECK(hall.shell.presentation().lecture()->voters() == 4);
+    hall.press(GLFW_KEY_1);  // too late
+    CHECK(hall.shell.presentation().lecture()->voters() == 4);
+    hall.press(GLFW_KEY_RIGHT);
+    hall.press(GLFW_KEY_LEFT);
+    CHECK(hall.shell.presentation().lecture()->voters() == 4);
+    CHECK_FALSE(hall.shell.presentation().lecture()->asking());
+}
+
+TEST_CASE("up and down move the scene's knob; frozen, the picture stays whatever is pressed") {
+    Hall hall("L05-b-ramp-real");
+    hall.press(GLFW_KEY_ENTER);
+    hall.press(GLFW_KEY_UP);
+    CHECK(hall.words("present.number.0") == "0");  // a margin of 1
+    hall.press(GLFW_KEY_DOWN);
+    CHECK(hall.words("present.number.0") == "11");
+    hall.press(GLFW_KEY_F);
+    CHECK(hall.words("present.state") == "frozen");
+    hall.press(GLFW_KEY_UP);
+    hall.press(GLFW_KEY_B);
+    CHECK(hall.words("present.number.0") == "11");
+    hall.press(GLFW_KEY_F);
+    CHECK(hall.words("present.state") == "A");
+    CHECK(hall.words("present.number.0") == "11");  // what was pressed meanwhile did nothing
+}
+
+TEST_CASE("after a lecture the desk is as it was left") {
+    Hall hall("delayed-scaling");
+    const float scale = 1;
+    hall.press(GLFW_KEY_ENTER);
+    hall.press(GLFW_KEY_UP);
+    hall.press(GLFW_KEY_T);
+    CHECK(hall.gui.context.theme == Theme::dark);
+    hall.press(GLFW_KEY_ESCAPE);
+    CHECK_FALSE(hall.shell.presentation().active());
+    CHECK(hall.gui.context.scale == scale);
+    CHECK(hall.gui.context.theme == Theme::dark);
+    CHECK(hall.shell.lab()->info().id == "delayed");
+    CHECK(hall.shell.lab()->state()["history"] == 64);
+    CHECK(hall.shell.lab()->state()["margin"] == 0);
+    CHECK(hall.shows("panel.reset"));
+}
+
+TEST_CASE("a training of a lecture runs while it is seen, and pauses with Space") {
+    Hall hall("L08-b-lies");
+    Lecture& lecture = *hall.shell.presentation().lecture();
+    hall.press(GLFW_KEY_SPACE);
+    for (int i = 0; i < 20; ++i) hall.frame();
+    lecture.lab().advance(10);
+    hall.settle();
+    CHECK(hall.words("present.number.0") != "-");
+}
+
+TEST_CASE("F5 presents the lab on the desk as it stands, and what is moved there stays") {
+    test::ShellDesk desk({1920, 1080});
+    desk.shell.open("window");
+    set_field(desk.shell.lab()->fields(), "margin=2");
+    desk.frame();
+    desk.key(GLFW_KEY_F5);
+    REQUIRE(desk.shell.presentation().active());
+    CHECK(&desk.shell.presentation().lecture()->lab() == desk.shell.lab());
+    desk.key(GLFW_KEY_F5);
+    CHECK_FALSE(desk.shell.presentation().active());
+    CHECK(desk.shell.lab()->state()["margin"] == 2);
+}
+
+TEST_CASE("the presenter's notes: this scene, the next one, the votes, a clock") {
+    Hall hall("delayed-scaling");
+    hall.press(GLFW_KEY_3);
+    hall.gui.raw_frame([&](ui::Context& c) {
+        ImGui::SetNextWindowPos({0, 0});
+        ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
+        ImGui::Begin("notes", nullptr, ImGuiWindowFlags_NoDecoration);
+        draw_notes(c, hall.shell.presentation(), {0, 0, 900, 640});
+        ImGui::End();
+    });
+    CHECK(hall.words("notes.clock") == "0:00");
+    hall.press(GLFW_KEY_N);
+    CHECK(hall.shell.presentation().wants_notes());
+    hall.press(GLFW_KEY_N);
+    CHECK_FALSE(hall.shell.presentation().wants_notes());
+}
+
+TEST_CASE("every shipped scene can be shown at 1024x640 and at 3840x2160 with nothing off the screen") {
+    for (const ImVec2 size : {ImVec2{1024, 640}, ImVec2{3840, 2160}}) {
+        Deck deck;
+        deck.title = "all";
+        for (const auto& path : shipped_scenes()) {
+            Scene scene = read_scene(path);
+            scene.steps = 0;
+            deck.scenes.push_back(scene);
+        }
+        test::ShellDesk desk(size);
+        desk.shell.present(deck);
+        Lecture& lecture = *desk.shell.presentation().lecture();
+        for (std::size_t i = 0; i < deck.scenes.size(); ++i) {
+            lecture.go(i);
+            lecture.reveal();
+            for (int k = 0; k < 2; ++k) {
+                if (desk.shell.fonts_outdated()) {
+                    ui::load_fonts(desk.gui.context);
+                    ImGui::GetIO().Fonts->SetTexID(nullptr);
+                }
+                desk.gui.context.probes.items.clear();
+                desk.frame();
+            }
+            CAPTURE(deck.scenes[i].title);
+            const auto& items = desk.gui.context.probes.items;
+            REQUIRE(items.contains("present.figure"));
+            const Rect figure = items.find("present.figure")->second.rect;
+            const float unit = desk.gui.context.scale;
+            CHECK(figure.height() > 120 * unit);
+            CHECK(figure.width() > 300 * unit);
+            for (const auto& [name, item] : items) {
+                CAPTURE(name);
+                CHECK(item.rect.x0 >= 0);
+                CHECK(item.rect.y0 >= 0);
+                CHECK(item.rect.x1 <= size.x + 1);
+                CHECK(item.rect.y1 <= size.y + 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+// A hand without a plan: random mouse, wheel and keys over every lab. Nothing may throw, and few controls may
+// remain that it never pressed. FP8LAB_RANDOM_S=600 does it for ten minutes (with preset asan: bar 7).
+#include <GLFW/glfw3.h>
+#include <doctest/doctest.h>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <set>
+
+#include "core/base/units.h"
+#include "labs/ui/fonts.h"
+#include "tests/gui/screens/shell_desk.h"
+
+using namespace fp8lab;
+
+namespace {
+
+// "home.card.bits" and "history.value" are controls; "L5.4" in "exercise.L5.4" too, but the 256 cells of a
+// map are one.
+std::string kind_of(const std::string& probe) {
+    std::string out;
+    for (const char c : probe) out += c >= '0' && c <= '9' ? '#' : c;
+    return out;
+}
+
+class Hand {
+  public:
+    explicit Hand(unsigned seed) : random_(seed) {
+        setenv("XDG_DOCUMENTS_DIR", desk_.scratch.path.c_str(), 1);
+    }
+    void act() {
+        switch (pick(12)) {
+            case 0:
+                return key();
+            case 1:
+                return wheel();
+            case 2:
+                return lab();
+            case 3:
+                return drag();
+            case 4:
+                return resize();
+            default:
+                return click();
+        }
+    }
+    double share_pressed() const {
+        return static_cast<double>(pressed_.size()) /
+               static_cast<double>(std::max<std::size_t>(1, seen_.size()));
+    }
+    std::string never_pressed() const {
+        std::string out;
+        for (const std::string& name : seen_)
+            if (!pressed_.contains(name)) out += " " + name;
+        return out;
+    }
+
+  private:
+    int pick(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
+    void frame() {
+        if (desk_.shell.fonts_outdated()) {
+            ui::load_fonts(desk_.gui.context);
+            ImGui::GetIO().Fonts->SetTexID(nullptr);
+        }
+        desk_.gui.context.probes.items.clear();
+        desk_.frame();
+        for (const auto& [name, item] : desk_.gui.context.probes.items)
+            if (in_reach(item)) seen_.insert(kind_of(name));
+    }
+    // A part of it can be pointed at.
+    static bool in_reach(const ui::Probes::Item& item) {
+        return std::min(item.rect.x1, item.clip.x1) - std::max(item.rect.x0, item.clip.x0) > 2 &&
+               std::min(item.rect.y1, item.clip.y1) - std::max(item.rect.y0, item.clip.y0) > 2;
+    }
+    // Mostly what was not pressed yet.
+    std::optional<Point> target() {
+        std::vector<std::string> names;
+        for (const auto& [name, item] : desk_.gui.context.probes.items)
+            if (in_reach(item) && (pick(3) == 0 || !pressed_.contains(kind_of(name)))) names.push_back(name);
+        if (names.empty()) return std::nullopt;
+        const std::string name = names[static_cast<std::size_t>(pick(static_cast<int>(names.size())))];
+        const auto& item = desk_.gui.context.probes.items.find(name)->second;
+        pressed_.insert(kind_of(name));
+        return Point{(std::max(item.rect.x0, item.clip.x0) + std::min(item.rect.x1, item.clip.x1)) / 2,
+                     (std::max(item.rect.y0, item.clip.y0) + std::min(item.rect.y1, item.clip.y1)) / 2};
+    }
+    void click() {
+        const auto at = target();
+        if (!at) return key();
+        desk_.gui.move(*at);
+        frame();
+        desk_.gui.mouse(true);
+        frame();
+        desk_.gui.mouse(false);
+        frame();
+    }
+    void drag() {
+        const auto at = target();
+        if (!at) return;
+        desk_.gui.move(*at);
+        frame();
+        desk_.gui.mouse(true);
+        frame();
+        desk_.gui.move(
+            {at->x + static_cast<float>(pick(400) - 200), at->y + static_cast<float>(pick(200) - 100)});
+        frame();
+        desk_.gui.mouse(false);
+        frame();
+    }
+    void wheel() {
+        ImGui::GetIO().MouseWheel = static_cast<float>(pick(7) - 3);
+        frame();
+    }
+    void key() {
+        static constexpr std::array kKeys = {
+            GLFW_KEY_TAB,    GLFW_KEY_ENTER,  GLFW_KEY_SPACE,  GLFW_KEY_LEFT, GLFW_KEY_RIGHT, GLFW_KEY_UP,
+            GLFW_KEY_DOWN,   GLFW_KEY_ESCAPE, GLFW_KEY_ESCAPE, GLFW_KEY_F1,   GLFW_KEY_F2,    GLFW_KEY_F3,
+            GLFW_KEY_F4,     GLFW_KEY_F5,     GLFW_KEY_F6,     GLFW_KEY_K,    GLFW_KEY_G,     GLFW_KEY_Z,
+            GLFW_KEY_Y,      GLFW_KEY_R,      GLFW_KEY_E,      GLFW_KEY_S,    GLFW_KEY_O,     GLFW_KEY_B,
+            GLFW_KEY_H,      GLFW_KEY_T,      GLFW_KEY_N,      GLFW_KEY_F,    GLFW_KEY_P,     GLFW_KEY_COMMA,
+            GLFW_KEY_PERIOD, GLFW_KEY_1,      GLFW_KEY_3,      GLFW_KEY_7};
+        const int typed = ' ' + pick(90);  // no slash: what it saves stays among the scratch documents
+        if (typed != '/') ImGui::GetIO().AddInputCharacter(static_cast<unsigned>(typed));
+        desk_.key(kKeys[static_cast<std::size_t>(pick(static_cast<int>(kKeys.size())))], pick(3) == 0,
+                  pick(6) == 0);
+        frame();
+    }
+    void lab() {
+        const auto labs = lab_registry();
+        const int at = pick(static_cast<int>(labs.size()) + 1);
+        desk_.key(GLFW_KEY_ESCAPE);
+        if (desk_.shell.presentation().active()) desk_.key(GLFW_KEY_ESCAPE);
+        desk_.shell.open(at == 0 ? "" : labs[static_cast<std::size_t>(at - 1)].id);
+        if (at > 0) desk_.shell.show(static_cast<Tab>(pick(3)));
+        frame();
+        frame();
+    }
+    void resize() {
+        static const std::array<ImVec2, 4> kSizes = {
+            ImVec2{1024, 640}, {1440, 900}, {1440, 900}, {1920, 1080}};
+        ImGui::GetIO().DisplaySize = kSizes[static_cast<std::size_t>(pick(4))];
+        frame();
+    }
+
+    std::mt19937 random_;
+    test::ShellDesk desk_{{1440, 900}};
+    std::set<std::string> seen_, pressed_;
+};
+
+}  // namespace
+
+TEST_CASE("random input over all labs throws nothing and reaches nearly every control") {
+    const char* wanted = std::getenv("FP8LAB_RANDOM_S");
+    const double seconds = wanted == nullptr ? 0 : std::atof(wanted);
+    const auto start = std::chrono::steady_clock::now();
+    const auto elapsed = [&] {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    long events = 0;
+    Hand hand(20261121);
+    while (wanted == nullptr ? events < 400 : elapsed() < seconds) {
+        hand.act();
+        ++events;
+    }
+    MESSAGE(events << " events, " << 100 * hand.share_pressed()
+                   << " % of the controls pressed; not:" << hand.never_pressed());
+    CHECK(hand.share_pressed() > 0.4);
+    if (seconds >= 600) CHECK(hand.share_pressed() >= 0.95);
+}

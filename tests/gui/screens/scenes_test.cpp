@@ -1,0 +1,112 @@
+// Scenes on the desk: opened, held fast, saved, sent as text.
+#include <GLFW/glfw3.h>
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "core/base/files.h"
+#include "tests/gui/screens/shell_desk.h"
+
+using namespace fp8lab;
+
+namespace {
+
+Scene scene_with(const std::string& members) {
+    return parse_scene(R"({"fp8lab_scene": 1, "lab": "window", "title": "T", )" + members + "}", "s.f8scene");
+}
+
+}  // namespace
+
+TEST_CASE(
+    "what a scene locks shows its value and does not move; what it hides is not there; Reset all lets go") {
+    test::ShellDesk desk;
+    desk.shell.open(scene_with(R"("state": {"margin": 3}, "locked": ["margin"], "hidden": ["format"])"));
+    desk.gui.context.probes.items.clear();
+    desk.frame();
+    CHECK(desk.shows("margin.locked"));
+    CHECK_FALSE(desk.shows("margin"));
+    CHECK_FALSE(desk.shows("format"));
+    desk.drag("window.handle", 60, 0);  // a control of the view's own
+    CHECK(desk.shell.lab()->state()["margin"] == 3);
+    desk.click("panel.reset");
+    desk.gui.context.probes.items.clear();
+    desk.frame();
+    CHECK_FALSE(desk.shows("margin.locked"));
+    CHECK(desk.shows("format"));
+    desk.drag("window.handle", 60, 0);
+    CHECK(desk.shell.lab()->state()["margin"] != 0);
+}
+
+TEST_CASE("a lab is saved as a scene by keys, asked about before it is replaced, and found again") {
+    test::ShellDesk desk;
+    desk.shell.open("delayed");
+    set_field(desk.shell.lab()->fields(), "history=64");
+    desk.frame();
+    desk.key(GLFW_KEY_S, true);
+    CHECK(desk.shows("scene.save"));
+    desk.click("scene.save");
+    const auto folder = desk.scratch.path / "scenes";
+    REQUIRE(std::distance(std::filesystem::directory_iterator(folder), {}) == 1);
+    const Scene saved = read_scene(std::filesystem::directory_iterator(folder)->path());
+    CHECK(saved.state == nlohmann::ordered_json{{"history", 64}});
+    desk.gui.context.probes.items.clear();
+    desk.frame();
+    CHECK_FALSE(desk.shows("scene.save"));  // the sheet is gone
+    set_field(desk.shell.lab()->fields(), "history=8");
+    desk.frame();
+    desk.key(GLFW_KEY_S, true);
+    desk.click("scene.save");
+    CHECK(read_scene(saved.where).state["history"] == 64);  // not without a second press
+    desk.click("scene.save");
+    CHECK(read_scene(saved.where).state["history"] == 8);
+    desk.shell.lab()->reset();
+    desk.shell.open_file(saved.where);
+    CHECK(desk.shell.lab()->state()["history"] == 8);
+}
+
+TEST_CASE("a scene goes through the clipboard; what is no scene is said so and changes nothing") {
+    test::ShellDesk desk;
+    desk.shell.open("delayed");
+    set_field(desk.shell.lab()->fields(), "margin=2");
+    desk.frame();
+    desk.key(GLFW_KEY_S, true);
+    desk.click("scene.copy");
+    CHECK(is_scene_line(ImGui::GetClipboardText()));
+    desk.shell.lab()->reset();
+    desk.shell.open("bits");
+    desk.frame();
+    desk.key(GLFW_KEY_V, true);
+    REQUIRE(desk.shell.lab()->info().id == "delayed");
+    CHECK(desk.shell.lab()->state()["margin"] == 2);
+    ImGui::SetClipboardText("good morning");
+    desk.key(GLFW_KEY_V, true);
+    CHECK(desk.shell.lab()->state()["margin"] == 2);
+    desk.gui.context.probes.items.clear();
+    desk.frame();
+    CHECK(desk.shows("toast"));
+}
+
+TEST_CASE(
+    "files dropped on the window: scenes open, decks are presented, tensors go to a lab that takes one") {
+    test::ShellDesk desk;
+    desk.shell.open_file(shipped_scenes().back());
+    CHECK(desk.shell.lab()->info().id == "train");
+    const auto broken = desk.scratch.path / "broken.f8scene";
+    write_file(broken, std::string_view("{\"fp8lab_scene\": 1,"));
+    desk.shell.open_file(broken);
+    CHECK(desk.shell.lab()->info().id == "train");
+    desk.shell.open("error");
+    desk.shell.open_file("/nowhere/w.npy");
+    CHECK(desk.shell.lab()->state()["file"] == "/nowhere/w.npy");  // the lab says what is wrong with it
+    desk.shell.open_file(shipped_decks().front());
+    CHECK(desk.shell.presentation().active());
+}
+
+TEST_CASE("Ctrl O lists every shipped scene and deck") {
+    test::ShellDesk desk;
+    desk.key(GLFW_KEY_O, true);
+    CHECK(desk.shows("palette.rows.0"));
+    desk.key(ImGuiKey_Enter);
+    CHECK((desk.shell.presentation().active() || desk.shell.lab() != nullptr));
+}

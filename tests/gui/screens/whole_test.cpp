@@ -1,0 +1,141 @@
+// Nothing cut off and nothing overlapping: every screen and every sheet, at the sizes that we promise.
+#include <GLFW/glfw3.h>
+#include <doctest/doctest.h>
+
+#include <array>
+
+#include "app/shell/shell.h"
+#include "labs/ui/widgets.h"
+#include "tests/gui/gui.h"
+#include "tests/gui/screens/geometry.h"
+#include "tests/scratch.h"
+
+using namespace fp8lab;
+using test::Faults;
+
+namespace {
+
+struct Screen {
+    ImVec2 size;
+    float scale;
+};
+const std::array<Screen, 5> kScreens = {
+    {{{1024, 640}, 1}, {{1440, 900}, 1}, {{1920, 1080}, 1.5F}, {{3840, 2160}, 2}, {{3840, 2160}, 3}}};
+
+const Machine kMachine{Provenance::cpu_emulated, "No NVIDIA driver found (libcuda.so.1 is missing)."};
+
+Settings toured() {
+    Settings settings;
+    settings.toured = true;
+    return settings;
+}
+
+struct Desk {
+    explicit Desk(Screen screen)
+        : gui(screen.size, Theme::dark, screen.scale), shell(gui.context, toured(), kMachine, scratch.path) {}
+    void draw(int frames = 4) {
+        for (int i = 0; i < frames; ++i) {
+            ImGui::NewFrame();
+            shell.frame(1.5);
+            ImGui::Render();
+        }
+    }
+    void check(const std::string& what) {
+        draw();
+        CAPTURE(what);
+        CHECK(Faults(gui.context).all() == "");
+    }
+    void check_sheet(Sheet sheet, const std::string& name) {
+        shell.open(sheet);
+        draw();
+        CAPTURE(name);
+        REQUIRE(gui.context.probes.items.contains(name));
+        CHECK(Faults(gui.context, "sheet." + name, name).all() == "");
+        shell.open(Sheet::none);
+    }
+
+    Scratch scratch;
+    test::Gui gui;
+    Shell shell;
+};
+
+void check_labs(Screen screen) {
+    Desk desk(screen);
+    desk.check("home");
+    for (const LabEntry& entry : lab_registry()) {
+        const std::string id(entry.id);
+        desk.shell.open(entry.id);
+        if (desk.shell.lab()->live()) desk.shell.lab()->advance(60);
+        desk.check(id);
+        for (const Tab tab : {Tab::explore, Tab::learn}) {
+            desk.shell.show(tab);
+            desk.check(id + (tab == Tab::explore ? " explore" : " learn"));
+        }
+        desk.shell.show(Tab::exercises);
+        for (std::size_t i = 0; i < desk.shell.lab()->exercises().size(); ++i) {
+            desk.shell.exercises().select(*desk.shell.lab(), i);
+            desk.check(id + " exercise " + std::to_string(i + 1));
+        }
+    }
+}
+
+void check_sheets(Screen screen) {
+    Desk desk(screen);
+    desk.check_sheet(Sheet::palette, "palette");
+    desk.check_sheet(Sheet::keys, "keys");
+    desk.check_sheet(Sheet::glossary, "glossary");
+    for (const LabEntry& entry : lab_registry()) {
+        desk.shell.open(entry.id);
+        desk.draw();
+        desk.check_sheet(Sheet::keys, "keys");
+        desk.check_sheet(Sheet::scene, "scene");
+        desk.check_sheet(Sheet::words, "words");
+    }
+}
+
+}  // namespace
+
+TEST_CASE("nothing is cut or overlaps at 1024x640") { check_labs(kScreens[0]); }
+TEST_CASE("nothing is cut or overlaps at 1440x900") { check_labs(kScreens[1]); }
+TEST_CASE("nothing is cut or overlaps at 1920x1080, scale 1.5") { check_labs(kScreens[2]); }
+TEST_CASE("nothing is cut or overlaps at 3840x2160, scale 2") { check_labs(kScreens[3]); }
+TEST_CASE("nothing is cut or overlaps at 3840x2160, scale 3") { check_labs(kScreens[4]); }
+TEST_CASE("no sheet is cut at any of these sizes") {
+    for (const Screen screen : kScreens) {
+        CAPTURE(screen.size.x);
+        CAPTURE(screen.scale);
+        check_sheets(screen);
+    }
+}
+
+TEST_CASE("the checks find what is cut, what overlaps and words across an edge") {
+    test::Gui gui({400, 300});
+    const auto faults = [&](const test::Gui::Draw& draw) {
+        gui.frame(draw);
+        gui.frame(draw);
+        return Faults(gui.context).all();
+    };
+    const auto at = [](float x, float y) { ImGui::SetCursorPos({x, y}); };
+    CHECK(faults([&](ui::Context& c) {
+              at(10, 10), ui::button(c, "one", "One");
+              at(10, 60), ui::button(c, "two", "Two");
+          }) == "");
+    CHECK(faults([&](ui::Context& c) {
+              at(10, 10), ui::button(c, "one", "One", {.width = 100});
+              at(80, 30), ui::button(c, "two", "Two", {.width = 100});
+          }).find("one and two overlap") != std::string::npos);
+    CHECK(faults([&](ui::Context& c) {
+              at(250, 10), ui::button(c, "one", "One", {.width = 100});
+          }).find("one is cut at a side") != std::string::npos);
+    CHECK(faults([&](ui::Context& c) {
+              at(250, 10), ui::text(c, "words that run on");
+          }).find("cut at a side") != std::string::npos);
+    CHECK(faults([&](ui::Context& c) {
+              ui::text_mid(c, {40, 40}, "first words", {Role::text}, {Face::sans, 15});
+              ui::text_mid(c, {60, 44}, "other words", {Role::muted}, {Face::sans, 15});
+          }).find("overlap") != std::string::npos);
+    CHECK(faults([&](ui::Context& c) {
+              at(60, 10), ui::button(c, "one", "", {.width = 100});
+              ui::text_mid(c, {60, 50}, "a line of words", {Role::text}, {Face::sans, 15});
+          }).find("across the edge of one") != std::string::npos);
+}

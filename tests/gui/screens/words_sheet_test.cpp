@@ -1,0 +1,110 @@
+// The figures in words, and the themes, by keys and palette.
+#include <GLFW/glfw3.h>
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "core/figure/csv.h"
+#include "core/figure/words.h"
+#include "tests/gui/screens/shell_desk.h"
+
+using namespace fp8lab;
+
+namespace {
+
+std::string& clipboard() {
+    static std::string text;
+    return text;
+}
+
+struct Desk : test::ShellDesk {
+    using ShellDesk::ShellDesk;
+    Desk() : ShellDesk({1440, 900}) {
+        ImGui::GetIO().SetClipboardTextFn = [](void*, const char* text) { clipboard() = text; };
+        clipboard().clear();
+    }
+    void type(std::string_view text) {
+        for (const char c : text) ImGui::GetIO().AddInputCharacter(static_cast<unsigned char>(c));
+        frame();
+        frame();
+    }
+    void find(std::string_view what) {
+        key(GLFW_KEY_K, true);
+        type(what);
+        key(ImGui::GetIO().KeyMap[ImGuiKey_Enter]);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("F6 shows every figure of the lab in words; its buttons copy them") {
+    Desk desk;
+    desk.key(GLFW_KEY_F6);
+    CHECK_FALSE(desk.shows("words"));  // home has no figures
+    for (const LabEntry& entry : lab_registry()) {
+        CAPTURE(std::string(entry.id));
+        desk.shell.open(entry.id);
+        desk.frame();
+        desk.key(GLFW_KEY_F6);
+        REQUIRE(desk.shows("words"));
+        const auto figures = desk.shell.lab()->figures();
+        REQUIRE_FALSE(figures.empty());
+        for (const Figure& figure : figures) {
+            CHECK_FALSE(to_words(figure).empty());
+            CHECK(desk.shows("words.copy." + figure.id));
+            CHECK(desk.shows("words.table." + figure.id));
+        }
+        desk.click("words.all");
+        for (const Figure& figure : figures)
+            CHECK(clipboard().find(to_words(figure).front()) != std::string::npos);
+        desk.key(GLFW_KEY_F6);
+        CHECK_FALSE(desk.shows("words"));
+    }
+}
+
+TEST_CASE("by keyboard alone: Tab walks to the copy buttons and brings them into view, Enter presses") {
+    Desk desk;
+    desk.shell.open("delayed");
+    desk.frame();
+    desk.key(GLFW_KEY_F6);
+    const auto figures = desk.shell.lab()->figures();
+    const std::string last = "words.table." + figures.back().id;
+    for (int i = 0; i < 40 && desk.gui.context.focus.name != last; ++i) {
+        desk.key(ImGui::GetIO().KeyMap[ImGuiKey_Tab]);
+        desk.frame();
+    }
+    REQUIRE(desk.gui.context.focus.name == last);
+    const auto& item = desk.gui.context.probes.items.find(last)->second;
+    CHECK(item.rect.y0 >= item.clip.y0);
+    CHECK(item.rect.y1 <= item.clip.y1);
+    desk.key(ImGui::GetIO().KeyMap[ImGuiKey_Enter]);
+    CHECK(clipboard() == to_csv(figures.back()));
+    desk.key(ImGui::GetIO().KeyMap[ImGuiKey_Escape]);
+    CHECK_FALSE(desk.shows("words"));
+}
+
+TEST_CASE("each theme is chosen by its name and kept; Ctrl+T goes on between light and dark") {
+    Desk desk;
+    for (const auto& [words, theme] : {std::pair{"theme projector", Theme::projector},
+                                       {"high contrast", Theme::contrast},
+                                       {"theme light", Theme::light},
+                                       {"theme dark", Theme::dark},
+                                       {"theme contrast", Theme::contrast}}) {
+        desk.find(words);
+        CHECK(desk.gui.context.theme == theme);
+        CHECK(desk.shell.settings().theme == theme);
+    }
+    desk.key(GLFW_KEY_T, true);
+    CHECK(desk.gui.context.theme == Theme::light);
+    desk.key(GLFW_KEY_T, true);
+    CHECK(desk.gui.context.theme == Theme::dark);
+}
+
+TEST_CASE("the scale is live in quarters from 0.75 to 3") {
+    Desk desk;
+    for (int i = 0; i < 12; ++i) desk.key(GLFW_KEY_EQUAL, true);
+    CHECK(desk.gui.context.scale == 3.0F);
+    for (int i = 0; i < 12; ++i) desk.key(GLFW_KEY_MINUS, true);
+    CHECK(desk.gui.context.scale == 0.75F);
+    CHECK(desk.shell.settings().scale == 0.75F);
+}
