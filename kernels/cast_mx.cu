@@ -130,10 +130,8 @@ __global__ void __launch_bounds__(kThreads) mx_cast(const T* in, Shape s, TileTa
     const float own = scale_rows(part, s, target.state, seen, max_finite, to.rows);
     scale_columns(part, s, max_finite, to.columns, shared);
     const int group = part.ty * kThreadRows / kMxBlock;
-    Eight scales, inverses = {};
+    Eight scales;
     load8(shared.scales[group] + part.tx * kThreadCols, scales);
-    if (kStats)
-        for (int j = 0; j < kThreadCols; ++j) inverses[j] = 1 / scales[j];
     const bool stores = target.rows && part.inside(s);
     const std::size_t first = static_cast<std::size_t>(part.row()) * s.padded_cols + part.column();
     Gathered g;
@@ -143,14 +141,13 @@ __global__ void __launch_bounds__(kThreads) mx_cast(const T* in, Shape s, TileTa
         const int keeper = static_cast<int>(threadIdx.x) % 32 / 4 * 4 + i;
         const float scale = __shfl_sync(0xFFFFFFFFu, own, keeper);
         if (!kStats || target.rows) {
-            const uint2 codes = cast_row<Out, kStats>(part.v[i], scale, 1 / scale, nullptr, 0, g);
+            const uint2 codes = cast_row<Out, kStats>(part.v[i], scale, nullptr, 0, g);
             if (stores)
                 *reinterpret_cast<uint2*>(static_cast<std::uint8_t*>(target.rows) + first +
                                           static_cast<std::size_t>(i) * s.padded_cols) = codes;
         }
-        const uint2 row = kStats && !target.rows
-                              ? cast_row<Out, kStats>(part.v[i], scales, inverses, nullptr, 0, g)
-                              : cast_row<Out, false>(part.v[i], scales, inverses, nullptr, 0, g);
+        const uint2 row = cast_row<Out, false>(part.v[i], scales, nullptr, 0, g);
+        if (kStats && !target.rows) measure<Out>(part.v[i], {row.x, row.y}, scales, g);
         low[i] = row.x, high[i] = row.y;
     }
     if (target.columns) {

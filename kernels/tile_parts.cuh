@@ -157,12 +157,12 @@ __device__ inline float of_column(const Eight& scales, int j) { return scales[j]
 // What casting v to the codes in `words` did.
 template <class Out, int kWords, class Scales>
 __device__ inline void measure(const Eight& v, const std::uint32_t (&words)[kWords], const Scales& scale,
-                               const Scales& inverse, Gathered& g) {
+                               Gathered& g) {
     constexpr int kBits = Out::kBytes * 8, kPerWord = 32 / kBits;
 #pragma unroll
     for (int j = 0; j < kThreadCols; ++j) {
         const std::uint32_t code = (words[j / kPerWord] >> (j % kPerWord * kBits)) & ((1u << kBits) - 1);
-        const float q = Out::back(code) * of_column(inverse, j);
+        const float q = Out::back(code) * (1 / of_column(scale, j));
         g.underflow += v[j] != 0 && q == 0;
         g.overflow += Out::overflows(v[j] * of_column(scale, j));
         const auto kept = static_cast<double>(isfinite(v[j]) ? v[j] : 0.0F),
@@ -176,8 +176,8 @@ __device__ inline void measure(const Eight& v, const std::uint32_t (&words)[kWor
 // Casts 8 values and stores them at element `at` of `rows` (null: nowhere). FP8 comes back as well, four
 // columns a word. Scales: one float, or an Eight.
 template <class Out, bool kStats, class Scales>
-__device__ inline uint2 cast_row(const Eight& v, const Scales& scale, const Scales& inverse, void* rows,
-                                 std::size_t at, Gathered& g) {
+__device__ inline uint2 cast_row(const Eight& v, const Scales& scale, void* rows, std::size_t at,
+                                 Gathered& g) {
     if constexpr (Out::kBytes == 4) {
         if (rows) store8(static_cast<float*>(rows) + at, v);
         return {};
@@ -189,7 +189,7 @@ __device__ inline uint2 cast_row(const Eight& v, const Scales& scale, const Scal
             std::uint32_t pairs[4];
 #pragma unroll
             for (int j = 0; j < 4; ++j) pairs[j] = Out::pair(scaled[2 * j], scaled[2 * j + 1]);
-            if constexpr (kStats) measure<Out>(v, pairs, scale, inverse, g);
+            if constexpr (kStats) measure<Out>(v, pairs, scale, g);
             if (rows)
                 *reinterpret_cast<uint4*>(static_cast<std::uint16_t*>(rows) + at) =
                     make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
@@ -197,7 +197,7 @@ __device__ inline uint2 cast_row(const Eight& v, const Scales& scale, const Scal
         } else {
             const std::uint32_t quads[2] = {Out::quad(scaled[0], scaled[1], scaled[2], scaled[3]),
                                             Out::quad(scaled[4], scaled[5], scaled[6], scaled[7])};
-            if constexpr (kStats) measure<Out>(v, quads, scale, inverse, g);
+            if constexpr (kStats) measure<Out>(v, quads, scale, g);
             const uint2 words = make_uint2(quads[0], quads[1]);
             if (rows) *reinterpret_cast<uint2*>(static_cast<std::uint8_t*>(rows) + at) = words;
             return words;

@@ -261,25 +261,23 @@ template <class Out, bool kStats, class Values>
 __device__ inline void cast_block(Values&& values, const BlockPlace& at, Shape s, const TileTarget& target,
                                   VectorMemory& shared) {
     const int c = at.column();
-    Eight columns, inverses = {};
+    Eight columns;
     load8(shared.vectors + at.tx * kThreadCols, columns);
     const bool measures_columns = kStats && !target.rows;
-    if (measures_columns)
-        for (int j = 0; j < kThreadCols; ++j) inverses[j] = 1 / columns[j];
     const std::size_t first = static_cast<std::size_t>(at.row(0, 0)) * s.padded_cols + c;
     Gathered g;
     std::uint32_t low[kThreadRows], high[kThreadRows];
     values([&](int tile, int i, const Eight& v) {
         if (!measures_columns) {
             const float scale = shared.vectors[kBlock + at.row(tile, i) - at.r0];
-            const uint2 row = cast_row<Out, kStats>(v, scale, 1 / scale, nullptr, 0, g);
+            const uint2 row = cast_row<Out, kStats>(v, scale, nullptr, 0, g);
             if (target.rows && c < s.padded_cols && at.row(tile, 0) < s.padded_rows)
                 *reinterpret_cast<uint2*>(static_cast<std::uint8_t*>(target.rows) + first +
                                           static_cast<std::size_t>(tile * kTileRows + i) * s.padded_cols) =
                     row;
         }
-        const uint2 words = measures_columns ? cast_row<Out, kStats>(v, columns, inverses, nullptr, 0, g)
-                                             : cast_row<Out, false>(v, columns, inverses, nullptr, 0, g);
+        const uint2 words = cast_row<Out, false>(v, columns, nullptr, 0, g);
+        if (measures_columns) measure<Out>(v, {words.x, words.y}, columns, g);
         low[i] = words.x, high[i] = words.y;
         if (i < kThreadRows - 1) return;
         std::uint32_t turned[kThreadCols];
