@@ -21,8 +21,9 @@ struct BlockPlace {
     __device__ int row(int tile, int i) const { return r0 + tile * kTileRows + ty * kThreadRows + i; }
     __device__ int column() const { return c0 + tx * kThreadCols; }
 };
-__device__ inline BlockPlace block_place() {
-    return {static_cast<int>(blockIdx.y) * kBlock, static_cast<int>(blockIdx.x) * kBlock,
+// `y`: the block's among the rows of blocks.
+__device__ inline BlockPlace block_place(unsigned y) {
+    return {static_cast<int>(y) * kBlock, static_cast<int>(blockIdx.x) * kBlock,
             static_cast<int>(threadIdx.x) % kThreadsAcross, static_cast<int>(threadIdx.x) / kThreadsAcross};
 }
 
@@ -288,7 +289,8 @@ __device__ inline void cast_block(Values&& values, const BlockPlace& at, Shape s
             shared.turned[turned_block_word(at.tx * kThreadCols + j, tile * kThreadsDown + at.ty)] =
                 turned[j];
         if constexpr (kStats) {
-            if (at.r0 + tile * kTileRows < s.padded_rows) store_stats(g, blockIdx.y * kTiles + tile, target);
+            if (at.r0 + tile * kTileRows < s.padded_rows)
+                store_stats(g, static_cast<unsigned>(at.r0) / kTileRows + tile, target);
             g = {};
         }
     });
@@ -333,7 +335,7 @@ __global__ void __launch_bounds__(kThreads, kResident<Source>)
     row_amaxes(Source source, Shape s, TileTarget target, ScaleVectors vectors) {
     __shared__ __align__(16) VectorMemory shared;
     wait_for_the_kernel_before();
-    const BlockPlace at = block_place();
+    const BlockPlace at = block_place(blockIdx.y);
     prepare(source, at, s);
     const auto again = [&](auto&& take) {
         Source copy = source;
@@ -349,7 +351,8 @@ __global__ void __launch_bounds__(kThreads, kResident<Source>)
     row_cast(Source source, Shape s, TileTarget target, ScaleVectors vectors) {
     __shared__ __align__(16) VectorMemory shared;
     wait_for_the_kernel_before();
-    const BlockPlace at = block_place();
+    const BlockPlace at =
+        block_place(gridDim.y - 1 - blockIdx.y);  // of what the amaxes were found in last, part is in L2
     prepare(source, at, s);
     load_scales(at, s, vectors, shared);
     __syncthreads();
@@ -362,7 +365,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     block_cast(Source source, Shape s, TileTarget target, bool squares, ScaleVectors vectors) {
     __shared__ __align__(16) VectorMemory shared;
     wait_for_the_kernel_before();
-    const BlockPlace at = block_place();
+    const BlockPlace at = block_place(blockIdx.y);
     prepare(source, at, s);
     prefetch_later_block(source, s);
     Eight held[kTiles][kThreadRows];
