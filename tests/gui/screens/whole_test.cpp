@@ -1,63 +1,14 @@
 // Nothing cut off and nothing overlapping: every screen and every sheet, at the sizes that we promise.
-#include <GLFW/glfw3.h>
 #include <doctest/doctest.h>
 
-#include <array>
-
-#include "app/shell/shell.h"
 #include "labs/ui/widgets.h"
-#include "tests/gui/gui.h"
-#include "tests/gui/screens/geometry.h"
-#include "tests/scratch.h"
+#include "tests/gui/screens/whole_desk.h"
 
 using namespace fp8lab;
-using test::Faults;
+using test::Faults, test::kScreens, test::Screen;
+using Desk = test::WholeDesk;
 
 namespace {
-
-struct Screen {
-    ImVec2 size;
-    float scale;
-};
-const std::array<Screen, 5> kScreens = {
-    {{{1024, 640}, 1}, {{1440, 900}, 1}, {{1920, 1080}, 1.5F}, {{3840, 2160}, 2}, {{3840, 2160}, 3}}};
-
-const Machine kMachine{Provenance::cpu_emulated, "No NVIDIA driver found (libcuda.so.1 is missing)."};
-
-Settings toured() {
-    Settings settings;
-    settings.toured = true;
-    return settings;
-}
-
-struct Desk {
-    explicit Desk(Screen screen)
-        : gui(screen.size, Theme::dark, screen.scale), shell(gui.context, toured(), kMachine, scratch.path) {}
-    void draw(int frames = 4) {
-        for (int i = 0; i < frames; ++i) {
-            ImGui::NewFrame();
-            shell.frame(1.5);
-            ImGui::Render();
-        }
-    }
-    void check(const std::string& what) {
-        draw();
-        CAPTURE(what);
-        CHECK(Faults(gui.context).all() == "");
-    }
-    void check_sheet(Sheet sheet, const std::string& name) {
-        shell.open(sheet);
-        draw();
-        CAPTURE(name);
-        REQUIRE(gui.context.probes.items.contains(name));
-        CHECK(Faults(gui.context, "sheet." + name, name).all() == "");
-        shell.open(Sheet::none);
-    }
-
-    Scratch scratch;
-    test::Gui gui;
-    Shell shell;
-};
 
 void check_labs(Screen screen) {
     Desk desk(screen);
