@@ -141,12 +141,14 @@ bool dropdown(Context& context, std::string_view name, std::span<const std::stri
     ImGui::SetNextWindowPos({list.x0, list.y0});
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+    ImGui::PushStyleColor(ImGuiCol_Border, context.color(Role::axis));
     if (ImGui::BeginPopup(popup.c_str(), ImGuiWindowFlags_NoNav)) {
         if (draw_list(context, name, labels, selected, list.width())) ImGui::CloseCurrentPopup();
         ImGui::EndPopup();
     } else if (context.focus.modal == id) {
         context.focus.modal = 0;
     }
+    ImGui::PopStyleColor();
     ImGui::PopStyleVar(2);
     advance(area);
     return selected != before;
