@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <chrono>
 #include <string>
+#include <thread>
 
 #include "app/shell/shell.h"
 #include "tests/gui/gui.h"
@@ -43,6 +45,11 @@ struct WholeDesk {
     }
     void check(const std::string& what) {
         draw();
+        const Lab* lab = shell.lab();
+        if (lab != nullptr && !lab->live()) {  // not what it showed before
+            while (lab->busy()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            draw();
+        }
         CAPTURE(what);
         CHECK(Faults(gui.context).all() == "");
     }
