@@ -74,8 +74,8 @@ float Shell::draw_card(Entry& entry, Rect card) {
     ui::text_mid(context_, {card.x0 + px(48), foot + px(42)}, info.title, {Role::text},
                  {Face::sans_bold, fits ? 15.0F : 13.0F});
     std::string needs = std::to_string(info.minutes) + " min";
-    if (!info.after.empty()) needs += "  \u00b7  after " + std::string(info.after);
-    if (!info.gpu.empty()) needs += "  \u00b7  " + std::string(info.gpu);
+    if (!info.after.empty()) needs += " \u00b7 after " + std::string(info.after);
+    if (!info.gpu.empty()) needs += " \u00b7 " + std::string(info.gpu);
     ui::text_mid(context_, {x, foot + px(78)}, needs, {Role::muted}, kSmall);
     if (const float share = exercises_.share(*entry.lab); !std::isnan(share)) {
         const auto all = entry.lab->exercises().size();

@@ -108,11 +108,11 @@ void draw_value(Context& context, const Reading& reading, float x, float y_label
     const float y_value = y_cells + height * 0.28F, reach = context.px(18);
     const Rect value{x, y_value - reach, x + ui::text_width(context, reading.headline, digits),
                      y_value + reach};
-    if (ui::press(context, "bits.value", value, 4).clicked) ImGui::SetClipboardText(reading.exact.c_str());
+    ui::text_mid(context, {x, y_value}, reading.headline, text, digits);
+    ui::copyable(context, "bits.value", value, reading.value);
     constexpr std::size_t kTooltipLine = 30;
     ui::tooltip(context, reading.exact.size() <= kTooltipLine ? reading.exact : reading.headline,
-                "Click copies every digit.");
-    ui::text_mid(context, {x, y_value}, reading.headline, text, digits);
+                "Click copies it: rounded, exact, as hex, C or NumPy.");
     const float second = y_cells + std::max(height * 0.8F, context.px(40));
     ui::text_mid(context, {x, second}, reading.code_text + "  " + reading.hex, muted, {Face::mono, 15});
     ui::text_mid(context, {x, second + context.px(26)}, reading.note, text, kLabel);
