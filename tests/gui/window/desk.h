@@ -30,8 +30,10 @@ class Desk {
     Desk() {
         const std::string numbers = (scratch_.path / "display").string();
         // Xvfb writes the number of the display that it found free to this descriptor: no guessing, no race.
+        // noreset: it stays ready when the window, its last client, is killed.
         server_ =
-            spawn({"sh", "-c", "exec Xvfb -displayfd 3 -screen 0 1600x1000x24 -nolisten tcp 3>" + numbers});
+            spawn({"sh", "-c",
+                   "exec Xvfb -displayfd 3 -screen 0 1600x1000x24 -nolisten tcp -noreset 3>" + numbers});
         wait_until([&] { return !read(numbers).empty() && read(numbers).back() == '\n'; },
                    "Xvfb gave no display");
         setenv("DISPLAY", (":" + std::to_string(std::stoi(read(numbers)))).c_str(), 1);
