@@ -68,12 +68,13 @@ class Desk {
         wait_until(
             [&] { return read(log).find("first frame") != std::string::npos && !read(probe_file()).empty(); },
             "the window did not open");
-        wait_until(
-            [] {
-                return system("timeout 5 xdotool search --class fp8lab windowfocus --sync >/dev/null 2>&1") ==
-                       0;
-            },
-            "no window on the display");
+        const auto has_the_keys = [] {
+            return system(
+                       "w=$(xdotool search --onlyvisible --class fp8lab 2>/dev/null | tail -1) && "
+                       "timeout 5 xdotool windowfocus --sync $w 2>/dev/null && "
+                       "[ $(xdotool getwindowfocus) = $w ]") == 0;
+        };
+        wait_until(has_the_keys, "no window on the display");
     }
     // As a session's end does: the window ends by itself. (xdotool's windowclose destroys it under the
     // program.)
