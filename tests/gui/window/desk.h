@@ -157,7 +157,12 @@ class Desk {
     }
     double metric(const std::string& name) const { return probes()["metrics"][name].get<double>(); }
     void key(const std::string& keys) const {
-        act("keydown " + keys);  // held over a frame: ImGui 1.86 sees the state once in each
+        try {
+            act("keydown " + keys);  // held over a frame: ImGui 1.86 sees the state once in each
+        } catch (const Gone&) {
+            run("xdotool keyup " + keys);  // the display outlives the window, and so would the key
+            throw;
+        }
         act("keyup " + keys);
     }
 
