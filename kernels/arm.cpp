@@ -16,22 +16,6 @@ std::size_t elements(Shape s) {
     return static_cast<std::size_t>(s.padded_rows) * static_cast<std::size_t>(s.padded_cols);
 }
 
-// (rows, cols) values <-> padded device memory.
-void upload_padded(const std::vector<float>& values, int rows, int cols, float* device, int stride) {
-    check(cudaMemcpy2D(device, static_cast<std::size_t>(stride) * 4, values.data(),
-                       static_cast<std::size_t>(cols) * 4, static_cast<std::size_t>(cols) * 4,
-                       static_cast<std::size_t>(rows), cudaMemcpyHostToDevice),
-          "upload of weights");
-}
-std::vector<float> download_padded(const float* device, int rows, int cols, int stride) {
-    std::vector<float> values(static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols));
-    check(cudaMemcpy2D(values.data(), static_cast<std::size_t>(cols) * 4, device,
-                       static_cast<std::size_t>(stride) * 4, static_cast<std::size_t>(cols) * 4,
-                       static_cast<std::size_t>(rows), cudaMemcpyDeviceToHost),
-          "download of weights");
-    return values;
-}
-
 }  // namespace
 
 CudaArm::CudaArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice& choice, const Lt& lt,
@@ -42,6 +26,7 @@ CudaArm::CudaArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice
       emulated_because_(choice.reason),
       lt_(lt),
       rings_(rings),
+      kept_in_(spec.state == StateType::bf16 ? Element::bf16 : Element::f32),
       // Emulated recipes round the FP32 outputs themselves.
       out_(engine_ == Engine::emulated || recipe.out == OutType::fp32 ? Element::f32 : Element::bf16),
       tensors_(3 * (static_cast<int>(spec.layers.size()) - 1)),
@@ -50,6 +35,8 @@ CudaArm::CudaArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice
       host_controls_(64) {
     if (tensors_ / 3 > kMaxLayers)
         throw Error(ErrorKind::backend, "--layers", "the GPU trains at most 16 layers");
+    if (spec.state == StateType::bf16 && engine_ != Engine::bf16)
+        throw usage_error("--state bf16", "is for recipe bf16, not " + recipe.name);
     allocate();
     check(cudaStreamCreateWithFlags(&side_, cudaStreamNonBlocking), "cudaStreamCreate");
     for (std::size_t i = 0; i < 2 * layers_.size() + 2; ++i) forks_.emplace_back();
@@ -64,8 +51,8 @@ CudaArm::~CudaArm() {
 
 void Slot::keep_values() {
     value = Memory(elements(shape) * sizeof(float));
-    check(cudaMemset(value.get(), 0, value.bytes()), "cudaMemset");
-    values = static_cast<const float*>(value.get());
+    fill_zeros(value.get(), value.bytes());
+    values = value.get();
 }
 
 Slot CudaArm::make_slot(TensorId id, int rows, int cols) {
@@ -85,10 +72,11 @@ Slot CudaArm::make_slot(TensorId id, int rows, int cols) {
         for (Memory* operand : {&slot.first, &slot.second}) {
             if (!slot.cast || (operand == &slot.second && !slot.has_second)) continue;
             *operand = Memory(n * 4);
-            check(cudaMemset(operand->get(), 0, n * 4), "cudaMemset");
+            fill_zeros(operand->get(), n * 4);
         }
     } else if (engine_ == Engine::bf16) {
-        slot.first = Memory(n * 2);
+        slot.cast = spec_.state == StateType::fp32 || id.tensor != TensorClass::w;
+        if (slot.cast) slot.first = Memory(n * 2);
     } else {
         slot.has_second = true;
         const bool rows_read = both || id.tensor == TensorClass::w;
@@ -117,17 +105,17 @@ void CudaArm::allocate() {
         const auto bytes = static_cast<std::size_t>(bytes_of(out_));
         layer->h = Memory(elements(layer->out) * bytes);
         if (l > 0) layer->da = Memory(elements(layer->x.shape) * bytes);
-        const std::size_t weights = elements(layer->w.shape),
-                          biases = static_cast<std::size_t>(layer->out.padded_cols);
-        layer->master = Buffer<float>(weights);
+        const auto biases = static_cast<std::size_t>(layer->out.padded_cols);
+        const auto parameters = [&] { return Parameters(kept_in_, layer->w.shape); };
+        layer->master = parameters();
         layer->w.values = layer->master.get();
-        if (!multiplies_in_update()) layer->dw = Buffer<float>(weights);
+        if (!multiplies_in_update()) layer->dw = parameters();
         layer->b = Buffer<float>(biases);
         layer->b_before = Buffer<float>(biases);
         layer->db = Buffer<float>(biases);
         if (spec_.optimizer == OptimizerKind::adamw) {
-            layer->m = Buffer<float>(weights);
-            layer->v = Buffer<float>(weights);
+            layer->m = parameters();
+            layer->v = parameters();
             layer->mb = Buffer<float>(biases);
             layer->vb = Buffer<float>(biases);
         }
@@ -156,8 +144,9 @@ void CudaArm::allocate() {
 
 void CudaArm::make_plans(cudaStream_t stream) {
     for (const auto& layer : layers_) {
-        const LayerProducts products = products_of(recipe_, engine_, layer->out.padded_rows,
-                                                   layer->w.shape.padded_cols, layer->w.shape.padded_rows);
+        LayerProducts products = products_of(recipe_, engine_, layer->out.padded_rows,
+                                             layer->w.shape.padded_cols, layer->w.shape.padded_rows);
+        products.wgrad.d = kept_in_;
         layer->fprop.emplace(lt_, products.fprop, stream);
         if (layer->number > 1) layer->dgrad.emplace(lt_, products.dgrad, stream);
         if (!multiplies_in_update()) layer->wgrad.emplace(lt_, products.wgrad, stream);
@@ -171,7 +160,8 @@ Element CudaArm::operand_element(const Slot& slot) const {
 }
 
 bool CudaArm::multiplies_in_update() const {
-    return engine_ != Engine::emulated && scaling_of(cast_plan(recipe_, TensorClass::x)) == Scaling::tensor &&
+    return engine_ != Engine::emulated && kept_in_ == Element::f32 &&
+           scaling_of(cast_plan(recipe_, TensorClass::x)) == Scaling::tensor &&
            padded(spec_.batch) <= kMostFusedBatch;
 }
 
@@ -241,7 +231,7 @@ ArmRecord CudaArm::record(int step) const {
 std::optional<int> CudaArm::nonfinite_weights() const {
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     for (const auto& layer : layers_)
-        for (const float w : layer->master.download())
+        for (const float w : layer->master.read())
             if (!std::isfinite(w)) return layer->number;
     return std::nullopt;
 }
@@ -253,18 +243,14 @@ ArmCheckpoint CudaArm::checkpoint() const {
     const std::vector<float> history = history_.download();
     for (const auto& layer : layers_) {
         const Shape s = layer->w.shape;
-        const auto matrix = [&](const Buffer<float>& b) {
-            return b.size() == 0 ? std::vector<float>{}
-                                 : download_padded(b.get(), s.rows, s.cols, s.padded_cols);
-        };
         const auto vector = [&](const Buffer<float>& b) {
             std::vector<float> values = b.download();
             values.resize(std::min(values.size(), static_cast<std::size_t>(s.rows)));
             return values;
         };
-        LayerCheckpoint values{matrix(layer->master),
+        LayerCheckpoint values{layer->master.read(),
                                vector(layer->b),
-                               {matrix(layer->m), matrix(layer->v)},
+                               {layer->m.read(), layer->v.read()},
                                {vector(layer->mb), vector(layer->vb)},
                                {}};
         if (recipe_.master == MasterWeights::none)
@@ -293,20 +279,14 @@ void CudaArm::restore(const ArmCheckpoint& checkpoint, int steps_done) {
     for (std::size_t l = 0; l < layers_.size(); ++l) {
         ArmLayer& layer = *layers_[l];
         const LayerCheckpoint& values = checkpoint.layers[l];
-        const Shape s = layer.w.shape;
-        const auto matrix = [&](const std::vector<float>& from, Buffer<float>& to) {
-            if (to.size() == 0) return;
-            check(cudaMemset(to.get(), 0, to.size() * 4), "cudaMemset");
-            if (!from.empty()) upload_padded(from, s.rows, s.cols, to.get(), s.padded_cols);
-        };
         const auto vector = [&](std::vector<float> from, Buffer<float>& to) {
             if (to.size() == 0) return;
             from.resize(to.size(), 0.0F);
             to.upload(from);
         };
-        matrix(values.w, layer.master);
-        matrix(values.w_moments.m, layer.m);
-        matrix(values.w_moments.v, layer.v);
+        layer.master.write(values.w);
+        layer.m.write(values.w_moments.m);
+        layer.v.write(values.w_moments.v);
         vector(values.b, layer.b);
         vector(values.b_moments.m, layer.mb);
         vector(values.b_moments.v, layer.vb);

@@ -20,6 +20,7 @@
 #include "kernels/engine.h"
 #include "kernels/gemm.h"
 #include "kernels/launch.h"
+#include "kernels/parameters.h"
 #include "kernels/scale_buffers.h"
 
 namespace fp8lab::cuda {
@@ -37,14 +38,14 @@ struct Slot {
     Shape shape;
     CastPlan plan;
     TensorId id;
-    int index = 0;                  // into the scale states
-    Memory value;                   // FP32; x and dy, emulated or on their way to MX
-    const float* values = nullptr;  // `value`, or the master weights
+    int index = 0;                 // into the scale states
+    Memory value;                  // FP32; x and dy, emulated or on their way to MX
+    const void* values = nullptr;  // `value`, or the weights as the optimiser keeps them
     Memory first, second;  // fp8: rows and columns; bf16: rows; emulated: along the first and the second GEMM
     Scaling scaling = Scaling::tensor;
     ScaleBuffers scales;  // fp8 with many scales
     Buffer<double2> stats;
-    bool cast = true;         // false: recipe fp32, operands are `values`
+    bool cast = true;         // false: operands are `values` (recipe fp32; weights kept in BF16)
     bool has_second = false;  // second differs from first
     void keep_values();
     const void* for_first() const { return cast ? first.get() : values; }
@@ -56,7 +57,8 @@ struct ArmLayer {
     Slot x, w, dy;
     Shape out;     // of the layer's output
     Memory h, da;  // outputs of fprop and dgrad
-    Buffer<float> master, m, v, b, mb, vb, db, dw, bias_partials;
+    Parameters master, m, v, dw;
+    Buffer<float> b, mb, vb, db, bias_partials;
     Buffer<float> b_before;  // what the newest step used
     std::optional<GemmPlan> fprop, dgrad,
         wgrad;  // none: dgrad of the first layer; wgrad inside the optimiser
@@ -141,7 +143,8 @@ class CudaArm {
     std::string emulated_because_;
     const Lt& lt_;
     StepRings rings_;
-    Element out_;  // of fprop and dgrad
+    Element kept_in_;  // weights, their gradients and moments
+    Element out_;      // of fprop and dgrad
     std::vector<std::unique_ptr<ArmLayer>> layers_;
     int tensors_ = 0;
     Buffer<ScaleState> states_;

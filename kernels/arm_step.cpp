@@ -85,7 +85,7 @@ CudaArm::Launch CudaArm::source_of(const Slot& slot, const ArmState* arm, cudaSt
     const bool fast = engine_ != Engine::emulated;
     if (slot.id.tensor == TensorClass::w)
         return [&layer, shape, stream](const CastTarget& target, Pass pass) {
-            cast_matrix(layer.master.get(), Element::f32, shape, target, pass, stream);
+            cast_matrix(layer.master.get(), layer.master.element(), shape, target, pass, stream);
         };
     if (slot.id.tensor == TensorClass::x && index == 0)
         return [x = ring(rings_.x, spec_.layers.front(), arm, true), shape, stream](
@@ -194,9 +194,9 @@ void CudaArm::cast_emulated(Slot& slot, bool with_stats, cudaStream_t stream) {
         scale_from_amax(state(slot), controls_.get(), stream);
     }
     const auto run = [&](Along along, void* out, bool first) {
-        emulate_cast(emulated(slot, along), slot.values, static_cast<float*>(out), state(slot),
-                     scratch_.get(), first && with_stats ? slot.stats.get() : nullptr, first, arm_.get(),
-                     stream);
+        emulate_cast(emulated(slot, along), static_cast<const float*>(slot.values), static_cast<float*>(out),
+                     state(slot), scratch_.get(), first && with_stats ? slot.stats.get() : nullptr, first,
+                     arm_.get(), stream);
     };
     run(first_along(slot.id), slot.first.get(), true);
     if (slot.has_second) run(Along::rows, slot.second.get(), false);
@@ -298,7 +298,7 @@ void CudaArm::optimise(ArmLayer& layer, cudaStream_t stream, bool with_stats) {
     CastTarget target;
     if (cast_by_optimiser(layer.w)) {
         target.element = operand_element(layer.w);
-        target.rows = layer.w.first.get();
+        target.rows = layer.w.cast ? layer.w.first.get() : layer.master.get();
         target.columns = layer.w.second.get();
         target.state = state(layer.w);
         target.scaled = layer.w.plan.scaled;
@@ -311,6 +311,7 @@ void CudaArm::optimise(ArmLayer& layer, cudaStream_t stream, bool with_stats) {
     source.m = layer.m.get();
     source.v = layer.v.get();
     source.g = layer.dw.get();
+    source.element = kept_in_;
     source.inputs = rings_.inputs;
     source.input_slots = rings_.input_slots;
     source.arm = arm_.get();
@@ -361,8 +362,8 @@ void CudaArm::quantize_storage(ArmLayer& layer, Rounding rounding, cudaStream_t 
     how.seed = spec_.seed;
     how.layer = layer.number;
     how.draw = Draw::update;
-    emulate_cast(how, layer.master.get(), layer.master.get(), state(layer.w), scratch_.get(), nullptr, false,
-                 arm_.get(), stream);
+    auto* const weights = static_cast<float*>(layer.master.get());
+    emulate_cast(how, weights, weights, state(layer.w), scratch_.get(), nullptr, false, arm_.get(), stream);
 }
 
 // Two streams: bookkeeping and finished layers' updates run beside the backward pass and the next weight
@@ -432,7 +433,7 @@ TensorView CudaArm::view(TensorId id, int step, cudaStream_t stream) {
         view.after = counted(values.get(), Element::f32, nullptr);
         return view;
     }
-    const void* payload = slot.first.get() ? slot.first.get() : slot.second.get();
+    const void* payload = slot.for_first() ? slot.for_first() : slot.second.get();
     view.after = counted(payload, stored, engine_ == Engine::fp8 ? &state(slot)->scale_inv : nullptr);
     return view;
 }

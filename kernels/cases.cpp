@@ -60,6 +60,17 @@ Values updated(CaseValues& values, Shape) {
     return w;
 }
 
+// The same with everything in BF16: the moments are updated in place, the new weights are the payload.
+Values updated_in_bf16(CaseValues& values, Shape s) {
+    const Values before = values.matrices[0], w = updated<OptimizerKind::adamw>(values, s);
+    values.matrices[0] = before;
+    for (const std::size_t moment : {2, 3}) {
+        Values& m = values.matrices[moment];
+        quantize(find_format("bf16"), m, m, {.overflow = Overflow::nonsaturate});
+    }
+    return w;
+}
+
 // ---- launches
 template <Element kElement>
 void matrix(const CaseMemory& memory, Shape shape, const CastTarget& target, Pass pass, cudaStream_t stream) {
@@ -98,11 +109,11 @@ void loss(const CaseMemory& memory, Shape shape, const CastTarget& target, Pass 
     source.bias_partials = memory.bias_partials;
     cast_loss_gradient(source, shape, target, pass, stream);
 }
-template <bool kAdamW>
+template <bool kAdamW, Element kElement = Element::f32>
 void optimizer(const CaseMemory& memory, Shape shape, const CastTarget& target, Pass, cudaStream_t stream) {
-    const auto at = [&](std::size_t i) { return static_cast<float*>(memory.matrices[i]); };
-    update_weights({at(0), kAdamW ? at(2) : nullptr, kAdamW ? at(3) : nullptr, at(1), memory.input, 1,
-                    memory.arm, memory.finite},
+    const auto& at = memory.matrices;
+    update_weights({at[0], kAdamW ? at[2] : nullptr, kAdamW ? at[3] : nullptr, at[1], kElement, memory.input,
+                    1, memory.arm, memory.finite},
                    shape, target, stream);
 }
 
@@ -219,6 +230,13 @@ std::vector<KernelCase> make_cases() {
          .updated_bytes = kWmv,
          .launch = optimizer<true>,
          .reference = updated<OptimizerKind::adamw>},
+        {.name = "AdamW, all of it in BF16",
+         .inputs = {bf16, bf16, bf16, bf16},
+         .payload = bf16,
+         .transposed = false,
+         .updated_bytes = 2 * 2,
+         .launch = optimizer<true, bf16>,
+         .reference = updated_in_bf16},
         {.name = "SGD + cast + transpose",
          .inputs = {f32, f32},
          .updated_bytes = kW,

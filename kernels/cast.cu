@@ -11,8 +11,9 @@ struct MatrixSource {
     using Raw = Packed<T>;
     const T* in;
     __device__ void prepare(int) {}
-    __device__ Raw fetch(int r, int c, Shape s) const {
-        return fetch8(in + static_cast<std::size_t>(r) * s.padded_cols + c);
+    __device__ Raw fetch(int r, int c, Shape s) const { return fetch8(address(r, c, s)); }
+    __device__ const T* address(int r, int c, Shape s) const {
+        return in + static_cast<std::size_t>(r) * s.padded_cols + c;
     }
     __device__ void values(const Raw& raw, int, int, bool, Shape, Eight& v) const { unpack(raw, v); }
 };
@@ -39,6 +40,9 @@ struct BatchSource {
 };
 
 }  // namespace
+
+template <>
+constexpr bool kLight<BatchSource<false>> = false;  // loads element by element
 
 void cast_batch(BatchRing x, Shape shape, const CastTarget& target, Pass pass, cudaStream_t stream) {
     with_eights(shape,

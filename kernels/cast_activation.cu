@@ -15,8 +15,9 @@ struct Activated {
     ActivationKind kind;
     Eight b = {};
     __device__ void prepare(int c) { load8(bias + c, b); }
-    __device__ Raw fetch(int r, int c, Shape s) const {
-        return fetch8(h + static_cast<std::size_t>(r) * s.padded_cols + c);
+    __device__ Raw fetch(int r, int c, Shape s) const { return fetch8(address(r, c, s)); }
+    __device__ const T* address(int r, int c, Shape s) const {
+        return h + static_cast<std::size_t>(r) * s.padded_cols + c;
     }
     __device__ void values(const Raw& raw, int, int, bool, Shape, Eight& v) const {
         unpack(raw, v);

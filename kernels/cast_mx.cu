@@ -13,8 +13,8 @@ static_assert(kThreads == kMxGroups * kTileCols && kMxBlock == 4 * kThreadCols &
 
 struct MxMemory {
     std::uint32_t turned[kTileCols * kThreadsDown];
-    float warps[kWarps][kTileCols];  // amaxes of columns, by warp: 8 rows each
-    std::uint8_t columns[kMxGroups][kTileCols];
+    float warps[kWarps][kTileCols];      // amaxes of columns, by warp: 8 rows each
+    float scales[kMxGroups][kTileCols];  // of columns
 };
 struct MxScales {
     std::uint8_t *rows, *columns;  // null: of no interest
@@ -28,10 +28,11 @@ __device__ std::uint8_t mx_code(float amax, float max_finite) {
     constexpr std::uint32_t kOne = 0x800000;  // below, the exponent field is 0: 2^-127 is half of it
     return static_cast<std::uint8_t>(min((pattern + (pattern < kOne ? kOne / 2 : kOne) - 1) >> 23, 254u));
 }
-__device__ float mx_inverse(int code) {
-    return code == 255 ? __uint_as_float(0x7FC00000u)
-           : code == 0 ? __uint_as_float(0x400000u)
-                       : __uint_as_float(static_cast<std::uint32_t>(code) << 23);
+// What values are multiplied by: 1 / 2^(code - 127), another power of two.
+__device__ float mx_multiplier(int code) {
+    return code == 255   ? __uint_as_float(0x7FC00000u)
+           : code == 254 ? __uint_as_float(0x400000u)
+                         : __uint_as_float(static_cast<std::uint32_t>(254 - code) << 23);
 }
 
 // Of 4 neighbouring threads, each gets the largest value of row tx % 4 over all of them, NaN if there is one.
@@ -54,10 +55,16 @@ struct Part {
 
 template <class T>
 __device__ void load(const T* in, Shape s, Part& part) {
-    const int r = part.inside(s) ? part.row() : 0, c = part.inside(s) ? part.column() : 0;
+    const bool inside = part.inside(s);
+    const T* const from =
+        in + static_cast<std::size_t>(inside ? part.row() : 0) * s.padded_cols + (inside ? part.column() : 0);
+    Packed<T> raw[kThreadRows];
 #pragma unroll
     for (int i = 0; i < kThreadRows; ++i)
-        unpack(fetch8(in + static_cast<std::size_t>(r + i) * s.padded_cols + c), part.v[i]);
+        raw[i] = fetch8(from + i * static_cast<std::ptrdiff_t>(s.padded_cols));
+#pragma unroll
+    for (int i = 0; i < kThreadRows; ++i) unpack(raw[i], part.v[i]);
+    if (part.tile_r + kTileRows <= s.rows && part.tile_c + kTileCols <= s.cols) return;
 #pragma unroll
     for (int i = 0; i < kThreadRows; ++i)
 #pragma unroll
@@ -65,9 +72,9 @@ __device__ void load(const T* in, Shape s, Part& part) {
             if (part.row() + i >= s.rows || part.column() + j >= s.cols) part.v[i][j] = 0;
 }
 
-// The scale of row tx % 4 and the 32 columns that the thread shares with three others.
-__device__ int scale_rows(const Part& part, Shape s, ScaleState* state, std::uint32_t seen,
-                          std::uint8_t* out) {
+// The multiplier of row tx % 4 and the 32 columns that the thread shares with three others.
+__device__ float scale_rows(const Part& part, Shape s, ScaleState* state, std::uint32_t seen,
+                            float max_finite, std::uint8_t* out) {
     float rows[kThreadRows] = {}, amax = 0;
 #pragma unroll
     for (int i = 0; i < kThreadRows; ++i) {
@@ -76,13 +83,13 @@ __device__ int scale_rows(const Part& part, Shape s, ScaleState* state, std::uin
         amax = larger(amax, rows[i]);
     }
     max_amax(state, seen, amax);
-    const std::uint8_t code = mx_code(amax_of_row(rows, part.tx), state->max_finite);
+    const std::uint8_t code = mx_code(amax_of_row(rows, part.tx), max_finite);
     const int r = part.row() + part.tx % kThreadRows, c = part.column() / kMxBlock * kMxBlock;
     if (out && r < s.padded_rows && c < s.padded_cols) out[mx_scale_at(s.padded_cols, r, c)] = code;
-    return code;
+    return mx_multiplier(code);
 }
 
-// The scales of the columns, in shared memory and where they belong.
+// The scales of the columns where they belong, their multipliers in shared memory.
 __device__ void scale_columns(const Part& part, Shape s, float max_finite, std::uint8_t* out,
                               MxMemory& shared) {
     Eight most = {};
@@ -102,7 +109,7 @@ __device__ void scale_columns(const Part& part, Shape s, float max_finite, std::
     for (int w = 0; w < kWarpsPerGroup; ++w)
         largest = larger(largest, shared.warps[group * kWarpsPerGroup + w][column]);
     const std::uint8_t code = mx_code(largest, max_finite);
-    shared.columns[group][column] = code;
+    shared.scales[group][column] = mx_multiplier(code);
     const int r = part.tile_r + group * kMxBlock, c = part.tile_c + column;
     if (out && c < s.padded_cols && r < s.padded_rows) out[mx_scale_at(s.padded_rows, c, r)] = code;
     __syncthreads();
@@ -118,29 +125,29 @@ __global__ void __launch_bounds__(kThreads) mx_cast(const T* in, Shape s, TileTa
               static_cast<int>(threadIdx.x) / kThreadsAcross,
               {}};
     const std::uint32_t seen = target.state->amax_bits;
+    const float max_finite = target.state->max_finite;
     load(in, s, part);
-    const int own = scale_rows(part, s, target.state, seen, to.rows);
-    scale_columns(part, s, target.state->max_finite, to.columns, shared);
+    const float own = scale_rows(part, s, target.state, seen, max_finite, to.rows);
+    scale_columns(part, s, max_finite, to.columns, shared);
     const int group = part.ty * kThreadRows / kMxBlock;
-    Eight scales, inverses;
-#pragma unroll
-    for (int j = 0; j < kThreadCols; ++j) {
-        inverses[j] = mx_inverse(shared.columns[group][part.tx * kThreadCols + j]);
-        scales[j] = 1 / inverses[j];
-    }
+    Eight scales;
+    load8(shared.scales[group] + part.tx * kThreadCols, scales);
+    const bool stores = target.rows && part.inside(s);
+    const std::size_t first = static_cast<std::size_t>(part.row()) * s.padded_cols + part.column();
     Gathered g;
     std::uint32_t low[kThreadRows], high[kThreadRows], words[kThreadCols];
 #pragma unroll
     for (int i = 0; i < kThreadRows; ++i) {
         const int keeper = static_cast<int>(threadIdx.x) % 32 / 4 * 4 + i;
-        const float inverse = mx_inverse(__shfl_sync(0xFFFFFFFFu, own, keeper)), scale = 1 / inverse;
-        if (target.rows)
-            cast_row<Out, kStats>(part.v[i], scale, inverse, part.inside(s) ? target.rows : nullptr,
-                                  static_cast<std::size_t>(part.row() + i) * s.padded_cols + part.column(),
-                                  g);
-        const uint2 row = kStats && !target.rows
-                              ? cast_row<Out, kStats>(part.v[i], scales, inverses, nullptr, 0, g)
-                              : cast_row<Out, false>(part.v[i], scales, inverses, nullptr, 0, g);
+        const float scale = __shfl_sync(0xFFFFFFFFu, own, keeper);
+        if (!kStats || target.rows) {
+            const uint2 codes = cast_row<Out, kStats>(part.v[i], scale, nullptr, 0, g);
+            if (stores)
+                *reinterpret_cast<uint2*>(static_cast<std::uint8_t*>(target.rows) + first +
+                                          static_cast<std::size_t>(i) * s.padded_cols) = codes;
+        }
+        const uint2 row = cast_row<Out, false>(part.v[i], scales, nullptr, 0, g);
+        if (kStats && !target.rows) measure<Out>(part.v[i], {row.x, row.y}, scales, g);
         low[i] = row.x, high[i] = row.y;
     }
     if (target.columns) {

@@ -68,6 +68,28 @@ Memory::~Memory() {
     if (pointer_) cudaFree(pointer_);
 }
 
+namespace {
+void wait_for_legacy_stream() { check(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize"); }
+}  // namespace
+
+void fill_zeros(void* to, std::size_t bytes) {
+    if (bytes == 0) return;
+    check(cudaMemset(to, 0, bytes), "cudaMemset");
+    wait_for_legacy_stream();
+}
+void copy_to_device(void* to, const void* from, std::size_t bytes) {
+    if (bytes == 0) return;
+    check(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "copy to the GPU");
+    wait_for_legacy_stream();
+}
+void copy_rows_to_device(void* to, std::size_t to_stride, const void* from, std::size_t row_bytes,
+                         std::size_t rows) {
+    if (row_bytes == 0 || rows == 0) return;
+    check(cudaMemcpy2D(to, to_stride, from, row_bytes, row_bytes, rows, cudaMemcpyHostToDevice),
+          "copy to the GPU");
+    wait_for_legacy_stream();
+}
+
 Graph::~Graph() {
     if (exec_) cudaGraphExecDestroy(exec_);
 }

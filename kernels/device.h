@@ -71,21 +71,25 @@ class Memory {
     std::size_t bytes_ = 0;
 };
 
+// Done on return. cudaMemset() and copies from pageable memory are not: they go on the legacy stream, with
+// which our streams do not wait, and would land on what a kernel has written meanwhile.
+void fill_zeros(void* to, std::size_t bytes);
+void copy_to_device(void* to, const void* from, std::size_t bytes);
+void copy_rows_to_device(void* to, std::size_t to_stride, const void* from, std::size_t row_bytes,
+                         std::size_t rows);
+
 // `count` values of T, zeroed at the start.
 template <class T>
 class Buffer {
   public:
     Buffer() = default;
     explicit Buffer(std::size_t count) : memory_(count * sizeof(T)), count_(count) {
-        if (count > 0) check(cudaMemset(memory_.get(), 0, count * sizeof(T)), "cudaMemset");
+        fill_zeros(memory_.get(), count * sizeof(T));
     }
     explicit Buffer(std::span<const T> values) : Buffer(values.size()) { upload(values); }
     T* get() const { return static_cast<T*>(memory_.get()); }
     std::size_t size() const { return count_; }
-    void upload(std::span<const T> values) {
-        if (!values.empty())
-            check(cudaMemcpy(get(), values.data(), values.size_bytes(), cudaMemcpyHostToDevice), "upload");
-    }
+    void upload(std::span<const T> values) { copy_to_device(get(), values.data(), values.size_bytes()); }
     std::vector<T> download() const {
         std::vector<T> values(count_);
         if (count_ > 0)

@@ -34,6 +34,9 @@ __device__ inline Packed<__nv_bfloat16> fetch8(const __nv_bfloat16* p) {
 __device__ inline Packed<float> fetch8_streaming(const float* p) {
     return {__ldcs(reinterpret_cast<const float4*>(p)), __ldcs(reinterpret_cast<const float4*>(p + 4))};
 }
+__device__ inline Packed<__nv_bfloat16> fetch8_streaming(const __nv_bfloat16* p) {
+    return {__ldcs(reinterpret_cast<const uint4*>(p))};
+}
 // `count` elements from anywhere, zeros behind them.
 __device__ inline Packed<float> fetch_some(const float* p, int count) {
     const auto at = [&](int i) { return i < count ? p[i] : 0.0F; };
@@ -71,6 +74,12 @@ __device__ inline void store8(float* p, const Eight& v) {
 __device__ inline void store8_streaming(float* p, const Eight& v) {
     __stcs(reinterpret_cast<float4*>(p), make_float4(v[0], v[1], v[2], v[3]));
     __stcs(reinterpret_cast<float4*>(p + 4), make_float4(v[4], v[5], v[6], v[7]));
+}
+__device__ inline void store8_streaming(__nv_bfloat16* p, const Eight& v) {
+    __nv_bfloat162 pairs[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) pairs[i] = __floats2bfloat162_rn(v[2 * i], v[2 * i + 1]);
+    __stcs(reinterpret_cast<uint4*>(p), *reinterpret_cast<const uint4*>(pairs));
 }
 
 }  // namespace fp8lab::cuda

@@ -214,11 +214,13 @@ void cast_slope(const SlopeSource& source, Shape shape, const CastTarget& target
                 cudaStream_t stream);
 
 // ---- the optimiser, element by element: w, m and v are updated in place and the new w is cast. arm->alive
-// == 0 leaves everything as it is. A non-finite new weight clears `arm_next_alive`. Bytes per element: 24 (w
-// m v) + 4 (g) + payload.
+// == 0 leaves everything as it is. A non-finite new weight clears `finite`. Bytes per element: 24 (w m v) + 4
+// (g) + payload. In BF16 the payload, in BF16 too, is the new w, which is stored nowhere else: 2 + 8 (m v) +
+// 2 (g) + 2.
 struct UpdateSource {
-    float *w = nullptr, *m = nullptr, *v = nullptr;  // m and v null: SGD
-    const float* g = nullptr;
+    void *w = nullptr, *m = nullptr, *v = nullptr;  // of `element`; m and v null: SGD
+    const void* g = nullptr;
+    Element element = Element::f32;  // or bf16
     const StepInput* inputs = nullptr;
     int input_slots = 1;
     const ArmState* arm = nullptr;

@@ -4,11 +4,12 @@
 namespace fp8lab::cuda {
 namespace {
 
+template <class T>
 struct StoredGradient {
-    static constexpr int kAhead = 2;
-    const float* g;
+    static constexpr int kAhead = sizeof(T) == 2 ? 4 : 2;
+    const T* g;
     __device__ void prepare() {}
-    __device__ Packed<float> fetch(int r, int c, Shape s) const {
+    __device__ Packed<T> fetch(int r, int c, Shape s) const {
         return fetch8(g + static_cast<std::size_t>(r) * s.padded_cols + c);
     }
 };
@@ -42,7 +43,16 @@ __global__ void finish_step_kernel(const std::int32_t* finite, StepResult* recor
 }  // namespace
 
 void update_weights(const UpdateSource& source, Shape shape, const CastTarget& target, cudaStream_t stream) {
-    launch_cast(Update<StoredGradient>{source, {source.g}}, shape, target, Pass::cast, stream);
+    if (source.element == Element::f32)
+        return launch_cast(Update<StoredGradient<float>>{source, {static_cast<const float*>(source.g)}},
+                           shape, target, Pass::cast, stream);
+    if (target.element != Element::bf16)
+        throw Error(ErrorKind::backend, "update of weights", "weights in BF16 are cast to nothing else");
+    using T = __nv_bfloat16;
+    Update<StoredGradient<T>, T> update{source, {static_cast<const T*>(source.g)}};
+    launch_payload<decltype(update), ToBf16>(
+        update, shape, {target.rows, nullptr, target.state, target.stats_partials, nullptr, nullptr, false},
+        stream);
 }
 
 void update_biases(const BiasUpdates& updates, const StepInput* inputs, int input_slots, const ArmState* arm,

@@ -26,13 +26,14 @@ __device__ inline Factors factors_of(const StepInput* inputs, int slots, const A
     return {adamw ? input.rate : input.lr, input.spread, input.decay, adamw};
 }
 
-// Gradient: prepare(), once a block, fetch(r, c, s), and kAhead as tile_cast has it.
-template <class Gradient>
+// T: of weights, moments and gradients, float or BF16; see UpdateSource. Gradient: prepare(), once a block,
+// fetch(r, c, s), and kAhead as tile_cast has it.
+template <class Gradient, class T = float>
 struct Update {
     static constexpr bool kBiasSums = false, kLoss = false;
     static constexpr int kAhead = Gradient::kAhead;
     struct Raw {
-        Packed<float> w, g, m, v;
+        Packed<T> w, g, m, v;
     };
     UpdateSource u;
     Gradient gradient;
@@ -43,16 +44,18 @@ struct Update {
         alive = u.arm->alive != 0;
         gradient.prepare();
     }
+    static __device__ T* in(void* matrix, int r, int c, Shape s) {
+        return static_cast<T*>(matrix) + static_cast<std::size_t>(r) * s.padded_cols + c;
+    }
     __device__ Raw fetch(int r, int c, Shape s) const {
-        const std::size_t at = static_cast<std::size_t>(r) * s.padded_cols + c;
-        Raw raw{fetch8_streaming(u.w + at), gradient.fetch(r, c, s), {}, {}};
-        if (factors.adamw) raw.m = fetch8_streaming(u.m + at), raw.v = fetch8_streaming(u.v + at);
+        Raw raw{fetch8_streaming(in(u.w, r, c, s)), gradient.fetch(r, c, s), {}, {}};
+        if (factors.adamw)
+            raw.m = fetch8_streaming(in(u.m, r, c, s)), raw.v = fetch8_streaming(in(u.v, r, c, s));
         return raw;
     }
     __device__ void values(const Raw& raw, int r, int c, bool real, Shape s, Eight& w) const {
         unpack(raw.w, w);
         if (!real || !alive) return;
-        const std::size_t at = static_cast<std::size_t>(r) * s.padded_cols + c;
         Eight g, m, v;
         unpack(raw.g, g);
         unpack(raw.m, m);
@@ -63,13 +66,13 @@ struct Update {
             w[j] = updated(factors, w[j], g[j], m[j], v[j]);
             finite = finite && isfinite(w[j]);
         }
-        store8_streaming(u.w + at, w);
-        if (factors.adamw) store8_streaming(u.m + at, m), store8_streaming(u.v + at, v);
+        if constexpr (std::is_same_v<T, float>) store8_streaming(in(u.w, r, c, s), w);
+        if (factors.adamw) store8_streaming(in(u.m, r, c, s), m), store8_streaming(in(u.v, r, c, s), v);
         if (!finite) *u.finite = 0;
     }
 };
 
-template <class Gradient>
-constexpr bool kManyScales<Update<Gradient>> = false;  // weights cannot be updated twice
+template <class Gradient, class T>
+constexpr bool kManyScales<Update<Gradient, T>> = false;  // weights cannot be updated twice
 
 }  // namespace fp8lab::cuda

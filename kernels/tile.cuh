@@ -28,7 +28,6 @@ __global__ void __launch_bounds__(kThreads) tile_cast(Source source, Shape s, Ti
     const bool inside =
         c < s.padded_cols && r0 < s.padded_rows;  // padding is in 16s, a thread's part in 4s and 8s
     const float scale = kHasState && target.scaled && !kAmax ? target.state->scale : 1.0F;
-    const float inverse = 1.0F / scale;
     const std::uint32_t seen = kHasState ? target.state->amax_bits : 0;
     const bool whole =
         tile_r + kTileRows <= s.rows && tile_c + kTileCols <= s.cols;  // of the block: no padding
@@ -58,7 +57,7 @@ __global__ void __launch_bounds__(kThreads) tile_cast(Source source, Shape s, Ti
             }
             if constexpr (!kAmax) {
                 const std::size_t at = static_cast<std::size_t>(r0 + row) * s.padded_cols + c;
-                const uint2 words = cast_row<Out, kHasStats>(v, scale, inverse, rows, at, g);
+                const uint2 words = cast_row<Out, kHasStats>(v, scale, rows, at, g);
                 low[row] = words.x, high[row] = words.y;
             }
         }
@@ -74,7 +73,7 @@ __global__ void __launch_bounds__(kThreads) tile_cast(Source source, Shape s, Ti
     if constexpr (kHasState) max_amax(target.state, seen, g.amax);
     if (kHasState && !kAmax && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) {
         target.state->scale_used = scale;
-        target.state->scale_inv = inverse;
+        target.state->scale_inv = 1 / scale;
     }
     if constexpr (Source::kBiasSums || Source::kLoss)
         store_source_sums(source, g.column, blockIdx.y, s, target, turned);

@@ -38,8 +38,21 @@ struct ToFp8 {
     static __device__ bool overflows(float x) {  // what saturation changes: numerics 3.3
         return kKind == __NV_E4M3 ? fabsf(x) > 464.0F : fabsf(x) >= 61440.0F;
     }
-    static __device__ std::uint32_t pair(float low, float high) {
-        return __nv_cvt_float2_to_fp8x2(make_float2(low, high), __NV_SATFINITE, kKind);
+    // Four codes a word: the second conversion takes the first one's result along, which two 16-bit results
+    // put together do not.
+    static __device__ std::uint32_t quad(float a, float b, float c, float d) {
+        std::uint32_t out;
+        if constexpr (kKind == __NV_E4M3)
+            asm("{ .reg .b16 low, high; cvt.rn.satfinite.e4m3x2.f32 low, %2, %1; "
+                "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3; mov.b32 %0, {low, high}; }"
+                : "=r"(out)
+                : "f"(a), "f"(b), "f"(c), "f"(d));
+        else
+            asm("{ .reg .b16 low, high; cvt.rn.satfinite.e5m2x2.f32 low, %2, %1; "
+                "cvt.rn.satfinite.e5m2x2.f32 high, %4, %3; mov.b32 %0, {low, high}; }"
+                : "=r"(out)
+                : "f"(a), "f"(b), "f"(c), "f"(d));
+        return out;
     }
     static __device__ float back(std::uint32_t code) {
         return __half2float(__half(__nv_cvt_fp8_to_halfraw(static_cast<__nv_fp8_storage_t>(code), kKind)));
@@ -141,15 +154,15 @@ struct Gathered {
 __device__ inline float of_column(float scale, int) { return scale; }
 __device__ inline float of_column(const Eight& scales, int j) { return scales[j]; }
 
-// What casting v to the codes in `pairs` did.
-template <class Out, class Scales>
-__device__ inline void measure(const Eight& v, const std::uint32_t (&pairs)[4], const Scales& scale,
-                               const Scales& inverse, Gathered& g) {
-    constexpr int kBits = Out::kBytes * 8;
+// What casting v to the codes in `words` did.
+template <class Out, int kWords, class Scales>
+__device__ inline void measure(const Eight& v, const std::uint32_t (&words)[kWords], const Scales& scale,
+                               Gathered& g) {
+    constexpr int kBits = Out::kBytes * 8, kPerWord = 32 / kBits;
 #pragma unroll
     for (int j = 0; j < kThreadCols; ++j) {
-        const float q =
-            Out::back((pairs[j / 2] >> (j % 2 * kBits)) & ((1u << kBits) - 1)) * of_column(inverse, j);
+        const std::uint32_t code = (words[j / kPerWord] >> (j % kPerWord * kBits)) & ((1u << kBits) - 1);
+        const float q = Out::back(code) * (1 / of_column(scale, j));
         g.underflow += v[j] != 0 && q == 0;
         g.overflow += Out::overflows(v[j] * of_column(scale, j));
         const auto kept = static_cast<double>(isfinite(v[j]) ? v[j] : 0.0F),
@@ -163,26 +176,29 @@ __device__ inline void measure(const Eight& v, const std::uint32_t (&pairs)[4], 
 // Casts 8 values and stores them at element `at` of `rows` (null: nowhere). FP8 comes back as well, four
 // columns a word. Scales: one float, or an Eight.
 template <class Out, bool kStats, class Scales>
-__device__ inline uint2 cast_row(const Eight& v, const Scales& scale, const Scales& inverse, void* rows,
-                                 std::size_t at, Gathered& g) {
+__device__ inline uint2 cast_row(const Eight& v, const Scales& scale, void* rows, std::size_t at,
+                                 Gathered& g) {
     if constexpr (Out::kBytes == 4) {
         if (rows) store8(static_cast<float*>(rows) + at, v);
         return {};
     } else {
-        std::uint32_t pairs[4];
+        Eight scaled;
 #pragma unroll
-        for (int j = 0; j < 4; ++j)
-            pairs[j] =
-                Out::pair(v[2 * j] * of_column(scale, 2 * j), v[2 * j + 1] * of_column(scale, 2 * j + 1));
-        if constexpr (kStats) measure<Out>(v, pairs, scale, inverse, g);
+        for (int j = 0; j < kThreadCols; ++j) scaled[j] = v[j] * of_column(scale, j);
         if constexpr (Out::kBytes == 2) {
+            std::uint32_t pairs[4];
+#pragma unroll
+            for (int j = 0; j < 4; ++j) pairs[j] = Out::pair(scaled[2 * j], scaled[2 * j + 1]);
+            if constexpr (kStats) measure<Out>(v, pairs, scale, g);
             if (rows)
                 *reinterpret_cast<uint4*>(static_cast<std::uint16_t*>(rows) + at) =
                     make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
             return {};
         } else {
-            const uint2 words =
-                make_uint2(__byte_perm(pairs[0], pairs[1], 0x5410), __byte_perm(pairs[2], pairs[3], 0x5410));
+            const std::uint32_t quads[2] = {Out::quad(scaled[0], scaled[1], scaled[2], scaled[3]),
+                                            Out::quad(scaled[4], scaled[5], scaled[6], scaled[7])};
+            if constexpr (kStats) measure<Out>(v, quads, scale, g);
+            const uint2 words = make_uint2(quads[0], quads[1]);
             if (rows) *reinterpret_cast<uint2*>(static_cast<std::uint8_t*>(rows) + at) = words;
             return words;
         }

@@ -20,7 +20,7 @@ constexpr std::array kKinds = {
     BenchKind{"accumulate", "what fast FP8 accumulation loses, on a GPU", bench_accumulate},
     BenchKind{"ui", "the window: first frame, frames, slider to pixel, idle, training beside it", bench_ui},
     BenchKind{"step", "a training step in every recipe, against the FP32 step", bench_step,
-              "--layers --batch --recipe --sweep"},
+              "--layers --batch --recipe --state --sweep"},
 };
 
 const BenchKind& find_kind(std::string_view name) {
@@ -90,13 +90,15 @@ void add_bench(CLI::App& app, Globals& globals) {
     verb->add_option("--layers", a->options.layers, "step: d0,...,dn");
     verb->add_option("--batch", a->options.batch, "step: rows of a batch")->check(CLI::Range(1, 1 << 20));
     verb->add_option("--recipe", a->options.recipe, "step: R[,R...]");
+    verb->add_option("--state", a->options.state,
+                     "step: fp32, or bf16: weights and moments of recipe bf16 without FP32 master, on a GPU");
     verb->add_flag("--sweep", a->options.sweep, "step: from which size on FP8 is faster, on a GPU");
     verb->add_option("--repeat", a->options.repeat, "measurements of each timing")
         ->check(CLI::Range(1, 10000));
     verb->add_flag("--json", a->json, "as JSON");
     verb->callback([a, verb, &globals] {
         const BenchKind& kind = find_kind(a->kind);
-        for (const std::string option : {"--shape", "--layers", "--batch", "--recipe", "--sweep"})
+        for (const std::string option : {"--shape", "--layers", "--batch", "--recipe", "--state", "--sweep"})
             if (verb->count(option) > 0 && kind.options.find(option) == kind.options.npos)
                 throw usage_error("bench", fmt::format("{} takes no {}", kind.name, option));
         choose_backend(

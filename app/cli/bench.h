@@ -16,7 +16,7 @@ namespace fp8lab::cli {
 
 // The options of the verb, as given; a kind refuses those that it does not take. Empty and 0: not given.
 struct BenchOptions {
-    std::string backend = "auto", layers = {}, recipe = {}, shape = {};
+    std::string backend = "auto", layers = {}, recipe = {}, shape = {}, state = "fp32";
     int batch = 0, repeat = 0;
     bool sweep = false;
 };

@@ -76,7 +76,11 @@ TrainSpec step_spec(const BenchOptions& options, const std::string& recipes, int
     if (!options.layers.empty()) train.layers = parse_layers(options.layers);
     if (options.batch > 0) train.batch = options.batch;
     train.steps = steps;
-    return make_train_spec(train);
+    TrainSpec spec = make_train_spec(train);
+    if (options.state != "fp32" && options.state != "bf16")
+        throw usage_error("--state", "'" + options.state + "' is neither fp32 nor bf16");
+    if (options.state == "bf16") spec.state = StateType::bf16;
+    return spec;
 }
 
 nlohmann::json bench_step(const BenchOptions& options, const Globals&, bool json) {

@@ -9,7 +9,7 @@
 
 namespace fp8lab::cli {
 
-// Task noise with the shape that the options name; throws usage_error as make_train_spec().
+// Task noise with the shape and state that the options name; throws usage_error as make_train_spec().
 TrainSpec step_spec(const BenchOptions& options, const std::string& recipes, int steps);
 
 nlohmann::json bench_step_gpu(Backend& backend, const BenchOptions& options, bool json);

@@ -203,7 +203,8 @@ void print_sweep(const std::vector<Point>& points) {
 
 Json bench_step_gpu(Backend& backend, const BenchOptions& options, bool json) {
     const int launches = options.repeat > 0 ? options.repeat : kLaunches;
-    const std::string recipes = options.recipe.empty() ? "bf16,delayed,current" : options.recipe;
+    const std::string usual = options.state == "fp32" ? "bf16,delayed,current" : "bf16";
+    const std::string recipes = options.recipe.empty() ? usual : options.recipe;
     const TrainSpec spec = step_spec(options, recipes, 1 << 20);
     const DeviceInfo device = backend.device();
     if (!json) fmt::print("{}\n", device.name);
@@ -217,6 +218,7 @@ Json bench_step_gpu(Backend& backend, const BenchOptions& options, bool json) {
     out["bench"] = "step";
     out["layers"] = spec.layers;
     out["batch"] = spec.batch;
+    out["state"] = options.state;
     out["reference"] = spec.arms[reference].name;
     out["ceilings"] = ceilings.lines;
     out["arms"] = Json::array();
@@ -240,8 +242,8 @@ Json bench_step_gpu(Backend& backend, const BenchOptions& options, bool json) {
 }
 
 Json sweep_step(Backend& backend, const BenchOptions& options, bool json) {
-    if (!options.layers.empty() || options.batch > 0 || !options.recipe.empty())
-        throw usage_error("bench step --sweep", "chooses layers, batch and recipes itself");
+    if (!options.layers.empty() || options.batch > 0 || !options.recipe.empty() || options.state != "fp32")
+        throw usage_error("bench step --sweep", "chooses layers, batch, recipes and state itself");
     std::vector<Point> points;
     for (const int batch : kBatches) {
         for (const int width : kWidths) {

@@ -212,12 +212,7 @@ void Shell::frame(double frame_ms) {
     const WindowLayout layout = make_window_layout(size.x, size.y, loaded_scale_, entry != nullptr,
                                                    settings_.panel_open, panel_open_narrow_);
     narrow_ = layout.narrow;
-    ImGui::SetNextWindowPos({0, 0});
-    ImGui::SetNextWindowSize(size);
-    ImGui::Begin("shell", nullptr,
-                 ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
-                     ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoNav |
-                     ImGuiWindowFlags_NoScrollWithMouse);
+    begin_whole_window();
     draw_rail(layout);
     entry = current();  // the rail may have opened another
     context_.overlays.clear();

@@ -106,6 +106,7 @@ class Shell {
     std::vector<Find> scenes();                                           // shipped and own, for the palette
     std::vector<std::pair<std::string, std::string>> held(Entry& entry);  // fields that a scene locks
     void hold(Entry& entry, const std::vector<std::pair<std::string, std::string>>& held);
+    static void begin_whole_window();
     void frame_presentation();
     void run_command(const Chord& pressed);
     // shell_state.cpp

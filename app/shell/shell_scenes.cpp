@@ -110,14 +110,19 @@ void Shell::presentation_keys() {
     }
 }
 
-void Shell::frame_presentation() {
-    const ImVec2 size = ImGui::GetIO().DisplaySize;
+// The one window that everything is drawn in, desk or presentation.
+void Shell::begin_whole_window() {
     ImGui::SetNextWindowPos({0, 0});
-    ImGui::SetNextWindowSize(size);
+    ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
     ImGui::Begin("shell", nullptr,
                  ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
                      ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoNav |
                      ImGuiWindowFlags_NoScrollWithMouse);
+}
+
+void Shell::frame_presentation() {
+    begin_whole_window();
+    const ImVec2 size = ImGui::GetIO().DisplaySize;
     presentation_.frame({0, 0, size.x, size.y});
     ImGui::End();
 }

@@ -99,6 +99,7 @@ std::string to_string(TensorId id) {
 }
 
 std::unique_ptr<Trainer> make_cpu_trainer(const TrainSpec& spec) {
+    if (spec.state != StateType::fp32) throw usage_error("--state bf16", "is measured on a GPU");
     return std::make_unique<CpuTrainer>(spec);
 }
 

@@ -18,6 +18,10 @@ enum class Schedule { constant, cosine };
 enum class OptimizerKind { adamw, sgd };
 enum class LossKind { mse, cross_entropy };
 
+// What weights, their gradients and the optimiser's moments are kept in. bf16: no FP32 master, as a PyTorch
+// model in BF16 has it; only for recipe bf16 on a GPU, to measure what the master costs.
+enum class StateType { fp32, bf16 };
+
 struct TrainSpec {
     TaskKind task = TaskKind::teacher;
     std::string x_path, y_path;                 // task npy
@@ -29,6 +33,7 @@ struct TrainSpec {
     Schedule schedule = Schedule::constant;
     OptimizerKind optimizer = OptimizerKind::adamw;
     std::uint64_t seed = 1;
+    StateType state = StateType::fp32;
     std::vector<Recipe> arms;  // same initial weights, same batches, own optimiser state
 };
 

@@ -78,8 +78,8 @@ std::vector<T> unpad(const std::vector<T>& values, Shape s) {
 class Launch {
   public:
     Launch(const KernelCase& kernel, const CaseValues& values, Shape s, float scale, bool with_stats,
-           ScaleControls controls = {})
-        : kernel_(kernel), s_(s), rows_(payload_bytes()), columns_(payload_bytes()) {
+           ScaleControls controls = {}, bool with_rows = true)
+        : kernel_(kernel), s_(s), with_rows_(with_rows), rows_(payload_bytes()), columns_(payload_bytes()) {
         for (std::size_t i = 0; i < kernel.inputs.size(); ++i) put(values, i);
         Values bias = values.bias;
         bias.resize(static_cast<std::size_t>(s.padded_cols));
@@ -108,7 +108,7 @@ class Launch {
         for (std::size_t i = 0; i < kCaseInputs; ++i) memory.matrices[i] = inputs_[i].get();
         CastTarget target;
         target.element = kernel_.payload;
-        target.rows = rows_.get();
+        if (with_rows_) target.rows = rows_.get();
         if (kernel_.transposed) target.columns = columns_.get();
         target.state = state_.get();
         target.scaled = bytes_of(kernel_.payload) == 1;
@@ -126,8 +126,11 @@ class Launch {
     std::int32_t finite() const { return finite_.download()[0]; }
     Values parameter(std::size_t i) const {
         Values all(size_of(s_.padded_rows, s_.padded_cols));
-        check(cudaMemcpy(all.data(), inputs_[i].get(), all.size() * sizeof(float), cudaMemcpyDeviceToHost),
-              "parameter");
+        std::vector<std::uint16_t> codes(all.size());
+        const bool wide = kernel_.inputs[i] == Element::f32;
+        void* const to = wide ? static_cast<void*>(all.data()) : codes.data();
+        check(cudaMemcpy(to, inputs_[i].get(), inputs_[i].bytes(), cudaMemcpyDeviceToHost), "parameter");
+        if (!wide) decode(find_format("bf16"), std::span<const std::uint16_t>(codes), all);
         return unpad(all, s_);
     }
     Values bias_sums() const {  // over the tiles, in float64
@@ -176,6 +179,7 @@ class Launch {
 
     const KernelCase& kernel_;
     Shape s_;
+    bool with_rows_;
     std::array<Memory, kCaseInputs> inputs_;
     Buffer<std::uint8_t> rows_, columns_;
     Buffer<float> bias_;

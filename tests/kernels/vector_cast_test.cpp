@@ -115,9 +115,10 @@ std::size_t far_from(const Payload& found, const CastPlan& plan, const Values& e
     return far;
 }
 
-void check_statistics(const Launch& launch, const CastPlan& plan, const Values& exact, Shape s) {
-    QuantizeRequest request{.rows = static_cast<std::size_t>(s.rows),
-                            .cols = static_cast<std::size_t>(s.cols)};
+// `along`: of the codes that are counted.
+void check_statistics(const Launch& launch, const CastPlan& plan, const Values& exact, Shape s, Along along) {
+    QuantizeRequest request{
+        .rows = static_cast<std::size_t>(s.rows), .cols = static_cast<std::size_t>(s.cols), .along = along};
     Values q(exact.size());
     const CastStats stats = quantize(plan, exact, q, request).stats;
     const ScaleState state = launch.state();
@@ -169,10 +170,38 @@ TEST_CASE("row and block casts store core's codes both ways, with core's scales 
                         }
                     }
                     if (with_stats && kernel.agreement == Agreement::exact)
-                        check_statistics(launch, plan, exact, s);
+                        check_statistics(launch, plan, exact, s, Along::cols);
                     ++cases;
                 }
     CHECK(cases > 500);
+}
+
+TEST_CASE("of a tensor that only the transposed product takes, the statistics are those of its columns") {
+    NEEDS_GPU();
+    std::size_t cases = 0;
+    for (const KernelCase& kernel : kernel_cases())
+        for (const Shape s : kShapes) {
+            if (kernel.scaling == Scaling::tensor || !kernel.transposed) continue;
+            CAPTURE(std::string(kernel.name));
+            CAPTURE(s.rows);
+            CAPTURE(s.cols);
+            CaseValues values = make_values(kernel, s);
+            const Launch launch(kernel, values, s, 3, true, {}, false);
+            const Values exact = kernel.reference(values, s);
+            const CastPlan plan = plan_of(kernel, {});
+            CHECK(launch.rows() == std::vector<std::uint8_t>(launch.rows().size(), 0xA5));
+            if (kernel.agreement == Agreement::exact) {
+                CHECK(differences(payload_of(launch, kernel, s, Along::rows), plan, exact, s, Along::rows)
+                          .codes == 0);
+                check_statistics(launch, plan, exact, s, Along::rows);
+            } else {
+                const double2 sums = launch.stats_sum();
+                CHECK(sums.x > 0);
+                CHECK(sums.y < 0.01 * sums.x);
+            }
+            ++cases;
+        }
+    CHECK(cases >= 100);
 }
 
 TEST_CASE("a NaN has no say in the scale of its row or block, an Inf makes it 1, and so do zeros") {

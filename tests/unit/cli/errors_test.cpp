@@ -50,6 +50,8 @@ TEST_CASE("an unknown name or value ends with 2 and lists the valid ones") {
              Case{"list lessons", "labs formats recipes scenes exercises"},
              Case{"list", "labs|formats|recipes|scenes|exercises is required"},
              Case{"bench cast --layers 3,3", "cast takes no --layers"},
+             Case{"bench step --state fp16", "'fp16' is neither fp32 nor bf16"},
+             Case{"bench step --backend cpu --state bf16", "--state bf16: is measured on a GPU"},
              Case{"bench accumulate --shape 16,16,16", "accumulate takes no --shape"},
              Case{"bench gemm --backend cpu --shape 16,x,16", "'16,x,16' is not M,N,K"},
              Case{"bench gemm --backend cpu --shape 16,16", "'16,16' is not M,N,K"},

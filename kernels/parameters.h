@@ -1,0 +1,29 @@
+// What an optimiser keeps of a layer's weights: the weights themselves, a moment, the gradient.
+#pragma once
+
+#include <vector>
+
+#include "kernels/device.h"
+#include "kernels/launch.h"
+
+namespace fp8lab::cuda {
+
+// (rows, cols) values on the device in FP32 or BF16, (padded_rows, padded_cols) with zeros in the padding.
+class Parameters {
+  public:
+    Parameters() = default;
+    Parameters(Element element, Shape shape);  // zeros
+    Element element() const { return element_; }
+    void* get() const { return memory_.get(); }
+    // (rows, cols) as FP32; written BF16 is rounded to nearest. No values: zeros. Without memory nothing is
+    // written, and what is read is empty. Done on return; no kernel may be at work on them.
+    void write(const std::vector<float>& values) const;
+    std::vector<float> read() const;
+
+  private:
+    Element element_ = Element::f32;
+    Shape shape_{};
+    Memory memory_;
+};
+
+}  // namespace fp8lab::cuda
