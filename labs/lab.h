@@ -26,6 +26,8 @@ struct LabInfo {
     std::string_view title;        // "What does a byte mean?"
     std::string_view question;     // the line under the title
     int minutes;
+    std::string_view after = {};  // the lab that this one builds on: "L1"; empty: none
+    std::string_view gpu = {};    // what one changes, for the home card; empty: nothing, none is needed
 };
 
 class Lab {

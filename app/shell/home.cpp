@@ -16,7 +16,14 @@ constexpr float kKeys = 120;  // height of the foot, as the badge's in the rail
 constexpr std::size_t kShortcuts = 6;
 constexpr Font kSmall{Face::sans, 13};
 
+constexpr float kWidest = 1.5F * kCardWidth;
+
 int columns_in(float width) { return std::max(1, static_cast<int>((width + kGap) / (kCardWidth + kGap))); }
+// In as few rows as there is room for, and these as even as it goes.
+int card_columns(float width, int cards) {
+    const int rows = (cards + columns_in(width) - 1) / columns_in(width);
+    return std::max(1, (cards + rows - 1) / std::max(rows, 1));
+}
 int key_columns(float width) { return std::min(columns_in(width), 3); }
 
 }  // namespace
@@ -53,24 +60,27 @@ float Shell::draw_card(Entry& entry, Rect card) {
     ui::fill_rect(context_, card, {Role::raised}, 6);
     ui::stroke_rect(context_, card, {info.id == last_at_start_ || hit.hovered ? Role::axis : Role::line}, 6);
     const auto px = [this](float logical) { return std::round(context_.px(logical)); };
-    const Rect picture{card.x0 + px(16), card.y0 + px(18), card.x1 - px(16), card.y0 + px(134)};
+    const float foot = card.y1 - px(kCardHeight - 134);  // the picture takes what the words leave
+    const Rect picture{card.x0 + px(16), card.y0 + px(18), card.x1 - px(16), foot};
     ui::PlotState still;  // a picture: nothing to remember
     ui::plot(context_, "home." + std::string(info.id) + ".picture", entry.thumbnail, still, picture,
              {.bare = true, .interactive = false, .crosshair = false});
-    ui::hline(context_, card.x0, card.x1, card.y0 + px(152), {Role::line});
+    ui::hline(context_, card.x0, card.x1, foot + px(18), {Role::line});
     const float x = card.x0 + px(16);
-    ui::text_mid(context_, {x, card.y0 + px(176)}, "L" + std::to_string(info.number), {Role::muted},
+    ui::text_mid(context_, {x, foot + px(42)}, "L" + std::to_string(info.number), {Role::muted},
                  {Face::mono, 13});
     const float room = card.width() - px(48 + 12);
     const bool fits = ui::text_width(context_, info.title, {Face::sans_bold, 15}) <= room;
-    ui::text_mid(context_, {card.x0 + px(48), card.y0 + px(176)}, info.title, {Role::text},
+    ui::text_mid(context_, {card.x0 + px(48), foot + px(42)}, info.title, {Role::text},
                  {Face::sans_bold, fits ? 15.0F : 13.0F});
-    ui::text_mid(context_, {x, card.y0 + px(212)}, std::to_string(info.minutes) + " min", {Role::muted},
-                 {Face::sans, 13});
+    std::string needs = std::to_string(info.minutes) + " min";
+    if (!info.after.empty()) needs += " \u00b7 after " + std::string(info.after);
+    if (!info.gpu.empty()) needs += " \u00b7 " + std::string(info.gpu);
+    ui::text_mid(context_, {x, foot + px(78)}, needs, {Role::muted}, kSmall);
     if (const float share = exercises_.share(*entry.lab); !std::isnan(share)) {
         const auto all = entry.lab->exercises().size();
         const auto passed = std::lround(share * static_cast<float>(all));
-        const float right = card.x1 - px(16), middle = card.y0 + px(212);
+        const float right = card.x1 - px(16), middle = foot + px(78);
         draw_ring(context_, {right - px(7), middle}, share);
         ui::text_mid(context_, {right - px(24), middle},
                      std::to_string(passed) + " of " + std::to_string(all), {Role::muted}, kSmall,
@@ -125,23 +135,27 @@ void Shell::draw_home(const WindowLayout& layout) {
     ui::text_mid(context_, {left, origin.y + px(40)}, "Labs", {Role::text}, {Face::sans_bold, 24});
     const float room = stage.width() - 2 * px(kMargin);
     float y = origin.y + px(70);
-    for (const auto line : ui::wrap_lines(
-             context_, "Find out by experiment how 8-bit floats work, and when training in them works.",
-             {Face::sans, 15}, room)) {
+    for (const auto line : ui::wrap_lines(context_,
+                                          "Find out by experiment how 8-bit floats work, and when training "
+                                          "in them works. None needs a GPU.",
+                                          {Face::sans, 15}, room)) {
         ui::text_mid(context_, {left, y}, line, {Role::muted}, {Face::sans, 15});
         y += px(22);
     }
     draw_continue(scrolled);
 
     float row_top = y + px(kFirstRow - 92);
-    const int columns = columns_in(room / context_.scale);
+    const int columns = card_columns(room / context_.scale, static_cast<int>(entries_.size()));
+    const float gaps = px(kGap) * static_cast<float>(columns - 1);
+    const float width =
+        std::clamp(std::floor((room - gaps) / static_cast<float>(columns)), px(kCardWidth), px(kWidest));
+    const float height = px(kCardHeight) + std::round((width - px(kCardWidth)) * 116 / 246);
     float bottom = row_top;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
         const int column = static_cast<int>(i) % columns;
         if (column == 0 && i > 0) row_top = bottom + px(kGap);
-        const float x = left + static_cast<float>(column) * (px(kCardWidth) + px(kGap));
-        bottom = std::max(
-            bottom, draw_card(entries_[i], {x, row_top, x + px(kCardWidth), row_top + px(kCardHeight)}));
+        const float x = left + static_cast<float>(column) * (width + px(kGap));
+        bottom = std::max(bottom, draw_card(entries_[i], {x, row_top, x + width, row_top + height}));
     }
     const int keys_across = key_columns(room / context_.scale);
     const int rows = (static_cast<int>(kShortcuts) + keys_across - 1) / keys_across;

@@ -173,7 +173,7 @@ void Shell::draw_toast(Rect area) {
     const ui::Press hit = ui::press(context_, "toast.close",
                                     {close.x - reach, close.y - reach, close.x + reach, close.y + reach}, 4);
     ui::cross(context_, close, {hit.hovered ? Role::text : Role::muted});
-    ui::probe(context_, "toast", area);
+    ui::probe(context_, "toast", area, {}, toast_.title);
     if (hit.clicked) toast_ = {};
 }
 

@@ -81,7 +81,7 @@ bool Recovery::draw(ui::Context& c) {
     if (yes) restoring_ = left_;
     left_.reset();
     if (yes) {
-        attempt([&] { journal_.take_over(*restoring_); });
+        attempt(not_noted_, [&] { journal_.take_over(*restoring_); });
     } else {
         journal_.remove();
     }
@@ -90,25 +90,25 @@ bool Recovery::draw(ui::Context& c) {
 
 std::optional<Journal::Left> Recovery::restoring() { return std::exchange(restoring_, std::nullopt); }
 
-void Recovery::attempt(const std::function<void()>& write) {
+void Recovery::attempt(std::string& problem, const std::function<void()>& write) {
     try {
         write();
-        said_.clear();
+        problem.clear();
     } catch (const Error& error) {
-        if (said_ == error.what()) return;
-        said_ = error.what();
-        say_("A crash would lose your place", error.what());
+        const bool said = !this->problem().empty();
+        problem = error.what();
+        if (!said) say_(kCrashWould, problem);
     }
 }
 
 void Recovery::note(const std::function<void(Journal&)>& note) {
-    attempt([&] { note(journal_); });
+    attempt(not_noted_, [&] { note(journal_); });
 }
 
 double Recovery::sync(double now_s) {
     if (!journal_.dirty()) return std::numeric_limits<double>::infinity();
     if (now_s < synced_s_ + kSync_s) return synced_s_ + kSync_s - now_s;
-    attempt([&] { journal_.sync(); });
+    attempt(not_synced_, [&] { journal_.sync(); });
     synced_s_ = now_s;
     return journal_.dirty() ? kSync_s : std::numeric_limits<double>::infinity();
 }

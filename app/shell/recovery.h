@@ -12,6 +12,9 @@
 
 namespace fp8lab {
 
+// The title of what is said when the disk takes no journal.
+constexpr const char* kCrashWould = "A crash would lose your place";
+
 class Recovery {
   public:
     // say: a toast. A profile that is only read has no journal, and its question is another window's.
@@ -25,21 +28,23 @@ class Recovery {
 
     bool keeps() const { return keeps_ && !asking(); }
     Journal& journal() { return journal_; }
-    // Calls `note` with the journal; what the disk refuses is said once.
+    // Calls `note` with the journal; what the disk refuses is said once, and stands in problem() until a
+    // later call succeeds.
     void note(const std::function<void(Journal&)>& note);
     // To the disk, at most every few seconds; returns in how many it is due, infinity: nothing is.
     double sync(double now_s);
+    const std::string& problem() const { return not_noted_.empty() ? not_synced_ : not_noted_; }
     void close();  // the window was closed: nothing is to be brought back. An open question stays open.
 
   private:
-    void attempt(const std::function<void()>& write);
+    void attempt(std::string& problem, const std::function<void()>& write);
 
     bool keeps_;
     std::function<void(std::string, std::string)> say_;
     Journal journal_;
     std::optional<Journal::Left> left_, restoring_;
     double synced_s_ = 0;
-    std::string said_;
+    std::string not_noted_, not_synced_;  // why
 };
 
 }  // namespace fp8lab

@@ -130,8 +130,12 @@ double Shell::rest(double now_s) {
         due = retried_s_ + kRetry_s - now_s;
     }
     if (!recovery_.keeps()) return due;
+    const bool was_refused = !recovery_.problem().empty();
     if (!any_button_down()) recovery_.note([this](Journal& to) { journal(to); });
-    return std::min(due, recovery_.sync(now_s));
+    due = std::min(due, recovery_.sync(now_s));
+    const bool refused = !recovery_.problem().empty();
+    if (refused != was_refused) context_.wants_redraw = true;
+    return refused ? std::min(due, kRetry_s) : due;
 }
 
 std::string Shell::close() {
@@ -145,6 +149,7 @@ std::string Shell::close() {
 std::vector<std::pair<std::string, std::string>> Shell::notices() const {
     std::vector<std::pair<std::string, std::string>> out;
     if (!folders_.why_read_only.empty()) out.emplace_back("Read only", folders_.why_read_only);
+    if (!recovery_.problem().empty()) out.emplace_back(kCrashWould, recovery_.problem());
     const std::size_t unsaved = exercises_.progress().unsaved().size();
     if (unsaved > 0)
         out.emplace_back("Not saved yet",

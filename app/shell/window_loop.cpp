@@ -22,6 +22,7 @@ constexpr double kFrame_s = 1.0 / 30;  // between frames that nobody's hand aske
 // With software OpenGL a frame takes tens of ms of the very cores that train: drawing gets a quarter of the
 // time at most.
 constexpr double kIdleShare = 4;
+constexpr double kRetry_s = 10;    // what the disk refused
 constexpr double kClock_s = 1;     // the presenter's
 constexpr double kCaret_s = 0.25;  // a blinking caret
 constexpr int kSettleFrames = 2;   // after input: ImGui shows the effect of a click one frame later
@@ -39,6 +40,7 @@ std::string probe_json(const ui::Context& context, Shell& shell, long frames) {
             json["axes"][name] = {x.lo, x.hi, y.lo, y.hi};
         }
     }
+    json["theme"] = to_string(context.theme);
     json["ring"] = context.focus.visible ? context.focus.name : "";
     if (const Lab* lab = shell.lab()) {
         json["lab"] = lab->info().id;
@@ -187,8 +189,7 @@ void WindowLoop::wait() {
         if (running || notes_ || ImGui::GetIO().WantTextInput) {
             glfwWaitEventsTimeout(left);
         } else {
-            save_if_changed();
-            const double due = shell_->rest(glfwGetTime());
+            const double due = std::min(keep_settings(), shell_->rest(glfwGetTime()));
             if (context_.wants_redraw) continue;
             if (std::isinf(due)) {
                 glfwWaitEvents();
@@ -199,17 +200,29 @@ void WindowLoop::wait() {
     }
 }
 
-void WindowLoop::save_if_changed() {
+double WindowLoop::keep_settings() {
+    constexpr double kNever = std::numeric_limits<double>::infinity();
     Settings now = shell_->settings();
     now.width = saved_.width;  // kept at the end only: a resize is a hundred sizes
     now.height = saved_.height;
-    if (now == saved_) return;
+    if (now == saved_) return kNever;
+    const double time = glfwGetTime();
+    const bool again = now == refused_;
+    if (again && time < refused_s_ + kRetry_s) return refused_s_ + kRetry_s - time;
     try {
         save_settings(folders_, now);
+        saved_ = now;
+        if (refused_) shell_->say("Saved now", "What could not be saved before is");
+        context_.wants_redraw |= refused_.has_value();
+        refused_.reset();
+        return kNever;
     } catch (const Error& error) {
-        shell_->say("Settings were not saved", error.what());
+        if (!again) shell_->say("Settings were not saved", error.what());
+        context_.wants_redraw |= !again;
+        refused_ = now;
+        refused_s_ = time;
+        return kRetry_s;
     }
-    saved_ = now;
 }
 
 }  // namespace fp8lab

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "app/shell/gl_window.h"
@@ -39,12 +40,14 @@ class WindowLoop {
     void wait();
     void follow_presentation();  // the whole monitor, and the presenter's window
     void write_probes();
-    void save_if_changed();
+    double keep_settings();  // returns in how many seconds to try again; infinity: all is kept
 
     WindowOptions options_;
     ProfileFolders folders_;
     ProfileLock lock_;
     Settings saved_;
+    std::optional<Settings> refused_;  // what the disk did not take, at refused_s_
+    double refused_s_ = 0;
     ui::Context context_;
     std::unique_ptr<GlWindow> window_;
     std::unique_ptr<NotesWindow> notes_;

@@ -130,7 +130,8 @@ const LabInfo& AddingLab::info() const {
                                       "Adding it up",
                                       "Rounding and adding",
                                       "What becomes of small numbers that are added to a large one?",
-                                      20};
+                                      20,
+                                      "L3"};
     return kInfo;
 }
 

@@ -63,7 +63,8 @@ void BitsView::stage(ui::Context& context, Rect area) {
     ui::hline(context, area.x0, area.x1, divider, {Role::line});
 
     const bool roomy = area.width() >= context.px(700);
-    const float list = context.px(roomy ? 144 : 120), gap = context.px(12);
+    const float list = std::max(context.px(roomy ? 144 : 120), line_end_width(context, lab_)),
+                gap = context.px(12);
     const float top = divider + context.px(compact ? 10 : 14);
     const float map = std::min(area.width() - list - gap, context.px(kWidestMap));
     draw_map(context, lab_, {area.x0, top, area.x0 + map, area.y1}, roomy);

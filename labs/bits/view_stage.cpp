@@ -108,11 +108,11 @@ void draw_value(Context& context, const Reading& reading, float x, float y_label
     const float y_value = y_cells + height * 0.28F, reach = context.px(18);
     const Rect value{x, y_value - reach, x + ui::text_width(context, reading.headline, digits),
                      y_value + reach};
-    if (ui::press(context, "bits.value", value, 4).clicked) ImGui::SetClipboardText(reading.exact.c_str());
+    ui::text_mid(context, {x, y_value}, reading.headline, text, digits);
+    ui::copyable(context, "bits.value", value, reading.value);
     constexpr std::size_t kTooltipLine = 30;
     ui::tooltip(context, reading.exact.size() <= kTooltipLine ? reading.exact : reading.headline,
-                "Click copies every digit.");
-    ui::text_mid(context, {x, y_value}, reading.headline, text, digits);
+                "Click copies it: rounded, exact, as hex, C or NumPy.");
     const float second = y_cells + std::max(height * 0.8F, context.px(40));
     ui::text_mid(context, {x, second}, reading.code_text + "  " + reading.hex, muted, {Face::mono, 15});
     ui::text_mid(context, {x, second + context.px(26)}, reading.note, text, kLabel);
@@ -131,13 +131,23 @@ void draw_formula(Context& context, const Outcome& outcome, std::span<const Grou
         return;
     }
     const Role role = role_of(outcome.format.name);
-    const auto middle_of = [&](const Group& group) {  // a term wider than the first cell starts at its edge
-        const float half = ui::text_width(context, group.term.written, kWork) / 2;
-        return std::max((group.cells.x0 + group.cells.x1) / 2, groups.front().cells.x0 + half);
+    const auto half_of = [&](const Group& group) {
+        return ui::text_width(context, group.term.written, kWork) / 2;
     };
+    std::vector<float> middles;
+    for (const Group& group : groups)
+        middles.push_back(
+            std::max((group.cells.x0 + group.cells.x1) / 2, groups.front().cells.x0 + half_of(group)));
+    // No term over its neighbour: from the right, then, where that is too much, from the left.
+    float end = x_value - context.px(42), begin = groups.front().cells.x0;
+    const float apart = context.px(20);
+    for (std::size_t i = groups.size(); i-- > 0; end = middles[i] - half_of(groups[i]) - apart)
+        middles[i] = std::min(middles[i], end - half_of(groups[i]));
+    for (std::size_t i = 0; i < groups.size(); begin = middles[i] + half_of(groups[i]) + apart, ++i)
+        middles[i] = std::max(middles[i], begin + half_of(groups[i]));
     for (std::size_t i = 0; i < groups.size(); ++i) {
         const Group& group = groups[i];
-        const float middle = middle_of(group);
+        const float middle = middles[i];
         const Color ink = group.name == "sign" ? text : Color{role, Tone::ink};
         ui::text_mid(context, {middle, y}, group.term.written, ink, kWork, Anchor::center);
         if (!compact)
@@ -145,9 +155,7 @@ void draw_formula(Context& context, const Outcome& outcome, std::span<const Grou
                          Anchor::center);
         if (i + 1 < groups.size()) {
             // Between the words, not between the cells: under one sign cell the term is wider than its field.
-            const float left = middle + ui::text_width(context, group.term.written, kWork) / 2;
-            const float next = middle_of(groups[i + 1]);
-            const float right = next - ui::text_width(context, groups[i + 1].term.written, kWork) / 2;
+            const float left = middle + half_of(group), right = middles[i + 1] - half_of(groups[i + 1]);
             ui::text_mid(context, {(left + right) / 2, y}, "×", muted, {Face::mono, 15}, Anchor::center);
         }
     }
@@ -171,6 +179,17 @@ float list_digits(const Context& context, const LineEnd& end, float room, float 
 }
 
 }  // namespace
+
+float line_end_width(const Context& context, const BitsLab& lab) {
+    float width = 0;
+    for (const EndCode& item : lab.outcome().end.codes)
+        width = std::max(width, ui::text_width(context, item.code_text, kMono) +
+                                    ui::text_width(context, item.value_text, {Face::mono_bold, 13}) +
+                                    context.px(24 + 10));
+    for (const std::string& note : lab.outcome().end.notes)
+        width = std::max(width, ui::text_width(context, note, kLabel));
+    return std::ceil(width);
+}
 
 float draw_bits(Context& context, BitsLab& lab, int& last_bit, Rect area, bool compact) {
     const float value_width = context.px(area.width() < context.px(700) ? 190 : 212);

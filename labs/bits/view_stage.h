@@ -10,6 +10,8 @@ namespace fp8lab::bits_lab {
 // is outlined. Returns the y of its lower end.
 float draw_bits(ui::Context& context, BitsLab& lab, int& last_bit, Rect area, bool compact);
 void draw_map(ui::Context& context, BitsLab& lab, Rect area, bool with_notes);
+// Physical px that draw_line_end() needs for its words.
+float line_end_width(const ui::Context& context, const BitsLab& lab);
 void draw_line_end(ui::Context& context, BitsLab& lab, Rect area);
 
 }  // namespace fp8lab::bits_lab

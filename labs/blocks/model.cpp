@@ -57,7 +57,8 @@ const LabInfo& BlocksLab::info() const {
                                       "Block scales",
                                       "One scale, many scales",
                                       "How many elements may share a scale, and what do more scales buy?",
-                                      20};
+                                      20,
+                                      "L4"};
     return kInfo;
 }
 

@@ -180,7 +180,8 @@ const LabInfo& DelayedLab::info() const {
         "Delayed scaling",
         "Scaling from the past",
         "The scale of this step was chosen from the steps before it. Who pays when the amax jumps?",
-        20};
+        20,
+        "L4"};
     return kInfo;
 }
 

@@ -137,9 +137,13 @@ void add_words(Figure& figure, const DelayedLab& lab, Range y) {
         if (!std::isfinite(amax)) {
             words(centre(t), y.hi, step.amax > 0 ? "Inf" : "NaN", Role::sat, Anchor::left, 10, 20);
         } else if (step.saturates) {
-            words(centre(t), amax, text_of(amax, 3), Role::sat, Anchor::center, 0, -18);
-            words(centre(t), std::sqrt(amax * run.tops[t]), text_of(amax / run.tops[t], 2) + "×", Role::sat,
-                  Anchor::right, -8, 0);
+            // Beside the arrow where it is long enough for words; else over it.
+            const std::string factor = text_of(amax / run.tops[t], 2) + "×";
+            const bool is_long = std::log(amax / run.tops[t]) > 0.2 * std::log(y.hi / y.lo);
+            words(centre(t), amax, text_of(amax, 3) + (is_long ? "" : ", " + factor), Role::sat,
+                  Anchor::center, 0, -18);
+            if (is_long)
+                words(centre(t), std::sqrt(amax * run.tops[t]), factor, Role::sat, Anchor::right, -8, 0);
         } else if (amax > 0) {
             const bool line_here = lab.params().compare == "ab" && std::abs(lab.b().tops[t] / amax - 1) < 0.2;
             words(centre(t), amax, text_of(amax, 3), Role::text, line_here ? Anchor::center : Anchor::left,

@@ -140,7 +140,8 @@ const LabInfo& ErrorLab::info() const {
                                       "Rounding error",
                                       "How wrong is a rounded number?",
                                       "Where is FP8 precise, and where does it let go?",
-                                      20};
+                                      20,
+                                      "L1"};
     return kInfo;
 }
 

@@ -80,7 +80,8 @@ const LabInfo& RulerLab::info() const {
                                       "Uneven ruler",
                                       "The uneven ruler",
                                       "Where did the format put its values, and does your tensor lie there?",
-                                      15};
+                                      15,
+                                      "L1"};
     return kInfo;
 }
 

@@ -41,7 +41,7 @@ void RulerView::stage(Context& context, Rect area) {
 }
 
 void RulerView::draw_plots(Context& context, Rect area) {
-    const std::vector<Figure> figures = lab_.figures();
+    std::vector<Figure> figures = lab_.figures();
     const bool binades = lab_.params().axis == "binades";
     const bool has_data = !lab_.outcome().tensor.empty();
 
@@ -64,6 +64,10 @@ void RulerView::draw_plots(Context& context, Rect area) {
         draw_knob(context, ruler, true);
         draw_knob(context, ruler, false);
     }
+    if (has_data)
+        for (Series& series : figures[2].series)
+            if (auto* words = std::get_if<TextMark>(&series.shape); words && words->anchor == Anchor::left)
+                words->dx = words_dx_;
     const Rect lower_rect{area.x0, split + context.px(8), area.x1, area.y1};
     const ui::PlotResult lower = ui::plot(context, has_data ? "ruler.data" : "ruler.gaps",
                                           has_data ? figures[2] : figures[1], lower_plot_, lower_rect);
@@ -110,6 +114,9 @@ void RulerView::draw_handle(Context& context, const ui::PlotResult& plot) {
     const float half = context.px(68), tall = context.px(14);
     const float x = std::clamp(inside(outcome.handle), plot.area.x0 + half, plot.area.x1 - half);
     const Rect pill{std::round(x - half), y - tall, std::round(x + half), y + tall};
+    const float aside = hi < plot.area.x1 ? std::max(0.0F, pill.x1 - hi) / context.scale : 0;
+    if (aside != words_dx_) context.wants_redraw = true;
+    words_dx_ = aside;
     const ui::Press press = ui::press(context, "ruler.handle", pill);
     ui::fill_rect(context, pill, {Role::accent}, 6);
     ui::text_mid(context, {x, y}, std::string(first.format.label) + " ruler", {Role::inverse}, kStrong,

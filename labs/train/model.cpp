@@ -25,7 +25,9 @@ constexpr LabInfo kInfo{
     .title = "Train it: BF16 against FP8",
     .question =
         "Same seed, same batches, same FP32 start. What does eight bits cost, and where would you see it?",
-    .minutes = 30};
+    .minutes = 30,
+    .after = "L5",
+    .gpu = "GPU too"};
 
 // On the worker, where the GPU may take its half second. Only "auto" may end on the CPU instead, and only
 // where there is no GPU to be had: then gpu_reason() says so from here on.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <optional>
 
 #include "core/base/units.h"
 #include "labs/train/model_cost.h"
@@ -241,14 +243,18 @@ void TrainView::numbers(ui::Context& c, float width) {
         const std::string speed = cost                        ? format_number(tflops(*cost), 3, true)
                                   : shown && ms > 0 && !costs ? group_thousands(std::lround(1000 / ms))
                                                               : "";
+        const double loss = shown ? lab_.history().arms()[i].tail_loss() : 0;
+        const auto number = [](double value) {
+            return std::isfinite(value) && value > 0 ? std::optional(value) : std::nullopt;
+        };
         const std::array<ui::Cell, 4> cells = {
             ui::Cell{.text = looks[i].name,
                      .role = looks[i].role,
                      .mono = false,
                      .strong = true,
                      .anchor = Anchor::left},
-            ui::Cell{.text = shown ? loss_text(lab_.history().arms()[i].tail_loss()) : ""},
-            ui::Cell{.text = shown ? step_text(ms) : ""}, ui::Cell{.text = speed}};
+            ui::Cell{.text = shown ? loss_text(loss) : "", .value = number(loss)},
+            ui::Cell{.text = shown ? step_text(ms) : "", .value = number(ms)}, ui::Cell{.text = speed}};
         ui::table_row(c, cells, columns);
     }
     const Rect end = ui::next_area(c, 8);

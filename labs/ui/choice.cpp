@@ -12,7 +12,9 @@ int step_of(ImGuiKey less, ImGuiKey more) {
     return (key_pressed(more) ? 1 : 0) - (key_pressed(less) ? 1 : 0);
 }
 
-constexpr float kDead = 0.5F;  // opacity of a choice that cannot be chosen
+constexpr float kRow = 32, kPad = 12;
+constexpr Font kChosen{Face::sans_bold, 15};  // the wider of the two
+constexpr float kDead = 0.5F;                 // opacity of a choice that cannot be chosen
 
 int clamp_index(int index, std::size_t count) { return std::clamp(index, 0, static_cast<int>(count) - 1); }
 
@@ -30,7 +32,7 @@ bool draw_list(Context& context, std::string_view name, std::span<const std::str
     }
     for (std::size_t i = 0; i < labels.size(); ++i) {
         const int index = static_cast<int>(i);
-        Rect row = next_area(context, 32);
+        Rect row = next_area(context, kRow);
         row.x1 = row.x0 + width;
         const std::string row_name = std::string(name) + "." + std::to_string(i);
         ImGui::SetCursorScreenPos({row.x0, row.y0});
@@ -43,11 +45,35 @@ bool draw_list(Context& context, std::string_view name, std::span<const std::str
             highlighted = index;
         if (index == highlighted) fill_rect(context, inset(row, context.px(2)), {Role::field}, 4);
         const Face face = index == selected ? Face::sans_bold : Face::sans;
-        text_mid(context, {row.x0 + context.px(12), (row.y0 + row.y1) / 2}, labels[i], {Role::text},
+        text_mid(context, {row.x0 + context.px(kPad), (row.y0 + row.y1) / 2}, labels[i], {Role::text},
                  {face, 15});
     }
     storage.SetInt(highlight_id, highlighted);
     return close;
+}
+
+// As wide as the control and its words; under it, above it where there is no room, inside the window always.
+Rect list_area(const Context& context, Rect control, std::span<const std::string> labels) {
+    float width = control.width();
+    for (const std::string& label : labels)
+        width = std::max(width, text_width(context, label, kChosen) + context.px(2 * kPad));
+    const ImVec2 window = ImGui::GetIO().DisplaySize;
+    const float height = context.px(kRow) * static_cast<float>(labels.size()), gap = context.px(4);
+    const bool below = control.y1 + gap + height <= window.y;
+    const float y = below ? control.y1 + gap : control.y0 - gap - height;
+    const float x = std::clamp(control.x0, 0.0F, std::max(0.0F, window.x - width));
+    return {std::round(x), std::round(std::max(y, 0.0F)), std::round(x) + std::round(width), 0};
+}
+
+// What of the words fits, with an ellipsis where that is not all.
+std::string shortened(const Context& context, std::string words, Font font, float width) {
+    if (text_width(context, words, font) <= width) return words;
+    while (!words.empty() && text_width(context, words + "\u2026", font) > width) {
+        while (words.size() > 1 && (static_cast<unsigned char>(words.back()) & 0xC0) == 0x80)
+            words.pop_back();
+        words.pop_back();
+    }
+    return words + "\u2026";
 }
 
 }  // namespace
@@ -103,22 +129,26 @@ bool dropdown(Context& context, std::string_view name, std::span<const std::stri
     stroke_rect(context, area, {hit.hovered || open ? Role::axis : Role::line}, 6);
     const float y = (area.y0 + area.y1) / 2;
     if (selected >= 0 && selected < static_cast<int>(labels.size())) {
-        ImGui::PushClipRect({area.x0, area.y0}, {area.x1 - context.px(32), area.y1}, true);
-        text_mid(context, {area.x0 + context.px(12), y}, labels[static_cast<std::size_t>(selected)],
-                 {Role::text}, {Face::sans, 15});
-        ImGui::PopClipRect();
+        constexpr Font kFont{Face::sans, 15};
+        text_mid(context, {area.x0 + context.px(kPad), y},
+                 shortened(context, labels[static_cast<std::size_t>(selected)], kFont,
+                           area.width() - context.px(kPad + 32)),
+                 {Role::text}, kFont);
     }
     chevron(context, {area.x1 - context.px(16), y}, Direction::down, {Role::muted});
 
-    ImGui::SetNextWindowPos({area.x0, area.y1 + context.px(4)});
+    const Rect list = list_area(context, area, labels);
+    ImGui::SetNextWindowPos({list.x0, list.y0});
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+    ImGui::PushStyleColor(ImGuiCol_Border, context.color(Role::axis));
     if (ImGui::BeginPopup(popup.c_str(), ImGuiWindowFlags_NoNav)) {
-        if (draw_list(context, name, labels, selected, area.width())) ImGui::CloseCurrentPopup();
+        if (draw_list(context, name, labels, selected, list.width())) ImGui::CloseCurrentPopup();
         ImGui::EndPopup();
     } else if (context.focus.modal == id) {
         context.focus.modal = 0;
     }
+    ImGui::PopStyleColor();
     ImGui::PopStyleVar(2);
     advance(area);
     return selected != before;

@@ -11,6 +11,7 @@ namespace fp8lab::ui {
 namespace {
 
 constexpr float kRow = 30, kWidth = 400, kWords = 84;
+constexpr float kCopied_s = 1.2F;
 constexpr std::array kKinds = {"rounded", "exact", "hex", "C", "NumPy"};
 
 std::array<std::string, kKinds.size()> texts_of(double value) {
@@ -20,7 +21,7 @@ std::array<std::string, kKinds.size()> texts_of(double value) {
 }
 
 // The open menu. True when it is to be closed.
-bool draw_menu(Context& context, std::string_view name, double value) {
+bool draw_menu(Context& context, std::string_view name, double value, bool& was_copied) {
     const auto texts = texts_of(value);
     ImGuiStorage& storage = *ImGui::GetStateStorage();
     const ImGuiID highlight_id = ImGui::GetID("highlighted");
@@ -50,7 +51,19 @@ bool draw_menu(Context& context, std::string_view name, double value) {
     }
     storage.SetInt(highlight_id, highlighted);
     if (taken >= 0) ImGui::SetClipboardText(texts[static_cast<std::size_t>(taken)].c_str());
-    return close || taken >= 0;
+    was_copied = taken >= 0;
+    return close || was_copied;
+}
+
+// For a moment, in the place of the number.
+void draw_copied(Context& context, std::string_view name, Rect area) {
+    constexpr Font kFont{Face::sans_bold, 13};
+    const float width = text_width(context, "copied", kFont) + context.px(16), y = (area.y0 + area.y1) / 2;
+    const Rect chip{area.x1 - width, y - context.px(11), area.x1, y + context.px(11)};
+    fill_rect(context, chip, {Role::accent}, 4);
+    text_mid(context, {chip.x0 + context.px(8), y}, "copied", {Role::inverse}, kFont);
+    probe(context, std::string(name) + ".copied", chip);
+    context.wants_redraw = true;  // until it goes
 }
 
 }  // namespace
@@ -62,15 +75,25 @@ void copyable(Context& context, std::string_view name, Rect area, double value) 
     const bool open = ImGui::IsPopupOpen(popup.c_str());
     if (hit.hovered || open)
         hline(context, area.x0 + context.px(6), area.x1, area.y1 - context.px(3), {Role::axis});
-    if (hit.focused && !open && ImGui::GetIO().KeyCtrl && key_pressed(ImGuiKey_C))
+    ImGuiStorage& storage = *ImGui::GetStateStorage();  // of the window: outlives the menu
+    const ImGuiID copied_id = ImGui::GetID((std::string(name) + ".copied").c_str());
+    bool was_copied = false;
+    if (hit.focused && !open && ImGui::GetIO().KeyCtrl && key_pressed(ImGuiKey_C)) {
         ImGui::SetClipboardText(number_texts(value).exact.c_str());
+        was_copied = true;
+    }
+    const auto say_copied = [&] {
+        const auto now = static_cast<float>(ImGui::GetTime());
+        if (was_copied) storage.SetFloat(copied_id, now + kCopied_s);
+        if (now < storage.GetFloat(copied_id)) draw_copied(context, name, area);
+    };
     if (hit.clicked && !open) {
         ImGui::OpenPopup(popup.c_str());
         context.focus.modal = id;
     }
     if (!hit.clicked && !open) {
         if (context.focus.modal == id) context.focus.modal = 0;  // closed by a click beside it
-        return;
+        return say_copied();
     }
     // Below the number, its right edge under the number's; above it where there is no room.
     const ImVec2 window = ImGui::GetIO().DisplaySize;
@@ -81,8 +104,9 @@ void copyable(Context& context, std::string_view name, Rect area, double value) 
     ImGui::SetNextWindowPos({std::round(x), std::round(below ? area.y1 + gap : area.y0 - gap - height)});
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+    ImGui::PushStyleColor(ImGuiCol_Border, context.color(Role::axis));
     if (ImGui::BeginPopup(popup.c_str(), ImGuiWindowFlags_NoNav)) {
-        if (draw_menu(context, name, value)) {
+        if (draw_menu(context, name, value, was_copied)) {
             ImGui::CloseCurrentPopup();
             if (context.focus.modal == id) context.focus.modal = 0;
         }
@@ -90,7 +114,9 @@ void copyable(Context& context, std::string_view name, Rect area, double value) 
     } else if (context.focus.modal == id) {
         context.focus.modal = 0;
     }
+    ImGui::PopStyleColor();
     ImGui::PopStyleVar(2);
+    say_copied();
 }
 
 }  // namespace fp8lab::ui

@@ -34,7 +34,8 @@ const LabInfo& WindowLab::info() const {
         "Fit the window",
         "Fit the tensor into the window",
         "One number, the scale, says where the window lies. What falls out at which end?",
-        20};
+        20,
+        "L2"};
     return kInfo;
 }
 

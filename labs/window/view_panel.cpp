@@ -67,7 +67,7 @@ void WindowView::explore(Context& c, float width) {
     ui::text_mid(c, {row.x0 + c.px(20), y}, "More: overflow, outliers, loss scale", ink, {Face::sans, 13});
     ui::advance(row);
     if (more_open_) draw(true);
-    ui::divider(c);
+    ImGui::Dummy({0, c.px(12)});
     draw_table(c, width);
 }
 

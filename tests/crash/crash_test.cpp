@@ -195,33 +195,53 @@ TEST_CASE("a home that cannot be written is said, and nothing is tried") {
     CHECK(WEXITSTATUS(status) == 0);
 }
 
-TEST_CASE("an export of the command line is there whole or not at all, whenever it is killed") {
+TEST_CASE("what the command line writes is there whole or not at all, whenever it is killed") {
     if (!kPreloads) {
         MESSAGE("skipped: a sanitizer is built in");
         return;
     }
-    const auto export_bits = [](const Run& run, const Words& environment) {
-        return Process({FP8LAB_BINARY, "run", "bits", "--export", run.folder.string()}, environment,
-                       run.scratch / "out", run.scratch / "err")
-            .wait();
+    const Run kept;  // a profile to report on
+    REQUIRE(kept.run({}, 1, 3) == 0);
+    const std::map<std::string, std::string> verbs = {
+        // OUT: the folder that it writes to
+        {"run", "run bits --export OUT"},
+        {"report", "--profile " + kept.folder.string() + " report -o OUT/report.html --bundle OUT/one.f8lab"},
+        {"train",
+         "train --recipe bf16 --steps 2 --layers 4,8,1 --batch 4 --csv OUT/loss.csv --save OUT/weights"},
     };
-    const Run whole;
-    REQUIRE(export_bits(whole, whole.fault("", 0)) == 0);
-    const long calls = whole.calls();
-    CHECK(calls >= 4);
-    for (long at = 1; at <= calls; ++at) {
-        CAPTURE(at);
-        const Run run;
-        CHECK(export_bits(run, run.fault("torn", at)) == 128 + SIGKILL);
-        if (!fs::exists(run.folder)) continue;
-        for (const auto& entry : fs::directory_iterator(run.folder)) {
-            const std::string name = entry.path().filename().string();
-            if (name.starts_with('.')) continue;  // a temporary of the one that was killed
-            CHECK(contents(entry.path()) == contents(whole.folder / name));
+    for (const auto& [verb, words] : verbs) {
+        CAPTURE(verb);
+        const auto write = [&words = words](const Run& run, const Words& environment) {
+            fs::create_directories(run.folder);
+            Words command = {FP8LAB_BINARY};
+            std::istringstream line(words);
+            for (std::string word; line >> word; command.push_back(word))
+                if (word.starts_with("OUT")) word.replace(0, 3, run.folder.string());
+            return Process(command, environment, run.scratch / "out", run.scratch / "err").wait();
+        };
+        const Run whole;
+        REQUIRE_MESSAGE(write(whole, whole.fault("", 0)) == 0, whole.err());
+        const long calls = whole.calls();
+        CHECK(calls >= 4);
+        for (long at = 1; at <= calls; ++at) {
+            CAPTURE(at);
+            const Run run;
+            CHECK(write(run, run.fault("torn", at)) == 128 + SIGKILL);
+            for (const auto& entry : fs::recursive_directory_iterator(run.folder)) {
+                const std::string name = entry.path().filename().string();
+                if (!entry.is_regular_file() || name.starts_with('.'))
+                    continue;  // of the one that was killed
+                const std::string text = contents(entry.path()),
+                                  other = contents(whole.folder / fs::relative(entry.path(), run.folder));
+                if (verb == "run") CHECK(text == other);
+                // The others hold the time of day, or of a step.
+                CHECK(std::ranges::count(text, '\n') == std::ranges::count(other, '\n'));
+                CHECK(text.substr(text.size() - 1) == other.substr(other.size() - 1));
+            }
+            const Run full;
+            const int code = write(full, full.fault(std::to_string(ENOSPC), at));
+            const bool said_so = full.err().find("No space left on device") != std::string::npos;
+            CHECK((code == 1 && said_so) != (code == 0));  // 0: only a folder's fsync was refused
         }
-        const Run full;
-        const int code = export_bits(full, full.fault(std::to_string(ENOSPC), at));
-        const bool said_so = full.err().find("No space left on device") != std::string::npos;
-        CHECK((code == 1 && said_so) != (code == 0));  // 0: only a folder's fsync was refused
     }
 }

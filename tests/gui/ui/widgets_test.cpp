@@ -333,6 +333,12 @@ TEST_CASE("a number is copied from its menu by mouse and by keys, and exactly wi
     CHECK(copied() == "np.float64(0.058823529411764705)");
     gui.frame(draw);
     CHECK_FALSE(gui.context.probes.items.contains("value.relative.1.4"));
+    CHECK(gui.context.probes.items.contains("value.relative.1.copied"));  // says so for a moment
+    ImGui::GetIO().DeltaTime = 2;
+    gui.frame(draw);
+    gui.frame(draw);
+    CHECK_FALSE(gui.context.probes.items.contains("value.relative.1.copied"));
+    ImGui::GetIO().DeltaTime = 1.0F / 60;
     CHECK(gui.context.focus.modal == 0);
 
     gui.press_key(ImGuiKey_Tab, draw);

@@ -30,13 +30,16 @@ class Desk {
     Desk() {
         const std::string numbers = (scratch_.path / "display").string();
         // Xvfb writes the number of the display that it found free to this descriptor: no guessing, no race.
+        // noreset: it stays ready when the window, its last client, is killed.
         server_ =
-            spawn({"sh", "-c", "exec Xvfb -displayfd 3 -screen 0 1600x1000x24 -nolisten tcp 3>" + numbers});
+            spawn({"sh", "-c",
+                   "exec Xvfb -displayfd 3 -screen 0 1600x1000x24 -nolisten tcp -noreset 3>" + numbers});
         wait_until([&] { return !read(numbers).empty() && read(numbers).back() == '\n'; },
                    "Xvfb gave no display");
         setenv("DISPLAY", (":" + std::to_string(std::stoi(read(numbers)))).c_str(), 1);
-        setenv("XDG_DOCUMENTS_DIR", (scratch_.path / "documents").c_str(), 1);
-        setenv("FP8LAB_HOME", (scratch_.path / "home").c_str(), 1);
+        std::filesystem::create_directory(disk());
+        setenv("XDG_DOCUMENTS_DIR", (disk() / "documents").c_str(), 1);
+        setenv("FP8LAB_HOME", home().c_str(), 1);
         unsetenv("WAYLAND_DISPLAY");
     }
     ~Desk() {
@@ -46,26 +49,52 @@ class Desk {
     Desk(const Desk&) = delete;
     Desk& operator=(const Desk&) = delete;
 
-    // Returns after the first frame.
-    void start(const std::vector<std::string>& arguments = {}) {
+    // The window ended by itself, or was killed: what waits for it throws this.
+    struct Gone : std::runtime_error {
+        Gone() : std::runtime_error("the window has ended") {}
+    };
+
+    // Returns after the first frame. `environment`: NAME=VALUE.
+    void start(const std::vector<std::string>& arguments = {},
+               const std::vector<std::string>& environment = {}) {
         std::filesystem::remove(probe_file());
         const std::string log = (scratch_.path / "log").string();
         std::filesystem::remove(log);
-        std::string command = "exec " FP8LAB_BINARY " --trace-startup --probe-file " + probe_file();
+        std::string command = "exec env ";
+        for (const std::string& setting : environment) command += setting + " ";
+        command += FP8LAB_BINARY " --trace-startup --probe-file " + probe_file();
         for (const std::string& argument : arguments) command += " " + argument;
         window_ = spawn({"sh", "-c", command + " 2>" + log});
         wait_until(
             [&] { return read(log).find("first frame") != std::string::npos && !read(probe_file()).empty(); },
             "the window did not open");
-        wait_until([&] { return system("xdotool search --class fp8lab >/dev/null 2>&1") == 0; },
-                   "no window on the display");
-        run("xdotool search --class fp8lab windowfocus --sync");
+        const auto has_the_keys = [] {
+            return system(
+                       "w=$(xdotool search --onlyvisible --class fp8lab 2>/dev/null | tail -1) && "
+                       "timeout 5 xdotool windowfocus --sync $w 2>/dev/null && "
+                       "[ $(xdotool getwindowfocus) = $w ]") == 0;
+        };
+        wait_until(has_the_keys, "no window on the display");
     }
-    // As a session's end does: the window ends by itself. (xdotool's windowclose destroys it under the program.)
+    // As a session's end does: the window ends by itself. (xdotool's windowclose destroys it under the
+    // program.)
     void close() { end(window_, SIGTERM); }
 
     void kill_now() { end(window_, SIGKILL); }
-    std::string home() const { return (scratch_.path / "home").string(); }
+    // kill -9 from a thread of its own while the hand goes on; joined when what is returned is let go of.
+    std::jthread kill_after(std::chrono::milliseconds time) const {
+        return std::jthread{[time, window = window_](const std::stop_token& stop) {
+            const auto when = std::chrono::steady_clock::now() + time;
+            while (!stop.stop_requested() && std::chrono::steady_clock::now() < when)
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            kill(window, SIGKILL);
+        }};
+    }
+    // What the window writes to; nothing of the test's own lies there.
+    std::filesystem::path disk() const { return scratch_.path / "disk"; }
+    std::string home() const { return (disk() / "home").string(); }
+    std::filesystem::path exports() const { return disk() / "documents/fp8lab"; }
+    std::string outside(const std::string& name) const { return scratch_ / name; }
     std::string read_text(const std::string& name) const { return read(home() + "/" + name); }
 
     Json probes() const {
@@ -76,6 +105,8 @@ class Desk {
     bool wait_for(const std::function<bool(const Json&)>& reached) const {
         try {
             wait_until([&] { return reached(probes()); }, "");
+        } catch (const Gone&) {
+            throw;
         } catch (const std::runtime_error&) {
             return false;
         }
@@ -119,38 +150,42 @@ class Desk {
     void type(const std::string& text) const {
         for (const char c : text) act(std::string("type --delay 40 -- '") + c + "'");
     }
+    // What a control says; empty: it is not there, or says nothing.
+    std::string words(const std::string& probe) const {
+        const Json state = probes();
+        return state.contains("words") ? state["words"].value(probe, "") : "";
+    }
     double metric(const std::string& name) const { return probes()["metrics"][name].get<double>(); }
     void key(const std::string& keys) const {
-        act("keydown " + keys);  // held over a frame: ImGui 1.86 sees the state once in each
+        try {
+            act("keydown " + keys);  // held over a frame: ImGui 1.86 sees the state once in each
+        } catch (const Gone&) {
+            run("xdotool keyup " + keys);  // the display outlives the window, and so would the key
+            throw;
+        }
         act("keyup " + keys);
     }
 
-    Json settings() const { return Json::parse(read((scratch_.path / "home/settings.json").string())); }
+    Json settings() const { return Json::parse(read(home() + "/settings.json")); }
     void write_settings(const std::string& text) const {
-        std::filesystem::create_directories(scratch_.path / "home");
-        std::ofstream(scratch_.path / "home/settings.json") << text;
+        std::filesystem::create_directories(home());
+        std::ofstream(home() + "/settings.json") << text;
     }
-    Json read_json(const std::string& name) const {
-        return Json::parse(read((scratch_.path / "home" / name).string()));
-    }
+    Json read_json(const std::string& name) const { return Json::parse(read_text(name)); }
     // Exit code of `fp8lab check` on a file of the profile.
     int check(const std::string& name) const {
-        const std::string command =
-            FP8LAB_BINARY " check " + (scratch_.path / "home" / name).string() + " >/dev/null";
+        const std::string command = FP8LAB_BINARY " check " + home() + "/" + name + " >/dev/null";
         const int status = system(command.c_str());
         return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     }
     // A file with that extension among what was exported.
     bool has_export(const std::string& extension) const {
         std::error_code none;
-        for (const auto& entry :
-             std::filesystem::recursive_directory_iterator(scratch_.path / "documents", none))
+        for (const auto& entry : std::filesystem::recursive_directory_iterator(exports(), none))
             if (entry.path().extension() == extension) return true;
         return false;
     }
-    bool has_file(const std::string& name) const {
-        return std::filesystem::exists(scratch_.path / "home" / name);
-    }
+    bool has_file(const std::string& name) const { return std::filesystem::exists(home() + "/" + name); }
 
   private:
     std::string probe_file() const { return (scratch_.path / "probes.json").string(); }
@@ -184,9 +219,13 @@ class Desk {
         wait_for([&](const Json& state) { return state["frames"] >= before + 3; });
     }
     static void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }
-    static void wait_until(const std::function<bool()>& reached, const std::string& otherwise) {
+    void wait_until(const std::function<bool()>& reached, const std::string& otherwise) const {
         const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
         while (!reached()) {
+            if (window_ > 0 && waitpid(window_, nullptr, WNOHANG) == window_) {
+                window_ = 0;
+                throw Gone{};
+            }
             if (std::chrono::steady_clock::now() > give_up) throw std::runtime_error(otherwise);
             std::this_thread::sleep_for(std::chrono::milliseconds(20));
         }
@@ -206,7 +245,8 @@ class Desk {
     }
 
     Scratch scratch_;
-    pid_t server_ = 0, window_ = 0;
+    pid_t server_ = 0;
+    mutable pid_t window_ = 0;  // 0: it has ended
 };
 
 }  // namespace fp8lab::test
