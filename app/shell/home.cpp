@@ -137,7 +137,7 @@ void Shell::draw_home(const WindowLayout& layout) {
     float y = origin.y + px(70);
     for (const auto line : ui::wrap_lines(context_,
                                           "Find out by experiment how 8-bit floats work, and when training "
-                                          "in them works. None needs a GPU.",
+                                          "in them works. No lab needs a GPU.",
                                           {Face::sans, 15}, room)) {
         ui::text_mid(context_, {left, y}, line, {Role::muted}, {Face::sans, 15});
         y += px(22);
