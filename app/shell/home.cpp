@@ -28,17 +28,20 @@ int key_columns(float width) { return std::min(columns_in(width), 3); }
 
 }  // namespace
 
-void Shell::draw_continue(Rect stage) {
+// Returns where it begins: the right end of what stands beside it.
+float Shell::draw_continue(Rect stage) {
     const auto last = std::find_if(entries_.begin(), entries_.end(), [this](const Entry& entry) {
         return entry.lab->info().id == last_at_start_;
     });
     const bool first_time = last_at_start_.empty() && !settings_.toured;
-    if (last == entries_.end() && !first_time) return;
+    const float end = stage.x1 - context_.px(kMargin);
+    if (last == entries_.end() && !first_time) return end;
     const std::string words = first_time ? "Take the tour, 40 seconds"
                                          : "Continue  L" + std::to_string(last->lab->info().number) + " " +
                                                std::string(last->lab->info().short_title);
     const float width = ui::text_width(context_, words, {Face::sans_bold, 15}) / context_.scale + 56;
-    ImGui::SetCursorScreenPos({stage.x1 - context_.px(kMargin + width), context_.px(32)});
+    const float begin = end - context_.px(width);
+    ImGui::SetCursorScreenPos({begin, stage.y0 + context_.px(32)});
     if (!greeted_) {  // Enter continues
         context_.focus.id = ImGui::GetID("home.continue");
         context_.focus.visible = true;
@@ -51,6 +54,7 @@ void Shell::draw_continue(Rect stage) {
             open(last->lab->info().id);
         }
     }
+    return begin - context_.px(kGap);
 }
 
 // The card and, under it, the lab's question. Returns the lower end of both.
@@ -133,16 +137,15 @@ void Shell::draw_home(const WindowLayout& layout) {
     const Rect scrolled{origin.x, origin.y, origin.x + stage.width(), origin.y + stage.height()};
     const float left = origin.x + px(kMargin);
     ui::text_mid(context_, {left, origin.y + px(40)}, "Labs", {Role::text}, {Face::sans_bold, 24});
-    const float room = stage.width() - 2 * px(kMargin);
+    const float room = stage.width() - 2 * px(kMargin), beside = draw_continue(scrolled) - left;
     float y = origin.y + px(70);
     for (const auto line : ui::wrap_lines(context_,
                                           "Find out by experiment how 8-bit floats work, and when training "
                                           "in them works. No lab needs a GPU.",
-                                          {Face::sans, 15}, room)) {
+                                          {Face::sans, 15}, beside)) {
         ui::text_mid(context_, {left, y}, line, {Role::muted}, {Face::sans, 15});
         y += px(22);
     }
-    draw_continue(scrolled);
 
     float row_top = y + px(kFirstRow - 92);
     const int columns = card_columns(room / context_.scale, static_cast<int>(entries_.size()));

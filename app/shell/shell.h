@@ -134,7 +134,7 @@ class Shell {
     void draw_keys_switch(Point center);
     void draw_machine(const WindowLayout& layout, float labs_end);
     void draw_home(const WindowLayout& layout);
-    void draw_continue(Rect stage);
+    float draw_continue(Rect stage);
     float draw_card(Entry& entry, Rect card);
     void draw_keys(Rect area);
     std::string keys_of(std::string_view command) const;

@@ -32,9 +32,9 @@ inline Settings toured() {
 
 struct WholeDesk {
     // Without folders: a profile of its own.
-    explicit WholeDesk(Screen screen, const ProfileFolders& folders = {})
+    explicit WholeDesk(Screen screen, const ProfileFolders& folders = {}, const Settings& settings = toured())
         : gui(screen.size, Theme::dark, screen.scale),
-          shell(gui.context, toured(), kMachine,
+          shell(gui.context, settings, kMachine,
                 folders.data.empty() ? ProfileFolders(scratch.path) : folders) {}
     void draw(int frames = 4) {
         for (int i = 0; i < frames; ++i) {

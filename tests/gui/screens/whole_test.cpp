@@ -10,7 +10,16 @@ using Desk = test::WholeDesk;
 
 namespace {
 
+void check_home(Screen screen) {
+    Settings newcomer;
+    Desk(screen, {}, newcomer).check("home of a newcomer");
+    Settings later = test::toured();
+    later.last_lab = "delayed";
+    Desk(screen, {}, later).check("home with the way back into a lab");
+}
+
 void check_labs(Screen screen) {
+    check_home(screen);
     Desk desk(screen);
     desk.check("home");
     for (const LabEntry& entry : lab_registry()) {
