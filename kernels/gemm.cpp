@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "kernels/gemm_cache.h"
+#include "kernels/gemm_contest.h"
 #include "kernels/lt_handles.h"
 #include "kernels/random_fill.h"
 #include "kernels/ranges.h"
@@ -78,29 +79,6 @@ void check_rules(const GemmSpec& s) {
         refuse("tensor cores take no product of two E5M2 operands");
     if (s.m % 16 || s.n % 16 || s.k % 16) refuse("FP8 needs m, n and k to be multiples of 16");
     if (const std::string why = unfit_scales(s); !why.empty()) refuse(why);
-}
-
-// The median of each. In turns, so that a clock that moves meanwhile moves for all of them.
-template <class Run>
-void time_candidates(std::vector<GemmCandidate>& candidates, int rounds, double flop, Run&& run,
-                     cudaStream_t stream) {
-    // Short products are timed several at once: the events' own resolution is about half a microsecond.
-    const int together = flop < 1e9 ? 20 : flop < 5e10 ? 8 : 2;
-    Event start, end;
-    std::vector<std::vector<float>> ms(candidates.size());
-    for (int round = 0; round < rounds; ++round)
-        for (std::size_t i = 0; i < candidates.size(); ++i) {
-            start.record(stream);
-            for (int t = 0; t < together; ++t) run(candidates[i].algo);
-            end.record(stream);
-            end.wait();
-            ms[i].push_back(elapsed_ms(start, end) / static_cast<float>(together));
-        }
-    for (std::size_t i = 0; i < candidates.size(); ++i) {
-        std::ranges::sort(ms[i]);
-        candidates[i].median_ms = static_cast<double>(ms[i][ms[i].size() / 2]);
-    }
-    std::ranges::sort(candidates, {}, &GemmCandidate::median_ms);
 }
 
 }  // namespace
@@ -262,31 +240,20 @@ cublasLtMatmulAlgo_t GemmPlan::Parts::fastest(cudaStream_t stream) {
         1024;
     const Buffer<float> scales(std::vector<float>(is_fp8(spec.a) ? scale_count : 1, 1.0F));
     point(scales.get(), scales.get());
-    std::vector<GemmCandidate> working;
+    std::vector<cublasLtMatmulAlgo_t> working;
     for (const cublasLtMatmulAlgo_t& candidate : algos) {
         bool works = true;
         for (int i = 0; i < 2 && works; ++i)
             works = run(a.get(), b.get(), d.get(), candidate, stream) == CUBLAS_STATUS_SUCCESS;
-        if (works) working.push_back({candidate, 0});
+        if (works) working.push_back(candidate);
     }
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
     if (working.empty())
         throw Error(ErrorKind::backend, to_string(spec),
                     "cuBLASLt proposes algorithms, but none of them runs");
-    // A few rounds find the leaders, more rounds decide among them: single medians are good to some 3 %.
-    const double flop = 2.0 * spec.m * spec.n * spec.k;
-    const auto time = [&](int rounds) {
-        time_candidates(
-            working, rounds, flop,
-            [&](const cublasLtMatmulAlgo_t& which) { run(a.get(), b.get(), d.get(), which, stream); },
-            stream);
-    };
-    constexpr int kFirstRounds = 9, kRunoffRounds = 31;
-    constexpr std::size_t kLeaders = 4;
-    time(kFirstRounds);
-    working.resize(std::min(working.size(), kLeaders));
-    if (working.size() > 1) time(kRunoffRounds);
-    return working.front().algo;
+    return working[fastest_of(
+        working.size(), 2.0 * spec.m * spec.n * spec.k,
+        [&](std::size_t i) { require(run(a.get(), b.get(), d.get(), working[i], stream)); }, stream)];
 }
 
 GemmPlan::GemmPlan(const Lt& lt, const GemmSpec& spec, cudaStream_t stream)

@@ -58,11 +58,6 @@ class Lt {
     Memory workspace_;
 };
 
-struct GemmCandidate {
-    cublasLtMatmulAlgo_t algo;
-    double median_ms = 0;
-};
-
 class GemmPlan {
   public:
     // Finds the algorithm: from the cache of this GPU, library version and spec, else by timing every

@@ -1,0 +1,18 @@
+// Which of several ways to compute a product is the fastest where it will run: in a graph, back to back, on a
+// card at work. Timed one launch at a time, between pauses, the card clocks higher than a training step lets
+// it, and other algorithms win (seen on an H200: 3 % of a step's BF16 products).
+#pragma once
+
+#include <functional>
+
+#include "kernels/device.h"
+
+namespace fp8lab::cuda {
+
+// The index of the fastest of `count` >= 1. run(i) enqueues the product once on `stream`; every one of them
+// has run before. Takes one to three seconds for products that fill the card, some milliseconds for small
+// ones.
+std::size_t fastest_of(std::size_t count, double flop, const std::function<void(std::size_t)>& run,
+                       cudaStream_t stream);
+
+}  // namespace fp8lab::cuda
