@@ -38,15 +38,10 @@ CudaArm::CudaArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice
     if (spec.state == StateType::bf16 && engine_ != Engine::bf16)
         throw usage_error("--state bf16", "is for recipe bf16, not " + recipe.name);
     allocate();
-    check(cudaStreamCreateWithFlags(&side_, cudaStreamNonBlocking), "cudaStreamCreate");
-    for (std::size_t i = 0; i < 2 * layers_.size() + 2; ++i) forks_.emplace_back();
+    for (std::size_t i = 0; i < layers_.size() + 2; ++i) events_.forks.emplace_back();
     make_plans(stream);
     push_controls(stream);
     initialise();
-}
-
-CudaArm::~CudaArm() {
-    if (side_) cudaStreamDestroy(side_);
 }
 
 void Slot::keep_values() {
@@ -106,16 +101,16 @@ void CudaArm::allocate() {
         layer->h = Memory(elements(layer->out) * bytes);
         if (l > 0) layer->da = Memory(elements(layer->x.shape) * bytes);
         const auto biases = static_cast<std::size_t>(layer->out.padded_cols);
-        const auto parameters = [&] { return Parameters(kept_in_, layer->w.shape); };
-        layer->master = parameters();
+        const auto parameters = [&](Element element) { return Parameters(element, layer->w.shape); };
+        layer->master = parameters(kept_in_);
         layer->w.values = layer->master.get();
-        if (!multiplies_in_update()) layer->dw = parameters();
+        if (!multiplies_in_update()) layer->dw = parameters(gradient_in());
         layer->b = Buffer<float>(biases);
         layer->b_before = Buffer<float>(biases);
         layer->db = Buffer<float>(biases);
         if (spec_.optimizer == OptimizerKind::adamw) {
-            layer->m = parameters();
-            layer->v = parameters();
+            layer->m = parameters(kept_in_);
+            layer->v = parameters(kept_in_);
             layer->mb = Buffer<float>(biases);
             layer->vb = Buffer<float>(biases);
         }
@@ -130,7 +125,7 @@ void CudaArm::allocate() {
     states_ = Buffer<ScaleState>(tensors);
     history_ = Buffer<float>(tensors * kHistoryCapacity);
     controls_ = Buffer<ScaleControls>(1);
-    arm_ = Buffer<ArmState>(1);
+    arm_ = Buffer<ArmState>(kStepsPerLaunch);
     finite_ = Buffer<std::int32_t>(1);
     results_ = Buffer<StepResult>(kRecordSlots);
     tensor_results_ = Buffer<TensorResult>(kRecordSlots * tensors);
@@ -146,7 +141,7 @@ void CudaArm::make_plans(cudaStream_t stream) {
     for (const auto& layer : layers_) {
         LayerProducts products = products_of(recipe_, engine_, layer->out.padded_rows,
                                              layer->w.shape.padded_cols, layer->w.shape.padded_rows);
-        products.wgrad.d = kept_in_;
+        products.wgrad.d = gradient_in();
         layer->fprop.emplace(lt_, products.fprop, stream);
         if (layer->number > 1) layer->dgrad.emplace(lt_, products.dgrad, stream);
         if (!multiplies_in_update()) layer->wgrad.emplace(lt_, products.wgrad, stream);
@@ -159,8 +154,14 @@ Element CudaArm::operand_element(const Slot& slot) const {
                                        : element_of(*slot.plan.format);
 }
 
+// Emulated gradients are rounded where they lie.
+Element CudaArm::gradient_in() const {
+    const bool narrow = kept_in_ == Element::bf16 || recipe_.wgrad == OutType::bf16;
+    return narrow && engine_ != Engine::emulated ? Element::bf16 : Element::f32;
+}
+
 bool CudaArm::multiplies_in_update() const {
-    return engine_ != Engine::emulated && kept_in_ == Element::f32 &&
+    return engine_ != Engine::emulated && gradient_in() == Element::f32 &&
            scaling_of(cast_plan(recipe_, TensorClass::x)) == Scaling::tensor &&
            padded(spec_.batch) <= kMostFusedBatch;
 }
@@ -321,16 +322,12 @@ void CudaArm::restore(const ArmCheckpoint& checkpoint, int steps_done) {
     }
     states_.upload(states);
     history_.upload(history);
-    const ArmState arm{steps_done, 1};
-    arm_.upload(std::span(&arm, 1));
+    std::vector<ArmState> steps;
+    for (int i = 0; i < kStepsPerLaunch; ++i) steps.push_back({steps_done + i, 1});
+    arm_.upload(steps);
     const std::int32_t finite = 1;
     finite_.upload(std::span(&finite, 1));
-    for (const auto& layer : layers_) {
-        if (recipe_.master == MasterWeights::none) quantize_storage(*layer, Rounding::nearest, nullptr);
-        // What the optimiser does at the end of every step.
-        if (cast_by_optimiser(layer->w))
-            cast(layer->w, source_of(layer->w, arm_.get(), nullptr), true, {}, nullptr);
-    }
+    requantise_weights();
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 

@@ -1,6 +1,6 @@
 // One arm of a comparison on the GPU: a network under one recipe, its optimiser state and everything that a
-// step needs, in device memory. enqueue_step() puts one whole step on a stream and never synchronises, so
-// that a graph can hold it.
+// step needs, in device memory. enqueue() puts whole steps on a stream and never synchronises, so that a graph
+// can hold them.
 //
 // Operands. BF16 and FP8 recipes cast straight from where a value arises (the output of the GEMM before) into
 // what the tensor cores read. Emulated recipes (engine.h) keep the value in FP32, quantise and dequantise it
@@ -73,7 +73,6 @@ class CudaArm {
   public:
     CudaArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice& choice, const Lt& lt,
             const StepRings& rings, cudaStream_t stream);
-    ~CudaArm();
 
     Engine engine() const { return engine_; }
     const std::string& emulated_because() const { return emulated_because_; }
@@ -83,10 +82,11 @@ class CudaArm {
     bool multiplies_in_update() const;
     std::size_t memory_bytes() const { return memory_bytes_; }
 
-    // One step. `mark` (may be empty) is called after every launch with what it was, for the breakdown.
+    // `steps` steps, at most kStepsPerLaunch. `mark` (may be empty) is called after every launch with what it
+    // was, for the breakdown.
     enum class Part { gemm, cast, optimiser, bookkeeping };
     using Mark = std::function<void(Part)>;
-    void enqueue_step(cudaStream_t stream, bool with_stats, const Mark& mark = {});
+    void enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark& mark = {});
 
     // Sliders: take effect with the next launch on the stream; no graph changes.
     void set_history(int length, cudaStream_t stream);
@@ -110,29 +110,35 @@ class CudaArm {
     void allocate();
     void initialise();
     void make_plans(cudaStream_t stream);
-    void cast(Slot& slot, const Launch& launch, bool with_stats, const Mark& mark, cudaStream_t stream);
-    void cast_emulated(Slot& slot, bool with_stats, cudaStream_t stream);
+    struct Events;
+    struct Step;
+    void cast(Slot& slot, const Step& step, const Launch& launch);
+    void cast_value(Slot& slot, const Step& step);
+    void cast_emulated(Slot& slot, const Step& step);
+    void round_emulated(void* product, Shape shape, OutType to, const Step& step);
     EmulatedCast emulated(const Slot& slot, Along along) const;
     bool scaled_from_itself(const Slot& slot) const;
     Element operand_element(const Slot& slot) const;
+    Element gradient_in() const;
     bool cast_by_optimiser(const Slot& weights) const;
     const float* factors(const Slot& slot, bool second) const;
-    void forward(cudaStream_t stream, bool with_stats, const Mark& mark);
-    struct Streams;
-    void backward(Streams& streams, bool with_stats, const Mark& mark);
-    void update(Streams& streams, bool with_stats, const Mark& mark);
-    void record_tensors(TensorSet set, bool with_stats, cudaStream_t stream);
+    void forward(const Step& step);
+    void loss(const Step& step);
+    void backward(Step& step);
+    void update(Step& step);
+    void record_tensors(TensorSet set, const Step& step);
     TensorSet later_gradients() const;
-    void optimise_biases(cudaStream_t stream);
-    void optimise(ArmLayer& layer, cudaStream_t stream, bool with_stats);
+    void optimise_biases(const Step& step);
+    void optimise(ArmLayer& layer, const Step& step, cudaStream_t stream);
+    void optimise_beside(ArmLayer& layer, Step& step);
+    void requantise_weights();
     void push_controls(cudaStream_t stream);
-    void quantize_storage(ArmLayer& layer, Rounding rounding, cudaStream_t stream);
+    void quantize_storage(ArmLayer& layer, Rounding rounding, const ArmState* arm, cudaStream_t stream);
     // Of the step that is on its way, or of the one that is done.
     enum class When { now, after };
     Launch source_of(const Slot& slot, const ArmState* arm, cudaStream_t stream, When when = When::now);
     static const float* bias(const ArmLayer& layer, When when);
     LossSource loss_source(const ArmState* arm, When when = When::now) const;
-    void loss(cudaStream_t stream, bool with_stats, const Mark& mark);
     ScaleState* state(const Slot& slot) const { return states_.get() + slot.index; }
     Slot make_slot(TensorId id, int rows, int cols);
     BatchRing ring(const float* base, int cols, const ArmState* arm, bool poisoned) const;
@@ -143,7 +149,7 @@ class CudaArm {
     std::string emulated_because_;
     const Lt& lt_;
     StepRings rings_;
-    Element kept_in_;  // weights, their gradients and moments
+    Element kept_in_;  // weights and their moments
     Element out_;      // of fprop and dgrad
     std::vector<std::unique_ptr<ArmLayer>> layers_;
     int tensors_ = 0;
@@ -162,8 +168,13 @@ class CudaArm {
     Buffer<float2> row_stats_;
     Buffer<std::uint8_t> row_correct_;
     Memory scratch_;
-    cudaStream_t side_ = nullptr;  // the optimiser of a layer beside the weight gradient of the next
-    std::vector<Event> forks_;
+    struct Events {
+        Event scales;    // those of the step are up to date, but dy's of the backward pass
+        Event finished;  // the step
+        std::vector<Event> forks;
+    };
+    Stream side_;  // beside the trainer's
+    Events events_;
     std::size_t memory_bytes_ = 0;
 };
 

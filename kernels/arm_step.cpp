@@ -21,29 +21,32 @@ Along first_along(TensorId id) {
     return id.tensor == TensorClass::dy && id.layer == 1 ? Along::rows : Along::cols;
 }
 
-void tell(const CudaArm::Mark& mark, CudaArm::Part part) {
-    if (mark) mark(part);
-}
-
 }  // namespace
 
-// Two streams, or one twice, and the events between them.
-struct CudaArm::Streams {
+// One step on its way. Two streams, or one twice: the chain of products and casts with the first layer's
+// update; beside it bookkeeping and the updates of the other layers.
+struct CudaArm::Step {
     cudaStream_t main, side;
-    std::vector<Event>& events;  // the last one: `side` has what the optimiser needs
+    Events& events;
+    ArmState* arm;
+    bool first;  // of a launch: nothing is on its way
+    bool with_stats;
+    const Mark& mark;
     std::size_t used = 0;
 
-    // What `then` does next waits for what `first` has been given so far.
-    void order(cudaStream_t first, cudaStream_t then) {
+    void tell(Part part) const {
+        if (mark) mark(part);
+    }
+    void record(Event& event) const { event.record(side); }
+    void wait(const Event& event) const {
+        if (main != side) check(cudaStreamWaitEvent(main, event.get()), "cudaStreamWaitEvent");
+    }
+    // What `side` does next waits for what `main` has been given so far.
+    void fork() {
         if (main == side) return;
-        events[used].record(first);
-        check(cudaStreamWaitEvent(then, events[used++].get()), "cudaStreamWaitEvent");
-    }
-    void booked() {
-        if (main != side) events.back().record(side);
-    }
-    void wait_until_booked() const {
-        if (main != side) check(cudaStreamWaitEvent(main, events.back().get()), "cudaStreamWaitEvent");
+        Event& event = events.forks[used++];
+        event.record(main);
+        check(cudaStreamWaitEvent(side, event.get()), "cudaStreamWaitEvent");
     }
 };
 
@@ -132,7 +135,7 @@ const float* CudaArm::factors(const Slot& slot, bool second) const {
     return second ? vectors.columns : vectors.rows;
 }
 
-void CudaArm::cast(Slot& slot, const Launch& launch, bool with_stats, const Mark& mark, cudaStream_t stream) {
+void CudaArm::cast(Slot& slot, const Step& step, const Launch& launch) {
     const auto keep_values = [&] {
         if (slot.id.tensor == TensorClass::w) return;  // the master weights are there
         CastTarget values;
@@ -142,8 +145,8 @@ void CudaArm::cast(Slot& slot, const Launch& launch, bool with_stats, const Mark
     };
     if (engine_ == Engine::emulated) {
         keep_values();
-        if (slot.cast) cast_emulated(slot, with_stats, stream);
-        tell(mark, Part::cast);
+        if (slot.cast) cast_emulated(slot, step);
+        step.tell(Part::cast);
         return;
     }
     CastTarget target;
@@ -152,24 +155,24 @@ void CudaArm::cast(Slot& slot, const Launch& launch, bool with_stats, const Mark
     target.columns = slot.second.get();
     target.state = state(slot);
     target.scaled = slot.plan.scaled;
-    target.stats_partials = with_stats ? slot.stats.get() : nullptr;
+    target.stats_partials = step.with_stats ? slot.stats.get() : nullptr;
     target.scaling = slot.scaling;
     if (slot.scaling != Scaling::tensor) target.vectors = slot.scales.vectors(controls_.get());
     if (slot.scaling == Scaling::mx) {
         keep_values();
-        cast_matrix_to_mx(slot.values, Element::f32, slot.shape, target, stream);
-        tell(mark, Part::cast);
+        cast_matrix_to_mx(slot.values, Element::f32, slot.shape, target, step.main);
+        step.tell(Part::cast);
         return;
     }
     if (scaled_from_itself(slot)) {
         launch(target, Pass::amax_only);
         if (slot.scaling == Scaling::rows)
-            scale_vectors_from_amaxes(target.vectors, slot.shape, state(slot), stream);
+            scale_vectors_from_amaxes(target.vectors, slot.shape, state(slot), step.main);
         else
-            scale_from_amax(state(slot), controls_.get(), stream);
+            scale_from_amax(state(slot), controls_.get(), step.main);
     }
     launch(target, Pass::cast);
-    tell(mark, Part::cast);
+    step.tell(Part::cast);
 }
 
 EmulatedCast CudaArm::emulated(const Slot& slot, Along along) const {
@@ -186,60 +189,68 @@ EmulatedCast CudaArm::emulated(const Slot& slot, Along along) const {
     return how;
 }
 
-void CudaArm::cast_emulated(Slot& slot, bool with_stats, cudaStream_t stream) {
+void CudaArm::cast_emulated(Slot& slot, const Step& step) {
     const Shape shape = slot.shape;
     if (scaled_from_itself(slot)) {
         const long long count = static_cast<long long>(shape.padded_rows) * shape.padded_cols;
-        amax(slot.values, Element::f32, count, &state(slot)->amax_bits, stream);
-        scale_from_amax(state(slot), controls_.get(), stream);
+        amax(slot.values, Element::f32, count, &state(slot)->amax_bits, step.main);
+        scale_from_amax(state(slot), controls_.get(), step.main);
     }
     const auto run = [&](Along along, void* out, bool first) {
         emulate_cast(emulated(slot, along), static_cast<const float*>(slot.values), static_cast<float*>(out),
-                     state(slot), scratch_.get(), first && with_stats ? slot.stats.get() : nullptr, first,
-                     arm_.get(), stream);
+                     state(slot), scratch_.get(), first && step.with_stats ? slot.stats.get() : nullptr,
+                     first, step.arm, step.main);
     };
     run(first_along(slot.id), slot.first.get(), true);
     if (slot.has_second) run(Along::rows, slot.second.get(), false);
 }
 
-void CudaArm::forward(cudaStream_t stream, bool with_stats, const Mark& mark) {
+// Tensor cores store BF16 themselves; an emulated product is in FP32.
+void CudaArm::round_emulated(void* product, Shape shape, OutType to, const Step& step) {
+    if (engine_ != Engine::emulated || to == OutType::fp32) return;
+    auto* const values = static_cast<float*>(product);
+    round_to_bf16(values, values, static_cast<long long>(shape.padded_rows) * shape.padded_cols, step.main);
+    step.tell(Part::cast);
+}
+
+void CudaArm::cast_value(Slot& slot, const Step& step) {
+    cast(slot, step, source_of(slot, step.arm, step.main));
+}
+
+// The first product needs only its own layer of the step before, whose other updates may still be at work.
+void CudaArm::forward(const Step& step) {
     for (const auto& layer : layers_) {
-        cast(layer->x, source_of(layer->x, arm_.get(), stream), with_stats, mark, stream);
-        if (!cast_by_optimiser(layer->w))
-            cast(layer->w, source_of(layer->w, arm_.get(), stream), with_stats, mark, stream);
+        cast_value(layer->x, step);
+        if (!cast_by_optimiser(layer->w)) cast_value(layer->w, step);
         layer->fprop->run(layer->x.for_first(), layer->w.for_first(), layer->h.get(),
-                          factors(layer->x, false), factors(layer->w, false), stream);
-        tell(mark, Part::gemm);
-        if (engine_ == Engine::emulated && recipe_.out == OutType::bf16) {
-            auto* h = static_cast<float*>(layer->h.get());
-            round_to_bf16(h, h, static_cast<long long>(layer->out.padded_rows) * layer->out.padded_cols,
-                          stream);
-            tell(mark, Part::cast);
-        }
+                          factors(layer->x, false), factors(layer->w, false), step.main);
+        step.tell(Part::gemm);
+        round_emulated(layer->h.get(), layer->out, recipe_.out, step);
+        if (layer->number == 1 && !step.first) step.wait(events_.finished);
     }
 }
 
-void CudaArm::loss(cudaStream_t stream, bool with_stats, const Mark& mark) {
+void CudaArm::loss(const Step& step) {
     ArmLayer& last = *layers_.back();
     const bool classes = spec_.loss == LossKind::cross_entropy;
     if (classes) {
-        softmax_rows(loss_source(arm_.get()), last.out, row_stats_.get(), loss_partials_.get(),
-                     row_correct_.get(), stream);
-        tell(mark, Part::cast);
+        softmax_rows(loss_source(step.arm), last.out, row_stats_.get(), loss_partials_.get(),
+                     row_correct_.get(), step.main);
+        step.tell(Part::cast);
     }
-    cast(last.dy, source_of(last.dy, arm_.get(), stream), with_stats, mark, stream);
+    cast_value(last.dy, step);
 }
 
 // What is done with a tensor when its last cast of the step is enqueued.
-void CudaArm::record_tensors(TensorSet set, bool with_stats, cudaStream_t stream) {
+void CudaArm::record_tensors(TensorSet set, const Step& step) {
     update_scales(states_.get(), history_.get(), tensors_, set, controls_.get(), tensor_results_.get(),
-                  arm_.get(), stream);
-    if (!with_stats) return;
+                  step.arm, step.side);
+    if (!step.with_stats) return;
     for (const auto& layer : layers_)
         for (const Slot* slot : {&layer->x, &layer->w, &layer->dy})
             if (set >> slot->index & 1)
                 reduce_stats(slot->stats.get(), stats_blocks(slot->shape), tensor_results_.get(), slot->index,
-                             tensors_, arm_.get(), stream);
+                             tensors_, step.arm, step.side);
 }
 
 // The dy of all layers but the last: cast in the backward pass.
@@ -251,50 +262,40 @@ TensorSet CudaArm::later_gradients() const {
 
 // Beside the backward pass: whether the loss is finite, the scales of all other tensors, and for small
 // batches the update of every layer whose weights dgrad has read.
-void CudaArm::backward(Streams& streams, bool with_stats, const Mark& mark) {
-    streams.order(streams.main, streams.side);
+void CudaArm::backward(Step& step) {
+    step.fork();
     const Shape out = layers_.back()->out;
     const bool classes = spec_.loss == LossKind::cross_entropy;
     const double rows = out.rows, values = rows * out.cols;
     finish_loss(loss_partials_.get(), classes ? out.rows : stats_blocks(out), classes ? rows : values,
-                classes ? row_correct_.get() : nullptr, out.rows, results_.get(), arm_.get(), streams.side);
-    record_tensors(~later_gradients(), with_stats, streams.side);
-    streams.booked();
-    tell(mark, Part::bookkeeping);
+                classes ? row_correct_.get() : nullptr, out.rows, results_.get(), step.arm, step.side);
+    record_tensors(~later_gradients(), step);
+    step.record(events_.scales);
+    step.tell(Part::bookkeeping);
     for (std::size_t l = layers_.size() - 1; l > 0; --l) {
         ArmLayer& layer = *layers_[l];
         ArmLayer& below = *layers_[l - 1];
         // FP8 reads the transposed weights; the others take the weights as they lie.
         layer.dgrad->run(layer.dy.for_first(), layer.w.for_second(), layer.da.get(), factors(layer.dy, false),
-                         factors(layer.w, true), streams.main);
-        tell(mark, Part::gemm);
-        if (!layer.wgrad) {
-            streams.order(streams.main, streams.side);
-            optimise(layer, streams.side, with_stats);
-            tell(mark, Part::optimiser);
-        }
-        if (engine_ == Engine::emulated && recipe_.out == OutType::bf16) {
-            auto* da = static_cast<float*>(layer.da.get());
-            round_to_bf16(da, da,
-                          static_cast<long long>(layer.x.shape.padded_rows) * layer.x.shape.padded_cols,
-                          streams.main);
-            tell(mark, Part::cast);
-        }
-        cast(below.dy, source_of(below.dy, arm_.get(), streams.main), with_stats, mark, streams.main);
+                         factors(layer.w, true), step.main);
+        step.tell(Part::gemm);
+        if (!layer.wgrad) optimise_beside(layer, step);
+        round_emulated(layer.da.get(), layer.x.shape, recipe_.out, step);
+        cast_value(below.dy, step);
     }
 }
 
-void CudaArm::optimise_biases(cudaStream_t stream) {
+void CudaArm::optimise_biases(const Step& step) {
     BiasUpdates biases;
     for (const auto& layer : layers_)
         biases.layer[biases.layers++] = {
             layer->b.get(),         layer->mb.get(),       layer->vb.get(),
             layer->db.get(),        layer->b_before.get(), layer->bias_partials.get(),
             tiles_down(layer->out), layer->out.cols,       layer->out.padded_cols};
-    update_biases(biases, rings_.inputs, rings_.input_slots, arm_.get(), finite_.get(), stream);
+    update_biases(biases, rings_.inputs, rings_.input_slots, step.arm, finite_.get(), step.side);
 }
 
-void CudaArm::optimise(ArmLayer& layer, cudaStream_t stream, bool with_stats) {
+void CudaArm::optimise(ArmLayer& layer, const Step& step, cudaStream_t stream) {
     CastTarget target;
     if (cast_by_optimiser(layer.w)) {
         target.element = operand_element(layer.w);
@@ -302,7 +303,7 @@ void CudaArm::optimise(ArmLayer& layer, cudaStream_t stream, bool with_stats) {
         target.columns = layer.w.second.get();
         target.state = state(layer.w);
         target.scaled = layer.w.plan.scaled;
-        target.stats_partials = with_stats ? layer.w.stats.get() : nullptr;
+        target.stats_partials = step.with_stats ? layer.w.stats.get() : nullptr;
     } else {
         target.element = Element::f32;  // nothing is stored; the next step casts
     }
@@ -312,9 +313,10 @@ void CudaArm::optimise(ArmLayer& layer, cudaStream_t stream, bool with_stats) {
     source.v = layer.v.get();
     source.g = layer.dw.get();
     source.element = kept_in_;
+    source.g_element = layer.dw.element();
     source.inputs = rings_.inputs;
     source.input_slots = rings_.input_slots;
-    source.arm = arm_.get();
+    source.arm = step.arm;
     source.finite = finite_.get();
     if (layer.wgrad)
         update_weights(source, layer.w.shape, target, stream);
@@ -323,35 +325,40 @@ void CudaArm::optimise(ArmLayer& layer, cudaStream_t stream, bool with_stats) {
                        {layer.dy.for_second(), layer.x.for_second(), operand_element(layer.dy),
                         layer.out.padded_rows, &state(layer.dy)->scale_inv, &state(layer.x)->scale_inv},
                        layer.w.shape, target, stream);
-    if (recipe_.master == MasterWeights::none) quantize_storage(layer, recipe_.round_update, stream);
+    if (recipe_.master == MasterWeights::none)
+        quantize_storage(layer, recipe_.round_update, step.arm, stream);
+    step.tell(Part::optimiser);
 }
 
-void CudaArm::update(Streams& streams, bool with_stats, const Mark& mark) {
-    streams.order(streams.main, streams.side);
-    if (layers_.size() > 1) record_tensors(later_gradients(), with_stats, streams.side);
-    optimise_biases(streams.side);
-    tell(mark, Part::bookkeeping);
-    streams.wait_until_booked();
+// Beside what the main stream does next.
+void CudaArm::optimise_beside(ArmLayer& layer, Step& step) {
+    step.fork();
+    optimise(layer, step, step.side);
+}
+
+void CudaArm::update(Step& step) {
+    step.fork();
+    if (layers_.size() > 1) record_tensors(later_gradients(), step);
+    optimise_biases(step);
+    step.tell(Part::bookkeeping);
+    step.wait(events_.scales);
     for (std::size_t l = layers_.size(); l-- > 0;) {
         ArmLayer& layer = *layers_[l];
         if (layer.wgrad) {
             layer.wgrad->run(layer.dy.for_second(), layer.x.for_second(), layer.dw.get(),
-                             factors(layer.dy, true), factors(layer.x, true), streams.main);
-            tell(mark, Part::gemm);
-        } else if (l > 0) {
-            continue;  // updated in the backward pass
+                             factors(layer.dy, true), factors(layer.x, true), step.main);
+            step.tell(Part::gemm);
+            round_emulated(layer.dw.get(), layer.w.shape, recipe_.wgrad, step);
         }
-        if (l > 0) streams.order(streams.main, streams.side);
-        optimise(layer, l > 0 ? streams.side : streams.main, with_stats);
-        tell(mark, Part::optimiser);
+        if (l == 0)
+            optimise(layer, step, step.main);
+        else if (layer.wgrad)  // else it was updated in the backward pass
+            optimise_beside(layer, step);
     }
-    streams.order(streams.side, streams.main);
-    finish_step(finite_.get(), results_.get(), arm_.get(), streams.main);
-    tell(mark, Part::bookkeeping);
 }
 
 // master=none: the weights themselves live on an E4M3 grid, rounded as the recipe says.
-void CudaArm::quantize_storage(ArmLayer& layer, Rounding rounding, cudaStream_t stream) {
+void CudaArm::quantize_storage(ArmLayer& layer, Rounding rounding, const ArmState* arm, cudaStream_t stream) {
     EmulatedCast how;
     how.plan.format = &find_format("e4m3");
     how.plan.scaled = true;
@@ -363,22 +370,42 @@ void CudaArm::quantize_storage(ArmLayer& layer, Rounding rounding, cudaStream_t 
     how.layer = layer.number;
     how.draw = Draw::update;
     auto* const weights = static_cast<float*>(layer.master.get());
-    emulate_cast(how, weights, weights, state(layer.w), scratch_.get(), nullptr, false, arm_.get(), stream);
+    emulate_cast(how, weights, weights, state(layer.w), scratch_.get(), nullptr, false, arm, stream);
 }
 
-// Two streams: bookkeeping and finished layers' updates run beside the backward pass and the next weight
-// gradient. When the parts are timed (`mark`) everything runs one after the other; the results are the same
-// bytes.
-void CudaArm::enqueue_step(cudaStream_t stream, bool with_stats, const Mark& mark) {
+// What the optimiser does at the end of every step.
+void CudaArm::requantise_weights() {
+    const Mark nobody;
+    const Step step{nullptr, nullptr, events_, arm_.get(), true, true, nobody};
+    for (const auto& layer : layers_) {
+        if (recipe_.master == MasterWeights::none)
+            quantize_storage(*layer, Rounding::nearest, step.arm, step.main);
+        if (cast_by_optimiser(layer->w)) cast_value(layer->w, step);
+    }
+}
+
+// Bookkeeping and finished layers' updates run beside the backward pass, the next weight gradient and the
+// beginning of the next step. When the parts are timed (`mark`) everything runs one after the other; the
+// results are the same bytes.
+void CudaArm::enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark& mark) {
     const auto named = [](const char* name, const auto& part) {
         const Range range(name);
         part();
     };
-    Streams streams{stream, mark ? stream : side_, forks_};
-    named("forward", [&] { forward(stream, with_stats, mark); });
-    named("loss", [&] { loss(stream, with_stats, mark); });
-    named("backward", [&] { backward(streams, with_stats, mark); });
-    named("update", [&] { update(streams, with_stats, mark); });
+    for (int i = 0; i < steps; ++i) {
+        const bool last = i + 1 == steps;
+        Step step{stream, mark ? stream : side_.get(), events_, arm_.get() + i, i == 0, with_stats, mark};
+        named("forward", [&] { forward(step); });
+        named("loss", [&] { loss(step); });
+        named("backward", [&] { backward(step); });
+        named("update", [&] { update(step); });
+        step.fork();
+        finish_step(finite_.get(), results_.get(), step.arm, last ? arm_.get() : nullptr, step.side);
+        step.record(events_.finished);
+        step.tell(Part::bookkeeping);
+        // Emulated casts of two steps share their scratch memory.
+        if (last || engine_ == Engine::emulated) step.wait(events_.finished);
+    }
 }
 
 // Step `step` is done: its batch, h and da are still where they were, so that every tensor can be computed

@@ -109,11 +109,11 @@ void loss(const CaseMemory& memory, Shape shape, const CastTarget& target, Pass 
     source.bias_partials = memory.bias_partials;
     cast_loss_gradient(source, shape, target, pass, stream);
 }
-template <bool kAdamW, Element kElement = Element::f32>
+template <bool kAdamW, Element kElement = Element::f32, Element kGradient = kElement>
 void optimizer(const CaseMemory& memory, Shape shape, const CastTarget& target, Pass, cudaStream_t stream) {
     const auto& at = memory.matrices;
-    update_weights({at[0], kAdamW ? at[2] : nullptr, kAdamW ? at[3] : nullptr, at[1], kElement, memory.input,
-                    1, memory.arm, memory.finite},
+    update_weights({at[0], kAdamW ? at[2] : nullptr, kAdamW ? at[3] : nullptr, at[1], kElement, kGradient,
+                    memory.input, 1, memory.arm, memory.finite},
                    shape, target, stream);
 }
 
@@ -229,6 +229,18 @@ std::vector<KernelCase> make_cases() {
          .transposed = false,
          .updated_bytes = kWmv,
          .launch = optimizer<true>,
+         .reference = updated<OptimizerKind::adamw>},
+        {.name = "AdamW with dW in BF16 + cast + transpose",
+         .inputs = {f32, bf16, f32, f32},
+         .updated_bytes = kWmv,
+         .launch = optimizer<true, f32, bf16>,
+         .reference = updated<OptimizerKind::adamw>},
+        {.name = "AdamW with dW in BF16 to BF16",
+         .inputs = {f32, bf16, f32, f32},
+         .payload = bf16,
+         .transposed = false,
+         .updated_bytes = kWmv,
+         .launch = optimizer<true, f32, bf16>,
          .reference = updated<OptimizerKind::adamw>},
         {.name = "AdamW, all of it in BF16",
          .inputs = {bf16, bf16, bf16, bf16},

@@ -68,10 +68,12 @@ Scaling scaling_of(const CastPlan& plan) {
 
 LayerProducts products_of(const Recipe& recipe, Engine engine, int batch, int in, int out) {
     const bool fp8 = engine == Engine::fp8;
+    const auto stored = [&](OutType type) {
+        return engine == Engine::emulated || type == OutType::fp32 ? Element::f32 : Element::bf16;
+    };
     const Element plain = engine == Engine::bf16 ? Element::bf16 : Element::f32,
                   fwd = fp8 ? element_of(*recipe.fwd) : plain, bwd = fp8 ? element_of(*recipe.bwd) : plain,
-                  to = engine == Engine::emulated || recipe.out == OutType::fp32 ? Element::f32
-                                                                                 : Element::bf16;
+                  to = stored(recipe.out), gradient = stored(recipe.wgrad);
     const auto mode = [&](TensorClass tensor) {
         return fp8 ? mode_of(cast_plan(recipe, tensor)) : ScaleMode::none;
     };
@@ -83,7 +85,7 @@ LayerProducts products_of(const Recipe& recipe, Engine engine, int batch, int in
     const Product back = fp8 ? Product::nt : Product::nn, weights = fp8 ? Product::nt : Product::tn;
     return {{Product::nt, batch, out, in, fwd, fwd, to, x, w, fast_fprop},
             {back, batch, in, out, bwd, fwd, to, dy, w, fast_backward},
-            {weights, out, in, batch, bwd, fwd, Element::f32, dy, x, fast_backward}};
+            {weights, out, in, batch, bwd, fwd, gradient, dy, x, fast_backward}};
 }
 
 }  // namespace fp8lab::cuda

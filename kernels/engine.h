@@ -33,6 +33,7 @@ Scaling scaling_of(const CastPlan& plan);
 
 // The products of a layer over padded dimensions: fprop h = x w^T, dgrad dx = dy w, wgrad dw = dy^T x. FP8
 // operands are both contiguous along the contraction, so that dgrad takes w^T and wgrad dy^T and x^T.
+// Emulated recipes have results in FP32, which they round themselves.
 struct LayerProducts {
     GemmSpec fprop, dgrad, wgrad;
 };

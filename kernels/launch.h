@@ -50,9 +50,10 @@ struct StepInput {
     float poison = 1;  // multiplies x of the batch
 };
 
-// One a arm, in device memory.
+// One for every step of a launch, in device memory: parts of two steps may run at once.
+constexpr int kStepsPerLaunch = 8;
 struct ArmState {
-    std::int32_t step = 0;  // of the step that is running
+    std::int32_t step = 0;
     std::int32_t alive =
         1;  // 0 from the step on whose loss or updated weights were not finite: nothing is updated any more
 };
@@ -215,12 +216,12 @@ void cast_slope(const SlopeSource& source, Shape shape, const CastTarget& target
 
 // ---- the optimiser, element by element: w, m and v are updated in place and the new w is cast. arm->alive
 // == 0 leaves everything as it is. A non-finite new weight clears `finite`. Bytes per element: 24 (w m v) + 4
-// (g) + payload. In BF16 the payload, in BF16 too, is the new w, which is stored nowhere else: 2 + 8 (m v) +
-// 2 (g) + 2.
+// or 2 (g) + payload. In BF16 the payload, in BF16 too, is the new w, which is stored nowhere else: 2 + 8 (m
+// v) + 2 (g) + 2.
 struct UpdateSource {
     void *w = nullptr, *m = nullptr, *v = nullptr;  // of `element`; m and v null: SGD
     const void* g = nullptr;
-    Element element = Element::f32;  // or bf16
+    Element element = Element::f32, g_element = Element::f32;  // or bf16; both, where weights are BF16
     const StepInput* inputs = nullptr;
     int input_slots = 1;
     const ArmState* arm = nullptr;
@@ -282,8 +283,10 @@ void reduce_stats(const double2* partials, int count, TensorResult* records, int
 // finite. Runs before the optimiser. `elements`: what the sum is divided by. correct may be null.
 void finish_loss(const double* partials, int count, double elements, const std::uint8_t* row_correct,
                  int rows, StepResult* records, ArmState* arm, cudaStream_t stream);
-// The end of the step: arm->alive &= finite; ++arm->step.
-void finish_step(const std::int32_t* finite, StepResult* records, ArmState* arm, cudaStream_t stream);
+// The end of the step: arm->alive &= finite, which goes on to the next step's state: arm[1], or, after the
+// last step of a launch, all of `launch` (kStepsPerLaunch), which then are of the steps that follow.
+void finish_step(const std::int32_t* finite, StepResult* records, ArmState* arm, ArmState* launch,
+                 cudaStream_t stream);
 
 // ---- emulation: quantise-dequantise in FP32 for any format of core/formats, granularity and rounding
 // (emulate.h), and measurements over matrices in memory.

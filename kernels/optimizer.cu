@@ -4,14 +4,16 @@
 namespace fp8lab::cuda {
 namespace {
 
-template <class T>
+template <class T, int kRows>
 struct StoredGradient {
-    static constexpr int kAhead = sizeof(T) == 2 ? 4 : 2;
+    using Raw = Packed<T>;
+    static constexpr int kAhead = kRows;
     const T* g;
     __device__ void prepare() {}
-    __device__ Packed<T> fetch(int r, int c, Shape s) const {
+    __device__ Raw fetch(int r, int c, Shape s) const {
         return fetch8(g + static_cast<std::size_t>(r) * s.padded_cols + c);
     }
+    __device__ void values(const Raw& raw, int, int, Eight& v) const { unpack(raw, v); }
 };
 
 __global__ void bias_kernel(BiasUpdates updates, const StepInput* inputs, int slots, const ArmState* arm,
@@ -33,23 +35,31 @@ __global__ void bias_kernel(BiasUpdates updates, const StepInput* inputs, int sl
     if (!isfinite(b)) *finite = 0;
 }
 
-__global__ void finish_step_kernel(const std::int32_t* finite, StepResult* records, ArmState* arm) {
+__global__ void finish_step_kernel(const std::int32_t* finite, StepResult* records, ArmState* arm,
+                                   ArmState* launch) {
     wait_for_the_kernel_before();
-    if (*finite == 0) arm->alive = 0;
-    records[arm->step % kRecordSlots].alive = arm->alive;
-    ++arm->step;
+    const ArmState now{arm->step, *finite == 0 ? 0 : arm->alive};
+    records[now.step % kRecordSlots].alive = now.alive;
+    if (!launch)
+        arm[1].alive = now.alive;
+    else
+        for (int i = 0; i < kStepsPerLaunch; ++i) launch[i] = {now.step + 1 + i, now.alive};
 }
 
 }  // namespace
 
 void update_weights(const UpdateSource& source, Shape shape, const CastTarget& target, cudaStream_t stream) {
-    if (source.element == Element::f32)
-        return launch_cast(Update<StoredGradient<float>>{source, {static_cast<const float*>(source.g)}},
-                           shape, target, Pass::cast, stream);
-    if (target.element != Element::bf16)
-        throw Error(ErrorKind::backend, "update of weights", "weights in BF16 are cast to nothing else");
     using T = __nv_bfloat16;
-    Update<StoredGradient<T>, T> update{source, {static_cast<const T*>(source.g)}};
+    const auto* const narrow = static_cast<const T*>(source.g);
+    if (source.element == Element::f32 && source.g_element == Element::bf16)
+        return launch_cast(Update<StoredGradient<T, 2>>{source, {narrow}}, shape, target, Pass::cast, stream);
+    if (source.element == Element::f32)
+        return launch_cast(Update<StoredGradient<float, 2>>{source, {static_cast<const float*>(source.g)}},
+                           shape, target, Pass::cast, stream);
+    if (target.element != Element::bf16 || source.g_element != Element::bf16)
+        throw Error(ErrorKind::backend, "update of weights",
+                    "weights in BF16 have gradients in BF16 and are cast to nothing else");
+    Update<StoredGradient<T, 4>, T> update{source, {narrow}};
     launch_payload<decltype(update), ToBf16>(
         update, shape, {target.rows, nullptr, target.state, target.stats_partials, nullptr, nullptr, false},
         stream);
@@ -66,8 +76,9 @@ void update_biases(const BiasUpdates& updates, const StepInput* inputs, int inpu
     launch("update_biases", bias_kernel, grid, kBlock, stream, updates, inputs, input_slots, arm, finite);
 }
 
-void finish_step(const std::int32_t* finite, StepResult* records, ArmState* arm, cudaStream_t stream) {
-    launch("finish_step", finish_step_kernel, dim3(1), 1, stream, finite, records, arm);
+void finish_step(const std::int32_t* finite, StepResult* records, ArmState* arm, ArmState* all,
+                 cudaStream_t stream) {
+    launch("finish_step", finish_step_kernel, dim3(1), 1, stream, finite, records, arm, all);
 }
 
 }  // namespace fp8lab::cuda

@@ -26,14 +26,16 @@ __device__ inline Factors factors_of(const StepInput* inputs, int slots, const A
     return {adamw ? input.rate : input.lr, input.spread, input.decay, adamw};
 }
 
-// T: of weights, moments and gradients, float or BF16; see UpdateSource. Gradient: prepare(), once a block,
-// fetch(r, c, s), and kAhead as tile_cast has it.
+// T: of weights and moments, float or BF16; see UpdateSource. Gradient: prepare(), once a block; fetch(r, c,
+// s), whose Raw values() unpacks; kAhead as tile_cast has it.
 template <class Gradient, class T = float>
 struct Update {
     static constexpr bool kBiasSums = false, kLoss = false;
     static constexpr int kAhead = Gradient::kAhead;
     struct Raw {
-        Packed<T> w, g, m, v;
+        Packed<T> w;
+        typename Gradient::Raw g;
+        Packed<T> m, v;
     };
     UpdateSource u;
     Gradient gradient;
@@ -57,7 +59,7 @@ struct Update {
         unpack(raw.w, w);
         if (!real || !alive) return;
         Eight g, m, v;
-        unpack(raw.g, g);
+        gradient.values(raw.g, r, c, g);
         unpack(raw.m, m);
         unpack(raw.v, v);
         bool finite = true;

@@ -82,10 +82,14 @@ double arm_bytes(const TrainSpec& spec, const Recipe& recipe, Engine engine, int
     const bool keeps_values = scaling_of(cast_plan(recipe, TensorClass::x)) == Scaling::mx;
     // Both layouts, or FP32 and two quantised copies.
     const double payload = engine == Engine::emulated ? 12 : keeps_values ? 6 : 2;
-    // The weight, its gradient, its moments; what the GEMMs read.
-    const double kept = spec.optimizer == OptimizerKind::adamw ? 4 : 2;
-    const double parameter =
-        spec.state == StateType::bf16 ? kept * 2 : kept * 4 + (engine == Engine::emulated ? 8 : 2);
+    // The weight and its moments; its gradient; what the GEMMs read.
+    const bool narrow = spec.state == StateType::bf16;
+    const double kept = (spec.optimizer == OptimizerKind::adamw ? 3 : 1) * (narrow ? 2 : 4),
+                 gradient = narrow || (engine != Engine::emulated && recipe.wgrad == OutType::bf16) ? 2 : 4,
+                 read = engine == Engine::emulated ? 8
+                        : narrow                   ? 0
+                                                   : 2,
+                 parameter = kept + gradient + read;
     double bytes = 0;
     for (std::size_t l = 0; l + 1 < spec.layers.size(); ++l) {
         const double in = spec.layers[l], out = spec.layers[l + 1], rows = batch;

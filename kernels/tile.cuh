@@ -16,8 +16,13 @@ enum class Gather {
     nothing
 };  // beside the payload; nothing: FP32 copies without a state
 
+// Blocks that a multiprocessor must have room for; 0: the compiler decides.
+template <class Source>
+constexpr int kBlocksAtOnce = 0;
+
 template <class Source, class Out, Gather kGather>
-__global__ void __launch_bounds__(kThreads) tile_cast(Source source, Shape s, TileTarget target) {
+__global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
+    tile_cast(Source source, Shape s, TileTarget target) {
     constexpr bool kHasStats = kGather == Gather::stats, kHasState = kGather != Gather::nothing,
                    kAmax = kGather == Gather::amax_only;
     __shared__ __align__(16) std::uint32_t turned[kTileCols * kThreadsDown];
@@ -37,29 +42,29 @@ __global__ void __launch_bounds__(kThreads) tile_cast(Source source, Shape s, Ti
     source.prepare(safe_c);
     Gathered g;
     std::uint32_t low[kThreadRows] = {}, high[kThreadRows] = {};  // FP8 only: columns 0-3 and 4-7 of a row
+    // kAhead rows are on their way from memory while one is worked on.
+    typename Source::Raw raw[Source::kAhead];
+    const auto fetch = [&](int row) {
+        raw[row % Source::kAhead] = source.fetch(min(r0 + row, s.rows - 1), safe_c, s);
+    };
 #pragma unroll
-    for (int first = 0; first < kThreadRows; first += Source::kAhead) {
-        typename Source::Raw raw[Source::kAhead];
+    for (int row = 0; row < Source::kAhead; ++row) fetch(row);
 #pragma unroll
-        for (int i = 0; i < Source::kAhead; ++i)
-            raw[i] = source.fetch(min(r0 + first + i, s.rows - 1), safe_c, s);
+    for (int row = 0; row < kThreadRows; ++row) {
+        const bool real = whole || (inside && r0 + row < s.rows);
+        Eight v;
+        source.values(raw[row % Source::kAhead], r0 + row, c, real, s, v);
+        if (row + Source::kAhead < kThreadRows) fetch(row + Source::kAhead);
 #pragma unroll
-        for (int i = 0; i < Source::kAhead; ++i) {
-            const int row = first + i;
-            const bool real = whole || (inside && r0 + row < s.rows);
-            Eight v;
-            source.values(raw[i], r0 + row, c, real, s, v);
-#pragma unroll
-            for (int j = 0; j < kThreadCols; ++j) {
-                if (!whole && (!real || c + j >= s.cols)) v[j] = 0;
-                if constexpr (kHasState) g.amax = larger(g.amax, v[j]);
-                if constexpr (Source::kBiasSums) g.column[j] += v[j];
-            }
-            if constexpr (!kAmax) {
-                const std::size_t at = static_cast<std::size_t>(r0 + row) * s.padded_cols + c;
-                const uint2 words = cast_row<Out, kHasStats>(v, scale, rows, at, g);
-                low[row] = words.x, high[row] = words.y;
-            }
+        for (int j = 0; j < kThreadCols; ++j) {
+            if (!whole && (!real || c + j >= s.cols)) v[j] = 0;
+            if constexpr (kHasState) g.amax = larger(g.amax, v[j]);
+            if constexpr (Source::kBiasSums) g.column[j] += v[j];
+        }
+        if constexpr (!kAmax) {
+            const std::size_t at = static_cast<std::size_t>(r0 + row) * s.padded_cols + c;
+            const uint2 words = cast_row<Out, kHasStats>(v, scale, rows, at, g);
+            low[row] = words.x, high[row] = words.y;
         }
     }
     if constexpr (Out::kBytes == 1 && !kAmax) {

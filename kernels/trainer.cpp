@@ -23,7 +23,6 @@
 namespace fp8lab::cuda {
 namespace {
 
-constexpr int kStepsPerLaunch = 8;       // of short steps
 constexpr double kShortStepFlop = 2e10;  // below, a step takes less than about 0.1 ms
 constexpr int kInFlight = 2;             // launches that the host is ahead
 constexpr int kInputSlots = 4 * kStepsPerLaunch;
@@ -254,15 +253,13 @@ void CudaTrainer::run(TrainedArm& target, int count, bool with_stats) {
     CudaArm& a = *target.arm;
     auto& graph = count > 1 ? target.many : with_stats ? target.one_with_stats : target.one;
     if (!graph) {
-        for (int i = 0; i < count; ++i) a.enqueue_step(stream(), with_stats);
+        a.enqueue(stream(), count, with_stats);
         a.read_back(steps_done_, count, stream());
         device_->stream.wait();
         if (launching_ == Launching::one_by_one) return;
         const Range range("capture");
         ++target.graphs;
-        graph.emplace(stream(), [&] {
-            for (int i = 0; i < count; ++i) a.enqueue_step(stream(), with_stats);
-        });
+        graph.emplace(stream(), [&] { a.enqueue(stream(), count, with_stats); });
         return;
     }
     graph->launch(stream());
@@ -356,7 +353,7 @@ void CudaTrainer::measure_parts() {
         };
         const Graph graph(stream(), [&] {
             mark(CudaArm::Part::bookkeeping);  // the start
-            target.arm->enqueue_step(stream(), stats_always_, mark);
+            target.arm->enqueue(stream(), 1, stats_always_, mark);
         });
         graph.launch(stream());
         target.arm->read_back(steps_done_, 1, stream());

@@ -129,7 +129,8 @@ struct Fp8Product {
 
 template <class Multiply>
 struct MultipliedGradient {
-    static constexpr int kAhead = 4;
+    struct Raw {};
+    static constexpr int kAhead = 1;
     static constexpr int kStride = kTileCols + 4;  // other banks for other rows, and float4s stay aligned
     WeightProduct product;
     int out, in;  // padded
@@ -149,12 +150,18 @@ struct MultipliedGradient {
         __syncthreads();
         tile = gradient;
     }
-    __device__ Packed<float> fetch(int r, int c, Shape) const {
-        return fetch8(tile + r % kTileRows * kStride + c % kTileCols);
+    __device__ Raw fetch(int, int, Shape) const { return {}; }
+    __device__ void values(Raw, int r, int c, Eight& v) const {
+        load8(tile + r % kTileRows * kStride + c % kTileCols, v);
     }
 };
 
 }  // namespace
+
+// Few tiles: all of them at work at once, so that one block's product hides behind another's memory. Weights
+// fetched before the product, more rows ahead, or two or four blocks were slower (an H200, 768-3072-768).
+template <class Multiply>
+constexpr int kBlocksAtOnce<Update<MultipliedGradient<Multiply>, float>> = 3;
 
 void update_weights(const UpdateSource& source, const WeightProduct& product, Shape shape,
                     const CastTarget& target, cudaStream_t stream) {

@@ -69,6 +69,7 @@ void Network<T>::backward(const Matrix<T>& dy, GemmCasts<T>& casts) {
         }
         multiply_tn(casts.operand(id, Along::rows, layer.dy),
                     casts.operand({TensorClass::x, number}, Along::rows, layer.x), layer.dw);
+        casts.round_gradient(layer.dw);
         layer.db.assign(layer.db.size(), T{0});
         for (std::size_t r = 0; r < layer.dy.rows; ++r) {
             const auto row = layer.dy.row(r);

@@ -25,7 +25,8 @@ class GemmCasts {
     // The operand that the GEMM reads in place of `value`; `along` is the dimension that this GEMM contracts
     // over. The result is valid until the end of the step or the next call for the same tensor.
     virtual const Matrix<T>& operand(TensorId id, Along along, const Matrix<T>& value) = 0;
-    virtual void round_output(Matrix<T>& result) = 0;  // of fprop and dgrad
+    virtual void round_output(Matrix<T>& result) = 0;    // of fprop and dgrad
+    virtual void round_gradient(Matrix<T>& result) = 0;  // of wgrad
 };
 
 // Every product in T.
@@ -34,6 +35,7 @@ class NoCasts final : public GemmCasts<T> {
   public:
     const Matrix<T>& operand(TensorId, Along, const Matrix<T>& value) override { return value; }
     void round_output(Matrix<T>&) override {}
+    void round_gradient(Matrix<T>&) override {}
 };
 
 template <class T>

@@ -123,8 +123,8 @@ void RecipeCasts::watch(TensorId id, const Matrix<float>& value) {
     view_ = std::move(view);
 }
 
-void RecipeCasts::round_output(Matrix<float>& result) {
-    if (recipe_.out == OutType::fp32) return;
+void RecipeCasts::round(Matrix<float>& result, OutType to) {
+    if (to == OutType::fp32) return;
     constexpr std::size_t kGrain = 65536;
     const FormatInfo& bf16 = find_format("bf16");
     parallel_for(result.values.size(), kGrain, [&](std::size_t begin, std::size_t end) {

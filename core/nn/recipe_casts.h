@@ -33,7 +33,8 @@ class RecipeCasts final : public GemmCasts<float> {
 
     void begin_step(int step, std::optional<TensorId> watched);
     const Matrix<float>& operand(TensorId id, Along along, const Matrix<float>& value) override;
-    void round_output(Matrix<float>& result) override;
+    void round_output(Matrix<float>& result) override { round(result, recipe_.out); }
+    void round_gradient(Matrix<float>& result) override { round(result, recipe_.wgrad); }
     // Feeds this step's amaxes to the delayed scales. Layer-major: x1 w1 dy1 x2 ...
     std::vector<TensorRecord> end_step();
 
@@ -63,6 +64,7 @@ class RecipeCasts final : public GemmCasts<float> {
     bool is_delayed(const State& s) const {
         return recipe_.scale == ScaleSource::delayed && s.fixed_scale == 0;
     }
+    static void round(Matrix<float>& result, OutType to);
     void note(TensorId id, const Matrix<float>& value, const QuantizeResult& result);
     void watch(TensorId id, const Matrix<float>& value);
 

@@ -148,6 +148,7 @@ std::vector<Key> make_keys() {
         choice("master", &Recipe::master, {{"fp32", MasterWeights::fp32}, {"none", MasterWeights::none}},
                always),
         choice("out", &Recipe::out, {{"bf16", OutType::bf16}, {"fp32", OutType::fp32}}, always),
+        choice("wgrad", &Recipe::wgrad, {{"fp32", OutType::fp32}, {"bf16", OutType::bf16}}, always),
         choice("fast_accum", &Recipe::fast_accum,
                {{"fprop", FastAccum::fprop}, {"all", FastAccum::all}, {"none", FastAccum::none}},
                casts_to_8_bits_or_less),

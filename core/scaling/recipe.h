@@ -41,7 +41,8 @@ struct Recipe {
     Rounding round = Rounding::nearest, round_bwd = Rounding::nearest, round_update = Rounding::nearest;
     Overflow overflow = Overflow::saturate;
     MasterWeights master = MasterWeights::fp32;
-    OutType out = OutType::bf16;  // what fprop and dgrad outputs are rounded to; wgrad is always FP32
+    OutType out = OutType::bf16;    // what fprop and dgrad outputs are rounded to
+    OutType wgrad = OutType::fp32;  // and the weight gradient; bf16 is what PyTorch keeps of BF16 weights
     FastAccum fast_accum = FastAccum::fprop;
 };
 

@@ -56,6 +56,13 @@ float an_amax(std::mt19937& dice) {
     return std::ldexp(1.0F + static_cast<float>(dice() % 1000) / 1000, static_cast<int>(dice() % 30) - 15);
 }
 
+// The states of a launch whose first step is `step`.
+Buffer<ArmState> launch_at(int step) {
+    std::vector<ArmState> states;
+    for (int i = 0; i < kStepsPerLaunch; ++i) states.push_back({step + i, 1});
+    return on_device(states);
+}
+
 }  // namespace
 
 TEST_CASE("delayed scales are core's over random amaxes while every slider moves") {
@@ -254,13 +261,42 @@ TEST_CASE("softmax, its loss, its gradient and the accuracy are core's") {
     }
 }
 
+TEST_CASE(
+    "the last step of a launch prepares the next launch, the others tell the step behind them to stop") {
+    NEEDS_GPU();
+    const Buffer<StepResult> records(kRecordSlots);
+    const Buffer<ArmState> arms = launch_at(kRecordSlots - 2);
+    const auto finish = [&](int step, bool finite, bool last) {
+        finish_step(one(std::int32_t{finite}).get(), records.get(), arms.get() + step,
+                    last ? arms.get() : nullptr, nullptr);
+        done();
+    };
+    finish(0, true, false);
+    finish(1, false, false);
+    auto now = arms.download();
+    for (int i = 0; i < kStepsPerLaunch; ++i) {
+        CHECK(now[static_cast<std::size_t>(i)].step == kRecordSlots - 2 + i);
+        CHECK(now[static_cast<std::size_t>(i)].alive == (i != 2));
+    }
+    finish(2, true, true);
+    now = arms.download();
+    for (int i = 0; i < kStepsPerLaunch; ++i) {
+        CHECK(now[static_cast<std::size_t>(i)].step == kRecordSlots + 1 + i);
+        CHECK(now[static_cast<std::size_t>(i)].alive == 0);
+    }
+    const auto results = records.download();
+    CHECK(results[kRecordSlots - 2].alive == 1);
+    CHECK(results[kRecordSlots - 1].alive == 0);
+    CHECK(results[0].alive == 0);
+}
+
 TEST_CASE("a loss that is not finite stops the arm") {
     NEEDS_GPU();
     const Buffer<double> partials = on_device(std::vector<double>{1, kInf, 2});
     const Buffer<StepResult> records(kRecordSlots);
-    const Buffer<ArmState> arm = one(ArmState{2, 1});
+    const Buffer<ArmState> arm = launch_at(2);
     finish_loss(partials.get(), 3, 10, nullptr, 0, records.get(), arm.get(), nullptr);
-    finish_step(one(std::int32_t{1}).get(), records.get(), arm.get(), nullptr);
+    finish_step(one(std::int32_t{1}).get(), records.get(), arm.get(), arm.get(), nullptr);
     done();
     CHECK(arm.download()[0].alive == 0);
     CHECK(arm.download()[0].step == 3);
@@ -271,10 +307,10 @@ TEST_CASE("a loss that is not finite stops the arm") {
 TEST_CASE("weights that are not finite stop the arm at the end of the step") {
     NEEDS_GPU();
     const Buffer<StepResult> records(kRecordSlots);
-    const Buffer<ArmState> arm = one(ArmState{0, 1});
-    finish_step(one(std::int32_t{1}).get(), records.get(), arm.get(), nullptr);
+    const Buffer<ArmState> arm = launch_at(0);
+    finish_step(one(std::int32_t{1}).get(), records.get(), arm.get(), arm.get(), nullptr);
     CHECK(arm.download()[0].alive == 1);
-    finish_step(one(std::int32_t{0}).get(), records.get(), arm.get(), nullptr);
+    finish_step(one(std::int32_t{0}).get(), records.get(), arm.get(), arm.get(), nullptr);
     CHECK(arm.download()[0].alive == 0);
     CHECK(records.download()[0].alive == 1);
     CHECK(records.download()[1].alive == 0);

@@ -133,9 +133,9 @@ TEST_CASE("options that the tensor cores do not have train on the GPU as on the 
     for (const std::string name :
          {"delayed:master=none:round_update=stochastic", "delayed:round=stochastic", "delayed:out=fp32",
           "current:pow2=1", "current:pow2=1:overflow=nonsaturate", "delayed:bwd=e4m3", "delayed:interval=4",
-          "current:bwd=bf16", "delayed:fast_accum=none", "rowwise:bwd=e4m3",
-          "rowwise:out=fp32:fast_accum=none", "block128:pow2=0:bwd=e5m2", "block128:margin=2",
-          "block128:overflow=nonsaturate"}) {
+          "current:bwd=bf16", "delayed:fast_accum=none", "bf16:wgrad=bf16", "delayed:wgrad=bf16",
+          "int8:wgrad=bf16", "rowwise:bwd=e4m3", "rowwise:out=fp32:fast_accum=none",
+          "block128:pow2=0:bwd=e5m2", "block128:margin=2", "block128:overflow=nonsaturate"}) {
         CAPTURE(name);
         const auto cpu = make_cpu_trainer(reference(name));
         const auto gpu = cuda::make_cuda_trainer(reference(name), device());

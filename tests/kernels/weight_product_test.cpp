@@ -96,9 +96,9 @@ Weights update(const Problem& p, Element dy_element, bool multiplied) {
     target.state = state.get();
     target.scaled = fp8;
     if (fp8) target.columns = columns.get();
-    const UpdateSource source{w.get(),      m.get(),      v.get(), multiplied ? nullptr : gradient.get(),
-                              Element::f32, inputs.get(), 1,       arms.get(),
-                              finite.get()};
+    const UpdateSource source{w.get(),      m.get(),      v.get(),      multiplied ? nullptr : gradient.get(),
+                              Element::f32, Element::f32, inputs.get(), 1,
+                              arms.get(),   finite.get()};
     const Shape shape{p.out, p.in, p.out, p.in};
     if (multiplied)
         update_weights(source, {dy.get(), x.get(), dy_element, p.batch, factor.get(), factor.get() + 1},

@@ -106,6 +106,35 @@ TEST_CASE("a linear layer multiplies what its recipe made of x and w, and rounds
         }
 }
 
+TEST_CASE("wgrad=bf16 rounds the weight gradient to BF16 and nothing else; without it the gradient is FP32") {
+    const FormatInfo& bf16 = find_format("bf16");
+    const int sizes[] = {6, 5, 4};
+    Matrix<float> x(7, 6), dy(7, 4);
+    for (std::size_t i = 0; i < x.values.size(); ++i) x.values[i] = 0.37F * static_cast<float>(i) - 2.9F;
+    for (std::size_t i = 0; i < dy.values.size(); ++i) dy.values[i] = 0.01F * static_cast<float>(i) - 0.1F;
+    const auto trained = [&](const std::string& recipe) {
+        Network<float> network(sizes, Activation::tanh);
+        network.initialise(5);
+        RecipeCasts casts(parse_recipe(recipe), 2, 1);
+        casts.begin_step(0, {});
+        network.forward(x, casts);
+        network.backward(dy, casts);
+        return network.layers();
+    };
+    const auto plain = trained("delayed"), rounded = trained("delayed:wgrad=bf16");
+    for (std::size_t l = 0; l < 2; ++l) {
+        std::size_t moved = 0;
+        for (std::size_t i = 0; i < plain[l].dw.values.size(); ++i) {
+            const float g = plain[l].dw.values[i];
+            CHECK(rounded[l].dw.values[i] == decode(bf16, encode(bf16, g)));
+            moved += rounded[l].dw.values[i] != g;
+        }
+        CHECK(moved > plain[l].dw.values.size() / 2);
+        CHECK(rounded[l].db == plain[l].db);
+        CHECK(rounded[l].dy.values == plain[l].dy.values);
+    }
+}
+
 TEST_CASE("block recipes cast a tensor anew along each contraction dimension, per-tensor ones once") {
     // x = 1 but for one outlier in row 0: along the columns its block is row 0, along the rows it is its
     // column.

@@ -46,6 +46,7 @@ TEST_CASE("the recipes are those of the command line's manual, in its order") {
         CHECK(r.overflow == Overflow::saturate);
         CHECK(r.master == MasterWeights::fp32);
         CHECK(r.out == (r.name == "fp32" ? OutType::fp32 : OutType::bf16));
+        CHECK(r.wgrad == OutType::fp32);
         CHECK(r.fast_accum == FastAccum::fprop);
     }
 }
@@ -68,8 +69,8 @@ TEST_CASE("default formats of forward and backward tensors") {
 TEST_CASE("options change what they name and nothing else") {
     const Recipe r = parse_recipe(
         "delayed:history=32:algo=most_recent:margin=-8:interval=5:fwd=e5m2:bwd=bf16:pow2=1:round=stochastic:"
-        "round_bwd=stochastic:round_update=stochastic:overflow=nonsaturate:master=none:out=fp32:fast_accum="
-        "all");
+        "round_bwd=stochastic:round_update=stochastic:overflow=nonsaturate:master=none:out=fp32:wgrad=bf16:"
+        "fast_accum=all");
     CHECK(r.history == 32);
     CHECK(r.algo == AmaxAlgo::most_recent);
     CHECK(r.margin == -8);
@@ -83,6 +84,7 @@ TEST_CASE("options change what they name and nothing else") {
     CHECK(r.overflow == Overflow::nonsaturate);
     CHECK(r.master == MasterWeights::none);
     CHECK(r.out == OutType::fp32);
+    CHECK(r.wgrad == OutType::bf16);
     CHECK(r.fast_accum == FastAccum::all);
     CHECK(parse_recipe("mxfp4:mxrule=even").mx_rule == MxRule::even);
     CHECK_FALSE(parse_recipe("block128:pow2=0").pow2);
@@ -125,7 +127,7 @@ TEST_CASE("an unknown option lists the valid ones with their values, without tho
     CHECK(why_refused("mxfp4:hist=3") ==
           "unknown mxfp4 option 'hist'; valid: mxrule=up|floor|even round=nearest|stochastic "
           "round_bwd=nearest|stochastic round_update=nearest|stochastic overflow=saturate|nonsaturate "
-          "master=fp32|none out=bf16|fp32 fast_accum=fprop|all|none");
+          "master=fp32|none out=bf16|fp32 wgrad=fp32|bf16 fast_accum=fprop|all|none");
     CHECK(why_refused("bf16:history=4").starts_with("unknown bf16 option 'history'; valid: round="));
     for (const char* unscaled : {"fp32", "bf16", "unscaled", "mxfp8", "nvfp4"})
         CHECK(why_refused(std::string(unscaled) + ":margin=1").find("option 'margin'; valid: ") !=
@@ -154,7 +156,7 @@ TEST_CASE("recipe_text is the shortest text that reads back to the same recipe")
     for (const char* text : {"delayed:history=1024:margin=-2", "mxfp8:mxrule=floor:round=stochastic",
                              "block128:pow2=0", "nvfp4:round_bwd=nearest:out=fp32", "int8:margin=-8",
                              "current:fwd=e3m4:bwd=bf16:pow2=1:master=none", "fp32:out=bf16",
-                             "int8:overflow=nonsaturate:fast_accum=none"})
+                             "bf16:wgrad=bf16", "int8:overflow=nonsaturate:fast_accum=none"})
         CHECK(recipe_text(parse_recipe(text)) == text);
     CHECK(recipe_text(parse_recipe("delayed:history=16:algo=max")) == "delayed");
     CHECK(recipe_text(parse_recipe("delayed", {.history = 8})) == "delayed:history=8");
