@@ -79,10 +79,10 @@ std::size_t fastest_of(std::size_t count, double flop, const std::function<void(
     constexpr double kHeatsTheCard = 5e9, kLongMs = 4;
     const double block = flop < kHeatsTheCard ? 1 : 10;
     const bool takes_long = graph_ms > kLongMs;
-    time_in_blocks(candidates, {takes_long ? 3 : 5, block / 2, block / 2}, graph_ms, stream);
+    time_in_blocks(candidates, {takes_long ? 2 : 3, block / 2, block / 2}, graph_ms, stream);
     constexpr std::size_t kLeaders = 4;
     while (candidates.size() > kLeaders) candidates.pop_back();
-    time_in_blocks(candidates, {takes_long ? 7 : 11, block, 1.5 * block}, graph_ms, stream);
+    time_in_blocks(candidates, {takes_long ? 5 : 9, block / 2, block}, graph_ms, stream);
     return candidates.front().index;
 }
 

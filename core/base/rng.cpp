@@ -3,6 +3,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/base/parallel.h"
+
 namespace fp8lab {
 
 std::uint32_t Rng::bits() {
@@ -49,7 +51,20 @@ float Rng::normal() {
 }
 
 void Rng::fill_normal(std::span<float> out, float sigma) {
-    for (float& x : out) x = sigma * normal();
+    if (has_spare_ && !out.empty()) {
+        out.front() = sigma * normal();
+        out = out.subspan(1);
+    }
+    // A pair takes four words: the place of each in the stream is known without those before it.
+    constexpr std::size_t kWords = 4, kGrain = 4096;
+    const std::size_t pairs = out.size() / 2;
+    parallel_for(pairs, kGrain, [&](std::size_t begin, std::size_t end) {
+        Rng part(seed_, stream_);
+        part.seek(index_ + kWords * begin);
+        for (std::size_t i = 2 * begin; i < 2 * end; ++i) out[i] = sigma * part.normal();
+    });
+    seek(index_ + kWords * pairs);
+    if (out.size() % 2 != 0) out.back() = sigma * normal();
 }
 
 }  // namespace fp8lab

@@ -41,8 +41,9 @@ class Rng {
     double uniform();                      // [0, 1), 53 bits
     std::uint32_t below(std::uint32_t n);  // [0, n), unbiased
     float normal();                        // N(0, 1), Box-Muller in float64
+    // sigma * normal() for every element, in parallel.
     void fill_normal(std::span<float> out, float sigma = 1.0F);
-    void seek(std::uint64_t index);        // the next bits() are number `index` of the stream
+    void seek(std::uint64_t index);  // the next bits() are number `index` of the stream
 
   private:
     void make_block();  // the one that bit index_ is in

@@ -1,6 +1,7 @@
 #include "core/nn/network.h"
 
 #include <cmath>
+#include <type_traits>
 
 #include "core/base/rng.h"
 #include "core/nn/activation.h"
@@ -25,7 +26,10 @@ void Network<T>::initialise(std::uint64_t seed) {
         Layer<T>& layer = layers_[l];
         Rng rng(seed, stream(Draw::initial_weights, static_cast<int>(l) + 1));
         const T sigma = static_cast<T>(std::sqrt(2.0 / static_cast<double>(layer.w.cols)));
-        for (T& w : layer.w.values) w = sigma * static_cast<T>(rng.normal());
+        if constexpr (std::is_same_v<T, float>)
+            rng.fill_normal(layer.w.values, sigma);
+        else
+            for (T& w : layer.w.values) w = sigma * static_cast<T>(rng.normal());
         layer.b.assign(layer.b.size(), T{0});
     }
 }

@@ -32,6 +32,22 @@ TEST_CASE("the sequential generator and the random access agree") {
     }
 }
 
+TEST_CASE("fill_normal gives the numbers of normal(), wherever it starts and whatever its length") {
+    for (const int before : {0, 1, 2, 5})
+        for (const int words : {0, 1, 3})  // a start inside a block of four
+            for (const std::size_t n : {0, 1, 2, 3, 40'001, 50'000}) {
+                Rng one_by_one(7, 3), at_once(7, 3);
+                for (int i = 0; i < words; ++i) CHECK(one_by_one.bits() == at_once.bits());
+                for (int i = 0; i < before; ++i) CHECK(one_by_one.normal() == at_once.normal());
+                std::vector<float> expected(n), found(n);
+                for (float& x : expected) x = 0.3F * one_by_one.normal();
+                at_once.fill_normal(found, 0.3F);
+                CHECK(found == expected);
+                CHECK(at_once.normal() == one_by_one.normal());
+                CHECK(at_once.bits() == one_by_one.bits());
+            }
+}
+
 TEST_CASE("normals have mean 0, variance 1 and the tails of a Gaussian") {
     Rng rng(5);
     std::vector<float> x(1'000'000);
