@@ -1,5 +1,7 @@
 #include "kernels/arm.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +21,7 @@ std::size_t elements(Shape s) {
 }  // namespace
 
 CudaArm::CudaArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice& choice, const Lt& lt,
-                 const StepRings& rings, cudaStream_t stream)
+                 const StepRings& rings, cudaStream_t stream, const Preparation& preparation)
     : spec_(spec),
       recipe_(recipe),
       engine_(choice.engine),
@@ -39,8 +41,9 @@ CudaArm::CudaArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice
         throw usage_error("--state bf16", "is for recipe bf16, not " + recipe.name);
     allocate();
     for (std::size_t i = 0; i < layers_.size() + 2; ++i) events_.forks.emplace_back();
-    make_plans(stream);
+    make_plans(stream, preparation);
     push_controls(stream);
+    preparation.begin(recipe.name + ": initial weights");
     initialise();
 }
 
@@ -137,14 +140,20 @@ void CudaArm::allocate() {
     memory_bytes_ = before > after ? before - after : 0;
 }
 
-void CudaArm::make_plans(cudaStream_t stream) {
+void CudaArm::make_plans(cudaStream_t stream, const Preparation& preparation) {
     for (const auto& layer : layers_) {
         LayerProducts products = products_of(recipe_, engine_, layer->out.padded_rows,
                                              layer->w.shape.padded_cols, layer->w.shape.padded_rows);
         products.wgrad.d = gradient_in();
-        layer->fprop.emplace(lt_, products.fprop, stream);
-        if (layer->number > 1) layer->dgrad.emplace(lt_, products.dgrad, stream);
-        if (!multiplies_in_update()) layer->wgrad.emplace(lt_, products.wgrad, stream);
+        const auto choose = [&](std::optional<GemmPlan>& plan, std::string_view product,
+                                const GemmSpec& spec) {
+            preparation.begin(fmt::format("{}: the fastest algorithm for {} of layer {}", recipe_.name,
+                                          product, layer->number));
+            plan.emplace(lt_, spec, stream);
+        };
+        choose(layer->fprop, "fprop", products.fprop);
+        if (layer->number > 1) choose(layer->dgrad, "dgrad", products.dgrad);
+        if (!multiplies_in_update()) choose(layer->wgrad, "wgrad", products.wgrad);
     }
 }
 

@@ -1,6 +1,6 @@
 // One arm of a comparison on the GPU: a network under one recipe, its optimiser state and everything that a
-// step needs, in device memory. enqueue() puts whole steps on a stream and never synchronises, so that a graph
-// can hold them.
+// step needs, in device memory. enqueue() puts whole steps on a stream and never synchronises, so that a
+// graph can hold them.
 //
 // Operands. BF16 and FP8 recipes cast straight from where a value arises (the output of the GEMM before) into
 // what the tensor cores read. Emulated recipes (engine.h) keep the value in FP32, quantise and dequantise it
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/nn/checkpoint.h"
+#include "core/nn/preparation.h"
 #include "core/nn/trainer.h"
 #include "kernels/device.h"
 #include "kernels/emulate.h"
@@ -72,7 +73,7 @@ struct ArmRecord {  // of one step, as read back
 class CudaArm {
   public:
     CudaArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice& choice, const Lt& lt,
-            const StepRings& rings, cudaStream_t stream);
+            const StepRings& rings, cudaStream_t stream, const Preparation& preparation);
 
     Engine engine() const { return engine_; }
     const std::string& emulated_because() const { return emulated_because_; }
@@ -109,7 +110,7 @@ class CudaArm {
     using Launch = std::function<void(const CastTarget&, Pass)>;
     void allocate();
     void initialise();
-    void make_plans(cudaStream_t stream);
+    void make_plans(cudaStream_t stream, const Preparation& preparation);
     struct Events;
     struct Step;
     void cast(Slot& slot, const Step& step, const Launch& launch);

@@ -37,8 +37,8 @@ class CudaBackend final : public Backend {
                  {"CUDA runtime", dotted(runtime)},
                  {"cuBLASLt", lt_version_text()}}};
     }
-    std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec) override {
-        return make_cuda_trainer(spec, opened());
+    std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec, const Preparation& preparation) override {
+        return make_cuda_trainer(spec, opened(), Launching::graphs, preparation);
     }
     std::vector<Capability> capabilities() override {
         const auto device = opened();

@@ -50,7 +50,8 @@ struct InFlight {
 
 class CudaTrainer final : public Trainer {
   public:
-    CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, Launching launching);
+    CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, Launching launching,
+                const Preparation& preparation);
     ~CudaTrainer() override { cudaStreamSynchronize(stream()); }
     CudaTrainer(const CudaTrainer&) = delete;
     CudaTrainer& operator=(const CudaTrainer&) = delete;
@@ -94,6 +95,7 @@ class CudaTrainer final : public Trainer {
     TrainSpec spec_;
     std::shared_ptr<Device> device_;
     Launching launching_;
+    Preparation preparation_;
     std::unique_ptr<Task> task_;
     int per_launch_ = 1, data_slots_ = 1;
     bool stats_always_ = false, stats_wanted_ = true;
@@ -119,8 +121,9 @@ double elements_of(const TrainSpec& spec) {
     return total;
 }
 
-CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, Launching launching)
-    : spec_(spec), device_(std::move(device)), launching_(launching) {
+CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, Launching launching,
+                         const Preparation& preparation)
+    : spec_(spec), device_(std::move(device)), launching_(launching), preparation_(preparation) {
     if (spec.arms.empty()) throw usage_error("--recipe", "at least one recipe");
     check(cudaSetDevice(device_->index), "cudaSetDevice");
     check_memory();  // before anything that takes long
@@ -131,8 +134,8 @@ CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, 
     double flop = 0;
     for (const Recipe& recipe : spec_.arms) {
         arms_.emplace_back();
-        arms_.back().arm =
-            std::make_unique<CudaArm>(spec_, recipe, engine_of(recipe), device_->lt, rings, stream());
+        arms_.back().arm = std::make_unique<CudaArm>(spec_, recipe, engine_of(recipe), device_->lt, rings,
+                                                     stream(), preparation_);
         flop = arms_.back().arm->flop();
     }
     per_launch_ = flop <= kShortStepFlop ? kStepsPerLaunch : 1;
@@ -211,7 +214,9 @@ void CudaTrainer::change_recipe(TrainedArm& target, const Recipe& recipe) {
     target.one.reset();
     target.one_with_stats.reset();
     target.arm.reset();  // before the new one takes its memory
-    target.arm = std::make_unique<CudaArm>(spec_, recipe, engine_of(recipe), device_->lt, rings, stream());
+    target.arm = std::make_unique<CudaArm>(spec_, recipe, engine_of(recipe), device_->lt, rings, stream(),
+                                           preparation_);
+    preparation_.end();
     target.arm->restore(state, steps_done_);
     target.step_ms.clear();
     arms_.front().parts.clear();  // all arms are measured again
@@ -440,8 +445,8 @@ void CudaTrainer::load(const std::filesystem::path& path) {
 }  // namespace
 
 std::unique_ptr<Trainer> make_cuda_trainer(const TrainSpec& spec, std::shared_ptr<Device> device,
-                                           Launching launching) {
-    return std::make_unique<CudaTrainer>(spec, std::move(device), launching);
+                                           Launching launching, const Preparation& preparation) {
+    return std::make_unique<CudaTrainer>(spec, std::move(device), launching, preparation);
 }
 
 }  // namespace fp8lab::cuda

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "core/nn/preparation.h"
 #include "core/nn/trainer.h"
 #include "kernels/engine.h"
 #include "kernels/gemm.h"
@@ -21,7 +22,8 @@ struct Device {
 // (how much is needed, and the largest batch that would fit) or cuBLASLt refuses a product.
 enum class Launching { graphs, one_by_one };  // the second for tests and checkers: every launch by itself
 std::unique_ptr<Trainer> make_cuda_trainer(const TrainSpec& spec, std::shared_ptr<Device> device,
-                                           Launching launching = Launching::graphs);
+                                           Launching launching = Launching::graphs,
+                                           const Preparation& preparation = {});
 
 // Device memory that one arm takes, in bytes; the trainer's batches come on top.
 double arm_bytes(const TrainSpec& spec, const Recipe& recipe, Engine engine, int batch);

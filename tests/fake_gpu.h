@@ -13,12 +13,12 @@
 namespace fp8lab::test {
 
 struct FakeGpu {
-    int statistics_every = 4;            // steps; in between they are NaN
-    int lost_at = -1;                    // the step that fails
-    int widest = 4096;                   // layers beyond do not fit
-    int made = 0;                        // how many times the backend was made
-    std::string refusal = {};            // why it cannot be made
-    std::function<void()> prepare = {};  // what a trainer does before it is ready
+    int statistics_every = 4;                              // steps; in between they are NaN
+    int lost_at = -1;                                      // the step that fails
+    int widest = 4096;                                     // layers beyond do not fit
+    int made = 0;                                          // how many times the backend was made
+    std::string refusal = {};                              // why it cannot be made
+    std::function<void(const Preparation&)> prepare = {};  // what a trainer does before it is ready
 };
 
 // The first arm's step takes 12 ms, the second's 7.5 ms, the third's 9 ms.
@@ -79,13 +79,14 @@ class FakeGpuTrainer : public Trainer {
 class FakeGpuBackend : public Backend {
   public:
     explicit FakeGpuBackend(const FakeGpu& gpu) : gpu_(gpu) {}
+    using Backend::make_trainer;
     DeviceInfo device() const override { return {"Test double, 80 GB", Provenance::tensor_core}; }
-    std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec) override {
+    std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec, const Preparation& preparation) override {
         for (const int width : spec.layers)
             if (width > gpu_.widest)
                 throw Error(ErrorKind::backend, "GPU memory",
                             "the arms need 96.4 GB, 79.1 GB are free; half the batch would fit");
-        if (gpu_.prepare) gpu_.prepare();
+        if (gpu_.prepare) gpu_.prepare(preparation);
         return std::make_unique<FakeGpuTrainer>(cpu_->make_trainer(spec), gpu_);
     }
 

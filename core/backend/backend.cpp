@@ -34,7 +34,9 @@ class CpuBackend final : public Backend {
                             vector_targets().front()),
                 Provenance::cpu_emulated};
     }
-    std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec) override { return make_cpu_trainer(spec); }
+    std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec, const Preparation&) override {
+        return make_cpu_trainer(spec);
+    }
 };
 
 Error needs_gpu(const char* bench) {

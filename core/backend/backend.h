@@ -13,6 +13,7 @@
 #include "core/base/provenance.h"
 #include "core/base/result.h"
 #include "core/formats/self_test.h"
+#include "core/nn/preparation.h"
 #include "core/nn/trainer.h"
 
 namespace fp8lab {
@@ -53,7 +54,8 @@ class Backend {
     virtual ~Backend() = default;
     virtual DeviceInfo device() const = 0;
     // Throws Error{backend} when the device cannot hold it: how much was needed and what would fit.
-    virtual std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec) = 0;
+    virtual std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec, const Preparation& preparation) = 0;
+    std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec) { return make_trainer(spec, {}); }
     virtual std::vector<Capability> capabilities() { return {}; }
     virtual std::vector<SelfCheck> self_checks(
         bool full);  // the codec's, unless the device has more to check

@@ -63,7 +63,7 @@ void Rng::fill_normal(std::span<float> out, float sigma) {
         part.seek(index_ + kWords * begin);
         for (std::size_t i = 2 * begin; i < 2 * end; ++i) out[i] = sigma * part.normal();
     });
-    seek(index_ + kWords * pairs);
+    if (pairs > 0) seek(index_ + kWords * pairs);
     if (out.size() % 2 != 0) out.back() = sigma * normal();
 }
 

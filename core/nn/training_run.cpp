@@ -76,10 +76,11 @@ class TrainingRun::Worker {
     Worker(Shared& shared, const std::function<void()>& wake, std::stop_token stop)
         : shared_(shared), wake_(wake), stop_(std::move(stop)) {}
 
-    void run(const std::function<std::unique_ptr<Trainer>()>& make) {
+    void run(const Make& make) {
         try {
             set_state(RunState::preparing);
-            trainer_ = make();
+            trainer_ = make({[this](const std::string& what) { tell(what); }, stop_});
+            tell({});
             set_state(RunState::idle);
             while (!stop_.stop_requested()) turn();
         } catch (const std::exception& failure) {
@@ -108,6 +109,15 @@ class TrainingRun::Worker {
         }
         shared_.status.blocked_ms = blocked_ms_;
         return lock;
+    }
+
+    void tell(const std::string& what) {
+        {
+            const auto lock = locked();
+            if (shared_.status.preparing == what) return;
+            shared_.status.preparing = what;
+        }
+        if (wake_) wake_();
     }
 
     void set_state(RunState state) {
@@ -237,7 +247,7 @@ class TrainingRun::Worker {
     Clock::time_point published_at_{}, last_step_at_{};
 };
 
-TrainingRun::TrainingRun(std::function<std::unique_ptr<Trainer>()> make, std::function<void()> wake)
+TrainingRun::TrainingRun(Make make, std::function<void()> wake)
     : shared_(std::make_unique<Shared>()),
       worker_([shared = shared_.get(), make = std::move(make), wake = std::move(wake)](std::stop_token stop) {
           Worker(*shared, wake, std::move(stop)).run(make);

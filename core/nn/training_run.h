@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "core/base/latest.h"
+#include "core/nn/preparation.h"
 #include "core/nn/trainer.h"
 
 namespace fp8lab {
@@ -24,14 +25,16 @@ class TrainingRun {
     struct Status {
         RunState state = RunState::idle;
         std::string message;          // failed: why; paused by a non-finite value: arm, step and tensor
+        std::string preparing;        // what the trainer is building; empty where it trains or rests
         double steps_per_second = 0;  // over the last second
         double blocked_ms = 0;        // total time the worker waited for this interface; ~0 by construction
     };
 
-    // `make` runs on the worker thread. `wake` is called (from the worker) when a snapshot waits; may be
-    // empty.
-    TrainingRun(std::function<std::unique_ptr<Trainer>()> make, std::function<void()> wake = {});
-    ~TrainingRun();  // stops and joins: at most one step
+    // `make` runs on the worker thread; the trainer may keep what it is given. `wake` is called (from the
+    // worker) when a snapshot waits or `preparing` has changed; may be empty.
+    using Make = std::function<std::unique_ptr<Trainer>(const Preparation&)>;
+    explicit TrainingRun(Make make, std::function<void()> wake = {});
+    ~TrainingRun();  // stops and joins: at most one step, or what lies between two begin()s of a preparation
 
     void start();  // idle/paused -> running
     void pause();

@@ -32,7 +32,8 @@ constexpr LabInfo kInfo{
 // On the worker, where the GPU may take its half second. Only "auto" may end on the CPU instead, and only
 // where there is no GPU to be had: then gpu_reason() says so from here on.
 std::unique_ptr<Trainer> make_trainer(const Backends& backends, const Params& params,
-                                      std::string_view backend, const TrainSpec& spec) {
+                                      std::string_view backend, const TrainSpec& spec,
+                                      const Preparation& preparation) {
     Backend* chosen = nullptr;
     try {
         chosen = &backends.get(backend);
@@ -44,7 +45,7 @@ std::unique_ptr<Trainer> make_trainer(const Backends& backends, const Params& pa
     if (backend == "cpu" && params.task == "noise" && params.size != kCpuSize)
         throw Error(ErrorKind::backend, fmt::format("Size {}", fmt::join(spec.layers, "-")),
                     "is offered on the GPU only. Choose another size, or the GPU as backend.");
-    return chosen->make_trainer(spec);
+    return chosen->make_trainer(spec, preparation);
 }
 
 // "tensor-core", or "bf16 tensor-core, nvfp4 gpu-emulated" where the arms differ.
@@ -133,9 +134,9 @@ void TrainLab::begin() {
     first_spec_ = spec_ = spec_of(params_);
     run_ = std::make_unique<TrainingRun>(
         [before = std::exchange(ended_, nullptr), backends = backends_, params = params_,
-         backend = live_backend_, spec = spec_]() mutable {
+         backend = live_backend_, spec = spec_](const Preparation& preparation) mutable {
             before.reset();  // waits for its last step and frees its memory
-            return make_trainer(backends, params, backend, spec);
+            return make_trainer(backends, params, backend, spec, preparation);
         },
         wake_);
     run_->send(Watch{shown_tensor()});
@@ -443,6 +444,10 @@ double TrainLab::ms_per_step(std::size_t arm) const {
     const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
     std::ranges::nth_element(sorted, middle);
     return *middle;
+}
+
+std::string TrainLab::preparing() const {
+    return status_.preparing.empty() ? "" : "Preparing " + status_.preparing + ".";
 }
 
 std::string TrainLab::message() const {

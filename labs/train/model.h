@@ -82,6 +82,7 @@ class TrainLab : public Lab {
     std::vector<std::string> waiting() const;  // labels of the settings that a restart would apply
     void show_tensor(const std::string& name) { params_.tensor = name; }  // "dy1"
     TensorId shown_tensor() const;  // of the last layer where the task has fewer than `tensor` says
+    std::string preparing() const;  // what a start or a new recipe waits for; empty otherwise
     std::string message() const;    // why it paused or failed; empty otherwise
     std::string verdict() const;    // where a passing loss hides a lost gradient; empty otherwise
     double ms_per_step(std::size_t arm) const;  // median of the last kTailSteps, or of the arm's cost

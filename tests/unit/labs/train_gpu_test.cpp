@@ -183,7 +183,8 @@ TEST_CASE("a GPU lost while it trains ends that training; what it reached stays,
 
 TEST_CASE("a reset waits neither for a GPU that prepares itself nor for its last step") {
     std::promise<void> ready;
-    GpuLab lab(test::fake_backends({.prepare = [go = ready.get_future().share()] { go.wait(); }}));
+    GpuLab lab(test::fake_backends(
+        {.prepare = [go = ready.get_future().share()](const Preparation&) { go.wait(); }}));
     lab.start();
     lab.restart();  // would never return
     lab.start();
@@ -192,4 +193,19 @@ TEST_CASE("a reset waits neither for a GPU that prepares itself nor for its last
     ready.set_value();
     lab.advance(3);
     CHECK(lab.step() == 3);
+}
+
+TEST_CASE("what a GPU prepares is told while it lasts") {
+    std::promise<void> ready;
+    GpuLab lab(test::fake_backends({.prepare = [go = ready.get_future().share()](const Preparation& told) {
+        told.begin("bf16: the fastest algorithm for fprop of layer 1");
+        go.wait();
+    }}));
+    CHECK(lab.preparing().empty());
+    lab.start();
+    while (lab.preparing().empty()) lab.update();
+    CHECK(lab.preparing() == "Preparing bf16: the fastest algorithm for fprop of layer 1.");
+    ready.set_value();
+    lab.advance(3);
+    CHECK(lab.preparing().empty());
 }

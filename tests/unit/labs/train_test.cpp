@@ -188,7 +188,7 @@ TEST_CASE("a trainer that throws leaves its sentence and everything reached so f
     };
     struct BrokenBackend : Backend {
         DeviceInfo device() const override { return inner->device(); }
-        std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec) override {
+        std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec, const Preparation&) override {
             return std::make_unique<Broken>(inner->make_trainer(spec));
         }
         std::unique_ptr<Backend> inner = cpu_backend();

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
+#include <thread>
 
 #include "core/base/error.h"
 #include "core/nn/cpu_trainer.h"
@@ -67,7 +69,7 @@ class ScriptedTrainer final : public Trainer {
 };
 
 auto scripted(int throws_at = -1, int nonfinite_at = -1) {
-    return [=] { return std::make_unique<ScriptedTrainer>(throws_at, nonfinite_at); };
+    return [=](const Preparation&) { return std::make_unique<ScriptedTrainer>(throws_at, nonfinite_at); };
 }
 
 // Everything a run has told so far, checked for gaps as it comes.
@@ -134,7 +136,8 @@ TEST_CASE("a command that is sent while paused holds from the next step on") {
 }
 
 TEST_CASE("an exception becomes failed with its sentence, in preparing and in a step") {
-    TrainingRun unprepared([]() -> std::unique_ptr<Trainer> { throw input_error("x.npy", "not there"); });
+    TrainingRun unprepared(
+        [](const Preparation&) -> std::unique_ptr<Trainer> { throw input_error("x.npy", "not there"); });
     CHECK(eventually([&] { return state(unprepared) == RunState::failed; }));
     CHECK(unprepared.status().message == "x.npy: not there");
     TrainingRun run(scripted(5));
@@ -187,7 +190,7 @@ TEST_CASE("the real trainer gives the same numbers in a thread, and saves at a s
     const auto expected = direct->snapshot().arms[0].records;
 
     const Scratch scratch;
-    TrainingRun run([&] { return make_cpu_trainer(spec); });
+    TrainingRun run([&](const Preparation&) { return make_cpu_trainer(spec); });
     Reader reader{run};
     run.start();
     CHECK(eventually([&] { return reader.poll() == 50 && state(run) == RunState::done; }));
@@ -204,4 +207,40 @@ TEST_CASE("a run can be dropped in any state without waiting for its end") {
         if (round % 4 > 1) run.limit_speed(0.001);
         if (round % 4 > 2) run.take();
     }
+}
+
+TEST_CASE("what is being prepared is told until the trainer is there") {
+    std::promise<void> go;
+    std::atomic<int> wakes = 0;
+    TrainingRun run(
+        [&](const Preparation& preparation) {
+            preparation.begin("this");
+            preparation.begin("that");
+            go.get_future().wait();
+            return std::make_unique<ScriptedTrainer>(-1, -1);
+        },
+        [&] { ++wakes; });
+    CHECK(eventually([&] { return run.status().preparing == "that"; }));
+    CHECK(state(run) == RunState::preparing);
+    CHECK(wakes >= 2);  // a window that sleeps shows it
+    go.set_value();
+    CHECK(eventually([&] { return state(run) == RunState::idle; }));
+    CHECK(run.status().preparing.empty());
+}
+
+TEST_CASE("a preparation that nobody waits for any more ends at its next part") {
+    std::atomic<int> parts = 0;
+    std::atomic<bool> whole = false;
+    {
+        TrainingRun run([&](const Preparation& preparation) {
+            for (; parts < 1'000'000; ++parts) {
+                preparation.begin("part");
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
+            whole = true;
+            return std::make_unique<ScriptedTrainer>(-1, -1);
+        });
+        CHECK(eventually([&] { return parts > 3; }));
+    }
+    CHECK_FALSE(whole);
 }
