@@ -98,6 +98,11 @@ void Graph::launch(cudaStream_t stream) const { check(cudaGraphLaunch(exec_, str
 void Graph::begin(cudaStream_t stream) {
     check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
 }
+void Graph::abandon(cudaStream_t stream) {
+    cudaGraph_t graph = nullptr;
+    if (cudaStreamEndCapture(stream, &graph) == cudaSuccess) cudaGraphDestroy(graph);
+    cudaGetLastError();  // the error on its way says more
+}
 void Graph::end(cudaStream_t stream) {
     cudaGraph_t graph = nullptr;
     check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");

@@ -126,7 +126,12 @@ class Graph {
     template <class Enqueue>
     Graph(cudaStream_t stream, Enqueue&& enqueue) {
         begin(stream);
-        enqueue();
+        try {
+            enqueue();
+        } catch (...) {
+            abandon(stream);
+            throw;
+        }
         end(stream);
     }
     ~Graph();
@@ -139,6 +144,7 @@ class Graph {
 
   private:
     static void begin(cudaStream_t stream);
+    static void abandon(cudaStream_t stream);  // what was captured so far
     void end(cudaStream_t stream);
     cudaGraphExec_t exec_ = nullptr;
 };

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "app/cli/bench_step.h"
+#include "app/cli/preparing.h"
 #include "core/base/error.h"
 #include "core/base/units.h"
 
@@ -152,7 +153,8 @@ Point measure_point(Backend& backend, int width, int batch, int launches) {
     Point point{width, batch, {}, {}};
     const BenchOptions shape{.layers = fmt::format("{0},{1},{0}", width, 4 * width), .batch = batch};
     try {
-        const auto trainer = backend.make_trainer(step_spec(shape, "bf16,delayed", 1 << 20));
+        const auto trainer =
+            backend.make_trainer(step_spec(shape, "bf16,delayed", 1 << 20), told_on_stderr());
         point.costs = measure(*trainer, launches, kMostSweep_s);
     } catch (const Error& error) {  // too large for this card: the other sizes are worth measuring
         point.refusal = error.what();
@@ -209,7 +211,7 @@ Json bench_step_gpu(Backend& backend, const BenchOptions& options, bool json) {
     const DeviceInfo device = backend.device();
     if (!json) fmt::print("{}\n", device.name);
     const Ceilings ceilings = measure_ceilings(backend, json);
-    const auto trainer = backend.make_trainer(spec);
+    const auto trainer = backend.make_trainer(spec, told_on_stderr());
     const std::vector<ArmCost> costs = measure(*trainer, launches, kMost_s);
     const auto snapshot = trainer->snapshot();
     const Json sliders = measure_sliders(*trainer, costs.back().graphs);

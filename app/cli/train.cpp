@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "app/cli/preparing.h"
 #include "app/cli/train_report.h"
 #include "app/cli/verb.h"
 #include "core/base/error.h"
@@ -53,7 +54,7 @@ void check_outputs(const Options& options) {
 }
 
 std::unique_ptr<Trainer> prepare(Backend& backend, const TrainSpec& spec, const std::string& resume) {
-    auto trainer = backend.make_trainer(spec);
+    auto trainer = backend.make_trainer(spec, told_on_stderr());
     if (resume.empty()) return trainer;
     trainer->load(resume);
     if (trainer->steps_done() >= spec.steps)

@@ -187,6 +187,24 @@ TEST_CASE("a product in a graph gives the bytes of the product outside, and of i
     }
 }
 
+TEST_CASE("a capture that fails leaves its stream as it was") {
+    NEEDS_GPU();
+    const cuda::Stream stream;
+    const Buffer<std::uint16_t> bytes(64);
+    const auto poison = [&] {
+        cuda::check(cudaMemsetAsync(bytes.get(), 0xFF, 2 * bytes.size(), stream.get()), "poison");
+    };
+    const auto fails = [&] {
+        poison();
+        throw Error(ErrorKind::failed, "capture", "on purpose");
+    };
+    CHECK_THROWS_WITH_AS(cuda::Graph(stream.get(), fails), "capture: on purpose", Error);
+    CHECK(bytes.download() == std::vector<std::uint16_t>(64, 0));  // captured, and never run
+    poison();
+    stream.wait();
+    CHECK(bytes.download() == std::vector<std::uint16_t>(64, 0xFFFF));
+}
+
 TEST_CASE("what breaks a rule is refused in words before cuBLASLt is asked") {
     NEEDS_GPU();
     const Gpu gpu;
