@@ -43,7 +43,7 @@ CudaArm::CudaArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice
     for (std::size_t i = 0; i < layers_.size() + 2; ++i) events_.forks.emplace_back();
     make_plans(stream, preparation);
     push_controls(stream);
-    preparation.begin(recipe.name + ": initial weights");
+    preparation.begin(fmt::format("{}: initial weights", recipe.base));
     initialise();
 }
 
@@ -147,8 +147,7 @@ void CudaArm::make_plans(cudaStream_t stream, const Preparation& preparation) {
         products.wgrad.d = gradient_in();
         const auto choose = [&](std::optional<GemmPlan>& plan, std::string_view product,
                                 const GemmSpec& spec) {
-            preparation.begin(fmt::format("{}: the fastest algorithm for {} of layer {}", recipe_.name,
-                                          product, layer->number));
+            preparation.begin(fmt::format("{}: {} of layer {}", recipe_.base, product, layer->number));
             plan.emplace(lt_, spec, stream);
         };
         choose(layer->fprop, "fprop", products.fprop);

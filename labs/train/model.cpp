@@ -447,7 +447,7 @@ double TrainLab::ms_per_step(std::size_t arm) const {
 }
 
 std::string TrainLab::preparing() const {
-    return status_.preparing.empty() ? "" : "Preparing " + status_.preparing + ".";
+    return status_.preparing.empty() ? "" : "Preparing " + status_.preparing;
 }
 
 std::string TrainLab::message() const {

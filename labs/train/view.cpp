@@ -198,7 +198,10 @@ void TrainView::controls(ui::Context& c, Rect area) {
     const float widest = ui::text_width(c, group_thousands(lab_.spec().steps), {Face::mono_bold, 15});
     const float left =
         area.x0 + c.px(296) + widest + c.px(8) + ui::text_width(c, total, {Face::mono, 15}) + c.px(20);
-    run_slider(c, {left, area.y0, area.x1, area.y0 + c.px(32)});
+    if (const std::string preparing = lab_.preparing(); !preparing.empty())
+        ui::text_mid(c, {left, y}, preparing, {Role::muted}, {Face::sans, 15});
+    else
+        run_slider(c, {left, area.y0, area.x1, area.y0 + c.px(32)});
 }
 
 // Shows how far the training is; dragged ahead, the training runs to that step and pauses.

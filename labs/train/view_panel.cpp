@@ -264,11 +264,9 @@ void TrainView::numbers(ui::Context& c, float width) {
         ui::wrapped(c, faster, Role::text);
     if (costs && lab_.history().arms()[0].cost && !lab_.history().arms()[0].cost->note.empty())
         ui::wrapped(c, "On the GPU " + lab_.history().arms()[0].cost->note + ".");
-    const std::string message = lab_.message(), preparing = lab_.preparing();
+    const std::string message = lab_.message();
     if (!message.empty()) {
         ui::warning(c, message);
-    } else if (!preparing.empty()) {
-        ui::wrapped(c, preparing);
     } else if (const std::string verdict = lab_.verdict(); !verdict.empty()) {
         ui::wrapped(c, verdict);
     } else if (started && !lab_.finished() && lab_.provenance() == Provenance::cpu_emulated) {
