@@ -53,7 +53,8 @@ class Backend {
   public:
     virtual ~Backend() = default;
     virtual DeviceInfo device() const = 0;
-    // Throws Error{backend} when the device cannot hold it: how much was needed and what would fit.
+    // Throws Error{backend} when the device cannot hold it: how much was needed and what would fit; Abandoned
+    // when `preparation` asks to stop.
     virtual std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec, const Preparation& preparation) = 0;
     std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec) { return make_trainer(spec, {}); }
     virtual std::vector<Capability> capabilities() { return {}; }

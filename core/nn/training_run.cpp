@@ -87,6 +87,7 @@ class TrainingRun::Worker {
             const auto lock = locked();
             settle(RunState::failed);
             shared_.status.message = failure.what();
+            shared_.status.preparing.clear();
         }
         if (wake_ && !stop_.stop_requested()) wake_();
     }

@@ -1,8 +1,10 @@
 // L8 on a GPU: what it shows, how it fails, and how it goes back to the CPU. With a test double.
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cmath>
 #include <future>
+#include <thread>
 
 #include "core/base/error.h"
 #include "labs/train/model.h"
@@ -203,7 +205,10 @@ TEST_CASE("what a GPU prepares is told while it lasts") {
     }}));
     CHECK(lab.preparing().empty());
     lab.start();
-    while (lab.preparing().empty()) lab.update();
+    for (int ms = 0; ms < 20'000 && lab.preparing().empty(); ++ms) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        lab.update();
+    }
     CHECK(lab.preparing() == "Preparing bf16: fprop of layer 1");
     ready.set_value();
     lab.advance(3);

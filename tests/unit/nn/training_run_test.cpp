@@ -136,10 +136,13 @@ TEST_CASE("a command that is sent while paused holds from the next step on") {
 }
 
 TEST_CASE("an exception becomes failed with its sentence, in preparing and in a step") {
-    TrainingRun unprepared(
-        [](const Preparation&) -> std::unique_ptr<Trainer> { throw input_error("x.npy", "not there"); });
+    TrainingRun unprepared([](const Preparation& preparation) -> std::unique_ptr<Trainer> {
+        preparation.begin("data");
+        throw input_error("x.npy", "not there");
+    });
     CHECK(eventually([&] { return state(unprepared) == RunState::failed; }));
     CHECK(unprepared.status().message == "x.npy: not there");
+    CHECK(unprepared.status().preparing.empty());
     TrainingRun run(scripted(5));
     run.start();
     CHECK(eventually([&] { return state(run) == RunState::failed; }));
