@@ -162,10 +162,10 @@ Element CudaArm::operand_element(const Slot& slot) const {
                                        : element_of(*slot.plan.format);
 }
 
-// Emulated gradients are rounded where they lie.
 Element CudaArm::gradient_in() const {
-    const bool narrow = kept_in_ == Element::bf16 || recipe_.wgrad == OutType::bf16;
-    return narrow && engine_ != Engine::emulated ? Element::bf16 : Element::f32;
+    constexpr int kAny = 16;
+    return kept_in_ == Element::bf16 ? Element::bf16
+                                     : products_of(recipe_, engine_, kAny, kAny, kAny).wgrad.d;
 }
 
 bool CudaArm::multiplies_in_update() const {

@@ -1,6 +1,9 @@
 // The launches of one step, in order.
 #include "kernels/arm_step.h"
 
+#include <fmt/format.h>
+
+#include "core/base/error.h"
 #include "kernels/ranges.h"
 
 namespace fp8lab::cuda {
@@ -164,6 +167,8 @@ void CudaArm::enqueue(cudaStream_t stream, int steps, bool with_stats, const Mar
         const Range range(name);
         part();
     };
+    if (steps > kStepsPerLaunch)
+        throw Error(ErrorKind::backend, "steps of a launch", fmt::format("{} are too many", steps));
     for (int i = 0; i < steps; ++i) {
         const bool last = i + 1 == steps;
         Step step{stream, mark ? stream : side_.get(), events_, arm_.get() + i, i == 0, with_stats, mark};
@@ -175,7 +180,7 @@ void CudaArm::enqueue(cudaStream_t stream, int steps, bool with_stats, const Mar
         finish_step(finite_.get(), results_.get(), step.arm, last ? arm_.get() : nullptr, step.side);
         step.record(events_.finished);
         step.tell(Part::bookkeeping);
-        // Emulated casts of two steps share their scratch memory.
+        // Emulation need not be fast: its steps follow each other.
         if (last || engine_ == Engine::emulated) step.wait(events_.finished);
     }
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
 namespace fp8lab::cuda {
@@ -75,11 +74,13 @@ std::size_t fastest_of(std::size_t count, double flop, const std::function<void(
     // One round tells how long a graph takes; a few find the leaders; more decide among them.
     time_in_blocks(candidates, {1, 0, 0}, 1, stream);
     const double graph_ms = candidates.front().median_ms;
+    constexpr double kHopeless = 2;
+    std::erase_if(candidates, [&](const Candidate& c) { return c.median_ms > kHopeless * graph_ms; });
     // Small products do not heat the card; large ones take seconds as it is.
     constexpr double kHeatsTheCard = 5e9, kLongMs = 4;
     const double block = flop < kHeatsTheCard ? 1 : 10;
     const bool takes_long = graph_ms > kLongMs;
-    time_in_blocks(candidates, {takes_long ? 2 : 3, block / 2, block / 2}, graph_ms, stream);
+    time_in_blocks(candidates, {3, block / 2, block / 2}, graph_ms, stream);
     constexpr std::size_t kLeaders = 4;
     while (candidates.size() > kLeaders) candidates.pop_back();
     time_in_blocks(candidates, {takes_long ? 5 : 9, block / 2, block}, graph_ms, stream);

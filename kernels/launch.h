@@ -284,8 +284,8 @@ void reduce_stats(const double2* partials, int count, TensorResult* records, int
 void finish_loss(const double* partials, int count, double elements, const std::uint8_t* row_correct,
                  int rows, StepResult* records, ArmState* arm, cudaStream_t stream);
 // The end of the step: arm->alive &= finite, which goes on to the next step's state: arm[1], or, after the
-// last step of a launch, all of `launch` (kStepsPerLaunch), which then are of the steps that follow.
-void finish_step(const std::int32_t* finite, StepResult* records, ArmState* arm, ArmState* launch,
+// last step of a launch, `all` of the launch (kStepsPerLaunch), which then are of the steps that follow.
+void finish_step(const std::int32_t* finite, StepResult* records, ArmState* arm, ArmState* all,
                  cudaStream_t stream);
 
 // ---- emulation: quantise-dequantise in FP32 for any format of core/formats, granularity and rounding

@@ -36,14 +36,14 @@ __global__ void bias_kernel(BiasUpdates updates, const StepInput* inputs, int sl
 }
 
 __global__ void finish_step_kernel(const std::int32_t* finite, StepResult* records, ArmState* arm,
-                                   ArmState* launch) {
+                                   ArmState* all) {
     wait_for_the_kernel_before();
     const ArmState now{arm->step, *finite == 0 ? 0 : arm->alive};
     records[now.step % kRecordSlots].alive = now.alive;
-    if (!launch)
+    if (!all)
         arm[1].alive = now.alive;
     else
-        for (int i = 0; i < kStepsPerLaunch; ++i) launch[i] = {now.step + 1 + i, now.alive};
+        for (int i = 0; i < kStepsPerLaunch; ++i) all[i] = {now.step + 1 + i, now.alive};
 }
 
 }  // namespace

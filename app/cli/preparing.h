@@ -13,9 +13,10 @@ namespace fp8lab::cli {
 inline Preparation told_on_stderr() {
     using Clock = std::chrono::steady_clock;
     return {[told = Clock::now()](const std::string& what) mutable {
-                if (what.empty() || Clock::now() - told < std::chrono::seconds(1)) return;
-                told = Clock::now();
-                fmt::print(stderr, "preparing {}\n", what);
+                const auto now = Clock::now();
+                if (!what.empty() && now - told < std::chrono::seconds(1)) return;
+                told = now;
+                if (!what.empty()) fmt::print(stderr, "preparing {}\n", what);
             },
             {}};
 }
