@@ -1,6 +1,4 @@
-// Training on the GPU: the same numbers run after run, and those of the CPU emulation.
-#include "kernels/trainer.h"
-
+// Training on the GPU gives the numbers of the CPU emulation.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,55 +9,13 @@
 #include "core/base/files.h"
 #include "core/nn/cpu_trainer.h"
 #include "tests/kernels/gpu.h"
+#include "tests/kernels/training.h"
 #include "tests/scratch.h"
 
 using namespace fp8lab;
+using namespace fp8lab::test;
 
 namespace {
-
-std::shared_ptr<cuda::Device> device() {
-    static const auto shared = std::make_shared<cuda::Device>();
-    return shared;
-}
-
-// L8's reference (curriculum).
-TrainSpec reference(const std::string& recipes, int steps = 200) {
-    TrainOptions options;
-    options.layers = std::vector{32, 64, 64, 1};
-    options.steps = steps;
-    options.schedule = "cosine";
-    options.recipes = recipes;
-    return make_train_spec(options);
-}
-
-struct Run {
-    std::vector<double> losses;
-    ArmSnapshot last;
-    std::optional<NonFinite> stopped;
-};
-
-Run run(Trainer& trainer, int steps, int per_call = 8) {
-    Run out;
-    for (int done = 0; done < steps; done += per_call) {
-        trainer.step(std::min(per_call, steps - done));
-        if (done % 64 != 0) continue;
-        Snapshot snapshot = trainer.snapshot();
-        for (const StepRecord& r : snapshot.arms[0].records) out.losses.push_back(r.loss);
-    }
-    Snapshot snapshot = trainer.snapshot();
-    for (const StepRecord& r : snapshot.arms[0].records) out.losses.push_back(r.loss);
-    out.stopped = snapshot.arms[0].stopped;
-    out.last = std::move(snapshot.arms[0]);
-    return out;
-}
-
-std::vector<std::byte> bytes_after(Trainer& trainer, const Scratch& folder, const std::string& name) {
-    trainer.save(folder.path / name);
-    const std::vector<std::filesystem::path> files{std::filesystem::directory_iterator(folder.path / name),
-                                                   {}};
-    REQUIRE(files.size() == 1);
-    return read_file(files.front());
-}
 
 // How near the loss of step 0 comes to the CPU's. Tensor cores drop what lies 13 bits below the largest
 // product of a group, and the cast before the next layer turns that into whole steps of FP8: a model of it
@@ -76,66 +32,7 @@ double mean(const std::vector<double>& values, std::size_t first, std::size_t la
     return std::accumulate(at(first), at(last), 0.0) / static_cast<double>(last - first);
 }
 
-// The losses of every step and the weights, moments and scales in the end, run once more in other ways.
-void check_same_bytes(const TrainSpec& spec, int steps) {
-    CAPTURE(spec.arms[0].name);
-    CAPTURE(spec.layers);
-    const Scratch folder;
-    const auto first = cuda::make_cuda_trainer(spec, device());
-    const std::vector<double> losses = run(*first, steps).losses;
-    const auto bytes = bytes_after(*first, folder, "first");
-    REQUIRE(losses.size() == static_cast<std::size_t>(steps));
-    REQUIRE(bytes.size() > 1000);
-    struct Variant {
-        std::string name;
-        cuda::Launching launching;
-        int per_call;
-    };
-    for (const auto& [name, launching, per_call] : {Variant{"again", cuda::Launching::graphs, 8},
-                                                    Variant{"one step a launch", cuda::Launching::graphs, 1},
-                                                    Variant{"no graph", cuda::Launching::one_by_one, 8}}) {
-        CAPTURE(name);
-        const auto other = cuda::make_cuda_trainer(spec, device(), launching);
-        const std::vector<double> found = run(*other, steps, per_call).losses;
-        const auto differs = std::mismatch(found.begin(), found.end(), losses.begin()).first - found.begin();
-        CHECK_MESSAGE(found == losses, "from step " << differs << " on");
-        CHECK(bytes_after(*other, folder, name) == bytes);
-    }
-}
-
 }  // namespace
-
-TEST_CASE("200 steps give the same bytes again, with and without graphs, one and eight steps a launch") {
-    NEEDS_GPU();
-    for (const std::string recipe :
-         {"bf16", "delayed", "current", "rowwise", "block128", "mxfp8", "delayed:round_bwd=stochastic",
-          "bf16:wgrad=bf16", "int8:master=none:round_update=stochastic"})
-        check_same_bytes(reference(recipe), 200);
-    TrainSpec narrow = reference("bf16");
-    narrow.state = StateType::bf16;
-    check_same_bytes(narrow, 200);
-}
-
-// One step a launch has nothing to overlap with: equal bytes say that nothing is read too late or written too
-// early.
-TEST_CASE("steps that overlap give the bytes of steps one at a time") {
-    NEEDS_GPU();
-    const auto spec = [](const std::string& task, std::vector<int> layers, const std::string& recipe) {
-        TrainOptions options;
-        options.task = task;
-        options.layers = std::move(layers);
-        options.batch = 32;  // the update multiplies the weight gradient itself
-        options.steps = 80;
-        options.recipes = recipe;
-        return make_train_spec(options);
-    };
-    for (const std::string recipe : {"bf16", "delayed", "current", "bf16:wgrad=bf16"}) {
-        check_same_bytes(spec("noise", {768, 3072, 768}, recipe), 80);  // too large for statistics a step
-        check_same_bytes(spec("noise", {64, 64}, recipe), 80);
-        check_same_bytes(spec("noise", {64, 128, 48, 80, 32}, recipe), 80);
-        check_same_bytes(spec("spiral", {2, 64, 64, 2}, recipe), 80);  // classes
-    }
-}
 
 TEST_CASE("the GPU and the CPU emulation train alike in every recipe") {
     NEEDS_GPU();
