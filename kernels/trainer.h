@@ -1,5 +1,5 @@
 // The trainer on the GPU: every step of an arm is one CUDA graph, several steps a launch where steps are
-// short; the arms of a comparison take turns on one stream.
+// short, which then overlap; the arms of a comparison take turns on one stream.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,8 @@ struct Device {
 };
 
 // Throws usage_error and input_error as make_cpu_trainer(), Error{backend} when the card has not the memory
-// (how much is needed, and the largest batch that would fit) or cuBLASLt refuses a product.
+// (how much is needed, and the largest batch that would fit) or cuBLASLt refuses a product, Abandoned when
+// `preparation` asks to stop; a later change of recipe tells it, too.
 enum class Launching { graphs, one_by_one };  // the second for tests and checkers: every launch by itself
 std::unique_ptr<Trainer> make_cuda_trainer(const TrainSpec& spec, std::shared_ptr<Device> device,
                                            Launching launching = Launching::graphs,

@@ -19,7 +19,7 @@ struct Preparation {
     std::function<void(const std::string&)> tell;  // what is at work, "" when it is done; may be empty
     std::stop_token stop;
 
-    // Before every second or so of work. Throws Abandoned after a request to stop.
+    // Before every part of the work, of a few seconds at most. Throws Abandoned after a request to stop.
     void begin(const std::string& what) const {
         if (stop.stop_requested()) throw Abandoned();
         if (tell) tell(what);
