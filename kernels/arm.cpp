@@ -124,6 +124,10 @@ void CudaArm::allocate() {
                 std::max(scratch, emulation_scratch_bytes(slot->plan, slot->shape.rows, slot->shape.cols));
         layers_.push_back(std::move(layer));
     }
+    if (rings_.overlap && engine_ != Engine::emulated && layers_.front()->x.scaling == Scaling::tensor) {
+        other_x_ = make_slot({TensorClass::x, 1}, spec_.batch, spec_.layers.front());
+        other_x_->scale_inv = Buffer<float>(1);
+    }
     const auto tensors = static_cast<std::size_t>(tensors_), rows = static_cast<std::size_t>(spec_.batch);
     states_ = Buffer<ScaleState>(tensors);
     history_ = Buffer<float>(tensors * kHistoryCapacity);
@@ -172,12 +176,6 @@ bool CudaArm::multiplies_in_update() const {
     return engine_ != Engine::emulated && gradient_in() == Element::f32 &&
            scaling_of(cast_plan(recipe_, TensorClass::x)) == Scaling::tensor &&
            padded(spec_.batch) <= kMostFusedBatch;
-}
-
-double CudaArm::flop() const {
-    double flop = 0;
-    for (const auto& layer : layers_) flop += layer->fprop->flop() * (layer->dgrad ? 3 : 2);
-    return flop;
 }
 
 // The network of core, from the seed alone: every arm and backend starts from the same weights.

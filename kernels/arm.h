@@ -32,6 +32,7 @@ struct StepRings {
     int data_slots = 1;
     const StepInput* inputs = nullptr;
     int input_slots = 1;
+    bool overlap = false;  // launches are of several steps, which overlap
 };
 
 // One tensor of the network (x, w or dy of a layer) and what its GEMMs read.
@@ -45,6 +46,7 @@ struct Slot {
     Memory first, second;  // fp8: rows and columns; bf16: rows; emulated: along the first and the second GEMM
     Scaling scaling = Scaling::tensor;
     ScaleBuffers scales;  // fp8 with many scales
+    Buffer<float> scale_inv;  // fp8 with one scale; empty: it is in the scale state
     Buffer<double2> stats;
     bool cast = true;         // false: operands are `values` (recipe fp32; weights kept in BF16)
     bool has_second = false;  // second differs from first
@@ -78,7 +80,6 @@ class CudaArm {
     Engine engine() const { return engine_; }
     const std::string& emulated_because() const { return emulated_because_; }
     const Recipe& recipe() const { return recipe_; }
-    double flop() const;  // of the GEMMs of one step
     // Small batches: the weight gradient is a part of the optimiser's kernel (launch.h, WeightProduct).
     bool multiplies_in_update() const;
     std::size_t memory_bytes() const { return memory_bytes_; }
@@ -122,7 +123,9 @@ class CudaArm {
     Element operand_element(const Slot& slot) const;
     Element gradient_in() const;
     bool cast_by_optimiser(const Slot& weights) const;
+    const float* scale_inv(const Slot& slot) const;
     const float* factors(const Slot& slot, bool second) const;
+    Slot& x_of(ArmLayer& layer, const Step& step);
     void forward(const Step& step);
     void loss(const Step& step);
     void backward(Step& step);
@@ -153,6 +156,9 @@ class CudaArm {
     Element kept_in_;  // weights and their moments
     Element out_;      // of fprop and dgrad
     std::vector<std::unique_ptr<ArmLayer>> layers_;
+    // The other x of the first layer, where steps overlap: a step's is cast while the step before it still
+    // reads its own.
+    std::optional<Slot> other_x_;
     int tensors_ = 0;
     Buffer<ScaleState> states_;
     Buffer<float> history_;

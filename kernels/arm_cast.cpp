@@ -99,9 +99,13 @@ bool CudaArm::cast_by_optimiser(const Slot& weights) const {
     return engine_ != Engine::emulated && !scaled_from_itself(weights) && weights.scaling == Scaling::tensor;
 }
 
+const float* CudaArm::scale_inv(const Slot& slot) const {
+    return slot.scale_inv.size() > 0 ? slot.scale_inv.get() : &state(slot)->scale_inv;
+}
+
 // What a GEMM multiplies the first or second operand of a slot by.
 const float* CudaArm::factors(const Slot& slot, bool second) const {
-    if (slot.scaling == Scaling::tensor) return &state(slot)->scale_inv;
+    if (slot.scaling == Scaling::tensor) return scale_inv(slot);
     const ScaleVectors vectors = slot.scales.vectors(controls_.get());
     return second ? vectors.columns : vectors.rows;
 }
@@ -125,6 +129,7 @@ void CudaArm::cast(Slot& slot, const Step& step, const Launch& launch) {
     target.rows = slot.first.get();
     target.columns = slot.second.get();
     target.state = state(slot);
+    target.scale_inv = slot.scale_inv.get();
     target.scaled = slot.plan.scaled;
     target.stats_partials = step.with_stats ? slot.stats.get() : nullptr;
     target.scaling = slot.scaling;

@@ -8,13 +8,19 @@
 
 namespace fp8lab::cuda {
 
+// Steps of a launch alternate.
+Slot& CudaArm::x_of(ArmLayer& layer, const Step& step) {
+    return layer.number == 1 && step.other_x ? *other_x_ : layer.x;
+}
+
 // The first product needs only its own layer of the step before, whose other updates may still be at work.
 void CudaArm::forward(const Step& step) {
     for (const auto& layer : layers_) {
-        cast_value(layer->x, step);
+        Slot& x = x_of(*layer, step);
+        if (layer->number > 1 || step.first || !other_x_) cast_value(x, step);
         if (!cast_by_optimiser(layer->w)) cast_value(layer->w, step);
-        layer->fprop->run(layer->x.for_first(), layer->w.for_first(), layer->h.get(),
-                          factors(layer->x, false), factors(layer->w, false), step.main);
+        layer->fprop->run(x.for_first(), layer->w.for_first(), layer->h.get(), factors(x, false),
+                          factors(layer->w, false), step.main);
         step.tell(Part::gemm);
         round_emulated(layer->h.get(), layer->out, recipe_.out, step);
         if (layer->number == 1 && !step.first) step.wait(events_.finished);
@@ -38,7 +44,7 @@ void CudaArm::record_tensors(TensorSet set, const Step& step) {
                   step.arm, step.side);
     if (!step.with_stats) return;
     for (const auto& layer : layers_)
-        for (const Slot* slot : {&layer->x, &layer->w, &layer->dy})
+        for (const Slot* slot : {&x_of(*layer, step), &layer->w, &layer->dy})
             if (set >> slot->index & 1)
                 reduce_stats(slot->stats.get(), stats_blocks(slot->shape), tensor_results_.get(), slot->index,
                              tensors_, step.arm, step.side);
@@ -51,8 +57,8 @@ TensorSet CudaArm::later_gradients() const {
     return set;
 }
 
-// Beside the backward pass: whether the loss is finite, the scales of all other tensors, and for small
-// batches the update of every layer whose weights dgrad has read.
+// Beside the backward pass: whether the loss is finite, the scales of all other tensors, the next batch, and
+// for small batches the update of every layer whose weights dgrad has read.
 void CudaArm::backward(Step& step) {
     step.fork();
     const Shape out = layers_.back()->out;
@@ -61,6 +67,10 @@ void CudaArm::backward(Step& step) {
     finish_loss(loss_partials_.get(), classes ? out.rows : stats_blocks(out), classes ? rows : values,
                 classes ? row_correct_.get() : nullptr, out.rows, results_.get(), step.arm, step.side);
     record_tensors(~later_gradients(), step);
+    if (other_x_ && !step.last) {
+        const Step next = step.next_beside();
+        cast_value(x_of(*layers_.front(), next), next);
+    }
     step.record(events_.scales);
     step.tell(Part::bookkeeping);
     for (std::size_t l = layers_.size() - 1; l > 0; --l) {
@@ -87,6 +97,7 @@ void CudaArm::optimise_biases(const Step& step) {
 }
 
 void CudaArm::optimise(ArmLayer& layer, const Step& step, cudaStream_t stream) {
+    const Slot& x = x_of(layer, step);
     CastTarget target;
     if (cast_by_optimiser(layer.w)) {
         target.element = operand_element(layer.w);
@@ -113,8 +124,8 @@ void CudaArm::optimise(ArmLayer& layer, const Step& step, cudaStream_t stream) {
         update_weights(source, layer.w.shape, target, stream);
     else
         update_weights(source,
-                       {layer.dy.for_second(), layer.x.for_second(), operand_element(layer.dy),
-                        layer.out.padded_rows, &state(layer.dy)->scale_inv, &state(layer.x)->scale_inv},
+                       {layer.dy.for_second(), x.for_second(), operand_element(layer.dy), layer.out.padded_rows,
+                        scale_inv(layer.dy), scale_inv(x)},
                        layer.w.shape, target, stream);
     if (recipe_.master == MasterWeights::none)
         quantize_storage(layer, recipe_.round_update, step.arm, stream);
@@ -136,8 +147,9 @@ void CudaArm::update(Step& step) {
     for (std::size_t l = layers_.size(); l-- > 0;) {
         ArmLayer& layer = *layers_[l];
         if (layer.wgrad) {
-            layer.wgrad->run(layer.dy.for_second(), layer.x.for_second(), layer.dw.get(),
-                             factors(layer.dy, true), factors(layer.x, true), step.main);
+            const Slot& x = x_of(layer, step);
+            layer.wgrad->run(layer.dy.for_second(), x.for_second(), layer.dw.get(), factors(layer.dy, true),
+                             factors(x, true), step.main);
             step.tell(Part::gemm);
             round_emulated(layer.dw.get(), layer.w.shape, recipe_.wgrad, step);
         }
@@ -151,7 +163,7 @@ void CudaArm::update(Step& step) {
 // What the optimiser does at the end of every step.
 void CudaArm::requantise_weights() {
     const Mark nobody;
-    const Step step{nullptr, nullptr, events_, arm_.get(), true, true, nobody};
+    const Step step{nullptr, nullptr, events_, arm_.get(), true, true, false, true, nobody};
     for (const auto& layer : layers_) {
         if (recipe_.master == MasterWeights::none)
             quantize_storage(*layer, Rounding::nearest, step.arm, step.main);
@@ -170,8 +182,9 @@ void CudaArm::enqueue(cudaStream_t stream, int steps, bool with_stats, const Mar
     if (steps > kStepsPerLaunch)
         throw Error(ErrorKind::backend, "steps of a launch", fmt::format("{} are too many", steps));
     for (int i = 0; i < steps; ++i) {
-        const bool last = i + 1 == steps;
-        Step step{stream, mark ? stream : side_.get(), events_, arm_.get() + i, i == 0, with_stats, mark};
+        const bool last = i + 1 == steps, other_x = other_x_ && (steps - 1 - i) % 2 == 1;
+        Step step{stream, mark ? stream : side_.get(), events_,    arm_.get() + i,
+                  i == 0, last,                         other_x,    with_stats, mark};
         named("forward", [&] { forward(step); });
         named("loss", [&] { loss(step); });
         named("backward", [&] { backward(step); });

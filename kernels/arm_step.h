@@ -11,11 +11,15 @@ struct CudaArm::Step {
     cudaStream_t main, side;
     Events& events;
     ArmState* arm;
-    bool first;  // of a launch: nothing is on its way
+    bool first, last;  // of a launch: nothing is on its way; nothing follows
+    bool other_x;      // the first layer's x is in the other slot; never in the last step, for view()
     bool with_stats;
     const Mark& mark;
     std::size_t used = 0;
 
+    Step next_beside() const {  // the following step, as far as this one's side begins it
+        return {side, side, events, arm + 1, false, false, !other_x, with_stats, mark};
+    }
     void tell(Part part) const {
         if (mark) mark(part);
     }

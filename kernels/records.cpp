@@ -77,6 +77,18 @@ std::string first_nonfinite(const ArmRecord& record, const CudaArm& arm, const T
     return "bias";
 }
 
+double step_flop(const TrainSpec& spec, int batch) {
+    double flop = 0;
+    for (std::size_t l = 0; l + 1 < spec.layers.size(); ++l)  // no gradient of the network's input
+        flop += (l > 0 ? 3 : 2) * 2.0 * padded(batch) * padded(spec.layers[l]) * padded(spec.layers[l + 1]);
+    return flop;
+}
+
+int steps_per_launch(const TrainSpec& spec, int batch) {
+    constexpr double kShort = 2e10;  // below, a step takes less than about 0.1 ms
+    return step_flop(spec, batch) <= kShort ? kStepsPerLaunch : 1;
+}
+
 double arm_bytes(const TrainSpec& spec, const Recipe& recipe, Engine engine, int batch) {
     const double out_bytes = engine == Engine::emulated || recipe.out == OutType::fp32 ? 4 : 2;
     const bool keeps_values = scaling_of(cast_plan(recipe, TensorClass::x)) == Scaling::mx;
@@ -96,6 +108,9 @@ double arm_bytes(const TrainSpec& spec, const Recipe& recipe, Engine engine, int
         bytes += parameter * in * out + rows * (in + out) * payload + rows * out * out_bytes +
                  (l > 0 ? rows * in * out_bytes : 0);
     }
+    const bool casts_ahead =
+        engine != Engine::emulated && scaling_of(cast_plan(recipe, TensorClass::x)) == Scaling::tensor;
+    if (casts_ahead && steps_per_launch(spec, batch) > 1) bytes += payload * batch * spec.layers.front();
     return bytes;
 }
 

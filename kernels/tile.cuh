@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
     if constexpr (kHasState) max_amax(target.state, seen, g.amax);
     if (kHasState && !kAmax && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) {
         target.state->scale_used = scale;
-        target.state->scale_inv = 1 / scale;
+        *(target.scale_inv ? target.scale_inv : &target.state->scale_inv) = 1 / scale;
     }
     if constexpr (Source::kBiasSums || Source::kLoss)
         store_source_sums(source, g.column, blockIdx.y, s, target, turned);
@@ -103,7 +103,7 @@ template <class Source>
 void launch_cast(const Source& source, Shape s, const CastTarget& to, Pass pass, cudaStream_t stream,
                  float* bias_partials = nullptr, double* loss_partials = nullptr) {
     const TileTarget target{to.rows,       to.columns,    to.state, to.stats_partials,
-                            bias_partials, loss_partials, to.scaled};
+                            bias_partials, loss_partials, to.scaled, to.scale_inv};
     if (to.scaling != Scaling::tensor) {
         if constexpr (kManyScales<Source>)
             return launch_vectors(source, s, target, to, pass, stream);

@@ -66,6 +66,7 @@ struct TileTarget {
     float* bias_partials;   // (tiles_down, padded_cols), of sources with kBiasSums
     double* loss_partials;  // one a block, of sources with kLoss
     bool scaled;
+    float* scale_inv = nullptr;  // null: the state's
 };
 
 // Sum of a warp in a fixed order, valid in its first thread.

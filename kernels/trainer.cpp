@@ -23,8 +23,7 @@
 namespace fp8lab::cuda {
 namespace {
 
-constexpr double kShortStepFlop = 2e10;  // below, a step takes less than about 0.1 ms
-constexpr int kInFlight = 2;             // launches that the host is ahead
+constexpr int kInFlight = 2;  // launches that the host is ahead
 constexpr int kInputSlots = 4 * kStepsPerLaunch;
 constexpr double kSmallElements = 1 << 20;   // networks up to this size take statistics in every step
 constexpr int kStepBeforeParts = 30;         // clocks and caches are what they will be
@@ -77,6 +76,9 @@ class CudaTrainer final : public Trainer {
     }
     void check_memory() const;
     void make_rings();
+    StepRings rings() const {
+        return {x_.get(), y_.get(), data_slots_, inputs_.get(), kInputSlots, per_launch_ > 1};
+    }
     void apply(const Command& command);
     void change_recipe(TrainedArm& arm, const Recipe& recipe);
     void stage(int first, int count);
@@ -128,17 +130,14 @@ CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, 
     check(cudaSetDevice(device_->index), "cudaSetDevice");
     check_memory();  // before anything that takes long
     task_ = make_task(spec_);
+    per_launch_ = steps_per_launch(spec_, spec_.batch);
     stats_always_ = elements_of(spec_) <= kSmallElements;
     make_rings();
-    const StepRings rings{x_.get(), y_.get(), data_slots_, inputs_.get(), kInputSlots};
-    double flop = 0;
     for (const Recipe& recipe : spec_.arms) {
         arms_.emplace_back();
-        arms_.back().arm = std::make_unique<CudaArm>(spec_, recipe, engine_of(recipe), device_->lt, rings,
+        arms_.back().arm = std::make_unique<CudaArm>(spec_, recipe, engine_of(recipe), device_->lt, rings(),
                                                      stream(), preparation_);
-        flop = arms_.back().arm->flop();
     }
-    per_launch_ = flop <= kShortStepFlop ? kStepsPerLaunch : 1;
 }
 
 void CudaTrainer::check_memory() const {
@@ -209,13 +208,12 @@ void CudaTrainer::change_recipe(TrainedArm& target, const Recipe& recipe) {
     std::erase_if(state.scales, [&](const ScaleCheckpoint& s) {
         return cast_plan(old, s.id.tensor).format->name != cast_plan(recipe, s.id.tensor).format->name;
     });
-    const StepRings rings{x_.get(), y_.get(), data_slots_, inputs_.get(), kInputSlots};
     target.many.reset();
     target.one.reset();
     target.one_with_stats.reset();
     target.arm.reset();  // before the new one takes its memory
-    target.arm = std::make_unique<CudaArm>(spec_, recipe, engine_of(recipe), device_->lt, rings, stream(),
-                                           preparation_);
+    target.arm = std::make_unique<CudaArm>(spec_, recipe, engine_of(recipe), device_->lt, rings(),
+                                           stream(), preparation_);
     preparation_.end();
     target.arm->restore(state, steps_done_);
     target.step_ms.clear();
@@ -305,7 +303,8 @@ void CudaTrainer::step(int n) {
             --n;
             continue;
         }
-        const int count = n >= per_launch_ ? per_launch_ : 1;
+        const bool stats_first = stats_wanted_ && !stats_always_;  // of one step
+        const int count = n >= per_launch_ && !stats_first ? per_launch_ : 1;
         launch(count);
         n -= count;
     }
@@ -386,7 +385,7 @@ ArmCost CudaTrainer::cost(const TrainedArm& target) const {
     cost.step_q1_ms = launches.q1_ms;
     cost.step_q3_ms = launches.q3_ms;
     cost.steps = launches.repeats * per_launch_;
-    cost.flop = target.arm->flop();
+    cost.flop = step_flop(spec_, spec_.batch);
     cost.memory_bytes = static_cast<double>(target.arm->memory_bytes());
     cost.parts = target.parts;
     double sum = 0;

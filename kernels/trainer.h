@@ -26,6 +26,8 @@ std::unique_ptr<Trainer> make_cuda_trainer(const TrainSpec& spec, std::shared_pt
                                            Launching launching = Launching::graphs,
                                            const Preparation& preparation = {});
 
+double step_flop(const TrainSpec& spec, int batch);      // of the products, padded
+int steps_per_launch(const TrainSpec& spec, int batch);  // several where steps are short
 // Device memory that one arm takes, in bytes; the trainer's batches come on top.
 double arm_bytes(const TrainSpec& spec, const Recipe& recipe, Engine engine, int batch);
 
