@@ -45,7 +45,7 @@ struct Slot {
     const void* values = nullptr;  // `value`, or the weights as the optimiser keeps them
     Memory first, second;  // fp8: rows and columns; bf16: rows; emulated: along the first and the second GEMM
     Scaling scaling = Scaling::tensor;
-    ScaleBuffers scales;  // fp8 with many scales
+    ScaleBuffers scales;      // fp8 with many scales
     Buffer<float> scale_inv;  // fp8 with one scale; empty: it is in the scale state
     Buffer<double2> stats;
     bool cast = true;         // false: operands are `values` (recipe fp32; weights kept in BF16)

@@ -124,8 +124,8 @@ void CudaArm::optimise(ArmLayer& layer, const Step& step, cudaStream_t stream) {
         update_weights(source, layer.w.shape, target, stream);
     else
         update_weights(source,
-                       {layer.dy.for_second(), x.for_second(), operand_element(layer.dy), layer.out.padded_rows,
-                        scale_inv(layer.dy), scale_inv(x)},
+                       {layer.dy.for_second(), x.for_second(), operand_element(layer.dy),
+                        layer.out.padded_rows, scale_inv(layer.dy), scale_inv(x)},
                        layer.w.shape, target, stream);
     if (recipe_.master == MasterWeights::none)
         quantize_storage(layer, recipe_.round_update, step.arm, stream);
@@ -183,8 +183,9 @@ void CudaArm::enqueue(cudaStream_t stream, int steps, bool with_stats, const Mar
         throw Error(ErrorKind::backend, "steps of a launch", fmt::format("{} are too many", steps));
     for (int i = 0; i < steps; ++i) {
         const bool last = i + 1 == steps, other_x = other_x_ && (steps - 1 - i) % 2 == 1;
-        Step step{stream, mark ? stream : side_.get(), events_,    arm_.get() + i,
-                  i == 0, last,                         other_x,    with_stats, mark};
+        Step step{
+            stream, mark ? stream : side_.get(), events_, arm_.get() + i, i == 0, last, other_x, with_stats,
+            mark};
         named("forward", [&] { forward(step); });
         named("loss", [&] { loss(step); });
         named("backward", [&] { backward(step); });

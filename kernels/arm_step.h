@@ -6,7 +6,7 @@
 namespace fp8lab::cuda {
 
 // One step on its way. Two streams, or one twice: the chain of products and casts with the first layer's
-// update; beside it bookkeeping and the updates of the other layers.
+// update; beside it bookkeeping, the cast of the next step's batch and the updates of the other layers.
 struct CudaArm::Step {
     cudaStream_t main, side;
     Events& events;

@@ -127,7 +127,7 @@ struct CastTarget {
     void* rows = nullptr;         // (padded_rows, padded_cols)
     void* columns = nullptr;      // the transpose, (padded_cols, padded_rows); 1-byte elements only
     ScaleState* state = nullptr;  // null: no scale, and no amax either
-    float* scale_inv = nullptr;  // one scale: where its inverse goes, a multiple of 16; null: to the state
+    float* scale_inv = nullptr;   // one scale: where its inverse goes, a multiple of 16; null: to the state
     bool scaled = false;  // false: the cast does not multiply (bf16, f32, unscaled); amax is still taken
     double2* stats_partials =
         nullptr;  // (stats_blocks(shape)) of {signal, noise}; null: no statistics, no counts

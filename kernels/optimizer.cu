@@ -60,9 +60,7 @@ void update_weights(const UpdateSource& source, Shape shape, const CastTarget& t
         throw Error(ErrorKind::backend, "update of weights",
                     "weights in BF16 have gradients in BF16 and are cast to nothing else");
     Update<StoredGradient<T, 4>, T> update{source, {narrow}};
-    launch_payload<decltype(update), ToBf16>(
-        update, shape, {target.rows, nullptr, target.state, target.stats_partials, nullptr, nullptr, false},
-        stream);
+    launch_payload<decltype(update), ToBf16>(update, shape, tile_target(target), stream);
 }
 
 void update_biases(const BiasUpdates& updates, const StepInput* inputs, int input_slots, const ArmState* arm,

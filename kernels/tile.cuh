@@ -1,6 +1,7 @@
 // The one mechanism of every cast: a block takes a tile of kTileRows x kTileCols elements, a thread 4 rows x
 // 8 columns of it. The source yields FP32 values; they are cast, stored by rows, turned in shared memory and
-// stored by columns, while amax, statistics and sums over columns are gathered.
+// stored by columns, while amax, statistics and sums over columns are gathered. In BF16 tiles of half the
+// height serve where few blocks or few rows would leave threads without work.
 #pragma once
 
 #include "core/base/error.h"
@@ -20,28 +21,33 @@ enum class Gather {
 template <class Source>
 constexpr int kBlocksAtOnce = 0;
 
+// Rows of a thread.
+template <class Source>
+constexpr int kRowsOf = kThreadRows;
+
 template <class Source, class Out, Gather kGather>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
     tile_cast(Source source, Shape s, TileTarget target) {
     constexpr bool kHasStats = kGather == Gather::stats, kHasState = kGather != Gather::nothing,
                    kAmax = kGather == Gather::amax_only;
+    constexpr int kRows = kRowsOf<Source>, kDown = kRows * kThreadsDown;
+    static_assert(kRows == kThreadRows || Out::kBytes == 2);  // four rows are turned at once
     __shared__ __align__(16) std::uint32_t turned[kTileCols * kThreadsDown];
     wait_for_the_kernel_before();
     const int tx = threadIdx.x % kThreadsAcross, ty = threadIdx.x / kThreadsAcross;
-    const int tile_r = blockIdx.y * kTileRows, tile_c = blockIdx.x * kTileCols;
-    const int r0 = tile_r + ty * kThreadRows, c = tile_c + tx * kThreadCols;
+    const int tile_r = blockIdx.y * kDown, tile_c = blockIdx.x * kTileCols;
+    const int r0 = tile_r + ty * kRows, c = tile_c + tx * kThreadCols;
     const bool inside =
         c < s.padded_cols && r0 < s.padded_rows;  // padding is in 16s, a thread's part in 4s and 8s
     const float scale = kHasState && target.scaled && !kAmax ? target.state->scale : 1.0F;
     const std::uint32_t seen = kHasState ? target.state->amax_bits : 0;
-    const bool whole =
-        tile_r + kTileRows <= s.rows && tile_c + kTileCols <= s.cols;  // of the block: no padding
+    const bool whole = tile_r + kDown <= s.rows && tile_c + kTileCols <= s.cols;  // of the block: no padding
     // Threads outside read what is inside, so that no branch stands between the loads.
     const int safe_c = inside ? c : 0;
     void* const rows = inside ? target.rows : nullptr;
     source.prepare(safe_c);
     Gathered g;
-    std::uint32_t low[kThreadRows] = {}, high[kThreadRows] = {};  // FP8 only: columns 0-3 and 4-7 of a row
+    std::uint32_t low[kRows] = {}, high[kRows] = {};  // FP8 only: columns 0-3 and 4-7 of a row
     // kAhead rows are on their way from memory while one is worked on.
     typename Source::Raw raw[Source::kAhead];
     const auto fetch = [&](int row) {
@@ -50,11 +56,11 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
 #pragma unroll
     for (int row = 0; row < Source::kAhead; ++row) fetch(row);
 #pragma unroll
-    for (int row = 0; row < kThreadRows; ++row) {
+    for (int row = 0; row < kRows; ++row) {
         const bool real = whole || (inside && r0 + row < s.rows);
         Eight v;
         source.values(raw[row % Source::kAhead], r0 + row, c, real, s, v);
-        if (row + Source::kAhead < kThreadRows) fetch(row + Source::kAhead);
+        if (row + Source::kAhead < kRows) fetch(row + Source::kAhead);
 #pragma unroll
         for (int j = 0; j < kThreadCols; ++j) {
             if (!whole && (!real || c + j >= s.cols)) v[j] = 0;
@@ -87,7 +93,9 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
 
 template <class Source, class Out, Gather kGather>
 void launch_tiles(const Source& source, Shape s, const TileTarget& target, cudaStream_t stream) {
-    const dim3 grid(static_cast<unsigned>(tiles_across(s)), static_cast<unsigned>(tiles_down(s)));
+    constexpr int kDown = kRowsOf<Source> * kThreadsDown;
+    const dim3 grid(static_cast<unsigned>(tiles_across(s)),
+                    static_cast<unsigned>((s.padded_rows + kDown - 1) / kDown));
     launch("cast kernel", tile_cast<Source, Out, kGather>, grid, kThreads, stream, source, s, target);
 }
 
@@ -99,11 +107,28 @@ void launch_payload(const Source& source, Shape s, const TileTarget& target, cud
         launch_tiles<Source, Out, Gather::plain>(source, s, target, stream);
 }
 
+// A source of so few rows that one tile of half the height holds them: its sums and counts are one tile's as
+// well. They are always added up so, whether there are statistics or not: a step gives the same bytes.
+constexpr int kFewRows = kThreadRows / 2;
+template <class Source>
+struct Low : Source {
+    static constexpr int kAhead = Source::kAhead < kFewRows ? Source::kAhead : kFewRows;
+};
+template <class Source>
+constexpr int kRowsOf<Low<Source>> = kFewRows;
+template <class Source>
+constexpr int kBlocksAtOnce<Low<Source>> = kBlocksAtOnce<Source>;
+
+inline TileTarget tile_target(const CastTarget& to, float* bias_partials = nullptr,
+                              double* loss_partials = nullptr) {
+    return {to.rows,       to.columns,    to.state,  to.stats_partials,
+            bias_partials, loss_partials, to.scaled, to.scale_inv};
+}
+
 template <class Source>
 void launch_cast(const Source& source, Shape s, const CastTarget& to, Pass pass, cudaStream_t stream,
                  float* bias_partials = nullptr, double* loss_partials = nullptr) {
-    const TileTarget target{to.rows,       to.columns,    to.state, to.stats_partials,
-                            bias_partials, loss_partials, to.scaled, to.scale_inv};
+    const TileTarget target = tile_target(to, bias_partials, loss_partials);
     if (to.scaling != Scaling::tensor) {
         if constexpr (kManyScales<Source>)
             return launch_vectors(source, s, target, to, pass, stream);
@@ -116,6 +141,9 @@ void launch_cast(const Source& source, Shape s, const CastTarget& to, Pass pass,
         case Element::f32:
             return launch_tiles<Source, ToF32, Gather::nothing>(source, s, target, stream);
         case Element::bf16:
+            if constexpr (kManyScales<Source>)  // not the optimiser's, whose tiles are its own
+                if (s.padded_rows <= kFewRows * kThreadsDown)
+                    return launch_payload<Low<Source>, ToBf16>({source}, s, target, stream);
             return launch_payload<Source, ToBf16>(source, s, target, stream);
         case Element::e4m3:
             return launch_payload<Source, ToFp8<__NV_E4M3>>(source, s, target, stream);

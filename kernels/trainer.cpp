@@ -212,8 +212,8 @@ void CudaTrainer::change_recipe(TrainedArm& target, const Recipe& recipe) {
     target.one.reset();
     target.one_with_stats.reset();
     target.arm.reset();  // before the new one takes its memory
-    target.arm = std::make_unique<CudaArm>(spec_, recipe, engine_of(recipe), device_->lt, rings(),
-                                           stream(), preparation_);
+    target.arm = std::make_unique<CudaArm>(spec_, recipe, engine_of(recipe), device_->lt, rings(), stream(),
+                                           preparation_);
     preparation_.end();
     target.arm->restore(state, steps_done_);
     target.step_ms.clear();

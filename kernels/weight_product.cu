@@ -7,17 +7,21 @@
 namespace fp8lab::cuda {
 namespace {
 
-// 8 warps: 4 down the tile's rows (16 each), 2 across its columns (64 each = 8 products of width 8).
-constexpr int kWarpRows = 16, kWarpCols = 64, kWarpsDown = kTileRows / kWarpRows, kProducts = kWarpCols / 8;
-using Sums = float[kProducts][4];  // a warp's part: of each product rows g and g + 8, columns 2 t and 2 t + 1
+// A block's tile and what one of its 8 warps takes of it: 16 rows, in as many products of width 8 as remain.
+template <int kRows>
+struct Tile {
+    static constexpr int kDown = kRows * kThreadsDown, kWarpRows = 16, kWarpsDown = kDown / kWarpRows,
+                         kWarpCols = kTileCols * kWarpsDown * 32 / kThreads, kProducts = kWarpCols / 8;
+    using Sums = float[kProducts][4];  // of each product rows g and g + 8, columns 2 t and 2 t + 1
 
-struct Place {
-    int lane, g, t, row, col;  // row, col: of the warp's part in the tile
+    struct Place {
+        int lane, g, t, row, col;  // row, col: of the warp's part in the tile
+    };
+    static __device__ Place place() {
+        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+        return {lane, lane / 4, lane % 4, warp % kWarpsDown * kWarpRows, warp / kWarpsDown * kWarpCols};
+    }
 };
-__device__ inline Place place() {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    return {lane, lane / 4, lane % 4, warp % kWarpsDown * kWarpRows, warp / kWarpsDown * kWarpCols};
-}
 
 // ---- BF16: k is the slow index of both operands; 32 rows of them at a time through shared memory, where
 // ldmatrix turns them.
@@ -47,17 +51,19 @@ struct Bf16Product {
                      : "r"(address));
     }
 
+    template <class Tile>
     struct Staged {
-        Stage<kTileRows> dy;
+        Stage<Tile::kDown> dy;
         Stage<kTileCols> x;
     };
+    template <class Tile>
     static __device__ void multiply(const WeightProduct& p, int tile_r, int tile_c, int out, int in,
-                                    void* shared, Sums& sums) {
-        auto& [dy, x] = *static_cast<Staged*>(shared);
-        const auto [lane, g, t, row, col] = place();
+                                    void* shared, typename Tile::Sums& sums) {
+        auto& [dy, x] = *static_cast<Staged<Tile>*>(shared);
+        const auto [lane, g, t, row, col] = Tile::place();
         for (int first = 0; first < p.batch; first += kDepth) {
             if (first > 0) __syncthreads();
-            stage<kTileRows>(dy, p.dy, first, p.batch, tile_r, out);
+            stage<Tile::kDown>(dy, p.dy, first, p.batch, tile_r, out);
             stage<kTileCols>(x, p.x, first, p.batch, tile_c, in);
             __syncthreads();
 #pragma unroll
@@ -65,7 +71,7 @@ struct Bf16Product {
                 std::uint32_t a[4];
                 load_turned(&dy[k + lane % 8 + lane / 16 * 8][row + lane / 8 % 2 * 8], a);
 #pragma unroll
-                for (int j = 0; j < kProducts; j += 2) {
+                for (int j = 0; j < Tile::kProducts; j += 2) {
                     std::uint32_t b[4];  // of products j and j + 1
                     load_turned(&x[k + lane % 16][col + j * 8 + lane / 16 * 8], b);
 #pragma unroll
@@ -92,16 +98,17 @@ struct Fp8Product {
         return *reinterpret_cast<const std::uint32_t*>(static_cast<const std::uint8_t*>(from) +
                                                        static_cast<std::size_t>(row) * batch + k);
     }
+    template <class Tile>
     static __device__ void multiply(const WeightProduct& p, int tile_r, int tile_c, int out, int in, void*,
-                                    Sums& sums) {
-        const auto [lane, g, t, row, col] = place();
+                                    typename Tile::Sums& sums) {
+        const auto [lane, g, t, row, col] = Tile::place();
         const int r = tile_r + row + g;
         for (int k = 4 * t; k < p.batch + 4 * t; k += 32) {
             const std::uint32_t a[4] = {codes(p.dy, r, out, k, p.batch), codes(p.dy, r + 8, out, k, p.batch),
                                         codes(p.dy, r, out, k + 16, p.batch),
                                         codes(p.dy, r + 8, out, k + 16, p.batch)};
 #pragma unroll
-            for (int j = 0; j < kProducts; ++j) {
+            for (int j = 0; j < Tile::kProducts; ++j) {
                 const int c = tile_c + col + j * 8 + g;
                 const std::uint32_t b[2] = {codes(p.x, c, in, k, p.batch),
                                             codes(p.x, c, in, k + 16, p.batch)};
@@ -122,27 +129,29 @@ struct Fp8Product {
         }
         const float factor = *p.dy_scale_inv * *p.x_scale_inv;
 #pragma unroll
-        for (int j = 0; j < kProducts; ++j)
+        for (int j = 0; j < Tile::kProducts; ++j)
             for (float& d : sums[j]) d *= factor;
     }
 };
 
-template <class Multiply>
+template <class Multiply, int kRows>
 struct MultipliedGradient {
     struct Raw {};
     static constexpr int kAhead = 1;
+    using Part = Tile<kRows>;
     static constexpr int kStride = kTileCols + 4;  // other banks for other rows, and float4s stay aligned
     WeightProduct product;
     int out, in;  // padded
     const float* tile = nullptr;
     __device__ void prepare() {
-        __shared__ __align__(16) float gradient[kTileRows * kStride];
-        Sums sums = {};
-        Multiply::multiply(product, blockIdx.y * kTileRows, blockIdx.x * kTileCols, out, in, gradient, sums);
-        __syncthreads();  // the operands have lain there
-        const auto [lane, g, t, row, col] = place();
+        __shared__ __align__(16) float gradient[Part::kDown * kStride];  // first of the operands
+        typename Part::Sums sums = {};
+        Multiply::template multiply<Part>(product, blockIdx.y * Part::kDown, blockIdx.x * kTileCols, out, in,
+                                          gradient, sums);
+        __syncthreads();
+        const auto [lane, g, t, row, col] = Part::place();
 #pragma unroll
-        for (int j = 0; j < kProducts; ++j) {
+        for (int j = 0; j < Part::kProducts; ++j) {
             float* const at = gradient + (row + g) * kStride + col + j * 8 + 2 * t;
             *reinterpret_cast<float2*>(at) = make_float2(sums[j][0], sums[j][1]);
             *reinterpret_cast<float2*>(at + 8 * kStride) = make_float2(sums[j][2], sums[j][3]);
@@ -152,24 +161,33 @@ struct MultipliedGradient {
     }
     __device__ Raw fetch(int, int, Shape) const { return {}; }
     __device__ void values(Raw, int r, int c, Eight& v) const {
-        load8(tile + r % kTileRows * kStride + c % kTileCols, v);
+        load8(tile + r % Part::kDown * kStride + c % kTileCols, v);
     }
 };
 
 }  // namespace
 
-// Few tiles: all of them at work at once, so that one block's product hides behind another's memory. Weights
-// fetched before the product, two rows ahead with two blocks, or four blocks were no faster (768-3072-768,
-// B=32 on one H200, CUDA 13.0, 2026-11-21).
-template <class Multiply>
-constexpr int kBlocksAtOnce<Update<MultipliedGradient<Multiply>, float>> = 3;
+// Of many tiles at work at once one's product hides behind another's memory; in BF16 tiles of half the height
+// share the card more evenly. On one H200 (CUDA 13.0, 2026-11-21; 768-3072-768, B=32) a step in BF16
+// takes 58.8 to 59.5 us so, 61.9 with tiles of a quarter, 60.7 with two rows fetched ahead; more where
+// weights are fetched before the product, by registers (64.6) or cp.async (79). In FP8, whose second matrix
+// is turned, the lower tiles for the first made it 61.7 instead of 60.8.
+template <class Multiply, int kRows>
+constexpr int kRowsOf<Update<MultipliedGradient<Multiply, kRows>>> = kRows;
+template <class Multiply, int kRows>
+constexpr int kBlocksAtOnce<Update<MultipliedGradient<Multiply, kRows>, float>> = 3;
 
 void update_weights(const UpdateSource& source, const WeightProduct& product, Shape shape,
                     const CastTarget& target, cudaStream_t stream) {
     const auto run = [&]<class Multiply>(Multiply) {
-        launch_cast(
-            Update<MultipliedGradient<Multiply>>{source, {product, shape.padded_rows, shape.padded_cols}},
-            shape, target, Pass::cast, stream);
+        using Tall = Update<MultipliedGradient<Multiply, kThreadRows>>;
+        using Flat = Update<MultipliedGradient<Multiply, kFewRows>>;
+        const int out = shape.padded_rows, in = shape.padded_cols;
+        if (target.element == Element::bf16 && !target.stats_partials)
+            launch_tiles<Flat, ToBf16, Gather::plain>({source, {product, out, in}}, shape,
+                                                      tile_target(target), stream);
+        else
+            launch_cast(Tall{source, {product, out, in}}, shape, target, Pass::cast, stream);
     };
     switch (product.dy_element) {
         case Element::f32:

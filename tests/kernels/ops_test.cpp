@@ -71,8 +71,8 @@ double size_of_error(const KernelCase& kernel, const CaseValues& values, std::si
     return std::abs(static_cast<double>(values.matrices[1][at])) * (1 + std::abs(z * z * z));
 }
 
-const std::vector<Shape> kShapes = {padded(1, 1),    padded(16, 16),   padded(33, 47),  padded(64, 128),
-                                    padded(65, 129), padded(128, 256), padded(200, 333)};
+const std::vector<Shape> kShapes = {padded(1, 1),    padded(16, 16),  padded(20, 300),  padded(33, 47),
+                                    padded(64, 128), padded(65, 129), padded(128, 256), padded(200, 333)};
 
 }  // namespace
 

@@ -69,6 +69,6 @@ TEST_CASE("steps that overlap give the bytes of steps one at a time") {
         check_same_bytes(spec("noise", {768, 3072, 768}, recipe), 80);  // too large for statistics a step
         check_same_bytes(spec("noise", {64, 64}, recipe), 80);
         check_same_bytes(spec("teacher", {64, 128, 48, 80, 32}, recipe), 80);  // a new batch in every step
-        check_same_bytes(spec("spiral", {2, 64, 64, 2}, recipe), 80);  // classes
+        check_same_bytes(spec("spiral", {2, 64, 64, 2}, recipe), 80);          // classes
     }
 }
