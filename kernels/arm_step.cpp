@@ -163,7 +163,15 @@ void CudaArm::update(Step& step) {
 // What the optimiser does at the end of every step.
 void CudaArm::requantise_weights() {
     const Mark nobody;
-    const Step step{nullptr, nullptr, events_, arm_.get(), true, true, false, true, nobody};
+    const Step step{.main = nullptr,
+                    .side = nullptr,
+                    .events = events_,
+                    .arm = arm_.get(),
+                    .first = true,
+                    .last = true,
+                    .other_x = false,
+                    .with_stats = true,
+                    .mark = nobody};
     for (const auto& layer : layers_) {
         if (recipe_.master == MasterWeights::none)
             quantize_storage(*layer, Rounding::nearest, step.arm, step.main);
@@ -183,9 +191,15 @@ void CudaArm::enqueue(cudaStream_t stream, int steps, bool with_stats, const Mar
         throw Error(ErrorKind::backend, "steps of a launch", fmt::format("{} are too many", steps));
     for (int i = 0; i < steps; ++i) {
         const bool last = i + 1 == steps, other_x = other_x_ && (steps - 1 - i) % 2 == 1;
-        Step step{
-            stream, mark ? stream : side_.get(), events_, arm_.get() + i, i == 0, last, other_x, with_stats,
-            mark};
+        Step step{.main = stream,
+                  .side = mark ? stream : side_.get(),
+                  .events = events_,
+                  .arm = arm_.get() + i,
+                  .first = i == 0,
+                  .last = last,
+                  .other_x = other_x,
+                  .with_stats = with_stats,
+                  .mark = mark};
         named("forward", [&] { forward(step); });
         named("loss", [&] { loss(step); });
         named("backward", [&] { backward(step); });

@@ -18,7 +18,15 @@ struct CudaArm::Step {
     std::size_t used = 0;
 
     Step next_beside() const {  // the following step, as far as this one's side begins it
-        return {side, side, events, arm + 1, false, false, !other_x, with_stats, mark};
+        return {.main = side,
+                .side = side,
+                .events = events,
+                .arm = arm + 1,
+                .first = false,
+                .last = false,
+                .other_x = !other_x,
+                .with_stats = with_stats,
+                .mark = mark};
     }
     void tell(Part part) const {
         if (mark) mark(part);

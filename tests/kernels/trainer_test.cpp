@@ -98,6 +98,25 @@ TEST_CASE("records of the GPU are those of the CPU: amax, scale, counts and SQNR
     }
 }
 
+// Too large for statistics in every step, short enough for several steps a launch.
+TEST_CASE("the step after a snapshot has statistics, also where launches are of several steps") {
+    NEEDS_GPU();
+    TrainOptions options;
+    options.task = "noise";
+    options.layers = std::vector{768, 3072, 768};
+    options.batch = 32;
+    options.recipes = "delayed";
+    const auto trainer = cuda::make_cuda_trainer(make_train_spec(options), device());
+    REQUIRE(trainer->steps_per_call() > 1);
+    for (int call = 0; call < 2; ++call) {
+        trainer->step(trainer->steps_per_call());
+        const auto records = trainer->snapshot().arms[0].records;
+        REQUIRE(static_cast<int>(records.size()) == trainer->steps_per_call());
+        for (std::size_t i = 0; i < records.size(); ++i)
+            CHECK(std::isfinite(records[i].tensors.at(0).sqnr_db) == (i == 0));
+    }
+}
+
 // No dimension is a multiple of a block, each has several: a scale in the wrong place would show.
 TEST_CASE("networks of many partial blocks train on the tensor cores as on the CPU") {
     NEEDS_GPU();
