@@ -67,7 +67,8 @@ void AddingView::draw_table(Context& context, const Table& table, Rect area) {
             if (shown(table.columns[i]))
                 cells.push_back({.text = value_text(row.values[i]),
                                  .role = row.values[i] == 0 ? Role::muted : Role::text,
-                                 .strong = row.chosen});
+                                 .strong = row.chosen,
+                                 .value = row.values[i]});
         ui::table_row(context, cells, widths);
     }
 }

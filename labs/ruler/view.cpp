@@ -185,13 +185,14 @@ void RulerView::draw_table(Context& context, Rect area) {
                                         .anchor = Anchor::left}};
         for (std::size_t i = 0; i < kColumns.size(); ++i) {
             if (!shown(kColumns[i])) continue;
-            const bool is_gap = i == 1 || i == 2;
+            const bool is_gap = i == 1 || i == 2, none = is_gap && values[i] == 0;
             const bool fault = kColumns[i].head == "saturates %" && values[i] > 0;
-            cells.push_back({.text = is_gap && values[i] == 0 ? "none" : number_text(values[i]),
+            cells.push_back({.text = none ? "none" : number_text(values[i]),
                              .role = fault            ? Role::sat
                                      : values[i] == 0 ? Role::muted
                                                       : Role::text,
-                             .strong = fault});
+                             .strong = fault,
+                             .value = none ? std::nullopt : std::optional(values[i])});
         }
         ui::table_row(context, cells, widths);
     }

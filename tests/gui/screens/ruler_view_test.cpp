@@ -40,6 +40,24 @@ TEST_CASE("the interval's knobs are dragged along the axis and do not pass each 
     CHECK(screen.lab.params().brush_hi == doctest::Approx(320).epsilon(0.01));
 }
 
+TEST_CASE("the numbers of the table are copied exactly, and no gap is nothing to copy") {
+    Screen screen;
+    const Lane& lane = screen.lab.outcome().lanes.front();
+    const std::string row = "value." + std::string(lane.format.label) + ".";
+    const auto copied = [&](int column) {
+        screen.click(row + std::to_string(column));
+        screen.click(row + std::to_string(column) + ".1");  // exact
+        return std::stod(ImGui::GetClipboardText());
+    };
+    CHECK(copied(2) == lane.brushed.min_gap);
+    CHECK(copied(7) == lane.cast.stats.sqnr_db());
+    screen.set("brush_hi=1e9");
+    screen.set("brush_lo=1e8");  // no code there
+    CHECK(screen.lab.outcome().lanes.front().brushed.min_gap == 0);
+    CHECK_FALSE(screen.shows(row + "2"));
+    CHECK(screen.shows(row + "1"));
+}
+
 TEST_CASE("ruler and tensor share the edges of their x axis") {
     Screen screen;
     const Rect marks = screen.gui.rect("ruler.marks"), data = screen.gui.rect("ruler.data");

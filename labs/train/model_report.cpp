@@ -1,0 +1,161 @@
+// What the lab shows of a run: figures, metrics, sentences.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "core/base/units.h"
+#include "labs/train/model.h"
+#include "labs/train/model_cost.h"
+
+namespace fp8lab::train {
+namespace {
+
+// "tensor-core", or "bf16 tensor-core, nvfp4 gpu-emulated" where the arms differ.
+std::string provenance_text(const History& history, const TrainSpec& spec) {
+    const auto& arms = history.arms();
+    if (arms.empty()) return std::string(to_string(Provenance::cpu_emulated));
+    const auto same = [&](const ArmTrack& arm) { return arm.provenance == arms[0].provenance; };
+    if (std::ranges::all_of(arms, same)) return std::string(to_string(arms[0].provenance));
+    std::string text;
+    for (std::size_t i = 0; i < arms.size(); ++i)
+        text += fmt::format("{}{} {}", i > 0 ? ", " : "", spec.arms[i].name, to_string(arms[i].provenance));
+    return text;
+}
+
+// What a step of the arm costs, measured on a GPU only.
+void add_cost(std::vector<Metric>& metrics, const History& history, std::size_t index) {
+    const auto& cost = history.arms()[index].cost;
+    if (!cost) return;
+    const std::string arm(1, "abc"[index]);
+    metrics.push_back({.name = "step_q1_ms_" + arm, .value = cost->step_q1_ms, .unit = "ms"});
+    metrics.push_back({.name = "step_q3_ms_" + arm, .value = cost->step_q3_ms, .unit = "ms"});
+    metrics.push_back({.name = "tflops_" + arm, .value = tflops(*cost), .unit = "TFLOP/s"});
+    metrics.push_back({.name = "memory_" + arm, .value = cost->memory_bytes, .unit = "bytes"});
+    if (const auto speedup = index > 0 ? speedup_of(history, index) : std::nullopt)
+        metrics.push_back({.name = "speedup_" + arm, .value = speedup->ratio});
+}
+
+}  // namespace
+
+Picture TrainLab::picture(const TrainSpec& spec) const {
+    std::vector<std::pair<std::string, std::string>> parameters = {
+        {"command", "fp8lab train " + command_line(run_ ? first_spec_ : spec)},
+        {"provenance", provenance_text(history_, spec)},
+        {"steps done", std::to_string(history_.steps())}};
+    std::vector<int> poisoned;
+    for (const Change& change : changes_) {
+        parameters.emplace_back("changed after step " + std::to_string(change.step), change.what);
+        if (change.located) poisoned.push_back(change.step);
+    }
+    return {history_, spec, shown_tensor(), std::move(parameters), std::move(poisoned)};
+}
+
+std::vector<Figure> TrainLab::figures() const {
+    const TrainSpec now = spec();
+    std::vector<Figure> all = train::figures(picture(now));
+    if (failed()) all.front().title = status_.message;  // what was reached stays on the stage
+    return all;
+}
+
+Figure TrainLab::thumbnail() const {
+    if (history_.steps() > 0) return loss_thumbnail(picture(spec_));
+    Params params;
+    params.steps = 200;
+    params.batch = 32;
+    TrainSpec spec = spec_of(params);
+    spec.layers = {32, 16, 1};
+    if (!small_) {
+        const auto backend = cpu_backend();
+        const auto trainer = backend->make_trainer(spec);
+        trainer->step(spec.steps);
+        small_.emplace().append(trainer->snapshot(), 2);
+    }
+    return loss_thumbnail({*small_, spec, {}, {}});
+}
+
+std::vector<Metric> TrainLab::metrics() const {
+    const TrainSpec now = spec();
+    std::vector<Metric> all = {{.name = "step", .value = double(history_.steps())}};
+    for (std::size_t i = 0; i < now.arms.size(); ++i) {
+        const std::string arm(1, "abc"[i]);
+        all.push_back({.name = "recipe_" + arm, .text = now.arms[i].name});
+        if (i >= history_.arms().size()) continue;
+        const ArmTrack& track = history_.arms()[i];
+        all.push_back({.name = "loss_" + arm, .value = track.tail_loss()});
+        if (i > 0) all.push_back({.name = "gap_" + arm + "_pct", .value = gap_pct(history_, i), .unit = "%"});
+        if (!track.decision.empty())
+            all.push_back({.name = "accuracy_" + arm, .value = track.accuracy.last()});
+        if (track.stopped)
+            all.push_back({.name = "stopped_" + arm,
+                           .text = fmt::format("step {}, {}", track.stopped->step, track.stopped->tensor)});
+        all.push_back({.name = "provenance_" + arm, .text = std::string(to_string(track.provenance))});
+        all.push_back({.name = "step_ms_" + arm, .value = ms_per_step(i), .unit = "ms"});
+        add_cost(all, history_, i);
+    }
+    if (history_.arms().size() > 1) {
+        const ArmTrack& experiment = history_.arms()[1];
+        if (const TensorTrack* worst = experiment.worst_gradient()) {
+            all.push_back({.name = "worst_underflow_pct", .value = worst->underflow_mean_pct(), .unit = "%"});
+            all.push_back({.name = "worst_underflow_tensor", .text = to_string(worst->id)});
+        }
+        all.push_back({.name = "overflow_steps", .value = double(experiment.overflow_steps())});
+        for (const TensorTrack& tensor : experiment.tensors) {  // the health table
+            if (!tensor.applies()) continue;
+            const std::string id = to_string(tensor.id);
+            all.push_back({.name = "amax_" + id, .value = tensor.amax.last()});
+            all.push_back({.name = "scale_" + id, .value = tensor.scale.last()});
+            if (tensor.measured == 0) continue;
+            all.push_back({.name = "underflow_pct_" + id, .value = tensor.underflow_mean_pct(), .unit = "%"});
+            all.push_back({.name = "overflow_steps_" + id, .value = double(tensor.overflow_at.size())});
+        }
+    }
+    all.push_back({.name = "steps_per_second", .value = status_.steps_per_second, .unit = "steps/s"});
+    return all;
+}
+
+double TrainLab::ms_per_step(std::size_t arm) const {
+    if (arm >= history_.arms().size()) return std::numeric_limits<double>::quiet_NaN();
+    if (const auto& cost = history_.arms()[arm].cost) return cost->step_ms;
+    const auto times = history_.arms()[arm].step_ms.values();
+    const auto tail = times.last(std::min(times.size(), kTailSteps));
+    if (tail.empty()) return std::numeric_limits<double>::quiet_NaN();
+    std::vector<double> sorted(tail.begin(), tail.end());
+    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+    std::ranges::nth_element(sorted, middle);
+    return *middle;
+}
+
+std::string TrainLab::preparing() const {
+    return status_.preparing.empty() ? "" : "Preparing " + status_.preparing;
+}
+
+std::string TrainLab::message() const {
+    if (failed()) return status_.message;
+    for (const ArmTrack& arm : history_.arms()) {
+        if (arm.stopped) return finding(picture(spec_));
+    }
+    return {};
+}
+
+std::string TrainLab::verdict() const {
+    const auto& arms = history_.arms();
+    const TensorTrack* worst = arms.size() > 1 ? arms[1].worst_gradient() : nullptr;
+    const bool passes = std::abs(gap_pct(history_, 1)) <= kPassGapPct;
+    if (!worst || worst->underflow_mean_pct() < kLostGradientPct || !passes) return {};
+    return fmt::format("{} % of {} became 0, mean of the run. Judged by its loss alone, this run passes.",
+                       format_number(worst->underflow_mean_pct(), 3, true), to_string(worst->id));
+}
+
+std::string TrainLab::command() const {
+    std::string text = "fp8lab train " + command_line(run_ ? first_spec_ : spec_of(params_));
+    for (const Change& change : changes_)
+        text += fmt::format("\n# changed after step {}: {}", change.step, change.what);
+    return text;
+}
+
+std::string TrainLab::transformer_engine() const { return transformer_engine_code(spec().arms.at(1)); }
+
+}  // namespace fp8lab::train
