@@ -29,16 +29,16 @@ void recorded_table(ui::Context& c, Rect area, const Recorded& recorded) {
     }
     const Recording& recording = *recorded.recording;
     const bool wide = area.width() >= c.px(270);
+    const float width = area.width() - c.px(10);  // beside the thumb of a place too low for all rows
     ui::badge(c, Provenance::recorded);
     const std::string where = recording.gpu + ", " + recording.date;
     if (wide) {
         const float y = ui::next_area(c, 0).y0 - c.px(20);  // beside the badge
-        ui::text_mid(c, {area.x1, y}, where, {Role::muted}, kLabel, Anchor::right);
+        ui::text_mid(c, {area.x0 + width, y}, where, {Role::muted}, kLabel, Anchor::right);
     } else {
         ui::wrapped(c, where);
     }
     // In a narrow place the times go; a speed-up without its size would say nothing.
-    const float width = area.width() - c.px(10);  // beside the thumb of a place too low for all rows
     const std::vector<float> columns =
         wide ? std::vector{0.15F * width, 0.2F * width, 0.24F * width, 0.21F * width, 0.2F * width}
              : std::vector{0.25F * width, 0.35F * width, 0.4F * width};
@@ -55,7 +55,10 @@ void recorded_table(ui::Context& c, Rect area, const Recorded& recorded) {
             ui::Cell{.text = milliseconds(step.find("delayed")), .role = Role::e4m3}};
         ui::table_row(c, cells, columns);
     }
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing,
+                        {0, 0});  // all of it fits the place that it has at 1440x900
     ui::table_end(c, columns);
+    ImGui::PopStyleVar();
     ui::wrapped(c, fmt::format("Median of one step of D-4D-D, CUDA {}.", recording.cuda));
     ui::tooltip(c, "Recorded with", fmt::format("{} Driver {}.", recording.command, recording.driver));
     ui::scroll_thumbs(c);
