@@ -1,6 +1,7 @@
 // Tensor health: a table that is a figure. Every strip shares the run's steps from left to right.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/base/units.h"
 #include "labs/train/view.h"
@@ -13,7 +14,8 @@ constexpr Font kMono{Face::mono, 13};
 constexpr float kStrip = 40;        // width of a strip
 constexpr double kFullBarPct = 50;  // underflow at which the bar is full: half of all elements
 
-// Left edges of the columns that fit, logical px from the table's left; a negative one is dropped.
+// Left edges of the columns that fit, logical px from the table's left; a negative one is dropped. Room that
+// is left goes between them, as far as a row stays one to the eye.
 struct Columns {
     float amax = 56, scale = 180, underflow = 304, overflow = 404, width = 474;
 };
@@ -27,6 +29,12 @@ Columns columns_for(float width) {
             if (*rest >= 0) *rest -= kColumn;
         }
     }
+    constexpr float kMostRoom = 320;
+    const float room = std::clamp(width - columns.width, 0.0F, kMostRoom);
+    for (auto [column, share] :
+         {std::pair{&columns.scale, 1}, {&columns.underflow, 2}, {&columns.overflow, 3}})
+        if (*column >= 0) *column += room * static_cast<float>(share) / 3;
+    columns.width += room;
     return columns;
 }
 
