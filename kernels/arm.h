@@ -176,7 +176,8 @@ class CudaArm {
     Buffer<std::uint8_t> row_correct_;
     Memory scratch_;
     struct Events {
-        Event scales;    // those of the step are up to date, but dy's of the backward pass
+        Event scales;    // those of the step are up to date, but dy's of the backward pass; the next batch is
+                         // cast
         Event finished;  // the step
         std::vector<Event> forks;
     };

@@ -179,9 +179,9 @@ void CudaArm::requantise_weights() {
     }
 }
 
-// Bookkeeping and finished layers' updates run beside the backward pass, the next weight gradient and the
-// beginning of the next step. When the parts are timed (`mark`) everything runs one after the other; the
-// results are the same bytes.
+// Bookkeeping, the cast of the next batch and finished layers' updates run beside the backward pass, the next
+// weight gradient and the beginning of the next step. When the parts are timed (`mark`) everything runs one
+// after the other; the results are the same bytes.
 void CudaArm::enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark& mark) {
     const auto named = [](const char* name, const auto& part) {
         const Range range(name);

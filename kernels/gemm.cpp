@@ -270,7 +270,6 @@ GemmPlan::GemmPlan(GemmPlan&&) noexcept = default;
 GemmPlan& GemmPlan::operator=(GemmPlan&&) noexcept = default;
 
 const GemmSpec& GemmPlan::spec() const { return parts_->spec; }
-double GemmPlan::flop() const { return 2.0 * parts_->spec.m * parts_->spec.n * parts_->spec.k; }
 
 void GemmPlan::run(const void* a, const void* b, void* d, const float* a_scale_inv, const float* b_scale_inv,
                    cudaStream_t stream) const {

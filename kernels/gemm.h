@@ -69,7 +69,6 @@ class GemmPlan {
     GemmPlan& operator=(GemmPlan&&) noexcept;
 
     const GemmSpec& spec() const;
-    double flop() const;  // 2 m n k
     // a_scale_inv, b_scale_inv: null for ScaleMode::none.
     void run(const void* a, const void* b, void* d, const float* a_scale_inv, const float* b_scale_inv,
              cudaStream_t stream) const;

@@ -22,8 +22,9 @@ constexpr int kMaxLayers = 16;          // of a network
 constexpr int kHistoryCapacity = 4096;  // the longest amax history of a recipe
 
 // The scaling state of one tensor. An arm has one array of these, x1 w1 dy1 x2 w2 dy2 ..., which the host
-// reads back as it is. Casts read `scale` and write scale_inv and scale_used, so that a GEMM finds the factor
-// of the payload that it reads although the scale for the next step is there already.
+// reads back as it is. Casts read `scale` and write scale_inv (unless CastTarget has another place for it)
+// and scale_used, so that a GEMM finds the factor of the payload that it reads although the scale for the
+// next step is there already.
 struct alignas(16) ScaleState {   // cuBLASLt wants the address of scale_inv to be a multiple of 16
     float scale_inv = 1;          // 1 / scale_used, rounded to FP32
     float scale = 1;              // the next cast multiplies by it

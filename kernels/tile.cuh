@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
     const int tile_r = blockIdx.y * kDown, tile_c = blockIdx.x * kTileCols;
     const int r0 = tile_r + ty * kRows, c = tile_c + tx * kThreadCols;
     const bool inside =
-        c < s.padded_cols && r0 < s.padded_rows;  // padding is in 16s, a thread's part in 4s and 8s
+        c < s.padded_cols && r0 < s.padded_rows;  // padding is in 16s, a thread's part in 2s or 4s and 8s
     const float scale = kHasState && target.scaled && !kAmax ? target.state->scale : 1.0F;
     const std::uint32_t seen = kHasState ? target.state->amax_bits : 0;
     const bool whole = tile_r + kDown <= s.rows && tile_c + kTileCols <= s.cols;  // of the block: no padding
@@ -112,12 +112,10 @@ void launch_payload(const Source& source, Shape s, const TileTarget& target, cud
 constexpr int kFewRows = kThreadRows / 2;
 template <class Source>
 struct Low : Source {
-    static constexpr int kAhead = Source::kAhead < kFewRows ? Source::kAhead : kFewRows;
+    static constexpr int kAhead = kFewRows;
 };
 template <class Source>
 constexpr int kRowsOf<Low<Source>> = kFewRows;
-template <class Source>
-constexpr int kBlocksAtOnce<Low<Source>> = kBlocksAtOnce<Source>;
 
 inline TileTarget tile_target(const CastTarget& to, float* bias_partials = nullptr,
                               double* loss_partials = nullptr) {

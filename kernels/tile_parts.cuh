@@ -1,5 +1,6 @@
 // What the kernels of a cast are made of: types of payload, sums of a block, the turn of a tile in shared
-// memory. A tile is kTileRows x kTileCols elements; a thread works on 4 rows x 8 columns of it.
+// memory. A tile is kTileRows x kTileCols elements; a thread works on 4 rows x 8 columns of it
+// (2 x 8 of a tile half as high).
 #pragma once
 
 #include <cuda_bf16.h>
@@ -206,7 +207,7 @@ __device__ inline uint2 cast_row(const Eight& v, const Scales& scale, void* rows
     }
 }
 
-// Threads' sums over 4 rows, then over the 16 rows of threads, in order.
+// Threads' sums over their rows, then over the 16 rows of threads, in order.
 __device__ inline void store_column_sums(float* out, const Eight& column, int columns, float* sums) {
     const int tx = threadIdx.x % kThreadsAcross, ty = threadIdx.x / kThreadsAcross;
     const int c = static_cast<int>(threadIdx.x);

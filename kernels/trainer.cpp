@@ -262,6 +262,7 @@ void CudaTrainer::run(TrainedArm& target, int count, bool with_stats) {
         if (launching_ == Launching::one_by_one) return;
         const Range range("capture");
         ++target.graphs;
+        if (count > 1) target.step_ms.clear();  // of steps that did not overlap
         graph.emplace(stream(), [&] { a.enqueue(stream(), count, with_stats); });
         return;
     }
@@ -285,7 +286,8 @@ void CudaTrainer::launch(int count) {
         const bool captured = count > 1    ? target.many.has_value()
                               : with_stats ? target.one_with_stats.has_value()
                                            : target.one.has_value();
-        work.timed = work.timed && captured;
+        // Steps that do not overlap take longer; they count only as long as there are no others.
+        work.timed = work.timed && captured && (count > 1 || !target.many);
         run(target, count, with_stats);
         event().record(stream());
     }
@@ -384,7 +386,7 @@ ArmCost CudaTrainer::cost(const TrainedArm& target) const {
     cost.step_ms = launches.median_ms;
     cost.step_q1_ms = launches.q1_ms;
     cost.step_q3_ms = launches.q3_ms;
-    cost.steps = launches.repeats * per_launch_;
+    cost.steps = launches.repeats * (target.many ? per_launch_ : 1);
     cost.flop = step_flop(spec_, spec_.batch);
     cost.memory_bytes = static_cast<double>(target.arm->memory_bytes());
     cost.parts = target.parts;

@@ -1,6 +1,6 @@
-// The weight gradient of a small batch inside the optimiser: a tile's 64 x 128 products stay in shared memory
-// until the tile's weights are updated. Bytes per weight as update_weights(), less the 4 + 4 of writing and
-// reading dW.
+// The weight gradient of a small batch inside the optimiser: the products of a tile stay in shared memory
+// until its weights are updated. Bytes per weight as update_weights(), less the 4 + 4 of writing and reading
+// dW.
 #include "core/base/error.h"
 #include "kernels/optimizer.cuh"
 
@@ -59,6 +59,7 @@ struct Bf16Product {
     template <class Tile>
     static __device__ void multiply(const WeightProduct& p, int tile_r, int tile_c, int out, int in,
                                     void* shared, typename Tile::Sums& sums) {
+        static_assert(sizeof(Staged<Tile>) <= sizeof(float) * Tile::kDown * kTileCols);  // of `shared`
         auto& [dy, x] = *static_cast<Staged<Tile>*>(shared);
         const auto [lane, g, t, row, col] = Tile::place();
         for (int first = 0; first < p.batch; first += kDepth) {
@@ -179,20 +180,19 @@ constexpr int kBlocksAtOnce<Update<MultipliedGradient<Multiply, kRows>, float>> 
 
 void update_weights(const UpdateSource& source, const WeightProduct& product, Shape shape,
                     const CastTarget& target, cudaStream_t stream) {
+    const int out = shape.padded_rows, in = shape.padded_cols;
     const auto run = [&]<class Multiply>(Multiply) {
         using Tall = Update<MultipliedGradient<Multiply, kThreadRows>>;
-        using Flat = Update<MultipliedGradient<Multiply, kFewRows>>;
-        const int out = shape.padded_rows, in = shape.padded_cols;
-        if (target.element == Element::bf16 && !target.stats_partials)
-            launch_tiles<Flat, ToBf16, Gather::plain>({source, {product, out, in}}, shape,
-                                                      tile_target(target), stream);
-        else
-            launch_cast(Tall{source, {product, out, in}}, shape, target, Pass::cast, stream);
+        launch_cast(Tall{source, {product, out, in}}, shape, target, Pass::cast, stream);
     };
     switch (product.dy_element) {
         case Element::f32:
             throw Error(ErrorKind::backend, "weight product", "operands are BF16 or FP8");
         case Element::bf16:
+            using Flat = Update<MultipliedGradient<Bf16Product, kFewRows>>;
+            if (target.element == Element::bf16 && !target.stats_partials)  // those are counted by tall tiles
+                return launch_tiles<Flat, ToBf16, Gather::plain>({source, {product, out, in}}, shape,
+                                                                 tile_target(target), stream);
             return run(Bf16Product{});
         case Element::e4m3:
             return run(Fp8Product<false>{});

@@ -60,7 +60,7 @@ Problem make_problem(int out, int in, int batch) {
 // Factors of the operands; their product must reach the gradient.
 constexpr float kDyInv = 0.25F, kXInv = 2.0F;
 
-Weights update(const Problem& p, Element dy_element, bool multiplied) {
+Weights update(const Problem& p, Element dy_element, bool multiplied, bool with_stats) {
     const Element x_element = dy_element == Element::bf16 ? Element::bf16 : Element::e4m3;
     const bool fp8 = dy_element != Element::bf16;
     Values g(area(p.out, p.in));
@@ -96,10 +96,12 @@ Weights update(const Problem& p, Element dy_element, bool multiplied) {
     target.state = state.get();
     target.scaled = fp8;
     if (fp8) target.columns = columns.get();
+    const Shape shape{p.out, p.in, p.out, p.in};
+    const Buffer<double2> stats(static_cast<std::size_t>(stats_blocks(shape)));
+    if (with_stats) target.stats_partials = stats.get();
     const UpdateSource source{w.get(),      m.get(),      v.get(),      multiplied ? nullptr : gradient.get(),
                               Element::f32, Element::f32, inputs.get(), 1,
                               arms.get(),   finite.get()};
-    const Shape shape{p.out, p.in, p.out, p.in};
     if (multiplied)
         update_weights(source, {dy.get(), x.get(), dy_element, p.batch, factor.get(), factor.get() + 1},
                        shape, target, nullptr);
@@ -121,12 +123,15 @@ TEST_CASE("the optimiser that multiplies the gradient itself gives the bytes of 
                 CAPTURE(batch);
                 CAPTURE(out);
                 const Problem p = make_problem(out, in, batch);
-                const Weights read = update(p, element, false), multiplied = update(p, element, true);
+                const Weights read = update(p, element, false, false);
                 CHECK(read.w != p.w);
-                CHECK(multiplied.w == read.w);
-                CHECK(multiplied.m == read.m);
-                CHECK(multiplied.v == read.v);
-                CHECK(multiplied.rows == read.rows);
-                CHECK(multiplied.columns == read.columns);
+                for (const bool with_stats : {false, true}) {  // BF16 has other tiles with them
+                    const Weights multiplied = update(p, element, true, with_stats);
+                    CHECK(multiplied.w == read.w);
+                    CHECK(multiplied.m == read.m);
+                    CHECK(multiplied.v == read.v);
+                    CHECK(multiplied.rows == read.rows);
+                    CHECK(multiplied.columns == read.columns);
+                }
             }
 }
