@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "core/base/units.h"
 #include "labs/ui/draw.h"
@@ -63,12 +64,14 @@ void AddingView::draw_table(Context& context, const Table& table, Rect area) {
                                         .mono = false,
                                         .strong = row.chosen,
                                         .anchor = Anchor::left}};
-        for (std::size_t i = 0; i < table.columns.size(); ++i)
-            if (shown(table.columns[i]))
-                cells.push_back({.text = value_text(row.values[i]),
-                                 .role = row.values[i] == 0 ? Role::muted : Role::text,
-                                 .strong = row.chosen,
-                                 .value = row.values[i]});
+        for (std::size_t i = 0; i < table.columns.size(); ++i) {
+            if (!shown(table.columns[i])) continue;
+            const double value = row.values[i];
+            cells.push_back({.text = value_text(value),
+                             .role = value == 0 ? Role::muted : Role::text,
+                             .strong = row.chosen,
+                             .value = std::isinf(value) ? std::nullopt : std::optional(value)});
+        }
         ui::table_row(context, cells, widths);
     }
 }
