@@ -17,14 +17,21 @@ __device__ inline float tanh_of(float x) {
 
 constexpr float kGeluScale = 0.7978845608F, kGeluCubic = 0.044715F;  // sqrt(2 / pi)
 
+// How much of the pre-activation activate() and slope() are given: the fast GELU begins with its half, which
+// whoever adds the bias has for nothing: fmaf(h, kTaken, kTaken * bias), half of the same sum.
+template <bool kFast, ActivationKind kind>
+constexpr float kTaken = kFast && kind == ActivationKind::gelu ? 0.5F : 1.0F;
+
+// tanh() in GELU.
+__device__ inline float fast_gelu_tanh(float half) {
+    return tanh_of<true>(half * fmaf(8 * kGeluScale * kGeluCubic, half * half, 2 * kGeluScale));
+}
+
 template <bool kFast, ActivationKind kind>
 __device__ inline float activate(float z) {
     if constexpr (kind == ActivationKind::relu) return fmaxf(z, 0.0F);
     if constexpr (kind == ActivationKind::tanh) return tanh_of<kFast>(z);
-    if constexpr (kFast) {
-        const float u = z * fmaf(kGeluScale * kGeluCubic * z, z, kGeluScale), half = 0.5F * z;
-        return fmaf(half, tanh_of<true>(u), half);
-    }
+    if constexpr (kFast) return fmaf(z, fast_gelu_tanh(z), z);
     const float t = tanh_of<kFast>(kGeluScale * z * (1.0F + kGeluCubic * (z * z)));
     return 0.5F * z * (1.0F + t);
 }
@@ -37,10 +44,8 @@ __device__ inline float slope(float z) {
         return 1.0F - t * t;
     }
     if constexpr (kFast) {
-        const float square = z * z;
-        const float t = tanh_of<true>(z * fmaf(kGeluScale * kGeluCubic, square, kGeluScale));
-        const float inner = fmaf(3 * kGeluScale * kGeluCubic, square, kGeluScale);
-        return fmaf(0.5F * z * inner, fmaf(-t, t, 1.0F), fmaf(0.5F, t, 0.5F));
+        const float t = fast_gelu_tanh(z), inner = fmaf(12 * kGeluScale * kGeluCubic, z * z, kGeluScale);
+        return fmaf(z * inner, fmaf(-t, t, 1.0F), fmaf(0.5F, t, 0.5F));
     }
     const float square = z * z, t = tanh_of<kFast>(kGeluScale * z * (1.0F + kGeluCubic * square));
     return 0.5F * (1.0F + t) + 0.5F * z * (1.0F - t * t) * kGeluScale * (1.0F + 3 * kGeluCubic * square);

@@ -5,6 +5,15 @@
 namespace fp8lab::cuda {
 namespace {
 
+// From the bias to what activate() and slope() take of it.
+template <bool kFast>
+__device__ void take_bias(ActivationKind kind, Eight& b) {
+    with_kind(kind, [&]<ActivationKind kKind>() {
+#pragma unroll
+        for (int j = 0; j < kThreadCols; ++j) b[j] *= kTaken<kFast, kKind>;
+    });
+}
+
 template <class T, bool kFast>
 struct Activated {
     static constexpr bool kBiasSums = false, kLoss = false;
@@ -15,6 +24,7 @@ struct Activated {
     ActivationKind kind;
     Eight b = {};
     __device__ void prepare(int c) { load8(bias + c, b); }
+    __device__ void ready() { take_bias<kFast>(kind, b); }
     __device__ Raw fetch(int r, int c, Shape s) const { return fetch8(address(r, c, s)); }
     __device__ const T* address(int r, int c, Shape s) const {
         return h + static_cast<std::size_t>(r) * s.padded_cols + c;
@@ -23,7 +33,8 @@ struct Activated {
         unpack(raw, v);
         with_kind(kind, [&]<ActivationKind kKind>() {
 #pragma unroll
-            for (int j = 0; j < kThreadCols; ++j) v[j] = activate<kFast, kKind>(v[j] + b[j]);
+            for (int j = 0; j < kThreadCols; ++j)
+                v[j] = activate<kFast, kKind>(fmaf(v[j], kTaken<kFast, kKind>, b[j]));
         });
     }
 };
@@ -40,6 +51,7 @@ struct Sloped {
     ActivationKind kind;
     Eight b = {};
     __device__ void prepare(int c) { load8(bias + c, b); }
+    __device__ void ready() { take_bias<kFast>(kind, b); }
     __device__ Raw fetch(int r, int c, Shape s) const {
         const std::size_t at = static_cast<std::size_t>(r) * s.padded_cols + c;
         return {fetch8(da + at), fetch8(h + at)};
@@ -50,7 +62,8 @@ struct Sloped {
         unpack(raw.h, z);
         with_kind(kind, [&]<ActivationKind kKind>() {
 #pragma unroll
-            for (int j = 0; j < kThreadCols; ++j) v[j] *= slope<kFast, kKind>(z[j] + b[j]);
+            for (int j = 0; j < kThreadCols; ++j)
+                v[j] *= slope<kFast, kKind>(fmaf(z[j], kTaken<kFast, kKind>, b[j]));
         });
     }
 };

@@ -1,6 +1,7 @@
 #include "kernels/gemm_contest.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -57,6 +58,12 @@ void time_in_blocks(std::vector<Candidate>& candidates, const Blocks& blocks, do
     std::ranges::sort(candidates, {}, &Candidate::median_ms);
 }
 
+// They are sorted.
+void keep_leaders(std::vector<Candidate>& candidates, std::size_t most, double within) {
+    const double limit = within * candidates.front().median_ms;
+    while (candidates.size() > most || candidates.back().median_ms > limit) candidates.pop_back();
+}
+
 }  // namespace
 
 std::size_t fastest_of(std::size_t count, double flop, const std::function<void(std::size_t)>& run,
@@ -71,19 +78,26 @@ std::size_t fastest_of(std::size_t count, double flop, const std::function<void(
                                         for (int launch = 0; launch < launches; ++launch) run(i);
                                     }),
                               Event(), Event()});
-    // One round tells how long a graph takes; a few find the leaders; more decide among them.
+    // One round tells how long a graph takes.
     time_in_blocks(candidates, {1, 0, 0}, 1, stream);
     const double graph_ms = candidates.front().median_ms;
-    constexpr double kHopeless = 2;
-    std::erase_if(candidates, [&](const Candidate& c) { return c.median_ms > kHopeless * graph_ms; });
-    // Small products do not heat the card; large ones take seconds as it is.
+    keep_leaders(candidates, candidates.size(), 2);
+    // Then the longer, the fewer there are. Small products do not heat the card; large ones take seconds as
+    // it is.
+    struct Stage {
+        int rounds;
+        std::size_t most;
+        double within;  // times the fastest
+    };
+    constexpr std::array<Stage, 3> kStages = {{{3, 6, 1.025}, {9, 3, 1.015}, {15, 1, 1}}};
     constexpr double kHeatsTheCard = 5e9, kLongMs = 4;
     const double block = flop < kHeatsTheCard ? 1 : 10;
-    const bool takes_long = graph_ms > kLongMs;
-    time_in_blocks(candidates, {3, block / 2, block / 2}, graph_ms, stream);
-    constexpr std::size_t kLeaders = 4;
-    while (candidates.size() > kLeaders) candidates.pop_back();
-    time_in_blocks(candidates, {takes_long ? 5 : 9, block / 2, block}, graph_ms, stream);
+    for (const Stage& stage : kStages) {
+        if (candidates.size() == 1) break;
+        const int rounds = graph_ms > kLongMs ? std::min(stage.rounds, 5) : stage.rounds;
+        time_in_blocks(candidates, {rounds, block / 2, block}, graph_ms, stream);
+        keep_leaders(candidates, stage.most, stage.within);
+    }
     return candidates.front().index;
 }
 

@@ -55,6 +55,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
     };
 #pragma unroll
     for (int row = 0; row < Source::kAhead; ++row) fetch(row);
+    loads_are_sent(source);
 #pragma unroll
     for (int row = 0; row < kRows; ++row) {
         const bool real = whole || (inside && r0 + row < s.rows);
@@ -88,7 +89,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
     }
     if constexpr (Source::kBiasSums || Source::kLoss)
         store_source_sums(source, g.column, blockIdx.y, s, target, turned);
-    if constexpr (kHasStats) store_stats(g, blockIdx.y, target);
+    if constexpr (kHasStats) store_stats(g, static_cast<int>(blockIdx.y * gridDim.x + blockIdx.x), target);
 }
 
 template <class Source, class Out, Gather kGather>

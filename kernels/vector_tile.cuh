@@ -24,7 +24,7 @@ struct BlockPlace {
 // `y`: the block's among the rows of blocks.
 __device__ inline BlockPlace block_place(unsigned y) {
     return {static_cast<int>(y) * kBlock, static_cast<int>(blockIdx.x) * kBlock,
-            static_cast<int>(threadIdx.x) % kThreadsAcross, static_cast<int>(threadIdx.x) / kThreadsAcross};
+            static_cast<int>(threadIdx.x % kThreadsAcross), static_cast<int>(threadIdx.x / kThreadsAcross)};
 }
 
 constexpr int kWordsDown = kBlock / 4;  // of a column's codes
@@ -39,47 +39,101 @@ struct VectorMemory {
     double losses[kTiles][kWarps];
 };
 
+constexpr int kRows = kTiles * kThreadRows;  // of a thread
+
 // Sources whose loads for a whole block fit in registers: all of a thread are on their way before the first
 // value is unpacked, and blocks without padding have code of their own.
 template <class Source>
 constexpr bool kLight = sizeof(typename Source::Raw) <= 32;
 
-// `whole`: bool, or a constant of that value.
-template <class Whole, class Source, class Take>
-__device__ inline void for_values(Whole whole, Source& source, const BlockPlace& at, Shape s, Take&& take) {
-    constexpr int kRows = kTiles * kThreadRows, kAhead = kLight<Source> ? kRows : Source::kAhead;
+// run(whether the block has no padding): a bool, or a constant of that value.
+template <class Source, class Run>
+__device__ inline void with_whole(const BlockPlace& at, Shape s, Run&& run) {
+    const bool whole = at.r0 + kBlock <= s.rows && at.c0 + kBlock <= s.cols;
+    if constexpr (!kLight<Source>)
+        run(whole);
+    else if (whole)
+        run(std::true_type());
+    else
+        run(std::false_type());
+}
+
+// The thread's rows from `first` on.
+template <class Whole, class Source, int kCount>
+__device__ inline void fetch_rows(Whole whole, const Source& source, const BlockPlace& at, Shape s, int first,
+                                  typename Source::Raw (&raw)[kCount]) {
     const int c = at.column(), safe_c = whole || c < s.padded_cols ? c : 0;
 #pragma unroll
-    for (int first = 0; first < kRows; first += kAhead) {
-        typename Source::Raw raw[kAhead];
-#pragma unroll
-        for (int k = 0; k < kAhead; ++k) {
-            const int r = at.row((first + k) / kThreadRows, (first + k) % kThreadRows);
-            raw[k] = source.fetch(whole ? r : min(r, s.rows - 1), safe_c, s);
-        }
-#pragma unroll
-        for (int k = 0; k < kAhead; ++k) {
-            const int tile = (first + k) / kThreadRows, i = (first + k) % kThreadRows, r = at.row(tile, i);
-            const bool real = whole || (c < s.padded_cols && r < s.rows);
-            Eight v;
-            source.values(raw[k], r, c, real, s, v);
-#pragma unroll
-            for (int j = 0; j < kThreadCols; ++j)
-                if (!whole && (!real || c + j >= s.cols)) v[j] = 0;
-            take(tile, i, v);
-        }
+    for (int k = 0; k < kCount; ++k) {
+        const int r = at.row((first + k) / kThreadRows, (first + k) % kThreadRows);
+        raw[k] = source.fetch(whole ? r : min(r, s.rows - 1), safe_c, s);
     }
 }
+template <class Whole, class Source, int kCount, class Take>
+__device__ inline void use_rows(Whole whole, Source& source, const BlockPlace& at, Shape s, int first,
+                                const typename Source::Raw (&raw)[kCount], Take&& take) {
+    const int c = at.column();
+#pragma unroll
+    for (int k = 0; k < kCount; ++k) {
+        const int tile = (first + k) / kThreadRows, i = (first + k) % kThreadRows, r = at.row(tile, i);
+        const bool real = whole || (c < s.padded_cols && r < s.rows);
+        Eight v;
+        source.values(raw[k], r, c, real, s, v);
+#pragma unroll
+        for (int j = 0; j < kThreadCols; ++j)
+            if (!whole && (!real || c + j >= s.cols)) v[j] = 0;
+        take(tile, i, v);
+    }
+}
+
 // The values of a thread's part of the block, row by row, zeros in the padding: take(tile, i, values).
 template <class Source, class Take>
 __device__ inline void for_values(Source& source, const BlockPlace& at, Shape s, Take&& take) {
-    const bool whole = at.r0 + kBlock <= s.rows && at.c0 + kBlock <= s.cols;
-    if constexpr (!kLight<Source>)
-        for_values(whole, source, at, s, take);
-    else if (whole)
-        for_values(std::true_type(), source, at, s, take);
-    else
-        for_values(std::false_type(), source, at, s, take);
+    with_whole<Source>(at, s, [&](auto whole) {
+        constexpr int kAhead = kLight<Source> ? kRows : Source::kAhead;
+#pragma unroll
+        for (int first = 0; first < kRows; first += kAhead) {
+            typename Source::Raw raw[kAhead];
+            fetch_rows(whole, source, at, s, first, raw);
+            use_rows(whole, source, at, s, first, raw, take);
+        }
+    });
+}
+
+// Where the loads of the blocks that a multiprocessor holds are too few bytes to keep the memory busy, each
+// block sends for those of a later one, which finds them in the L2 cache. (Blocks of threads that take several
+// blocks one after another, the next one's loads on their way while the columns of the last are stored, are
+// slower: one H200, CUDA 13.0, 2026-11-22, GELU + 1x128 at 78.8 instead of 83.0 % of a copy.)
+constexpr unsigned kBlocksAhead = 132;  // measured on 132 multiprocessors; 66 is as good, 200 is not
+template <class Source>
+__device__ inline void prefetch_later_block(const Source& source, Shape s) {
+    if constexpr (sizeof(typename Source::Raw) > 16)
+        return;
+    else {
+        constexpr int kLine = 64;  // elements of 2 bytes
+        const unsigned later = blockIdx.y * gridDim.x + blockIdx.x + kBlocksAhead;
+        const int r = static_cast<int>(later / gridDim.x * kBlock + threadIdx.x / 2),
+                  c = static_cast<int>(later % gridDim.x * kBlock + threadIdx.x % 2 * kLine);
+        if (r < s.rows && c < s.cols) asm volatile("prefetch.global.L2 [%0];" ::"l"(source.address(r, c, s)));
+    }
+}
+
+// body(values) with values(take) as for_values(), once. A light source's loads are on their way when the body
+// begins, ahead of what else it has to wait for.
+template <class Source, class Body>
+__device__ inline void with_values(Source& source, const BlockPlace& at, Shape s, Body&& body) {
+    source.prepare(at.column() < s.padded_cols ? at.column() : 0);
+    if constexpr (!kLight<Source>) {
+        loads_are_sent(source);
+        body([&](auto&& take) { for_values(source, at, s, take); });
+    } else {
+        typename Source::Raw raw[kRows];
+        with_whole<Source>(at, s, [&](auto whole) { fetch_rows(whole, source, at, s, 0, raw); });
+        body([&](auto&& take) {
+            loads_are_sent(source);
+            with_whole<Source>(at, s, [&](auto whole) { use_rows(whole, source, at, s, 0, raw, take); });
+        });
+    }
 }
 
 // Of 16 neighbouring threads, each gets the largest value of row tx % 4 over all of them.
@@ -108,8 +162,8 @@ __device__ inline void store_block_sums(const BlockPlace& at, Shape s, const Til
             float sum = 0;
 #pragma unroll
             for (int k = 0; k < kThreadsDown; ++k) sum += sums[k * kBlock];
-            target.bias_partials[static_cast<std::size_t>(blockIdx.y * kTiles + tile) * s.padded_cols +
-                                 at.c0 + c] = sum;
+            target.bias_partials[static_cast<std::size_t>(at.r0 / kTileRows + tile) * s.padded_cols + at.c0 +
+                                 c] = sum;
         }
     }
     if constexpr (Source::kLoss) {
@@ -122,16 +176,16 @@ __device__ inline void store_block_sums(const BlockPlace& at, Shape s, const Til
 }
 
 // The amax, NaN ignored, of the thread's own vector (see own_vector()); the tensor's, NaN kept, goes to its
-// state, the source's own sums where they belong. keep(tile, i, values): every value once. again(take): the
-// same values once more.
-template <class Source, class Keep, class Again>
-__device__ inline float gather(Source& source, const BlockPlace& at, Shape s, const TileTarget& target,
-                               VectorMemory& shared, Keep&& keep, Again&& again) {
+// state, the source's own sums where they belong. values(take): the block's. keep(tile, i, values): every one
+// of them once. again(take): the same values once more.
+template <class Source, class Values, class Keep, class Again>
+__device__ inline float gather(Source& source, Values&& values, const BlockPlace& at, Shape s,
+                               const TileTarget& target, VectorMemory& shared, Keep&& keep, Again&& again) {
     const std::uint32_t seen = target.state->amax_bits;
     const int t = static_cast<int>(threadIdx.x);
     Eight columns = {}, sums;
     float rows[kThreadRows];
-    for_values(source, at, s, [&](int tile, int i, const Eight& v) {
+    values([&](int tile, int i, const Eight& v) {
         rows[i] = 0;
 #pragma unroll
         for (int j = 0; j < kThreadCols; ++j) {
@@ -205,55 +259,58 @@ __device__ inline void load_scales(const BlockPlace& at, Shape s, const ScaleVec
     shared.vectors[threadIdx.x] = own.index < own.padded ? scales[own.index] : 1.0F;
 }
 
-// From the thread's own amax to the scales of the block, in shared memory, and their inverses where they
-// belong.
-template <class ScaleOf>
-__device__ inline void scale_blocks(const BlockPlace& at, Shape s, const ScaleVectors& to, float amax,
-                                    ScaleOf&& scale_for, VectorMemory& shared) {
-    const OwnVector own = own_vector(at, s);
-    const float scale = scale_for(amax);
-    shared.vectors[threadIdx.x] = scale;
-    float* const inverses = own.is_column ? to.columns : to.rows;
-    const unsigned block = own.is_column ? blockIdx.y : blockIdx.x;
-    if (inverses && own.index < own.padded)
-        inverses[static_cast<std::size_t>(block) * own.padded + own.index] = 1 / scale;
-}
-
-template <class ScaleOf>
-__device__ inline void scale_square(Shape s, const ScaleVectors& to, float amax, ScaleOf&& scale_for,
-                                    VectorMemory& shared) {
+// Of all amaxes of the block.
+__device__ inline float largest_of_block(float amax, VectorMemory& shared) {
     const std::uint32_t most = __reduce_max_sync(0xFFFFFFFFu, __float_as_uint(amax));
     if (threadIdx.x % 32 == 0) shared.most[threadIdx.x / 32] = __uint_as_float(most);
     __syncthreads();
     float largest = 0;
+#pragma unroll
     for (int w = 0; w < kWarps; ++w) largest = fmaxf(largest, shared.most[w]);
-    const float scale = scale_for(largest);
-    shared.vectors[threadIdx.x] = scale;
-    if (threadIdx.x != 0) return;
-    const auto up4 = [](int n) { return static_cast<unsigned>((n + 3) / 4 * 4); };
-    if (to.rows) to.rows[blockIdx.y * up4(blocks_of(s.padded_cols)) + blockIdx.x] = 1 / scale;
-    if (to.columns) to.columns[blockIdx.x * up4(blocks_of(s.padded_rows)) + blockIdx.y] = 1 / scale;
+    return largest;
 }
 
-// Word `word` of a column of the block, permuted so that neither side meets a bank twice.
-__device__ inline int turned_block_word(int column, int word) {
-    return column * kWordsDown + (word ^ (column / kThreadCols * 2));
+// The inverse of the scale of the thread's own vector, or of the whole block, to where products read it.
+__device__ inline void store_inverse(const BlockPlace& at, Shape s, const ScaleVectors& to, bool squares,
+                                     float inverse) {
+    const int x = at.c0 / kBlock, y = at.r0 / kBlock;
+    if (squares) {
+        const auto up4 = [](int n) { return (n + 3) / 4 * 4; };
+        if (threadIdx.x != 0) return;
+        if (to.rows) to.rows[y * up4(blocks_of(s.padded_cols)) + x] = inverse;
+        if (to.columns) to.columns[x * up4(blocks_of(s.padded_rows)) + y] = inverse;
+        return;
+    }
+    const OwnVector own = own_vector(at, s);
+    float* const inverses = own.is_column ? to.columns : to.rows;
+    if (inverses && own.index < own.padded)
+        inverses[static_cast<std::size_t>(own.is_column ? y : x) * own.padded + own.index] = inverse;
+}
+
+// Word `word` of column j of the eight columns of a thread in column tx of threads, permuted so that neither
+// side meets a bank twice.
+__device__ inline int turned_block_word(int tx, int j, int word) {
+    return (tx * kThreadCols + j) * kWordsDown + (word ^ (tx * 2));
 }
 
 // 8 threads a column, 16 bytes each: whole lines.
 __device__ inline void store_block_columns(std::uint8_t* out, const BlockPlace& at, Shape s,
                                            const std::uint32_t* turned) {
-    constexpr int kParts = kBlock / 16, kColumns = kThreads / kParts;
-    const int part = static_cast<int>(threadIdx.x) % kParts, r = at.r0 + part * 16;
+    constexpr unsigned kParts = kBlock / 16, kColumns = kThreads / kParts, kPasses = kBlock / kColumns;
+    const unsigned part = threadIdx.x % kParts, column = threadIdx.x / kParts;
+    const int r = at.r0 + static_cast<int>(part) * 16, c = at.c0 + static_cast<int>(column);
     if (r >= s.padded_rows) return;
+    out += static_cast<std::size_t>(c) * s.padded_rows + r;
+    const std::size_t stride = static_cast<std::size_t>(kColumns) * s.padded_rows;
+    const unsigned tx = column / kThreadCols;  // in the first pass; later ones are a multiple of 4 further on
 #pragma unroll
-    for (int first = 0; first < kBlock; first += kColumns) {
-        const int column = first + static_cast<int>(threadIdx.x) / kParts, c = at.c0 + column;
-        if (c >= s.padded_cols) return;
-        const int f = column / kThreadCols;
-        uint4 v = *reinterpret_cast<const uint4*>(turned + column * kWordsDown + ((part ^ (f / 2)) * 4));
-        if (f & 1) v = make_uint4(v.z, v.w, v.x, v.y);
-        *reinterpret_cast<uint4*>(out + static_cast<std::size_t>(c) * s.padded_rows + r) = v;
+    for (unsigned pass = 0; pass < kPasses; ++pass, out += stride) {
+        if (c + static_cast<int>(pass * kColumns) >= s.padded_cols) return;
+        const unsigned from = column * kWordsDown + ((part ^ (tx / 2)) * 4);
+        uint4 v = *reinterpret_cast<const uint4*>(turned + pass * kColumns * kWordsDown +
+                                                  (from ^ (pass * kColumns / kThreadCols / 2 * 4)));
+        if (tx & 1) v = make_uint4(v.z, v.w, v.x, v.y);
+        *reinterpret_cast<uint4*>(out) = v;
     }
 }
 
@@ -265,17 +322,15 @@ __device__ inline void cast_block(Values&& values, const BlockPlace& at, Shape s
     Eight columns;
     load8(shared.vectors + at.tx * kThreadCols, columns);
     const bool measures_columns = kStats && !target.rows;
-    const std::size_t first = static_cast<std::size_t>(at.row(0, 0)) * s.padded_cols + c;
+    std::uint8_t* const rows = static_cast<std::uint8_t*>(target.rows) +
+                               static_cast<std::size_t>(at.row(0, 0)) * s.padded_cols + c;
     Gathered g;
+    uint2 across[kThreadRows];
     std::uint32_t low[kThreadRows], high[kThreadRows];
     values([&](int tile, int i, const Eight& v) {
         if (!measures_columns) {
             const float scale = shared.vectors[kBlock + at.row(tile, i) - at.r0];
-            const uint2 row = cast_row<Out, kStats>(v, scale, nullptr, 0, g);
-            if (target.rows && c < s.padded_cols && at.row(tile, 0) < s.padded_rows)
-                *reinterpret_cast<uint2*>(static_cast<std::uint8_t*>(target.rows) + first +
-                                          static_cast<std::size_t>(tile * kTileRows + i) * s.padded_cols) =
-                    row;
+            across[i] = cast_row<Out, kStats>(v, scale, nullptr, 0, g);
         }
         const uint2 words = cast_row<Out, false>(v, columns, nullptr, 0, g);
         // A statement of its own: as a choice between two casts, one that measures, nvcc 13.0 measures other
@@ -283,16 +338,21 @@ __device__ inline void cast_block(Values&& values, const BlockPlace& at, Shape s
         if (measures_columns) measure<Out>(v, {words.x, words.y}, columns, g);
         low[i] = words.x, high[i] = words.y;
         if (i < kThreadRows - 1) return;
+        if (target.rows && c < s.padded_cols && at.row(tile, 0) < s.padded_rows) {
+#pragma unroll
+            for (int k = 0; k < kThreadRows; ++k)
+                *reinterpret_cast<uint2*>(rows + static_cast<std::size_t>(tile * kTileRows + k) *
+                                                     s.padded_cols) = across[k];
+        }
         std::uint32_t turned[kThreadCols];
         turn4(low, turned);
         turn4(high, turned + 4);
 #pragma unroll
         for (int j = 0; j < kThreadCols; ++j)
-            shared.turned[turned_block_word(at.tx * kThreadCols + j, tile * kThreadsDown + at.ty)] =
-                turned[j];
+            shared.turned[turned_block_word(at.tx, j, tile * kThreadsDown + at.ty)] = turned[j];
         if constexpr (kStats) {
             if (at.r0 + tile * kTileRows < s.padded_rows)
-                store_stats(g, static_cast<unsigned>(at.r0) / kTileRows + tile, target);
+                store_stats(g, (at.r0 / kTileRows + tile) * tiles_across(s) + at.c0 / kTileCols, target);
             g = {};
         }
     });
@@ -306,29 +366,7 @@ __device__ inline void leave_scale_1(const TileTarget& target) {
         target.state->scale_used = target.state->scale_inv = 1;
 }
 
-template <class Source>
-__device__ inline void prepare(Source& source, const BlockPlace& at, Shape s) {
-    source.prepare(at.column() < s.padded_cols ? at.column() : 0);
-}
-
-// Where the loads of the blocks that a multiprocessor holds are too few bytes to keep the memory busy, each
-// block sends for those of a later one, which finds them in the L2 cache.
-constexpr unsigned kBlocksAhead = 132;  // measured on 132 multiprocessors; 66 is as good, 200 is not
-template <class Source>
-__device__ inline void prefetch_later_block(const Source& source, Shape s) {
-    if constexpr (sizeof(typename Source::Raw) > 16)
-        return;
-    else {
-        constexpr int kLine = 64;  // elements of 2 bytes
-        const unsigned later = blockIdx.y * gridDim.x + blockIdx.x + kBlocksAhead;
-        const int r = static_cast<int>(later / gridDim.x) * kBlock + static_cast<int>(threadIdx.x) / 2,
-                  c = static_cast<int>(later % gridDim.x) * kBlock +
-                      static_cast<int>(threadIdx.x) % 2 * kLine;
-        if (r < s.rows && c < s.cols) asm volatile("prefetch.global.L2 [%0];" ::"l"(source.address(r, c, s)));
-    }
-}
-
-// Blocks of threads that a multiprocessor should have room for: enough loads on their way.
+// Blocks that a multiprocessor should have room for: enough loads on their way.
 template <class Source>
 constexpr int kResident = sizeof(typename Source::Raw) <= 16 ? 3 : 2;
 
@@ -338,14 +376,15 @@ __global__ void __launch_bounds__(kThreads, kResident<Source>)
     __shared__ __align__(16) VectorMemory shared;
     wait_for_the_kernel_before();
     const BlockPlace at = block_place(blockIdx.y);
-    prepare(source, at, s);
-    const auto again = [&](auto&& take) {
-        Source copy = source;
-        for_values(copy, at, s, take);
-    };
-    keep_amax(at, s, vectors,
-              gather(
-                  source, at, s, target, shared, [](int, int, const Eight&) {}, again));
+    with_values(source, at, s, [&](auto&& values) {
+        const auto again = [&](auto&& take) {
+            Source copy = source;
+            for_values(copy, at, s, take);
+        };
+        keep_amax(at, s, vectors,
+                  gather(
+                      source, values, at, s, target, shared, [](int, int, const Eight&) {}, again));
+    });
 }
 
 template <class Source, class Out, bool kStats>
@@ -355,10 +394,11 @@ __global__ void __launch_bounds__(kThreads, kResident<Source>)
     wait_for_the_kernel_before();
     const BlockPlace at =
         block_place(gridDim.y - 1 - blockIdx.y);  // of what the amaxes were found in last, part is in L2
-    prepare(source, at, s);
-    load_scales(at, s, vectors, shared);
-    __syncthreads();
-    cast_block<Out, kStats>([&](auto&& take) { for_values(source, at, s, take); }, at, s, target, shared);
+    with_values(source, at, s, [&](auto&& values) {
+        load_scales(at, s, vectors, shared);
+        __syncthreads();
+        cast_block<Out, kStats>(values, at, s, target, shared);
+    });
     leave_scale_1(target);
 }
 
@@ -368,30 +408,27 @@ __global__ void __launch_bounds__(kThreads, 2)
     __shared__ __align__(16) VectorMemory shared;
     wait_for_the_kernel_before();
     const BlockPlace at = block_place(blockIdx.y);
-    prepare(source, at, s);
-    prefetch_later_block(source, s);
-    Eight held[kTiles][kThreadRows];
-    const auto keep = [&](int tile, int i, const Eight& v) {
+    with_values(source, at, s, [&](auto&& values) {
+        prefetch_later_block(source, s);
+        const float max_finite = target.state->max_finite;
+        const ScaleControls how = *vectors.controls;
+        Eight held[kRows];
+        const auto keep = [&](int tile, int i, const Eight& v) {
 #pragma unroll
-        for (int j = 0; j < kThreadCols; ++j) held[tile][i][j] = v[j];
-    };
-    const auto values = [&](auto&& take) {
+            for (int j = 0; j < kThreadCols; ++j) held[tile * kThreadRows + i][j] = v[j];
+        };
+        const auto again = [&](auto&& take) {
 #pragma unroll
-        for (int k = 0; k < kTiles * kThreadRows; ++k)
-            take(k / kThreadRows, k % kThreadRows, held[k / kThreadRows][k % kThreadRows]);
-    };
-    const float amax = gather(source, at, s, target, shared, keep, values);
-    const float max_finite = target.state->max_finite;
-    const ScaleControls how = *vectors.controls;
-    const auto scale_for = [&](float of) {
-        return scale_of(of, max_finite, how.margin, 1.0F, how.pow2 != 0);
-    };
-    if (squares)
-        scale_square(s, vectors, amax, scale_for, shared);
-    else
-        scale_blocks(at, s, vectors, amax, scale_for, shared);
-    __syncthreads();
-    cast_block<Out, kStats>(values, at, s, target, shared);
+            for (int k = 0; k < kRows; ++k) take(k / kThreadRows, k % kThreadRows, held[k]);
+        };
+        const float amax = gather(source, values, at, s, target, shared, keep, again);
+        const float largest = squares ? largest_of_block(amax, shared) : amax,
+                    scale = scale_of(largest, max_finite, how.margin, 1.0F, how.pow2 != 0);
+        shared.vectors[threadIdx.x] = scale;
+        store_inverse(at, s, vectors, squares, 1 / scale);
+        __syncthreads();
+        cast_block<Out, kStats>(again, at, s, target, shared);
+    });
     leave_scale_1(target);
 }
 
