@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
     }
     if constexpr (Source::kBiasSums || Source::kLoss)
         store_source_sums(source, g.column, blockIdx.y, s, target, turned);
-    if constexpr (kHasStats) store_stats(g, static_cast<int>(blockIdx.y * gridDim.x + blockIdx.x), target);
+    if constexpr (kHasStats) store_stats(g, blockIdx.y, target);
 }
 
 template <class Source, class Out, Gather kGather>

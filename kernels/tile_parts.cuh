@@ -249,10 +249,10 @@ __device__ inline void store_source_sums(const Source& source, const Eight& colu
     }
 }
 
-__device__ inline void store_stats(const Gathered& g, int tile, const TileTarget& target) {
+__device__ inline void store_stats(const Gathered& g, unsigned tile_row, const TileTarget& target) {
     __shared__ double shared[kThreads / 32];
     const double signal = block_sum(g.signal, shared), noise = block_sum(g.noise, shared);
-    if (threadIdx.x == 0) target.stats[tile] = make_double2(signal, noise);
+    if (threadIdx.x == 0) target.stats[tile_row * gridDim.x + blockIdx.x] = make_double2(signal, noise);
     const std::uint32_t underflow = __reduce_add_sync(0xFFFFFFFFu, g.underflow),
                         overflow = __reduce_add_sync(0xFFFFFFFFu, g.overflow);
     if (threadIdx.x % 32 != 0) return;
