@@ -8,10 +8,10 @@ namespace {
 // From the bias to what activate() and slope() take of it.
 template <bool kFast>
 __device__ void take_bias(ActivationKind kind, Eight& b) {
-    with_kind(kind, [&]<ActivationKind kKind>() {
+    if constexpr (kFast)
+        if (kind == ActivationKind::gelu)
 #pragma unroll
-        for (int j = 0; j < kThreadCols; ++j) b[j] *= kTaken<kFast, kKind>;
-    });
+            for (int j = 0; j < kThreadCols; ++j) b[j] *= kTaken<true, ActivationKind::gelu>;
 }
 
 template <class T, bool kFast>

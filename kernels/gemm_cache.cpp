@@ -13,7 +13,7 @@ namespace fp8lab::cuda {
 namespace {
 
 // How the algorithms were chosen (gemm_contest.h); what was chosen otherwise is timed anew.
-constexpr std::string_view kChosen = "back to back";
+constexpr std::string_view kChosen = "back to back, in stages";
 
 std::string cache_path() {
     const char* xdg = std::getenv("XDG_CACHE_HOME");

@@ -78,12 +78,13 @@ std::size_t fastest_of(std::size_t count, double flop, const std::function<void(
                                         for (int launch = 0; launch < launches; ++launch) run(i);
                                     }),
                               Event(), Event()});
-    // One round tells how long a graph takes.
+    // One round tells how long a graph takes, and who is hopeless.
+    constexpr double kHopeless = 2;
     time_in_blocks(candidates, {1, 0, 0}, 1, stream);
     const double graph_ms = candidates.front().median_ms;
-    keep_leaders(candidates, candidates.size(), 2);
-    // Then the longer, the fewer there are. Small products do not heat the card; large ones take seconds as
-    // it is.
+    keep_leaders(candidates, candidates.size(), kHopeless);
+    // The fewer are left, the longer they are timed. Small products do not heat the card; large ones take
+    // seconds as it is.
     struct Stage {
         int rounds;
         std::size_t most;
@@ -91,10 +92,11 @@ std::size_t fastest_of(std::size_t count, double flop, const std::function<void(
     };
     constexpr std::array<Stage, 3> kStages = {{{3, 6, 1.025}, {9, 3, 1.015}, {15, 1, 1}}};
     constexpr double kHeatsTheCard = 5e9, kLongMs = 4;
+    constexpr int kMostOfLong = 5;
     const double block = flop < kHeatsTheCard ? 1 : 10;
     for (const Stage& stage : kStages) {
         if (candidates.size() == 1) break;
-        const int rounds = graph_ms > kLongMs ? std::min(stage.rounds, 5) : stage.rounds;
+        const int rounds = graph_ms > kLongMs ? std::min(stage.rounds, kMostOfLong) : stage.rounds;
         time_in_blocks(candidates, {rounds, block / 2, block}, graph_ms, stream);
         keep_leaders(candidates, stage.most, stage.within);
     }

@@ -11,7 +11,7 @@
 namespace fp8lab::cuda {
 
 // The index of the fastest of `count` >= 1. run(i) enqueues the product once on `stream`; every one of them
-// has run before. Takes one to three seconds for products that fill the card, a fraction for small ones.
+// has run before. Takes a few seconds for products that fill the card, a fraction for small ones.
 std::size_t fastest_of(std::size_t count, double flop, const std::function<void(std::size_t)>& run,
                        cudaStream_t stream);
 

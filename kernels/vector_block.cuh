@@ -34,7 +34,7 @@ struct VectorMemory {
     double losses[kTiles][kWarps];
 };
 
-constexpr int kRows = kTiles * kThreadRows;  // of a thread
+constexpr int kBlockRows = kTiles * kThreadRows;  // of a thread
 
 // Sources whose loads for a whole block fit in registers: all of a thread are on their way before the first
 // value is unpacked, and blocks without padding have code of their own.
@@ -85,9 +85,9 @@ __device__ inline void use_rows(Whole whole, Source& source, const BlockPlace& a
 template <class Source, class Take>
 __device__ inline void for_values(Source& source, const BlockPlace& at, Shape s, Take&& take) {
     with_whole<Source>(at, s, [&](auto whole) {
-        constexpr int kAhead = kLight<Source> ? kRows : Source::kAhead;
+        constexpr int kAhead = kLight<Source> ? kBlockRows : Source::kAhead;
 #pragma unroll
-        for (int first = 0; first < kRows; first += kAhead) {
+        for (int first = 0; first < kBlockRows; first += kAhead) {
             typename Source::Raw raw[kAhead];
             fetch_rows(whole, source, at, s, first, raw);
             use_rows(whole, source, at, s, first, raw, take);
@@ -119,10 +119,10 @@ template <class Source, class Body>
 __device__ inline void with_values(Source& source, const BlockPlace& at, Shape s, Body&& body) {
     source.prepare(at.column() < s.padded_cols ? at.column() : 0);
     if constexpr (!kLight<Source>) {
-        loads_are_sent(source);
+        loads_are_sent(source);  // there is room for a few rows' loads at a time: none to be ahead of
         body([&](auto&& take) { for_values(source, at, s, take); });
     } else {
-        typename Source::Raw raw[kRows];
+        typename Source::Raw raw[kBlockRows];
         with_whole<Source>(at, s, [&](auto whole) { fetch_rows(whole, source, at, s, 0, raw); });
         body([&](auto&& take) {
             loads_are_sent(source);

@@ -191,14 +191,14 @@ __global__ void __launch_bounds__(kThreads, 2)
         prefetch_later_block(source, s);
         const float max_finite = target.state->max_finite;
         const ScaleControls how = *vectors.controls;
-        Eight held[kRows];
+        Eight held[kBlockRows];
         const auto keep = [&](int tile, int i, const Eight& v) {
 #pragma unroll
             for (int j = 0; j < kThreadCols; ++j) held[tile * kThreadRows + i][j] = v[j];
         };
         const auto again = [&](auto&& take) {
 #pragma unroll
-            for (int k = 0; k < kRows; ++k) take(k / kThreadRows, k % kThreadRows, held[k]);
+            for (int k = 0; k < kBlockRows; ++k) take(k / kThreadRows, k % kThreadRows, held[k]);
         };
         const float amax = gather(source, values, at, s, target, shared, keep, again);
         const float largest = squares ? largest_of_block(amax, shared) : amax,
