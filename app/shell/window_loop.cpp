@@ -186,10 +186,11 @@ void WindowLoop::wait() {
                                                             : std::numeric_limits<double>::infinity();
         const double left = last_frame_ + pause - glfwGetTime();
         if (left <= 0) return;
+        const double try_again = keep_settings();
         if (running || notes_ || ImGui::GetIO().WantTextInput) {
             glfwWaitEventsTimeout(left);
         } else {
-            const double due = std::min(keep_settings(), shell_->rest(glfwGetTime()));
+            const double due = std::min(try_again, shell_->rest(glfwGetTime()));
             if (context_.wants_redraw) continue;
             if (std::isinf(due)) {
                 glfwWaitEvents();

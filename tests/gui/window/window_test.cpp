@@ -53,6 +53,20 @@ TEST_CASE("L1: a click on the last bit of 448 gives NaN, a key takes it back") {
     desk.close();
 }
 
+TEST_CASE("settings that change while a lab trains are on the disk before it ends") {
+    Desk desk;
+    desk.start({"--lab", "train"});
+    desk.click("train.run");
+    REQUIRE(desk.wait_for([](const auto& state) { return state["metrics"]["step"] > 50; }));
+    desk.key("ctrl+t");
+    CHECK(desk.wait_for([&](const auto&) {
+        return desk.has_file("settings.json") && desk.settings()["theme"] == "light";
+    }));
+    const double step = desk.metric("step");  // still at it
+    CHECK(desk.wait_for([&](const auto& state) { return state["metrics"]["step"] > step; }));
+    desk.close();
+}
+
 TEST_CASE("L8: history and margin, dragged while it trains, reach the running scales") {
     Desk desk;
     desk.start({"--lab", "train"});
