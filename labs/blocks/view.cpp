@@ -155,21 +155,29 @@ void BlocksView::draw_schemes(Context& context, Figure figure, Rect area) {
     for (std::size_t i = 0; i < count; ++i) {
         const float y = bars.y0 + row * (static_cast<float>(i) + 0.5F);
         float x = bars.x1;
+        int place = 0;
         for (const Column& column : kColumns) {
             if (!shown(column)) continue;
             x += pitch;
+            ++place;
             if (i == 0) ui::text_mid(context, {x, head}, column.head, {Role::muted}, kLabel, Anchor::right);
             const double value = contenders[i].score.*column.value;
             // Digits that say something: one element of a large tensor is 0.0015 %.
             const bool is_pct = column.value == &Score::underflow_pct || column.value == &Score::differ_pct;
             const bool fault = (column.value == &Score::underflow_pct && value >= 0.1) ||
                                (column.value == &Score::worst_row_db && value < 10);
-            ui::text_mid(context, {x, y}, format_number(value, is_pct ? 2 : 4, true),
+            const std::string text = format_number(value, is_pct ? 2 : 4, true);
+            const Font font = i == chosen || fault ? kStrong : kNumber;
+            ui::text_mid(context, {x, y}, text,
                          {fault                  ? Role::sat
                           : is_pct && value == 0 ? Role::muted
                                                  : Role::text,
                           Tone::ink},
-                         i == chosen || fault ? kStrong : kNumber, Anchor::right);
+                         font, Anchor::right);
+            const float reach = ui::text_width(context, text, font) + context.px(6),
+                        half = std::min(row / 2, context.px(12));
+            ui::copyable(context, fmt::format("value.{}.{}", contenders[i].scheme.id, place),
+                         {x - reach, y - half, x, y + half}, value);
         }
     }
 }

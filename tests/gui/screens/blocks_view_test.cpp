@@ -55,6 +55,17 @@ TEST_CASE("the rule of the power of two is there where there is one") {
     CHECK(screen.gui.context.probes.items.count("pow2") == 0);
 }
 
+TEST_CASE("the numbers of the schemes are copied exactly") {
+    Screen screen;
+    for (const Contender& contender : screen.lab.outcome().contenders) {
+        const std::string cell = "value." + contender.scheme.id + ".2";  // bits/element
+        CAPTURE(cell);
+        screen.click(cell);
+        screen.click(cell + ".1");  // exact
+        CHECK(std::stod(ImGui::GetClipboardText()) == contender.score.bits_per_element);
+    }
+}
+
 TEST_CASE("maps and schemes fit every stage") {
     for (const ImVec2 size : {ImVec2{560, 536}, ImVec2{860, 760}, ImVec2{944, 540}, ImVec2{1500, 1000}})
         for (const float scale : {0.75F, 1.0F, 2.0F}) {
