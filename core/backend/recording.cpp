@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -139,6 +140,8 @@ Recording parse_recording(std::string_view json, const std::string& where) {
         if (kind == "step") recording.steps.push_back(step_of(result));
         if (kind == "accumulate") recording.accumulation = accumulation_of(result);
     }
+    std::ranges::stable_sort(recording.steps, {},
+                             [](const RecordedStep& step) { return std::pair(step.layers, step.batch); });
     return recording;
 }
 

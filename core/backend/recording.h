@@ -29,7 +29,7 @@ struct RecordedStep {  // one result with "bench": "step"
 };
 struct Recording {
     std::string gpu, driver, cuda, date, command;
-    std::vector<RecordedStep> steps;
+    std::vector<RecordedStep> steps;              // by layers, then batch
     std::vector<AccumulationError> accumulation;  // of the result with "bench": "accumulate"
 };
 

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <utility>
+#include <vector>
+
 #include "core/base/error.h"
 
 using namespace fp8lab;
@@ -39,6 +42,20 @@ TEST_CASE("a recording says where its numbers come from and how they compare") {
     CHECK(step.speedup("delayed") == 1.5);
     CHECK(step.find("current") == nullptr);
     CHECK(step.speedup("current") == 0);
+}
+
+TEST_CASE("a recording has its steps by size, in whatever order they were measured") {
+    const auto sizes = [](const std::string& text) {
+        std::vector<std::pair<int, int>> out;
+        for (const RecordedStep& step : parse_recording(text, "h200.json").steps)
+            out.emplace_back(step.layers.front(), step.batch);
+        return out;
+    };
+    const std::string arms = R"("arms": [{"recipe": "bf16", "median_ms": 1, "iqr_ms": 0, "tflops": 1}]})",
+                      larger = R"({"bench": "step", "layers": [2048, 2048], "batch": 32, )" + arms,
+                      more = R"({"bench": "step", "layers": [1024, 4096, 1024], "batch": 8192, )" + arms;
+    CHECK(sizes(changed("{\"bench\": \"gemm\"", larger + ", " + more + ", {\"bench\": \"gemm\"")) ==
+          std::vector<std::pair<int, int>>{{1024, 4096}, {1024, 8192}, {2048, 32}});
 }
 
 TEST_CASE("a recording holds what the accumulation lost") {
