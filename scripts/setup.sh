@@ -12,9 +12,9 @@ packages=(
     libfmt-dev libcli11-dev nlohmann-json3-dev libmd4c-dev             # text, options, JSON, Markdown
     libimgui-dev libglfw3-dev libgl-dev libfreetype-dev libstb-dev     # window, fonts, PNG
     fonts-inter fonts-jetbrains-mono libgl1-mesa-dri                   # faces; software GL where no GPU driver is
+    doctest-dev                                                        # tests: without it the build cannot be configured
 )
 [ "${1:-}" = "--build" ] || packages+=(
-    doctest-dev                                                        # tests
     xvfb openbox xdotool                                               # a display without a monitor, real events
     clang-16 libclang-rt-16-dev                                        # fuzz targets
 )
@@ -22,7 +22,7 @@ packages=(
 if ! command -v dpkg-query >/dev/null 2>&1; then
     missing=()
     for tool in cmake ninja g++ pkg-config; do command -v "$tool" >/dev/null 2>&1 || missing+=("$tool"); done
-    for header in Eigen/Core hwy/highway.h fmt/core.h CLI/CLI.hpp nlohmann/json.hpp md4c.h GLFW/glfw3.h imgui.h stb/stb_image_write.h; do
+    for header in Eigen/Core hwy/highway.h fmt/core.h CLI/CLI.hpp nlohmann/json.hpp md4c.h GLFW/glfw3.h imgui.h stb/stb_image_write.h doctest/doctest.h; do
         for root in /usr/include /usr/local/include /usr/include/imgui /opt/homebrew/include; do
             [ -e "$root/$header" ] && continue 2
         done
