@@ -7,6 +7,7 @@
 #include <random>
 
 #include "core/base/error.h"
+#include "tests/crash/preload.h"
 #include "tests/crash/saves.h"
 #include "tests/scratch.h"
 
@@ -15,12 +16,6 @@ using namespace fp8lab::test;
 namespace fs = std::filesystem;
 
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kPreloads = false;  // the sanitizer's runtime has to come first
-#else
-constexpr bool kPreloads = true;
-#endif
 
 // What is killed needs no disk, and a disk would be the most of the time.
 fs::path memory() { return fs::is_directory("/dev/shm") ? "/dev/shm" : fs::temp_directory_path(); }

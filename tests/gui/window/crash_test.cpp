@@ -8,10 +8,12 @@
 #include <fstream>
 #include <random>
 
+#include "tests/crash/preload.h"
 #include "tests/gui/window/keeper.h"
 
 using fp8lab::test::Desk;
 using fp8lab::test::Keeper;
+using fp8lab::test::kPreloads;
 
 namespace {
 
@@ -87,6 +89,10 @@ TEST_CASE("kill -9 of the window at random moments: all that it called saved is 
 }
 
 TEST_CASE("kill -9 of the window before each write, fsync and rename of what it keeps, or within the write") {
+    if (!kPreloads) {
+        MESSAGE("skipped: a sanitizer is built in");
+        return;
+    }
     int at = all() ? 1 : 4;
     for (bool killed = true; killed; at += all() ? 1 : 17) {
         for (const std::string how : {"kill", "torn"}) {
@@ -111,6 +117,10 @@ TEST_CASE("kill -9 of the window before each write, fsync and rename of what it 
 
 TEST_CASE(
     "a disk that is full from some call on: the window goes on and says so, and loses nothing that it kept") {
+    if (!kPreloads) {
+        MESSAGE("skipped: a sanitizer is built in");
+        return;
+    }
     int troubled = 0;
     for (int at = 1; at < 66; at += all() ? 4 : 30) {
         CAPTURE(at);
