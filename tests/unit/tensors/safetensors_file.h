@@ -3,15 +3,19 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <span>
 #include <string_view>
 #include <vector>
 
-inline std::vector<std::byte> safetensors_file(std::string_view header, std::vector<std::uint8_t> data = {}) {
-    std::vector<std::byte> bytes(8 + header.size() + data.size());
+inline std::vector<std::byte> safetensors_file(std::string_view header,
+                                               const std::vector<std::uint8_t>& data = {}) {
     const std::uint64_t length = header.size();
-    std::memcpy(bytes.data(), &length, 8);
-    std::memcpy(bytes.data() + 8, header.data(), header.size());
-    if (!data.empty()) std::memcpy(bytes.data() + 8 + header.size(), data.data(), data.size());
+    std::vector<std::byte> bytes;
+    const auto append = [&](std::span<const std::byte> part) {
+        bytes.insert(bytes.end(), part.begin(), part.end());
+    };
+    append(std::as_bytes(std::span(&length, 1)));
+    append(std::as_bytes(std::span(header)));
+    append(std::as_bytes(std::span(data)));
     return bytes;
 }
