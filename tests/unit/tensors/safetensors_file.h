@@ -1,6 +1,7 @@
 // A safetensors file from its header and raw data, whether they fit or not.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -10,12 +11,9 @@
 inline std::vector<std::byte> safetensors_file(std::string_view header,
                                                const std::vector<std::uint8_t>& data = {}) {
     const std::uint64_t length = header.size();
-    std::vector<std::byte> bytes;
-    const auto append = [&](std::span<const std::byte> part) {
-        bytes.insert(bytes.end(), part.begin(), part.end());
-    };
-    append(std::as_bytes(std::span(&length, 1)));
-    append(std::as_bytes(std::span(header)));
-    append(std::as_bytes(std::span(data)));
+    std::vector<std::byte> bytes(8 + header.size() + data.size());
+    auto at = std::ranges::copy(std::as_bytes(std::span(&length, 1)), bytes.begin()).out;
+    at = std::ranges::copy(std::as_bytes(std::span(header)), at).out;
+    std::ranges::copy(std::as_bytes(std::span(data)), at);
     return bytes;
 }
