@@ -58,7 +58,12 @@ TEST_CASE("kill -9 at a hundred random moments: all that was called saved is the
     for (int i = 0; i < 100; ++i) {
         CAPTURE(i);
         Process saver(run.command(next, next + 1'000'000), {}, run.scratch / "out", run.scratch / "err");
-        std::this_thread::sleep_for(std::chrono::microseconds(2000 + random() % 30000));
+        // From its first save on, however slowly it starts (under a sanitizer: longer than it would live).
+        for (int ms = 0; said(run.out())["pass"] < next; ++ms) {
+            REQUIRE(ms < 60'000);
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(random() % 30000));
         CHECK(saver.end(SIGKILL) == 128 + SIGKILL);
         for (const auto& [what, number] : said(run.out())) so_far[what] = std::max(so_far[what], number);
         check_saved(run.folder, so_far);
