@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # What try_deb.sh and try_archive.sh share: to be sourced, by root, in a root that may be spoilt.
 set -euo pipefail
 # The program keeps what it keeps apart from what a package could leave.
@@ -6,11 +7,14 @@ export HOME DEBIAN_FRONTEND=noninteractive
 
 step() { echo "-- $*"; }
 fail() { echo "$0: $*" >&2; exit 1; }
-install() { apt-get install -y -qq --no-install-recommends "$@" >/dev/null; }
+apt() { apt-get -y -qq "$@" >"$HOME/apt.log" 2>&1 || { cat "$HOME/apt.log" >&2; fail "apt-get $*"; }; }
+install() { apt install --no-install-recommends "$@"; }
 
 # FILE is a picture of a window, not an empty one: a PNG that does not compress to nothing.
 is_picture() {
-    [ "$(head -c 4 "$1" | tail -c 3)" = PNG ] && [ "$(stat -c %s "$1")" -gt 20000 ] || fail "$1 is no picture of a window"
+    if [ "$(head -c 4 "$1" | tail -c 3)" != PNG ] || [ "$(stat -c %s "$1")" -lt 20000 ]; then
+        fail "$1 is no picture of a window"
+    fi
 }
 
 # PROGRAM does a lab's numbers, draws a picture, and opens its window, which SIGTERM closes.
@@ -21,7 +25,7 @@ use() {
     ! grep -q "^fonts .*no: " "$HOME/doctor.log" || fail "doctor finds no fonts"
     step "$program run L5"
     "$program" run L5 >"$HOME/l5.json"
-    grep -q '"provenance"' "$HOME/l5.json" || fail "run L5 gave no metrics"
+    grep -q '"a.mean_underflow_pct"' "$HOME/l5.json" || fail "run L5 gave no metrics"
     step "$program screenshot, and the window, under Xvfb"
     Xvfb :87 -screen 0 1440x900x24 >/dev/null 2>&1 &
     local server=$!

@@ -8,7 +8,7 @@ tar -C "$place" -xzf "$1"/fp8lab-*.tar.gz
 cd "$place"/fp8lab-*
 
 step "the packages that its README names"
-apt-get update -qq
+apt update
 read -ra needed < <(sed -n 's/^ *apt-get install --no-install-recommends //p' README.txt)
 install "${needed[@]}"
 ! ldd bin/fp8lab | grep "not found" || fail "README.txt does not name all that is needed"

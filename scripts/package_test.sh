@@ -4,9 +4,12 @@
 # SUITE and what is needed: see scripts/clean_root.sh. What is tried: packaging/try_deb.sh, packaging/try_archive.sh.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-[ $# -ge 1 ] && [ $# -le 2 ] || { echo "package_test: usage: scripts/package_test.sh SUITE [DIR]" >&2; exit 2; }
-suite=$1
+suite=${1:-}
 packages=${2:-}
+if [ -z "$suite" ] || [ $# -gt 2 ]; then
+    echo "package_test: usage: scripts/package_test.sh SUITE [DIR]" >&2
+    exit 2
+fi
 
 if [ -z "$packages" ]; then
     packages=$(mktemp -d)
