@@ -13,7 +13,7 @@
 namespace fp8lab {
 namespace {
 
-constexpr float kWidth = 520, kHeight = 360;
+constexpr float kSceneWidth = 520, kSceneHeight = 360;
 
 // "The spike, again" -> "the-spike-again"
 std::string slug(const std::string& title) {
@@ -46,7 +46,7 @@ std::filesystem::path SceneSheet::file() const { return folder_ / (slug(title_) 
 
 SceneSheet::Done SceneSheet::draw(ui::Context& context, Lab& lab) {
     Done done;
-    const SheetArea sheet = begin_sheet(context, "scene", "Save this scene", kWidth, kHeight);
+    const SheetArea sheet = begin_sheet(context, "scene", "Save this scene", kSceneWidth, kSceneHeight);
     done.closed = sheet.closed;
     ImGui::SetCursorScreenPos({sheet.content.x0, sheet.content.y0 + context.px(8)});
     ImGui::BeginChild("scene.form", {sheet.content.width(), sheet.content.height() - context.px(44)});

@@ -11,14 +11,14 @@
 namespace fp8lab::ui {
 namespace {
 
-constexpr float kPad = 8, kLine = 20;
+constexpr float kTextPad = 8, kLine = 20;
 
 // What is typed replaces `value` on Enter and when the field is left; Escape keeps what was there.
 bool edit_line(Context& context, const std::string& name, std::string& value, Rect area, Font font) {
     auto& typing = context.typing;
     ImGui::PushFont(context.font(font));
     const float pad = std::max(0.0F, (area.height() - ImGui::GetFontSize()) / 2);
-    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {context.px(kPad), pad});
+    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {context.px(kTextPad), pad});
     ImGui::SetCursorScreenPos({area.x0, area.y0});
     ImGui::SetNextItemWidth(area.width());
     if (std::exchange(typing.just_opened, false)) ImGui::SetKeyboardFocusHere();
@@ -48,15 +48,15 @@ bool text_input(Context& context, std::string_view name, std::string& value, std
         return changed;
     }
     const std::string_view words = value.empty() ? placeholder : std::string_view(value);
-    const auto lines = wrap_lines(context, words, font, area.width() - 2 * context.px(kPad));
+    const auto lines = wrap_lines(context, words, font, area.width() - 2 * context.px(kTextPad));
     area.y1 = area.y0 + context.px(12 + kLine * static_cast<float>(std::max<std::size_t>(lines.size(), 1)));
     const Press hit = press(context, name, area, 4);
     fill_rect(context, area, {Role::surface}, 4);
     stroke_rect(context, area, {hit.hovered ? Role::axis : Role::line}, 4);
     float y = area.y0 + context.px(6 + kLine / 2);
     for (const auto line : lines) {
-        text_mid(context, {area.x0 + context.px(kPad), y}, line, {value.empty() ? Role::muted : Role::text},
-                 font);
+        text_mid(context, {area.x0 + context.px(kTextPad), y}, line,
+                 {value.empty() ? Role::muted : Role::text}, font);
         y += context.px(kLine);
     }
     advance(area);
