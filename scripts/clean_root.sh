@@ -133,14 +133,15 @@ measure_cpu() {
 
 summary=
 attempt() {
-    local status=0 start=$SECONDS cpu before minutes
+    local status=0 start=$SECONDS name=${*//$'\n'/ } cpu before minutes
+    [ ${#name} -le 60 ] || name="${name:0:57}..."
     measure_cpu
     before=$cpu
-    echo "== $suite: $*" >&2
+    echo "== $suite: $name" >&2
     apart bash -euc "$inside" inside "$root" "$share" "${variables[@]}" "$@" || status=$?
     measure_cpu
     minutes=$(((SECONDS - start) / 60))
-    summary+="; $*: exit $status after $minutes min $(((SECONDS - start) % 60)) s, $((cpu - before)) s of CPU"
+    summary+="; $name: exit $status after $minutes min $(((SECONDS - start) % 60)) s, $((cpu - before)) s of CPU"
     return "$status"
 }
 status=0
