@@ -123,7 +123,7 @@ void WindowLoop::turn() {
     wait();
 }
 
-double WindowLoop::draw(const std::function<void(ImGuiIO&)>& hand) {
+double WindowLoop::draw(const std::function<void()>& hand) {
     if (shell_->fonts_outdated()) {
         ui::load_fonts(context_);
         window_->upload_fonts();

@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kPad = 8, kLine = 20;
 
-// What is typed replaces `value` on Enter and when the field is left; Escape keeps what was there.
+// What is typed replaces `value` on Enter, on Tab and when the field is left; Escape keeps what was there.
 bool edit_line(Context& context, const std::string& name, std::string& value, Rect area, Font font) {
     auto& typing = context.typing;
     ImGui::PushFont(context.font(font));
@@ -25,10 +25,10 @@ bool edit_line(Context& context, const std::string& name, std::string& value, Re
     const bool entered =
         ImGui::InputText(("##" + name).c_str(), &typing.text, ImGuiInputTextFlags_EnterReturnsTrue);
     const bool left = ImGui::IsItemDeactivated();
-    const bool given_up = ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_Escape));
+    const bool given_up = pressed(Key::escape), tabbed = tab_leaves(context, name);
     ImGui::PopStyleVar();
     ImGui::PopFont();
-    if (!entered && !left) return false;
+    if (!entered && !left && !tabbed) return false;
     const bool changed = !given_up && typing.text != value;
     if (changed) value = typing.text;
     typing = {};
@@ -37,19 +37,33 @@ bool edit_line(Context& context, const std::string& name, std::string& value, Re
 
 }  // namespace
 
+bool tab_leaves(Context& context, std::string_view name) {
+    Focus& focus = context.focus;
+    if (focus.reach == Focus::Reach::covered) return false;
+    focus.id = ImGui::GetID(std::string(name).c_str());
+    focus.order.push_back(focus.id);
+    const ImGuiIO& io = ImGui::GetIO();
+    if (!pressed(Key::tab, false) || io.KeyCtrl) return false;
+    focus.leave = io.KeyShift ? -1 : 1;
+    context.wants_redraw = true;
+    return true;
+}
+
 bool text_input(Context& context, std::string_view name, std::string& value, std::string_view placeholder,
-                Font font) {
+                Font font, std::size_t rows) {
     const std::string id(name);
+    const bool edited = context.typing.name == id;
+    const std::string_view text = edited ? context.typing.text : value;
+    const std::string_view words = text.empty() ? placeholder : text;
     Rect area = next_area(context, 32);
-    if (context.typing.name == id) {
+    const auto lines = wrap_lines(context, words, font, area.width() - 2 * context.px(kPad));
+    area.y1 = area.y0 + context.px(12 + kLine * static_cast<float>(std::max(lines.size(), rows)));
+    if (edited) {
         const bool changed = edit_line(context, id, value, area, font);
         probe(context, name, area);
         advance(area);
         return changed;
     }
-    const std::string_view words = value.empty() ? placeholder : std::string_view(value);
-    const auto lines = wrap_lines(context, words, font, area.width() - 2 * context.px(kPad));
-    area.y1 = area.y0 + context.px(12 + kLine * static_cast<float>(std::max<std::size_t>(lines.size(), 1)));
     const Press hit = press(context, name, area, 4);
     fill_rect(context, area, {Role::surface}, 4);
     stroke_rect(context, area, {hit.hovered ? Role::axis : Role::line}, 4);
@@ -60,7 +74,7 @@ bool text_input(Context& context, std::string_view name, std::string& value, std
         y += context.px(kLine);
     }
     advance(area);
-    if (hit.clicked) context.typing = {id, value, true};
+    if (hit.clicked || (hit.focused && context.focus.into)) context.typing = {id, value, true};
     return false;
 }
 

@@ -34,7 +34,7 @@ std::string scale_words(const Outcome& o) {
 }
 
 int arrow_step() {
-    return (ui::key_pressed(ImGuiKey_RightArrow) ? 1 : 0) - (ui::key_pressed(ImGuiKey_LeftArrow) ? 1 : 0);
+    return (ui::key_pressed(ui::Key::right) ? 1 : 0) - (ui::key_pressed(ui::Key::left) ? 1 : 0);
 }
 
 }  // namespace
@@ -112,7 +112,8 @@ void WindowView::present(Context& c, const Figure& figure, ui::PlotState& state,
     area.y1 -= figure.id == "loss" ? c.px(20) : 0;  // the names of the gradients stand below the plot
     if (figure.id != "window") return LabView::present(c, figure, state, area);
     area.y0 += c.px(16);  // the handle stands half above the plot
-    draw_handle(c, ui::plot(c, "present.figure", figure, state, area, {.crosshair = false, .title_height = 0}));
+    draw_handle(c,
+                ui::plot(c, "present.figure", figure, state, area, {.crosshair = false, .title_height = 0}));
 }
 
 void WindowView::draw_handle(Context& c, const ui::PlotResult& plot) {

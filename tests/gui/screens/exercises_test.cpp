@@ -1,5 +1,4 @@
 // A learner's way through an exercise in the panel, without a display.
-#include <GLFW/glfw3.h>
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -23,14 +22,10 @@ struct Desk : test::ShellDesk {
     void type(std::string_view text) {
         frame();  // the field has the keyboard from its second frame on
         for (const char c : text) {
-            ImGui::GetIO().AddInputCharacter(static_cast<unsigned char>(c));
+            ui::feed_text({&c, 1});
             frame();
         }
-        ImGuiIO& io = ImGui::GetIO();
-        io.KeysDown[io.KeyMap[ImGuiKey_Enter]] = true;
-        frame();
-        io.KeysDown[io.KeyMap[ImGuiKey_Enter]] = false;
-        frame();
+        key(ui::Key::enter);
     }
     const Evidence* passed(std::string_view exercise) {
         return shell.exercises().progress().passed(exercise);
@@ -73,7 +68,7 @@ TEST_CASE("a prediction can be skipped, hints open one by one, and all of it is 
     desk.click("exercise.L2.2");
     CHECK(desk.shows("predict.skip"));
     desk.click("predict.skip");
-    desk.key(GLFW_KEY_H);
+    desk.key(ui::Key::h);
     desk.click("panel.hint");
     desk.click("exercise.hint");
     CHECK_FALSE(desk.shows("exercise.hint"));
@@ -100,13 +95,7 @@ TEST_CASE("an answer is typed in the panel; a wrong one can be typed again") {
     desk.type("9/32");
     CHECK(desk.passed("L2.3") == nullptr);  // 0.6259/32: typing goes on where the text ends
     desk.click("answer.value");
-    ImGuiIO& io = ImGui::GetIO();
-    for (int i = 0; i < 12; ++i) {
-        io.KeysDown[io.KeyMap[ImGuiKey_Backspace]] = true;
-        desk.frame();
-        io.KeysDown[io.KeyMap[ImGuiKey_Backspace]] = false;
-        desk.frame();
-    }
+    for (int i = 0; i < 12; ++i) desk.key(ui::Key::backspace);
     desk.type("9/32");
     REQUIRE(desk.passed("L2.3") != nullptr);
     CHECK(desk.passed("L2.3")->deeds.size() == 4);
@@ -151,9 +140,9 @@ TEST_CASE("a claim card's experiment sets the lab, and is locked while an exerci
     desk.gui.context.focus.visible = false;
     const auto format = [&] { return field_text(desk.shell.lab()->fields()[0]); };
     CHECK(format() == "e4m3");
-    ImGui::GetIO().MousePos = {1300, 500};
+    desk.gui.move({1300, 500});
     for (int i = 0; i < 40; ++i) {  // down to the cards
-        ImGui::GetIO().MouseWheel = -3;
+        ui::feed_wheel(-3);
         desk.frame();
     }
     desk.click("claim.1");

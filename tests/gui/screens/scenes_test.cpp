@@ -1,5 +1,4 @@
 // Scenes on the desk: opened, held fast, saved, sent as text.
-#include <GLFW/glfw3.h>
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -43,7 +42,7 @@ TEST_CASE("a lab is saved as a scene by keys, asked about before it is replaced,
     desk.shell.open("delayed");
     set_field(desk.shell.lab()->fields(), "history=64");
     desk.frame();
-    desk.key(GLFW_KEY_S, true);
+    desk.key(ui::Key::s, true);
     CHECK(desk.shows("scene.save"));
     desk.click("scene.save");
     const auto folder = desk.scratch.path / "scenes";
@@ -55,7 +54,7 @@ TEST_CASE("a lab is saved as a scene by keys, asked about before it is replaced,
     CHECK_FALSE(desk.shows("scene.save"));  // the sheet is gone
     set_field(desk.shell.lab()->fields(), "history=8");
     desk.frame();
-    desk.key(GLFW_KEY_S, true);
+    desk.key(ui::Key::s, true);
     desk.click("scene.save");
     CHECK(read_scene(saved.where).state["history"] == 64);  // not without a second press
     desk.click("scene.save");
@@ -70,17 +69,17 @@ TEST_CASE("a scene goes through the clipboard; what is no scene is said so and c
     desk.shell.open("delayed");
     set_field(desk.shell.lab()->fields(), "margin=2");
     desk.frame();
-    desk.key(GLFW_KEY_S, true);
+    desk.key(ui::Key::s, true);
     desk.click("scene.copy");
     CHECK(is_scene_line(ImGui::GetClipboardText()));
     desk.shell.lab()->reset();
     desk.shell.open("bits");
     desk.frame();
-    desk.key(GLFW_KEY_V, true);
+    desk.key(ui::Key::v, true);
     REQUIRE(desk.shell.lab()->info().id == "delayed");
     CHECK(desk.shell.lab()->state()["margin"] == 2);
     ImGui::SetClipboardText("good morning");
-    desk.key(GLFW_KEY_V, true);
+    desk.key(ui::Key::v, true);
     CHECK(desk.shell.lab()->state()["margin"] == 2);
     desk.gui.context.probes.items.clear();
     desk.frame();
@@ -105,8 +104,8 @@ TEST_CASE(
 
 TEST_CASE("Ctrl O lists every shipped scene and deck") {
     test::ShellDesk desk;
-    desk.key(GLFW_KEY_O, true);
+    desk.key(ui::Key::o, true);
     CHECK(desk.shows("palette.rows.0"));
-    desk.key(ImGuiKey_Enter);
+    desk.key(ui::Key::enter);
     CHECK((desk.shell.presentation().active() || desk.shell.lab() != nullptr));
 }
