@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "core/base/error.h"
@@ -81,6 +82,19 @@ std::span<GLFWmonitor*> all_monitors() {
 }
 
 GlWindow& window_of(GLFWwindow* window) { return *static_cast<GlWindow*>(glfwGetWindowUserPointer(window)); }
+
+// GLFW names keys by their place on a US keyboard. Ctrl Z is the key that says Z, whatever the layout; later
+// versions of ImGui's backend see to that themselves.
+int by_layout(int key, int scancode) {
+    const bool has_name = key > ' ' && key <= '`';  // GLFW's codes are ASCII here
+    const char* name = has_name ? glfwGetKeyName(key, scancode) : nullptr;
+    if (name == nullptr || name[0] == 0 || name[1] != 0) return key;
+    const char c = name[0];
+    if (c >= 'a' && c <= 'z') return c - 'a' + 'A';
+    const bool known =
+        (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || std::string_view(",-.=").find(c) < 4;
+    return known ? c : key;
+}
 
 // In the place of ImGui's own callbacks, which get the events of each frame in begin_frame().
 void queue_keys(GLFWwindow* window) {
@@ -205,7 +219,10 @@ void GlWindow::upload_fonts() {
 
 void GlWindow::note_key(const KeyEvent& event) {
     note_input();
-    if (event.action != GLFW_REPEAT) heard_.keys.add(event);  // ImGui repeats by its own clock
+    if (event.action == GLFW_REPEAT) return;  // ImGui repeats by its own clock
+    KeyEvent heard = event;
+    if (event.character == 0) heard.key = by_layout(event.key, event.scancode);
+    heard_.keys.add(heard);
 }
 
 void GlWindow::give_to_first(const KeyEvent& event) {

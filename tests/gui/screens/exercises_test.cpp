@@ -63,6 +63,33 @@ TEST_CASE("predict, act, pass: the stage is empty until the prediction, and evid
     CHECK(desk.shows("exercise.start"));
 }
 
+TEST_CASE("typing an explanation moves nothing, and the press on the button below both keeps it and acts") {
+    Desk desk("bits");
+    desk.drag("predict.number", -40, 0);
+    desk.click("predict.commit");
+    for (const char* bit : {"bits.bit6", "bits.bit2", "bits.bit1"}) desk.click(bit);
+    REQUIRE(desk.passed("L1.1") != nullptr);
+    desk.frame();
+    const auto top = [&] { return desk.gui.rect("exercise.next").y0; };
+    const float before = top();
+    desk.click("exercise.why");
+    for (int i = 0; i < 3; ++i) desk.frame();
+    CHECK(top() == before);
+    const std::string words =
+        "Because the largest significand goes with the largest exponent but one, and not all ones";
+    ui::feed_text(words);
+    for (int i = 0; i < 3; ++i) {
+        desk.frame();
+        CHECK(top() == before);
+    }
+    desk.click("exercise.next");
+    CHECK(desk.passed("L1.1")->explanation == words);
+    CHECK(desk.gui.context.typing.name.empty());
+    desk.gui.context.probes.items.clear();
+    desk.frame();
+    CHECK(desk.shows("exercise.start"));  // the next exercise is open
+}
+
 TEST_CASE("a prediction can be skipped, hints open one by one, and all of it is in the evidence") {
     Desk desk("ruler");
     desk.click("exercise.L2.2");

@@ -127,6 +127,43 @@ TEST_CASE("a training of a lecture runs while it is seen, and pauses with Space"
     CHECK(hall.words("present.number.0") != "-");
 }
 
+TEST_CASE("Esc leaves a lecture, F5 on home goes on with it: the same scene, the same votes") {
+    Hall hall("delayed-scaling");
+    hall.press(ui::Key::digit_2);
+    hall.press(ui::Key::right);
+    hall.press(ui::Key::right);
+    const std::size_t at = hall.shell.presentation().lecture()->at();
+    CHECK(at > 0);
+    hall.press(ui::Key::escape);
+    REQUIRE_FALSE(hall.shell.presentation().active());
+    hall.key(ui::Key::digit_0, true);
+    hall.press(ui::Key::f5);
+    REQUIRE(hall.shell.presentation().active());
+    CHECK(hall.shell.presentation().lecture()->at() == at);
+    hall.press(ui::Key::home);
+    CHECK(hall.shell.presentation().lecture()->voters() == 1);
+}
+
+TEST_CASE("F5 on home, where no lecture was, says what can be presented") {
+    test::ShellDesk desk;
+    desk.key(ui::Key::f5);
+    CHECK_FALSE(desk.shell.presentation().active());
+    desk.frame();
+    CHECK(desk.shows("toast"));
+}
+
+TEST_CASE("? lists the keys of a lecture, and the next key closes the list and does nothing else") {
+    Hall hall("delayed-scaling");
+    CHECK(hall.words("present.keys") == "(not there)");
+    ui::feed_text("?");
+    hall.settle();
+    CHECK(hall.words("present.keys") != "(not there)");
+    CHECK(test::draw_data_fault() == "");
+    hall.press(ui::Key::escape);
+    CHECK(hall.shell.presentation().active());
+    CHECK(hall.words("present.keys") == "(not there)");
+}
+
 TEST_CASE("F5 presents the lab on the desk as it stands, and what is moved there stays") {
     test::ShellDesk desk({1920, 1080});
     desk.shell.open("window");

@@ -181,6 +181,69 @@ TEST_CASE("Escape leaves a value as it was") {
     CHECK(gui.context.typing.name.empty());
 }
 
+TEST_CASE("Tab leaves a field that is edited and keeps what was typed; a field after it is edited at once") {
+    Gui gui;
+    std::string first = "a", second = "b";
+    double number = 1;
+    bool pressed = false;
+    const Gui::Draw draw = [&](ui::Context& c) {
+        ui::text_input(c, "first", first);
+        ui::text_input(c, "second", second);
+        ui::slider(c, "number", "Number", "", number, 0, 10);
+        pressed |= ui::button(c, "go", "Go");
+    };
+    gui.frame(draw);
+    gui.click("first", draw);
+    open_frames(gui, draw);
+    gui.type("x", draw);
+    gui.press_key(ui::Key::tab, draw);
+    CHECK(first == "ax");
+    open_frames(gui, draw);
+    gui.type("y", draw);
+    gui.press_key(ui::Key::tab, draw, true);  // back
+    CHECK(second == "by");
+    open_frames(gui, draw);
+    gui.type("z", draw);
+    gui.press_key(ui::Key::tab, draw);
+    CHECK(first == "axz");
+    open_frames(gui, draw);
+    gui.press_key(ui::Key::tab, draw);
+    CHECK(second == "by");
+    CHECK(gui.context.focus.name == "number.value");  // shows its number: Enter edits it
+    CHECK(gui.context.typing.name.empty());
+    gui.press_key(ui::Key::enter, draw);
+    open_frames(gui, draw);
+    gui.type("7", draw);
+    gui.press_key(ui::Key::tab, draw);
+    CHECK(number == 7);
+    CHECK(gui.context.focus.name == "number");
+    gui.press_key(ui::Key::tab, draw);
+    gui.press_key(ui::Key::enter, draw);
+    CHECK(pressed);
+}
+
+TEST_CASE("a field is as tall while it is edited as it was before, and as its text needs") {
+    Gui gui;
+    std::string text = "short";
+    const Gui::Draw draw = [&](ui::Context& c) {
+        ui::text_input(c, "text", text, {}, {Face::sans, 13}, 2);
+        ui::button(c, "below", "Below");
+    };
+    gui.frame(draw);
+    const auto top = [&] { return gui.rect("below").y0; };
+    const float before = top();
+    gui.click("text", draw);
+    open_frames(gui, draw);
+    CHECK(top() == before);
+    gui.type(" and then so long that it does not fit the two lines that it has from the start on, not at all",
+             draw);
+    gui.frame(draw);
+    const float grown = top();
+    CHECK(grown > before);
+    gui.press_key(ui::Key::enter, draw);
+    CHECK(top() == grown);
+}
+
 TEST_CASE("a segmented switch takes clicks and arrow keys") {
     Gui gui;
     int selected = 0;
