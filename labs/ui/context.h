@@ -67,7 +67,10 @@ struct Context {
         std::string name;
         std::string text;
         bool just_opened = false;
-    } typing;  // the value field being edited
+        bool select =
+            false;  // all of it when it opens, so that typing replaces it; else the caret is at its end
+        bool caret_placed = false;  // at the end, once
+    } typing;                       // the value field being edited
     struct Hover {
         Rect rect;
         double since = 0;

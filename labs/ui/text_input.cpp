@@ -13,6 +13,14 @@ namespace {
 
 constexpr float kPad = 8, kLine = 20;
 
+// ImGui selects all of a field that is opened by code, in 1.86 the first time only.
+int place_caret(ImGuiInputTextCallbackData* data) {
+    bool& placed = *static_cast<bool*>(data->UserData);
+    if (!placed) data->CursorPos = data->SelectionStart = data->SelectionEnd = data->BufTextLen;
+    placed = true;
+    return 0;
+}
+
 // What is typed replaces `value` on Enter, on Tab and when the field is left; Escape keeps what was there.
 bool edit_line(Context& context, const std::string& name, std::string& value, Rect area, Font font) {
     auto& typing = context.typing;
@@ -22,8 +30,11 @@ bool edit_line(Context& context, const std::string& name, std::string& value, Re
     ImGui::SetCursorScreenPos({area.x0, area.y0});
     ImGui::SetNextItemWidth(area.width());
     if (std::exchange(typing.just_opened, false)) ImGui::SetKeyboardFocusHere();
-    const bool entered =
-        ImGui::InputText(("##" + name).c_str(), &typing.text, ImGuiInputTextFlags_EnterReturnsTrue);
+    const auto flags =
+        ImGuiInputTextFlags_EnterReturnsTrue |
+        (typing.select ? ImGuiInputTextFlags_AutoSelectAll : ImGuiInputTextFlags_CallbackAlways);
+    const bool entered = ImGui::InputText(("##" + name).c_str(), &typing.text, flags,
+                                          typing.select ? nullptr : place_caret, &typing.caret_placed);
     const bool left = ImGui::IsItemDeactivated();
     const bool given_up = pressed(Key::escape), tabbed = tab_leaves(context, name);
     ImGui::PopStyleVar();
@@ -74,7 +85,9 @@ bool text_input(Context& context, std::string_view name, std::string& value, std
         y += context.px(kLine);
     }
     advance(area);
-    if (hit.clicked || (hit.focused && context.focus.into)) context.typing = {id, value, true};
+    // As on any desktop: a field that the keyboard comes to is selected, and a text of several lines is not.
+    if (hit.clicked || (hit.focused && context.focus.into))
+        context.typing = {.name = id, .text = value, .just_opened = true, .select = hit.focused && rows == 1};
     return false;
 }
 
