@@ -11,8 +11,6 @@
 namespace fp8lab {
 namespace {
 
-constexpr Font kSmall{Face::sans, 13}, kStrong{Face::sans_bold, 13}, kMono{Face::mono, 13};
-
 void do_experiment(Lab& lab, const Claim& claim) {
     lab.reset();
     for (const Event& event : claim.experiment) {
@@ -51,10 +49,10 @@ void ClaimCards::draw(ui::Context& context, Lab& lab, bool locked) {
         const Claim& claim = (*claims_)[i];
         if (claim.lab != lab.info().id) continue;
         ImGui::Dummy({1, context.px(2)});
-        ui::wrapped(context, "\u201c" + claim.claim + "\u201d", Role::text, kMono);
-        ui::wrapped(context, fmt::format("{}, line {}", claim.source, claim.line), Role::muted, kSmall);
-        ui::text(context, claim.half_right ? "Half right" : "Wrong", Role::text, kStrong);
-        ui::wrapped(context, claim.verdict_text(), Role::text, kSmall);
+        ui::wrapped(context, "\u201c" + claim.claim + "\u201d", Role::text, kMono13);
+        ui::wrapped(context, fmt::format("{}, line {}", claim.source, claim.line), Role::muted, kSans13);
+        ui::text(context, claim.half_right ? "Half right" : "Wrong", Role::text, kBold13);
+        ui::wrapped(context, claim.verdict_text(), Role::text, kSans13);
         if (ui::button(context, fmt::format("claim.{}", i), "Show it",
                        {.disabled = locked, .why_disabled = "An exercise is under way.", .width = 96}))
             do_experiment(lab, claim);

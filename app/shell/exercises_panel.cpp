@@ -13,9 +13,6 @@
 namespace fp8lab {
 namespace {
 
-constexpr Font kBody{Face::sans, 15}, kStrong{Face::sans_bold, 15};
-constexpr Font kSmall{Face::sans, 13}, kSmallStrong{Face::sans_bold, 13};
-constexpr Font kMono{Face::mono, 13}, kMonoStrong{Face::mono_bold, 13};
 constexpr float kIndent = 28, kDisc = 8.5F, kVerdict = 60, kColumn = 66, kLine = 20;
 constexpr std::size_t kWhyRows = 3;  // of the explanation; a longer one makes its field taller
 constexpr float kTwoPi = 6.2831853F, kNoon = -1.5707963F;
@@ -23,8 +20,8 @@ constexpr float kTwoPi = 6.2831853F, kNoon = -1.5707963F;
 void caption(ui::Context& c, std::string_view left, std::string_view right) {
     const Rect area = ui::next_area(c, 22);
     const float y = (area.y0 + area.y1) / 2;
-    ui::text_mid(c, {area.x0, y}, left, {Role::text}, kSmallStrong);
-    ui::text_mid(c, {area.x1, y}, right, {Role::muted}, kSmall, Anchor::right);
+    ui::text_mid(c, {area.x0, y}, left, {Role::text}, kBold13);
+    ui::text_mid(c, {area.x1, y}, right, {Role::muted}, kSans13, Anchor::right);
     ui::advance(area);
 }
 
@@ -32,8 +29,8 @@ void caption(ui::Context& c, std::string_view left, std::string_view right) {
 void pair_row(ui::Context& c, std::string_view left, std::string_view right) {
     const Rect area = ui::next_area(c, 24);
     const float y = (area.y0 + area.y1) / 2;
-    ui::text_mid(c, {area.x0, y}, left, {Role::muted}, kSmall);
-    ui::text_mid(c, {area.x1, y}, right, {Role::text}, kMono, Anchor::right);
+    ui::text_mid(c, {area.x0, y}, left, {Role::muted}, kSans13);
+    ui::text_mid(c, {area.x1, y}, right, {Role::text}, kMono13, Anchor::right);
     ui::advance(area);
 }
 
@@ -108,15 +105,15 @@ bool ExercisesTab::draw_head(const Lab& lab, const Exercise& exercise, std::size
     const float x = row.x0 + context_.px(kIndent);
     const std::string title = fmt::format("{}  {}", index + 1, exercise.title);
     ui::text_mid(context_, {x, center.y}, title, {open || passed || hit.hovered ? Role::text : Role::muted},
-                 open || passed ? kStrong : kBody);
-    if (passed) ui::text_mid(context_, {row.x1, center.y}, "passed", {Role::muted}, kSmall, Anchor::right);
+                 open || passed ? kBold15 : kSans15);
+    if (passed) ui::text_mid(context_, {row.x1, center.y}, "passed", {Role::muted}, kSans13, Anchor::right);
     ui::advance(row);
     return hit.clicked;
 }
 
 // Not begun: the question, and the way in.
 void ExercisesTab::draw_closed(Lab& lab, const Exercise& exercise) {
-    ui::wrapped(context_, exercise.question, Role::text, kBody);
+    ui::wrapped(context_, exercise.question, Role::text, kSans15);
     if (predicting(lab)) {
         ui::wrapped(context_, "Say on the left what you expect. Then the controls open.");
         return;
@@ -133,7 +130,7 @@ void ExercisesTab::draw_closed(Lab& lab, const Exercise& exercise) {
 void ExercisesTab::draw_running(Lab& lab, const ExerciseRun& run) {
     const Exercise& exercise = run.exercise();
     Session& open = session(lab);
-    ui::wrapped(context_, exercise.question, Role::text, kBody);
+    ui::wrapped(context_, exercise.question, Role::text, kSans15);
     draw_answers(open, exercise);
     draw_conditions(exercise, run.verdict().conditions, true);
     if (!run.verdict().note.empty()) ui::wrapped(context_, run.verdict().note);
@@ -151,15 +148,15 @@ void ExercisesTab::keep_explanation(Evidence evidence, const std::string& words)
 }
 
 void ExercisesTab::draw_passed(Lab& lab, const Exercise& exercise, const Evidence& evidence) {
-    ui::wrapped(context_, exercise.question, Role::muted, kSmall);
+    ui::wrapped(context_, exercise.question, Role::muted, kSans13);
     draw_conditions(exercise, evidence.conditions, false);
     draw_evidence(evidence);
     if (!exercise.predict.empty()) draw_prediction(exercise, evidence.prediction, evidence.measured);
-    ui::wrapped(context_, exercise.explanation, Role::text, kSmall);
+    ui::wrapped(context_, exercise.explanation, Role::text, kSans13);
     // The buttons below stay where they are while this is typed, and take the press that ends it.
     std::string words = evidence.explanation;
     const bool explained = ui::text_input(context_, "exercise.why", words,
-                                          "Why? In your own words; kept, never graded.", kSmall, kWhyRows);
+                                          "Why? In your own words; kept, never graded.", kSans13, kWhyRows);
     if (explained) keep_explanation(evidence, words);  // `evidence` is another one now
     const auto exercises = lab.exercises();
     const auto next =
@@ -178,11 +175,11 @@ void ExercisesTab::draw_passed(Lab& lab, const Exercise& exercise, const Evidenc
 void ExercisesTab::draw_answers(Session& open, const Exercise& exercise) {
     for (const Answer& answer : exercise.answers) {
         ui::text(context_, answer.unit.empty() ? answer.label : answer.label + ", " + answer.unit,
-                 Role::muted, kSmall);
+                 Role::muted, kSans13);
         std::string& typed = open.typed[answer.name];
         const std::string name = "answer." + answer.name;
         if (answer.choices.empty()) {
-            if (ui::text_input(context_, name, typed, "a number, 1/8 or 2^-9", kMono))
+            if (ui::text_input(context_, name, typed, "a number, 1/8 or 2^-9", kMono13))
                 open.run->answer(answer.name, typed);
             continue;
         }
@@ -210,35 +207,35 @@ void ExercisesTab::draw_conditions(const Exercise& exercise, const std::vector<C
     if (columns > 0) {
         float x = right - (columns - 1) * context_.px(kColumn);
         for (const std::string& head : exercise.columns) {
-            ui::text_mid(context_, {x, y + context_.px(12)}, head, {column_role(head), Tone::ink},
-                         kSmallStrong, Anchor::right);
+            ui::text_mid(context_, {x, y + context_.px(12)}, head, {column_role(head), Tone::ink}, kBold13,
+                         Anchor::right);
             x += context_.px(kColumn);
         }
         y += context_.px(24);
     }
     for (const Condition& condition : conditions) {
         ui::hline(context_, all.x0, all.x1, y, {Role::line});
-        const auto lines = ui::wrap_lines(context_, condition.text, kSmall,
+        const auto lines = ui::wrap_lines(context_, condition.text, kSans13,
                                           condition.values.empty() ? alone : beside_values);
         const float first = y + context_.px(6 + kLine / 2);
         float at = first;
         for (const auto line : lines) {
-            ui::text_mid(context_, {all.x0, at}, line, {Role::text}, kSmall);
+            ui::text_mid(context_, {all.x0, at}, line, {Role::text}, kSans13);
             at += context_.px(kLine);
         }
         float x = right - (columns - 1) * context_.px(kColumn);
         for (const std::string& value : condition.values) {
             if (columns > 0) {
-                ui::text_mid(context_, {x, first}, value, {Role::text}, kMono, Anchor::right);
+                ui::text_mid(context_, {x, first}, value, {Role::text}, kMono13, Anchor::right);
                 x += context_.px(kColumn);
             } else if (!value.empty()) {
-                ui::text_mid(context_, {all.x0, at}, value, {Role::text}, kMonoStrong);
+                ui::text_mid(context_, {all.x0, at}, value, {Role::text}, kMonoBold13);
                 at += context_.px(kLine);
             }
         }
         if (verdicts)
             ui::text_mid(context_, {all.x1, first}, condition.met ? "yes" : "not yet",
-                         {condition.met ? Role::text : Role::muted}, condition.met ? kSmallStrong : kSmall,
+                         {condition.met ? Role::text : Role::muted}, condition.met ? kBold13 : kSans13,
                          Anchor::right);
         y = at + context_.px(6 - kLine / 2);
         y = std::round(y);
@@ -288,18 +285,18 @@ void ExercisesTab::draw_hints(Session& open) {
         ui::hline(context_, row.x0, row.x1, row.y0, {Role::line});
         const float y = (row.y0 + row.y1) / 2;
         const Role ink = opened ? Role::text : Role::muted;
-        ui::text_mid(context_, {row.x0, y}, std::to_string(i + 1), {Role::muted}, kMono);
-        ui::text_mid(context_, {row.x0 + context_.px(20), y}, kLevels[level], {ink}, kSmallStrong);
+        ui::text_mid(context_, {row.x0, y}, std::to_string(i + 1), {Role::muted}, kMono13);
+        ui::text_mid(context_, {row.x0 + context_.px(20), y}, kLevels[level], {ink}, kBold13);
         if (next) {
             if (ui::press(context_, "exercise.hint", row, 4).clicked) run.open_hint();
             ui::chevron(context_, {row.x1 - context_.px(24), y}, ui::Direction::right, {Role::muted});
-            ui::text_mid(context_, {row.x1, y}, "H", {Role::muted}, kMono, Anchor::right);
+            ui::text_mid(context_, {row.x1, y}, "H", {Role::muted}, kMono13, Anchor::right);
         }
         ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
         ui::advance(row);
         if (opened) {
             ImGui::Indent(context_.px(20));
-            ui::wrapped(context_, run.exercise().hints[level], Role::text, kSmall);
+            ui::wrapped(context_, run.exercise().hints[level], Role::text, kSans13);
             ImGui::Unindent(context_.px(20));
             ImGui::Dummy({1, context_.px(8)});
         }
@@ -311,11 +308,11 @@ void ExercisesTab::draw_evidence(const Evidence& evidence) {
     const Rect row = ui::next_area(context_, 26);
     ui::fill_rect(context_, row, {Role::field}, 4);
     const float y = (row.y0 + row.y1) / 2;
-    ui::text_mid(context_, {row.x0 + context_.px(8), y}, "evidence", {Role::muted}, kSmall);
+    ui::text_mid(context_, {row.x0 + context_.px(8), y}, "evidence", {Role::muted}, kSans13);
     const std::string seed = evidence.seed.empty() ? "" : "seed " + evidence.seed + " \u00b7 ";
     const std::string from = evidence.provenance.substr(0, evidence.provenance.find('-'));
     ui::text_mid(context_, {row.x1 - context_.px(8), y},
-                 seed + from + " \u00b7 " + scene_hash(evidence).substr(0, 6), {Role::text}, kMono,
+                 seed + from + " \u00b7 " + scene_hash(evidence).substr(0, 6), {Role::text}, kMono13,
                  Anchor::right);
     ui::probe(context_, "exercise.evidence", row);
     ui::advance(row);
@@ -338,9 +335,9 @@ bool ExercisesTab::draw_strip(const Lab& lab, Rect area) {
     const Point ring{area.x0 + context_.px(20), y};
     draw_ring(context_, ring,
               conditions.empty() ? 0 : static_cast<float>(met) / static_cast<float>(conditions.size()));
-    ui::text_mid(context_, {area.x0 + context_.px(40), y}, run.exercise().title, {Role::text}, kStrong);
+    ui::text_mid(context_, {area.x0 + context_.px(40), y}, run.exercise().title, {Role::text}, kBold15);
     ui::text_mid(context_, {area.x1 - context_.px(28), y}, fmt::format("{} of {}", met, conditions.size()),
-                 {Role::muted}, kMono, Anchor::right);
+                 {Role::muted}, kMono13, Anchor::right);
     ui::chevron(context_, {area.x1 - context_.px(14), y}, ui::Direction::right, {Role::muted});
     return hit.clicked;
 }

@@ -10,7 +10,6 @@ namespace fp8lab {
 namespace {
 
 constexpr float kWidth = 560, kKnobReach = 14;
-constexpr Font kQuestion{Face::sans_bold, 18}, kSmall{Face::sans, 13};
 
 double clamp_to(const AxisSpec& axis, double value) {
     const Range range = axis.range.value_or(Range{});
@@ -39,8 +38,8 @@ void ExercisesTab::draw_stage(Lab& lab, Rect area) {
     ImGui::SetCursorScreenPos({area.x0, area.y0});
     ImGui::BeginChild("predict", {area.width(), area.height()}, false, ImGuiWindowFlags_NoScrollbar);
     ImGui::Dummy({width, context_.px(4)});
-    ui::text(context_, "Predict first. " + exercise.title, Role::muted, kSmall);
-    ui::wrapped(context_, exercise.predict, Role::text, kQuestion);
+    ui::text(context_, "Predict first. " + exercise.title, Role::muted, kSans13);
+    ui::wrapped(context_, exercise.predict, Role::text, kBold18);
     ImGui::Dummy({width, context_.px(8)});
 
     if (const auto* curve = std::get_if<CurvePrediction>(&exercise.prediction)) {
@@ -71,7 +70,7 @@ void ExercisesTab::draw_stage(Lab& lab, Rect area) {
     ImGui::SameLine(0, context_.px(20));
     if (link(context_, "predict.skip", "Skip the prediction"))
         return ImGui::EndChild(), begin(lab, {.skipped = true, .values = {}, .at = local_time()});
-    ui::text(context_, "Predictions are kept, never graded.", Role::muted, kSmall);
+    ui::text(context_, "Predictions are kept, never graded.", Role::muted, kSans13);
     ui::scroll_thumbs(context_);
     ImGui::EndChild();
 }

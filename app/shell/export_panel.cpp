@@ -26,7 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 3> kExtensions = {".png", ".svg", ".csv"};
 constexpr std::array<float, 3> kScales = {1, 2, 4};
-constexpr Font kLabel{Face::sans, 13}, kMono{Face::mono, 13};
 
 std::vector<std::byte> bytes_of(std::string_view text) {
     const auto bytes = std::as_bytes(std::span(text));
@@ -39,7 +38,7 @@ PngTexts texts_of(const Figure& figure) {
     return out;
 }
 
-void label(ui::Context& context, std::string_view words) { ui::text(context, words, Role::muted, kLabel); }
+void label(ui::Context& context, std::string_view words) { ui::text(context, words, Role::muted, kSans13); }
 
 }  // namespace
 
@@ -150,11 +149,11 @@ void ExportPanel::draw_figure_choices(Lab& lab) {
 // Where it goes, and under which names.
 void ExportPanel::draw_files(Lab* lab) {
     label(context_, "Folder");
-    asking_ &= !ui::text_input(context_, "export.folder", folder_, "a folder", kMono);
+    asking_ &= !ui::text_input(context_, "export.folder", folder_, "a folder", kMono13);
     const auto all = paths(lab);
     if (!all.empty()) {
         const std::string more = all.size() > 1 ? fmt::format("  and {} more", all.size() - 1) : "";
-        ui::text(context_, all.front().filename().string() + more, Role::text, kMono);
+        ui::text(context_, all.front().filename().string() + more, Role::text, kMono13);
     }
     if (asking_) ui::warning(context_, "There is a file of that name.");
     if (!problem_.empty()) ui::warning(context_, problem_);

@@ -12,9 +12,8 @@
 namespace fp8lab {
 namespace {
 
-constexpr float kLine = 40, kRow = 36, kKinds = 84, kPad = 12;
+constexpr float kFinderLine = 40, kRow = 36, kKinds = 84, kPad = 12;
 constexpr std::ptrdiff_t kPage = 8;
-constexpr Font kSmall{Face::sans, 13}, kMono{Face::mono, 13}, kBody{Face::sans, 15};
 
 void append_utf8(std::string& text, unsigned c) {
     const auto byte = [&](unsigned value) { text += static_cast<char>(value); };
@@ -103,17 +102,17 @@ bool Finder::draw_row(ui::Context& context, const std::string& name, const FindR
     const float y = (area.y0 + area.y1) / 2;
     float x = area.x0 + context.px(kPad), end = area.x1 - context.px(kPad);
     if (!row.kind.empty()) {
-        ui::text_mid(context, {x, y}, row.kind, {Role::muted}, kSmall);
+        ui::text_mid(context, {x, y}, row.kind, {Role::muted}, kSans13);
         x += context.px(kKinds);
     }
-    ui::text_mid(context, {x, y}, row.title, {Role::text}, selected ? Font{Face::sans_bold, 15} : kBody);
+    ui::text_mid(context, {x, y}, row.title, {Role::text}, selected ? Font{Face::sans_bold, 15} : kSans15);
     x += ui::text_width(context, row.title, {Face::sans_bold, 15}) + context.px(kPad);
     if (!row.keys.empty()) {
-        ui::text_mid(context, {end, y}, row.keys, {Role::muted}, kMono, Anchor::right);
-        end -= ui::text_width(context, row.keys, kMono) + context.px(kPad);
+        ui::text_mid(context, {end, y}, row.keys, {Role::muted}, kMono13, Anchor::right);
+        end -= ui::text_width(context, row.keys, kMono13) + context.px(kPad);
     }
-    const auto lines = ui::wrap_lines(context, row.detail, kSmall, end - x);
-    if (lines.size() == 1) ui::text_mid(context, {x, y}, lines.front(), {Role::muted}, kSmall);
+    const auto lines = ui::wrap_lines(context, row.detail, kSans13, end - x);
+    if (lines.size() == 1) ui::text_mid(context, {x, y}, lines.front(), {Role::muted}, kSans13);
     return taken;
 }
 
@@ -123,14 +122,14 @@ std::optional<std::size_t> Finder::draw(ui::Context& context, std::string_view n
     type(context);
     match(rows);
     const std::string id(name);
-    const Rect line{area.x0, area.y0, area.x1, area.y0 + std::round(context.px(kLine))};
+    const Rect line{area.x0, area.y0, area.x1, area.y0 + std::round(context.px(kFinderLine))};
     ui::fill_rect(context, line, {Role::surface}, 4);
     ui::stroke_rect(context, line, {Role::axis}, 4);
     ui::probe(context, id + ".query", line, {}, query_);
     const float y = (line.y0 + line.y1) / 2, x = line.x0 + context.px(kPad);
     ui::text_mid(context, {x, y}, query_.empty() ? placeholder : query_,
-                 {query_.empty() ? Role::muted : Role::text}, kBody);
-    const float caret = std::round(x + ui::text_width(context, query_, kBody));
+                 {query_.empty() ? Role::muted : Role::text}, kSans15);
+    const float caret = std::round(x + ui::text_width(context, query_, kSans15));
     ui::fill_rect(context, {caret, y - context.px(9), caret + ui::hairline(context), y + context.px(9)},
                   {Role::text});
 

@@ -13,7 +13,7 @@
 namespace fp8lab {
 namespace {
 
-constexpr float kWidth = 1000, kHeight = 680, kList = 300, kGap = 32, kFigure = 220;
+constexpr float kGlossaryWidth = 1000, kGlossaryHeight = 680, kList = 300, kGap = 32, kFigure = 220;
 
 }  // namespace
 
@@ -33,7 +33,7 @@ void GlossarySheet::show(const Glossary& glossary, std::string_view term) {
 }
 
 bool GlossarySheet::draw(ui::Context& context, const Glossary& glossary, std::string& go_to) {
-    const SheetArea sheet = begin_sheet(context, "glossary", "Glossary", kWidth, kHeight);
+    const SheetArea sheet = begin_sheet(context, "glossary", "Glossary", kGlossaryWidth, kGlossaryHeight);
     const auto px = [&](float logical) { return std::round(context.px(logical)); };
     const Rect all = sheet.content;
     const float top = all.y0 + px(16);

@@ -13,9 +13,7 @@
 namespace fp8lab {
 namespace {
 
-constexpr float kCard = 360, kPad = 16, kApart = 12;
-constexpr Font kTitle{Face::sans_bold, 15}, kMono{Face::mono, 13}, kSmall{Face::sans, 13},
-    kStrong{Face::sans_bold, 13};
+constexpr float kCard = 360, kHelpPad = 16, kApart = 12;
 
 Rect visible(const ui::Probes::Item& item) {
     return {std::max(item.rect.x0, item.clip.x0), std::max(item.rect.y0, item.clip.y0),
@@ -111,7 +109,7 @@ void HelpMode::draw(ui::Context& context, const Lookup& lookup, std::string& ter
     const Point mark{mouse.x + context.px(16), mouse.y + context.px(20)};
     auto& list = *ImGui::GetForegroundDrawList();
     list.AddCircleFilled({mark.x, mark.y}, context.px(9), context.color(Role::accent));
-    ImFont* face = context.font(kStrong);
+    ImFont* face = context.font(kBold13);
     const float width = face->CalcTextSizeA(face->FontSize, FLT_MAX, 0, "?").x;
     list.AddText(face, face->FontSize, {mark.x - width / 2, mark.y - face->FontSize / 2},
                  context.color(Role::inverse), "?");
@@ -121,50 +119,51 @@ void HelpMode::draw(ui::Context& context, const Lookup& lookup, std::string& ter
 void HelpMode::draw_banner(ui::Context& context) {
     const std::string_view words = "What is this? Click a control, or go to it with Tab. Esc leaves.";
     const ImVec2 window = ImGui::GetIO().DisplaySize;
-    const float width = std::round(ui::text_width(context, words, kSmall) + context.px(2 * kPad));
+    const float width = std::round(ui::text_width(context, words, kSans13) + context.px(2 * kHelpPad));
     const float x = std::round((window.x - width) / 2), bottom = std::round(window.y - context.px(76));
     const float y = card_.y1 > bottom ? std::round(context.px(8)) : bottom;  // the card comes first
     const Rect box{x, y, x + width, y + std::round(context.px(36))};
     ui::fill_rect(context, box, {Role::accent}, 6);
-    ui::text_mid(context, {box.x0 + context.px(kPad), (box.y0 + box.y1) / 2}, words, {Role::inverse}, kSmall);
+    ui::text_mid(context, {box.x0 + context.px(kHelpPad), (box.y0 + box.y1) / 2}, words, {Role::inverse},
+                 kSans13);
     ui::probe(context, "help", box);
 }
 
 void HelpMode::draw_card(ui::Context& context, const ControlHelp& help, Rect target, std::string& term) {
-    const float inner = context.px(kCard - 2 * kPad);
+    const float inner = context.px(kCard - 2 * kHelpPad);
     std::vector<Line> lines;
     const auto add = [&](std::string_view text, Font font, Role role) {
         for (const auto line : ui::wrap_lines(context, text, font, inner))
             lines.push_back({line, font, role, ui::line_height(font.size)});
     };
-    const auto gap = [&] { lines.push_back({"", kSmall, Role::text, 8}); };
-    add(help.title, kTitle, Role::text);
-    if (!help.te_name.empty()) add(help.te_name, kMono, Role::muted);
-    add(help.what, kSmall, Role::text);
-    add(help.values, kSmall, Role::muted);
+    const auto gap = [&] { lines.push_back({"", kSans13, Role::text, 8}); };
+    add(help.title, kBold15, Role::text);
+    if (!help.te_name.empty()) add(help.te_name, kMono13, Role::muted);
+    add(help.what, kSans13, Role::text);
+    add(help.values, kSans13, Role::muted);
     if (!help.term_text.empty()) {
         gap();
-        add(help.term_text, kSmall, Role::text);
+        add(help.term_text, kSans13, Role::text);
     }
     if (!help.why.empty()) {
         gap();
-        add("Why it matters", kStrong, Role::text);
-        add(help.why, kSmall, Role::text);
+        add("Why it matters", kBold13, Role::text);
+        add(help.why, kSans13, Role::text);
     }
-    float height = 2 * kPad + (help.term.empty() ? 0 : 44);
+    float height = 2 * kHelpPad + (help.term.empty() ? 0 : 44);
     for (const Line& line : lines) height += line.height;
     card_ = place(context, target, std::round(context.px(kCard)), std::round(context.px(height)));
     ui::fill_rect(context, card_, {Role::raised}, 6);
     ui::stroke_rect(context, card_, {Role::axis}, 6);
     ui::probe(context, "help.card", card_, {}, help.title);
-    float y = card_.y0 + context.px(kPad);
+    float y = card_.y0 + context.px(kHelpPad);
     for (const Line& line : lines) {
-        ui::text_mid(context, {card_.x0 + context.px(kPad), y + context.px(line.height / 2)}, line.text,
+        ui::text_mid(context, {card_.x0 + context.px(kHelpPad), y + context.px(line.height / 2)}, line.text,
                      {line.role}, line.font);
         y += context.px(line.height);
     }
     if (help.term.empty()) return;
-    ImGui::SetCursorScreenPos({card_.x0 + context.px(kPad), card_.y1 - context.px(kPad + 32)});
+    ImGui::SetCursorScreenPos({card_.x0 + context.px(kHelpPad), card_.y1 - context.px(kHelpPad + 32)});
     const bool entered = context.focus.name != "help.term" && ui::key_pressed(ui::Key::enter);
     if (ui::button(context, "help.term", "In the glossary", {.key = "Enter"}) || entered) term = help.term;
 }

@@ -11,14 +11,15 @@
 namespace fp8lab {
 namespace {
 
-constexpr float kCardWidth = 278, kCardHeight = 236, kGap = 20, kMargin = 24, kFirstRow = 104;
+constexpr float kCardWidth = 278, kCardHeight = 236, kHomeGap = 20, kMargin = 24, kFirstRow = 104;
 constexpr float kKeys = 120;  // height of the foot, as the badge's in the rail
 constexpr std::size_t kShortcuts = 6;
-constexpr Font kSmall{Face::sans, 13};
 
 constexpr float kWidest = 1.5F * kCardWidth;
 
-int columns_in(float width) { return std::max(1, static_cast<int>((width + kGap) / (kCardWidth + kGap))); }
+int columns_in(float width) {
+    return std::max(1, static_cast<int>((width + kHomeGap) / (kCardWidth + kHomeGap)));
+}
 // In as few rows as there is room for, and these as even as it goes.
 int card_columns(float width, int cards) {
     const int rows = (cards + columns_in(width) - 1) / columns_in(width);
@@ -54,7 +55,7 @@ float Shell::draw_continue(Rect stage) {
             open(last->lab->info().id);
         }
     }
-    return begin - context_.px(kGap);
+    return begin - context_.px(kHomeGap);
 }
 
 // The card and, under it, the lab's question. Returns the lower end of both.
@@ -80,19 +81,19 @@ float Shell::draw_card(Entry& entry, Rect card) {
     std::string needs = std::to_string(info.minutes) + " min";
     if (!info.after.empty()) needs += " \u00b7 after " + std::string(info.after);
     if (!info.gpu.empty()) needs += " \u00b7 " + std::string(info.gpu);
-    ui::text_mid(context_, {x, foot + px(78)}, needs, {Role::muted}, kSmall);
+    ui::text_mid(context_, {x, foot + px(78)}, needs, {Role::muted}, kSans13);
     if (const float share = exercises_.share(*entry.lab); !std::isnan(share)) {
         const auto all = entry.lab->exercises().size();
         const auto passed = std::lround(share * static_cast<float>(all));
         const float right = card.x1 - px(16), middle = foot + px(78);
         draw_ring(context_, {right - px(7), middle}, share);
         ui::text_mid(context_, {right - px(24), middle},
-                     std::to_string(passed) + " of " + std::to_string(all), {Role::muted}, kSmall,
+                     std::to_string(passed) + " of " + std::to_string(all), {Role::muted}, kSans13,
                      Anchor::right);
     }
     float y = card.y1 + px(20);
-    for (const auto line : ui::wrap_lines(context_, info.question, kSmall, card.width() - px(16))) {
-        ui::text_mid(context_, {x, y}, line, {Role::muted}, kSmall);
+    for (const auto line : ui::wrap_lines(context_, info.question, kSans13, card.width() - px(16))) {
+        ui::text_mid(context_, {x, y}, line, {Role::muted}, kSans13);
         y += px(20);
     }
     if (hit.clicked) open(info.id);
@@ -121,10 +122,10 @@ void Shell::draw_keys(Rect area) {
     for (std::size_t i = 0; i < kShortcuts; ++i) {
         const auto& [keys, effect] = shortcuts[i];
         const int index = static_cast<int>(i);
-        const float x = area.x0 + (px(kCardWidth) + px(kGap)) * static_cast<float>(index % columns);
+        const float x = area.x0 + (px(kCardWidth) + px(kHomeGap)) * static_cast<float>(index % columns);
         const float y = area.y0 + px(58) + px(24) * static_cast<float>(index / columns);
         ui::text_mid(context_, {x, y}, keys, {Role::text}, {Face::mono, 13});
-        ui::text_mid(context_, {x + px(80), y}, effect, {Role::muted}, kSmall);
+        ui::text_mid(context_, {x + px(80), y}, effect, {Role::muted}, kSans13);
     }
 }
 
@@ -149,20 +150,20 @@ void Shell::draw_home(const WindowLayout& layout) {
 
     float row_top = y + px(kFirstRow - 92);
     const int columns = card_columns(room / context_.scale, static_cast<int>(entries_.size()));
-    const float gaps = px(kGap) * static_cast<float>(columns - 1);
+    const float gaps = px(kHomeGap) * static_cast<float>(columns - 1);
     const float width =
         std::clamp(std::floor((room - gaps) / static_cast<float>(columns)), px(kCardWidth), px(kWidest));
     const float height = px(kCardHeight) + std::round((width - px(kCardWidth)) * 116 / 246);
     float bottom = row_top;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
         const int column = static_cast<int>(i) % columns;
-        if (column == 0 && i > 0) row_top = bottom + px(kGap);
-        const float x = left + static_cast<float>(column) * (width + px(kGap));
+        if (column == 0 && i > 0) row_top = bottom + px(kHomeGap);
+        const float x = left + static_cast<float>(column) * (width + px(kHomeGap));
         bottom = std::max(bottom, draw_card(entries_[i], {x, row_top, x + width, row_top + height}));
     }
     const int keys_across = key_columns(room / context_.scale);
     const int rows = (static_cast<int>(kShortcuts) + keys_across - 1) / keys_across;
-    const float foot = std::max(bottom + px(kGap), origin.y + stage.height() - px(kKeys));
+    const float foot = std::max(bottom + px(kHomeGap), origin.y + stage.height() - px(kKeys));
     const Rect keys{left, foot, left + room, foot + px(72) + px(24) * static_cast<float>(rows)};
     draw_keys(keys);
     // The last 12 px are air: for them alone home does not scroll.

@@ -12,7 +12,8 @@
 namespace fp8lab {
 namespace {
 
-constexpr float kWidth = 980, kHeight = 660, kColumn = 296, kKeys = 112, kHead = 36, kRow = 26, kGap = 16;
+constexpr float kKeysWidth = 980, kKeysHeight = 660, kKeysColumnWidth = 296, kKeysKeyWidth = 112, kHead = 36,
+                kKeysRow = 26, kKeysGap = 16;
 
 constexpr std::string_view kAsk = "Find and ask";  // the group that has buttons at the foot
 
@@ -22,7 +23,7 @@ struct Row {
 struct Block {
     std::string title;
     std::vector<Row> rows;
-    float height() const { return kHead + kRow * static_cast<float>(rows.size()) + kGap; }  // logical
+    float height() const { return kHead + kKeysRow * static_cast<float>(rows.size()) + kKeysGap; }  // logical
 };
 
 // What is no command: the controls and the figures do it themselves.
@@ -65,10 +66,10 @@ void draw_block(ui::Context& context, const Block& block, float x, float y) {
     ui::text_mid(context, {x, y + context.px(14)}, block.title, {Role::text}, {Face::sans_bold, 15});
     y += context.px(kHead);
     for (const Row& row : block.rows) {
-        ui::text_mid(context, {x, y + context.px(kRow / 2)}, row.keys, {Role::text}, {Face::mono, 13});
-        ui::text_mid(context, {x + context.px(kKeys), y + context.px(kRow / 2)}, row.effect, {Role::muted},
-                     {Face::sans, 13});
-        y += context.px(kRow);
+        ui::text_mid(context, {x, y + context.px(kKeysRow / 2)}, row.keys, {Role::text}, {Face::mono, 13});
+        ui::text_mid(context, {x + context.px(kKeysKeyWidth), y + context.px(kKeysRow / 2)}, row.effect,
+                     {Role::muted}, {Face::sans, 13});
+        y += context.px(kKeysRow);
     }
 }
 
@@ -76,20 +77,20 @@ void draw_block(ui::Context& context, const Block& block, float x, float y) {
 
 bool draw_key_sheet(ui::Context& context, std::span<const ShellCommand> commands,
                     std::span<const ViewKey> lab_keys, const std::string& lab, std::string& run) {
-    const SheetArea sheet = begin_sheet(context, "keys", "Keys and mouse", kWidth, kHeight);
+    const SheetArea sheet = begin_sheet(context, "keys", "Keys and mouse", kKeysWidth, kKeysHeight);
     const Rect area{sheet.content.x0, sheet.content.y0, sheet.content.x1, sheet.content.y1 - context.px(48)};
     ImGui::SetCursorScreenPos({area.x0, area.y0});
     ImGui::BeginChild("keys.list", {area.width(), area.height()}, false, ImGuiWindowFlags_NoScrollbar);
     const std::vector<Block> blocks = blocks_of(commands, lab_keys, lab);
     float total = 0;
     for (const Block& block : blocks) total += block.height();
-    const int columns =
-        std::max(1, static_cast<int>((area.width() / context.scale + kGap) / (kColumn + kGap)));
+    const int columns = std::max(
+        1, static_cast<int>((area.width() / context.scale + kKeysGap) / (kKeysColumnWidth + kKeysGap)));
     // Blocks stay whole and in order; a column takes the next one while that leaves it nearer to an equal
     // share.
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    const float pitch = std::round((area.width() + context.px(kGap)) / static_cast<float>(columns));
-    const float share = total / static_cast<float>(columns), top = at.y + context.px(kGap);
+    const float pitch = std::round((area.width() + context.px(kKeysGap)) / static_cast<float>(columns));
+    const float share = total / static_cast<float>(columns), top = at.y + context.px(kKeysGap);
     float x = at.x, y = 0, lowest = 0;
     int column = 1;
     for (const Block& block : blocks) {
@@ -103,7 +104,7 @@ bool draw_key_sheet(ui::Context& context, std::span<const ShellCommand> commands
         lowest = std::max(lowest, y);
     }
     // Arrow keys scroll where the window is too small for all.
-    const float step = context.px(2 * kRow);
+    const float step = context.px(2 * kKeysRow);
     if (ui::key_pressed(ui::Key::down)) ImGui::SetScrollY(ImGui::GetScrollY() + step);
     if (ui::key_pressed(ui::Key::up)) ImGui::SetScrollY(std::max(0.0F, ImGui::GetScrollY() - step));
     ui::advance({at.x, at.y, at.x + 1, top + context.px(lowest)});

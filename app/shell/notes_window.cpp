@@ -14,9 +14,6 @@
 namespace fp8lab {
 namespace {
 
-constexpr Font kSmall{Face::sans, 13}, kBody{Face::sans, 18}, kStrong{Face::sans_bold, 18},
-    kTitle{Face::sans_bold, 24}, kClock{Face::mono, 24}, kKeys{Face::mono, 13};
-
 float paragraph(ui::Context& context, const std::string& words, Role role, Font font, Rect area, float y) {
     const float line = context.px(font.size * 1.45F);
     for (const auto part : ui::wrap_lines(context, words, font, area.width())) {
@@ -40,19 +37,20 @@ void draw_notes(ui::Context& context, Presentation& presentation, Rect area) {
     area = ui::inset(area, context.px(24));
     const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
     const float top = area.y0 + context.px(16);
-    ui::text_mid(context, {area.x1, top}, fmt::format("{:%H:%M}", fmt::localtime(now)), {Role::muted}, kClock,
-                 Anchor::right);
+    ui::text_mid(context, {area.x1, top}, fmt::format("{:%H:%M}", fmt::localtime(now)), {Role::muted},
+                 kMono24, Anchor::right);
     ui::text_mid(context, {area.x1 - context.px(96), top}, clock_text(presentation.seconds()), {Role::text},
-                 kClock, Anchor::right);
+                 kMono24, Anchor::right);
     ui::probe(context, "notes.clock", {area.x0, area.y0, area.x1, top}, {},
               clock_text(presentation.seconds()));
     const Rect column{area.x0, area.y0, area.x1 - context.px(190), area.y1};
     float y = paragraph(context, fmt::format("{}  {}", lecture.at() + 1, lecture.scene().title), Role::text,
-                        kTitle, column, area.y0);
+                        kBold24, column, area.y0);
     y = paragraph(context, lecture.asking() ? lecture.scene().predict->question : lecture.sentence(),
-                  Role::muted, kBody, area, y + context.px(8));
+                  Role::muted, kSans18, area, y + context.px(8));
     const std::string& notes = lecture.scene().notes;
-    y = paragraph(context, notes.empty() ? "No notes." : notes, Role::text, kBody, area, y + context.px(16));
+    y = paragraph(context, notes.empty() ? "No notes." : notes, Role::text, kSans18, area,
+                  y + context.px(16));
     if (lecture.scene().predict) {
         y += context.px(16);
         const auto& choices = lecture.scene().predict->choices;
@@ -61,21 +59,21 @@ void draw_notes(ui::Context& context, Presentation& presentation, Rect area) {
                 context,
                 fmt::format("{}  {}  {}{}", static_cast<char>('A' + i), lecture.votes().at(i), choices[i],
                             static_cast<int>(i) == lecture.scene().predict->answer ? "   (right)" : ""),
-                static_cast<int>(i) == lecture.scene().predict->answer ? Role::text : Role::muted, kBody,
+                static_cast<int>(i) == lecture.scene().predict->answer ? Role::text : Role::muted, kSans18,
                 area, y);
     }
     const float foot = area.y1 - context.px(104);
     ui::hline(context, area.x0, area.x1, foot, {Role::line});
     const bool last = lecture.at() + 1 == scenes.size();
-    float below = paragraph(context, last ? "This is the last scene" : "Next", Role::muted, kSmall, area,
+    float below = paragraph(context, last ? "This is the last scene" : "Next", Role::muted, kSans13, area,
                             foot + context.px(8));
     if (!last)
         below = paragraph(context, fmt::format("{}  {}", lecture.at() + 2, scenes[lecture.at() + 1].title),
-                          Role::text, kStrong, area, below);
+                          Role::text, kBold18, area, below);
     std::string keys = "arrows: scenes   F: freeze   T: dark   N: this window   Esc: desk";
     if (!lecture.scene().compare.is_null()) keys = "B: compare   " + keys;
     if (!lecture.scene().knob.empty()) keys = "Up Down: " + lecture.scene().knob + "   " + keys;
-    paragraph(context, keys, Role::muted, kSmall, area, area.y1 - context.px(24));
+    paragraph(context, keys, Role::muted, kSans13, area, area.y1 - context.px(24));
 }
 
 NotesWindow::NotesWindow(GlWindow& first, const ui::Context& desk)

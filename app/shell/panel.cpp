@@ -13,7 +13,7 @@
 namespace fp8lab {
 namespace {
 
-constexpr float kTabs = 56, kButtons = 64, kMargin = 24;
+constexpr float kTabs = 56, kButtons = 64, kPanelMargin = 24;
 
 const char* label_of(Tab tab) {
     switch (tab) {
@@ -59,8 +59,8 @@ void Shell::draw_panel(const WindowLayout& layout, Entry& entry) {
     int selected = static_cast<int>(std::ranges::find(tabs, shown_tab(entry)) - tabs.begin());
     ui::hline(context_, panel.x0, panel.x1, context_.px(kTabs) - ui::hairline(context_), {Role::line});
     if (ui::tabs(context_, "panel", labels, selected,
-                 {panel.x0 + context_.px(kMargin), context_.px(16), panel.x1 - context_.px(kMargin + 32),
-                  context_.px(kTabs)})) {
+                 {panel.x0 + context_.px(kPanelMargin), context_.px(16),
+                  panel.x1 - context_.px(kPanelMargin + 32), context_.px(kTabs)})) {
         tab_ = tabs[static_cast<std::size_t>(selected)];
     }
 
@@ -70,14 +70,14 @@ void Shell::draw_panel(const WindowLayout& layout, Entry& entry) {
     const float toast = toast_height(panel.width());
     const float height = std::max(1.0F, panel.height() - top - context_.px(kButtons + toast + strip));
     ImGui::SetCursorScreenPos({panel.x0, top});
-    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {context_.px(kMargin), context_.px(14)});
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {context_.px(kPanelMargin), context_.px(14)});
     ImGui::BeginChild(label_of(tab), {panel.width(), height}, false,
                       ImGuiWindowFlags_AlwaysUseWindowPadding | ImGuiWindowFlags_NoScrollbar);
     ImGui::PopStyleVar();
     draw_tab(entry, tab);
     ui::scroll_thumbs(context_);
     ImGui::EndChild();
-    const float left = panel.x0 + context_.px(kMargin), right = panel.x1 - context_.px(kMargin);
+    const float left = panel.x0 + context_.px(kPanelMargin), right = panel.x1 - context_.px(kPanelMargin);
     float bottom = panel.y1 - context_.px(kButtons);
     if (toast > 0) {
         draw_toast({left, bottom - context_.px(toast - 16), right, bottom});
@@ -124,7 +124,7 @@ void Shell::draw_tab(Entry& entry, Tab tab) {
 
 void Shell::draw_panel_buttons(Entry& entry, Rect panel) {
     const float y = std::round(panel.y1 - context_.px(48));
-    ImGui::SetCursorScreenPos({panel.x0 + context_.px(kMargin), y});
+    ImGui::SetCursorScreenPos({panel.x0 + context_.px(kPanelMargin), y});
     const bool exercising = shown_tab(entry) == Tab::exercises && exercises_.has_hint(*entry.lab);
     if (exercising) {
         if (ui::button(context_, "panel.hint", "Next hint", {.key = "H", .width = 120}))
@@ -132,7 +132,7 @@ void Shell::draw_panel_buttons(Entry& entry, Rect panel) {
     } else if (ui::button(context_, "panel.export", "Export", {.width = 96})) {
         export_.open(ExportPanel::What::figures, entry.lab.get());
     }
-    ImGui::SetCursorScreenPos({panel.x1 - context_.px(kMargin + 124), y});
+    ImGui::SetCursorScreenPos({panel.x1 - context_.px(kPanelMargin + 124), y});
     if (ui::button(context_, "panel.reset", "Reset all", {.width = 124})) {
         reset(entry);
     }
@@ -140,7 +140,7 @@ void Shell::draw_panel_buttons(Entry& entry, Rect panel) {
 
 std::vector<std::string_view> Shell::toast_lines(float panel_width) const {
     return ui::wrap_lines(context_, toast_.line, {Face::sans, 13},
-                          panel_width - context_.px(2 * kMargin + 44 + 32));
+                          panel_width - context_.px(2 * kPanelMargin + 44 + 32));
 }
 
 // With the gap below, logical px; 0: there is none.
@@ -163,7 +163,7 @@ void Shell::draw_toast(Rect area) {
     ImGui::PushClipRect({area.x0, area.y0}, {area.x1 - context_.px(32), area.y1}, true);
     ui::text_mid(context_, {x, y - context_.px(9)}, toast_.title, {Role::text}, {Face::sans_bold, 15});
     float line = y + context_.px(10);
-    for (const auto words : toast_lines(area.width() + 2 * context_.px(kMargin))) {
+    for (const auto words : toast_lines(area.width() + 2 * context_.px(kPanelMargin))) {
         ui::text_mid(context_, {x, line}, words, {Role::muted}, {Face::sans, 13});
         line += context_.px(20);
     }

@@ -15,9 +15,7 @@
 namespace fp8lab {
 namespace {
 
-constexpr Font kSentence{Face::sans_bold, 24}, kDigits{Face::mono, 24}, kBody{Face::sans, 15},
-    kSmall{Face::sans, 13}, kSmallStrong{Face::sans_bold, 13}, kKey{Face::mono, 13};
-constexpr float kMargin = 40, kStrip = 46;
+constexpr float kPresentMargin = 40, kStrip = 46;
 
 // 1920x1080 at twice the desk's sizes; smaller windows in proportion, never below the desk's own.
 float scale_of(Rect window) {
@@ -152,8 +150,8 @@ void Presentation::frame(Rect window) {
     if (!frozen_) lecture_->lab().update();
     ui::fill_rect(context_, window, {Role::surface});
     const Rect strip{window.x0, window.y1 - context_.px(kStrip), window.x1, window.y1};
-    const Rect area{window.x0 + context_.px(kMargin), window.y0 + context_.px(24),
-                    window.x1 - context_.px(kMargin), strip.y0 - context_.px(12)};
+    const Rect area{window.x0 + context_.px(kPresentMargin), window.y0 + context_.px(24),
+                    window.x1 - context_.px(kPresentMargin), strip.y0 - context_.px(12)};
     if (lecture_->asking())
         draw_question(area);
     else
@@ -164,8 +162,8 @@ void Presentation::frame(Rect window) {
 
 float Presentation::draw_sentence(const std::string& words, Rect area) {
     float y = area.y0 + context_.px(20);
-    for (const auto line : ui::wrap_lines(context_, words, kSentence, area.width())) {
-        ui::text_mid(context_, {area.x0, y}, line, {Role::text}, kSentence);
+    for (const auto line : ui::wrap_lines(context_, words, kBold24, area.width())) {
+        ui::text_mid(context_, {area.x0, y}, line, {Role::text}, kBold24);
         y += context_.px(32);
     }
     ui::probe(context_, "present.sentence", {area.x0, area.y0, area.x1, y}, {}, words);
@@ -204,12 +202,12 @@ void Presentation::draw_numbers(const std::vector<Number>& numbers, Rect area) {
             if (none) paint_marker(canvas, at, number.marker, 3.5F, {Role::surface});
             left += context_.px(22);
         }
-        ui::text_mid(context_, {left, y}, number.text, {Role::text}, kDigits);
+        ui::text_mid(context_, {left, y}, number.text, {Role::text}, kMono24);
         std::string label = number.label;
         const float room = pitch - context_.px(12);
-        if (ui::text_width(context_, label, kSmall) > room)  // its first words, whole ones
-            label = std::string(ui::wrap_lines(context_, label, kSmall, room).front());
-        ui::text_mid(context_, {x, area.y0 + context_.px(40)}, label, {Role::muted}, kSmall);
+        if (ui::text_width(context_, label, kSans13) > room)  // its first words, whole ones
+            label = std::string(ui::wrap_lines(context_, label, kSans13, room).front());
+        ui::text_mid(context_, {x, area.y0 + context_.px(40)}, label, {Role::muted}, kSans13);
         ui::probe(context_, "present.number." + std::to_string(i), {x, area.y0, x + pitch, area.y1}, {},
                   number.text);
     }
@@ -229,7 +227,7 @@ void Presentation::draw_question(Rect area) {
         draw_choice(i, {x, y, x + width, y + height});
     }
     ui::text_mid(context_, {area.x0, area.y1 - context_.px(10)},
-                 "1-4 or A-D: a vote   Backspace: take it back   Enter: see", {Role::muted}, kSmall);
+                 "1-4 or A-D: a vote   Backspace: take it back   Enter: see", {Role::muted}, kSans13);
 }
 
 void Presentation::draw_choice(std::size_t choice, Rect box) {
@@ -243,10 +241,10 @@ void Presentation::draw_choice(std::size_t choice, Rect box) {
         ui::fill_rect(context_, {box.x0, box.y0, box.x0 + box.width() * share, box.y1}, {Role::field}, 6);
     ui::stroke_rect(context_, box, {press.hovered ? Role::axis : Role::line}, 6);
     const float y = (box.y0 + box.y1) / 2;
-    ui::text_mid(context_, {box.x0 + context_.px(20), y}, letter, {Role::muted}, kDigits);
+    ui::text_mid(context_, {box.x0 + context_.px(20), y}, letter, {Role::muted}, kMono24);
     ui::text_mid(context_, {box.x0 + context_.px(56), y}, lecture_->scene().predict->choices[choice],
                  {Role::text}, {Face::sans, 24});
-    ui::text_mid(context_, {box.x1 - context_.px(20), y}, std::to_string(votes), {Role::text}, kDigits,
+    ui::text_mid(context_, {box.x1 - context_.px(20), y}, std::to_string(votes), {Role::text}, kMono24,
                  Anchor::right);
     ui::probe(context_, "present.votes." + letter, box, {}, std::to_string(votes));
 }
@@ -260,12 +258,12 @@ void Presentation::draw_room(Rect area) {
         ui::text_mid(context_, {x, y}, words, {role}, font);
         x += ui::text_width(context_, words, font) + context_.px(12);
     };
-    put("The room said", Role::muted, kSmall);
+    put("The room said", Role::muted, kSans13);
     for (std::size_t i = 0; i < vote.choices.size(); ++i) {
         const bool right = static_cast<int>(i) == vote.answer;
         put(fmt::format("{} {:.0f} %{}", vote.choices[i],
                         100.0 * lecture_->votes().at(i) / lecture_->voters(), right ? " (right)" : ""),
-            right ? Role::text : Role::muted, right ? kSmallStrong : kSmall);
+            right ? Role::text : Role::muted, right ? kBold13 : kSans13);
     }
     ui::probe(context_, "present.room", area);
 }
@@ -276,15 +274,15 @@ void Presentation::draw_strip(Rect strip) {
     const float y = (strip.y0 + strip.y1) / 2;
     const auto& scenes = lecture_->deck().scenes;
     const std::string count = fmt::format("{} / {}", lecture_->at() + 1, scenes.size());
-    float right = strip.x1 - context_.px(kMargin);
+    float right = strip.x1 - context_.px(kPresentMargin);
     ui::text_mid(context_, {right, y}, count, {Role::text}, {Face::mono, 15}, Anchor::right);
     right -= ui::text_width(context_, count, {Face::mono, 15}) + context_.px(16);
     const std::string badge(ui::badge_words(lecture_->lab().provenance()));
-    const float wide = ui::text_width(context_, badge, kKey) + context_.px(34);
+    const float wide = ui::text_width(context_, badge, kMono13) + context_.px(34);
     const Rect box{right - wide, y - context_.px(12), right, y + context_.px(12)};
     ui::stroke_rect(context_, box, {Role::axis}, 4);
     ui::badge_glyph(context_, lecture_->lab().provenance(), {box.x0 + context_.px(14), y});
-    ui::text_mid(context_, {box.x0 + context_.px(24), y}, badge, {Role::text}, kKey);
+    ui::text_mid(context_, {box.x0 + context_.px(24), y}, badge, {Role::text}, kMono13);
     right = box.x0 - context_.px(16);
     std::string state = frozen_                               ? "frozen"
                         : lecture_->comparing()               ? "B"
@@ -297,10 +295,10 @@ void Presentation::draw_strip(Rect strip) {
     }
     // The titles around the one that is on, as many as there is room for.
     const auto width_of = [&](std::size_t i) {
-        return ui::text_width(context_, std::to_string(i + 1) + "  " + scenes[i].title, kSmallStrong) +
+        return ui::text_width(context_, std::to_string(i + 1) + "  " + scenes[i].title, kBold13) +
                context_.px(24);
     };
-    const float left = strip.x0 + context_.px(kMargin - 12);
+    const float left = strip.x0 + context_.px(kPresentMargin - 12);
     std::size_t first = lecture_->at(), last = lecture_->at();
     float used = width_of(first);
     for (bool grown = true; grown;) {
@@ -323,9 +321,9 @@ void Presentation::draw_strip(Rect strip) {
             ui::fill_rect(context_, {x, y - context_.px(14), x + width, y + context_.px(14)}, {Role::accent},
                           4);
         const std::string number = std::to_string(i + 1);
-        ui::text_mid(context_, {x + context_.px(12), y}, number, {on ? Role::inverse : Role::muted}, kKey);
-        ui::text_mid(context_, {x + context_.px(20) + ui::text_width(context_, number, kKey), y},
-                     scenes[i].title, {on ? Role::inverse : Role::text}, on ? kSmallStrong : kSmall);
+        ui::text_mid(context_, {x + context_.px(12), y}, number, {on ? Role::inverse : Role::muted}, kMono13);
+        ui::text_mid(context_, {x + context_.px(20) + ui::text_width(context_, number, kMono13), y},
+                     scenes[i].title, {on ? Role::inverse : Role::text}, on ? kBold13 : kSans13);
         ui::probe(context_, "present.scene." + number, {x, strip.y0, x + width, strip.y1}, {},
                   on ? "on" : "");
         x += width;

@@ -8,8 +8,6 @@
 namespace fp8lab {
 namespace {
 
-constexpr Font kMono{Face::mono, 13};
-constexpr Font kSmall{Face::sans, 13};
 constexpr float kMachine = 120;  // height of badge and reason
 
 }  // namespace
@@ -31,7 +29,7 @@ void Shell::rail_item(std::string_view id, std::string_view number, std::string_
                       {Role::text});
     const Font font{selected ? Face::sans_bold : Face::sans, 15};
     if (full) {
-        ui::text_mid(context_, {context_.px(24), y}, number, {Role::muted}, kMono);
+        ui::text_mid(context_, {context_.px(24), y}, number, {Role::muted}, kMono13);
         ui::text_mid(context_, {context_.px(number.empty() ? 24 : 60), y}, title, {Role::text}, font);
         if (!std::isnan(share)) draw_ring(context_, {context_.px(192), y}, share);
         return;
@@ -39,7 +37,7 @@ void Shell::rail_item(std::string_view id, std::string_view number, std::string_
     const Font small{selected ? Face::sans_bold : Face::sans, 13};
     const std::string_view words = number.empty() ? title : number;
     ui::text_mid(context_, {context_.px(28), y}, words,
-                 {selected || number.empty() ? Role::text : Role::muted}, number.empty() ? small : kMono,
+                 {selected || number.empty() ? Role::text : Role::muted}, number.empty() ? small : kMono13,
                  Anchor::center);
     ui::advance(row);
     if (!number.empty()) ui::tooltip(context_, title, "");
@@ -103,9 +101,9 @@ void Shell::draw_machine(const WindowLayout& layout, float labs_end) {
     const float width = context_.px(176);
     float y = bottom - context_.px(66);
     std::size_t shown = 0;
-    for (const auto line : ui::wrap_lines(context_, reason, kSmall, width)) {
+    for (const auto line : ui::wrap_lines(context_, reason, kSans13, width)) {
         if (++shown > 3) break;
-        ui::text_mid(context_, {context_.px(24), y}, line, {Role::muted}, kSmall);
+        ui::text_mid(context_, {context_.px(24), y}, line, {Role::muted}, kSans13);
         y += context_.px(18);
     }
     ui::advance({context_.px(24), bottom - context_.px(76), context_.px(196), bottom - context_.px(16)});

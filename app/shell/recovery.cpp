@@ -15,7 +15,7 @@ namespace fp8lab {
 namespace {
 
 constexpr double kSync_s = 5;
-constexpr float kWidth = 440, kHeight = 176, kPad = 24;
+constexpr float kRecoveryWidth = 440, kRecoveryHeight = 176, kRecoveryPad = 24;
 constexpr const char* kWhat =
     "The labs\u2019 settings and an exercise under way come back. What was passed is kept anyway.";
 
@@ -51,17 +51,17 @@ bool Recovery::draw(ui::Context& c) {
                      ImGuiWindowFlags_NoNav | ImGuiWindowFlags_NoBackground);
     ImGui::SetWindowFocus();  // whatever else was opened lies below
     ui::fill_rect(c, {0, 0, size.x, size.y}, {Role::surface, Tone::line, 0.75F});
-    const float width = c.px(kWidth), height = c.px(kHeight);
+    const float width = c.px(kRecoveryWidth), height = c.px(kRecoveryHeight);
     const float x = std::round((size.x - width) / 2), y = std::round((size.y - height) / 2);
     const Rect card{x, y, x + width, y + height};
     ui::fill_rect(c, card, {Role::raised}, 6);
     ui::stroke_rect(c, card, {Role::axis}, 6);
-    const float left = x + c.px(kPad);
+    const float left = x + c.px(kRecoveryPad);
     ui::text_mid(c, {left, y + c.px(38)}, "Restore the state of " + time_of(left_->at) + "?", {Role::text},
                  {Face::sans_bold, 18});
     constexpr Font kSmall{Face::sans, 13};
     float line = y + c.px(72);
-    for (const auto words : ui::wrap_lines(c, kWhat, kSmall, width - c.px(2 * kPad))) {
+    for (const auto words : ui::wrap_lines(c, kWhat, kSmall, width - c.px(2 * kRecoveryPad))) {
         ui::text_mid(c, {left, line}, words, {Role::muted}, kSmall);
         line += c.px(20);
     }
@@ -69,9 +69,9 @@ bool Recovery::draw(ui::Context& c) {
     const ImGuiID restore = ImGui::GetID("recovery.restore"), discard = ImGui::GetID("recovery.discard");
     if (focus.id != restore && focus.id != discard) focus.id = restore;
     focus.visible = true;
-    ImGui::SetCursorScreenPos({left, y + c.px(kHeight - kPad - 32)});
+    ImGui::SetCursorScreenPos({left, y + c.px(kRecoveryHeight - kRecoveryPad - 32)});
     const bool yes = ui::button(c, "recovery.restore", "Restore", {.primary = true, .width = 120});
-    ImGui::SetCursorScreenPos({left + c.px(132), y + c.px(kHeight - kPad - 32)});
+    ImGui::SetCursorScreenPos({left + c.px(132), y + c.px(kRecoveryHeight - kRecoveryPad - 32)});
     const bool no = ui::button(c, "recovery.discard", "Discard", {.width = 120});
     ui::probe(c, "recovery", card);
     ImGui::End();

@@ -16,7 +16,7 @@
 namespace fp8lab {
 namespace {
 
-constexpr float kWidth = 520, kHeight = 560;
+constexpr float kSceneWidth = 520, kSceneHeight = 560;
 constexpr std::size_t kMostChoices = 4;
 
 // "The spike, again" -> "the-spike-again"
@@ -99,7 +99,7 @@ Scene SceneSheet::scene(Lab& lab) const {
 
 SceneSheet::Done SceneSheet::draw(ui::Context& context, Lab& lab) {
     Done done;
-    const SheetArea sheet = begin_sheet(context, "scene", "Save this scene", kWidth, kHeight);
+    const SheetArea sheet = begin_sheet(context, "scene", "Save this scene", kSceneWidth, kSceneHeight);
     done.closed = sheet.closed;
     ImGui::SetCursorScreenPos({sheet.content.x0, sheet.content.y0 + context.px(8)});
     ImGui::BeginChild("scene.form", {sheet.content.width(), sheet.content.height() - context.px(44)});

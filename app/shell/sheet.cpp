@@ -10,7 +10,7 @@
 namespace fp8lab {
 namespace {
 
-constexpr float kMargin = 24, kLeast = 16;  // inside, and to the window's edge
+constexpr float kSheetMargin = 24, kLeast = 16;  // inside, and to the window's edge
 
 }  // namespace
 
@@ -34,7 +34,8 @@ SheetArea begin_sheet(ui::Context& context, std::string_view name, std::string_v
     ui::stroke_rect(context, box, {Role::axis}, 6);
     ui::probe(context, name, box);
 
-    SheetArea area{{box.x0 + px(kMargin), box.y0 + px(kMargin), box.x1 - px(kMargin), box.y1 - px(kMargin)}};
+    SheetArea area{{box.x0 + px(kSheetMargin), box.y0 + px(kSheetMargin), box.x1 - px(kSheetMargin),
+                    box.y1 - px(kSheetMargin)}};
     if (!title.empty()) {
         const float middle = box.y0 + px(32);
         ui::text_mid(context, {area.content.x0, middle}, title, {Role::text}, {Face::sans_bold, 18});

@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kSmallestStageWidth = 480,
                 kSmallestStageHeight = 454;  // content; what 960x600 leaves under a question of one line
-constexpr float kMargin = 24;
+constexpr float kStageMargin = 24;
 
 std::unique_ptr<LabView> make_view(Lab& lab) {
     for (const ViewEntry& entry : view_registry()) {
@@ -25,10 +25,10 @@ std::unique_ptr<LabView> make_view(Lab& lab) {
 
 // Keys that the control with the focus ring takes.
 bool belongs_to_focus(ui::Key key) {
-    constexpr ui::Key kKeys[] = {ui::Key::space, ui::Key::enter, ui::Key::left, ui::Key::right,
-                                 ui::Key::up,    ui::Key::down,  ui::Key::home, ui::Key::end,
-                                 ui::Key::tab,   ui::Key::escape};
-    return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
+    constexpr ui::Key kFocusKeys[] = {ui::Key::space, ui::Key::enter, ui::Key::left, ui::Key::right,
+                                      ui::Key::up,    ui::Key::down,  ui::Key::home, ui::Key::end,
+                                      ui::Key::tab,   ui::Key::escape};
+    return std::find(std::begin(kFocusKeys), std::end(kFocusKeys), key) != std::end(kFocusKeys);
 }
 
 std::string fields_text(Lab& lab) {
@@ -240,14 +240,14 @@ float Shell::draw_heading(const LabInfo& info, Rect stage) {
     const Font title{Face::sans_bold, 24};
     const Font number{Face::mono, 24};
     const Font question{Face::sans, 15};
-    const float x = stage.x0 + context_.px(kMargin);
+    const float x = stage.x0 + context_.px(kStageMargin);
     const std::string label = "L" + std::to_string(info.number);
     ui::text_mid(context_, {x, stage.y0 + context_.px(40)}, label, {Role::muted}, number);
     const float after = x + ui::text_width(context_, label, number) + context_.px(13);
     ui::text_mid(context_, {after, stage.y0 + context_.px(40)}, info.title, {Role::text}, title);
     float y = stage.y0 + context_.px(70);
     for (const auto line :
-         ui::wrap_lines(context_, info.question, question, stage.width() - 2 * context_.px(kMargin))) {
+         ui::wrap_lines(context_, info.question, question, stage.width() - 2 * context_.px(kStageMargin))) {
         ui::text_mid(context_, {x, y}, line, {Role::muted}, question);
         y += context_.px(22);
     }
@@ -261,12 +261,12 @@ void Shell::draw_lab(const WindowLayout& layout, Entry& entry) {
     ImGui::BeginChild(("stage." + open_).c_str(), {stage.width(), stage.height()}, false,
                       ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_HorizontalScrollbar);
     const ImVec2 origin = ImGui::GetCursorScreenPos();
-    const float least_width = context_.px(kSmallestStageWidth + 2 * kMargin);
+    const float least_width = context_.px(kSmallestStageWidth + 2 * kStageMargin);
     Rect all{origin.x, origin.y, origin.x + std::max(stage.width(), least_width), origin.y + stage.height()};
     const float top = draw_heading(  // in what is visible, whatever the figures need
         entry.lab->info(), {all.x0, all.y0, all.x0 + stage.width(), all.y1});
     all.y1 = std::max(all.y1, top + std::round(context_.px(kSmallestStageHeight + 20)));
-    const Rect area{all.x0 + context_.px(kMargin), top, all.x1 - context_.px(kMargin),
+    const Rect area{all.x0 + context_.px(kStageMargin), top, all.x1 - context_.px(kStageMargin),
                     all.y1 - context_.px(20)};
     if (predicting(entry)) {
         exercises_.draw_stage(*entry.lab, area);

@@ -10,9 +10,6 @@
 namespace fp8lab {
 namespace {
 
-constexpr Font kLabel{Face::sans, 13};
-constexpr Font kValue{Face::mono, 13};
-
 using Pair = std::pair<std::string, std::string>;
 
 const char* in_words(Provenance provenance) {
@@ -30,14 +27,14 @@ const char* in_words(Provenance provenance) {
 }
 
 float pair_width(const ui::Context& context, const Pair& pair) {
-    return ui::text_width(context, pair.first, kLabel) + context.px(7) +
-           ui::text_width(context, pair.second, kValue);
+    return ui::text_width(context, pair.first, kSans13) + context.px(7) +
+           ui::text_width(context, pair.second, kMono13);
 }
 
 void draw_pair(ui::Context& context, const Pair& pair, float x, float y) {
-    ui::text_mid(context, {x, y}, pair.first, {Role::muted}, kLabel);
-    ui::text_mid(context, {x + ui::text_width(context, pair.first, kLabel) + context.px(7), y}, pair.second,
-                 {Role::text}, kValue);
+    ui::text_mid(context, {x, y}, pair.first, {Role::muted}, kSans13);
+    ui::text_mid(context, {x + ui::text_width(context, pair.first, kSans13) + context.px(7), y}, pair.second,
+                 {Role::text}, kMono13);
 }
 
 // "!" and a sentence; its width.
@@ -47,8 +44,8 @@ float draw_notice(ui::Context& context, const std::string& what, const std::stri
     const float words = at.x + context.px(22);
     ui::text_mid(context, {words, at.y}, what, {Role::text}, kStrong);
     const float after = words + ui::text_width(context, what, kStrong) + context.px(7);
-    ui::text_mid(context, {after, at.y}, why, {Role::muted}, kLabel);
-    return after + ui::text_width(context, why, kLabel) - at.x;
+    ui::text_mid(context, {after, at.y}, why, {Role::muted}, kSans13);
+    return after + ui::text_width(context, why, kSans13) - at.x;
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ constexpr std::array kTour = {
              "panel.Exercises", "", ""}};
 constexpr std::size_t kHelp = 2, kExercises = 3;
 
-constexpr float kCard = 328, kPad = 16, kApart = 14;
+constexpr float kTourCard = 328, kTourPad = 16, kTourApart = 14;
 
 std::string value_of(Lab& lab, std::string_view name) {
     for (const Field& field : lab.fields())
@@ -108,11 +108,11 @@ bool Tour::draw_card(ui::Context& context, Rect target) {
     const TourStep& step = kTour[step_];
     const auto px = [&](float logical) { return std::round(context.px(logical)); };
     const Font small{Face::sans, 13};
-    const float width = px(kCard);
-    const auto lines = ui::wrap_lines(context, step.words, small, width - 2 * px(kPad));
-    const float height = px(2 * kPad + 26 + 20 * static_cast<float>(lines.size() + 1) + 44);
+    const float width = px(kTourCard);
+    const auto lines = ui::wrap_lines(context, step.words, small, width - 2 * px(kTourPad));
+    const float height = px(2 * kTourPad + 26 + 20 * static_cast<float>(lines.size() + 1) + 44);
     const ImVec2 window = ImGui::GetIO().DisplaySize;
-    const float gap = px(kApart) + px(8);
+    const float gap = px(kTourApart) + px(8);
     // Under what it is about, or left of it where that is in the panel.
     const bool beside = target.x0 > window.x / 2;
     float x = beside ? target.x0 - gap - width : target.x0;
@@ -130,8 +130,8 @@ bool Tour::draw_card(ui::Context& context, Rect target) {
     ui::fill_rect(context, card, {Role::raised}, 6);
     ui::stroke_rect(context, card, {Role::text}, 6, 2);
     ui::probe(context, "tour", card, {}, step.title);
-    const float left = card.x0 + px(kPad);
-    float top = card.y0 + px(kPad);
+    const float left = card.x0 + px(kTourPad);
+    float top = card.y0 + px(kTourPad);
     ui::text_mid(context, {left, top + px(11)}, step.title, {Role::text}, {Face::sans_bold, 15});
     top += px(26);
     for (const auto line : lines) {
@@ -139,11 +139,11 @@ bool Tour::draw_card(ui::Context& context, Rect target) {
         top += px(20);
     }
     ui::text_mid(context, {left, top + px(10)}, step.keys, {Role::muted}, small);
-    const float y_buttons = card.y1 - px(kPad + 32);
+    const float y_buttons = card.y1 - px(kTourPad + 32);
     ui::text_mid(context, {left, y_buttons + px(16)},
                  std::to_string(step_ + 1) + " of " + std::to_string(kTour.size()), {Role::muted},
                  {Face::mono, 13});
-    ImGui::SetCursorScreenPos({card.x1 - px(kPad + 144), y_buttons});
+    ImGui::SetCursorScreenPos({card.x1 - px(kTourPad + 144), y_buttons});
     const bool end = ui::button(context, "tour.end", "End the tour", {.key = "Esc", .width = 144});
     ImGui::End();
     return end;

@@ -22,10 +22,10 @@ constexpr double kFrame_s = 1.0 / 30;  // between frames that nobody's hand aske
 // With software OpenGL a frame takes tens of ms of the very cores that train: drawing gets a quarter of the
 // time at most.
 constexpr double kIdleShare = 4;
-constexpr double kRetry_s = 10;    // what the disk refused
-constexpr double kClock_s = 1;     // the presenter's
-constexpr double kCaret_s = 0.25;  // a blinking caret
-constexpr int kSettleFrames = 2;   // after input: ImGui shows the effect of a click one frame later
+constexpr double kLoopRetry_s = 10;  // what the disk refused
+constexpr double kClock_s = 1;       // the presenter's
+constexpr double kCaret_s = 0.25;    // a blinking caret
+constexpr int kSettleFrames = 2;     // after input: ImGui shows the effect of a click one frame later
 
 // What a test needs to act on the window like a hand, and to see what came of it.
 std::string probe_json(const ui::Context& context, Shell& shell, long frames) {
@@ -210,7 +210,7 @@ double WindowLoop::keep_settings() {
     if (now == saved_) return kNever;
     const double time = glfwGetTime();
     const bool again = now == refused_;
-    if (again && time < refused_s_ + kRetry_s) return refused_s_ + kRetry_s - time;
+    if (again && time < refused_s_ + kLoopRetry_s) return refused_s_ + kLoopRetry_s - time;
     try {
         save_settings(folders_, now);
         saved_ = now;
@@ -223,7 +223,7 @@ double WindowLoop::keep_settings() {
         context_.wants_redraw |= !again;
         refused_ = now;
         refused_s_ = time;
-        return kRetry_s;
+        return kLoopRetry_s;
     }
 }
 

@@ -14,7 +14,7 @@
 namespace fp8lab {
 namespace {
 
-constexpr float kWidth = 860, kHeight = 680, kFoot = 52, kNumber = 108, kStep = 66;
+constexpr float kWordsWidth = 860, kWordsHeight = 680, kFoot = 52, kNumber = 108, kStep = 66;
 constexpr std::size_t kRows = 6;
 
 std::string text_of(const std::vector<std::string>& words) {
@@ -79,7 +79,7 @@ void WordsSheet::draw_page(ui::Context& context, const Page& page, Done& done) {
 
 WordsSheet::Done WordsSheet::draw(ui::Context& context) {
     Done done;
-    const SheetArea sheet = begin_sheet(context, "words", "Figures in words", kWidth, kHeight);
+    const SheetArea sheet = begin_sheet(context, "words", "Figures in words", kWordsWidth, kWordsHeight);
     done.closed = sheet.closed;
     const float top = sheet.content.y0 + context.px(16), foot = sheet.content.y1 - context.px(kFoot);
     ImGui::SetCursorScreenPos({sheet.content.x0, top});

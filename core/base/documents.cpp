@@ -4,14 +4,16 @@
 #include <fstream>
 #include <string>
 
+#include "core/base/environment.h"
+
 namespace fp8lab {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string environment(const char* name) {
-    const char* value = std::getenv(name);
-    return value != nullptr ? value : "";
+std::string folder_from(const char* name) {
+    const char* value = environment(name);
+    return value ? value : "";
 }
 
 // XDG_DOCUMENTS_DIR="$HOME/Dokumente": an absolute path, or one below $HOME; nothing else is allowed there.
@@ -30,9 +32,9 @@ fs::path from_user_dirs(const fs::path& file, const std::string& home) {
 }  // namespace
 
 fs::path documents_folder() {
-    if (const fs::path set = environment("XDG_DOCUMENTS_DIR"); set.is_absolute()) return set;
-    const std::string home = environment("HOME").empty() ? "/tmp" : environment("HOME");
-    const fs::path config = environment("XDG_CONFIG_HOME");
+    if (const fs::path set = folder_from("XDG_DOCUMENTS_DIR"); set.is_absolute()) return set;
+    const std::string home = folder_from("HOME").empty() ? "/tmp" : folder_from("HOME");
+    const fs::path config = folder_from("XDG_CONFIG_HOME");
     const fs::path named =
         from_user_dirs((config.is_absolute() ? config : fs::path(home) / ".config") / "user-dirs.dirs", home);
     return named.empty() ? fs::path(home) / "Documents" : named;

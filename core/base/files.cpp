@@ -11,6 +11,7 @@
 #include <iostream>
 #include <iterator>
 
+#include "core/base/environment.h"
 #include "core/base/error.h"
 
 namespace fp8lab {
@@ -66,11 +67,6 @@ std::vector<std::byte> read_descriptor(int fd, const std::string& where) {
     }
     bytes.resize(used);
     return bytes;
-}
-
-const char* environment(const char* name) {
-    const char* value = std::getenv(name);
-    return value && *value ? value : nullptr;
 }
 
 }  // namespace

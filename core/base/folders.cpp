@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "core/base/environment.h"
 #include "core/base/error.h"
 
 namespace fp8lab {
@@ -16,11 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 constexpr int kTries = 20;
 constexpr unsigned kPause_us = 50'000;
-
-const char* environment(const char* name) {
-    const char* value = std::getenv(name);
-    return value && *value ? value : nullptr;
-}
 
 fs::path xdg(const char* name, const char* otherwise) {
     if (const char* folder = environment(name); folder && fs::path(folder).is_absolute())

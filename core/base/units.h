@@ -10,6 +10,9 @@ namespace fp8lab {
 // NaN, +Inf and -Inf as words; U+2212 for minus when `pretty` (the window), ASCII otherwise (files).
 std::string format_number(double value, int digits = 4, bool pretty = false);
 
+// A number as the window shows it: format_number() with the true minus sign.
+inline std::string screen_number(double value, int digits = 4) { return format_number(value, digits, true); }
+
 // The shortest decimal that reads back to the same value: CSV, JSON, command lines. "nan", "inf", "-inf".
 std::string shortest(double value);
 std::string shortest(float value);
@@ -22,8 +25,8 @@ struct NumberTexts {
     std::string rounded;  // "0.05882": format_number()
     std::string exact;    // "0.058823529411764705": shortest()
     std::string hex;      // "0x1.e1e1e1e1e1e1ep-5": hex_float()
-    std::string c;        // "0.058823529411764705", "448.0", "NAN", "-INFINITY": a double in C (math.h) and C++
-    std::string numpy;    // "np.float64(0.058823529411764705)", "np.float64('nan')"
+    std::string c;      // "0.058823529411764705", "448.0", "NAN", "-INFINITY": a double in C (math.h) and C++
+    std::string numpy;  // "np.float64(0.058823529411764705)", "np.float64('nan')"
 };
 NumberTexts number_texts(double value);
 

@@ -25,6 +25,12 @@ struct Font {
     Face face = Face::sans;
     float size = 13;
 };
+// The type scale, by face and size: 13 labels and table text, 15 body and titles, 18 worked arithmetic, 24
+// results.
+inline constexpr Font kSans13{Face::sans, 13}, kBold13{Face::sans_bold, 13}, kMono13{Face::mono, 13},
+    kMonoBold13{Face::mono_bold, 13}, kSans15{Face::sans, 15}, kBold15{Face::sans_bold, 15},
+    kMono15{Face::mono, 15}, kSans18{Face::sans, 18}, kBold18{Face::sans_bold, 18}, kMono18{Face::mono, 18},
+    kMonoBold18{Face::mono_bold, 18}, kBold24{Face::sans_bold, 24}, kMono24{Face::mono, 24};
 inline float line_height(Font font) { return 1.2F * font.size; }  // the box whose top left text() takes
 
 class Canvas {

@@ -9,7 +9,6 @@ namespace fp8lab {
 
 namespace {
 
-constexpr Font kTitle = {Face::sans_bold, 15}, kLabel = {Face::sans, 13}, kTick = {Face::mono, 13};
 constexpr float kLine = 20;     // line height of 13 px text
 constexpr float kSample = 24;   // width of a legend's line sample
 constexpr float kTickGap = 12;  // between y labels and the plot
@@ -46,13 +45,13 @@ float lay_out_header(const Figure& figure, const PaintOptions& options, Canvas& 
     for (std::size_t i = 0; i < figure.series.size(); ++i) {
         const Series& series = figure.series[i];
         if (!in_legend(series)) continue;
-        const float width = sample_width(series) + 8 + canvas.text_width(display_name(series), kLabel);
+        const float width = sample_width(series) + 8 + canvas.text_width(display_name(series), kSans13);
         total += width + (entries.empty() ? 0 : 20);
         entries.push_back({i, {0, 0, width, kLine}});
     }
-    out.title = wrap(figure.title, kTitle, outer.width(), canvas);
-    const float title_width = out.title.empty() ? 0 : canvas.text_width(out.title.front(), kTitle) + 24;
-    const float subtitle_width = canvas.text_width(figure.subtitle, kLabel);
+    out.title = wrap(figure.title, kBold15, outer.width(), canvas);
+    const float title_width = out.title.empty() ? 0 : canvas.text_width(out.title.front(), kBold15) + 24;
+    const float subtitle_width = canvas.text_width(figure.subtitle, kSans13);
     const bool one_line = out.title.size() < 2;
     float y = outer.y0;
     const float below =
@@ -89,7 +88,8 @@ std::vector<Tick> x_ticks_that_fit(const Axis& axis, Canvas& canvas) {
         int labels = 0;
         for (const Tick& tick : ticks)
             if (!tick.label.empty())
-                ++labels, taken = std::max(taken, static_cast<double>(canvas.text_width(tick.label, kTick)));
+                ++labels,
+                    taken = std::max(taken, static_cast<double>(canvas.text_width(tick.label, kMono13)));
         if (most <= 2 || labels * (taken + 16) <= width) return ticks;
     }
 }
@@ -130,17 +130,17 @@ void paint_sample(const Series& series, const Rect& rect, bool hidden, Canvas& c
 void paint_header(const Figure& figure, const View2D& view, const FigureLayout& layout, Canvas& canvas) {
     float y = layout.outer.y0;
     for (const std::string& line : layout.title) {
-        canvas.text({layout.outer.x0, y}, line, Color{Role::text}, kTitle);
+        canvas.text({layout.outer.x0, y}, line, Color{Role::text}, kBold15);
         y += 22;
     }
-    if (!figure.subtitle.empty()) canvas.text(layout.subtitle, figure.subtitle, Color{Role::muted}, kLabel);
+    if (!figure.subtitle.empty()) canvas.text(layout.subtitle, figure.subtitle, Color{Role::muted}, kSans13);
     for (const LegendEntry& entry : layout.legend) {
         const Series& series = figure.series[entry.series];
         const bool hidden = is_hidden(view, series);
         paint_sample(series, entry.rect, hidden, canvas);
         const Color ink = hidden ? Color{Role::muted} : Color{series.style.color.role, Tone::ink};
         canvas.text({entry.rect.x0 + sample_width(series) + 8, entry.rect.y0 + 2}, display_name(series), ink,
-                    kLabel);
+                    kSans13);
     }
 }
 
@@ -155,13 +155,13 @@ void paint_x_axis(const Figure& figure, const FigureLayout& layout, Canvas& canv
         const auto x = static_cast<float>(layout.x.to_px(tick.value));
         const float length = tick.label.empty() ? 3 : 5;
         canvas.rect(Rect{x, plot.y1 + 1, x + 1, plot.y1 + length}, Color{Role::axis});
-        const float width = canvas.text_width(tick.label, kTick);
-        canvas.text({clamped(x, width, plot), plot.y1 + 10}, tick.label, Color{Role::muted}, kTick);
+        const float width = canvas.text_width(tick.label, kMono13);
+        canvas.text({clamped(x, width, plot), plot.y1 + 10}, tick.label, Color{Role::muted}, kMono13);
     }
-    const float width = canvas.text_width(figure.x.label, kLabel);
+    const float width = canvas.text_width(figure.x.label, kSans13);
     const Point at = layout.x_label_in_row ? Point{layout.outer.x0, plot.y1 + 10}
                                            : Point{plot.x1 - width, plot.y1 + kTickRow + 2};
-    canvas.text(at, figure.x.label, Color{Role::muted}, kLabel);
+    canvas.text(at, figure.x.label, Color{Role::muted}, kSans13);
 }
 
 void paint_y_axis(const Figure& figure, const FigureLayout& layout, Canvas& canvas) {
@@ -171,12 +171,12 @@ void paint_y_axis(const Figure& figure, const FigureLayout& layout, Canvas& canv
         const auto y = static_cast<float>(layout.y.to_px(tick.value));
         if (y < layout.plot.y1 - 1)
             canvas.rect(Rect{layout.plot.x0, y, layout.plot.x1, y + 1}, Color{Role::grid});
-        const float width = canvas.text_width(tick.label, kTick);
+        const float width = canvas.text_width(tick.label, kMono13);
         // The label of a tick at the very top stays off the words above it.
-        const float top = std::max(y - line_height(kTick) / 2, layout.plot.y0);
-        canvas.text({layout.plot.x0 - kTickGap - width, top}, tick.label, Color{Role::muted}, kTick);
+        const float top = std::max(y - line_height(kMono13) / 2, layout.plot.y0);
+        canvas.text({layout.plot.x0 - kTickGap - width, top}, tick.label, Color{Role::muted}, kMono13);
     }
-    canvas.text({layout.outer.x0, layout.plot.y0 - kLine}, figure.y.label, Color{Role::muted}, kLabel);
+    canvas.text({layout.outer.x0, layout.plot.y0 - kLine}, figure.y.label, Color{Role::muted}, kSans13);
 }
 
 bool has_window_name(const Series& series) {
@@ -204,7 +204,7 @@ FigureLayout lay_out(const Figure& figure, const View2D& view, Canvas& canvas, R
     if (!options.bare) {
         const bool named_window = std::any_of(figure.series.begin(), figure.series.end(), has_window_name);
         const bool y_label = figure.y.visible && !figure.y.label.empty();
-        const float x_label_width = canvas.text_width(figure.x.label, kLabel);
+        const float x_label_width = canvas.text_width(figure.x.label, kSans13);
         float gutter = figure.y.visible ? options.y_tick_width : 0;
         out.plot.y0 = lay_out_header(figure, options, canvas, out) + (named_window || y_label ? kLine : 8);
         const float full_gutter = gutter + (figure.y.visible ? kTickGap : 0);
@@ -216,7 +216,7 @@ FigureLayout lay_out(const Figure& figure, const View2D& view, Canvas& canvas, R
         out.y_ticks = make_ticks(y, std::clamp(static_cast<int>(out.plot.height() / 40), 2, 5));
         if (figure.y.visible) {
             for (const Tick& tick : out.y_ticks)
-                gutter = std::max(gutter, canvas.text_width(tick.label, kTick));
+                gutter = std::max(gutter, canvas.text_width(tick.label, kMono13));
             out.plot.x0 = std::min(out.plot.x0 + gutter + kTickGap, out.plot.x1 - 1);
         }
     }

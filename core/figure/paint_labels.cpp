@@ -9,7 +9,6 @@ namespace fp8lab {
 
 namespace {
 
-constexpr Font kName = {Face::sans_bold, 15}, kValue = {Face::mono, 15};
 constexpr float kPitch = 22, kGap = 12;
 
 struct EndLabel {
@@ -31,7 +30,7 @@ EndLabel split(const std::string& text, Canvas& canvas) {
     EndLabel out;
     out.name = std::string_view(text).substr(0, number);
     out.value = std::string_view(text).substr(number);
-    out.width = canvas.text_width(out.name, kName) + canvas.text_width(out.value, kValue);
+    out.width = canvas.text_width(out.name, kBold15) + canvas.text_width(out.value, kMono15);
     return out;
 }
 
@@ -121,8 +120,8 @@ void paint_end_labels(const Figure& figure, const View2D& view, const FigureLayo
         const EndLabel& label = labels[i];
         const Point at = {beside ? rightmost + kGap : plot.x1 - label.width, tops[i] + 2};
         const Color ink = {label.style.color.role, Tone::ink};
-        canvas.text(at, label.name, ink, kName);
-        canvas.text({at.x + canvas.text_width(label.name, kName), at.y}, label.value, ink, kValue);
+        canvas.text(at, label.name, ink, kBold15);
+        canvas.text({at.x + canvas.text_width(label.name, kBold15), at.y}, label.value, ink, kMono15);
         paint_marker(canvas, label.at, Marker::disc, 5.5F, {Role::surface});
         paint_marker(canvas, label.at, Marker::disc, 4, toned(label.style.color, Tone::fill));
     }

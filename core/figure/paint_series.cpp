@@ -11,7 +11,6 @@ namespace fp8lab {
 
 namespace {
 
-constexpr Font kLabel = {Face::sans, 13}, kStrong = {Face::sans_bold, 15}, kMono = {Face::mono, 13};
 constexpr float kBleed = 4;                 // strokes and markers on the plot's edge stay whole
 constexpr std::size_t kFullMarkers = 2000;  // more are drawn as 2x2 px
 
@@ -54,13 +53,13 @@ class SeriesPainter {
         const float x = x_px(mark.x);
         if (!(x >= plot_.x0 && x <= plot_.x1)) return;
         hairline({x, plot_.y0}, {x, plot_.y1});
-        words({x + 6, plot_.y0}, name(), kLabel);
+        words({x + 6, plot_.y0}, name(), kSans13);
     }
     void operator()(const HLine& mark) const {
         const float y = y_px(mark.y);
         if (!(y >= plot_.y0 && y <= plot_.y1)) return;
         hairline({plot_.x0, y}, {plot_.x1, y});
-        words({plot_.x1 - canvas_.text_width(name(), kLabel), y - 19}, name(), kLabel);
+        words({plot_.x1 - canvas_.text_width(name(), kSans13), y - 19}, name(), kSans13);
     }
     void operator()(const XSpan& mark) const {
         const float lo = end_px(x_px(mark.lo), plot_.x0), hi = end_px(x_px(mark.hi), plot_.x1);
@@ -82,15 +81,15 @@ class SeriesPainter {
         canvas_.rect(Rect{plot_.x0, y0, plot_.x1, y1}, toned(style_.color, Tone::band));
         const bool above = y0 - 19 >= plot_.y0 - 20;
         if (!name().empty())
-            canvas_.text({plot_.x0 + 8, above ? y0 - 19 : y0 + 2}, name(), Color{Role::muted}, kLabel);
+            canvas_.text({plot_.x0 + 8, above ? y0 - 19 : y0 + 2}, name(), Color{Role::muted}, kSans13);
     }
     void operator()(const TextMark& mark) const {
         const Rect area = words_area(mark);
-        if (area.width() > 0) words({area.x0, area.y0}, mark.text, mark.strong ? kStrong : kLabel);
+        if (area.width() > 0) words({area.x0, area.y0}, mark.text, mark.strong ? kBold15 : kSans13);
     }
     Rect words_area(const TextMark& mark) const {
         if (!inflated(plot_).contains({x_px(mark.x), y_px(mark.y)})) return {};
-        const Font font = mark.strong ? kStrong : kLabel;
+        const Font font = mark.strong ? kBold15 : kSans13;
         const float width = canvas_.text_width(mark.text, font);
         if (mark.room && width > x_px(mark.room->hi) - x_px(mark.room->lo)) return {};
         const float before = mark.anchor == Anchor::left     ? 0
@@ -102,7 +101,7 @@ class SeriesPainter {
     }
     Rect words_area(const Bracket& mark) const {
         const Point at = bracket_words(mark);
-        return {at.x, at.y, at.x + canvas_.text_width(mark.text, kLabel), at.y + line_height(kLabel)};
+        return {at.x, at.y, at.x + canvas_.text_width(mark.text, kSans13), at.y + line_height(kSans13)};
     }
     void operator()(const Bracket& mark) const {
         const float x0 = x_px(mark.x0), x1 = x_px(mark.x1), y = y_px(mark.y);
@@ -111,12 +110,12 @@ class SeriesPainter {
         canvas_.rect(Rect{std::max(x0, plot_.x0), y, std::min(x1, plot_.x1), y + 1}, stroke);
         if (x0 >= plot_.x0) canvas_.rect(Rect{x0, y, x0 + 1, y + 8}, stroke);
         if (x1 <= plot_.x1) canvas_.rect(Rect{x1 - 1, y, x1, y + 8}, stroke);
-        words(bracket_words(mark), mark.text, kLabel);
+        words(bracket_words(mark), mark.text, kSans13);
     }
 
   private:
     Point bracket_words(const Bracket& mark) const {
-        return {centred((x_px(mark.x0) + x_px(mark.x1)) / 2, mark.text, kLabel), y_px(mark.y) - 20};
+        return {centred((x_px(mark.x0) + x_px(mark.x1)) / 2, mark.text, kSans13), y_px(mark.y) - 20};
     }
     float x_px(double value) const {
         return static_cast<float>(std::clamp(layout_.x.to_px(value), -1e6, 1e6));
@@ -333,15 +332,15 @@ void SeriesPainter::operator()(const HeatmapSeries& s) const {
             }
             if (s.labels.size() == count && gap > 0) {
                 const std::string& label = s.labels[cell(c)];
-                const float width = canvas_.text_width(label, kMono);
+                const float width = canvas_.text_width(label, kMono13);
                 const auto against = [&](Role role) {
                     return contrast_ratio(rgba(canvas_.theme(), {role}), color);
                 };
                 const Color ink = {against(Role::text) > against(Role::inverse) ? Role::text : Role::inverse};
                 if (width <= area.width())
                     canvas_.text(
-                        {(area.x0 + area.x1 - width) / 2, (area.y0 + area.y1) / 2 - line_height(kMono) / 2},
-                        label, ink, kMono);
+                        {(area.x0 + area.x1 - width) / 2, (area.y0 + area.y1) / 2 - line_height(kMono13) / 2},
+                        label, ink, kMono13);
             }
             c = end;
         }

@@ -19,9 +19,9 @@ constexpr std::array kMembers = {"fp8lab_bundle", "student",  "version",     "at
                                  "machine",       "evidence", "predictions", "checksum"};
 
 // Typed members; a complaint says where in the file.
-class Reader {
+class BundleReader {
   public:
-    Reader(const Json& root, const JsonPlaces& places, const std::string& where)
+    BundleReader(const Json& root, const JsonPlaces& places, const std::string& where)
         : root_(root), places_(places), where_(where) {}
 
     [[noreturn]] void fail(const std::string& pointer, const std::string& why) const {
@@ -63,7 +63,7 @@ JsonPlaces places_of(std::string_view text, const std::string& where) {
     }
 }
 
-void check_schema(const Reader& read) {
+void check_schema(const BundleReader& read) {
     const Json& schema = read.member("fp8lab_bundle");
     if (!schema.is_number_integer() || schema < 1)
         read.fail("/fp8lab_bundle", "expected the schema's number, got " + quote_from(schema.dump()));
@@ -95,7 +95,7 @@ std::string bundle_text(const Bundle& bundle) {
 Bundle parse_bundle(std::string_view text, const std::string& where) {
     const JsonPlaces places = places_of(text, where);
     Json json = Json::parse(text);
-    const Reader read(json, places, where);
+    const BundleReader read(json, places, where);
     if (!json.is_object() || !json.contains("fp8lab_bundle")) read.fail("", "is no submission of FP8 Lab");
     check_schema(read);
     Bundle out{.student = read.word("student"),

@@ -14,9 +14,9 @@ using Json = nlohmann::json;
 Error bad(std::string why) { return {ErrorKind::input, "", std::move(why)}; }
 
 // Hands out the strings of an object by name, and refuses what nobody asked for.
-class Reader {
+class TermReader {
   public:
-    explicit Reader(const Json& json) : json_(json) {
+    explicit TermReader(const Json& json) : json_(json) {
         if (!json.is_object()) throw bad("expected an object");
     }
     std::string need(const char* key) {
@@ -43,7 +43,7 @@ class Reader {
 };
 
 Term term_from(const Json& json) {
-    Reader from(json);
+    TermReader from(json);
     Term out{.id = from.need("id"),
              .term = from.need("term"),
              .also = from.may("also"),
@@ -57,7 +57,7 @@ Term term_from(const Json& json) {
 }
 
 ControlNote note_from(const Json& json) {
-    Reader from(json);
+    TermReader from(json);
     ControlNote out{.control = from.need("control"),
                     .label = from.need("label"),
                     .help = from.need("help"),

@@ -11,61 +11,62 @@ namespace fp8lab {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Reads typed members of one document; every complaint has its place.
-class Reader {
+class SceneReader {
   public:
-    Reader(const JsonPlaces& places, const std::string& where) : places_(places), where_(where) {}
+    SceneReader(const JsonPlaces& places, const std::string& where) : places_(places), where_(where) {}
 
     [[noreturn]] void fail(const std::string& pointer, const std::string& why) const {
         throw input_error(where_, place_text(places_, pointer) + ": " + why);
     }
-    const Json& member(const Json& object, const std::string& at, const char* name) const {
+    const OrderedJson& member(const OrderedJson& object, const std::string& at, const char* name) const {
         const auto it = object.find(name);
         if (it == object.end()) fail(at, fmt::format("'{}' is missing", name));
         return *it;
     }
-    std::string string(const Json& json, const std::string& at) const {
+    std::string string(const OrderedJson& json, const std::string& at) const {
         if (!json.is_string()) fail(at, fmt::format("expected a string, got {}", json.type_name()));
         return json.get<std::string>();
     }
-    std::string string(const Json& object, const std::string& at, const char* name) const {
+    std::string string(const OrderedJson& object, const std::string& at, const char* name) const {
         return string(member(object, at, name), at + "/" + name);
     }
-    std::string string_or(const Json& object, const std::string& at, const char* name) const {
+    std::string string_or(const OrderedJson& object, const std::string& at, const char* name) const {
         return object.contains(name) ? string(object, at, name) : "";
     }
-    int integer(const Json& json, const std::string& at, int lo, int hi) const {
+    int integer(const OrderedJson& json, const std::string& at, int lo, int hi) const {
         const bool fits = json.is_number_integer() && json >= lo && json <= hi;
         if (!fits)
             fail(at,
                  fmt::format("expected an integer from {} to {}, got {}", lo, hi, quote_from(json.dump())));
         return json.get<int>();
     }
-    double number(const Json& json, const std::string& at) const {
+    double number(const OrderedJson& json, const std::string& at) const {
         if (!json.is_number()) fail(at, fmt::format("expected a number, got {}", json.type_name()));
         return json.get<double>();
     }
-    const Json& array(const Json& json, const std::string& at, std::size_t least, std::size_t most) const {
+    const OrderedJson& array(const OrderedJson& json, const std::string& at, std::size_t least,
+                             std::size_t most) const {
         if (!json.is_array()) fail(at, fmt::format("expected an array, got {}", json.type_name()));
         if (json.size() < least || json.size() > most)
             fail(at, fmt::format("has {} entries; valid: {} to {}", json.size(), least, most));
         return json;
     }
-    const Json& object(const Json& json, const std::string& at) const {
+    const OrderedJson& object(const OrderedJson& json, const std::string& at) const {
         if (!json.is_object()) fail(at, fmt::format("expected an object, got {}", json.type_name()));
         return json;
     }
-    std::vector<std::string> strings(const Json& json, const std::string& at, std::size_t least,
+    std::vector<std::string> strings(const OrderedJson& json, const std::string& at, std::size_t least,
                                      std::size_t most) const {
         std::vector<std::string> out;
-        for (const Json& item : array(json, at, least, most))
+        for (const OrderedJson& item : array(json, at, least, most))
             out.push_back(string(item, at + "/" + std::to_string(out.size())));
         return out;
     }
     // The schema number under `kind`, and a notice for each member that is not among `known`.
-    int head(const Json& document, const char* kind, int ours, std::span<const std::string_view> known,
+    int head(const OrderedJson& document, const char* kind, int ours, std::span<const std::string_view> known,
              std::vector<std::string>& notices) const {
         if (!document.is_object() || !document.contains(kind))
             fail("", fmt::format("has no '{}': not such a file", kind));
@@ -87,7 +88,7 @@ class Reader {
 
 constexpr std::size_t kMostFields = 200, kMostInline = 1u << 16;
 
-Scene::Vote vote_from(const Reader& read, const Json& json, const std::string& at) {
+Scene::Vote vote_from(const SceneReader& read, const OrderedJson& json, const std::string& at) {
     read.object(json, at);
     Scene::Vote vote{.question = read.string(json, at, "question"),
                      .choices = read.strings(read.member(json, at, "choices"), at + "/choices", 2, 4)};
@@ -97,11 +98,11 @@ Scene::Vote vote_from(const Reader& read, const Json& json, const std::string& a
     return vote;
 }
 
-Scene::Headline headline_from(const Reader& read, const Json& json, const std::string& at) {
+Scene::Headline headline_from(const SceneReader& read, const OrderedJson& json, const std::string& at) {
     read.object(json, at);
     Scene::Headline out;
     out.metric = read.string(json, at, "metric");
-    const Json& value = read.member(json, at, "value");
+    const OrderedJson& value = read.member(json, at, "value");
     if (value.is_string())
         out.word = value.get<std::string>();
     else
@@ -111,7 +112,7 @@ Scene::Headline headline_from(const Reader& read, const Json& json, const std::s
     return out;
 }
 
-Scene::Tensor tensor_from(const Reader& read, const Json& json, const std::string& at) {
+Scene::Tensor tensor_from(const SceneReader& read, const OrderedJson& json, const std::string& at) {
     read.object(json, at);
     Scene::Tensor out;
     out.field = read.string(json, at, "field");
@@ -120,13 +121,13 @@ Scene::Tensor tensor_from(const Reader& read, const Json& json, const std::strin
         return out;
     }
     std::size_t elements = 1;
-    for (const Json& length : read.array(read.member(json, at, "shape"), at + "/shape", 1, 2)) {
+    for (const OrderedJson& length : read.array(read.member(json, at, "shape"), at + "/shape", 1, 2)) {
         out.shape.push_back(static_cast<std::size_t>(
             read.integer(length, at + "/shape/" + std::to_string(out.shape.size()), 1, kMostInline)));
         elements *= out.shape.back();
     }
     const std::string values = at + "/values";
-    for (const Json& value : read.array(read.member(json, at, "values"), values, 1, kMostInline))
+    for (const OrderedJson& value : read.array(read.member(json, at, "values"), values, 1, kMostInline))
         out.values.push_back(
             static_cast<float>(read.number(value, values + "/" + std::to_string(out.values.size()))));
     if (elements != out.values.size())
@@ -143,9 +144,9 @@ Scene parse_scene(std::string_view text, const std::string& where) {
     Scene out;
     out.where = where;
     out.places = json_places(text, where);
-    out.document = Json::parse(text);
-    const Json& json = out.document;
-    const Reader read{out.places, out.where};
+    out.document = OrderedJson::parse(text);
+    const OrderedJson& json = out.document;
+    const SceneReader read{out.places, out.where};
     out.schema = read.head(json, "fp8lab_scene", kSceneSchema, kKnown, out.notices);
     out.lab = read.string(json, "", "lab");
     out.title = read.string(json, "", "title");
@@ -162,13 +163,13 @@ Scene parse_scene(std::string_view text, const std::string& where) {
     if (json.contains("predict")) out.predict = vote_from(read, json["predict"], "/predict");
     if (json.contains("headline")) out.headline = headline_from(read, json["headline"], "/headline");
     if (json.contains("numbers"))
-        for (const Json& number : read.array(json["numbers"], "/numbers", 0, 4)) {
+        for (const OrderedJson& number : read.array(json["numbers"], "/numbers", 0, 4)) {
             const std::string at = "/numbers/" + std::to_string(out.numbers.size());
             read.object(number, at);
             out.numbers.push_back({read.string(number, at, "metric"), read.string_or(number, at, "label")});
         }
     if (json.contains("tensors"))
-        for (const Json& tensor : read.array(json["tensors"], "/tensors", 0, 4))
+        for (const OrderedJson& tensor : read.array(json["tensors"], "/tensors", 0, 4))
             out.tensors.push_back(
                 tensor_from(read, tensor, "/tensors/" + std::to_string(out.tensors.size())));
     return out;
@@ -180,12 +181,12 @@ Deck parse_deck(std::string_view text, const std::string& where, const fs::path&
     static constexpr std::array<std::string_view, 3> kKnown = {"title", "scenes", "version"};
     constexpr std::size_t kMostScenes = 500;
     const JsonPlaces places = json_places(text, where);
-    const Json json = Json::parse(text);
-    const Reader read{places, where};
+    const OrderedJson json = OrderedJson::parse(text);
+    const SceneReader read{places, where};
     Deck deck;
     read.head(json, "fp8lab_deck", 1, kKnown, deck.notices);
     deck.title = read.string(json, "", "title");
-    for (const Json& entry : read.array(read.member(json, "", "scenes"), "/scenes", 1, kMostScenes)) {
+    for (const OrderedJson& entry : read.array(read.member(json, "", "scenes"), "/scenes", 1, kMostScenes)) {
         const std::string at = "/scenes/" + std::to_string(deck.scenes.size());
         read.object(entry, at);
         fs::path file = folder / read.string(entry, at, "scene");

@@ -15,27 +15,6 @@ double ms_between(Clock::time_point from, Clock::time_point to) {
     return std::chrono::duration<double, std::milli>(to - from).count();
 }
 
-// Steps per second over the last second, from a sample every 50 ms.
-class Speed {
-  public:
-    void reset() { samples_.clear(); }
-    double add(int steps, Clock::time_point now) {
-        if (samples_.empty() || now - samples_.back().time >= std::chrono::milliseconds(50))
-            samples_.push_back({now, steps});
-        while (samples_.size() > 2 && now - samples_.front().time > std::chrono::seconds(1))
-            samples_.pop_front();
-        const double seconds = ms_between(samples_.front().time, now) / 1000;
-        return seconds > 0 ? (steps - samples_.front().steps) / seconds : 0;
-    }
-
-  private:
-    struct Sample {
-        Clock::time_point time;
-        int steps;
-    };
-    std::deque<Sample> samples_;
-};
-
 }  // namespace
 
 // What both threads touch. The mutex is held for moves and flags, never for a step, a snapshot or a file.
@@ -72,6 +51,27 @@ struct TrainingRun::Shared {
 
 // The worker's side: one object on the worker's stack.
 class TrainingRun::Worker {
+    // Steps per second over the last second, from a sample every 50 ms.
+    class Speed {
+      public:
+        void reset() { samples_.clear(); }
+        double add(int steps, Clock::time_point now) {
+            if (samples_.empty() || now - samples_.back().time >= std::chrono::milliseconds(50))
+                samples_.push_back({now, steps});
+            while (samples_.size() > 2 && now - samples_.front().time > std::chrono::seconds(1))
+                samples_.pop_front();
+            const double seconds = ms_between(samples_.front().time, now) / 1000;
+            return seconds > 0 ? (steps - samples_.front().steps) / seconds : 0;
+        }
+
+      private:
+        struct Sample {
+            Clock::time_point time;
+            int steps;
+        };
+        std::deque<Sample> samples_;
+    };
+
   public:
     Worker(Shared& shared, const std::function<void()>& wake, std::stop_token stop)
         : shared_(shared), wake_(wake), stop_(std::move(stop)) {}

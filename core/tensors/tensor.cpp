@@ -15,7 +15,7 @@ namespace fp8lab {
 
 namespace {
 
-constexpr std::size_t kMostElements = std::size_t{1} << 26;  // 256 MiB
+constexpr std::size_t kMostOfTensor = std::size_t{1} << 26;  // 256 MiB
 
 enum Stream : std::uint64_t { values_stream, outlier_stream, row_stream };
 
@@ -101,7 +101,7 @@ Tensor make_tensor(const TensorSpec& spec) {
         tensor.rows = 1, tensor.cols = tensor.values.size();
     } else {
         tensor.rows = static_cast<std::size_t>(spec.rows), tensor.cols = static_cast<std::size_t>(spec.cols);
-        if (tensor.rows > kMostElements / tensor.cols)
+        if (tensor.rows > kMostOfTensor / tensor.cols)
             throw usage_error("tensor", "rows x cols are more than 2^26 elements");
         tensor.values.resize(tensor.rows * tensor.cols);
         if (spec.kind != "zeros") fill_random(spec, tensor.values);

@@ -14,7 +14,6 @@ namespace {
 
 constexpr double kTarget = 0.001;  // of L7.4
 
-std::string text_of(double value) { return format_number(value, 4, true); }
 std::string percent(double ratio) { return format_number(100 * ratio, 2, true) + " %"; }
 
 // A metric of the chosen rounding or format.
@@ -27,7 +26,7 @@ Verdict stalls(const Trail& trail, const Prediction*) {
     for (const char* name : {"e4m3", "e5m2", "bf16", "fp16"}) {
         const double typed = trail.answered_number(name);
         out.conditions.push_back({std::string(find_format(name).label),
-                                  {std::isnan(typed) ? "" : text_of(typed)},
+                                  {std::isnan(typed) ? "" : screen_number(typed)},
                                   typed == stall_of(find_format(name), 0, 1)});
     }
     if (out.passed()) out.measured = {stall_of(find_format("e4m3"), 0, 1)};
@@ -40,7 +39,9 @@ Verdict gradients(const Trail& trail, const Prediction*) {
     const bool same =
         now.text("experiment") == "sum" && now.number("addend") == 0.01 && now.number("terms") == 4096;
     return {.conditions = {{"4096 times 0.01", {}, same},
-                           {"the sum is off by 1 % at most", {text_of(error) + " %"}, std::abs(error) <= 1}},
+                           {"the sum is off by 1 % at most",
+                            {screen_number(error) + " %"},
+                            std::abs(error) <= 1}},
             .measured = same ? std::vector{now.number("e4m3.sum")} : std::vector<double>{}};
 }
 
@@ -54,13 +55,14 @@ bool unbiased(const State& state) {
 Verdict noisier(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
     const double cost = now.number("nearest.tensor_sqnr_db") - of_chosen(now, "rounding", ".tensor_sqnr_db");
-    return {
-        .conditions = {{"a tensor loses 2 dB or more", {text_of(cost) + " dB"}, cost >= 2},
-                       {"10 000 draws or more", {text_of(now.number("draws"))}, now.number("draws") >= 10000},
-                       {"their mean is the number, within 3 standard errors",
-                        {text_of(of_chosen(now, "rounding", ".mean"))},
-                        unbiased(now)}},
-        .measured = cost >= 2 ? std::vector{cost} : std::vector<double>{}};
+    return {.conditions = {{"a tensor loses 2 dB or more", {screen_number(cost) + " dB"}, cost >= 2},
+                           {"10 000 draws or more",
+                            {screen_number(now.number("draws"))},
+                            now.number("draws") >= 10000},
+                           {"their mean is the number, within 3 standard errors",
+                            {screen_number(of_chosen(now, "rounding", ".mean"))},
+                            unbiased(now)}},
+            .measured = cost >= 2 ? std::vector{cost} : std::vector<double>{}};
 }
 
 Verdict promote(const Trail& trail, const Prediction*) {
@@ -80,10 +82,11 @@ Verdict promote(const Trail& trail, const Prediction*) {
 Verdict repair(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
     const double off_grid = of_chosen(now, "rounding", ".tensor_off_grid_pct");
-    Verdict out{.conditions = {{"results that are no E4M3 values", {text_of(off_grid) + " %"}, off_grid == 0},
-                               {"the mean of the draws is the number",
-                                {text_of(of_chosen(now, "rounding", ".mean"))},
-                                unbiased(now)}}};
+    Verdict out{
+        .conditions = {{"results that are no E4M3 values", {screen_number(off_grid) + " %"}, off_grid == 0},
+                       {"the mean of the draws is the number",
+                        {screen_number(of_chosen(now, "rounding", ".mean"))},
+                        unbiased(now)}}};
     out.measured = {now.number("integer.tensor_off_grid_pct")};
     return out;
 }

@@ -15,8 +15,6 @@ namespace {
 constexpr std::size_t kPoints = 97;  // over the power of two
 constexpr int kElements = 16384;     // of the tensor
 
-std::string text_of(double value) { return format_number(value, 4, true); }
-
 void add_sweep(Dice& dice, const Params& params) {
     const double low = std::exp2(std::floor(std::log2(params.x)));
     const double gap =
@@ -41,7 +39,8 @@ void add_sweep(Dice& dice, const Params& params) {
 
 std::string dice_title(const Dice& dice, const Params& params) {
     const Throws& thrown = dice.throws[dice.chosen];
-    const std::string n = group_thousands(params.draws), x = text_of(params.x), mean = text_of(thrown.mean);
+    const std::string n = group_thousands(params.draws), x = screen_number(params.x),
+                      mean = screen_number(thrown.mean);
     switch (thrown.method) {
         case Method::nearest:
             return fmt::format("Nearest turns {} into {}, however often it is asked", x, mean);
@@ -99,8 +98,8 @@ Figure dice_figure(const Outcome& outcome, const Params& params) {
         figure.text(at, 110, "  " + words + "  ", {.color = {Role::text}, .in_legend = false},
                     right ? Anchor::left : Anchor::right);
     };
-    line(params.x, "x " + text_of(params.x), !mean_right, Dash::solid);
-    line(thrown.mean, "mean " + text_of(thrown.mean), mean_right, Dash::dash);
+    line(params.x, "x " + screen_number(params.x), !mean_right, Dash::solid);
+    line(thrown.mean, "mean " + screen_number(thrown.mean), mean_right, Dash::dash);
     return figure;
 }
 

@@ -11,7 +11,7 @@ namespace fp8lab::adding {
 
 namespace {
 
-std::string percent(double ratio) { return format_number(100 * ratio, 2, true) + " %"; }
+std::string share_text(double ratio) { return format_number(100 * ratio, 2, true) + " %"; }
 
 void curve(Figure& figure, std::string name, const std::vector<DotError>& errors, Style style) {
     std::vector<double> xs, ys;
@@ -47,7 +47,7 @@ std::vector<Figure> dot_figures(const Outcome& outcome, const Params& params) {
     const double lost = dot.narrow_at_k.rel_rms, kept = dot.promoted_at_k.rel_rms;
     Figure over_k{.id = "accumulator"};
     over_k.title = fmt::format("With {} fraction bits {} products lose {}; promoted every {}, {}",
-                               params.width, params.k, percent(lost), params.interval, percent(kept));
+                               params.width, params.k, share_text(lost), params.interval, share_text(kept));
     over_k.x = {.label = "K", .scale = Scale::log2};
     over_k.y = {.label = "relative error", .scale = Scale::log10};
     curve(over_k, "cast to E4M3", dot.cast, {.color = {Role::under}, .dash = Dash::dash});
@@ -59,7 +59,7 @@ std::vector<Figure> dot_figures(const Outcome& outcome, const Params& params) {
 
     Figure over_interval{.id = "promotion"};
     over_interval.title = fmt::format("At K = {} promotion every {} products leaves {}", params.k,
-                                      params.interval, percent(kept));
+                                      params.interval, share_text(kept));
     over_interval.x = {.label = "promotion interval", .scale = Scale::log2};
     over_interval.y = {.label = "relative error", .scale = Scale::log10};
     curve(over_interval, "model", dot.sweep, {.color = {Role::e4m3}, .width = 3});

@@ -14,8 +14,6 @@ namespace {
 
 constexpr std::size_t kRuns = 64;  // of dice: their mean and spread
 
-std::string text_of(double value) { return format_number(value, 4, true); }
-
 Style style_of(const FormatInfo& format, bool chosen) {
     Style style{.color = {role_of(format.name)}, .width = chosen ? 3.0F : 2.0F};
     if (format.name == "bf16") style.dash = Dash::dash;
@@ -36,12 +34,13 @@ double half_gap(const FormatInfo& format, double at) {
 }
 
 std::string sum_title(const Sum& sum, const Params& params) {
-    const std::string label(sum.format.label), added = text_of(params.addend);
+    const std::string label(sum.format.label), added = screen_number(params.addend);
     const double last = sum.path.back();
     if (params.rounding == "nearest" && sum.stall <= last)
-        return fmt::format("{} stops at {}: adding {} no longer changes it", label, text_of(last), added);
-    return fmt::format("{} reaches {} after {} terms; exact is {}", label, text_of(last), params.terms,
-                       text_of(sum.exact));
+        return fmt::format("{} stops at {}: adding {} no longer changes it", label, screen_number(last),
+                           added);
+    return fmt::format("{} reaches {} after {} terms; exact is {}", label, screen_number(last), params.terms,
+                       screen_number(sum.exact));
 }
 
 Figure sum_figure(const Outcome& outcome, const Params& params) {
@@ -57,7 +56,7 @@ Figure sum_figure(const Outcome& outcome, const Params& params) {
         for (std::size_t i = outcome.sums.size(); i-- > 0;) {
             if ((i == outcome.chosen) != on_top) continue;
             Style style = style_of(outcome.sums[i].format, on_top);
-            style.end_label = text_of(outcome.sums[i].path.back());
+            style.end_label = screen_number(outcome.sums[i].path.back());
             figure.line(std::string(outcome.sums[i].format.label), steps, data(outcome.sums[i].path), style);
         }
     return figure;
@@ -163,15 +162,15 @@ std::vector<Figure> weight_figures(const Outcome& outcome, const Params& params)
     const double exact = weight.exact.back();
     const std::string dice = std::abs(weight.final_mean - exact) <= 0.1 * exact
                                  ? "with dice it arrives"
-                                 : "these dice leave it at " + text_of(weight.final_mean);
+                                 : "these dice leave it at " + screen_number(weight.final_mean);
     path.title = weight.nearest.back() == weight.nearest.front()
                      ? fmt::format("Rounded to nearest the {} weight never moves; {}", label, dice)
                      : fmt::format("Rounded to nearest the {} weight ends at {} instead of {}", label,
-                                   text_of(weight.nearest.back()), text_of(weight.exact.back()));
+                                   screen_number(weight.nearest.back()), screen_number(weight.exact.back()));
     path.x.label = "updates";
     path.y.label = "weight";
     const Data steps = counted(weight.exact.size());
-    const auto ending = [](const std::vector<double>& values) { return text_of(values.back()); };
+    const auto ending = [](const std::vector<double>& values) { return screen_number(values.back()); };
     path.band("dice, ± one deviation", steps, data(weight.low), data(weight.high), {.color = {role}});
     path.line("one run of dice", steps, data(weight.one), {.color = {role, Tone::line, 0.5F}, .width = 1});
     path.line("mean of 64", steps, data(weight.mean), {.color = {role}, .dash = Dash::dash});
@@ -188,7 +187,7 @@ std::vector<Figure> weight_figures(const Outcome& outcome, const Params& params)
     ruler.y = {.range = Range{0, 1}, .visible = false};
     ruler.xspan("rounds back", (weight.around.below + w) / 2, w + gap / 2, {.color = {role}});
     for (const double mark : {weight.around.below, w, w + gap, w + 2 * gap})
-        ruler.line("mark##" + text_of(mark), data({mark, mark}), data({0.0, 0.6}),
+        ruler.line("mark##" + screen_number(mark), data({mark, mark}), data({0.0, 0.6}),
                    {.color = {role}, .in_legend = false});
     ruler.line("update", data({w, w + params.update}), data({0.3, 0.3}),
                {.color = {Role::text}, .width = 3, .in_legend = false});

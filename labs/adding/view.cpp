@@ -14,7 +14,6 @@ namespace {
 
 using ui::Context;
 
-constexpr Font kLabel = {Face::sans, 13};
 constexpr float kRow = 32, kHead = 34;
 
 std::string value_text(double value) { return std::isinf(value) ? "never" : format_number(value, 4, true); }
@@ -52,7 +51,7 @@ void AddingView::draw_table(Context& context, const Table& table, Rect area) {
         if (!shown(column)) continue;
         x += pitch;
         widths.push_back(pitch);
-        ui::text_mid(context, {x, area.y0 + context.px(20)}, column.head, {Role::muted}, kLabel,
+        ui::text_mid(context, {x, area.y0 + context.px(20)}, column.head, {Role::muted}, kSans13,
                      Anchor::right);
     }
     float y = area.y0 + context.px(kHead);

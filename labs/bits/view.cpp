@@ -15,7 +15,6 @@ namespace fp8lab::bits_lab {
 
 namespace {
 
-constexpr Font kHeading = {Face::sans_bold, 15}, kCaption = {Face::sans, 13};
 constexpr std::size_t kTabsInARow = 4;
 constexpr float kWidestMap = 848;  // with its labels and notes: beyond it the list would stand too far off
 
@@ -39,7 +38,7 @@ bool choice_row(ui::Context& context, std::string_view name, std::span<const Cho
 
 void facts_table(ui::Context& context, std::string_view title, std::span<const Fact> facts,
                  std::array<float, 3> shares) {
-    ui::text(context, title, Role::text, kHeading);
+    ui::text(context, title, Role::text, kBold15);
     const float width = ImGui::GetContentRegionAvail().x;
     for (float& share : shares) share *= width;
     for (const Fact& fact : facts) {
@@ -74,7 +73,7 @@ void BitsView::stage(ui::Context& context, Rect area) {
 void BitsView::explore_format(ui::Context& context) {
     const std::vector<Field> fields = lab_.fields();
     const Field& format = field_named(fields, "format");
-    ui::text(context, format.info.label, Role::muted, kCaption);
+    ui::text(context, format.info.label, Role::muted, kSans13);
     const std::span<const Choice> choices(format.choices);
     std::string chosen;
     for (std::size_t first = 0; first < choices.size(); first += kTabsInARow) {
@@ -86,7 +85,7 @@ void BitsView::explore_format(ui::Context& context) {
     const std::vector<Choice> specials = lab_.specials_choices();
     if (specials.size() < 2) return;
     const Field& field = field_named(fields, "specials");
-    ui::text(context, field.info.label, Role::muted, kCaption);
+    ui::text(context, field.info.label, Role::muted, kSans13);
     if (choice_row(context, "bits.specials", specials, lab_.outcome().rules, chosen))
         lab_.select_specials(chosen);
     ui::tooltip(context, field.info.label, field.info.help);
@@ -124,7 +123,7 @@ bool BitsView::edit_entry(ui::Context& context) {
 }
 
 void BitsView::explore_entry(ui::Context& context) {
-    ui::text(context, "Go to a code or a number", Role::muted, kCaption);
+    ui::text(context, "Go to a code or a number", Role::muted, kSans13);
     if (edit_entry(context)) {
         try {
             answer_ = lab_.enter(typed_);

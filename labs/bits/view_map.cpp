@@ -13,9 +13,6 @@ namespace {
 
 using ui::Context;
 
-constexpr Font kLabel = {Face::sans, 13}, kStrong = {Face::sans_bold, 13}, kMono = {Face::mono, 13};
-constexpr Font kBig = {Face::mono, 18}, kHeading = {Face::sans_bold, 15};
-
 struct Grid {
     Rect area;
     float width, height;  // of a cell, whole physical px
@@ -51,7 +48,8 @@ Color shade_color(Role role, double shade) {
 void draw_cells(Context& context, const Grid& grid, Role role) {
     const float gap = ui::hairline(context);
     const bool big = std::all_of(grid.map->cells.begin(), grid.map->cells.end(), [&](const MapCell& cell) {
-        return grid.map->cols <= 8 && ui::text_width(context, cell.label, kBig) <= grid.width - context.px(8);
+        return grid.map->cols <= 8 &&
+               ui::text_width(context, cell.label, kMono18) <= grid.width - context.px(8);
     });
     for (std::size_t i = 0; i < grid.map->cells.size(); ++i) {
         const MapCell& cell = grid.map->cells[i];
@@ -66,9 +64,9 @@ void draw_cells(Context& context, const Grid& grid, Role role) {
             ui::fill_rect(context, inner, ground.fill);
             ink = ground.ink;
         }
-        if (!big && ui::text_width(context, cell.label, kMono) > inner.width()) continue;
+        if (!big && ui::text_width(context, cell.label, kMono13) > inner.width()) continue;
         ui::text_mid(context, {(inner.x0 + inner.x1) / 2, (inner.y0 + inner.y1) / 2}, cell.label, ink,
-                     big ? kBig : kMono, Anchor::center);
+                     big ? kMono18 : kMono13, Anchor::center);
     }
 }
 
@@ -86,15 +84,16 @@ void draw_labels(Context& context, const Grid& grid, float notes_to) {
     for (int col = 0; col < map.cols; ++col) {
         const Rect cell = grid.cell(col);
         ui::text_mid(context, {(cell.x0 + cell.x1) / 2, cell.y0 - context.px(12)},
-                     map.column_labels[static_cast<std::size_t>(col)], {Role::muted}, kMono, Anchor::center);
+                     map.column_labels[static_cast<std::size_t>(col)], {Role::muted}, kMono13,
+                     Anchor::center);
     }
     for (int row = 0; row < map.rows; ++row) {
         const Rect cell = grid.cell(row * map.cols);
         ui::text_mid(context, {cell.x0 - context.px(12), (cell.y0 + cell.y1) / 2},
-                     map.row_labels[static_cast<std::size_t>(row)], {Role::muted}, kMono, Anchor::right);
+                     map.row_labels[static_cast<std::size_t>(row)], {Role::muted}, kMono13, Anchor::right);
     }
     for (const RowNote& note : map.notes) {
-        const Font font = note.strong ? kStrong : kLabel;
+        const Font font = note.strong ? kBold13 : kSans13;
         const float x = grid.area.x1 + context.px(16);
         if (x + ui::text_width(context, note.text, font) > notes_to) continue;
         const Rect cell = grid.cell(note.row * map.cols);
@@ -108,10 +107,10 @@ void draw_labels(Context& context, const Grid& grid, float notes_to) {
 
 void draw_map(Context& context, BitsLab& lab, Rect area, bool with_notes) {
     const CodeMap& map = lab.outcome().map;
-    ui::text_mid(context, {area.x0, area.y0 + context.px(10)}, map.title, {Role::text}, kHeading);
-    const float x_subtitle = area.x0 + ui::text_width(context, map.title, kHeading) + context.px(12);
-    if (x_subtitle + ui::text_width(context, map.subtitle, kLabel) <= area.x1)
-        ui::text_mid(context, {x_subtitle, area.y0 + context.px(10)}, map.subtitle, {Role::muted}, kLabel);
+    ui::text_mid(context, {area.x0, area.y0 + context.px(10)}, map.title, {Role::text}, kBold15);
+    const float x_subtitle = area.x0 + ui::text_width(context, map.title, kBold15) + context.px(12);
+    if (x_subtitle + ui::text_width(context, map.subtitle, kSans13) <= area.x1)
+        ui::text_mid(context, {x_subtitle, area.y0 + context.px(10)}, map.subtitle, {Role::muted}, kSans13);
 
     const float notes = context.px(with_notes ? 168 : 0);
     const Grid grid =

@@ -14,9 +14,6 @@ namespace {
 
 using ui::Context;
 
-constexpr Font kLabel = {Face::sans, 13}, kMono = {Face::mono, 13}, kMonoBold = {Face::mono_bold, 13};
-constexpr Font kHeading = {Face::sans_bold, 15}, kWork = {Face::mono, 18}, kWorkBold = {Face::mono_bold, 18};
-
 // The bits of one field: sign, exponent or mantissa.
 struct Group {
     std::string_view name;
@@ -103,7 +100,7 @@ void draw_value(Context& context, const Reading& reading, float x, float y_label
                 float height) {
     const Color muted{Role::muted}, text{Role::text};
     ui::text_mid(context, {x, y_label}, reading.headline_exact ? "exact value" : "value, 4 digits", muted,
-                 kLabel);
+                 kSans13);
     const Font digits{Face::mono_bold, 32};
     const float y_value = y_cells + height * 0.28F, reach = context.px(18);
     const Rect value{x, y_value - reach, x + ui::text_width(context, reading.headline, digits),
@@ -115,7 +112,7 @@ void draw_value(Context& context, const Reading& reading, float x, float y_label
                 "Click copies it: rounded, exact, as hex, C or NumPy.");
     const float second = y_cells + std::max(height * 0.8F, context.px(40));
     ui::text_mid(context, {x, second}, reading.code_text + "  " + reading.hex, muted, {Face::mono, 15});
-    ui::text_mid(context, {x, second + context.px(26)}, reading.note, text, kLabel);
+    ui::text_mid(context, {x, second + context.px(26)}, reading.note, text, kSans13);
 }
 
 // The arithmetic stands under the fields it comes from.
@@ -132,7 +129,7 @@ void draw_formula(Context& context, const Outcome& outcome, std::span<const Grou
     }
     const Role role = role_of(outcome.format.name);
     const auto half_of = [&](const Group& group) {
-        return ui::text_width(context, group.term.written, kWork) / 2;
+        return ui::text_width(context, group.term.written, kMono18) / 2;
     };
     std::vector<float> middles;
     for (const Group& group : groups)
@@ -149,7 +146,7 @@ void draw_formula(Context& context, const Outcome& outcome, std::span<const Grou
         const Group& group = groups[i];
         const float middle = middles[i];
         const Color ink = group.name == "sign" ? text : Color{role, Tone::ink};
-        ui::text_mid(context, {middle, y}, group.term.written, ink, kWork, Anchor::center);
+        ui::text_mid(context, {middle, y}, group.term.written, ink, kMono18, Anchor::center);
         if (!compact)
             ui::text_mid(context, {middle, y + context.px(27)}, group.term.value, text, {Face::mono, 15},
                          Anchor::center);
@@ -160,7 +157,7 @@ void draw_formula(Context& context, const Outcome& outcome, std::span<const Grou
         }
     }
     ui::text_mid(context, {x_value - context.px(30), y}, "=", muted, {Face::mono, 15}, Anchor::center);
-    ui::text_mid(context, {x_value, y}, reading.formula.result.written, text, kWorkBold);
+    ui::text_mid(context, {x_value, y}, reading.formula.result.written, text, kMonoBold18);
     if (!compact)
         ui::text_mid(context, {x_value, y + context.px(27)}, reading.formula.result.value, muted,
                      {Face::mono, 15});
@@ -171,7 +168,7 @@ float list_digits(const Context& context, const LineEnd& end, float room, float 
     for (const float size : {18.0F, 15.0F}) {
         const bool fits = std::all_of(end.codes.begin(), end.codes.end(), [&](const EndCode& item) {
             const float value = ui::text_width(context, item.value_text, {Face::mono_bold, size});
-            return ui::text_width(context, item.code_text, kMono) + context.px(10) + value <= room;
+            return ui::text_width(context, item.code_text, kMono13) + context.px(10) + value <= room;
         });
         if (fits && height >= context.px(size + 10)) return size;
     }
@@ -183,11 +180,11 @@ float list_digits(const Context& context, const LineEnd& end, float room, float 
 float line_end_width(const Context& context, const BitsLab& lab) {
     float width = 0;
     for (const EndCode& item : lab.outcome().end.codes)
-        width = std::max(width, ui::text_width(context, item.code_text, kMono) +
+        width = std::max(width, ui::text_width(context, item.code_text, kMono13) +
                                     ui::text_width(context, item.value_text, {Face::mono_bold, 13}) +
                                     context.px(24 + 10));
     for (const std::string& note : lab.outcome().end.notes)
-        width = std::max(width, ui::text_width(context, note, kLabel));
+        width = std::max(width, ui::text_width(context, note, kSans13));
     return std::ceil(width);
 }
 
@@ -208,13 +205,13 @@ float draw_bits(Context& context, BitsLab& lab, int& last_bit, Rect area, bool c
             const Rect cell{std::round(x), y_cells, std::round(x + context.px(row.cell)), y_end};
             draw_cell(context, lab, last_bit, group, group.high - i, cell, row.digit);
             ui::text_mid(context, {(cell.x0 + cell.x1) / 2, y_numbers}, std::to_string(group.high - i),
-                         {Role::muted}, kMono, Anchor::center);
+                         {Role::muted}, kMono13, Anchor::center);
             group.cells.x1 = cell.x1;
             x += context.px(row.cell + row.gap);
         }
         x += context.px(row.group_gap - row.gap);
         const float middle = (group.cells.x0 + group.cells.x1) / 2;
-        ui::text_mid(context, {middle, y_label}, group.name, {Role::muted}, kLabel, Anchor::center);
+        ui::text_mid(context, {middle, y_label}, group.name, {Role::muted}, kSans13, Anchor::center);
         draw_bracket(context, group.cells, y_bracket, group.line);
     }
     const std::vector<Group> now =
@@ -231,8 +228,8 @@ float draw_bits(Context& context, BitsLab& lab, int& last_bit, Rect area, bool c
 
 void draw_line_end(Context& context, BitsLab& lab, Rect area) {
     constexpr std::string_view kTitle = "Where the line ends";  // wider than the list on a narrow stage
-    const float title_x = std::min(area.x0, area.x1 - ui::text_width(context, kTitle, kHeading));
-    ui::text_mid(context, {title_x, area.y0 + context.px(10)}, kTitle, {Role::text}, kHeading);
+    const float title_x = std::min(area.x0, area.x1 - ui::text_width(context, kTitle, kBold15));
+    ui::text_mid(context, {title_x, area.y0 + context.px(10)}, kTitle, {Role::text}, kBold15);
     const LineEnd end = lab.outcome().end;
     const Role role = role_of(lab.outcome().format.name);
     const float first = area.y0 + context.px(54), notes = context.px(44);
@@ -258,14 +255,14 @@ void draw_line_end(Context& context, BitsLab& lab, Rect area) {
         const Color code = here && item.finite ? ink : Color{Role::muted};
         const float middle = (row.y0 + row.y1) / 2;
         const bool strong = here || !item.finite;
-        ui::text_mid(context, {row.x0 + context.px(12), middle}, item.code_text, code, kMono);
+        ui::text_mid(context, {row.x0 + context.px(12), middle}, item.code_text, code, kMono13);
         ui::text_mid(context, {row.x1 - context.px(12), middle}, item.value_text, ink,
                      {strong ? Face::mono_bold : Face::mono, digits}, Anchor::right);
         y += pitch;
     }
     y += context.px(10);
     for (std::size_t i = 0; i < end.notes.size(); ++i, y += context.px(20))
-        ui::text_mid(context, {area.x0, y}, end.notes[i], {i == 0 ? Role::text : Role::muted}, kLabel);
+        ui::text_mid(context, {area.x0, y}, end.notes[i], {i == 0 ? Role::text : Role::muted}, kSans13);
 }
 
 }  // namespace fp8lab::bits_lab

@@ -11,8 +11,6 @@ namespace fp8lab::blocks {
 
 namespace {
 
-std::string text_of(double value) { return format_number(value, 4, true); }
-
 std::string chosen(const State& state, const char* metric) { return state.text("scheme_id") + metric; }
 
 Verdict lose(const Trail& trail, const Prediction*) {
@@ -23,7 +21,7 @@ Verdict lose(const Trail& trail, const Prediction*) {
     Verdict out{.conditions = {{"a Gaussian, all rows alike", {}, gaussian},
                                {"MX by OCP's floor is drawn", {}, now.text("scheme_id") == "mx32-floor"},
                                {"it keeps 0.5 dB less than one scale",
-                                {fmt::format("{} of {} dB", text_of(mx), text_of(one))},
+                                {fmt::format("{} of {} dB", screen_number(mx), screen_number(one))},
                                 mx < one - 0.5}}};
     if (!out.passed()) return out;
     std::size_t best = 0;
@@ -38,8 +36,8 @@ Verdict lose(const Trail& trail, const Prediction*) {
 Verdict win(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
     const double one = now.number("tensor.underflow_pct"), mx = now.number("mx32-up.underflow_pct");
-    Verdict out{.conditions = {{"one scale: 3 % or more become 0", {text_of(one) + " %"}, one >= 3},
-                               {"MX: 0.1 % or less", {text_of(mx) + " %"}, mx <= 0.1}}};
+    Verdict out{.conditions = {{"one scale: 3 % or more become 0", {screen_number(one) + " %"}, one >= 3},
+                               {"MX: 0.1 % or less", {screen_number(mx) + " %"}, mx <= 0.1}}};
     if (out.passed()) out.measured = {one};
     return out;
 }
@@ -57,8 +55,9 @@ Verdict price(const Trail& trail, const Prediction*) {
         const double typed = trail.answered_number(tag.answer);
         // 128x128 lies so near to 8 that only its own thousandths tell the two apart.
         const double tolerance = tag.bits - 8 < 0.01 && tag.bits > 8 ? 0.001 : 0.01;
-        out.conditions.push_back(
-            {tag.label, {std::isnan(typed) ? "" : text_of(typed)}, std::abs(typed - tag.bits) <= tolerance});
+        out.conditions.push_back({tag.label,
+                                  {std::isnan(typed) ? "" : screen_number(typed)},
+                                  std::abs(typed - tag.bits) <= tolerance});
     }
     return out;
 }
@@ -69,9 +68,9 @@ Verdict transpose(const Trail& trail, const Prediction*) {
                  scales = now.number(chosen(now, ".scales"));
     // On rows that are alike, MX copies coincide: a power of two moves the exponent only.
     const double spread = now.number("row_spread");
-    Verdict out{.conditions = {{"rows that differ", {text_of(spread) + " binades"}, spread >= 4},
-                               {"scales", {text_of(scales)}, scales >= 2},
-                               {"largest difference of the copies", {text_of(differ)}, differ == 0}}};
+    Verdict out{.conditions = {{"rows that differ", {screen_number(spread) + " binades"}, spread >= 4},
+                               {"scales", {screen_number(scales)}, scales >= 2},
+                               {"largest difference of the copies", {screen_number(differ)}, differ == 0}}};
     if (out.passed()) out.measured = {2};
     return out;
 }

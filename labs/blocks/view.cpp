@@ -15,8 +15,6 @@ namespace {
 
 using ui::Context;
 
-constexpr Font kLabel = {Face::sans, 13}, kHeading = {Face::sans_bold, 15}, kNumber = {Face::mono, 13},
-               kStrong = {Face::mono_bold, 13};
 constexpr float kInfo = 28, kHeads = 24;
 
 std::string number_text(double value) { return format_number(value, 4, true); }
@@ -38,8 +36,8 @@ float heading(Context& context, const Figure& figure, float width, std::optional
             height += context.px(ui::line_height(font.size));
         }
     };
-    lines(figure.title, Role::text, kHeading);
-    lines(figure.subtitle, Role::muted, kLabel);
+    lines(figure.title, Role::text, kBold15);
+    lines(figure.subtitle, Role::muted, kSans13);
     return height;
 }
 
@@ -93,7 +91,7 @@ void BlocksView::draw_block(Context& context, std::span<const ui::PlotResult> pl
     const auto hovered = std::ranges::find_if(plots, [](const ui::PlotResult& p) { return p.hovered; });
     if (hovered == plots.end() || !hovered->cursor_x || !hovered->cursor_y) {
         ui::text_mid(context, middle, "Point at a map: the block there, its amax and its scale",
-                     {Role::muted}, kLabel);
+                     {Role::muted}, kSans13);
         return;
     }
     const CellGrid& cells = lab_.outcome().maps.grid;
@@ -120,7 +118,7 @@ void BlocksView::draw_block(Context& context, std::span<const ui::PlotResult> pl
         ui::stroke_rect(context, ui::inset(outline, -context.px(1)), {Role::text}, 0, 2);
         ui::probe(context, "blocks.outline." + std::to_string(i), outline);
     }
-    ui::text_mid(context, middle, block_text(block), {Role::text}, kLabel);
+    ui::text_mid(context, middle, block_text(block), {Role::text}, kSans13);
 }
 
 void BlocksView::draw_schemes(Context& context, Figure figure, Rect area) {
@@ -150,7 +148,7 @@ void BlocksView::draw_schemes(Context& context, Figure figure, Rect area) {
                   4);
     const ui::PlotResult plot =
         ui::plot(context, "blocks.schemes", figure, schemes_plot_, bars, {.bare = true});
-    ui::text_mid(context, {plot.to_px(0, 0).x, head}, "SQNR dB", {Role::muted}, kLabel);
+    ui::text_mid(context, {plot.to_px(0, 0).x, head}, "SQNR dB", {Role::muted}, kSans13);
     draw_rows(context, plot, area, count);
     for (std::size_t i = 0; i < count; ++i) {
         const float y = bars.y0 + row * (static_cast<float>(i) + 0.5F);
@@ -160,14 +158,14 @@ void BlocksView::draw_schemes(Context& context, Figure figure, Rect area) {
             if (!shown(column)) continue;
             x += pitch;
             ++place;
-            if (i == 0) ui::text_mid(context, {x, head}, column.head, {Role::muted}, kLabel, Anchor::right);
+            if (i == 0) ui::text_mid(context, {x, head}, column.head, {Role::muted}, kSans13, Anchor::right);
             const double value = contenders[i].score.*column.value;
             // Digits that say something: one element of a large tensor is 0.0015 %.
             const bool is_pct = column.value == &Score::underflow_pct || column.value == &Score::differ_pct;
             const bool fault = (column.value == &Score::underflow_pct && value >= 0.1) ||
                                (column.value == &Score::worst_row_db && value < 10);
             const std::string text = format_number(value, is_pct ? 2 : 4, true);
-            const Font font = i == chosen || fault ? kStrong : kNumber;
+            const Font font = i == chosen || fault ? kMonoBold13 : kMono13;
             ui::text_mid(context, {x, y}, text,
                          {fault                  ? Role::sat
                           : is_pct && value == 0 ? Role::muted

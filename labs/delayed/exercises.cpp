@@ -14,8 +14,6 @@ namespace {
 bool is(const State& state, std::string_view field, std::string_view value) {
     return state.text(field) == value;
 }
-std::string text_of(double value) { return format_number(value, 3, true); }
-
 // Transformer Engine's rules in their own order: what the questions are about.
 bool delayed_rule(const State& s) {
     return is(s, "order", "te") && (is(s, "algo", "max") || is(s, "algo", "most_recent"));
@@ -33,9 +31,10 @@ Verdict off_by_one(const Trail& trail, const Prediction*) {
     const bool solved = on_ramp && delayed_rule(now) && saturated == 0 && margin <= 2;
     return {.conditions = {{"the notebook’s order looked at: none saturates", {}, looked},
                            {"the real order: no step saturates",
-                            {fmt::format("{} of {}", text_of(saturated), text_of(now.number("steps")))},
+                            {fmt::format("{} of {}", screen_number(saturated, 3),
+                                         screen_number(now.number("steps"), 3))},
                             on_ramp && delayed_rule(now) && saturated == 0},
-                           {"with a margin of at most 2", {text_of(margin)}, solved}},
+                           {"with a margin of at most 2", {screen_number(margin, 3)}, solved}},
             .measured = {trail.start.number("a.saturated_steps")}};
 }
 
@@ -61,10 +60,12 @@ Verdict growth_budget(const Trail& trail, const Prediction*) {
     std::vector<Condition> conditions;
     for (const auto& [growth, name] : {std::pair{1.5, "slow"}, {3.0, "fast"}}) {
         const double answer = trail.answered_number(name);
-        conditions.push_back({fmt::format("×{} ran without saturation", text_of(growth)), {}, tried(growth)});
-        conditions.push_back({fmt::format("smallest margin at ×{}", text_of(growth)),
-                              std::isnan(answer) ? std::vector<std::string>{} : std::vector{text_of(answer)},
-                              answer == smallest_margin(growth)});
+        conditions.push_back(
+            {fmt::format("×{} ran without saturation", screen_number(growth, 3)), {}, tried(growth)});
+        conditions.push_back(
+            {fmt::format("smallest margin at ×{}", screen_number(growth, 3)),
+             std::isnan(answer) ? std::vector<std::string>{} : std::vector{screen_number(answer, 3)},
+             answer == smallest_margin(growth)});
     }
     return {.conditions = conditions,
             .measured = {100 * trail.start.number("a.saturated_steps") / trail.start.number("steps")}};
@@ -83,7 +84,7 @@ Verdict idle_slider(const Trail& trail, const Prediction*) {
     const bool met = pinned && recent && same && apart >= 8 && equal;
     return {.conditions = {{"A is compared with a pinned B", {}, pinned},
                            {"only the history differs, by 8 or more",
-                            {text_of(apart)},
+                            {screen_number(apart, 3)},
                             pinned && same && apart >= 8},
                            {"both reduce as most recent", {}, recent},
                            {"every scale is the same, bit for bit", {}, met}},
@@ -99,9 +100,10 @@ Verdict hangover(const Trail& trail, const Prediction*) {
     const double clipped = now.number("a.spike_overflow_pct"),
                  lost = now.number("a.underflow_pct_after_spike");
     return {
-        .conditions = {{"the spike: ×64, log-normal, sigma 2", {}, task},
-                       {"at most 3 % saturate in its step", {text_of(clipped) + " %"}, task && clipped <= 3},
-                       {"at most 3 % become 0 in the 16 after", {text_of(lost) + " %"}, task && lost <= 3}},
+        .conditions =
+            {{"the spike: ×64, log-normal, sigma 2", {}, task},
+             {"at most 3 % saturate in its step", {screen_number(clipped, 3) + " %"}, task && clipped <= 3},
+             {"at most 3 % become 0 in the 16 after", {screen_number(lost, 3) + " %"}, task && lost <= 3}},
         .measured = {trail.start.number("a.underflow_pct_after_spike")}};
 }
 
@@ -114,12 +116,13 @@ Verdict ema_trap(const Trail& trail, const Prediction*) {
                       is(now, "b_order", "te");
     const double average = now.number("a.mean_overflow_pct"), max = now.number("b.mean_overflow_pct");
     const bool worse = pair && same && max > 0 && average > 2 * max;
-    return {.conditions = {{"A: EMA, B: max, pinned", {}, pair},
-                           {"same format and margin", {}, pair && same},
-                           {"EMA saturates more than twice as much",
-                            {fmt::format("{} % against {} %", text_of(average), text_of(max))},
-                            worse}},
-            .measured = worse ? std::vector<double>{0} : std::vector<double>{}};
+    return {
+        .conditions = {{"A: EMA, B: max, pinned", {}, pair},
+                       {"same format and margin", {}, pair && same},
+                       {"EMA saturates more than twice as much",
+                        {fmt::format("{} % against {} %", screen_number(average, 3), screen_number(max, 3))},
+                        worse}},
+        .measured = worse ? std::vector<double>{0} : std::vector<double>{}};
 }
 
 Exercise exercise_off_by_one() {

@@ -14,8 +14,6 @@ namespace {
 
 constexpr std::size_t kWordySteps = 12;  // more leave no room for words at every step
 
-std::string text_of(double value, int digits = 4) { return format_number(value, digits, true); }
-
 double finite_or_nan(float value) { return std::isfinite(value) ? static_cast<double>(value) : kNan; }
 
 // A step t is drawn over [t, t + 1]: edges, and one value an interval with the last repeated.
@@ -59,8 +57,8 @@ void add_window(Figure& figure, const Run& run, Range y) {
     const Data top = held(tops);
     figure.band("window", edges, held(bottoms), top, {.color = {role}, .step = true, .in_legend = false});
     const std::string label = find_format(run.machine.format).label.data();
-    figure.line("window top = " + text_of(max_finite(find_format(run.machine.format))) + " / scale", edges,
-                top, {.color = {role}, .width = 3, .step = true});
+    figure.line("window top = " + screen_number(max_finite(find_format(run.machine.format))) + " / scale",
+                edges, top, {.color = {role}, .width = 3, .step = true});
 }
 
 // Where the amax sticks out of the window: a shaft from the window's top with a triangle at the amax, or
@@ -125,29 +123,29 @@ void add_words(Figure& figure, const DelayedLab& lab, Range y) {
     const FormatInfo& format = find_format(run.machine.format);
     const double down = std::log2(max_finite(format) / min_subnormal(format));
     words(middle_of_plateau(run.tops), y.lo,
-          fmt::format("the {} window reaches {} binades down", format.label, text_of(down, 3)), Role::muted,
-          Anchor::center, 0, -13);
+          fmt::format("the {} window reaches {} binades down", format.label, screen_number(down, 3)),
+          Role::muted, Anchor::center, 0, -13);
     for (std::size_t t = 0; t < run.steps.size(); ++t) {
         const MachineStep& step = run.steps[t];
         const auto amax = static_cast<double>(step.amax);
         const auto left = static_cast<double>(t);
         if (t == 0 || run.tops[t] != run.tops[t - 1])
-            words(left, std::min(run.tops[t], y.hi), text_of(run.tops[t], 3), role, Anchor::left, 6,
+            words(left, std::min(run.tops[t], y.hi), screen_number(run.tops[t], 3), role, Anchor::left, 6,
                   run.tops[t] > y.hi ? 14 : 13);
         if (!std::isfinite(amax)) {
             words(centre(t), y.hi, step.amax > 0 ? "Inf" : "NaN", Role::sat, Anchor::left, 10, 20);
         } else if (step.saturates) {
             // Beside the arrow where it is long enough for words; else over it.
-            const std::string factor = text_of(amax / run.tops[t], 2) + "×";
+            const std::string factor = screen_number(amax / run.tops[t], 2) + "×";
             const bool is_long = std::log(amax / run.tops[t]) > 0.2 * std::log(y.hi / y.lo);
-            words(centre(t), amax, text_of(amax, 3) + (is_long ? "" : ", " + factor), Role::sat,
+            words(centre(t), amax, screen_number(amax, 3) + (is_long ? "" : ", " + factor), Role::sat,
                   Anchor::center, 0, -18);
             if (is_long)
                 words(centre(t), std::sqrt(amax * run.tops[t]), factor, Role::sat, Anchor::right, -8, 0);
         } else if (amax > 0) {
             const bool line_here = lab.params().compare == "ab" && std::abs(lab.b().tops[t] / amax - 1) < 0.2;
-            words(centre(t), amax, text_of(amax, 3), Role::text, line_here ? Anchor::center : Anchor::left,
-                  line_here ? 0 : 10, line_here ? -15 : 0);
+            words(centre(t), amax, screen_number(amax, 3), Role::text,
+                  line_here ? Anchor::center : Anchor::left, line_here ? 0 : 10, line_here ? -15 : 0);
         }
     }
 }
@@ -178,9 +176,10 @@ void add_hangover(Figure& figure, const Run& run, Range y) {
         "unused##down", data({x}), data({amax * 1.15}),
         {.color = {Role::axis}, .marker = Marker::triangle_down, .marker_size = 4, .in_legend = false});
     const double at = std::sqrt(amax * top);
-    figure.add("",
-               TextMark{x, at, text_of(std::log2(top / amax), 2) + " binades", Anchor::left, false, 10, -8},
-               {.color = {Role::text}, .in_legend = false});
+    figure.add(
+        "",
+        TextMark{x, at, screen_number(std::log2(top / amax), 2) + " binades", Anchor::left, false, 10, -8},
+        {.color = {Role::text}, .in_legend = false});
     figure.add("", TextMark{x, at, "unused", Anchor::left, false, 10, 9},
                {.color = {Role::muted}, .in_legend = false});
 }
@@ -204,11 +203,12 @@ std::string order_words(const MachineSpec& machine) {
 
 std::string rule_words(const MachineSpec& machine) {
     std::string out(find_format(machine.format).label);
-    if (machine.algo == "static") return out + fmt::format(", static {}", text_of(machine.static_scale));
+    if (machine.algo == "static")
+        return out + fmt::format(", static {}", screen_number(machine.static_scale));
     const std::string margin = machine.margin == 0 ? "" : fmt::format(", margin {}", machine.margin);
     if (machine.algo == "current") return out + ", current" + margin;
-    if (machine.algo == "ema") out += fmt::format(", EMA {}", text_of(machine.ema, 3));
-    if (machine.algo == "percentile") out += fmt::format(", p{}", text_of(machine.percentile, 3));
+    if (machine.algo == "ema") out += fmt::format(", EMA {}", screen_number(machine.ema, 3));
+    if (machine.algo == "percentile") out += fmt::format(", p{}", screen_number(machine.percentile, 3));
     if (machine.algo == "most_recent") out += ", most recent";
     if (machine.algo == "max" || machine.algo == "percentile") out += fmt::format(", H {}", machine.history);
     if (machine.interval > 1 && machine.algo.starts_with("m"))
@@ -260,8 +260,9 @@ Figure casts_figure(const DelayedLab& lab) {
     const Run& run = lab.shown();
     Figure figure;
     figure.id = "casts";
-    figure.title = fmt::format("On average {} % of the elements become 0 and {} % saturate",
-                               text_of(run.mean_underflow_pct(), 3), text_of(run.mean_overflow_pct(), 3));
+    figure.title =
+        fmt::format("On average {} % of the elements become 0 and {} % saturate",
+                    screen_number(run.mean_underflow_pct(), 3), screen_number(run.mean_overflow_pct(), 3));
     figure.x = {.label = "step", .range = Range{0, static_cast<double>(run.steps.size())}};
     figure.y = {.label = "% of elements", .range = Range{0, 100}};
     std::vector<double> underflow, overflow, sqnr;

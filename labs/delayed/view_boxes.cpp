@@ -17,9 +17,6 @@ namespace {
 
 using ui::Context;
 
-constexpr Font kTitle{Face::sans_bold, 15}, kSum{Face::mono, 18}, kLabel{Face::sans, 13},
-    kMono{Face::mono, 13}, kMonoBold{Face::mono_bold, 13}, kResult{Face::mono, 24};
-
 // At most six characters, so that what the boxes compute fits them: "1.3e5", "3.35e-3".
 std::string text_of(double value, int digits = 4) {
     const double size = std::fabs(value);
@@ -35,7 +32,7 @@ std::string text_of(float value, int digits = 4) { return text_of(static_cast<do
 struct Word {
     std::string text;
     Color color = {Role::text};
-    Font font = kLabel;
+    Font font = kSans13;
 };
 void line(Context& c, Point middle_left, float x_end, const std::vector<Word>& words) {
     float x = middle_left.x;
@@ -65,7 +62,7 @@ class Boxes {
         const float y = area.y0 + c_.px(low_ ? 38 : 46);
         const std::string factors = text_of(step_.amax) + " × " + text_of(step_.scale_used) + " = ";
         const std::string product = text_of(step_.amax_scaled);
-        const Font font = fitting(area, factors + product, kSum);
+        const Font font = fitting(area, factors + product, kMono18);
         line(c_, {area.x0, y}, area.x1, {{factors, {Role::text}, font}, {product, result, font}});
         const FormatInfo& format = find_format(machine_.format);
         const std::string max = text_of(max_finite(format));
@@ -85,19 +82,19 @@ class Boxes {
         const CastStats& cast = run_.casts[at_];
         below += c_.px(low_ ? 26 : 34);
         line(c_, {area.x0, below}, area.x1,
-             {{text_of(cast.overflow_pct(), 2) + " %", {Role::text}, kMonoBold},
+             {{text_of(cast.overflow_pct(), 2) + " %", {Role::text}, kMonoBold13},
               {" clipped, ", {Role::muted}},
-              {text_of(cast.underflow_pct(), 2) + " %", {Role::text}, kMonoBold},
+              {text_of(cast.underflow_pct(), 2) + " %", {Role::text}, kMonoBold13},
               {" became 0", {Role::muted}}});
         line(c_, {area.x0, below + c_.px(21)}, area.x1,
-             {{"SQNR ", {Role::muted}}, {text_of(cast.sqnr_db(), 3) + " dB", {Role::text}, kMonoBold}});
+             {{"SQNR ", {Role::muted}}, {text_of(cast.sqnr_db(), 3) + " dB", {Role::text}, kMonoBold13}});
     }
 
     void record(Rect area, int number) const {
         title(area, number, "Record the amax in slot 0");
         if (machine_.algo == "static" || machine_.algo == "current") {
             ui::text_mid(c_, {area.x0, area.y0 + c_.px(46)}, "This rule has no memory.", {Role::muted},
-                         kLabel);
+                         kSans13);
             return;
         }
         const float cell = c_.px(28), y0 = area.y0 + c_.px(low_ ? 24 : 32);
@@ -113,7 +110,7 @@ class Boxes {
         const Range target = row(area, y + c_.px(low_ ? 22 : 32), detail_.rolled, detail_.rolled.size() - 1);
         const double between = rolls ? marked.lo + marked.hi + target.lo + target.hi : 0;
         const float x = rolls ? static_cast<float>(between / 4) : area.x0;
-        ui::text_mid(c_, {x, middle}, words, {Role::muted}, kLabel, rolls ? Anchor::center : Anchor::left);
+        ui::text_mid(c_, {x, middle}, words, {Role::muted}, kSans13, rolls ? Anchor::center : Anchor::left);
         if (rolls && !low_) arrow(marked, target, y + c_.px(4), y + c_.px(30));
     }
 
@@ -125,8 +122,8 @@ class Boxes {
         const float at = y + c_.px(low_ ? 40 : 58);
         const Color ink{role_of(machine_.format), Tone::ink};
         if (machine_.order == "notebook") {
-            if (!low_) ui::text_mid(c_, {area.x0, at - c_.px(27)}, "scale used", {Role::muted}, kLabel);
-            ui::text_mid(c_, {area.x0, at}, text_of(step_.scale_used), ink, kResult);
+            if (!low_) ui::text_mid(c_, {area.x0, at - c_.px(27)}, "scale used", {Role::muted}, kSans13);
+            ui::text_mid(c_, {area.x0, at}, text_of(step_.scale_used), ink, kMono24);
         } else {
             scales(area, at, ink);
         }
@@ -134,11 +131,11 @@ class Boxes {
         const double before = max / static_cast<double>(step_.scale_used),
                      later = max / static_cast<double>(step_.scale_next);
         std::vector<Word> words = {{"window top ", {Role::muted}},
-                                   {text_of(before, 3), {Role::text}, kMonoBold}};
+                                   {text_of(before, 3), {Role::text}, kMonoBold13}};
         if (machine_.order != "notebook") {
             words.push_back({before == later ? " stays" : " \u2192 " + text_of(later, 3),
                              {before == later ? Role::muted : Role::text},
-                             before == later ? kLabel : kMonoBold});
+                             before == later ? kSans13 : kMonoBold13});
             if (before != later) words.push_back({", one step late", {Role::muted}});
         }
         line(c_, {area.x0, at + c_.px(low_ ? 28 : 36)}, area.x1, words);
@@ -155,23 +152,23 @@ class Boxes {
         const auto fits = [&](Font font) {
             return width(used, font) + gap + ui::text_width(c_, next, font) <= area.width();
         };
-        const Font font = fits(kResult) ? kResult : Font{Face::mono, 15};
+        const Font font = fits(kMono24) ? kMono24 : Font{Face::mono, 15};
         const bool both = fits(font);
         const float x = area.x0 + gap + (both ? width(used, font) : -c_.px(14));
         if (both) ui::text_mid(c_, {area.x0, y}, used, {Role::text}, font);
         right_arrow({x - c_.px(48), y}, c_.px(34));
         ui::text_mid(c_, {x, y}, next, ink, font);
         if (low_ || !both) return;
-        ui::text_mid(c_, {area.x0, y - c_.px(27)}, "scale used", {Role::muted}, kLabel);
-        ui::text_mid(c_, {x, y - c_.px(27)}, "next scale", {Role::muted}, kLabel);
+        ui::text_mid(c_, {area.x0, y - c_.px(27)}, "scale used", {Role::muted}, kSans13);
+        ui::text_mid(c_, {x, y - c_.px(27)}, "next scale", {Role::muted}, kSans13);
     }
     void title(Rect area, int number, std::string_view words) const {
         // Its first word, where there is no room for the sentence.
-        if (c_.px(17) + ui::text_width(c_, words, kTitle) > area.width())
+        if (c_.px(17) + ui::text_width(c_, words, kBold15) > area.width())
             words = words.substr(0, words.find(' '));
         const std::string digit = std::to_string(number);
-        ui::text_mid(c_, {area.x0, area.y0 + c_.px(9)}, digit, {Role::text}, kTitle);
-        ui::text_mid(c_, {area.x0 + c_.px(17), area.y0 + c_.px(9)}, words, {Role::text}, kTitle);
+        ui::text_mid(c_, {area.x0, area.y0 + c_.px(9)}, digit, {Role::text}, kBold15);
+        ui::text_mid(c_, {area.x0 + c_.px(17), area.y0 + c_.px(9)}, words, {Role::text}, kBold15);
     }
 
     // The font, or its smallest size where the words are too wide for it.
@@ -230,14 +227,14 @@ class Boxes {
             const bool last = gap && i + 1 == slots.size();
             const float x = cell_x(area, i + (last ? 1 : 0)) - (last ? c_.px(24) : 0);
             if (last)
-                ui::text_mid(c_, {x - c_.px(16), y + c_.px(13)}, "…", {Role::muted}, kLabel, Anchor::center);
+                ui::text_mid(c_, {x - c_.px(16), y + c_.px(13)}, "…", {Role::muted}, kSans13, Anchor::center);
             const Rect cell{x, y, x + c_.px(54), y + c_.px(28)};
             const bool is_strong = slots[i] == strong;
             ui::fill_rect(c_, cell, {Role::raised}, 4);
             ui::stroke_rect(c_, cell, {is_strong ? Role::text : Role::line}, 4, is_strong ? 2 : 1);
             const float value = values[slots[i]];
             ui::text_mid(c_, {(cell.x0 + cell.x1) / 2, (cell.y0 + cell.y1) / 2}, text_of(value, 3),
-                         {value == 0 ? Role::muted : Role::text}, is_strong ? kMonoBold : kMono,
+                         {value == 0 ? Role::muted : Role::text}, is_strong ? kMonoBold13 : kMono13,
                          Anchor::center);
             if (is_strong) marked = {static_cast<double>(cell.x0), static_cast<double>(cell.x1)};
         }
@@ -250,7 +247,7 @@ class Boxes {
             const bool last = gap && i + 1 == slots.size();
             const float x = cell_x(area, i + (last ? 1 : 0)) - (last ? c_.px(24) : 0) + c_.px(27);
             const std::string name = (i == 0 ? "slot " : "") + std::to_string(slots[i]);
-            ui::text_mid(c_, {x, y}, name, {Role::muted}, i == 0 ? kLabel : kMono, Anchor::center);
+            ui::text_mid(c_, {x, y}, name, {Role::muted}, i == 0 ? kSans13 : kMono13, Anchor::center);
         }
     }
     // From under the first slot down, across and into the last.

@@ -17,7 +17,6 @@ namespace {
 
 using ui::Context;
 
-constexpr Font kLabel{Face::sans, 13}, kMono{Face::mono, 13}, kMonoBold{Face::mono_bold, 13};
 constexpr double kFault_db = 10;  // an SQNR below it is a fault
 // Logical px: "0.0427" and air; "0.04" and air.
 constexpr float kColumnForNumbers = 52, kLeastColumn = 41;
@@ -103,7 +102,7 @@ class Strips {
                          {up ? Role::sat : Role::under, up ? Tone::line : Tone::fill});
             x += c_.px(16);
         }
-        ui::text_mid(c_, {x, y}, kLabels.at(static_cast<std::size_t>(row)), {Role::muted}, kLabel);
+        ui::text_mid(c_, {x, y}, kLabels.at(static_cast<std::size_t>(row)), {Role::muted}, kSans13);
     }
     // Under a number a bar from left to right, else one that stands in the row. The longest is the row's
     // largest.
@@ -127,7 +126,7 @@ class Strips {
         const std::string text = words(row, value);
         const bool strong =
             (row == Row::saturated && value > 0) || (row == Row::step && value == static_cast<double>(at_));
-        const Font font = strong ? kMonoBold : kMono;
+        const Font font = strong ? kMonoBold13 : kMono13;
         const float y = (cell.y0 + cell.y1) / 2 - (centred ? c_.px(1) : 0);
         if (centred)
             return ui::text_mid(c_, {(cell.x0 + cell.x1) / 2, y}, text, ink(row, value), font,

@@ -13,7 +13,6 @@ namespace {
 
 using ui::Context;
 
-constexpr Font kLabel = {Face::sans, 13}, kHeading = {Face::sans_bold, 15};
 constexpr float kGutter = 52;
 
 // A line that opens the second tier of controls.
@@ -24,7 +23,7 @@ void disclosure(Context& context, std::string_view name, std::string_view label,
     const Color ink{press.hovered ? Role::text : Role::muted};
     const float y = (row.y0 + row.y1) / 2;
     ui::chevron(context, {row.x0 + context.px(5), y}, open ? ui::Direction::down : ui::Direction::right, ink);
-    ui::text_mid(context, {row.x0 + context.px(20), y}, label, ink, kLabel);
+    ui::text_mid(context, {row.x0 + context.px(20), y}, label, ink, kSans13);
     ui::advance(row);
 }
 
@@ -80,12 +79,12 @@ void ErrorView::draw_marker(Context& context, const ui::PlotResult& plot) {
     ui::tooltip(context, "Marker", "Drag: one number, what it is rounded to, and how far off that is.");
 
     const std::string words = marker_text(lab_.outcome(), lab_.params().at);
-    const float width = ui::text_width(context, words, kLabel), pad = context.px(6);
+    const float width = ui::text_width(context, words, kSans13), pad = context.px(6);
     const float left = std::clamp(to + context.px(8), plot.area.x0, plot.area.x1 - width - 2 * pad);
     const float middle = plot.area.y1 - context.px(26);
     ui::fill_rect(context, {left, middle - context.px(11), left + width + 2 * pad, middle + context.px(11)},
                   {Role::surface}, 4);
-    ui::text_mid(context, {left + pad, middle}, words, {Role::text}, kLabel);
+    ui::text_mid(context, {left + pad, middle}, words, {Role::text}, kSans13);
 }
 
 void ErrorView::draw_table(Context& context, Rect area) {
@@ -95,12 +94,12 @@ void ErrorView::draw_table(Context& context, Rect area) {
     std::vector<float> widths = {name_width};
     widths.resize(1 + columns().size(), pitch);
 
-    ui::text_mid(context, {area.x0, area.y0 + context.px(10)}, table_title(outcome), {Role::text}, kHeading);
+    ui::text_mid(context, {area.x0, area.y0 + context.px(10)}, table_title(outcome), {Role::text}, kBold15);
     float x = area.x0 + name_width;
     for (const Column& column : columns()) {
         x += pitch;
         const std::string_view head = pitch >= context.px(124) ? column.head : column.short_head;
-        ui::text_mid(context, {x, area.y0 + context.px(40)}, head, {Role::muted}, kLabel, Anchor::right);
+        ui::text_mid(context, {x, area.y0 + context.px(40)}, head, {Role::muted}, kSans13, Anchor::right);
     }
     float y = area.y0 + context.px(54);
     for (std::size_t i = 0; i < outcome.rows.size(); ++i) {

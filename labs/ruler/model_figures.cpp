@@ -13,8 +13,6 @@ namespace {
 
 constexpr double kPenUp = std::numeric_limits<double>::quiet_NaN();
 
-std::string text_of(double value) { return format_number(value, 4, true); }
-
 void set_x_axis(Figure& figure, const Outcome& outcome, const Params& params, std::string label) {
     figure.x.label = std::move(label);
     figure.x.scale = params.axis == "linear" ? Scale::linear : Scale::log2;
@@ -37,20 +35,21 @@ void strokes(Figure& figure, std::string name, const std::vector<double>& at, do
 std::string half_sentence(const Lane& lane) {
     const bool exact = lane.half.total % 2 == 0;
     return fmt::format("{} of {}’s positive values ({} of {}) lie below {}", exact ? "Half" : "Nearly half",
-                       lane.format.label, lane.half.below, lane.half.total, text_of(lane.half.at));
+                       lane.format.label, lane.half.below, lane.half.total, screen_number(lane.half.at));
 }
 
 std::string brush_text(const Interval& brushed) {
     const std::string values = fmt::format("{} value{}", brushed.count, brushed.count == 1 ? "" : "s");
     if (brushed.max_gap == 0) return values;
     return brushed.min_gap == brushed.max_gap
-               ? fmt::format("{}, gap {}", values, text_of(brushed.max_gap))
-               : fmt::format("{}, gaps {} to {}", values, text_of(brushed.min_gap), text_of(brushed.max_gap));
+               ? fmt::format("{}, gap {}", values, screen_number(brushed.max_gap))
+               : fmt::format("{}, gaps {} to {}", values, screen_number(brushed.min_gap),
+                             screen_number(brushed.max_gap));
 }
 
 std::string lane_text(const Lane& lane) {
     return fmt::format("{}  {} of {} below {}", lane.format.label, lane.half.below, lane.half.total,
-                       text_of(lane.half.at));
+                       screen_number(lane.half.at));
 }
 
 // One lane a format, top down; each is 1 high, its marks in the lower part and its words above them.
@@ -153,10 +152,11 @@ Figure gap_figure(const Outcome& outcome, const Params& params) {
     figure.id = "gaps";
     const Lane& first = outcome.lanes.front();
     const Interval all = interval(first.marks, 0, first.marks.back());
-    figure.title = all.min_gap == all.max_gap
-                       ? fmt::format("{}’s gap is {} everywhere", first.format.label, text_of(all.min_gap))
-                       : fmt::format("{}’s gap grows from {} to {}", first.format.label, text_of(all.min_gap),
-                                     text_of(all.max_gap));
+    figure.title =
+        all.min_gap == all.max_gap
+            ? fmt::format("{}’s gap is {} everywhere", first.format.label, screen_number(all.min_gap))
+            : fmt::format("{}’s gap grows from {} to {}", first.format.label, screen_number(all.min_gap),
+                          screen_number(all.max_gap));
     set_x_axis(figure, outcome, params, "|x|");
     figure.y.label = "gap";
     figure.y.scale = Scale::log2;
@@ -214,7 +214,7 @@ Figure data_figure(const Outcome& outcome, const Params& params) {
                              ? hi / outcome.axis.hi
                              : std::log2(hi / outcome.axis.lo) / std::log2(outcome.axis.hi / outcome.axis.lo);
     if (hi <= outcome.axis.hi)
-        figure.text(hi, 1.07 * tallest, fmt::format(" ends at {} ", text_of(hi)),
+        figure.text(hi, 1.07 * tallest, fmt::format(" ends at {} ", screen_number(hi)),
                     {.color = {first.role, Tone::ink}, .in_legend = false},
                     share < 0.85 ? Anchor::left : Anchor::right);
     bars("elements", counts.all, Role::text, false);

@@ -14,7 +14,6 @@ namespace {
 
 using ui::Context;
 
-constexpr Font kLabel = {Face::sans, 13}, kHeading = {Face::sans_bold, 15}, kStrong = {Face::sans_bold, 13};
 constexpr float kGutter = 56;  // y labels of the lower figure: 44 and the gap to the plot
 
 std::string number_text(double value) { return format_number(value, 4, true); }
@@ -52,7 +51,7 @@ void RulerView::draw_plots(Context& context, Rect area) {
     if (!binades) {
         // Without a y axis of its own it keeps the lower figure's edges and x axis; its title starts at the
         // stage's.
-        ui::text_mid(context, {area.x0, area.y0 + context.px(10)}, upper.title, {Role::text}, kHeading);
+        ui::text_mid(context, {area.x0, area.y0 + context.px(10)}, upper.title, {Role::text}, kBold15);
         upper.title.clear();
         upper.x.visible = false;
         upper_rect.x0 += context.px(kGutter);
@@ -119,7 +118,7 @@ void RulerView::draw_handle(Context& context, const ui::PlotResult& plot) {
     words_dx_ = aside;
     const ui::Press press = ui::press(context, "ruler.handle", pill);
     ui::fill_rect(context, pill, {Role::accent}, 6);
-    ui::text_mid(context, {x, y}, std::string(first.format.label) + " ruler", {Role::inverse}, kStrong,
+    ui::text_mid(context, {x, y}, std::string(first.format.label) + " ruler", {Role::inverse}, kBold13,
                  Anchor::center);
     ui::chevron(context, {pill.x0 + context.px(14), y}, ui::Direction::left, {Role::inverse});
     ui::chevron(context, {pill.x1 - context.px(14), y}, ui::Direction::right, {Role::inverse});
@@ -159,12 +158,12 @@ void RulerView::draw_table(Context& context, Rect area) {
     const Params& params = lab_.params();
     ui::text_mid(context, {area.x0, y},
                  "from " + number_text(params.brush_lo) + " to " + number_text(params.brush_hi),
-                 {Role::muted}, kLabel);
+                 {Role::muted}, kSans13);
     for (const Column& column : kColumns) {
         if (!shown(column)) continue;
         x += pitch;
         widths.push_back(pitch);
-        ui::text_mid(context, {x, y}, column.head, {Role::muted}, kLabel, Anchor::right);
+        ui::text_mid(context, {x, y}, column.head, {Role::muted}, kSans13, Anchor::right);
     }
     float y_row = area.y0 + context.px(34);
     for (const Lane& lane : outcome.lanes) {

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 constexpr float kNoValue = std::numeric_limits<float>::quiet_NaN();
 
 Json array_of(std::span<const double> values) {
@@ -92,8 +92,8 @@ ArmSnapshot arm_from(const Json& json, const TrainSpec& spec, const Recipe& reci
     arm.records.resize(loss.size());
     for (std::size_t i = 0; i < loss.size(); ++i) {
         arm.records[i].step = static_cast<int>(i);
-        arm.records[i].loss = loss[i].is_null() ? kNan : loss[i].get<double>();
-        arm.records[i].accuracy = kNan;
+        arm.records[i].loss = loss[i].is_null() ? kMissing : loss[i].get<double>();
+        arm.records[i].accuracy = kMissing;
     }
     for (int layer = 1; layer < static_cast<int>(spec.layers.size()); ++layer) {
         for (const TensorClass tensor : {TensorClass::x, TensorClass::w, TensorClass::dy}) {

@@ -10,7 +10,6 @@
 namespace fp8lab::train {
 namespace {
 
-constexpr Font kMono{Face::mono, 13};
 constexpr float kStrip = 40;        // width of a strip
 constexpr double kFullBarPct = 50;  // underflow at which the bar is full: half of all elements
 
@@ -126,7 +125,7 @@ void scale_cell(ui::Context& c, const Row& row, float column, const TensorTrack&
                 const Recipe& recipe) {
     const Point left{row.x + c.px(column), row.middle()};
     if (recipe.scale == ScaleSource::none) {
-        ui::text_mid(c, left, "1", {Role::text}, kMono);
+        ui::text_mid(c, left, "1", {Role::text}, kMono13);
         ui::text_mid(c, {left.x + c.px(16), left.y}, "fixed", {Role::muted}, {Face::sans, 13});
     } else if (!std::isfinite(track.scale.last())) {
         ui::text_mid(c, left, recipe.granularity == Granularity::row ? "one a row" : "one a block",

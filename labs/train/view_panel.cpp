@@ -14,8 +14,6 @@
 namespace fp8lab::train {
 namespace {
 
-constexpr Font kLabel{Face::sans, 13};
-
 const Field& find(const std::vector<Field>& fields, std::string_view name) {
     return *std::ranges::find(fields, name,
                               [](const Field& field) -> std::string_view { return field.info.name; });
@@ -74,7 +72,7 @@ void TrainView::size_choice(ui::Context& c) {
         if (size.id == kCpuSize || size.id == *value || lab_.backend() == "cuda")
             labels.push_back(size.label());
     }
-    ui::text(c, "Size", Role::muted, kLabel);
+    ui::text(c, "Size", Role::muted, kSans13);
     if (!ui::dropdown(c, "train.size", labels, selected)) return;
     const Size& size = sizes()[static_cast<std::size_t>(selected)];
     *value = size.id;
@@ -95,8 +93,8 @@ void TrainView::arm_choice(ui::Context& c, const char* name, std::size_t arm) {
     }
     Rect line = ui::next_area(c, 18);
     const float y = line.y0 + c.px(7);
-    ui::text_mid(c, {line.x0, y}, field.info.label, {Role::muted}, kLabel);
-    const float x = line.x0 + ui::text_width(c, field.info.label, kLabel) + c.px(8);
+    ui::text_mid(c, {line.x0, y}, field.info.label, {Role::muted}, kSans13);
+    const float x = line.x0 + ui::text_width(c, field.info.label, kSans13) + c.px(8);
     const Rect swatch{x, std::round(y - c.px(5)), x + c.px(10), std::round(y + c.px(5))};
     const TrainSpec spec = lab_.spec();
     if (arm < spec.arms.size()) {
@@ -186,7 +184,7 @@ void TrainView::more(ui::Context& c) {
         if (press.clicked) open = !open;
         const Color ink{press.hovered || open ? Role::text : Role::muted};
         ui::chevron(c, {x + c.px(4), y}, open ? ui::Direction::down : ui::Direction::right, ink);
-        ui::text_mid(c, {x + c.px(16), y}, label, ink, kLabel);
+        ui::text_mid(c, {x + c.px(16), y}, label, ink, kSans13);
     };
     fold("train.more_cast", "More: casts", row.x0, more_cast_);
     fold("train.more_run", "More: training", row.x0 + half, more_run_);
@@ -220,7 +218,7 @@ void TrainView::numbers(ui::Context& c, float width) {
     }
     const std::string whose = spec.arms.size() > 2 ? looks[1].name + " gap" : "gap";
     ui::text_mid(c, {big.x1, middle + c.px(5)}, started ? whose + ", last 100 steps" : "no step yet",
-                 {Role::muted}, kLabel, Anchor::right);
+                 {Role::muted}, kSans13, Anchor::right);
     ui::advance(big);
     ui::probe(c, "train.gap_headline", big);
 
@@ -231,7 +229,7 @@ void TrainView::numbers(ui::Context& c, float width) {
     float x = header.x0;
     for (std::size_t i = 0; i < columns.size(); ++i) {
         x += columns[i];
-        ui::text_mid(c, {x, (header.y0 + header.y1) / 2}, heads.at(i), {Role::muted}, kLabel, Anchor::right);
+        ui::text_mid(c, {x, (header.y0 + header.y1) / 2}, heads.at(i), {Role::muted}, kSans13, Anchor::right);
     }
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
     ui::advance(header);
@@ -301,7 +299,7 @@ void TrainView::toast(ui::Context& c) {
     ui::text_mid(c, {card.x0 + c.px(44), card.y0 + c.px(20)},
                  arms == 2 ? "Both arms finished" : "All arms finished", {Role::text}, {Face::sans_bold, 15});
     ui::text_mid(c, {card.x0 + c.px(44), card.y0 + c.px(39)}, group_thousands(lab_.step()) + " steps",
-                 {Role::muted}, kLabel);
+                 {Role::muted}, kSans13);
     const Rect close{card.x1 - c.px(32), card.y0 + c.px(8), card.x1 - c.px(8), card.y0 + c.px(32)};
     if (ui::press(c, "train.toast.close", close, 4).clicked) toast_closed_ = true;
     ui::cross(c, {(close.x0 + close.x1) / 2, (close.y0 + close.y1) / 2}, {Role::muted});

@@ -11,8 +11,6 @@
 namespace fp8lab::train {
 namespace {
 
-constexpr Font kLabel{Face::sans, 13};
-
 ui::Cell head(const char* words) { return {.text = words, .role = Role::muted, .mono = false}; }
 
 std::string milliseconds(const RecordedArm* arm) { return arm ? step_text(arm->median_ms) : ""; }
@@ -34,7 +32,7 @@ void recorded_table(ui::Context& c, Rect area, const Recorded& recorded) {
     const std::string where = recording.gpu + ", " + recording.date;
     if (wide) {
         const float y = ui::next_area(c, 0).y0 - c.px(20);  // beside the badge
-        ui::text_mid(c, {area.x0 + width, y}, where, {Role::muted}, kLabel, Anchor::right);
+        ui::text_mid(c, {area.x0 + width, y}, where, {Role::muted}, kSans13, Anchor::right);
     } else {
         ui::wrapped(c, where);
     }

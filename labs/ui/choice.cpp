@@ -11,8 +11,7 @@ namespace {
 int step_of(Key less, Key more) { return (key_pressed(more) ? 1 : 0) - (key_pressed(less) ? 1 : 0); }
 
 constexpr float kRow = 32, kPad = 12;
-constexpr Font kChosen{Face::sans_bold, 15};  // the wider of the two
-constexpr float kDead = 0.5F;                 // opacity of a choice that cannot be chosen
+constexpr float kDead = 0.5F;  // opacity of a choice that cannot be chosen
 
 int clamp_index(int index, std::size_t count) { return std::clamp(index, 0, static_cast<int>(count) - 1); }
 
@@ -54,7 +53,7 @@ bool draw_list(Context& context, std::string_view name, std::span<const std::str
 Rect list_area(const Context& context, Rect control, std::span<const std::string> labels) {
     float width = control.width();
     for (const std::string& label : labels)
-        width = std::max(width, text_width(context, label, kChosen) + context.px(2 * kPad));
+        width = std::max(width, text_width(context, label, kBold15) + context.px(2 * kPad));
     const ImVec2 window = ImGui::GetIO().DisplaySize;
     const float height = context.px(kRow) * static_cast<float>(labels.size()), gap = context.px(4);
     const bool below = control.y1 + gap + height <= window.y;

@@ -10,7 +10,7 @@
 namespace fp8lab::ui {
 namespace {
 
-constexpr float kRow = 30, kWidth = 400, kWords = 84;
+constexpr float kCopyRow = 30, kWidth = 400, kWords = 84;
 constexpr float kCopied_s = 1.2F;
 constexpr std::array kKinds = {"rounded", "exact", "hex", "C", "NumPy"};
 
@@ -36,7 +36,7 @@ bool draw_menu(Context& context, std::string_view name, double value, bool& was_
         taken = highlighted;
     for (int i = 0; i <= last; ++i) {
         const auto index = static_cast<std::size_t>(i);
-        Rect row = next_area(context, kRow);
+        Rect row = next_area(context, kCopyRow);
         row.x1 = row.x0 + std::round(context.px(kWidth));
         const std::string row_name = std::string(name) + "." + std::to_string(i);
         ImGui::SetCursorScreenPos({row.x0, row.y0});
@@ -97,7 +97,7 @@ void copyable(Context& context, std::string_view name, Rect area, double value) 
     }
     // Below the number, its right edge under the number's; above it where there is no room.
     const ImVec2 window = ImGui::GetIO().DisplaySize;
-    const float height = context.px(kRow) * static_cast<float>(kKinds.size()), gap = context.px(4);
+    const float height = context.px(kCopyRow) * static_cast<float>(kKinds.size()), gap = context.px(4);
     const float x =
         std::clamp(area.x1 - context.px(kWidth), 0.0F, std::max(0.0F, window.x - context.px(kWidth)));
     const bool below = area.y1 + gap + height <= window.y;

@@ -11,7 +11,7 @@
 namespace fp8lab::ui {
 namespace {
 
-constexpr float kPad = 8, kLine = 20;
+constexpr float kTextPad = 8, kLine = 20;
 
 // ImGui selects all of a field that is opened by code, in 1.86 the first time only.
 int place_caret(ImGuiInputTextCallbackData* data) {
@@ -26,7 +26,7 @@ bool edit_line(Context& context, const std::string& name, std::string& value, Re
     auto& typing = context.typing;
     ImGui::PushFont(context.font(font));
     const float pad = std::max(0.0F, (area.height() - ImGui::GetFontSize()) / 2);
-    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {context.px(kPad), pad});
+    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {context.px(kTextPad), pad});
     ImGui::SetCursorScreenPos({area.x0, area.y0});
     ImGui::SetNextItemWidth(area.width());
     if (std::exchange(typing.just_opened, false)) ImGui::SetKeyboardFocusHere();
@@ -67,7 +67,7 @@ bool text_input(Context& context, std::string_view name, std::string& value, std
     const std::string_view text = edited ? context.typing.text : value;
     const std::string_view words = text.empty() ? placeholder : text;
     Rect area = next_area(context, 32);
-    const auto lines = wrap_lines(context, words, font, area.width() - 2 * context.px(kPad));
+    const auto lines = wrap_lines(context, words, font, area.width() - 2 * context.px(kTextPad));
     area.y1 = area.y0 + context.px(12 + kLine * static_cast<float>(std::max(lines.size(), rows)));
     if (edited) {
         const bool changed = edit_line(context, id, value, area, font);
@@ -80,8 +80,8 @@ bool text_input(Context& context, std::string_view name, std::string& value, std
     stroke_rect(context, area, {hit.hovered ? Role::axis : Role::line}, 4);
     float y = area.y0 + context.px(6 + kLine / 2);
     for (const auto line : lines) {
-        text_mid(context, {area.x0 + context.px(kPad), y}, line, {value.empty() ? Role::muted : Role::text},
-                 font);
+        text_mid(context, {area.x0 + context.px(kTextPad), y}, line,
+                 {value.empty() ? Role::muted : Role::text}, font);
         y += context.px(kLine);
     }
     advance(area);

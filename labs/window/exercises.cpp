@@ -11,8 +11,6 @@ namespace fp8lab::window_lab {
 
 namespace {
 
-std::string text_of(double value) { return format_number(value, 3, true); }
-
 bool is(const State& state, std::string_view field, std::string_view value) {
     return state.text(field) == value;
 }
@@ -29,14 +27,14 @@ Verdict six_decades(const Trail& trail, const Prediction*) {
         trail.visited([](const State& s) { return in_e4m3(s) && s.number("underflow_pct") > 0; });
     const double overflow = now.number("overflow_pct"), underflow = now.number("underflow_pct");
     const bool whole = seed_array(now) && overflow == 0 && underflow == 0;
-    return {
-        .conditions = {{"E4M3 cut off the top", {}, clipped},
-                       {"E4M3 lost the bottom", {}, lost},
-                       {"now all seven values survive",
-                        {fmt::format("{} % saturate, {} % become 0", text_of(overflow), text_of(underflow))},
-                        whole}},
-        .measured =
-            whole ? std::vector<double>{is(now, "format", "e5m2") ? 1.0 : 2.0} : std::vector<double>{}};
+    return {.conditions = {{"E4M3 cut off the top", {}, clipped},
+                           {"E4M3 lost the bottom", {}, lost},
+                           {"now all seven values survive",
+                            {fmt::format("{} % saturate, {} % become 0", screen_number(overflow, 3),
+                                         screen_number(underflow, 3))},
+                            whole}},
+            .measured =
+                whole ? std::vector<double>{is(now, "format", "e5m2") ? 1.0 : 2.0} : std::vector<double>{}};
 }
 
 // ---- L4.2
@@ -66,7 +64,8 @@ Verdict headroom(const Trail& trail, const Prediction*) {
     return {.conditions = {{"Gaussian: margin 2^9 or more within 0.5 dB of the best", {}, free},
                            {"then a log-normal tensor, sigma 3", {}, heavy},
                            {"at the least underflow a margin can reach",
-                            heavy ? std::vector{text_of(lost) + " % of " + text_of(least) + " %"}
+                            heavy ? std::vector{screen_number(lost, 3) + " % of " + screen_number(least, 3) +
+                                                " %"}
                                   : std::vector<std::string>{},
                             free && best}},
             .measured = measured};
@@ -91,10 +90,11 @@ Verdict outlier(const Trail& trail, const Prediction*) {
     if (e4m3_hurt(trail.start)) measured = {trail.start.number("outlier_ratio")};
     for (const Step& step : trail.steps)
         if (measured.empty() && e4m3_hurt(step.after)) measured = {step.after.number("outlier_ratio")};
-    return {
-        .conditions = {{"E4M3’s other elements lose 3 to 6 dB", {text_of(loss_db(now)) + " dB now"}, found},
-                       {"INT8’s lose 20 dB, by an outlier of 64 or less", {}, trail.visited(int8_hurt)}},
-        .measured = measured};
+    return {.conditions = {{"E4M3’s other elements lose 3 to 6 dB",
+                            {screen_number(loss_db(now), 3) + " dB now"},
+                            found},
+                           {"INT8’s lose 20 dB, by an outlier of 64 or less", {}, trail.visited(int8_hurt)}},
+            .measured = measured};
 }
 
 // ---- L4.4
@@ -105,8 +105,8 @@ Verdict cliff(const Trail& trail, const Prediction*) {
     const bool last = now.number("probe_cast") == 448, gone = now.number("probe_next_is_finite") == 0;
     const bool found = nan_cast && unscaled && last && gone;
     return {.conditions = {{"E4M3, casting to NaN, at scale 1", {}, nan_cast && unscaled},
-                           {"x becomes 448", {text_of(now.number("probe_cast"))}, last},
-                           {"x + 1 becomes NaN", {text_of(now.number("probe_next"))}, gone}},
+                           {"x becomes 448", {screen_number(now.number("probe_cast"), 3)}, last},
+                           {"x + 1 becomes NaN", {screen_number(now.number("probe_next"), 3)}, gone}},
             .measured = found ? std::vector<double>{std::floor(now.number("probe"))} : std::vector<double>{}};
 }
 
@@ -119,8 +119,8 @@ Verdict zeros(const Trail& trail, const Prediction*) {
     const bool rule = !is(now, "source", "manual");
     return {.conditions = {{"the tensor is all zero", {}, all_zero},
                            {"its scale comes from its amax", {}, rule},
-                           {"and is finite", {text_of(scale)}, sound},
-                           {"no output is NaN", {text_of(bad)}, bad == 0}},
+                           {"and is finite", {screen_number(scale, 3)}, sound},
+                           {"no output is NaN", {screen_number(bad, 3)}, bad == 0}},
             .measured = all_zero && sound && bad == 0 ? std::vector<double>{1} : std::vector<double>{}};
 }
 

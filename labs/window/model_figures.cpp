@@ -14,16 +14,14 @@ namespace {
 
 constexpr double kExcellent_db = 25;  // torchao's bar for a float8 tensor's round trip, numerics section 5
 
-std::string text_of(double value, int digits = 3) { return format_number(value, digits, true); }
-
 // "3.94e5": no more than it says.
 std::string compact(double value) {
-    if (!(value >= 1e5)) return text_of(value);
+    if (!(value >= 1e5)) return screen_number(value, 3);
     const int exponent = static_cast<int>(std::floor(std::log10(value)));
-    return fmt::format("{}e{}", text_of(value / std::pow(10.0, exponent)), exponent);
+    return fmt::format("{}e{}", screen_number(value / std::pow(10.0, exponent), 3), exponent);
 }
 
-std::string decibels(double cost) { return cost < 0.05 ? "nothing" : text_of(cost, 2) + " dB"; }
+std::string decibels(double cost) { return cost < 0.05 ? "nothing" : screen_number(cost, 2) + " dB"; }
 
 std::string power(int exponent) { return fmt::format("2^{}", exponent); }
 
@@ -44,33 +42,36 @@ std::string finding(const Outcome& outcome) {
     if (outcome.amax == 0) {
         if (outcome.cast.not_finite > 0)
             return "An all-zero tensor: the scale is 448 / 0 = Inf, and every output is NaN";
-        return fmt::format("An all-zero tensor stays zero under a scale of {}", text_of(outcome.cast.scale));
+        return fmt::format("An all-zero tensor stays zero under a scale of {}",
+                           screen_number(outcome.cast.scale, 3));
     }
     const double lost = stats.underflow_pct(), clipped = stats.overflow_pct();
     if (outcome.cast.not_finite > 0)
         return fmt::format("{} % of the tensor lies above {}’s window and is no number any more",
-                           text_of(clipped), name);
+                           screen_number(clipped, 3), name);
     if (stats.overflow > 0)
-        return fmt::format("{} % of the tensor lies above {}’s window and saturates", text_of(clipped), name);
+        return fmt::format("{} % of the tensor lies above {}’s window and saturates",
+                           screen_number(clipped, 3), name);
     const double sqnr = stats.sqnr_db();
     if (const std::size_t count = outcome.tensor->outliers.size(); count > 0)
         return fmt::format(
             "{} of {} sigma cost{} {}’s other elements {}",
             count == 1 ? "One outlier" : group_thousands(static_cast<std::int64_t>(count)) + " outliers",
-            text_of(outcome.spec.tensor.outlier_ratio), count == 1 ? "s" : "", name,
+            screen_number(outcome.spec.tensor.outlier_ratio, 3), count == 1 ? "s" : "", name,
             decibels(outcome.base_sqnr_db - outcome.cast.inlier_sqnr_db));
     if (lost >= 1 && sqnr >= kExcellent_db)
-        return fmt::format("{} dB looks excellent, yet {} % of this tensor became zero", text_of(sqnr),
-                           text_of(lost));
+        return fmt::format("{} dB looks excellent, yet {} % of this tensor became zero",
+                           screen_number(sqnr, 3), screen_number(lost, 3));
     if (lost >= 1)
-        return fmt::format("{} % of the tensor lies below {}’s window and becomes zero", text_of(lost), name);
+        return fmt::format("{} % of the tensor lies below {}’s window and becomes zero",
+                           screen_number(lost, 3), name);
     if (outcome.spec.source != "manual" && outcome.spec.margin > 0) {
         const double cost = outcome.own.at(0).stats.sqnr_db() - sqnr;
         return fmt::format("A margin of {} = ×{} costs {} {}", power(outcome.spec.margin),
                            1 << outcome.spec.margin, name,
-                           cost < 0.05 ? "nothing" : text_of(cost, 2) + " dB");
+                           cost < 0.05 ? "nothing" : screen_number(cost, 2) + " dB");
     }
-    return fmt::format("The tensor fits into {}’s window: SQNR {} dB", name, text_of(sqnr));
+    return fmt::format("The tensor fits into {}’s window: SQNR {} dB", name, screen_number(sqnr, 3));
 }
 
 Figure window_figure(const Outcome& outcome) {
@@ -115,7 +116,7 @@ Figure window_figure(const Outcome& outcome) {
             figure.add("", TextMark{middle, 0.7 * tallest, std::move(text), Anchor::center, strong, 0, dy},
                        {.color = {ink, Tone::ink}, .in_legend = false});
         };
-        centred(nan ? "0 × Inf = NaN" : "0 × " + text_of(outcome.cast.scale) + " = 0", true,
+        centred(nan ? "0 × Inf = NaN" : "0 × " + screen_number(outcome.cast.scale, 3) + " = 0", true,
                 nan ? Role::sat : Role::text, 0);
         centred("every element", false, Role::muted, 20);
         figure.x.visible = figure.y.visible = false;
@@ -199,14 +200,16 @@ Figure loss_figure(const Outcome& outcome) {
                     {.color = {role_of(outcome.format.name), Tone::fill}, .in_legend = i == 0});
         figure.add("", TextMark{x + 0.5, 0, kGradients.at(i), Anchor::center, false, 0, 14},
                    {.color = {Role::muted}, .in_legend = false});
+        figure.add(
+            "",
+            TextMark{x + 0.3, shared.back(), screen_number(shared.back(), 3), Anchor::center, false, 0, -10},
+            {.color = {Role::text}, .in_legend = false});
         figure.add("",
-                   TextMark{x + 0.3, shared.back(), text_of(shared.back()), Anchor::center, false, 0, -10},
-                   {.color = {Role::text}, .in_legend = false});
-        figure.add("", TextMark{x + 0.7, own.back(), text_of(own.back()), Anchor::center, false, 0, -10},
+                   TextMark{x + 0.7, own.back(), screen_number(own.back(), 3), Anchor::center, false, 0, -10},
                    {.color = {Role::text}, .in_legend = false});
     }
     figure.title = worst > best + 1 ? fmt::format("One loss scale for all: {} % lost. A scale each: {} %",
-                                                  text_of(worst), text_of(best))
+                                                  screen_number(worst, 3), screen_number(best, 3))
                                     : std::string("This loss scale suits all three gradients");
     figure.x = {.label = "", .range = Range{0, 3}, .visible = false};
     figure.y = {.label = "% that underflow or saturate",

@@ -17,20 +17,16 @@ namespace {
 
 using ui::Context;
 
-constexpr Font kLabel{Face::sans, 13}, kStrong{Face::sans_bold, 13}, kBig{Face::mono, 24},
-    kSum{Face::mono, 18};
-
-std::string text_of(double value, int digits = 4) { return format_number(value, digits, true); }
-
 // "scale = 448 / amax"
 std::string scale_words(const Outcome& o) {
     const CastSpec& spec = o.spec;
     if (spec.source == "manual") return "scale, by hand";
     if (!(o.reference > 0)) return "scale of an amax of 0";
     const std::string of = spec.source == "current" ? "amax" : spec.source == "ema" ? "EMA" : "percentile";
-    const std::string max = text_of(max_finite(o.format));
-    return spec.margin == 0 ? fmt::format("scale = {} / {}", max, of)
-                            : fmt::format("scale = {} / ({} {})", max, text_of(std::exp2(spec.margin)), of);
+    const std::string max = screen_number(max_finite(o.format));
+    return spec.margin == 0
+               ? fmt::format("scale = {} / {}", max, of)
+               : fmt::format("scale = {} / ({} {})", max, screen_number(std::exp2(spec.margin)), of);
 }
 
 int arrow_step() {
@@ -66,23 +62,23 @@ void WindowView::draw_numbers(Context& c, Rect area) {
     const double no_number = 100.0 * static_cast<double>(o.cast.not_finite) / static_cast<double>(stats.n);
     const bool saturates = stats.overflow > 0 || no_number > 0;
     const std::array<Number, 4> numbers = {
-        Number{text_of(stats.underflow_pct(), 3) + " %", "underflow: 0 after the cast", Role::text,
+        Number{screen_number(stats.underflow_pct(), 3) + " %", "underflow: 0 after the cast", Role::text,
                Marker::triangle_down, stats.underflow > 0},
-        Number{text_of(no_number > 0 ? no_number : stats.overflow_pct(), 3) + " %",
+        Number{screen_number(no_number > 0 ? no_number : stats.overflow_pct(), 3) + " %",
                o.cast.not_finite > 0 ? "overflow: NaN or Inf" : "saturated",
                saturates ? Role::sat : Role::text, Marker::triangle_up, saturates},
-        Number{text_of(stats.sqnr_db(), 3) + " dB", "SQNR", Role::text},
-        Number{text_of(o.cast.scale, 4), scale_words(o), role_of(o.format.name)}};
+        Number{screen_number(stats.sqnr_db(), 3) + " dB", "SQNR", Role::text},
+        Number{screen_number(o.cast.scale, 4), scale_words(o), role_of(o.format.name)}};
     const float pitch = area.width() / static_cast<float>(numbers.size());
-    const Font large = pitch < c.px(160) ? kSum : kBig;
+    const Font large = pitch < c.px(160) ? kMono18 : kMono24;
     for (std::size_t i = 0; i < numbers.size(); ++i) {
         const Number& number = numbers.at(i);
         float x = area.x0 + pitch * static_cast<float>(i);
         const float y = area.y0 + c.px(16);
         std::string label = number.label;  // "underflow" alone, where there is no room for more
-        if (ui::text_width(c, label, kLabel) > pitch - c.px(8))
+        if (ui::text_width(c, label, kSans13) > pitch - c.px(8))
             label = label.substr(0, label.find_first_of(":,="));
-        ui::text_mid(c, {x, area.y0 + c.px(42)}, label, {Role::muted}, kLabel);
+        ui::text_mid(c, {x, area.y0 + c.px(42)}, label, {Role::muted}, kSans13);
         if (number.marker != Marker::none) {
             ui::ImGuiCanvas canvas(c);
             const Role role = number.marker == Marker::triangle_up ? Role::sat : Role::under;
@@ -131,7 +127,7 @@ void WindowView::draw_handle(Context& c, const ui::PlotResult& plot) {
     const Rect pill{std::round(x - half), std::round(y - tall), std::round(x + half), std::round(y + tall)};
     const ui::Press press = ui::press(c, "window.handle", pill);
     ui::fill_rect(c, pill, {Role::accent}, 6);
-    ui::text_mid(c, {x, y}, std::string(o.format.label) + " window", {Role::inverse}, kStrong,
+    ui::text_mid(c, {x, y}, std::string(o.format.label) + " window", {Role::inverse}, kBold13,
                  Anchor::center);
     ui::chevron(c, {pill.x0 + c.px(14), y}, ui::Direction::left, {Role::inverse});
     ui::chevron(c, {pill.x1 - c.px(14), y}, ui::Direction::right, {Role::inverse});
@@ -183,23 +179,23 @@ void WindowView::draw_probe(Context& c, Rect area) {
     const auto row = [&](const std::string& what, double result, float y) {
         const bool fault = !std::isfinite(result);
         ui::text_mid(c, {rows.x0, y}, what, {Role::muted}, {Face::mono, 15});
-        ui::text_mid(c, {rows.x1, y}, text_of(result), {fault ? Role::sat : Role::text, Tone::ink}, kSum,
-                     Anchor::right);
+        ui::text_mid(c, {rows.x1, y}, screen_number(result), {fault ? Role::sat : Role::text, Tone::ink},
+                     kMono18, Anchor::right);
     };
     row("cast(x)", o.probe_cast, rows.y0 + c.px(14));
     row("cast(x + 1)", o.probe_next, rows.y0 + c.px(44));
     ui::probe(c, "window.probe_cast", {rows.x0, rows.y0, rows.x1, rows.y0 + c.px(28)}, {},
-              text_of(o.probe_cast));
+              screen_number(o.probe_cast));
     ui::probe(c, "window.probe_next", {rows.x0, rows.y0 + c.px(30), rows.x1, rows.y1}, {},
-              text_of(o.probe_next));
+              screen_number(o.probe_next));
     ui::advance(rows);
     const std::array<std::string, 2> labels = {"Margin", "Loss scale"};
     ImGui::SetCursorScreenPos({area.x0, area.y1 - c.px(34)});
     ui::segmented(c, "window.picture", labels, picture_);
     ImGui::SetCursorScreenPos({area.x0, rows.y1 + c.px(4)});
     if (area.height() > c.px(200)) {
-        const std::string limit = text_of(overflow_threshold(o.format).value);
-        ui::wrapped(c, std::string(o.format.label) + " ends at " + text_of(max_finite(o.format)) +
+        const std::string limit = screen_number(overflow_threshold(o.format).value);
+        ui::wrapped(c, std::string(o.format.label) + " ends at " + screen_number(max_finite(o.format)) +
                            "; rounding gets there from up to " + limit + ".");
     }
     ImGui::EndChild();
@@ -210,7 +206,7 @@ std::vector<std::pair<std::string, std::string>> WindowView::status() const {
     const std::string size = group_thousands(lab_.outcome().cast.stats.n) + " elements";
     if (!tensor.file.empty()) return {{"tensor", tensor.file + ", " + size}};
     std::string kind = tensor.kind;
-    if (tensor.kind == "lognormal") kind += ", sigma " + text_of(tensor.sigma);
+    if (tensor.kind == "lognormal") kind += ", sigma " + screen_number(tensor.sigma);
     return {{"seed", std::to_string(tensor.seed)}, {"tensor", kind + ", " + size}};
 }
 

@@ -11,7 +11,6 @@ namespace {
 
 using Hit = PlotResult::Hit;
 constexpr double kReach = 12;  // px
-constexpr Font kName = {Face::sans_bold, 13}, kValue = {Face::mono, 13}, kLabel = {Face::sans, 13};
 
 // The samples of what has samples: curves, points, stems, and bars (x: the lower edge).
 struct Samples {
@@ -96,26 +95,26 @@ struct Row {
 
 void draw_tooltip(Canvas& canvas, const FigureLayout& layout, float line_x, const Row& head,
                   const std::vector<Row>& rows) {
-    constexpr float kPad = 12, kRow = 22, kWidth = 152;
-    const float label = head.name.empty() ? 0 : canvas.text_width(head.name + " ", kLabel);
-    float width = std::max(kWidth, 2 * kPad + label + canvas.text_width(head.value, kValue));
+    constexpr float kTipPad = 12, kTipRow = 22, kTipWidth = 152;
+    const float label = head.name.empty() ? 0 : canvas.text_width(head.name + " ", kSans13);
+    float width = std::max(kTipWidth, 2 * kTipPad + label + canvas.text_width(head.value, kMono13));
     for (const Row& row : rows)
-        width = std::max(
-            width, 2 * kPad + canvas.text_width(row.name, kName) + 16 + canvas.text_width(row.value, kValue));
-    const float height = 2 * kPad - 4 + kRow * static_cast<float>(rows.size() + 1);
+        width = std::max(width, 2 * kTipPad + canvas.text_width(row.name, kBold13) + 16 +
+                                    canvas.text_width(row.value, kMono13));
+    const float height = 2 * kTipPad - 4 + kTipRow * static_cast<float>(rows.size() + 1);
     const bool flip = line_x + 16 + width > layout.outer.x1;
     Rect box = {flip ? line_x - 16 - width : line_x + 16, layout.plot.y0 + 12, 0, 0};
     box = {box.x0, box.y0, box.x0 + width, box.y0 + height};
     canvas.rect(box, Color{Role::axis});
     canvas.rect(Rect{box.x0 + 1, box.y0 + 1, box.x1 - 1, box.y1 - 1}, Color{Role::raised});
-    float y = box.y0 + kPad - 1;
-    canvas.text({box.x0 + kPad, y}, head.name, {Role::muted}, kLabel);
-    canvas.text({box.x0 + kPad + label, y}, head.value, {Role::text}, kValue);
+    float y = box.y0 + kTipPad - 1;
+    canvas.text({box.x0 + kTipPad, y}, head.name, {Role::muted}, kSans13);
+    canvas.text({box.x0 + kTipPad + label, y}, head.value, {Role::text}, kMono13);
     for (const Row& row : rows) {
-        y += kRow;
-        canvas.text({box.x0 + kPad, y}, row.name, row.ink, kName);
-        canvas.text({box.x1 - kPad - canvas.text_width(row.value, kValue), y}, row.value, {Role::text},
-                    kValue);
+        y += kTipRow;
+        canvas.text({box.x0 + kTipPad, y}, row.name, row.ink, kBold13);
+        canvas.text({box.x1 - kTipPad - canvas.text_width(row.value, kMono13), y}, row.value, {Role::text},
+                    kMono13);
     }
 }
 
