@@ -17,7 +17,7 @@ namespace fp8lab {
 // A key of the lab's own, for the sheet of keys and the palette; key() does it.
 struct ViewKey {
     std::string_view keys, effect;  // "0 to 7", "flips that bit"
-    int first, last;                // GLFW's codes, one or a run of them
+    ui::Key first, last;            // one key or a run of them
 };
 
 class LabView {
@@ -31,8 +31,8 @@ class LabView {
     virtual void present(ui::Context& context, const Figure& figure, ui::PlotState& state, Rect area) {
         ui::plot(context, "present.figure", figure, state, area, {.crosshair = false, .title_height = 20});
     }
-    // A key (GLFW code) that the shell did not take; true if used.
-    virtual bool key(ui::Context&, int key) {
+    // A key that the shell did not take; true if used.
+    virtual bool key(ui::Context&, ui::Key key) {
         (void)key;
         return false;
     }

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "app/shell/window_loop.h"
+#include "labs/ui/input.h"
 
 namespace fp8lab::cli {
 namespace {
@@ -58,9 +59,9 @@ bool bring_into_sight(WindowLoop& loop, const std::string& name) {
         if (found == loop.context().probes.items.end()) return false;
         const Rect rect = found->second.rect, clip = found->second.clip;
         if (rect.y0 >= clip.y0 && rect.y1 <= clip.y1) return true;
-        loop.draw([&](ImGuiIO& io) {
-            io.MousePos = {center(clip).x, center(clip).y};
-            io.MouseWheel = rect.y0 < clip.y0 ? 1.0F : -1.0F;
+        loop.draw([&] {
+            ui::feed_mouse(center(clip).x, center(clip).y);
+            ui::feed_wheel(rect.y0 < clip.y0 ? 1.0F : -1.0F);
         });
     }
     return false;
@@ -69,9 +70,9 @@ bool bring_into_sight(WindowLoop& loop, const std::string& name) {
 void click(WindowLoop& loop, const std::string& name) {
     const Point at = center(loop.context().probes.items.at(name).rect);
     for (const bool down : {false, true, false})
-        loop.draw([&](ImGuiIO& io) {
-            io.MousePos = {at.x, at.y};
-            io.MouseDown[0] = down;
+        loop.draw([&] {
+            ui::feed_mouse(at.x, at.y);
+            ui::feed_button(0, down);
         });
 }
 
@@ -80,9 +81,9 @@ void click(WindowLoop& loop, const std::string& name) {
 Json time_slider(WindowLoop& loop, const std::string& slider, int repeats) {
     const Rect track = loop.context().probes.items.at(slider).rect;
     const auto hand_at = [&](double t, bool down) {
-        return [&track, t, down](ImGuiIO& io) {
-            io.MousePos = {track.x0 + static_cast<float>(t) * track.width(), center(track).y};
-            io.MouseDown[0] = down;
+        return [&track, t, down] {
+            ui::feed_mouse(track.x0 + static_cast<float>(t) * track.width(), center(track).y);
+            ui::feed_button(0, down);
         };
     };
     loop.draw(hand_at(0.5, false));

@@ -1,6 +1,4 @@
 // The commands. One row each; in the sheet of keys they stand in this order, under their groups.
-#include <GLFW/glfw3.h>
-
 #include "app/shell/shell.h"
 
 namespace fp8lab {
@@ -8,12 +6,12 @@ namespace fp8lab {
 void Shell::add_commands() {
     const auto add = [this](ShellCommand command) { commands_.push_back(std::move(command)); };
     const auto on_lab = [this] { return current() != nullptr; };
-    const auto ctrl = [](int key) { return Chord{.key = key, .ctrl = true}; };
+    const auto ctrl = [](ui::Key key) { return Chord{.key = key, .ctrl = true}; };
 
     add({.id = "home",
          .group = "Labs",
          .label = "Home",
-         .chords = {ctrl(GLFW_KEY_0)},
+         .chords = {ctrl(ui::Key::digit_0)},
          .run = [this] { open(""); },
          .help = "All labs, what each looks like, and how far you are.",
          .control = "rail.home",
@@ -23,7 +21,8 @@ void Shell::add_commands() {
         add({.id = std::string(info.id),
              .group = "Labs",
              .label = "L" + std::to_string(info.number) + " " + std::string(info.short_title),
-             .chords = info.number <= 9 ? std::vector{ctrl(GLFW_KEY_0 + info.number)} : std::vector<Chord>{},
+             .chords =
+                 info.number <= 9 ? std::vector{ctrl(ui::Key::digit_0 + info.number)} : std::vector<Chord>{},
              .run = [this, id = info.id] { open(id); },
              .help = std::string(info.title),
              .control = "rail." + std::string(info.id),
@@ -33,21 +32,21 @@ void Shell::add_commands() {
     add({.id = "palette",
          .group = "Find and ask",
          .label = "Find anything",
-         .chords = {ctrl(GLFW_KEY_K)},
+         .chords = {ctrl(ui::Key::k)},
          .run = [this] { open(Sheet::palette); },
          .help = "Labs, exercises, terms, and all that can be done.",
          .over = true});
     add({.id = "glossary",
          .group = "Find and ask",
          .label = "Glossary",
-         .chords = {ctrl(GLFW_KEY_G)},
+         .chords = {ctrl(ui::Key::g)},
          .run = [this] { open(Sheet::glossary); },
          .help = "The terms of the field, with figures.",
          .over = true});
     add({.id = "help",
          .group = "Find and ask",
          .label = "What is this?",
-         .chords = {{.key = GLFW_KEY_F1}},
+         .chords = {{.key = ui::Key::f1}},
          .run =
              [this] {
                  const bool on = help_.on();
@@ -78,7 +77,7 @@ void Shell::add_commands() {
     add({.id = "words",
          .group = "Find and ask",
          .label = "Figures in words",
-         .chords = {{.key = GLFW_KEY_F6}},
+         .chords = {{.key = ui::Key::f6}},
          .run = [this] { open(Sheet::words); },
          .when = on_lab,
          .help = "As sentences and tables, to be read aloud or copied.",
@@ -87,7 +86,7 @@ void Shell::add_commands() {
     add({.id = "explore",
          .group = "Panel",
          .label = "Explore",
-         .chords = {{.key = GLFW_KEY_F2}},
+         .chords = {{.key = ui::Key::f2}},
          .run = [this] { show(Tab::explore); },
          .when = on_lab,
          .help = "The controls of the lab.",
@@ -95,7 +94,7 @@ void Shell::add_commands() {
     add({.id = "learn",
          .group = "Panel",
          .label = "Learn",
-         .chords = {{.key = GLFW_KEY_F3}},
+         .chords = {{.key = ui::Key::f3}},
          .run = [this] { show(Tab::learn); },
          .when = on_lab,
          .help = "The lesson, and what tutorials claim about it.",
@@ -103,7 +102,7 @@ void Shell::add_commands() {
     add({.id = "exercises",
          .group = "Panel",
          .label = "Exercises",
-         .chords = {{.key = GLFW_KEY_F4}},
+         .chords = {{.key = ui::Key::f4}},
          .run = [this] { show(Tab::exercises); },
          .when = on_lab,
          .help = "Predict first, then find out; what passes is kept as evidence.",
@@ -111,14 +110,14 @@ void Shell::add_commands() {
     add({.id = "fold",
          .group = "Panel",
          .label = "Fold or open the panel",
-         .chords = {ctrl(GLFW_KEY_B)},
+         .chords = {ctrl(ui::Key::b)},
          .run = [this] { toggle_panel(narrow_); },
          .when = on_lab,
          .control = "panel.fold"});
     add({.id = "reset",
          .group = "Panel",
          .label = "Reset all",
-         .chords = {{.key = GLFW_KEY_R, .ctrl = true, .shift = true}},
+         .chords = {{.key = ui::Key::r, .ctrl = true, .shift = true}},
          .run = [this] { reset(*current()); },
          .when = on_lab,
          .help = "Every control of this lab as it was at first; in an exercise, its start.",
@@ -126,14 +125,14 @@ void Shell::add_commands() {
     add({.id = "reset control",
          .group = "Panel",
          .label = "Reset this control",
-         .chords = {ctrl(GLFW_KEY_R)},
+         .chords = {ctrl(ui::Key::r)},
          .run = [this] { reset_control(*current()); },
          .when = on_lab,
          .help = "The one with the ring; without a ring, those of the panel."});
     add({.id = "undo",
          .group = "Panel",
          .label = "Undo",
-         .chords = {ctrl(GLFW_KEY_Z)},
+         .chords = {ctrl(ui::Key::z)},
          .run = [this] { travel(*current(), current()->undo.undo()); },
          .when = on_lab,
          .help = "200 steps a lab; a drag is one. A training is not undone.",
@@ -141,14 +140,14 @@ void Shell::add_commands() {
     add({.id = "redo",
          .group = "Panel",
          .label = "Redo",
-         .chords = {{.key = GLFW_KEY_Z, .ctrl = true, .shift = true}, ctrl(GLFW_KEY_Y)},
+         .chords = {{.key = ui::Key::z, .ctrl = true, .shift = true}, ctrl(ui::Key::y)},
          .run = [this] { travel(*current(), current()->undo.redo()); },
          .when = on_lab,
          .repeats = true});
     add({.id = "hint",
          .group = "Panel",
          .label = "Next hint",
-         .chords = {{.key = GLFW_KEY_H}},
+         .chords = {{.key = ui::Key::h}},
          .run = [this] { exercises_.next_hint(*current()->lab); },
          .when = [this] { return current() != nullptr && exercises_.has_hint(*current()->lab); },
          .help = "Each of three says more than the one before; opened ones are noted in the evidence.",
@@ -157,7 +156,7 @@ void Shell::add_commands() {
     add({.id = "export",
          .group = "Panel",
          .label = "Export",
-         .chords = {ctrl(GLFW_KEY_E)},
+         .chords = {ctrl(ui::Key::e)},
          .run = [this] { export_.open(ExportPanel::What::figures, lab()); },
          .when = [this] { return current() == nullptr || !predicting(*current()); },
          .help = "Figures as PNG, SVG and CSV, the report, the submission to hand in.",
@@ -165,14 +164,14 @@ void Shell::add_commands() {
     add({.id = "save",
          .group = "Lecture",
          .label = "Save this scene",
-         .chords = {ctrl(GLFW_KEY_S)},
+         .chords = {ctrl(ui::Key::s)},
          .run = [this] { open(Sheet::scene); },
          .when = on_lab,
          .help = "The lab as it stands, as a file or as a line of text to send."});
     add({.id = "open",
          .group = "Lecture",
          .label = "Open a scene",
-         .chords = {ctrl(GLFW_KEY_O)},
+         .chords = {ctrl(ui::Key::o)},
          .run =
              [this] {
                  open(Sheet::palette);
@@ -182,21 +181,21 @@ void Shell::add_commands() {
     add({.id = "paste",
          .group = "Lecture",
          .label = "Open the copied scene",
-         .chords = {ctrl(GLFW_KEY_V)},
+         .chords = {ctrl(ui::Key::v)},
          .run = [this] { paste(); },
          .help = "A scene that somebody sent as text."});
     add({.id = "present",
          .group = "Lecture",
-         .label = "Present this lab",
-         .chords = {{.key = GLFW_KEY_F5}, ctrl(GLFW_KEY_P)},
+         .label = "Present",
+         .chords = {{.key = ui::Key::f5}, ctrl(ui::Key::p)},
          .run = [this] { present(); },
-         .when = on_lab,
-         .help = "Chrome away, one sentence, one figure; Esc comes back."});
+         .help =
+             "This lab, or on home the lecture that Esc left: one sentence, one figure; Esc comes back."});
 
     add({.id = "theme",
          .group = "Window",
          .label = "Light or dark",
-         .chords = {ctrl(GLFW_KEY_T)},
+         .chords = {ctrl(ui::Key::t)},
          .run = [this] { set_theme(context_.theme == Theme::light ? Theme::dark : Theme::light); },
          .control = "shell.theme",
          .over = true});
@@ -211,14 +210,14 @@ void Shell::add_commands() {
     add({.id = "larger",
          .group = "Window",
          .label = "Larger text and controls",
-         .chords = {ctrl(GLFW_KEY_EQUAL), ctrl(GLFW_KEY_KP_ADD)},
+         .chords = {ctrl(ui::Key::equal), ctrl(ui::Key::keypad_add)},
          .run = [this] { set_scale(context_.scale + 0.25F); },
          .repeats = true,
          .over = true});
     add({.id = "smaller",
          .group = "Window",
          .label = "Smaller text and controls",
-         .chords = {ctrl(GLFW_KEY_MINUS), ctrl(GLFW_KEY_KP_SUBTRACT)},
+         .chords = {ctrl(ui::Key::minus), ctrl(ui::Key::keypad_subtract)},
          .run = [this] { set_scale(context_.scale - 0.25F); },
          .repeats = true,
          .over = true});

@@ -1,7 +1,5 @@
 #include "app/shell/commands.h"
 
-#include <GLFW/glfw3.h>
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -14,40 +12,47 @@ namespace fp8lab {
 namespace {
 
 struct NamedKey {
-    int key;
+    ui::Key key;
     std::string_view name;
 };
 // Beside letters, digits and F1 to F12.
 constexpr std::array kNamed = {
-    NamedKey{GLFW_KEY_SPACE, "Space"},    NamedKey{GLFW_KEY_ENTER, "Enter"},
-    NamedKey{GLFW_KEY_ESCAPE, "Esc"},     NamedKey{GLFW_KEY_TAB, "Tab"},
-    NamedKey{GLFW_KEY_LEFT, "Left"},      NamedKey{GLFW_KEY_RIGHT, "Right"},
-    NamedKey{GLFW_KEY_UP, "Up"},          NamedKey{GLFW_KEY_DOWN, "Down"},
-    NamedKey{GLFW_KEY_HOME, "Home"},      NamedKey{GLFW_KEY_END, "End"},
-    NamedKey{GLFW_KEY_PAGE_UP, "PgUp"},   NamedKey{GLFW_KEY_PAGE_DOWN, "PgDn"},
-    NamedKey{GLFW_KEY_DELETE, "Delete"},  NamedKey{GLFW_KEY_BACKSPACE, "Backspace"},
-    NamedKey{GLFW_KEY_EQUAL, "+"},        NamedKey{GLFW_KEY_MINUS, "-"},
-    NamedKey{GLFW_KEY_KP_ADD, "Keypad+"}, NamedKey{GLFW_KEY_KP_SUBTRACT, "Keypad-"},
-    NamedKey{GLFW_KEY_COMMA, ","},        NamedKey{GLFW_KEY_PERIOD, "."},
+    NamedKey{ui::Key::space, "Space"},
+    NamedKey{ui::Key::enter, "Enter"},
+    NamedKey{ui::Key::escape, "Esc"},
+    NamedKey{ui::Key::tab, "Tab"},
+    NamedKey{ui::Key::left, "Left"},
+    NamedKey{ui::Key::right, "Right"},
+    NamedKey{ui::Key::up, "Up"},
+    NamedKey{ui::Key::down, "Down"},
+    NamedKey{ui::Key::home, "Home"},
+    NamedKey{ui::Key::end, "End"},
+    NamedKey{ui::Key::page_up, "PgUp"},
+    NamedKey{ui::Key::page_down, "PgDn"},
+    NamedKey{ui::Key::del, "Delete"},
+    NamedKey{ui::Key::backspace, "Backspace"},
+    NamedKey{ui::Key::equal, "+"},
+    NamedKey{ui::Key::minus, "-"},
+    NamedKey{ui::Key::keypad_add, "Keypad+"},
+    NamedKey{ui::Key::keypad_subtract, "Keypad-"},
+    NamedKey{ui::Key::comma, ","},
+    NamedKey{ui::Key::period, "."},
+    NamedKey{ui::Key::insert, "Insert"},
+    NamedKey{ui::Key::keypad_enter, "KeypadEnter"},
 };
 
-std::string key_name(int key) {
+std::string key_name(ui::Key key) {
     const auto named = std::ranges::find(kNamed, key, &NamedKey::key);
     if (named != kNamed.end()) return std::string(named->name);
-    if (key >= GLFW_KEY_F1 && key <= GLFW_KEY_F12) return "F" + std::to_string(key - GLFW_KEY_F1 + 1);
-    return std::string(1, static_cast<char>(key));  // GLFW's codes of letters and digits are ASCII
+    if (key >= ui::Key::f1 && key <= ui::Key::f12) return "F" + std::to_string(key - ui::Key::f1 + 1);
+    return std::string(1, static_cast<char>(key));  // letters and digits are ASCII
 }
 
-// 0: no key of that name.
-int key_named(std::string_view name) {
-    const auto named = std::ranges::find(kNamed, name, &NamedKey::name);
-    if (named != kNamed.end()) return named->key;
-    const auto same = [&](int key) { return key_name(key) == name; };
-    for (int key = GLFW_KEY_F1; key <= GLFW_KEY_F12; ++key)
-        if (same(key)) return key;
-    for (int key = '0'; key <= 'Z'; ++key)
-        if ((key <= '9' || key >= 'A') && same(key)) return key;
-    return 0;
+// none: no key has that name.
+ui::Key key_named(std::string_view name) {
+    const auto keys = ui::all_keys();
+    const auto named = std::ranges::find_if(keys, [&](ui::Key key) { return key_name(key) == name; });
+    return named == keys.end() ? ui::Key::none : *named;
 }
 
 // A "+" right after a letter or digit joins; any other is the key.
@@ -82,7 +87,8 @@ std::string to_string(const Chord& chord) {
     if (chord.ctrl) text += "Ctrl ";
     if (chord.alt) text += "Alt ";
     if (chord.shift) text += "Shift ";
-    return text + (chord.key == 0 ? std::string(1, static_cast<char>(chord.character)) : key_name(chord.key));
+    return text + (chord.key == ui::Key::none ? std::string(1, static_cast<char>(chord.character))
+                                              : key_name(chord.key));
 }
 
 Chord parse_chord(std::string_view text) {
@@ -96,11 +102,11 @@ Chord parse_chord(std::string_view text) {
             modifier = true;
         } else {
             chord.key = key_named(part);
-            if (chord.key == 0 && part.size() == 1 && !chord.ctrl && !chord.alt && !chord.shift)
+            if (chord.key == ui::Key::none && part.size() == 1 && !chord.ctrl && !chord.alt && !chord.shift)
                 chord.character = static_cast<unsigned char>(part.front());
         }
     }
-    if (chord.key == 0 && chord.character == 0)
+    if (chord.key == ui::Key::none && chord.character == 0)
         throw usage_error("'" + std::string(text) + "'", "is no key; such as: F8, Ctrl K, Ctrl Shift R, ?");
     return chord;
 }

@@ -10,12 +10,14 @@
 #include <string_view>
 #include <vector>
 
+#include "labs/ui/input.h"
+
 namespace fp8lab {
 
 // A key and what is held with it. Where a layout decides which key gives a character ("?"), the character is
 // the chord.
 struct Chord {
-    int key = 0;  // GLFW's code; 0: `character` counts
+    ui::Key key = ui::Key::none;  // none: `character` counts
     bool ctrl = false, shift = false, alt = false;
     unsigned character = 0;
     bool operator==(const Chord&) const = default;

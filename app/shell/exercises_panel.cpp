@@ -14,6 +14,7 @@ namespace fp8lab {
 namespace {
 
 constexpr float kIndent = 28, kDisc = 8.5F, kVerdict = 60, kColumn = 66, kLine = 20;
+constexpr std::size_t kWhyRows = 3;  // of the explanation; a longer one makes its field taller
 constexpr float kTwoPi = 6.2831853F, kNoon = -1.5707963F;
 
 void caption(ui::Context& c, std::string_view left, std::string_view right) {
@@ -137,23 +138,26 @@ void ExercisesTab::draw_running(Lab& lab, const ExerciseRun& run) {
     draw_hints(open);
 }
 
+void ExercisesTab::keep_explanation(Evidence evidence, const std::string& words) {
+    evidence.explanation = words;
+    try {
+        progress_.keep(evidence);
+    } catch (const std::exception& error) {
+        say_("Not saved", error.what());
+    }
+}
+
 void ExercisesTab::draw_passed(Lab& lab, const Exercise& exercise, const Evidence& evidence) {
     ui::wrapped(context_, exercise.question, Role::muted, kSans13);
     draw_conditions(exercise, evidence.conditions, false);
     draw_evidence(evidence);
     if (!exercise.predict.empty()) draw_prediction(exercise, evidence.prediction, evidence.measured);
     ui::wrapped(context_, exercise.explanation, Role::text, kSans13);
+    // The buttons below stay where they are while this is typed, and take the press that ends it.
     std::string words = evidence.explanation;
-    if (ui::text_input(context_, "exercise.why", words, "Why? In your own words; kept, never graded.")) {
-        Evidence explained = evidence;
-        explained.explanation = words;
-        try {
-            progress_.keep(explained);
-        } catch (const std::exception& error) {
-            say_("Not saved", error.what());
-        }
-        return;  // `evidence` is another one now
-    }
+    const bool explained = ui::text_input(context_, "exercise.why", words,
+                                          "Why? In your own words; kept, never graded.", kSans13, kWhyRows);
+    if (explained) keep_explanation(evidence, words);  // `evidence` is another one now
     const auto exercises = lab.exercises();
     const auto next =
         std::ranges::find_if(exercises, [&](const Exercise& other) { return !progress_.passed(other.id); });

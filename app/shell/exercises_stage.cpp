@@ -131,8 +131,8 @@ void ExercisesTab::edit_curve(Session& open, const CurvePrediction& spec, Rect a
         if (hit.held) to = std::clamp(ImGui::GetIO().MousePos.y, plot.area.y0, plot.area.y1);
         if (hit.focused) {
             const float step = plot.area.height() / 40;
-            if (ui::key_pressed(ImGuiKey_UpArrow)) to -= step;
-            if (ui::key_pressed(ImGuiKey_DownArrow)) to += step;
+            if (ui::key_pressed(ui::Key::up)) to -= step;
+            if (ui::key_pressed(ui::Key::down)) to += step;
         }
         if (to != at.y) {
             values[i] = clamp_to(spec.y, plot.y_at(to));

@@ -71,6 +71,7 @@ class ExercisesTab {
     void draw_closed(Lab& lab, const Exercise& exercise);
     void draw_running(Lab& lab, const ExerciseRun& run);
     void draw_passed(Lab& lab, const Exercise& exercise, const Evidence& evidence);
+    void keep_explanation(Evidence evidence, const std::string& words);
     void draw_answers(Session& session, const Exercise& exercise);
     void draw_conditions(const Exercise& exercise, const std::vector<Condition>& conditions, bool verdicts);
     void draw_prediction(const Exercise& exercise, const Prediction& prediction,

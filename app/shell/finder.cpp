@@ -59,8 +59,8 @@ void Finder::type(const ui::Context& context) {
         const bool presses = c == ' ' && context.focus.visible;  // a control with the ring
         if (c >= ' ' && c != 0x7F && !presses) append_utf8(query_, c);
     }
-    if (ui::key_pressed(ImGuiKey_Backspace)) erase_last(query_);
-    if (io.KeyCtrl && ui::key_pressed(ImGuiKey_V))
+    if (ui::key_pressed(ui::Key::backspace)) erase_last(query_);
+    if (io.KeyCtrl && ui::key_pressed(ui::Key::v))
         if (const char* pasted = ImGui::GetClipboardText()) query_ += pasted;
     const auto move = [this](std::ptrdiff_t by) {
         const auto last = static_cast<std::ptrdiff_t>(found_.size()) - 1;
@@ -68,10 +68,10 @@ void Finder::type(const ui::Context& context) {
                                                   std::max(last, std::ptrdiff_t{0})));
         moved_ = true;
     };
-    if (ui::key_pressed(ImGuiKey_DownArrow)) move(1);
-    if (ui::key_pressed(ImGuiKey_UpArrow)) move(-1);
-    if (ui::key_pressed(ImGuiKey_PageDown)) move(kPage);
-    if (ui::key_pressed(ImGuiKey_PageUp)) move(-kPage);
+    if (ui::key_pressed(ui::Key::down)) move(1);
+    if (ui::key_pressed(ui::Key::up)) move(-1);
+    if (ui::key_pressed(ui::Key::page_down)) move(kPage);
+    if (ui::key_pressed(ui::Key::page_up)) move(-kPage);
 }
 
 void Finder::match(std::span<const FindRow> rows) {
@@ -162,7 +162,7 @@ std::optional<std::size_t> Finder::draw(ui::Context& context, std::string_view n
     ui::scroll_thumbs(context);
     ImGui::EndChild();
     ImGui::PopStyleVar();
-    if (!context.focus.visible && ui::key_pressed(ImGuiKey_Enter)) taken = selected();
+    if (!context.focus.visible && ui::key_pressed(ui::Key::enter)) taken = selected();
     return taken;
 }
 

@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "core/base/error.h"
+#include "labs/ui/input.h"
 
 namespace fp8lab {
 namespace {
@@ -79,11 +81,28 @@ std::span<GLFWmonitor*> all_monitors() {
     return {monitors, static_cast<std::size_t>(count)};
 }
 
-void give_key_to_first(GLFWwindow* second, int key, int scancode, int action, int mods) {
-    auto* first = static_cast<GlWindow*>(glfwGetWindowUserPointer(second));
-    first->use();
-    ImGui_ImplGlfw_KeyCallback(first->handle(), key, scancode, action, mods);
-    first->note_input();
+GlWindow& window_of(GLFWwindow* window) { return *static_cast<GlWindow*>(glfwGetWindowUserPointer(window)); }
+
+// GLFW names keys by their place on a US keyboard. Ctrl Z is the key that says Z, whatever the layout; later
+// versions of ImGui's backend see to that themselves.
+int by_layout(int key, int scancode) {
+    const bool has_name = key > ' ' && key <= '`';  // GLFW's codes are ASCII here
+    const char* name = has_name ? glfwGetKeyName(key, scancode) : nullptr;
+    if (name == nullptr || name[0] == 0 || name[1] != 0) return key;
+    const char c = name[0];
+    if (c >= 'a' && c <= 'z') return c - 'a' + 'A';
+    const bool known =
+        (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || std::string_view(",-.=").find(c) < 4;
+    return known ? c : key;
+}
+
+// In the place of ImGui's own callbacks, which get the events of each frame in begin_frame().
+void queue_keys(GLFWwindow* window) {
+    glfwSetKeyCallback(window, [](GLFWwindow* w, int key, int scancode, int action, int mods) {
+        window_of(w).note_key({.key = key, .scancode = scancode, .action = action, .mods = mods});
+    });
+    glfwSetCharCallback(
+        window, [](GLFWwindow* w, unsigned character) { window_of(w).note_key({.character = character}); });
 }
 
 }  // namespace
@@ -114,14 +133,19 @@ GlWindow::GlWindow(Size size, bool visible, GlWindow* first) : first_(first) {
     if (first_ == nullptr) {
         listen(window_, this);
     } else {
-        glfwSetWindowUserPointer(window_, first_);
-        glfwSetKeyCallback(window_, give_key_to_first);
+        glfwSetWindowUserPointer(window_, this);
+        glfwSetKeyCallback(window_, [](GLFWwindow* w, int key, int scancode, int action, int mods) {
+            window_of(w).give_to_first({.key = key, .scancode = scancode, .action = action, .mods = mods});
+        });
     }
     ImGui_ImplGlfw_InitForOpenGL(window_, first_ == nullptr);
+    if (first_ == nullptr && !ui::kImGuiQueuesInput) queue_keys(window_);
     ImGui_ImplOpenGL3_Init("#version 150");
 }
 
 GlWindow::~GlWindow() {
+    // The window may close while the key is down that closed it, and its release would never be heard.
+    for (const int key : std::exchange(given_, {})) give_to_first({.key = key, .action = GLFW_RELEASE});
     use();
     ImGui_ImplOpenGL3_Shutdown();
     ImGui_ImplGlfw_Shutdown();
@@ -193,10 +217,37 @@ void GlWindow::upload_fonts() {
     ImGui::GetIO().Fonts->ClearTexData();  // the copy in main memory: 4 MB at scale 1, 60 MB at 3
 }
 
-void GlWindow::begin_frame(const std::function<void(ImGuiIO&)>& hand) {
+void GlWindow::note_key(const KeyEvent& event) {
+    note_input();
+    if (event.action == GLFW_REPEAT) return;  // ImGui repeats by its own clock
+    KeyEvent heard = event;
+    if (event.character == 0) heard.key = by_layout(event.key, event.scancode);
+    heard_.keys.add(heard);
+}
+
+void GlWindow::give_to_first(const KeyEvent& event) {
+    if (event.action == GLFW_RELEASE)
+        given_.erase(event.key);
+    else
+        given_.insert(event.key);
+    first_->use();
+    first_->note_input();
+    if (ui::kImGuiQueuesInput)
+        ImGui_ImplGlfw_KeyCallback(first_->window_, event.key, event.scancode, event.action, event.mods);
+    else
+        first_->note_key(event);
+}
+
+void GlWindow::begin_frame(const std::function<void()>& hand) {
+    for (const KeyEvent& event : heard_.keys.take_frame()) {
+        if (event.character != 0)
+            ImGui_ImplGlfw_CharCallback(window_, event.character);
+        else
+            ImGui_ImplGlfw_KeyCallback(window_, event.key, event.scancode, event.action, event.mods);
+    }
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
-    if (hand) hand(ImGui::GetIO());
+    if (hand) hand();
     ImGui::NewFrame();
 }
 
@@ -223,7 +274,9 @@ void GlWindow::note_drops(std::span<const char*> paths) {
 
 std::vector<std::string> GlWindow::take_drops() { return std::exchange(heard_.drops, {}); }
 
-bool GlWindow::take_input() { return std::exchange(heard_.input, false); }
+bool GlWindow::take_input() {
+    return std::exchange(heard_.input, false) || !heard_.keys.empty() || ui::input_waits();
+}
 
 GlWindow::Size GlWindow::size() const {
     Size size{};

@@ -3,13 +3,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "app/shell/key_queue.h"
+
 struct GLFWwindow;
 struct ImGuiContext;
-struct ImGuiIO;
 
 namespace fp8lab {
 
@@ -37,8 +39,8 @@ class GlWindow {
     static void wake();            // from any thread: the event loop takes a turn
 
     void upload_fonts();  // after load_fonts()
-    // Both backends and ImGui::NewFrame(). `hand` may change what the system said of mouse and keys.
-    void begin_frame(const std::function<void(ImGuiIO&)>& hand = {});
+    // Both backends and ImGui::NewFrame(). `hand` may feed mouse and keys (labs/ui/input.h) after the system.
+    void begin_frame(const std::function<void()>& hand = {});
     void end_frame();  // ImGui::Render(), which ends our own work, and submit()
     void submit();     // OpenGL's part: the draw data into the back buffer
     void present();    // swap: waits for the display where there is one
@@ -46,7 +48,9 @@ class GlWindow {
     void note_drops(std::span<const char*> paths);
     std::vector<std::string> take_drops();  // paths of files dropped since the last call
     void note_input() { heard_.input = true; }
-    bool take_input();  // a key, a mouse move, a resize ... since the last call
+    void note_key(const KeyEvent& event);
+    // A key, a mouse move, a resize ... since the last call, or one that the last frame left for the next.
+    bool take_input();
     Size size() const;
     std::string renderer() const;  // GL_RENDERER
     std::vector<std::uint8_t> pixels()
@@ -54,6 +58,8 @@ class GlWindow {
     GLFWwindow* handle() const { return window_; }
 
   private:
+    void give_to_first(const KeyEvent& event);
+
     GLFWwindow* window_ = nullptr;
     GlWindow* first_ = nullptr;
     ImGuiContext* imgui_ = nullptr;
@@ -61,8 +67,10 @@ class GlWindow {
     struct Heard {              // what GLFW's callbacks write to
         bool input = true;
         std::vector<std::string> drops;
+        KeyQueue keys;
     } heard_;
-    int desk_[4] = {};  // x, y, width, height before fill_monitor()
+    std::set<int> given_;  // of a second window: keys that are down and that the first one was told of
+    int desk_[4] = {};     // x, y, width, height before fill_monitor()
 };
 
 }  // namespace fp8lab

@@ -164,7 +164,7 @@ void HelpMode::draw_card(ui::Context& context, const ControlHelp& help, Rect tar
     }
     if (help.term.empty()) return;
     ImGui::SetCursorScreenPos({card_.x0 + context.px(kHelpPad), card_.y1 - context.px(kHelpPad + 32)});
-    const bool entered = context.focus.name != "help.term" && ui::key_pressed(ImGuiKey_Enter);
+    const bool entered = context.focus.name != "help.term" && ui::key_pressed(ui::Key::enter);
     if (ui::button(context, "help.term", "In the glossary", {.key = "Enter"}) || entered) term = help.term;
 }
 

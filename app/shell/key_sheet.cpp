@@ -105,8 +105,8 @@ bool draw_key_sheet(ui::Context& context, std::span<const ShellCommand> commands
     }
     // Arrow keys scroll where the window is too small for all.
     const float step = context.px(2 * kKeysRow);
-    if (ui::key_pressed(ImGuiKey_DownArrow)) ImGui::SetScrollY(ImGui::GetScrollY() + step);
-    if (ui::key_pressed(ImGuiKey_UpArrow)) ImGui::SetScrollY(std::max(0.0F, ImGui::GetScrollY() - step));
+    if (ui::key_pressed(ui::Key::down)) ImGui::SetScrollY(ImGui::GetScrollY() + step);
+    if (ui::key_pressed(ui::Key::up)) ImGui::SetScrollY(std::max(0.0F, ImGui::GetScrollY() - step));
     ui::advance({at.x, at.y, at.x + 1, top + context.px(lowest)});
     ui::scroll_thumbs(context);
     ImGui::EndChild();

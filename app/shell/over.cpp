@@ -183,7 +183,7 @@ void Shell::draw_over() {
         std::string term;
         help_.draw(
             context_, [this](std::string_view probe) { return help_of(probe); }, term);
-        if (ui::key_pressed(ImGuiKey_Escape)) help_.stop();
+        if (ui::key_pressed(ui::Key::escape)) help_.stop();
         if (!term.empty()) show_term(term);
         if (!help_.on()) context_.wants_redraw = true;
     }

@@ -1,10 +1,10 @@
 #include "app/shell/present.h"
 
-#include <GLFW/glfw3.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/figure/paint.h"
 #include "labs/scene_run.h"
@@ -31,13 +31,19 @@ Marker marker_of(const std::string& metric) {
 
 }  // namespace
 
-void Presentation::start(std::unique_ptr<Lecture> lecture) {
+void Presentation::start(std::unique_ptr<Lecture> lecture, bool deck) {
+    started_ = std::chrono::steady_clock::now();
+    deck_ = deck;
+    open(std::move(lecture));
+}
+
+void Presentation::open(std::unique_ptr<Lecture> lecture) {
     if (!active()) {
         desk_theme_ = context_.theme;
         desk_scale_ = context_.scale;
     }
     lecture_ = std::move(lecture);
-    started_ = std::chrono::steady_clock::now();
+    keys_ = false;
     context_.theme = theme_;
     context_.focus = {};
     plot_ = {};
@@ -47,11 +53,22 @@ void Presentation::start(std::unique_ptr<Lecture> lecture) {
 void Presentation::stop() {
     if (!active()) return;
     views_.clear();
+    if (deck_) {
+        if (lecture_->lab().live() && lecture_->lab().busy()) lecture_->lab().act("pause");
+        left_ = std::move(lecture_);
+    }
     lecture_.reset();
     frozen_.reset();
     context_.theme = desk_theme_;
     context_.scale = desk_scale_;
     context_.focus = {};
+}
+
+bool Presentation::resume() {
+    if (!left_) return false;
+    deck_ = true;
+    open(std::move(left_));
+    return true;
 }
 
 double Presentation::seconds() const {
@@ -66,23 +83,24 @@ LabView& Presentation::view() {
     return *view;
 }
 
-void Presentation::key(int key) {
+void Presentation::key(ui::Key key) {
     Lecture& lecture = *lecture_;
     const bool asking = lecture.asking();
-    if (key == GLFW_KEY_ESCAPE || key == GLFW_KEY_F5) return stop();
-    if (key == GLFW_KEY_F && !asking) {
+    if (std::exchange(keys_, false)) return;  // any key closes the list
+    if (key == ui::Key::escape || key == ui::Key::f5) return stop();
+    if (key == ui::Key::f && !asking) {
         if (frozen_)
             frozen_.reset();
         else
             frozen_ = take();
         return;
     }
-    if (key == GLFW_KEY_T) {
+    if (key == ui::Key::t) {
         theme_ = theme_ == Theme::projector ? Theme::dark : Theme::projector;
         context_.theme = theme_;
         return;
     }
-    if (key == GLFW_KEY_N) {
+    if (key == ui::Key::n) {
         notes_ = !notes_;
         return;
     }
@@ -90,23 +108,24 @@ void Presentation::key(int key) {
         frozen_.reset();
         act();
     };
-    if (key == GLFW_KEY_RIGHT || key == GLFW_KEY_PAGE_DOWN) return turn([&] { lecture.forward(); });
-    if (key == GLFW_KEY_LEFT || key == GLFW_KEY_PAGE_UP) return turn([&] { lecture.back(); });
-    if (key == GLFW_KEY_HOME) return turn([&] { lecture.go(0); });
-    if (key == GLFW_KEY_END) return turn([&] { lecture.go(lecture.deck().scenes.size() - 1); });
+    if (key == ui::Key::right || key == ui::Key::page_down) return turn([&] { lecture.forward(); });
+    if (key == ui::Key::left || key == ui::Key::page_up) return turn([&] { lecture.back(); });
+    if (key == ui::Key::home) return turn([&] { lecture.go(0); });
+    if (key == ui::Key::end) return turn([&] { lecture.go(lecture.deck().scenes.size() - 1); });
     if (asking) {
-        if (key >= GLFW_KEY_1 && key <= GLFW_KEY_4) lecture.vote(static_cast<std::size_t>(key - GLFW_KEY_1));
-        if (key >= GLFW_KEY_A && key <= GLFW_KEY_D) lecture.vote(static_cast<std::size_t>(key - GLFW_KEY_A));
-        if (key == GLFW_KEY_BACKSPACE) lecture.take_back();
-        if (key == GLFW_KEY_ENTER || key == GLFW_KEY_KP_ENTER || key == GLFW_KEY_SPACE) lecture.reveal();
+        if (key >= ui::Key::digit_1 && key <= ui::Key::digit_4)
+            lecture.vote(static_cast<std::size_t>(key - ui::Key::digit_1));
+        if (key >= ui::Key::a && key <= ui::Key::d) lecture.vote(static_cast<std::size_t>(key - ui::Key::a));
+        if (key == ui::Key::backspace) lecture.take_back();
+        if (key == ui::Key::enter || key == ui::Key::keypad_enter || key == ui::Key::space) lecture.reveal();
         return;
     }
     if (frozen_) return;
-    if (key == GLFW_KEY_B) return lecture.compare();
-    if (key == GLFW_KEY_UP) return lecture.nudge(1);
-    if (key == GLFW_KEY_DOWN) return lecture.nudge(-1);
-    if (key == GLFW_KEY_P && lecture.lab().live()) return lecture.lab().act("poison");
-    if (key == GLFW_KEY_SPACE && lecture.lab().live()) return lecture.toggle_run();
+    if (key == ui::Key::b) return lecture.compare();
+    if (key == ui::Key::up) return lecture.nudge(1);
+    if (key == ui::Key::down) return lecture.nudge(-1);
+    if (key == ui::Key::p && lecture.lab().live()) return lecture.lab().act("poison");
+    if (key == ui::Key::space && lecture.lab().live()) return lecture.toggle_run();
     view().key(context_, key);
 }
 
@@ -138,6 +157,7 @@ void Presentation::frame(Rect window) {
     else
         show(frozen_ ? *frozen_ : take(), area);
     draw_strip(strip);
+    if (keys_) draw_keys(window);
 }
 
 float Presentation::draw_sentence(const std::string& words, Rect area) {

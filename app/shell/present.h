@@ -23,16 +23,22 @@ class Presentation {
     explicit Presentation(ui::Context& context) : context_(context) {}
     void open_notes() { notes_ = true; }
 
-    void start(std::unique_ptr<Lecture> lecture);
+    // deck: stop() puts it aside for resume(); a lab of the desk goes on there.
+    void start(std::unique_ptr<Lecture> lecture, bool deck);
     void stop();  // back to the desk, as it was left
+    // The deck that was left last, at its scene and with its votes; its training is paused. False: there is
+    // none.
+    bool resume();
     bool active() const { return lecture_ != nullptr; }
     Lecture* lecture() { return lecture_.get(); }
 
-    void key(int key);  // GLFW code, pressed
+    void key(ui::Key key);  // was pressed
     void frame(Rect window);
     bool wants_notes() const { return active() && notes_; }
     void close_notes() { notes_ = false; }
     bool frozen() const { return frozen_.has_value(); }
+    bool shows_keys() const { return keys_; }
+    void show_keys(bool show) { keys_ = show; }
     double seconds() const;  // since start()
     Theme theme() const { return theme_; }
 
@@ -54,14 +60,18 @@ class Presentation {
     float draw_sentence(const std::string& words, Rect area);  // the y below it
     void draw_room(Rect area);
     void draw_strip(Rect strip);
+    void draw_keys(Rect window);  // present_keys.cpp
+    void open(std::unique_ptr<Lecture> lecture);
     LabView& view();
 
     ui::Context& context_;
-    std::unique_ptr<Lecture> lecture_;
+    std::unique_ptr<Lecture> lecture_, left_;  // left_: what resume() goes on with
+    bool deck_ = false;                        // lecture_ is one
     std::map<Lab*, std::unique_ptr<LabView>> views_;
     ui::PlotState plot_;
     std::size_t shown_ = 0;  // the scene that plot_ belongs to
     bool notes_ = false;     // the presenter's window is open
+    bool keys_ = false;      // the list of keys lies over the scene
     std::optional<Picture> frozen_;
     Theme theme_ = Theme::projector;
     Theme desk_theme_ = Theme::dark;

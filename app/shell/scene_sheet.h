@@ -1,4 +1,5 @@
-// The sheet that makes a scene of the lab as it stands: a title, notes, then a file or one line of text.
+// The sheet that makes a scene of the lab as it stands: a title, notes, what the room is asked before it sees
+// anything, then a file or one line of text.
 #pragma once
 
 #include <filesystem>
@@ -21,9 +22,12 @@ class SceneSheet {
     Done draw(ui::Context& context, Lab& lab);
 
   private:
-    std::filesystem::path file() const;
+    std::filesystem::path file(const std::string& title) const;
+    void draw_vote(ui::Context& context);
+    Scene scene(Lab& lab) const;  // throws input_error: a vote without choices, say
     std::filesystem::path folder_;
-    std::string title_, notes_, problem_;
+    std::string title_, notes_, question_, choices_, problem_;
+    int right_ = -1;        // which of the choices; -1: none
     bool replace_ = false;  // a file of that name is there, and was asked about
 };
 

@@ -51,7 +51,7 @@ SheetArea begin_sheet(ui::Context& context, std::string_view name, std::string_v
     }
     const ImVec2 mouse = ImGui::GetIO().MousePos;
     const bool beside = ImGui::IsMouseClicked(ImGuiMouseButton_Left) && !box.contains({mouse.x, mouse.y});
-    area.closed |= ui::key_pressed(ImGuiKey_Escape) || (beside && !ImGui::IsWindowAppearing());
+    area.closed |= ui::key_pressed(ui::Key::escape) || (beside && !ImGui::IsWindowAppearing());
     return area;
 }
 

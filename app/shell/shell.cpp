@@ -1,7 +1,5 @@
 #include "app/shell/shell.h"
 
-#include <GLFW/glfw3.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -26,9 +24,10 @@ std::unique_ptr<LabView> make_view(Lab& lab) {
 }
 
 // Keys that the control with the focus ring takes.
-bool belongs_to_focus(int key) {
-    constexpr int kFocusKeys[] = {GLFW_KEY_SPACE, GLFW_KEY_ENTER, GLFW_KEY_LEFT, GLFW_KEY_RIGHT, GLFW_KEY_UP,
-                             GLFW_KEY_DOWN,  GLFW_KEY_HOME,  GLFW_KEY_END,  GLFW_KEY_TAB,   GLFW_KEY_ESCAPE};
+bool belongs_to_focus(ui::Key key) {
+    constexpr ui::Key kFocusKeys[] = {ui::Key::space, ui::Key::enter, ui::Key::left, ui::Key::right,
+                                      ui::Key::up,    ui::Key::down,  ui::Key::home, ui::Key::end,
+                                      ui::Key::tab,   ui::Key::escape};
     return std::find(std::begin(kFocusKeys), std::end(kFocusKeys), key) != std::end(kFocusKeys);
 }
 
@@ -39,9 +38,9 @@ std::string fields_text(Lab& lab) {
 }
 
 // While it is held: what moves on by a step does, what switches does not.
-bool repeats(int key) {
-    constexpr std::array kSteps = {GLFW_KEY_COMMA, GLFW_KEY_PERIOD, GLFW_KEY_LEFT,
-                                   GLFW_KEY_RIGHT, GLFW_KEY_UP,     GLFW_KEY_DOWN};
+bool repeats(ui::Key key) {
+    constexpr std::array kSteps = {ui::Key::comma, ui::Key::period, ui::Key::left,
+                                   ui::Key::right, ui::Key::up,     ui::Key::down};
     return std::ranges::find(kSteps, key) != kSteps.end();
 }
 
@@ -161,12 +160,12 @@ void Shell::set_scale(float scale) {
     context_.scale = settings_.scale;
 }
 
-void Shell::run_command(const Chord& pressed) {
+void Shell::run_command(const Chord& chord) {
     const bool covered = sheet_ != Sheet::none || help_.on();
     for (const ShellCommand& command : commands_) {
-        const bool meant = std::ranges::find(command.chords, pressed) != command.chords.end();
+        const bool meant = std::ranges::find(command.chords, chord) != command.chords.end();
         if (!meant || (covered && !command.over) || !command.applies()) continue;
-        if (pressed.key != 0 && !ImGui::IsKeyPressed(pressed.key, command.repeats)) continue;
+        if (chord.key != ui::Key::none && !ui::pressed(chord.key, command.repeats)) continue;
         command.run();
         return;
     }
@@ -176,13 +175,13 @@ void Shell::keys() {
     const ImGuiIO& io = ImGui::GetIO();
     if (io.WantTextInput || context_.focus.modal != 0 || recovery_.asking() || export_.is_open()) return;
     const bool covered = sheet_ != Sheet::none || help_.on();
-    for (int key = GLFW_KEY_SPACE; key <= GLFW_KEY_LAST; ++key) {
-        if (!ImGui::IsKeyPressed(key)) continue;
+    for (const ui::Key key : ui::all_keys()) {
+        if (!ui::pressed(key)) continue;
         Entry* entry = current();
         const bool plain = !io.KeyCtrl && !io.KeyAlt;
         if (plain && context_.focus.visible && belongs_to_focus(key)) continue;
         // While it is held, a lab's key moves on where it steps and does not switch again.
-        const bool stepped = !covered && ImGui::IsKeyPressed(key, repeats(key));
+        const bool stepped = !covered && ui::pressed(key, repeats(key));
         if (plain && entry != nullptr && stepped && entry->view->key(context_, key)) continue;
         run_command({.key = key, .ctrl = io.KeyCtrl, .shift = io.KeyShift, .alt = io.KeyAlt});
     }

@@ -108,7 +108,7 @@ class Shell {
     void hold(Entry& entry, const std::vector<std::pair<std::string, std::string>>& held);
     static void begin_whole_window();
     void frame_presentation();
-    void run_command(const Chord& pressed);
+    void run_command(const Chord& chord);
     // shell_state.cpp
     void note_undo(Entry& entry);
     void travel(Entry& entry, const nlohmann::json* state);  // null: nowhere to go

@@ -1,6 +1,4 @@
 // Scenes and lectures: from files into the window.
-#include <GLFW/glfw3.h>
-
 #include <algorithm>
 
 #include "app/shell/shell.h"
@@ -10,12 +8,14 @@
 namespace fp8lab {
 
 void Shell::present(Deck deck) {
-    presentation_.start(std::make_unique<Lecture>(std::move(deck), folders_.data / "tensors", wake_));
+    presentation_.start(std::make_unique<Lecture>(std::move(deck), folders_.data / "tensors", wake_), true);
 }
 
 void Shell::present() {
     if (Lab* lab = this->lab())
-        presentation_.start(std::make_unique<Lecture>(*lab, folders_.data / "tensors"));
+        presentation_.start(std::make_unique<Lecture>(*lab, folders_.data / "tensors"), false);
+    else if (!presentation_.resume())
+        say("Nothing to present", "open a lab, or a lecture with Ctrl O");
 }
 
 void Shell::open(const Scene& scene) {
@@ -102,12 +102,15 @@ void Shell::hold(Entry& entry, const std::vector<std::pair<std::string, std::str
             }
 }
 
-// Keys that step are repeated while they are held.
+// Keys that step are repeated while they are held. What gives a question mark is the layout's matter.
 void Shell::presentation_keys() {
-    for (int key = GLFW_KEY_SPACE; key <= GLFW_KEY_LAST && presentation_.active(); ++key) {
-        const bool repeats = key == GLFW_KEY_UP || key == GLFW_KEY_DOWN;
-        if (ImGui::IsKeyPressed(key, repeats)) presentation_.key(key);
+    for (const ui::Key key : ui::all_keys()) {
+        if (!presentation_.active()) return;
+        const bool repeats = key == ui::Key::up || key == ui::Key::down;
+        if (ui::pressed(key, repeats)) presentation_.key(key);
     }
+    for (const ImWchar c : ImGui::GetIO().InputQueueCharacters)
+        if (c == '?') presentation_.show_keys(true);
 }
 
 // The one window that everything is drawn in, desk or presentation.

@@ -104,6 +104,8 @@ void Shell::draw_status(const WindowLayout& layout, double frame_ms) {
         const float width = pair_width(context_, pair);
         if (x + width > end) break;
         draw_pair(context_, pair, x, y);
+        if (pair.first == toast_.title)
+            ui::probe(context_, "toast", {x, line.y0, x + width, line.y1}, {}, toast_.title);
         x += width + gap;
     }
 }

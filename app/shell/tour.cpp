@@ -77,7 +77,7 @@ bool Tour::done(const Seen& seen) const {
 
 bool Tour::draw(ui::Context& context, const Seen& seen) {
     const bool left = seen.lab == nullptr || seen.lab->info().id != kLab;
-    if (left || (seen.free && ui::key_pressed(ImGuiKey_Escape))) {
+    if (left || (seen.free && ui::key_pressed(ui::Key::escape))) {
         stop();
         return true;
     }

@@ -41,6 +41,7 @@ std::string probe_json(const ui::Context& context, Shell& shell, long frames) {
         }
     }
     json["theme"] = to_string(context.theme);
+    json["notes"] = shell.presentation().wants_notes();
     json["ring"] = context.focus.visible ? context.focus.name : "";
     if (const Lab* lab = shell.lab()) {
         json["lab"] = lab->info().id;
@@ -123,7 +124,7 @@ void WindowLoop::turn() {
     wait();
 }
 
-double WindowLoop::draw(const std::function<void(ImGuiIO&)>& hand) {
+double WindowLoop::draw(const std::function<void()>& hand) {
     if (shell_->fonts_outdated()) {
         ui::load_fonts(context_);
         window_->upload_fonts();

@@ -90,8 +90,8 @@ WordsSheet::Done WordsSheet::draw(ui::Context& context) {
     }
     // Arrow keys scroll, as in the sheet of keys.
     const float step = context.px(kStep);
-    if (ui::key_pressed(ImGuiKey_DownArrow)) ImGui::SetScrollY(ImGui::GetScrollY() + step);
-    if (ui::key_pressed(ImGuiKey_UpArrow)) ImGui::SetScrollY(std::max(0.0F, ImGui::GetScrollY() - step));
+    if (ui::key_pressed(ui::Key::down)) ImGui::SetScrollY(ImGui::GetScrollY() + step);
+    if (ui::key_pressed(ui::Key::up)) ImGui::SetScrollY(std::max(0.0F, ImGui::GetScrollY() - step));
     ui::scroll_thumbs(context);
     ImGui::EndChild();
     ImGui::SetCursorScreenPos({sheet.content.x0, sheet.content.y1 - context.px(32)});

@@ -165,7 +165,7 @@ void BitsView::explore(ui::Context& context, float) {
 
 std::span<const ViewKey> BitsView::keys() const {
     static constexpr std::array kKeys = {
-        ViewKey{"0 to 7", "flips that bit", '0', '7'},
+        ViewKey{"0 to 7", "flips that bit", ui::Key::digit_0, ui::Key::digit_7},
     };
     return kKeys;
 }
@@ -178,10 +178,9 @@ std::vector<std::pair<std::string, std::string>> BitsView::status() const {
     return {{"format", std::string(lab_.outcome().format.label)}, {"codes", codes}};
 }
 
-bool BitsView::key(ui::Context&, int key) {
-    constexpr int kZero = '0', kNine = '9';  // GLFW's codes of the digit keys are ASCII
-    if (key < kZero || key > kNine) return false;
-    last_bit_ = key - kZero;
+bool BitsView::key(ui::Context&, ui::Key key) {
+    if (key < ui::Key::digit_0 || key > ui::Key::digit_9) return false;
+    last_bit_ = key - ui::Key::digit_0;
     lab_.act("toggle " + std::to_string(last_bit_));
     return true;
 }

@@ -16,7 +16,7 @@ class BitsView final : public LabView {
     void stage(ui::Context& context, Rect area) override;
     void explore(ui::Context& context, float width) override;
     std::vector<std::pair<std::string, std::string>> status() const override;
-    bool key(ui::Context& context, int key) override;  // 0 to 9: toggles that bit
+    bool key(ui::Context& context, ui::Key key) override;  // 0 to 9: toggles that bit
     std::span<const ViewKey> keys() const override;
 
   private:

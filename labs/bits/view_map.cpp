@@ -128,9 +128,8 @@ void draw_map(Context& context, BitsLab& lab, Rect area, bool with_notes) {
     if (press.held) select_cell(grid.at(ImGui::GetIO().MousePos));
     if (press.focused) {
         const int step =
-            (ui::key_pressed(ImGuiKey_RightArrow) ? 1 : 0) - (ui::key_pressed(ImGuiKey_LeftArrow) ? 1 : 0) +
-            map.cols *
-                ((ui::key_pressed(ImGuiKey_DownArrow) ? 1 : 0) - (ui::key_pressed(ImGuiKey_UpArrow) ? 1 : 0));
+            (ui::key_pressed(ui::Key::right) ? 1 : 0) - (ui::key_pressed(ui::Key::left) ? 1 : 0) +
+            map.cols * ((ui::key_pressed(ui::Key::down) ? 1 : 0) - (ui::key_pressed(ui::Key::up) ? 1 : 0));
         const int to = map.cell_of(lab.outcome().reading.code) + step;
         if (step != 0 && to >= 0 && to < map.rows * map.cols) select_cell(to);
     }

@@ -17,7 +17,6 @@ namespace {
 
 using ui::Context;
 
-constexpr int kKeySpace = 32, kKeyComma = 44, kKeyPeriod = 46, kKeyB = 66;  // GLFW's codes are ASCII here
 constexpr double kPlayStep_s = 0.5;
 
 enum class Glyph { first, back, on };
@@ -97,10 +96,10 @@ void DelayedView::draw_scrub(Context& c, const ui::PlotResult& plot, float y) {
     if (press.held) lab_.go_to(static_cast<int>(std::floor(plot.x_at(ImGui::GetIO().MousePos.x))));
     if (press.focused) {
         const int arrows =
-            (ui::key_pressed(ImGuiKey_RightArrow) ? 1 : 0) - (ui::key_pressed(ImGuiKey_LeftArrow) ? 1 : 0);
+            (ui::key_pressed(ui::Key::right) ? 1 : 0) - (ui::key_pressed(ui::Key::left) ? 1 : 0);
         if (arrows != 0) lab_.go_to(lab_.cursor() + arrows);
-        if (ui::key_pressed(ImGuiKey_Home)) lab_.go_to(0);
-        if (ui::key_pressed(ImGuiKey_End)) lab_.go_to(lab_.steps() - 1);
+        if (ui::key_pressed(ui::Key::home)) lab_.go_to(0);
+        if (ui::key_pressed(ui::Key::end)) lab_.go_to(lab_.steps() - 1);
     }
     const float thick = 2 * ui::hairline(c), top = std::round(y - thick / 2);
     const float knob = std::clamp(plot.to_px(lab_.cursor() + 0.5, 1).x, area.x0, area.x1);
@@ -164,13 +163,13 @@ void DelayedView::toggle_play() {
     next_at_ = ImGui::GetTime() + kPlayStep_s;
 }
 
-bool DelayedView::key(Context&, int key) {
+bool DelayedView::key(Context&, ui::Key key) {
     const std::string& compare = lab_.params().compare;
-    if (key == kKeySpace) {
+    if (key == ui::Key::space) {
         toggle_play();
-    } else if (key == kKeyComma || key == kKeyPeriod) {
-        lab_.go_to(lab_.cursor() + (key == kKeyPeriod ? 1 : -1));
-    } else if (key == kKeyB) {
+    } else if (key == ui::Key::comma || key == ui::Key::period) {
+        lab_.go_to(lab_.cursor() + (key == ui::Key::period ? 1 : -1));
+    } else if (key == ui::Key::b) {
         set_field(lab_.fields(), compare == "a" ? "compare=ab" : compare == "ab" ? "compare=b" : "compare=a");
     } else {
         return false;
@@ -180,10 +179,10 @@ bool DelayedView::key(Context&, int key) {
 
 std::span<const ViewKey> DelayedView::keys() const {
     static constexpr std::array kKeys = {
-        ViewKey{"Space", "plays and pauses", kKeySpace, kKeySpace},
-        ViewKey{".", "a step on", kKeyPeriod, kKeyPeriod},
-        ViewKey{",", "a step back", kKeyComma, kKeyComma},
-        ViewKey{"B", "A, A + B or B", kKeyB, kKeyB},
+        ViewKey{"Space", "plays and pauses", ui::Key::space, ui::Key::space},
+        ViewKey{".", "a step on", ui::Key::period, ui::Key::period},
+        ViewKey{",", "a step back", ui::Key::comma, ui::Key::comma},
+        ViewKey{"B", "A, A + B or B", ui::Key::b, ui::Key::b},
     };
     return kKeys;
 }

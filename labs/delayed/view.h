@@ -15,7 +15,7 @@ class DelayedView final : public LabView {
     void explore(ui::Context& context, float width) override;
     std::vector<std::pair<std::string, std::string>> status() const override;
     // Space: play or pause. B: A, A + B, B. Comma and full stop: a step back and on.
-    bool key(ui::Context& context, int key) override;
+    bool key(ui::Context& context, ui::Key key) override;
     std::span<const ViewKey> keys() const override;
 
   private:

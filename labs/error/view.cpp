@@ -67,8 +67,7 @@ void ErrorView::draw_marker(Context& context, const ui::PlotResult& plot) {
         ui::press(context, "error.marker", {x - reach, y - reach, x + reach, y + reach}, 12);
     float to = x;
     if (press.held) to = std::clamp(ImGui::GetIO().MousePos.x, plot.area.x0, plot.area.x1);
-    const int arrows =
-        (ui::key_pressed(ImGuiKey_RightArrow) ? 1 : 0) - (ui::key_pressed(ImGuiKey_LeftArrow) ? 1 : 0);
+    const int arrows = (ui::key_pressed(ui::Key::right) ? 1 : 0) - (ui::key_pressed(ui::Key::left) ? 1 : 0);
     if (press.focused) to += context.px(2) * static_cast<float>(arrows);
     if (to != x) {
         for (const Field& field : lab_.fields())

@@ -20,7 +20,7 @@ std::string number_text(double value) { return format_number(value, 4, true); }
 
 // Left and right key as -1 and 1.
 int arrow_step() {
-    return (ui::key_pressed(ImGuiKey_RightArrow) ? 1 : 0) - (ui::key_pressed(ImGuiKey_LeftArrow) ? 1 : 0);
+    return (ui::key_pressed(ui::Key::right) ? 1 : 0) - (ui::key_pressed(ui::Key::left) ? 1 : 0);
 }
 
 // Controls of a tensor that is not there, or of another distribution, are not shown.

@@ -14,8 +14,6 @@
 namespace fp8lab::train {
 namespace {
 
-constexpr int kKeySpace = 32, kKeyPeriod = 46;  // GLFW's codes are ASCII here
-
 const Figure* find(const std::vector<Figure>& figures, std::string_view id) {
     const auto it = std::ranges::find(figures, id, &Figure::id);
     return it == figures.end() ? nullptr : &*it;
@@ -221,7 +219,7 @@ void TrainView::run_slider(ui::Context& c, Rect area) {
         if (drag_step_ > lab_.step()) lab_.act("run to " + std::to_string(drag_step_));
         drag_step_ = -1;
     }
-    if (press.focused && ui::key_pressed(ImGuiKey_RightArrow))
+    if (press.focused && ui::key_pressed(ui::Key::right))
         lab_.act("run to " + std::to_string(lab_.step() + std::max(1, steps / 20)));
     const float thick = 2 * ui::hairline(c), top = std::round(track.y0 - thick / 2);
     const float knob = x_of(drag_step_ >= 0 ? drag_step_ : lab_.step());
@@ -232,10 +230,10 @@ void TrainView::run_slider(ui::Context& c, Rect area) {
     list.AddCircleFilled({knob, track.y0}, radius, c.color(Role::text));
 }
 
-bool TrainView::key(ui::Context&, int key) {
-    if (key == kKeySpace) {
+bool TrainView::key(ui::Context&, ui::Key key) {
+    if (key == ui::Key::space) {
         toggle_run();
-    } else if (key == kKeyPeriod && !lab_.running() && !lab_.finished() && !lab_.failed()) {
+    } else if (key == ui::Key::period && !lab_.running() && !lab_.finished() && !lab_.failed()) {
         lab_.act("step");
     } else {
         return false;
@@ -245,8 +243,8 @@ bool TrainView::key(ui::Context&, int key) {
 
 std::span<const ViewKey> TrainView::keys() const {
     static constexpr std::array kKeys = {
-        ViewKey{"Space", "runs and pauses", kKeySpace, kKeySpace},
-        ViewKey{".", "trains one step", kKeyPeriod, kKeyPeriod},
+        ViewKey{"Space", "runs and pauses", ui::Key::space, ui::Key::space},
+        ViewKey{".", "trains one step", ui::Key::period, ui::Key::period},
     };
     return kKeys;
 }

@@ -17,7 +17,7 @@ class TrainView : public LabView {
     void stage(ui::Context&, Rect area) override;
     void explore(ui::Context&, float width) override;
     std::vector<std::pair<std::string, std::string>> status() const override;
-    bool key(ui::Context&, int key) override;  // Space: run or pause; full stop: one step
+    bool key(ui::Context&, ui::Key key) override;  // Space: run or pause; full stop: one step
     std::span<const ViewKey> keys() const override;
 
   private:

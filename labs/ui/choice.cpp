@@ -8,9 +8,7 @@
 namespace fp8lab::ui {
 namespace {
 
-int step_of(ImGuiKey less, ImGuiKey more) {
-    return (key_pressed(more) ? 1 : 0) - (key_pressed(less) ? 1 : 0);
-}
+int step_of(Key less, Key more) { return (key_pressed(more) ? 1 : 0) - (key_pressed(less) ? 1 : 0); }
 
 constexpr float kRow = 32, kPad = 12;
 constexpr float kDead = 0.5F;  // opacity of a choice that cannot be chosen
@@ -23,9 +21,9 @@ bool draw_list(Context& context, std::string_view name, std::span<const std::str
     ImGuiStorage& storage = *ImGui::GetStateStorage();
     const ImGuiID highlight_id = ImGui::GetID("highlighted");
     int highlighted = storage.GetInt(highlight_id, selected);
-    highlighted = clamp_index(highlighted + step_of(ImGuiKey_UpArrow, ImGuiKey_DownArrow), labels.size());
-    bool close = key_pressed(ImGuiKey_Escape) || key_pressed(ImGuiKey_Tab);
-    if (!ImGui::IsWindowAppearing() && (key_pressed(ImGuiKey_Enter) || key_pressed(ImGuiKey_Space))) {
+    highlighted = clamp_index(highlighted + step_of(Key::up, Key::down), labels.size());
+    bool close = key_pressed(Key::escape) || key_pressed(Key::tab);
+    if (!ImGui::IsWindowAppearing() && (key_pressed(Key::enter) || key_pressed(Key::space))) {
         selected = highlighted;
         close = true;
     }
@@ -83,7 +81,7 @@ bool segmented(Context& context, std::string_view name, std::span<const std::str
     const int before = selected;
     const Rect area = next_area(context, 32);
     const Press whole = press(context, name, area);
-    const int step = whole.focused ? step_of(ImGuiKey_LeftArrow, ImGuiKey_RightArrow) : 0;
+    const int step = whole.focused ? step_of(Key::left, Key::right) : 0;
     if (step != 0) selected = clamp_index(selected + step, enabled);  // -1, none: stays so until a key
     fill_rect(context, area, {Role::field}, 6);
     const float pitch = area.width() / static_cast<float>(labels.size());
@@ -118,8 +116,7 @@ bool dropdown(Context& context, std::string_view name, std::span<const std::stri
     const Press hit = press(context, name, area);
     const ImGuiID id = ImGui::GetID(std::string(name).c_str());
     const bool open = ImGui::IsPopupOpen(popup.c_str());
-    if (hit.focused && !open)
-        selected = clamp_index(selected + step_of(ImGuiKey_UpArrow, ImGuiKey_DownArrow), labels.size());
+    if (hit.focused && !open) selected = clamp_index(selected + step_of(Key::up, Key::down), labels.size());
     if (hit.clicked && !open) {
         ImGui::OpenPopup(popup.c_str());
         context.focus.modal = id;

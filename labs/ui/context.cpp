@@ -43,14 +43,17 @@ void apply_style(const Context& context) {
 void move_focus(Focus& focus) {
     const ImGuiIO& io = ImGui::GetIO();
     focus.moved = false;
-    if (key_pressed(ImGuiKey_Escape) || ImGui::IsMouseClicked(ImGuiMouseButton_Left)) focus.visible = false;
-    if (focus.modal == 0 && key_pressed(ImGuiKey_Tab) && !io.KeyCtrl && !focus.order.empty()) {
+    if (key_pressed(Key::escape) || ImGui::IsMouseClicked(ImGuiMouseButton_Left)) focus.visible = false;
+    focus.into = focus.leave != 0;
+    const bool tab = focus.modal == 0 && key_pressed(Key::tab) && !io.KeyCtrl;
+    const bool back = focus.into ? focus.leave < 0 : io.KeyShift;
+    focus.leave = 0;
+    if ((focus.into || tab) && !focus.order.empty()) {
         const auto at = std::find(focus.order.begin(), focus.order.end(), focus.id);
         const auto count = focus.order.size();
-        std::size_t next = io.KeyShift ? count - 1 : 0;
+        std::size_t next = back ? count - 1 : 0;
         if (at != focus.order.end()) {
-            next =
-                (static_cast<std::size_t>(at - focus.order.begin()) + (io.KeyShift ? count - 1 : 1)) % count;
+            next = (static_cast<std::size_t>(at - focus.order.begin()) + (back ? count - 1 : 1)) % count;
         }
         focus.id = focus.order[next];
         focus.visible = true;
@@ -78,9 +81,7 @@ void begin_frame(Context& context) {
     apply_style(context);
 }
 
-bool key_pressed(ImGuiKey key) {
-    return !ImGui::GetIO().WantTextInput && ImGui::IsKeyPressed(ImGui::GetKeyIndex(key));
-}
+bool key_pressed(Key key) { return !ImGui::GetIO().WantTextInput && pressed(key); }
 
 void probe(Context& context, std::string_view name) {
     if (!context.probes.enabled) return;

@@ -14,6 +14,7 @@
 #include "core/figure/canvas.h"
 #include "core/figure/figure.h"
 #include "core/figure/palette.h"
+#include "labs/ui/input.h"
 
 namespace fp8lab::ui {
 
@@ -44,7 +45,10 @@ struct Focus {
     // pressed nor moved (help). covered: nothing, a sheet lies over them.
     enum class Reach { live, found, covered } reach = Reach::live;
     std::string wanted;  // this control gets the ring when it is drawn next
-    std::string name;    // of the control with the ring, while it is visible
+    int leave = 0;       // Tab left a field that was edited: 1 to the next control, -1 to the one before
+    bool into =
+        false;         // in this frame the ring came out of a field by Tab: a field that has it now is edited
+    std::string name;  // of the control with the ring, while it is visible
 };
 
 struct Context {
@@ -63,7 +67,10 @@ struct Context {
         std::string name;
         std::string text;
         bool just_opened = false;
-    } typing;  // the value field being edited
+        bool select =
+            false;  // all of it when it opens, so that typing replaces it; else the caret is at its end
+        bool caret_placed = false;  // at the end, once
+    } typing;                       // the value field being edited
     struct Hover {
         Rect rect;
         double since = 0;
@@ -81,7 +88,7 @@ struct Context {
 void begin_frame(Context& context);
 
 // True in the frame in which a key of the focused control was pressed; false while text is typed.
-bool key_pressed(ImGuiKey key);
+bool key_pressed(Key key);
 
 // Records the last item (or an explicit rectangle, physical px) under a name: "train.start".
 void probe(Context& context, std::string_view name);

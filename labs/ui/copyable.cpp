@@ -25,14 +25,14 @@ bool draw_menu(Context& context, std::string_view name, double value, bool& was_
     const auto texts = texts_of(value);
     ImGuiStorage& storage = *ImGui::GetStateStorage();
     const ImGuiID highlight_id = ImGui::GetID("highlighted");
-    const int step = (key_pressed(ImGuiKey_DownArrow) ? 1 : 0) - (key_pressed(ImGuiKey_UpArrow) ? 1 : 0);
+    const int step = (key_pressed(Key::down) ? 1 : 0) - (key_pressed(Key::up) ? 1 : 0);
     const int last = static_cast<int>(texts.size()) - 1;
     constexpr int kExact = 1;
     const int before = ImGui::IsWindowAppearing() ? kExact : storage.GetInt(highlight_id, kExact);
     int highlighted = std::clamp(before + step, 0, last);
-    bool close = key_pressed(ImGuiKey_Escape) || key_pressed(ImGuiKey_Tab);
+    bool close = key_pressed(Key::escape) || key_pressed(Key::tab);
     int taken = -1;
-    if (!ImGui::IsWindowAppearing() && (key_pressed(ImGuiKey_Enter) || key_pressed(ImGuiKey_Space)))
+    if (!ImGui::IsWindowAppearing() && (key_pressed(Key::enter) || key_pressed(Key::space)))
         taken = highlighted;
     for (int i = 0; i <= last; ++i) {
         const auto index = static_cast<std::size_t>(i);
@@ -78,7 +78,7 @@ void copyable(Context& context, std::string_view name, Rect area, double value) 
     ImGuiStorage& storage = *ImGui::GetStateStorage();  // of the window: outlives the menu
     const ImGuiID copied_id = ImGui::GetID((std::string(name) + ".copied").c_str());
     bool was_copied = false;
-    if (hit.focused && !open && ImGui::GetIO().KeyCtrl && key_pressed(ImGuiKey_C)) {
+    if (hit.focused && !open && ImGui::GetIO().KeyCtrl && key_pressed(Key::c)) {
         ImGui::SetClipboardText(number_texts(value).exact.c_str());
         was_copied = true;
     }

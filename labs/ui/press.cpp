@@ -47,7 +47,7 @@ Press press(Context& context, std::string_view name, Rect area, float radius) {
         if (focus.moved && !in_view) ImGui::SetScrollFromPosY(area.y0 - ImGui::GetWindowPos().y);
         focus.name = name;
         if (focus.reach == Focus::Reach::found) return {};
-        result.clicked |= key_pressed(ImGuiKey_Enter) || key_pressed(ImGuiKey_Space);
+        result.clicked |= key_pressed(Key::enter) || key_pressed(Key::space);
     }
     return result;
 }

@@ -79,8 +79,8 @@ std::optional<double> value_field(Context& context, const std::string& name, Rec
     if (std::exchange(typing.just_opened, false)) ImGui::SetKeyboardFocusHere();
     const auto flags = ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll;
     const bool entered = ImGui::InputText(("##" + name).c_str(), &typing.text, flags);
-    const bool left = ImGui::IsItemDeactivated();
-    const bool given_up = ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_Escape));
+    const bool deactivated = ImGui::IsItemDeactivated(), given_up = pressed(Key::escape);
+    const bool tabbed = tab_leaves(context, name), left = tabbed || deactivated;
     ImGui::SetCursorScreenPos(cursor);
     ImGui::PopStyleVar();
     ImGui::PopFont();
@@ -158,10 +158,10 @@ bool slider(Context& context, std::string_view name, std::string_view label, std
     if (hit.held)
         value = snap(range.at((ImGui::GetIO().MousePos.x - track.x0) / track.width()), range, options.step);
     if (hit.focused) {
-        if (key_pressed(ImGuiKey_RightArrow)) value = nudge(value, range, options.step, 1);
-        if (key_pressed(ImGuiKey_LeftArrow)) value = nudge(value, range, options.step, -1);
-        if (key_pressed(ImGuiKey_Home)) value = min;
-        if (key_pressed(ImGuiKey_End)) value = max;
+        if (key_pressed(Key::right)) value = nudge(value, range, options.step, 1);
+        if (key_pressed(Key::left)) value = nudge(value, range, options.step, -1);
+        if (key_pressed(Key::home)) value = min;
+        if (key_pressed(Key::end)) value = max;
     }
     draw_track(context, area, track, range, value, options);
     advance(area);

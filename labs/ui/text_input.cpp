@@ -13,7 +13,15 @@ namespace {
 
 constexpr float kTextPad = 8, kLine = 20;
 
-// What is typed replaces `value` on Enter and when the field is left; Escape keeps what was there.
+// ImGui selects all of a field that is opened by code, in 1.86 the first time only.
+int place_caret(ImGuiInputTextCallbackData* data) {
+    bool& placed = *static_cast<bool*>(data->UserData);
+    if (!placed) data->CursorPos = data->SelectionStart = data->SelectionEnd = data->BufTextLen;
+    placed = true;
+    return 0;
+}
+
+// What is typed replaces `value` on Enter, on Tab and when the field is left; Escape keeps what was there.
 bool edit_line(Context& context, const std::string& name, std::string& value, Rect area, Font font) {
     auto& typing = context.typing;
     ImGui::PushFont(context.font(font));
@@ -22,13 +30,16 @@ bool edit_line(Context& context, const std::string& name, std::string& value, Re
     ImGui::SetCursorScreenPos({area.x0, area.y0});
     ImGui::SetNextItemWidth(area.width());
     if (std::exchange(typing.just_opened, false)) ImGui::SetKeyboardFocusHere();
-    const bool entered =
-        ImGui::InputText(("##" + name).c_str(), &typing.text, ImGuiInputTextFlags_EnterReturnsTrue);
+    const auto flags =
+        ImGuiInputTextFlags_EnterReturnsTrue |
+        (typing.select ? ImGuiInputTextFlags_AutoSelectAll : ImGuiInputTextFlags_CallbackAlways);
+    const bool entered = ImGui::InputText(("##" + name).c_str(), &typing.text, flags,
+                                          typing.select ? nullptr : place_caret, &typing.caret_placed);
     const bool left = ImGui::IsItemDeactivated();
-    const bool given_up = ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_Escape));
+    const bool given_up = pressed(Key::escape), tabbed = tab_leaves(context, name);
     ImGui::PopStyleVar();
     ImGui::PopFont();
-    if (!entered && !left) return false;
+    if (!entered && !left && !tabbed) return false;
     const bool changed = !given_up && typing.text != value;
     if (changed) value = typing.text;
     typing = {};
@@ -37,19 +48,33 @@ bool edit_line(Context& context, const std::string& name, std::string& value, Re
 
 }  // namespace
 
+bool tab_leaves(Context& context, std::string_view name) {
+    Focus& focus = context.focus;
+    if (focus.reach == Focus::Reach::covered) return false;
+    focus.id = ImGui::GetID(std::string(name).c_str());
+    focus.order.push_back(focus.id);
+    const ImGuiIO& io = ImGui::GetIO();
+    if (!pressed(Key::tab, false) || io.KeyCtrl) return false;
+    focus.leave = io.KeyShift ? -1 : 1;
+    context.wants_redraw = true;
+    return true;
+}
+
 bool text_input(Context& context, std::string_view name, std::string& value, std::string_view placeholder,
-                Font font) {
+                Font font, std::size_t rows) {
     const std::string id(name);
+    const bool edited = context.typing.name == id;
+    const std::string_view text = edited ? context.typing.text : value;
+    const std::string_view words = text.empty() ? placeholder : text;
     Rect area = next_area(context, 32);
-    if (context.typing.name == id) {
+    const auto lines = wrap_lines(context, words, font, area.width() - 2 * context.px(kTextPad));
+    area.y1 = area.y0 + context.px(12 + kLine * static_cast<float>(std::max(lines.size(), rows)));
+    if (edited) {
         const bool changed = edit_line(context, id, value, area, font);
         probe(context, name, area);
         advance(area);
         return changed;
     }
-    const std::string_view words = value.empty() ? placeholder : std::string_view(value);
-    const auto lines = wrap_lines(context, words, font, area.width() - 2 * context.px(kTextPad));
-    area.y1 = area.y0 + context.px(12 + kLine * static_cast<float>(std::max<std::size_t>(lines.size(), 1)));
     const Press hit = press(context, name, area, 4);
     fill_rect(context, area, {Role::surface}, 4);
     stroke_rect(context, area, {hit.hovered ? Role::axis : Role::line}, 4);
@@ -60,7 +85,9 @@ bool text_input(Context& context, std::string_view name, std::string& value, std
         y += context.px(kLine);
     }
     advance(area);
-    if (hit.clicked) context.typing = {id, value, true};
+    // As on any desktop: a field that the keyboard comes to is selected, and a text of several lines is not.
+    if (hit.clicked || (hit.focused && context.focus.into))
+        context.typing = {.name = id, .text = value, .just_opened = true, .select = hit.focused && rows == 1};
     return false;
 }
 

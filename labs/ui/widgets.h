@@ -76,10 +76,15 @@ struct SliderOptions {
 bool slider(Context&, std::string_view name, std::string_view label, std::string_view te_name, double& value,
             double min, double max, SliderOptions options = {});
 
-// Text on one line of its own, wrapped where it is only shown; a click or Enter edits it. True when it was
-// changed: by Enter or by leaving it, never by Escape.
+// Text on lines of its own, wrapped where it is only shown; a click or Enter edits it, as one line. As tall
+// as its wrapped text, edited or not, and at least `rows` lines. The keyboard selects all of one line, a
+// click puts the caret at its end. True when it was changed: by Enter, Tab or by leaving it, never by Escape.
+// Tab goes to the next control, and edits it at once where that is such a field too.
 bool text_input(Context&, std::string_view name, std::string& value, std::string_view placeholder = {},
-                Font font = {Face::sans, 13});
+                Font font = {Face::sans, 13}, std::size_t rows = 1);
+// For a field while it is edited in place of its control: it stays among the controls that Tab walks. True
+// when Tab leaves it now.
+bool tab_leaves(Context&, std::string_view name);
 
 // The default widget of a field: slider for numbers, segmented switch (<= 4 short choices) or dropdown,
 // checkbox. `default_value` is drawn as the tick; help, unit, range and Transformer Engine's name are the

@@ -30,7 +30,7 @@ std::string scale_words(const Outcome& o) {
 }
 
 int arrow_step() {
-    return (ui::key_pressed(ImGuiKey_RightArrow) ? 1 : 0) - (ui::key_pressed(ImGuiKey_LeftArrow) ? 1 : 0);
+    return (ui::key_pressed(ui::Key::right) ? 1 : 0) - (ui::key_pressed(ui::Key::left) ? 1 : 0);
 }
 
 }  // namespace

@@ -14,6 +14,17 @@
 
 namespace fp8lab::test {
 
+// A key that is down in one frame and up in the next.
+template <class Frame>
+void tap(ui::Key key, Frame&& frame, bool ctrl = false, bool shift = false) {
+    ui::feed_modifiers(ctrl, shift);
+    ui::feed_key(key, true);
+    frame();
+    ui::feed_key(key, false);
+    ui::feed_modifiers(false);
+    frame();
+}
+
 class Gui {
   public:
     using Draw = std::function<void(ui::Context&)>;
@@ -24,7 +35,7 @@ class Gui {
         io.IniFilename = nullptr;
         io.DisplaySize = size;
         io.DeltaTime = 1.0F / 60;
-        for (int key = 0; key < ImGuiKey_COUNT; ++key) io.KeyMap[key] = key;
+        ui::prepare_hand();
         context.theme = theme;
         context.scale = scale;
         context.probes.enabled = true;
@@ -62,8 +73,8 @@ class Gui {
             throw std::runtime_error("no control named " + std::string(probe));
         return found->second.rect;
     }
-    void move(Point to) { ImGui::GetIO().MousePos = {to.x, to.y}; }
-    void mouse(bool down) { ImGui::GetIO().MouseDown[0] = down; }
+    void move(Point to) { ui::feed_mouse(to.x, to.y); }
+    void mouse(bool down) { ui::feed_button(0, down); }
     Point center(std::string_view probe) const {
         const Rect r = rect(probe);
         return {(r.x0 + r.x1) / 2, (r.y0 + r.y1) / 2};
@@ -78,17 +89,12 @@ class Gui {
         mouse(false);
         frame(draw);
     }
-    void press_key(ImGuiKey key, const Draw& draw, bool shift = false) {
-        ImGuiIO& io = ImGui::GetIO();
-        io.KeyShift = shift;
-        io.KeysDown[io.KeyMap[key]] = true;
-        frame(draw);
-        io.KeysDown[io.KeyMap[key]] = false;
-        io.KeyShift = false;
-        frame(draw);
+    void press_key(ui::Key key, const Draw& draw, bool shift = false) {
+        tap(
+            key, [&] { frame(draw); }, false, shift);
     }
     void type(std::string_view text, const Draw& draw) {
-        for (const char c : text) ImGui::GetIO().AddInputCharacter(static_cast<unsigned char>(c));
+        ui::feed_text(text);
         frame(draw);
     }
 

@@ -1,7 +1,5 @@
 #include "labs/ui/plot/interact.h"
 
-#include <imgui_internal.h>  // SetItemUsingMouseWheel: the one thing that keeps the wheel from scrolling the window
-
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -75,7 +73,8 @@ void fit_again(const FigureLayout& layout, PlotState& state, Point at) {
 void place_item(const Context& context, const std::string& id, Rect r, ImGuiButtonFlags buttons) {
     const ImVec2 cursor = ImGui::GetCursorPos();
     ImGui::SetCursorScreenPos({context.px(r.x0), context.px(r.y0)});
-    ImGui::InvisibleButton(
+    // Handles that the view draws on top take the mouse first.
+    button_below_others(
         id.c_str(), {std::max(1.0F, context.px(r.width())), std::max(1.0F, context.px(r.height()))}, buttons);
     ImGui::SetCursorPos(cursor);
 }
@@ -96,16 +95,15 @@ Pointer handle_mouse(Context& context, std::string_view name, const FigureLayout
     const Rect zone = {layout.outer.x0, layout.plot.y0, layout.outer.x1, layout.outer.y1};
     place_item(context, std::string(name), zone,
                ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight);
-    ImGui::SetItemAllowOverlap();  // handles that the view draws on top take the mouse first
     const bool hovered = ImGui::IsItemHovered(), active = ImGui::IsItemActive();
     const ImGuiIO& io = ImGui::GetIO();
     const Point at = {io.MousePos.x / context.scale, io.MousePos.y / context.scale};
     Pointer out{at, hovered && layout.plot.contains(at), false};
     auto& drag = state.drag;
     if (ImGui::IsItemActivated()) start_drag(layout, state, at);
-    if (hovered || active) ImGui::SetItemUsingMouseWheel();
+    if (hovered || active) take_mouse_wheel();
     if (hovered && io.MouseWheel != 0 && !drag.active) zoom(layout, state, at);
-    if (drag.active && drag.box && key_pressed(ImGuiKey_Escape)) drag = {};
+    if (drag.active && drag.box && key_pressed(Key::escape)) drag = {};
     if (drag.active) {
         drag.moved = {std::max(drag.moved.x, std::fabs(at.x - drag.start.x)),
                       std::max(drag.moved.y, std::fabs(at.y - drag.start.y))};

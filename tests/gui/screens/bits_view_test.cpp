@@ -18,11 +18,11 @@ TEST_CASE("a click on the last bit turns 448 into NaN, and the keys do the same"
     Screen screen;
     screen.click("bits.bit0");
     CHECK(screen.lab.outcome().reading.code == 0x7F);
-    CHECK(screen.view.key(screen.gui.context, '0'));
+    CHECK(screen.view.key(screen.gui.context, ui::Key::digit_0));
     CHECK(screen.lab.outcome().reading.code == 0x7E);
-    CHECK(screen.view.key(screen.gui.context, '7'));
+    CHECK(screen.view.key(screen.gui.context, ui::Key::digit_7));
     CHECK(screen.lab.outcome().reading.value == -448);
-    CHECK_FALSE(screen.view.key(screen.gui.context, 'A'));
+    CHECK_FALSE(screen.view.key(screen.gui.context, ui::Key::a));
     for (int bit = 0; bit < 8; ++bit) {
         const std::uint32_t before = screen.lab.outcome().reading.code;
         screen.click("bits.bit" + std::to_string(bit));
@@ -79,12 +79,9 @@ TEST_CASE("a code or number typed into the field is taken on Enter, a wrong one 
     const auto type = [&](std::string_view text) {
         screen.click("bits.entry");
         for (int i = 0; i < 3; ++i) screen.frame();  // the input takes the keyboard
-        for (const char c : text) ImGui::GetIO().AddInputCharacter(static_cast<unsigned char>(c));
+        ui::feed_text(text);
         screen.frame();
-        ImGui::GetIO().KeysDown[ImGuiKey_Enter] = true;
-        screen.frame();
-        ImGui::GetIO().KeysDown[ImGuiKey_Enter] = false;
-        screen.frame();
+        test::tap(ui::Key::enter, [&] { screen.frame(); });
     };
     type("300");
     CHECK(screen.lab.outcome().reading.value == 288);
@@ -134,17 +131,12 @@ TEST_CASE("every format fits every stage: nothing outside it, no bit under anoth
 
 TEST_CASE("walking over the format tabs with Tab leaves the format alone, an arrow key chooses") {
     Screen screen;
-    const auto tap = [&](ImGuiKey key) {
-        ImGui::GetIO().KeysDown[key] = true;
-        screen.frame();
-        ImGui::GetIO().KeysDown[key] = false;
-        screen.frame();
-    };
+    const auto tap = [&](ui::Key key) { test::tap(key, [&] { screen.frame(); }); };
     screen.click("bits.format0.0");
-    tap(ImGuiKey_Tab);  // the second row
+    tap(ui::Key::tab);  // the second row
     CHECK(screen.lab.params().format == "e4m3");
-    tap(ImGuiKey_RightArrow);
+    tap(ui::Key::right);
     CHECK(screen.lab.params().format == "e2m1");
-    for (int i = 0; i < 40; ++i) tap(ImGuiKey_Tab);
+    for (int i = 0; i < 40; ++i) tap(ui::Key::tab);
     CHECK(screen.lab.params().format == "e2m1");
 }

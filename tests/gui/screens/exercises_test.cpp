@@ -1,5 +1,4 @@
 // A learner's way through an exercise in the panel, without a display.
-#include <GLFW/glfw3.h>
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -23,14 +22,10 @@ struct Desk : test::ShellDesk {
     void type(std::string_view text) {
         frame();  // the field has the keyboard from its second frame on
         for (const char c : text) {
-            ImGui::GetIO().AddInputCharacter(static_cast<unsigned char>(c));
+            ui::feed_text({&c, 1});
             frame();
         }
-        ImGuiIO& io = ImGui::GetIO();
-        io.KeysDown[io.KeyMap[ImGuiKey_Enter]] = true;
-        frame();
-        io.KeysDown[io.KeyMap[ImGuiKey_Enter]] = false;
-        frame();
+        key(ui::Key::enter);
     }
     const Evidence* passed(std::string_view exercise) {
         return shell.exercises().progress().passed(exercise);
@@ -68,12 +63,39 @@ TEST_CASE("predict, act, pass: the stage is empty until the prediction, and evid
     CHECK(desk.shows("exercise.start"));
 }
 
+TEST_CASE("typing an explanation moves nothing, and the press on the button below both keeps it and acts") {
+    Desk desk("bits");
+    desk.drag("predict.number", -40, 0);
+    desk.click("predict.commit");
+    for (const char* bit : {"bits.bit6", "bits.bit2", "bits.bit1"}) desk.click(bit);
+    REQUIRE(desk.passed("L1.1") != nullptr);
+    desk.frame();
+    const auto top = [&] { return desk.gui.rect("exercise.next").y0; };
+    const float before = top();
+    desk.click("exercise.why");
+    for (int i = 0; i < 3; ++i) desk.frame();
+    CHECK(top() == before);
+    const std::string words =
+        "Because the largest significand goes with the largest exponent but one, and not all ones";
+    ui::feed_text(words);
+    for (int i = 0; i < 3; ++i) {
+        desk.frame();
+        CHECK(top() == before);
+    }
+    desk.click("exercise.next");
+    CHECK(desk.passed("L1.1")->explanation == words);
+    CHECK(desk.gui.context.typing.name.empty());
+    desk.gui.context.probes.items.clear();
+    desk.frame();
+    CHECK(desk.shows("exercise.start"));  // the next exercise is open
+}
+
 TEST_CASE("a prediction can be skipped, hints open one by one, and all of it is in the evidence") {
     Desk desk("ruler");
     desk.click("exercise.L2.2");
     CHECK(desk.shows("predict.skip"));
     desk.click("predict.skip");
-    desk.key(GLFW_KEY_H);
+    desk.key(ui::Key::h);
     desk.click("panel.hint");
     desk.click("exercise.hint");
     CHECK_FALSE(desk.shows("exercise.hint"));
@@ -100,13 +122,7 @@ TEST_CASE("an answer is typed in the panel; a wrong one can be typed again") {
     desk.type("9/32");
     CHECK(desk.passed("L2.3") == nullptr);  // 0.6259/32: typing goes on where the text ends
     desk.click("answer.value");
-    ImGuiIO& io = ImGui::GetIO();
-    for (int i = 0; i < 12; ++i) {
-        io.KeysDown[io.KeyMap[ImGuiKey_Backspace]] = true;
-        desk.frame();
-        io.KeysDown[io.KeyMap[ImGuiKey_Backspace]] = false;
-        desk.frame();
-    }
+    for (int i = 0; i < 12; ++i) desk.key(ui::Key::backspace);
     desk.type("9/32");
     REQUIRE(desk.passed("L2.3") != nullptr);
     CHECK(desk.passed("L2.3")->deeds.size() == 4);
@@ -151,9 +167,9 @@ TEST_CASE("a claim card's experiment sets the lab, and is locked while an exerci
     desk.gui.context.focus.visible = false;
     const auto format = [&] { return field_text(desk.shell.lab()->fields()[0]); };
     CHECK(format() == "e4m3");
-    ImGui::GetIO().MousePos = {1300, 500};
+    desk.gui.move({1300, 500});
     for (int i = 0; i < 40; ++i) {  // down to the cards
-        ImGui::GetIO().MouseWheel = -3;
+        ui::feed_wheel(-3);
         desk.frame();
     }
     desk.click("claim.1");

@@ -1,5 +1,4 @@
 // Ctrl+E: figures, report and submission as files, without a display.
-#include <GLFW/glfw3.h>
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -42,7 +41,7 @@ struct Desk : Documents, test::ShellDesk {
         frame();
     }
     void ctrl_e() {
-        key(GLFW_KEY_E, true);
+        key(ui::Key::e, true);
         frame();
     }
     void choose(const char* control, int index) { click(std::string(control) + "." + std::to_string(index)); }
@@ -132,12 +131,8 @@ TEST_CASE("what cannot be saved says why, and the panel stays") {
     desk.click("export.save");
     CHECK(desk.shows("export.save"));
     CHECK(test::draw_data_fault() == "");
-    desk.key(GLFW_KEY_E);  // the lab below takes no key
-    ImGuiIO& io = ImGui::GetIO();
-    io.KeysDown[io.KeyMap[ImGuiKey_Escape]] = true;
-    desk.frame();
-    io.KeysDown[io.KeyMap[ImGuiKey_Escape]] = false;
-    desk.frame();
+    desk.key(ui::Key::e);  // the lab below takes no key
+    desk.key(ui::Key::escape);
     CHECK_FALSE(desk.shows("export.save"));
 }
 
@@ -146,11 +141,7 @@ TEST_CASE("under the export panel nothing can be pressed, and Tab stays in it") 
     desk.ctrl_e();
     const auto before = desk.shell.lab()->state();
     for (int i = 0; i < 12; ++i) {
-        ImGuiIO& io = ImGui::GetIO();
-        io.KeysDown[io.KeyMap[ImGuiKey_Tab]] = true;
-        desk.frame();
-        io.KeysDown[io.KeyMap[ImGuiKey_Tab]] = false;
-        desk.frame();
+        desk.key(ui::Key::tab);
         CHECK((desk.gui.context.focus.name.starts_with("export.") || desk.gui.context.focus.name.empty()));
     }
     desk.click("rail.home");
@@ -176,16 +167,10 @@ TEST_CASE("a relative folder lies among the documents, not where the program was
     desk.ctrl_e();
     desk.click("export.folder");
     for (int i = 0; i < 2; ++i) desk.frame();
-    ImGuiIO& io = ImGui::GetIO();
-    io.KeysDown[io.KeyMap[ImGuiKey_A]] = true;
-    io.KeyCtrl = true;
+    desk.key(ui::Key::a, true);
+    ui::feed_text("week");
     desk.frame();
-    io.KeysDown[io.KeyMap[ImGuiKey_A]] = false;
-    io.KeyCtrl = false;
-    desk.frame();
-    io.AddInputCharactersUTF8("week");
-    desk.frame();
-    desk.key(io.KeyMap[ImGuiKey_Enter]);
+    desk.key(ui::Key::enter);
     desk.frame();
     desk.click("export.save");
     CHECK_FALSE(fs::exists("week"));

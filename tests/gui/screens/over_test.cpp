@@ -1,6 +1,5 @@
 // What lies over the window: keys, palette, sheet of keys, glossary, help, tour. All of it driven by
 // keyboard.
-#include <GLFW/glfw3.h>
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,10 +18,8 @@ namespace {
 
 struct Desk : test::ShellDesk {
     using ShellDesk::ShellDesk;
-    // A key that a control or a sheet takes: ImGui knows it by its own index.
-    void press(ImGuiKey code, bool shift = false) { key(ImGui::GetIO().KeyMap[code], false, shift); }
     void type(std::string_view text) {
-        for (const char c : text) ImGui::GetIO().AddInputCharacter(static_cast<unsigned char>(c));
+        ui::feed_text(text);
         frame();
         frame();
     }
@@ -51,50 +48,50 @@ TEST_CASE(
     "Ctrl+K opens the palette; what is typed finds labs, exercises, terms and commands; Enter takes the "
     "first") {
     Desk desk{{1440, 900}, toured()};
-    desk.key(GLFW_KEY_K, true);
+    desk.key(ui::Key::k, true);
     REQUIRE(desk.shows("palette"));
     desk.type("delayed scaling");
     CHECK(desk.words("palette.rows.query") == "delayed scaling");
-    desk.press(ImGuiKey_Enter);
+    desk.key(ui::Key::enter);
     CHECK_FALSE(desk.shows("palette"));
     CHECK(desk.lab() == "delayed");
 
-    desk.key(GLFW_KEY_K, true);
+    desk.key(ui::Key::k, true);
     desk.type("L1.2");
-    desk.press(ImGuiKey_Enter);
+    desk.key(ui::Key::enter);
     CHECK(desk.lab() == "bits");
     CHECK(desk.shell.lab()->exercises()[1].id == "L1.2");
 
-    desk.key(GLFW_KEY_K, true);
+    desk.key(ui::Key::k, true);
     desk.type("light or");
-    desk.press(ImGuiKey_Enter);
+    desk.key(ui::Key::enter);
     CHECK(desk.gui.context.theme == Theme::light);
 
-    desk.key(GLFW_KEY_K, true);
+    desk.key(ui::Key::k, true);
     desk.type("swamping");
-    desk.press(ImGuiKey_Enter);
+    desk.key(ui::Key::enter);
     REQUIRE(desk.shows("glossary"));
     CHECK(desk.words("glossary.term") == "swamping");
 }
 
 TEST_CASE("in the palette arrows move, Backspace deletes, a click takes a row, Escape changes nothing") {
     Desk desk{{1440, 900}, toured()};
-    desk.key(GLFW_KEY_K, true);
-    desk.press(ImGuiKey_DownArrow);
-    desk.press(ImGuiKey_DownArrow);
-    desk.press(ImGuiKey_Enter);
+    desk.key(ui::Key::k, true);
+    desk.key(ui::Key::down);
+    desk.key(ui::Key::down);
+    desk.key(ui::Key::enter);
     CHECK(desk.lab() == "ruler");  // Home, L1, L2
-    desk.key(GLFW_KEY_K, true);
+    desk.key(ui::Key::k, true);
     desk.type("errorx");
     CHECK_FALSE(desk.shows("palette.rows.0"));
-    desk.press(ImGuiKey_Backspace);
+    desk.key(ui::Key::backspace);
     REQUIRE(desk.shows("palette.rows.0"));
     CHECK(desk.words("palette.rows.0").find("error") != std::string::npos);
     desk.click("palette.rows.0");
     CHECK(desk.lab() == "error");
-    desk.key(GLFW_KEY_K, true);
+    desk.key(ui::Key::k, true);
     desk.type("home");
-    desk.press(ImGuiKey_Escape);
+    desk.key(ui::Key::escape);
     CHECK_FALSE(any_over(desk));
     CHECK(desk.lab() == "error");
 }
@@ -105,40 +102,40 @@ TEST_CASE("rows that others offer are found too") {
     desk.shell.offer([&] {
         return std::vector<Find>{{{.kind = "Scene", .title = "The spike"}, [&] { opened = true; }}};
     });
-    desk.key(GLFW_KEY_K, true);
+    desk.key(ui::Key::k, true);
     desk.type("the spike");
-    desk.press(ImGuiKey_Enter);
+    desk.key(ui::Key::enter);
     CHECK(opened);
 }
 
 TEST_CASE("each command is done by its key") {
     Desk desk{{1440, 900}, toured()};
-    desk.key(GLFW_KEY_1, true);
+    desk.key(ui::Key::digit_1, true);
     CHECK(desk.lab() == "bits");
-    desk.key(GLFW_KEY_F3);
+    desk.key(ui::Key::f3);
     CHECK(desk.shows("panel.Learn"));
-    desk.key(GLFW_KEY_F4);
-    desk.key(GLFW_KEY_F2);
+    desk.key(ui::Key::f4);
+    desk.key(ui::Key::f2);
     CHECK(desk.shows("bits.specials"));
-    desk.key(GLFW_KEY_B, true);
+    desk.key(ui::Key::b, true);
     CHECK_FALSE(desk.shows("panel.reset"));
-    desk.key(GLFW_KEY_B, true);
+    desk.key(ui::Key::b, true);
     CHECK(desk.shows("panel.reset"));
-    desk.key(GLFW_KEY_G, true);
+    desk.key(ui::Key::g, true);
     CHECK(desk.shows("glossary"));
-    desk.key(GLFW_KEY_G, true);
+    desk.key(ui::Key::g, true);
     CHECK_FALSE(desk.shows("glossary"));
     desk.type("?");
     CHECK(desk.shows("keys"));
     desk.type("??");  // held
     CHECK(desk.shows("keys"));
-    desk.press(ImGuiKey_Escape);
+    desk.key(ui::Key::escape);
     CHECK_FALSE(desk.shows("keys"));
-    desk.key(GLFW_KEY_F1);
+    desk.key(ui::Key::f1);
     CHECK(desk.shows("help"));
-    desk.key(GLFW_KEY_F1);
+    desk.key(ui::Key::f1);
     CHECK_FALSE(desk.shows("help"));
-    desk.key(GLFW_KEY_0, true);
+    desk.key(ui::Key::digit_0, true);
     CHECK(desk.lab().empty());
 }
 
@@ -152,7 +149,7 @@ TEST_CASE("a key that a lab says it has is one that it takes") {
         const auto lab = entry.make();
         for (const ViewKey& key : view_of(*lab)->keys()) {
             CAPTURE(std::string(key.keys));
-            for (int code = key.first; code <= key.last; ++code) {
+            for (ui::Key code = key.first; code <= key.last; code = code + 1) {
                 const auto fresh = entry.make();
                 CHECK(view_of(*fresh)->key(gui.context, code));
             }
@@ -164,24 +161,24 @@ TEST_CASE("nothing that opens keeps the focus: Escape closes it, and the ring is
     Desk desk{{1440, 900}, toured()};
     desk.shell.open("delayed");
     desk.frame();
-    while (desk.ring() != "history") desk.press(ImGuiKey_Tab);
-    for (const int opens : {GLFW_KEY_K, GLFW_KEY_G}) {
+    while (desk.ring() != "history") desk.key(ui::Key::tab);
+    for (const ui::Key opens : {ui::Key::k, ui::Key::g}) {
         desk.key(opens, true);
         CHECK(any_over(desk));
         CHECK(desk.ring() != "history");
-        desk.press(ImGuiKey_Tab);
-        desk.press(ImGuiKey_Tab);
-        desk.press(ImGuiKey_Escape);
+        desk.key(ui::Key::tab);
+        desk.key(ui::Key::tab);
+        desk.key(ui::Key::escape);
         CHECK_FALSE(any_over(desk));
         desk.frame();
         CHECK(desk.ring() == "history");
     }
     desk.type("?");
-    desk.press(ImGuiKey_Escape);
+    desk.key(ui::Key::escape);
     CHECK_FALSE(any_over(desk));
-    desk.key(GLFW_KEY_F1);
+    desk.key(ui::Key::f1);
     CHECK(any_over(desk));
-    desk.press(ImGuiKey_Escape);
+    desk.key(ui::Key::escape);
     CHECK_FALSE(any_over(desk));
 }
 
@@ -192,7 +189,7 @@ TEST_CASE("what lies under a sheet takes neither click nor key") {
     const auto before = desk.shell.lab()->state();
     const Point bit = desk.gui.center("bits.bit7");
     desk.type("?");
-    desk.key(GLFW_KEY_3);
+    desk.key(ui::Key::digit_3);
     CHECK(desk.shell.lab()->state() == before);
     desk.gui.move(bit);  // beside the sheet or not: a click there is not the bit's
     desk.frame();
@@ -207,20 +204,20 @@ TEST_CASE("F1 tells of the control with the ring, follows Tab, presses nothing, 
     Desk desk{{1440, 900}, toured()};
     desk.shell.open("delayed");
     desk.frame();
-    while (desk.ring() != "history") desk.press(ImGuiKey_Tab);
+    while (desk.ring() != "history") desk.key(ui::Key::tab);
     const auto before = desk.shell.lab()->state();
-    desk.key(GLFW_KEY_F1);
+    desk.key(ui::Key::f1);
     REQUIRE(desk.shows("help.card"));
     CHECK(desk.words("help.card") == "History");
-    desk.press(ImGuiKey_RightArrow);  // the slider's, otherwise
-    desk.press(ImGuiKey_Tab);
-    while (desk.ring() != "margin") desk.press(ImGuiKey_Tab);
+    desk.key(ui::Key::right);  // the slider's, otherwise
+    desk.key(ui::Key::tab);
+    while (desk.ring() != "margin") desk.key(ui::Key::tab);
     CHECK(desk.words("help.card") == "Margin");
     CHECK(desk.shell.lab()->state() == before);
-    desk.press(ImGuiKey_Enter);
+    desk.key(ui::Key::enter);
     REQUIRE(desk.shows("glossary"));
     CHECK(desk.words("glossary.term") == "margin");
-    desk.press(ImGuiKey_Escape);
+    desk.key(ui::Key::escape);
     CHECK_FALSE(any_over(desk));
 }
 
@@ -229,7 +226,7 @@ TEST_CASE("in help a click explains and does not press") {
     desk.shell.open("bits");
     desk.frame();
     const auto before = desk.shell.lab()->state();
-    desk.key(GLFW_KEY_F1);
+    desk.key(ui::Key::f1);
     desk.click("bits.bit3");
     CHECK(desk.words("help.card") == "Bit");
     desk.click("panel.reset");
@@ -244,16 +241,16 @@ TEST_CASE("help has something to say on every control of home and of every tab o
     const auto check_all = [&] {
         desk.frame();
         std::set<std::string> seen;
-        desk.press(ImGuiKey_Tab);
+        desk.key(ui::Key::tab);
         while (seen.insert(desk.ring()).second) {
             const std::string control = desk.ring();
             desk.shell.explain(control);
             desk.frame();
             CHECK_MESSAGE(desk.shows("help.card"), control);
-            desk.press(ImGuiKey_Escape);
+            desk.key(ui::Key::escape);
             desk.gui.context.focus.wanted = control;
             desk.frame();
-            desk.press(ImGuiKey_Tab);
+            desk.key(ui::Key::tab);
         }
         CHECK(seen.size() > 10);
     };
@@ -271,27 +268,27 @@ TEST_CASE("help has something to say on every control of home and of every tab o
 TEST_CASE("the tour of a first start is done by keyboard alone, each step by doing it") {
     Desk desk;
     REQUIRE(desk.ring() == "home.continue");
-    desk.press(ImGuiKey_Enter);
+    desk.key(ui::Key::enter);
     CHECK(desk.lab() == "bits");
     REQUIRE(desk.shows("tour"));
     const std::string first = desk.words("tour");
     for (int i = 0; i < 5; ++i) desk.frame();
     CHECK(desk.words("tour") == first);  // nothing moves by itself
-    desk.key(GLFW_KEY_3);
+    desk.key(ui::Key::digit_3);
     const std::string second = desk.words("tour");
     CHECK(second != first);
     CHECK(desk.ring() == "bits.format0");
-    desk.press(ImGuiKey_RightArrow);
+    desk.key(ui::Key::right);
     const std::string third = desk.words("tour");
     CHECK(third != second);
-    desk.key(GLFW_KEY_F1);
+    desk.key(ui::Key::f1);
     CHECK(desk.shows("help.card"));
-    desk.press(ImGuiKey_Escape);
+    desk.key(ui::Key::escape);
     desk.frame();
     REQUIRE(desk.shows("tour"));
     CHECK(desk.words("tour") != third);
     CHECK_FALSE(desk.shell.settings().toured);
-    desk.key(GLFW_KEY_F4);
+    desk.key(ui::Key::f4);
     desk.frame();
     CHECK_FALSE(desk.shows("tour"));
     CHECK(desk.shell.settings().toured);
@@ -303,13 +300,13 @@ TEST_CASE("Escape ends the tour, and the palette starts it again") {
     desk.shell.start_tour();
     desk.frame();
     REQUIRE(desk.shows("tour"));
-    desk.press(ImGuiKey_Escape);
+    desk.key(ui::Key::escape);
     CHECK_FALSE(desk.shows("tour"));
     CHECK(desk.shell.settings().toured);
     CHECK(desk.lab() == "bits");
-    desk.key(GLFW_KEY_K, true);
+    desk.key(ui::Key::k, true);
     desk.type("take the tour");
-    desk.press(ImGuiKey_Enter);
+    desk.key(ui::Key::enter);
     desk.frame();
     CHECK(desk.shows("tour"));
     desk.click("tour.end");
@@ -342,8 +339,8 @@ TEST_CASE("every sheet is drawn whole in the smallest window, at every scale") {
                     CHECK(box.x1 <= size.x);
                     CHECK((box.y0 >= 0 || box.height() > size.y));
                 }
-                desk.press(ImGuiKey_Escape);
-                desk.press(ImGuiKey_Escape);
+                desk.key(ui::Key::escape);
+                desk.key(ui::Key::escape);
             }
         }
     }
@@ -356,34 +353,31 @@ TEST_CASE("keys.json gives commands other keys, and one that is broken changes n
         std::ofstream(folder.path / "keys.json") << text;
         test::Gui gui{{1440, 900}};
         Shell shell{gui.context, toured(), {}, folder.path};
-        const auto key = [&](int code, bool ctrl) {
-            ImGuiIO& io = ImGui::GetIO();
-            for (const bool down : {true, false}) {
-                io.KeyCtrl = ctrl;
-                io.KeysDown[code] = down;
+        const auto key = [&](ui::Key pressed, bool ctrl) {
+            const auto frame = [&] {
                 ImGui::NewFrame();
                 shell.frame(-1);
                 ImGui::Render();
-            }
-            io.KeyCtrl = false;
+            };
+            test::tap(pressed, frame, ctrl);
         };
         check(gui, shell, key);
     };
     with(R"({"palette": ["Ctrl+J", "F8"], "theme": []})", [](auto& gui, auto&, auto&& key) {
-        key(GLFW_KEY_J, true);
+        key(ui::Key::j, true);
         CHECK(gui.context.probes.items.contains("palette"));
-        key(GLFW_KEY_F8, false);
+        key(ui::Key::f8, false);
         CHECK_FALSE(gui.context.probes.items.contains("palette"));
-        key(GLFW_KEY_K, true);
+        key(ui::Key::k, true);
         CHECK_FALSE(gui.context.probes.items.contains("palette"));
-        key(GLFW_KEY_T, true);
+        key(ui::Key::t, true);
         CHECK(gui.context.theme == Theme::dark);
     });
     for (const char* broken : {"{", R"({"no such": "F8"})", R"({"palette": "Hyper K"})",
                                R"({"palette": "Ctrl G"})", R"({"palette": 3})"}) {
         CAPTURE(broken);
         with(broken, [](auto& gui, auto&, auto&& key) {
-            key(GLFW_KEY_K, true);
+            key(ui::Key::k, true);
             CHECK(gui.context.probes.items.contains("palette"));
         });
     }

@@ -1,5 +1,4 @@
 // A lecture by keys, without a display: what the room sees after each.
-#include <GLFW/glfw3.h>
 #include <doctest/doctest.h>
 
 #include "app/shell/notes_window.h"
@@ -30,8 +29,8 @@ struct Hall : test::ShellDesk {
             frame();
         }
     }
-    void press(int code) {
-        key(code);
+    void press(ui::Key pressed) {
+        key(pressed);
         settle();
     }
     std::string words(const std::string& probe) {
@@ -49,53 +48,54 @@ TEST_CASE("delayed scaling in three keys: see, compare, next") {
     CHECK(hall.gui.context.scale == 2);
     CHECK(hall.shows("present.vote.D"));
     CHECK_FALSE(hall.shows("present.figure"));  // nothing to be seen before the vote
-    hall.press(GLFW_KEY_RIGHT);
+    hall.press(ui::Key::right);
     CHECK(hall.words("present.sentence") == "The scale is from the past: 11 of 16 steps saturate");
     CHECK(hall.words("present.number.0") == "11");
     CHECK(hall.words("present.state") == "A");
     CHECK(hall.shows("present.figure"));
-    hall.press(GLFW_KEY_B);
+    hall.press(ui::Key::b);
     CHECK(hall.words("present.number.0") == "0");
     CHECK(hall.words("present.state") == "B");
     CHECK(hall.words("present.sentence").find("11 of 16") ==
           std::string::npos);  // no longer true, no longer said
-    hall.press(GLFW_KEY_RIGHT);
+    hall.press(ui::Key::right);
     CHECK(hall.words("present.sentence") == "Looked at before the cast, nothing saturates: 0 of 16 steps");
 }
 
 TEST_CASE("the room votes by digits and letters, the last vote can be taken back, the tally stays") {
     Hall hall("delayed-scaling");
-    for (const int k : {GLFW_KEY_1, GLFW_KEY_3, GLFW_KEY_C, GLFW_KEY_D, GLFW_KEY_C}) hall.press(k);
+    for (const ui::Key k : {ui::Key::digit_1, ui::Key::digit_3, ui::Key::c, ui::Key::d, ui::Key::c})
+        hall.press(k);
     CHECK(hall.words("present.votes.A") == "1");
     CHECK(hall.words("present.votes.C") == "3");
-    hall.press(GLFW_KEY_BACKSPACE);
+    hall.press(ui::Key::backspace);
     CHECK(hall.words("present.votes.C") == "2");
     CHECK(hall.words("present.votes.D") == "1");
     CHECK_FALSE(hall.shows("present.room"));
-    hall.press(GLFW_KEY_ENTER);
+    hall.press(ui::Key::enter);
     CHECK(hall.shows("present.room"));
     CHECK(hall.shell.presentation().lecture()->voters() == 4);
-    hall.press(GLFW_KEY_1);  // too late
+    hall.press(ui::Key::digit_1);  // too late
     CHECK(hall.shell.presentation().lecture()->voters() == 4);
-    hall.press(GLFW_KEY_RIGHT);
-    hall.press(GLFW_KEY_LEFT);
+    hall.press(ui::Key::right);
+    hall.press(ui::Key::left);
     CHECK(hall.shell.presentation().lecture()->voters() == 4);
     CHECK_FALSE(hall.shell.presentation().lecture()->asking());
 }
 
 TEST_CASE("up and down move the scene's knob; frozen, the picture stays whatever is pressed") {
     Hall hall("L05-b-ramp-real");
-    hall.press(GLFW_KEY_ENTER);
-    hall.press(GLFW_KEY_UP);
+    hall.press(ui::Key::enter);
+    hall.press(ui::Key::up);
     CHECK(hall.words("present.number.0") == "0");  // a margin of 1
-    hall.press(GLFW_KEY_DOWN);
+    hall.press(ui::Key::down);
     CHECK(hall.words("present.number.0") == "11");
-    hall.press(GLFW_KEY_F);
+    hall.press(ui::Key::f);
     CHECK(hall.words("present.state") == "frozen");
-    hall.press(GLFW_KEY_UP);
-    hall.press(GLFW_KEY_B);
+    hall.press(ui::Key::up);
+    hall.press(ui::Key::b);
     CHECK(hall.words("present.number.0") == "11");
-    hall.press(GLFW_KEY_F);
+    hall.press(ui::Key::f);
     CHECK(hall.words("present.state") == "A");
     CHECK(hall.words("present.number.0") == "11");  // what was pressed meanwhile did nothing
 }
@@ -103,11 +103,11 @@ TEST_CASE("up and down move the scene's knob; frozen, the picture stays whatever
 TEST_CASE("after a lecture the desk is as it was left") {
     Hall hall("delayed-scaling");
     const float scale = 1;
-    hall.press(GLFW_KEY_ENTER);
-    hall.press(GLFW_KEY_UP);
-    hall.press(GLFW_KEY_T);
+    hall.press(ui::Key::enter);
+    hall.press(ui::Key::up);
+    hall.press(ui::Key::t);
     CHECK(hall.gui.context.theme == Theme::dark);
-    hall.press(GLFW_KEY_ESCAPE);
+    hall.press(ui::Key::escape);
     CHECK_FALSE(hall.shell.presentation().active());
     CHECK(hall.gui.context.scale == scale);
     CHECK(hall.gui.context.theme == Theme::dark);
@@ -120,11 +120,48 @@ TEST_CASE("after a lecture the desk is as it was left") {
 TEST_CASE("a training of a lecture runs while it is seen, and pauses with Space") {
     Hall hall("L08-b-lies");
     Lecture& lecture = *hall.shell.presentation().lecture();
-    hall.press(GLFW_KEY_SPACE);
+    hall.press(ui::Key::space);
     for (int i = 0; i < 20; ++i) hall.frame();
     lecture.lab().advance(10);
     hall.settle();
     CHECK(hall.words("present.number.0") != "-");
+}
+
+TEST_CASE("Esc leaves a lecture, F5 on home goes on with it: the same scene, the same votes") {
+    Hall hall("delayed-scaling");
+    hall.press(ui::Key::digit_2);
+    hall.press(ui::Key::right);
+    hall.press(ui::Key::right);
+    const std::size_t at = hall.shell.presentation().lecture()->at();
+    CHECK(at > 0);
+    hall.press(ui::Key::escape);
+    REQUIRE_FALSE(hall.shell.presentation().active());
+    hall.key(ui::Key::digit_0, true);
+    hall.press(ui::Key::f5);
+    REQUIRE(hall.shell.presentation().active());
+    CHECK(hall.shell.presentation().lecture()->at() == at);
+    hall.press(ui::Key::home);
+    CHECK(hall.shell.presentation().lecture()->voters() == 1);
+}
+
+TEST_CASE("F5 on home, where no lecture was, says what can be presented") {
+    test::ShellDesk desk;
+    desk.key(ui::Key::f5);
+    CHECK_FALSE(desk.shell.presentation().active());
+    desk.frame();
+    CHECK(desk.shows("toast"));
+}
+
+TEST_CASE("? lists the keys of a lecture, and the next key closes the list and does nothing else") {
+    Hall hall("delayed-scaling");
+    CHECK(hall.words("present.keys") == "(not there)");
+    ui::feed_text("?");
+    hall.settle();
+    CHECK(hall.words("present.keys") != "(not there)");
+    CHECK(test::draw_data_fault() == "");
+    hall.press(ui::Key::escape);
+    CHECK(hall.shell.presentation().active());
+    CHECK(hall.words("present.keys") == "(not there)");
 }
 
 TEST_CASE("F5 presents the lab on the desk as it stands, and what is moved there stays") {
@@ -132,17 +169,17 @@ TEST_CASE("F5 presents the lab on the desk as it stands, and what is moved there
     desk.shell.open("window");
     set_field(desk.shell.lab()->fields(), "margin=2");
     desk.frame();
-    desk.key(GLFW_KEY_F5);
+    desk.key(ui::Key::f5);
     REQUIRE(desk.shell.presentation().active());
     CHECK(&desk.shell.presentation().lecture()->lab() == desk.shell.lab());
-    desk.key(GLFW_KEY_F5);
+    desk.key(ui::Key::f5);
     CHECK_FALSE(desk.shell.presentation().active());
     CHECK(desk.shell.lab()->state()["margin"] == 2);
 }
 
 TEST_CASE("the presenter's notes: this scene, the next one, the votes, a clock") {
     Hall hall("delayed-scaling");
-    hall.press(GLFW_KEY_3);
+    hall.press(ui::Key::digit_3);
     hall.gui.raw_frame([&](ui::Context& c) {
         ImGui::SetNextWindowPos({0, 0});
         ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
@@ -151,9 +188,9 @@ TEST_CASE("the presenter's notes: this scene, the next one, the votes, a clock")
         ImGui::End();
     });
     CHECK(hall.words("notes.clock") == "0:00");
-    hall.press(GLFW_KEY_N);
+    hall.press(ui::Key::n);
     CHECK(hall.shell.presentation().wants_notes());
-    hall.press(GLFW_KEY_N);
+    hall.press(ui::Key::n);
     CHECK_FALSE(hall.shell.presentation().wants_notes());
 }
 

@@ -1,6 +1,5 @@
 // A hand without a plan: random mouse, wheel and keys over every lab. Nothing may throw, and few controls may
 // remain that it never pressed. FP8LAB_RANDOM_S=600 does it for ten minutes (with preset asan: bar 7).
-#include <GLFW/glfw3.h>
 #include <doctest/doctest.h>
 
 #include <array>
@@ -129,26 +128,27 @@ class Hand {
         frame();
     }
     void wheel() {
-        ImGui::GetIO().MouseWheel = static_cast<float>(pick(7) - 3);
+        ui::feed_wheel(static_cast<float>(pick(7) - 3));
         frame();
     }
     void key() {
         static constexpr std::array kKeys = {
-            GLFW_KEY_TAB,    GLFW_KEY_ENTER,  GLFW_KEY_SPACE,  GLFW_KEY_LEFT, GLFW_KEY_RIGHT, GLFW_KEY_UP,
-            GLFW_KEY_DOWN,   GLFW_KEY_ESCAPE, GLFW_KEY_ESCAPE, GLFW_KEY_F1,   GLFW_KEY_F2,    GLFW_KEY_F3,
-            GLFW_KEY_F4,     GLFW_KEY_F5,     GLFW_KEY_F6,     GLFW_KEY_K,    GLFW_KEY_G,     GLFW_KEY_Z,
-            GLFW_KEY_Y,      GLFW_KEY_R,      GLFW_KEY_E,      GLFW_KEY_S,    GLFW_KEY_O,     GLFW_KEY_B,
-            GLFW_KEY_H,      GLFW_KEY_T,      GLFW_KEY_N,      GLFW_KEY_F,    GLFW_KEY_P,     GLFW_KEY_COMMA,
-            GLFW_KEY_PERIOD, GLFW_KEY_1,      GLFW_KEY_3,      GLFW_KEY_7};
+            ui::Key::tab,    ui::Key::enter,   ui::Key::space,   ui::Key::left,   ui::Key::right,
+            ui::Key::up,     ui::Key::down,    ui::Key::escape,  ui::Key::escape, ui::Key::f1,
+            ui::Key::f2,     ui::Key::f3,      ui::Key::f4,      ui::Key::f5,     ui::Key::f6,
+            ui::Key::k,      ui::Key::g,       ui::Key::z,       ui::Key::y,      ui::Key::r,
+            ui::Key::e,      ui::Key::s,       ui::Key::o,       ui::Key::b,      ui::Key::h,
+            ui::Key::t,      ui::Key::n,       ui::Key::f,       ui::Key::p,      ui::Key::comma,
+            ui::Key::period, ui::Key::digit_1, ui::Key::digit_3, ui::Key::digit_7};
         const int typed = ' ' + pick(90);  // no slash: what it saves stays among the scratch documents
-        if (typed != '/') ImGui::GetIO().AddInputCharacter(static_cast<unsigned>(typed));
+        if (typed != '/') ui::feed_text(std::string(1, static_cast<char>(typed)));
         desk_.key(kKeys[static_cast<std::size_t>(pick(static_cast<int>(kKeys.size())))], pick(3) == 0,
                   pick(6) == 0);
         frame();
     }
     // What lies over the window, or fills it.
     void sheet() {
-        static constexpr std::array kKeys = {GLFW_KEY_K, GLFW_KEY_G, GLFW_KEY_E, GLFW_KEY_S, GLFW_KEY_P};
+        static constexpr std::array kKeys = {ui::Key::k, ui::Key::g, ui::Key::e, ui::Key::s, ui::Key::p};
         desk_.key(kKeys[static_cast<std::size_t>(pick(kKeys.size()))], true);
         frame();
         for (int left = pick(20); left > 0; --left) click();
@@ -156,8 +156,8 @@ class Hand {
     void lab() {
         const auto labs = lab_registry();
         const int at = pick(static_cast<int>(labs.size()) + 1);
-        desk_.key(GLFW_KEY_ESCAPE);
-        if (desk_.shell.presentation().active()) desk_.key(GLFW_KEY_ESCAPE);
+        desk_.key(ui::Key::escape);
+        if (desk_.shell.presentation().active()) desk_.key(ui::Key::escape);
         desk_.shell.open(at == 0 ? "" : labs[static_cast<std::size_t>(at - 1)].id);
         if (at > 0) desk_.shell.show(static_cast<Tab>(pick(3)));
         frame();

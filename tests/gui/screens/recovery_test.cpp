@@ -1,7 +1,6 @@
 // What the window brings back: after a crash with one question, and with Ctrl Z. Without a display.
 #include "app/shell/recovery.h"
 
-#include <GLFW/glfw3.h>
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -58,8 +57,8 @@ TEST_CASE("after a crash one question, first of all; Restore brings lab, fields 
     }
     Desk desk(home);
     REQUIRE(desk.shows("recovery"));
-    desk.key(ImGuiKey_Escape);
-    desk.key(GLFW_KEY_1, true);  // no other key does anything
+    desk.key(ui::Key::escape);
+    desk.key(ui::Key::digit_1, true);  // no other key does anything
     desk.click("home.bits");
     CHECK(desk.shell.lab() == nullptr);
     desk.shell.say("Something else", "pops up");
@@ -67,7 +66,7 @@ TEST_CASE("after a crash one question, first of all; Restore brings lab, fields 
     REQUIRE(desk.shows("recovery"));
     desk.rest();  // notes nothing while the question is open
     CHECK(Journal::left_behind(home.journal)->values.at("desk")["lab"] == "ruler");
-    desk.key(ImGuiKey_Enter);
+    desk.key(ui::Key::enter);
     CHECK_FALSE(desk.shows("recovery"));
     REQUIRE(desk.shell.lab() != nullptr);
     CHECK(desk.shell.lab()->info().id == "ruler");
@@ -92,8 +91,8 @@ TEST_CASE("Discard, by keyboard, begins anew and asks no more") {
     }
     {
         Desk desk(home);
-        desk.key(ImGuiKey_Tab);
-        desk.key(ImGuiKey_Enter);
+        desk.key(ui::Key::tab);
+        desk.key(ui::Key::enter);
         CHECK_FALSE(desk.shows("recovery"));
         CHECK_FALSE(fs::exists(home.journal));
         desk.open("ruler", Tab::explore);
@@ -128,7 +127,7 @@ TEST_CASE("an exercise under way goes on after a crash where it was, and can be 
         desk.drag("predict.number", -60, 0);
         desk.rest();
         desk.click("predict.commit");
-        desk.key(GLFW_KEY_H);
+        desk.key(ui::Key::h);
         for (const char* bit : {"bits.bit6", "bits.bit2"}) {
             desk.click(bit);
             desk.rest();
@@ -162,8 +161,7 @@ TEST_CASE("a prediction and an explanation that were only begun come back as dra
         for (const char* bit : {"bits.bit6", "bits.bit2", "bits.bit1"}) desk.click(bit);
         desk.click("exercise.why");
         desk.frame();
-        for (const char c : std::string("Because"))
-            ImGui::GetIO().AddInputCharacter(static_cast<unsigned char>(c)), desk.frame();
+        for (const char c : std::string("Because")) ui::feed_text({&c, 1}), desk.frame();
         desk.rest();
     }
     Desk desk(home);
@@ -171,7 +169,7 @@ TEST_CASE("a prediction and an explanation that were only begun come back as dra
     desk.frame();
     CHECK(desk.gui.context.typing.text == "Because");
     desk.frame();
-    desk.key(ImGuiKey_Enter);
+    desk.key(ui::Key::enter);
     CHECK(desk.shell.exercises().progress().passed("L1.1")->explanation == "Because");
 }
 
@@ -261,33 +259,33 @@ TEST_CASE("a drag is one step of undo, and so is a burst of keys; Reset all can 
     desk.open("window", Tab::explore);
     const auto state = [&] { return desk.shell.lab()->state(); };
     const nlohmann::json start = state();
-    ImGuiIO& io = ImGui::GetIO();
+    const ImGuiIO& io = ImGui::GetIO();
     desk.gui.move(desk.gui.center("margin"));
     desk.frame();
     desk.gui.mouse(true);
     for (int i = 0; i < 12; ++i) {
         desk.frame();
-        io.MousePos.x += 4;
+        desk.gui.move({io.MousePos.x + 4, io.MousePos.y});
     }
     desk.gui.mouse(false);
     desk.frame();
     desk.frame();
     const nlohmann::json dragged = state();
     REQUIRE(dragged != start);
-    for (int i = 0; i < 5; ++i) desk.key(ImGuiKey_Tab);
+    for (int i = 0; i < 5; ++i) desk.key(ui::Key::tab);
     desk.gui.context.focus.visible = false;
-    desk.key(GLFW_KEY_Z, true);
+    desk.key(ui::Key::z, true);
     CHECK(state() == start);
-    desk.key(GLFW_KEY_Z, true);  // nothing further
+    desk.key(ui::Key::z, true);  // nothing further
     CHECK(state() == start);
-    desk.key(GLFW_KEY_Z, true, true);
+    desk.key(ui::Key::z, true, true);
     CHECK(state() == dragged);
-    desk.key(GLFW_KEY_Z, true);
-    desk.key(GLFW_KEY_Y, true);
+    desk.key(ui::Key::z, true);
+    desk.key(ui::Key::y, true);
     CHECK(state() == dragged);
-    desk.key(GLFW_KEY_R, true, true);
+    desk.key(ui::Key::r, true, true);
     CHECK(state() == start);
-    desk.key(GLFW_KEY_Z, true);
+    desk.key(ui::Key::z, true);
     CHECK(state() == dragged);
 }
 
@@ -304,13 +302,13 @@ TEST_CASE("every lab has an undo of its own, of two hundred steps") {
     }
     desk.open("bits", Tab::explore);
     const auto code = desk.field("code");
-    desk.key(GLFW_KEY_Z, true);
+    desk.key(ui::Key::z, true);
     CHECK(desk.field("code") == code);
     desk.open("ruler", Tab::explore);
     int steps = 0;
     for (std::string last; steps < 400; ++steps) {
         last = desk.field("brush_lo");
-        desk.key(GLFW_KEY_Z, true);
+        desk.key(ui::Key::z, true);
         if (desk.field("brush_lo") == last) break;
     }
     CHECK(steps == 200);
@@ -326,16 +324,16 @@ TEST_CASE("Ctrl R puts back the control with the focus, without one those of the
     REQUIRE(desk.field("margin") != margin);
     std::string focused;
     for (int i = 0; i < 60 && focused != "margin"; ++i) {
-        desk.key(ImGuiKey_Tab);
+        desk.key(ui::Key::tab);
         focused = desk.gui.context.focus.name;
     }
     REQUIRE(focused == "margin");
     const nlohmann::json other = desk.shell.lab()->state();
-    desk.key(GLFW_KEY_R, true);
+    desk.key(ui::Key::r, true);
     CHECK(desk.field("margin") == margin);
-    desk.key(GLFW_KEY_Z, true);
+    desk.key(ui::Key::z, true);
     CHECK(desk.shell.lab()->state() == other);
-    desk.key(ImGuiKey_Escape);
-    desk.key(GLFW_KEY_R, true);
+    desk.key(ui::Key::escape);
+    desk.key(ui::Key::r, true);
     CHECK(desk.field("margin") == margin);
 }

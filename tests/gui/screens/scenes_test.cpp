@@ -1,5 +1,4 @@
 // Scenes on the desk: opened, held fast, saved, sent as text.
-#include <GLFW/glfw3.h>
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -43,7 +42,7 @@ TEST_CASE("a lab is saved as a scene by keys, asked about before it is replaced,
     desk.shell.open("delayed");
     set_field(desk.shell.lab()->fields(), "history=64");
     desk.frame();
-    desk.key(GLFW_KEY_S, true);
+    desk.key(ui::Key::s, true);
     CHECK(desk.shows("scene.save"));
     desk.click("scene.save");
     const auto folder = desk.scratch.path / "scenes";
@@ -55,7 +54,7 @@ TEST_CASE("a lab is saved as a scene by keys, asked about before it is replaced,
     CHECK_FALSE(desk.shows("scene.save"));  // the sheet is gone
     set_field(desk.shell.lab()->fields(), "history=8");
     desk.frame();
-    desk.key(GLFW_KEY_S, true);
+    desk.key(ui::Key::s, true);
     desk.click("scene.save");
     CHECK(read_scene(saved.where).state["history"] == 64);  // not without a second press
     desk.click("scene.save");
@@ -65,22 +64,76 @@ TEST_CASE("a lab is saved as a scene by keys, asked about before it is replaced,
     CHECK(desk.shell.lab()->state()["history"] == 8);
 }
 
+TEST_CASE(
+    "the sheet of a scene by keys: Tab goes from the title to the notes and on to the vote; all of it is in "
+    "the file") {
+    test::ShellDesk desk;
+    desk.shell.open("delayed");
+    desk.frame();
+    desk.key(ui::Key::s, true);
+    const auto type = [&](std::string_view text) {
+        for (int i = 0; i < 3; ++i) desk.frame();  // the field takes the keyboard
+        ui::feed_text(text);
+        desk.frame();
+        desk.frame();
+    };
+    const auto kept = [&] { return desk.gui.context.probes.items.find("scene.kept")->second.words; };
+    desk.click("scene.title");
+    type(" one");
+    CHECK(kept().ends_with("-one.f8scene"));  // while it is typed
+    const std::string file = kept().substr(std::string("Kept as ").size());
+    for (const char* text : {"Say it twice", "How many steps saturate?", "0; 4 ; 11"}) {
+        desk.key(ui::Key::tab);
+        type(text);
+    }
+    CHECK(kept() == "Kept as " + file);
+    desk.key(ui::Key::tab);  // the right answer: no field, so Tab puts the ring there
+    CHECK(desk.gui.context.focus.name == "scene.right");
+    for (int i = 0; i < 3; ++i) desk.key(ui::Key::right);
+    desk.key(ui::Key::tab);
+    CHECK(desk.gui.context.focus.name == "scene.save");
+    desk.key(ui::Key::enter);
+    const Scene saved = read_scene(file);
+    CHECK(saved.title.ends_with(" one"));
+    CHECK(saved.notes == "Say it twice");
+    REQUIRE(saved.predict.has_value());
+    CHECK(saved.predict->question == "How many steps saturate?");
+    CHECK(saved.predict->choices == std::vector<std::string>{"0", "4", "11"});
+    CHECK(saved.predict->answer == 2);
+}
+
+TEST_CASE("a vote with one answer is not saved, and the sheet says what it needs") {
+    test::ShellDesk desk;
+    desk.shell.open("delayed");
+    desk.frame();
+    desk.key(ui::Key::s, true);
+    desk.click("scene.question");
+    for (int i = 0; i < 3; ++i) desk.frame();
+    ui::feed_text("How many?");
+    desk.frame();
+    desk.key(ui::Key::enter);
+    desk.click("scene.save");
+    CHECK(desk.shows("scene.save"));
+    CHECK(test::draw_data_fault() == "");
+    CHECK_FALSE(std::filesystem::exists(desk.scratch.path / "scenes"));
+}
+
 TEST_CASE("a scene goes through the clipboard; what is no scene is said so and changes nothing") {
     test::ShellDesk desk;
     desk.shell.open("delayed");
     set_field(desk.shell.lab()->fields(), "margin=2");
     desk.frame();
-    desk.key(GLFW_KEY_S, true);
+    desk.key(ui::Key::s, true);
     desk.click("scene.copy");
     CHECK(is_scene_line(ImGui::GetClipboardText()));
     desk.shell.lab()->reset();
     desk.shell.open("bits");
     desk.frame();
-    desk.key(GLFW_KEY_V, true);
+    desk.key(ui::Key::v, true);
     REQUIRE(desk.shell.lab()->info().id == "delayed");
     CHECK(desk.shell.lab()->state()["margin"] == 2);
     ImGui::SetClipboardText("good morning");
-    desk.key(GLFW_KEY_V, true);
+    desk.key(ui::Key::v, true);
     CHECK(desk.shell.lab()->state()["margin"] == 2);
     desk.gui.context.probes.items.clear();
     desk.frame();
@@ -105,8 +158,8 @@ TEST_CASE(
 
 TEST_CASE("Ctrl O lists every shipped scene and deck") {
     test::ShellDesk desk;
-    desk.key(GLFW_KEY_O, true);
+    desk.key(ui::Key::o, true);
     CHECK(desk.shows("palette.rows.0"));
-    desk.key(ImGuiKey_Enter);
+    desk.key(ui::Key::enter);
     CHECK((desk.shell.presentation().active() || desk.shell.lab() != nullptr));
 }

@@ -36,15 +36,9 @@ struct ShellDesk {
         frame();
     }
     void click(std::string_view probe) { drag(probe, 0, 0); }
-    void key(int code, bool ctrl = false, bool shift = false) {
-        ImGuiIO& io = ImGui::GetIO();
-        io.KeyCtrl = ctrl;
-        io.KeyShift = shift;
-        io.KeysDown[code] = true;
-        frame();
-        io.KeysDown[code] = false;
-        io.KeyCtrl = io.KeyShift = false;
-        frame();
+    void key(ui::Key key, bool ctrl = false, bool shift = false) {
+        tap(
+            key, [&] { frame(); }, ctrl, shift);
     }
     bool shows(std::string_view probe) const { return gui.context.probes.items.contains(probe); }
 

@@ -1,7 +1,6 @@
 // What the shell itself does: navigation, keys, settings, export.
 #include "app/shell/shell.h"
 
-#include <GLFW/glfw3.h>
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -39,9 +38,9 @@ TEST_CASE("a card and a rail item open their lab, Home goes back") {
 
 TEST_CASE("Ctrl and a lab's number opens it, Ctrl+0 goes home") {
     Desk desk;
-    desk.key(GLFW_KEY_0 + first_number().front() - '0', true);
+    desk.key(ui::Key::digit_0 + (first_number().front() - '0'), true);
     CHECK(desk.lab() == kFirst);
-    desk.key(GLFW_KEY_0, true);
+    desk.key(ui::Key::digit_0, true);
     CHECK(desk.lab().empty());
 }
 
@@ -50,12 +49,7 @@ TEST_CASE("the lab visited last is offered on home, and Enter continues with it"
     settings.last_lab = kFirst;
     Desk desk{{1440, 900}, settings};
     CHECK(desk.shows("home.continue"));
-    desk.key(GLFW_KEY_ENTER);
-    ImGuiIO& io = ImGui::GetIO();
-    io.KeysDown[io.KeyMap[ImGuiKey_Enter]] = true;
-    desk.frame();
-    io.KeysDown[io.KeyMap[ImGuiKey_Enter]] = false;
-    desk.frame();
+    desk.key(ui::Key::enter);
     CHECK(desk.lab() == kFirst);
 }
 
@@ -68,15 +62,15 @@ TEST_CASE("a last lab that no longer exists is not offered") {
 
 TEST_CASE("Ctrl+T changes the theme, Ctrl and plus the scale, and both are to be saved") {
     Desk desk;
-    desk.key(GLFW_KEY_T, true);
+    desk.key(ui::Key::t, true);
     CHECK(desk.gui.context.theme == Theme::light);
     CHECK(desk.shell.settings().theme == Theme::light);
-    desk.key(GLFW_KEY_EQUAL, true);
+    desk.key(ui::Key::equal, true);
     CHECK(desk.gui.context.scale == 1.25F);
     CHECK(desk.shell.settings().scale == 1.25F);
-    for (int i = 0; i < 20; ++i) desk.key(GLFW_KEY_EQUAL, true);
+    for (int i = 0; i < 20; ++i) desk.key(ui::Key::equal, true);
     CHECK(desk.gui.context.scale == kLargestScale);
-    for (int i = 0; i < 20; ++i) desk.key(GLFW_KEY_MINUS, true);
+    for (int i = 0; i < 20; ++i) desk.key(ui::Key::minus, true);
     CHECK(desk.gui.context.scale == kSmallestScale);
 }
 
@@ -141,6 +135,6 @@ TEST_CASE("Reset all and Ctrl+Shift+R restore every default") {
     desk.click("panel.reset");
     CHECK(desk.shell.lab()->state() == defaults);
     disturb();
-    desk.key(GLFW_KEY_R, true, true);
+    desk.key(ui::Key::r, true, true);
     CHECK(desk.shell.lab()->state() == defaults);
 }

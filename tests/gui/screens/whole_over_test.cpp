@@ -1,7 +1,5 @@
 // Nothing cut off and nothing overlapping in what lies over a screen: help, tour, tooltips, lists and menus,
 // export, the question after a crash.
-#include <GLFW/glfw3.h>
-
 #include <cstdlib>
 
 #include "tests/gui/screens/whole_desk.h"
@@ -13,16 +11,12 @@ namespace {
 
 struct Desk : test::WholeDesk {
     using WholeDesk::WholeDesk;
-    void key(int code, bool ctrl = false) {
-        ImGuiIO& io = ImGui::GetIO();
-        io.KeyCtrl = ctrl;
-        io.KeysDown[code] = true;
+    void key(ui::Key key, bool ctrl = false) {
+        test::tap(
+            key, [&] { draw(1); }, ctrl);
         draw(1);
-        io.KeysDown[code] = false;
-        io.KeyCtrl = false;
-        draw(2);
     }
-    void escape() { key(ImGui::GetIO().KeyMap[ImGuiKey_Escape]); }
+    void escape() { key(ui::Key::escape); }
     void click(const std::string& probe) {
         gui.move(gui.center(probe));
         draw(2);
@@ -195,7 +189,7 @@ TEST_CASE("the export panel is not cut at any size: each kind, each format, and 
             const std::string id(entry.id);
             desk.shell.open(entry.id);
             desk.draw();
-            desk.key(GLFW_KEY_E, true);
+            desk.key(ui::Key::e, true);
             REQUIRE(desk.shows("export.what"));
             const auto check = [&](const std::string& what) {
                 desk.check_over("sheet.export", "export", id + ", " + what);

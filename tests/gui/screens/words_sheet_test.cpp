@@ -1,5 +1,4 @@
 // The figures in words, and the themes, by keys and palette.
-#include <GLFW/glfw3.h>
 #include <doctest/doctest.h>
 
 #include <string>
@@ -24,14 +23,14 @@ struct Desk : test::ShellDesk {
         clipboard().clear();
     }
     void type(std::string_view text) {
-        for (const char c : text) ImGui::GetIO().AddInputCharacter(static_cast<unsigned char>(c));
+        ui::feed_text(text);
         frame();
         frame();
     }
     void find(std::string_view what) {
-        key(GLFW_KEY_K, true);
+        key(ui::Key::k, true);
         type(what);
-        key(ImGui::GetIO().KeyMap[ImGuiKey_Enter]);
+        key(ui::Key::enter);
     }
 };
 
@@ -39,13 +38,13 @@ struct Desk : test::ShellDesk {
 
 TEST_CASE("F6 shows every figure of the lab in words; its buttons copy them") {
     Desk desk;
-    desk.key(GLFW_KEY_F6);
+    desk.key(ui::Key::f6);
     CHECK_FALSE(desk.shows("words"));  // home has no figures
     for (const LabEntry& entry : lab_registry()) {
         CAPTURE(std::string(entry.id));
         desk.shell.open(entry.id);
         desk.frame();
-        desk.key(GLFW_KEY_F6);
+        desk.key(ui::Key::f6);
         REQUIRE(desk.shows("words"));
         const auto figures = desk.shell.lab()->figures();
         REQUIRE_FALSE(figures.empty());
@@ -57,7 +56,7 @@ TEST_CASE("F6 shows every figure of the lab in words; its buttons copy them") {
         desk.click("words.all");
         for (const Figure& figure : figures)
             CHECK(clipboard().find(to_words(figure).front()) != std::string::npos);
-        desk.key(GLFW_KEY_F6);
+        desk.key(ui::Key::f6);
         CHECK_FALSE(desk.shows("words"));
     }
 }
@@ -66,20 +65,20 @@ TEST_CASE("by keyboard alone: Tab walks to the copy buttons and brings them into
     Desk desk;
     desk.shell.open("delayed");
     desk.frame();
-    desk.key(GLFW_KEY_F6);
+    desk.key(ui::Key::f6);
     const auto figures = desk.shell.lab()->figures();
     const std::string last = "words.table." + figures.back().id;
     for (int i = 0; i < 40 && desk.gui.context.focus.name != last; ++i) {
-        desk.key(ImGui::GetIO().KeyMap[ImGuiKey_Tab]);
+        desk.key(ui::Key::tab);
         desk.frame();
     }
     REQUIRE(desk.gui.context.focus.name == last);
     const auto& item = desk.gui.context.probes.items.find(last)->second;
     CHECK(item.rect.y0 >= item.clip.y0);
     CHECK(item.rect.y1 <= item.clip.y1);
-    desk.key(ImGui::GetIO().KeyMap[ImGuiKey_Enter]);
+    desk.key(ui::Key::enter);
     CHECK(clipboard() == to_csv(figures.back()));
-    desk.key(ImGui::GetIO().KeyMap[ImGuiKey_Escape]);
+    desk.key(ui::Key::escape);
     CHECK_FALSE(desk.shows("words"));
 }
 
@@ -94,17 +93,17 @@ TEST_CASE("each theme is chosen by its name and kept; Ctrl+T goes on between lig
         CHECK(desk.gui.context.theme == theme);
         CHECK(desk.shell.settings().theme == theme);
     }
-    desk.key(GLFW_KEY_T, true);
+    desk.key(ui::Key::t, true);
     CHECK(desk.gui.context.theme == Theme::light);
-    desk.key(GLFW_KEY_T, true);
+    desk.key(ui::Key::t, true);
     CHECK(desk.gui.context.theme == Theme::dark);
 }
 
 TEST_CASE("the scale is live in quarters from 0.75 to 3") {
     Desk desk;
-    for (int i = 0; i < 12; ++i) desk.key(GLFW_KEY_EQUAL, true);
+    for (int i = 0; i < 12; ++i) desk.key(ui::Key::equal, true);
     CHECK(desk.gui.context.scale == 3.0F);
-    for (int i = 0; i < 12; ++i) desk.key(GLFW_KEY_MINUS, true);
+    for (int i = 0; i < 12; ++i) desk.key(ui::Key::minus, true);
     CHECK(desk.gui.context.scale == 0.75F);
     CHECK(desk.shell.settings().scale == 0.75F);
 }

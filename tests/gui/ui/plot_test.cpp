@@ -1,4 +1,4 @@
-// The plot widget without a display: the mouse is written into ImGuiIO, the result is read from state and
+// The plot widget without a display: the mouse is fed to ImGui, the result is read from state and
 // draw data.
 #include "labs/ui/plot/plot.h"
 
@@ -18,7 +18,7 @@ struct Gui {
         io.IniFilename = nullptr;
         io.DisplaySize = {1000, 700};
         io.DeltaTime = 1.0F / 60;
-        io.KeyMap[ImGuiKey_Escape] = 256;
+        prepare_hand();
         unsigned char* pixels = nullptr;
         int width = 0, height = 0;
         io.Fonts->GetTexDataAsRGBA32(&pixels, &width, &height);
@@ -39,11 +39,10 @@ struct Gui {
         scroll = ImGui::GetScrollY();
         ImGui::End();
         ImGui::Render();
-        ImGui::GetIO().MouseWheel = 0;
         return result;
     }
-    void move(Point at) { ImGui::GetIO().MousePos = {at.x, at.y}; }
-    void button(int index, bool down) { ImGui::GetIO().MouseDown[index] = down; }
+    void move(Point at) { feed_mouse(at.x, at.y); }
+    void button(int index, bool down) { feed_button(index, down); }
     PlotResult hover(Point at) {  // two frames: an item under the mouse is known one frame later
         move(at);
         frame();
@@ -73,7 +72,7 @@ struct Gui {
     }
     PlotResult wheel(Point at, float notches) {
         hover(at);
-        ImGui::GetIO().MouseWheel = notches;
+        feed_wheel(notches);
         frame();
         return frame();
     }
@@ -137,8 +136,7 @@ TEST_CASE("Shift, Ctrl and the axis strips choose the axis that the wheel zooms"
         gui.figure = two_lines(Scale::linear);
         const PlotResult before = gui.frame();
         const Point center = gui.center();
-        ImGui::GetIO().KeyShift = row.shift;
-        ImGui::GetIO().KeyCtrl = row.ctrl;
+        feed_modifiers(row.ctrl, row.shift);
         const float x = row.dx < 0 ? before.area.x0 - 20 : center.x,
                     y = row.dy > 0 ? before.area.y1 + 12 : center.y;
         const PlotResult after = gui.wheel({x, y}, 1);
@@ -193,10 +191,10 @@ TEST_CASE("a right drag zooms to the box, Esc cancels it") {
     gui.move(b);
     gui.frame();
     CHECK(gui.state.drag.box);
-    ImGui::GetIO().KeysDown[256] = true;
+    feed_key(Key::escape, true);
     gui.frame();
     CHECK_FALSE(gui.state.drag.active);
-    ImGui::GetIO().KeysDown[256] = false;
+    feed_key(Key::escape, false);
     gui.button(1, false);
     CHECK(gui.frame().extents.x == after.extents.x);
 }

@@ -40,8 +40,8 @@ TEST_CASE("a disabled button does nothing") {
     };
     gui.frame(draw);
     gui.click("go", draw);
-    gui.press_key(ImGuiKey_Tab, draw);
-    gui.press_key(ImGuiKey_Enter, draw);
+    gui.press_key(ui::Key::tab, draw);
+    gui.press_key(ui::Key::enter, draw);
     CHECK(clicks == 0);
 }
 
@@ -115,15 +115,15 @@ TEST_CASE("arrow keys move a focused slider by its step and stop at the range") 
         ui::slider(c, "m", "Margin", "margin", value, 0, 8, {.step = 1});
     };
     gui.frame(draw);
-    gui.press_key(ImGuiKey_Tab, draw);  // the value field
-    gui.press_key(ImGuiKey_Tab, draw);  // the track
-    gui.press_key(ImGuiKey_RightArrow, draw);
+    gui.press_key(ui::Key::tab, draw);  // the value field
+    gui.press_key(ui::Key::tab, draw);  // the track
+    gui.press_key(ui::Key::right, draw);
     CHECK(value == 8);
-    gui.press_key(ImGuiKey_RightArrow, draw);
+    gui.press_key(ui::Key::right, draw);
     CHECK(value == 8);
-    gui.press_key(ImGuiKey_LeftArrow, draw);
+    gui.press_key(ui::Key::left, draw);
     CHECK(value == 7);
-    gui.press_key(ImGuiKey_Home, draw);
+    gui.press_key(ui::Key::home, draw);
     CHECK(value == 0);
 }
 
@@ -134,13 +134,13 @@ TEST_CASE("arrow keys change a whole number on a logarithmic slider wherever it 
         ui::slider(c, "h", "History", "", value, 1, 4096, {.logarithmic = true, .step = 1});
     };
     gui.frame(draw);
-    gui.press_key(ImGuiKey_Tab, draw, true);  // backwards: the track is the last control
+    gui.press_key(ui::Key::tab, draw, true);  // backwards: the track is the last control
     for (const double expected : {2.0, 3.0, 4.0}) {
-        gui.press_key(ImGuiKey_RightArrow, draw);
+        gui.press_key(ui::Key::right, draw);
         CHECK(value == expected);
     }
     value = 1000;
-    gui.press_key(ImGuiKey_RightArrow, draw);
+    gui.press_key(ui::Key::right, draw);
     CHECK(value > 1001);
     CHECK(value == std::floor(value));
 }
@@ -153,7 +153,7 @@ TEST_CASE("a value that is typed is taken exactly, clamped to the range, and non
         gui.click("lr.value", draw);
         open_frames(gui, draw);
         gui.type(words, draw);
-        gui.press_key(ImGuiKey_Enter, draw);
+        gui.press_key(ui::Key::enter, draw);
         gui.frame(draw);
     };
     gui.frame(draw);
@@ -175,10 +175,73 @@ TEST_CASE("Escape leaves a value as it was") {
     gui.click("lr.value", draw);
     open_frames(gui, draw);
     gui.type("0.9", draw);
-    gui.press_key(ImGuiKey_Escape, draw);
+    gui.press_key(ui::Key::escape, draw);
     gui.frame(draw);
     CHECK(value == 0.5);
     CHECK(gui.context.typing.name.empty());
+}
+
+TEST_CASE("Tab leaves a field that is edited and keeps what was typed; a field after it is edited at once") {
+    Gui gui;
+    std::string first = "a", second = "b";
+    double number = 1;
+    bool pressed = false;
+    const Gui::Draw draw = [&](ui::Context& c) {
+        ui::text_input(c, "first", first);
+        ui::text_input(c, "second", second);
+        ui::slider(c, "number", "Number", "", number, 0, 10);
+        pressed |= ui::button(c, "go", "Go");
+    };
+    gui.frame(draw);
+    gui.click("first", draw);
+    open_frames(gui, draw);
+    gui.type("x", draw);
+    gui.press_key(ui::Key::tab, draw);
+    CHECK(first == "ax");  // a click puts the caret at the end
+    open_frames(gui, draw);
+    gui.type("y", draw);
+    gui.press_key(ui::Key::tab, draw, true);  // back
+    CHECK(second == "y");                     // the keyboard selects what it comes to
+    open_frames(gui, draw);
+    gui.type("z", draw);
+    gui.press_key(ui::Key::tab, draw);
+    CHECK(first == "z");
+    open_frames(gui, draw);
+    gui.press_key(ui::Key::tab, draw);
+    CHECK(second == "y");
+    CHECK(gui.context.focus.name == "number.value");  // shows its number: Enter edits it
+    CHECK(gui.context.typing.name.empty());
+    gui.press_key(ui::Key::enter, draw);
+    open_frames(gui, draw);
+    gui.type("7", draw);
+    gui.press_key(ui::Key::tab, draw);
+    CHECK(number == 7);
+    CHECK(gui.context.focus.name == "number");
+    gui.press_key(ui::Key::tab, draw);
+    gui.press_key(ui::Key::enter, draw);
+    CHECK(pressed);
+}
+
+TEST_CASE("a field is as tall while it is edited as it was before, and as its text needs") {
+    Gui gui;
+    std::string text = "short";
+    const Gui::Draw draw = [&](ui::Context& c) {
+        ui::text_input(c, "text", text, {}, {Face::sans, 13}, 2);
+        ui::button(c, "below", "Below");
+    };
+    gui.frame(draw);
+    const auto top = [&] { return gui.rect("below").y0; };
+    const float before = top();
+    gui.click("text", draw);
+    open_frames(gui, draw);
+    CHECK(top() == before);
+    gui.type(" and then so long that it does not fit the two lines that it has from the start on", draw);
+    gui.type(", not at all, however narrow the letters are, and whatever the face", draw);
+    gui.frame(draw);
+    const float grown = top();
+    CHECK(grown > before);
+    gui.press_key(ui::Key::enter, draw);
+    CHECK(top() == grown);
 }
 
 TEST_CASE("a segmented switch takes clicks and arrow keys") {
@@ -188,11 +251,11 @@ TEST_CASE("a segmented switch takes clicks and arrow keys") {
     gui.frame(draw);
     gui.click("shade.2", draw);
     CHECK(selected == 2);
-    gui.press_key(ImGuiKey_Tab, draw);
-    gui.press_key(ImGuiKey_LeftArrow, draw);
+    gui.press_key(ui::Key::tab, draw);
+    gui.press_key(ui::Key::left, draw);
     CHECK(selected == 1);
-    gui.press_key(ImGuiKey_LeftArrow, draw);
-    gui.press_key(ImGuiKey_LeftArrow, draw);
+    gui.press_key(ui::Key::left, draw);
+    gui.press_key(ui::Key::left, draw);
     CHECK(selected == 0);
 }
 
@@ -214,19 +277,19 @@ TEST_CASE("a list is usable with the keyboard alone") {
     int selected = 0;
     const Gui::Draw draw = [&](ui::Context& c) { ui::dropdown(c, "arm", kThree, selected); };
     gui.frame(draw);
-    gui.press_key(ImGuiKey_Tab, draw);
-    gui.press_key(ImGuiKey_DownArrow, draw);
+    gui.press_key(ui::Key::tab, draw);
+    gui.press_key(ui::Key::down, draw);
     CHECK(selected == 1);
-    gui.press_key(ImGuiKey_Enter, draw);
+    gui.press_key(ui::Key::enter, draw);
     gui.frame(draw);
-    gui.press_key(ImGuiKey_DownArrow, draw);
+    gui.press_key(ui::Key::down, draw);
     CHECK(selected == 1);  // only Enter takes the row
-    gui.press_key(ImGuiKey_Enter, draw);
+    gui.press_key(ui::Key::enter, draw);
     CHECK(selected == 2);
-    gui.press_key(ImGuiKey_Enter, draw);
+    gui.press_key(ui::Key::enter, draw);
     gui.frame(draw);
-    gui.press_key(ImGuiKey_UpArrow, draw);
-    gui.press_key(ImGuiKey_Escape, draw);
+    gui.press_key(ui::Key::up, draw);
+    gui.press_key(ui::Key::escape, draw);
     CHECK(selected == 2);
 }
 
@@ -240,11 +303,11 @@ TEST_CASE("Tab walks the controls in their order, Shift+Tab back, and wraps") {
     };
     gui.frame(draw);
     for (int i = 0; i < 4; ++i) {
-        gui.press_key(ImGuiKey_Tab, draw);
-        gui.press_key(ImGuiKey_Space, draw);
+        gui.press_key(ui::Key::tab, draw);
+        gui.press_key(ui::Key::space, draw);
     }
-    gui.press_key(ImGuiKey_Tab, draw, true);
-    gui.press_key(ImGuiKey_Enter, draw);
+    gui.press_key(ui::Key::tab, draw, true);
+    gui.press_key(ui::Key::enter, draw);
     CHECK(pressed == "abcac");
 }
 
@@ -341,14 +404,13 @@ TEST_CASE("a number is copied from its menu by mouse and by keys, and exactly wi
     ImGui::GetIO().DeltaTime = 1.0F / 60;
     CHECK(gui.context.focus.modal == 0);
 
-    gui.press_key(ImGuiKey_Tab, draw);
-    ImGui::GetIO().KeyCtrl = true;
-    gui.press_key(ImGuiKey_C, draw);
-    ImGui::GetIO().KeyCtrl = false;
+    gui.press_key(ui::Key::tab, draw);
+    test::tap(
+        ui::Key::c, [&] { gui.frame(draw); }, true);
     CHECK(copied() == "0.058823529411764705");
-    gui.press_key(ImGuiKey_Enter, draw);
-    gui.press_key(ImGuiKey_DownArrow, draw);
-    gui.press_key(ImGuiKey_Enter, draw);
+    gui.press_key(ui::Key::enter, draw);
+    gui.press_key(ui::Key::down, draw);
+    gui.press_key(ui::Key::enter, draw);
     CHECK(copied() == "0x1.e1e1e1e1e1e1ep-5");
     gui.frame(draw);
     CHECK(gui.context.focus.modal == 0);

@@ -1,6 +1,7 @@
 // A display of its own (Xvfb), fp8lab in it, and a hand (xdotool). Where the controls are is read from the
 // file that `--probe-file` writes after every frame: {"frames": so many so far, "lab": id, "probes": {name:
-// [x0, y0, x1, y1]}, "axes": {plot: [x.lo, x.hi, y.lo, y.hi]}, "metrics": {name: value}}.
+// [x0, y0, x1, y1]}, "axes": {plot: [x.lo, x.hi, y.lo, y.hi]}, "metrics": {name: value}, "notes": the
+// presenter's window is open}.
 #pragma once
 
 #include <signal.h>
@@ -102,9 +103,10 @@ class Desk {
         wait_until([&] { return Json::accept(text = read(probe_file())); }, "no probes to read");
         return Json::parse(text);
     }
-    bool wait_for(const std::function<bool(const Json&)>& reached) const {
+    bool wait_for(const std::function<bool(const Json&)>& reached,
+                  std::chrono::seconds most = std::chrono::seconds(30)) const {
         try {
-            wait_until([&] { return reached(probes()); }, "");
+            wait_until([&] { return reached(probes()); }, "", most);
         } catch (const Gone&) {
             throw;
         } catch (const std::runtime_error&) {
@@ -147,6 +149,15 @@ class Desk {
         }
         pause();
     }
+    // Down and up again, each `keys` in turn, all before the window can draw once.
+    void tap(const std::string& keys) const { act("key --delay 0 " + keys); }
+    void tap_10_ms(const std::string& key) const { act("keydown " + key + " sleep 0.01 keyup " + key); }
+    // The window with that title gets the keys from now on.
+    void focus(const std::string& title) const {
+        run("timeout 10 xdotool search --sync --onlyvisible --name '^" + title + "$' windowfocus --sync");
+    }
+    void key_down(const std::string& key) const { run("xdotool keydown " + key); }
+    void key_up(const std::string& key) const { run("xdotool keyup " + key); }
     void type(const std::string& text) const {
         for (const char c : text) act(std::string("type --delay 40 -- '") + c + "'");
     }
@@ -158,7 +169,7 @@ class Desk {
     double metric(const std::string& name) const { return probes()["metrics"][name].get<double>(); }
     void key(const std::string& keys) const {
         try {
-            act("keydown " + keys);  // held over a frame: ImGui 1.86 sees the state once in each
+            act("keydown " + keys);  // held over some frames, as by a hand
         } catch (const Gone&) {
             run("xdotool keyup " + keys);  // the display outlives the window, and so would the key
             throw;
@@ -219,8 +230,9 @@ class Desk {
         wait_for([&](const Json& state) { return state["frames"] >= before + 3; });
     }
     static void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }
-    void wait_until(const std::function<bool()>& reached, const std::string& otherwise) const {
-        const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    void wait_until(const std::function<bool()>& reached, const std::string& otherwise,
+                    std::chrono::seconds most = std::chrono::seconds(30)) const {
+        const auto give_up = std::chrono::steady_clock::now() + most;
         while (!reached()) {
             if (window_ > 0 && waitpid(window_, nullptr, WNOHANG) == window_) {
                 window_ = 0;

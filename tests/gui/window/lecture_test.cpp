@@ -51,8 +51,16 @@ TEST_CASE("a lecture by keys: L4, L5, L8, votes, freeze, compare, and back to th
     desk.key("Next");  // L8 trains before their eyes
     check_says(desk, "present.sentence", "of a gradient is zero");
     CHECK(desk.wait_for([](const auto& state) { return says(state, "present.number.0", "34.6 %"); }));
-    desk.key("n");  // the presenter's window opens and closes
-    desk.key("n");
+    for (int i = 0; i < 3; ++i) {  // the presenter's window opens, and closes by a key that is pressed in it
+        desk.focus("FP8 Lab");
+        desk.key("n");
+        REQUIRE(desk.wait_for([](const auto& state) { return state["notes"] == true; }));
+        desk.focus("FP8 Lab: notes");
+        desk.key_down("n");
+        REQUIRE(desk.wait_for([](const auto& state) { return state["notes"] == false; }));
+        desk.key_up("n");
+    }
+    desk.focus("FP8 Lab");
     desk.key("Escape");
     CHECK(desk.wait_for(
         [](const auto& state) { return state["probes"].contains("panel.reset") && state["lab"] == "bits"; }));
