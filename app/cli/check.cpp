@@ -5,8 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/verb.h"
+#include "core/base/console.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/outputs.h"
+#include "core/base/stop.h"
 #include "core/lesson/scene.h"
 #include "labs/grade.h"
 #include "labs/scene_run.h"
@@ -74,7 +77,7 @@ Graded run_to_headline(const std::string& path, bool alone) {
         const auto lab = run_scene(scene, std::filesystem::temp_directory_path());
         if (const std::string problem = headline_problem(scene, *lab); !problem.empty())
             out.recheck.problems.push_back(problem);
-        for (const std::string& notice : scene.notices) fmt::print(stderr, "fp8lab: {}: {}\n", path, notice);
+        for (const std::string& notice : scene.notices) tell(fmt::format("fp8lab: {}: {}", path, notice));
     } catch (const Error& error) {
         if (alone) throw;
         out.recheck.problems.push_back(error.why());
@@ -82,26 +85,42 @@ Graded run_to_headline(const std::string& path, bool alone) {
     return out;
 }
 
-void check(const Options& options) {
+void declare_check_files(const Options& options) {
+    Outputs files;
+    for (const std::string& path : options.paths) files.reads(path);
+    if (options.json) files.prints("--json");
+    if (!options.csv.empty()) files.writes("--csv", options.csv, Holds::table);
+}
+
+// Those that were done until a signal came.
+std::vector<Graded> grade_all(const Options& options) {
     std::vector<std::string> paths = options.paths;
     const auto scenes = std::ranges::stable_partition(
         paths, [](const std::string& path) { return !path.ends_with(".f8scene"); });
+    const Interruptible keeps;
     std::vector<Graded> all;
     for (const std::string& path : scenes)
         if (!interrupted()) all.push_back(run_to_headline(path, options.paths.size() == 1));
     paths.erase(scenes.begin(), scenes.end());
     if (!paths.empty())
         std::ranges::move(grade(submissions_in(paths), options.rerun, interrupted), std::back_inserter(all));
+    return all;
+}
+
+void check(const Options& options) {
+    declare_check_files(options);
+    const std::vector<Graded> all = grade_all(options);
     const auto failed = std::ranges::count_if(all, [](const Graded& g) { return !g.recheck.stands(); });
     if (!options.csv.empty()) write_file(options.csv, grades_csv(all));
     if (options.json) {
         nlohmann::json out = json_header(cpu_backend()->device());
         out["results"] = nlohmann::json::array();
         for (const Graded& graded : all) out["results"].push_back(to_json(graded));
-        fmt::print("{}\n", out.dump(2));
+        print_json(out);
     } else if (options.csv != "-") {
         for (const Graded& graded : all) print(graded);
     }
+    end_if_interrupted(fmt::format("after {} rows, which are written", all.size()));
     if (failed > 0)
         throw Error(ErrorKind::failed, "check", fmt::format("{} of {} did not pass", failed, all.size()));
 }

@@ -4,15 +4,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <iostream>
-#include <iterator>
+#include <random>
+#include <system_error>
+#include <utility>
 
+#include "core/base/console.h"
 #include "core/base/environment.h"
 #include "core/base/error.h"
+#include "core/base/stop.h"
 
 namespace fp8lab {
 
@@ -50,8 +53,24 @@ bool write_all(int fd, std::span<const std::byte> bytes) {
 }
 
 void write_stdout(std::span<const std::byte> bytes) {
-    std::cout.flush();
-    if (!write_all(STDOUT_FILENO, bytes)) throw Error(ErrorKind::failed, "stdout", system_reason(errno));
+    flush_stdout();
+    if (!write_all(STDOUT_FILENO, bytes)) throw_stdout_lost(errno);
+}
+
+// Sixty bits, as 12 letters and digits: no other file has this name by accident.
+std::string random_suffix() {
+    constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz234567";
+    std::random_device source;
+    std::string out;
+    for (int i = 0; i < 12; ++i) out += kLetters[source() % kLetters.size()];
+    return out;
+}
+
+// Beside the target, so that it can be renamed; hidden, and not too long where the target's name is.
+fs::path temporary_beside(const fs::path& target) {
+    constexpr std::size_t kLongest = 200;  // of 255, in bytes
+    const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
+    return folder / ("." + target.filename().string().substr(0, kLongest) + "." + random_suffix());
 }
 
 std::vector<std::byte> read_descriptor(int fd, const std::string& where) {
@@ -85,34 +104,52 @@ std::string read_text(const fs::path& path) {
     return text;
 }
 
+WriteTarget write_target(const fs::path& path) {
+    constexpr int kMostLinks = 40;  // as the kernel follows
+    fs::path target = path;
+    for (int i = 0; i < kMostLinks; ++i) {
+        std::error_code problem;
+        const fs::path folder = fs::weakly_canonical(target.parent_path(), problem);
+        const std::string name = target.filename().string();
+        int number = -1;
+        const auto [end, failure] = std::from_chars(name.data(), name.data() + name.size(), number);
+        if (folder.string().starts_with("/proc/") && folder.filename() == "fd" && failure == std::errc{} &&
+            end == name.data() + name.size())
+            return {target, number};
+        const fs::path to = fs::read_symlink(target, problem);
+        if (problem) return {target};  // no link, or not there
+        target = to.is_absolute() ? to : target.parent_path() / to;
+    }
+    throw Error(ErrorKind::failed, path.string(), system_reason(ELOOP));
+}
+
 void write_file(const fs::path& path, std::span<const std::byte> bytes) {
     if (path == "-") return write_stdout(bytes);
     const auto fail = [&](int error_number) {
         return Error(ErrorKind::failed, path.string(), system_reason(error_number));
     };
+    const WriteTarget target = write_target(path);
+    if (target.descriptor == STDOUT_FILENO) return write_stdout(bytes);
     // A device or pipe cannot be replaced by a rename; what it takes is written straight to it.
     struct stat info {};
-    if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-        Descriptor device(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (target.descriptor >= 0 || (::stat(target.path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))) {
+        Descriptor device(target.descriptor >= 0 ? ::fcntl(target.descriptor, F_DUPFD_CLOEXEC, 3)
+                                                 : ::open(target.path.c_str(), O_WRONLY | O_CLOEXEC));
         if (!device.ok() || !write_all(device.get(), bytes)) throw fail(errno);
         return;
     }
-    const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-    std::string temporary = (folder / ("." + path.filename().string() + ".XXXXXX")).string();
-    Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
+    const RemovedAtEnd temporary(temporary_beside(target.path));
+    Descriptor file(::open(temporary.path(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!file.ok()) throw fail(errno);
-    const mode_t mask = ::umask(0);
-    ::umask(mask);
-    const bool written = write_all(file.get(), bytes) && ::fchmod(file.get(), 0666 & ~mask) == 0 &&
-                         ::fsync(file.get()) == 0 && file.close() &&
-                         ::rename(temporary.c_str(), path.c_str()) == 0;
-    if (!written) {
+    if (!write_all(file.get(), bytes) || ::fsync(file.get()) != 0 || !file.close() ||
+        ::rename(temporary.path(), target.path.c_str()) != 0) {
         const int error_number = errno;
-        ::unlink(temporary.c_str());
+        ::unlink(temporary.path());
         throw fail(error_number);
     }
     // The rename is durable once the folder is; some file systems refuse to sync a folder, which is not an
     // error.
+    const fs::path folder = target.path.has_parent_path() ? target.path.parent_path() : fs::path(".");
     Descriptor parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (parent.ok()) ::fsync(parent.get());
 }
