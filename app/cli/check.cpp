@@ -18,7 +18,7 @@ namespace fp8lab::cli {
 
 namespace {
 
-struct Options {
+struct CheckOptions {
     std::vector<std::string> paths;
     std::string csv;
     bool json = false, rerun = false;
@@ -85,7 +85,7 @@ Graded run_to_headline(const std::string& path, bool alone) {
     return out;
 }
 
-void declare_check_files(const Options& options) {
+void declare_check_files(const CheckOptions& options) {
     Outputs files;
     for (const std::string& path : options.paths) files.reads(path);
     if (options.json) files.prints("--json");
@@ -93,7 +93,7 @@ void declare_check_files(const Options& options) {
 }
 
 // Those that were done until a signal came.
-std::vector<Graded> grade_all(const Options& options) {
+std::vector<Graded> grade_all(const CheckOptions& options) {
     std::vector<std::string> paths = options.paths;
     const auto scenes = std::ranges::stable_partition(
         paths, [](const std::string& path) { return !path.ends_with(".f8scene"); });
@@ -107,7 +107,7 @@ std::vector<Graded> grade_all(const Options& options) {
     return all;
 }
 
-void check(const Options& options) {
+void check(const CheckOptions& options) {
     declare_check_files(options);
     const std::vector<Graded> all = grade_all(options);
     const auto failed = std::ranges::count_if(all, [](const Graded& g) { return !g.recheck.stands(); });
@@ -128,7 +128,7 @@ void check(const Options& options) {
 }  // namespace
 
 void add_check(CLI::App& app, Globals&) {
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<CheckOptions>();
     CLI::App* verb = app.add_subcommand(
         "check", "Judges submissions and evidence of exercises again, by doing what they say was done");
     verb->add_option(
