@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "app/shell/window_loop.h"
+#include "core/base/stop.h"
 
 namespace fp8lab::cli {
 namespace {
@@ -88,7 +89,7 @@ Json time_slider(WindowLoop& loop, const std::string& slider, int repeats) {
     loop.draw(hand_at(0.5, false));
     loop.draw(hand_at(0.5, true));
     std::vector<double> ms, recomputed;
-    for (int i = 0; i < repeats; ++i) {
+    for (int i = 0; i < repeats; ++i, end_if_interrupted()) {
         const double t = 0.5 + 0.45 * std::sin(0.3 * i);
         ms.push_back(time_ms([&] {
             loop.draw(hand_at(t, true));

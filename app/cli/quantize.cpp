@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/verb.h"
+#include "core/base/console.h"
 #include "core/base/units.h"
 #include "core/scaling/quantizer.h"
 #include "core/tensors/file.h"
@@ -82,7 +83,7 @@ void print_json(const Options& options, const Tensor& tensor, const std::vector<
         for (const Column& column : kTensorColumns) entry[column.name] = number(column.value(row));
         out["recipes"].push_back(std::move(entry));
     }
-    fmt::print("{}\n", out.dump(2));
+    print_json(out);
 }
 
 void print_table(const Tensor& tensor, const std::vector<Row>& rows) {
@@ -111,7 +112,7 @@ void run(const Options& options) {
     const std::vector<Row> rows = measure(tensor, recipes);
     const ErrorMetrics& first = rows[0].metrics;
     if (first.nan + first.inf > 0)
-        fmt::print(stderr, "quantize: {} NaN and {} Inf among {} values\n", first.nan, first.inf, first.n);
+        tell(fmt::format("quantize: {} NaN and {} Inf among {} values", first.nan, first.inf, first.n));
     if (options.json)
         print_json(options, tensor, rows);
     else

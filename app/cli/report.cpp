@@ -3,8 +3,10 @@
 #include "labs/report.h"
 
 #include "app/cli/verb.h"
+#include "core/base/console.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/outputs.h"
 #include "labs/submission.h"
 
 namespace fp8lab::cli {
@@ -18,7 +20,12 @@ struct Options {
 void report(const Options& options, const Globals& globals) {
     if (options.html.empty() && options.bundle.empty())
         throw usage_error("report", "nothing to write: name a file with -o or --bundle");
-    const Bundle submission = make_submission(profile_folders(globals.profile), options.student);
+    if (printable(options.student) != options.student)
+        throw usage_error("--student", "the name has a control character or is not UTF-8");
+    Outputs outputs;
+    if (!options.html.empty()) outputs.writes("-o", options.html, Holds::page);
+    if (!options.bundle.empty()) outputs.writes("--bundle", options.bundle, Holds::submission);
+    const Bundle submission = make_submission(profile_of(globals), options.student, tell);
     // Both are made before one is written.
     const std::string html = options.html.empty() ? "" : report_html(submission);
     if (!options.bundle.empty()) write_file(options.bundle, bundle_text(submission));

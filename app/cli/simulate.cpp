@@ -70,7 +70,7 @@ void print_json(const std::vector<SimulateStep>& steps, const Options& options) 
                                 {"history", history},
                                 {"scale_next", number(s.scale_next)}});
     }
-    fmt::print("{}\n", out.dump(2));
+    print_json(out);
 }
 
 void run(const Options& options) {

@@ -4,6 +4,8 @@
 #include <fstream>
 #include <string>
 
+#include "core/base/folders.h"
+
 namespace fp8lab {
 namespace {
 
@@ -31,7 +33,7 @@ fs::path from_user_dirs(const fs::path& file, const std::string& home) {
 
 fs::path documents_folder() {
     if (const fs::path set = environment("XDG_DOCUMENTS_DIR"); set.is_absolute()) return set;
-    const std::string home = environment("HOME").empty() ? "/tmp" : environment("HOME");
+    const std::string home = home_folder().path.string();
     const fs::path config = environment("XDG_CONFIG_HOME");
     const fs::path named =
         from_user_dirs((config.is_absolute() ? config : fs::path(home) / ".config") / "user-dirs.dirs", home);

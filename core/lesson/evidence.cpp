@@ -243,7 +243,7 @@ Evidence parse_evidence(std::string_view text, const std::string& where) {
             throw Error(ErrorKind::failed, where, "was changed: its scene hash does not fit");
         return evidence;
     } catch (const Json::exception& error) {
-        throw input_error(where, error.what());
+        throw input_error(where, json_reason(error.what()));
     } catch (const Error& error) {
         if (!error.where().empty()) throw;
         throw input_error(where, error.why());
