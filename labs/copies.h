@@ -10,8 +10,8 @@
 
 namespace fp8lab {
 
-// What of one piece of evidence is compared: the words of the explanation, without case and punctuation, and the
-// list of events, without times. So a new name, new checksums and new times hide nothing.
+// What of one piece of evidence is compared: the words of the explanation, without case and punctuation, and
+// the list of events, without times. So a new name, new checksums and new times hide nothing.
 struct Fingerprint {
     std::size_t events = 0;
     std::uint64_t events_hash = 0;       // of exercise and events

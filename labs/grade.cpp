@@ -177,7 +177,8 @@ class Grader {
             if (!file.problem.empty()) throw input_error(path, file.problem);
             std::error_code none;
             std::unique_lock one_large{large_, std::defer_lock};
-            if (const auto size = fs::file_size(file.path, none); !none && size > kLargeFile) one_large.lock();
+            if (const auto size = fs::file_size(file.path, none); !none && size > kLargeFile)
+                one_large.lock();
             std::string text = read_bounded(file.path, kLargestBundle);
             if (is_bundle(file.path, text)) return BundleGrader(path, again_, grading_)(std::move(text));
             std::vector<Graded> rows = {read_evidence(path, text)};

@@ -37,9 +37,9 @@ struct Grading {
     std::function<void(std::size_t done)> told = {};  // files done, of files.size()
 };
 
-// Calls grading.each for one row after the other, in the order of the files, a bundle's exercises in its; from
-// several threads, never from two at once. When `stop` says so, files that are not judged whole are left out.
-// An exception of `each` ends the grading.
+// Calls grading.each for one row after the other, in the order of the files, a bundle's exercises in its;
+// from several threads, never from two at once. When `stop` says so, files that are not judged whole are left
+// out. An exception of `each` ends the grading.
 void grade(std::span<const SubmissionFile> files, const Grading& grading);
 
 }  // namespace fp8lab

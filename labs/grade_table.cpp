@@ -93,10 +93,10 @@ void GradeTotals::add(const Graded& graded) {
 std::string GradeTotals::csv() const {
     std::string out = "student,path,files,exercises,passed,failed,unreadable,predicted,hints,alike\n";
     for (const Student& one : students_)
-        out += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", cell(one.name), cell(one.path),
-                           one.files.size(), one.exercises.size(), one.passed.size(),
-                           one.exercises.size() - one.passed.size(), one.unreadable, one.predicted,
-                           one.hints, one.alike);
+        out +=
+            fmt::format("{},{},{},{},{},{},{},{},{},{}\n", cell(one.name), cell(one.path), one.files.size(),
+                        one.exercises.size(), one.passed.size(), one.exercises.size() - one.passed.size(),
+                        one.unreadable, one.predicted, one.hints, one.alike);
     return out;
 }
 

@@ -95,8 +95,9 @@ class CheckRows {
             return;
         }
         if (!alike_.empty())
-            tell(fmt::format("fp8lab: check: {} of {} rows are much like an earlier one: see same_as and similar_to",
-                             alike_.size(), rows_));
+            tell(fmt::format(
+                "fp8lab: check: {} of {} rows are much like an earlier one: see same_as and similar_to",
+                alike_.size(), rows_));
     }
 
     std::size_t rows() const { return rows_; }
@@ -131,8 +132,9 @@ class CheckRows {
         const bool same = !graded.same_as.empty();
         if (!same && graded.like.path.empty()) return;
         const std::string other = same ? graded.same_as : graded.like.path;
-        const std::string whose =
-            graded.like.path == other && !graded.like.student.empty() ? printable(graded.like.student) + ", " : "";
+        const std::string whose = graded.like.path == other && !graded.like.student.empty()
+                                      ? printable(graded.like.student) + ", "
+                                      : "";
         alike_.push_back(fmt::format("alike   {:<6} {}{} and {}{}: {}", printable(graded.evidence.exercise),
                                      name_of(graded), printable(graded.path), whose, printable(other),
                                      same ? "the very same evidence" : graded.like.in));
@@ -171,7 +173,7 @@ std::function<void(std::size_t)> told_each_second(std::size_t files) {
     using Clock = std::chrono::steady_clock;
     return [files, told = Clock::now()](std::size_t done) mutable {
         const auto now = Clock::now();
-        if (now - told < std::chrono::seconds(1)) return;
+        if (done == files || now - told < std::chrono::seconds(1)) return;
         told = now;
         tell(fmt::format("{} of {} files", done, files));
     };
@@ -203,7 +205,8 @@ void check(const CheckOptions& options) {
     rows.finish();
     end_if_interrupted(fmt::format("after {} rows of {} files", rows.rows(), scenes.size() + files.size()));
     if (rows.failed() > 0)
-        throw Error(ErrorKind::failed, "check", fmt::format("{} of {} did not pass", rows.failed(), rows.rows()));
+        throw Error(ErrorKind::failed, "check",
+                    fmt::format("{} of {} did not pass", rows.failed(), rows.rows()));
 }
 
 }  // namespace

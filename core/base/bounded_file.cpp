@@ -81,7 +81,8 @@ std::string read_bounded(const std::filesystem::path& path, std::size_t most) {
                                             format_bytes(most));
     std::string text = file.read(most + 1);
     if (text.size() > most)
-        throw input_error(file.where(), "is larger than " + format_bytes(most) + ", the most such a file has");
+        throw input_error(file.where(),
+                          "is larger than " + format_bytes(most) + ", the most such a file has");
     return text;
 }
 

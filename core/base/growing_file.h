@@ -9,11 +9,12 @@
 
 namespace fp8lab {
 
-// The pieces go to a hidden file beside the target, which gets the target's name at the end. Where the process is
-// killed meanwhile, that file has what was written so far.
+// The pieces go to a hidden file beside the target, which gets the target's name at the end. Where the
+// process is killed meanwhile, that file has what was written so far.
 class GrowingFile {
   public:
-    // As write_file(): "-" is stdout, links are followed, a device or pipe is written itself. Throws Error{failed}.
+    // As write_file(): "-" is stdout, links are followed, a device or pipe is written itself. Throws
+    // Error{failed}.
     explicit GrowingFile(std::filesystem::path path);
     ~GrowingFile();  // without keep(): nothing was written
     GrowingFile(const GrowingFile&) = delete;

@@ -198,7 +198,7 @@ class EvidenceCounter : public nlohmann::json_sax<Json> {
         --depth_;
         return true;
     }
-    std::size_t depth_ = 0;               // of what is open: 1 in the outermost object
+    std::size_t depth_ = 0;             // of what is open: 1 in the outermost object
     std::array<std::string, 4> names_;  // the member at hand, at depth 1 to 4
 };
 
@@ -209,9 +209,10 @@ void check_size(std::string_view text, const std::string& where) {
     const EvidenceSize size = evidence_size(text);
     const std::string of = size.exercise.empty() ? "" : " of " + size.exercise;
     if (size.events > kMostEvents)
-        throw input_error(where, fmt::format("holds {} events{}, and at most {} are judged; begin the exercise "
-                                             "again (each repeat of a held key is an event)",
-                                             size.events, of, kMostEvents));
+        throw input_error(where,
+                          fmt::format("holds {} events{}, and at most {} are judged; begin the exercise "
+                                      "again (each repeat of a held key is an event)",
+                                      size.events, of, kMostEvents));
     if (size.values > kMostEvidenceValues)
         throw input_error(where, fmt::format("holds {} values{}; evidence has at most {}", size.values, of,
                                              kMostEvidenceValues));

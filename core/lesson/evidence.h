@@ -54,9 +54,9 @@ EvidenceSize evidence_size(std::string_view text);
 // The file's text, with scene hash and checksum. NaN and Inf are written as words.
 std::string evidence_text(const Evidence& evidence);
 
-// Throws input_error(where, ...): not JSON (with line and column), a member missing or of a wrong type, larger
-// than the limits above or more than kMostEvents;
-// Error{failed}: its checksum or scene hash does not fit.
+// Throws input_error(where, ...): not JSON (with line and column), a member missing or of a wrong type,
+// larger than the limits above or more than kMostEvents; Error{failed}: its checksum or scene hash does not
+// fit.
 Evidence parse_evidence(std::string_view text, const std::string& where);
 
 }  // namespace fp8lab

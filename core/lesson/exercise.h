@@ -96,8 +96,8 @@ struct Exercise {
     std::array<NearMiss, 2> near_misses = {};
 };
 
-// What one attempt may hold. A key that is held gives 30 events a second; whoever grades repeats each on a lab
-// and keeps the state after it, 4 to 15 KB.
+// What one attempt may hold. A key that is held gives 30 events a second; whoever grades repeats each on a
+// lab and keeps the state after it, 4 to 15 KB.
 inline constexpr std::size_t kMostEvents = 5'000;
 
 // The judge's verdict, and one condition more while the trail holds no event of the learner's, or more than

@@ -15,7 +15,8 @@
 //     "predict": {"question": "...", "choices": ["2", "4"], "answer": 1},  asked before anything is seen
 //     "figure": "timeline",                  what presentation shows; else the first
 //     "numbers": [{"metric": "a.saturated_steps", "label": "steps saturate"}],   at most four;
-//                                            a label may hold {metric}s too: it stays true when the knob moves
+//                                            a label may hold {metric}s too: it stays true when the knob
+//                                            moves
 //     "knob": "margin",                      the field that Up and Down move in presentation
 //     "compare": {"margin": 1},              key B: with these fields, and back
 //     "headline": {"metric": "a.saturated_steps", "value": 11, "tolerance": 0}   `check` holds the lab to it
@@ -109,7 +110,8 @@ Deck read_deck(const std::filesystem::path& path);  // also a single .f8scene, o
 // Throws input_error naming the shipped ones.
 std::filesystem::path find_scene(const std::string& name);
 
-// The file that a deck in `folder` means by a name: its own first, then the shipped one; empty: there is none.
+// The file that a deck in `folder` means by a name: its own first, then the shipped one; empty: there is
+// none.
 std::filesystem::path deck_scene(const std::filesystem::path& folder, const std::string& name);
 
 // The scenes and decks that come with the application, by file name.

@@ -39,7 +39,8 @@ Deck read_deck(const fs::path& path) {
         if (files.empty()) throw input_error(path.string(), "holds no scene (*.f8scene)");
         return deck;
     }
-    if (path.extension() != ".f8scene") return parse_deck(read_bounded(path, kLargestScene), path.string(), path.parent_path());
+    if (path.extension() != ".f8scene")
+        return parse_deck(read_bounded(path, kLargestScene), path.string(), path.parent_path());
     Deck deck;
     Scene& scene = deck.scenes.emplace_back(read_scene(path));
     deck.title = scene.title;

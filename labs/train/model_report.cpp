@@ -127,9 +127,9 @@ std::vector<std::string> TrainLab::figure_ids() const {
 }
 
 std::vector<std::string> TrainLab::metric_names() const {
-    constexpr std::array kOfArm = {"loss_{}",        "gap_{}_pct",    "stopped_{}", "provenance_{}",
-                                   "step_ms_{}",     "step_q1_ms_{}", "memory_{}",  "tflops_{}",
-                                   "step_q3_ms_{}",  "speedup_{}"};
+    constexpr std::array kOfArm = {"loss_{}",       "gap_{}_pct",    "stopped_{}", "provenance_{}",
+                                   "step_ms_{}",    "step_q1_ms_{}", "memory_{}",  "tflops_{}",
+                                   "step_q3_ms_{}", "speedup_{}"};
     constexpr std::array kOfTensor = {"amax_{}", "scale_{}", "underflow_pct_{}", "overflow_steps_{}"};
     std::vector<std::string> out = Lab::metric_names();
     const TrainSpec now = spec();

@@ -25,9 +25,10 @@ std::vector<Choice> format_choices() {
 std::string scale_rule(const Outcome& o) {
     if (o.spec.source == "manual") return "set by hand";
     if (!(o.reference > 0 && std::isfinite(o.reference))) return "rule for an amax of 0";
-    const std::string of = o.spec.source == "percentile" ? fmt::format("percentile {}", shortest(o.spec.percentile))
-                           : o.spec.source == "ema"      ? "mean amax"
-                                                         : "amax";
+    const std::string of = o.spec.source == "percentile"
+                               ? fmt::format("percentile {}", shortest(o.spec.percentile))
+                           : o.spec.source == "ema" ? "mean amax"
+                                                    : "amax";
     const std::string headroom = o.spec.margin == 0 ? "" : fmt::format(" / 2^{}", o.spec.margin);
     return fmt::format("{} / {}{}", shortest(max_finite(o.format)), of, headroom);
 }

@@ -191,5 +191,6 @@ TEST_CASE("0x7F is drawn with an x: no element has contextual alternates, whatev
     CHECK(page.find("0x7E = 448") != std::string::npos);  // it is about this
     const auto svg = page.find("<svg");
     REQUIRE(svg != std::string::npos);
-    CHECK(page.substr(svg, page.find('>', svg) - svg).find("font-feature-settings:'calt' 0") != std::string::npos);
+    CHECK(page.substr(svg, page.find('>', svg) - svg).find("font-feature-settings:'calt' 0") !=
+          std::string::npos);
 }

@@ -115,8 +115,8 @@ TEST_CASE("a scene that does not fit its lab changes nothing") {
 TEST_CASE("a scene that names a metric or a figure that the lab does not have is refused with its place") {
     const Scratch scratch;
     const auto refused = [&](const std::string& lab, const std::string& rest) -> std::string {
-        const std::string text = "{\n\"fp8lab_scene\": 1,\n\"lab\": \"" + lab + "\",\n\"title\": \"T\",\n" +
-                                 rest + "}";
+        const std::string text =
+            "{\n\"fp8lab_scene\": 1,\n\"lab\": \"" + lab + "\",\n\"title\": \"T\",\n" + rest + "}";
         const Scene scene = parse_scene(text, "s.f8scene");
         std::string why;
         try {
@@ -136,26 +136,31 @@ TEST_CASE("a scene that names a metric or a figure that the lab does not have is
     };
     const std::string listed = "; \"fp8lab run delayed\" lists them";
     CHECK(refused("delayed", "\"numbers\": [{\"metric\": \"a.saturated\", \"label\": \"x\"}]\n") ==
-          "line 5, column 25: the lab has no metric 'a.saturated'" + listed);
+          "line 5, column 24: the lab has no metric 'a.saturated'" + listed);
     CHECK(refused("delayed", "\"sentence\": \"{a.saturated_step} of {steps}\"\n") ==
           "line 5, column 13: the lab has no metric 'a.saturated_step'" + listed);
     CHECK(refused("delayed", "\"numbers\": [{\"metric\": \"steps\", \"label\": \"of {stesp}\"}]\n") ==
-          "line 5, column 43: the lab has no metric 'stesp'" + listed);
+          "line 5, column 42: the lab has no metric 'stesp'" + listed);
     CHECK(refused("delayed", "\"headline\": {\"metric\": \"step\", \"value\": 1}\n").empty());  // a field
     CHECK(refused("delayed", "\"headline\": {\"metric\": \"a.steps\", \"value\": 1}\n") ==
           "line 5, column 24: the lab has no metric 'a.steps'" + listed);
     CHECK(refused("delayed", "\"figure\": \"time\"\n") ==
           "line 5, column 11: the lab has no figure 'time'; valid: timeline casts");
-    CHECK(refused("dleayed", "\"figure\": \"timeline\"\n").starts_with("line 3, column 8: unknown lab 'dleayed'"));
+    CHECK(refused("dleayed", "\"figure\": \"timeline\"\n")
+              .starts_with("line 3, column 8: unknown lab 'dleayed'"));
     // What comes with a training only is known before it; what the other state has may be named.
-    CHECK(refused("train", "\"numbers\": [{\"metric\": \"underflow_pct_dy1\", \"label\": \"x\"}], \"state\": "
-                           "{\"task\": \"spiral\"}, \"figure\": \"boundary-b\"\n")
+    CHECK(refused("train",
+                  "\"numbers\": [{\"metric\": \"underflow_pct_dy1\", \"label\": \"x\"}], \"state\": "
+                  "{\"task\": \"spiral\"}, \"figure\": \"boundary-b\"\n")
               .empty());
-    CHECK(refused("train", "\"figure\": \"boundary-b\"\n").starts_with("line 5, column 11: the lab has no figure"));
+    CHECK(refused("train", "\"figure\": \"boundary-b\"\n")
+              .starts_with("line 5, column 11: the lab has no figure"));
     CHECK(refused("train", "\"sentence\": \"{underflow_pct_dy9}\"\n").find("no metric") != std::string::npos);
-    CHECK(refused("delayed", "\"sentence\": \"{a.spike_overflow_pct}\", \"compare\": {\"scenario\": \"spike\"}\n")
+    CHECK(refused("delayed",
+                  "\"sentence\": \"{a.spike_overflow_pct}\", \"compare\": {\"scenario\": \"spike\"}\n")
               .empty());
-    CHECK(refused("delayed", "\"sentence\": \"{a.spike_overflow_pct}\"\n").find("no metric") != std::string::npos);
+    CHECK(refused("delayed", "\"sentence\": \"{a.spike_overflow_pct}\"\n").find("no metric") !=
+          std::string::npos);
 }
 
 TEST_CASE("every metric and figure of a training is among the names that it says it can have") {
@@ -209,12 +214,14 @@ TEST_CASE("a number on the projector is what its label says, whatever key was pr
     CHECK(numbers_of(end_of_e4m3).at("this code, 0x81") == "-0.001953125");
     CHECK(numbers_of(end_of_e4m3).at("largest") == "448");
 
-    for (const char* name : {"L04-a-gauss-margin", "L04-b-outlier-1000", "L04-c-lognormal", "L04-e-seed-array"}) {
+    for (const char* name :
+         {"L04-a-gauss-margin", "L04-b-outlier-1000", "L04-c-lognormal", "L04-e-seed-array"}) {
         CAPTURE(name);
         Lecture lecture(read_deck(find_scene(name)), scratch.path);
         lecture.reveal();
         const double amax = std::stod(number_text(lecture.lab(), "amax"));
-        CHECK(scale_in(numbers_of(lecture), "scale = 448 / amax") == doctest::Approx(448 / amax).epsilon(0.01));
+        CHECK(scale_in(numbers_of(lecture), "scale = 448 / amax") ==
+              doctest::Approx(448 / amax).epsilon(0.01));
         lecture.compare();
         const bool int8 = lecture.scene().compare.at("format") == "int8";
         const int margin = lecture.scene().compare.value("margin", 0);

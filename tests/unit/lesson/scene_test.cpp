@@ -148,9 +148,10 @@ TEST_CASE("a deck is its scenes, with notes of its own where it has some") {
     const Deck own = parse_deck(R"({"fp8lab_deck": 1, "title": "T", "scenes": [{"scene": "L01-b-max"}]})",
                                 "d.f8deck", scratch.path);
     CHECK(own.scenes[0].title == "The spike");
-    CHECK_THROWS_WITH_AS(parse_deck(R"({"fp8lab_deck": 1, "title": "T", "scenes": [{"scene": "../lecture-fp8"}]})",
-                                    "d.f8deck", scratch.path),
-                         doctest::Contains("neither in"), Error);
+    CHECK_THROWS_WITH_AS(
+        parse_deck(R"({"fp8lab_deck": 1, "title": "T", "scenes": [{"scene": "../lecture-fp8"}]})", "d.f8deck",
+                   scratch.path),
+        doctest::Contains("neither in"), Error);
     const std::string long_name(300, 'a');  // no file can be called that
     CHECK_THROWS_WITH_AS(
         parse_deck(R"({"fp8lab_deck": 1, "title": "T", "scenes": [{"scene": ")" + long_name + "\"}]}",
