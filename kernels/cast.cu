@@ -43,6 +43,8 @@ struct BatchSource {
 
 template <>
 constexpr bool kLight<BatchSource<false>> = false;  // loads element by element
+template <bool kEights>
+constexpr bool kMayBeE5m2<BatchSource<kEights>> = false;
 
 void cast_batch(BatchRing x, Shape shape, const CastTarget& target, Pass pass, cudaStream_t stream) {
     with_eights(shape,

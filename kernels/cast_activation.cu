@@ -70,6 +70,9 @@ struct Sloped {
 
 }  // namespace
 
+template <class T, bool kFast>
+constexpr bool kMayBeE5m2<Activated<T, kFast>> = false;
+
 // The exact ones are for emulation.
 template <class T>
 constexpr bool kManyScales<Activated<T, false>> = false;

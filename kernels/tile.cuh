@@ -147,7 +147,10 @@ void launch_cast(const Source& source, Shape s, const CastTarget& to, Pass pass,
         case Element::e4m3:
             return launch_payload<Source, ToFp8<__NV_E4M3>>(source, s, target, stream);
         case Element::e5m2:
-            return launch_payload<Source, ToFp8<__NV_E5M2>>(source, s, target, stream);
+            if constexpr (kMayBeE5m2<Source>)
+                return launch_payload<Source, ToFp8<__NV_E5M2>>(source, s, target, stream);
+            else
+                throw Error(ErrorKind::backend, "cast", kForwardIsE4m3);
     }
 }
 

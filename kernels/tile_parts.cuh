@@ -67,6 +67,12 @@ __device__ inline void loads_are_sent(Source& source) {
     if constexpr (requires { source.ready(); }) source.ready();
 }
 
+// Whether a source is ever cast to E5M2. Tensor cores take E4M3 operands in the forward pass (engine.h), so
+// kernels for the others would be compiled for nobody.
+template <class Source>
+constexpr bool kMayBeE5m2 = true;
+constexpr auto kForwardIsE4m3 = "operands of the forward pass are E4M3 on the tensor cores";
+
 struct TileTarget {
     void *rows, *columns;
     ScaleState* state;

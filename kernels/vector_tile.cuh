@@ -101,8 +101,8 @@ __device__ inline void cast_block(Values&& values, const BlockPlace& at, Shape s
     Eight columns;
     load8(shared.vectors + at.tx * kThreadCols, columns);
     const bool measures_columns = kStats && !target.rows;
-    std::uint8_t* const rows = static_cast<std::uint8_t*>(target.rows) +
-                               static_cast<std::size_t>(at.row(0, 0)) * s.padded_cols + c;
+    std::uint8_t* const rows =
+        static_cast<std::uint8_t*>(target.rows) + static_cast<std::size_t>(at.row(0, 0)) * s.padded_cols + c;
     Gathered g;
     uint2 across[kThreadRows];
     std::uint32_t low[kThreadRows], high[kThreadRows];
@@ -229,14 +229,15 @@ void launch_vectors(const Source& source, Shape s, const TileTarget& target, con
 template <class Source>
 void launch_vectors(const Source& source, Shape s, const TileTarget& target, const CastTarget& to, Pass pass,
                     cudaStream_t stream) {
-    using E4m3 = ToFp8<__NV_E4M3>;
-    using E5m2 = ToFp8<__NV_E5M2>;
-    if (to.element == Element::e4m3)
-        (target.stats ? launch_vectors<Source, E4m3, true>
-                      : launch_vectors<Source, E4m3, false>)(source, s, target, to, pass, stream);
+    const auto as = [&]<class Out>(Out) {
+        (target.stats ? launch_vectors<Source, Out, true>
+                      : launch_vectors<Source, Out, false>)(source, s, target, to, pass, stream);
+    };
+    if (to.element == Element::e4m3) return as(ToFp8<__NV_E4M3>());
+    if constexpr (kMayBeE5m2<Source>)
+        as(ToFp8<__NV_E5M2>());
     else
-        (target.stats ? launch_vectors<Source, E5m2, true>
-                      : launch_vectors<Source, E5m2, false>)(source, s, target, to, pass, stream);
+        throw Error(ErrorKind::backend, "cast", kForwardIsE4m3);
 }
 
 // Whether a source is cast to tensors with many scales. Its values may be computed twice.
