@@ -17,12 +17,12 @@ namespace {
 using Json = nlohmann::json;
 
 // A lab with as much to compute as its sliders may meet.
-struct Scene {
+struct SliderScene {
     std::string_view name, lab;
     std::vector<std::string> settings;
 };
-const std::vector<Scene>& scenes() {
-    static const std::vector<Scene> kScenes = {
+const std::vector<SliderScene>& slider_scenes() {
+    static const std::vector<SliderScene> kScenes = {
         {"bits", "bits", {}},
         {"ruler", "ruler", {"tensor=lognormal", "elements=262144"}},
         {"error", "error", {"tensor=lognormal", "outliers=100", "cols=1048576"}},
@@ -117,7 +117,7 @@ void settle(WindowLoop& loop) {
     loop.draw();
 }
 
-void set_up(WindowLoop& loop, const Scene& scene) {
+void set_up(WindowLoop& loop, const SliderScene& scene) {
     Lab& lab = *loop.shell().lab();
     lab.reset();
     for (const std::string& setting : scene.settings) {
@@ -131,7 +131,7 @@ void set_up(WindowLoop& loop, const Scene& scene) {
 
 Json time_sliders(WindowLoop& loop, int repeats) {
     Json result = Json::object();
-    for (const Scene& scene : scenes()) {
+    for (const SliderScene& scene : slider_scenes()) {
         loop.shell().open(scene.lab);
         set_up(loop, scene);
         const std::string more = std::string(scene.lab) + ".more";

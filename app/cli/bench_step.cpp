@@ -17,7 +17,7 @@
 namespace fp8lab::cli {
 namespace {
 
-constexpr int kDefaultRepeats = 21;
+constexpr int kStepRepeats = 21;
 constexpr std::size_t kCeilingSize =
     1024;  // of the square product: large enough for full speed, done in milliseconds
 constexpr std::string_view kReference = "fp32";
@@ -82,7 +82,7 @@ nlohmann::json bench_step(const BenchOptions& options, const Globals&, bool json
                     "looks for the size at which FP8 becomes faster, which needs a GPU. " + chosen.reason);
     if (options.sweep) return sweep_step(*chosen.backend, options, json);
     if (gpu) return bench_step_gpu(*chosen.backend, options, json);
-    const int repeats = options.repeat > 0 ? options.repeat : kDefaultRepeats;
+    const int repeats = options.repeat > 0 ? options.repeat : kStepRepeats;
     const std::string recipes = options.recipe.empty() ? "bf16,delayed,current,mxfp8" : options.recipe;
     const TrainSpec spec = step_spec(options, fmt::format("{},{}", kReference, recipes), repeats + 1);
     const auto trainer = chosen.backend->make_trainer(spec);

@@ -27,7 +27,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kDefaultRepeats = 60;
+constexpr int kUiRepeats = 60;
 constexpr double kIdle_s = 4;
 constexpr double kTrain_s = 1.5;  // of training in each state and round
 constexpr int kRounds = 7;
@@ -243,7 +243,7 @@ void measure_window(WindowLoop& loop, const std::string& backend, int repeats, J
 }  // namespace
 
 Json bench_ui(const BenchOptions& options, const Globals&, bool json) {
-    const int repeats = options.repeat > 0 ? options.repeat : kDefaultRepeats;
+    const int repeats = options.repeat > 0 ? options.repeat : kUiRepeats;
     const Interruptible keeps;  // its profile is removed, whatever ends it
     const TemporaryProfile profile;
     WindowOptions window;

@@ -13,11 +13,11 @@ namespace fp8lab::cli {
 
 namespace {
 
-struct Options {
+struct ReportOptions {
     std::string html, bundle, student;
 };
 
-void report(const Options& options, const Globals& globals) {
+void report(const ReportOptions& options, const Globals& globals) {
     if (options.html.empty() && options.bundle.empty())
         throw usage_error("report", "nothing to write: name a file with -o or --bundle");
     if (printable(options.student) != options.student)
@@ -35,7 +35,7 @@ void report(const Options& options, const Globals& globals) {
 }  // namespace
 
 void add_report(CLI::App& app, Globals& globals) {
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<ReportOptions>();
     CLI::App* verb = app.add_subcommand(
         "report", "The profile's exercises as one HTML file, and as a submission that check grades");
     verb->add_option("-o", options->html, "HTML file; - is stdout");
