@@ -24,7 +24,8 @@ roff() {  # HEADING VERBS
             if (skipped) {
                 print ".SH VERBS"
                 while ((getline line < verbs) > 0) print line
-            } else if (heading == ".SH") print ".SH " toupper($0)
+            } else if (heading == ".SS" && tolower($0) == "exit codes") skipped = 1  # they stand once, for all verbs
+            else if (heading == ".SH") print ".SH " toupper($0)
             else if (tolower($0) !~ /^(options|positionals)$/) print ".PP\n" plain($0)
             next
         }

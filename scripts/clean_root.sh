@@ -117,6 +117,7 @@ done
 # Not exec: process 1 would ignore signals.
 # shellcheck disable=SC2016  # expanded inside
 inside='root=$1 share=$2; shift 2
+mount --bind "$root" "$root"  # / is a mount inside, as on a machine
 mount -t proc proc "$root/proc"
 mount -t sysfs -o ro sysfs "$root/sys"
 mount -t devpts -o newinstance,ptmxmode=0666,gid=5,mode=620 devpts "$root/dev/pts"

@@ -65,7 +65,10 @@ TEST_CASE("the man page that is installed has every verb and every option of the
         ++verbs;
     }
     CHECK(verbs >= 15);
-    CHECK(text.find("fB--recipe") != std::string::npos);  // of a verb
+    CHECK(help.out.find("\nExit codes:\n") != std::string::npos);
+    CHECK(text.find("\n.SH EXIT CODES\n") != std::string::npos);
+    CHECK(text.find("\n.SH EXIT CODES\n") == text.rfind("EXIT CODES") - 5);  // once, not under each verb
+    CHECK(text.find("fB--recipe") != std::string::npos);                     // of a verb
 }
 
 TEST_CASE("with a driver and without cuBLASLt doctor names the library and where it comes from") {
