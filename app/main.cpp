@@ -1,12 +1,18 @@
-// fp8lab: the window and the command line. Every failure is one line on stderr and an exit code (cli.md).
+// fp8lab: the window and the command line. Every failure is one line on stderr and an exit code
+// (app/cli/ending.h).
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <sstream>
 
+#include "app/cli/ending.h"
+#include "app/cli/option_values.h"
 #include "app/cli/verb.h"
 #include "app/cli/window.h"
+#include "core/base/console.h"
 #include "core/base/error.h"
 #include "core/base/parallel.h"
+#include "core/base/stop.h"
 
 namespace {
 
@@ -18,7 +24,16 @@ std::string first_line(std::string text) {
     return text;
 }
 
-int run(int argc, char** argv) {
+// --help, --version.
+int print_answer(const CLI::App& app, const CLI::ParseError& asked) {
+    std::ostringstream out, err;
+    const int code = app.exit(asked, out, err);
+    fmt::print("{}", out.str());
+    return code;
+}
+
+// `doing`: the verb, once it is known.
+int run(int argc, char** argv, std::string& doing) {
     CLI::App app{"FP8 Lab: find out by experiment how 8-bit floats work and when training in them works.",
                  "fp8lab"};
     cli::Globals globals;
@@ -32,10 +47,15 @@ int run(int argc, char** argv) {
     app.fallthrough();  // the global options may follow the verb
     for (const cli::AddVerb add : cli::verbs()) add(app, globals);
     for (CLI::App* verb : app.get_subcommands({})) verb->fallthrough();  // `train --threads 1` as well
+    app.footer(cli::exit_codes());  // after the verbs, which would take it over
     cli::WindowArguments window;
     cli::add_window_options(app, window);
     app.parse_complete_callback([&] {
         const auto parsed = app.get_subcommands();
+        doing = parsed.empty() ? "window" : parsed.front()->get_name();
+        handle_end_signals(doing);
+        cli::check_values(app);
+        for (const CLI::App* verb : parsed) cli::check_values(*verb);
         if (!parsed.empty() && !window.lab.empty())
             throw usage_error(parsed.front()->get_name(), "takes no --lab: it is the window's");
         if (globals.threads > 0) set_threads(globals.threads);
@@ -44,7 +64,7 @@ int run(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-        if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+        if (error.get_exit_code() == 0) return print_answer(app, error);
         const auto parsed = app.get_subcommands();
         const auto rest = app.remaining();
         if (parsed.empty() && !rest.empty() && !rest.front().starts_with("-"))
@@ -59,13 +79,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    try {
-        return run(argc, argv);
-    } catch (const Error& error) {
-        fmt::print(stderr, "fp8lab: {}: {}\n", error.where(), error.why());
-        return static_cast<int>(error.kind());
-    } catch (const std::exception& error) {
-        fmt::print(stderr, "fp8lab: internal: {}\n", error.what());
-        return 1;
-    }
+    prepare_streams();
+    handle_end_signals("");
+    std::string doing = "usage";
+    return cli::to_the_end([&] { return run(argc, argv, doing); }, doing);
 }

@@ -29,11 +29,14 @@ std::vector<std::pair<std::string, std::string>> machine_card() {
             {"FP8 Lab", FP8LAB_VERSION}};
 }
 
-Bundle make_submission(ProfileFolders folders, std::string student) {
+Bundle make_submission(ProfileFolders folders, std::string student,
+                       const std::function<void(const std::string&)>& notice) {
     folders.access = Access::read_only;  // looking at it changes nothing
     const std::filesystem::path& profile_folder = folders.data;
     const Progress progress(folders);
-    if (!progress.problem().empty()) throw input_error(profile_folder.string(), progress.problem());
+    if (progress.lost()) throw input_error(profile_folder.string(), progress.problem());
+    if (notice && !progress.problem().empty())
+        notice("fp8lab: " + profile_folder.string() + ": " + progress.problem());
     Bundle out{.student = std::move(student),
                .version = FP8LAB_VERSION,
                .at = local_time(),

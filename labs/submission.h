@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +17,9 @@ namespace fp8lab {
 std::vector<std::pair<std::string, std::string>> machine_card();
 
 // Everything of the profile's exercises/: each evidence's text as it is, each prediction. Throws input_error
-// for a file that cannot be read as what it is, and where there is none at all.
-Bundle make_submission(ProfileFolders folders, std::string student);
+// for a file that cannot be read as what it is and has no previous one, and where there is none at all.
+// `notice` is told of files that were replaced by the previous one.
+Bundle make_submission(ProfileFolders folders, std::string student,
+                       const std::function<void(const std::string&)>& notice = {});
 
 }  // namespace fp8lab

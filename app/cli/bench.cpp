@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "core/base/error.h"
+#include "core/base/stop.h"
 
 namespace fp8lab::cli {
 namespace {
@@ -62,7 +63,7 @@ Compared time_against(int repeats, const std::function<void()>& work, const std:
     work();
     ceiling();
     std::vector<double> work_ms, ceiling_ms;
-    for (int i = 0; i < repeats && !(i > 0 && interrupted()); ++i) {
+    for (int i = 0; i < repeats && !interrupted(); ++i) {
         work_ms.push_back(time_ms(work));
         ceiling_ms.push_back(time_ms(ceiling));
     }
@@ -104,7 +105,8 @@ void add_bench(CLI::App& app, Globals& globals) {
         choose_backend(
             a->options.backend);  // a kind that needs no backend refuses an unusable one all the same
         const nlohmann::json result = kind.run(a->options, globals, a->json);
-        if (a->json) fmt::print("{}\n", result.dump(2));
+        if (a->json) print_json(result);
+        end_if_interrupted("; what was measured until then is printed");
     });
 }
 

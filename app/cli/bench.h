@@ -39,7 +39,8 @@ nlohmann::json to_json(const Timing& timing);  // median_ms, iqr_ms, repeats
 
 double time_ms(const std::function<void()>& work);
 
-// `work` and `ceiling` in turns, `repeats` times after one warm-up of both. Ctrl-C ends the series early.
+// `work` and `ceiling` in turns, `repeats` times after one warm-up of both. A signal ends the series early,
+// maybe before its first measurement.
 struct Compared {
     Timing work, ceiling;
     double ratio = 0;  // of the medians: 1 is as fast as the ceiling

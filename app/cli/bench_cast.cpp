@@ -9,9 +9,11 @@
 #include <memory>
 
 #include "app/cli/bench.h"
+#include "core/base/console.h"
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 #include "core/base/rng.h"
+#include "core/base/stop.h"
 #include "core/base/units.h"
 #include "core/formats/codec.h"
 
@@ -20,7 +22,7 @@ namespace {
 
 constexpr std::size_t kElements = std::size_t{64} << 20;
 constexpr std::size_t kCopyBytes = kElements * 5 / 2;
-constexpr int kDefaultRepeats = 11;
+constexpr int kCastRepeats = 11;
 constexpr std::uint64_t kSeed = 1;
 
 // What design.md asks for where a target is there; the others are measured for the record.
@@ -68,7 +70,7 @@ nlohmann::json bench_cast(const BenchOptions& options, const Globals&, bool json
     HugeArray<char> copy_from(kCopyBytes), copy_to(kCopyBytes);
     fill_normal(values.span());
     const FormatInfo& e4m3 = find_format("e4m3");
-    const int repeats = options.repeat > 0 ? options.repeat : kDefaultRepeats;
+    const int repeats = options.repeat > 0 ? options.repeat : kCastRepeats;
 
     nlohmann::json out = json_header(cpu_backend()->device(), kSeed);
     out["bench"] = "cast";
@@ -77,12 +79,14 @@ nlohmann::json bench_cast(const BenchOptions& options, const Globals&, bool json
     out["bytes"] = kElements * 5;
     out["ceiling"] = "memcpy of 2.5 bytes an element";
     if (!json) fmt::print("float32 to E4M3, {} Mi elements N(0,1), one thread\n", kElements >> 20);
+    const Interruptible keeps;
     for (const char* target : vector_targets()) {
         if (interrupted()) break;
         force_vector_target(target);
         const Compared result = time_against(
             repeats, [&] { encode(e4m3, values.span(), codes.span()); },
             [&] { std::memcpy(copy_to.span().data(), copy_from.span().data(), kCopyBytes); });
+        if (result.work.repeats == 0) break;
         nlohmann::json row = {{"target", target},
                               {"cast", to_json(result.work)},
                               {"memcpy", to_json(result.ceiling)},
@@ -102,7 +106,7 @@ nlohmann::json bench_cast(const BenchOptions& options, const Globals&, bool json
             format_number(result.ceiling.median_ms),
             format_number(result.ceiling.q3_ms - result.ceiling.q1_ms, 2), format_number(result.ratio, 3),
             format_number(5e-6 * static_cast<double>(kElements) / result.work.median_ms, 3), verdict);
-        std::fflush(stdout);
+        flush_stdout();
     }
     force_vector_target("");
     return out;

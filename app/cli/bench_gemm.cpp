@@ -12,7 +12,7 @@
 namespace fp8lab::cli {
 namespace {
 
-constexpr int kDefaultRepeats = 30;
+constexpr int kGemmRepeats = 30;
 
 template <std::size_t kCount>
 std::array<int, kCount> parse_shape(const std::string& text, std::array<int, kCount> otherwise,
@@ -81,7 +81,7 @@ nlohmann::json bench_gemm(const BenchOptions& options, const Globals&, bool json
     const auto shape = parse_shape<3>(options.shape, {kSize, kSize, kSize}, "M,N,K");
     const ChosenBackend chosen = choose_backend(options.backend);
     const auto lines =
-        chosen.backend->time_products(shape, options.repeat > 0 ? options.repeat : kDefaultRepeats);
+        chosen.backend->time_products(shape, options.repeat > 0 ? options.repeat : kGemmRepeats);
     nlohmann::json out = report("gemm", chosen.backend->device(), lines, json);
     out["shape"] = shape;
     return out;
@@ -89,7 +89,7 @@ nlohmann::json bench_gemm(const BenchOptions& options, const Globals&, bool json
 
 nlohmann::json bench_gpu_casts(const BenchOptions& options, Backend& backend, bool json) {
     const auto shape = parse_shape<2>(options.shape, {8192, 16384}, "ROWS,COLS");
-    const auto lines = backend.time_casts(shape, options.repeat > 0 ? options.repeat : kDefaultRepeats);
+    const auto lines = backend.time_casts(shape, options.repeat > 0 ? options.repeat : kGemmRepeats);
     nlohmann::json out = report("cast", backend.device(), lines, json);
     out["shape"] = shape;
     return out;

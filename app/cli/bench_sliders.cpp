@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "app/shell/window_loop.h"
+#include "core/base/stop.h"
 #include "labs/ui/input.h"
 
 namespace fp8lab::cli {
@@ -16,12 +17,12 @@ namespace {
 using Json = nlohmann::json;
 
 // A lab with as much to compute as its sliders may meet.
-struct Scene {
+struct SliderScene {
     std::string_view name, lab;
     std::vector<std::string> settings;
 };
-const std::vector<Scene>& scenes() {
-    static const std::vector<Scene> kScenes = {
+const std::vector<SliderScene>& slider_scenes() {
+    static const std::vector<SliderScene> kScenes = {
         {"bits", "bits", {}},
         {"ruler", "ruler", {"tensor=lognormal", "elements=262144"}},
         {"error", "error", {"tensor=lognormal", "outliers=100", "cols=1048576"}},
@@ -89,7 +90,7 @@ Json time_slider(WindowLoop& loop, const std::string& slider, int repeats) {
     loop.draw(hand_at(0.5, false));
     loop.draw(hand_at(0.5, true));
     std::vector<double> ms, recomputed;
-    for (int i = 0; i < repeats; ++i) {
+    for (int i = 0; i < repeats; ++i, end_if_interrupted()) {
         const double t = 0.5 + 0.45 * std::sin(0.3 * i);
         ms.push_back(time_ms([&] {
             loop.draw(hand_at(t, true));
@@ -116,7 +117,7 @@ void settle(WindowLoop& loop) {
     loop.draw();
 }
 
-void set_up(WindowLoop& loop, const Scene& scene) {
+void set_up(WindowLoop& loop, const SliderScene& scene) {
     Lab& lab = *loop.shell().lab();
     lab.reset();
     for (const std::string& setting : scene.settings) {
@@ -130,7 +131,7 @@ void set_up(WindowLoop& loop, const Scene& scene) {
 
 Json time_sliders(WindowLoop& loop, int repeats) {
     Json result = Json::object();
-    for (const Scene& scene : scenes()) {
+    for (const SliderScene& scene : slider_scenes()) {
         loop.shell().open(scene.lab);
         set_up(loop, scene);
         const std::string more = std::string(scene.lab) + ".more";

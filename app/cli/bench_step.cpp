@@ -6,32 +6,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "core/backend/backend.h"
 #include "core/base/error.h"
 #include "core/base/rng.h"
+#include "core/base/stop.h"
 #include "core/base/units.h"
 #include "core/nn/matrix.h"
 
 namespace fp8lab::cli {
 namespace {
 
-constexpr int kDefaultRepeats = 21;
+constexpr int kStepRepeats = 21;
 constexpr std::size_t kCeilingSize =
     1024;  // of the square product: large enough for full speed, done in milliseconds
 constexpr std::string_view kReference = "fp32";
-
-std::vector<int> parse_layers(const std::string& text) {
-    std::vector<int> sizes;
-    std::istringstream stream(text);
-    for (std::string part; std::getline(stream, part, ',');) {
-        if (part.empty() || part.size() > 6 || part.find_first_not_of("0123456789") != std::string::npos)
-            throw usage_error("--layers", "'" + text + "' is not d0,...,dn");
-        sizes.push_back(std::stoi(part));
-    }
-    return sizes;
-}
 
 // fprop and wgrad of every layer, dgrad of all but the first.
 double flop_per_step(const TrainSpec& spec) {
@@ -53,10 +42,11 @@ Measured measure(Trainer& trainer, int repeats) {
     Measured measured;
     measured.step_ms.resize(trainer.spec().arms.size());
     const auto ceiling = [&] { multiply_nt(a, b, product); };
+    const Interruptible keeps;
     ceiling();
     trainer.step();
     trainer.snapshot();  // the first step of both warmed up
-    for (int i = 0; i < repeats && !(i > 0 && interrupted()); ++i) {
+    for (int i = 0; i < repeats && !interrupted(); ++i) {
         measured.ceiling_ms.push_back(time_ms(ceiling));
         trainer.step();
         const Snapshot snapshot = trainer.snapshot();
@@ -64,6 +54,7 @@ Measured measure(Trainer& trainer, int repeats) {
             for (const StepRecord& record : snapshot.arms[arm].records)
                 measured.step_ms[arm].push_back(record.step_ms);
     }
+    if (measured.ceiling_ms.empty()) end_if_interrupted("before the first measurement");
     return measured;
 }
 
@@ -91,7 +82,7 @@ nlohmann::json bench_step(const BenchOptions& options, const Globals&, bool json
                     "looks for the size at which FP8 becomes faster, which needs a GPU. " + chosen.reason);
     if (options.sweep) return sweep_step(*chosen.backend, options, json);
     if (gpu) return bench_step_gpu(*chosen.backend, options, json);
-    const int repeats = options.repeat > 0 ? options.repeat : kDefaultRepeats;
+    const int repeats = options.repeat > 0 ? options.repeat : kStepRepeats;
     const std::string recipes = options.recipe.empty() ? "bf16,delayed,current,mxfp8" : options.recipe;
     const TrainSpec spec = step_spec(options, fmt::format("{},{}", kReference, recipes), repeats + 1);
     const auto trainer = chosen.backend->make_trainer(spec);

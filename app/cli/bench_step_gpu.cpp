@@ -8,6 +8,7 @@
 #include "app/cli/bench_step.h"
 #include "app/cli/preparing.h"
 #include "core/base/error.h"
+#include "core/base/stop.h"
 #include "core/base/units.h"
 
 namespace fp8lab::cli {
@@ -38,6 +39,7 @@ std::vector<ArmCost> measure(Trainer& trainer, int launches, double most_s) {
     for (int i = 0; i < launches && !interrupted() && !(i >= kFewest && late()); ++i) launch();
     std::vector<ArmCost> costs;
     for (const ArmSnapshot& arm : trainer.snapshot().arms) {
+        if (!arm.cost) end_if_interrupted("before the first measurement");
         if (!arm.cost) throw Error(ErrorKind::backend, "bench step", "the trainer has no times of its steps");
         costs.push_back(*arm.cost);
     }
@@ -162,6 +164,24 @@ Point measure_point(Backend& backend, int width, int batch, int launches) {
     return point;
 }
 
+// Those that were measured until a signal came.
+std::vector<Point> measure_points(Backend& backend, int launches) {
+    const Interruptible keeps;
+    std::vector<Point> points;
+    try {
+        for (const int batch : kBatches) {
+            for (const int width : kWidths) {
+                end_if_interrupted();
+                tell(fmt::format("D={}, batch {}", width, batch));
+                points.push_back(measure_point(backend, width, batch, launches));
+            }
+        }
+    } catch (const Interrupted&) {
+        return points;
+    }
+    return points;
+}
+
 Json point_row(const Point& point) {
     Json row = {{"width", point.width}, {"batch", point.batch}};
     if (!point.refusal.empty()) {
@@ -212,6 +232,7 @@ Json bench_step_gpu(Backend& backend, const BenchOptions& options, bool json) {
     if (!json) fmt::print("{}\n", device.name);
     const Ceilings ceilings = measure_ceilings(backend, json);
     const auto trainer = backend.make_trainer(spec, told_on_stderr());
+    const Interruptible keeps;
     const std::vector<ArmCost> costs = measure(*trainer, launches, kMost_s);
     const auto snapshot = trainer->snapshot();
     const Json sliders = measure_sliders(*trainer, costs.back().graphs);
@@ -246,15 +267,8 @@ Json bench_step_gpu(Backend& backend, const BenchOptions& options, bool json) {
 Json sweep_step(Backend& backend, const BenchOptions& options, bool json) {
     if (!options.layers.empty() || options.batch > 0 || !options.recipe.empty() || options.state != "fp32")
         throw usage_error("bench step --sweep", "chooses layers, batch, recipes and state itself");
-    std::vector<Point> points;
-    for (const int batch : kBatches) {
-        for (const int width : kWidths) {
-            if (interrupted()) break;
-            fmt::print(stderr, "D={}, batch {}\n", width, batch);
-            points.push_back(
-                measure_point(backend, width, batch, options.repeat > 0 ? options.repeat : kLaunches));
-        }
-    }
+    const std::vector<Point> points =
+        measure_points(backend, options.repeat > 0 ? options.repeat : kLaunches);
     Json out = json_header(backend.device(), 1);
     out["bench"] = "step-sweep";
     out["recipes"] = {"bf16", "delayed"};

@@ -18,6 +18,7 @@
 #include "app/shell/machine.h"
 #include "app/shell/window_loop.h"
 #include "core/base/parallel.h"
+#include "core/base/stop.h"
 #include "labs/train/model.h"
 #include "labs/ui/plot/plot.h"
 
@@ -26,7 +27,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kDefaultRepeats = 60;
+constexpr int kUiRepeats = 60;
 constexpr double kIdle_s = 4;
 constexpr double kTrain_s = 1.5;  // of training in each state and round
 constexpr int kRounds = 7;
@@ -49,11 +50,23 @@ double cpu_seconds() {
     return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
+// What nobody does for a while; a signal ends it early.
+void pass_time(WindowLoop& loop, double seconds) {
+    loop.run_for(seconds);
+    end_if_interrupted();
+}
+
+void sleep_for(double seconds) {
+    constexpr int kSlices = 10;  // between which a signal is seen
+    for (int i = 0; i < kSlices; ++i, end_if_interrupted())
+        std::this_thread::sleep_for(std::chrono::duration<double>(seconds / kSlices));
+}
+
 // Our own work, and the whole until the pixels are there.
 Json time_frames(WindowLoop& loop, int repeats) {
     for (int i = 0; i < 5; ++i) loop.draw();
     std::vector<double> own, whole;
-    for (int i = 0; i < repeats; ++i) {
+    for (int i = 0; i < repeats; ++i, end_if_interrupted()) {
         whole.push_back(time_ms([&] {
             own.push_back(loop.draw());
             loop.window().finish();
@@ -72,7 +85,7 @@ Json time_trace(WindowLoop& loop, int repeats) {
     figure.line("trace", data(std::move(x)), data(std::move(y)));
     ui::PlotState state;
     std::vector<double> own, submit;
-    for (int i = 0; i < repeats; ++i) {
+    for (int i = 0; i < repeats; ++i, end_if_interrupted()) {
         loop.window().begin_frame();
         own.push_back(time_ms([&] {
             ui::begin_frame(loop.context());
@@ -94,10 +107,10 @@ Json time_trace(WindowLoop& loop, int repeats) {
 
 Json measure_idle(WindowLoop& loop) {
     loop.shell().open("");
-    loop.run_for(0.5);
+    pass_time(loop, 0.5);
     const double before = cpu_seconds();
     const long frames = loop.frames();
-    loop.run_for(kIdle_s);
+    pass_time(loop, kIdle_s);
     return {{"seconds", kIdle_s},
             {"cpu_pct", 100 * (cpu_seconds() - before) / kIdle_s},
             {"frames", loop.frames() - frames}};
@@ -122,7 +135,7 @@ void prepare(train::TrainLab& lab, const std::string& backend) {
     }
     lab.restart();
     lab.start();
-    while (current_step(lab) == 0)  // its tensors, plans and graphs come first
+    for (; current_step(lab) == 0; end_if_interrupted())  // its tensors, plans and graphs come first
         if (lab.failed()) throw Error{ErrorKind::failed, "bench ui", lab.status().message};
 }
 
@@ -140,7 +153,7 @@ double steps_per_second(train::TrainLab& lab, const std::function<void(double se
 // As a window manager does; where there is none, the window can only be hidden.
 bool put_away(WindowLoop& loop) {
     glfwIconifyWindow(loop.window().handle());
-    loop.run_for(0.2);
+    pass_time(loop, 0.2);
     const bool iconified = glfwGetWindowAttrib(loop.window().handle(), GLFW_ICONIFIED) == GLFW_TRUE;
     if (!iconified) glfwHideWindow(loop.window().handle());
     return iconified;
@@ -149,7 +162,7 @@ bool put_away(WindowLoop& loop) {
 void bring_back(WindowLoop& loop) {
     glfwRestoreWindow(loop.window().handle());
     glfwShowWindow(loop.window().handle());
-    loop.run_for(0.2);
+    pass_time(loop, 0.2);
 }
 
 // Frames of the training's screen, in turns while it trains and while it is paused.
@@ -158,8 +171,8 @@ Json time_frames_beside(WindowLoop& loop, train::TrainLab& lab, int repeats) {
     for (int round = 0; round < kRounds; ++round)
         for (const bool trains : {true, false}) {
             trains ? lab.start() : lab.pause();
-            loop.run_for(0.3);  // a pause that is under way, and the pictures that come with either
-            for (int i = 0; i < repeats; ++i)
+            pass_time(loop, 0.3);  // a pause that is under way, and the pictures that come with either
+            for (int i = 0; i < repeats; ++i, end_if_interrupted())
                 (trains ? training : paused).push_back(time_ms([&] {
                     loop.draw();
                     loop.window().finish();
@@ -177,7 +190,7 @@ Json measure_training(WindowLoop& loop, const std::string& backend, int repeats)
     loop.shell().open("train");
     auto& lab = dynamic_cast<train::TrainLab&>(*loop.shell().lab());
     const auto in_window = [&] {
-        return steps_per_second(lab, [&](double seconds) { loop.run_for(seconds); });
+        return steps_per_second(lab, [&](double seconds) { pass_time(loop, seconds); });
     };
     std::array<std::vector<double>, 3> speed;  // shown, on home, away
     std::vector<double> without;
@@ -185,9 +198,7 @@ Json measure_training(WindowLoop& loop, const std::string& backend, int repeats)
     bool iconified = true;
     for (int round = 0; round < kRounds; ++round) {
         prepare(*alone, backend);
-        without.push_back(steps_per_second(*alone, [](double seconds) {
-            std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-        }));
+        without.push_back(steps_per_second(*alone, sleep_for));
         alone->pause();
         prepare(lab, backend);
         for (int turn = 0; turn < 3; ++turn) {
@@ -216,19 +227,8 @@ Json measure_training(WindowLoop& loop, const std::string& backend, int repeats)
             {"worker_blocked_ms", lab.status().blocked_ms}};
 }
 
-}  // namespace
-
-Json bench_ui(const BenchOptions& options, const Globals&, bool json) {
-    const int repeats = options.repeat > 0 ? options.repeat : kDefaultRepeats;
-    const TemporaryProfile profile;
-    WindowOptions window;
-    window.profile = profile.path.string();
-    window.probes = true;
-    WindowLoop loop{window};
-    loop.draw();
-    Json result = json_header({loop.window().renderer(), Provenance::cpu_emulated});
-    result["first_frame_ms"] = process_age_ms();
-    result["resident_mb"] = static_cast<double>(resident_bytes()) / 1e6;
+// Adds to `result` as it goes.
+void measure_window(WindowLoop& loop, const std::string& backend, int repeats, Json& result) {
     result["frames"]["home"] = time_frames(loop, repeats);
     for (const LabEntry& entry : lab_registry()) {
         loop.shell().open(entry.id);
@@ -237,8 +237,30 @@ Json bench_ui(const BenchOptions& options, const Globals&, bool json) {
     result["slider_to_pixels"] = time_sliders(loop, repeats);
     result["million_point_trace"] = time_trace(loop, repeats);
     result["idle"] = measure_idle(loop);
-    result["training"] = measure_training(loop, options.backend, repeats);
-    if (!json) fmt::print("{}\n", result.dump(2));
+    result["training"] = measure_training(loop, backend, repeats);
+}
+
+}  // namespace
+
+Json bench_ui(const BenchOptions& options, const Globals&, bool json) {
+    const int repeats = options.repeat > 0 ? options.repeat : kUiRepeats;
+    const Interruptible keeps;  // its profile is removed, whatever ends it
+    const TemporaryProfile profile;
+    WindowOptions window;
+    window.profile = profile.path.string();
+    window.probes = true;
+    WindowLoop loop{window};
+    const InterruptListener listener{[&loop] { loop.end_run(); }};
+    loop.draw();
+    Json result = json_header({loop.window().renderer(), Provenance::cpu_emulated});
+    result["first_frame_ms"] = process_age_ms();
+    result["resident_mb"] = static_cast<double>(resident_bytes()) / 1e6;
+    try {
+        measure_window(loop, options.backend, repeats, result);
+    } catch (const Interrupted&) {
+        result["ended_by"] = end_signal_name();
+    }
+    if (!json) print_json(result);
     return result;
 }
 

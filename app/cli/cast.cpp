@@ -8,9 +8,11 @@
 #include <memory>
 
 #include "app/cli/verb.h"
+#include "core/base/console.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/npy.h"
+#include "core/base/outputs.h"
 #include "core/base/parallel.h"
 #include "core/formats/codec.h"
 
@@ -33,6 +35,12 @@ struct DecodeArguments {
 };
 
 std::string named(const std::string& path) { return path == "-" ? "stdin" : path; }
+
+void declare_cast_files(const std::string& in, const std::string& out) {
+    Outputs files;
+    files.reads(in);
+    files.writes("-o", out, Holds::numbers);
+}
 
 std::vector<float> from_npy(std::span<const std::byte> bytes, const std::string& where) {
     NpyArray array = parse_npy(bytes, where);
@@ -67,7 +75,7 @@ void report_nonfinite(std::span<const float> values) {
         if (std::isinf(x)) ++infinities;
     }
     if (nans + infinities == 0) return;
-    fmt::print(stderr, "cast: {} NaN and {} Inf among {} values\n", nans, infinities, values.size());
+    tell(fmt::format("cast: {} NaN and {} Inf among {} values", nans, infinities, values.size()));
 }
 
 template <class Code>
@@ -99,6 +107,7 @@ void cast(const CastArguments& arguments) {
         throw unknown_name("--round", arguments.to + " rounding", arguments.rounding, valid,
                            [](Rounding r) { return to_string(r); });
     }
+    declare_cast_files(arguments.in, arguments.out);
     const std::vector<float> values = read_values(arguments.in);
     switch (storage_bytes(format)) {
         case 1:
@@ -141,6 +150,7 @@ std::vector<float> decode_from(const FormatInfo& format, std::span<const std::by
 
 void decode(const DecodeArguments& arguments) {
     const FormatInfo& format = find_format(arguments.from, "--from");
+    declare_cast_files(arguments.in, arguments.out);
     const std::vector<std::byte> bytes = read_file(arguments.in);
     const std::string where = named(arguments.in);
     std::vector<float> values;

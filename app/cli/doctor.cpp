@@ -102,12 +102,12 @@ void examine(bool as_json, const Globals& globals) {
     report["gpu"] = gpu();
     report["display"] = display();
     report["fonts"] = fonts();
-    const ProfileFolders folders = profile_folders(globals.profile);
+    const ProfileFolders folders = profile_of(globals);
     report["profile"] = {{"config", folders.config.string()},
                          {"state", folders.state.string()},
                          {"data", folders.data.string()}};
     if (as_json) {
-        fmt::print("{}\n", report.dump(2));
+        print_json(report);
         return;
     }
     for (const char* part : {"cpu", "gpu", "display", "fonts"}) {

@@ -82,7 +82,7 @@ void add_formats(CLI::App& app, Globals&) {
         if (!options->json) return print_table(chosen);
         nlohmann::json out = json_header(cpu_backend()->device());
         for (const FormatInfo& format : chosen) out["formats"].push_back(to_json(format));
-        fmt::print("{}\n", out.dump(2));
+        print_json(out);
     });
 }
 

@@ -95,7 +95,7 @@ void add_list(CLI::App& app, Globals&) {
                 array.push_back({{"name", e.name}, {"description", e.description}});
             nlohmann::json out = json_header(cpu_backend()->device());
             out[kind->name] = array;
-            fmt::print("{}\n", out.dump(2));
+            print_json(out);
         } else {
             for (const Entry& e : entries) fmt::print("{:<14}{}\n", e.name, e.description);
         }

@@ -1,11 +1,11 @@
 // What a trainer prepares, as progress on stderr: a line when the last one is a second old, so that nothing
-// is said where nothing takes long.
+// is said where nothing takes long. A signal ends it before its next part.
 #pragma once
-
-#include <fmt/format.h>
 
 #include <chrono>
 
+#include "core/base/console.h"
+#include "core/base/stop.h"
 #include "core/nn/preparation.h"
 
 namespace fp8lab::cli {
@@ -13,10 +13,11 @@ namespace fp8lab::cli {
 inline Preparation told_on_stderr() {
     using Clock = std::chrono::steady_clock;
     return {[told = Clock::now()](const std::string& what) mutable {
+                end_if_interrupted();
                 const auto now = Clock::now();
                 if (!what.empty() && now - told < std::chrono::seconds(1)) return;
                 told = now;
-                if (!what.empty()) fmt::print(stderr, "preparing {}\n", what);
+                if (!what.empty()) tell("preparing " + what);
             },
             {}};
 }

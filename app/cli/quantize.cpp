@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/verb.h"
+#include "core/base/console.h"
 #include "core/base/units.h"
 #include "core/scaling/quantizer.h"
 #include "core/tensors/file.h"
@@ -16,7 +17,7 @@ namespace fp8lab::cli {
 
 namespace {
 
-struct Options {
+struct QuantizeOptions {
     std::string file, recipes;
     bool json = false;
 };
@@ -68,7 +69,7 @@ nlohmann::json number(double value) {
     return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
 }
 
-void print_json(const Options& options, const Tensor& tensor, const std::vector<Row>& rows) {
+void print_metrics(const QuantizeOptions& options, const Tensor& tensor, const std::vector<Row>& rows) {
     nlohmann::json out = json_header(cpu_backend()->device());
     out["file"] = options.file;
     out["tensor"] = tensor.name;
@@ -82,7 +83,7 @@ void print_json(const Options& options, const Tensor& tensor, const std::vector<
         for (const Column& column : kTensorColumns) entry[column.name] = number(column.value(row));
         out["recipes"].push_back(std::move(entry));
     }
-    fmt::print("{}\n", out.dump(2));
+    print_json(out);
 }
 
 void print_table(const Tensor& tensor, const std::vector<Row>& rows) {
@@ -105,15 +106,15 @@ void print_table(const Tensor& tensor, const std::vector<Row>& rows) {
     }
 }
 
-void run(const Options& options) {
+void quantize_file(const QuantizeOptions& options) {
     const std::vector<Recipe> recipes = parse_recipes(options.recipes);
     const Tensor tensor = read_tensor(options.file);
     const std::vector<Row> rows = measure(tensor, recipes);
     const ErrorMetrics& first = rows[0].metrics;
     if (first.nan + first.inf > 0)
-        fmt::print(stderr, "quantize: {} NaN and {} Inf among {} values\n", first.nan, first.inf, first.n);
+        tell(fmt::format("quantize: {} NaN and {} Inf among {} values", first.nan, first.inf, first.n));
     if (options.json)
-        print_json(options, tensor, rows);
+        print_metrics(options, tensor, rows);
     else
         print_table(tensor, rows);
 }
@@ -121,13 +122,13 @@ void run(const Options& options) {
 }  // namespace
 
 void add_quantize(CLI::App& app, Globals&) {
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<QuantizeOptions>();
     CLI::App* verb =
         app.add_subcommand("quantize", "What each recipe does to a tensor of yours: every error metric");
     verb->add_option("file", options->file, ".npy or .safetensors, FILE[:TENSOR]")->required();
     verb->add_option("--recipe", options->recipes, "R[,R...]; list recipes shows them")->required();
     verb->add_flag("--json", options->json, "as JSON");
-    verb->callback([options] { run(*options); });
+    verb->callback([options] { quantize_file(*options); });
 }
 
 }  // namespace fp8lab::cli

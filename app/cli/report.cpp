@@ -3,22 +3,29 @@
 #include "labs/report.h"
 
 #include "app/cli/verb.h"
+#include "core/base/console.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/outputs.h"
 #include "labs/submission.h"
 
 namespace fp8lab::cli {
 
 namespace {
 
-struct Options {
+struct ReportOptions {
     std::string html, bundle, student;
 };
 
-void report(const Options& options, const Globals& globals) {
+void report(const ReportOptions& options, const Globals& globals) {
     if (options.html.empty() && options.bundle.empty())
         throw usage_error("report", "nothing to write: name a file with -o or --bundle");
-    const Bundle submission = make_submission(profile_folders(globals.profile), options.student);
+    if (printable(options.student) != options.student)
+        throw usage_error("--student", "the name has a control character or is not UTF-8");
+    Outputs outputs;
+    if (!options.html.empty()) outputs.writes("-o", options.html, Holds::page);
+    if (!options.bundle.empty()) outputs.writes("--bundle", options.bundle, Holds::submission);
+    const Bundle submission = make_submission(profile_of(globals), options.student, tell);
     // Both are made before one is written.
     const std::string html = options.html.empty() ? "" : report_html(submission);
     if (!options.bundle.empty()) write_file(options.bundle, bundle_text(submission));
@@ -28,7 +35,7 @@ void report(const Options& options, const Globals& globals) {
 }  // namespace
 
 void add_report(CLI::App& app, Globals& globals) {
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<ReportOptions>();
     CLI::App* verb = app.add_subcommand(
         "report", "The profile's exercises as one HTML file, and as a submission that check grades");
     verb->add_option("-o", options->html, "HTML file; - is stdout");

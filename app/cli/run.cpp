@@ -8,17 +8,21 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/verb.h"
+#include "core/base/console.h"
 #include "core/base/error.h"
+#include "core/base/outputs.h"
+#include "core/base/stop.h"
 #include "core/figure/words.h"
 #include "labs/export.h"
 #include "labs/lab.h"
 #include "labs/scene_run.h"
+#include "labs/set_fields.h"
 
 namespace fp8lab::cli {
 
 namespace {
 
-struct Options {
+struct RunArguments {
     std::string lab, export_dir;
     std::vector<std::string> assignments;
     int steps = 0;
@@ -39,43 +43,54 @@ std::unique_ptr<Lab> open_lab(const std::string& name, int& steps) {
         std::ranges::all_of(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)); });
     if (lab_name) return find_lab(name, "run").make();
     const Scene scene = read_scene(find_scene(name));
-    auto lab = find_lab(scene.lab).make();
+    auto lab = lab_of(scene).make();
     for (const std::string& notice : apply_scene(*lab, scene, std::filesystem::temp_directory_path()))
-        fmt::print(stderr, "fp8lab: {}: {}\n", name, notice);
+        tell(fmt::format("fp8lab: {}: {}", name, notice));
     if (steps == 0) steps = scene.steps;
     return lab;
 }
 
-void run_lab(const Options& options) {
-    int steps = options.steps;
-    const auto lab = open_lab(options.lab, steps);
-    for (const std::string& assignment : options.assignments) set_field(lab->fields(), assignment);
-    lab->update();
-    if (steps > 0) {
-        lab->advance(steps);
-        lab->update();
-    }
+void print_lab(Lab& lab, const RunArguments& options) {
     if (options.words) {
-        for (const Figure& figure : lab->figures())
+        for (const Figure& figure : lab.figures())
             for (const std::string& sentence : to_words(figure)) fmt::print("{}\n", sentence);
         return;
     }
-    const std::string device = lab->device().empty() ? cpu_backend()->device().name : lab->device();
-    nlohmann::json out = json_header({device, lab->provenance()});
-    out["lab"] = lab->info().id;
-    out["state"] = fields_to_json(lab->fields());
+    const std::string device = lab.device().empty() ? cpu_backend()->device().name : lab.device();
+    nlohmann::json out = json_header({device, lab.provenance()});
+    out["lab"] = lab.info().id;
+    out["state"] = fields_to_json(lab.fields());
     if (out["state"].contains("seed")) out["seed"] = out["state"]["seed"];
-    for (const Metric& metric : lab->metrics()) out["metrics"][metric.name] = to_json(metric);
+    for (const Metric& metric : lab.metrics()) out["metrics"][metric.name] = to_json(metric);
     if (!options.export_dir.empty())
-        for (const auto& path : export_figures(*lab, options.export_dir))
+        for (const auto& path : export_figures(lab, options.export_dir))
             out["files"].push_back(path.string());
-    fmt::print("{}\n", out.dump(2));
+    print_json(out);
+}
+
+// Returns how far it came when a signal ended it; empty: to the end.
+std::string advance(Lab& lab, int steps) {
+    const Interruptible keeps;
+    lab.advance(steps);
+    lab.update();
+    return interrupted() ? "before its last step; the numbers are those of the steps that were done" : "";
+}
+
+void run_lab(const RunArguments& options) {
+    int steps = options.steps;
+    if (!options.export_dir.empty()) Outputs().writes_into("--export", options.export_dir);
+    const auto lab = open_lab(options.lab, steps);
+    if (options.steps > 0) require_steps(*lab);
+    set_fields(*lab, options.assignments);
+    const std::string how_far = steps > 0 ? advance(*lab, steps) : "";
+    print_lab(*lab, options);
+    if (!how_far.empty()) throw Interrupted(how_far);
 }
 
 }  // namespace
 
 void add_run(CLI::App& app, Globals&) {
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<RunArguments>();
     CLI::App* verb =
         app.add_subcommand("run", "A lab without a window: metrics as JSON, figures as SVG and CSV");
     verb->add_option("lab", options->lab,

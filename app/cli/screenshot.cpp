@@ -1,6 +1,7 @@
 // fp8lab screenshot: the real window, drawn hidden, as a PNG.
 #include "app/cli/verb.h"
 #include "core/base/error.h"
+#include "core/base/outputs.h"
 #include "labs/lab.h"
 #ifdef FP8LAB_GUI
 #include "app/shell/screenshot.h"
@@ -36,6 +37,9 @@ void shoot(Arguments arguments) {
     parse_size(arguments.size, options);
     options.tab = arguments.tab;
     if (options.present && options.scene.empty()) throw usage_error("--present", "needs a --scene");
+    Outputs files;
+    if (!options.scene.empty()) files.reads(options.scene);
+    files.writes("-o", options.output, Holds::picture);
     take_screenshot(options);
 }
 

@@ -16,7 +16,7 @@ namespace fp8lab::cli {
 
 namespace {
 
-struct Options {
+struct SimulateOptions {
     std::string amax, format = "e4m3", algo = "max";
     int history = 16, margin = 0, interval = 1;
     bool csv = false, json = false;
@@ -51,7 +51,7 @@ nlohmann::json number(float value) {
     return std::strtod(shortest(value).c_str(), nullptr);
 }
 
-void print_json(const std::vector<SimulateStep>& steps, const Options& options) {
+void print_series(const std::vector<SimulateStep>& steps, const SimulateOptions& options) {
     nlohmann::json out = json_header(cpu_backend()->device());
     out["format"] = options.format;
     out["history"] = options.history;
@@ -70,10 +70,10 @@ void print_json(const std::vector<SimulateStep>& steps, const Options& options) 
                                 {"history", history},
                                 {"scale_next", number(s.scale_next)}});
     }
-    fmt::print("{}\n", out.dump(2));
+    print_json(out);
 }
 
-void run(const Options& options) {
+void simulate_file(const SimulateOptions& options) {
     // The same ranges and messages as a recipe's options of these names.
     const Recipe recipe =
         parse_recipe(fmt::format("delayed:history={}:margin={}:algo={}:interval={}", options.history,
@@ -84,7 +84,7 @@ void run(const Options& options) {
     const auto steps = simulate(parse_amax(read_text(options.amax), where),
                                 {&format, recipe.history, recipe.algo, recipe.margin, recipe.interval});
     if (options.json)
-        print_json(steps, options);
+        print_series(steps, options);
     else if (options.csv)
         print_csv(steps);
     else
@@ -94,7 +94,7 @@ void run(const Options& options) {
 }  // namespace
 
 void add_simulate(CLI::App& app, Globals&) {
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<SimulateOptions>();
     CLI::App* verb = app.add_subcommand("simulate", "Delayed scaling on a series of amaxes, one a line");
     verb->add_option("--amax", options->amax, "file with one amax a line; - is stdin")->required();
     verb->add_option("--format", options->format, "format that is scaled for (e4m3)");
@@ -104,7 +104,7 @@ void add_simulate(CLI::App& app, Globals&) {
     verb->add_option("--interval", options->interval, "scale recomputed every N-th step (1)");
     CLI::Option* csv = verb->add_flag("--csv", options->csv, "as CSV");
     verb->add_flag("--json", options->json, "as JSON")->excludes(csv);
-    verb->callback([options] { run(*options); });
+    verb->callback([options] { simulate_file(*options); });
 }
 
 }  // namespace fp8lab::cli

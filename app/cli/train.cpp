@@ -1,56 +1,47 @@
 // fp8lab train: one arm per recipe on the same batches. Progress goes to stderr, the data asked for to
 // stdout.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "app/cli/preparing.h"
 #include "app/cli/train_report.h"
 #include "app/cli/verb.h"
+#include "core/base/console.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/outputs.h"
+#include "core/base/stop.h"
+#include "core/nn/checkpoint.h"
 
 namespace fp8lab::cli {
 
 namespace {
 
-struct Options {
+struct TrainArguments {
     TrainOptions train;
     std::string backend = "auto", algo = "max";
-    std::string csv, json, save, resume;
+    std::string layers, csv, json, save, resume;
     bool fail_on_nan = false;
 };
 
 // A run of hours must not end at a folder that is not there.
-void check_writable(const std::string& option, const std::filesystem::path& file) {
-    if (file.empty() || file == "-") return;
-    const auto folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
-    if (std::filesystem::is_directory(file))
-        throw Error(ErrorKind::failed, option, file.string() + " is a folder");
-    if (access(folder.c_str(), W_OK) != 0)
-        throw Error(ErrorKind::failed, option,
-                    fmt::format("cannot write into {}: {}", folder.string(), std::strerror(errno)));
-}
-
-void check_outputs(const Options& options) {
-    if (!options.csv.empty() && options.csv == options.json)
-        throw usage_error("--json",
-                          "--csv and --json cannot both be " + (options.csv == "-" ? "stdout" : options.csv));
-    check_writable("--csv", options.csv);
-    check_writable("--json", options.json);
-    if (options.save.empty()) return;
-    std::error_code failure;
-    std::filesystem::create_directories(options.save, failure);
-    if (failure || access(options.save.c_str(), W_OK) != 0)
-        throw Error(ErrorKind::failed, "--save",
-                    fmt::format("cannot write into {}: {}", options.save,
-                                failure ? failure.message() : std::strerror(errno)));
+void declare_train_files(const TrainArguments& arguments, const TrainSpec& spec) {
+    Outputs files;
+    for (const std::string& input : {spec.x_path, spec.y_path})
+        if (!input.empty()) files.reads(input);
+    if (!arguments.resume.empty())
+        for (const auto& input : checkpoints_to_load(arguments.resume)) files.reads(input);
+    if (!arguments.csv.empty()) files.writes("--csv", arguments.csv, Holds::table);
+    if (!arguments.json.empty()) files.writes("--json", arguments.json, Holds::json);
+    if (arguments.save.empty()) return;
+    files.writes_into("--save", arguments.save);
+    std::error_code none;
+    for (const auto& output : checkpoints_to_save(arguments.save, spec))
+        if (std::filesystem::exists(output, none)) files.writes("--save", output, Holds::numbers);
 }
 
 std::unique_ptr<Trainer> prepare(Backend& backend, const TrainSpec& spec, const std::string& resume) {
@@ -62,6 +53,8 @@ std::unique_ptr<Trainer> prepare(Backend& backend, const TrainSpec& spec, const 
             "--steps",
             fmt::format("{} has done {} steps; --steps counts from the very first and must be more", resume,
                         trainer->steps_done()));
+    for (const std::string& change : changes_on_resume(load_checkpoints(resume, spec), spec))
+        tell(fmt::format("fp8lab: {}: {}", resume, change));
     return trainer;
 }
 
@@ -73,17 +66,28 @@ void train_all(Trainer& trainer, TrainReport& report) {
         if (now - told < std::chrono::seconds(1)) continue;
         told = now;
         report.add(trainer.snapshot());
-        fmt::print(stderr, "{}\n", report.progress());
+        tell(report.progress());
     }
     report.add(trainer.snapshot());
 }
 
-void write_outputs(const Options& options, const Trainer& trainer, const TrainReport& report) {
-    if (!options.csv.empty()) write_file(options.csv, report.csv());
-    if (!options.json.empty()) write_file(options.json, report.json().dump(2) + "\n");
-    if (options.csv != "-" && options.json != "-") fmt::print("{}", report.table());
+void write_files(const TrainArguments& options, const Trainer& trainer, const TrainReport& report) {
+    if (!options.csv.empty() && options.csv != "-") write_file(options.csv, report.csv());
+    if (!options.json.empty() && options.json != "-") write_file(options.json, report.json().dump(2) + "\n");
     if (!options.save.empty()) trainer.save(options.save);
-    if (!options.fail_on_nan) return;
+}
+
+// Last, so that a reader of stdout who does not read keeps no file from being written.
+void print_report(const TrainArguments& options, const TrainReport& report) {
+    if (options.csv == "-")
+        fmt::print("{}", report.csv());
+    else if (options.json == "-")
+        print_json(report.json());
+    else
+        fmt::print("{}", report.table());
+}
+
+void refuse_nan(const TrainReport& report) {
     for (const ArmSummary& arm : report.summaries())
         if (arm.stopped)
             throw Error(ErrorKind::failed, "train",
@@ -91,32 +95,39 @@ void write_outputs(const Options& options, const Trainer& trainer, const TrainRe
                                     arm.stopped->step));
 }
 
-void run(Options options) {
+void train_arms(TrainArguments options) {
     options.train.recipe_defaults.algo = parse_recipe("delayed:algo=" + options.algo, {}, "--algo").algo;
+    if (!options.layers.empty()) options.train.layers = parse_layers(options.layers);
     const TrainSpec spec = make_train_spec(options.train);
     const ChosenBackend chosen = choose_backend(options.backend);
-    check_outputs(options);
+    declare_train_files(options, spec);
     const auto trainer = prepare(*chosen.backend, spec, options.resume);
     const DeviceInfo device = chosen.backend->device();
-    fmt::print(stderr, "backend: {}, {}{}{}\n", to_string(device.provenance), device.name,
-               chosen.reason.empty() ? "" : ". ", chosen.reason);
-    if (const std::string note = trainer->note(); !note.empty()) fmt::print(stderr, "{}\n", note);
+    tell_backend(chosen);
+    if (const std::string note = trainer->note(); !note.empty()) tell(note);
     TrainReport report(trainer->spec(), device);
-    train_all(*trainer, report);
-    write_outputs(options, *trainer, report);
+    {
+        const Interruptible keeps;
+        train_all(*trainer, report);
+        write_files(options, *trainer, report);
+    }
+    print_report(options, report);
+    end_if_interrupted(fmt::format("after {} of {} steps; what was measured is written",
+                                   trainer->steps_done(), trainer->spec().steps));
+    if (options.fail_on_nan) refuse_nan(report);
 }
 
 }  // namespace
 
 void add_train(CLI::App& app, Globals&) {
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<TrainArguments>();
     TrainOptions& train = options->train;
     CLI::App* verb = app.add_subcommand("train", "Trains one arm per recipe on the same batches");
     verb->add_option("--recipe", train.recipes, "R[,R...]: one arm each, e.g. bf16,delayed:margin=1")
         ->capture_default_str();
     verb->add_option("--backend", options->backend, "auto, cpu or cuda")->capture_default_str();
     verb->add_option("--task", train.task, "teacher, noise, spiral or npy:X,Y")->capture_default_str();
-    verb->add_option("--layers", train.layers, "d0,...,dn")->delimiter(',');
+    verb->add_option("--layers", options->layers, "d0,...,dn");
     verb->add_option("--activation", train.activation, "tanh, gelu or relu");
     verb->add_option("--batch", train.batch, "rows a step");
     verb->add_option("--steps", train.steps, "of the whole run, a resumed part included")
@@ -140,7 +151,7 @@ void add_train(CLI::App& app, Globals&) {
     verb->add_option("--save", options->save, "folder for checkpoints at the end");
     verb->add_option("--resume", options->resume, "a checkpoint, or a folder with one per arm");
     verb->add_flag("--fail-on-nan", options->fail_on_nan, "exit 1 when an arm became non-finite");
-    verb->callback([options] { run(*options); });
+    verb->callback([options] { train_arms(*options); });
 }
 
 }  // namespace fp8lab::cli

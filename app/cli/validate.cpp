@@ -6,29 +6,36 @@
 
 #include "app/cli/verb.h"
 #include "core/backend/backend.h"
+#include "core/base/console.h"
 #include "core/base/error.h"
+#include "core/base/stop.h"
 #include "core/formats/self_test.h"
 
 namespace fp8lab::cli {
 namespace {
 
-struct Options {
+struct ValidateArguments {
     std::string backend = "auto";
     bool full = false, json = false;
 };
 
-void validate(const Options& options) {
+void validate(const ValidateArguments& options) {
     const ChosenBackend chosen = choose_backend(options.backend);
     const std::vector<SelfCheck> checks = chosen.backend->self_checks(options.full);
     const DeviceInfo device = chosen.backend->device();
-    fmt::print(stderr, "backend: {}, {}{}{}\n", to_string(device.provenance), device.name,
-               chosen.reason.empty() ? "" : ". ", chosen.reason);
+    tell_backend(chosen);
     nlohmann::json out = json_header(device);
     out["checks"] = nlohmann::json::array();
     int done = 0, failed = 0;
+    const Interruptible keeps;
     for (const SelfCheck& check : checks) {
-        if (interrupted()) break;
-        const SelfCheckOutcome outcome = check.run();
+        SelfCheckOutcome outcome;
+        try {
+            if (interrupted()) break;
+            outcome = check.run();
+        } catch (const Interrupted&) {
+            break;  // in the middle of a long one, which says nothing then
+        }
         ++done;
         if (!outcome.passed) ++failed;
         out["checks"].push_back({{"name", check.name},
@@ -38,12 +45,13 @@ void validate(const Options& options) {
         if (options.json) continue;
         fmt::print("{}  {:<46} {}", outcome.passed ? "ok  " : "FAIL", check.name, outcome.found);
         fmt::print("{}\n", outcome.passed ? "" : ", expected " + outcome.expected);
-        std::fflush(stdout);
+        flush_stdout();
     }
     out["passed"] = failed == 0 && done == static_cast<int>(checks.size());
-    if (options.json) fmt::print("{}\n", out.dump(2));
+    if (options.json) print_json(out);
     if (done < static_cast<int>(checks.size()))
-        fmt::print(stderr, "validate: interrupted after {} of {} checks\n", done, checks.size());
+        throw Interrupted(
+            fmt::format("after {} of {} checks, {} of which failed", done, checks.size(), failed));
     if (failed > 0)
         throw Error(ErrorKind::failed, "validate", fmt::format("{} of {} checks failed", failed, done));
 }
@@ -51,7 +59,7 @@ void validate(const Options& options) {
 }  // namespace
 
 void add_validate(CLI::App& app, Globals&) {
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<ValidateArguments>();
     CLI::App* verb = app.add_subcommand("validate", "Self-test of the casts on this machine");
     verb->add_option("--backend", options->backend, "auto, cpu or cuda");
     verb->add_flag("--full", options->full, "the checksums over all 2^32 inputs as well: minutes");

@@ -1,28 +1,36 @@
 #include "app/cli/verb.h"
 
-#include <csignal>
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
+
+#include "core/base/console.h"
 
 namespace fp8lab::cli {
 
-namespace {
-
-volatile std::sig_atomic_t interrupt_seen = 0;
-
-}  // namespace
-
-bool interrupted() {
-    // Installed by the first question, so that verbs that never ask keep the default: Ctrl-C ends them at
-    // once.
-    static const bool installed = [] {
-        std::signal(SIGINT, [](int) { interrupt_seen = 1; });
-        return true;
-    }();
-    return installed && interrupt_seen != 0;
+std::string check_seed(const std::string& text) {
+    if (text.starts_with('-')) return "'" + text + "' is below 0";
+    errno = 0;
+    std::strtoull(text.c_str(), nullptr, 0);
+    return errno == ERANGE ? "'" + text + "' is more than 64 bits hold" : "";
 }
 
-std::string check_seed(const std::string& text) {
-    return text.starts_with('-') ? "'" + text + "' is below 0" : "";
+void print_json(const nlohmann::json& json) {
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void tell_backend(const ChosenBackend& chosen) {
+    const DeviceInfo device = chosen.backend->device();
+    tell(fmt::format("backend: {}, {}{}{}", to_string(device.provenance), device.name,
+                     chosen.reason.empty() ? "" : ". ", chosen.reason));
+}
+
+ProfileFolders profile_of(const Globals& globals) {
+    ProfileFolders folders = profile_folders(globals.profile);
+    if (!folders.notice.empty()) tell("fp8lab: profile: " + folders.notice);
+    return folders;
 }
 
 nlohmann::json json_header(const DeviceInfo& device, std::uint64_t seed) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/backend/backend.h"
+#include "core/base/folders.h"
 
 namespace fp8lab::cli {
 
@@ -22,14 +23,20 @@ struct Globals {
 using AddVerb = void (*)(CLI::App& app, Globals& globals);
 std::span<const AddVerb> verbs();
 
-// Ctrl-C: a verb with a long loop asks between units of work and ends cleanly with what it has.
-bool interrupted();
-
-// For ->check() of a seed: CLI11 takes -1 for 2^64 - 1. Empty: it is one.
+// For ->check() of a seed: CLI11 takes -1 and 2^64 for 2^64 - 1. Empty: it is one.
 std::string check_seed(const std::string& text);
 
 // The members that every JSON carries: "provenance", "device", "version", "seed" (cli.md; 0 where nothing is
 // random).
 nlohmann::json json_header(const DeviceInfo& device, std::uint64_t seed = 0);
+
+// A verb's JSON on stdout. A text in it that is no UTF-8 (the name of a file) has U+FFFD there.
+void print_json(const nlohmann::json& json);
+
+// "backend: cpu-emulated, AMD EPYC" on stderr, with the reason where the choice was ours.
+void tell_backend(const ChosenBackend& chosen);
+
+// As --profile says, with its notice told on stderr.
+ProfileFolders profile_of(const Globals& globals);
 
 }  // namespace fp8lab::cli

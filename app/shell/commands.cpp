@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/read_json.h"
 
 namespace fp8lab {
 namespace {
@@ -116,7 +117,7 @@ void remap(std::span<ShellCommand> commands, const std::filesystem::path& file) 
     if (!std::filesystem::exists(file, none)) return;
     std::map<std::string, std::vector<Chord>> changed;
     try {
-        const auto json = nlohmann::json::parse(read_text(file));
+        const auto json = parse_json(read_text(file), file.string());
         for (const auto& [id, value] : json.items()) {
             if (std::ranges::find(commands, id, &ShellCommand::id) == commands.end())
                 throw unknown_name("keys", "command", id, commands,
@@ -133,8 +134,11 @@ void remap(std::span<ShellCommand> commands, const std::filesystem::path& file) 
                 taken.emplace_back(chord, command.id);
             }
         }
-    } catch (const std::exception& error) {
+    } catch (const Error& error) {
+        if (error.where() == file.string()) throw;
         throw input_error(file.string(), error.what());
+    } catch (const nlohmann::json::exception& error) {
+        throw input_error(file.string(), json_reason(error.what()));
     }
     for (ShellCommand& command : commands)
         if (const auto to = changed.find(command.id); to != changed.end()) command.chords = to->second;

@@ -3,8 +3,10 @@
 #include "app/shell/gl_window.h"
 #include "app/shell/png.h"
 #include "app/shell/shell.h"
+#include "core/base/console.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "labs/set_fields.h"
 #include "labs/ui/fonts.h"
 
 namespace fp8lab {
@@ -37,10 +39,10 @@ void prepare(Shell& shell, const ScreenshotOptions& options) {
             throw usage_error("--set", "home has no fields; name a lab with --lab");
         return;
     }
-    const auto fields = lab->fields();
-    for (const std::string& assignment : options.assignments) set_field(fields, assignment);
-    lab->update();
-    if (options.steps > 0) lab->advance(options.steps);
+    set_fields(*lab, options.assignments);
+    if (options.steps == 0) return;
+    require_steps(*lab);
+    lab->advance(options.steps);
 }
 
 }  // namespace
@@ -51,6 +53,7 @@ void take_screenshot(const ScreenshotOptions& options) {
     Settings settings;
     settings.theme = options.theme;
     ProfileFolders folders = profile_folders(options.profile);
+    if (!folders.notice.empty()) tell("fp8lab: profile: " + folders.notice);
     folders.access = Access::read_only;  // a picture changes nothing
     Shell shell{context, settings, detect_machine(), folders};
     prepare(shell, options);

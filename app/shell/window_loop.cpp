@@ -4,14 +4,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <limits>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "app/shell/end_signals.h"
+#include "core/base/console.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/stop.h"
 #include "core/base/units.h"
 #include "labs/ui/fonts.h"
 
@@ -75,6 +79,10 @@ WindowLoop::WindowLoop(const WindowOptions& options)
         woken_ = true;
         GlWindow::wake();
     });
+    if (!folders_.notice.empty()) {
+        tell("fp8lab: profile: " + folders_.notice);
+        shell_->warn("Profile", folders_.notice);
+    }
     if (!loaded.problem.empty()) shell_->warn("Settings", loaded.problem);
     if (!not_moved.empty()) shell_->warn("Exercises of an earlier version", not_moved);
     shell_->open(options.lab);
@@ -90,7 +98,7 @@ WindowLoop::~WindowLoop() {
 bool WindowLoop::open() const { return glfwWindowShouldClose(window_->handle()) == GLFW_FALSE; }
 
 void WindowLoop::run() {
-    const EndSignals ended{[this] {
+    const InterruptListener listener{[this] {
         glfwSetWindowShouldClose(window_->handle(), GLFW_TRUE);
         GlWindow::wake();
     }};
@@ -102,15 +110,25 @@ void WindowLoop::run() {
     last.height = size.height;
     if (last != saved_) save_settings(folders_, last);
     if (!lost.empty()) throw Error{ErrorKind::failed, "profile", lost};
+    end_if_interrupted("; everything is kept");
+}
+
+void WindowLoop::end_run() {
+    time_is_up_ = true;
+    GlWindow::wake();
 }
 
 void WindowLoop::run_for(double seconds) {
-    const std::jthread clock{[this, seconds] {
-        std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-        time_is_up_ = true;
-        GlWindow::wake();
-    }};
-    while (open() && !time_is_up_) turn();
+    {
+        const std::jthread clock{[this, seconds](const std::stop_token& ended) {
+            std::mutex mutex;
+            std::condition_variable_any never;
+            std::unique_lock lock{mutex};
+            never.wait_for(lock, ended, std::chrono::duration<double>(seconds), [] { return false; });
+            end_run();
+        }};
+        while (open() && !time_is_up_) turn();
+    }
     time_is_up_ = false;
 }
 
@@ -141,8 +159,8 @@ double WindowLoop::draw(const std::function<void()>& hand) {
     window_->present();
     last_frame_ = start;
     if (frames_++ == 0 && options_.trace_startup) {
-        fmt::print(stderr, "fp8lab: first frame after {:.0f} ms, {} resident, {}\n", process_age_ms(),
-                   format_bytes(resident_bytes()), window_->renderer());
+        tell(fmt::format("fp8lab: first frame after {:.0f} ms, {} resident, {}", process_age_ms(),
+                         format_bytes(resident_bytes()), window_->renderer()));
     }
     write_probes();
     follow_presentation();

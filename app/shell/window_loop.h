@@ -23,6 +23,7 @@ class WindowLoop {
     ~WindowLoop();
 
     void run();                    // until the window is closed; then saves the settings
+    void end_run();                // run_for() returns; from any thread
     void run_for(double seconds);  // the same, for a while: what a person's inaction looks like (`bench ui`)
 
     // One frame now; returns our own work in ms, OpenGL's drawing included, waiting for the display not.

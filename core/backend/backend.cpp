@@ -55,6 +55,15 @@ std::filesystem::path library_path() {
     return {};
 }
 
+// cuBLASLt is NVIDIA's, so that no package of ours can bring it: then it is said where it comes from.
+std::string load_failure(std::string_view why) {
+    const bool cublaslt = why.starts_with("libcublasLt.so");
+    return fmt::format("The CUDA backend does not load ({}){}.", why,
+                       cublaslt ? ": install NVIDIA's package libcublas, or name the folder of cuBLASLt in "
+                                  "LD_LIBRARY_PATH"
+                                : "");
+}
+
 std::atomic<int> chosen_gpu = 0;
 
 using MakeBackend = Backend* (*)(int device, const char* version, std::string* reason);
@@ -88,7 +97,7 @@ Result<std::unique_ptr<Backend>> cuda_backend(int device) {
     const auto path = library_path();
     // Never unloaded: its objects' code and the driver's threads outlive any place that could close it.
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library) return Unavailable{fmt::format("The CUDA backend does not load ({}).", dlerror())};
+    if (!library) return Unavailable{load_failure(dlerror())};
     const auto make = reinterpret_cast<MakeBackend>(dlsym(library, "fp8lab_make_backend"));
     if (!make)
         return Unavailable{

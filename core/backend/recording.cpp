@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/read_json.h"
 
 namespace fp8lab {
 namespace {
@@ -120,9 +121,7 @@ Recording parse_recording(std::string_view json, const std::string& where) {
     try {
         parsed = Json::parse(json);
     } catch (const Json::parse_error& error) {
-        const std::string_view words =
-            error.what();  // "[json.exception.parse_error.101] parse error at line 1, ..."
-        throw input_error(where, std::string(words.substr(words.find("] ") + 2)));
+        throw input_error(where, json_reason(error.what()));
     }
     const Member file(parsed, where, "");
     Recording recording{file.text("gpu"),

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/base/environment.h"
+#include "core/base/folders.h"
 
 namespace fp8lab {
 namespace {
@@ -33,7 +34,7 @@ fs::path from_user_dirs(const fs::path& file, const std::string& home) {
 
 fs::path documents_folder() {
     if (const fs::path set = folder_from("XDG_DOCUMENTS_DIR"); set.is_absolute()) return set;
-    const std::string home = folder_from("HOME").empty() ? "/tmp" : folder_from("HOME");
+    const std::string home = home_folder().path.string();
     const fs::path config = folder_from("XDG_CONFIG_HOME");
     const fs::path named =
         from_user_dirs((config.is_absolute() ? config : fs::path(home) / ".config") / "user-dirs.dirs", home);

@@ -1,18 +1,24 @@
 #include "core/base/files.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <iostream>
-#include <iterator>
+#include <optional>
+#include <random>
+#include <system_error>
+#include <utility>
 
+#include "core/base/console.h"
 #include "core/base/environment.h"
 #include "core/base/error.h"
+#include "core/base/growing_file.h"
+#include "core/base/stop.h"
 
 namespace fp8lab {
 
@@ -50,8 +56,24 @@ bool write_all(int fd, std::span<const std::byte> bytes) {
 }
 
 void write_stdout(std::span<const std::byte> bytes) {
-    std::cout.flush();
-    if (!write_all(STDOUT_FILENO, bytes)) throw Error(ErrorKind::failed, "stdout", system_reason(errno));
+    flush_stdout();  // waits for the reader
+    if (!write_all(STDOUT_FILENO, bytes)) throw_stdout_lost(errno);
+}
+
+// Sixty bits, as 12 letters and digits: no other file has this name by accident.
+std::string random_suffix() {
+    constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz234567";
+    std::random_device source;
+    std::string out;
+    for (int i = 0; i < 12; ++i) out += kLetters[source() % kLetters.size()];
+    return out;
+}
+
+// Beside the target, so that it can be renamed; hidden, and not too long where the target's name is.
+fs::path temporary_beside(const fs::path& target) {
+    constexpr std::size_t kLongest = 200;  // of 255, in bytes
+    const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
+    return folder / ("." + target.filename().string().substr(0, kLongest) + "." + random_suffix());
 }
 
 std::vector<std::byte> read_descriptor(int fd, const std::string& where) {
@@ -59,6 +81,7 @@ std::vector<std::byte> read_descriptor(int fd, const std::string& where) {
     std::size_t used = 0;
     for (;;) {
         if (used == bytes.size()) bytes.resize(std::max<std::size_t>(1 << 16, bytes.size() * 2));
+        wait_for_stream(fd, POLLIN);
         const ssize_t got = ::read(fd, bytes.data() + used, bytes.size() - used);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) throw input_error(where, system_reason(errno));
@@ -85,36 +108,86 @@ std::string read_text(const fs::path& path) {
     return text;
 }
 
-void write_file(const fs::path& path, std::span<const std::byte> bytes) {
-    if (path == "-") return write_stdout(bytes);
-    const auto fail = [&](int error_number) {
-        return Error(ErrorKind::failed, path.string(), system_reason(error_number));
-    };
+WriteTarget write_target(const fs::path& path) {
+    constexpr int kMostLinks = 40;  // as the kernel follows
+    fs::path target = path;
+    for (int i = 0; i < kMostLinks; ++i) {
+        std::error_code problem;
+        const fs::path folder = fs::weakly_canonical(target.parent_path(), problem);
+        const std::string name = target.filename().string();
+        int number = -1;
+        const auto [end, failure] = std::from_chars(name.data(), name.data() + name.size(), number);
+        if (folder.string().starts_with("/proc/") && folder.filename() == "fd" && failure == std::errc{} &&
+            end == name.data() + name.size())
+            return {target, number};
+        const fs::path to = fs::read_symlink(target, problem);
+        if (problem) return {target};  // no link, or not there
+        target = to.is_absolute() ? to : target.parent_path() / to;
+    }
+    throw Error(ErrorKind::failed, path.string(), system_reason(ELOOP));
+}
+
+struct GrowingFile::Open {
+    WriteTarget target;
+    std::optional<RemovedAtEnd> temporary;  // none: a device or pipe, written itself
+    std::optional<Descriptor> file;
+};
+
+GrowingFile::GrowingFile(fs::path path) : path_(std::move(path)) {
+    if (path_ == "-") return;
+    auto open = std::make_unique<Open>();
+    open->target = write_target(path_);
+    const auto& [target, descriptor] = open->target;
+    if (descriptor == STDOUT_FILENO) return;
     // A device or pipe cannot be replaced by a rename; what it takes is written straight to it.
     struct stat info {};
-    if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-        Descriptor device(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-        if (!device.ok() || !write_all(device.get(), bytes)) throw fail(errno);
-        return;
+    if (descriptor >= 0 || (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode))) {
+        open->file.emplace(descriptor >= 0 ? ::fcntl(descriptor, F_DUPFD_CLOEXEC, 3)
+                                           : ::open(target.c_str(), O_WRONLY | O_CLOEXEC));
+    } else {
+        open->temporary.emplace(temporary_beside(target));
+        open->file.emplace(::open(open->temporary->path(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     }
-    const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-    std::string temporary = (folder / ("." + path.filename().string() + ".XXXXXX")).string();
-    Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
-    if (!file.ok()) throw fail(errno);
-    const mode_t mask = ::umask(0);
-    ::umask(mask);
-    const bool written = write_all(file.get(), bytes) && ::fchmod(file.get(), 0666 & ~mask) == 0 &&
-                         ::fsync(file.get()) == 0 && file.close() &&
-                         ::rename(temporary.c_str(), path.c_str()) == 0;
-    if (!written) {
-        const int error_number = errno;
-        ::unlink(temporary.c_str());
-        throw fail(error_number);
+    if (!open->file->ok()) fail(errno);
+    open_ = std::move(open);
+}
+
+GrowingFile::~GrowingFile() {
+    if (open_ && open_->temporary) ::unlink(open_->temporary->path());
+}
+
+void GrowingFile::fail(int error_number) const {
+    throw Error(ErrorKind::failed, path_.string(), system_reason(error_number));
+}
+
+void GrowingFile::append(std::span<const std::byte> bytes) {
+    if (!open_) return write_stdout(bytes);
+    if (!write_all(open_->file->get(), bytes)) fail(errno);
+}
+
+void GrowingFile::append(std::string_view text) { append(std::as_bytes(std::span(text))); }
+
+void GrowingFile::keep() {
+    if (!open_) return;
+    Descriptor& file = *open_->file;
+    const fs::path target = open_->target.path;
+    if (open_->temporary) {
+        if (::fsync(file.get()) != 0 || !file.close() ||
+            ::rename(open_->temporary->path(), target.c_str()) != 0)
+            fail(errno);
+        // The rename is durable once the folder is; some file systems refuse to sync a folder, which is not
+        // an error.
+        const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
+        Descriptor parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        if (parent.ok()) ::fsync(parent.get());
     }
-    // The rename is durable once the folder is; some file systems refuse to sync a folder, which is not an
-    // error.
-    Descriptor parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (parent.ok()) ::fsync(parent.get());
+    open_.reset();
+}
+
+void write_file(const fs::path& path, std::span<const std::byte> bytes) {
+    GrowingFile file(path);
+    file.append(bytes);
+    file.keep();
 }
 
 void write_file(const fs::path& path, std::string_view text) {

@@ -1,6 +1,7 @@
 #include "core/base/folders.h"
 
 #include <fcntl.h>
+#include <pwd.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -18,11 +19,12 @@ namespace fs = std::filesystem;
 constexpr int kTries = 20;
 constexpr unsigned kPause_us = 50'000;
 
-fs::path xdg(const char* name, const char* otherwise) {
+fs::path xdg(const char* name, const char* otherwise, std::string& notice) {
     if (const char* folder = environment(name); folder && fs::path(folder).is_absolute())
         return fs::path(folder) / "fp8lab";
-    const char* home = environment("HOME");
-    return fs::path(home ? home : "/tmp") / otherwise / "fp8lab";
+    const HomeFolder home = home_folder();
+    notice = home.notice;
+    return home.path / otherwise / "fp8lab";
 }
 
 // On the same file system a rename; else a copy, and only then is the original removed.
@@ -52,13 +54,23 @@ void move_folder(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
+HomeFolder home_folder() {
+    if (const char* home = environment("HOME")) return {home};
+    const passwd* account = ::getpwuid(::getuid());
+    std::error_code none;
+    if (account && account->pw_dir && fs::is_directory(account->pw_dir, none))
+        return {account->pw_dir, "HOME is not set; " + std::string(account->pw_dir) +
+                                     ", the home folder of the account, is used"};
+    return {"/tmp", "HOME is not set and the account has no home folder; /tmp is used, which may be emptied"};
+}
+
 ProfileFolders profile_folders(std::string_view override_folder) {
     if (!override_folder.empty()) return fs::path(override_folder);
     if (const char* home = environment("FP8LAB_HOME")) return fs::path(home);
     ProfileFolders folders;
-    folders.config = xdg("XDG_CONFIG_HOME", ".config");
-    folders.state = xdg("XDG_STATE_HOME", ".local/state");
-    folders.data = xdg("XDG_DATA_HOME", ".local/share");
+    folders.config = xdg("XDG_CONFIG_HOME", ".config", folders.notice);
+    folders.state = xdg("XDG_STATE_HOME", ".local/state", folders.notice);
+    folders.data = xdg("XDG_DATA_HOME", ".local/share", folders.notice);
     return folders;
 }
 

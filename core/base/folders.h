@@ -16,6 +16,7 @@ struct ProfileFolders {
     std::filesystem::path data;    // exercises/: evidence, predictions; scenes/, exports/
     Access access = Access::read_write;
     std::string why_read_only = {};  // a sentence for the status line
+    std::string notice = {};         // where the profile lies somewhere unexpected: HOME is not set
 
     ProfileFolders() = default;
     ProfileFolders(std::filesystem::path all) : config(all), state(all), data(std::move(all)) {}
@@ -24,6 +25,14 @@ struct ProfileFolders {
 // --profile DIR, else FP8LAB_HOME, else $XDG_CONFIG_HOME, $XDG_STATE_HOME and $XDG_DATA_HOME, each with
 // /fp8lab; where one is unset, empty or relative: ~/.config, ~/.local/state, ~/.local/share.
 ProfileFolders profile_folders(std::string_view override_folder = {});
+
+// $HOME, else the home folder of the user's account, else the one for temporary files. `notice` says that it
+// is not $HOME.
+struct HomeFolder {
+    std::filesystem::path path;
+    std::string notice = {};
+};
+HomeFolder home_folder();
 
 // Creates what is missing of it, durably. Throws Error{failed} with the system's reason.
 void make_folder(const std::filesystem::path& folder);

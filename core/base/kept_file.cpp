@@ -1,5 +1,6 @@
 #include "core/base/kept_file.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
@@ -56,7 +57,9 @@ void keep_previous(const fs::path& file) {
     const fs::path previous = beside(file, ".bak"), linked = beside(file, ".bak.new");
     std::error_code problem;
     fs::remove(linked, problem);
-    if (::link(file.c_str(), linked.c_str()) != 0) return write_file(previous, read_text(file));
+    // Of what a link leads to: the link itself would name the new bytes, once they are there.
+    if (::linkat(AT_FDCWD, file.c_str(), AT_FDCWD, linked.c_str(), AT_SYMLINK_FOLLOW) != 0)
+        return write_file(previous, read_text(file));
     fs::rename(linked, previous, problem);
     if (problem) throw Error{ErrorKind::failed, previous.string(), problem.message()};
 }

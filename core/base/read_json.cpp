@@ -19,8 +19,16 @@ Json parse_json(std::string_view text, const std::string& where) {
     try {
         return Json::parse(text, shallow);
     } catch (const Json::exception& error) {
-        throw input_error(where, error.what());
+        throw input_error(where, json_reason(error.what()));
     }
+}
+
+std::string json_reason(std::string_view message) {
+    const std::size_t end = message.starts_with("[json.exception.") ? message.find("] ") : message.npos;
+    std::string reason(end == message.npos ? message : message.substr(end + 2));
+    // "parse error at line 1, column 2: syntax error while ...": the place first, as elsewhere.
+    constexpr std::string_view kParse = "parse error at ";
+    return reason.starts_with(kParse) ? reason.substr(kParse.size()) : reason;
 }
 
 int integer_from(const Json& json, int least, int most) {

@@ -14,6 +14,9 @@ inline constexpr int kDeepestJson = 64;
 // kDeepestJson.
 nlohmann::json parse_json(std::string_view text, const std::string& where);
 
+// What one of nlohmann's messages says, without its name and number.
+std::string json_reason(std::string_view message);
+
 // Throws Error without a place: no integer, or out of range.
 int integer_from(const nlohmann::json& json, int least, int most);
 

@@ -9,6 +9,7 @@
 
 #include "core/base/parallel.h"
 #include "core/base/rng.h"
+#include "core/base/stop.h"
 #include "core/formats/codec_row.h"
 #include "core/formats/golden.h"
 
@@ -104,6 +105,7 @@ void over_all_inputs(const GoldenConversion& to, const Body& body) {
         std::vector<float> values(kRun);
         std::vector<std::uint8_t> codes(kRun);
         for (std::size_t run = begin; run < end; ++run) {
+            end_if_interrupted();
             for (std::size_t i = 0; i < kRun; ++i)
                 values[i] = std::bit_cast<float>(static_cast<std::uint32_t>(run * kRun + i));
             encode(format, values, std::span(codes), {.rounding = to.rounding, .overflow = to.overflow});

@@ -15,7 +15,8 @@ struct SelfCheckOutcome {
 
 struct SelfCheck {
     std::string name;
-    std::function<SelfCheckOutcome()> run;  // may throw input_error: golden data missing
+    // May throw input_error: golden data missing. Throws Interrupted where a signal ends a long check.
+    std::function<SelfCheckOutcome()> run;
 };
 
 // Quick ones take seconds together. `full` adds the passes over all 2^32 float32 inputs: minutes of all

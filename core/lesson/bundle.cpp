@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json_places.h"
+#include "core/base/read_json.h"
 #include "core/base/seal.h"
 #include "core/lesson/evidence.h"
 
@@ -88,7 +89,7 @@ std::string bundle_text(const Bundle& bundle) {
     try {
         return sealed(std::move(json), 1);
     } catch (const Json::exception& error) {
-        throw input_error("submission", error.what());
+        throw input_error("submission", json_reason(error.what()));
     }
 }
 

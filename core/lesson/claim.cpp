@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/read_json.h"
 #include "core/base/units.h"
 
 namespace fp8lab {
@@ -54,7 +55,7 @@ std::vector<Claim> parse_claims(std::string_view text, const std::string& where)
     try {
         for (const Json& entry : Json::parse(text)) out.push_back(claim_from(entry));
     } catch (const std::exception& error) {
-        throw input_error(where, fmt::format("after {} claims: {}", out.size(), error.what()));
+        throw input_error(where, fmt::format("after {} claims: {}", out.size(), json_reason(error.what())));
     }
     return out;
 }

@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/read_json.h"
 
 namespace fp8lab {
 namespace {
@@ -89,7 +90,7 @@ Glossary::Glossary(std::string_view json, const std::string& where) {
     } catch (const Error& error) {
         throw input_error(where, at + ": " + error.why());
     } catch (const std::exception& error) {
-        throw input_error(where, (at.empty() ? "" : "after " + at + ": ") + error.what());
+        throw input_error(where, (at.empty() ? "" : "after " + at + ": ") + json_reason(error.what()));
     }
     check(where);
 }

@@ -33,6 +33,7 @@ Progress::Progress(const ProfileFolders& folders)
     : folder_(folders.data / "exercises"), access_(folders.access), why_read_only_(folders.why_read_only) {
     int others = -1;
     for (const std::string& name : files_of(folder_)) {
+        bool taken = false;
         const std::string problem = load_kept(
             folder_ / name,
             [&](const std::string& text) {
@@ -45,10 +46,13 @@ Progress::Progress(const ProfileFolders& folders)
                     Evidence evidence = parse_evidence(text, name);
                     passed_.insert_or_assign(evidence.exercise, std::move(evidence));
                 }
+                taken = true;
             },
             access_);
         if (problem.empty()) continue;
         if (++others == 0) problem_ = problem;
+        if (!taken) lost_ = true;
+        if (taken && access_ == Access::read_only) from_previous_.insert(name);
     }
     if (others > 0) problem_ += "; and " + std::to_string(others) + " more in " + folder_.string();
 }
@@ -59,7 +63,8 @@ const Evidence* Progress::passed(std::string_view exercise) const {
 }
 
 fs::path Progress::file(std::string_view exercise) const {
-    return folder_ / (std::string(exercise) + ".json");
+    const std::string name = std::string(exercise) + ".json";
+    return folder_ / (from_previous_.contains(name) ? name + ".bak" : name);
 }
 
 int Progress::count(std::string_view lab) const {

@@ -20,11 +20,13 @@ class Progress {
     explicit Progress(const ProfileFolders& folders);
 
     const Evidence* passed(std::string_view exercise) const;  // null: not yet
+    // Where its evidence was read from: the previous file where this one is damaged and cannot be replaced.
     std::filesystem::path file(std::string_view exercise) const;
     int count(std::string_view lab) const;  // passes
     // The last one committed, also of an exercise that is not passed; null: none.
     const Prediction* prediction(std::string_view exercise) const;
     const std::string& problem() const { return problem_; }
+    bool lost() const { return lost_; }  // of what problem() tells, something is in no file any more
 
     // Kept at once, whole or not at all. Throw Error{failed}; it then counts all the same, and retry() writes
     // it.
@@ -45,6 +47,8 @@ class Progress {
     std::map<std::string, Prediction, std::less<>> predictions_;
     std::set<std::string, std::less<>> unsaved_;
     std::string problem_;
+    bool lost_ = false;
+    std::set<std::string, std::less<>> from_previous_;  // files whose .bak was read instead
 };
 
 }  // namespace fp8lab

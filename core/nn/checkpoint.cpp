@@ -87,6 +87,24 @@ int step_of(const SafeTensors& file, const std::string& where) {
     return step;
 }
 
+std::string known_recipe(const std::string& text, const std::string& where) {
+    try {
+        parse_recipe(text, {}, "recipe");
+    } catch (const Error& error) {
+        throw input_error(where, "its metadata name a recipe that is not known here: " + error.why());
+    }
+    return text;
+}
+
+// The value of --seed in a command line; empty: there is none.
+std::string seed_in(const std::string& command_line) {
+    constexpr std::string_view kOption = "--seed ";
+    const std::size_t at = command_line.rfind(kOption);
+    if (at == command_line.npos) return {};
+    const std::size_t from = at + kOption.size();
+    return command_line.substr(from, command_line.find(' ', from) - from);
+}
+
 }  // namespace
 
 SafeTensors to_safetensors(const ArmCheckpoint& arm, const TrainSpec& spec, int steps_done) {
@@ -122,7 +140,9 @@ ArmCheckpoint parse_checkpoint(const SafeTensors& file, const TrainSpec& spec, c
     const Source source(file, where);
     ArmCheckpoint arm;
     if (const auto recipe = file.metadata.find("recipe"); recipe != file.metadata.end())
-        arm.recipe = recipe->second;
+        arm.recipe = known_recipe(recipe->second, where);
+    if (const auto line = file.metadata.find("command_line"); line != file.metadata.end())
+        arm.command_line = line->second;
     for (std::size_t l = 0; l + 1 < spec.layers.size(); ++l) {
         const std::vector<std::size_t> b_shape{static_cast<std::size_t>(spec.layers[l + 1])},
             w_shape{b_shape[0], static_cast<std::size_t>(spec.layers[l])};
@@ -145,9 +165,23 @@ void save_checkpoints(const std::filesystem::path& dir, const TrainSpec& spec,
     std::error_code failure;
     std::filesystem::create_directories(dir, failure);
     if (failure) throw Error(ErrorKind::failed, dir.string(), failure.message());
+    const auto paths = checkpoints_to_save(dir, spec);
     for (std::size_t i = 0; i < arms.size(); ++i)
-        write_file(dir / fmt::format("{}-{}.safetensors", i + 1, spec.arms[i].name),
-                   to_safetensors(to_safetensors(arms[i], spec, steps_done)));
+        write_file(paths[i], to_safetensors(to_safetensors(arms[i], spec, steps_done)));
+}
+
+std::vector<std::filesystem::path> checkpoints_to_save(const std::filesystem::path& dir,
+                                                       const TrainSpec& spec) {
+    std::vector<std::filesystem::path> paths;
+    for (const Recipe& arm : spec.arms)
+        paths.push_back(dir / fmt::format("{}-{}.safetensors", paths.size() + 1, arm.name));
+    return paths;
+}
+
+std::vector<std::filesystem::path> checkpoints_to_load(const std::filesystem::path& path) {
+    std::error_code none;
+    if (!std::filesystem::is_directory(path, none)) return {path};
+    return checkpoints_in(path);
 }
 
 LoadedCheckpoints load_checkpoints(const std::filesystem::path& path, const TrainSpec& spec) {
@@ -167,6 +201,19 @@ LoadedCheckpoints load_checkpoints(const std::filesystem::path& path, const Trai
         loaded.arms.push_back(parse_checkpoint(file, spec, file_path.string()));
     }
     return loaded;
+}
+
+std::vector<std::string> changes_on_resume(const LoadedCheckpoints& loaded, const TrainSpec& spec) {
+    std::vector<std::string> changes;
+    for (std::size_t i = 0; i < loaded.arms.size(); ++i) {
+        const std::string &before = loaded.arms[i].recipe, now = recipe_text(spec.arms[i]);
+        if (!before.empty() && before != now)
+            changes.push_back(fmt::format("arm {} was trained as {} and goes on as {}", i + 1, before, now));
+    }
+    const std::string seed = loaded.arms.empty() ? "" : seed_in(loaded.arms.front().command_line);
+    if (!seed.empty() && seed != std::to_string(spec.seed))
+        changes.push_back(fmt::format("the seed was {} and is {} now: other batches", seed, spec.seed));
+    return changes;
 }
 
 }  // namespace fp8lab

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/nn/optimizer.h"
-#include "core/tensors/safetensors.h"
 #include "core/nn/trainer.h"
+#include "core/tensors/safetensors.h"
 
 namespace fp8lab {
 
@@ -28,13 +28,15 @@ struct ScaleCheckpoint {
     std::vector<float> history;  // slot 0 first
 };
 struct ArmCheckpoint {
-    std::string recipe;  // recipe_text()
+    std::string recipe;             // recipe_text(); may be empty in a file
+    std::string command_line = {};  // of the run that saved it, as command_line() says; may be empty in a file
     std::vector<LayerCheckpoint> layers;
     std::vector<ScaleCheckpoint> scales;  // of the tensors with delayed scales
 };
 
 SafeTensors to_safetensors(const ArmCheckpoint& arm, const TrainSpec& spec, int steps_done);
-// Throws input_error naming `where` when tensors are missing or have other shapes than spec.layers asks for.
+// Throws input_error naming `where` when tensors are missing or have other shapes than spec.layers asks for,
+// and for a recipe that is not known here.
 ArmCheckpoint parse_checkpoint(const SafeTensors& file, const TrainSpec& spec, const std::string& where);
 
 // DIR/<n>-<recipe name>.safetensors per arm.
@@ -47,5 +49,13 @@ struct LoadedCheckpoints {
     std::vector<ArmCheckpoint> arms;
 };
 LoadedCheckpoints load_checkpoints(const std::filesystem::path& path, const TrainSpec& spec);
+
+// The files that save_checkpoints() writes, one an arm, and those that load_checkpoints() reads.
+std::vector<std::filesystem::path> checkpoints_to_save(const std::filesystem::path& dir,
+                                                       const TrainSpec& spec);
+std::vector<std::filesystem::path> checkpoints_to_load(const std::filesystem::path& path);
+
+// What goes on as something else than it was, a sentence each: another recipe, another seed.
+std::vector<std::string> changes_on_resume(const LoadedCheckpoints& loaded, const TrainSpec& spec);
 
 }  // namespace fp8lab

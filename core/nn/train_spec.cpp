@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <numbers>
 
@@ -121,6 +122,18 @@ void check_fit(const TrainSpec& spec, const TaskDefaults& task) {
 }
 
 }  // namespace
+
+std::vector<int> parse_layers(std::string_view text) {
+    std::vector<int> sizes;
+    const char *at = text.data(), *const end = at + text.size();
+    for (;;) {
+        const auto [next, failure] = std::from_chars(at, end, sizes.emplace_back());
+        if (failure != std::errc{} || (next != end && *next != ','))
+            throw usage_error("--layers", fmt::format("'{}' is not d0,...,dn", text));
+        if (next == end) return sizes;
+        at = next + 1;
+    }
+}
 
 TrainSpec make_train_spec(const TrainOptions& options) {
     TrainSpec spec;

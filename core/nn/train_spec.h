@@ -52,6 +52,9 @@ struct TrainOptions {
     RecipeDefaults recipe_defaults;
 };
 
+// "32,64,64,1" as sizes. Throws usage_error("--layers", ...): an empty or other element.
+std::vector<int> parse_layers(std::string_view text);
+
 // Throws usage_error (unknown names, layers that do not fit the task, numbers out of range) or input_error
 // (npy files: unreadable, different lengths, non-finite with row and column, layers that the file
 // contradicts).

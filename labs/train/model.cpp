@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/stop.h"
 #include "core/base/units.h"
 #include "labs/train/model_record.h"
 
@@ -221,6 +222,7 @@ void TrainLab::advance(int steps) {
         if (history_.steps() >= target || stopped > stopped_before || all_stopped) return;
         if (failed() && history_.steps() == 0) throw Error(ErrorKind::backend, "train", status_.message);
         if (failed()) return;
+        if (interrupted()) return pause();
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
 }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/read_json.h"
 
 namespace fp8lab::train {
 namespace {
@@ -127,7 +128,7 @@ Snapshot parse_record(std::string_view text, const TrainSpec& spec) {
             snapshot.step = std::max(snapshot.step, static_cast<int>(arm.records.size()));
         return snapshot;
     } catch (const Json::exception& error) {
-        throw input_error("record", error.what());
+        throw input_error("record", json_reason(error.what()));
     } catch (const std::out_of_range&) {
         throw input_error("record", "a step lies behind the end of the run");
     }

@@ -1,16 +1,28 @@
 // cmake --install: the installed tree is whole, and works wherever it is moved to.
 #include <doctest/doctest.h>
 
+#include <sstream>
+
 #include "process.h"
 
 namespace fs = std::filesystem;
 
+namespace {
+
+// The build as `cmake --install` puts it at `prefix`.
+void install_at(const Scratch& scratch, const std::string& prefix) {
+    const std::string build = fs::path(FP8LAB_BINARY).parent_path().string();
+    const std::string command =
+        "cmake --install '" + build + "' --prefix '" + prefix + "' >" + (scratch / "log") + " 2>&1";
+    REQUIRE_MESSAGE(std::system(command.c_str()) == 0, slurp(scratch / "log"));
+}
+
+}  // namespace
+
 TEST_CASE("the installed program runs from its own tree, moved as a whole") {
     const Scratch scratch;
     const std::string build = fs::path(FP8LAB_BINARY).parent_path().string();
-    const std::string command =
-        "cmake --install " + build + " --prefix " + (scratch / "first") + " >" + (scratch / "log") + " 2>&1";
-    REQUIRE_MESSAGE(std::system(command.c_str()) == 0, slurp(scratch / "log"));
+    install_at(scratch, scratch / "first");
     fs::rename(scratch / "first", scratch / "moved");
     const fs::path root = scratch.path / "moved";
     const std::string program = (root / "bin/fp8lab").string();
@@ -29,4 +41,48 @@ TEST_CASE("the installed program runs from its own tree, moved as a whole") {
     CHECK(fs::exists(root / "share/applications/fp8lab.desktop") == has_window);
     CHECK(fs::exists(root / "share/icons/hicolor/scalable/apps/fp8lab.svg") == has_window);
     CHECK(fs::exists(root / "lib/fp8lab/libfp8lab-cuda.so") == fs::exists(build + "/libfp8lab-cuda.so"));
+}
+
+TEST_CASE("the man page that is installed has every verb and every option of the program's help") {
+    const Scratch scratch;
+    install_at(scratch, scratch / "tree");
+    const std::string page = scratch / "fp8lab.1";
+    REQUIRE(std::system(
+                ("gzip -dc " + (scratch / "tree/share/man/man1/fp8lab.1.gz") + " >" + page).c_str()) == 0);
+    std::string text = slurp(page);
+    std::erase(text, '\\');  // a hyphen is \- there
+    const Finished help = fp8lab("--help");
+    std::istringstream lines(help.out);
+    int verbs = 0;
+    bool listed = false;
+    for (std::string line; std::getline(lines, line);) {
+        listed = listed || line.starts_with("Subcommands") || line.starts_with("SUBCOMMANDS");
+        const std::string word = line.substr(0, line.find(' ', 2));
+        if (line.starts_with("  --"))
+            CHECK_MESSAGE(text.find("fB" + word.substr(2)) != std::string::npos, word);
+        if (!listed || !line.starts_with("  ") || line[2] == ' ') continue;
+        CHECK_MESSAGE(text.find(".SS " + word.substr(2) + "\n") != std::string::npos, word);
+        ++verbs;
+    }
+    CHECK(verbs >= 15);
+    CHECK(text.find("fB--recipe") != std::string::npos);  // of a verb
+}
+
+TEST_CASE("with a driver and without cuBLASLt doctor names the library and where it comes from") {
+    const Scratch scratch;
+    install_at(scratch, scratch / "tree");
+    fs::create_directories(scratch.path / "driver");
+    fs::create_directories(scratch.path / "tree/lib/fp8lab");
+    // Stand-ins: a library by the driver's name, and a backend that links a cuBLASLt that no machine has.
+    fs::copy_file(FP8LAB_STAND_IN_DRIVER, scratch / "driver/libcuda.so.1");
+    fs::copy_file(FP8LAB_STAND_IN_BACKEND, scratch / "tree/lib/fp8lab/libfp8lab-cuda.so",
+                  fs::copy_options::overwrite_existing);
+    const std::string program =
+        "LD_LIBRARY_PATH='" + (scratch / "driver") + "' '" + (scratch / "tree/bin/fp8lab") + "'";
+    const Finished doctor = fp8lab("doctor", "", program);
+    CHECK(doctor.code == 0);
+    CHECK_MESSAGE(doctor.out.find("libcublasLt.so.99: cannot open shared object file") != std::string::npos,
+                  doctor.out);
+    CHECK(doctor.out.find("install NVIDIA's package libcublas") != std::string::npos);
+    CHECK(fp8lab("train --backend cuda --steps 1", "", program).code == 3);
 }

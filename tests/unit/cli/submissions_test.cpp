@@ -1,9 +1,15 @@
 // Submissions at the command line: report makes them, check grades them.
 #include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
+#include "core/base/seal.h"
+#include "core/lesson/bundle.h"
 #include "process.h"
+#include "tests/unit/made_evidence.h"
 
 namespace {
 
@@ -75,4 +81,107 @@ TEST_CASE("a changed submission fails as a whole") {
     CHECK(run.code == 1);
     CHECK(run.out.find("failed  L1.1   Eve, ") != std::string::npos);
     CHECK(run.out.find("the submission was changed: its checksum does not fit") != std::string::npos);
+}
+
+TEST_CASE("whatever was named has a row, and the rest is graded: tables of rows and of totals") {
+    const HandedIn ada;
+    namespace fs = std::filesystem;
+    const std::string folder = ada.home / "class";
+    fs::create_directories(folder + "/folder.f8lab");
+    spit(folder + "/ada.f8lab", slurp(ada.bundle));
+    REQUIRE(::mkfifo((folder + "/pipe.f8lab").c_str(), 0600) == 0);
+    fs::create_symlink("loop.f8lab", folder + "/loop.f8lab");
+    fs::create_symlink("nowhere", folder + "/gone.f8lab");
+    spit(folder + "/sparse.f8lab", "{");
+    fs::resize_file(folder + "/sparse.f8lab", std::uintmax_t{3} << 30);
+    const std::string rows = ada.home / "rows.csv", totals = ada.home / "totals.csv";
+    const Finished run = fp8lab("check " + folder + " /dev/zero " + (ada.home / "absent.json") + " --csv " +
+                                rows + " --totals " + totals);
+    CHECK(run.code == 1);
+    CHECK(run.err == "fp8lab: check: 7 of 8 did not pass\n");
+    CHECK(run.out.starts_with("passed  L1.1   Ada, " + folder + "/ada.f8lab, repeated\n"));
+    const std::string table = slurp(rows);
+    CHECK(std::count(table.begin(), table.end(), '\n') == 1 + 8);
+    for (const char* cells :
+         {"/folder.f8lab,,0,,,,,,\"is a folder, not a file\",",
+          "/pipe.f8lab,,0,,,,,,\"is a pipe, not a file\",",
+          "/sparse.f8lab,,0,,,,,,is 3.22 GB; such a file has at most 67.1 MB,",
+          "/gone.f8lab,,0,,,,,,No such file or directory,",
+          "/loop.f8lab,,0,,,,,,Too many levels of symbolic links,",
+          "/dev/zero,,0,,,,,,\"is a device, not a file\",", "absent.json,,0,,,,,,No such file or directory,"})
+        CHECK_MESSAGE(table.find(cells) != std::string::npos, cells);
+    const std::string sums = slurp(totals);
+    CHECK(
+        sums.starts_with("student,path,files,exercises,passed,failed,unreadable,predicted,hints,alike\nAda," +
+                         folder + "/ada.f8lab,1,1,1,0,0,1,1,0\n"));
+    CHECK(std::count(sums.begin(), sums.end(), '\n') == 1 + 8);
+    const Finished json = fp8lab("check --json " + folder + "/pipe.f8lab " + ada.bundle);
+    CHECK(json.out.find("\"predicted\": null") != std::string::npos);
+}
+
+TEST_CASE("a copy under another name is said on the terminal, and changes no verdict") {
+    const HandedIn ada;
+    std::string text = slurp(ada.bundle);
+    text.replace(text.find("\"Ada\""), 5, "\"Eve\"");
+    const std::string copy = ada.home / "e.f8lab";
+    nlohmann::json bundle = nlohmann::json::parse(text);
+    bundle.erase("checksum");
+    spit(copy, fp8lab::sealed(std::move(bundle), 1));
+    const Finished run = fp8lab("check " + ada.bundle + " " + copy);
+    CHECK(run.code == 0);
+    CHECK(run.out.ends_with("alike   L1.1   Eve, " + copy + " and " + ada.bundle +
+                            ": the very same evidence\n"));
+    CHECK(fp8lab("check --csv - " + ada.bundle + " " + copy).err ==
+          "fp8lab: check: 1 of 2 rows are much like an earlier one: see same_as and similar_to\n");
+}
+
+namespace {
+
+struct Measured {
+    int code;
+    double seconds;  // of the processor
+    long kilobytes;
+};
+
+Measured measured(const std::vector<std::string>& arguments, const std::string& out) {
+    std::vector<char*> words = {const_cast<char*>(FP8LAB_BINARY)};
+    for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
+    words.push_back(nullptr);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        if (std::freopen(out.c_str(), "w", stdout) == nullptr) ::_exit(126);
+        ::execv(FP8LAB_BINARY, words.data());
+        ::_exit(127);
+    }
+    int status = 0;
+    rusage used{};
+    REQUIRE(::wait4(child, &status, 0, &used) == child);
+    const auto seconds = [](const timeval& t) {
+        return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+    };
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, seconds(used.ru_utime) + seconds(used.ru_stime),
+            used.ru_maxrss};
+}
+
+}  // namespace
+
+TEST_CASE("a submission of 27 MB with 300,001 events is refused with the reason, in little memory") {
+    const Scratch home;
+    using namespace fp8lab;
+    Evidence evidence = test::solved(test::exercise("L1.1"));
+    const Event flip = acts("toggle 0");
+    evidence.deeds.insert(evidence.deeds.begin(), 300'001 - evidence.deeds.size(), {.events = {flip}});
+    Bundle bundle{
+        .student = "Ada", .version = "0.1.0", .at = "", .machine = {}, .evidence = {}, .predictions = {}};
+    bundle.evidence.push_back(evidence_text(evidence));
+    spit(home / "a.f8lab", bundle_text(bundle));
+    CHECK(std::filesystem::file_size(home / "a.f8lab") > 20'000'000);
+    const Measured run = measured({"check", home / "a.f8lab"}, home / "out");
+    CHECK(run.code == 1);
+    CHECK(slurp(home / "out").find("holds 300001 events of L1.1, and at most 5000 are judged") !=
+          std::string::npos);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    CHECK(run.kilobytes < 300'000);
+#endif
+    MESSAGE(run.seconds, " s of the processor, ", run.kilobytes, " kB");
 }

@@ -1,0 +1,167 @@
+#include "core/base/outputs.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string_view>
+#include <system_error>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+
+namespace fp8lab {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string reason_of(int error_number) { return std::generic_category().message(error_number); }
+
+Error cannot_write(const std::string& option, const fs::path& path, int error_number) {
+    return {ErrorKind::failed, option, "cannot write " + path.string() + ": " + reason_of(error_number)};
+}
+
+fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : "."; }
+
+std::string_view word_for(Holds holds) {
+    switch (holds) {
+        case Holds::numbers:
+            return "numbers";
+        case Holds::table:
+            return "a table";
+        case Holds::json:
+            return "JSON";
+        case Holds::page:
+            return "a page";
+        case Holds::picture:
+            return "a picture";
+        case Holds::submission:
+            return "a submission";
+    }
+    return {};
+}
+
+// The first bytes of a regular file; empty where it cannot be read.
+std::string head_of(const fs::path& file) {
+    std::array<char, 64> bytes{};
+    const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return {};
+    const ssize_t got = ::read(fd, bytes.data(), bytes.size());
+    ::close(fd);
+    return {bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
+}
+
+// JSON begins with a brace and a name; codes may begin with a brace as well.
+bool is_json(std::string_view head) {
+    const std::size_t next = head.find_first_not_of(" \t\r\n", 1);
+    return head.starts_with('{') && next != head.npos && (head[next] == '"' || head[next] == '}');
+}
+
+// What a file that would be replaced certainly is; empty: nothing that is known here, or of the same kind.
+std::string_view other_kind(const fs::path& file, Holds holds) {
+    const fs::path extension = file.extension();
+    if (extension == ".f8lab") return holds == Holds::submission ? "" : "a submission";
+    if (extension == ".f8scene") return "a scene";
+    if (extension == ".f8deck") return "a deck";
+    if (holds == Holds::numbers) return {};
+    const std::string head = head_of(file);
+    if (is_json(head)) return holds == Holds::json || holds == Holds::submission ? "" : "JSON";
+    if (head.starts_with("\x89PNG")) return holds == Holds::picture ? "" : "a picture";
+    if (head.starts_with("<!")) return holds == Holds::page ? "" : "a page";
+    if (head.starts_with("\x93NUMPY")) return "an array";
+    if (extension == ".safetensors") return "a tensor file";
+    return {};
+}
+
+// Files that lose what they hold, or mix it, when two write to them: not /dev/null.
+bool keeps(const struct stat& info, const fs::path& target) {
+    if (!S_ISCHR(info.st_mode)) return true;
+    const int fd = ::open(target.c_str(), O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    const bool terminal = fd >= 0 && ::isatty(fd) != 0;
+    if (fd >= 0) ::close(fd);
+    return terminal;
+}
+
+void check_replaceable(const std::string& option, const fs::path& path, const fs::path& target, Holds holds) {
+    const std::string_view kind = other_kind(target, holds);
+    if (kind.empty()) return;
+    throw usage_error(option, path.string() + " holds " + std::string(kind) + " and would be replaced by " +
+                                  std::string(word_for(holds)) + "; name another file");
+}
+
+}  // namespace
+
+std::optional<Outputs::Identity> Outputs::identity_of(const fs::path& target) {
+    struct stat info {};
+    if (::stat(target.c_str(), &info) == 0) {
+        if (!keeps(info, target)) return std::nullopt;
+        return Identity{info.st_dev, info.st_ino, {}};
+    }
+    if (::stat(folder_of(target).c_str(), &info) != 0) return std::nullopt;
+    return Identity{info.st_dev, info.st_ino, target.filename().string()};
+}
+
+void Outputs::reads(const fs::path& path) {
+    struct stat info {};
+    const int failed = path == "-" ? ::fstat(STDIN_FILENO, &info) : ::stat(path.c_str(), &info);
+    if (failed != 0 || !(S_ISREG(info.st_mode) || S_ISBLK(info.st_mode))) return;
+    const Identity identity{info.st_dev, info.st_ino, {}};
+    for (const Output& output : outputs_)
+        if (output.identity == identity)
+            throw usage_error(output.option, path.string() + " is an input of the same call");
+    inputs_.push_back(identity);
+}
+
+void Outputs::add(const std::string& option, const std::string& shown,
+                  const std::optional<Identity>& identity) {
+    if (!identity) return;
+    if (std::ranges::find(inputs_, *identity) != inputs_.end())
+        throw usage_error(option, shown + " is an input of the same call and would be replaced");
+    for (const Output& other : outputs_)
+        if (other.identity == *identity)
+            throw usage_error(option, other.option + " and " + option + " cannot both be " + shown);
+    outputs_.push_back({option, *identity});
+}
+
+void Outputs::prints(const std::string& option) {
+    if (!stdout_taken_by_.empty())
+        throw usage_error(option, stdout_taken_by_ + " and " + option + " cannot both be stdout");
+    stdout_taken_by_ = option;
+    struct stat info {};
+    if (::fstat(STDOUT_FILENO, &info) != 0 || S_ISCHR(info.st_mode)) return;
+    add(option, "stdout", Identity{info.st_dev, info.st_ino, {}});
+}
+
+void Outputs::writes(const std::string& option, const fs::path& path, Holds holds) {
+    if (path.empty()) throw usage_error(option, "the name of the file is empty");
+    if (path == "-") return prints(option);
+    const auto [target, descriptor] = write_target(path);
+    struct stat info {};
+    const bool there = ::stat(target.c_str(), &info) == 0;
+    if (!there && errno != ENOENT) throw cannot_write(option, path, errno);
+    if (there ? S_ISDIR(info.st_mode) : !target.has_filename())
+        throw Error(ErrorKind::failed, option, path.string() + " is a folder");
+    add(option, path.string(), identity_of(target));
+    if (descriptor >= 0) return;  // it is open already
+    if (there && S_ISREG(info.st_mode)) check_replaceable(option, path, target, holds);
+    // A file is replaced by a rename in its folder; a device or pipe is written itself.
+    const fs::path written = there && !S_ISREG(info.st_mode) ? target : folder_of(target);
+    if (::access(written.c_str(), W_OK) != 0) throw cannot_write(option, path, errno);
+}
+
+void Outputs::writes_into(const std::string& option, const fs::path& folder) {
+    if (folder.empty()) throw usage_error(option, "the name of the folder is empty");
+    std::error_code none;
+    if (fs::exists(folder, none) && !fs::is_directory(folder, none))
+        throw Error(ErrorKind::failed, option, folder.string() + " is a file, not a folder");
+    add(option, folder.string(), identity_of(folder.has_filename() ? folder : folder.parent_path()));
+    fs::path nearest = folder;
+    while (!fs::exists(nearest, none) && nearest != folder_of(nearest)) nearest = folder_of(nearest);
+    if (::access(nearest.c_str(), W_OK) != 0 || !fs::is_directory(nearest, none))
+        throw cannot_write(option, folder, fs::is_directory(nearest, none) ? errno : ENOTDIR);
+}
+
+}  // namespace fp8lab

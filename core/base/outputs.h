@@ -1,0 +1,61 @@
+// What one call of the program reads and writes, declared before any work. Here is decided that an output
+// never replaces an input, another output, or work of another kind, and that it can be written at all.
+//
+//   Outputs outputs;
+//   outputs.reads(arguments.in);
+//   outputs.writes("-o", arguments.out, Holds::numbers);
+//
+// Two names are the same file when they lead to it: through links, as ./x, as a second hard link, and as a
+// file of the same folder that is not there yet.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fp8lab {
+
+// What an output holds. A file that is there already is replaced only where it may be the same kind:
+// `check --csv class/*.f8lab` would else replace the first student's submission.
+enum class Holds { numbers, table, json, page, picture, submission };
+
+class Outputs {
+  public:
+    // "-" is stdin. Folders and files that are not there are left to their reader. Throws usage_error: an
+    // output declared before would replace it.
+    void reads(const std::filesystem::path& path);
+
+    // `option` as the user typed it; "-" is stdout. Throws usage_error(option, ...): an empty name, an input
+    // or another output of this call, a file that holds something else. Throws Error{failed}: a folder, or
+    // what cannot be written.
+    void writes(const std::string& option, const std::filesystem::path& path, Holds holds);
+
+    // Files in this folder, which is made when the first of them is written. Throws as writes().
+    void writes_into(const std::string& option, const std::filesystem::path& folder);
+
+    // Stdout, by an option that names no file: "--json". Throws usage_error: it is taken.
+    void prints(const std::string& option);
+
+  private:
+    struct Identity {
+        dev_t device;
+        ino_t inode;       // of the file, or of its folder
+        std::string name;  // in that folder, of a file that is not there yet
+        bool operator==(const Identity&) const = default;
+    };
+    struct Output {
+        std::string option;
+        Identity identity;
+    };
+    static std::optional<Identity> identity_of(const std::filesystem::path& target);
+    void add(const std::string& option, const std::string& shown, const std::optional<Identity>& identity);
+
+    std::vector<Identity> inputs_;
+    std::vector<Output> outputs_;
+    std::string stdout_taken_by_;
+};
+
+}  // namespace fp8lab

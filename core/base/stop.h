@@ -1,0 +1,87 @@
+// SIGINT, SIGTERM and SIGHUP: the process is asked to end.
+//
+// Where nothing would be kept, the handler ends the process at once: temporary files are removed, one line on
+// stderr says so, and the exit code is 128 + the signal (130, 143, 129). Work that has something to keep says
+// so with an Interruptible and asks between its parts:
+//
+//   const Interruptible keeps;
+//   while (more() && !interrupted()) part();
+//   save();
+//   end_if_interrupted("after 3 of 5 parts; they are saved");
+//
+// A second signal ends the process at once in any case.
+#pragma once
+
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <thread>
+
+namespace fp8lab {
+
+// Installs the handlers. `doing` ("train"; may be empty) stands in the line on stderr. A signal that was
+// ignored when the process started (nohup, a job in the background of a script) stays ignored.
+void handle_end_signals(const std::string& doing);
+
+// While one lives, a first signal is a request that interrupted() tells of.
+class Interruptible {
+  public:
+    Interruptible();
+    ~Interruptible();
+    Interruptible(const Interruptible&) = delete;
+    Interruptible& operator=(const Interruptible&) = delete;
+};
+
+// The same for work that waits: `asked` is called once, from a thread of its own. One lives at a time.
+class InterruptListener {
+  public:
+    explicit InterruptListener(std::function<void()> asked);
+    ~InterruptListener();
+    InterruptListener(const InterruptListener&) = delete;
+    InterruptListener& operator=(const InterruptListener&) = delete;
+
+  private:
+    Interruptible keeps_;
+    int pipe_[2] = {-1, -1};
+    std::thread listener_;
+};
+
+// The process was asked to end. Cheap; from any thread. Also true after the Interruptible's end.
+bool interrupted() noexcept;
+
+// The signal that asked: "SIGINT". Empty: none did.
+std::string end_signal_name();
+
+// Thrown to end the program with 128 + the signal; what() says how far the work came, as the end of "ended by
+// SIGINT ...".
+class Interrupted final : public std::exception {
+  public:
+    explicit Interrupted(std::string how_far);
+    const char* what() const noexcept override { return how_far_.c_str(); }
+    int exit_code() const { return exit_code_; }
+
+  private:
+    std::string how_far_;
+    int exit_code_;
+};
+
+// Throws Interrupted(how_far) if the process was asked to end.
+void end_if_interrupted(const std::string& how_far = {});
+
+// The name of a file that is removed when a signal ends the process: declared before the file is made, gone
+// once it has another name.
+class RemovedAtEnd {
+  public:
+    explicit RemovedAtEnd(const std::filesystem::path& path);
+    ~RemovedAtEnd();
+    RemovedAtEnd(const RemovedAtEnd&) = delete;
+    RemovedAtEnd& operator=(const RemovedAtEnd&) = delete;
+    const char* path() const { return path_.c_str(); }
+
+  private:
+    std::string path_;
+    int slot_ = -1;  // -1: more at once than there are slots; it is then left behind
+};
+
+}  // namespace fp8lab

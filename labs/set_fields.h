@@ -1,0 +1,18 @@
+// What `--set` and `--steps` ask of a lab, for every verb that opens one.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "labs/lab.h"
+
+namespace fp8lab {
+
+// Sets fields, FIELD=VALUE each, and updates the lab. Throws usage_error: an unknown field, a value out of
+// range, also where only the other fields forbid it (code=256 of an 8-bit format).
+void set_fields(Lab& lab, std::span<const std::string> assignments);
+
+// Throws usage_error for a lab that does not train.
+void require_steps(const Lab& lab);
+
+}  // namespace fp8lab
