@@ -137,8 +137,7 @@ TEST_CASE("L6.1 in the real window") {
           "L6.1",
           "blocks.magnitude",
           {Click{"predict.choice0"}, Click{"predict.commit"}, Click{"panel.Explore"},
-           Type{"row_spread.value", "0"}, Click{"scheme"}, Click{"scheme.3"}, Click{"rule"},
-           Click{"rule.0"}}});
+           Type{"row_spread.value", "0"}, Click{"scheme"}, Click{"scheme.4"}, Click{"rule.1"}}});
 }
 
 TEST_CASE("L7.1 in the real window") {
