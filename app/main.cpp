@@ -43,11 +43,11 @@ int run(int argc, char** argv, std::string& doing) {
     app.add_option("--device", globals.device, "GPU number")->check(CLI::Range(0, 63));
     app.add_flag("--trace-startup", globals.trace_startup, "print where the time to the first frame went");
     app.add_option("--profile", globals.profile, "folder for settings and progress");
-    app.footer(cli::exit_codes());
     app.require_subcommand(0, 1);
     app.fallthrough();  // the global options may follow the verb
     for (const cli::AddVerb add : cli::verbs()) add(app, globals);
     for (CLI::App* verb : app.get_subcommands({})) verb->fallthrough();  // `train --threads 1` as well
+    app.footer(cli::exit_codes());  // after the verbs, which would take it over
     cli::WindowArguments window;
     cli::add_window_options(app, window);
     app.parse_complete_callback([&] {

@@ -69,7 +69,7 @@ nlohmann::json number(double value) {
     return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
 }
 
-void print_json(const Options& options, const Tensor& tensor, const std::vector<Row>& rows) {
+void print_metrics(const Options& options, const Tensor& tensor, const std::vector<Row>& rows) {
     nlohmann::json out = json_header(cpu_backend()->device());
     out["file"] = options.file;
     out["tensor"] = tensor.name;
@@ -114,7 +114,7 @@ void run(const Options& options) {
     if (first.nan + first.inf > 0)
         tell(fmt::format("quantize: {} NaN and {} Inf among {} values", first.nan, first.inf, first.n));
     if (options.json)
-        print_json(options, tensor, rows);
+        print_metrics(options, tensor, rows);
     else
         print_table(tensor, rows);
 }

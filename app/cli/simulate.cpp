@@ -51,7 +51,7 @@ nlohmann::json number(float value) {
     return std::strtod(shortest(value).c_str(), nullptr);
 }
 
-void print_json(const std::vector<SimulateStep>& steps, const Options& options) {
+void print_series(const std::vector<SimulateStep>& steps, const Options& options) {
     nlohmann::json out = json_header(cpu_backend()->device());
     out["format"] = options.format;
     out["history"] = options.history;
@@ -84,7 +84,7 @@ void run(const Options& options) {
     const auto steps = simulate(parse_amax(read_text(options.amax), where),
                                 {&format, recipe.history, recipe.algo, recipe.margin, recipe.interval});
     if (options.json)
-        print_json(steps, options);
+        print_series(steps, options);
     else if (options.csv)
         print_csv(steps);
     else

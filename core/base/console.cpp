@@ -50,12 +50,6 @@ void append_escaped(std::string& out, char c) {
     }
 }
 
-// A reader who does not read must not keep the program: unlike a write, poll() ends when a signal comes.
-void wait_for_reader() {
-    pollfd out{STDOUT_FILENO, POLLOUT, 0};
-    while (::poll(&out, 1, -1) < 0 && errno == EINTR) end_if_interrupted();
-}
-
 }  // namespace
 
 std::string printable(std::string_view text) {
@@ -93,8 +87,18 @@ void throw_stdout_lost(int error_number) {
     throw Error(ErrorKind::failed, "stdout", std::generic_category().message(error_number));
 }
 
+void wait_for_stream(int descriptor, short events) {
+    constexpr int kPause_ms = 200;  // a signal may come just before poll()
+    pollfd stream{descriptor, events, 0};
+    for (;;) {
+        const int ready = ::poll(&stream, 1, kPause_ms);
+        if (ready > 0 || (ready < 0 && errno != EINTR)) return;
+        end_if_interrupted();
+    }
+}
+
 void flush_stdout() {
-    wait_for_reader();
+    wait_for_stream(STDOUT_FILENO, POLLOUT);
     errno = 0;
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) throw_stdout_lost(errno != 0 ? errno : EIO);
 }

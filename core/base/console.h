@@ -22,7 +22,11 @@ class ClosedPipe final : public std::exception {
     const char* what() const noexcept override { return "stdout: Broken pipe"; }
 };
 
-// Sends what is buffered for stdout. Throws Error{failed, "stdout", reason}, and ClosedPipe.
+// Returns when a read (POLLIN) or write (POLLOUT) of the descriptor does not block, or fails. Throws
+// Interrupted when a signal asks the process to end meanwhile: unlike a read or write, this wait ends then.
+void wait_for_stream(int descriptor, short events);
+
+// Sends what is buffered for stdout. Throws Error{failed, "stdout", reason}, ClosedPipe, and Interrupted.
 void flush_stdout();
 [[noreturn]] void throw_stdout_lost(int error_number);
 

@@ -1,6 +1,7 @@
 #include "core/base/files.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,7 +55,7 @@ bool write_all(int fd, std::span<const std::byte> bytes) {
 }
 
 void write_stdout(std::span<const std::byte> bytes) {
-    flush_stdout();
+    flush_stdout();  // waits for the reader
     if (!write_all(STDOUT_FILENO, bytes)) throw_stdout_lost(errno);
 }
 
@@ -79,6 +80,7 @@ std::vector<std::byte> read_descriptor(int fd, const std::string& where) {
     std::size_t used = 0;
     for (;;) {
         if (used == bytes.size()) bytes.resize(std::max<std::size_t>(1 << 16, bytes.size() * 2));
+        wait_for_stream(fd, POLLIN);
         const ssize_t got = ::read(fd, bytes.data() + used, bytes.size() - used);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) throw input_error(where, system_reason(errno));

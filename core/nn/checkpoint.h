@@ -28,9 +28,8 @@ struct ScaleCheckpoint {
     std::vector<float> history;  // slot 0 first
 };
 struct ArmCheckpoint {
-    std::string recipe;  // recipe_text(); may be empty in a file
-    std::string command_line =
-        {};  // of the run that saved it, as command_line() says; may be empty in a file
+    std::string recipe;             // recipe_text(); may be empty in a file
+    std::string command_line = {};  // of the run that saved it, as command_line() says; may be empty in a file
     std::vector<LayerCheckpoint> layers;
     std::vector<ScaleCheckpoint> scales;  // of the tensors with delayed scales
 };

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "core/base/error.h"
@@ -16,7 +17,8 @@ namespace fp8lab {
 namespace {
 
 struct Source {
-    std::string file, tensor;  // tensor: empty where none is named
+    std::string file;
+    std::optional<std::string> tensor;  // a file may have one whose name is empty: FILE:
 };
 
 bool is_file(const std::string& path) {
@@ -41,9 +43,9 @@ bool is_npy(std::span<const std::byte> bytes, const std::string& file) {
 }
 
 Tensor from_npy(std::span<const std::byte> bytes, const Source& source) {
-    if (!source.tensor.empty())
+    if (source.tensor)
         throw usage_error(source.file,
-                          "an .npy has one tensor and no name for it: leave out ':" + source.tensor + "'");
+                          "an .npy has one tensor and no name for it: leave out ':" + *source.tensor + "'");
     NpyArray array = parse_npy(bytes, source.file);
     const MatrixShape shape = as_matrix(array.shape);
     return {shape.rows,
@@ -56,14 +58,13 @@ Tensor from_npy(std::span<const std::byte> bytes, const Source& source) {
 Tensor from_safetensors(std::span<const std::byte> bytes, const Source& source) {
     const SafeTensorsIndex index = index_safetensors(bytes, source.file);
     if (index.tensors.empty()) throw input_error(source.file, "byte 8: the file has no tensor");
-    auto found = index.tensors.find(source.tensor);
-    if (source.tensor.empty() && index.tensors.size() == 1) found = index.tensors.begin();
+    auto found = source.tensor ? index.tensors.find(*source.tensor) : index.tensors.end();
+    if (!source.tensor && index.tensors.size() == 1) found = index.tensors.begin();
     if (found == index.tensors.end()) {
-        const auto name_of = [](const auto& entry) { return entry.first; };
-        if (!source.tensor.empty())
-            throw unknown_name(source.file, "tensor", source.tensor, index.tensors, name_of);
+        const auto name_of = [](const auto& entry) { return entry.first.empty() ? "''" : entry.first; };
+        if (source.tensor) throw unknown_name(source.file, "tensor", *source.tensor, index.tensors, name_of);
         std::string names;
-        for (const auto& entry : index.tensors) names += " " + entry.first;
+        for (const auto& entry : index.tensors) names += " " + std::string(name_of(entry));
         throw usage_error(source.file, fmt::format("has {} tensors; name one, as FILE:TENSOR:{}",
                                                    index.tensors.size(), names));
     }

@@ -1,0 +1,137 @@
+// The real binary as a process of its own, with streams that go wrong and signals: what process.h, which goes
+// through a shell, cannot do.
+#pragma once
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "process.h"
+
+#ifdef FP8LAB_GUI
+constexpr bool kHasWindow = true;
+#else
+constexpr bool kHasWindow = false;  // `screenshot` only says so
+#endif
+
+// Where a stream of the child leads. unread: a pipe that is full and that nobody empties; broken: one that
+// nobody can read any more.
+enum class Stream { file, full, closed, unread, broken };
+
+class Child {
+  public:
+    struct Streams {
+        Stream out = Stream::file, err = Stream::file;
+        bool input_ends = true;  // else stdin is a pipe into which nothing comes
+    };
+
+    Child(const Scratch& scratch, const std::vector<std::string>& arguments, const Streams& streams)
+        : out_file_(scratch / "child.out"), err_file_(scratch / "child.err") {
+        std::filesystem::remove(out_file_);
+        std::filesystem::remove(err_file_);
+        if (!streams.input_ends && ::pipe2(stdin_, O_CLOEXEC) != 0) std::abort();
+        std::vector<char*> words = {const_cast<char*>(FP8LAB_BINARY)};
+        for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
+        words.push_back(nullptr);
+        const int out = open_stream(streams.out, out_file_), err = open_stream(streams.err, err_file_);
+        const int in = streams.input_ends ? ::open("/dev/null", O_RDONLY | O_CLOEXEC) : stdin_[0];
+        const std::string home = "FP8LAB_HOME=" + (scratch / "home");
+        pid_ = ::fork();
+        if (pid_ == 0) {
+            for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(number, SIG_DFL);
+            ::dup2(in, 0);
+            out < 0 ? ::close(1) : ::dup2(out, 1);
+            err < 0 ? ::close(2) : ::dup2(err, 2);
+            ::unsetenv("DISPLAY");
+            ::unsetenv("WAYLAND_DISPLAY");
+            ::putenv(const_cast<char*>(home.c_str()));
+            ::execv(FP8LAB_BINARY, words.data());
+            ::_exit(127);
+        }
+        for (const int fd : {out, err, in})
+            if (fd >= 0 && fd != stdin_[0]) ::close(fd);
+    }
+    ~Child() {
+        if (pid_ > 0) {
+            ::kill(pid_, SIGKILL);
+            ::waitpid(pid_, nullptr, 0);
+        }
+        for (const int fd : kept_) ::close(fd);
+        for (const int fd : stdin_)
+            if (fd >= 0) ::close(fd);
+    }
+    Child(const Child&) = delete;
+    Child& operator=(const Child&) = delete;
+
+    std::string out() const { return slurp(out_file_); }
+    std::string err() const { return slurp(err_file_); }
+    void signal(int number) const { ::kill(pid_, number); }
+
+    // The exit code; -1: it did not end in time, or was ended by the signal itself and not by its handler.
+    // The limit is one against hanging, for slow machines and sanitizers.
+    int wait() {
+        int status = 0;
+        const bool ended = until([&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; });
+        if (!ended) return -1;
+        pid_ = -1;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    }
+
+    // Its handlers are installed: a signal is the program's own affair from here on.
+    bool handles_signals() const {
+        return until([&] {
+            std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+            for (std::string line; std::getline(status, line);)
+                if (line.starts_with("SigCgt:"))
+                    return (std::stoull(line.substr(7), nullptr, 16) & (1ULL << (SIGHUP - 1))) != 0;
+            return false;
+        });
+    }
+
+    static bool until(const std::function<bool()>& happened) {
+        constexpr auto kLimit = std::chrono::seconds(60);
+        const auto end = std::chrono::steady_clock::now() + kLimit;
+        while (!happened()) {
+            if (std::chrono::steady_clock::now() > end) return false;
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        }
+        return true;
+    }
+
+  private:
+    int open_stream(Stream stream, const std::string& file) {
+        if (stream == Stream::closed) return -1;
+        if (stream == Stream::full) return ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+        if (stream == Stream::file)
+            return ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        int ends[2] = {-1, -1};
+        if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
+        if (stream == Stream::broken) {
+            ::close(ends[0]);
+            return ends[1];
+        }
+        kept_.push_back(ends[0]);
+        const std::string page(4096, 'x');
+        ::fcntl(ends[1], F_SETFL, O_NONBLOCK);
+        while (::write(ends[1], page.data(), page.size()) > 0) continue;
+        ::fcntl(ends[1], F_SETFL, 0);
+        return ends[1];
+    }
+
+    std::string out_file_, err_file_;
+    int stdin_[2] = {-1, -1};
+    std::vector<int> kept_;
+    pid_t pid_ = -1;
+};

@@ -1,0 +1,242 @@
+// Every verb with streams that cannot be written and with every signal that ends it. A call of each stands in
+// a table; which verbs there are comes from the program.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "child.h"
+
+namespace {
+
+using CallWords = std::vector<std::string>;
+
+// SCRATCH stands for the test's folder. What the quick call writes besides stdout is the file SCRATCH/out.
+struct VerbCalls {
+    const char *verb, *quick, *lasting;
+    // What makes the second call last: it works, its input does not end, or nobody reads its output.
+    enum class Lasts { works, waits_for_input, waits_for_reader } lasts;
+    const char* begun = "";    // stderr says this once there is something to keep; empty: there never is
+    const char* how_far = "";  // what the line about the signal says then
+};
+
+using enum VerbCalls::Lasts;
+
+constexpr VerbCalls kCalls[] = {
+    {"doctor", "doctor", "doctor", waits_for_reader},
+    {"list", "list labs", "list exercises", waits_for_reader},
+    {"formats", "formats e4m3", "formats", waits_for_reader},
+    {"codes", "codes e4m3", "codes fp16", waits_for_reader},
+    {"cast", "cast --to e4m3 -i SCRATCH/values -o -", "cast --to e4m3 -i - -o SCRATCH/out", waits_for_input},
+    {"decode", "decode --from e4m3 -i SCRATCH/codes -o SCRATCH/out", "decode --from e4m3 -i - -o -",
+     waits_for_input},
+    {"quantize", "quantize SCRATCH/values.npy --recipe mxfp8", "quantize SCRATCH/values.npy --recipe mxfp8",
+     waits_for_reader},
+    {"simulate", "simulate --amax SCRATCH/amax", "simulate --amax -", waits_for_input},
+    {"train", "train --backend cpu --recipe bf16 --layers 4,4,1 --batch 4 --steps 3 --csv SCRATCH/out",
+     "train --backend cpu --recipe bf16 --layers 4,4,1 --batch 4 --steps 1000000000 --csv SCRATCH/out --save "
+     "SCRATCH/saved",
+     works, "step ", " of 1000000000 steps; what was measured is written"},
+    {"bench", "bench step --backend cpu --recipe bf16 --layers 4,4 --batch 2 --repeat 1",
+     "bench step --backend cpu --recipe bf16 --layers 4,4 --batch 2 --repeat 10000 --json", works},
+    {"run", "run bits --export SCRATCH/figures", "run train --set steps=100000 --steps 100000", works},
+    {"check", "check SCRATCH/home/exercises/L1.1.json --csv SCRATCH/out",
+     "check SCRATCH/home/exercises/L1.1.json", waits_for_reader},
+    {"report", "report -o - --bundle SCRATCH/out", "report -o -", waits_for_reader},
+    {"screenshot", "screenshot -o SCRATCH/out", "screenshot --scene SCRATCH/fifo -o SCRATCH/out",
+     waits_for_input},
+    {"validate", "validate --backend cpu", "validate --backend cpu --full", works,
+     "backend: ", " checks, 0 of which failed"},
+};
+
+struct Bench {
+    Scratch scratch;
+    Bench() {
+        spit(scratch / "values", bytes_of({1, 2, 500}));
+        spit(scratch / "values.npy", npy("<f4", "(3,)", bytes_of({1, 2, 500})));
+        spit(scratch / "codes", "\x01\x7E");
+        spit(scratch / "amax", "1\n2\n");
+        std::filesystem::create_directories(scratch / "home/exercises");
+        std::filesystem::copy(FP8LAB_SOURCE "/tests/unit/cli/evidence/L1.1.json",
+                              scratch / "home/exercises/L1.1.json");
+        ::mkfifo((scratch / "fifo").c_str(), 0666);
+    }
+    CallWords words(const std::string& call) const {
+        CallWords words;
+        std::istringstream line(call);
+        for (std::string word; line >> word; words.push_back(word))
+            if (const auto at = word.find("SCRATCH"); at != word.npos)
+                word.replace(at, 7, scratch.path.string());
+        return words;
+    }
+    std::string output() const { return slurp(scratch / "out"); }
+    // Of files that were under way.
+    bool left_behind() const {
+        for (const auto& entry : std::filesystem::recursive_directory_iterator(scratch.path))
+            if (entry.path().filename().string().starts_with('.')) return true;
+        return false;
+    }
+};
+
+std::vector<std::string> verbs_of_the_program() {
+    std::vector<std::string> verbs;
+    std::istringstream help(fp8lab("--help").out);
+    bool listed = false;
+    for (std::string line; std::getline(help, line);) {
+        if (line.starts_with("Subcommands:")) {
+            listed = true;
+        } else if (listed && !line.starts_with("  ")) {
+            break;
+        } else if (listed && line[2] != ' ') {
+            verbs.push_back(line.substr(2, line.find(' ', 2) - 2));
+        }
+    }
+    return verbs;
+}
+
+std::ptrdiff_t lines(const std::string& text) { return std::ranges::count(text, '\n'); }
+
+// Of stderr: what the program says about its end.
+std::string last_line(const std::string& err) {
+    if (err.empty()) return {};
+    const auto from = err.rfind('\n', err.size() - 2);
+    return err.substr(from == err.npos ? 0 : from + 1);
+}
+
+struct Ended {
+    int code;
+    std::string out, err, file;
+};
+
+Ended run_with(const std::string& call, const Child::Streams& streams) {
+    const Bench bench;
+    Child child(bench.scratch, bench.words(call), streams);
+    const int code = child.wait();
+    CHECK_FALSE(bench.left_behind());
+    return {code, child.out(), child.err(), bench.output()};
+}
+
+// Times of day and of steps differ from run to run, lines do not.
+void check_same_result(const Ended& run, const Ended& usual) {
+    CHECK(run.code == usual.code);
+    CHECK(lines(run.out) == lines(usual.out));
+    CHECK(lines(run.file) == lines(usual.file));
+    CHECK(run.file.empty() == usual.file.empty());
+}
+
+void check_streams(const std::string& call) {
+    CAPTURE(call);
+    const Ended usual = run_with(call, {});
+    for (const Stream err : {Stream::full, Stream::closed, Stream::broken})
+        check_same_result(run_with(call, {.err = err}), usual);
+    const auto lost = [&](Stream out, int code, const std::string& says) {
+        const Ended run = run_with(call, {.out = out});
+        CAPTURE(run.err);
+        if (usual.out.empty()) return check_same_result(run, usual);
+        CHECK(run.code == code);
+        if (!says.empty()) CHECK(last_line(run.err) == says);
+        if (says.empty()) CHECK(run.err.find("fp8lab: ") == std::string::npos);
+        CHECK(lines(run.file) == lines(usual.file));  // whole all the same
+    };
+    lost(Stream::full, 1, "fp8lab: stdout: No space left on device\n");
+    lost(Stream::closed, 1, "fp8lab: stdout: Bad file descriptor\n");
+    lost(Stream::broken, 141, "");
+}
+
+void check_signal(const VerbCalls& calls, int number, const std::string& name) {
+    CAPTURE(name);
+    const Bench bench;
+    const bool waits_for_a_reader = calls.lasts == waits_for_reader;
+    Child child(bench.scratch, bench.words(calls.lasting),
+                {.out = waits_for_a_reader ? Stream::unread : Stream::file,
+                 .input_ends = calls.lasts != waits_for_input});
+    CHECK(child.handles_signals());
+    const std::string begun = calls.begun;
+    if (!begun.empty())
+        CHECK(Child::until([&] {
+            return child.err().find(begun) != std::string::npos &&
+                   (begun != "backend: " || !child.out().empty());
+        }));
+    child.signal(number);
+    CHECK(child.wait() == 128 + number);
+    const std::string said = last_line(child.err());
+    CAPTURE(said);
+    // Before it was parsed a call has no verb yet.
+    const std::string with_verb = std::string("fp8lab: ") + calls.verb + ": ended by " + name;
+    CHECK((said.starts_with(with_verb) || said == "fp8lab: ended by " + name + "\n"));
+    CHECK(said.find(calls.how_far) != std::string::npos);
+    CHECK_FALSE(bench.left_behind());
+    CHECK(std::filesystem::exists(bench.scratch / "saved") == (std::string(calls.verb) == "train"));
+    if (std::string(calls.verb) == "train") {
+        CHECK(bench.output().ends_with('\n'));
+        CHECK(lines(bench.output()) > 3);
+        CHECK(std::filesystem::exists(bench.scratch / "saved/1-bf16.safetensors"));
+    } else {
+        CHECK(bench.output().empty());
+    }
+    const std::string out = child.out();
+    if (out.starts_with('{')) CHECK(nlohmann::json::accept(out));
+}
+
+}  // namespace
+
+TEST_CASE("every verb has a call in the table of streams and signals") {
+    std::vector<std::string> there = verbs_of_the_program(), called;
+    for (const VerbCalls& calls : kCalls) called.emplace_back(calls.verb);
+    std::ranges::sort(there);
+    std::ranges::sort(called);
+    CHECK(there.size() > 10);
+    CHECK(there == called);
+}
+
+TEST_CASE("every verb: stdout that is full, closed or not read any more, stderr that is full or closed") {
+    for (const VerbCalls& calls : kCalls) check_streams(calls.quick);
+    for (const char* answer : {"--help", "--version", "train --help"}) check_streams(answer);
+}
+
+TEST_CASE("every verb: stderr that cannot be written changes no failure") {
+    for (const char* call : {"formats e4m4", "decode --from e4m3 -i /no/such/file -o -", "no-such-verb",
+                             "--no-such-option", "train --backend cuda --steps 1", "check /no/such/file"})
+        for (const Stream err : {Stream::full, Stream::closed, Stream::broken}) {
+            CAPTURE(call);
+            const int code = run_with(call, {}).code;
+            CHECK(code >= 1);
+            CHECK(run_with(call, {.err = err}).code == code);
+        }
+}
+
+TEST_CASE("every verb ends by SIGINT, SIGTERM and SIGHUP, with what was done and 130, 143, 129") {
+    for (const VerbCalls& calls : kCalls) {
+        CAPTURE(calls.verb);
+        if (!kHasWindow && std::string(calls.verb) == "screenshot") continue;
+        check_signal(calls, SIGINT, "SIGINT");
+        check_signal(calls, SIGTERM, "SIGTERM");
+        check_signal(calls, SIGHUP, "SIGHUP");
+    }
+}
+
+TEST_CASE("a signal that was ignored from the start stays ignored: nohup") {
+    const Scratch scratch;
+    const Finished run =
+        fp8lab("codes fp16 >/dev/null", "", "sh -c 'trap \"\" HUP; exec " FP8LAB_BINARY " \"$@\"' sh");
+    CHECK(run.code == 0);
+    const Finished train =
+        fp8lab("train --backend cpu --recipe bf16 --layers 4,4,1 --batch 4 --steps 300", "",
+               "sh -c 'trap \"\" HUP; \"$0\" \"$@\" & sleep 0.2; kill -HUP $!; wait $!' " FP8LAB_BINARY);
+    CHECK(train.code == 0);
+}
+
+TEST_CASE("a file never becomes stdout because stdout was closed") {
+    const Bench bench;
+    Child child(bench.scratch, bench.words("cast --to e4m3 -i SCRATCH/values -o SCRATCH/out"),
+                {.out = Stream::closed});
+    CHECK(child.wait() == 0);
+    CHECK(bench.output() == "\x38\x40\x7E");
+    Child both(bench.scratch, bench.words("check SCRATCH/home/exercises/L1.1.json --csv SCRATCH/out"),
+               {.out = Stream::closed});
+    CHECK(both.wait() == 1);
+    CHECK(bench.output().starts_with("path,exercise,passed"));
+    CHECK(lines(bench.output()) == 2);
+}
