@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "process.h"
+#include "child.h"
 
 namespace {
 
@@ -183,4 +183,62 @@ TEST_CASE("a submission of 27 MB with 300,001 events is refused with the reason,
     CHECK(run.kilobytes < 300'000);
 #endif
     MESSAGE(run.seconds, " s of the processor, ", run.kilobytes, " kB");
+}
+
+namespace {
+
+// The checksum of core/base/seal.h.
+std::string hash_of(const nlohmann::json& json) {
+    std::uint64_t h = 0xCBF29CE484222325ULL;
+    for (const char c : json.dump()) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+    char text[17];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(h));
+    return text;
+}
+
+// The evidence of L1.1 with pairs of flips in front that change nothing.
+std::string long_way(int pairs) {
+    nlohmann::json json = nlohmann::json::parse(slurp(FP8LAB_SOURCE "/tests/unit/cli/evidence/L1.1.json"));
+    nlohmann::json& deeds = json["scene"]["deeds"];
+    const nlohmann::json flip = {{"events", {{"act", "toggle 0"}}}};
+    deeds.insert(deeds.begin(), static_cast<std::size_t>(2 * pairs), flip);
+    json["scene_hash"] = hash_of(json["scene"]);
+    json.erase("checksum");
+    json["checksum"] = hash_of(json);
+    return json.dump();
+}
+
+}  // namespace
+
+TEST_CASE("a signal keeps the rows that are known; before it they lie beside the table") {
+    const Scratch home;
+    const std::string folder = home / "class", table = home / "t/rows.csv";
+    std::filesystem::create_directories(folder);
+    std::filesystem::create_directories(home / "t");
+    spit(folder + "/000.json", long_way(0));
+    for (int i = 0; i < 60; ++i) spit(folder + "/" + std::to_string(100 + i) + ".json", long_way(2000 + i));
+    const auto rows_in = [&](const std::filesystem::path& file) {
+        const std::string text = slurp(file.string());
+        return std::count(text.begin(), text.end(), '\n') - 1;
+    };
+    const auto hidden = [&] {
+        for (const auto& entry : std::filesystem::directory_iterator(home / "t"))
+            if (entry.path().filename().string().starts_with(".rows.csv.")) return entry.path();
+        return std::filesystem::path();
+    };
+    Child child(home, {"check", folder, "--csv", table}, {});
+    REQUIRE(Child::until([&] { return !hidden().empty() && rows_in(hidden()) >= 1; }));
+    CHECK_FALSE(std::filesystem::exists(table));
+    child.signal(SIGTERM);
+    CHECK(child.wait() == 143);
+    CHECK(hidden().empty());
+    const auto rows = rows_in(table);
+    CHECK(rows >= 1);
+    CHECK(rows < 61);
+    const std::string text = slurp(table);
+    CHECK(std::count(text.begin(), text.end(), '\n') == rows + 1);
+    CHECK(text.find("/000.json,L1.1,1,repeated,") != std::string::npos);
+    CHECK(text.find(",L1.1,0,") == std::string::npos);  // none was cut short
+    CHECK(child.err().find("ended by SIGTERM") != std::string::npos);
+    CHECK(child.out().starts_with("passed  L1.1   " + folder + "/000.json"));
 }
