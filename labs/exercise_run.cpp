@@ -28,8 +28,9 @@ bool rests(Lab& lab) {
 }
 
 // Headless labs compute inline; one that trains or has a window does not.
-void settle(Lab& lab) {
+void settle(Lab& lab, const Between& between = {}) {
     while (!rests(lab)) {
+        if (between) between();
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
         lab.update();
     }
@@ -64,26 +65,29 @@ void begin_exercise(Lab& lab, const Exercise& exercise) {
     settle(lab);
 }
 
-void carry_out(Lab& lab, std::span<const Event> events) {
+void carry_out(Lab& lab, std::span<const Event> events, const Between& between) {
     for (const Event& event : events) {
+        if (between) between();
         if (event.kind == Event::Kind::set) set_fields(lab, {&event, 1});
         if (event.kind == Event::Kind::act) {
-            settle(lab);
+            settle(lab, between);
             lab.act(event.name);
         }
     }
-    settle(lab);
+    settle(lab, between);
 }
 
-Trail replay(Lab& lab, const Exercise& exercise, std::span<const Evidence::Deed> deeds) {
+Trail replay(Lab& lab, const Exercise& exercise, std::span<const Evidence::Deed> deeds,
+             const Between& between) {
     begin_exercise(lab, exercise);
     Trail trail{.start = observe(lab), .steps = {}};
     for (const Evidence::Deed& deed : deeds) {
         if (lab.live()) {
+            if (between) between();
             set_fields(lab, deed.events);
             lab.replay(deed.record);
         } else {
-            carry_out(lab, deed.events);
+            carry_out(lab, deed.events, between);
         }
         trail.steps.push_back({deed.events, observe(lab), deed.record});
     }

@@ -1,6 +1,7 @@
 // An exercise on a lab, without a window: what the panel, the tests and `check` share.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,13 +19,17 @@ State observe(Lab& lab);
 // The lab at the exercise's start. Throws usage_error where Exercise::start does not fit the lab.
 void begin_exercise(Lab& lab, const Exercise& exercise);
 
+// Asked between events and while a lab computes; ends the work by throwing. Empty: nobody asks.
+using Between = std::function<void()>;
+
 // The events of one step, then update() until the lab rests. An answer changes nothing. Throws usage_error
 // where the lab has no such field, value or action.
-void carry_out(Lab& lab, std::span<const Event> events);
+void carry_out(Lab& lab, std::span<const Event> events, const Between& between = {});
 
 // From the exercise's start through all deeds. A lab that trains does not train again: it takes the records.
 // Throws usage_error as carry_out() does, input_error for a record that the lab cannot take.
-Trail replay(Lab& lab, const Exercise& exercise, std::span<const Evidence::Deed> deeds);
+Trail replay(Lab& lab, const Exercise& exercise, std::span<const Evidence::Deed> deeds,
+             const Between& between = {});
 // The same for events that are each a step of their own, done for real.
 Trail perform(Lab& lab, const Exercise& exercise, std::span<const Event> events);
 

@@ -3,20 +3,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <set>
 
+#include "core/base/bounded_file.h"
 #include "core/base/error.h"
-#include "core/base/files.h"
 #include "core/base/parallel.h"
 #include "core/base/seal.h"
-#include "core/base/units.h"
 #include "core/lesson/bundle.h"
 
 namespace fp8lab {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Submissions above this size are read one at a time: beside others each would take ten times its size.
+constexpr std::size_t kLargeFile = std::size_t{8} << 20;
 
 bool is_bundle(const fs::path& path, std::string_view text) {
     return path.extension() == ".f8lab" || text.find("\"fp8lab_bundle\"") != std::string_view::npos;
@@ -40,136 +45,162 @@ Graded broken(const std::string& path, std::string problem) {
     return out;
 }
 
-std::vector<Graded> read_bundle(const std::string& path, const std::string& text) {
-    const Bundle bundle = parse_bundle(text, path);
-    std::vector<Graded> out;
-    std::set<std::string> seen;
-    for (std::size_t i = 0; i < bundle.evidence.size(); ++i) {
-        Graded one;
-        try {
-            one = read_evidence(path, bundle.evidence[i]);
-        } catch (const Error& error) {
-            one = broken(path, fmt::format("its evidence {}: {}", i + 1, error.why()));
-        }
-        if (!one.evidence.exercise.empty() && !seen.insert(one.evidence.exercise).second)
-            one.recheck.problems.emplace_back("the submission holds this exercise twice");
-        out.push_back(std::move(one));
-    }
-    if (out.empty()) out.push_back(broken(path, "the submission holds no evidence"));
-    for (Graded& one : out) {
-        one.student = bundle.student;
-        if (!bundle.intact)
-            one.recheck.problems.emplace_back("the submission was changed: its checksum does not fit");
-    }
-    return out;
-}
-
-std::vector<Graded> read_submission(const fs::path& file, bool alone) {
-    try {
-        const std::string text = read_text(file);
-        if (is_bundle(file, text)) return read_bundle(file.string(), text);
-        return {read_evidence(file.string(), text)};
-    } catch (const Error& error) {
-        if (alone) throw;
-        return {broken(file.string(), error.why())};
-    }
-}
-
 // Judged again; what is large in evidence, series and values, is let go: a class has gigabytes of it.
-void judge(Graded& one, Rechecker& again, bool rerun) {
+void judge(Graded& one, Rechecker& again, const Grading& grading) {
     Evidence& evidence = one.evidence;
-    if (evidence.exercise.empty()) return;
-    Recheck found = again(evidence, rerun);
+    if (!one.readable()) return;
+    Recheck found = again(evidence, grading.rerun, grading.stop);
     std::ranges::move(found.problems, std::back_inserter(one.recheck.problems));
     one.recheck.how = std::move(found.how);
     one.recheck.verdict = std::move(found.verdict);
     one.print = fnv_hash(evidence_text(evidence));
+    one.fingerprint = fingerprint_of(evidence);
     evidence.deeds = {};
     evidence.values = {};
 }
 
-// Evidence that was seen before, word for word: who is in two minds about it asks the students.
-void note_copies(std::vector<Graded>& all) {
-    std::map<std::string, std::string> first;
-    for (Graded& one : all) {
-        if (one.print.empty()) continue;
-        const auto [at, is_new] = first.try_emplace(one.print, one.path);
-        if (!is_new) one.same_as = at->second;
+// One exercise after the other, so that only one is in memory with all its events.
+class BundleGrader {
+  public:
+    BundleGrader(const std::string& path, Rechecker& again, const Grading& grading)
+        : path_(path), again_(again), grading_(grading) {}
+
+    std::vector<Graded> operator()(std::string text) {
+        Bundle bundle = parse_bundle(text, path_);
+        text = {};
+        for (std::size_t i = 0; i < bundle.evidence.size(); ++i)
+            add(std::exchange(bundle.evidence[i], {}), i + 1);
+        if (out_.empty()) out_.push_back(broken(path_, "the submission holds no evidence"));
+        for (Graded& one : out_) {
+            one.student = bundle.student;
+            if (!bundle.intact)
+                one.recheck.problems.emplace_back("the submission was changed: its checksum does not fit");
+        }
+        return std::move(out_);
     }
-}
 
-std::string quoted(std::string text) {
-    for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2) text.insert(at, 1, '"');
-    return '"' + text + '"';
-}
+  private:
+    void add(const std::string& text, std::size_t number) {
+        try {
+            count_events(text);
+            Graded one = read_evidence(path_, text);
+            if (one.readable() && !seen_.insert(one.evidence.exercise).second)
+                one.recheck.problems.emplace_back("the submission holds this exercise twice");
+            judge(one, again_, grading_);
+            out_.push_back(std::move(one));
+        } catch (const Error& error) {
+            out_.push_back(broken(path_, fmt::format("its evidence {}: {}", number, error.why())));
+        }
+    }
+    void count_events(const std::string& text) {
+        const EvidenceSize size = evidence_size(text);
+        events_ += std::min(size.events, kMostEvents);  // more than these are refused, not repeated
+        if (events_ > kMostEventsInAll)
+            throw input_error(path_, fmt::format("{} is not judged: the submission holds more than {} events",
+                                                 size.exercise, kMostEventsInAll));
+    }
 
-// Words that a student can choose: one line, and no formula of a spreadsheet.
-std::string cell(std::string text) {
-    std::ranges::replace_if(
-        text, [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
-    if (text.find_first_of("=+-@") == 0) text.insert(0, 1, '\'');
-    return text.find_first_of(",\"") == std::string::npos ? text : quoted(text);
-}
+    const std::string& path_;
+    Rechecker& again_;
+    const Grading& grading_;
+    std::set<std::string> seen_;
+    std::size_t events_ = 0;
+    std::vector<Graded> out_;
+};
 
-std::string numbers(const std::vector<double>& values) {
-    std::vector<std::string> words;
-    for (const double value : values) words.push_back(shortest(value));
-    return fmt::format("{}", fmt::join(words, " "));
-}
+// Rows leave it in order, whatever the order is in which the files are done.
+class InOrder {
+  public:
+    InOrder(std::size_t files, const Grading& grading) : waiting_(files), grading_(grading) {}
+
+    void done(std::size_t file, std::vector<Graded> rows) {
+        const std::lock_guard lock{mutex_};
+        waiting_[file] = std::move(rows);
+        while (next_ < waiting_.size() && waiting_[next_]) send(*std::exchange(waiting_[next_++], {}));
+        if (grading_.told) grading_.told(++files_done_);
+    }
+    // After a stop: what is known, behind files that are not.
+    void finish() {
+        for (; next_ < waiting_.size(); ++next_)
+            if (waiting_[next_]) send(std::move(*waiting_[next_]));
+    }
+
+  private:
+    void send(std::vector<Graded> rows) {
+        for (Graded& row : rows) {
+            if (!row.print.empty()) {
+                const auto [at, is_new] = first_.try_emplace(row.print, row.path);
+                if (!is_new) row.same_as = at->second;
+                row.like = copies_.compare(row.fingerprint, row.path, row.student);
+            }
+            if (grading_.each) grading_.each(row);
+        }
+    }
+
+    std::mutex mutex_;
+    std::vector<std::optional<std::vector<Graded>>> waiting_;
+    const Grading& grading_;
+    std::size_t next_ = 0, files_done_ = 0;
+    std::map<std::string, std::string> first_;
+    Copies copies_;
+};
+
+class Grader {
+  public:
+    Grader(std::span<const SubmissionFile> files, const Grading& grading)
+        : files_(files), grading_(grading), rows_(files.size(), grading) {}
+
+    void run() {
+        // One range a thread, and each takes the next file: the rows then come about in order.
+        parallel_for(static_cast<std::size_t>(threads()), 1, [this](std::size_t, std::size_t) { work(); });
+        rows_.finish();
+    }
+
+  private:
+    bool stopped() const { return failed_ || (grading_.stop && grading_.stop()); }
+
+    void work() {
+        for (std::size_t i = next_++; i < files_.size() && !stopped(); i = next_++) {
+            try {
+                std::vector<Graded> rows = grade_file(files_[i]);
+                if (!stopped()) rows_.done(i, std::move(rows));
+            } catch (...) {
+                failed_ = true;
+                throw;
+            }
+        }
+    }
+
+    std::vector<Graded> grade_file(const SubmissionFile& file) {
+        const std::string path = file.path.string();
+        try {
+            if (!file.problem.empty()) throw input_error(path, file.problem);
+            std::error_code none;
+            std::unique_lock one_large{large_, std::defer_lock};
+            if (const auto size = fs::file_size(file.path, none); !none && size > kLargeFile)
+                one_large.lock();
+            std::string text = read_bounded(file.path, kLargestBundle);
+            if (is_bundle(file.path, text)) return BundleGrader(path, again_, grading_)(std::move(text));
+            std::vector<Graded> rows = {read_evidence(path, text)};
+            judge(rows.front(), again_, grading_);
+            return rows;
+        } catch (const Error& error) {
+            if (grading_.alone) throw;
+            return {broken(path, error.why())};
+        }
+    }
+
+    std::span<const SubmissionFile> files_;
+    const Grading& grading_;
+    Rechecker again_;
+    InOrder rows_;
+    std::mutex large_;
+    std::atomic<std::size_t> next_ = 0;
+    std::atomic<bool> failed_ = false;
+};
 
 }  // namespace
 
-std::vector<fs::path> submissions_in(std::span<const std::string> paths) {
-    std::vector<fs::path> out;
-    for (const std::string& path : paths) {
-        if (!fs::is_directory(path)) {
-            if (path != "-" && !fs::exists(path)) static_cast<void>(read_text(path));  // throws the reason
-            out.emplace_back(path);
-            continue;
-        }
-        const std::size_t before = out.size();
-        for (const auto& entry : fs::recursive_directory_iterator(path)) {
-            if (!entry.is_regular_file() || entry.path().filename().string().starts_with('.')) continue;
-            const fs::path extension = entry.path().extension();
-            if (extension == ".f8lab" ||
-                (extension == ".json" &&
-                 read_text(entry.path()).find("\"fp8lab_evidence\"") != std::string::npos))
-                out.push_back(entry.path());
-        }
-        if (out.size() == before) throw input_error(path, "holds no evidence of an exercise");
-        std::sort(out.begin() + static_cast<std::ptrdiff_t>(before), out.end());
-    }
-    return out;
-}
-
-std::vector<Graded> grade(std::span<const fs::path> files, bool rerun, const std::function<bool()>& stop) {
-    Rechecker again;
-    std::vector<std::vector<Graded>> graded(files.size());
-    parallel_for(files.size(), 1, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end && !stop(); ++i) {
-            graded[i] = read_submission(files[i], files.size() == 1);
-            for (Graded& one : graded[i]) judge(one, again, rerun);
-        }
-    });
-    std::vector<Graded> out;
-    for (std::vector<Graded>& submission : graded) std::ranges::move(submission, std::back_inserter(out));
-    note_copies(out);
-    return out;
-}
-
-std::string grades_csv(std::span<const Graded> all) {
-    std::string out =
-        "path,exercise,passed,how,predicted,hints,seed,at,problems,student,lab,prediction,measured,"
-        "explanation,device,version,same_as\n";
-    for (const auto& [path, student, evidence, recheck, print, same_as] : all)
-        out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", cell(path),
-                           cell(evidence.exercise), recheck.stands() ? 1 : 0, recheck.how,
-                           evidence.prediction.skipped ? 0 : 1, evidence.hints, cell(evidence.seed),
-                           cell(evidence.at), cell(fmt::format("{}", fmt::join(recheck.problems, "; "))),
-                           cell(student), cell(evidence.lab), numbers(evidence.prediction.values),
-                           numbers(recheck.verdict.measured), cell(evidence.explanation),
-                           cell(evidence.device), cell(evidence.version), cell(same_as));
-    return out;
-}
+void grade(std::span<const SubmissionFile> files, const Grading& grading) { Grader(files, grading).run(); }
 
 }  // namespace fp8lab

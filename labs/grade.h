@@ -2,35 +2,44 @@
 // is one line of the result and not the end of it.
 #pragma once
 
-#include <filesystem>
 #include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "labs/copies.h"
 #include "labs/recheck.h"
+#include "labs/submission_files.h"
 
 namespace fp8lab {
 
-// One exercise of one student.
+// One exercise of one student, or a file that could not be read.
 struct Graded {
     std::string path, student;
     Evidence evidence;  // without deeds and values; empty where it could not be read
     Recheck recheck;
-    std::string print = {};    // of the whole evidence
-    std::string same_as = {};  // the first file with the very same evidence, time and all; no failure
+    std::string print = {};        // of the whole evidence
+    Fingerprint fingerprint = {};  // of what does not change with a name or a time
+    std::string same_as = {};      // the first file with the very same evidence, time and all; no failure
+    Likeness like = {};            // the first file with evidence that is much like it; no failure
+
+    bool readable() const { return !evidence.exercise.empty(); }
 };
 
-// The files that paths stand for: a folder for the bundles and the evidence in it, its other files are
-// somebody else's. Throws input_error: a path that is not there, a folder with neither.
-std::vector<std::filesystem::path> submissions_in(std::span<const std::string> paths);
+// Of one submission, over all its exercises: more is refused. Each event is repeated on a lab, 0.2 to 50 ms.
+inline constexpr std::size_t kMostEventsInAll = 20'000;
 
-// Files in their order, a bundle's exercises in its. `stop` is asked between files; those not yet
-// judged are then left out. Throws input_error for a file that cannot be read if it is the only one.
-std::vector<Graded> grade(std::span<const std::filesystem::path> files, bool rerun,
-                          const std::function<bool()>& stop);
+struct Grading {
+    bool rerun = false;  // train again instead of believing the series of a training
+    bool alone = false;  // nothing else was named: a file that cannot be read throws its input_error
+    std::function<bool()> stop = {};                  // asked between files and between events
+    std::function<void(const Graded&)> each = {};     // a row, as soon as it and all before it are known
+    std::function<void(std::size_t done)> told = {};  // files done, of files.size()
+};
 
-// RFC 4180; text that a spreadsheet would take for a formula has an apostrophe before it.
-std::string grades_csv(std::span<const Graded> all);
+// Calls grading.each for one row after the other, in the order of the files, a bundle's exercises in its;
+// from several threads, never from two at once. When `stop` says so, files that are not judged whole are left
+// out. An exception of `each` ends the grading.
+void grade(std::span<const SubmissionFile> files, const Grading& grading);
 
 }  // namespace fp8lab

@@ -17,6 +17,18 @@ void Lab::perform(std::string_view action) {
     throw usage_error(std::string(info().id), "has no action '" + std::string(action) + "'");
 }
 
+std::vector<std::string> Lab::figure_ids() const {
+    std::vector<std::string> out;
+    for (Figure& figure : figures()) out.push_back(std::move(figure.id));
+    return out;
+}
+
+std::vector<std::string> Lab::metric_names() const {
+    std::vector<std::string> out;
+    for (Metric& metric : metrics()) out.push_back(std::move(metric.name));
+    return out;
+}
+
 void Lab::restore(const nlohmann::json& state) { fields_from_json(fields(), state); }
 
 }  // namespace fp8lab

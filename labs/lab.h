@@ -39,6 +39,10 @@ class Lab {
     virtual std::vector<Figure> figures() const = 0;  // of the last update()
     virtual Figure thumbnail() const = 0;             // the home card's picture
     virtual std::vector<Metric> metrics() const = 0;
+    // The names that figures() and metrics() can have with these fields; also those that come with a training
+    // only. What a scene names is held against them.
+    virtual std::vector<std::string> figure_ids() const;
+    virtual std::vector<std::string> metric_names() const;
     virtual Provenance provenance() const { return Provenance::cpu_emulated; }
     virtual std::string device() const { return {}; }  // where that is not the CPU: "NVIDIA H200, 141 GB"
     virtual void advance(int steps) {

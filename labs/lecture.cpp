@@ -14,7 +14,7 @@ Lecture::Lecture(Deck deck, std::filesystem::path folder, std::function<void()> 
       wake_(std::move(wake)),
       memory_(deck_.scenes.size()) {
     for (const Scene& scene : deck_.scenes) {  // a lecture must not fail at its seventh scene
-        const auto trial = find_lab(scene.lab).make();
+        const auto trial = lab_of(scene).make();
         apply_scene(*trial, scene, folder_);
     }
     go(0);
@@ -34,7 +34,7 @@ void Lecture::go(std::size_t index) {
     comparing_ = false;
     auto& lab = labs_[scene().lab];
     if (!lab) {
-        lab = find_lab(scene().lab).make();
+        lab = lab_of(scene()).make();
         if (wake_) lab->set_wake(wake_);
     }
     lab_ = lab.get();

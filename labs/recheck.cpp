@@ -1,6 +1,7 @@
 #include "labs/recheck.h"
 
 #include <fmt/format.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cmath>
@@ -72,8 +73,38 @@ void compare_origin(const Evidence& evidence, bool live, std::string_view proven
         problems.push_back(fmt::format("its values are {}, not {}", provenance, evidence.provenance));
 }
 
+// Of one processor, for the events of one exercise. Honest attempts take a second, the slowest lab and
+// hundreds of events 20.
+constexpr double kMostSeconds = 60;
+
+double thread_seconds() {
+    timespec now{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+Between asking(const std::function<bool()>& stop) {
+    if (!stop) return {};
+    return [&stop] {
+        if (stop()) throw Error(ErrorKind::failed, "", "was not judged: the grading was ended");
+    };
+}
+
+// The same, and ends what takes too long.
+Between limited(const std::function<bool()>& stop) {
+    return [ask = asking(stop), until = thread_seconds() + kMostSeconds] {
+        if (ask) ask();
+        if (thread_seconds() > until)
+            throw Error(ErrorKind::failed, "",
+                        fmt::format("is not judged: to repeat its events takes more than {:.0f} s; begin the "
+                                    "exercise again",
+                                    kMostSeconds));
+    };
+}
+
 // Every record of the evidence against a training of the same fields, here and now.
-void retrain(const Evidence& evidence, const Exercise& exercise, const Trail& trail, Recheck& out) {
+void retrain(const Evidence& evidence, const Exercise& exercise, const Trail& trail, const Between& between,
+             Recheck& out) {
     std::vector<Evidence::Deed> again = evidence.deeds;
     for (std::size_t i = 0; i < again.size(); ++i) {
         if (again[i].record.empty()) continue;
@@ -85,7 +116,7 @@ void retrain(const Evidence& evidence, const Exercise& exercise, const Trail& tr
         for (const auto& [name, value] : trail.steps[i].after.fields)
             set_field(lab->fields(), name + "=" + value);
         const Event run = acts("run");
-        carry_out(*lab, {&run, 1});
+        carry_out(*lab, {&run, 1}, between);
         again[i].record = lab->record();
         const State state = observe(*lab);
         for (const Metric& metric : state.metrics)
@@ -140,21 +171,28 @@ const ExerciseEntry& Rechecker::entry_of(const Evidence& evidence) const {
 }
 
 // One computes, whoever asks meanwhile waits for it.
-std::shared_ptr<const Rechecker::Repeated> Rechecker::repeated(const Evidence& evidence) {
-    constexpr std::size_t kMost =
-        512;  // trails, some 100 KB each; a class has fewer ways to pass an exercise
+std::shared_ptr<const Rechecker::Repeated> Rechecker::repeated(const Evidence& evidence,
+                                                               const std::function<bool()>& stop) {
+    // Deeds with the states after them, 4 to 15 KB each; a class has fewer ways to pass an exercise.
+    constexpr std::size_t kMostDeeds = 10'000;
     std::promise<std::shared_ptr<const Repeated>> promise;
     std::unique_lock lock{mutex_};
-    if (kept_.size() >= kMost) kept_.clear();  // who waits has the future
+    if (kept_deeds_ > kMostDeeds) {  // who waits has the future
+        kept_.clear();
+        kept_deeds_ = 0;
+    }
     const auto [at, is_new] = kept_.try_emplace(key_of(evidence));
-    if (is_new) at->second = promise.get_future().share();
+    if (is_new) {
+        at->second = promise.get_future().share();
+        kept_deeds_ += evidence.deeds.size() + 1;
+    }
     const auto future = at->second;
     lock.unlock();
     if (is_new) {
         try {
             const ExerciseEntry& entry = entry_of(evidence);
             const auto lab = entry.lab->make();
-            Trail trail = replay(*lab, *entry.exercise, evidence.deeds);
+            Trail trail = replay(*lab, *entry.exercise, evidence.deeds, limited(stop));
             promise.set_value(std::make_shared<const Repeated>(
                 Repeated{lab->live(), std::string(to_string(lab->provenance())), std::move(trail)}));
         } catch (...) {
@@ -164,9 +202,10 @@ std::shared_ptr<const Rechecker::Repeated> Rechecker::repeated(const Evidence& e
     return future.get();
 }
 
-void Rechecker::judge_again(const Evidence& evidence, bool rerun, Recheck& out) {
+void Rechecker::judge_again(const Evidence& evidence, bool rerun, const std::function<bool()>& stop,
+                            Recheck& out) {
     const Exercise& exercise = *entry_of(evidence).exercise;
-    const auto found = repeated(evidence);
+    const auto found = repeated(evidence, stop);
     out.how = found->live ? "judged from its series" : "repeated";
     out.verdict = judge_exercise(exercise, found->trail, &evidence.prediction);
     compare_start(evidence, found->trail.start, out.problems);
@@ -174,13 +213,13 @@ void Rechecker::judge_again(const Evidence& evidence, bool rerun, Recheck& out) 
     compare_conditions(evidence, out.verdict, out.problems);
     compare_measured(evidence, out.verdict, out.problems);
     compare_origin(evidence, found->live, found->provenance, found->trail.now(), out.problems);
-    if (rerun && found->live) retrain(evidence, exercise, found->trail, out);
+    if (rerun && found->live) retrain(evidence, exercise, found->trail, asking(stop), out);
 }
 
-Recheck Rechecker::operator()(const Evidence& evidence, bool rerun) {
+Recheck Rechecker::operator()(const Evidence& evidence, bool rerun, const std::function<bool()>& stop) {
     Recheck out;
     try {
-        judge_again(evidence, rerun, out);
+        judge_again(evidence, rerun, stop, out);
     } catch (const Error& error) {
         out.problems.emplace_back(error.where().empty() ? error.why() : error.what());
     } catch (const std::exception& error) {  // a field, value, action or record that the lab does not take

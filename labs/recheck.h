@@ -2,6 +2,7 @@
 // believed: the values come from a fresh lab, the verdict from the exercise's own judge.
 #pragma once
 
+#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -29,18 +30,21 @@ Recheck recheck(const Evidence& evidence, bool rerun);
 // forgery gets what its deeds give. For several threads at once.
 class Rechecker {
   public:
-    Recheck operator()(const Evidence& evidence, bool rerun);
+    // `stop` is asked between events; what it ends is a problem of this evidence, and to be left out by who
+    // asked.
+    Recheck operator()(const Evidence& evidence, bool rerun, const std::function<bool()>& stop = {});
 
     struct Repeated;  // what the deeds give on a fresh lab
 
   private:
-    std::shared_ptr<const Repeated> repeated(const Evidence& evidence);
+    std::shared_ptr<const Repeated> repeated(const Evidence& evidence, const std::function<bool()>& stop);
     const ExerciseEntry& entry_of(const Evidence& evidence) const;
-    void judge_again(const Evidence& evidence, bool rerun, Recheck& out);
+    void judge_again(const Evidence& evidence, bool rerun, const std::function<bool()>& stop, Recheck& out);
 
     const std::vector<ExerciseEntry> all_ = all_exercises();
     std::mutex mutex_;
     std::unordered_map<std::string, std::shared_future<std::shared_ptr<const Repeated>>> kept_;
+    std::size_t kept_deeds_ = 0;
 };
 
 }  // namespace fp8lab

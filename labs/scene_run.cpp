@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
+#include <optional>
 #include <thread>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/npy.h"
+#include "core/base/read_json.h"
 #include "core/base/units.h"
 
 namespace fp8lab {
@@ -17,14 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-const LabEntry& lab_of(const Scene& scene) {
-    try {
-        return find_lab(scene.lab);
-    } catch (const Error& error) {
-        throw input_error(scene.where, place_text(scene.places, "/lab") + ": " + error.why());
-    }
-}
 
 // The members of `fields` that the lab takes, each tried on its own so that a complaint has its place.
 nlohmann::json fitting(Lab& lab, const Scene& scene, const Json& fields, const std::string& at,
@@ -70,6 +65,86 @@ void check_names(Lab& lab, const Scene& scene, std::vector<std::string>& notices
     if (!scene.knob.empty()) check(scene.knob, "/knob");
 }
 
+// Words, and the name in braces behind them: "{a.saturated_steps} of {steps}".
+struct Part {
+    std::string_view words;
+    std::optional<std::string> name = {};
+};
+
+std::vector<Part> parts_of(std::string_view text) {
+    std::vector<Part> out;
+    for (;;) {
+        const auto open = text.find('{');
+        const auto close = text.find('}', open == std::string_view::npos ? 0 : open);
+        if (open == std::string_view::npos || close == std::string_view::npos) {
+            out.push_back({text});
+            return out;
+        }
+        out.push_back({text.substr(0, open), std::string(text.substr(open + 1, close - open - 1))});
+        text.remove_prefix(close + 1);
+    }
+}
+
+// What a scene names of its lab's results, each with its place in the file.
+struct Named {
+    std::string name, at;
+};
+
+std::vector<Named> metrics_named(const Scene& scene) {
+    std::vector<Named> out;
+    const auto add = [&](std::string_view text, const std::string& at) {
+        for (Part& part : parts_of(text))
+            if (part.name) out.push_back({std::move(*part.name), at});
+    };
+    add(scene.sentence, "/sentence");
+    for (std::size_t i = 0; i < scene.numbers.size(); ++i) {
+        const std::string at = "/numbers/" + std::to_string(i);
+        out.push_back({scene.numbers[i].metric, at + "/metric"});
+        add(scene.numbers[i].label, at + "/label");
+    }
+    if (scene.headline) out.push_back({scene.headline->metric, "/headline/metric"});
+    return out;
+}
+
+// What the lab can show in the scene's state and in the one that it is compared with.
+struct Shown {
+    std::vector<std::string> metrics, figures;
+
+    void take(Lab& lab) {
+        lab.update();
+        std::ranges::move(lab.metric_names(), std::back_inserter(metrics));
+        for (const Field& field : lab.fields()) metrics.push_back(field.info.name);
+        std::ranges::move(lab.figure_ids(), std::back_inserter(figures));
+    }
+};
+
+bool holds(const std::vector<std::string>& names, const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+}
+
+// Holds what the scene says against `lab`, which has the scene's state.
+void check_told(Lab& lab, const Scene& scene, std::vector<std::string>& notices) {
+    Shown shown;
+    shown.take(lab);
+    if (!scene.compare.is_null()) {
+        lab.restore(nlohmann::json(scene.compare));
+        shown.take(lab);
+    }
+    const auto refuse = [&](std::string_view what, const Named& named, const std::string& where_listed) {
+        const std::string place = place_text(scene.places, named.at);
+        if (scene.schema > kSceneSchema)
+            notices.push_back(fmt::format("{} '{}' ({}) is not known here.", what, named.name, place));
+        else
+            throw input_error(scene.where, fmt::format("{}: the lab has no {} '{}'; {}", place, what,
+                                                       quote_from(named.name), where_listed));
+    };
+    const std::string listed = fmt::format("\"fp8lab run {}\" lists them", lab.info().id);
+    for (const Named& named : metrics_named(scene))
+        if (!holds(shown.metrics, named.name)) refuse("metric", named, listed);
+    if (!scene.figure.empty() && !holds(shown.figures, scene.figure))
+        refuse("figure", {scene.figure, "/figure"}, fmt::format("valid: {}", fmt::join(shown.figures, " ")));
+}
+
 fs::path file_of(const Scene::Tensor& tensor, const Scene& scene, const fs::path& folder) {
     if (!tensor.path.empty()) return fs::absolute(scene.folder / tensor.path);
     // Named by its content, so that the same scene, opened twice, is one file.
@@ -105,6 +180,14 @@ void rest(Lab& lab) {
 
 }  // namespace
 
+const LabEntry& lab_of(const Scene& scene) {
+    try {
+        return find_lab(scene.lab);
+    } catch (const Error& error) {
+        throw input_error(scene.where, place_text(scene.places, "/lab") + ": " + error.why());
+    }
+}
+
 std::vector<std::string> apply_scene(Lab& lab, const Scene& scene, const fs::path& folder) {
     std::vector<std::string> notices = scene.notices;
     const LabEntry& entry = lab_of(scene);
@@ -118,6 +201,9 @@ std::vector<std::string> apply_scene(Lab& lab, const Scene& scene, const fs::pat
     }
     for (const Scene::Tensor& tensor : scene.tensors)
         state[tensor.field] = file_of(tensor, scene, folder).string();
+    trial->reset();
+    trial->restore(state);
+    check_told(*trial, scene, notices);
     lab.reset();
     lab.restore(state);
     return notices;
@@ -166,20 +252,18 @@ std::string number_text(Lab& lab, std::string_view name) {
     if (const Metric* metric = find_metric(metrics, name)) return text_of(*metric);
     for (const Field& field : lab.fields())
         if (field.info.name == name) return field_text(field);
-    return "-";
+    return lab.live() ? "-" : "does not apply";
 }
 
-std::string sentence_text(const Scene& scene, Lab& lab) {
+std::string sentence_text(const Scene& scene, Lab& lab) { return filled_text(scene.sentence, lab); }
+
+std::string filled_text(std::string_view text, Lab& lab) {
     std::string out;
-    std::string_view rest = scene.sentence;
-    for (;;) {
-        const auto open = rest.find('{');
-        const auto close = rest.find('}', open == std::string_view::npos ? 0 : open);
-        if (open == std::string_view::npos || close == std::string_view::npos) return out + std::string(rest);
-        out += rest.substr(0, open);
-        out += number_text(lab, rest.substr(open + 1, close - open - 1));
-        rest = rest.substr(close + 1);
+    for (const Part& part : parts_of(text)) {
+        out += part.words;
+        if (part.name) out += number_text(lab, *part.name);
     }
+    return out;
 }
 
 }  // namespace fp8lab

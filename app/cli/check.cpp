@@ -2,69 +2,153 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <exception>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "app/cli/verb.h"
+#include "core/base/bounded_file.h"
 #include "core/base/console.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/growing_file.h"
 #include "core/base/outputs.h"
 #include "core/base/stop.h"
 #include "core/lesson/scene.h"
 #include "labs/grade.h"
+#include "labs/grade_table.h"
 #include "labs/scene_run.h"
 
 namespace fp8lab::cli {
 
 namespace {
 
-struct Options {
+struct CheckOptions {
     std::vector<std::string> paths;
-    std::string csv;
+    std::string csv, totals;
     bool json = false, rerun = false;
 };
 
-// A forged name must not drive the teacher's terminal.
-std::string printable(std::string text) {
-    std::ranges::replace_if(
-        text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, '?');
-    return text;
-}
-
-void print(const Graded& graded) {
-    const std::string who = graded.student.empty() ? "" : " " + graded.student + ",";
-    const std::string exercise = printable(graded.evidence.exercise);
-    if (graded.recheck.stands()) {
-        fmt::print("passed  {:<6}{} {}, {}\n", exercise, printable(who), graded.path, graded.recheck.how);
-        return;
-    }
-    fmt::print("failed  {:<6}{} {}\n", exercise, printable(who), graded.path);
-    for (const std::string& problem : graded.recheck.problems)
-        fmt::print("          {}\n", printable(problem));
-}
-
-nlohmann::json to_json(const Graded& graded) {
-    const auto& [path, student, evidence, recheck, print, same_as] = graded;
-    nlohmann::json out = {{"path", path},
-                          {"student", student},
-                          {"same_as", same_as},
+nlohmann::json graded_json(const Graded& graded) {
+    const Evidence& evidence = graded.evidence;
+    const Recheck& recheck = graded.recheck;
+    nlohmann::json out = {{"path", graded.path},
+                          {"student", graded.student},
+                          {"same_as", graded.same_as},
+                          {"similar_to", graded.like.path},
+                          {"similar_in", graded.like.in},
                           {"explanation", evidence.explanation},
                           {"exercise", evidence.exercise},
                           {"passed", recheck.stands()},
                           {"how", recheck.how},
                           {"problems", recheck.problems},
-                          {"predicted", !evidence.prediction.skipped},
+                          {"predicted", nullptr},
                           {"hints", evidence.hints},
                           {"at", evidence.at},
                           {"seed", evidence.seed},
                           {"provenance", evidence.provenance},
                           {"version", evidence.version},
                           {"conditions", nlohmann::json::array()}};
+    if (graded.readable()) out["predicted"] = !evidence.prediction.skipped;
     for (const Condition& condition : recheck.verdict.conditions)
         out["conditions"].push_back(
             {{"text", condition.text}, {"values", condition.values}, {"met", condition.met}});
     return out;
 }
+
+// Rows go out as they come, so that what is known is not lost with what is not.
+class CheckRows {
+  public:
+    explicit CheckRows(const CheckOptions& options) : options_(options) {
+        if (options.json) json_ = nlohmann::json::array();
+    }
+
+    void add(const Graded& graded) {
+        ++rows_;
+        if (!graded.recheck.stands()) ++failed_;
+        if (!options_.csv.empty()) {
+            if (!csv_) {
+                csv_.emplace(options_.csv);
+                csv_->append(grades_head());
+            }
+            csv_->append(grades_row(graded));
+        }
+        if (!options_.totals.empty()) totals_.add(graded);
+        if (options_.json)
+            json_.push_back(graded_json(graded));
+        else if (options_.csv != "-" && options_.totals != "-")
+            show(graded);
+        note_likeness(graded);
+    }
+
+    // Whatever ended the grading: tables are whole, of the rows that there are.
+    void finish() {
+        if (csv_) csv_->keep();
+        if (!options_.totals.empty() && rows_ > 0) write_file(options_.totals, totals_.csv());
+        if (lost_) std::rethrow_exception(lost_);
+        if (options_.json) {
+            nlohmann::json out = json_header(cpu_backend()->device());
+            out["results"] = std::move(json_);
+            print_json(out);
+        } else if (options_.csv != "-" && options_.totals != "-") {
+            for (const std::string& line : alike_) fmt::print("{}\n", line);
+            return;
+        }
+        if (!alike_.empty())
+            tell(fmt::format(
+                "fp8lab: check: {} of {} rows are much like an earlier one: see same_as and similar_to",
+                alike_.size(), rows_));
+    }
+
+    std::size_t rows() const { return rows_; }
+    std::size_t failed() const { return failed_; }
+
+  private:
+    // A reader that went away does not keep the table from its end.
+    void show(const Graded& graded) {
+        if (lost_) return;
+        try {
+            print_row(graded);
+            flush_stdout();
+        } catch (...) {
+            if (!csv_ && options_.totals.empty()) throw;
+            lost_ = std::current_exception();
+        }
+    }
+
+    static std::string name_of(const Graded& graded) {
+        return graded.student.empty() ? "" : printable(graded.student) + ", ";
+    }
+
+    static void print_row(const Graded& graded) {
+        const bool stands = graded.recheck.stands();
+        fmt::print("{}  {:<6} {}{}{}\n", stands ? "passed" : "failed", printable(graded.evidence.exercise),
+                   name_of(graded), printable(graded.path), stands ? ", " + graded.recheck.how : "");
+        for (const std::string& problem : graded.recheck.problems)
+            fmt::print("          {}\n", printable(problem));
+    }
+
+    void note_likeness(const Graded& graded) {
+        const bool same = !graded.same_as.empty();
+        if (!same && graded.like.path.empty()) return;
+        const std::string other = same ? graded.same_as : graded.like.path;
+        const std::string whose = graded.like.path == other && !graded.like.student.empty()
+                                      ? printable(graded.like.student) + ", "
+                                      : "";
+        alike_.push_back(fmt::format("alike   {:<6} {}{} and {}{}: {}", printable(graded.evidence.exercise),
+                                     name_of(graded), printable(graded.path), whose, printable(other),
+                                     same ? "the very same evidence" : graded.like.in));
+    }
+
+    const CheckOptions& options_;
+    std::optional<GrowingFile> csv_;
+    GradeTotals totals_;
+    nlohmann::json json_;
+    std::vector<std::string> alike_;  // for the teacher, who decides
+    std::size_t rows_ = 0, failed_ = 0;
+    std::exception_ptr lost_;  // why stdout takes no more
+};
 
 // A scene alone that cannot be read ends the run; among others it is a failed line.
 Graded run_to_headline(const std::string& path, bool alone) {
@@ -73,7 +157,8 @@ Graded run_to_headline(const std::string& path, bool alone) {
     out.evidence.exercise = "scene";
     out.recheck.how = "run to its headline";
     try {
-        const Scene scene = read_scene(path);
+        Scene scene = parse_scene(read_bounded(path, kLargestScene), path);
+        scene.folder = std::filesystem::path(path).parent_path();
         const auto lab = run_scene(scene, std::filesystem::temp_directory_path());
         if (const std::string problem = headline_problem(scene, *lab); !problem.empty())
             out.recheck.problems.push_back(problem);
@@ -85,50 +170,51 @@ Graded run_to_headline(const std::string& path, bool alone) {
     return out;
 }
 
-void declare_check_files(const Options& options) {
-    Outputs files;
-    for (const std::string& path : options.paths) files.reads(path);
-    if (options.json) files.prints("--json");
-    if (!options.csv.empty()) files.writes("--csv", options.csv, Holds::table);
+// A line a second on stderr, where the grading takes that long.
+std::function<void(std::size_t)> told_each_second(std::size_t files) {
+    using Clock = std::chrono::steady_clock;
+    return [files, told = Clock::now()](std::size_t done) mutable {
+        const auto now = Clock::now();
+        if (done == files || now - told < std::chrono::seconds(1)) return;
+        told = now;
+        tell(fmt::format("{} of {} files", done, files));
+    };
 }
 
-// Those that were done until a signal came.
-std::vector<Graded> grade_all(const Options& options) {
-    std::vector<std::string> paths = options.paths;
-    const auto scenes = std::ranges::stable_partition(
-        paths, [](const std::string& path) { return !path.ends_with(".f8scene"); });
+void check(const CheckOptions& options) {
+    std::vector<std::string> paths = options.paths, scenes;
+    std::erase_if(paths, [&](const std::string& path) {
+        if (path.ends_with(".f8scene")) scenes.push_back(path);
+        return path.ends_with(".f8scene");
+    });
+    const std::vector<SubmissionFile> files = submissions_in(paths);
+    Outputs outputs;
+    for (const std::string& path : options.paths) outputs.reads(path);
+    for (const SubmissionFile& file : files) outputs.reads(file.path);
+    if (options.json) outputs.prints("--json");
+    if (!options.csv.empty()) outputs.writes("--csv", options.csv, Holds::table);
+    if (!options.totals.empty()) outputs.writes("--totals", options.totals, Holds::table);
+
     const Interruptible keeps;
-    std::vector<Graded> all;
+    CheckRows rows(options);
     for (const std::string& path : scenes)
-        if (!interrupted()) all.push_back(run_to_headline(path, options.paths.size() == 1));
-    paths.erase(scenes.begin(), scenes.end());
-    if (!paths.empty())
-        std::ranges::move(grade(submissions_in(paths), options.rerun, interrupted), std::back_inserter(all));
-    return all;
-}
-
-void check(const Options& options) {
-    declare_check_files(options);
-    const std::vector<Graded> all = grade_all(options);
-    const auto failed = std::ranges::count_if(all, [](const Graded& g) { return !g.recheck.stands(); });
-    if (!options.csv.empty()) write_file(options.csv, grades_csv(all));
-    if (options.json) {
-        nlohmann::json out = json_header(cpu_backend()->device());
-        out["results"] = nlohmann::json::array();
-        for (const Graded& graded : all) out["results"].push_back(to_json(graded));
-        print_json(out);
-    } else if (options.csv != "-") {
-        for (const Graded& graded : all) print(graded);
-    }
-    end_if_interrupted(fmt::format("after {} rows, which are written", all.size()));
-    if (failed > 0)
-        throw Error(ErrorKind::failed, "check", fmt::format("{} of {} did not pass", failed, all.size()));
+        if (!interrupted()) rows.add(run_to_headline(path, options.paths.size() == 1));
+    grade(files, {.rerun = options.rerun,
+                  .alone = options.paths.size() == 1 && files.size() == 1 && files[0].path == paths[0],
+                  .stop = interrupted,
+                  .each = [&rows](const Graded& graded) { rows.add(graded); },
+                  .told = told_each_second(files.size())});
+    rows.finish();
+    end_if_interrupted(fmt::format("after {} rows of {} files", rows.rows(), scenes.size() + files.size()));
+    if (rows.failed() > 0)
+        throw Error(ErrorKind::failed, "check",
+                    fmt::format("{} of {} did not pass", rows.failed(), rows.rows()));
 }
 
 }  // namespace
 
 void add_check(CLI::App& app, Globals&) {
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<CheckOptions>();
     CLI::App* verb = app.add_subcommand(
         "check", "Judges submissions and evidence of exercises again, by doing what they say was done");
     verb->add_option(
@@ -136,7 +222,8 @@ void add_check(CLI::App& app, Globals&) {
             "submissions (.f8lab), evidence, scenes (.f8scene), or folders with submissions or evidence")
         ->required();
     verb->add_flag("--json", options->json, "the results as JSON");
-    verb->add_option("--csv", options->csv, "the results as a table; - is stdout");
+    verb->add_option("--csv", options->csv, "a row per exercise, written as it is known; - is stdout");
+    verb->add_option("--totals", options->totals, "a row per student; - is stdout");
     verb->add_flag("--rerun", options->rerun, "train again instead of believing the series of a training");
     verb->callback([options] { check(*options); });
 }

@@ -43,7 +43,7 @@ std::unique_ptr<Lab> open_lab(const std::string& name, int& steps) {
         std::ranges::all_of(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)); });
     if (lab_name) return find_lab(name, "run").make();
     const Scene scene = read_scene(find_scene(name));
-    auto lab = find_lab(scene.lab).make();
+    auto lab = lab_of(scene).make();
     for (const std::string& notice : apply_scene(*lab, scene, std::filesystem::temp_directory_path()))
         tell(fmt::format("fp8lab: {}: {}", name, notice));
     if (steps == 0) steps = scene.steps;

@@ -115,8 +115,8 @@ void Presentation::key(int key) {
 Presentation::Picture Presentation::take() {
     Picture picture{.sentence = lecture_->sentence(), .numbers = {}, .figure = lecture_->figure()};
     for (const Scene::Number& number : lecture_->scene().numbers)
-        picture.numbers.push_back(
-            {number_text(lecture_->lab(), number.metric), number.label, marker_of(number.metric)});
+        picture.numbers.push_back({number_text(lecture_->lab(), number.metric),
+                                   filled_text(number.label, lecture_->lab()), marker_of(number.metric)});
     return picture;
 }
 

@@ -19,7 +19,7 @@ void Shell::present() {
 }
 
 void Shell::open(const Scene& scene) {
-    const auto id = find_lab(scene.lab).id;
+    const auto id = lab_of(scene).id;
     for (Entry& entry : entries_) {
         if (entry.lab->info().id != id) continue;
         const auto notices = apply_scene(*entry.lab, scene, folders_.data / "tensors");

@@ -9,12 +9,14 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <system_error>
 #include <utility>
 
 #include "core/base/console.h"
 #include "core/base/error.h"
+#include "core/base/growing_file.h"
 #include "core/base/stop.h"
 
 namespace fp8lab {
@@ -129,35 +131,67 @@ WriteTarget write_target(const fs::path& path) {
     throw Error(ErrorKind::failed, path.string(), system_reason(ELOOP));
 }
 
-void write_file(const fs::path& path, std::span<const std::byte> bytes) {
-    if (path == "-") return write_stdout(bytes);
-    const auto fail = [&](int error_number) {
-        return Error(ErrorKind::failed, path.string(), system_reason(error_number));
-    };
-    const WriteTarget target = write_target(path);
-    if (target.descriptor == STDOUT_FILENO) return write_stdout(bytes);
+struct GrowingFile::Open {
+    WriteTarget target;
+    std::optional<RemovedAtEnd> temporary;  // none: a device or pipe, written itself
+    std::optional<Descriptor> file;
+};
+
+GrowingFile::GrowingFile(fs::path path) : path_(std::move(path)) {
+    if (path_ == "-") return;
+    auto open = std::make_unique<Open>();
+    open->target = write_target(path_);
+    const auto& [target, descriptor] = open->target;
+    if (descriptor == STDOUT_FILENO) return;
     // A device or pipe cannot be replaced by a rename; what it takes is written straight to it.
     struct stat info {};
-    if (target.descriptor >= 0 || (::stat(target.path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))) {
-        Descriptor device(target.descriptor >= 0 ? ::fcntl(target.descriptor, F_DUPFD_CLOEXEC, 3)
-                                                 : ::open(target.path.c_str(), O_WRONLY | O_CLOEXEC));
-        if (!device.ok() || !write_all(device.get(), bytes)) throw fail(errno);
-        return;
+    if (descriptor >= 0 || (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode))) {
+        open->file.emplace(descriptor >= 0 ? ::fcntl(descriptor, F_DUPFD_CLOEXEC, 3)
+                                           : ::open(target.c_str(), O_WRONLY | O_CLOEXEC));
+    } else {
+        open->temporary.emplace(temporary_beside(target));
+        open->file.emplace(::open(open->temporary->path(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     }
-    const RemovedAtEnd temporary(temporary_beside(target.path));
-    Descriptor file(::open(temporary.path(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (!file.ok()) throw fail(errno);
-    if (!write_all(file.get(), bytes) || ::fsync(file.get()) != 0 || !file.close() ||
-        ::rename(temporary.path(), target.path.c_str()) != 0) {
-        const int error_number = errno;
-        ::unlink(temporary.path());
-        throw fail(error_number);
+    if (!open->file->ok()) fail(errno);
+    open_ = std::move(open);
+}
+
+GrowingFile::~GrowingFile() {
+    if (open_ && open_->temporary) ::unlink(open_->temporary->path());
+}
+
+void GrowingFile::fail(int error_number) const {
+    throw Error(ErrorKind::failed, path_.string(), system_reason(error_number));
+}
+
+void GrowingFile::append(std::span<const std::byte> bytes) {
+    if (!open_) return write_stdout(bytes);
+    if (!write_all(open_->file->get(), bytes)) fail(errno);
+}
+
+void GrowingFile::append(std::string_view text) { append(std::as_bytes(std::span(text))); }
+
+void GrowingFile::keep() {
+    if (!open_) return;
+    Descriptor& file = *open_->file;
+    const fs::path target = open_->target.path;
+    if (open_->temporary) {
+        if (::fsync(file.get()) != 0 || !file.close() ||
+            ::rename(open_->temporary->path(), target.c_str()) != 0)
+            fail(errno);
+        // The rename is durable once the folder is; some file systems refuse to sync a folder, which is not
+        // an error.
+        const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
+        Descriptor parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        if (parent.ok()) ::fsync(parent.get());
     }
-    // The rename is durable once the folder is; some file systems refuse to sync a folder, which is not an
-    // error.
-    const fs::path folder = target.path.has_parent_path() ? target.path.parent_path() : fs::path(".");
-    Descriptor parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (parent.ok()) ::fsync(parent.get());
+    open_.reset();
+}
+
+void write_file(const fs::path& path, std::span<const std::byte> bytes) {
+    GrowingFile file(path);
+    file.append(bytes);
+    file.keep();
 }
 
 void write_file(const fs::path& path, std::string_view text) {

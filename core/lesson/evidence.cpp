@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -153,13 +154,84 @@ Evidence evidence_from(const Json& json) {
     return out;
 }
 
+// Counts while the text is read. An event is an array in scene/deeds/*/events.
+class EvidenceCounter : public nlohmann::json_sax<Json> {
+  public:
+    EvidenceSize size;
+
+    bool null() override { return value(); }
+    bool boolean(bool) override { return value(); }
+    bool number_integer(number_integer_t) override { return value(); }
+    bool number_unsigned(number_unsigned_t) override { return value(); }
+    bool number_float(number_float_t, const string_t&) override { return value(); }
+    bool binary(binary_t&) override { return value(); }
+    bool string(string_t& text) override {
+        if (depth_ == 1 && names_[0] == "exercise") size.exercise = quote_from(text);
+        return value();
+    }
+    bool start_object(std::size_t) override { return open(); }
+    bool end_object() override { return close(); }
+    bool end_array() override { return close(); }
+    bool start_array(std::size_t) override {
+        if (depth_ == 5 && names_[0] == "scene" && names_[1] == "deeds" && names_[3] == "events")
+            ++size.events;
+        return open();
+    }
+    bool key(string_t& name) override {
+        if (depth_ <= names_.size()) names_[depth_ - 1] = name.size() < 16 ? name : "";
+        return true;
+    }
+    bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+        return false;
+    }
+
+  private:
+    bool value() {
+        ++size.values;
+        return true;
+    }
+    bool open() {
+        ++depth_;
+        return value();
+    }
+    bool close() {
+        --depth_;
+        return true;
+    }
+    std::size_t depth_ = 0;             // of what is open: 1 in the outermost object
+    std::array<std::string, 4> names_;  // the member at hand, at depth 1 to 4
+};
+
+void check_size(std::string_view text, const std::string& where) {
+    if (text.size() > kLargestEvidence)
+        throw input_error(where, fmt::format("is {}; evidence has at most {}", format_bytes(text.size()),
+                                             format_bytes(kLargestEvidence)));
+    const EvidenceSize size = evidence_size(text);
+    const std::string of = size.exercise.empty() ? "" : " of " + size.exercise;
+    if (size.events > kMostEvents)
+        throw input_error(where,
+                          fmt::format("holds {} events{}, and at most {} are judged; begin the exercise "
+                                      "again (each repeat of a held key is an event)",
+                                      size.events, of, kMostEvents));
+    if (size.values > kMostEvidenceValues)
+        throw input_error(where, fmt::format("holds {} values{}; evidence has at most {}", size.values, of,
+                                             kMostEvidenceValues));
+}
+
 }  // namespace
+
+EvidenceSize evidence_size(std::string_view text) {
+    EvidenceCounter counter;
+    Json::sax_parse(text, &counter);
+    return counter.size;
+}
 
 std::string scene_hash(const Evidence& evidence) { return fnv_hash(scene_json(evidence).dump()); }
 
 std::string evidence_text(const Evidence& evidence) { return sealed(body(evidence), 1); }
 
 Evidence parse_evidence(std::string_view text, const std::string& where) {
+    check_size(text, where);
     try {
         Json json = parse_json(text, where);
         if (!json.is_object() || !json.contains("fp8lab_evidence"))

@@ -1,6 +1,9 @@
 #include "core/lesson/exercise.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string>
 
 namespace fp8lab {
 
@@ -13,6 +16,12 @@ Verdict judge_exercise(const Exercise& exercise, const Trail& trail, const Predi
     Verdict verdict = exercise.judge(trail, prediction);
     if (trail.steps.empty())
         verdict.conditions.push_back({.text = "something done by yourself", .values = {}, .met = false});
+    std::size_t events = 0;
+    for (const Step& step : trail.steps) events += step.events.size();
+    if (events > kMostEvents)
+        verdict.conditions.push_back({.text = fmt::format("at most {} events: begin again", kMostEvents),
+                                      .values = {std::to_string(events)},
+                                      .met = false});
     return verdict;
 }
 

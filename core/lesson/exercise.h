@@ -96,7 +96,12 @@ struct Exercise {
     std::array<NearMiss, 2> near_misses = {};
 };
 
-// The judge's verdict, and one condition more while the trail holds no event of the learner's.
+// What one attempt may hold. A key that is held gives 30 events a second; whoever grades repeats each on a
+// lab and keeps the state after it, 4 to 15 KB.
+inline constexpr std::size_t kMostEvents = 5'000;
+
+// The judge's verdict, and one condition more while the trail holds no event of the learner's, or more than
+// kMostEvents.
 Verdict judge_exercise(const Exercise& exercise, const Trail& trail, const Prediction* prediction);
 
 }  // namespace fp8lab

@@ -188,10 +188,11 @@ Deck parse_deck(std::string_view text, const std::string& where, const fs::path&
     for (const Json& entry : read.array(read.member(json, "", "scenes"), "/scenes", 1, kMostScenes)) {
         const std::string at = "/scenes/" + std::to_string(deck.scenes.size());
         read.object(entry, at);
-        fs::path file = folder / read.string(entry, at, "scene");
-        if (file.extension() != ".f8scene") file += ".f8scene";
-        std::error_code none;  // a name too long for a file as well
-        if (!fs::exists(file, none)) read.fail(at + "/scene", file.string() + " does not exist");
+        const std::string name = read.string(entry, at, "scene");
+        const fs::path file = deck_scene(folder, name);
+        if (file.empty())
+            read.fail(at + "/scene", fmt::format("scene '{}' does not exist: it is neither in {} nor shipped",
+                                                 quote_from(name), folder.empty() ? "." : folder.string()));
         Scene& scene = deck.scenes.emplace_back(read_scene(file));
         deck.notices.insert(deck.notices.end(), scene.notices.begin(), scene.notices.end());
         if (entry.contains("notes")) scene.notes = read.string(entry, at, "notes");

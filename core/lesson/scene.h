@@ -14,7 +14,9 @@
 //     "locked": ["seed"], "hidden": ["margin"],        controls that cannot be moved, or seen
 //     "predict": {"question": "...", "choices": ["2", "4"], "answer": 1},  asked before anything is seen
 //     "figure": "timeline",                  what presentation shows; else the first
-//     "numbers": [{"metric": "a.saturated_steps", "label": "steps saturate"}],   at most four
+//     "numbers": [{"metric": "a.saturated_steps", "label": "steps saturate"}],   at most four;
+//                                            a label may hold {metric}s too: it stays true when the knob
+//                                            moves
 //     "knob": "margin",                      the field that Up and Down move in presentation
 //     "compare": {"margin": 1},              key B: with these fields, and back
 //     "headline": {"metric": "a.saturated_steps", "value": 11, "tolerance": 0}   `check` holds the lab to it
@@ -36,6 +38,7 @@
 namespace fp8lab {
 
 inline constexpr int kSceneSchema = 1;
+inline constexpr std::size_t kLargestScene = std::size_t{8} << 20;  // also of a deck
 
 struct Scene {
     struct Number {
@@ -94,7 +97,7 @@ Scene scene_from_line(std::string_view text);
 // A lecture: scenes in order.
 //   {"fp8lab_deck": 1, "title": "...", "scenes": [{"scene": "L05-a-trace", "notes": "instead of the
 //   scene's"}]}
-// "scene" is a path relative to the deck (".f8scene" may be left out).
+// "scene" is a path relative to the deck, else the name of a shipped scene (".f8scene" may be left out).
 struct Deck {
     std::string title;
     std::vector<Scene> scenes;
@@ -106,6 +109,10 @@ Deck read_deck(const std::filesystem::path& path);  // also a single .f8scene, o
 // What --scene, --present and `run` take: a path, or the name of a shipped scene or deck ("L05-b-ramp-real").
 // Throws input_error naming the shipped ones.
 std::filesystem::path find_scene(const std::string& name);
+
+// The file that a deck in `folder` means by a name: its own first, then the shipped one; empty: there is
+// none.
+std::filesystem::path deck_scene(const std::filesystem::path& folder, const std::string& name);
 
 // The scenes and decks that come with the application, by file name.
 std::vector<std::filesystem::path> shipped_scenes();

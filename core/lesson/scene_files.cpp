@@ -46,6 +46,16 @@ Deck read_deck(const fs::path& path) {
     return deck;
 }
 
+fs::path deck_scene(const fs::path& folder, const std::string& name) {
+    fs::path file = folder / name;
+    if (file.extension() != ".f8scene") file += ".f8scene";
+    std::error_code none;  // a name too long for a file as well
+    if (fs::exists(file, none)) return file;
+    for (const fs::path& shipped : shipped_scenes())
+        if (shipped.stem() == name || shipped.filename() == name) return shipped;
+    return {};
+}
+
 fs::path find_scene(const std::string& name) {
     std::error_code none;
     if (fs::exists(name, none)) return name;

@@ -41,6 +41,8 @@ class TrainLab : public Lab {
     Figure thumbnail()
         const override;  // this run's curves, or those of a small training that takes milliseconds
     std::vector<Metric> metrics() const override;
+    std::vector<std::string> figure_ids() const override;
+    std::vector<std::string> metric_names() const override;
     Provenance provenance() const override;  // of the arm that is the experiment
     std::string device() const override;
     // Returns early when the run pauses at a non-finite value or fails on its way; throws Error{backend} when

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -114,6 +115,35 @@ std::vector<Metric> TrainLab::metrics() const {
     }
     all.push_back({.name = "steps_per_second", .value = status_.steps_per_second, .unit = "steps/s"});
     return all;
+}
+
+std::vector<std::string> TrainLab::figure_ids() const {
+    std::vector<std::string> out = Lab::figure_ids();
+    const TrainSpec now = spec();
+    if (now.task == TaskKind::spiral)
+        for (std::size_t i = 0; i < now.arms.size(); ++i) out.push_back(fmt::format("boundary-{}", "abc"[i]));
+    out.emplace_back("step");
+    return out;
+}
+
+std::vector<std::string> TrainLab::metric_names() const {
+    constexpr std::array kOfArm = {"loss_{}",       "gap_{}_pct",    "stopped_{}", "provenance_{}",
+                                   "step_ms_{}",    "step_q1_ms_{}", "memory_{}",  "tflops_{}",
+                                   "step_q3_ms_{}", "speedup_{}"};
+    constexpr std::array kOfTensor = {"amax_{}", "scale_{}", "underflow_pct_{}", "overflow_steps_{}"};
+    std::vector<std::string> out = Lab::metric_names();
+    const TrainSpec now = spec();
+    for (std::size_t i = 0; i < now.arms.size(); ++i) {
+        for (const char* name : kOfArm) out.push_back(fmt::format(fmt::runtime(name), "abc"[i]));
+        if (now.task == TaskKind::spiral) out.push_back(fmt::format("accuracy_{}", "abc"[i]));
+    }
+    for (const char* name : {"worst_underflow_pct", "worst_underflow_tensor", "overflow_steps"})
+        out.emplace_back(name);
+    for (int layer = 1; layer < static_cast<int>(now.layers.size()); ++layer)
+        for (const TensorClass tensor : {TensorClass::x, TensorClass::w, TensorClass::dy})
+            for (const char* name : kOfTensor)
+                out.push_back(fmt::format(fmt::runtime(name), to_string(TensorId{tensor, layer})));
+    return out;
 }
 
 double TrainLab::ms_per_step(std::size_t arm) const {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/units.h"
+
 namespace fp8lab::window_lab {
 
 namespace {
@@ -17,6 +19,18 @@ std::vector<Choice> format_choices() {
         if (format.is_signed && bits(format) <= 8)
             out.push_back({std::string(format.name), std::string(format.label)});
     return out;
+}
+
+// What the scale is, as a formula: "448 / amax / 2^3".
+std::string scale_rule(const Outcome& o) {
+    if (o.spec.source == "manual") return "set by hand";
+    if (!(o.reference > 0 && std::isfinite(o.reference))) return "rule for an amax of 0";
+    const std::string of = o.spec.source == "percentile"
+                               ? fmt::format("percentile {}", shortest(o.spec.percentile))
+                           : o.spec.source == "ema" ? "mean amax"
+                                                    : "amax";
+    const std::string headroom = o.spec.margin == 0 ? "" : fmt::format(" / 2^{}", o.spec.margin);
+    return fmt::format("{} / {}{}", shortest(max_finite(o.format)), of, headroom);
 }
 
 }  // namespace
@@ -144,6 +158,7 @@ std::vector<Metric> WindowLab::metrics() const {
     add("amax", o.amax);
     add("reference_amax", o.reference);
     add("scale_used", o.cast.scale);
+    out.push_back({.name = "scale_rule", .text = scale_rule(o)});
     add("window_top", o.window.hi);
     add("window_bottom", o.window.lo);
     add("sqnr_db", o.cast.stats.sqnr_db(), "dB");

@@ -3,8 +3,11 @@
 #include "labs/grade.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -13,6 +16,7 @@
 #include "core/base/files.h"
 #include "core/base/seal.h"
 #include "core/lesson/bundle.h"
+#include "labs/grade_table.h"
 #include "tests/scratch.h"
 #include "tests/unit/made_evidence.h"
 
@@ -136,6 +140,21 @@ std::vector<Tampering> tamperings() {
     };
 }
 
+std::vector<Graded> grade_all(std::vector<std::string> paths, std::function<bool()> stop = {}) {
+    std::vector<Graded> out;
+    grade(submissions_in(paths),
+          {.stop = std::move(stop), .each = [&](const Graded& one) { out.push_back(one); }});
+    return out;
+}
+
+std::string problems_of(const std::vector<Graded>& graded, const std::string& path) {
+    std::string out;
+    for (const Graded& one : graded)
+        if (one.path == path)
+            for (const std::string& problem : one.recheck.problems) out += problem + "\n";
+    return out;
+}
+
 }  // namespace
 
 TEST_CASE("200 submissions of one lab, 20 tampered with in different ways: these are found and no other") {
@@ -153,8 +172,7 @@ TEST_CASE("200 submissions of one lab, 20 tampered with in different ways: these
         write_file(path, tampering.text());
         expected[path] = tampering.reason;
     }
-    const std::vector<std::string> folder = {home.path.string()};
-    const std::vector<Graded> graded = grade(submissions_in(folder), false, [] { return false; });
+    const std::vector<Graded> graded = grade_all({home.path.string()});
     std::map<std::string, std::string> found;
     std::ptrdiff_t passed = 0;
     for (const Graded& one : graded) {
@@ -168,9 +186,17 @@ TEST_CASE("200 submissions of one lab, 20 tampered with in different ways: these
     for (const auto& [path, problems] : found)
         CHECK_MESSAGE(expected.contains(path), std::string(path + ": " + problems));
     CHECK(passed >= 180 * 4);
-    const std::string csv = grades_csv(graded);
+    CHECK(std::ranges::is_sorted(graded, {}, &Graded::path));
+    GradeTotals totals;
+    std::string csv = grades_head();
+    for (const Graded& one : graded) {
+        csv += grades_row(one);
+        totals.add(one);
+    }
     CHECK(std::count(csv.begin(), csv.end(), '\n') == static_cast<std::ptrdiff_t>(graded.size()) + 1);
     CHECK(csv.find(",Student 42,bits,") != std::string::npos);
+    CHECK(totals.csv().find("\nStudent 42," + (home / "1042.f8lab") + ",1,4,4,0,0,4,0,") !=
+          std::string::npos);
 }
 
 TEST_CASE("what was repeated for one student is not believed of another") {
@@ -191,8 +217,11 @@ TEST_CASE("grading stops between submissions when asked, with what it has") {
     for (int student = 0; student < 4; ++student)
         write_file(home / (std::to_string(student) + ".f8lab"),
                    bundle_text(bundle_of(student, passes(student))));
-    const std::vector<std::string> folder = {home.path.string()};
-    CHECK(grade(submissions_in(folder), false, [] { return true; }).empty());
+    CHECK(grade_all({home.path.string()}, [] { return true; }).empty());
+    std::atomic<int> asked = 0;
+    const auto some = grade_all({home.path.string()}, [&] { return ++asked > 40; });
+    CHECK(some.size() < 16);
+    for (const Graded& one : some) CHECK(one.recheck.stands());  // none was cut short
 }
 
 TEST_CASE("the table is safe in a spreadsheet, and names copies") {
@@ -203,9 +232,146 @@ TEST_CASE("the table is safe in a spreadsheet, and names copies") {
     write_file(home / "a.f8lab", bundle_text(bundle));
     bundle.student = "B";
     write_file(home / "b.f8lab", bundle_text(bundle));
-    const std::vector<std::string> folder = {home.path.string()};
-    const std::string csv = grades_csv(grade(submissions_in(folder), false, [] { return false; }));
+    std::string csv;
+    for (const Graded& one : grade_all({home.path.string()})) csv += grades_row(one);
     CHECK(csv.find("\"'=HYPERLINK(\"\"http://example.org\"\", \"\"x\"\")\"") != std::string::npos);
     CHECK(csv.find(",B,bits,1,") != std::string::npos);
-    CHECK(csv.find("," + (home / "a.f8lab") + "\n") != std::string::npos);
+    CHECK(csv.find("," + (home / "a.f8lab") + "," + (home / "a.f8lab") + ",\"explanation 100 %, ") !=
+          std::string::npos);
+}
+
+TEST_CASE("a copy with another name, other times and new checksums is still named; nobody else is") {
+    const Scratch home;
+    const ExerciseEntry entry = test::exercise("L1.1");
+    Evidence ada = passes(0)[0];
+    ada.explanation =
+        "The exponent 1111 is used up for numbers as well, only the last code of all is kept for NaN.";
+    Evidence copied = ada;
+    copied.at = copied.prediction.at = "2026-12-01T09:00:00";
+    copied.prediction.values = {77};
+    copied.device = "another";
+    copied.explanation =
+        "the exponent 1111 is used up for numbers as well - only the LAST code of all is kept "
+        "for NaN, I think";
+    Evidence own = ada;  // the same three flips, in words of one's own
+    own.explanation = "Because there is no infinity in E4M3, most of the top binade still holds numbers.";
+    Evidence brief = ada, brief_copy = copied;
+    brief.explanation = "No infinity!";
+    brief_copy.explanation = "no infinity";
+    Evidence silent = ada;
+    silent.explanation = "";
+    std::vector<Event> many;
+    for (int i = 0; i < 6; ++i) many.push_back(acts("toggle " + std::to_string(i)));
+    for (int i = 5; i >= 0; --i) many.push_back(acts("toggle " + std::to_string(i)));
+    std::ranges::copy(entry.exercise->solver, std::back_inserter(many));
+    Evidence long_way = test::attempt(entry, many, {.skipped = true, .values = {}, .at = "1"});
+    Evidence same_way = long_way;
+    same_way.at = "2";
+    const std::vector<std::pair<std::string, Evidence>> all = {
+        {"a", ada},    {"b", copied}, {"c", own},      {"d", brief},   {"e", brief_copy},
+        {"f", silent}, {"g", silent}, {"h", long_way}, {"i", same_way}};
+    for (const auto& [name, evidence] : all) {
+        Bundle bundle = bundle_of(0, {evidence});
+        bundle.student = "student " + name;
+        write_file(home / (name + ".f8lab"), bundle_text(bundle));
+    }
+    std::map<std::string, Likeness> like;
+    for (const Graded& one : grade_all({home.path.string()})) {
+        CHECK(one.recheck.stands());
+        like[one.student.substr(8)] = one.like;
+    }
+    CHECK(like["b"].path == home / "a.f8lab");
+    CHECK(like["b"].student == "student a");
+    CHECK(like["b"].in == "explanation 88 %, 3 events");
+    CHECK(like["e"].path == home / "d.f8lab");
+    CHECK(like["i"].path == home / "h.f8lab");
+    CHECK(like["i"].in == "15 events");
+    for (const char* honest : {"a", "c", "d", "f", "g", "h"})
+        CHECK_MESSAGE(like[honest].path.empty(), honest);
+}
+
+TEST_CASE(
+    "a file that is none, a link in a circle, a folder that is no submission: a row each, the rest graded") {
+    const Scratch home;
+    namespace fs = std::filesystem;
+    fs::create_directories(home / "class/sub");
+    write_file(home / "class/sub/good.f8lab", bundle_text(bundle_of(1, passes(1))));
+    fs::create_symlink("loop.f8lab", home / "class/loop.f8lab");
+    fs::create_symlink("circle", home / "class/circle");
+    fs::create_symlink("nowhere", home / "class/gone.f8lab");
+    fs::create_symlink("nowhere", home / "class/gone.txt");  // somebody else's
+    fs::create_symlink("/dev/zero", home / "class/zero.f8lab");
+    fs::create_directory_symlink(".", home / "class/itself");
+    fs::create_directory(home / "class/folder.f8lab");
+    REQUIRE(::mkfifo((home / "class/pipe.f8lab").c_str(), 0600) == 0);
+    write_file(home / "class/sparse.f8lab", std::string_view("{"));
+    fs::resize_file(home / "class/sparse.f8lab", std::uintmax_t{3} << 30);
+    const std::vector<Graded> graded =
+        grade_all({home / "class", home / "absent.f8lab", home / "class/pipe.f8lab"});
+    const auto why = [&](const std::string& name) { return problems_of(graded, home / name); };
+    CHECK(why("class/loop.f8lab").find("symbolic links") != std::string::npos);
+    CHECK(why("class/circle").find("symbolic links") != std::string::npos);
+    CHECK(why("class/gone.f8lab") == "No such file or directory\n");
+    CHECK(why("class/gone.txt").empty());
+    CHECK(why("class/zero.f8lab") == "is a device, not a file\n");
+    CHECK(why("class/folder.f8lab") == "is a folder, not a file\n");
+    CHECK(why("class/pipe.f8lab") == "is a pipe, not a file\nis a pipe, not a file\n");  // named twice
+    CHECK(why("class/sparse.f8lab") == "is 3.22 GB; such a file has at most 67.1 MB\n");
+    CHECK(why("absent.f8lab") == "No such file or directory\n");
+    CHECK(graded.size() == 9 + 4);  // good.f8lab has four exercises
+    CHECK(std::ranges::count_if(graded, [](const Graded& one) { return one.recheck.stands(); }) == 4);
+    CHECK(grades_row(graded.front()).find(",,0,,,,,,") !=
+          std::string::npos);  // predicted and hints: not known
+}
+
+TEST_CASE("a folder that cannot be read is a row") {
+    const Scratch home;
+    // Root reads every folder; a name that is too long is refused to everyone.
+    const std::string deep = home / std::string(255, 'a');
+    std::filesystem::create_directories(deep);
+    write_file(home / "good.f8lab", bundle_text(bundle_of(1, passes(1))));
+    const std::string too_long = deep + "/" + std::string(4'000, 'b');
+    const std::vector<Graded> graded = grade_all({too_long, home / "good.f8lab"});
+    CHECK(problems_of(graded, too_long) == "File name too long\n");
+    CHECK(graded.size() == 1 + 4);
+    if (::geteuid() == 0) return;
+    std::filesystem::permissions(deep, std::filesystem::perms::none);
+    const std::vector<Graded> closed = grade_all({home.path.string()});
+    std::filesystem::permissions(deep, std::filesystem::perms::owner_all);
+    CHECK(problems_of(closed, deep) == "Permission denied\n");
+    CHECK(closed.size() == 1 + 4);
+}
+
+TEST_CASE("more events than one attempt can have are refused, with the reason, and not repeated") {
+    const Scratch home;
+    std::vector<Evidence> all = passes(1);
+    const Evidence::Deed flip{.events = {acts("toggle 0")}};
+    all[0].deeds.insert(all[0].deeds.begin(), 300'000, flip);
+    write_file(home / "a.f8lab", bundle_text(bundle_of(1, all)));
+    const std::vector<Graded> graded = grade_all({home.path.string()});
+    REQUIRE(graded.size() == 4);
+    CHECK(
+        graded[0].recheck.problems.front() ==
+        "its evidence 1: holds 300005 events of L1.1, and at most 5000 are judged; begin the exercise again "
+        "(each repeat of a held key is an event)");
+    CHECK(graded[1].recheck.stands());
+    // What the window says of such an attempt: it does not pass either.
+    Trail trail;
+    trail.steps.assign(kMostEvents + 1, Step{.events = {acts("toggle 0")}, .after = {}});
+    const Verdict verdict = judge_exercise(*test::exercise("L1.1").exercise, trail, nullptr);
+    CHECK(verdict.conditions.back().text == "at most 5000 events: begin again");
+    CHECK_FALSE(verdict.conditions.back().met);
+    // Over all exercises of a submission.
+    std::vector<Evidence> five;
+    for (int i = 0; i < 5; ++i) {
+        five.push_back(passes(1)[0]);
+        five.back().exercise = "L9." + std::to_string(i);  // judged fast: there is none
+        five.back().deeds.assign(kMostEvents, flip);
+    }
+    write_file(home / "a.f8lab", bundle_text(bundle_of(1, five)));
+    const std::vector<Graded> in_all = grade_all({home.path.string()});
+    REQUIRE(in_all.size() == 5);
+    CHECK(in_all[3].recheck.problems.front() == "there is no exercise 'L9.3'");
+    CHECK(in_all[4].recheck.problems.front() ==
+          "its evidence 5: L9.4 is not judged: the submission holds more than 20000 events");
 }

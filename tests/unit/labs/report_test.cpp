@@ -175,3 +175,22 @@ TEST_CASE("a profile makes a submission with the files' own texts, and a report"
     write_report(home.path, "Ada", home.path / "r.html");
     CHECK(read_text(home.path / "r.html").find("<h1 dir=\"auto\">Ada</h1>") != std::string::npos);
 }
+
+TEST_CASE("0x7F is drawn with an x: no element has contextual alternates, whatever font it sets") {
+    const std::string page = report_html(some_submission());
+    const auto from = page.find("<style>"), to = page.find("</style>");
+    const std::string css = page.substr(from, to - from);
+    const auto rule = css.find("\n* {");
+    REQUIRE(rule != std::string::npos);
+    const std::string all = css.substr(rule, css.find('}', rule) - rule);
+    // A "font" shorthand sets both back, unless they are important.
+    CHECK(all.find("font-variant-ligatures: none !important;") != std::string::npos);
+    CHECK(all.find("font-feature-settings: \"calt\" 0 !important;") != std::string::npos);
+    CHECK(css.find("font-feature-settings", rule + all.size()) == std::string::npos);
+    CHECK(css.find("font-variant", rule + all.size()) == std::string::npos);
+    CHECK(page.find("0x7E = 448") != std::string::npos);  // it is about this
+    const auto svg = page.find("<svg");
+    REQUIRE(svg != std::string::npos);
+    CHECK(page.substr(svg, page.find('>', svg) - svg).find("font-feature-settings:'calt' 0") !=
+          std::string::npos);
+}

@@ -136,6 +136,22 @@ TEST_CASE("a deck is its scenes, with notes of its own where it has some") {
     CHECK_THROWS_WITH_AS(parse_deck(R"({"fp8lab_deck": 1, "title": "T", "scenes": [{"scene": "two"}]})",
                                     "d.f8deck", scratch.path),
                          doctest::Contains("does not exist"), Error);
+    // Its own scenes first, then the shipped ones.
+    const Deck mixed = parse_deck(R"({"fp8lab_deck": 1, "title": "T", "scenes": [
+        {"scene": "L05-b-ramp-real"}, {"scene": "one"}, {"scene": "L01-b-max.f8scene"}]})",
+                                  "d.f8deck", scratch.path);
+    REQUIRE(mixed.scenes.size() == 3);
+    CHECK(mixed.scenes[0].lab == "delayed");
+    CHECK(mixed.scenes[2].lab == "bits");
+    CHECK(mixed.scenes[2].folder == shipped_scenes().front().parent_path());
+    write_file(scratch.path / "L01-b-max.f8scene", std::string_view(kWhole));
+    const Deck own = parse_deck(R"({"fp8lab_deck": 1, "title": "T", "scenes": [{"scene": "L01-b-max"}]})",
+                                "d.f8deck", scratch.path);
+    CHECK(own.scenes[0].title == "The spike");
+    CHECK_THROWS_WITH_AS(
+        parse_deck(R"({"fp8lab_deck": 1, "title": "T", "scenes": [{"scene": "../lecture-fp8"}]})", "d.f8deck",
+                   scratch.path),
+        doctest::Contains("neither in"), Error);
     const std::string long_name(300, 'a');  // no file can be called that
     CHECK_THROWS_WITH_AS(
         parse_deck(R"({"fp8lab_deck": 1, "title": "T", "scenes": [{"scene": ")" + long_name + "\"}]}",

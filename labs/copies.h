@@ -1,0 +1,45 @@
+// Work that may have been copied: said to the teacher, who decides. It changes no verdict.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/lesson/evidence.h"
+
+namespace fp8lab {
+
+// What of one piece of evidence is compared: the words of the explanation, without case and punctuation, and
+// the list of events, without times. So a new name, new checksums and new times hide nothing.
+struct Fingerprint {
+    std::size_t events = 0;
+    std::uint64_t events_hash = 0;       // of exercise and events
+    std::uint64_t whole_hash = 0;        // of these and all words; 0: there is no word
+    std::vector<std::uint64_t> phrases;  // every five words on end
+};
+Fingerprint fingerprint_of(const Evidence& evidence);
+
+struct Likeness {
+    std::string path;     // of the first file that it is like; empty: like none
+    std::string student;  // who handed that in
+    std::string in;       // "explanation 92 %", "17 events", "explanation 100 %, 3 events"
+};
+
+// Fingerprints are shown once each, in the order of the files. Takes time in proportion to their own length.
+class Copies {
+  public:
+    Likeness compare(const Fingerprint& print, const std::string& path, const std::string& student);
+
+  private:
+    struct File {
+        std::string path, student;
+        std::uint64_t events_hash;
+    };
+    using Seen = std::unordered_map<std::uint64_t, std::size_t>;  // the first file with it
+
+    std::vector<File> files_;
+    Seen whole_, events_, phrases_;
+};
+
+}  // namespace fp8lab

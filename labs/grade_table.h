@@ -1,0 +1,33 @@
+// Grades as tables, RFC 4180; text that a spreadsheet would take for a formula has an apostrophe before it.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "labs/grade.h"
+
+namespace fp8lab {
+
+// A line each, with its end.
+std::string grades_head();
+std::string grades_row(const Graded& graded);
+
+// A line per student: by name; without a name by file, loose evidence by folder.
+class GradeTotals {
+  public:
+    void add(const Graded& graded);
+    std::string csv() const;
+
+  private:
+    struct Student {
+        std::string name, path;
+        std::set<std::string> files, exercises, passed;
+        int unreadable = 0, predicted = 0, hints = 0, alike = 0;
+    };
+    std::vector<Student> students_;  // in the order in which they were first seen
+    std::map<std::string, std::size_t> by_key_;
+};
+
+}  // namespace fp8lab

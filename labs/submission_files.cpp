@@ -1,0 +1,76 @@
+#include "labs/submission_files.h"
+
+#include <algorithm>
+
+#include "core/base/bounded_file.h"
+#include "core/base/error.h"
+
+namespace fp8lab {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Evidence names its kind after the explanation, which is a few sentences.
+constexpr std::size_t kHeadOfEvidence = std::size_t{1} << 20;
+constexpr std::string_view kNothing = "holds no evidence of an exercise";
+
+void look_at_file(const fs::path& file, std::vector<SubmissionFile>& out) {
+    if (file.extension() == ".f8lab") return out.push_back({file});
+    if (file.extension() != ".json") return;
+    try {
+        if (read_head(file, kHeadOfEvidence).find("\"fp8lab_evidence\"") != std::string::npos)
+            out.push_back({file});
+    } catch (const Error& error) {
+        out.push_back({file, error.why()});
+    }
+}
+
+void look_into(const fs::path& folder, std::vector<SubmissionFile>& out);
+
+void look_at(const fs::directory_entry& entry, std::vector<SubmissionFile>& out) {
+    const fs::path& path = entry.path();
+    if (path.filename().string().starts_with('.')) return;
+    const bool handed_in = path.extension() == ".f8lab";
+    std::error_code problem;
+    const fs::file_status status = fs::status(path, problem);
+    if (fs::is_directory(status) && !entry.is_symlink(problem)) {
+        const std::size_t before = out.size();
+        look_into(path, out);
+        if (handed_in && out.size() == before) out.push_back({path, "is a folder, not a file"});
+    } else if (fs::is_regular_file(status)) {
+        look_at_file(path, out);
+    } else if (handed_in) {  // its reader says what it is instead
+        out.push_back({path});
+    } else if (problem && problem != std::errc::no_such_file_or_directory) {
+        out.push_back({path, problem.message()});
+    }
+}
+
+void look_into(const fs::path& folder, std::vector<SubmissionFile>& out) {
+    std::error_code problem;
+    std::vector<fs::directory_entry> entries;
+    fs::directory_iterator at(folder, problem);
+    for (; !problem && at != fs::directory_iterator(); at.increment(problem)) entries.push_back(*at);
+    if (problem) out.push_back({folder, problem.message()});
+    std::ranges::sort(entries, {}, [](const fs::directory_entry& entry) { return entry.path(); });
+    for (const fs::directory_entry& entry : entries) look_at(entry, out);
+}
+
+}  // namespace
+
+std::vector<SubmissionFile> submissions_in(std::span<const std::string> paths) {
+    std::vector<SubmissionFile> out;
+    for (const std::string& path : paths) {
+        std::error_code none;  // its reader says what is wrong with it
+        if (path == "-" || !fs::is_directory(path, none)) {
+            out.push_back({path});
+            continue;
+        }
+        const std::size_t before = out.size();
+        look_into(path, out);
+        if (out.size() == before) out.push_back({path, std::string(kNothing)});
+    }
+    return out;
+}
+
+}  // namespace fp8lab
