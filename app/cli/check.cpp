@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "app/cli/verb.h"
+#include "core/base/bounded_file.h"
 #include "core/base/console.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -156,7 +157,8 @@ Graded run_to_headline(const std::string& path, bool alone) {
     out.evidence.exercise = "scene";
     out.recheck.how = "run to its headline";
     try {
-        const Scene scene = read_scene(path);
+        Scene scene = parse_scene(read_bounded(path, kLargestScene), path);
+        scene.folder = std::filesystem::path(path).parent_path();
         const auto lab = run_scene(scene, std::filesystem::temp_directory_path());
         if (const std::string problem = headline_problem(scene, *lab); !problem.empty())
             out.recheck.problems.push_back(problem);

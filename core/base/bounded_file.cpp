@@ -1,6 +1,7 @@
 #include "core/base/bounded_file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "core/base/console.h"
 #include "core/base/error.h"
 #include "core/base/units.h"
 
@@ -52,6 +54,7 @@ class Opened {
         while (used < most) {
             if (used == text.size())
                 text.resize(std::min(most, std::max<std::size_t>({kFirst, used * 2, size() + 1})));
+            if (!owned_) wait_for_stream(fd_, POLLIN);  // ends when the process is asked to end
             const ssize_t got = ::read(fd_, text.data() + used, text.size() - used);
             if (got < 0 && errno == EINTR) continue;
             if (got < 0) fail();

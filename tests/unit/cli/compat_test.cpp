@@ -2,22 +2,14 @@
 // each such version.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "core/base/folders.h"
-#include "core/lesson/journal.h"
-#include "core/lesson/progress.h"
-#include "core/lesson/scene.h"
-#include "labs/lecture.h"
 #include "process.h"
 
 namespace {
 
 using nlohmann::json;
-namespace fs = std::filesystem;
 
 const std::string kOld = FP8LAB_SOURCE "/tests/compat/ba6ae7b";
 
@@ -70,33 +62,12 @@ TEST_CASE("evidence, submissions and scenes of version 0.1.0 get the verdicts th
         }
 }
 
-TEST_CASE("a profile of version 0.1.0 is read whole") {
-    const Scratch home;
-    fs::copy(kOld + "/profile", home.path / "profile", fs::copy_options::recursive);
-    const fp8lab::Progress progress{fp8lab::ProfileFolders(home.path / "profile")};
-    CHECK(progress.problem().empty());
-    for (const char* id : {"L1.1", "L2.3", "L3.1", "L4.4", "L5.3", "L6.1", "L7.2"})
-        CHECK_MESSAGE(progress.passed(id) != nullptr, id);
-    REQUIRE(progress.prediction("L5.1") != nullptr);
-    CHECK(progress.prediction("L5.1")->values == std::vector<double>{4});
-    const auto left = fp8lab::Journal::left_behind(home.path / "profile/journal.jsonl");
-    REQUIRE(left);
-    CHECK(left->values.at("lab.bits").at("code") == 58);
-    const Finished report = fp8lab("report --profile " + (home / "profile") + " --bundle -");
+TEST_CASE("a profile of version 0.1.0 is handed in whole") {
+    const Finished report = fp8lab("report --profile " + kOld + "/profile --bundle -");
     CHECK(report.code == 0);
-    CHECK(json::parse(report.out).at("evidence").size() == 7);
-}
-
-TEST_CASE("a lecture of version 0.1.0 is held") {
-    const Scratch home;
-    const fp8lab::Deck deck = fp8lab::read_deck(kOld + "/scenes/my-lecture.f8deck");
-    REQUIRE(deck.scenes.size() == 3);
-    CHECK(deck.notices.size() == 1);  // a member of its author's own
-    CHECK(deck.scenes[0].notes == "Say it slowly.");
-    CHECK(deck.scenes[1].notes == "Ask first.");
-    fp8lab::Lecture lecture(deck, home.path);
-    lecture.go(1);
-    CHECK(lecture.sentence() == "The largest is 448");
+    const json bundle = json::parse(report.out);
+    CHECK(bundle.at("evidence").size() == 7);
+    CHECK(bundle.at("predictions").at("L5.1").at("values") == json{4.0});
 }
 
 TEST_CASE("a checkpoint of version 0.1.0 goes on") {

@@ -6,10 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/base/seal.h"
-#include "core/lesson/bundle.h"
-#include "process.h"
-#include "tests/unit/made_evidence.h"
+#include "child.h"
 
 namespace {
 
@@ -69,7 +66,7 @@ TEST_CASE("a folder's submissions and loose evidence are graded together, one ro
     CHECK(std::count(run.out.begin(), run.out.end(), '\n') == 3);
     CHECK(run.out.find(",Ada,bits,") != std::string::npos);
     CHECK(run.out.find(",,bits,") != std::string::npos);
-    CHECK(run.out.find("," + ada.bundle + "\n") != std::string::npos);  // the very same evidence
+    CHECK(run.out.find("," + ada.bundle + ",,\n") != std::string::npos);  // the very same evidence
 }
 
 TEST_CASE("a changed submission fails as a whole") {
@@ -121,12 +118,8 @@ TEST_CASE("whatever was named has a row, and the rest is graded: tables of rows 
 
 TEST_CASE("a copy under another name is said on the terminal, and changes no verdict") {
     const HandedIn ada;
-    std::string text = slurp(ada.bundle);
-    text.replace(text.find("\"Ada\""), 5, "\"Eve\"");
-    const std::string copy = ada.home / "e.f8lab";
-    nlohmann::json bundle = nlohmann::json::parse(text);
-    bundle.erase("checksum");
-    spit(copy, fp8lab::sealed(std::move(bundle), 1));
+    const std::string copy = ada.home / "e.f8lab";  // another name, and a checksum that fits
+    CHECK(fp8lab("report --profile " + ada.profile + " --student Eve --bundle " + copy).code == 0);
     const Finished run = fp8lab("check " + ada.bundle + " " + copy);
     CHECK(run.code == 0);
     CHECK(run.out.ends_with("alike   L1.1   Eve, " + copy + " and " + ada.bundle +
@@ -137,13 +130,13 @@ TEST_CASE("a copy under another name is said on the terminal, and changes no ver
 
 namespace {
 
-struct Measured {
+struct Used {
     int code;
     double seconds;  // of the processor
     long kilobytes;
 };
 
-Measured measured(const std::vector<std::string>& arguments, const std::string& out) {
+Used used_by(const std::vector<std::string>& arguments, const std::string& out) {
     std::vector<char*> words = {const_cast<char*>(FP8LAB_BINARY)};
     for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
     words.push_back(nullptr);
@@ -167,16 +160,22 @@ Measured measured(const std::vector<std::string>& arguments, const std::string& 
 
 TEST_CASE("a submission of 27 MB with 300,001 events is refused with the reason, in little memory") {
     const Scratch home;
-    using namespace fp8lab;
-    Evidence evidence = test::solved(test::exercise("L1.1"));
-    const Event flip = acts("toggle 0");
-    evidence.deeds.insert(evidence.deeds.begin(), 300'001 - evidence.deeds.size(), {.events = {flip}});
-    Bundle bundle{
-        .student = "Ada", .version = "0.1.0", .at = "", .machine = {}, .evidence = {}, .predictions = {}};
-    bundle.evidence.push_back(evidence_text(evidence));
-    spit(home / "a.f8lab", bundle_text(bundle));
-    CHECK(std::filesystem::file_size(home / "a.f8lab") > 20'000'000);
-    const Measured run = measured({"check", home / "a.f8lab"}, home / "out");
+    std::string deeds;
+    for (int i = 0; i < 300'001; ++i)
+        deeds += std::string(i == 0 ? "" : ",") + "{\n   \"events\": [[\"act\", \"toggle 0\"]]\n  }";
+    const std::string evidence = "{\"exercise\": \"L1.1\", \"fp8lab_evidence\": 1, \"scene\": {\"deeds\": [" +
+                                 deeds + "], \"lab\": \"bits\"}}";
+    const nlohmann::json bundle = {{"fp8lab_bundle", 1},
+                                   {"student", "Ada"},
+                                   {"version", "0.1.0"},
+                                   {"at", ""},
+                                   {"machine", nlohmann::json::object()},
+                                   {"evidence", {std::string(13'000'000, ' ') + evidence}},
+                                   {"predictions", nlohmann::json::object()},
+                                   {"checksum", ""}};
+    spit(home / "a.f8lab", bundle.dump());
+    CHECK(std::filesystem::file_size(home / "a.f8lab") > 27'000'000);
+    const Used run = used_by({"check", home / "a.f8lab"}, home / "out");
     CHECK(run.code == 1);
     CHECK(slurp(home / "out").find("holds 300001 events of L1.1, and at most 5000 are judged") !=
           std::string::npos);
@@ -184,4 +183,62 @@ TEST_CASE("a submission of 27 MB with 300,001 events is refused with the reason,
     CHECK(run.kilobytes < 300'000);
 #endif
     MESSAGE(run.seconds, " s of the processor, ", run.kilobytes, " kB");
+}
+
+namespace {
+
+// The checksum of core/base/seal.h.
+std::string hash_of(const nlohmann::json& json) {
+    std::uint64_t h = 0xCBF29CE484222325ULL;
+    for (const char c : json.dump()) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+    char text[17];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(h));
+    return text;
+}
+
+// The evidence of L1.1 with pairs of flips in front that change nothing.
+std::string long_way(int pairs) {
+    nlohmann::json json = nlohmann::json::parse(slurp(FP8LAB_SOURCE "/tests/unit/cli/evidence/L1.1.json"));
+    nlohmann::json& deeds = json["scene"]["deeds"];
+    const nlohmann::json flip = {{"events", {{"act", "toggle 0"}}}};
+    deeds.insert(deeds.begin(), static_cast<std::size_t>(2 * pairs), flip);
+    json["scene_hash"] = hash_of(json["scene"]);
+    json.erase("checksum");
+    json["checksum"] = hash_of(json);
+    return json.dump();
+}
+
+}  // namespace
+
+TEST_CASE("a signal keeps the rows that are known; before it they lie beside the table") {
+    const Scratch home;
+    const std::string folder = home / "class", table = home / "t/rows.csv";
+    std::filesystem::create_directories(folder);
+    std::filesystem::create_directories(home / "t");
+    spit(folder + "/000.json", long_way(0));
+    for (int i = 0; i < 60; ++i) spit(folder + "/" + std::to_string(100 + i) + ".json", long_way(2000 + i));
+    const auto rows_in = [&](const std::filesystem::path& file) {
+        const std::string text = slurp(file.string());
+        return std::count(text.begin(), text.end(), '\n') - 1;
+    };
+    const auto hidden = [&] {
+        for (const auto& entry : std::filesystem::directory_iterator(home / "t"))
+            if (entry.path().filename().string().starts_with(".rows.csv.")) return entry.path();
+        return std::filesystem::path();
+    };
+    Child child(home, {"check", folder, "--csv", table}, {});
+    REQUIRE(Child::until([&] { return !hidden().empty() && rows_in(hidden()) >= 1; }));
+    CHECK_FALSE(std::filesystem::exists(table));
+    child.signal(SIGTERM);
+    CHECK(child.wait() == 143);
+    CHECK(hidden().empty());
+    const auto rows = rows_in(table);
+    CHECK(rows >= 1);
+    CHECK(rows < 61);
+    const std::string text = slurp(table);
+    CHECK(std::count(text.begin(), text.end(), '\n') == rows + 1);
+    CHECK(text.find("/000.json,L1.1,1,repeated,") != std::string::npos);
+    CHECK(text.find(",L1.1,0,") == std::string::npos);  // none was cut short
+    CHECK(child.err().find("ended by SIGTERM") != std::string::npos);
+    CHECK(child.out().starts_with("passed  L1.1   " + folder + "/000.json"));
 }
