@@ -31,7 +31,7 @@ TEST_CASE("a file is read whole up to its limit, and not one byte beyond") {
     const std::string text(200'000, 'x');
     write_file(home.path / "a", std::string_view(text));
     CHECK(read_bounded(home.path / "a", text.size()) == text);
-    CHECK(reason_against(home.path / "a", text.size() - 1) == "is 200 kB; such a file has at most 200 kB");
+    CHECK(reason_against(home.path / "a", text.size() - 1) == "is 200 KB; such a file has at most 200 KB");
     CHECK(read_head(home.path / "a", 10) == "xxxxxxxxxx");
     write_file(home.path / "empty", std::string_view());
     CHECK(read_bounded(home.path / "empty", 0).empty());

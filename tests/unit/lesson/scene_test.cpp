@@ -148,6 +148,7 @@ TEST_CASE("a deck is its scenes, with notes of its own where it has some") {
     const Deck own = parse_deck(R"({"fp8lab_deck": 1, "title": "T", "scenes": [{"scene": "L01-b-max"}]})",
                                 "d.f8deck", scratch.path);
     CHECK(own.scenes[0].title == "The spike");
+    std::filesystem::remove(scratch.path / "L01-b-max.f8scene");
     CHECK_THROWS_WITH_AS(
         parse_deck(R"({"fp8lab_deck": 1, "title": "T", "scenes": [{"scene": "../lecture-fp8"}]})", "d.f8deck",
                    scratch.path),
