@@ -28,7 +28,16 @@ bool is_bundle(const fs::path& path, std::string_view text) {
 }
 
 // What the text says. Evidence that was changed keeps its place in the result, as a problem.
-Graded read_evidence(const std::string& path, const std::string& text) {
+Graded read_evidence(const std::string& path, const std::string& text, const EvidenceSize& size) {
+    const std::string of = size.exercise.empty() ? "" : " of " + size.exercise;
+    if (size.events > kMostEvents)
+        throw input_error(path,
+                          fmt::format("holds {} events{}, and at most {} are judged; begin the exercise "
+                                      "again (each repeat of a held key is an event)",
+                                      size.events, of, kMostEvents));
+    if (size.values > kMostEvidenceValues)
+        throw input_error(path, fmt::format("holds {} values{}; evidence has at most {}", size.values, of,
+                                            kMostEvidenceValues));
     Graded out{.path = path, .student = {}, .evidence = {}, .recheck = {}};
     try {
         out.evidence = parse_evidence(text, path);
@@ -82,8 +91,9 @@ class BundleGrader {
   private:
     void add(const std::string& text, std::size_t number) {
         try {
-            count_events(text);
-            Graded one = read_evidence(path_, text);
+            const EvidenceSize size = evidence_size(text);
+            count_events(size);
+            Graded one = read_evidence(path_, text, size);
             if (one.readable() && !seen_.insert(one.evidence.exercise).second)
                 one.recheck.problems.emplace_back("the submission holds this exercise twice");
             judge(one, again_, grading_);
@@ -92,8 +102,7 @@ class BundleGrader {
             out_.push_back(broken(path_, fmt::format("its evidence {}: {}", number, error.why())));
         }
     }
-    void count_events(const std::string& text) {
-        const EvidenceSize size = evidence_size(text);
+    void count_events(const EvidenceSize& size) {
         events_ += std::min(size.events, kMostEvents);  // more than these are refused, not repeated
         if (events_ > kMostEventsInAll)
             throw input_error(path_, fmt::format("{} is not judged: the submission holds more than {} events",
@@ -181,7 +190,7 @@ class Grader {
                 one_large.lock();
             std::string text = read_bounded(file.path, kLargestBundle);
             if (is_bundle(file.path, text)) return BundleGrader(path, again_, grading_)(std::move(text));
-            std::vector<Graded> rows = {read_evidence(path, text)};
+            std::vector<Graded> rows = {read_evidence(path, text, evidence_size(text))};
             judge(rows.front(), again_, grading_);
             return rows;
         } catch (const Error& error) {

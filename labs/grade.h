@@ -28,6 +28,9 @@ struct Graded {
 
 // Of one submission, over all its exercises: more is refused. Each event is repeated on a lab, 0.2 to 50 ms.
 inline constexpr std::size_t kMostEventsInAll = 20'000;
+// Of one exercise: more is refused before anything of it is built. A training of 2,000 steps has some
+// 100,000, and each later event of its attempt has them once more.
+inline constexpr std::size_t kMostEvidenceValues = 4'000'000;
 
 struct Grading {
     bool rerun = false;  // train again instead of believing the series of a training

@@ -202,22 +202,6 @@ class EvidenceCounter : public nlohmann::json_sax<Json> {
     std::array<std::string, 4> names_;  // the member at hand, at depth 1 to 4
 };
 
-void check_size(std::string_view text, const std::string& where) {
-    if (text.size() > kLargestEvidence)
-        throw input_error(where, fmt::format("is {}; evidence has at most {}", format_bytes(text.size()),
-                                             format_bytes(kLargestEvidence)));
-    const EvidenceSize size = evidence_size(text);
-    const std::string of = size.exercise.empty() ? "" : " of " + size.exercise;
-    if (size.events > kMostEvents)
-        throw input_error(where,
-                          fmt::format("holds {} events{}, and at most {} are judged; begin the exercise "
-                                      "again (each repeat of a held key is an event)",
-                                      size.events, of, kMostEvents));
-    if (size.values > kMostEvidenceValues)
-        throw input_error(where, fmt::format("holds {} values{}; evidence has at most {}", size.values, of,
-                                             kMostEvidenceValues));
-}
-
 }  // namespace
 
 EvidenceSize evidence_size(std::string_view text) {
@@ -231,7 +215,6 @@ std::string scene_hash(const Evidence& evidence) { return fnv_hash(scene_json(ev
 std::string evidence_text(const Evidence& evidence) { return sealed(body(evidence), 1); }
 
 Evidence parse_evidence(std::string_view text, const std::string& where) {
-    check_size(text, where);
     try {
         Json json = parse_json(text, where);
         if (!json.is_object() || !json.contains("fp8lab_evidence"))

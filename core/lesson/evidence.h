@@ -39,24 +39,18 @@ Prediction prediction_from(const nlohmann::json& json);
 // Of lab, start and deeds: the same scene has the same hash. 16 hexadecimal digits.
 std::string scene_hash(const Evidence& evidence);
 
-// What evidence may hold: more is refused before anything of it is built. A training of 2,000 steps has
-// 170,000 values, and each later event of its attempt has them once more.
+// How much evidence holds, counted without building any of it; what is no JSON is counted as far as it goes.
 struct EvidenceSize {
     std::string exercise;  // as far as the text says it
     std::size_t events = 0, values = 0;
 };
-inline constexpr std::size_t kMostEvidenceValues = 4'000'000;
-inline constexpr std::size_t kLargestEvidence = std::size_t{64} << 20;
-
-// Counts in the text, without building it; what is no JSON is counted as far as it goes.
 EvidenceSize evidence_size(std::string_view text);
 
 // The file's text, with scene hash and checksum. NaN and Inf are written as words.
 std::string evidence_text(const Evidence& evidence);
 
-// Throws input_error(where, ...): not JSON (with line and column), a member missing or of a wrong type,
-// larger than the limits above or more than kMostEvents; Error{failed}: its checksum or scene hash does not
-// fit.
+// Throws input_error(where, ...): not JSON (with line and column), a member missing or of a wrong type;
+// Error{failed}: its checksum or scene hash does not fit.
 Evidence parse_evidence(std::string_view text, const std::string& where);
 
 }  // namespace fp8lab
