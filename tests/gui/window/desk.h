@@ -149,8 +149,9 @@ class Desk {
         }
         pause();
     }
-    // Down and up again, each `keys` in turn, all before the window can draw once.
-    void tap(const std::string& keys) const { act("key --delay 0 " + keys); }
+    // Down and up again, each of `keys` in turn, several within a frame. Not in one millisecond: GLFW takes
+    // the second of two presses with one time stamp for a copy that an input method made.
+    void tap(const std::string& keys) const { act("key --delay 10 " + keys); }
     void tap_10_ms(const std::string& key) const { act("keydown " + key + " sleep 0.01 keyup " + key); }
     // The window with that title gets the keys from now on.
     void focus(const std::string& title) const {

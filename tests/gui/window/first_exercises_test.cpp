@@ -162,8 +162,8 @@ TEST_CASE("keys count however short they are tapped, and each tap of several wit
         return std::stoi(desk.probes()["metrics"]["code_hex"].get<std::string>(), nullptr, 16);
     };
     const auto becomes = [&](int expected) {
-        CAPTURE(expected);
-        CHECK(desk.wait_for([&](const auto&) { return code() == expected; }, std::chrono::seconds(10)));
+        const bool came = desk.wait_for([&](const auto&) { return code() == expected; });
+        CHECK_MESSAGE(came, code() << " instead of " << expected);
     };
     REQUIRE(code() == 0x7E);
     int expected = 0x7E;
