@@ -60,7 +60,7 @@ TEST_CASE("the transport steps through the trace, and a click on the timeline go
 TEST_CASE("play takes a step every half second and rests at the end of the series") {
     Screen screen;
     screen.click("delayed.first");
-    CHECK(screen.view.key(screen.gui.context, ' '));
+    CHECK(screen.view.key(screen.gui.context, ui::Key{' '}));
     int frames = 0;
     for (; screen.lab.params().step < 8 && frames < 600; ++frames) screen.frame();  // 60 a second
     CHECK(frames > 8 * 25);
@@ -73,16 +73,16 @@ TEST_CASE("play takes a step every half second and rests at the end of the serie
 TEST_CASE("key B walks through A, A and B, and B; the notebook's order says so") {
     Screen screen;
     CHECK_FALSE(screen.shows("delayed.notebooks_order"));
-    CHECK(screen.view.key(screen.gui.context, 'B'));
+    CHECK(screen.view.key(screen.gui.context, ui::Key{'B'}));
     screen.lab.update();
     screen.frame();
     CHECK(screen.lab.params().compare == "b");
     CHECK(screen.shows("delayed.notebooks_order"));
     CHECK(screen.strip("scale", 3) == "4.48");
     for (int t = 0; t < 9; ++t) CHECK(screen.strip("saturated", t) == "0");
-    screen.view.key(screen.gui.context, 'B');
+    screen.view.key(screen.gui.context, ui::Key{'B'});
     CHECK(screen.lab.params().compare == "a");
-    CHECK_FALSE(screen.view.key(screen.gui.context, 'Q'));
+    CHECK_FALSE(screen.view.key(screen.gui.context, ui::Key{'Q'}));
 }
 
 TEST_CASE("pin and unpin are buttons") {

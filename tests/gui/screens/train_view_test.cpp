@@ -92,14 +92,14 @@ TEST_CASE("step, run, pause and reset do what they say") {
 TEST_CASE("the keys are Space and full stop") {
     Screen screen;
     screen.frame();
-    CHECK(screen.view.key(screen.gui.context, '.'));
+    CHECK(screen.view.key(screen.gui.context, ui::Key{'.'}));
     screen.frames_until([&] { return screen.lab.step() == 1; });
     set_field(screen.lab.fields(), "speed_limit=5");
     screen.frame();  // else the run would start, and end, before the limit reaches it
-    CHECK(screen.view.key(screen.gui.context, ' '));
+    CHECK(screen.view.key(screen.gui.context, ui::Key{' '}));
     screen.frames_until([&] { return screen.lab.step() > 1; });
     CHECK(screen.lab.running());
-    CHECK_FALSE(screen.view.key(screen.gui.context, 'Q'));
+    CHECK_FALSE(screen.view.key(screen.gui.context, ui::Key{'Q'}));
 }
 
 TEST_CASE("the run-to slider lets the training go on to the step it is dragged to, and no further") {
