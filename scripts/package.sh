@@ -10,7 +10,7 @@ for tool in file dpkg-shlibdeps; do  # cpack looks for the libraries that a bina
     command -v "$tool" >/dev/null || { echo "package: $tool is missing: apt-get install file dpkg-dev" >&2; exit 1; }
 done
 build=$here/build/package
-cmake -S "$here" --preset release -B "$build" -DFP8LAB_TESTS=OFF -DFP8LAB_WERROR=OFF "$@" >/dev/null
+cmake -S "$here" --preset release -B "$build" -DFP8LAB_TESTS=OFF -DFP8LAB_CUDA_ARCHS=all "$@" >/dev/null
 cmake --build "$build"
 rm -rf "$here/build/packages"
 cpack --config "$build/CPackConfig.cmake" -B "$build" -D CPACK_OUTPUT_FILE_PREFIX="$here/build/packages" >"$build/cpack.log" || {
