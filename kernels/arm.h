@@ -8,6 +8,7 @@
 // zeros, which change nothing.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>

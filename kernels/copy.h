@@ -1,6 +1,7 @@
 // References of the benches: a plain copy, an exact product, and the name of the kernel behind a launch.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 

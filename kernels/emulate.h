@@ -3,6 +3,8 @@
 // values.
 #pragma once
 
+#include <cstdint>
+
 #include "core/nn/streams.h"
 #include "core/scaling/quantizer.h"
 #include "kernels/device.h"

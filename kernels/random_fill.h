@@ -1,6 +1,8 @@
 // Random operands for timing: never zeros, on which products run faster than on real data.
 #pragma once
 
+#include <cstdint>
+
 #include "kernels/launch.h"
 
 namespace fp8lab::cuda {

@@ -1,6 +1,8 @@
 // Device memory of the scales of one tensor that has many.
 #pragma once
 
+#include <cstdint>
+
 #include "kernels/device.h"
 #include "kernels/launch.h"
 

@@ -2,6 +2,7 @@
 // data.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "core/formats/golden.h"

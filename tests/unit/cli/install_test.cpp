@@ -57,6 +57,7 @@ TEST_CASE("the man page that is installed has every verb and every option of the
     bool listed = false;
     for (std::string line; std::getline(lines, line);) {
         listed = listed || line.starts_with("Subcommands") || line.starts_with("SUBCOMMANDS");
+        if (line.empty()) listed = false;
         const std::string word = line.substr(0, line.find(' ', 2));
         if (line.starts_with("  --"))
             CHECK_MESSAGE(text.find("fB" + word.substr(2)) != std::string::npos, word);
