@@ -15,7 +15,7 @@
 namespace fp8lab::cuda {
 namespace {
 
-std::size_t area(int rows, int cols) {
+std::size_t elements_in(int rows, int cols) {
     return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
 }
 
@@ -38,11 +38,11 @@ Job product_job(const std::string& name, const GemmSpec& spec, const Lt& lt, cud
     job.line.flop = 2.0 * spec.m * spec.n * spec.k;
     try {
         const std::size_t scales =
-            spec.a_scale == ScaleMode::none ? 1 : area(std::max(spec.m, spec.n), spec.k / 128 + 4) + 1024;
+            spec.a_scale == ScaleMode::none ? 1 : elements_in(std::max(spec.m, spec.n), spec.k / 128 + 4) + 1024;
         const auto operands = std::make_shared<Operands>(
-            Operands{GemmPlan(lt, spec, stream), random_memory(area(spec.m, spec.k), spec.a, 1, stream),
-                     random_memory(area(spec.n, spec.k), spec.b, 2, stream),
-                     Memory(area(spec.m, spec.n) * static_cast<std::size_t>(bytes_of(spec.d))),
+            Operands{GemmPlan(lt, spec, stream), random_memory(elements_in(spec.m, spec.k), spec.a, 1, stream),
+                     random_memory(elements_in(spec.n, spec.k), spec.b, 2, stream),
+                     Memory(elements_in(spec.m, spec.n) * static_cast<std::size_t>(bytes_of(spec.d))),
                      Buffer<float>(std::span<const float>(std::vector<float>(scales, 1.0F)))});
         job.line.kernel = kernel_name([&](cudaStream_t s) {
             operands->plan.run(operands->a.get(), operands->b.get(), operands->d.get(),
@@ -132,7 +132,7 @@ std::vector<AccumulationError> accumulation_errors() {
         for (const int k : {256, 1024, 4096, 16384, 65536}) {
             Rng rng(static_cast<std::uint64_t>(k));
             const auto operand = [&] {
-                std::vector<float> values(area(kSize, k));
+                std::vector<float> values(elements_in(kSize, k));
                 for (float& x : values)
                     x = data == "uniform" ? static_cast<float>(rng.uniform()) : rng.normal();
                 std::vector<std::uint8_t> codes(values.size());
@@ -140,10 +140,10 @@ std::vector<AccumulationError> accumulation_errors() {
                 return Buffer<std::uint8_t>(std::span<const std::uint8_t>(codes));
             };
             const Buffer<std::uint8_t> a = operand(), b = operand();
-            const Buffer<double> exact(area(kSize, kSize));
+            const Buffer<double> exact(elements_in(kSize, kSize));
             exact_product(a.get(), b.get(), exact.get(), kSize, kSize, k, stream.get());
             const Buffer<float> one(std::span<const float>(std::vector<float>(4, 1.0F))),
-                d(area(kSize, kSize));
+                d(elements_in(kSize, kSize));
             for (const bool fast : {true, false}) {
                 const GemmPlan plan(lt,
                                     {Product::nt, kSize, kSize, k, Element::e4m3, Element::e4m3, Element::f32,

@@ -9,7 +9,7 @@
 namespace fp8lab::cuda {
 namespace {
 
-Scaling scaling_of(ScaleMode mode) {
+Scaling scaling_of_mode(ScaleMode mode) {
     switch (mode) {
         case ScaleMode::row:
             return Scaling::rows;
@@ -25,7 +25,7 @@ Scaling scaling_of(ScaleMode mode) {
 // Integers from -2 to 2 under scales of 1/2, 1 and 2, neighbours under different ones.
 struct Operand {
     Operand(Element element, ScaleMode mode, int rows, int length)
-        : scaling(scaling_of(mode)), outer(rows), k(length) {
+        : scaling(scaling_of_mode(mode)), outer(rows), k(length) {
         const FormatInfo& format = find_format(element == Element::e4m3 ? "e4m3" : "e5m2");
         std::vector<std::uint8_t> bytes;
         for (int o = 0; o < outer; ++o)

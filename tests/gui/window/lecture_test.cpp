@@ -54,7 +54,7 @@ TEST_CASE("a lecture by keys: L4, L5, L8, votes, freeze, compare, and back to th
     for (int i = 0; i < 3; ++i) {  // the presenter's window opens, and closes by a key that is pressed in it
         desk.focus("FP8 Lab");
         desk.key("n");
-        REQUIRE(desk.wait_for([](const auto& state) { return state["notes"] == true; }));
+        REQUIRE_MESSAGE(desk.wait_for([](const auto& state) { return state["notes"] == true; }), i);
         desk.focus("FP8 Lab: notes");
         desk.key_down("n");
         REQUIRE(desk.wait_for([](const auto& state) { return state["notes"] == false; }));
