@@ -239,12 +239,14 @@ void GlWindow::give_to_first(const KeyEvent& event) {
 }
 
 void GlWindow::begin_frame(const std::function<void()>& hand) {
+    const bool input = heard_.input;
     for (const KeyEvent& event : heard_.keys.take_frame()) {
         if (event.character != 0)
             ImGui_ImplGlfw_CharCallback(window_, event.character);
         else
             ImGui_ImplGlfw_KeyCallback(window_, event.key, event.scancode, event.action, event.mods);
     }
+    heard_.input = input;  // ImGui's callbacks call ours of before: what was heard already is no new input
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
     if (hand) hand();

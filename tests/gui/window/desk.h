@@ -149,9 +149,10 @@ class Desk {
         }
         pause();
     }
-    // Down and up again, each of `keys` in turn, several within a frame. Not in one millisecond: GLFW takes
-    // the second of two presses with one time stamp for a copy that an input method made.
-    void tap(const std::string& keys) const { act("key --delay 10 " + keys); }
+    // Down and up again, each of `keys` in turn, several within a frame. No key twice: GLFW takes the second
+    // of two presses of a key with one time stamp for a copy that an input method made, and a busy server
+    // stamps what it reads at once with one time.
+    void tap(const std::string& keys) const { act("key --delay 30 " + keys); }
     void tap_10_ms(const std::string& key) const { act("keydown " + key + " sleep 0.01 keyup " + key); }
     // The window with that title gets the keys from now on.
     void focus(const std::string& title) const {
@@ -168,15 +169,8 @@ class Desk {
         return state.contains("words") ? state["words"].value(probe, "") : "";
     }
     double metric(const std::string& name) const { return probes()["metrics"][name].get<double>(); }
-    void key(const std::string& keys) const {
-        try {
-            act("keydown " + keys);  // held over some frames, as by a hand
-        } catch (const Gone&) {
-            run("xdotool keyup " + keys);  // the display outlives the window, and so would the key
-            throw;
-        }
-        act("keyup " + keys);
-    }
+    // Tapped and not held: a frame may take longer than the time after which a held key repeats.
+    void key(const std::string& keys) const { act("key --delay 12 " + keys); }
 
     Json settings() const { return Json::parse(read(home() + "/settings.json")); }
     void write_settings(const std::string& text) const {

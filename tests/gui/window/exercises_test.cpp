@@ -73,8 +73,9 @@ TEST_CASE("L5: stepped through by key, the window gives the trace of numerics 3.
     desk.click("delayed.first");
     for (std::size_t t = 0; t < kTrace.size(); ++t) {
         CAPTURE(t);
-        REQUIRE(desk.wait_for(
-            [&](const auto& state) { return state["metrics"]["step.t"] == static_cast<double>(t); }));
+        const bool came = desk.wait_for(
+            [&](const auto& state) { return state["metrics"]["step.t"] == static_cast<double>(t); });
+        REQUIRE_MESSAGE(came, desk.metric("step.t") << " instead of " << t);
         CHECK(desk.metric("step.amax") == kTrace[t].amax);
         CHECK(desk.metric("step.scale_used") == doctest::Approx(kTrace[t].scale).epsilon(1e-7));
         CHECK(desk.metric("step.amax_scaled") == doctest::Approx(kTrace[t].scaled).epsilon(1e-7));
