@@ -17,8 +17,9 @@ class KeyQueue {
   public:
     void add(const KeyEvent& event) { events_.push_back(event); }
     bool empty() const { return events_.empty(); }
-    // The events of the next frame, oldest first: until a key changes for the second time, or a key changes
-    // after a character.
+    // The events of the next frame, oldest first: until a key changes for the second time, a key is released
+    // after another was pressed (Ctrl, of which the frame would know nothing at the key that it belongs to),
+    // or a key changes after a character.
     std::vector<KeyEvent> take_frame();
 
   private:

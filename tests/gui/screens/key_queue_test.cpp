@@ -39,10 +39,12 @@ TEST_CASE("a tap within one frame is a press in one frame and a release in the n
 TEST_CASE("different keys share a frame, and a chord is let go of after the frame that sees it") {
     CHECK(frames_of("+a+b") == "+a+b|");
     CHECK(frames_of("+c+k-k-c") == "+c+k|-k-c|");  // c stands for Ctrl
+    CHECK(frames_of("+c+k-c-k") == "+c+k|-c-k|");
+    CHECK(frames_of("+k-c-k") == "+k|-c-k|");  // Ctrl went down a frame before
 }
 
 TEST_CASE("characters keep their place among the keys: Enter right after a word comes a frame later") {
     CHECK(frames_of("+a'a-a+b'b-b") == "+a'a|-a+b'b|-b|");
     CHECK(frames_of("'a'b'c") == "'a'b'c|");
-    CHECK(frames_of("+a'a+E-a-E") == "+a'a|+E-a|-E|");
+    CHECK(frames_of("+a'a+E-a-E") == "+a'a|+E|-a-E|");
 }
