@@ -68,11 +68,13 @@ trap 'rm -f "$log"' EXIT
 
 # apt CALL...: its output in the log, how far it is on stderr.
 apt() {
-    local kind what percent
+    local kind what percent status=1
     begin_steps
     while IFS=: read -r kind what percent _; do
         case $kind in
-            dlstatus | pmstatus) progress "setup: ${1/#install/installing}" "${percent%.*}" 100 ;;
+            dlstatus | pmstatus)
+                [[ $percent =~ ^[0-9]+ ]] && progress "setup: ${1/#install/installing}" "${BASH_REMATCH[0]}" 100
+                ;;
             "apt ended") status=$what ;;
         esac
     done < <("${sudo[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -y -q -o APT::Status-Fd=3 "$@" 3>&1 >>"$log" 2>&1 </dev/null; echo "apt ended:$?")
