@@ -170,7 +170,10 @@ class Desk {
     }
     double metric(const std::string& name) const { return probes()["metrics"][name].get<double>(); }
     // Tapped and not held: a frame may take longer than the time after which a held key repeats.
-    void key(const std::string& keys) const { act("key --delay 12 " + keys); }
+    void key(const std::string& keys) const {
+        act("key --delay 12 " + keys);
+        pause();  // what a press has begun is there some frames after the release
+    }
 
     Json settings() const { return Json::parse(read(home() + "/settings.json")); }
     void write_settings(const std::string& text) const {
