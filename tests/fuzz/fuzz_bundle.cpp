@@ -1,5 +1,6 @@
 // A submission from a student: refused with a place, or read so that what is written of it reads back to the
 // same; and so is each evidence in it.
+#include <cstdint>
 #include <cstdlib>
 
 #include "core/base/error.h"

@@ -1,5 +1,6 @@
 // A deck from a stranger, beside two scenes: refused with a place, or a lecture of the scenes that it names
 // in its order, however its JSON is laid out.
+#include <cstdint>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 

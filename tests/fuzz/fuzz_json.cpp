@@ -1,5 +1,6 @@
 // A lab's state from a file: any JSON is either refused as a whole or leaves every field in its range, and
 // then what is written reads back to the same.
+#include <cstdint>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 

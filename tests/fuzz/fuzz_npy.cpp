@@ -1,4 +1,5 @@
 // Any bytes are either refused with an input error or an array that survives writing and reading.
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 

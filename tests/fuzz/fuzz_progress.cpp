@@ -1,5 +1,6 @@
 // A profile with any bytes for each of its files: the start says what it could not read, or what it read can
 // be kept and is read back as the same.
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <functional>

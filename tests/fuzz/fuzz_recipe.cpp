@@ -1,6 +1,7 @@
 // Any text is either refused with a usage error or a recipe whose shortest text reads back to the same
 // recipe; and any amax file is refused or holds no negative number.
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <string_view>
 

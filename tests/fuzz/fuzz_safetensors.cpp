@@ -1,5 +1,6 @@
 // Any bytes are either refused with an input error or an index whose tensors lie in the file; what of them
 // can be read survives writing and reading.
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 

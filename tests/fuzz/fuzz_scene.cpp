@@ -1,5 +1,6 @@
 // A scene from a stranger: refused with a place, or read so that its text reads back to the same, as a file
 // and as a line.
+#include <cstdint>
 #include <cstdlib>
 
 #include "core/base/error.h"
