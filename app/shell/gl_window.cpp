@@ -6,11 +6,11 @@
 #include <imgui.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <span>
 #include <string_view>
 #include <utility>
 
+#include "core/base/environment.h"
 #include "core/base/error.h"
 #include "labs/ui/input.h"
 
@@ -27,10 +27,11 @@ std::string glfw_reason() {
 Error no_window(const std::string& why) { return {ErrorKind::failed, "window", why}; }
 
 void start_glfw() {
-    if (glfwInit() == GLFW_TRUE) return;
-    const bool no_display = std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr;
-    throw no_window(no_display ? "there is no display here (DISPLAY and WAYLAND_DISPLAY are not set)"
-                               : "the display could not be opened" + glfw_reason());
+    // Asked first: without a display, libraries that GLFW 3.4 loads print messages of their own.
+    if (!environment("DISPLAY") && !environment("WAYLAND_DISPLAY")) {
+        throw no_window("there is no display here (DISPLAY and WAYLAND_DISPLAY are not set)");
+    }
+    if (glfwInit() != GLFW_TRUE) throw no_window("the display could not be opened" + glfw_reason());
 }
 
 void mark(GLFWwindow* window) { static_cast<GlWindow*>(glfwGetWindowUserPointer(window))->note_input(); }
