@@ -7,6 +7,13 @@
 #include <filesystem>
 #include <string>
 
+// A word of a shell command, whatever is in it: the checkout may lie in "My Projects".
+inline std::string quoted(const std::string& word) {
+    std::string out = "'";
+    for (const char c : word) out += c == '\'' ? "'\\''" : std::string(1, c);
+    return out + "'";
+}
+
 struct Scratch {
     std::filesystem::path path;
     explicit Scratch(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {

@@ -197,8 +197,11 @@ void check(const CheckOptions& options) {
 
     const Interruptible keeps;
     CheckRows rows(options);
-    for (const std::string& path : scenes)
-        if (!interrupted()) rows.add(run_to_headline(path, options.paths.size() == 1));
+    for (const std::string& path : scenes) {
+        if (interrupted()) break;
+        const auto row = run_to_headline(path, options.paths.size() == 1);
+        if (!interrupted()) rows.add(row);  // a training that a signal ends is not judged
+    }
     grade(files, {.rerun = options.rerun,
                   .alone = options.paths.size() == 1 && files.size() == 1 && files[0].path == paths[0],
                   .stop = interrupted,

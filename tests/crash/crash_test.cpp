@@ -29,7 +29,7 @@ struct Run {
     }
     // The environment in which the Nth call goes wrong.
     Words fault(const std::string& what, long at) const {
-        return {"LD_PRELOAD=" FP8LAB_SHIM, "FAULT_FOLDER=" + folder.string(), "FAULT=" + what,
+        return {preloaded(scratch / "shim.so"), "FAULT_FOLDER=" + folder.string(), "FAULT=" + what,
                 "FAULT_AT=" + std::to_string(at), "FAULT_COUNT=" + (scratch / "count")};
     }
     std::string out() const { return contents(scratch.path / "out"); }

@@ -63,7 +63,7 @@ class Desk {
         std::filesystem::remove(log);
         std::string command = "exec env ";
         for (const std::string& setting : environment) command += setting + " ";
-        command += FP8LAB_BINARY " --trace-startup --probe-file " + probe_file();
+        command += quoted(FP8LAB_BINARY) + " --trace-startup --probe-file " + probe_file();
         for (const std::string& argument : arguments) command += " " + argument;
         window_ = spawn({"sh", "-c", command + " 2>" + log});
         wait_until(
@@ -183,7 +183,7 @@ class Desk {
     Json read_json(const std::string& name) const { return Json::parse(read_text(name)); }
     // Exit code of `fp8lab check` on a file of the profile.
     int check(const std::string& name) const {
-        const std::string command = FP8LAB_BINARY " check " + home() + "/" + name + " >/dev/null";
+        const std::string command = quoted(FP8LAB_BINARY) + " check " + home() + "/" + name + " >/dev/null";
         const int status = system(command.c_str());
         return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     }

@@ -18,11 +18,11 @@ const std::string kEvidence = FP8LAB_SOURCE "/tests/unit/cli/evidence";
 }  // namespace
 
 TEST_CASE("check accepts what was done") {
-    const Finished run = fp8lab("check " + kEvidence + "/L1.1.json");
+    const Finished run = fp8lab("check " + quoted(kEvidence) + "/L1.1.json");
     CHECK(run.code == 0);
     CHECK(run.out.starts_with("passed  L1.1"));
     CHECK(run.err.empty());
-    const json result = json::parse(fp8lab("check --json " + kEvidence + "/L1.1.json").out);
+    const json result = json::parse(fp8lab("check --json " + quoted(kEvidence) + "/L1.1.json").out);
     REQUIRE(result["results"].size() == 1);
     CHECK(result["results"][0]["how"] == "repeated");
     CHECK(result["results"][0]["predicted"] == true);
@@ -31,7 +31,7 @@ TEST_CASE("check accepts what was done") {
 }
 
 TEST_CASE("check refuses a consistent forgery with fresh checksums, and says what is wrong with it") {
-    const Finished run = fp8lab("check --csv - " + kEvidence);
+    const Finished run = fp8lab("check --csv - " + quoted(kEvidence));
     CHECK(run.code == 1);
     CHECK(run.err == "fp8lab: check: 1 of 2 did not pass\n");
     CHECK(run.out.starts_with("path,exercise,passed,how,predicted,hints,seed,at,problems,"));
@@ -66,7 +66,7 @@ TEST_CASE("list exercises gives every exercise, lab by lab") {
 
 TEST_CASE("check runs a scene to its headline, and refuses one whose number is another") {
     const std::string scene = FP8LAB_SOURCE "/assets/scenes/L05-b-ramp-real.f8scene";
-    CHECK(fp8lab("check " + scene).out.starts_with("passed  scene"));
+    CHECK(fp8lab("check " + quoted(scene)).out.starts_with("passed  scene"));
     const Scratch scratch;
     std::ifstream file(scene);
     std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -75,7 +75,7 @@ TEST_CASE("check runs a scene to its headline, and refuses one whose number is a
     text.replace(at, 11, "\"value\": 12");
     const auto wrong = scratch.path / "wrong.f8scene";
     std::ofstream(wrong) << text;
-    const Finished run = fp8lab("check " + wrong.string() + " " + scene);
+    const Finished run = fp8lab("check " + wrong.string() + " " + quoted(scene));
     CHECK(run.code == 1);
     CHECK(run.out.find("a.saturated_steps is 11, the scene says 12") != std::string::npos);
     CHECK(run.err == "fp8lab: check: 1 of 2 did not pass\n");

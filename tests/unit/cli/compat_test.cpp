@@ -47,7 +47,7 @@ TEST_CASE("evidence, submissions and scenes of version 0.1.0 get the verdicts th
     const Finished run = fp8lab(
         "check --csv - evidence grace.f8lab changed.f8lab profile/exercises "
         "scenes/my-spike.f8scene scenes/my-training.f8scene scenes/own-tensor.f8scene",
-        "", "sh -c 'cd " + kOld + " && exec \"$0\" \"$@\"' " FP8LAB_BINARY);
+        "", "env OLD=" + quoted(kOld) + R"( sh -c 'cd "$OLD" && exec "$FP8LAB" "$@"' sh)");
     CHECK(run.code == 1);
     const auto now = table_of(run.out);
     REQUIRE(now.size() == before.size());
@@ -63,7 +63,7 @@ TEST_CASE("evidence, submissions and scenes of version 0.1.0 get the verdicts th
 }
 
 TEST_CASE("a profile of version 0.1.0 is handed in whole") {
-    const Finished report = fp8lab("report --profile " + kOld + "/profile --bundle -");
+    const Finished report = fp8lab("report --profile " + quoted(kOld) + "/profile --bundle -");
     CHECK(report.code == 0);
     const json bundle = json::parse(report.out);
     CHECK(bundle.at("evidence").size() == 7);
@@ -72,7 +72,7 @@ TEST_CASE("a profile of version 0.1.0 is handed in whole") {
 
 TEST_CASE("a checkpoint of version 0.1.0 goes on") {
     const Finished run =
-        fp8lab("train --resume " + kOld +
+        fp8lab("train --resume " + quoted(kOld) +
                "/checkpoint --task noise --layers 3,4,2 --batch 4 --steps 8 --recipe bf16,delayed "
                "--history 4 --json -");
     REQUIRE(run.code == 0);

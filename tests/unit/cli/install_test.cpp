@@ -82,7 +82,7 @@ TEST_CASE("with a driver and without cuBLASLt doctor names the library and where
     fs::copy_file(FP8LAB_STAND_IN_BACKEND, scratch / "tree/lib/fp8lab/libfp8lab-cuda.so",
                   fs::copy_options::overwrite_existing);
     const std::string program =
-        "LD_LIBRARY_PATH='" + (scratch / "driver") + "' '" + (scratch / "tree/bin/fp8lab") + "'";
+        "env LD_LIBRARY_PATH='" + (scratch / "driver") + "' '" + (scratch / "tree/bin/fp8lab") + "'";
     const Finished doctor = fp8lab("doctor", "", program);
     CHECK(doctor.code == 0);
     CHECK_MESSAGE(doctor.out.find("libcublasLt.so.99: cannot open shared object file") != std::string::npos,

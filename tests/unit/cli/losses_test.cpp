@@ -147,11 +147,7 @@ TEST_CASE("values that cannot be meant are refused") {
           {"report --student $'\\xff' -o -", "--student"}}) {
         if (!kHasWindow && std::string(arguments).starts_with("screenshot")) continue;
         // $'...' is bash's.
-        std::string quoted;
-        for (const char c : std::string(arguments))
-            quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-        const Finished run =
-            fp8lab(quoted.insert(0, "'").append("'"), "", "env F=" FP8LAB_BINARY " bash -c 'eval \"$F $0\"'");
+        const Finished run = fp8lab(quoted(arguments), "", R"(bash -c 'eval "\"\$FP8LAB\" $0"')");
         CAPTURE(arguments);
         CAPTURE(run.err);
         CHECK(run.code == 2);
@@ -183,7 +179,7 @@ TEST_CASE("no message has a library's words in it") {
     spit(scratch / "huge", "");
     std::filesystem::resize_file(scratch / "huge", std::uintmax_t{1} << 30);
     const Finished limited = fp8lab("cast --to e4m3 -i " + (scratch / "huge") + " -o /dev/null", "",
-                                    "sh -c 'ulimit -v 900000; exec " FP8LAB_BINARY " \"$@\"' sh");
+                                    "sh -c 'ulimit -v 900000; exec \"$FP8LAB\" \"$@\"' sh");
     CHECK(limited.code == 1);
     CHECK(limited.err == "fp8lab: cast: not enough memory\n");
 }
@@ -227,7 +223,7 @@ TEST_CASE("a tensor whose name is empty is not taken for the only one") {
 }
 
 TEST_CASE("without HOME it is said where the profile lies") {
-    const Finished run = fp8lab("doctor", "", "env -u HOME -u FP8LAB_HOME -u XDG_CONFIG_HOME " FP8LAB_BINARY);
+    const Finished run = fp8lab("doctor", "", "env -u HOME -u FP8LAB_HOME -u XDG_CONFIG_HOME " + quoted(FP8LAB_BINARY));
     CHECK(run.code == 0);
     CHECK(run.err.find("HOME is not set") != std::string::npos);
     CHECK(fp8lab("doctor").err.empty());

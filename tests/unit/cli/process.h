@@ -43,13 +43,14 @@ inline std::string npy(const std::string& dtype, const std::string& shape, const
     return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + payload;
 }
 
-// `arguments` go through the shell; stdin is `input`. No display, and a profile folder of its own.
+// `arguments` go through the shell; stdin is `input`. No display, and a profile folder of its own. `starter`: shell
+// words that start the program, which is $FP8LAB there.
 inline Finished fp8lab(const std::string& arguments, const std::string& input = "",
-                       const std::string& executable = FP8LAB_BINARY) {
+                       const std::string& starter = quoted(FP8LAB_BINARY)) {
     const Scratch scratch;
     spit(scratch / "in", input);
-    const std::string command = "env -u DISPLAY -u WAYLAND_DISPLAY FP8LAB_HOME=" + (scratch / "home") + " " +
-                                executable + " " + arguments + " <" + (scratch / "in") + " >" +
+    const std::string command = "env -u DISPLAY -u WAYLAND_DISPLAY FP8LAB_HOME=" + (scratch / "home") +
+                                " FP8LAB=" + quoted(FP8LAB_BINARY) + " " + starter + " " + arguments + " <" + (scratch / "in") + " >" +
                                 (scratch / "out") + " 2>" + (scratch / "err");
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(scratch / "out"), slurp(scratch / "err")};

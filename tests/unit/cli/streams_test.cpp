@@ -220,11 +220,11 @@ TEST_CASE("every verb ends by SIGINT, SIGTERM and SIGHUP, with what was done and
 TEST_CASE("a signal that was ignored from the start stays ignored: nohup") {
     const Scratch scratch;
     const Finished run =
-        fp8lab("codes fp16 >/dev/null", "", "sh -c 'trap \"\" HUP; exec " FP8LAB_BINARY " \"$@\"' sh");
+        fp8lab("codes fp16 >/dev/null", "", "sh -c 'trap \"\" HUP; exec \"$FP8LAB\" \"$@\"' sh");
     CHECK(run.code == 0);
     const Finished train =
         fp8lab("train --backend cpu --recipe bf16 --layers 4,4,1 --batch 4 --steps 300", "",
-               "sh -c 'trap \"\" HUP; \"$0\" \"$@\" & sleep 0.2; kill -HUP $!; wait $!' " FP8LAB_BINARY);
+               "sh -c 'trap \"\" HUP; \"$FP8LAB\" \"$@\" & sleep 0.2; kill -HUP $!; wait $!' sh");
     CHECK(train.code == 0);
 }
 

@@ -79,7 +79,7 @@ TEST_CASE(
     const std::string series = FP8LAB_SOURCE "/assets/series/notebook_ramp.txt";
     for (const std::string margin : {"0", "1"}) {
         const auto rows =
-            json::parse(fp8lab("simulate --json --history 16 --margin " + margin + " --amax " + series).out);
+            json::parse(fp8lab("simulate --json --history 16 --margin " + margin + " --amax " + quoted(series)).out);
         const auto lab = json::parse(
             fp8lab("run delayed --set scenario=ramp --set history=16 --set margin=" + margin).out);
         std::istringstream scales(lab["metrics"]["a.scales"].get<std::string>());
