@@ -23,10 +23,12 @@ carry() {  # FILE FOLDER NAME
 # Not carried: the C and C++ run time and zlib, which every system of the suite has, and OpenGL and X11, which must be those
 # that the system's graphics driver was built with.
 own='^(libc|libm|libdl|librt|libpthread|libresolv|libgcc_s|libstdc\+\+|libz|libOpenGL|libGL.*|libEGL|libX.*|libxcb.*|libbsd|libmd|libwayland.*|libxkbcommon|libdecor.*)\.so'
+linked=$(ldd "$program")
 while read -r name path; do
     [[ $name =~ $own ]] || carry "$path" "$libraries" "$name"
-done < <(ldd "$program" | awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }')
+done < <(awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' <<<"$linked")
 
+faces=$("$program" doctor | grep -oE '/[^ ]+\.(otf|ttf)$') || { echo "carry: $program finds no faces here" >&2; exit 1; }
 while read -r face; do
     carry "$face" "$fonts" "$(basename "$face")"
-done < <("$program" doctor | grep -oE '/[^ ]+\.(otf|ttf)$')
+done <<<"$faces"

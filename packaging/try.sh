@@ -43,8 +43,7 @@ use() {
     [ -n "$shown" ] || fail "the window drew no frame: $(cat "$log")"
     kill -TERM "$window"
     wait "$window" || status=$?
-    # 143: ended by SIGTERM, and said so; 0: closed as by hand.
-    [ "$status" -eq 143 ] || [ "$status" -eq 0 ] || fail "the window ended with $status: $(cat "$log")"
+    [ "$status" -eq 143 ] || fail "the window ended with $status: $(cat "$log")"
     kill "$server"
     wait "$server" || true
     unset DISPLAY

@@ -11,8 +11,9 @@ step "the packages that its README names"
 apt update
 read -ra needed < <(sed -n 's/^ *apt-get install --no-install-recommends //p' README.txt)
 install "${needed[@]}"
-! ldd bin/fp8lab | grep "not found" || fail "README.txt does not name all that is needed"
-ldd bin/fp8lab | grep -q "libfmt.*$PWD/" || fail "the archive's own libraries are not the ones that are used"
+linked=$(ldd bin/fp8lab)
+[[ $linked != *"not found"* ]] || fail "README.txt does not name all that is needed: $linked"
+[[ $linked == *"libfmt"*"$PWD/"* ]] || fail "the archive's own libraries are not the ones that are used"
 
 install xvfb
 use "$PWD/bin/fp8lab"

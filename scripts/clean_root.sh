@@ -5,7 +5,7 @@
 #   scripts/clean_root.sh --share DIR SUITE ...   DIR of this machine is /share inside, for reading and writing
 # SUITE is bookworm or trixie (Debian), or noble (Ubuntu). Needs root and debootstrap, on Debian or Ubuntu.
 #
-# The bare root and the downloaded packages are kept in ${XDG_CACHE_HOME:-~/.cache}/fp8lab: delete that folder to
+# The bare root and the downloaded packages are kept in ${XDG_CACHE_HOME:-~/.cache}/fp8lab/clean_root: delete that folder to
 # begin anew. Each run unpacks a root of its own there and removes it. What is not committed is not tried.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -20,16 +20,17 @@ if [ "${1:-}" = --share ]; then
 fi
 suite=${1:-}
 case $suite in
-    bookworm | trixie) vendor=debian keyring=/usr/share/keyrings/debian-archive-keyring.gpg components=main ;;
-    noble) vendor=ubuntu keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg components=main,universe ;;
+    bookworm | trixie) vendor=debian keys=debian-archive-keyring components=main ;;
+    noble) vendor=ubuntu keys=ubuntu-keyring components=main,universe ;;
     *) usage ;;
 esac
+keyring=/usr/share/keyrings/$vendor-archive-keyring.gpg
 shift
 [ "$(id -u)" -eq 0 ] || fail "only root can make a root: sudo scripts/clean_root.sh $suite"
 for tool in debootstrap git unshare chroot; do
     command -v "$tool" >/dev/null || fail "$tool is missing: apt-get install debootstrap git util-linux coreutils"
 done
-[ -f "$keyring" ] || fail "$keyring is missing, and without it the packages of $suite cannot be trusted"
+[ -f "$keyring" ] || fail "$keyring is missing, and without it the packages of $suite cannot be trusted: apt-get install $keys"
 
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/fp8lab/clean_root
 base=$cache/$suite.tar.gz
@@ -70,7 +71,7 @@ clean_up() {
     [ -n "$job" ] && { kill -KILL "$job" || true; wait "$job" || true; } 2>/dev/null
     [ -n "$root" ] || return 0
     ln -f "$root"/var/cache/apt/archives/*.deb "$archives" 2>/dev/null || true
-    if cut -d ' ' -f 5 /proc/self/mountinfo | grep -qF "$root"; then
+    if cut -d ' ' -f 5 /proc/self/mountinfo | grep -F "/${root##*/}" >/dev/null; then
         echo "clean_root: $root is left: something is mounted in it" >&2
         return
     fi

@@ -25,10 +25,10 @@ case ${1:-} in
             doctest-dev                                                # tests
             xvfb openbox xdotool x11-xkb-utils                         # a display without a monitor, real events
         )
-        # The first that has std::source_location: Debian 12 and Ubuntu 24.04, Debian 13.
+        # clang 16 is the first with std::source_location. Debian 13 has none below 17.
         if [ "${1:-}" = --fuzz ]; then
             clang=16
-            [ -n "$(apt-cache madison clang-16 2>/dev/null)" ] || clang=19
+            grep -qsE '^VERSION_CODENAME=(bookworm|noble)$' /etc/os-release || clang=19
             packages+=("clang-$clang" "libclang-rt-$clang-dev")
         fi
         ;;
@@ -38,12 +38,16 @@ case ${1:-} in
         ;;
 esac
 
-if ! command -v dpkg-query >/dev/null 2>&1; then
+if ! { command -v apt-get && command -v dpkg-query; } >/dev/null 2>&1; then
     missing=()
     for tool in cmake ninja g++ pkg-config; do command -v "$tool" >/dev/null 2>&1 || missing+=("$tool"); done
-    for header in Eigen/Core hwy/highway.h fmt/core.h CLI/CLI.hpp nlohmann/json.hpp md4c.h GLFW/glfw3.h imgui.h stb/stb_image_write.h; do
-        for root in /usr/include /usr/local/include /usr/include/imgui /opt/homebrew/include; do
-            [ -e "$root/$header" ] && continue 2
+    headers=(Eigen/Core openblas/cblas.h hwy/highway.h fmt/core.h CLI/CLI.hpp nlohmann/json.hpp md4c.h GLFW/glfw3.h
+        GL/gl.h imgui.h freetype2/ft2build.h stb/stb_image_write.h)
+    [ "${1:-}" = --build ] || headers+=(doctest/doctest.h)
+    for header in "${headers[@]}"; do
+        for root in /usr/include /usr/local/include /usr/include/{eigen3,imgui,doctest}; do
+            # Some distributions have them without the folder.
+            { [ -e "$root/$header" ] || [ -e "$root/${header#*/}" ]; } && continue 2
         done
         missing+=("$header")
     done
@@ -53,48 +57,71 @@ if ! command -v dpkg-query >/dev/null 2>&1; then
     exit 1
 fi
 
-is_installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
-missing=()
-for package in "${packages[@]}"; do is_installed "$package" || missing+=("$package"); done
+# Of this machine's architecture: a package for i386 does not help.
+native=$(dpkg --print-architecture)
+is_installed() { dpkg-query -W -f='${db:Status-Status} ${Architecture}\n' "$1" 2>/dev/null | grep -xE "installed ($native|all)" >/dev/null; }
+find_missing() {
+    missing=()
+    for package in "${packages[@]}"; do is_installed "$package" || missing+=("$package"); done
+}
+find_missing
 [ ${#missing[@]} -eq 0 ] && exit 0
 
 sudo=()
 if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null 2>&1 || { echo "setup: missing packages: ${missing[*]}. Run as root: apt-get install ${missing[*]}" >&2; exit 1; }
+    if ! { command -v sudo >/dev/null 2>&1 && sudo true; }; then
+        echo "setup: ${#missing[@]} packages are missing, and sudo does not work here. As root, run: apt-get install --no-install-recommends ${missing[*]}" >&2
+        exit 1
+    fi
     sudo=(sudo)
 fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-# apt CALL...: its output in the log, how far it is on stderr.
+# apt CALL...: its output in the log, how far it is on stderr. sudo closes descriptor 3, so that a shell behind it opens it.
 apt() {
-    local kind what percent status=1
-    begin_steps
+    local kind what percent before="" status=1
     while IFS=: read -r kind what percent _; do
         case $kind in
             dlstatus | pmstatus)
-                [[ $percent =~ ^[0-9]+ ]] && progress "setup: ${1/#install/installing}" "${BASH_REMATCH[0]}" 100
+                [ "$kind" = "$before" ] || begin_steps
+                before=$kind
+                [ "$kind" = dlstatus ] && what=downloading || what=installing
+                [[ ! $percent =~ ^[0-9]+ ]] || progress "setup: $what" "${BASH_REMATCH[0]}" 100 "${BASH_REMATCH[0]} %"
                 ;;
             "apt ended") status=$what ;;
         esac
-    done < <("${sudo[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -y -q -o APT::Status-Fd=3 "$@" 3>&1 >>"$log" 2>&1 </dev/null; echo "apt ended:$?")
+    done < <("${sudo[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C \
+        sh -c 'exec apt-get -y -q -o APT::Status-Fd=3 "$@" 3>&1 >&2' apt-get "$@" 2>>"$log" </dev/null; echo "apt ended:$?")
     end_steps
     return "$status"
 }
-failed() {  # DOING
-    echo "setup: $1: $(reason_in "$log") (missing: ${missing[*]}; the next start tries again)" >&2
+failed() {  # WHAT
+    echo "setup: $1: $(reason <"$log") (missing: ${missing[*]}; the next start tries again)" >&2
     exit 1
 }
 
 if [ -n "$(dpkg --audit 2>/dev/null)" ]; then
-    echo "setup: an earlier installation was cut off; finishing it first (dpkg --configure -a)" >&2
-    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive dpkg --configure -a >"$log" 2>&1 </dev/null || failed "cannot finish an earlier installation"
+    echo "setup: an earlier installation was cut off; finishing it first" >&2
+    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C dpkg --configure -a >"$log" 2>&1 </dev/null ||
+        { : >"$log" && apt install --fix-broken; } || failed "cannot finish an earlier installation"
+    find_missing
+    [ ${#missing[@]} -eq 0 ] && exit 0
 fi
 echo "setup: ${#missing[@]} packages of this distribution are missing: ${missing[*]}" >&2
-apt update || failed "cannot fetch the lists of packages (is there a network?)"
-grep -qE '^(Err|W: Failed to fetch)' "$log" && echo "setup: some lists of packages could not be fetched; going on with those of before" >&2
-need=$(LC_ALL=C apt-get install -s --no-install-recommends "${missing[@]}" 2>"$log" | grep -c '^Inst' || true)
-[ "$need" -gt 0 ] || failed "the packages cannot be installed"
-size=$(LC_ALL=C "${sudo[@]}" apt-get install --assume-no --no-install-recommends "${missing[@]}" 2>/dev/null | grep -oE 'Need to get [0-9.,]+ .?B|[0-9.,]+ .?B of additional disk space' | paste -sd, || true)
-echo "setup: installing $need packages with what they need (${size:-size unknown}): about $(duration $((20 + need / 2)))" >&2
-apt install --no-install-recommends "${missing[@]}" || failed "cannot install packages"
+# A source that fails need not be one that is used: whether it matters shows below.
+apt update || true
+if grep -qE '^(Err|E: |W: Failed to fetch)' "$log"; then
+    unfetched=" (some lists of packages could not be fetched: is there a network?)"
+else
+    unfetched=""
+    : >"$log"
+fi
+plan=$("${sudo[@]}" env LC_ALL=C apt-get install --assume-no --no-install-recommends "${missing[@]}" 2>>"$log" </dev/null || true)
+[[ $plan =~ ([0-9]+)\ newly\ installed ]] || failed "the packages cannot be installed$unfetched"
+need=${BASH_REMATCH[1]}
+[[ $plan =~ Need\ to\ get\ ([0-9.,]+\ .?B) ]] && get=${BASH_REMATCH[1]} || get="size unknown"
+[[ $plan =~ ([0-9.,]+\ .?B)\ of\ additional\ disk ]] && disk=${BASH_REMATCH[1]} || disk="size unknown"
+echo "setup: installing $need packages ($get to download, $disk on the disk): about $(duration $((20 + need / 2)))" >&2
+: >"$log"
+apt install --no-install-recommends "${missing[@]}" || failed "cannot install packages$unfetched"

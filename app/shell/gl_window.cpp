@@ -84,8 +84,7 @@ std::span<GLFWmonitor*> all_monitors() {
 
 GlWindow& window_of(GLFWwindow* window) { return *static_cast<GlWindow*>(glfwGetWindowUserPointer(window)); }
 
-// GLFW names keys by their place on a US keyboard. Ctrl Z is the key that says Z, whatever the layout; later
-// versions of ImGui's backend see to that themselves.
+// GLFW names keys by their place on a US keyboard. Ctrl Z is the key that says Z, whatever the layout.
 int by_layout(int key, int scancode) {
     const bool has_name = key > ' ' && key <= '`';  // GLFW's codes are ASCII here
     const char* name = has_name ? glfwGetKeyName(key, scancode) : nullptr;
@@ -97,7 +96,7 @@ int by_layout(int key, int scancode) {
     return known ? c : key;
 }
 
-// In the place of ImGui's own callbacks, which get the events of each frame in begin_frame().
+// In the place of ImGui's own callbacks: begin_frame() feeds each frame its events.
 void queue_keys(GLFWwindow* window) {
     glfwSetKeyCallback(window, [](GLFWwindow* w, int key, int scancode, int action, int mods) {
         window_of(w).note_key({.key = key, .scancode = scancode, .action = action, .mods = mods});
@@ -140,7 +139,7 @@ GlWindow::GlWindow(Size size, bool visible, GlWindow* first) : first_(first) {
         });
     }
     ImGui_ImplGlfw_InitForOpenGL(window_, first_ == nullptr);
-    if (first_ == nullptr && !ui::kImGuiQueuesInput) queue_keys(window_);
+    if (first_ == nullptr) queue_keys(window_);
     ImGui_ImplOpenGL3_Init("#version 150");
 }
 
@@ -231,23 +230,16 @@ void GlWindow::give_to_first(const KeyEvent& event) {
         given_.erase(event.key);
     else
         given_.insert(event.key);
-    first_->use();
-    first_->note_input();
-    if (ui::kImGuiQueuesInput)
-        ImGui_ImplGlfw_KeyCallback(first_->window_, event.key, event.scancode, event.action, event.mods);
-    else
-        first_->note_key(event);
+    first_->note_key(event);
 }
 
 void GlWindow::begin_frame(const std::function<void()>& hand) {
-    const bool input = heard_.input;
     for (const KeyEvent& event : heard_.keys.take_frame()) {
         if (event.character != 0)
-            ImGui_ImplGlfw_CharCallback(window_, event.character);
+            ui::feed_character(event.character);
         else
-            ImGui_ImplGlfw_KeyCallback(window_, event.key, event.scancode, event.action, event.mods);
+            ui::feed_system_key(event.key, event.action != GLFW_RELEASE, event.mods);
     }
-    heard_.input = input;  // ImGui's callbacks call ours of before: what was heard already is no new input
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
     if (hand) hand();

@@ -1,6 +1,7 @@
-// The keys that the system reported, for a Dear ImGui that sees once in each frame which keys are down
-// (1.86): a press and a release within one frame would be no press at all. Here they go to two frames, and
-// what comes after them later.
+// The keys that the system reported. A frame sees once which keys and modifiers are down: a press and a release
+// within one frame would be no press at all, and Ctrl K no chord if Ctrl is up again when K is seen. (Dear ImGui
+// 1.86 has no queue of its own; that of later versions does not keep chords together.) Here they go to two frames,
+// and what comes after them later.
 #pragma once
 
 #include <deque>
@@ -17,9 +18,9 @@ class KeyQueue {
   public:
     void add(const KeyEvent& event) { events_.push_back(event); }
     bool empty() const { return events_.empty(); }
-    // The events of the next frame, oldest first: until a key changes for the second time, a key is released
-    // after another was pressed (Ctrl, of which the frame would know nothing at the key that it belongs to),
-    // or a key changes after a character.
+    // The events of the next frame, oldest first: until a key changes for the second time, until a key is released
+    // after another was pressed (so that Ctrl is still down when K arrives), or until a key changes after a
+    // character.
     std::vector<KeyEvent> take_frame();
 
   private:

@@ -54,7 +54,22 @@ std::span<const Key> all_keys() { return kKeys; }
 
 void feed_text(std::string_view utf8) { ImGui::GetIO().AddInputCharactersUTF8(std::string(utf8).c_str()); }
 
-#if IMGUI_VERSION_NUM >= 18970
+void feed_character(unsigned character) { ImGui::GetIO().AddInputCharacter(character); }
+
+void feed_system_key(int key, bool down, int modifiers) {
+    // The keys of the modifiers have codes in the order of the modifiers' bits, left ones first.
+    constexpr int kShift = 1, kCtrl = 2, kAlt = 4, kLeftShift = 340, kRightSuper = 347;
+    if (key >= kLeftShift && key <= kRightSuper) {
+        const int own = 1 << (key - kLeftShift) % 4;
+        modifiers = down ? modifiers | own : modifiers & ~own;
+    }
+    feed_modifiers((modifiers & kCtrl) != 0, (modifiers & kShift) != 0, (modifiers & kAlt) != 0);
+    if (key >= 0) feed_key(static_cast<Key>(key), down);
+}
+
+#if IMGUI_VERSION_NUM >= 18700 && IMGUI_VERSION_NUM < 18970
+#error "FP8 Lab needs Dear ImGui 1.86, or 1.89.7 and later"
+#elif IMGUI_VERSION_NUM >= 18970
 
 namespace {
 

@@ -43,10 +43,11 @@ void feed_button(int button, bool down);
 void feed_wheel(float notches);  // up is positive
 void feed_text(std::string_view utf8);
 
-// Later versions queue the system's events and spread a press and a release that came within one frame over
-// two. 1.86 sees the state once in each frame; app/shell/key_queue.h makes up for that.
-constexpr bool kImGuiQueuesInput = IMGUI_VERSION_NUM >= 18700;
-bool input_waits();  // the frame left events for the next one
+// As the window system reports a key: GLFW's code, and GLFW's modifiers, which are those before the event.
+void feed_system_key(int key, bool down, int modifiers);
+void feed_character(unsigned character);
+
+bool input_waits();  // ImGui left events for the next frame (it has a queue from 1.87 on)
 
 // The last item takes the wheel, so that the window under it does not scroll.
 void take_mouse_wheel();

@@ -1,4 +1,4 @@
-// What a Dear ImGui without a queue of its own is told in each frame.
+// Which of the keys that the system reported each frame is told of.
 #include "app/shell/key_queue.h"
 
 #include <doctest/doctest.h>
