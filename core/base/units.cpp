@@ -64,7 +64,12 @@ std::string exact_decimal(double value) {
 }
 
 std::string hex_float(double value) {
-    return std::isfinite(value) ? fmt::format("{:a}", value) : shortest(value);
+    if (!std::isfinite(value)) return shortest(value);
+    // Not by fmt, whose version 10 has another exponent for 0.
+    std::array<char, 32> digits;
+    const char* end =
+        std::to_chars(digits.data(), digits.data() + digits.size(), std::fabs(value), std::chars_format::hex).ptr;
+    return std::string(std::signbit(value) ? "-0x" : "0x").append(digits.data(), end);
 }
 
 NumberTexts number_texts(double value) {
