@@ -67,8 +67,9 @@ std::string hex_float(double value) {
     if (!std::isfinite(value)) return shortest(value);
     // Not by fmt, whose version 10 has another exponent for 0.
     std::array<char, 32> digits;
-    const char* end =
-        std::to_chars(digits.data(), digits.data() + digits.size(), std::fabs(value), std::chars_format::hex).ptr;
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), std::fabs(value),
+                                   std::chars_format::hex)
+                         .ptr;
     return std::string(std::signbit(value) ? "-0x" : "0x").append(digits.data(), end);
 }
 
