@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <string_view>
 
 namespace fp8lab {
@@ -65,12 +66,9 @@ std::string exact_decimal(double value) {
 
 std::string hex_float(double value) {
     if (!std::isfinite(value)) return shortest(value);
-    // Not by fmt, whose version 10 has another exponent for 0.
-    std::array<char, 32> digits;
-    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), std::fabs(value),
-                                   std::chars_format::hex)
-                         .ptr;
-    return std::string(std::signbit(value) ? "-0x" : "0x").append(digits.data(), end);
+    // Not by fmt or to_chars: their versions have other exponents for 0 and for subnormal numbers.
+    std::array<char, 32> text;
+    return {text.data(), static_cast<std::size_t>(std::snprintf(text.data(), text.size(), "%a", value))};
 }
 
 NumberTexts number_texts(double value) {
