@@ -66,7 +66,7 @@ struct Context {
     struct Typing {
         std::string name;
         std::string text;
-        bool just_opened = false;
+        bool wants_focus = false;  // until ImGui gives it, which a sheet that closes can delay
         bool select =
             false;  // all of it when it opens, so that typing replaces it; else the caret is at its end
         bool caret_placed = false;  // at the end, once

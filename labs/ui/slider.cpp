@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <utility>
 
 #include "core/base/units.h"
 #include "labs/ui/draw.h"
@@ -76,9 +75,10 @@ std::optional<double> value_field(Context& context, const std::string& name, Rec
     const ImVec2 cursor = ImGui::GetCursorScreenPos();
     ImGui::SetCursorScreenPos({area.x0, area.y0});
     ImGui::SetNextItemWidth(area.width());
-    if (std::exchange(typing.just_opened, false)) ImGui::SetKeyboardFocusHere();
+    if (typing.wants_focus) ImGui::SetKeyboardFocusHere();
     const auto flags = ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll;
     const bool entered = ImGui::InputText(("##" + name).c_str(), &typing.text, flags);
+    got_focus(context);
     const bool deactivated = ImGui::IsItemDeactivated(), given_up = pressed(Key::escape);
     const bool tabbed = tab_leaves(context, name), left = tabbed || deactivated;
     ImGui::SetCursorScreenPos(cursor);

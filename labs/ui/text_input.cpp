@@ -3,7 +3,6 @@
 #include <imgui_stdlib.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "labs/ui/draw.h"
 #include "labs/ui/widgets.h"
@@ -29,12 +28,13 @@ bool edit_line(Context& context, const std::string& name, std::string& value, Re
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {context.px(kTextPad), pad});
     ImGui::SetCursorScreenPos({area.x0, area.y0});
     ImGui::SetNextItemWidth(area.width());
-    if (std::exchange(typing.just_opened, false)) ImGui::SetKeyboardFocusHere();
+    if (typing.wants_focus) ImGui::SetKeyboardFocusHere();
     const auto flags =
         ImGuiInputTextFlags_EnterReturnsTrue |
         (typing.select ? ImGuiInputTextFlags_AutoSelectAll : ImGuiInputTextFlags_CallbackAlways);
     const bool entered = ImGui::InputText(("##" + name).c_str(), &typing.text, flags,
                                           typing.select ? nullptr : place_caret, &typing.caret_placed);
+    got_focus(context);
     const bool left = ImGui::IsItemDeactivated();
     const bool given_up = pressed(Key::escape), tabbed = tab_leaves(context, name);
     ImGui::PopStyleVar();
@@ -47,6 +47,12 @@ bool edit_line(Context& context, const std::string& name, std::string& value, Re
 }
 
 }  // namespace
+
+void got_focus(Context& context) {
+    bool& wanted = context.typing.wants_focus;
+    wanted = wanted && !ImGui::IsItemActive();
+    context.wants_redraw |= wanted;
+}
 
 bool tab_leaves(Context& context, std::string_view name) {
     Focus& focus = context.focus;
@@ -87,7 +93,7 @@ bool text_input(Context& context, std::string_view name, std::string& value, std
     advance(area);
     // As on any desktop: a field that the keyboard comes to is selected, and a text of several lines is not.
     if (hit.clicked || (hit.focused && context.focus.into))
-        context.typing = {.name = id, .text = value, .just_opened = true, .select = hit.focused && rows == 1};
+        context.typing = {.name = id, .text = value, .wants_focus = true, .select = hit.focused && rows == 1};
     return false;
 }
 

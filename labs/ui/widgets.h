@@ -85,6 +85,8 @@ bool text_input(Context&, std::string_view name, std::string& value, std::string
 // For a field while it is edited in place of its control: it stays among the controls that Tab walks. True
 // when Tab leaves it now.
 bool tab_leaves(Context&, std::string_view name);
+// After the text field that is edited: it asks for the focus in each frame until it has it.
+void got_focus(Context&);
 
 // The default widget of a field: slider for numbers, segmented switch (<= 4 short choices) or dropdown,
 // checkbox. `default_value` is drawn as the tick; help, unit, range and Transformer Engine's name are the
