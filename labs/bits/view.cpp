@@ -112,7 +112,7 @@ bool BitsView::edit_entry(ui::Context& context) {
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding,
                         {context.px(8), std::max(0.0F, (box.height() - ImGui::GetFontSize()) / 2)});
     ImGui::SetNextItemWidth(box.width());
-    if (std::exchange(just_opened_, false)) ImGui::SetKeyboardFocusHere();
+    if (std::exchange(just_opened_, false)) ui::focus_text_field("##entry");
     const bool entered = ImGui::InputText(
         "##entry", &typed_, ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
     if (entered || ImGui::IsItemDeactivated()) typing_ = false;

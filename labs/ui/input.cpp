@@ -116,6 +116,12 @@ void feed_wheel(float notches) { ImGui::GetIO().AddMouseWheelEvent(0, notches); 
 
 bool input_waits() { return ImGui::GetCurrentContext()->InputEventsQueue.Size > 0; }
 
+void focus_text_field(const char* label) {
+    // Not SetKeyboardFocusHere(), which is lost where a sheet closes in the same frame.
+    ImGui::ActivateItemByID(ImGui::GetID(label));
+    ImGui::GetCurrentContext()->NavNextActivateFlags = ImGuiActivateFlags_PreferInput;
+}
+
 void take_mouse_wheel() { ImGui::SetItemKeyOwner(ImGuiKey_MouseWheelY); }
 
 bool button_below_others(const char* id, ImVec2 size, ImGuiButtonFlags buttons) {
@@ -157,6 +163,8 @@ void feed_button(int button, bool down) { ImGui::GetIO().MouseDown[button] = dow
 void feed_wheel(float notches) { ImGui::GetIO().MouseWheel = notches; }
 
 bool input_waits() { return false; }
+
+void focus_text_field(const char*) { ImGui::SetKeyboardFocusHere(); }
 
 void take_mouse_wheel() { ImGui::SetItemUsingMouseWheel(); }
 

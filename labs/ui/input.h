@@ -49,6 +49,9 @@ void feed_character(unsigned character);
 
 bool input_waits();  // ImGui left events for the next frame (it has a queue from 1.87 on)
 
+// Before a text field of that label: the keyboard goes to it, from the next frame on.
+void focus_text_field(const char* label);
+
 // The last item takes the wheel, so that the window under it does not scroll.
 void take_mouse_wheel();
 // As ImGui::InvisibleButton(). Items that are drawn over it later take the mouse before it does.

@@ -75,7 +75,7 @@ std::optional<double> value_field(Context& context, const std::string& name, Rec
     const ImVec2 cursor = ImGui::GetCursorScreenPos();
     ImGui::SetCursorScreenPos({area.x0, area.y0});
     ImGui::SetNextItemWidth(area.width());
-    if (typing.wants_focus) ImGui::SetKeyboardFocusHere();
+    if (typing.wants_focus) focus_text_field(("##" + name).c_str());
     const auto flags = ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll;
     const bool entered = ImGui::InputText(("##" + name).c_str(), &typing.text, flags);
     got_focus(context);

@@ -28,7 +28,7 @@ bool edit_line(Context& context, const std::string& name, std::string& value, Re
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {context.px(kTextPad), pad});
     ImGui::SetCursorScreenPos({area.x0, area.y0});
     ImGui::SetNextItemWidth(area.width());
-    if (typing.wants_focus) ImGui::SetKeyboardFocusHere();
+    if (typing.wants_focus) focus_text_field(("##" + name).c_str());
     const auto flags =
         ImGuiInputTextFlags_EnterReturnsTrue |
         (typing.select ? ImGuiInputTextFlags_AutoSelectAll : ImGuiInputTextFlags_CallbackAlways);
