@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/folders.h"
 #include "core/base/npy.h"
 #include "core/base/read_json.h"
 #include "core/base/units.h"
@@ -151,7 +152,7 @@ fs::path file_of(const Scene::Tensor& tensor, const Scene& scene, const fs::path
     const auto bytes = to_npy(tensor.values, tensor.shape);
     std::uint64_t hash = 0xCBF29CE484222325ULL;
     for (const std::byte b : bytes) hash = (hash ^ std::to_integer<std::uint64_t>(b)) * 0x100000001B3ULL;
-    fs::create_directories(folder);
+    make_folder(folder);
     const fs::path file = folder / fmt::format("tensor-{:016x}.npy", hash);
     if (!fs::exists(file)) write_file(file, bytes);
     return file;

@@ -6,6 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <span>
+#include <vector>
 
 #include "core/backend/backend.h"
 #include "core/base/error.h"
@@ -35,23 +38,38 @@ struct Measured {
     std::vector<double> ceiling_ms;
 };
 
-Measured measure(Trainer& trainer, int repeats) {
+// A trainer for each arm, so that a signal is heard between two arms. The batches are the same: the seed is.
+std::vector<std::unique_ptr<Trainer>> trainer_per_arm(Backend& backend, const TrainSpec& spec) {
+    std::vector<std::unique_ptr<Trainer>> trainers;
+    for (const Recipe& arm : spec.arms) {
+        TrainSpec alone = spec;
+        alone.arms = {arm};
+        trainers.push_back(backend.make_trainer(alone));
+    }
+    return trainers;
+}
+
+// Only whole rounds count, so that every arm has the same number of measurements.
+Measured measure(std::span<const std::unique_ptr<Trainer>> trainers, int repeats) {
     Matrix<float> a(kCeilingSize, kCeilingSize), b(kCeilingSize, kCeilingSize), product;
     Rng(1).fill_normal(a.values);
     Rng(2).fill_normal(b.values);
     Measured measured;
-    measured.step_ms.resize(trainer.spec().arms.size());
+    measured.step_ms.resize(trainers.size());
     const auto ceiling = [&] { multiply_nt(a, b, product); };
-    const Interruptible keeps;
     ceiling();
-    trainer.step();
-    trainer.snapshot();  // the first step of both warmed up
-    for (int i = 0; i < repeats && !interrupted(); ++i) {
-        measured.ceiling_ms.push_back(time_ms(ceiling));
-        trainer.step();
-        const Snapshot snapshot = trainer.snapshot();
-        for (std::size_t arm = 0; arm < snapshot.arms.size(); ++arm)
-            for (const StepRecord& record : snapshot.arms[arm].records)
+    for (const auto& trainer : trainers) {  // the first step warms up
+        trainer->step();
+        trainer->snapshot();
+    }
+    const Interruptible keeps;
+    for (int i = 0; i < repeats; ++i) {
+        const double ceiling_ms = time_ms(ceiling);
+        for (std::size_t arm = 0; arm < trainers.size() && !interrupted(); ++arm) trainers[arm]->step();
+        if (interrupted()) break;
+        measured.ceiling_ms.push_back(ceiling_ms);
+        for (std::size_t arm = 0; arm < trainers.size(); ++arm)
+            for (const StepRecord& record : trainers[arm]->snapshot().arms.front().records)
                 measured.step_ms[arm].push_back(record.step_ms);
     }
     if (measured.ceiling_ms.empty()) end_if_interrupted("before the first measurement");
@@ -85,8 +103,7 @@ nlohmann::json bench_step(const BenchOptions& options, const Globals&, bool json
     const int repeats = options.repeat > 0 ? options.repeat : kStepRepeats;
     const std::string recipes = options.recipe.empty() ? "bf16,delayed,current,mxfp8" : options.recipe;
     const TrainSpec spec = step_spec(options, fmt::format("{},{}", kReference, recipes), repeats + 1);
-    const auto trainer = chosen.backend->make_trainer(spec);
-    const Measured measured = measure(*trainer, repeats);
+    const Measured measured = measure(trainer_per_arm(*chosen.backend, spec), repeats);
     const DeviceInfo device = chosen.backend->device();
     const Timing ceiling = summarize(measured.ceiling_ms), reference = summarize(measured.step_ms[0]);
     const auto gflops = [](double flop, const Timing& timing) { return flop / timing.median_ms / 1e6; };

@@ -17,6 +17,7 @@
 
 #include "app/shell/machine.h"
 #include "app/shell/window_loop.h"
+#include "core/base/folders.h"
 #include "core/base/parallel.h"
 #include "core/base/stop.h"
 #include "labs/train/model.h"
@@ -35,7 +36,7 @@ constexpr std::size_t kTracePoints = 1'000'000;
 
 // Settings of its own: a bench leaves the user's alone.
 struct TemporaryProfile {
-    TemporaryProfile() { std::filesystem::create_directories(path); }
+    TemporaryProfile() { make_folder(path); }
     ~TemporaryProfile() { std::filesystem::remove_all(path); }
     std::filesystem::path path =
         std::filesystem::temp_directory_path() / fmt::format("fp8lab-bench-{}", getpid());
@@ -50,7 +51,7 @@ double cpu_seconds() {
     return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// What nobody does for a while; a signal ends it early.
+// Waits without input; a signal ends the wait.
 void pass_time(WindowLoop& loop, double seconds) {
     loop.run_for(seconds);
     end_if_interrupted();

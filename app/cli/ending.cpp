@@ -34,6 +34,7 @@ Error in_our_words(const std::string& doing) {
     } catch (const std::length_error&) {
         return {ErrorKind::failed, where, "not enough memory: the size is beyond what a program can have"};
     } catch (const std::filesystem::filesystem_error& error) {
+        // A file or folder that was looked at. Those that write throw Error: see make_folder().
         const std::string path = error.path1().string();
         return input_error(path.empty() ? where : path, error.code().message());
     } catch (const std::system_error& error) {
@@ -77,12 +78,15 @@ int to_the_end(const std::function<int()>& work, const std::string& doing) {
     try {
         const int code = work();
         flush_stdout();
+        // The signal came after the verb had asked for the last time.
+        if (code == 0) end_if_interrupted("; everything was done");
         return code;
     } catch (const Interrupted& end) {
         const std::string how_far = end.what();
         const bool joined = how_far.empty() || how_far.starts_with(';');
         tell(
             fmt::format("fp8lab: {}: ended by {}{}{}", doing, end_signal_name(), joined ? "" : " ", how_far));
+        flush_or_drop_stdout();
         return end.exit_code();
     } catch (...) {
         if (reader_is_gone()) return kClosedPipe;

@@ -2,6 +2,9 @@
 // in.
 #include "labs/report.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "app/cli/verb.h"
 #include "core/base/console.h"
 #include "core/base/error.h"
@@ -17,15 +20,24 @@ struct ReportOptions {
     std::string html, bundle, student;
 };
 
+// A slip of the hand must not replace what the report is made of.
+void declare_profile(Outputs& outputs, const ProfileFolders& folders) {
+    std::error_code none;  // no exercise was done yet
+    for (const auto& entry : std::filesystem::directory_iterator(folders.data / "exercises", none))
+        outputs.reads(entry.path());
+}
+
 void report(const ReportOptions& options, const Globals& globals) {
     if (options.html.empty() && options.bundle.empty())
         throw usage_error("report", "nothing to write: name a file with -o or --bundle");
     if (printable(options.student) != options.student)
         throw usage_error("--student", "the name has a control character or is not UTF-8");
+    const ProfileFolders folders = profile_of(globals);
     Outputs outputs;
+    declare_profile(outputs, folders);
     if (!options.html.empty()) outputs.writes("-o", options.html, Holds::page);
     if (!options.bundle.empty()) outputs.writes("--bundle", options.bundle, Holds::submission);
-    const Bundle submission = make_submission(profile_of(globals), options.student, tell);
+    const Bundle submission = make_submission(folders, options.student, tell);
     // Both are made before one is written.
     const std::string html = options.html.empty() ? "" : report_html(submission);
     if (!options.bundle.empty()) write_file(options.bundle, bundle_text(submission));

@@ -53,7 +53,7 @@ std::unique_ptr<Lab> open_lab(const std::string& name, int& steps) {
 void print_lab(Lab& lab, const RunArguments& options) {
     if (options.words) {
         for (const Figure& figure : lab.figures())
-            for (const std::string& sentence : to_words(figure)) fmt::print("{}\n", sentence);
+            for (const std::string& sentence : to_words(figure)) write_stdout(sentence + "\n");
         return;
     }
     const std::string device = lab.device().empty() ? cpu_backend()->device().name : lab.device();
@@ -68,12 +68,13 @@ void print_lab(Lab& lab, const RunArguments& options) {
     print_json(out);
 }
 
-// Returns how far it came when a signal ended it; empty: to the end.
+// Returns what to say of the numbers when a signal came; empty: none did. The signal may have come after the
+// last step.
 std::string advance(Lab& lab, int steps) {
     const Interruptible keeps;
     lab.advance(steps);
     lab.update();
-    return interrupted() ? "before its last step; the numbers are those of the steps that were done" : "";
+    return interrupted() ? "; the numbers are those of the steps that were done" : "";
 }
 
 void run_lab(const RunArguments& options) {

@@ -31,6 +31,7 @@ struct TrainArguments {
 // A run of hours must not end at a folder that is not there.
 void declare_train_files(const TrainArguments& arguments, const TrainSpec& spec) {
     Outputs files;
+    if (arguments.csv != "-" && arguments.json != "-") files.prints("stdout");  // the table of the arms
     for (const std::string& input : {spec.x_path, spec.y_path})
         if (!input.empty()) files.reads(input);
     if (!arguments.resume.empty())
@@ -41,7 +42,7 @@ void declare_train_files(const TrainArguments& arguments, const TrainSpec& spec)
     files.writes_into("--save", arguments.save);
     std::error_code none;
     for (const auto& output : checkpoints_to_save(arguments.save, spec))
-        if (std::filesystem::exists(output, none)) files.writes("--save", output, Holds::numbers);
+        if (std::filesystem::exists(output, none)) files.writes("--save", output, Holds::tensors);
 }
 
 std::unique_ptr<Trainer> prepare(Backend& backend, const TrainSpec& spec, const std::string& resume) {
@@ -53,7 +54,7 @@ std::unique_ptr<Trainer> prepare(Backend& backend, const TrainSpec& spec, const 
             "--steps",
             fmt::format("{} has done {} steps; --steps counts from the very first and must be more", resume,
                         trainer->steps_done()));
-    for (const std::string& change : changes_on_resume(load_checkpoints(resume, spec), spec))
+    for (const std::string& change : changes_on_resume(resume, spec))
         tell(fmt::format("fp8lab: {}: {}", resume, change));
     return trainer;
 }
@@ -71,20 +72,21 @@ void train_all(Trainer& trainer, TrainReport& report) {
     report.add(trainer.snapshot());
 }
 
+// The checkpoints first: they take hours to make again, and a full disk may refuse what comes later.
 void write_files(const TrainArguments& options, const Trainer& trainer, const TrainReport& report) {
-    if (!options.csv.empty() && options.csv != "-") write_file(options.csv, report.csv());
-    if (!options.json.empty() && options.json != "-") write_file(options.json, report.json().dump(2) + "\n");
     if (!options.save.empty()) trainer.save(options.save);
+    if (!options.csv.empty() && options.csv != "-") write_file(options.csv, report.csv());
+    if (!options.json.empty() && options.json != "-") write_file(options.json, json_text(report.json()));
 }
 
 // Last, so that a reader of stdout who does not read keeps no file from being written.
 void print_report(const TrainArguments& options, const TrainReport& report) {
     if (options.csv == "-")
-        fmt::print("{}", report.csv());
+        write_stdout(report.csv());
     else if (options.json == "-")
         print_json(report.json());
     else
-        fmt::print("{}", report.table());
+        write_stdout(report.table());
 }
 
 void refuse_nan(const TrainReport& report) {

@@ -17,9 +17,11 @@ std::string check_seed(const std::string& text) {
     return errno == ERANGE ? "'" + text + "' is more than 64 bits hold" : "";
 }
 
-void print_json(const nlohmann::json& json) {
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+std::string json_text(const nlohmann::json& json) {
+    return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
+
+void print_json(const nlohmann::json& json) { write_stdout(json_text(json)); }
 
 void tell_backend(const ChosenBackend& chosen) {
     const DeviceInfo device = chosen.backend->device();

@@ -30,7 +30,9 @@ std::string check_seed(const std::string& text);
 // random).
 nlohmann::json json_header(const DeviceInfo& device, std::uint64_t seed = 0);
 
-// A verb's JSON on stdout. A text in it that is no UTF-8 (the name of a file) has U+FFFD there.
+// A verb's JSON, as it stands in a file and on stdout. A text in it that is no UTF-8 (the name of a file) has
+// U+FFFD there. print_json() throws as write_stdout() does.
+std::string json_text(const nlohmann::json& json);
 void print_json(const nlohmann::json& json);
 
 // "backend: cpu-emulated, AMD EPYC" on stderr, with the reason where the choice was ours.

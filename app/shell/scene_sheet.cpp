@@ -10,6 +10,7 @@
 #include "app/shell/sheet.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/folders.h"
 #include "labs/scene_run.h"
 #include "labs/ui/widgets.h"
 
@@ -121,7 +122,7 @@ SceneSheet::Done SceneSheet::draw(ui::Context& context, Lab& lab) {
                 problem_ = "There is a scene of that name.";
                 replace_ = true;
             } else {
-                std::filesystem::create_directories(folder_);
+                make_folder(folder_);
                 write_file(file(title_), scene_text(made));
                 done = {true, "Scene saved", file(title_).string()};
             }

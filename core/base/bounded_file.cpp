@@ -1,16 +1,14 @@
 #include "core/base/bounded_file.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <system_error>
+#include <cstring>
 
-#include "core/base/console.h"
 #include "core/base/error.h"
+#include "core/base/read_descriptor.h"
 #include "core/base/units.h"
 
 namespace fp8lab {
@@ -48,25 +46,14 @@ class Opened {
 
     // At most that many bytes; fewer where the file ends.
     std::string read(std::size_t most) const {
-        constexpr std::size_t kFirst = 1 << 16;
-        std::string text;
-        std::size_t used = 0;
-        while (used < most) {
-            if (used == text.size())
-                text.resize(std::min(most, std::max<std::size_t>({kFirst, used * 2, size() + 1})));
-            if (!owned_) wait_for_stream(fd_, POLLIN);  // ends when the process is asked to end
-            const ssize_t got = ::read(fd_, text.data() + used, text.size() - used);
-            if (got < 0 && errno == EINTR) continue;
-            if (got < 0) fail();
-            if (got == 0) break;
-            used += static_cast<std::size_t>(got);
-        }
-        text.resize(used);
+        const auto bytes = read_descriptor(fd_, where_, most, size());
+        std::string text(bytes.size(), '\0');
+        if (!bytes.empty()) std::memcpy(text.data(), bytes.data(), bytes.size());
         return text;
     }
 
   private:
-    [[noreturn]] void fail() const { throw input_error(where_, std::generic_category().message(errno)); }
+    [[noreturn]] void fail() const { throw input_error(where_, system_reason(errno)); }
 
     std::string where_;
     bool owned_;

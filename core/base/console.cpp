@@ -3,9 +3,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio_ext.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -84,16 +88,16 @@ void tell(std::string_view line) noexcept {
 
 void throw_stdout_lost(int error_number) {
     if (error_number == EPIPE) throw ClosedPipe();
-    throw Error(ErrorKind::failed, "stdout", std::generic_category().message(error_number));
+    throw Error(ErrorKind::failed, "stdout", system_reason(error_number));
 }
 
 void wait_for_stream(int descriptor, short events) {
     constexpr int kPause_ms = 200;  // a signal may come just before poll()
     pollfd stream{descriptor, events, 0};
-    for (;;) {
+    for (int patience = events == POLLOUT ? 5 : 0;;) {
         const int ready = ::poll(&stream, 1, kPause_ms);
         if (ready > 0 || (ready < 0 && errno != EINTR)) return;
-        end_if_interrupted();
+        if (interrupted() && patience-- == 0) end_if_interrupted();
     }
 }
 
@@ -102,6 +106,31 @@ void flush_stdout() {
     errno = 0;
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) throw_stdout_lost(errno != 0 ? errno : EIO);
 }
+
+void flush_or_drop_stdout() noexcept {
+    constexpr int kPatience_ms = 1000;
+    pollfd stream{STDOUT_FILENO, POLLOUT, 0};
+    if (::poll(&stream, 1, kPatience_ms) == 1) std::fflush(stdout);
+    ::__fpurge(stdout);
+}
+
+void write_stdout(std::span<const std::byte> bytes) {
+    flush_stdout();
+    // A pipe that poll() calls writable takes this much without blocking. A file never waits for a reader.
+    struct stat info {};
+    const bool is_file = ::fstat(STDOUT_FILENO, &info) == 0 && S_ISREG(info.st_mode);
+    const std::size_t most = is_file ? std::size_t{1} << 20 : std::size_t{PIPE_BUF};
+    while (!bytes.empty()) {
+        wait_for_stream(STDOUT_FILENO, POLLOUT);
+        const auto piece = bytes.first(std::min(bytes.size(), most));
+        const ssize_t written = ::write(STDOUT_FILENO, piece.data(), piece.size());
+        if (written < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+        if (written < 0) throw_stdout_lost(errno);
+        bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+}
+
+void write_stdout(std::string_view text) { write_stdout(std::as_bytes(std::span(text))); }
 
 void prepare_streams() {
     ::signal(SIGPIPE, SIG_IGN);

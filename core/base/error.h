@@ -5,6 +5,8 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace fp8lab {
@@ -38,6 +40,9 @@ inline Error usage_error(std::string where, std::string why) {
 inline Error input_error(std::string where, std::string why) {
     return {ErrorKind::input, std::move(where), std::move(why)};
 }
+
+// What the system says of an errno: "No space left on device".
+inline std::string system_reason(int error_number) { return std::generic_category().message(error_number); }
 
 // "unknown format 'e4m4'; valid: fp32 fp16 ..." from any range of things that have a name.
 template <class Range, class Name>

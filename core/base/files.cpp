@@ -1,7 +1,6 @@
 #include "core/base/files.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <random>
 #include <system_error>
@@ -18,6 +18,7 @@
 #include "core/base/environment.h"
 #include "core/base/error.h"
 #include "core/base/growing_file.h"
+#include "core/base/read_descriptor.h"
 #include "core/base/stop.h"
 
 namespace fp8lab {
@@ -25,8 +26,6 @@ namespace fp8lab {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string system_reason(int error_number) { return std::generic_category().message(error_number); }
 
 class Descriptor {
   public:
@@ -55,11 +54,6 @@ bool write_all(int fd, std::span<const std::byte> bytes) {
     return true;
 }
 
-void write_stdout(std::span<const std::byte> bytes) {
-    flush_stdout();  // waits for the reader
-    if (!write_all(STDOUT_FILENO, bytes)) throw_stdout_lost(errno);
-}
-
 // Sixty bits, as 12 letters and digits: no other file has this name by accident.
 std::string random_suffix() {
     constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz234567";
@@ -76,29 +70,25 @@ fs::path temporary_beside(const fs::path& target) {
     return folder / ("." + target.filename().string().substr(0, kLongest) + "." + random_suffix());
 }
 
-std::vector<std::byte> read_descriptor(int fd, const std::string& where) {
-    std::vector<std::byte> bytes;
-    std::size_t used = 0;
-    for (;;) {
-        if (used == bytes.size()) bytes.resize(std::max<std::size_t>(1 << 16, bytes.size() * 2));
-        wait_for_stream(fd, POLLIN);
-        const ssize_t got = ::read(fd, bytes.data() + used, bytes.size() - used);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) throw input_error(where, system_reason(errno));
-        if (got == 0) break;
-        used += static_cast<std::size_t>(got);
-    }
-    bytes.resize(used);
-    return bytes;
+// The folder of the descriptors of a process, in the form that the kernel gives it: /proc/1234/fd.
+bool is_descriptor_folder(const fs::path& folder) {
+    return folder.string().starts_with("/proc/") && folder.filename() == "fd";
+}
+
+bool is_our_own(const fs::path& descriptor_folder) {
+    std::error_code problem;
+    const fs::path process = fs::read_symlink("/proc/self", problem);
+    return !problem && descriptor_folder.string().starts_with("/proc/" + process.string() + "/");
 }
 
 }  // namespace
 
 std::vector<std::byte> read_file(const fs::path& path) {
-    if (path == "-") return read_descriptor(STDIN_FILENO, "stdin");
+    constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
+    if (path == "-") return read_descriptor(STDIN_FILENO, "stdin", kNoLimit);
     Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file.ok()) throw input_error(path.string(), system_reason(errno));
-    return read_descriptor(file.get(), path.string());
+    return read_descriptor(file.get(), path.string(), kNoLimit);
 }
 
 std::string read_text(const fs::path& path) {
@@ -117,9 +107,13 @@ WriteTarget write_target(const fs::path& path) {
         const std::string name = target.filename().string();
         int number = -1;
         const auto [end, failure] = std::from_chars(name.data(), name.data() + name.size(), number);
-        if (folder.string().starts_with("/proc/") && folder.filename() == "fd" && failure == std::errc{} &&
-            end == name.data() + name.size())
-            return {target, number};
+        const bool is_number = failure == std::errc{} && end == name.data() + name.size();
+        if (is_number && is_descriptor_folder(folder)) {
+            if (is_our_own(folder)) return {target, number};
+            // Of another process: its pipe or device has no name that the link could be followed to.
+            struct stat info {};
+            if (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return {target};
+        }
         const fs::path to = fs::read_symlink(target, problem);
         if (problem) return {target};  // no link, or not there
         target = to.is_absolute() ? to : target.parent_path() / to;

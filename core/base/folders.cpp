@@ -104,7 +104,7 @@ ProfileLock::ProfileLock(ProfileFolders& folders) {
     if (reason == EWOULDBLOCK) refuse("another window has this profile open; nothing is kept here");
     // A full disk may have room again later, and a file system without locks is no reason to forget.
     if (reason == EROFS || reason == EACCES || reason == EPERM)
-        refuse(folders.state.string() + ": " + std::generic_category().message(reason));
+        refuse(folders.state.string() + ": " + system_reason(reason));
 }
 
 ProfileLock::~ProfileLock() {

@@ -20,7 +20,8 @@ class GrowingFile {
     GrowingFile(const GrowingFile&) = delete;
     GrowingFile& operator=(const GrowingFile&) = delete;
 
-    // At once: no buffer. Throw Error{failed} with path and reason, and ClosedPipe.
+    // At once: no buffer. Throw Error{failed} with path and reason, and for stdout ClosedPipe and Interrupted
+    // as write_file() does.
     void append(std::span<const std::byte> bytes);
     void append(std::string_view text);
     void keep();  // all is written: it now has its name, durably

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
+#include "core/base/bounded_file.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 
@@ -18,10 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string reason_of(int error_number) { return std::generic_category().message(error_number); }
-
 Error cannot_write(const std::string& option, const fs::path& path, int error_number) {
-    return {ErrorKind::failed, option, "cannot write " + path.string() + ": " + reason_of(error_number)};
+    return {ErrorKind::failed, option, "cannot write " + path.string() + ": " + system_reason(error_number)};
 }
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : "."; }
@@ -30,6 +30,8 @@ std::string_view word_for(Holds holds) {
     switch (holds) {
         case Holds::numbers:
             return "numbers";
+        case Holds::tensors:
+            return "tensors";
         case Holds::table:
             return "a table";
         case Holds::json:
@@ -46,19 +48,47 @@ std::string_view word_for(Holds holds) {
 
 // The first bytes of a regular file; empty where it cannot be read.
 std::string head_of(const fs::path& file) {
-    std::array<char, 64> bytes{};
-    const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return {};
-    const ssize_t got = ::read(fd, bytes.data(), bytes.size());
-    ::close(fd);
-    return {bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
+    try {
+        return read_head(fs::absolute(file), 256);  // a file may be called "-"
+    } catch (const Error&) {
+        return {};
+    }
 }
 
-// JSON begins with a brace and a name; codes may begin with a brace as well.
+// An object: a brace and a name with its colon. Less than that may be codes, of which a brace is one.
 bool is_json(std::string_view head) {
-    const std::size_t next = head.find_first_not_of(" \t\r\n", 1);
-    return head.starts_with('{') && next != head.npos && (head[next] == '"' || head[next] == '}');
+    constexpr std::string_view kSpace = " \t\r\n";
+    if (!head.starts_with('{')) return false;
+    const std::size_t name = head.find_first_not_of(kSpace, 1);
+    if (name == head.npos) return false;
+    if (head[name] == '}') return head.find_first_not_of(kSpace, name + 1) == head.npos;
+    if (head[name] != '"') return false;
+    const std::size_t end = head.find('"', name + 1);
+    const std::size_t colon = end == head.npos ? end : head.find_first_not_of(kSpace, end + 1);
+    return colon != head.npos && head[colon] == ':';
 }
+
+// How files of known kinds begin. Long enough that raw numbers do not begin so by accident.
+struct Mark {
+    std::string_view bytes, kind;
+    std::optional<Holds> may_become = {};
+};
+constexpr std::array kMarks = {
+    Mark{"\x89PNG", "a picture", Holds::picture},
+    Mark{"\xFF\xD8\xFF", "a picture"},
+    Mark{"<!DOCTYPE", "a page", Holds::page},
+    Mark{"<!doctype", "a page", Holds::page},
+    Mark{"<html", "a page", Holds::page},
+    Mark{"<svg", "a drawing"},
+    Mark{"<?xml", "XML"},
+    Mark{"%PDF-", "a PDF"},
+    Mark{"PK\x03\x04", "a ZIP archive"},
+    Mark{"\x7F"
+         "ELF",
+         "a program"},
+    Mark{"\x93NUMPY", "an array", Holds::numbers},
+    Mark{"# fp8lab ", "a table", Holds::table},
+};
 
 // What a file that would be replaced certainly is; empty: nothing that is known here, or of the same kind.
 std::string_view other_kind(const fs::path& file, Holds holds) {
@@ -66,13 +96,11 @@ std::string_view other_kind(const fs::path& file, Holds holds) {
     if (extension == ".f8lab") return holds == Holds::submission ? "" : "a submission";
     if (extension == ".f8scene") return "a scene";
     if (extension == ".f8deck") return "a deck";
-    if (holds == Holds::numbers) return {};
+    if (extension == ".safetensors") return holds == Holds::tensors ? "" : "a tensor file";
     const std::string head = head_of(file);
-    if (is_json(head)) return holds == Holds::json || holds == Holds::submission ? "" : "JSON";
-    if (head.starts_with("\x89PNG")) return holds == Holds::picture ? "" : "a picture";
-    if (head.starts_with("<!")) return holds == Holds::page ? "" : "a page";
-    if (head.starts_with("\x93NUMPY")) return "an array";
-    if (extension == ".safetensors") return "a tensor file";
+    if (is_json(head)) return holds == Holds::json ? "" : "JSON";
+    for (const Mark& mark : kMarks)
+        if (head.starts_with(mark.bytes)) return mark.may_become == holds ? "" : mark.kind;
     return {};
 }
 
@@ -131,7 +159,8 @@ void Outputs::prints(const std::string& option) {
         throw usage_error(option, stdout_taken_by_ + " and " + option + " cannot both be stdout");
     stdout_taken_by_ = option;
     struct stat info {};
-    if (::fstat(STDOUT_FILENO, &info) != 0 || S_ISCHR(info.st_mode)) return;
+    if (::fstat(STDOUT_FILENO, &info) != 0) return;
+    if (S_ISCHR(info.st_mode) && ::isatty(STDOUT_FILENO) == 0) return;  // it holds nothing: see keeps()
     add(option, "stdout", Identity{info.st_dev, info.st_ino, {}});
 }
 

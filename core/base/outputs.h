@@ -1,5 +1,6 @@
-// What one call of the program reads and writes, declared before any work. Here is decided that an output
-// never replaces an input, another output, or work of another kind, and that it can be written at all.
+// What one call of the program reads and writes, declared before any work. This class makes sure that an
+// output never replaces an input, another output, or a file that is recognised as work of another kind, and
+// that it can be written at all.
 //
 //   Outputs outputs;
 //   outputs.reads(arguments.in);
@@ -19,8 +20,19 @@
 namespace fp8lab {
 
 // What an output holds. A file that is there already is replaced only where it may be the same kind:
-// `check --csv class/*.f8lab` would else replace the first student's submission.
-enum class Holds { numbers, table, json, page, picture, submission };
+// `check --csv class/*.f8lab` would otherwise replace the first student's submission. The kind is known by
+// the extension (.f8lab, .f8scene, .f8deck, .safetensors) or by the first bytes (JSON, NPY, PNG, JPEG, HTML,
+// SVG, XML, PDF, ZIP, ELF, a table of `train`). Raw numbers and other text have no such mark, so a file
+// without one may be replaced by any kind. Evidence of an exercise is JSON and never becomes a submission.
+enum class Holds {
+    numbers,  // raw or .npy
+    tensors,  // .safetensors
+    table,
+    json,
+    page,
+    picture,
+    submission,
+};
 
 class Outputs {
   public:
@@ -36,7 +48,8 @@ class Outputs {
     // Files in this folder, which is made when the first of them is written. Throws as writes().
     void writes_into(const std::string& option, const std::filesystem::path& folder);
 
-    // Stdout, by an option that names no file: "--json". Throws usage_error: it is taken.
+    // Stdout, by an option that names no file: "--json"; or "stdout" for what a verb prints without an
+    // option. Throws usage_error: it is taken, or it is a file that is an input or output of the same call.
     void prints(const std::string& option);
 
   private:

@@ -106,13 +106,16 @@ Interruptible::Interruptible() { ++g_keepers; }
 Interruptible::~Interruptible() { --g_keepers; }
 
 InterruptListener::InterruptListener(std::function<void()> asked) {
-    if (::pipe2(pipe_, O_CLOEXEC) != 0)
-        throw Error{ErrorKind::failed, "signals", std::generic_category().message(errno)};
+    if (::pipe2(pipe_, O_CLOEXEC) != 0) throw Error{ErrorKind::failed, "signals", system_reason(errno)};
     listener_ = std::thread([fd = pipe_[0], asked = std::move(asked)] {
         char byte = 0;
         if (::read(fd, &byte, 1) == 1 && byte == 's') asked();
     });
     g_listener = pipe_[1];
+    if (!interrupted()) return;
+    // The signal came before the handler knew the pipe. A second byte, of the handler, changes nothing.
+    const char asked_before = 's';
+    [[maybe_unused]] const ssize_t written = ::write(pipe_[1], &asked_before, 1);
 }
 
 InterruptListener::~InterruptListener() {

@@ -33,7 +33,8 @@ class Interruptible {
     Interruptible& operator=(const Interruptible&) = delete;
 };
 
-// The same for work that waits: `asked` is called once, from a thread of its own. One lives at a time.
+// The same for work that waits: `asked` is called once, from a thread of its own, also for a signal that came
+// before. One lives at a time.
 class InterruptListener {
   public:
     explicit InterruptListener(std::function<void()> asked);
@@ -69,8 +70,8 @@ class Interrupted final : public std::exception {
 // Throws Interrupted(how_far) if the process was asked to end.
 void end_if_interrupted(const std::string& how_far = {});
 
-// The name of a file that is removed when a signal ends the process: declared before the file is made, gone
-// once it has another name.
+// The name of a file that is removed when a signal ends the process. Make this object before the file;
+// destroy this object after the file was renamed.
 class RemovedAtEnd {
   public:
     explicit RemovedAtEnd(const std::filesystem::path& path);

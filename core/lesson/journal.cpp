@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 constexpr std::size_t kSlack = 1 << 20;  // bytes of lines that later ones replaced, before it is written anew
 
 Error failure(const std::filesystem::path& file) {
-    return {ErrorKind::failed, file.string(), std::generic_category().message(errno)};
+    return {ErrorKind::failed, file.string(), system_reason(errno)};
 }
 
 std::string line_of(const std::string& key, const Json& value, const std::string& at) {

@@ -3,11 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <map>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/folders.h"
+#include "core/base/mapped_file.h"
+#include "core/base/read_json.h"
 
 namespace fp8lab {
 namespace {
@@ -76,17 +81,6 @@ std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& d
     return paths;
 }
 
-int step_of(const SafeTensors& file, const std::string& where) {
-    const auto text = file.metadata.find("step");
-    int step = -1;
-    if (text != file.metadata.end()) {
-        const char* end = text->second.data() + text->second.size();
-        if (std::from_chars(text->second.data(), end, step).ptr != end) step = -1;
-    }
-    if (step < 0) throw input_error(where, "no checkpoint of this program: the metadata have no 'step'");
-    return step;
-}
-
 std::string known_recipe(const std::string& text, const std::string& where) {
     try {
         parse_recipe(text, {}, "recipe");
@@ -96,20 +90,75 @@ std::string known_recipe(const std::string& text, const std::string& where) {
     return text;
 }
 
-// The value of --seed in a command line; empty: there is none.
-std::string seed_in(const std::string& command_line) {
+// The value of --seed in a command line; none: it has no such option.
+std::optional<std::uint64_t> seed_in(const std::string& command_line, const std::string& where) {
     constexpr std::string_view kOption = "--seed ";
     const std::size_t at = command_line.rfind(kOption);
-    if (at == command_line.npos) return {};
+    if (at == command_line.npos) return std::nullopt;
     const std::size_t from = at + kOption.size();
-    return command_line.substr(from, command_line.find(' ', from) - from);
+    const std::string text = command_line.substr(from, command_line.find(' ', from) - from);
+    std::uint64_t seed = 0;
+    const char* end = text.data() + text.size();
+    const auto [read_to, failure] = std::from_chars(text.data(), end, seed);
+    if (failure != std::errc{} || read_to != end)
+        throw input_error(where, "the command line in its metadata has the seed '" + quote_from(text) +
+                                     "', which is not a number of 64 bits");
+    return seed;
+}
+
+constexpr std::string_view kFormat = "fp8lab-checkpoint-1";
+
+// What a checkpoint says besides its tensors.
+struct Metadata {
+    int step = 0;
+    std::string recipe, command_line;  // empty: not said
+    std::optional<std::uint64_t> seed;
+};
+
+// A format or a name that this version does not know may change what the tensors mean: it is refused.
+Metadata metadata_of(const std::map<std::string, std::string>& texts, const std::string& where) {
+    constexpr std::array<std::string_view, 4> kKnown = {"format", "step", "recipe", "command_line"};
+    const auto text_of = [&](const char* name) {
+        const auto found = texts.find(name);
+        return found == texts.end() ? std::string() : found->second;
+    };
+    const std::string format = text_of("format");
+    if (format.empty())
+        throw input_error(where, "no checkpoint of this program: the metadata have no 'format'");
+    if (format != kFormat)
+        throw input_error(where,
+                          fmt::format("has format '{}'; this version reads {}", quote_from(format), kFormat));
+    for (const auto& [name, text] : texts)
+        if (std::ranges::find(kKnown, name) == kKnown.end())
+            throw input_error(where, fmt::format("metadata '{}' is not known here; known: {}",
+                                                 quote_from(name), fmt::join(kKnown, ", ")));
+    Metadata out;
+    const std::string step = text_of("step");
+    const char* end = step.data() + step.size();
+    const auto [read_to, failure] = std::from_chars(step.data(), end, out.step);
+    if (failure != std::errc{} || read_to != end || out.step < 0)
+        throw input_error(where, "no checkpoint of this program: the metadata have no 'step'");
+    if (texts.contains("recipe")) out.recipe = known_recipe(text_of("recipe"), where);
+    out.command_line = text_of("command_line");
+    out.seed = seed_in(out.command_line, where);
+    return out;
+}
+
+// The file of each arm: one file for all, or the files of a folder.
+std::vector<std::filesystem::path> arm_files(const std::filesystem::path& path, const TrainSpec& spec) {
+    std::vector<std::filesystem::path> paths(spec.arms.size(), path);
+    if (std::filesystem::is_directory(path)) paths = checkpoints_in(path);
+    if (paths.size() != spec.arms.size())
+        throw input_error(path.string(), fmt::format("has {} checkpoints, the run has {} arms", paths.size(),
+                                                     spec.arms.size()));
+    return paths;
 }
 
 }  // namespace
 
 SafeTensors to_safetensors(const ArmCheckpoint& arm, const TrainSpec& spec, int steps_done) {
     SafeTensors file;
-    file.metadata = {{"format", "fp8lab-checkpoint-1"},
+    file.metadata = {{"format", std::string(kFormat)},
                      {"step", std::to_string(steps_done)},
                      {"recipe", arm.recipe},
                      {"command_line", command_line(spec)}};
@@ -138,11 +187,10 @@ SafeTensors to_safetensors(const ArmCheckpoint& arm, const TrainSpec& spec, int 
 
 ArmCheckpoint parse_checkpoint(const SafeTensors& file, const TrainSpec& spec, const std::string& where) {
     const Source source(file, where);
+    Metadata said = metadata_of(file.metadata, where);
     ArmCheckpoint arm;
-    if (const auto recipe = file.metadata.find("recipe"); recipe != file.metadata.end())
-        arm.recipe = known_recipe(recipe->second, where);
-    if (const auto line = file.metadata.find("command_line"); line != file.metadata.end())
-        arm.command_line = line->second;
+    arm.recipe = std::move(said.recipe);
+    arm.command_line = std::move(said.command_line);
     for (std::size_t l = 0; l + 1 < spec.layers.size(); ++l) {
         const std::vector<std::size_t> b_shape{static_cast<std::size_t>(spec.layers[l + 1])},
             w_shape{b_shape[0], static_cast<std::size_t>(spec.layers[l])};
@@ -162,9 +210,7 @@ ArmCheckpoint parse_checkpoint(const SafeTensors& file, const TrainSpec& spec, c
 
 void save_checkpoints(const std::filesystem::path& dir, const TrainSpec& spec,
                       const std::vector<ArmCheckpoint>& arms, int steps_done) {
-    std::error_code failure;
-    std::filesystem::create_directories(dir, failure);
-    if (failure) throw Error(ErrorKind::failed, dir.string(), failure.message());
+    make_folder(dir);
     const auto paths = checkpoints_to_save(dir, spec);
     for (std::size_t i = 0; i < arms.size(); ++i)
         write_file(paths[i], to_safetensors(to_safetensors(arms[i], spec, steps_done)));
@@ -185,15 +231,10 @@ std::vector<std::filesystem::path> checkpoints_to_load(const std::filesystem::pa
 }
 
 LoadedCheckpoints load_checkpoints(const std::filesystem::path& path, const TrainSpec& spec) {
-    std::vector<std::filesystem::path> paths(spec.arms.size(), path);
-    if (std::filesystem::is_directory(path)) paths = checkpoints_in(path);
-    if (paths.size() != spec.arms.size())
-        throw input_error(path.string(), fmt::format("has {} checkpoints, the run has {} arms", paths.size(),
-                                                     spec.arms.size()));
     LoadedCheckpoints loaded{-1, {}};
-    for (const auto& file_path : paths) {
+    for (const auto& file_path : arm_files(path, spec)) {
         const SafeTensors file = parse_safetensors(read_file(file_path), file_path.string());
-        const int step = step_of(file, file_path.string());
+        const int step = metadata_of(file.metadata, file_path.string()).step;
         if (loaded.steps_done >= 0 && step != loaded.steps_done)
             throw input_error(file_path.string(),
                               fmt::format("is at step {}, the arm before at {}", step, loaded.steps_done));
@@ -203,16 +244,29 @@ LoadedCheckpoints load_checkpoints(const std::filesystem::path& path, const Trai
     return loaded;
 }
 
-std::vector<std::string> changes_on_resume(const LoadedCheckpoints& loaded, const TrainSpec& spec) {
-    std::vector<std::string> changes;
-    for (std::size_t i = 0; i < loaded.arms.size(); ++i) {
-        const std::string &before = loaded.arms[i].recipe, now = recipe_text(spec.arms[i]);
-        if (!before.empty() && before != now)
-            changes.push_back(fmt::format("arm {} was trained as {} and goes on as {}", i + 1, before, now));
+std::vector<std::string> changes_on_resume(const std::filesystem::path& path, const TrainSpec& spec) {
+    std::vector<Metadata> before;
+    for (const auto& file : arm_files(path, spec)) {
+        const MappedFile mapped(file);
+        before.push_back(
+            metadata_of(index_safetensors(mapped.bytes(), file.string()).metadata, file.string()));
     }
-    const std::string seed = loaded.arms.empty() ? "" : seed_in(loaded.arms.front().command_line);
-    if (!seed.empty() && seed != std::to_string(spec.seed))
-        changes.push_back(fmt::format("the seed was {} and is {} now: other batches", seed, spec.seed));
+    std::vector<std::string> changes;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+        const std::string& recipe = before[i].recipe;
+        const std::string now = recipe_text(spec.arms[i]);
+        if (!recipe.empty() && recipe != now)
+            changes.push_back(fmt::format("arm {} was trained as {} and goes on as {}", i + 1, recipe, now));
+    }
+    const bool one_seed =
+        std::ranges::all_of(before, [&](const Metadata& said) { return said.seed == before.front().seed; });
+    for (std::size_t i = 0; i < before.size() && !(one_seed && i > 0); ++i) {
+        const auto seed = before[i].seed;
+        if (!seed || *seed == spec.seed) continue;
+        const std::string of_arm = one_seed ? "" : fmt::format("in arm {} ", i + 1);
+        changes.push_back(
+            fmt::format("{}the seed was {} and is {} now: other batches", of_arm, *seed, spec.seed));
+    }
     return changes;
 }
 

@@ -2,7 +2,8 @@
 // every backend and recipe, so that a BF16 run resumes as FP8, a CPU run on the GPU, and back.
 //
 // Tensors in the file: w1 b1 (layer 1), m.w1 v.w1 m.b1 v.b1 (moments), scale.x1 scale_age.x1 history.x1
-// (delayed scaling, slot 0 first), storage_scale.w1 (master=none).
+// (delayed scaling, slot 0 first), storage_scale.w1 (master=none). Metadata: format "fp8lab-checkpoint-1",
+// step (steps done, an integer), recipe, command_line; the last two may be missing.
 #pragma once
 
 #include <filesystem>
@@ -28,20 +29,22 @@ struct ScaleCheckpoint {
     std::vector<float> history;  // slot 0 first
 };
 struct ArmCheckpoint {
-    std::string recipe;             // recipe_text(); may be empty in a file
-    std::string command_line = {};  // of the run that saved it, as command_line() says; may be empty in a file
+    std::string recipe;  // recipe_text(); may be empty in a file
+    std::string command_line =
+        {};  // of the run that saved it, as command_line() says; may be empty in a file
     std::vector<LayerCheckpoint> layers;
     std::vector<ScaleCheckpoint> scales;  // of the tensors with delayed scales
 };
 
 SafeTensors to_safetensors(const ArmCheckpoint& arm, const TrainSpec& spec, int steps_done);
 // Throws input_error naming `where` when tensors are missing or have other shapes than spec.layers asks for,
-// and for a recipe that is not known here.
+// and for metadata that are not as above: another format, another name, a recipe that is not known here, a
+// seed in the command line that is not a number.
 ArmCheckpoint parse_checkpoint(const SafeTensors& file, const TrainSpec& spec, const std::string& where);
 
 // DIR/<n>-<recipe name>.safetensors per arm.
 void save_checkpoints(const std::filesystem::path& dir, const TrainSpec& spec,
-                      const std::vector<ArmCheckpoint>& arms, int steps_done);
+                      const std::vector<ArmCheckpoint>& arms, int steps_done);  // throws Error{failed}
 // From one file for every arm, or a folder with one file per arm in order of their numbers. Throws
 // input_error.
 struct LoadedCheckpoints {
@@ -55,7 +58,8 @@ std::vector<std::filesystem::path> checkpoints_to_save(const std::filesystem::pa
                                                        const TrainSpec& spec);
 std::vector<std::filesystem::path> checkpoints_to_load(const std::filesystem::path& path);
 
-// What goes on as something else than it was, a sentence each: another recipe, another seed.
-std::vector<std::string> changes_on_resume(const LoadedCheckpoints& loaded, const TrainSpec& spec);
+// What goes on as something else than it was, a sentence each: another recipe or another seed of an arm.
+// Reads only the metadata of the files that load_checkpoints() reads. Throws as that does.
+std::vector<std::string> changes_on_resume(const std::filesystem::path& path, const TrainSpec& spec);
 
 }  // namespace fp8lab

@@ -207,7 +207,8 @@ std::vector<std::byte> to_safetensors(const SafeTensors& file) {
         header[name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
         offset = end;
     }
-    std::string text = header.dump();
+    // A path in the metadata may be no UTF-8. The tensors must not be lost for that.
+    std::string text = header.dump(-1, ' ', false, json::error_handler_t::replace);
     text.resize((text.size() + 7) / 8 * 8, ' ');  // keeps the tensors aligned, as the format recommends
     std::vector<std::byte> bytes(kPrefix + text.size() + offset);
     const std::uint64_t length = text.size();

@@ -1,6 +1,12 @@
 #include "core/base/console.h"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <string>
+#include <thread>
 
 using namespace fp8lab;
 
@@ -19,4 +25,28 @@ TEST_CASE("what drives a terminal is shown as text; everything else stays as it 
     CHECK(printable("\u202e"
                     "txt.exe") == "\\xe2\\x80\\xaetxt.exe");  // turns what follows round
     CHECK(printable(std::string("\0", 1)) == "\\x00");
+}
+
+TEST_CASE("a long text goes through a pipe whole, after what was printed before") {
+    int pipe[2] = {};
+    REQUIRE(::pipe(pipe) == 0);
+    std::fflush(stdout);
+    const int before = ::dup(STDOUT_FILENO);
+    ::dup2(pipe[1], STDOUT_FILENO);
+    ::close(pipe[1]);
+    std::string got;
+    std::thread reader([&] {
+        std::array<char, 5000> piece{};
+        for (ssize_t size = 0; (size = ::read(pipe[0], piece.data(), piece.size())) > 0;)
+            got.append(piece.data(), static_cast<std::size_t>(size));
+    });
+    std::string text;
+    for (int i = 0; i < 100000; ++i) text += std::to_string(i) + "\n";
+    std::printf("first\n");
+    write_stdout(text);
+    ::dup2(before, STDOUT_FILENO);
+    ::close(before);
+    reader.join();
+    ::close(pipe[0]);
+    CHECK(got == "first\n" + text);
 }

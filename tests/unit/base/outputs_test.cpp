@@ -1,8 +1,11 @@
 #include "core/base/outputs.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -17,6 +20,26 @@ using namespace fp8lab;
 namespace fs = std::filesystem;
 
 namespace {
+
+// Stdout is this file while one lives.
+class StdoutInto {
+  public:
+    explicit StdoutInto(const fs::path& file) : before_(::dup(STDOUT_FILENO)) {
+        std::fflush(stdout);
+        const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+        ::dup2(fd, STDOUT_FILENO);
+        ::close(fd);
+    }
+    ~StdoutInto() {
+        ::dup2(before_, STDOUT_FILENO);
+        ::close(before_);
+    }
+    StdoutInto(const StdoutInto&) = delete;
+    StdoutInto& operator=(const StdoutInto&) = delete;
+
+  private:
+    int before_;
+};
 
 struct Refusal {
     int code = 0;  // 0: none
@@ -91,6 +114,26 @@ TEST_CASE("an output is never another output, also where neither is there yet") 
           }).code == 2);
 }
 
+TEST_CASE("the file that stdout leads to is no other output") {
+    const Scratch scratch;
+    const auto code_of = [&](const std::function<void(Outputs&)>& declare) {
+        const StdoutInto redirected(scratch.path / "t");
+        return refusal_of(declare).code;
+    };
+    CHECK(code_of([&](Outputs& outputs) {
+              outputs.prints("stdout");
+              outputs.writes("--csv", scratch.path / "t", Holds::table);
+          }) == 2);
+    CHECK(code_of([&](Outputs& outputs) {
+              outputs.writes("--csv", "-", Holds::table);
+              outputs.writes("--json", "/dev/stdout", Holds::json);
+          }) == 2);
+    CHECK(code_of([&](Outputs& outputs) {
+              outputs.prints("stdout");
+              outputs.writes("--csv", scratch.path / "other", Holds::table);
+          }) == 0);
+}
+
 TEST_CASE("work of another kind is not replaced: the name of the output was forgotten") {
     const Scratch scratch;
     struct Case {
@@ -98,18 +141,40 @@ TEST_CASE("work of another kind is not replaced: the name of the output was forg
         Holds holds;
         int code;
     };
-    for (const Case& c :
-         {Case{"a.f8lab", "{\"fp8lab_bundle\": 1}", Holds::table, 2},
-          Case{"a.f8lab", "anything", Holds::table, 2},
-          Case{"a.f8lab", "{\"fp8lab_bundle\": 1}", Holds::submission, 0},
-          Case{"L1.1.json", "{\n \"fp8lab_evidence\": 1}", Holds::table, 2},
-          Case{"L1.1.json", "{\n \"fp8lab_evidence\": 1}", Holds::page, 2},
-          Case{"run.json", "{\"provenance\": 1}", Holds::json, 0}, Case{"a.f8scene", "{}", Holds::json, 2},
-          Case{"a.f8scene", "{}", Holds::numbers, 2}, Case{"r.html", "<!DOCTYPE html>", Holds::page, 0},
-          Case{"r.html", "<!DOCTYPE html>", Holds::table, 2},
-          Case{"codes", "{\"{}", Holds::numbers, 0},  // 0x7B is a code of E4M3
-          Case{"w.safetensors", "        {}", Holds::table, 2},
-          Case{"marks.csv", "path,exercise\n", Holds::table, 0}, Case{"empty", "", Holds::table, 0}}) {
+    for (const Case& c : {Case{"a.f8lab", "{\"fp8lab_bundle\": 1}", Holds::table, 2},
+                          Case{"a.f8lab", "anything", Holds::table, 2},
+                          Case{"a.f8lab", "{\"fp8lab_bundle\": 1}", Holds::submission, 0},
+                          Case{"L1.1.json", "{\n \"fp8lab_evidence\": 1}", Holds::table, 2},
+                          Case{"L1.1.json", "{\n \"fp8lab_evidence\": 1}", Holds::page, 2},
+                          Case{"run.json", "{\"provenance\": 1}", Holds::json, 0},
+                          Case{"a.f8scene", "{}", Holds::json, 2},
+                          Case{"a.f8scene", "{}", Holds::numbers, 2},
+                          Case{"r.html", "<!DOCTYPE html>", Holds::page, 0},
+                          Case{"r.html", "<!DOCTYPE html>", Holds::table, 2},
+                          Case{"L1.1.json", "{\n \"fp8lab_evidence\": 1}", Holds::submission, 2},
+                          Case{"L1.1.json", "{\n \"fp8lab_evidence\": 1}", Holds::numbers, 2},
+                          Case{"codes", "{\"{}", Holds::numbers, 0},  // 0x7B is a code of E4M3
+                          Case{"codes", "<!%@", Holds::numbers, 0},
+                          Case{"w.npy", "\x93NUMPY", Holds::numbers, 0},
+                          Case{"w.npy", "\x93NUMPY", Holds::json, 2},
+                          Case{"photo.png", "\x89PNG\r\n", Holds::numbers, 2},
+                          Case{"photo.png", "\x89PNG\r\n", Holds::picture, 0},
+                          Case{"photo.jpg", "\xFF\xD8\xFF\xE0", Holds::numbers, 2},
+                          Case{"paper.pdf", "%PDF-1.7", Holds::numbers, 2},
+                          Case{"all.zip", "PK\x03\x04", Holds::table, 2},
+                          Case{"tool",
+                               "\x7F"
+                               "ELF",
+                               Holds::numbers, 2},
+                          Case{"r.html", "<!DOCTYPE html>", Holds::numbers, 2},
+                          Case{"figure.svg", "<svg xmlns", Holds::numbers, 2},
+                          Case{"run.csv", "# fp8lab 0.1.0 train", Holds::numbers, 2},
+                          Case{"run.csv", "# fp8lab 0.1.0 train", Holds::table, 0},
+                          Case{"w.safetensors", "        {}", Holds::table, 2},
+                          Case{"w.safetensors", "        {}", Holds::numbers, 2},
+                          Case{"w.safetensors", "        {}", Holds::tensors, 0},
+                          Case{"marks.csv", "path,exercise\n", Holds::table, 0},
+                          Case{"empty", "", Holds::table, 0}}) {
         CAPTURE(c.name);
         const fs::path file = scratch.path / c.name;
         write_file(file, c.text);

@@ -1,6 +1,10 @@
+#include "core/nn/checkpoint.h"
+
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <functional>
+#include <map>
 #include <set>
 
 #include "core/base/error.h"
@@ -110,6 +114,66 @@ TEST_CASE("a checkpoint of another shape, of no program or of too few arms is re
                to_safetensors({.tensors = {{"w1", {{1}, {1.0F}}}}, .metadata = {}}));
     CHECK_THROWS_WITH_AS(make_cpu_trainer(small("bf16"))->load((scratch.path / "2-foreign.safetensors")),
                          doctest::Contains("no checkpoint of this program"), Error);
+}
+
+TEST_CASE("metadata that this version does not know are refused and change nothing") {
+    const Scratch scratch;
+    auto trainer = make_cpu_trainer(small("bf16"));
+    run(*trainer, 3);
+    trainer->save(scratch.path);
+    const SafeTensors good = read(scratch.path / "1-bf16.safetensors");
+    CHECK(good.metadata.size() == 4);
+    const auto untouched = run(*make_cpu_trainer(small("bf16")), 1);
+    const auto refused = [&](const std::function<void(std::map<std::string, std::string>&)>& spoil,
+                             const char* why) {
+        CAPTURE(std::string(why));
+        SafeTensors bad = good;
+        spoil(bad.metadata);
+        write_file(scratch.path / "bad.safetensors", to_safetensors(bad));
+        auto refusing = make_cpu_trainer(small("bf16"));
+        CHECK_THROWS_WITH_AS(refusing->load(scratch.path / "bad.safetensors"), doctest::Contains(why), Error);
+        CHECK_THROWS_WITH_AS(changes_on_resume(scratch.path / "bad.safetensors", small("bf16")),
+                             doctest::Contains(why), Error);
+        CHECK(run(*refusing, 1)[0].loss == untouched[0].loss);
+    };
+    refused([](auto& said) { said.erase("format"); },
+            "no checkpoint of this program: the metadata have no 'format'");
+    refused([](auto& said) { said["format"] = "fp8lab-checkpoint-2"; },
+            "has format 'fp8lab-checkpoint-2'; this version reads fp8lab-checkpoint-1");
+    refused([](auto& said) { said["layout"] = "transposed"; },
+            "metadata 'layout' is not known here; known: format, step, recipe, command_line");
+    refused([](auto& said) { said.erase("step"); }, "the metadata have no 'step'");
+    refused([](auto& said) { said["step"] = "-1"; }, "the metadata have no 'step'");
+    for (const std::string seed : {"one", "-1", "1e3", "99999999999999999999"})
+        refused([&](auto& said) { said["command_line"] = "--seed " + seed + " --steps 3"; },
+                ("has the seed '" + seed + "'").c_str());
+}
+
+TEST_CASE("a resumed run says of each arm what is another than before") {
+    const Scratch scratch;
+    auto trainer = make_cpu_trainer(small("bf16,current"));
+    trainer->step(2);
+    trainer->save(scratch.path);
+    CHECK(changes_on_resume(scratch.path, small("bf16,current")).empty());
+    TrainSpec other = small("bf16,delayed");
+    other.seed = 7;
+    const auto changes = changes_on_resume(scratch.path, other);
+    REQUIRE(changes.size() == 2);
+    CHECK(changes[0].starts_with("arm 2 was trained as current"));
+    CHECK(changes[1] == "the seed was 1 and is 7 now: other batches");
+    SafeTensors second = read(scratch.path / "2-current.safetensors");
+    second.metadata["command_line"] = "--seed 5 --steps 40";
+    write_file(scratch.path / "2-current.safetensors", to_safetensors(second));
+    const auto mixed = changes_on_resume(scratch.path, small("bf16,current"));
+    REQUIRE(mixed.size() == 1);
+    CHECK(mixed[0] == "in arm 2 the seed was 5 and is 1 now: other batches");
+}
+
+TEST_CASE("a checkpoint is written although the command line in it is no UTF-8") {
+    const Scratch scratch;
+    SafeTensors file{.tensors = {{"w1", {{1}, {1.0F}}}}, .metadata = {{"command_line", "--task npy:\xFF,y"}}};
+    write_file(scratch.path / "a.safetensors", to_safetensors(file));
+    CHECK(read(scratch.path / "a.safetensors").metadata.at("command_line") == "--task npy:\uFFFD,y");
 }
 
 TEST_CASE("scaling state that cannot be is refused and changes nothing") {
