@@ -136,6 +136,7 @@ std::vector<std::string> places_of(const Field& knob) {
     } else if (std::holds_alternative<double*>(knob.value)) {
         out = {shortest(knob.min), shortest(knob.min + range / 2), shortest(knob.max)};
     }
+    for (const Choice& choice : knob.choices) out.push_back(choice.id);
     return out;
 }
 
@@ -145,8 +146,11 @@ void take_knob(Lab& lab, const Scene& scene, Shown& shown) {
         if (field.info.name != scene.knob) continue;
         const std::string before = field_text(field);
         for (const std::string& place : places_of(field)) {
-            set_field(lab.fields(), scene.knob + "=" + place);
-            shown.take(lab);
+            try {
+                set_field(lab.fields(), scene.knob + "=" + place);
+                shown.take(lab);
+            } catch (const Error&) {  // not possible with the other fields: the lab shows nothing there
+            }
         }
         set_field(lab.fields(), scene.knob + "=" + before);
         lab.update();

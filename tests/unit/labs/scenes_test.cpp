@@ -162,6 +162,10 @@ TEST_CASE("a scene that names a metric or a figure that the lab does not have is
               .empty());
     CHECK(refused("delayed", "\"sentence\": \"{a.spike_overflow_pct}\"\n").find("no metric") !=
           std::string::npos);
+    // What the lab has only where the knob was moved may be named too.
+    CHECK(refused("delayed", "\"sentence\": \"{a.spike_overflow_pct}\", \"knob\": \"scenario\"\n").empty());
+    CHECK(refused("delayed", "\"sentence\": \"{a.spike_overflow_pct}\", \"knob\": \"margin\"\n")
+              .find("no metric") != std::string::npos);
 }
 
 TEST_CASE("every metric and figure of a training is among the names that it says it can have") {
