@@ -250,3 +250,16 @@ TEST_CASE("a signal keeps the rows that are known; before it they lie beside the
     CHECK(child.err().find("ended by SIGTERM") != std::string::npos);
     CHECK(child.out().starts_with("passed  L1.1   " + folder + "/000.json"));
 }
+
+TEST_CASE("a signal while stdin is waited for keeps the rows that are known") {
+    const Scratch home;
+    std::filesystem::create_directories(home / "t");
+    spit(home / "a.json", long_way(0));
+    const std::string table = home / "t/rows.csv";
+    Child child(home, {"check", home / "a.json", "-", "--csv", table}, {.input_ends = false});
+    REQUIRE(Child::until([&] { return child.out().find("passed  L1.1") != std::string::npos; }));
+    child.signal(SIGINT);
+    CHECK(child.wait() == 130);
+    CHECK(slurp(table).find("/a.json,L1.1,1,repeated,") != std::string::npos);
+    CHECK(child.err().find("after 1 rows of 2 files") != std::string::npos);
+}
