@@ -60,8 +60,13 @@ Fingerprint fingerprint_of(const Evidence& evidence) {
     out.events_hash = events.value();
     const std::vector<std::string> words = words_of(evidence.explanation);
     if (words.empty()) return out;
-    for (const std::string& word : words) events.add(word);
+    WordHash all(evidence.exercise);
+    for (const std::string& word : words) {
+        events.add(word);
+        all.add(word);
+    }
     out.whole_hash = events.value();
+    if (words.size() >= kPhrase) out.words_hash = all.value();
     for (std::size_t i = 0; i + kPhrase <= words.size(); ++i) {
         WordHash phrase(evidence.exercise);
         for (std::size_t k = i; k < i + kPhrase; ++k) phrase.add(words[k]);
@@ -78,6 +83,7 @@ Likeness Copies::compare(const Fingerprint& print, const std::string& path, cons
         return first == self ? std::nullopt : std::optional(first);
     };
     const auto same_events = first_of(events_, print.events_hash);
+    const auto same_words = print.words_hash == 0 ? std::nullopt : first_of(words_, print.words_hash);
     const auto same_whole = print.whole_hash == 0 ? std::nullopt : first_of(whole_, print.whole_hash);
     std::map<std::size_t, std::size_t> shared;  // phrases, by the file that had them first
     for (const std::uint64_t phrase : print.phrases)
@@ -87,17 +93,17 @@ Likeness Copies::compare(const Fingerprint& print, const std::string& path, cons
 
     std::optional<std::size_t> like;
     std::string in;
-    if (percent >= kTellingPercent) {
+    if (same_words || same_whole) {  // also where the phrases were first seen in several other files
+        like = same_words ? same_words : same_whole;
+        in = "explanation 100 %";
+    } else if (percent >= kTellingPercent) {
         like = most->first;
         in = fmt::format("explanation {} %", percent);
-    } else if (same_whole) {
-        like = same_whole;
-        in = "explanation 100 %";
     } else if (print.events >= kTellingEvents) {
         like = same_events;
     }
     if (!like) return {};
-    if (files_[*like].events_hash == print.events_hash)
+    if (print.events > 0 && files_[*like].events_hash == print.events_hash)
         in += fmt::format("{}{} event{}", in.empty() ? "" : ", ", print.events, print.events == 1 ? "" : "s");
     return {.path = files_[*like].path, .student = files_[*like].student, .in = std::move(in)};
 }

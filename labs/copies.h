@@ -15,7 +15,8 @@ namespace fp8lab {
 struct Fingerprint {
     std::size_t events = 0;
     std::uint64_t events_hash = 0;       // of exercise and events
-    std::uint64_t whole_hash = 0;        // of these and all words; 0: there is no word
+    std::uint64_t words_hash = 0;        // of exercise and all words; 0: there are fewer than five
+    std::uint64_t whole_hash = 0;        // of exercise, events and all words; 0: there is no word
     std::vector<std::uint64_t> phrases;  // every five words on end
 };
 Fingerprint fingerprint_of(const Evidence& evidence);
@@ -39,7 +40,7 @@ class Copies {
     using Seen = std::unordered_map<std::uint64_t, std::size_t>;  // the first file with it
 
     std::vector<File> files_;
-    Seen whole_, events_, phrases_;
+    Seen whole_, words_, events_, phrases_;
 };
 
 }  // namespace fp8lab

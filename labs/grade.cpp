@@ -6,6 +6,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <set>
 
@@ -24,20 +25,25 @@ namespace fs = std::filesystem;
 constexpr std::size_t kLargeFile = std::size_t{8} << 20;
 
 bool is_bundle(const fs::path& path, std::string_view text) {
-    return path.extension() == ".f8lab" || text.find("\"fp8lab_bundle\"") != std::string_view::npos;
+    return lower_extension(path) == ".f8lab" || text.find("\"fp8lab_bundle\"") != std::string_view::npos;
+}
+
+// Why evidence of that size is not built; empty: it is.
+std::string too_large(const EvidenceSize& size) {
+    const std::string of = size.exercise.empty() ? "" : " of " + size.exercise;
+    if (size.events > kMostEvents)
+        return fmt::format(
+            "holds {} events{}, and at most {} are judged. Each repeat of a held key is an "
+            "event. Begin the exercise again.",
+            size.events, of, kMostEvents);
+    if (size.values > kMostEvidenceValues)
+        return fmt::format("holds {} values{}; evidence has at most {}", size.values, of,
+                           kMostEvidenceValues);
+    return {};
 }
 
 // What the text says. Evidence that was changed keeps its place in the result, as a problem.
-Graded read_evidence(const std::string& path, const std::string& text, const EvidenceSize& size) {
-    const std::string of = size.exercise.empty() ? "" : " of " + size.exercise;
-    if (size.events > kMostEvents)
-        throw input_error(path,
-                          fmt::format("holds {} events{}, and at most {} are judged; begin the exercise "
-                                      "again (each repeat of a held key is an event)",
-                                      size.events, of, kMostEvents));
-    if (size.values > kMostEvidenceValues)
-        throw input_error(path, fmt::format("holds {} values{}; evidence has at most {}", size.values, of,
-                                            kMostEvidenceValues));
+Graded read_evidence(const std::string& path, const std::string& text) {
     Graded out{.path = path, .student = {}, .evidence = {}, .recheck = {}};
     try {
         out.evidence = parse_evidence(text, path);
@@ -54,7 +60,12 @@ Graded broken(const std::string& path, std::string problem) {
     return out;
 }
 
-// Judged again; what is large in evidence, series and values, is let go: a class has gigabytes of it.
+// Series and values: a class has gigabytes of them.
+void drop_large(Evidence& evidence) {
+    evidence.deeds = {};
+    evidence.values = {};
+}
+
 void judge(Graded& one, Rechecker& again, const Grading& grading) {
     Evidence& evidence = one.evidence;
     if (!one.readable()) return;
@@ -64,8 +75,6 @@ void judge(Graded& one, Rechecker& again, const Grading& grading) {
     one.recheck.verdict = std::move(found.verdict);
     one.print = fnv_hash(evidence_text(evidence));
     one.fingerprint = fingerprint_of(evidence);
-    evidence.deeds = {};
-    evidence.values = {};
 }
 
 // One exercise after the other, so that only one is in memory with all its events.
@@ -91,29 +100,27 @@ class BundleGrader {
   private:
     void add(const std::string& text, std::size_t number) {
         try {
-            const EvidenceSize size = evidence_size(text);
-            count_events(size);
-            Graded one = read_evidence(path_, text, size);
+            if (const std::string why = too_large(evidence_size(text)); !why.empty()) {
+                out_.push_back(broken(path_, fmt::format("evidence {} {}", number, why)));
+                return;
+            }
+            Graded one = read_evidence(path_, text);
+            // Each exercise is repeated once, so that no submission takes more time than all exercises do.
             if (one.readable() && !seen_.insert(one.evidence.exercise).second)
                 one.recheck.problems.emplace_back("the submission holds this exercise twice");
-            judge(one, again_, grading_);
+            else
+                judge(one, again_, grading_);
+            drop_large(one.evidence);
             out_.push_back(std::move(one));
         } catch (const Error& error) {
-            out_.push_back(broken(path_, fmt::format("its evidence {}: {}", number, error.why())));
+            out_.push_back(broken(path_, fmt::format("evidence {}: {}", number, error.why())));
         }
-    }
-    void count_events(const EvidenceSize& size) {
-        events_ += std::min(size.events, kMostEvents);  // more than these are refused, not repeated
-        if (events_ > kMostEventsInAll)
-            throw input_error(path_, fmt::format("{} is not judged: the submission holds more than {} events",
-                                                 size.exercise, kMostEventsInAll));
     }
 
     const std::string& path_;
     Rechecker& again_;
     const Grading& grading_;
     std::set<std::string> seen_;
-    std::size_t events_ = 0;
     std::vector<Graded> out_;
 };
 
@@ -124,12 +131,14 @@ class InOrder {
 
     void done(std::size_t file, std::vector<Graded> rows) {
         const std::lock_guard lock{mutex_};
+        if (refused_) return;
         waiting_[file] = std::move(rows);
         while (next_ < waiting_.size() && waiting_[next_]) send(*std::exchange(waiting_[next_++], {}));
         if (grading_.told) grading_.told(++files_done_);
     }
     // After a stop: what is known, behind files that are not.
     void finish() {
+        if (refused_) return;
         for (; next_ < waiting_.size(); ++next_)
             if (waiting_[next_]) send(std::move(*waiting_[next_]));
     }
@@ -142,7 +151,10 @@ class InOrder {
                 if (!is_new) row.same_as = at->second;
                 row.like = copies_.compare(row.fingerprint, row.path, row.student);
             }
-            if (grading_.each) grading_.each(row);
+            if (!grading_.each) continue;
+            refused_ = true;  // until it was taken
+            grading_.each(row);
+            refused_ = false;
         }
     }
 
@@ -150,6 +162,7 @@ class InOrder {
     std::vector<std::optional<std::vector<Graded>>> waiting_;
     const Grading& grading_;
     std::size_t next_ = 0, files_done_ = 0;
+    bool refused_ = false;  // grading_.each has thrown: it gets no more
     std::map<std::string, std::string> first_;
     Copies copies_;
 };
@@ -161,7 +174,13 @@ class Grader {
 
     void run() {
         // One range a thread, and each takes the next file: the rows then come about in order.
-        parallel_for(static_cast<std::size_t>(threads()), 1, [this](std::size_t, std::size_t) { work(); });
+        try {
+            parallel_for(static_cast<std::size_t>(threads()), 1,
+                         [this](std::size_t, std::size_t) { work(); });
+        } catch (...) {
+            rows_.finish();
+            throw;
+        }
         rows_.finish();
     }
 
@@ -190,12 +209,18 @@ class Grader {
                 one_large.lock();
             std::string text = read_bounded(file.path, kLargestBundle);
             if (is_bundle(file.path, text)) return BundleGrader(path, again_, grading_)(std::move(text));
-            std::vector<Graded> rows = {read_evidence(path, text, evidence_size(text))};
+            if (std::string why = too_large(evidence_size(text)); !why.empty())
+                throw input_error(path, std::move(why));
+            std::vector<Graded> rows = {read_evidence(path, text)};
             judge(rows.front(), again_, grading_);
+            drop_large(rows.front().evidence);
             return rows;
         } catch (const Error& error) {
             if (grading_.alone) throw;
             return {broken(path, error.why())};
+        } catch (const std::bad_alloc&) {  // what the other files need may be there
+            if (grading_.alone) throw;
+            return {broken(path, "not enough memory to judge it")};
         }
     }
 

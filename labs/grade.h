@@ -22,12 +22,13 @@ struct Graded {
     Fingerprint fingerprint = {};  // of what does not change with a name or a time
     std::string same_as = {};      // the first file with the very same evidence, time and all; no failure
     Likeness like = {};            // the first file with evidence that is much like it; no failure
+    bool scene = false;            // a teacher's scene, run to its headline: nobody's attempt
 
     bool readable() const { return !evidence.exercise.empty(); }
+    // Has a prediction and a number of hints; a scene, and what could not be read, has none.
+    bool is_attempt() const { return readable() && !scene; }
 };
 
-// Of one submission, over all its exercises: more is refused. Each event is repeated on a lab, 0.2 to 50 ms.
-inline constexpr std::size_t kMostEventsInAll = 20'000;
 // Of one exercise: more is refused before anything of it is built. A training of 2,000 steps has some
 // 100,000, and each later event of its attempt has them once more.
 inline constexpr std::size_t kMostEvidenceValues = 4'000'000;
@@ -42,7 +43,7 @@ struct Grading {
 
 // Calls grading.each for one row after the other, in the order of the files, a bundle's exercises in its;
 // from several threads, never from two at once. When `stop` says so, files that are not judged whole are left
-// out. An exception of `each` ends the grading.
+// out. An exception ends the grading; rows that are known have then been sent, unless it is one of `each`.
 void grade(std::span<const SubmissionFile> files, const Grading& grading);
 
 }  // namespace fp8lab

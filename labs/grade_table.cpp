@@ -32,7 +32,7 @@ std::string numbers(const std::vector<double>& values) {
 std::string key_of(const Graded& graded) {
     if (!graded.student.empty()) return "student " + graded.student;
     const std::filesystem::path path = graded.path;
-    return path.extension() == ".json" ? path.parent_path().string() + "/" : path.string();
+    return lower_extension(path) == ".json" ? path.parent_path().string() + "/" : path.string();
 }
 
 }  // namespace
@@ -45,7 +45,7 @@ std::string grades_head() {
 std::string grades_row(const Graded& graded) {
     const Evidence& evidence = graded.evidence;
     const Recheck& recheck = graded.recheck;
-    const bool known = graded.readable();
+    const bool known = graded.is_attempt();
     const std::string cells[] = {cell(graded.path),
                                  cell(evidence.exercise),
                                  recheck.stands() ? "1" : "0",
@@ -71,6 +71,7 @@ std::string grades_row(const Graded& graded) {
 }
 
 void GradeTotals::add(const Graded& graded) {
+    if (graded.scene) return;  // no student's
     const auto [at, is_new] = by_key_.try_emplace(key_of(graded), students_.size());
     if (is_new) {
         Student& one = students_.emplace_back();

@@ -47,7 +47,8 @@ class Lab {
     virtual std::string device() const { return {}; }  // where that is not the CPU: "NVIDIA H200, 141 GB"
     virtual void advance(int steps) {
         (void)steps;
-    }  // live labs: run that many steps now (`run`, `screenshot --steps`)
+    }  // live labs: run that many steps now (`run`, `screenshot --steps`); fewer where the process was asked
+       // to end meanwhile (core/base/stop.h)
     virtual void set_wake(std::function<void()> wake) {
         (void)wake;
     }  // live labs: called from a worker when there is news

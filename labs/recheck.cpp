@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 #include "core/base/error.h"
 #include "core/base/units.h"
@@ -27,24 +28,38 @@ std::string words(const Metric& metric) {
     return metric.text.empty() ? shortest(metric.value) : "'" + metric.text + "'";
 }
 
+// Of one kind: forged evidence can claim millions of values.
+constexpr std::size_t kMostDiffering = 20;
+
 // Of what is claimed: a later version of the lab may say more.
 void compare_values(const std::vector<Metric>& claimed, const std::vector<Metric>& found,
                     std::vector<std::string>& problems) {
+    std::size_t differing = 0;
     for (const Metric& claim : claimed) {
         const auto metric =
             std::ranges::find_if(found, [&](const Metric& m) { return m.name == claim.name; });
-        if (metric == found.end())
-            problems.push_back(fmt::format("{} is no value of this lab", claim.name));
-        else if (claim.text != metric->text || !same(claim.value, metric->value, kSame))
-            problems.push_back(fmt::format("{} is {}, not {}", claim.name, words(*metric), words(claim)));
+        const bool known = metric != found.end();
+        if (known && claim.text == metric->text && same(claim.value, metric->value, kSame)) continue;
+        if (++differing > kMostDiffering) {
+            problems.emplace_back("more values differ");
+            return;
+        }
+        problems.push_back(known ? fmt::format("{} is {}, not {}", claim.name, words(*metric), words(claim))
+                                 : fmt::format("{} is no value of this lab", claim.name));
     }
 }
 
 void compare_start(const Evidence& evidence, const State& start, std::vector<std::string>& problems) {
-    for (const auto& [name, value] : evidence.start)
-        if (start.field(name) != value)
-            problems.push_back(fmt::format("it does not start where the exercise does: {} is '{}' there",
-                                           name, start.field(name)));
+    std::size_t differing = 0;
+    for (const auto& [name, value] : evidence.start) {
+        if (start.field(name) == value) continue;
+        if (++differing > kMostDiffering) {
+            problems.emplace_back("more fields differ at its start");
+            return;
+        }
+        problems.push_back(fmt::format("it does not start where the exercise does: {} is '{}' there", name,
+                                       start.field(name)));
+    }
 }
 
 void compare_conditions(const Evidence& evidence, const Verdict& verdict,
@@ -96,7 +111,7 @@ Between limited(const std::function<bool()>& stop) {
         if (ask) ask();
         if (thread_seconds() > until)
             throw Error(ErrorKind::failed, "",
-                        fmt::format("is not judged: to repeat its events takes more than {:.0f} s; begin the "
+                        fmt::format("is not judged: repeating its events takes more than {:.0f} s; begin the "
                                     "exercise again",
                                     kMostSeconds));
     };
@@ -173,18 +188,21 @@ const ExerciseEntry& Rechecker::entry_of(const Evidence& evidence) const {
 // One computes, whoever asks meanwhile waits for it.
 std::shared_ptr<const Rechecker::Repeated> Rechecker::repeated(const Evidence& evidence,
                                                                const std::function<bool()>& stop) {
-    // Deeds with the states after them, 4 to 15 KB each; a class has fewer ways to pass an exercise.
-    constexpr std::size_t kMostDeeds = 10'000;
+    // The text of the deeds is there twice, in the key and in the trail: a training's series is 0.5 MB a
+    // deed. The states after them have 4 to 15 KB each.
+    constexpr std::size_t kMostBytes = std::size_t{256} << 20, kStateBytes = std::size_t{16} << 10;
+    std::string key = key_of(evidence);
+    const std::size_t bytes = 2 * key.size() + kStateBytes * (evidence.deeds.size() + 1);
     std::promise<std::shared_ptr<const Repeated>> promise;
     std::unique_lock lock{mutex_};
-    if (kept_deeds_ > kMostDeeds) {  // who waits has the future
+    if (kept_bytes_ + bytes > kMostBytes && !kept_.contains(key)) {  // who waits has the future
         kept_.clear();
-        kept_deeds_ = 0;
+        kept_bytes_ = 0;
     }
-    const auto [at, is_new] = kept_.try_emplace(key_of(evidence));
+    const auto [at, is_new] = kept_.try_emplace(std::move(key));
     if (is_new) {
         at->second = promise.get_future().share();
-        kept_deeds_ += evidence.deeds.size() + 1;
+        kept_bytes_ += bytes;
     }
     const auto future = at->second;
     lock.unlock();
@@ -222,6 +240,8 @@ Recheck Rechecker::operator()(const Evidence& evidence, bool rerun, const std::f
         judge_again(evidence, rerun, stop, out);
     } catch (const Error& error) {
         out.problems.emplace_back(error.where().empty() ? error.why() : error.what());
+    } catch (const std::bad_alloc&) {  // says nothing about the evidence
+        throw;
     } catch (const std::exception& error) {  // a field, value, action or record that the lab does not take
         out.problems.emplace_back(error.what());
     }

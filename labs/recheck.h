@@ -31,7 +31,7 @@ Recheck recheck(const Evidence& evidence, bool rerun);
 class Rechecker {
   public:
     // `stop` is asked between events; what it ends is a problem of this evidence, and to be left out by who
-    // asked.
+    // asked. Throws std::bad_alloc.
     Recheck operator()(const Evidence& evidence, bool rerun, const std::function<bool()>& stop = {});
 
     struct Repeated;  // what the deeds give on a fresh lab
@@ -44,7 +44,7 @@ class Rechecker {
     const std::vector<ExerciseEntry> all_ = all_exercises();
     std::mutex mutex_;
     std::unordered_map<std::string, std::shared_future<std::shared_ptr<const Repeated>>> kept_;
-    std::size_t kept_deeds_ = 0;
+    std::size_t kept_bytes_ = 0;  // about
 };
 
 }  // namespace fp8lab

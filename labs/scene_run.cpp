@@ -107,7 +107,11 @@ std::vector<Named> metrics_named(const Scene& scene) {
     return out;
 }
 
-// What the lab can show in the scene's state and in the one that it is compared with.
+bool holds(const std::vector<std::string>& names, const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+}
+
+// What the lab can show in the states that it was in.
 struct Shown {
     std::vector<std::string> metrics, figures;
 
@@ -115,32 +119,86 @@ struct Shown {
         lab.update();
         std::ranges::move(lab.metric_names(), std::back_inserter(metrics));
         for (const Field& field : lab.fields()) metrics.push_back(field.info.name);
-        std::ranges::move(lab.figure_ids(), std::back_inserter(figures));
+        for (std::string& id : lab.figure_ids())
+            if (!holds(figures, id)) figures.push_back(std::move(id));
     }
 };
 
-bool holds(const std::vector<std::string>& names, const std::string& name) {
-    return std::ranges::find(names, name) != names.end();
+// A whole number's knob is tried at that many places, from its lowest to its highest.
+constexpr int kKnobPlaces = 64;
+
+std::vector<std::string> places_of(const Field& knob) {
+    std::vector<std::string> out;
+    const double range = knob.max - knob.min;
+    if (std::holds_alternative<int*>(knob.value)) {
+        const int places = static_cast<int>(std::min<double>(kKnobPlaces, range));
+        for (int i = 0; i <= places; ++i)
+            out.push_back(std::to_string(std::lround(knob.min + range * i / std::max(places, 1))));
+    } else if (std::holds_alternative<double*>(knob.value)) {
+        out = {shortest(knob.min), shortest(knob.min + range / 2), shortest(knob.max)};
+    }
+    for (const Choice& choice : knob.choices) out.push_back(choice.id);
+    return out;
+}
+
+// Also what the lab has only where the knob of presentation was moved.
+void take_knob(Lab& lab, const Scene& scene, Shown& shown) {
+    for (const Field& field : lab.fields()) {
+        if (field.info.name != scene.knob) continue;
+        const std::string before = field_text(field);
+        for (const std::string& place : places_of(field)) {
+            try {
+                set_field(lab.fields(), scene.knob + "=" + place);
+                shown.take(lab);
+            } catch (const Error&) {  // not possible with the other fields: the lab shows nothing there
+            }
+        }
+        set_field(lab.fields(), scene.knob + "=" + before);
+        lab.update();
+        return;
+    }
+}
+
+// What the lab can show in the scene's state, which it has, in the one that it is compared with, and, where
+// `told` names more, with the knob moved.
+Shown shown_by(Lab& lab, const Scene& scene, const std::vector<Named>& told) {
+    Shown shown;
+    shown.take(lab);
+    const auto complete = [&] {
+        return std::ranges::all_of(told, [&](const Named& n) { return holds(shown.metrics, n.name); }) &&
+               (scene.figure.empty() || holds(shown.figures, scene.figure));
+    };
+    const auto with_knob = [&] {
+        if (!complete()) take_knob(lab, scene, shown);
+    };
+    if (scene.compare.is_null()) {
+        with_knob();
+        return shown;
+    }
+    const nlohmann::json before = lab.state();
+    lab.restore(nlohmann::json(scene.compare));
+    shown.take(lab);
+    with_knob();
+    lab.restore(before);
+    with_knob();
+    return shown;
 }
 
 // Holds what the scene says against `lab`, which has the scene's state.
 void check_told(Lab& lab, const Scene& scene, std::vector<std::string>& notices) {
-    Shown shown;
-    shown.take(lab);
-    if (!scene.compare.is_null()) {
-        lab.restore(nlohmann::json(scene.compare));
-        shown.take(lab);
-    }
+    const std::vector<Named> told = metrics_named(scene);
+    const Shown shown = shown_by(lab, scene, told);
     const auto refuse = [&](std::string_view what, const Named& named, const std::string& where_listed) {
         const std::string place = place_text(scene.places, named.at);
         if (scene.schema > kSceneSchema)
             notices.push_back(fmt::format("{} '{}' ({}) is not known here.", what, named.name, place));
         else
-            throw input_error(scene.where, fmt::format("{}: the lab has no {} '{}'; {}", place, what,
-                                                       quote_from(named.name), where_listed));
+            throw input_error(scene.where,
+                              fmt::format("{}: the lab has no {} '{}' in the states of this scene; {}", place,
+                                          what, quote_from(named.name), where_listed));
     };
     const std::string listed = fmt::format("\"fp8lab run {}\" lists them", lab.info().id);
-    for (const Named& named : metrics_named(scene))
+    for (const Named& named : told)
         if (!holds(shown.metrics, named.name)) refuse("metric", named, listed);
     if (!scene.figure.empty() && !holds(shown.figures, scene.figure))
         refuse("figure", {scene.figure, "/figure"}, fmt::format("valid: {}", fmt::join(shown.figures, " ")));

@@ -17,7 +17,8 @@ const LabEntry& lab_of(const Scene& scene);
 // named in what is returned, after Scene::notices. Tensors whose values are in the scene are written to
 // `folder` (created). Does not train: the caller does Scene::steps. Throws input_error with line and column:
 // another lab's scene, a field, value, metric or figure that the lab does not have, neither in the scene's
-// state nor in the one that it is compared with; the lab is then as it was.
+// state, nor in the one that it is compared with, nor where the scene's knob moves; the lab is then as it
+// was.
 std::vector<std::string> apply_scene(Lab& lab, const Scene& scene, const std::filesystem::path& folder);
 
 // A lab of its own, brought there and trained, until it rests.

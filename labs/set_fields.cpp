@@ -26,7 +26,7 @@ void set_fields(Lab& lab, std::span<const std::string> assignments) {
         const std::string name = assignment.substr(0, assignment.find('='));
         if (asked.at(name) != taken.at(name))
             throw usage_error(name,
-                              fmt::format("{} is not possible with the other settings; the nearest is {}",
+                              fmt::format("{} is not possible with the other settings; the lab would use {}",
                                           asked.at(name), taken.at(name)));
     }
 }

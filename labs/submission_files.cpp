@@ -1,6 +1,7 @@
 #include "labs/submission_files.h"
 
 #include <algorithm>
+#include <set>
 
 #include "core/base/bounded_file.h"
 #include "core/base/error.h"
@@ -14,12 +15,17 @@ namespace fs = std::filesystem;
 constexpr std::size_t kHeadOfEvidence = std::size_t{1} << 20;
 constexpr std::string_view kNothing = "holds no evidence of an exercise";
 
+// In a bundle the members of evidence are escaped, so that no quote stands beside the name.
+bool names_its_kind(const std::string& text) {
+    return text.find("fp8lab_evidence") != text.npos || text.find("fp8lab_bundle") != text.npos;
+}
+
 void look_at_file(const fs::path& file, std::vector<SubmissionFile>& out) {
-    if (file.extension() == ".f8lab") return out.push_back({file});
-    if (file.extension() != ".json") return;
+    const std::string extension = lower_extension(file);
+    if (extension == ".f8lab") return out.push_back({file});
+    if (extension != ".json") return;
     try {
-        if (read_head(file, kHeadOfEvidence).find("\"fp8lab_evidence\"") != std::string::npos)
-            out.push_back({file});
+        if (names_its_kind(read_head(file, kHeadOfEvidence))) out.push_back({file});
     } catch (const Error& error) {
         out.push_back({file, error.why()});
     }
@@ -30,7 +36,7 @@ void look_into(const fs::path& folder, std::vector<SubmissionFile>& out);
 void look_at(const fs::directory_entry& entry, std::vector<SubmissionFile>& out) {
     const fs::path& path = entry.path();
     if (path.filename().string().starts_with('.')) return;
-    const bool handed_in = path.extension() == ".f8lab";
+    const bool handed_in = lower_extension(path) == ".f8lab";
     std::error_code problem;
     const fs::file_status status = fs::status(path, problem);
     if (fs::is_directory(status) && !entry.is_symlink(problem)) {
@@ -56,9 +62,7 @@ void look_into(const fs::path& folder, std::vector<SubmissionFile>& out) {
     for (const fs::directory_entry& entry : entries) look_at(entry, out);
 }
 
-}  // namespace
-
-std::vector<SubmissionFile> submissions_in(std::span<const std::string> paths) {
+std::vector<SubmissionFile> all_in(std::span<const std::string> paths) {
     std::vector<SubmissionFile> out;
     for (const std::string& path : paths) {
         std::error_code none;  // its reader says what is wrong with it
@@ -70,6 +74,24 @@ std::vector<SubmissionFile> submissions_in(std::span<const std::string> paths) {
         look_into(path, out);
         if (out.size() == before) out.push_back({path, std::string(kNothing)});
     }
+    return out;
+}
+
+}  // namespace
+
+std::string lower_extension(const fs::path& path) {
+    std::string out = path.extension().string();
+    for (char& c : out)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 'a' - 'A');
+    return out;
+}
+
+std::vector<SubmissionFile> submissions_in(std::span<const std::string> paths) {
+    std::vector<SubmissionFile> out = all_in(paths);
+    std::set<fs::path> seen;  // a folder, and a file in it that is named besides
+    std::erase_if(out, [&seen](const SubmissionFile& file) {
+        return !seen.insert(file.path.lexically_normal()).second;
+    });
     return out;
 }
 

@@ -14,9 +14,13 @@ struct SubmissionFile {
     std::string problem = {};  // why it cannot be graded; empty: it can be tried
 };
 
-// Files as named. Of a folder, in the order of their names: bundles (*.f8lab, whatever they turn out to be),
-// JSON that is evidence, and what cannot be looked at; its other files are somebody else's. Links to folders
-// are not followed. Throws nothing but bad_alloc.
+// Files as named, each once, in the place where it was named first. Of a folder, in the order of their names:
+// bundles (*.f8lab, whatever they turn out to be), JSON that is evidence or a bundle, and what cannot be
+// looked at; its other files are somebody else's. Case does not matter in an extension. Links to folders are
+// not followed. Throws nothing but bad_alloc.
 std::vector<SubmissionFile> submissions_in(std::span<const std::string> paths);
+
+// ".f8lab" of "A.F8LAB".
+std::string lower_extension(const std::filesystem::path& path);
 
 }  // namespace fp8lab

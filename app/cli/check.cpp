@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <filesystem>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -44,13 +46,16 @@ nlohmann::json graded_json(const Graded& graded) {
                           {"how", recheck.how},
                           {"problems", recheck.problems},
                           {"predicted", nullptr},
-                          {"hints", evidence.hints},
+                          {"hints", nullptr},
                           {"at", evidence.at},
                           {"seed", evidence.seed},
                           {"provenance", evidence.provenance},
                           {"version", evidence.version},
                           {"conditions", nlohmann::json::array()}};
-    if (graded.readable()) out["predicted"] = !evidence.prediction.skipped;
+    if (graded.is_attempt()) {
+        out["predicted"] = !evidence.prediction.skipped;
+        out["hints"] = evidence.hints;
+    }
     for (const Condition& condition : recheck.verdict.conditions)
         out["conditions"].push_back(
             {{"text", condition.text}, {"values", condition.values}, {"met", condition.met}});
@@ -68,11 +73,13 @@ class CheckRows {
         ++rows_;
         if (!graded.recheck.stands()) ++failed_;
         if (!options_.csv.empty()) {
+            csv_whole_ = false;
             if (!csv_) {
                 csv_.emplace(options_.csv);
                 csv_->append(grades_head());
             }
             csv_->append(grades_row(graded));
+            csv_whole_ = true;
         }
         if (!options_.totals.empty()) totals_.add(graded);
         if (options_.json)
@@ -83,9 +90,13 @@ class CheckRows {
     }
 
     // Whatever ended the grading: tables are whole, of the rows that there are.
-    void finish() {
-        if (csv_) csv_->keep();
+    void finish_tables() {
+        if (csv_ && csv_whole_) csv_->keep();
         if (!options_.totals.empty() && rows_ > 0) write_file(options_.totals, totals_.csv());
+    }
+
+    void finish() {
+        finish_tables();
         if (lost_) std::rethrow_exception(lost_);
         if (options_.json) {
             nlohmann::json out = json_header(cpu_backend()->device());
@@ -112,8 +123,8 @@ class CheckRows {
             print_row(graded);
             flush_stdout();
         } catch (...) {
-            if (!csv_ && options_.totals.empty()) throw;
             lost_ = std::current_exception();
+            if (!csv_ && options_.totals.empty()) throw;
         }
     }
 
@@ -143,6 +154,7 @@ class CheckRows {
 
     const CheckOptions& options_;
     std::optional<GrowingFile> csv_;
+    bool csv_whole_ = true;  // no row of it was cut short
     GradeTotals totals_;
     nlohmann::json json_;
     std::vector<std::string> alike_;  // for the teacher, who decides
@@ -154,6 +166,7 @@ class CheckRows {
 Graded run_to_headline(const std::string& path, bool alone) {
     Graded out;
     out.path = path;
+    out.scene = true;
     out.evidence.exercise = "scene";
     out.recheck.how = "run to its headline";
     try {
@@ -166,6 +179,12 @@ Graded run_to_headline(const std::string& path, bool alone) {
     } catch (const Error& error) {
         if (alone) throw;
         out.recheck.problems.push_back(error.why());
+    } catch (const std::filesystem::filesystem_error& error) {  // of the folder for its tensors
+        if (alone) throw;
+        out.recheck.problems.push_back(fmt::format("{}: {}", error.path1().string(), error.code().message()));
+    } catch (const std::bad_alloc&) {
+        if (alone) throw;
+        out.recheck.problems.emplace_back("not enough memory to run it");
     }
     return out;
 }
@@ -179,6 +198,21 @@ std::function<void(std::size_t)> told_each_second(std::size_t files) {
         told = now;
         tell(fmt::format("{} of {} files", done, files));
     };
+}
+
+void judge_all(const CheckOptions& options, const std::vector<std::string>& scenes,
+               const std::vector<SubmissionFile>& files, CheckRows& rows) {
+    const bool alone = options.paths.size() == 1;
+    for (const std::string& path : scenes) {
+        if (interrupted()) break;
+        const auto row = run_to_headline(path, alone);
+        if (!interrupted()) rows.add(row);  // a training that a signal ends is not judged
+    }
+    grade(files, {.rerun = options.rerun,
+                  .alone = alone && files.size() == 1 && files[0].path == options.paths[0],
+                  .stop = interrupted,
+                  .each = [&rows](const Graded& graded) { rows.add(graded); },
+                  .told = told_each_second(files.size())});
 }
 
 void check(const CheckOptions& options) {
@@ -197,16 +231,13 @@ void check(const CheckOptions& options) {
 
     const Interruptible keeps;
     CheckRows rows(options);
-    for (const std::string& path : scenes) {
-        if (interrupted()) break;
-        const auto row = run_to_headline(path, options.paths.size() == 1);
-        if (!interrupted()) rows.add(row);  // a training that a signal ends is not judged
+    try {
+        judge_all(options, scenes, files, rows);
+    } catch (const Interrupted&) {  // while it waited for stdin; said below, with how far it came
+    } catch (...) {
+        rows.finish_tables();
+        throw;
     }
-    grade(files, {.rerun = options.rerun,
-                  .alone = options.paths.size() == 1 && files.size() == 1 && files[0].path == paths[0],
-                  .stop = interrupted,
-                  .each = [&rows](const Graded& graded) { rows.add(graded); },
-                  .told = told_each_second(files.size())});
     rows.finish();
     end_if_interrupted(fmt::format("after {} rows of {} files", rows.rows(), scenes.size() + files.size()));
     if (rows.failed() > 0)

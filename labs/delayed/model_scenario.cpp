@@ -50,7 +50,8 @@ const Kind& find_kind(std::string_view id) {
 }
 
 std::vector<float> read_series(const std::filesystem::path& path) {
-    if (path.empty()) throw usage_error("series", "no file is named; scenario file takes one amax a line");
+    if (path.empty())
+        throw usage_error("series", "no file is named. The scenario 'file' reads one amax per line.");
     std::vector<float> out = parse_amax(read_text(path), path.string());
     if (out.empty()) throw input_error(path.string(), "holds no amax");
     return out;

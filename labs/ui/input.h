@@ -9,6 +9,10 @@
 #include <span>
 #include <string_view>
 
+#if IMGUI_VERSION_NUM >= 18700 && IMGUI_VERSION_NUM < 18970
+#error "Dear ImGui 1.86, or 1.89.7 and later"
+#endif
+
 namespace fp8lab::ui {
 
 // A key of the keyboard. The values are GLFW's codes, in which letters and digits are ASCII. Letters, digits

@@ -21,19 +21,20 @@ std::vector<Choice> format_choices() {
     return out;
 }
 
-// What the scale is, as a formula: "448 / amax / 2^3".
+}  // namespace
+
 std::string scale_rule(const Outcome& o) {
-    if (o.spec.source == "manual") return "set by hand";
-    if (!(o.reference > 0 && std::isfinite(o.reference))) return "rule for an amax of 0";
+    if (o.spec.source == "manual") return "the value that was set";
     const std::string of = o.spec.source == "percentile"
                                ? fmt::format("percentile {}", shortest(o.spec.percentile))
                            : o.spec.source == "ema" ? "mean amax"
                                                     : "amax";
+    if (!(o.reference > 0 && std::isfinite(o.reference)))
+        return fmt::format("{}, because {} is {}", screen_number(o.cast.scale), of,
+                           screen_number(o.reference));
     const std::string headroom = o.spec.margin == 0 ? "" : fmt::format(" / 2^{}", o.spec.margin);
     return fmt::format("{} / {}{}", shortest(max_finite(o.format)), of, headroom);
 }
-
-}  // namespace
 
 WindowLab::WindowLab() : job_([compute = Compute()](const CastSpec& spec) mutable { return compute(spec); }) {
     asked_ = params_;

@@ -45,5 +45,7 @@ Figure margin_figure(const Outcome& outcome);
 Figure loss_figure(const Outcome& outcome);
 std::string finding(const Outcome& outcome);  // the sentence over the window
 Range axis_of(const Outcome& outcome);        // of |x|
+// What the scale is, to be read after "scale = ": "448 / amax / 2^3", "1, because amax is 0"; model.cpp.
+std::string scale_rule(const Outcome& outcome);
 
 }  // namespace fp8lab::window_lab

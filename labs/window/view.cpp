@@ -17,18 +17,6 @@ namespace {
 
 using ui::Context;
 
-// "scale = 448 / amax"
-std::string scale_words(const Outcome& o) {
-    const CastSpec& spec = o.spec;
-    if (spec.source == "manual") return "scale, by hand";
-    if (!(o.reference > 0)) return "scale of an amax of 0";
-    const std::string of = spec.source == "current" ? "amax" : spec.source == "ema" ? "EMA" : "percentile";
-    const std::string max = screen_number(max_finite(o.format));
-    return spec.margin == 0
-               ? fmt::format("scale = {} / {}", max, of)
-               : fmt::format("scale = {} / ({} {})", max, screen_number(std::exp2(spec.margin)), of);
-}
-
 int arrow_step() {
     return (ui::key_pressed(ui::Key::right) ? 1 : 0) - (ui::key_pressed(ui::Key::left) ? 1 : 0);
 }
@@ -68,7 +56,7 @@ void WindowView::draw_numbers(Context& c, Rect area) {
                o.cast.not_finite > 0 ? "overflow: NaN or Inf" : "saturated",
                saturates ? Role::sat : Role::text, Marker::triangle_up, saturates},
         Number{screen_number(stats.sqnr_db(), 3) + " dB", "SQNR", Role::text},
-        Number{screen_number(o.cast.scale, 4), scale_words(o), role_of(o.format.name)}};
+        Number{screen_number(o.cast.scale, 4), "scale = " + scale_rule(o), role_of(o.format.name)}};
     const float pitch = area.width() / static_cast<float>(numbers.size());
     const Font large = pitch < c.px(160) ? kMono18 : kMono24;
     for (std::size_t i = 0; i < numbers.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -376,10 +377,47 @@ TEST_CASE("keys.json gives commands other keys, and one that is broken changes n
     for (const char* broken : {"{", R"({"no such": "F8"})", R"({"palette": "Hyper K"})",
                                R"({"palette": "Ctrl G"})", R"({"palette": 3})"}) {
         CAPTURE(broken);
-        with(broken, [](auto& gui, auto&, auto&& key) {
+        with(broken, [](auto& gui, Shell& shell, auto&& key) {
+            ImGui::NewFrame();
+            shell.frame(-1);
+            ImGui::Render();
+            REQUIRE(gui.context.probes.items.contains("toast"));
+            CHECK(gui.context.probes.items.at("toast").words == "Keys as they were");
             key(ui::Key::k, true);
             CHECK(gui.context.probes.items.contains("palette"));
         });
+    }
+}
+
+TEST_CASE("what is wrong with keys.json is said with the file and the command, in words of ours") {
+    const Scratch folder;
+    const std::string file = folder / "keys.json";
+    for (const auto& [text, named] : {std::pair<const char*, const char*>{"{", ""},
+                                      {R"(["F8"])", ""},
+                                      {"3", ""},
+                                      {R"({"no such": "F8"})", "no such"},
+                                      {R"({"palette": "Hyper K"})", "Hyper K"},
+                                      {R"({"palette": "Ctrl G"})", "palette"},
+                                      {R"({"palette": null})", "palette"},
+                                      {R"({"palette": {"key": 1}})", "palette"},
+                                      {R"({"palette": 3})", "palette"}}) {
+        CAPTURE(text);
+        std::ofstream(file) << text;
+        std::vector<ShellCommand> commands = {
+            {.id = "palette", .group = "", .label = "", .chords = {parse_chord("Ctrl K")}},
+            {.id = "glossary", .group = "", .label = "", .chords = {parse_chord("Ctrl G")}}};
+        std::string said;
+        try {
+            remap(commands, file);
+        } catch (const Error& error) {
+            said = error.what();
+        }
+        CAPTURE(said);
+        CHECK(said.find("keys.json") != std::string::npos);
+        CHECK(said.find(named) != std::string::npos);
+        CHECK(said.find("exception") == std::string::npos);
+        CHECK(said.find("std::") == std::string::npos);
+        CHECK(commands[0].keys() == "Ctrl K");
     }
 }
 

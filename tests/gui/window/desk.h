@@ -31,10 +31,11 @@ class Desk {
     Desk() {
         const std::string numbers = (scratch_.path / "display").string();
         // Xvfb writes the number of the display that it found free to this descriptor: no guessing, no race.
-        // noreset: it stays ready when the window, its last client, is killed.
+        // noreset: it stays ready when the window, its last client, is killed. r: no key repeats, however
+        // long a busy machine takes to release it.
         server_ =
             spawn({"sh", "-c",
-                   "exec Xvfb -displayfd 3 -screen 0 1600x1000x24 -nolisten tcp -noreset 3>" + numbers});
+                   "exec Xvfb -displayfd 3 -screen 0 1600x1000x24 -nolisten tcp -noreset -r 3>" + numbers});
         wait_until([&] { return !read(numbers).empty() && read(numbers).back() == '\n'; },
                    "Xvfb gave no display");
         setenv("DISPLAY", (":" + std::to_string(std::stoi(read(numbers)))).c_str(), 1);
@@ -149,9 +150,9 @@ class Desk {
         }
         pause();
     }
-    // Down and up again, each of `keys` in turn, several within a frame. No key twice: GLFW takes the second
-    // of two presses of a key with one time stamp for a copy that an input method made, and a busy server
-    // stamps what it reads at once with one time.
+    // Down and up again, each of `keys` in turn; several may come within a frame. No key twice: GLFW takes
+    // the second of two presses of a key with one time stamp for a copy that an input method made, and a busy
+    // server stamps what it reads at once with one time.
     void tap(const std::string& keys) const { act("key --delay 30 " + keys); }
     void tap_10_ms(const std::string& key) const { act("keydown " + key + " sleep 0.01 keyup " + key); }
     // The window with that title gets the keys from now on.

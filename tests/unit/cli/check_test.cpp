@@ -67,6 +67,11 @@ TEST_CASE("list exercises gives every exercise, lab by lab") {
 TEST_CASE("check runs a scene to its headline, and refuses one whose number is another") {
     const std::string scene = FP8LAB_SOURCE "/assets/scenes/L05-b-ramp-real.f8scene";
     CHECK(fp8lab("check " + quoted(scene)).out.starts_with("passed  scene"));
+    const json result = json::parse(fp8lab("check --json " + quoted(scene)).out)["results"][0];
+    CHECK(result["predicted"].is_null());  // a scene is nobody's attempt, and nobody's row in the totals
+    CHECK(result["hints"].is_null());
+    CHECK(fp8lab("check --totals - " + quoted(scene)).out ==
+          "student,path,files,exercises,passed,failed,unreadable,predicted,hints,alike\n");
     const Scratch scratch;
     std::ifstream file(scene);
     std::string text{std::istreambuf_iterator<char>(file), {}};

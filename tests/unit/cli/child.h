@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,6 +28,12 @@ constexpr bool kHasWindow = true;
 constexpr bool kHasWindow = false;  // `screenshot` only says so
 #endif
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;  // times say little
+#else
+constexpr bool kSanitized = false;
+#endif
+
 // Where a stream of the child leads. unread: a pipe that is full and that nobody empties; broken: one that
 // nobody can read any more.
 enum class Stream { file, full, closed, unread, broken };
@@ -34,7 +42,8 @@ class Child {
   public:
     struct Streams {
         Stream out = Stream::file, err = Stream::file;
-        bool input_ends = true;  // else stdin is a pipe into which nothing comes
+        bool input_ends = true;       // else stdin is a pipe into which nothing comes
+        bool ignores_hangup = false;  // as nohup starts it
     };
 
     Child(const Scratch& scratch, const std::vector<std::string>& arguments, const Streams& streams)
@@ -51,6 +60,7 @@ class Child {
         pid_ = ::fork();
         if (pid_ == 0) {
             for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(number, SIG_DFL);
+            if (streams.ignores_hangup) ::signal(SIGHUP, SIG_IGN);
             ::dup2(in, 0);
             out < 0 ? ::close(1) : ::dup2(out, 1);
             err < 0 ? ::close(2) : ::dup2(err, 2);
@@ -79,13 +89,30 @@ class Child {
     std::string err() const { return slurp(err_file_); }
     void signal(int number) const { ::kill(pid_, number); }
 
+    // Of the processor, until now; after wait() in all.
+    double cpu_seconds() const {
+        if (pid_ < 0) return used_;
+        const std::string stat = slurp("/proc/" + std::to_string(pid_) + "/stat");
+        std::istringstream fields(stat.substr(stat.rfind(')') + 1));  // from the third on
+        std::string other;
+        for (int field = 3; field < 14; ++field) fields >> other;
+        long user = 0, system = 0;
+        fields >> user >> system;
+        return static_cast<double>(user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+    }
+
     // The exit code; -1: it did not end in time, or was ended by the signal itself and not by its handler.
     // The limit is one against hanging, for slow machines and sanitizers.
     int wait() {
         int status = 0;
-        const bool ended = until([&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; });
+        rusage used{};
+        const bool ended = until([&] { return ::wait4(pid_, &status, WNOHANG, &used) == pid_; });
         if (!ended) return -1;
         pid_ = -1;
+        const auto seconds = [](const timeval& t) {
+            return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+        };
+        used_ = seconds(used.ru_utime) + seconds(used.ru_stime);
         return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     }
 
@@ -134,4 +161,5 @@ class Child {
     int stdin_[2] = {-1, -1};
     std::vector<int> kept_;
     pid_t pid_ = -1;
+    double used_ = 0;
 };

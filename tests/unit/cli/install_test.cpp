@@ -1,4 +1,5 @@
-// cmake --install: the installed tree is whole, and works wherever it is moved to.
+// cmake --install: the installed tree is whole, and works wherever it is moved to. One test and one install:
+// each install writes the man page to the same file of the build folder first.
 #include <doctest/doctest.h>
 
 #include <sstream>
@@ -9,22 +10,16 @@ namespace fs = std::filesystem;
 
 namespace {
 
+const std::string kBuild = fs::path(FP8LAB_BINARY).parent_path().string();
+
 // The build as `cmake --install` puts it at `prefix`.
 void install_at(const Scratch& scratch, const std::string& prefix) {
-    const std::string build = fs::path(FP8LAB_BINARY).parent_path().string();
     const std::string command =
-        "cmake --install '" + build + "' --prefix '" + prefix + "' >" + (scratch / "log") + " 2>&1";
+        "cmake --install '" + kBuild + "' --prefix '" + prefix + "' >" + (scratch / "log") + " 2>&1";
     REQUIRE_MESSAGE(std::system(command.c_str()) == 0, slurp(scratch / "log"));
 }
 
-}  // namespace
-
-TEST_CASE("the installed program runs from its own tree, moved as a whole") {
-    const Scratch scratch;
-    const std::string build = fs::path(FP8LAB_BINARY).parent_path().string();
-    install_at(scratch, scratch / "first");
-    fs::rename(scratch / "first", scratch / "moved");
-    const fs::path root = scratch.path / "moved";
+void check_program(const fs::path& root) {
     const std::string program = (root / "bin/fp8lab").string();
 
     // A lesson's series, found in the tree and not in the sources.
@@ -40,15 +35,13 @@ TEST_CASE("the installed program runs from its own tree, moved as a whole") {
     const bool has_window = doctor.out.find("FP8LAB_GUI=OFF") == std::string::npos;
     CHECK(fs::exists(root / "share/applications/fp8lab.desktop") == has_window);
     CHECK(fs::exists(root / "share/icons/hicolor/scalable/apps/fp8lab.svg") == has_window);
-    CHECK(fs::exists(root / "lib/fp8lab/libfp8lab-cuda.so") == fs::exists(build + "/libfp8lab-cuda.so"));
+    CHECK(fs::exists(root / "lib/fp8lab/libfp8lab-cuda.so") == fs::exists(kBuild + "/libfp8lab-cuda.so"));
 }
 
-TEST_CASE("the man page that is installed has every verb and every option of the program's help") {
-    const Scratch scratch;
-    install_at(scratch, scratch / "tree");
-    const std::string page = scratch / "fp8lab.1";
-    REQUIRE(std::system(
-                ("gzip -dc " + (scratch / "tree/share/man/man1/fp8lab.1.gz") + " >" + page).c_str()) == 0);
+// It has every verb and every option of the program's help.
+void check_man_page(const Scratch& scratch, const fs::path& root) {
+    const std::string page = scratch / "fp8lab.1", zipped = (root / "share/man/man1/fp8lab.1.gz").string();
+    REQUIRE(std::system(("gzip -dc '" + zipped + "' >" + page).c_str()) == 0);
     std::string text = slurp(page);
     std::erase(text, '\\');  // a hyphen is \- there
     const Finished help = fp8lab("--help");
@@ -72,21 +65,32 @@ TEST_CASE("the man page that is installed has every verb and every option of the
     CHECK(text.find("fB--recipe") != std::string::npos);                     // of a verb
 }
 
-TEST_CASE("with a driver and without cuBLASLt doctor names the library and where it comes from") {
-    const Scratch scratch;
-    install_at(scratch, scratch / "tree");
+// With a driver and without cuBLASLt doctor names the library and where it comes from.
+void check_doctor_without_cublas(const Scratch& scratch, const fs::path& root) {
     fs::create_directories(scratch.path / "driver");
-    fs::create_directories(scratch.path / "tree/lib/fp8lab");
+    fs::create_directories(root / "lib/fp8lab");
     // Stand-ins: a library by the driver's name, and a backend that links a cuBLASLt that no machine has.
     fs::copy_file(FP8LAB_STAND_IN_DRIVER, scratch / "driver/libcuda.so.1");
-    fs::copy_file(FP8LAB_STAND_IN_BACKEND, scratch / "tree/lib/fp8lab/libfp8lab-cuda.so",
+    fs::copy_file(FP8LAB_STAND_IN_BACKEND, root / "lib/fp8lab/libfp8lab-cuda.so",
                   fs::copy_options::overwrite_existing);
     const std::string program =
-        "env LD_LIBRARY_PATH='" + (scratch / "driver") + "' '" + (scratch / "tree/bin/fp8lab") + "'";
+        "env LD_LIBRARY_PATH='" + (scratch / "driver") + "' '" + (root / "bin/fp8lab").string() + "'";
     const Finished doctor = fp8lab("doctor", "", program);
     CHECK(doctor.code == 0);
     CHECK_MESSAGE(doctor.out.find("libcublasLt.so.99: cannot open shared object file") != std::string::npos,
                   doctor.out);
     CHECK(doctor.out.find("install NVIDIA's package libcublas") != std::string::npos);
     CHECK(fp8lab("train --backend cuda --steps 1", "", program).code == 3);
+}
+
+}  // namespace
+
+TEST_CASE("what is installed runs from its own tree, moved as a whole, and has its man page") {
+    const Scratch scratch;
+    install_at(scratch, scratch / "first");
+    fs::rename(scratch / "first", scratch / "moved");
+    const fs::path root = scratch.path / "moved";
+    check_program(root);
+    check_man_page(scratch, root);
+    check_doctor_without_cublas(scratch, root);  // last: it replaces the backend
 }

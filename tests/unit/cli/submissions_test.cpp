@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "child.h"
+#include "seal.h"
 
 namespace {
 
@@ -114,6 +115,7 @@ TEST_CASE("whatever was named has a row, and the rest is graded: tables of rows 
     CHECK(std::count(sums.begin(), sums.end(), '\n') == 1 + 8);
     const Finished json = fp8lab("check --json " + folder + "/pipe.f8lab " + ada.bundle);
     CHECK(json.out.find("\"predicted\": null") != std::string::npos);
+    CHECK(json.out.find("\"hints\": null") != std::string::npos);
 }
 
 TEST_CASE("a copy under another name is said on the terminal, and changes no verdict") {
@@ -181,20 +183,12 @@ TEST_CASE("a submission of 27 MB with 300,001 events is refused with the reason,
           std::string::npos);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     CHECK(run.kilobytes < 300'000);
+    CHECK(run.seconds < 10);
 #endif
     MESSAGE(run.seconds, " s of the processor, ", run.kilobytes, " kB");
 }
 
 namespace {
-
-// The checksum of core/base/seal.h.
-std::string hash_of(const nlohmann::json& json) {
-    std::uint64_t h = 0xCBF29CE484222325ULL;
-    for (const char c : json.dump()) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
-    char text[17];
-    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(h));
-    return text;
-}
 
 // The evidence of L1.1 with pairs of flips in front that change nothing.
 std::string long_way(int pairs) {
@@ -210,13 +204,27 @@ std::string long_way(int pairs) {
 
 }  // namespace
 
+TEST_CASE("what an attempt takes to judge grows with its events and not faster") {
+    const Scratch home;
+    const auto seconds = [&](int flips) {
+        spit(home / "a.json", long_way(flips / 2));
+        const Used run = used_by({"check", home / "a.json"}, home / "out");
+        CHECK(run.code == 0);
+        return run.seconds;
+    };
+    const double some = seconds(1'000), many = seconds(4'000);
+    CAPTURE(some);
+    CAPTURE(many);
+    CHECK(many < 6 * some);
+}
+
 TEST_CASE("a signal keeps the rows that are known; before it they lie beside the table") {
     const Scratch home;
     const std::string folder = home / "class", table = home / "t/rows.csv";
     std::filesystem::create_directories(folder);
     std::filesystem::create_directories(home / "t");
     spit(folder + "/000.json", long_way(0));
-    for (int i = 0; i < 60; ++i) spit(folder + "/" + std::to_string(100 + i) + ".json", long_way(2000 + i));
+    for (int i = 0; i < 20; ++i) spit(folder + "/" + std::to_string(100 + i) + ".json", long_way(2000 + i));
     const auto rows_in = [&](const std::filesystem::path& file) {
         const std::string text = slurp(file.string());
         return std::count(text.begin(), text.end(), '\n') - 1;
@@ -234,11 +242,24 @@ TEST_CASE("a signal keeps the rows that are known; before it they lie beside the
     CHECK(hidden().empty());
     const auto rows = rows_in(table);
     CHECK(rows >= 1);
-    CHECK(rows < 61);
+    CHECK(rows < 21);
     const std::string text = slurp(table);
     CHECK(std::count(text.begin(), text.end(), '\n') == rows + 1);
     CHECK(text.find("/000.json,L1.1,1,repeated,") != std::string::npos);
     CHECK(text.find(",L1.1,0,") == std::string::npos);  // none was cut short
     CHECK(child.err().find("ended by SIGTERM") != std::string::npos);
     CHECK(child.out().starts_with("passed  L1.1   " + folder + "/000.json"));
+}
+
+TEST_CASE("a signal while stdin is waited for keeps the rows that are known") {
+    const Scratch home;
+    std::filesystem::create_directories(home / "t");
+    spit(home / "a.json", long_way(0));
+    const std::string table = home / "t/rows.csv";
+    Child child(home, {"check", home / "a.json", "-", "--csv", table}, {.input_ends = false});
+    REQUIRE(Child::until([&] { return child.out().find("passed  L1.1") != std::string::npos; }));
+    child.signal(SIGINT);
+    CHECK(child.wait() == 130);
+    CHECK(slurp(table).find("/a.json,L1.1,1,repeated,") != std::string::npos);
+    CHECK(child.err().find("after 1 rows of 2 files") != std::string::npos);
 }

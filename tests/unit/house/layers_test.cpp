@@ -134,8 +134,10 @@ TEST_CASE("no source file is longer than 600 lines") {
 TEST_CASE("the version of ImGui, and what only some versions have, is known to one unit only") {
     for (const std::string folder : {"app", "labs", "tests"}) {
         for (const fs::path& path : sources_below(folder)) {
-            const std::string name = path.filename().string();
-            if (name == "input.h" || name == "input.cpp" || name == "layers_test.cpp") continue;
+            const std::string name = path.generic_string();
+            if (name.ends_with("/labs/ui/input.h") || name.ends_with("/labs/ui/input.cpp") ||
+                name.ends_with("/tests/unit/house/layers_test.cpp"))
+                continue;
             std::ifstream in(path);
             const std::string text{std::istreambuf_iterator<char>(in), {}};
             CAPTURE(path.string());

@@ -134,7 +134,7 @@ TEST_CASE("a scene that names a metric or a figure that the lab does not have is
             CHECK_THROWS_WITH_AS(Lecture(deck, scratch.path), ("s.f8scene: " + why).c_str(), Error);
         return why;
     };
-    const std::string listed = "; \"fp8lab run delayed\" lists them";
+    const std::string listed = " in the states of this scene; \"fp8lab run delayed\" lists them";
     CHECK(refused("delayed", "\"numbers\": [{\"metric\": \"a.saturated\", \"label\": \"x\"}]\n") ==
           "line 5, column 24: the lab has no metric 'a.saturated'" + listed);
     CHECK(refused("delayed", "\"sentence\": \"{a.saturated_step} of {steps}\"\n") ==
@@ -144,8 +144,9 @@ TEST_CASE("a scene that names a metric or a figure that the lab does not have is
     CHECK(refused("delayed", "\"headline\": {\"metric\": \"step\", \"value\": 1}\n").empty());  // a field
     CHECK(refused("delayed", "\"headline\": {\"metric\": \"a.steps\", \"value\": 1}\n") ==
           "line 5, column 24: the lab has no metric 'a.steps'" + listed);
-    CHECK(refused("delayed", "\"figure\": \"time\"\n") ==
-          "line 5, column 11: the lab has no figure 'time'; valid: timeline casts");
+    CHECK(
+        refused("delayed", "\"figure\": \"time\"\n") ==
+        "line 5, column 11: the lab has no figure 'time' in the states of this scene; valid: timeline casts");
     CHECK(refused("dleayed", "\"figure\": \"timeline\"\n")
               .starts_with("line 3, column 8: unknown lab 'dleayed'"));
     // What comes with a training only is known before it; what the other state has may be named.
@@ -161,6 +162,10 @@ TEST_CASE("a scene that names a metric or a figure that the lab does not have is
               .empty());
     CHECK(refused("delayed", "\"sentence\": \"{a.spike_overflow_pct}\"\n").find("no metric") !=
           std::string::npos);
+    // What the lab has only where the knob was moved may be named too.
+    CHECK(refused("delayed", "\"sentence\": \"{a.spike_overflow_pct}\", \"knob\": \"scenario\"\n").empty());
+    CHECK(refused("delayed", "\"sentence\": \"{a.spike_overflow_pct}\", \"knob\": \"margin\"\n")
+              .find("no metric") != std::string::npos);
 }
 
 TEST_CASE("every metric and figure of a training is among the names that it says it can have") {
