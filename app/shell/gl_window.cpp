@@ -138,6 +138,9 @@ GlWindow::GlWindow(Size size, bool visible, GlWindow* first) : first_(first) {
         glfwSetKeyCallback(window_, [](GLFWwindow* w, int key, int scancode, int action, int mods) {
             window_of(w).give_to_first({.key = key, .scancode = scancode, .action = action, .mods = mods});
         });
+        glfwSetCharCallback(window_, [](GLFWwindow* w, unsigned character) {
+            window_of(w).give_to_first({.character = character});
+        });
     }
     ImGui_ImplGlfw_InitForOpenGL(window_, first_ == nullptr);
     if (first_ == nullptr && !ui::kImGuiQueuesInput) queue_keys(window_);
@@ -227,16 +230,20 @@ void GlWindow::note_key(const KeyEvent& event) {
 }
 
 void GlWindow::give_to_first(const KeyEvent& event) {
-    if (event.action == GLFW_RELEASE)
-        given_.erase(event.key);
-    else
-        given_.insert(event.key);
+    if (event.character == 0) {
+        if (event.action == GLFW_RELEASE)
+            given_.erase(event.key);
+        else
+            given_.insert(event.key);
+    }
     first_->use();
     first_->note_input();
-    if (ui::kImGuiQueuesInput)
-        ImGui_ImplGlfw_KeyCallback(first_->window_, event.key, event.scancode, event.action, event.mods);
-    else
+    if (!ui::kImGuiQueuesInput)
         first_->note_key(event);
+    else if (event.character != 0)
+        ImGui_ImplGlfw_CharCallback(first_->window_, event.character);
+    else
+        ImGui_ImplGlfw_KeyCallback(first_->window_, event.key, event.scancode, event.action, event.mods);
 }
 
 void GlWindow::begin_frame(const std::function<void()>& hand) {
@@ -247,7 +254,8 @@ void GlWindow::begin_frame(const std::function<void()>& hand) {
         else
             ImGui_ImplGlfw_KeyCallback(window_, event.key, event.scancode, event.action, event.mods);
     }
-    heard_.input = input;  // ImGui's callbacks call ours of before: what was heard already is no new input
+    heard_.input =
+        input;  // ImGui's callbacks call our earlier ones; input that was already counted is not new
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
     if (hand) hand();
