@@ -17,9 +17,13 @@ class KeyQueue {
   public:
     void add(const KeyEvent& event) { events_.push_back(event); }
     bool empty() const { return events_.empty(); }
-    // The events of the next frame, oldest first: until a key changes for the second time, a key is released
-    // after another was pressed (Ctrl, of which the frame would know nothing at the key that it belongs to),
-    // or a key changes after a character.
+    // The events of the next frame, oldest first. A frame takes events until a key changes a second time,
+    // until a key is released after another was pressed (so that Ctrl is still down when K arrives), or until
+    // a key changes after a character.
+    //
+    // Only ImGui 1.86 gets its keys from here. Later versions have a queue of their own, and a limit that is
+    // left there: a chord whose Ctrl was pressed in an earlier frame and is released within K's frame is lost
+    // under 1.90, which asks for the modifier when it delivers the key.
     std::vector<KeyEvent> take_frame();
 
   private:
