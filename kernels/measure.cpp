@@ -37,13 +37,14 @@ Job product_job(const std::string& name, const GemmSpec& spec, const Lt& lt, cud
     job.line.name = name;
     job.line.flop = 2.0 * spec.m * spec.n * spec.k;
     try {
-        const std::size_t scales =
-            spec.a_scale == ScaleMode::none ? 1 : elements_in(std::max(spec.m, spec.n), spec.k / 128 + 4) + 1024;
-        const auto operands = std::make_shared<Operands>(
-            Operands{GemmPlan(lt, spec, stream), random_memory(elements_in(spec.m, spec.k), spec.a, 1, stream),
-                     random_memory(elements_in(spec.n, spec.k), spec.b, 2, stream),
-                     Memory(elements_in(spec.m, spec.n) * static_cast<std::size_t>(bytes_of(spec.d))),
-                     Buffer<float>(std::span<const float>(std::vector<float>(scales, 1.0F)))});
+        const std::size_t scales = spec.a_scale == ScaleMode::none
+                                       ? 1
+                                       : elements_in(std::max(spec.m, spec.n), spec.k / 128 + 4) + 1024;
+        const auto operands = std::make_shared<Operands>(Operands{
+            GemmPlan(lt, spec, stream), random_memory(elements_in(spec.m, spec.k), spec.a, 1, stream),
+            random_memory(elements_in(spec.n, spec.k), spec.b, 2, stream),
+            Memory(elements_in(spec.m, spec.n) * static_cast<std::size_t>(bytes_of(spec.d))),
+            Buffer<float>(std::span<const float>(std::vector<float>(scales, 1.0F)))});
         job.line.kernel = kernel_name([&](cudaStream_t s) {
             operands->plan.run(operands->a.get(), operands->b.get(), operands->d.get(),
                                operands->scales.get(), operands->scales.get(), s);

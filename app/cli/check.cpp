@@ -226,6 +226,7 @@ void check(const CheckOptions& options) {
     for (const std::string& path : options.paths) outputs.reads(path);
     for (const SubmissionFile& file : files) outputs.reads(file.path);
     if (options.json) outputs.prints("--json");
+    if (!options.json && options.csv != "-" && options.totals != "-") outputs.prints("stdout");
     if (!options.csv.empty()) outputs.writes("--csv", options.csv, Holds::table);
     if (!options.totals.empty()) outputs.writes("--totals", options.totals, Holds::table);
 

@@ -44,7 +44,7 @@ void ClaimCards::draw(ui::Context& context, Lab& lab, bool locked) {
     if (!problem_.empty()) ui::warning(context, problem_);
     if (!any(lab.info().id)) return;
     ui::divider(context);
-    ui::text(context, "Claims to check", Role::text, {Face::sans_bold, 15});
+    ui::text(context, "Claims to check", Role::text, kBold15);
     for (std::size_t i = 0; i < claims_->size(); ++i) {
         const Claim& claim = (*claims_)[i];
         if (claim.lab != lab.info().id) continue;

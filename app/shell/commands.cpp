@@ -5,8 +5,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/base/bounded_file.h"
 #include "core/base/error.h"
-#include "core/base/files.h"
 #include "core/base/read_json.h"
 
 namespace fp8lab {
@@ -42,6 +42,8 @@ constexpr std::array kNamed = {
     NamedKey{ui::Key::keypad_enter, "KeypadEnter"},
 };
 
+constexpr std::size_t kLargestKeys = std::size_t{64} << 10;  // bytes of keys.json
+
 std::string key_name(ui::Key key) {
     const auto named = std::ranges::find(kNamed, key, &NamedKey::key);
     if (named != kNamed.end()) return std::string(named->name);
@@ -71,12 +73,17 @@ std::vector<std::string> parts_of(std::string_view text) {
     return parts;
 }
 
-std::vector<Chord> chords_from(const nlohmann::json& value) {
+// Throws usage_error naming the command.
+std::vector<Chord> chords_from(const nlohmann::json& value, const std::string& command) {
+    const auto is_text = [](const nlohmann::json& one) { return one.is_string(); };
+    if (!value.is_string() && !(value.is_array() && std::ranges::all_of(value, is_text)))
+        throw usage_error(command, "expected a key such as \"Ctrl K\", or a list of them");
     std::vector<Chord> chords;
-    if (value.is_string()) {
-        chords.push_back(parse_chord(value.get<std::string>()));
-    } else {
+    try {
+        if (value.is_string()) return {parse_chord(value.get<std::string>())};
         for (const auto& text : value) chords.push_back(parse_chord(text.get<std::string>()));
+    } catch (const Error& error) {
+        throw usage_error(command, error.what());
     }
     return chords;
 }
@@ -108,7 +115,8 @@ Chord parse_chord(std::string_view text) {
         }
     }
     if (chord.key == ui::Key::none && chord.character == 0)
-        throw usage_error("'" + std::string(text) + "'", "is no key; such as: F8, Ctrl K, Ctrl Shift R, ?");
+        throw usage_error("'" + std::string(text) + "'",
+                          "is not a key. Examples: F8, Ctrl K, Ctrl Shift R, ?");
     return chord;
 }
 
@@ -117,12 +125,13 @@ void remap(std::span<ShellCommand> commands, const std::filesystem::path& file) 
     if (!std::filesystem::exists(file, none)) return;
     std::map<std::string, std::vector<Chord>> changed;
     try {
-        const auto json = parse_json(read_text(file), file.string());
+        const auto json = parse_json(read_bounded(file, kLargestKeys), file.string());
+        if (!json.is_object()) throw input_error(file.string(), "expected an object of commands and keys");
         for (const auto& [id, value] : json.items()) {
             if (std::ranges::find(commands, id, &ShellCommand::id) == commands.end())
                 throw unknown_name("keys", "command", id, commands,
                                    [](const ShellCommand& command) { return command.id; });
-            changed[id] = chords_from(value);
+            changed[id] = chords_from(value, id);
         }
         std::vector<std::pair<Chord, std::string>> taken;
         for (const ShellCommand& command : commands) {
@@ -137,8 +146,6 @@ void remap(std::span<ShellCommand> commands, const std::filesystem::path& file) 
     } catch (const Error& error) {
         if (error.where() == file.string()) throw;
         throw input_error(file.string(), error.what());
-    } catch (const nlohmann::json::exception& error) {
-        throw input_error(file.string(), json_reason(error.what()));
     }
     for (ShellCommand& command : commands)
         if (const auto to = changed.find(command.id); to != changed.end()) command.chords = to->second;

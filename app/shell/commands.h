@@ -43,8 +43,10 @@ struct ShellCommand {
 };
 
 // profile/keys.json: {"palette": "Ctrl P", "reset": ["Ctrl R", "F8"], "theme": []}. Takes the place of the
-// chords of the commands named there. Throws input_error naming the file and an unknown command, no chord, or
-// a chord that two commands would have; nothing is changed then. No file: nothing to do.
+// chords of the commands named there; an empty list leaves a command without one. Throws input_error naming
+// the file and the command: unknown, neither a text nor a list of texts, a text that is not a chord, a chord
+// that two commands would have; and for a file that is not JSON, not an object, not a regular file or larger
+// than 64 KiB. Nothing is changed then. No file: nothing to do.
 void remap(std::span<ShellCommand> commands, const std::filesystem::path& file);
 
 }  // namespace fp8lab

@@ -105,8 +105,8 @@ bool Finder::draw_row(ui::Context& context, const std::string& name, const FindR
         ui::text_mid(context, {x, y}, row.kind, {Role::muted}, kSans13);
         x += context.px(kKinds);
     }
-    ui::text_mid(context, {x, y}, row.title, {Role::text}, selected ? Font{Face::sans_bold, 15} : kSans15);
-    x += ui::text_width(context, row.title, {Face::sans_bold, 15}) + context.px(kPad);
+    ui::text_mid(context, {x, y}, row.title, {Role::text}, selected ? kBold15 : kSans15);
+    x += ui::text_width(context, row.title, kBold15) + context.px(kPad);
     if (!row.keys.empty()) {
         ui::text_mid(context, {end, y}, row.keys, {Role::muted}, kMono13, Anchor::right);
         end -= ui::text_width(context, row.keys, kMono13) + context.px(kPad);

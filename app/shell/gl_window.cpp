@@ -137,6 +137,9 @@ GlWindow::GlWindow(Size size, bool visible, GlWindow* first) : first_(first) {
         glfwSetKeyCallback(window_, [](GLFWwindow* w, int key, int scancode, int action, int mods) {
             window_of(w).give_to_first({.key = key, .scancode = scancode, .action = action, .mods = mods});
         });
+        glfwSetCharCallback(window_, [](GLFWwindow* w, unsigned character) {
+            window_of(w).give_to_first({.character = character});
+        });
     }
     ImGui_ImplGlfw_InitForOpenGL(window_, first_ == nullptr);
     if (first_ == nullptr) queue_keys(window_);
@@ -226,10 +229,12 @@ void GlWindow::note_key(const KeyEvent& event) {
 }
 
 void GlWindow::give_to_first(const KeyEvent& event) {
-    if (event.action == GLFW_RELEASE)
-        given_.erase(event.key);
-    else
-        given_.insert(event.key);
+    if (event.character == 0) {
+        if (event.action == GLFW_RELEASE)
+            given_.erase(event.key);
+        else
+            given_.insert(event.key);
+    }
     first_->note_key(event);
 }
 

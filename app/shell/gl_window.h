@@ -21,7 +21,7 @@ class GlWindow {
         int width, height;
     };
     // Physical px. Throws Error{failed} with one sentence. A second window has an ImGui of its own, lives no
-    // longer than the first, and gives its keys to it.
+    // longer than the first, and gives its keys and characters to it.
     GlWindow(Size size, bool visible, GlWindow* first = nullptr);
     ~GlWindow();
     GlWindow(const GlWindow&) = delete;

@@ -40,7 +40,7 @@ float Shell::draw_continue(Rect stage) {
     const std::string words = first_time ? "Take the tour, 40 seconds"
                                          : "Continue  L" + std::to_string(last->lab->info().number) + " " +
                                                std::string(last->lab->info().short_title);
-    const float width = ui::text_width(context_, words, {Face::sans_bold, 15}) / context_.scale + 56;
+    const float width = ui::text_width(context_, words, kBold15) / context_.scale + 56;
     const float begin = end - context_.px(width);
     ImGui::SetCursorScreenPos({begin, stage.y0 + context_.px(32)});
     if (!greeted_) {  // Enter continues
@@ -75,7 +75,7 @@ float Shell::draw_card(Entry& entry, Rect card) {
     ui::text_mid(context_, {x, foot + px(42)}, "L" + std::to_string(info.number), {Role::muted},
                  {Face::mono, 13});
     const float room = card.width() - px(48 + 12);
-    const bool fits = ui::text_width(context_, info.title, {Face::sans_bold, 15}) <= room;
+    const bool fits = ui::text_width(context_, info.title, kBold15) <= room;
     ui::text_mid(context_, {card.x0 + px(48), foot + px(42)}, info.title, {Role::text},
                  {Face::sans_bold, fits ? 15.0F : 13.0F});
     std::string needs = std::to_string(info.minutes) + " min";
@@ -109,8 +109,7 @@ std::string Shell::keys_of(std::string_view command) const {
 void Shell::draw_keys(Rect area) {
     const auto px = [this](float logical) { return std::round(context_.px(logical)); };
     ui::hline(context_, area.x0, area.x1, area.y0, {Role::line});
-    ui::text_mid(context_, {area.x0, area.y0 + px(28)}, "Keys and mouse", {Role::text},
-                 {Face::sans_bold, 15});
+    ui::text_mid(context_, {area.x0, area.y0 + px(28)}, "Keys and mouse", {Role::text}, kBold15);
     const int columns = key_columns(area.width() / context_.scale);
     const std::array<std::pair<std::string, const char*>, kShortcuts> shortcuts = {
         {{keys_of("palette"), "finds anything"},

@@ -18,9 +18,9 @@ class KeyQueue {
   public:
     void add(const KeyEvent& event) { events_.push_back(event); }
     bool empty() const { return events_.empty(); }
-    // The events of the next frame, oldest first: until a key changes for the second time, until a key is released
-    // after another was pressed (so that Ctrl is still down when K arrives), or until a key changes after a
-    // character.
+    // The events of the next frame, oldest first. A frame takes events until a key changes a second time,
+    // until a key is released after another was pressed (so that Ctrl is still down when K arrives), or until
+    // a key changes after a character.
     std::vector<KeyEvent> take_frame();
 
   private:

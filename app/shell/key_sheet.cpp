@@ -63,7 +63,7 @@ std::vector<Block> blocks_of(std::span<const ShellCommand> commands, std::span<c
 }
 
 void draw_block(ui::Context& context, const Block& block, float x, float y) {
-    ui::text_mid(context, {x, y + context.px(14)}, block.title, {Role::text}, {Face::sans_bold, 15});
+    ui::text_mid(context, {x, y + context.px(14)}, block.title, {Role::text}, kBold15);
     y += context.px(kHead);
     for (const Row& row : block.rows) {
         ui::text_mid(context, {x, y + context.px(kKeysRow / 2)}, row.keys, {Role::text}, {Face::mono, 13});

@@ -161,7 +161,7 @@ void Shell::draw_toast(Rect area) {
         ui::disc_tick(context_, {area.x0 + context_.px(24), y}, 9, {Role::text}, {Role::surface});
     }
     ImGui::PushClipRect({area.x0, area.y0}, {area.x1 - context_.px(32), area.y1}, true);
-    ui::text_mid(context_, {x, y - context_.px(9)}, toast_.title, {Role::text}, {Face::sans_bold, 15});
+    ui::text_mid(context_, {x, y - context_.px(9)}, toast_.title, {Role::text}, kBold15);
     float line = y + context_.px(10);
     for (const auto words : toast_lines(area.width() + 2 * context_.px(kPanelMargin))) {
         ui::text_mid(context_, {x, line}, words, {Role::muted}, {Face::sans, 13});

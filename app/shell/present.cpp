@@ -83,10 +83,20 @@ LabView& Presentation::view() {
     return *view;
 }
 
+void Presentation::typed(unsigned character) {
+    if (std::exchange(keys_, false)) return;
+    // A key and its character may come in one frame or in two that follow each other. The "?" whose key has
+    // closed the list does not open it again.
+    if (character == '?' && ImGui::GetFrameCount() - keys_closed_ > 1) keys_ = true;
+}
+
 void Presentation::key(ui::Key key) {
     Lecture& lecture = *lecture_;
     const bool asking = lecture.asking();
-    if (std::exchange(keys_, false)) return;  // any key closes the list
+    if (std::exchange(keys_, false)) {  // any key closes the list
+        keys_closed_ = ImGui::GetFrameCount();
+        return;
+    }
     if (key == ui::Key::escape || key == ui::Key::f5) return stop();
     if (key == ui::Key::f && !asking) {
         if (frozen_)
@@ -289,9 +299,9 @@ void Presentation::draw_strip(Rect strip) {
                         : lecture_->scene().compare.is_null() ? ""
                                                               : "A";
     if (!state.empty()) {
-        ui::text_mid(context_, {right, y}, state, {Role::text}, {Face::sans_bold, 15}, Anchor::right);
+        ui::text_mid(context_, {right, y}, state, {Role::text}, kBold15, Anchor::right);
         ui::probe(context_, "present.state", {right - context_.px(20), strip.y0, right, strip.y1}, {}, state);
-        right -= ui::text_width(context_, state, {Face::sans_bold, 15}) + context_.px(16);
+        right -= ui::text_width(context_, state, kBold15) + context_.px(16);
     }
     // The titles around the one that is on, as many as there is room for.
     const auto width_of = [&](std::size_t i) {

@@ -33,12 +33,14 @@ class Presentation {
     Lecture* lecture() { return lecture_.get(); }
 
     void key(ui::Key key);  // was pressed
+    // A character came: "?" opens the list of keys. Any character closes it, also of a key that ui::Key does
+    // not have.
+    void typed(unsigned character);
     void frame(Rect window);
     bool wants_notes() const { return active() && notes_; }
     void close_notes() { notes_ = false; }
     bool frozen() const { return frozen_.has_value(); }
     bool shows_keys() const { return keys_; }
-    void show_keys(bool show) { keys_ = show; }
     double seconds() const;  // since start()
     Theme theme() const { return theme_; }
 
@@ -72,6 +74,7 @@ class Presentation {
     std::size_t shown_ = 0;  // the scene that plot_ belongs to
     bool notes_ = false;     // the presenter's window is open
     bool keys_ = false;      // the list of keys lies over the scene
+    int keys_closed_ = -2;   // the frame in which a key closed it
     std::optional<Picture> frozen_;
     Theme theme_ = Theme::projector;
     Theme desk_theme_ = Theme::dark;

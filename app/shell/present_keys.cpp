@@ -14,7 +14,7 @@ struct LectureKey {
 };
 constexpr std::array kLectureKeys = {
     LectureKey{"Right, PgDn", "next scene"},
-    LectureKey{"Left, PgUp", "scene before"},
+    LectureKey{"Left, PgUp", "previous scene"},
     LectureKey{"Home, End", "first scene, last scene"},
     LectureKey{"1-4, A-D", "a vote, while the room is asked"},
     LectureKey{"Backspace", "takes the last vote back"},
@@ -44,13 +44,13 @@ void Presentation::draw_keys(Rect window) {
     ui::stroke_rect(context_, box, {Role::axis}, 6);
     ui::probe(context_, "present.keys", box);
     const float left = box.x0 + px(kPadOfList);
-    ui::text_mid(context_, {left, box.y0 + px(30)}, "Keys of a lecture", {Role::text}, {Face::sans_bold, 15});
+    ui::text_mid(context_, {left, box.y0 + px(30)}, "Keys of a lecture", {Role::text}, kBold15);
     ui::text_mid(context_, {box.x1 - px(kPadOfList), box.y0 + px(30)}, "any key closes this", {Role::muted},
-                 {Face::sans, 13}, Anchor::right);
+                 kSans13, Anchor::right);
     float y = box.y0 + px(kHeadOfList + kRowOfList / 2);
     for (const LectureKey& key : kLectureKeys) {
-        ui::text_mid(context_, {left, y}, key.keys, {Role::text}, {Face::mono, 13});
-        ui::text_mid(context_, {left + px(kWidthOfKeys), y}, key.effect, {Role::muted}, {Face::sans, 13});
+        ui::text_mid(context_, {left, y}, key.keys, {Role::text}, kMono13);
+        ui::text_mid(context_, {left + px(kWidthOfKeys), y}, key.effect, {Role::muted}, kSans13);
         y += px(kRowOfList);
     }
 }

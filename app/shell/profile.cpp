@@ -12,7 +12,8 @@ namespace fp8lab {
 namespace {
 
 constexpr const char* kFile = "settings.json";
-constexpr int kLargestSide = 16384, kMostRecent = std::numeric_limits<int>::max();  // px
+constexpr int kLargestSide = 16384;  // px
+constexpr int kAnyInt = std::numeric_limits<int>::max();
 
 Settings parse(const std::string& text) {
     const auto json = unsealed(text, kFile);
@@ -20,8 +21,8 @@ Settings parse(const std::string& text) {
     settings.theme = parse_theme(json.at("theme").get<std::string>());
     settings.scale = json.at("scale").get<float>();
     if (settings.scale != 0) settings.scale = std::clamp(settings.scale, kSmallestScale, kLargestScale);
-    settings.width = std::min(integer_from(json.at("width"), 0, kMostRecent), kLargestSide);
-    settings.height = std::min(integer_from(json.at("height"), 0, kMostRecent), kLargestSide);
+    settings.width = std::min(integer_from(json.at("width"), 0, kAnyInt), kLargestSide);
+    settings.height = std::min(integer_from(json.at("height"), 0, kAnyInt), kLargestSide);
     settings.last_lab = json.at("last_lab").get<std::string>();
     settings.panel_open = json.at("panel_open").get<bool>();
     settings.toured = json.value("toured", false);

@@ -58,11 +58,10 @@ bool Recovery::draw(ui::Context& c) {
     ui::stroke_rect(c, card, {Role::axis}, 6);
     const float left = x + c.px(kRecoveryPad);
     ui::text_mid(c, {left, y + c.px(38)}, "Restore the state of " + time_of(left_->at) + "?", {Role::text},
-                 {Face::sans_bold, 18});
-    constexpr Font kSmall{Face::sans, 13};
+                 kBold18);
     float line = y + c.px(72);
-    for (const auto words : ui::wrap_lines(c, kWhat, kSmall, width - c.px(2 * kRecoveryPad))) {
-        ui::text_mid(c, {left, line}, words, {Role::muted}, kSmall);
+    for (const auto words : ui::wrap_lines(c, kWhat, kSans13, width - c.px(2 * kRecoveryPad))) {
+        ui::text_mid(c, {left, line}, words, {Role::muted}, kSans13);
         line += c.px(20);
     }
     ui::Focus& focus = c.focus;

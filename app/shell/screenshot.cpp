@@ -37,6 +37,7 @@ void prepare(Shell& shell, const ScreenshotOptions& options) {
     if (lab == nullptr) {
         if (!options.assignments.empty())
             throw usage_error("--set", "home has no fields; name a lab with --lab");
+        if (options.steps != 0) throw usage_error("--steps", "home does not train; name a lab with --lab");
         return;
     }
     set_fields(*lab, options.assignments);

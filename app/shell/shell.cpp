@@ -277,7 +277,7 @@ void Shell::draw_lab(const WindowLayout& layout, Entry& entry) {
             ui::fill_rect(context_, area, {Role::surface, Tone::line, 0.5F});
     } else {
         ImGui::SetCursorScreenPos({area.x0, area.y0 + context_.px(16)});
-        ui::warning(context_, "This lab stopped", {Face::sans_bold, 15});
+        ui::warning(context_, "This lab stopped", kBold15);
         ui::wrapped(context_, entry.failure, Role::text, {Face::sans, 15});
         if (ui::button(context_, "shell.recover", "Reset all", {})) reset(entry);
     }

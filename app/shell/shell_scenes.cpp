@@ -102,7 +102,8 @@ void Shell::hold(Entry& entry, const std::vector<std::pair<std::string, std::str
             }
 }
 
-// Keys that step are repeated while they are held. What gives a question mark is the layout's matter.
+// Keys that step are repeated while they are held. Which key gives a question mark depends on the layout, so
+// the character is asked for.
 void Shell::presentation_keys() {
     for (const ui::Key key : ui::all_keys()) {
         if (!presentation_.active()) return;
@@ -110,7 +111,7 @@ void Shell::presentation_keys() {
         if (ui::pressed(key, repeats)) presentation_.key(key);
     }
     for (const ImWchar c : ImGui::GetIO().InputQueueCharacters)
-        if (c == '?') presentation_.show_keys(true);
+        if (presentation_.active()) presentation_.typed(c);
 }
 
 // The one window that everything is drawn in, desk or presentation.

@@ -39,11 +39,10 @@ void draw_pair(ui::Context& context, const Pair& pair, float x, float y) {
 
 // "!" and a sentence; its width.
 float draw_notice(ui::Context& context, const std::string& what, const std::string& why, Point at) {
-    constexpr Font kStrong{Face::sans_bold, 13};
     ui::alert(context, {at.x + context.px(7), at.y}, {Role::warning});
     const float words = at.x + context.px(22);
-    ui::text_mid(context, {words, at.y}, what, {Role::text}, kStrong);
-    const float after = words + ui::text_width(context, what, kStrong) + context.px(7);
+    ui::text_mid(context, {words, at.y}, what, {Role::text}, kBold13);
+    const float after = words + ui::text_width(context, what, kBold13) + context.px(7);
     ui::text_mid(context, {after, at.y}, why, {Role::muted}, kSans13);
     return after + ui::text_width(context, why, kSans13) - at.x;
 }

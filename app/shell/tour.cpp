@@ -107,9 +107,8 @@ bool Tour::draw(ui::Context& context, const Seen& seen) {
 bool Tour::draw_card(ui::Context& context, Rect target) {
     const TourStep& step = kTour[step_];
     const auto px = [&](float logical) { return std::round(context.px(logical)); };
-    const Font small{Face::sans, 13};
     const float width = px(kTourCard);
-    const auto lines = ui::wrap_lines(context, step.words, small, width - 2 * px(kTourPad));
+    const auto lines = ui::wrap_lines(context, step.words, kSans13, width - 2 * px(kTourPad));
     const float height = px(2 * kTourPad + 26 + 20 * static_cast<float>(lines.size() + 1) + 44);
     const ImVec2 window = ImGui::GetIO().DisplaySize;
     const float gap = px(kTourApart) + px(8);
@@ -132,13 +131,13 @@ bool Tour::draw_card(ui::Context& context, Rect target) {
     ui::probe(context, "tour", card, {}, step.title);
     const float left = card.x0 + px(kTourPad);
     float top = card.y0 + px(kTourPad);
-    ui::text_mid(context, {left, top + px(11)}, step.title, {Role::text}, {Face::sans_bold, 15});
+    ui::text_mid(context, {left, top + px(11)}, step.title, {Role::text}, kBold15);
     top += px(26);
     for (const auto line : lines) {
-        ui::text_mid(context, {left, top + px(10)}, line, {Role::text}, small);
+        ui::text_mid(context, {left, top + px(10)}, line, {Role::text}, kSans13);
         top += px(20);
     }
-    ui::text_mid(context, {left, top + px(10)}, step.keys, {Role::muted}, small);
+    ui::text_mid(context, {left, top + px(10)}, step.keys, {Role::muted}, kSans13);
     const float y_buttons = card.y1 - px(kTourPad + 32);
     ui::text_mid(context, {left, y_buttons + px(16)},
                  std::to_string(step_ + 1) + " of " + std::to_string(kTour.size()), {Role::muted},

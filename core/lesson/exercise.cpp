@@ -19,9 +19,11 @@ Verdict judge_exercise(const Exercise& exercise, const Trail& trail, const Predi
     std::size_t events = 0;
     for (const Step& step : trail.steps) events += step.events.size();
     if (events > kMostEvents)
-        verdict.conditions.push_back({.text = fmt::format("at most {} events: begin again", kMostEvents),
-                                      .values = {std::to_string(events)},
-                                      .met = false});
+        verdict.conditions.push_back(
+            {.text = fmt::format("The attempt has at most {},{:03} events. Begin again.", kMostEvents / 1000,
+                                 kMostEvents % 1000),
+             .values = {std::to_string(events)},
+             .met = false});
     return verdict;
 }
 

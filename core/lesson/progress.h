@@ -26,7 +26,7 @@ class Progress {
     // The last one committed, also of an exercise that is not passed; null: none.
     const Prediction* prediction(std::string_view exercise) const;
     const std::string& problem() const { return problem_; }
-    bool lost() const { return lost_; }  // of what problem() tells, something is in no file any more
+    bool lost() const { return lost_; }  // some of the work that problem() names is lost
 
     // Kept at once, whole or not at all. Throw Error{failed}; it then counts all the same, and retry() writes
     // it.

@@ -83,6 +83,7 @@ struct Scene {
 // Throws input_error: no JSON (line and column), a member missing or of a wrong type (line and column), too
 // large. Whether the lab has those fields, labs/scene_run.h finds out.
 Scene parse_scene(std::string_view text, const std::string& where);
+// Also throws input_error for what is no regular file: a pipe or device is never waited for.
 Scene read_scene(const std::filesystem::path& path);
 
 // The file's text. What parse_scene() read in this form comes out byte for byte.
@@ -104,7 +105,8 @@ struct Deck {
     std::vector<std::string> notices;
 };
 Deck parse_deck(std::string_view text, const std::string& where, const std::filesystem::path& folder);
-Deck read_deck(const std::filesystem::path& path);  // also a single .f8scene, or a folder of them
+// Also a single .f8scene, or a folder of them. Throws as read_scene().
+Deck read_deck(const std::filesystem::path& path);
 
 // What --scene, --present and `run` take: a path, or the name of a shipped scene or deck ("L05-b-ramp-real").
 // Throws input_error naming the shipped ones.

@@ -1,6 +1,7 @@
 // Scenes and decks on disk: read, and found by name.
 #include <algorithm>
 
+#include "core/base/bounded_file.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/lesson/scene.h"
@@ -21,7 +22,7 @@ std::vector<fs::path> assets_in(std::string_view folder, std::string_view extens
 }  // namespace
 
 Scene read_scene(const fs::path& path) {
-    Scene scene = parse_scene(read_text(path), path.string());
+    Scene scene = parse_scene(read_bounded(path, kLargestScene), path.string());
     scene.folder = path.parent_path();
     return scene;
 }
@@ -38,7 +39,8 @@ Deck read_deck(const fs::path& path) {
         if (files.empty()) throw input_error(path.string(), "holds no scene (*.f8scene)");
         return deck;
     }
-    if (path.extension() != ".f8scene") return parse_deck(read_text(path), path.string(), path.parent_path());
+    if (path.extension() != ".f8scene")
+        return parse_deck(read_bounded(path, kLargestScene), path.string(), path.parent_path());
     Deck deck;
     Scene& scene = deck.scenes.emplace_back(read_scene(path));
     deck.title = scene.title;

@@ -52,7 +52,7 @@ struct TrainOptions {
     RecipeDefaults recipe_defaults;
 };
 
-// "32,64,64,1" as sizes. Throws usage_error("--layers", ...): an empty or other element.
+// "32,64,64,1" as sizes. Throws usage_error("--layers", ...): an element is empty or not a number.
 std::vector<int> parse_layers(std::string_view text);
 
 // Throws usage_error (unknown names, layers that do not fit the task, numbers out of range) or input_error

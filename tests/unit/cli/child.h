@@ -44,6 +44,7 @@ class Child {
         Stream out = Stream::file, err = Stream::file;
         bool input_ends = true;       // else stdin is a pipe into which nothing comes
         bool ignores_hangup = false;  // as nohup starts it
+        std::string display = {};
     };
 
     Child(const Scratch& scratch, const std::vector<std::string>& arguments, const Streams& streams)
@@ -64,7 +65,7 @@ class Child {
             ::dup2(in, 0);
             out < 0 ? ::close(1) : ::dup2(out, 1);
             err < 0 ? ::close(2) : ::dup2(err, 2);
-            ::unsetenv("DISPLAY");
+            ::setenv("DISPLAY", streams.display.c_str(), 1);
             ::unsetenv("WAYLAND_DISPLAY");
             ::putenv(const_cast<char*>(home.c_str()));
             ::execv(FP8LAB_BINARY, words.data());

@@ -1,6 +1,9 @@
 // Every verb with streams that cannot be written and with every signal that ends it. A call of each stands in
 // a table; which verbs there are comes from the program.
+#include <arpa/inet.h>
 #include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <map>
@@ -18,8 +21,9 @@ using CallWords = std::vector<std::string>;
 // SCRATCH stands for the test's folder. What the quick call writes besides stdout is the file SCRATCH/out.
 struct VerbCalls {
     const char *verb, *quick, *lasting;
-    // What makes the second call last: it works, its input does not end, or nobody reads its output.
-    enum class Lasts { works, waits_for_input, waits_for_reader } lasts;
+    // What makes the second call last: it works, its input does not end, nobody reads its output, or the display
+    // does not answer.
+    enum class Lasts { works, waits_for_input, waits_for_reader, waits_for_display } lasts;
     const char* begun = "";    // stderr says this once there is something to keep; empty: there never is
     const char* how_far = "";  // what the line about the signal says then
 };
@@ -48,10 +52,32 @@ constexpr VerbCalls kCalls[] = {
      "check SCRATCH/home/exercises/L1.1.json", waits_for_reader},
     {"report", "report -o - --bundle SCRATCH/out", "report -o -", waits_for_reader},
     // There is no display: of the quick call only its failure is run here.
-    {"screenshot", "screenshot -o SCRATCH/out", "screenshot --scene SCRATCH/fifo -o SCRATCH/out",
-     waits_for_input},
+    {"screenshot", "screenshot -o SCRATCH/out", "screenshot -o SCRATCH/out", waits_for_display},
     {"validate", "validate --backend cpu", "validate --backend cpu --full", works,
      "backend: ", " checks, 0 of which failed"},
+};
+
+// A display that takes a connection and never answers.
+class SilentDisplay {
+  public:
+    SilentDisplay() {
+        ::sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+        ::socklen_t size = sizeof address;
+        auto* any = reinterpret_cast<::sockaddr*>(&address);
+        REQUIRE(::bind(socket_, any, size) == 0);
+        REQUIRE(::listen(socket_, 8) == 0);
+        REQUIRE(::getsockname(socket_, any, &size) == 0);
+        constexpr int kDisplay0 = 6000;  // its port
+        name_ = "127.0.0.1:" + std::to_string(ntohs(address.sin_port) - kDisplay0);
+    }
+    ~SilentDisplay() { ::close(socket_); }
+    SilentDisplay(const SilentDisplay&) = delete;
+    SilentDisplay& operator=(const SilentDisplay&) = delete;
+    const std::string& name() const { return name_; }
+
+  private:
+    int socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    std::string name_;
 };
 
 struct Bench {
@@ -64,7 +90,6 @@ struct Bench {
         std::filesystem::create_directories(scratch / "home/exercises");
         std::filesystem::copy(FP8LAB_SOURCE "/tests/unit/cli/evidence/L1.1.json",
                               scratch / "home/exercises/L1.1.json");
-        ::mkfifo((scratch / "fifo").c_str(), 0666);
     }
     CallWords words(const std::string& call) const {
         CallWords words;
@@ -152,10 +177,11 @@ void check_streams(const std::string& call) {
 void check_signal(const VerbCalls& calls, int number, const std::string& name) {
     CAPTURE(name);
     const Bench bench;
-    const bool waits_for_a_reader = calls.lasts == waits_for_reader;
+    const SilentDisplay display;
     Child child(bench.scratch, bench.words(calls.lasting),
-                {.out = waits_for_a_reader ? Stream::unread : Stream::file,
-                 .input_ends = calls.lasts != waits_for_input});
+                {.out = calls.lasts == waits_for_reader ? Stream::unread : Stream::file,
+                 .input_ends = calls.lasts != waits_for_input,
+                 .display = calls.lasts == waits_for_display ? display.name() : ""});
     CHECK(child.handles_signals());
     const std::string begun = calls.begun;
     const bool only_works = calls.lasts == works && begun.empty();

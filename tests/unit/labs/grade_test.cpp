@@ -391,7 +391,7 @@ TEST_CASE("more events than one attempt can have are refused, with the reason, a
     Trail trail;
     trail.steps.assign(kMostEvents + 1, Step{.events = {acts("toggle 0")}, .after = {}});
     const Verdict verdict = judge_exercise(*test::exercise("L1.1").exercise, trail, nullptr);
-    CHECK(verdict.conditions.back().text == "at most 5000 events: begin again");
+    CHECK(verdict.conditions.back().text == "The attempt has at most 5,000 events. Begin again.");
     CHECK_FALSE(verdict.conditions.back().met);
     // Over all exercises of a submission there is no limit; of one exercise only the first is judged.
     std::vector<Evidence> five;

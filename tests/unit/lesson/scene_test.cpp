@@ -2,6 +2,7 @@
 #include "core/lesson/scene.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 
@@ -163,4 +164,20 @@ TEST_CASE("a deck is its scenes, with notes of its own where it has some") {
         doctest::Contains("line 1, column 44: has 0 entries"), Error);
     CHECK(read_deck(scratch.path).scenes.size() == 1);                    // a folder
     CHECK(read_deck(scratch.path / "one.f8scene").title == "The spike");  // a scene alone
+}
+
+TEST_CASE("a scene that is a pipe, a device or too large is refused without waiting") {
+    const Scratch scratch;
+    const auto pipe = scratch.path / "pipe.f8scene", zero = scratch.path / "zero.f8scene",
+               large = scratch.path / "large.f8scene", deck = scratch.path / "pipe.f8deck";
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    REQUIRE(::mkfifo(deck.c_str(), 0600) == 0);
+    std::filesystem::create_symlink("/dev/zero", zero);
+    write_file(large, kWhole);
+    std::filesystem::resize_file(large, kLargestScene + 1);
+    CHECK_THROWS_WITH_AS(read_scene(pipe), doctest::Contains("is a pipe, not a file"), Error);
+    CHECK_THROWS_WITH_AS(read_scene(zero), doctest::Contains("is a device, not a file"), Error);
+    CHECK_THROWS_WITH_AS(read_scene(large), doctest::Contains("such a file has at most"), Error);
+    CHECK_THROWS_WITH_AS(read_deck(deck), doctest::Contains("is a pipe, not a file"), Error);
+    CHECK_THROWS_WITH_AS(read_deck(zero), doctest::Contains("is a device, not a file"), Error);
 }
