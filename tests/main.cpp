@@ -1,4 +1,13 @@
-// Both, since the precompiled header has included doctest already, without either.
+// The precompiled header has included doctest already, without its implementation.
 #define DOCTEST_CONFIG_IMPLEMENT
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
+
+#include "core/base/parallel.h"
+
+int main(int argc, char** argv) {
+    // As many tests run at once as there are cores, and BLAS's threads wait for each other in busy loops.
+#ifndef __SANITIZE_THREAD__
+    fp8lab::set_threads(1);
+#endif
+    return doctest::Context(argc, argv).run();
+}

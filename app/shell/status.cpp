@@ -2,6 +2,8 @@
 // right.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "app/shell/shell.h"
 #include "core/base/units.h"
 #include "labs/ui/draw.h"
@@ -35,6 +37,16 @@ void draw_pair(ui::Context& context, const Pair& pair, float x, float y) {
     ui::text_mid(context, {x, y}, pair.first, {Role::muted}, kSans13);
     ui::text_mid(context, {x + ui::text_width(context, pair.first, kSans13) + context.px(7), y}, pair.second,
                  {Role::text}, kMono13);
+}
+
+// Whole words and "..." where the pair is wider than that.
+void shorten_to(ui::Context& context, Pair& pair, float width) {
+    if (pair_width(context, pair) <= width) return;
+    std::string words = pair.second;
+    do {
+        words.resize(std::min(words.find_last_of(' '), words.size() - 1));
+        pair.second = words + " \u2026";
+    } while (words.find(' ') != std::string::npos && pair_width(context, pair) > width);
 }
 
 // "!" and a sentence; its width.
@@ -99,7 +111,8 @@ void Shell::draw_status(const WindowLayout& layout, double frame_ms) {
     if (entry != nullptr && !predicting(*entry)) {
         for (Pair& pair : entry->view->status()) left.push_back(std::move(pair));
     }
-    for (const Pair& pair : left) {  // what does not fit is left out, from the end
+    for (Pair& pair : left) {  // what does not fit is left out, from the end; of the toast its last words
+        if (pair.first == toast_.title) shorten_to(context_, pair, end - x);
         const float width = pair_width(context_, pair);
         if (x + width > end) break;
         draw_pair(context_, pair, x, y);

@@ -46,6 +46,7 @@ std::string probe_json(const ui::Context& context, Shell& shell, long frames) {
     }
     json["theme"] = to_string(context.theme);
     json["notes"] = shell.presentation().wants_notes();
+    json["types"] = ImGui::GetIO().WantTextInput;
     json["ring"] = context.focus.visible ? context.focus.name : "";
     if (const Lab* lab = shell.lab()) {
         json["lab"] = lab->info().id;

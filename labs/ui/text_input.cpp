@@ -50,8 +50,8 @@ bool edit_line(Context& context, const std::string& name, std::string& value, Re
 
 void got_focus(Context& context) {
     bool& wanted = context.typing.wants_focus;
+    context.wants_redraw |= wanted;  // also once it has it: ImGui says a frame later that text is typed
     wanted = wanted && !ImGui::IsItemActive();
-    context.wants_redraw |= wanted;
 }
 
 bool tab_leaves(Context& context, std::string_view name) {

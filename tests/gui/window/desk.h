@@ -1,7 +1,7 @@
 // A display of its own (Xvfb), fp8lab in it, and a hand (xdotool). Where the controls are is read from the
 // file that `--probe-file` writes after every frame: {"frames": so many so far, "lab": id, "probes": {name:
 // [x0, y0, x1, y1]}, "axes": {plot: [x.lo, x.hi, y.lo, y.hi]}, "metrics": {name: value}, "notes": the
-// presenter's window is open}.
+// presenter's window is open, "types": a text field has the keyboard}.
 #pragma once
 
 #include <signal.h>
@@ -164,6 +164,7 @@ class Desk {
     void type(const std::string& text) const {
         for (const char c : text) act(std::string("type --delay 40 -- '") + c + "'");
     }
+    static void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }
     // What a control says; empty: it is not there, or says nothing.
     std::string words(const std::string& probe) const {
         const Json state = probes();
@@ -228,7 +229,6 @@ class Desk {
         run("xdotool " + event);
         wait_for([&](const Json& state) { return state["frames"] >= before + 3; });
     }
-    static void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }
     void wait_until(const std::function<bool()>& reached, const std::string& otherwise,
                     std::chrono::seconds most = std::chrono::seconds(30)) const {
         const auto give_up = std::chrono::steady_clock::now() + most;

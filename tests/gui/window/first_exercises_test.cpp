@@ -51,6 +51,9 @@ struct Learner {
     }
     void operator()(const Type& act) const {
         desk.click(act.probe);
+        // ImGui 1.90 gives a field the keyboard a frame after it was asked to, and chords a frame later.
+        REQUIRE(desk.wait_for([](const auto& state) { return state.value("types", false); }));
+        desk.pause();
         desk.key("ctrl+a");
         desk.type(act.text);
         desk.key("Return");

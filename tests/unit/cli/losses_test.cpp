@@ -144,7 +144,7 @@ TEST_CASE("values that cannot be meant are refused") {
           {"cast --to e4m3 --scale nan -i - -o -", "--scale"},
           {"screenshot --scale nan -o /dev/null", "--scale"},
           {"run L1 --set code=256",
-           "fp8lab: code: 256 is not possible with the other settings; the lab would use 255\n"},
+           "fp8lab: code: 256 is not possible with the other settings; the lab would use 126\n"},
           {"run L5 --steps 5", "--steps: lab delayed does not train"},
           {"run L5 --set scenario=file", "series: no file is named. The scenario 'file' reads one amax per line."},
           {"report --student $'\\xff' -o -", "--student"}}) {

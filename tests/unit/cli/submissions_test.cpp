@@ -194,7 +194,7 @@ namespace {
 std::string long_way(int pairs) {
     nlohmann::json json = nlohmann::json::parse(slurp(FP8LAB_SOURCE "/tests/unit/cli/evidence/L1.1.json"));
     nlohmann::json& deeds = json["scene"]["deeds"];
-    const nlohmann::json flip = {{"events", {{"act", "toggle 0"}}}};
+    const nlohmann::json flip = {{"events", nlohmann::json::array({nlohmann::json::array({"act", "toggle 0"})})}};
     deeds.insert(deeds.begin(), static_cast<std::size_t>(2 * pairs), flip);
     json["scene_hash"] = hash_of(json["scene"]);
     json.erase("checksum");
