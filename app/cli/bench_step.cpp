@@ -68,9 +68,11 @@ Measured measure(std::span<const std::unique_ptr<Trainer>> trainers, int repeats
         for (std::size_t arm = 0; arm < trainers.size() && !interrupted(); ++arm) trainers[arm]->step();
         if (interrupted()) break;
         measured.ceiling_ms.push_back(ceiling_ms);
-        for (std::size_t arm = 0; arm < trainers.size(); ++arm)
-            for (const StepRecord& record : trainers[arm]->snapshot().arms.front().records)
+        for (std::size_t arm = 0; arm < trainers.size(); ++arm) {
+            const Snapshot snapshot = trainers[arm]->snapshot();
+            for (const StepRecord& record : snapshot.arms.front().records)
                 measured.step_ms[arm].push_back(record.step_ms);
+        }
     }
     if (measured.ceiling_ms.empty()) end_if_interrupted("before the first measurement");
     return measured;

@@ -88,9 +88,9 @@ std::vector<float> mx_scales(std::vector<float> amaxes, const FormatInfo& elemen
 
 // numerics 1.5, step 1.
 float nvfp4_encode_scale(float tensor_amax) {
-    const float scale =
-        std::min(kNvfp4ScaleMax * kNvfp4ElementMax / tensor_amax, std::numeric_limits<float>::max());
-    return tensor_amax == 0 || scale == 0 ? 1 : scale;  // 0: an amax of Inf
+    // Asked of the amax: g++ 13 takes the minimum below for 0 where the quotient overflows.
+    if (tensor_amax == 0 || std::isinf(tensor_amax)) return 1;
+    return std::min(kNvfp4ScaleMax * kNvfp4ElementMax / tensor_amax, std::numeric_limits<float>::max());
 }
 
 // Step 2: the blocks' scales, rounded to E4M3.

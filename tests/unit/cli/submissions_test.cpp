@@ -126,8 +126,9 @@ TEST_CASE("a copy under another name is said on the terminal, and changes no ver
     CHECK(run.code == 0);
     CHECK(run.out.ends_with("alike   L1.1   Eve, " + copy + " and " + ada.bundle +
                             ": the very same evidence\n"));
-    CHECK(fp8lab("check --csv - " + ada.bundle + " " + copy).err ==
-          "fp8lab: check: 1 of 2 rows are much like an earlier one: see same_as and similar_to\n");
+    // On a slow machine a line about the progress stands before it.
+    CHECK(fp8lab("check --csv - " + ada.bundle + " " + copy)
+              .err.ends_with("fp8lab: check: 1 of 2 rows are much like an earlier one: see same_as and similar_to\n"));
 }
 
 namespace {
