@@ -9,8 +9,7 @@ namespace fp8lab {
 double text_contrast(Theme theme);
 constexpr double kMarkContrast = 3;  // lines and markers on the surface (1.4.11)
 
-// A data role's fill that says nothing on the surface without a 1 px border in its line value: LOOK.md
-// section 2.
+// A data role's fill that says nothing on the surface without a 1 px border in its line value: look.md 2.
 bool bordered(Theme theme, Role role);
 
 // A fill with words on it, and their ink. An opacity over the surface at which neither light nor dark words

@@ -1,4 +1,4 @@
-// Lays a figure out and paints it: the anatomy of LOOK.md section 5, for screen and file alike.
+// Lays a figure out and paints it: the anatomy of look.md 5, for screen and file alike.
 //
 //   title (a sentence)                          sample name  sample name
 //   y label        bracket of a window

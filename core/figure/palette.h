@@ -1,4 +1,4 @@
-// Colours by role and theme: the tables of LOOK.md section 2, once, for screen and file. Figures name roles,
+// Colours by role and theme: the roles of look.md 2, once, for screen and file. Figures name roles,
 // never RGB.
 #pragma once
 

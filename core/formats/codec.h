@@ -28,7 +28,7 @@ std::span<const Rounding> roundings(const FormatInfo& format);  // those that th
 
 // `random_bits`: 32 uniform bits for stochastic rounding, ignored otherwise. Throws usage_error when the format does not
 // have the rounding (E8M0 has up and toward_zero, the others all but up).  The bits that the format discards from
-// the float32 significand are added as a uniform integer of the same width, then truncated (numerics: bit method).
+// the float32 significand are added as a uniform integer of the same width, then truncated (numerics.md 2).
 // Below the smallest normal value up to 32 bits are discarded and as many random bits count, from the top.
 // E8M0 takes |x|. NaN becomes the canonical NaN, the largest value in fp6/fp4, 0 in int8.
 std::uint32_t encode(const FormatInfo& format, float value, Rounding rounding = Rounding::nearest,
@@ -54,7 +54,7 @@ void decode(const FormatInfo& format, std::span<const std::uint16_t> codes, std:
 void decode(const FormatInfo& format, std::span<const std::uint32_t> codes, std::span<float> values);
 
 // Quantise-dequantise in one pass: out[i] = decode(encode(in[i] * scale)) * scale_inv, scale_inv = 1 / scale rounded
-// to float32 (numerics 3.3: one fixed order of operations). in and out may be the same memory.
+// to float32 (numerics.md 3.3: one fixed order of operations). in and out may be the same memory.
 void quantize(const FormatInfo& format, std::span<const float> in, std::span<float> out, const CastOptions& = {});
 
 // max |x|, NaN ignored as CUDA's fmaxf does; 0 for an empty span.

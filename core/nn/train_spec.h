@@ -37,7 +37,7 @@ struct TrainSpec {
     std::vector<Recipe> arms;  // same initial weights, same batches, own optimiser state
 };
 
-// What the caller left open takes the task's default (cli.md, "Defaults by task").
+// What the caller left open takes the task's default (cli.md, "Definitions that results depend on").
 struct TrainOptions {
     std::string task = "teacher";  // "npy:X,Y"
     std::optional<std::vector<int>> layers;
@@ -64,7 +64,8 @@ TrainSpec make_train_spec(const TrainOptions& options);
 // run.
 std::string command_line(const TrainSpec& spec);
 
-double learning_rate(const TrainSpec& spec, int step);  // cli.md, `cosine`
+// Of the schedule at a 0-based step: cli.md, "Definitions that results depend on".
+double learning_rate(const TrainSpec& spec, int step);
 
 std::string_view to_string(TaskKind);
 std::string_view to_string(Activation);

@@ -47,11 +47,11 @@ struct QuantizeResult {
 };
 
 // out = dequantised values, same layout; may be the same memory as in. FP32 format copies. Per-tensor current
-// scaling gives scale = max * 2^-margin / amax (1 for an amax of 0 or not finite), numerics 3.3.
+// scaling gives scale = max * 2^-margin / amax (1 for an amax of 0 or not finite), numerics.md 3.3.
 QuantizeResult quantize(const CastPlan& plan, std::span<const float> in, std::span<float> out,
                         const QuantizeRequest& request);
 
-// Building blocks, tested against the worked values of numerics 1.4 and 1.5.
+// Building blocks, tested against the worked values of numerics.md 1.4 and numerics.md 1.5.
 std::uint32_t mx_scale_code(float block_amax, const FormatInfo& element, MxRule rule);  // the E8M0 byte
 struct Nvfp4Scales {
     float encode_scale;

@@ -19,7 +19,7 @@ namespace fp8lab {
 enum class Granularity { tensor, row, block128, block32, block16 };
 enum class ScaleSource { none, current, delayed };
 enum class AmaxAlgo { max, most_recent };
-enum class MxRule { up, floor, even };  // numerics 1.4: RCEIL, OCP's FLOOR, EVEN
+enum class MxRule { up, floor, even };  // numerics.md 1.4: RCEIL, OCP's FLOOR, EVEN
 enum class MasterWeights { fp32, none };
 enum class OutType { bf16, fp32 };
 enum class FastAccum { fprop, all, none };  // hardware only; the CPU accumulates in FP32 and says so

@@ -1,5 +1,5 @@
-// How wrong a cast is, in every metric that the field uses (numerics section 5). Each of them is silent about
-// something: none is enough alone.
+// The error of a cast in the metrics that the field uses (numerics.md 5.1). None is enough alone: a large
+// SQNR can go with many elements that became 0.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a cast does to a tensor, in the terms the field uses (numerics section 5).
+// What a cast does to a tensor, in the terms the field uses (numerics.md 5.1).
 #pragma once
 
 #include <array>
@@ -36,7 +36,7 @@ CastStats measure_cast(std::span<const float> x, std::span<const float> q, std::
                        OverflowThreshold threshold);
 
 // Counts per binade of |x|: bin b holds 2^(kLowest + b) <= |x| < 2^(kLowest + b + 1). Zeros are counted
-// apart. The exponent comes from the bit field, never from log2f (numerics section 7, row 10).
+// apart. The exponent comes from the bit field, never from log2f (numerics.md 6, row 10).
 struct Log2Histogram {
     static constexpr int kLowest = -64, kBins = 128;
     std::array<std::int64_t, kBins> counts{};

@@ -1,4 +1,4 @@
-// The two families of LOOK.md section 4, rasterised at the size they are shown in: never stretched.
+// The two font families of look.md 4, rasterised at the size they are shown in and never stretched.
 #pragma once
 
 #include "labs/ui/context.h"

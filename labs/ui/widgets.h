@@ -1,4 +1,4 @@
-// The controls of LOOK.md section 5. Each draws at the ImGui cursor with the full width available, advances
+// The controls of look.md 5. Each draws at the ImGui cursor with the full width available, advances
 // the cursor, records a probe under `name`, is reachable by keyboard (Tab, arrows, Enter/Space) with the
 // visible focus ring, and returns true when the value changed in this frame.
 #pragma once
@@ -32,7 +32,8 @@ Rect next_area(Context&, float height);
 void advance(Rect area);  // makes `area` the last item: the cursor goes below it (8 px gap), tooltip() and
                           // SameLine() refer to it
 
-// Text in a face and size of LOOK.md; "^" raises what follows to the next space. Inline variants for tables.
+// Text in a face and size of look.md 4; "^" raises what follows to the next space. Inline variants for
+// tables.
 void text(Context&, std::string_view text, Role role = Role::text, Font font = {Face::sans, 15});
 // text_at: the baseline is 0.97 of the size below the top, in every face. text_mid: capitals centred on the
 // point's y.
@@ -117,8 +118,8 @@ void tooltip(Context&, std::string_view title, std::string_view body);  // for t
 // NumPy), Ctrl+C on it with the ring copies it exactly. Probe of a row of the menu: "<name>.<index>".
 void copyable(Context&, std::string_view name, Rect area, double value);
 
-// Table as LOOK.md: hairline above each row, numbers right-aligned in mono. columns_px: widths, physical px,
-// side by side from the cursor's x; row 32 high.
+// A table as in look.md 5: hairline above each row, numbers right-aligned in mono. columns_px: widths,
+// physical px, side by side from the cursor's x; row 32 high.
 struct Cell {
     std::string text;
     Role role = Role::text;

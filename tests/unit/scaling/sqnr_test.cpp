@@ -1,4 +1,4 @@
-// The SQNR table of numerics section 5, which was computed independently (numpy): N(0, 1), a million samples.
+// The SQNR table of numerics.md 5.2, which was computed independently (numpy): N(0, 1), a million samples.
 // Tolerances are the table's spread over its seeds, at least 0.03 dB for the last digit it prints.
 #include <doctest/doctest.h>
 
@@ -205,8 +205,8 @@ TEST_CASE("one outlier ruins INT8 for the others and no FP8 recipe") {
     CHECK(stats_of("current", values).underflow_pct() < 1);
 }
 
-// Finding 4: 0.1 % of the values x 1000; SNR of the others E4M3 31.45 dB, MXFP8 31.58, INT8 and per-tensor
-// FP4 0 dB.
+// curriculum.md 1.4: 0.1 % of the values x 1000; SQNR of the others E4M3 31.45 dB, MXFP8 31.58, INT8 and
+// per-tensor FP4 0 dB.
 TEST_CASE("a thousand outliers among a million cost E4M3 a tenth of a decibel, INT8 and FP4 everything") {
     const auto inlier_db = [](const char* recipe) {
         std::vector<float> values = normal(), out(kCount);
