@@ -1,6 +1,6 @@
 // What a source cites is in the repository: "numerics.md 3.2" is section 3.2 of assets/docs/numerics.md, and
-// cli.md with a comma and a quoted heading is that heading. The number of an issue or of a finding that readers
-// do not have is no citation.
+// cli.md with a comma and a quoted heading is that heading. The number of an issue or of a finding that
+// readers do not have is no citation.
 #include <doctest/doctest.h>
 
 #include <algorithm>
