@@ -177,8 +177,9 @@ class CudaArm {
     Buffer<std::uint8_t> row_correct_;
     Memory scratch_;
     struct Events {
-        Event scales;    // those of the step are up to date, but dy's of the backward pass; the next batch is
-                         // cast
+        // The scales of the step are up to date, except those of dy in the backward pass; the next batch is
+        // cast.
+        Event scales;
         Event finished;  // the step
         std::vector<Event> forks;
     };

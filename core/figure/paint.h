@@ -21,9 +21,9 @@ struct PaintOptions {
 };
 
 struct LegendEntry {
-    std::size_t series;
-    Rect rect;
-};  // index in Figure::series; sample and name
+    std::size_t series;  // index in Figure::series
+    Rect rect;           // of the sample and the name
+};
 
 struct FigureLayout {
     Rect outer, plot;  // logical px

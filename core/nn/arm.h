@@ -29,8 +29,8 @@ class Arm {
     ArmSnapshot take();  // records since the last take(); spiral: the decision grid of the FP32 weights
 
     ArmCheckpoint checkpoint() const;
-    void restore(const ArmCheckpoint& checkpoint);  // of this spec's shapes: weights, moments and, where both
-                                                    // have them, scales
+    // Weights, moments and, where both have them, delayed scales. The shapes are those of this spec.
+    void restore(const ArmCheckpoint& checkpoint);
 
   private:
     struct LayerMoments {

@@ -29,8 +29,8 @@ Press press(Context&, std::string_view name, Rect area, float radius = 6);
 
 // The rectangle of the next control at the ImGui cursor: full width left in the window, `height` logical px.
 Rect next_area(Context&, float height);
-void advance(Rect area);  // makes `area` the last item: the cursor goes below it (8 px gap), tooltip() and
-                          // SameLine() refer to it
+// Makes `area` the last item: the cursor moves below it (8 px gap); tooltip() and SameLine() refer to it.
+void advance(Rect area);
 
 // Text in a face and size of look.md 4; "^" raises what follows to the next space. Inline variants for
 // tables.
