@@ -16,7 +16,7 @@ struct Rgba {
     bool operator==(const Rgba&) const = default;
 };
 
-// Interface roles, then data roles. Chroma belongs to the data roles only.
+// Interface roles, then data roles. Only data roles have a hue.
 enum class Role {
     surface,
     raised,

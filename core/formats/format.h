@@ -1,7 +1,7 @@
 // Number formats as data. A new format is a new row of kFormats; codec, tests, command line and plots follow from it.
 //
-// Values and sources of the rows: numerics.md 1.1. In short: OCP 8-bit Floating Point Specification 1.0 (E4M3, E5M2), OCP Microscaling Formats 1.0 (FP6,
-// FP4, E8M0), ml_dtypes (FNUZ, IEEE-style E4M3, E3M4), IEEE 754 (FP16), PTX ISA cvt (TF32).
+// The rows: numerics.md 1.1. Sources: OCP 8-bit Floating Point Specification 1.0 (E4M3, E5M2), OCP Microscaling
+// Formats 1.0 (FP6, FP4, E8M0), ml_dtypes (FNUZ, IEEE-style E4M3, E3M4), IEEE 754 (FP16), PTX ISA cvt (TF32).
 #pragma once
 
 #include <cstdint>

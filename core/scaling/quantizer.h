@@ -43,7 +43,7 @@ struct QuantizeResult {
     CastStats stats;
     ErrorSums errors;           // with_errors
     float scale = 1;            // per-tensor scale used; for blocks the NVFP4 tensor scale, else 1
-    std::vector<float> scales;  // one per block or row, before the cast, in block order; empty: one per tensor
+    std::vector<float> scales;  // one per block or row, in block order; empty: one per tensor
 };
 
 // out = dequantised values in the layout of `in`, may be the same memory. Format FP32 copies. Current scaling
