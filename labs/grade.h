@@ -37,7 +37,7 @@ struct Grading {
     bool rerun = false;  // train again instead of using the recorded series
     bool alone = false;  // it is the only file: an unreadable one throws its input_error
     std::function<bool()> stop = {};                  // called between files and between events
-    std::function<void(const Graded&)> each = {};     // called for each row once it and all before it are known
+    std::function<void(const Graded&)> each = {};     // called with each row, in order
     std::function<void(std::size_t done)> told = {};  // called with the number of files that are done
 };
 

@@ -1,6 +1,6 @@
 // A figure's numbers in full resolution: one row per sample, also of what is hidden or outside the zoom.
 //   # figure: loss              parameters first, one "# name: value" line each
-//   series,x,y                  x_hi for bars (upper edge), y_hi for bands, value for heatmaps (x: column, y: row)
+//   series,x,y                  x_hi (edge) for bars, y_hi for bands, value for heatmaps (x: column, y: row)
 //   FP8,0,1.25
 // Numbers are the shortest decimals that read back to the same double; nan, inf, -inf as words.
 #pragma once

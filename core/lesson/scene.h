@@ -18,7 +18,7 @@
 //                                            a label may contain {metric}s, which follow the knob
 //     "knob": "margin",                      the field that Up and Down move in presentation
 //     "compare": {"margin": 1},              key B: with these fields, and back
-//     "headline": {"metric": "a.saturated_steps", "value": 11, "tolerance": 0}   `check` compares the lab with it
+//     "headline": {"metric": "a.saturated_steps", "value": 11, "tolerance": 0}   `check` compares it
 //   }
 //
 // Unknown members are kept when the scene is written again. A scene of a newer schema is opened as far as it

@@ -26,7 +26,7 @@ class Arm {
     void set_recipe(const Recipe& recipe);
     const Network<float>& network() const { return network_; }
 
-    ArmSnapshot take();  // records since the last take(); for spiral with the decision grid of the FP32 weights
+    ArmSnapshot take();  // records since the last take(); for spiral also the decision grid
 
     ArmCheckpoint checkpoint() const;
     // Weights, moments and, where both have them, delayed scales. The shapes are those of this spec.

@@ -16,7 +16,7 @@ class Abandoned final : public std::exception {
 };
 
 struct Preparation {
-    std::function<void(const std::string&)> tell;  // the current part of the work, "" at its end; may be empty
+    std::function<void(const std::string&)> tell;  // gets the current part, "" at its end; may be empty
     std::stop_token stop;
 
     // Call before every part of the work, which takes a few seconds at most. Throws Abandoned after a request

@@ -22,7 +22,7 @@ struct Tensor {
 // kind:
 //   normal, laplace, uniform   standard deviation `size`
 //   lognormal                  size * exp(sigma * N(0, 1)) with a random sign: `size` is the median of |x|
-//   decades                    0.001 0.01 0.1 1 10 100 1000, as (1, 7): the tutorial's array (curriculum.md 3.4)
+//   decades                    0.001 0.01 0.1 1 10 100 1000, as (1, 7): curriculum.md 3.4
 //   zeros                      all 0
 //   none                       (0, 0)
 // Random tensors with the same number of elements have the same numbers in every shape. The second group of

@@ -65,7 +65,7 @@ struct Context {
         std::string text;
         bool wants_focus = false;  // until ImGui gives it; a closing sheet can delay that
         bool select =
-            false;  // selects the whole text at the start, so that typing replaces it; else the caret is at its end
+            false;  // selects the whole text at the start; else the caret is at its end
         bool caret_placed = false;  // at the end, once
     } typing;                       // the value field being edited
     struct Hover {
