@@ -1,5 +1,5 @@
 // curriculum.md 2.1, curriculum.md 2.2 and curriculum.md 3.7. Each test says the reference's number and
-// bounds ours. Stalls, the notebook's dice and the H200's accumulator are in adding_test.cpp.
+// bounds ours. Stalls, the notebook's stochastic rounding and the H200's accumulator are in adding_test.cpp.
 #include <doctest/doctest.h>
 
 #include <algorithm>
