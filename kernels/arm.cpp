@@ -303,8 +303,8 @@ void CudaArm::restore(const ArmCheckpoint& checkpoint, int steps_done) {
             state.delayed = recipe_.scale == ScaleSource::delayed && slot->plan.scaled;
         }
         if (recipe_.master != MasterWeights::none) continue;
-        // The weights live on an E4M3 grid that never changes: four times the initial amax fits (cli.md,
-        // master=none).
+        // The weights live on an E4M3 grid that never changes: four times the initial amax fits
+        // (cli.md, "Definitions that results depend on").
         constexpr float kHeadroom = 4;
         const float largest = fp8lab::amax(values.w),
                     limit = static_cast<float>(max_finite(find_format("e4m3")));

@@ -1,11 +1,10 @@
-// One arm of a comparison on the GPU: a network under one recipe, its optimiser state and everything that a
-// step needs, in device memory. enqueue() puts whole steps on a stream and never synchronises, so that a
-// graph can hold them.
+// One arm of a comparison on the GPU: a network with one recipe, its optimiser state and all buffers of a
+// step, in device memory. enqueue() puts whole steps on a stream and never synchronises, so that they can be
+// captured in a graph.
 //
-// Operands. BF16 and FP8 recipes cast straight from where a value arises (the output of the GEMM before) into
-// what the tensor cores read. Emulated recipes (engine.h) keep the value in FP32, quantise and dequantise it
-// there as core does (emulate.h) and multiply in FP32. All dimensions are padded to multiples of 16 with
-// zeros, which change nothing.
+// Operands. BF16 and FP8 recipes cast the output of a GEMM directly to the operand of the next one. Emulated
+// recipes (engine.h) keep values in FP32, quantise and dequantise them as core does (emulate.h), and multiply
+// in FP32. All dimensions are padded with zeros to multiples of 16, which does not change any result.
 #pragma once
 
 #include <cstdint>
@@ -27,27 +26,27 @@
 
 namespace fp8lab::cuda {
 
-// Where batches, learning rates and records lie; shared by the arms of a run.
+// The buffers of batches and learning rates; shared by the arms of a run.
 struct StepRings {
     const float *x = nullptr, *y = nullptr;  // data_slots batches
     int data_slots = 1;
     const StepInput* inputs = nullptr;
     int input_slots = 1;
-    bool overlap = false;  // launches are of several steps, which overlap
+    bool overlap = false;  // a launch has several steps, and they overlap
 };
 
-// One tensor of the network (x, w or dy of a layer) and what its GEMMs read.
+// One tensor of the network (x, w or dy of a layer) and the operands that its GEMMs read.
 struct Slot {
     Shape shape;
     CastPlan plan;
     TensorId id;
     int index = 0;                 // into the scale states
-    Memory value;                  // FP32; x and dy, emulated or on their way to MX
-    const void* values = nullptr;  // `value`, or the weights as the optimiser keeps them
+    Memory value;                  // FP32; of x and dy, where emulated or before the cast to MX
+    const void* values = nullptr;  // `value`, or the weights of the optimiser
     Memory first, second;  // fp8: rows and columns; bf16: rows; emulated: along the first and the second GEMM
     Scaling scaling = Scaling::tensor;
     ScaleBuffers scales;      // fp8 with many scales
-    Buffer<float> scale_inv;  // fp8 with one scale; empty: it is in the scale state
+    Buffer<float> scale_inv;  // fp8 with one scale; empty: in the scale state
     Buffer<double2> stats;
     bool cast = true;         // false: operands are `values` (recipe fp32; weights kept in BF16)
     bool has_second = false;  // second differs from first
@@ -85,19 +84,19 @@ class CudaArm {
     bool multiplies_in_update() const;
     std::size_t memory_bytes() const { return memory_bytes_; }
 
-    // `steps` steps, at most kStepsPerLaunch. `mark` (may be empty) is called after every launch with what it
-    // was, for the breakdown.
+    // Enqueues `steps` steps, at most kStepsPerLaunch. `mark` (may be empty) is called after every launch
+    // with its part, for the breakdown of the time.
     enum class Part { gemm, cast, optimiser, bookkeeping };
     using Mark = std::function<void(Part)>;
     void enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark& mark = {});
 
-    // Sliders: take effect with the next launch on the stream; no graph changes.
+    // They take effect with the next launch on the stream; graphs stay valid.
     void set_history(int length, cudaStream_t stream);
     void set_margin(int margin, cudaStream_t stream);
     void set_algo(AmaxAlgo algo, cudaStream_t stream);
 
-    // Copies the records of steps [first, first + count) into page-locked memory; valid once the stream got
-    // that far.
+    // Copies the records of steps [first, first + count) to page-locked memory; valid once the stream has
+    // done the copy.
     void read_back(int first, int count, cudaStream_t stream);
     ArmRecord record(int step) const;
 
@@ -139,7 +138,7 @@ class CudaArm {
     void requantise_weights();
     void push_controls(cudaStream_t stream);
     void quantize_storage(ArmLayer& layer, Rounding rounding, const ArmState* arm, cudaStream_t stream);
-    // Of the step that is on its way, or of the one that is done.
+    // Of the step that is running, or of the one that is done.
     enum class When { now, after };
     Launch source_of(const Slot& slot, const ArmState* arm, cudaStream_t stream, When when = When::now);
     static const float* bias(const ArmLayer& layer, When when);
@@ -157,8 +156,8 @@ class CudaArm {
     Element kept_in_;  // weights and their moments
     Element out_;      // of fprop and dgrad
     std::vector<std::unique_ptr<ArmLayer>> layers_;
-    // The other x of the first layer, where steps overlap: a step's is cast while the step before it still
-    // reads its own.
+    // The second buffer for x of the first layer where steps overlap: the x of a step is cast while the step
+    // before still reads its own.
     std::optional<Slot> other_x_;
     int tensors_ = 0;
     Buffer<ScaleState> states_;
@@ -177,8 +176,9 @@ class CudaArm {
     Buffer<std::uint8_t> row_correct_;
     Memory scratch_;
     struct Events {
-        Event scales;    // those of the step are up to date, but dy's of the backward pass; the next batch is
-                         // cast
+        // The scales of the step are up to date, except those of dy in the backward pass; the next batch is
+        // cast.
+        Event scales;
         Event finished;  // the step
         std::vector<Event> forks;
     };

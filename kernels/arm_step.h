@@ -1,23 +1,24 @@
-// What every launch of a step is given.
+// The arguments that all launches of a step share.
 #pragma once
 
 #include "kernels/arm.h"
 
 namespace fp8lab::cuda {
 
-// One step on its way. Two streams, or one twice: the chain of products and casts with the first layer's
-// update; beside it bookkeeping, the cast of the next step's batch and the updates of the other layers.
+// One running step. `main` has the products, the casts and the update of the first layer; `side` has
+// bookkeeping, the cast of the next step's batch and the updates of the other layers. Both may be the same
+// stream.
 struct CudaArm::Step {
     cudaStream_t main, side;
     Events& events;
     ArmState* arm;
-    bool first, last;  // of a launch: nothing is on its way; nothing follows
+    bool first, last;  // the first or last step of a launch
     bool other_x;      // the first layer's x is in the other slot; never in the last step, for view()
     bool with_stats;
     const Mark& mark;
     std::size_t used = 0;
 
-    Step next_beside() const {  // the following step, as far as this one's side begins it
+    Step next_beside() const {  // the part of the next step that this step's side stream does
         return {.main = side,
                 .side = side,
                 .events = events,
@@ -35,7 +36,7 @@ struct CudaArm::Step {
     void wait(const Event& event) const {
         if (main != side) check(cudaStreamWaitEvent(main, event.get()), "cudaStreamWaitEvent");
     }
-    // What `side` does next waits for what `main` has been given so far.
+    // The next work on `side` waits for all work that `main` has so far.
     void fork() {
         if (main == side) return;
         Event& event = events.forks[used++];

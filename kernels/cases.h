@@ -1,5 +1,5 @@
-// The fused kernels of a training step as one table, which drives their tests and their timings: how each is
-// launched, what core says that it must give, and the bytes that it has to move.
+// The fused kernels of a training step as a table for their tests and timings: how each is launched, its
+// reference in core, and the bytes that it has to move.
 #pragma once
 
 #include <array>
@@ -36,8 +36,8 @@ struct CaseValues {
     std::vector<float> bias;
 };
 
-// How near the values that are cast come to core's: `exact` bit for bit; `rounded` within a few units in the
-// last place of FP32 (another library's exp or tanh); `fast` within 2^-10 of the largest (tanh.approx.f32).
+// How closely the values before the cast agree with core: `exact` bit for bit; `rounded` within a few ulp of
+// FP32 (exp or tanh of another library); `fast` within 2^-10 of the largest value (tanh.approx.f32).
 enum class Agreement { exact, rounded, fast };
 
 struct KernelCase {
@@ -56,7 +56,7 @@ struct KernelCase {
     std::vector<float> (*reference)(CaseValues& values, Shape shape);
     bool statistics = false;
 };
-// Every launch that the case takes, scales of rows and columns included.
+// All launches of the case, including the scales of rows and columns.
 void run(const KernelCase& kernel, const CaseMemory& memory, Shape shape, const CastTarget& target,
          cudaStream_t stream);
 double bytes_per_element(const KernelCase& kernel);  // read and written

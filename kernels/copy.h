@@ -10,14 +10,14 @@
 namespace fp8lab::cuda {
 
 void copy_kernel(const void* from, void* to, std::size_t bytes,
-                 cudaStream_t stream);  // 16 bytes a thread and turn
+                 cudaStream_t stream);  // 16 bytes per thread and iteration
 
 // D (m, n) = A B^T in FP64 over E4M3 codes; A (m, k), B (n, k).
 void exact_product(const std::uint8_t* a, const std::uint8_t* b, double* d, int m, int n, int k,
                    cudaStream_t stream);
 
-// The first kernel that `enqueue` puts on a stream, by its mangled name, without running it; empty where the
-// driver does not tell.
+// The mangled name of the first kernel that `enqueue` puts on a stream; it is not run. Empty where the driver
+// does not return it.
 std::string kernel_name(const std::function<void(cudaStream_t)>& enqueue);
 
 }  // namespace fp8lab::cuda

@@ -1,4 +1,4 @@
-// RAII over the CUDA runtime: errors become Error{backend} with the call's name and CUDA's own words.
+// RAII for the CUDA runtime. Errors become Error{backend} with the name of the call and CUDA's message.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,7 +12,7 @@
 
 namespace fp8lab::cuda {
 
-bool launches_overlap();  // this GPU knows programmatic dependent launch: compute capability 9.0
+bool launches_overlap();  // the GPU has programmatic dependent launch: compute capability 9.0 and above
 
 // Throws Error{backend, what, "..."} unless `status` is success.
 void check(cudaError_t status, const char* what);
@@ -50,8 +50,8 @@ class Event {
 };
 float elapsed_ms(const Event& from, const Event& to);  // both done
 
-// Device memory; the address is a multiple of 256. Throws when the card has not that much: how much was asked
-// for, how much is free.
+// Device memory; the address is a multiple of 256. Throws Error{backend} with the requested and the free size
+// where the memory of the GPU is too small.
 class Memory {
   public:
     Memory() = default;
@@ -72,7 +72,7 @@ class Memory {
     std::size_t bytes_ = 0;
 };
 
-// Done on return. cudaMemset() and copies from pageable memory are not: they go on the legacy stream, with
+// Done on return. cudaMemset() and copies from pageable memory are not: they run on the legacy stream, with
 // which our streams do not wait, and would land on what a kernel has written meanwhile.
 void fill_zeros(void* to, std::size_t bytes);
 void copy_to_device(void* to, const void* from, std::size_t bytes);
@@ -103,7 +103,7 @@ class Buffer {
     std::size_t count_ = 0;
 };
 
-// Page-locked host memory, so that copies to and from the card run beside the kernels.
+// Page-locked host memory, so that copies to and from the GPU run at the same time as kernels.
 template <class T>
 class Pinned {
   public:

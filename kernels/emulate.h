@@ -1,6 +1,5 @@
-// Any recipe on any GPU: quantise-dequantise in FP32 on the device, bit for bit what core/scaling's
-// quantize() does, for recipes that the tensor cores of this card do not take. The GEMM then runs on the FP32
-// values.
+// Emulation of recipes that the tensor cores of the GPU do not support: quantise-dequantise in FP32 on the
+// device, with the same bits as core/scaling's quantize(). The GEMM then runs on the FP32 values.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +11,19 @@
 
 namespace fp8lab::cuda {
 
-// Device memory (bytes, at least 1) that a cast of (rows, cols) needs beside its input and output: block
+// Device memory (bytes, at least 1) that a cast of (rows, cols) needs in addition to input and output: block
 // scales.
 std::size_t emulation_scratch_bytes(const CastPlan& plan, int rows, int cols);
 
 struct EmulatedCast {
     CastPlan plan;
     int rows = 0, cols = 0;  // row-major FP32; row r starts at r * stride
-    int stride = 0;          // >= cols; what lies between is 0 and stays 0. Philox counts r * cols + c
+    int stride = 0;          // >= cols; the padding is 0 and stays 0. Philox index: r * cols + c
     Along along = Along::cols;
     std::uint64_t seed = 0;
     int layer = 0;  // of the Philox stream Draw::cast (core/nn/streams.h), with the step from arm->step
     unsigned detail = 0;
-    const ScaleControls* controls = nullptr;  // whose margin counts instead of the plan's; may be null
+    const ScaleControls* controls = nullptr;  // their margin replaces the plan's; may be null
     Draw draw = Draw::cast;                   // Draw::update for weights stored without a master copy
 };
 

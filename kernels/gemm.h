@@ -1,7 +1,7 @@
-// cuBLASLt plans: one per product of a layer, built once, run any number of times, also inside a graph
+// cuBLASLt plans: one per product of a layer, built once and run any number of times, also during a graph
 // capture.
 //
-// Products are those of core/nn/matrix.h, row-major: D (m, n), contraction over k.
+// Products are those of core/nn/matrix.h, row-major: D (m, n), K dimension k (numerics.md 3.6).
 //   nt  D = A B^T   A (m, k), B (n, k)   fprop, and every FP8 product: both operands contiguous along k
 //   nn  D = A B     A (m, k), B (k, n)   dgrad in BF16 and FP32
 //   tn  D = A^T B   A (k, m), B (k, n)   wgrad in BF16 and FP32
@@ -14,7 +14,7 @@
 //   block128  128x128: (ceil(m/128), L) of A, (ceil(n/128), L) of B with L = ceil(k/128) rounded up to a
 //             multiple of 4 - k contiguous. At most one operand; the other is vec128.
 //   mx32      1x32 in E8M0, NVIDIA's tiles of 128x4; compute capability 10 and above
-// The wrong layout runs and gives plausible, wrong numbers: tests spread scales over 2^-8 ... 2^8.
+// A wrong layout gives no error but wrong numbers, so tests use scales from 2^-8 to 2^8.
 #pragma once
 
 #include <cublasLt.h>
@@ -60,9 +60,9 @@ class Lt {
 
 class GemmPlan {
   public:
-    // Finds the algorithm: from the cache of this GPU, library version and spec, else by timing every
-    // candidate of the heuristic on random data on `stream`, and keeps the best there. Throws Error{backend}
-    // with the rule that the spec breaks, or with cuBLASLt's status.
+    // Finds the algorithm: in the cache for this GPU, library version and spec; else by timing every
+    // candidate of the heuristic on random data on `stream`, and stores the fastest. Throws Error{backend}
+    // with the rule that the spec violates, or with cuBLASLt's status.
     GemmPlan(const Lt& lt, const GemmSpec& spec, cudaStream_t stream);
     ~GemmPlan();
     GemmPlan(GemmPlan&&) noexcept;

@@ -1,5 +1,5 @@
-// Which algorithm of cuBLASLt was fastest: kept for the process, and in a file for the next one. Algorithms
-// are opaque 64 bytes that mean something to one library version on one GPU only; both are part of the key.
+// The fastest cuBLASLt algorithms, in memory and in a file for later processes. An algorithm is 64 opaque
+// bytes that are valid for one library version on one GPU, so both are part of the key.
 #pragma once
 
 #include <map>
@@ -13,8 +13,8 @@ namespace fp8lab::cuda {
 
 class GemmCache {
   public:
-    // ~/.cache/fp8lab/gemm-plans.json, or below XDG_CACHE_HOME. A file that cannot be read is as good as
-    // none.
+    // ~/.cache/fp8lab/gemm-plans.json, or below XDG_CACHE_HOME. A file that cannot be read is
+    // ignored.
     GemmCache();
     std::optional<cublasLtMatmulAlgo_t> find(const GemmSpec& spec);
     void put(const GemmSpec& spec, const cublasLtMatmulAlgo_t& algo);

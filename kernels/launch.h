@@ -2,11 +2,11 @@
 // are device memory, all matrices row-major with padded dimensions (multiples of 16); nothing here allocates,
 // synchronises or reads back. Every kernel is one pass of one mechanism: a *source* yields the FP32 value of
 // element (r, c) (a copy, the activation of a GEMM's output, a loss gradient, an optimiser update ...), and
-// the value is cast and stored in up to two layouts while its amax and its statistics are gathered.
+// the value is cast and stored in up to two layouts while its amax and statistics are computed.
 //
-// Rounding follows core: multiply by the scale in FP32, then one conversion (nearest even, saturating); no
-// fused multiply-adds except where a function says so. Tests hold every launcher to its reference in core,
-// byte for byte.
+// Rounding is that of core (numerics.md 3.3): multiply by the scale in FP32, then one conversion (nearest
+// even, saturating); no fused multiply-adds except where a function says so. Tests compare every launcher
+// with its reference in core, byte for byte.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -22,9 +22,8 @@ constexpr int kMaxLayers = 16;          // of a network
 constexpr int kHistoryCapacity = 4096;  // the longest amax history of a recipe
 
 // The scaling state of one tensor. An arm has one array of these, x1 w1 dy1 x2 w2 dy2 ..., which the host
-// reads back as it is. Casts read `scale` and write scale_inv (unless CastTarget has another place for it)
-// and scale_used, so that a GEMM finds the factor of the payload that it reads although the scale for the
-// next step is there already.
+// copies back. Casts read `scale` and write scale_used and scale_inv (unless CastTarget has another place for
+// it), so that a GEMM finds the scale_inv of its operand even when `scale` is already that of the next step.
 struct alignas(16) ScaleState {   // cuBLASLt wants the address of scale_inv to be a multiple of 16
     float scale_inv = 1;          // 1 / scale_used, rounded to FP32
     float scale = 1;              // the next cast multiplies by it
@@ -38,12 +37,12 @@ struct alignas(16) ScaleState {   // cuBLASLt wants the address of scale_inv to 
                        overflow = 0;  // elements, see CastStats; since the last update_scales()
 };
 
-// What the sliders move. In device memory: a new value needs no new graph.
+// The values that users change during a training. In device memory, so that a new value needs no new graph.
 struct ScaleControls {
     std::int32_t history = 16, most_recent = 0, margin = 0, interval = 1, pow2 = 0;
 };
 
-// What a step needs from the host, in a ring in device memory: entry step % slots. The factors of AdamW are
+// The input of a step from the host, in a ring in device memory: entry step % slots. The factors of AdamW are
 // those of core/nn/optimizer.h: rate = lr / (1 - beta1^t), spread = 1 / sqrt(1 - beta2^t), decay = lr *
 // weight_decay.
 struct StepInput {
@@ -56,10 +55,10 @@ constexpr int kStepsPerLaunch = 8;
 struct ArmState {
     std::int32_t step = 0;
     std::int32_t alive =
-        1;  // 0 from the step on whose loss or updated weights were not finite: nothing is updated any more
+        1;  // 0 from the first step whose loss or updated weights are not finite; then nothing is updated
 };
 
-// What a step leaves behind for the host, in a ring of kRecordSlots: entry step % kRecordSlots, followed by
+// The results of a step for the host, in a ring of kRecordSlots: entry step % kRecordSlots, followed by
 // its tensors.
 struct StepResult {
     double loss = 0, correct = 0;  // correct: rows whose largest output is the target's
@@ -74,15 +73,15 @@ struct TensorResult {
 constexpr int kRecordSlots = 1024;
 
 constexpr int padded(int n) { return (n + 15) / 16 * 16; }
-// A matrix whose memory is (padded_rows, padded_cols), of which (rows, cols) are real. Casts write zeros into
-// the rest.
+// A matrix whose memory is (padded_rows, padded_cols), of which (rows, cols) are real. Casts write zeros to
+// the padding.
 struct Shape {
     int rows = 0, cols = 0, padded_rows = 0, padded_cols = 0;
 };
 
-// How many scales a tensor has. Where there are many, the payload and its transpose have their own, each
-// along the dimension that its GEMM contracts over:
-//   rows     one a row of the payload
+// How many scales a tensor has. Where it has many, the payload and its transpose have
+// scales of their own, each along K of the GEMM that reads it:
+//   rows     one per row of the payload
 //   blocks   one for 1x128 elements of a row of the payload
 //   squares  one for 128x128 elements, the same for both
 //   mx       one power of two (E8M0) for 1x32 elements of a row of the payload
@@ -103,13 +102,13 @@ constexpr int scale_inverses(Scaling scaling, int m, int k) {
            : scaling == Scaling::mx      ? blocks_of(m) * blocks_of(k) * 128
                                          : 0;
 }
-// Which of them is that of element i of payload row r.
+// The index of the scale of element i of payload row r.
 constexpr int scale_inverse_at(Scaling scaling, int m, int k, int r, int i) {
     return scaling == Scaling::rows     ? r
            : scaling == Scaling::blocks ? i / kBlock * m + r
                                         : r / kBlock * ((blocks_of(k) + 3) / 4 * 4) + i / kBlock;
 }
-// mx: which byte.
+// mx: the index of its byte.
 constexpr int mx_scale_at(int k, int r, int i) {
     return (r / 128 * blocks_of(k) + i / 128) * 512 + r % 32 * 16 + r % 128 / 32 * 4 + i % 128 / kMxBlock;
 }
@@ -122,13 +121,13 @@ struct ScaleVectors {
     const ScaleControls* controls = nullptr;  // margin and pow2
 };
 
-// Where a cast goes. Null pointers are skipped.
+// The outputs of a cast. Null pointers are skipped.
 struct CastTarget {
     Element element = Element::bf16;
     void* rows = nullptr;         // (padded_rows, padded_cols)
     void* columns = nullptr;      // the transpose, (padded_cols, padded_rows); 1-byte elements only
     ScaleState* state = nullptr;  // null: no scale, and no amax either
-    float* scale_inv = nullptr;   // one scale: where its inverse goes, a multiple of 16; null: to the state
+    float* scale_inv = nullptr;   // one scale: receives its inverse, 16-byte aligned; null: in the state
     bool scaled = false;  // false: the cast does not multiply (bf16, f32, unscaled); amax is still taken
     double2* stats_partials =
         nullptr;  // (stats_blocks(shape)) of {signal, noise}; null: no statistics, no counts
@@ -137,7 +136,7 @@ struct CastTarget {
     Scaling scaling = Scaling::tensor;
     ScaleVectors vectors;
 };
-constexpr int kTileRows = 64, kTileCols = 128;  // of the tile that a block casts and transposes
+constexpr int kTileRows = 64, kTileCols = 128;  // the tile of a thread block
 constexpr int tiles_down(Shape s) { return (s.padded_rows + kTileRows - 1) / kTileRows; }
 constexpr int tiles_across(Shape s) { return (s.padded_cols + kTileCols - 1) / kTileCols; }
 constexpr int stats_blocks(Shape s) { return tiles_down(s) * tiles_across(s); }

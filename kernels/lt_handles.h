@@ -1,4 +1,4 @@
-// cuBLASLt's C handles as objects, and its answers as sentences.
+// cuBLASLt's C handles as objects, and its status codes as text.
 #pragma once
 
 #include <cublasLt.h>

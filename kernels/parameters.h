@@ -1,4 +1,4 @@
-// What an optimiser keeps of a layer's weights: the weights themselves, a moment, the gradient.
+// Arrays that an optimiser has for the weights of a layer: the weights, a moment, or the gradient.
 #pragma once
 
 #include <vector>
@@ -15,8 +15,8 @@ class Parameters {
     Parameters(Element element, Shape shape);  // zeros
     Element element() const { return element_; }
     void* get() const { return memory_.get(); }
-    // (rows, cols) as FP32; written BF16 is rounded to nearest. No values: zeros. Without memory nothing is
-    // written, and what is read is empty. Done on return; no kernel may be at work on them.
+    // (rows, cols) as FP32; BF16 is rounded to nearest on writing. No values: zeros. Without memory write()
+    // does nothing and read() returns nothing. Done on return; no kernel may use the memory meanwhile.
     void write(const std::vector<float>& values) const;
     std::vector<float> read() const;
 

@@ -1,4 +1,4 @@
-// What cuBLASLt takes on this GPU: tried, not assumed.
+// Tests which products cuBLASLt supports on this GPU by running them.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace fp8lab::cuda {
 
-// Every mode as a small product that really runs, those that GemmPlan builds on and those that only other
-// cards have (MXFP8, NVFP4, FP8 outputs, FP8 operands that lie otherwise).
+// Runs a small product in every mode: those that GemmPlan uses and those that only other GPUs have (MXFP8,
+// NVFP4, FP8 outputs, FP8 operands in other layouts).
 std::vector<Capability> probe_capabilities(const Lt& lt, cudaStream_t stream);
 
-// Why an FP8 product with many scales does not run here, or empty. Runs it over small integers and scales
-// that are powers of two, and says so as well where its numbers are not the exact ones: a GPU that reads its
-// scales elsewhere than gemm.h has them is not used. k: a multiple of 128.
+// Why an FP8 product with many scales cannot be used here, or empty. Runs it with small integers and powers
+// of two as scales; a result that is not exact is a reason too, because the GPU then reads the scales in
+// another layout than that of gemm.h. k: a multiple of 128.
 std::string refusal_of(const Lt& lt, const GemmSpec& spec, cudaStream_t stream);
 
 }  // namespace fp8lab::cuda

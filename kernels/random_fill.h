@@ -1,4 +1,5 @@
-// Random operands for timing: never zeros, on which products run faster than on real data.
+// Random operands for timing. Zeros are not used, because products of zeros run faster than those of real
+// data.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Ranges that NVIDIA's profilers show by name (NVTX); next to nothing where no profiler listens.
+// Named ranges for NVIDIA's profilers (NVTX); their cost without a profiler is negligible.
 #pragma once
 
 #include <nvtx3/nvToolsExt.h>

@@ -1,4 +1,4 @@
-// From what the card wrote down of a step to the records of core/nn/trainer.h.
+// Converts the results of a step on the GPU to the records of core/nn/trainer.h.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace fp8lab::cuda {
 
-// Statistics are NaN where the step did not take them. In steps that take them now and then, those of w
+// Statistics are NaN where the step did not compute them. Where only some steps compute them, those of w
 // belong to the cast of another step and are left out.
 StepRecord to_record(const ArmRecord& record, const CudaArm& arm, const TrainSpec& spec, bool with_stats,
                      bool in_every_step);
 
-// "x1", "loss", "dy2", "w1": the first tensor of the step, in the order of the computation, that was not
-// finite.
+// The first tensor of the step, in the order of the computation, that was not finite: "x1", "loss", "dy2",
+// "w1".
 std::string first_nonfinite(const ArmRecord& record, const CudaArm& arm, const TrainSpec& spec);
 
 }  // namespace fp8lab::cuda

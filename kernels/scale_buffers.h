@@ -1,4 +1,4 @@
-// Device memory of the scales of one tensor that has many.
+// Device memory for the scales of a tensor with more than one scale.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace fp8lab::cuda {
 
 class ScaleBuffers {
   public:
-    ScaleBuffers() = default;  // of a tensor with one scale: nothing
+    ScaleBuffers() = default;  // empty: for a tensor with one scale
     ScaleBuffers(Scaling scaling, Shape s)
         : columns_at_(count(scale_inverses(scaling, s.padded_rows, s.padded_cols))),
           inverses_(columns_at_ + count(scale_inverses(scaling, s.padded_cols, s.padded_rows))),
@@ -25,7 +25,7 @@ class ScaleBuffers {
 
   private:
     static std::size_t count(int n) { return static_cast<std::size_t>(n); }
-    std::size_t columns_at_ = 0;  // a multiple of 4: cuBLASLt wants 16 bytes
+    std::size_t columns_at_ = 0;  // a multiple of 4: cuBLASLt needs 16-byte alignment
     Buffer<float> inverses_, scales_;
     Buffer<std::uint32_t> amaxes_;
 };

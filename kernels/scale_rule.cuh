@@ -1,4 +1,4 @@
-// numerics 3.2 step 4, as core/scaling/delayed.cpp's scale_from_amax().
+// numerics.md 3.2, step 4, as core/scaling/delayed.cpp's scale_from_amax().
 #pragma once
 
 #include <cfloat>

@@ -1,4 +1,4 @@
-// What `validate --backend cuda` runs: the card's own conversions and our kernels against core and the golden
+// The checks of `validate --backend cuda`: the GPU's conversions and our kernels against core and the golden
 // data.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace fp8lab::cuda {
 
-// `full`: the hardware's FP8 conversions over all 2^32 float32 inputs, too.
+// `full` adds the hardware's FP8 conversions over all 2^32 float32 inputs.
 std::vector<SelfCheck> cuda_self_checks(bool full);
 
 // Checksum (golden_hash) and counts by code of the hardware's conversion of all 2^32 inputs; E4M3 and E5M2

@@ -10,12 +10,8 @@
 
 namespace fp8lab::cuda {
 
-enum class Gather {
-    plain,
-    stats,
-    amax_only,
-    nothing
-};  // beside the payload; nothing: FP32 copies without a state
+// What is computed besides the payload. nothing: for FP32 copies without a scaling state.
+enum class Gather { plain, stats, amax_only, nothing };
 
 // Blocks that a multiprocessor must have room for; 0: the compiler decides.
 template <class Source>

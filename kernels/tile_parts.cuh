@@ -36,7 +36,7 @@ struct ToBf16 {
 template <__nv_fp8_interpretation_t kKind>
 struct ToFp8 {
     static constexpr int kBytes = 1;
-    static __device__ bool overflows(float x) {  // what saturation changes: numerics 3.3
+    static __device__ bool overflows(float x) {  // what saturation changes: numerics.md 3.3
         return kKind == __NV_E4M3 ? fabsf(x) > 464.0F : fabsf(x) >= 61440.0F;
     }
     // Four codes a word: the second conversion takes the first one's result along, which two 16-bit results

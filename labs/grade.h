@@ -1,5 +1,5 @@
-// A class's submissions, judged again: bundles (.f8lab) beside loose evidence, over all cores. A broken file
-// is one line of the result and not the end of it.
+// Judges the submissions of a class again, on all cores: bundles (.f8lab) and single evidence files. A
+// damaged file is one row of the result and does not stop the grading.
 #pragma once
 
 #include <functional>
@@ -21,29 +21,30 @@ struct Graded {
     std::string print = {};        // of the whole evidence
     Fingerprint fingerprint = {};  // of what does not change with a name or a time
     std::string same_as = {};      // the first file with the very same evidence, time and all; no failure
-    Likeness like = {};            // the first file with evidence that is much like it; no failure
-    bool scene = false;            // a teacher's scene, run to its headline: nobody's attempt
+    Likeness like = {};            // the first file with similar evidence; no failure
+    bool scene = false;            // a scene that was run and compared with its headline; no attempt
 
     bool readable() const { return !evidence.exercise.empty(); }
-    // Has a prediction and a number of hints; a scene, and what could not be read, has none.
+    // An attempt has a prediction and a number of hints; a scene or an unreadable file has none.
     bool is_attempt() const { return readable() && !scene; }
 };
 
-// Of one exercise: more is refused before anything of it is built. A training of 2,000 steps has some
-// 100,000, and each later event of its attempt has them once more.
+// The largest number of values in the evidence of one exercise; more is refused before it is parsed. A
+// training of 2,000 steps has some 100,000, and each later event of its attempt repeats them.
 inline constexpr std::size_t kMostEvidenceValues = 4'000'000;
 
 struct Grading {
-    bool rerun = false;  // train again instead of believing the series of a training
-    bool alone = false;  // nothing else was named: a file that cannot be read throws its input_error
-    std::function<bool()> stop = {};                  // asked between files and between events
-    std::function<void(const Graded&)> each = {};     // a row, as soon as it and all before it are known
-    std::function<void(std::size_t done)> told = {};  // files done, of files.size()
+    bool rerun = false;  // train again instead of using the recorded series
+    bool alone = false;  // it is the only file: an unreadable one throws its input_error
+    std::function<bool()> stop = {};                  // called between files and between events
+    std::function<void(const Graded&)> each = {};     // called with each row, in order
+    std::function<void(std::size_t done)> told = {};  // called with the number of files that are done
 };
 
-// Calls grading.each for one row after the other, in the order of the files, a bundle's exercises in its;
-// from several threads, never from two at once. When `stop` says so, files that are not judged whole are left
-// out. An exception ends the grading; rows that are known have then been sent, unless it is one of `each`.
+// Calls grading.each for one row after the other in the order of the files, and of the exercises in a bundle;
+// from several threads, but never from two at once. When `stop` returns true, files that are not completely
+// judged are left out. An exception ends the grading; rows that were known have then been passed on, unless
+// `each` threw it.
 void grade(std::span<const SubmissionFile> files, const Grading& grading);
 
 }  // namespace fp8lab

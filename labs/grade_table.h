@@ -1,4 +1,4 @@
-// Grades as tables, RFC 4180; text that a spreadsheet would take for a formula has an apostrophe before it.
+// Grades as CSV (RFC 4180). Text that a spreadsheet would read as a formula gets an apostrophe before it.
 #pragma once
 
 #include <map>
@@ -10,11 +10,11 @@
 
 namespace fp8lab {
 
-// A line each, with its end.
+// One line each, with its end of line.
 std::string grades_head();
 std::string grades_row(const Graded& graded);
 
-// A line per student: by name; without a name by file, loose evidence by folder.
+// One line per student, by name; without a name by file, and for single evidence files by folder.
 class GradeTotals {
   public:
     void add(const Graded& graded);

@@ -1,5 +1,5 @@
-// A lab is a pure model with a thin view. The model (labs/<id>/model.h) derives from Lab, includes no ImGui
-// and gives every number that its view shows; labs/registry.cpp lists the models, labs/views.cpp the views.
+// A lab has a model and a view. The model (labs/<id>/model.h) derives from Lab, includes no ImGui and
+// computes every number that the view shows; labs/registry.cpp lists the models, labs/views.cpp the views.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,7 @@ struct LabInfo {
     std::string_view question;     // the line under the title
     int minutes;
     std::string_view after = {};  // the lab that this one builds on: "L1"; empty: none
-    std::string_view gpu = {};    // what one changes, for the home card; empty: nothing, none is needed
+    std::string_view gpu = {};    // what a GPU changes, for the card on home; empty: nothing
 };
 
 class Lab {
@@ -35,43 +35,41 @@ class Lab {
     virtual ~Lab() = default;
     virtual const LabInfo& info() const = 0;
     virtual std::vector<Field> fields() = 0;  // bound to the live parameters
-    virtual void update() = 0;                // parameters -> result; a live lab takes the newest snapshot
+    virtual void update() = 0;                // computes the result; a live lab takes the newest snapshot
     virtual std::vector<Figure> figures() const = 0;  // of the last update()
     virtual Figure thumbnail() const = 0;             // the home card's picture
     virtual std::vector<Metric> metrics() const = 0;
-    // The names that figures() and metrics() can have with these fields; also those that come with a training
-    // only. What a scene names is held against them.
+    // All names that figures() and metrics() can have with these fields, also those that appear only during a
+    // training. The names in a scene are checked against them.
     virtual std::vector<std::string> figure_ids() const;
     virtual std::vector<std::string> metric_names() const;
     virtual Provenance provenance() const { return Provenance::cpu_emulated; }
     virtual std::string device() const { return {}; }  // where that is not the CPU: "NVIDIA H200, 141 GB"
-    virtual void advance(int steps) {
-        (void)steps;
-    }  // live labs: run that many steps now (`run`, `screenshot --steps`); fewer where the process was asked
-       // to end meanwhile (core/base/stop.h)
-    virtual void set_wake(std::function<void()> wake) {
-        (void)wake;
-    }  // live labs: called from a worker when there is news
+    // Live labs: runs that many steps before it returns (`run`, `screenshot --steps`); fewer where the
+    // process is asked to end (core/base/stop.h).
+    virtual void advance(int steps) { (void)steps; }
+    // Live labs: `wake` is called on a worker thread when update() has something new.
+    virtual void set_wake(std::function<void()> wake) { (void)wake; }
 
-    // What a learner can do besides moving fields, by name: "step", "inject". Views call act(), never the
-    // function behind it, so that exercises can log it and `check` can do it again; whatever changes the lab
-    // is a field or an action.
+    // What a learner can do besides changing fields, by name: "step", "inject". Views call act() and not the
+    // function behind it, so that exercises can record it and `check` can repeat it; every change of a lab is
+    // a field or an action.
     void act(std::string_view action);  // throws usage_error for an unknown one
-    // Told of each action before it is done.
+    // The listener is called before each action.
     void set_listener(std::function<void(std::string_view)> listener) { listener_ = std::move(listener); }
     virtual std::span<const Exercise> exercises() const { return {}; }  // labs/<id>/exercises.cpp
-    // A result for the parameters as they stand is still on its way: exercises wait for it.
+    // The result for the present parameters is not ready yet; exercises wait for it.
     virtual bool busy() const { return false; }
-    // Labs that train, whose numbers do not follow from their fields at once. record(): the series of a
-    // finished run that no change interrupted, as JSON; empty otherwise. replay(): shows such a run instead
-    // of training, or, empty, none; throws input_error.
+    // Labs that train: their numbers follow from a run, not from the fields alone. record(): the series of a
+    // finished run without changes, as JSON; else empty. replay(): shows such a run instead of training, none
+    // where the text is empty; throws input_error.
     virtual bool live() const { return false; }
     virtual std::string record() const { return {}; }
     virtual void replay(std::string_view record) { (void)record; }
 
-    // Everything a scene would hold. The default is the field table.
+    // What a scene stores. The default is the field table.
     virtual nlohmann::json state();
-    virtual void restore(const nlohmann::json& state);  // throws input_error; nothing changes then
+    virtual void restore(const nlohmann::json& state);  // throws input_error; then nothing is changed
     virtual void reset() = 0;                           // default parameters
 
   protected:

@@ -1,5 +1,5 @@
-// A lecture without its pictures: which scene is on, what the room voted, what was moved since. The labs are
-// the lecture's own, so that what stands on the desk is found again as it was left.
+// The state of a lecture, without drawing: the current scene, the votes, the changes since. A lecture has
+// labs of its own, so that the labs in the window stay as they were.
 #pragma once
 
 #include <array>
@@ -17,10 +17,10 @@ namespace fp8lab {
 
 class Lecture {
   public:
-    // folder: where tensors go that a scene brings. wake: as Lab::set_wake(). Starts with the first scene;
-    // throws input_error where any of the scenes does not fit its lab, before one is shown.
+    // folder: receives the tensors that are in scenes. wake: as Lab::set_wake(). Starts with the first scene.
+    // Throws input_error where any scene does not fit its lab.
     Lecture(Deck deck, std::filesystem::path folder, std::function<void()> wake = {});
-    // One scene: the lab on the desk, as it stands and goes on.
+    // A lecture of one scene: the lab in the window, in its present state.
     Lecture(Lab& desk, std::filesystem::path folder);
 
     const Deck& deck() const { return deck_; }
@@ -28,26 +28,26 @@ class Lecture {
     const Scene& scene() const { return deck_.scenes[at_]; }
     Lab& lab() { return *lab_; }
 
-    void go(std::size_t index);  // from the scene's own state, each time; beyond the ends nothing happens
-    void forward();              // shows what was asked for, else the next scene
+    void go(std::size_t index);  // shows the scene in its own state; an index out of range does nothing
+    void forward();              // reveals the answer of a vote, else shows the next scene
     void back();
 
-    // A prediction is due: the room votes, and nothing of the lab is to be seen.
+    // The scene asks for a vote first; the lab must not be shown yet.
     bool asking() const;
-    void vote(std::size_t choice);  // one more for it
-    void take_back();               // the last one
+    void vote(std::size_t choice);  // adds one vote
+    void take_back();               // removes the last vote
     void reveal();
     const std::array<int, 4>& votes() const { return memory_[at_].votes; }
     int voters() const;
 
-    void compare();  // the scene's other state, and back
+    void compare();  // switches between the scene's two states
     bool comparing() const { return comparing_; }
-    void nudge(int steps);  // the scene's knob: integers by 1, what is logarithmic by factors of 2
-    void toggle_run();      // of a lab that trains
-    // Nothing was moved since the scene was opened: its sentence holds.
+    void nudge(int steps);  // changes the scene's knob: integers by 1, logarithmic fields by factors of 2
+    void toggle_run();      // starts or pauses a lab that trains
+    // True while nothing was changed since the scene was opened, so that its sentence is true.
     bool as_told();
-    std::string sentence();  // the scene's, else the finding of the figure
-    Figure figure() const;   // the one that the scene is about, without its title
+    std::string sentence();  // the scene's, else the title of the figure
+    Figure figure() const;   // the scene's figure, without its title
 
   private:
     struct Memory {

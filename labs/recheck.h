@@ -1,5 +1,5 @@
-// `fp8lab check`: evidence judged again, by doing what it says was done. Nothing that the evidence claims is
-// believed: the values come from a fresh lab, the verdict from the exercise's own judge.
+// `fp8lab check`: judges evidence again by repeating its events. The values come from a new lab and the
+// verdict from the exercise's judge, not from the evidence.
 #pragma once
 
 #include <functional>
@@ -17,24 +17,24 @@ namespace fp8lab {
 
 struct Recheck {
     std::string how;                    // "repeated", "judged from its series" (a training), "retrained"
-    std::vector<std::string> problems;  // sentences; none: the pass stands
-    Verdict verdict;                    // of what was recomputed
+    std::vector<std::string> problems;  // sentences; empty: the pass is valid
+    Verdict verdict;                    // of the repeated events
     bool stands() const { return problems.empty(); }
 };
 
-// rerun: trainings are done again instead of believing their series; seconds each.
+// rerun: trains again instead of using the recorded series; takes seconds per training.
 Recheck recheck(const Evidence& evidence, bool rerun);
 
-// The same for a class in which many did the same: equal deeds of one exercise are repeated once. What is
-// kept was computed here, under the deeds themselves and not under a hash that evidence brings along; so a
-// forgery gets what its deeds give. For several threads at once.
+// The same for many submissions: equal lists of steps of one exercise are repeated once. Results are stored
+// under the steps themselves, not under a hash from the evidence, so a forgery gets the result of its own
+// steps. May be used by several threads at once.
 class Rechecker {
   public:
-    // `stop` is asked between events; what it ends is a problem of this evidence, and to be left out by who
-    // asked. Throws std::bad_alloc.
+    // `stop` is called between events. When it returns true, the result has a problem that says so, and the
+    // caller should discard it. Throws std::bad_alloc.
     Recheck operator()(const Evidence& evidence, bool rerun, const std::function<bool()>& stop = {});
 
-    struct Repeated;  // what the deeds give on a fresh lab
+    struct Repeated;  // the result of the steps on a new lab
 
   private:
     std::shared_ptr<const Repeated> repeated(const Evidence& evidence, const std::function<bool()>& stop);

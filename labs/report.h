@@ -1,5 +1,5 @@
-// The report: predictions against results, evidence, explanations, figures and the machine, as one HTML file
-// that asks nothing of a network and runs no script.
+// The report: predictions and results, evidence, explanations, figures and the machine, as one HTML file that
+// loads nothing from a network and runs no script.
 #pragma once
 
 #include <filesystem>
@@ -10,8 +10,8 @@
 
 namespace fp8lab {
 
-// Each evidence is repeated, which gives the figures and says whether the values are the same here. Shown
-// numbers have 4 significant digits; `data-value` beside them is exact. The submission itself is inside, as
+// Repeats each evidence for its figures, and reports whether the values are the same on this machine. Numbers
+// have 4 significant digits; the attribute `data-value` has the exact value. The submission is included as
 // JSON under the id "submission". Throws input_error: assets are missing.
 std::string report_html(const Bundle& submission);
 

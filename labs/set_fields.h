@@ -1,4 +1,4 @@
-// What `--set` and `--steps` ask of a lab, for every verb that opens one.
+// The options `--set` and `--steps` of the verbs that open a lab.
 #pragma once
 
 #include <span>

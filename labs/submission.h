@@ -1,4 +1,4 @@
-// What a student hands in, from a profile: the submission that `check` grades, and the facts of the machine.
+// Makes the submission of a student from a profile, with facts about the machine.
 #pragma once
 
 #include <filesystem>
@@ -12,13 +12,13 @@
 
 namespace fp8lab {
 
-// What the numbers were made on, as (name, fact): processor, threads, GPU and why not, system, version. Asks
-// no GPU.
+// The machine as (name, fact): processor, threads, GPU or why there is none, system, version. Does not load
+// the GPU backend.
 std::vector<std::pair<std::string, std::string>> machine_card();
 
-// Everything of the profile's exercises/: each evidence's text as it is, each prediction. Throws input_error
-// for a file that cannot be read as what it is and has no previous one, and where there is none at all.
-// `notice` is told of files that were replaced by the previous one.
+// All of the profile's exercises/: the unchanged text of each evidence, and each prediction. Throws
+// input_error for a damaged file without a previous version, and where there is no evidence at all. `notice`
+// is called for files that were replaced by their previous version.
 Bundle make_submission(ProfileFolders folders, std::string student,
                        const std::function<void(const std::string&)>& notice = {});
 

@@ -1,5 +1,5 @@
-// Which files a teacher means by the paths that are named. Whatever was named, or looks like something that
-// was handed in, is in the result, with the reason where it cannot be graded.
+// The files to grade for a list of paths. The result has every named file and every file that looks like a
+// submission, with the reason where it cannot be graded.
 #pragma once
 
 #include <filesystem>
@@ -11,13 +11,12 @@ namespace fp8lab {
 
 struct SubmissionFile {
     std::filesystem::path path;
-    std::string problem = {};  // why it cannot be graded; empty: it can be tried
+    std::string problem = {};  // why it cannot be graded; empty: no reason is known
 };
 
-// Files as named, each once, in the place where it was named first. Of a folder, in the order of their names:
-// bundles (*.f8lab, whatever they turn out to be), JSON that is evidence or a bundle, and what cannot be
-// looked at; its other files are somebody else's. Case does not matter in an extension. Links to folders are
-// not followed. Throws nothing but bad_alloc.
+// Named files, each once, in the order in which they are first named. Of a folder, in the order of the names:
+// all *.f8lab, JSON files that are evidence or a bundle, and files that cannot be opened; other files are
+// ignored. Case is ignored in extensions. Links to folders are not followed. Throws only bad_alloc.
 std::vector<SubmissionFile> submissions_in(std::span<const std::string> paths);
 
 // ".f8lab" of "A.F8LAB".

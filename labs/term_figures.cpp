@@ -220,7 +220,7 @@ Figure code() {
 
 Figure e2m1() { return ruler("Everything that E2M1 can say, above zero", find_format("e2m1"), 0, 6.5); }
 
-// The series of numerics 3.2: a jump from 3 to 100 and back.
+// The series of numerics.md 3.2: a jump from 3 to 100 and back.
 Figure delayed_scaling() {
     const std::vector<float> amax = {2, 4, 3, 100, 2, 2, 2, 2, 2};
     const auto steps = simulate(amax, {.format = &e4m3(), .history = 4});

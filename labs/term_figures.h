@@ -1,4 +1,4 @@
-// Small figures beside the terms of the glossary, drawn from the codec and the scaling rules themselves.
+// Small figures for terms of the glossary, computed with the codec and the scaling rules.
 #pragma once
 
 #include <optional>

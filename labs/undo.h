@@ -1,5 +1,5 @@
-// Undo of one lab: its states at rest, as Lab::state() gives them. Whatever moved the fields is a step:
-// sliders, handles, Reset all, a scene. What a training has learned is no state of the lab, and not undone.
+// Undo of one lab: its states at rest, from Lab::state(). Every change of fields is a step: sliders, handles,
+// Reset all, scenes. The result of a training is not part of the state and is not undone.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@ class UndoHistory {
   public:
     static constexpr std::size_t kSteps = 200;
 
-    // Whenever the lab is at rest: no mouse button is down, so that a drag is one step. by_keys: the mouse
-    // was not pressed since the last note; then changes of the same one field within kBurst_s are one step.
+    // Call it when the lab is at rest and no mouse button is down, so that a drag is one step. by_keys: the
+    // mouse was not pressed since the last note(); then changes of one field within kBurst_s are one step.
     void note(const nlohmann::json& state, double now_s, bool by_keys);
 
-    // The state to restore; null: there is none further. What the lab then notes is that state, whatever it
-    // makes of it.
+    // The state to restore; null: there is none. The next note() replaces that state by what the lab turned
+    // it into.
     const nlohmann::json* undo();
     const nlohmann::json* redo();
 

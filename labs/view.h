@@ -1,5 +1,5 @@
-// The view of a lab: draws the model's result and edits its fields; computes nothing. Layout belongs to the
-// shell, which hands over rectangles in physical px.
+// The view of a lab: draws the model's result and edits its fields; it computes nothing. The shell does the
+// layout and passes rectangles in physical px.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace fp8lab {
 
-// A key of the lab's own, for the sheet of keys and the palette; key() does it.
+// A key of this lab, for the list of keys and the palette; key() executes it.
 struct ViewKey {
     std::string_view keys, effect;  // "0 to 7", "flips that bit"
     ui::Key first, last;            // one key or a run of them
@@ -27,11 +27,11 @@ class LabView {
     virtual void explore(ui::Context&, float width) = 0;  // the panel's Explore tab, at the ImGui cursor
     // Status line, left side: "seed" "4". Numbers in mono.
     virtual std::vector<std::pair<std::string, std::string>> status() const = 0;
-    // One of the lab's figures in presentation, with what can be grabbed in it.
+    // Draws one of the lab's figures in presentation, with its handles.
     virtual void present(ui::Context& context, const Figure& figure, ui::PlotState& state, Rect area) {
         ui::plot(context, "present.figure", figure, state, area, {.crosshair = false, .title_height = 20});
     }
-    // A key that the shell did not take; true if used.
+    // A key that the shell does not use; returns true if the lab uses it.
     virtual bool key(ui::Context&, ui::Key key) {
         (void)key;
         return false;

@@ -1,4 +1,4 @@
-// Where rail, stage, panel and status line lie: LOOK.md section 4 as arithmetic.
+// The rectangles of rail, stage, panel and status line: look.md 4 as arithmetic.
 #pragma once
 
 #include "core/figure/canvas.h"

@@ -1,4 +1,4 @@
-// Presentation (LOOK.md: l4-present-light): chrome away, one sentence, at most four numbers, one figure, the
+// Presentation (look.md 5): chrome away, one sentence, at most four numbers, one figure, the
 // scene strip; keys only. At 1920x1080 everything is twice its size on the desk: text 30 px, sentence and
 // digits 48, curves 4 to 6.
 #pragma once

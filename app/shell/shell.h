@@ -78,8 +78,8 @@ class Shell {
     void present(Deck deck);
     void present();
     void open(const Scene& scene);                      // its lab, on the desk; throws input_error
-    void open_file(const std::filesystem::path& path);  // scene, deck or tensor, dropped on the window; a
-                                                        // toast says what is wrong with it
+    // A scene, deck or tensor that was dropped on the window; a toast says what is wrong with it.
+    void open_file(const std::filesystem::path& path);
     void paste();                                       // a scene as text, from the clipboard
     Presentation& presentation() { return presentation_; }
     ExercisesTab& exercises() { return exercises_; }

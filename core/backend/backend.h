@@ -1,6 +1,6 @@
-// A backend is where tensors live and GEMMs run. cpu_backend() always works; cuda_backend() loads
-// libfp8lab-cuda.so from beside the executable or ../lib/fp8lab, after looking for libcuda.so.1, and
-// otherwise keeps the reason as a sentence.
+// A backend holds tensors and runs GEMMs. cpu_backend() always works. cuda_backend() looks for libcuda.so.1,
+// then loads libfp8lab-cuda.so from the folder of the executable or ../lib/fp8lab; where that fails it
+// returns the reason as a sentence.
 #pragma once
 
 #include <array>
@@ -24,20 +24,20 @@ struct DeviceInfo {
     std::vector<std::pair<std::string, std::string>> facts = {};  // for doctor: {"driver", "580.159"}, ...
 };
 
-// What a device was asked for at start and what it answered.
+// A feature that was tried on the device at start, and the result.
 struct Capability {
     std::string name;  // "FP8 row scales (OUTER_VEC)"
     bool available = false;
-    std::string refusal;  // in the library's words, with its status; empty where available
+    std::string refusal;  // the library's message with its status; empty where available
 };
 
-// One line of a bench on a device: how long, how many bytes or operations, and by which kernel.
+// One line of a bench: time, bytes or operations, and the kernel.
 struct Timed {
     std::string name;
     double median_ms = 0, q1_ms = 0, q3_ms = 0;  // q: quartiles
     int repeats = 0;
-    double bytes = 0, flop = 0;  // moved, done; 0: does not apply
-    std::string kernel;          // its name as the profiler sees it; empty: not known
+    double bytes = 0, flop = 0;  // bytes moved, operations done; 0: does not apply
+    std::string kernel;          // the name that a profiler shows; empty: not known
     std::string refusal;         // why there is no time
 };
 
@@ -53,34 +53,33 @@ class Backend {
   public:
     virtual ~Backend() = default;
     virtual DeviceInfo device() const = 0;
-    // Throws Error{backend} when the device cannot hold it: how much was needed and what would fit; Abandoned
-    // when `preparation` asks to stop.
+    // Throws Error{backend} when the memory of the device is too small, with the size that was needed and one
+    // that would fit; Abandoned when `preparation` asks to stop.
     virtual std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec, const Preparation& preparation) = 0;
     std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec) { return make_trainer(spec, {}); }
     virtual std::vector<Capability> capabilities() { return {}; }
-    virtual std::vector<SelfCheck> self_checks(
-        bool full);  // the codec's, unless the device has more to check
-    // The first line is the ceiling of this device, measured in turns with the others. Throw Error{backend}
-    // on a device that has no such bench.
+    // Those of the codec; a device may add its own.
+    virtual std::vector<SelfCheck> self_checks(bool full);
+    // The first line is the ceiling of this device; all lines are measured alternately. Throw Error{backend}
+    // where the device has no such bench.
     virtual std::vector<Timed> time_products(std::array<int, 3> mnk, int repeats);
     virtual std::vector<Timed> time_casts(std::array<int, 2> shape, int repeats);
     virtual std::vector<AccumulationError> accumulation_errors();
 };
 
-// Which GPU of several this process uses: --device. As with set_threads(), once, before the first backend is
-// made.
+// The index of the GPU that this process uses (--device). Call it once, before the first backend is made.
 void set_gpu(int device);
 int gpu();
 
 std::unique_ptr<Backend> cpu_backend();
 Result<std::unique_ptr<Backend>> cuda_backend(int device = gpu());
-// Why cuda_backend() cannot work, as far as that shows without loading CUDA (no driver, no library of ours):
-// a matter of microseconds and no memory. Empty: nothing is known to be in its way.
+// Why cuda_backend() cannot work, as far as this can be found without loading CUDA (no driver, no
+// libfp8lab-cuda.so). Takes microseconds and no memory. Empty: no reason is known.
 std::string gpu_obstacle();
 
-// --backend auto|cpu|cuda. auto takes CUDA where it is usable. Throws Error{backend} with the reason when
-// "cuda" is asked for and not usable: never a silent fallback. `reason` says why auto did not take the GPU
-// (empty if it did).
+// --backend auto|cpu|cuda. "auto" takes CUDA where it works. Throws Error{backend} with the reason where
+// "cuda" is requested and does not work; it never falls back silently. `reason`: why "auto" did not take the
+// GPU; else empty.
 struct ChosenBackend {
     std::unique_ptr<Backend> backend;
     std::string reason;

@@ -1,5 +1,5 @@
-// A recording of benches on a GPU, for machines without one: assets/recordings/h200.json. What was measured,
-// where and when; nothing is computed from it but ratios.
+// Recorded benches of a GPU, for machines without one: assets/recordings/h200.json. It has the measurements
+// with GPU, driver and date; only ratios are computed from them.
 //
 //   {"gpu": "NVIDIA H200", "driver": "580.95", "cuda": "13.0", "date": "2026-11-21",
 //    "command": "fp8lab bench step --backend cuda --json",
@@ -24,7 +24,7 @@ struct RecordedStep {  // one result with "bench": "step"
     int batch = 0;
     std::vector<RecordedArm> arms;
     const RecordedArm* find(std::string_view recipe) const;  // null where it was not measured
-    // How many times as fast as bf16; 0 where one of the two is missing.
+    // Time of bf16 divided by the time of this recipe; 0 where one of the two is missing.
     double speedup(std::string_view recipe) const;
 };
 struct Recording {
@@ -33,12 +33,12 @@ struct Recording {
     std::vector<AccumulationError> accumulation;  // of the result with "bench": "accumulate"
 };
 
-// Throws input_error(where): no JSON (with line and column), a member that is missing or of the wrong type, a
-// kind of bench that does not exist, a time that is not above 0. Results of other kinds than "step" and
-// "accumulate" are not read.
+// Throws input_error(where): not JSON (with line and column), a member missing or of the wrong type, an
+// unknown kind of bench, a time that is not above 0. Only results of the kinds "step" and "accumulate" are
+// read.
 Recording parse_recording(std::string_view json, const std::string& where);
 
-// The recording that this build carries; none where there is no such file. Throws as parse_recording().
+// The recording among the assets; none where there is no such file. Throws as parse_recording().
 std::optional<Recording> load_recording();
 
 }  // namespace fp8lab

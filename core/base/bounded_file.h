@@ -1,5 +1,5 @@
-// Files from strangers: what kind they are and how large is looked at before anything is read, and opening
-// one never waits.
+// Reading files that may be anything. Kind and size are checked before the first byte is read, and opening
+// never blocks.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace fp8lab {
 
-// A regular file of at most `most` bytes, whole; "-" is stdin, whatever that is. A file that grows meanwhile
-// is not read beyond `most`. Throws input_error(path, ...): not there, not readable, links in a circle; a
-// folder, a pipe, a device or a socket; too large. Throws Interrupted (stop.h) when the process is asked to
-// end while stdin gives nothing.
+// The whole content of a regular file of at most `most` bytes; "-" is stdin, of any kind. A file that grows
+// during the read is not read beyond `most`. Throws input_error(path, ...): no such file, not readable, a
+// loop of links; a folder, a pipe, a device or a socket; too large. Throws Interrupted (stop.h) when the
+// process is asked to end while it waits for stdin.
 std::string read_bounded(const std::filesystem::path& path, std::size_t most);
 
-// The first bytes of such a file, whatever its size: enough to see what it is.
+// At most `bytes` first bytes of such a file, of any size: enough to recognise its kind.
 std::string read_head(const std::filesystem::path& path, std::size_t bytes);
 
 }  // namespace fp8lab

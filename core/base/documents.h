@@ -1,4 +1,4 @@
-// Where a person keeps documents.
+// The folder of the user's documents.
 #pragma once
 
 #include <filesystem>

@@ -1,6 +1,5 @@
-// One exception type for everything that can go wrong for a reason the user can act on.
-// The command line prints it as "fp8lab: WHERE: WHY" and exits with the kind's code; the window shows it as
-// text.
+// The exception for every failure that the user can do something about. The command line prints "fp8lab:
+// WHERE: WHY" and exits with the number of the kind (cli.md, "Exit codes"); the window shows the text.
 #pragma once
 
 #include <stdexcept>
@@ -14,7 +13,7 @@ namespace fp8lab {
 enum class ErrorKind {
     failed = 1,   // the work itself failed: a check did not pass, a run diverged
     usage = 2,    // unknown name or value; the message lists the valid ones
-    backend = 3,  // the backend asked for is not available here
+    backend = 3,  // the requested backend is not available on this machine
     input = 4,    // unreadable or invalid input; the message has line/column or byte offset
 };
 
@@ -41,10 +40,10 @@ inline Error input_error(std::string where, std::string why) {
     return {ErrorKind::input, std::move(where), std::move(why)};
 }
 
-// What the system says of an errno: "No space left on device".
+// The system's text for an errno: "No space left on device".
 inline std::string system_reason(int error_number) { return std::generic_category().message(error_number); }
 
-// "unknown format 'e4m4'; valid: fp32 fp16 ..." from any range of things that have a name.
+// usage_error "unknown format 'e4m4'; valid: fp32 fp16 ..." from a range of named things.
 template <class Range, class Name>
 Error unknown_name(std::string where, std::string_view what, std::string_view got, const Range& valid,
                    Name name_of) {

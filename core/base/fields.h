@@ -1,13 +1,13 @@
-// The field table: a lab's parameters described once, as data. From it follow, with no code per lab, the
-// default widgets and their tooltips, `--set name=value`, scenes, undo, reset and the reproducibility line of
-// exports.
+// The field table: the parameters of a lab, described once as data. Default widgets, tooltips, `--set
+// name=value`, scenes, undo, reset and the provenance lines of exports are made from it without code per lab.
 //
 //   std::vector<Field> RulerLab::fields() {
 //       return {number({.name = "scale", .label = "Scale", .te_name = "scale", .help = "..."},
-//       &params_.scale, 1e-4, 1e4)};
+//                      &params_.scale, 1e-4, 1e4)};
 //   }
 //
-// A Field points into live parameters: build the table where it is used, do not keep it longer than them.
+// A Field points to the parameter itself: build the table where it is used, and do not keep it longer than
+// the parameters live.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -24,13 +24,13 @@ struct Choice {
     std::string label;  // what the window shows
 };
 
-// Who a field is: the same for the default and the live object.
+// The description of a field: the same for the default object and the live one.
 struct FieldInfo {
     std::string name;          // key in --set, scenes and provenance: "history"
     std::string label;         // "History"
     std::string te_name = {};  // Transformer Engine's name beside ours: "amax_history_len"; may be empty
     std::string unit = {};     // "steps", "dB"; may be empty
-    std::string help = {};     // one line: what it does and why one would move it
+    std::string help = {};     // one line: what it does and why one would change it
     bool more = false;         // second tier, behind "More"
     bool hidden = false;  // no default widget (the view draws its own, or it belongs to a figure's handle)
 };
@@ -52,15 +52,15 @@ Field text(FieldInfo info, std::string* value);
 // Value as text that set_field() reads back to the same value (shortest round-trip decimals).
 std::string field_text(const Field& field);
 
-// Parses and stores. Throws usage_error naming the field, the range or the valid choices; nothing changes
-// then.
+// Parses and stores. Throws usage_error with the field and its range or valid choices; then nothing is
+// changed.
 void set_field(const Field& field, std::string_view text);
 
 // "name=value" as --set takes it. Throws usage_error listing the fields when the name is unknown.
 void set_field(std::span<const Field> fields, std::string_view assignment);
 
-// {"name": value, ...} and back. from_json throws input_error for unknown names, wrong types and values out
-// of range, before anything is changed.
+// {"name": value, ...} and back. fields_from_json throws input_error for an unknown name, a wrong type or a
+// value out of range; then nothing is changed.
 nlohmann::json fields_to_json(std::span<const Field> fields);
 void fields_from_json(std::span<const Field> fields, const nlohmann::json& values);
 

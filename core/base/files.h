@@ -1,5 +1,5 @@
-// Files: whole or not at all. Writers go to a temporary name beside the target, fsync, rename, fsync the
-// folder.
+// Files that are written whole or not at all: to a temporary name beside the target, then fsync, rename, and
+// fsync of the folder.
 #pragma once
 
 #include <cstddef>
@@ -11,28 +11,28 @@
 
 namespace fp8lab {
 
-// Whole file; "-" reads stdin. Throws input_error with the system's reason, and Interrupted (stop.h) when the
-// process is asked to end while a pipe or terminal gives nothing.
+// The whole file; "-" reads stdin. Throws input_error with the system's reason, and Interrupted (stop.h) when
+// the process is asked to end while it waits for a pipe or terminal.
 std::vector<std::byte> read_file(const std::filesystem::path& path);
 std::string read_text(const std::filesystem::path& path);
 
-// Where a write to `path` goes: links are followed, also one to a file that is not there yet. A name of an
-// open descriptor of this process (/dev/stdout, /dev/fd/3) is that descriptor. Throws Error{failed}: links in
-// a circle.
+// Where a write to `path` goes: links are followed, also a link to a file that does not exist yet. A name of
+// an open descriptor of this process (/dev/stdout, /dev/fd/3) is that descriptor. Throws Error{failed}: a
+// loop of links.
 struct WriteTarget {
     std::filesystem::path path;
     int descriptor = -1;  // -1: none
 };
 WriteTarget write_target(const std::filesystem::path& path);
 
-// "-" writes stdout. A link stays a link, and what it leads to is replaced. Throws Error{failed} with path
-// and reason; an existing file is then untouched. Throws ClosedPipe: nobody reads stdout any more. Throws
-// Interrupted when the process is asked to end while stdout takes nothing.
+// "-" writes stdout. A link stays a link, and its target is replaced. Throws Error{failed} with path and
+// reason; an existing file is then unchanged. Throws ClosedPipe when the reader of stdout is gone, and
+// Interrupted when the process is asked to end while it waits for that reader.
 void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
 void write_file(const std::filesystem::path& path, std::string_view text);
 
 // Assets: FP8LAB_ASSETS, else "assets" beside the executable, else ../share/fp8lab. Never the working
-// directory. Throws input_error naming where it looked.
+// directory. Throws input_error with the places where it looked.
 std::filesystem::path asset(std::string_view name);
 std::filesystem::path executable_folder();
 

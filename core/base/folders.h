@@ -1,4 +1,4 @@
-// Where the program keeps what it keeps, and who may write there.
+// The folders of a profile (settings, state, progress) and which process may write to them.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@ struct ProfileFolders {
     std::filesystem::path data;    // exercises/: evidence, predictions; scenes/, exports/
     Access access = Access::read_write;
     std::string why_read_only = {};  // a sentence for the status line
-    std::string notice = {};         // where the profile lies somewhere unexpected: HOME is not set
+    std::string notice = {};         // says so where the profile is in an unexpected place: HOME is not set
 
     ProfileFolders() = default;
     ProfileFolders(std::filesystem::path all) : config(all), state(all), data(std::move(all)) {}
@@ -34,12 +34,13 @@ struct HomeFolder {
 };
 HomeFolder home_folder();
 
-// Creates what is missing of it, durably. Throws Error{failed} with the system's reason.
+// Creates the folder and its parents where they are missing, with fsync. Throws Error{failed} with the
+// system's reason.
 void make_folder(const std::filesystem::path& folder);
 
-// The profile belongs to the first window that opens it; a later one reads only. The kernel lets go of the
-// lock with the process, however that ends. Sets access and why_read_only; also where the folder takes no
-// file.
+// The first window that opens a profile may write to it; later ones only read. The kernel releases the lock
+// when the process ends, in whatever way. Sets access and why_read_only, also where no file can be created in
+// the folder.
 class ProfileLock {
   public:
     explicit ProfileLock(ProfileFolders& folders);
@@ -51,8 +52,8 @@ class ProfileLock {
     int fd_ = -1;
 };
 
-// Up to version 0.1 exercises and exports lay in the configuration's folder: moves them to data, and leaves
-// what is there already. Returns what could not be moved and why, as a sentence; empty: all is in its place.
+// Until version 0.1 exercises and exports were in the folder of the configuration: moves them to `data` and
+// keeps what exists there. Returns what could not be moved and why, as a sentence; empty: nothing is left.
 std::string migrate_profile(const ProfileFolders& folders);
 
 }  // namespace fp8lab

@@ -1,4 +1,4 @@
-// An output that is written piece by piece and still is there whole or not at all.
+// An output that is written piece by piece and gets its name only when it is complete.
 #pragma once
 
 #include <cstddef>
@@ -9,22 +9,22 @@
 
 namespace fp8lab {
 
-// The pieces go to a hidden file beside the target, which gets the target's name at the end. Where the
-// process is killed meanwhile, that file has what was written so far.
+// The pieces go to a hidden file beside the target, which keep() renames to the target. If the process is
+// killed before that, the hidden file has what was written so far.
 class GrowingFile {
   public:
-    // As write_file(): "-" is stdout, links are followed, a device or pipe is written itself. Throws
+    // As write_file(): "-" is stdout, links are followed, a device or pipe is written directly. Throws
     // Error{failed}.
     explicit GrowingFile(std::filesystem::path path);
-    ~GrowingFile();  // without keep(): nothing was written
+    ~GrowingFile();  // without keep() the target is unchanged
     GrowingFile(const GrowingFile&) = delete;
     GrowingFile& operator=(const GrowingFile&) = delete;
 
-    // At once: no buffer. Throw Error{failed} with path and reason, and for stdout ClosedPipe and Interrupted
-    // as write_file() does.
+    // Written at once, without a buffer. Throw Error{failed} with path and reason, and for stdout ClosedPipe
+    // and Interrupted as write_file() does.
     void append(std::span<const std::byte> bytes);
     void append(std::string_view text);
-    void keep();  // all is written: it now has its name, durably
+    void keep();  // the file is complete: fsync, then rename to the target
 
   private:
     struct Open;

@@ -1,6 +1,6 @@
-// A computation that is too long for a frame: a lab asks for it, goes on showing what it has, and takes the
-// result when it is there. Newest request wins: at most one waits while one is at work, and it is replaced by
-// a newer one.
+// A computation that takes longer than a frame. A lab requests it, shows the old result meanwhile, and takes
+// the new one when it is ready. At most one request waits while another one is computed; a newer request
+// replaces it.
 //
 //   Job<Params, Outcome> job_{[](const Params& params) { return compute(params); }};
 //   void set_wake(std::function<void()> wake) override { job_.run_apart(std::move(wake)); }
@@ -26,9 +26,9 @@
 
 namespace fp8lab {
 
-// Used from one thread. Without run_apart() a request is computed before request() returns, which is what the
-// command line and tests want. `work` must not touch what its owner changes meanwhile: everything it needs is
-// in the request.
+// Used from one thread. Without run_apart() a request is computed before request() returns, as the command
+// line and tests need it. `work` must not use anything that its owner may change: all its input is in the
+// request.
 template <class Request, class Result>
 class Job {
   public:
@@ -37,14 +37,14 @@ class Job {
     Job(const Job&) = delete;
     Job& operator=(const Job&) = delete;
 
-    // From now on on a thread of its own; `wake` (may be empty) is called there when a result is there to be
-    // taken.
+    // From now on requests are computed on a worker thread; `wake` (may be empty) is called on that thread
+    // when a result can be taken.
     void run_apart(std::function<void()> wake) {
         stop();
         worker_ = std::jthread([this, wake = std::move(wake)](std::stop_token token) { serve(token, wake); });
     }
 
-    // What failed before answered another question: take() is silent about it from here on.
+    // Forgets an earlier failure: it belongs to an older request.
     void request(Request request) {
         failure_ = nullptr;
         if (!worker_.joinable()) return finish(request);
@@ -55,9 +55,8 @@ class Job {
         ready_.notify_one();
     }
 
-    // The newest result, once. Throws what `work` threw for the newest request that is done, every time until
-    // another one is asked for: a lab whose update() calls this stays stopped until its parameters are
-    // changed.
+    // The newest result, once. If `work` threw for the newest computed request, throws that exception in
+    // every call until the next request(): a lab whose update() calls this stops until its parameters change.
     std::optional<Result> take() {
         if (std::optional<Outcome> outcome = done_.take()) {
             failure_ = outcome->failure;
@@ -67,7 +66,7 @@ class Job {
         return std::nullopt;
     }
 
-    // A request waits or is at work: what take() gave last answers an older question.
+    // A request waits or is being computed: the last result of take() belongs to older parameters.
     bool busy() const {
         std::lock_guard lock{mutex_};
         return waiting_.has_value() || working_;

@@ -1,5 +1,5 @@
-// Where in a JSON text each value begins: nlohmann's values do not remember it, and an error should point at
-// the line. Also the gate for files that strangers send: size and depth are limited before anything is built.
+// The line and column of each value of a JSON text, which nlohmann's values do not keep and error messages
+// need. Also checks the size and depth of files from outside before any value is built.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,8 @@ struct JsonLimits {
     std::size_t values = 1'000'000;  // each takes some 100 bytes in memory
 };
 
-// Below a name of kilobytes no value has a place of its own. Throws input_error(where, ...): too large, too
-// deep, too many values, not UTF-8, not JSON (with line and column), a member twice.
+// Values below a member whose name has kilobytes get no place of their own. Throws input_error(where, ...):
+// too large, too deep, too many values, not UTF-8, not JSON (with line and column), a repeated member.
 JsonPlaces json_places(std::string_view text, const std::string& where, JsonLimits limits = {});
 
 // "line 12, column 5" of the pointer, or of the nearest value around it.

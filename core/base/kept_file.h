@@ -1,5 +1,5 @@
-// A file that must never be lost: whole or not at all (files.h), with a checksum inside (seal.h), and beside
-// it, as <name>.bak, the one before.
+// A file that must not be lost: written whole or not at all (files.h), with a checksum inside (seal.h), and
+// with the previous version beside it as <name>.bak.
 #pragma once
 
 #include <filesystem>
@@ -11,9 +11,10 @@
 
 namespace fp8lab {
 
-// Hands the text to `take`, which throws when it is not what it should be; then the previous one. Damaged
-// files are set aside as <name>.damaged and the previous one takes their place; with Access::read_only all
-// stays where it is. Returns what became of it, as a sentence; empty: read, or there is none.
+// Calls `take` with the text of the file; `take` throws when the text is not valid, and is then called with
+// the previous version. A damaged file is renamed to <name>.damaged and the previous version replaces it;
+// with Access::read_only no file is changed. Returns what happened as a sentence; empty: the file was read,
+// or there is none.
 std::string load_kept(const std::filesystem::path& file, const std::function<void(const std::string&)>& take,
                       Access access);
 

@@ -1,5 +1,5 @@
-// The one hand-over between threads: newest value wins, one writer, one reader. The mutex is held for a move,
-// never for work, so neither side waits for the other's step or frame.
+// Passes values from one writing thread to one reading thread; a newer value replaces one that was not taken.
+// The mutex is held only for a move, so neither thread waits for a step or frame of the other.
 #pragma once
 
 #include <mutex>

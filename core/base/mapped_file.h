@@ -1,5 +1,5 @@
-// The bytes of a file without reading it: pages come in when they are touched, so that one tensor out of a
-// file of many gigabytes costs one tensor.
+// A memory-mapped file: only the pages that are used are read, so that one tensor of a file of many gigabytes
+// costs the time and memory of one tensor.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace fp8lab {
 
-// Read-only. "-" (stdin) and what cannot be mapped, a pipe say, is read whole. A file that another program
-// cuts short meanwhile ends this one (SIGBUS): take out what is needed and let the mapping go.
+// Read-only. "-" (stdin) and what cannot be mapped, such as a pipe, is read whole. If another program
+// shortens the file while it is mapped, this process ends with SIGBUS: copy what is needed and unmap soon.
 class MappedFile {
   public:
     // Throws input_error with the system's reason.

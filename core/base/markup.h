@@ -6,8 +6,8 @@
 
 namespace fp8lab {
 
-// Escapes & < > " and turns control characters, which XML 1.0 has none of, into spaces: safe as text and
-// between double quotes.
+// Escapes & < > " and replaces control characters, which XML 1.0 does not allow, by spaces. The result is
+// safe as text and between double quotes.
 std::string escaped_markup(std::string_view text);
 
 }  // namespace fp8lab

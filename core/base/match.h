@@ -1,13 +1,13 @@
-// How well what was typed fits a name: for lists that are searched while one types.
+// How well a query matches a name, for lists that are searched during typing.
 #pragma once
 
 #include <string_view>
 
 namespace fp8lab {
 
-// 0: not at all. Each word of the query must be in the text: as the start of a word best, then anywhere in
-// it, then with gaps ("dlscl" is in "delayed scaling") where these are allowed: a long text has most words
-// somehow. Case does not count. An empty query fits everything alike.
+// 0: no match. Each word of the query must be in the text. The start of a word scores best, then any place,
+// then with gaps ("dlscl" is in "delayed scaling") where gaps are allowed; in long texts they would match
+// nearly everything. Case is ignored. An empty query matches every text equally.
 int match_score(std::string_view query, std::string_view text, bool gaps = true);
 
 }  // namespace fp8lab

@@ -1,5 +1,6 @@
-// A fixed set of worker threads for data-parallel loops. Results never depend on the number of threads: every
-// index writes its own place, reductions are combined in index order by the caller.
+// A fixed set of worker threads for data-parallel loops. A body may write only to places of its own indices,
+// and callers combine partial sums in the order of the indices; then a result does not depend on how the loop
+// is split.
 #pragma once
 
 #include <cstddef>
@@ -7,17 +8,17 @@
 
 namespace fp8lab {
 
-// Number of threads that parallel_for uses, this thread included; also BLAS's. Default: the machine's cores.
+// Number of threads that parallel_for and BLAS use, including the calling thread. Default: the machine's
+// cores.
 void set_threads(int count);
 int threads();
 
-// Calls body(begin, end) over disjoint ranges that cover [0, count); `grain` elements a range at least. Runs
-// in the calling thread when there is one range only. The first exception of a body is rethrown here.
+// Calls body(begin, end) for disjoint ranges that cover [0, count), with at least `grain` elements per range.
+// A single range runs in the calling thread. The first exception of a body is rethrown here.
 void parallel_for(std::size_t count, std::size_t grain,
                   const std::function<void(std::size_t, std::size_t)>& body);
 
-// From now on the calling thread gets the processor only as others leave it: for work beside a window's
-// frames.
+// Lowers the priority of the calling thread: for work that runs beside the frames of a window.
 void give_way();
 
 }  // namespace fp8lab

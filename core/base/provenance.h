@@ -1,5 +1,4 @@
-// Every number knows where it comes from. The badge in the window and "provenance" in every JSON are this
-// enum.
+// How a number was obtained. The badge in the window and "provenance" in every JSON are this enum.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,7 @@ namespace fp8lab {
 
 enum class Provenance { tensor_core, gpu_emulated, cpu_emulated, recorded };
 
-constexpr std::string_view to_string(Provenance p) {  // the spelling of cli.md
+constexpr std::string_view to_string(Provenance p) {  // as in JSON, see cli.md
     switch (p) {
         case Provenance::tensor_core:
             return "tensor-core";
@@ -24,7 +23,7 @@ constexpr std::string_view to_string(Provenance p) {  // the spelling of cli.md
     return "";
 }
 
-// A measured value: what, in which unit, from how many observations, obtained how.
+// A measured value with its unit, the number of observations, and how it was obtained.
 template <class T>
 struct Measured {
     T value{};

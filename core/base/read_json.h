@@ -1,5 +1,5 @@
-// JSON of files that anyone may have touched. nlohmann's copies and dump() call themselves once a level and
-// its get<int>() takes any number: here both have a limit.
+// Reading JSON that may have been edited by anyone. nlohmann's copies and dump() recurse once per level, and
+// its get<int>() accepts any number: here depth and range are limited.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -14,13 +14,13 @@ inline constexpr int kDeepestJson = 64;
 // kDeepestJson.
 nlohmann::json parse_json(std::string_view text, const std::string& where);
 
-// What one of nlohmann's messages says, without its name and number.
+// The text of one of nlohmann's messages without the name and number of the exception.
 std::string json_reason(std::string_view message);
 
-// Throws Error without a place: no integer, or out of range.
+// Throws Error with an empty `where`: not an integer, or out of range.
 int integer_from(const nlohmann::json& json, int least, int most);
 
-// What a message quotes of a file: its first 80 bytes at most, whole characters.
+// The part of a text that a message quotes: at most 80 bytes, whole characters.
 std::string quote_from(std::string text);
 
 }  // namespace fp8lab

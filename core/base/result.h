@@ -1,4 +1,4 @@
-// A value, or a sentence that says why there is none: for failures that are a normal outcome (no GPU here).
+// A value, or a sentence that says why there is none: for failures that are normal (a machine without a GPU).
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Philox4x32-10: a counter-based generator, so that the k-th random number of a stream is a pure function of
-// (seed, stream, k): independent of thread count, of vector width and of the order of evaluation.
+// Philox4x32-10, a counter-based generator: number k of a stream is a pure function of (seed, stream, k), so
+// it depends neither on the number of threads, nor on the vector width, nor on the order of evaluation.
 // Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC11, section 3.3.
 #pragma once
 
@@ -24,8 +24,9 @@ constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> c
     return c;
 }
 
-// 32 random bits number `index` of the stream (seed, stream). Four consecutive indices share one Philox
-// block: counter = {index / 4 (low, high), stream (low, high)}, key = seed (low, high), word = index % 4.
+// The 32 random bits with number `index` in the stream (seed, stream). Four consecutive indices share one
+// Philox block: counter = {index / 4 (low, high), stream (low, high)}, key = seed (low, high), word = index %
+// 4.
 constexpr std::uint32_t random_bits(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
     const std::uint64_t block = index / 4;
     return philox4x32({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
@@ -33,7 +34,7 @@ constexpr std::uint32_t random_bits(std::uint64_t seed, std::uint64_t stream, st
                       {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)})[index % 4];
 }
 
-// A sequential view on one stream.
+// One stream, read sequentially.
 class Rng {
   public:
     explicit Rng(std::uint64_t seed, std::uint64_t stream = 0) : seed_(seed), stream_(stream) {}

@@ -1,8 +1,8 @@
 // SIGINT, SIGTERM and SIGHUP: the process is asked to end.
 //
-// Where nothing would be kept, the handler ends the process at once: temporary files are removed, one line on
-// stderr says so, and the exit code is 128 + the signal (130, 143, 129). Work that has something to keep says
-// so with an Interruptible and asks between its parts:
+// By default the handler ends the process at once: it removes temporary files, writes one line to stderr, and
+// exits with 128 + the signal (130, 143, 129). Work that has results to save makes an Interruptible and asks
+// between its parts:
 //
 //   const Interruptible keeps;
 //   while (more() && !interrupted()) part();
@@ -20,11 +20,11 @@
 
 namespace fp8lab {
 
-// Installs the handlers. `doing` ("train"; may be empty) stands in the line on stderr. A signal that was
-// ignored when the process started (nohup, a job in the background of a script) stays ignored.
+// Installs the handlers. `doing` ("train"; may be empty) is part of the line on stderr. A signal that was
+// ignored when the process started (nohup, a background job of a script) stays ignored.
 void handle_end_signals(const std::string& doing);
 
-// While one lives, a first signal is a request that interrupted() tells of.
+// While an object of this class exists, the first signal only makes interrupted() true.
 class Interruptible {
   public:
     Interruptible();
@@ -33,8 +33,8 @@ class Interruptible {
     Interruptible& operator=(const Interruptible&) = delete;
 };
 
-// The same for work that waits: `asked` is called once, from a thread of its own, also for a signal that came
-// before. One lives at a time.
+// The same for work that waits: `asked` is called once, on a thread of its own, also for a signal that came
+// earlier. Only one object may exist at a time.
 class InterruptListener {
   public:
     explicit InterruptListener(std::function<void()> asked);
@@ -48,14 +48,14 @@ class InterruptListener {
     std::thread listener_;
 };
 
-// The process was asked to end. Cheap; from any thread. Also true after the Interruptible's end.
+// True once the process was asked to end, also after the Interruptible was destroyed. Cheap; any thread.
 bool interrupted() noexcept;
 
-// The signal that asked: "SIGINT". Empty: none did.
+// The name of that signal: "SIGINT". Empty: there was none.
 std::string end_signal_name();
 
-// Thrown to end the program with 128 + the signal; what() says how far the work came, as the end of "ended by
-// SIGINT ...".
+// Thrown to end the program with exit code 128 + the signal. what() says how much was done and completes the
+// message "ended by SIGINT ...".
 class Interrupted final : public std::exception {
   public:
     explicit Interrupted(std::string how_far);
@@ -82,7 +82,7 @@ class RemovedAtEnd {
 
   private:
     std::string path_;
-    int slot_ = -1;  // -1: more at once than there are slots; it is then left behind
+    int slot_ = -1;  // -1: all slots are in use; the file is then not removed
 };
 
 }  // namespace fp8lab

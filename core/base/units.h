@@ -1,4 +1,4 @@
-// Numbers as text. One place decides how a number looks, so that two screens never show it in two ways.
+// Numbers as text, for all screens and files.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ std::string shortest(float value);
 // Every digit: the exact decimal expansion of a binary floating-point number ("0.001953125").
 std::string exact_decimal(double value);
 
-// A number in the five ways in which one wants to copy it.
+// A number in the five forms that the copy menu offers.
 struct NumberTexts {
     std::string rounded;  // "0.05882": format_number()
     std::string exact;    // "0.058823529411764705": shortest()

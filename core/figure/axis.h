@@ -1,4 +1,4 @@
-// One axis: data <-> pixels, in double until the last step, and the two moves of the mouse, pan and zoom.
+// One axis: conversion between data and pixels, in double until the last step, and panning and zooming.
 #pragma once
 
 #include <limits>
@@ -10,8 +10,8 @@ namespace fp8lab {
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// The scale's own coordinate, on which equal steps look equal: v, log2 v, log10 v, or matplotlib's symlog
-// (linear within +-threshold, then one unit a decade). Log scales have none for v <= 0: NaN.
+// The coordinate in which the scale is linear: v, log2 v, log10 v, or matplotlib's symlog (linear within
+// +-threshold, then one unit per decade). NaN on log scales for v <= 0.
 double to_scale(const AxisSpec& spec, double value);
 double from_scale(const AxisSpec& spec, double coordinate);
 
@@ -25,9 +25,8 @@ class Axis {
 
     double to_px(double value) const;  // NaN for values that the scale does not have; Inf stays Inf
     double from_px(double px) const;
-    // The range after its content has been moved by `px`, or zoomed by `factor` (< 1: closer) with the value
-    // under `px` staying there. A move past the limits of double, or closer than 64 ulp, returns the range as
-    // it is.
+    // The range after the content was moved by `px`; or after zooming by `factor` (< 1: closer) around the
+    // value under `px`. Beyond the limits of double, or closer than 64 ulp, the range is returned unchanged.
     Range panned(double px) const;
     Range zoomed(double px, double factor) const;
 

@@ -19,7 +19,7 @@ struct Rect {
     bool contains(Point p) const { return p.x >= x0 && p.x < x1 && p.y >= y0 && p.y < y1; }
 };
 
-// Faces and sizes of LOOK.md section 4: Inter and JetBrains Mono, 400 and 600; 13 15 18 24 32.
+// Faces and sizes of look.md 4: Inter and JetBrains Mono, 400 and 600; 13 15 18 24 32.
 enum class Face { sans, sans_bold, mono, mono_bold };
 struct Font {
     Face face = Face::sans;

@@ -1,7 +1,7 @@
-// A figure's numbers in full resolution: one row a sample, whatever is zoomed or hidden on screen.
+// A figure's numbers in full resolution: one row per sample, also of what is hidden or outside the zoom.
 //   # figure: loss              parameters first, one "# name: value" line each
-//   series,x,y                  x_hi with bars (upper edge), y_hi with bands, value with heatmaps (x: column,
-//   y: row) FP8,0,1.25
+//   series,x,y                  x_hi (edge) for bars, y_hi for bands, value for heatmaps (x: column, y: row)
+//   FP8,0,1.25
 // Numbers are the shortest decimals that read back to the same double; nan, inf, -inf as words.
 #pragma once
 

@@ -1,6 +1,6 @@
-// From samples to the points worth drawing. Above two samples a pixel each column keeps its first, least,
-// greatest and last sample (a single spike in a million survives, which a stride would lose); below, every
-// sample is drawn as it is.
+// Reduces samples to the points that are drawn. Above two samples per pixel each column keeps its first,
+// smallest, largest and last sample, so that a single spike among a million samples is drawn. Below, every
+// sample is drawn.
 #pragma once
 
 #include <functional>
@@ -11,9 +11,9 @@
 
 namespace fp8lab {
 
-// Calls `run` for every unbroken piece of the line, clipped to `clip`. NaN, and values <= 0 on log axes, lift
-// the pen (gaps within one column count once); Inf leaves through the edge. A sample between two gaps is a
-// run of one point. `step`: the value holds until the next x.
+// Calls `run` for every uninterrupted piece of the line, clipped to `clip`. NaN, and values <= 0 on log axes,
+// interrupt it (gaps within one column count once); Inf is clipped at the edge. A sample between two gaps is
+// a piece of one point. `step`: the value holds until the next x.
 void trace_line(std::span<const double> xs, std::span<const double> ys, const Axis& x, const Axis& y,
                 bool step, Rect clip, const std::function<void(std::span<const Point>)>& run);
 

@@ -1,8 +1,9 @@
-// A figure is data first: axes, series and marks, with nothing about pixels. paint() draws it on any Canvas
-// (screen, SVG, recorder), write_csv() writes its numbers; so screen, export and test cannot differ.
+// A figure as data: axes, series and marks, without pixels. paint() draws it on any Canvas (screen, SVG,
+// recorder), to_csv() writes its numbers, so screen, export and test show the same.
 //
-//   Figure f{.id = "loss", .title = "The two curves stay together", .x = {.label = "step"}, .y = {.label =
-//   "loss", .scale = Scale::log10}}; f.line("FP8", steps, loss, {.color = {Role::e4m3}, .width = 3});
+//   Figure f{.id = "loss", .title = "The two curves stay together",
+//            .x = {.label = "step"}, .y = {.label = "loss", .scale = Scale::log10}};
+//   f.line("FP8", steps, loss, {.color = {Role::e4m3}, .width = 3});
 //   f.hline("5 %", 5, {.color = {Role::axis}, .dash = Dash::dash});
 #pragma once
 
@@ -54,10 +55,10 @@ inline const Style kHairline = {.color = {Role::axis}, .width = 1};
 using Data = std::shared_ptr<const std::vector<double>>;
 Data data(std::vector<double> values);
 
-// What is drawn picks the tone where a style leaves it at `line`: areas take the fill (spans and bands the
-// tint), markers the fill, words the ink.
+// Where a style leaves the tone at `line`, the shape chooses it: fill for areas and markers, tint for spans
+// and bands, ink for words.
 //
-// NaN in x or y lifts the pen; Inf is clipped; both are counted and said in the legend's tooltip.
+// NaN in x or y interrupts the line; Inf is clipped at the edge; the legend's tooltip counts both.
 struct LineSeries {
     Data x = {}, y = {};
 };
@@ -69,13 +70,14 @@ struct StemSeries {
     double base = 0;
 };
 struct BarSeries {
-    Data edges = {}, heights = {};
+    Data edges = {}, heights = {};  // n + 1 edges of n bars
     double base = 0;
-    bool outline = false;
-};  // edges: n + 1; outline: a step line
+    bool outline = false;  // a step line instead of filled bars
+};
+// The filled area between two curves.
 struct BandSeries {
     Data x = {}, lo = {}, hi = {};
-};                      // filled area between two curves
+};
 struct HeatmapSeries {  // cells row-major, row 0 at the bottom of the y axis unless y_down
     int rows = 0, cols = 0;
     Data values = {};  // mapped lo..hi to color's tint..fill; NaN: surface with a line border
@@ -84,23 +86,25 @@ struct HeatmapSeries {  // cells row-major, row 0 at the bottom of the y axis un
     std::vector<std::string> labels = {};  // empty, or one a cell
     bool diverging = false;                // lo..0..hi as blue-white-orange
 };
-// Marks take part in neither the fit nor the crosshair, and are not in the legend: their name, if in_legend,
-// stands beside them (HLine: at its right end; VLine: at its top; XSpan: over its bracket; YSpan: at its
-// left).
+// Marks are ignored by the fit, the crosshair and the legend. Their name, where Style::in_legend, is drawn
+// beside them: HLine at its right end, VLine at its top, XSpan over its bracket, YSpan at its left.
 struct VLine {
     double x = 0;
 };
 struct HLine {
     double y = 0;
 };
+// A range of x over the full height of the plot.
 struct XSpan {
     double lo = 0, hi = 0;
-};  // a window over the full height
+};
+// A range of y over the full width.
 struct YSpan {
     double lo = 0, hi = 0;
-};  // a pass band over the full width
+};
 enum class Anchor { left, center, right };
-// Moved sideways where it would leave the plot; left out where it is wider than the x of its room are apart.
+// Words at a point. They are moved sideways where they would leave the plot, and left out where they are
+// wider than `room`, a range of x.
 struct TextMark {
     double x = 0, y = 0;
     std::string text = {};
@@ -109,10 +113,11 @@ struct TextMark {
     float dx = 0, dy = 0;
     std::optional<Range> room = {};
 };
+// A 1 px bracket above [x0, x1] with its words.
 struct Bracket {
     double x0 = 0, x1 = 0, y = 0;
     std::string text = {};
-};  // 1 px bracket above [x0, x1] with its words
+};
 
 using Shape = std::variant<LineSeries, ScatterSeries, StemSeries, BarSeries, BandSeries, HeatmapSeries, VLine,
                            HLine, XSpan, YSpan, TextMark, Bracket>;
@@ -124,8 +129,8 @@ struct Series {
 };
 
 struct Figure {
-    std::string id = {};        // file name of its exports, key of its view state
-    std::string title = {};     // a sentence that states the finding
+    std::string id = {};        // in the file names of its exports; key of its view state
+    std::string title = {};     // a sentence that states what the figure shows
     std::string subtitle = {};  // 13 px, right of the title where there is no legend: "thin: each batch"
     AxisSpec x = {}, y = {};
     std::vector<Series> series = {};
@@ -146,7 +151,7 @@ struct Figure {
     Figure& text(double x, double y, std::string text, Style style = {}, Anchor anchor = Anchor::left);
 };
 
-// What of a figure is shown: axis ranges and hidden series. Owned by the caller, never by a hidden pool.
+// The part of a figure that is shown: axis ranges and hidden series. Owned by the caller.
 struct View2D {
     std::optional<Range> x = {}, y = {};   // none: the axis' own range or the fit
     std::vector<std::string> hidden = {};  // series names
@@ -155,9 +160,8 @@ struct View2D {
 
 bool is_hidden(const View2D& view, const Series& series);
 
-// Ranges that show all visible series (NaN and Inf ignored; degenerate: centre +- max(0.5, 10 %); 5 %
-// padding; on log axes non-positive values are left out). These are what `View2D{}` shows, known before the
-// first frame.
+// Ranges that show all visible series with 5 % padding: what `View2D{}` shows. NaN and Inf are ignored, and
+// values <= 0 on log axes. A single value gets centre +- max(0.5, 10 %).
 struct Extents {
     Range x, y;
 };

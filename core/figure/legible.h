@@ -1,4 +1,4 @@
-// What reads on what: the bounds of the themes, and how a fill keeps them.
+// Contrast: the lower bounds of each theme, and fills on which text is legible (look.md 3).
 #pragma once
 
 #include "core/figure/palette.h"
@@ -9,12 +9,11 @@ namespace fp8lab {
 double text_contrast(Theme theme);
 constexpr double kMarkContrast = 3;  // lines and markers on the surface (1.4.11)
 
-// A data role's fill that says nothing on the surface without a 1 px border in its line value: LOOK.md
-// section 2.
+// Whether a data role's fill has too little contrast on the surface and needs a 1 px border (look.md 2).
 bool bordered(Theme theme, Role role);
 
-// A fill with words on it, and their ink. An opacity over the surface at which neither light nor dark words
-// read moves to the nearest at which one does.
+// A fill with text on it, and the colour of that text. Where neither light nor dark text is legible at the
+// given opacity, the opacity is changed to the nearest one at which it is.
 struct Ground {
     Color fill, ink;
 };

@@ -1,4 +1,4 @@
-// Lays a figure out and paints it: the anatomy of LOOK.md section 5, for screen and file alike.
+// Lays a figure out and paints it: the anatomy of look.md 5, for screen and file alike.
 //
 //   title (a sentence)                          sample name  sample name
 //   y label        bracket of a window
@@ -21,9 +21,9 @@ struct PaintOptions {
 };
 
 struct LegendEntry {
-    std::size_t series;
-    Rect rect;
-};  // index in Figure::series; sample and name
+    std::size_t series;  // index in Figure::series
+    Rect rect;           // of the sample and the name
+};
 
 struct FigureLayout {
     Rect outer, plot;  // logical px

@@ -202,7 +202,7 @@ void SeriesPainter::markers(std::span<const double> xs, std::span<const double> 
 
 void SeriesPainter::bars(const BarSeries& s) const {
     const Color fill = toned(style_.color, Tone::fill);
-    // LOOK.md section 2: orange and grey areas are too faint on white without a border.
+    // look.md 2: orange and grey areas are too faint on white without a border.
     const bool border = fill.tone == Tone::fill && bordered(canvas_.theme(), fill.role);
     const float base = base_px(s.base);
     Rect pending;

@@ -1,4 +1,4 @@
-// Where the words of a mark stand, before they are painted.
+// The rectangle of the words of a mark, before they are painted.
 #pragma once
 
 #include "core/figure/paint.h"

@@ -18,8 +18,7 @@ constexpr Rgba hex(std::uint32_t rgb) {
             static_cast<std::uint8_t>(rgb & 0xFF)};
 }
 
-// LOOK.md section 2; columns in the order of Theme. The fourth is ours: white on black, every text and stroke
-// >= 7:1.
+// The roles of look.md 2; columns in the order of Theme. In the fourth every text and stroke has 7:1 or more.
 using PerTheme = std::array<std::uint32_t, 4>;
 
 struct InterfaceRow {

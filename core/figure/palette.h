@@ -1,4 +1,4 @@
-// Colours by role and theme: the tables of LOOK.md section 2, once, for screen and file. Figures name roles,
+// Colours by role and theme: the roles of look.md 2, once, for screen and file. Figures name roles,
 // never RGB.
 #pragma once
 
@@ -16,7 +16,7 @@ struct Rgba {
     bool operator==(const Rgba&) const = default;
 };
 
-// Interface roles, then data roles. Chroma belongs to the data roles only.
+// Interface roles, then data roles. Only data roles have a hue.
 enum class Role {
     surface,
     raised,

@@ -1,4 +1,4 @@
-// Where an axis is labelled. Every tick is an integer times a step, so nothing drifts and no loop can stall.
+// The ticks of an axis. Every tick is an integer times a step, so rounding errors do not add up.
 #pragma once
 
 #include <string>
@@ -13,11 +13,10 @@ struct Tick {
     std::string label;  // empty: a minor tick
 };
 
-// Linear: steps of 1, 2 or 5 times a power of ten. log10: decades, with 1-3 or 1-2-5 where they are few.
-// log2: powers
-// ("2^-6"; plain numbers while all are from 1 to 1024). symlog: 0 and +-threshold times powers of ten. Where
-// a logarithmic scale has less than two labels in view, linear steps take over. At most `most` labels (2 to
-// 16), 64 ticks; minor ticks only where they are at least 6 px apart.
+// Linear: steps of 1, 2 or 5 times a power of ten. log10: decades, with 1-3 or 1-2-5 where there are few.
+// log2: powers ("2^-6"; plain numbers where all are from 1 to 1024). symlog: 0 and +-threshold times powers
+// of ten. A logarithmic scale with fewer than two labels in view gets linear steps. At most `most` labels (2
+// to 16) and 64 ticks; minor ticks only where they are at least 6 px apart.
 std::vector<Tick> make_ticks(const Axis& axis, int most);
 
 }  // namespace fp8lab

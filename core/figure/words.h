@@ -1,5 +1,5 @@
-// A figure for who does not see it, or cannot point at it: as sentences and as a table. Both come from the
-// same data as the picture.
+// A figure as sentences and as a table, for readers who cannot see it or cannot use a pointer. Both come from
+// the same data as the picture.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace fp8lab {
 
-// Title, axes with the ranges on show, then a sentence for each series: how many points, first and last,
-// least and most with their places; and for each mark what it marks. Numbers as the window has them.
+// Title, axes with the ranges that are shown, then a sentence for each series (number of points, first, last,
+// smallest and largest value with their x) and for each mark. Numbers are formatted as in the window.
 std::vector<std::string> to_words(const Figure& figure);
 
 // The first `most` rows of to_csv(): numbers to 4 significant digits.

@@ -1,5 +1,5 @@
-// The codec: one integer algorithm on float32 bits for every format, and the vectorised span versions of it, which
-// are bit-identical (tests and `validate --full` hold them to each other on all 2^32 inputs).
+// The codec: one integer algorithm on float32 bits for every format, and vectorised versions for spans with the same
+// bits as result (tests and `validate --full` compare them; numerics.md 4).
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace fp8lab {
 // up: away from zero to the next value, e8m0 only (CUDA's cudaRoundPosInf).
 enum class Rounding { nearest, toward_zero, stochastic, up };
 
-// saturate: finite overflow and Inf become the largest finite value of that sign, in every format.
+// numerics.md 1.3. saturate: finite overflow and Inf become the largest finite value of that sign, in every format.
 // nonsaturate: Inf where the format has one, else NaN, else (fp6, fp4, int8) the largest finite value.
 enum class Overflow { saturate, nonsaturate };
 
@@ -24,12 +24,12 @@ std::string_view to_string(Rounding);
 std::string_view to_string(Overflow);
 Overflow default_overflow(const FormatInfo& format);  // saturate up to 8 bits, nonsaturate above
 Rounding default_rounding(const FormatInfo& format);  // nearest; up for e8m0
-std::span<const Rounding> roundings(const FormatInfo& format);  // those that the format has, the default first
+std::span<const Rounding> roundings(const FormatInfo& format);  // those that the format supports, the default first
 
 // `random_bits`: 32 uniform bits for stochastic rounding, ignored otherwise. Throws usage_error when the format does not
-// have the rounding (E8M0 has up and toward_zero, the others all but up).  The bits that the format discards from
-// the float32 significand are added as a uniform integer of the same width, then truncated (numerics: bit method).
-// Below the smallest normal value up to 32 bits are discarded and as many random bits count, from the top.
+// support the rounding (E8M0 has up and toward_zero, the others all but up). Stochastic rounding adds a uniform
+// integer to the bits of the float32 significand that the format discards, then truncates (numerics.md 2). Below
+// the smallest normal value more bits are discarded; of `random_bits` the highest are used, up to all 32.
 // E8M0 takes |x|. NaN becomes the canonical NaN, the largest value in fp6/fp4, 0 in int8.
 std::uint32_t encode(const FormatInfo& format, float value, Rounding rounding = Rounding::nearest,
                      Overflow overflow = Overflow::saturate, std::uint32_t random_bits = 0);
@@ -43,9 +43,8 @@ struct CastOptions {
     std::uint64_t stream = 0, first = 0;
 };
 
-// Span versions. `codes` has as many elements as `values`; Code is the format's storage type
-// (storage_bytes: std::uint8_t, std::uint16_t, std::uint32_t). One thread, in the calling thread.
-// Throw usage_error when sizes or storage type do not fit.
+// Span versions. `codes` has as many elements as `values`; its type has storage_bytes(format) bytes. They run in the
+// calling thread. Throw usage_error when the sizes differ or the type is not the format's.
 void encode(const FormatInfo& format, std::span<const float> values, std::span<std::uint8_t> codes, const CastOptions& = {});
 void encode(const FormatInfo& format, std::span<const float> values, std::span<std::uint16_t> codes, const CastOptions& = {});
 void encode(const FormatInfo& format, std::span<const float> values, std::span<std::uint32_t> codes, const CastOptions& = {});
@@ -53,15 +52,15 @@ void decode(const FormatInfo& format, std::span<const std::uint8_t> codes, std::
 void decode(const FormatInfo& format, std::span<const std::uint16_t> codes, std::span<float> values);
 void decode(const FormatInfo& format, std::span<const std::uint32_t> codes, std::span<float> values);
 
-// Quantise-dequantise in one pass: out[i] = decode(encode(in[i] * scale)) * scale_inv, scale_inv = 1 / scale rounded
-// to float32 (numerics 3.3: one fixed order of operations). in and out may be the same memory.
+// Quantises and dequantises in one pass: out[i] = decode(encode(in[i] * scale)) * scale_inv, scale_inv = 1 / scale rounded
+// to float32 (numerics.md 3.3: one fixed order of operations). in and out may be the same memory.
 void quantize(const FormatInfo& format, std::span<const float> in, std::span<float> out, const CastOptions& = {});
 
 // max |x|, NaN ignored as CUDA's fmaxf does; 0 for an empty span.
 float amax(std::span<const float> values);
 
-// The vector targets that this machine can run ("AVX3", "AVX2", ..., "SCALAR"), best first, and a way to force one for
-// benches and tests. An empty name returns to the best. Throws usage_error listing the names.
+// The vector targets of this machine ("AVX3", "AVX2", ..., "SCALAR"), best first. Benches and tests can force one; an
+// empty name selects the best again. force_vector_target() throws usage_error with the valid names.
 std::span<const char* const> vector_targets();
 void force_vector_target(std::string_view name);
 

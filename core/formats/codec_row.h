@@ -1,5 +1,5 @@
-// Internal to core/formats: what the codec needs to know about one format, rounding and overflow policy, as
-// numbers. The scalar codec (codec.cpp) and the vector kernels (codec_simd.cpp) are driven by the same row.
+// Internal to core/formats: the numbers that the codec needs for one format, rounding and overflow policy. The
+// scalar codec (codec.cpp) and the vector kernels (codec_simd.cpp) use the same row.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace fp8lab {
 // The vector kernels. nearest_narrow is a faster one for the formats that allow it.
 enum class Kernel { nearest_narrow, nearest, toward_zero, stochastic, up };
 
-// How the sign joins the magnitude.
+// How sign and magnitude are combined.
 enum class SignRule { sign_magnitude, no_negative_zero, twos_complement, none };
 
 // Magnitudes are right-aligned codes without the sign. "float32 pattern" is the 32 bits of a float.

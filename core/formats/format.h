@@ -1,7 +1,7 @@
-// Number formats as data. A new format is a new row of kFormats; codec, tests, command line and plots pick it up.
+// Number formats as data. A new format is a new row of kFormats; codec, tests, command line and plots follow from it.
 //
-// Sources of the rows: OCP 8-bit Floating Point Specification 1.0 (E4M3, E5M2), OCP Microscaling Formats 1.0 (FP6,
-// FP4, E8M0), ml_dtypes (FNUZ, IEEE-style E4M3, E3M4), IEEE 754 (FP16), PTX ISA cvt (TF32).
+// The rows: numerics.md 1.1. Sources: OCP 8-bit Floating Point Specification 1.0 (E4M3, E5M2), OCP Microscaling
+// Formats 1.0 (FP6, FP4, E8M0), ml_dtypes (FNUZ, IEEE-style E4M3, E3M4), IEEE 754 (FP16), PTX ISA cvt (TF32).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace fp8lab {
 
 enum class Kind { floating, integer };
 
-// What the codes at the end of the range mean.
+// The meaning of the codes at the end of the range.
 enum class Specials {
     ieee,     // top exponent: mantissa 0 is Inf, the rest NaN                     (E5M2, FP16, E4M3 IEEE, E3M4)
     fn,       // only the all-ones code (per sign) is NaN; no Inf                  (OCP E4M3)
@@ -42,7 +42,7 @@ std::span<const FormatInfo> formats();
 // Any case. Throws usage_error listing the valid names.
 const FormatInfo& find_format(std::string_view name, std::string_view where = "format");
 
-// A format of the learner's own: E 1-8, M 0-10, a bias from -64 to 127 that keeps every value a float32, a special-value
+// A format with its own parameters: E 1-8, M 0-10, a bias from -64 to 127 that keeps every value a float32, a special-value
 // policy (not scale). Throws usage_error when a number is out of range. The name must outlive the result.
 FormatInfo custom_format(int exponent_bits, int mantissa_bits, int bias, Specials specials, std::string_view name = "custom");
 
@@ -58,7 +58,7 @@ bool has_nan(const FormatInfo& format);
 std::uint32_t canonical_nan(const FormatInfo& format);      // 0x7F in E4M3, 0x80 in FNUZ; fp6/fp4: the largest; int8: 0
 // Half an ulp relative to 1: 2^-(M+1).
 double unit_roundoff(const FormatInfo& format);
-// Where round to nearest leaves the finite range: the midpoint of the largest value and the phantom next one.
+// Where rounding to nearest overflows (numerics.md 1.3): the midpoint of the largest value and the phantom next one.
 // inclusive: the threshold itself overflows. E4M3 464, not inclusive (the tie goes down to the even code of 448);
 // E5M2 61440, inclusive. E8M0, which rounds up, overflows above 2^127.
 struct OverflowThreshold { double value; bool inclusive; };

@@ -1,6 +1,6 @@
-// The golden data, made from NVIDIA's host functions (cuda_fp8.h, cuda_fp6.h, cuda_fp4.h): what every
-// conversion gives at the edges of every format, and what it gives over all 2^32 float32 inputs. Tests and
-// `validate` judge the codec by it.
+// The golden data, computed with NVIDIA's host functions (cuda_fp8.h, cuda_fp6.h, cuda_fp4.h): the codes of every
+// conversion at the edges of every format, and counts and checksums over all 2^32 float32 inputs. Tests and
+// `validate` compare the codec with them (numerics.md 4).
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct GoldenConversion {
 };
 std::span<const GoldenConversion> golden_conversions();
 
-// The checksum is the sum, modulo 2^64, of this over all float32 patterns, so it does not depend on any
-// order: splitmix64's finaliser of pattern and code (Steele, Lea, Flood, OOPSLA 2014).
+// The checksum is the sum of golden_hash() modulo 2^64 over all float32 patterns, so it does not depend on the
+// order. The hash is splitmix64's finaliser of pattern and code (Steele, Lea, Flood, OOPSLA 2014).
 constexpr std::uint64_t golden_hash(std::uint32_t pattern, std::uint32_t code) {
     std::uint64_t x = (std::uint64_t{pattern} << 8 | code) + 0x9E3779B97F4A7C15;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;

@@ -1,5 +1,5 @@
-// Whether the codec is right on this machine: against the golden data, against itself, vector against scalar.
-// What `validate` runs; also the answer to "can I trust these numbers here?" in the window.
+// Checks of the codec on this machine: golden data, round trips, vector against scalar. `validate` runs them, and
+// the window shows their result.
 #pragma once
 
 #include <functional>
@@ -15,12 +15,11 @@ struct SelfCheckOutcome {
 
 struct SelfCheck {
     std::string name;
-    // May throw input_error: golden data missing. Throws Interrupted where a signal ends a long check.
+    // Throws input_error where the golden data are missing, Interrupted where a signal ends a long check.
     std::function<SelfCheckOutcome()> run;
 };
 
-// Quick ones take seconds together. `full` adds the passes over all 2^32 float32 inputs: minutes of all
-// cores.
+// The quick checks take seconds together. `full` adds passes over all 2^32 float32 inputs: minutes on all cores.
 std::vector<SelfCheck> codec_self_checks(bool full);
 
 }  // namespace fp8lab

@@ -1,5 +1,5 @@
-// A submission: what a student hands in, and what `fp8lab check` grades. One JSON file with the evidence of
-// each pass exactly as it lies in the profile.
+// A submission: the file that a student hands in and `fp8lab check` grades. One JSON file with the evidence
+// of each pass, unchanged from the profile.
 //
 //   {"fp8lab_bundle": 1, "student": "Ada", "version": "0.1.0", "at": "2026-11-20T23:12:07",
 //    "machine": {"processor": "...", ...},
@@ -35,7 +35,7 @@ struct Bundle {
 // The file's text, with its checksum. Throws input_error: a text that is not UTF-8.
 std::string bundle_text(const Bundle& bundle);
 
-// A wrong checksum is no error: what the bundle says is graded all the same, and refused by who grades it.
+// A wrong checksum is not an error here: Bundle::intact is then false, and the graders refuse the bundle.
 // Throws input_error(where, ...) with line and column: not JSON, too large, a member missing or of a wrong
 // type; written by a newer version.
 Bundle parse_bundle(std::string_view text, const std::string& where);

@@ -1,5 +1,5 @@
-// Claim cards: what tutorials on FP8 say and a lab refutes. Data, in assets/claims.json; a test does each
-// experiment and holds every number of the verdict to what the lab gives.
+// Claim cards: statements of tutorials on FP8 that a lab refutes. Data in assets/claims.json; a test runs
+// each experiment and compares every number of the verdict with the lab's.
 //
 //   {"lab": "bits", "source": "Lab 3.2.3: FP8 Training and Inference", "line": 119, "ruling": "wrong",
 //    "claim": "Max value  240.0", "experiment": ["format=e4m3"],
@@ -26,7 +26,7 @@ struct Finding {
 struct Claim {
     std::string lab, source;
     int line = 0;
-    std::string claim;        // as printed
+    std::string claim;        // quoted from the source
     bool half_right = false;  // else wrong
     std::vector<Event> experiment;
     std::vector<Finding> findings;

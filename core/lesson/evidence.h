@@ -1,5 +1,5 @@
-// What a pass leaves behind: enough to repeat it. The values in it are a claim; `check` repeats the events on
-// a fresh lab and compares (labs/recheck.h), so that a forgery with a fresh checksum is found too.
+// The record of a pass, from which it can be repeated. `check` does not trust the values in it: it repeats
+// the events on a new lab and compares (labs/recheck.h), so a forgery with a correct checksum is found too.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -29,19 +29,19 @@ struct Evidence {
     std::vector<double> measured;  // as Verdict::measured
 };
 
-// Parts of it, for what keeps an attempt under way. The readers throw as nlohmann does, or Error without a
-// place.
+// Parts of evidence as JSON, for the journal of an unfinished attempt. The readers throw nlohmann's
+// exceptions, or Error with an empty `where`.
 nlohmann::json to_json(const Evidence::Deed& deed);
 Evidence::Deed deed_from(const nlohmann::json& json);
 nlohmann::json to_json(const Prediction& prediction);
 Prediction prediction_from(const nlohmann::json& json);
 
-// Of lab, start and deeds: the same scene has the same hash. 16 hexadecimal digits.
+// The hash of lab, start and deeds, 16 hexadecimal digits: equal for equal contents.
 std::string scene_hash(const Evidence& evidence);
 
-// How much evidence holds, counted without building any of it; what is no JSON is counted as far as it goes.
+// The size of evidence, counted without building values; text that is not JSON is counted up to the error.
 struct EvidenceSize {
-    std::string exercise;  // as far as the text says it
+    std::string exercise;  // empty: not found in the text
     std::size_t events = 0, values = 0;
 };
 EvidenceSize evidence_size(std::string_view text);

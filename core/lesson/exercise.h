@@ -1,6 +1,6 @@
-// An exercise: predict, act, be judged, explain. Labs hand out theirs through Lab::exercises() as data
-// (labs/<id>/exercises.cpp); one panel shows them all, one test drives them all, one verb judges their
-// evidence again.
+// An exercise: the learner predicts, acts, is judged and explains. It is data; labs return theirs from
+// Lab::exercises() (labs/<id>/exercises.cpp). One panel shows all exercises, one test runs all, and one verb
+// judges their evidence again.
 //
 //   {.id = "L5.3", .title = "The slider that does nothing", .question = "Find ...",
 //    .hints = {"nudge", "which control", "worked value"}, .judge = same_scales,
@@ -21,7 +21,7 @@
 
 namespace fp8lab {
 
-// ---- What is predicted before the controls open.
+// ---- The prediction, before the controls can be used.
 struct NumberPrediction {
     std::string label, unit = {};
     double min = 0, max = 1, initial = 0.5;
@@ -40,48 +40,49 @@ struct CurvePrediction {
 };
 using PredictionSpec = std::variant<std::monostate, NumberPrediction, ChoicePrediction, CurvePrediction>;
 
-// What the learner committed. Kept, never graded.
+// The prediction of the learner. It is stored and never graded.
 struct Prediction {
     bool skipped = false;
     std::vector<double> values;  // the number; the index of the choice; y of the knobs, line after line
     std::string at;              // local time, ISO 8601
 };
 
-// ---- What is typed or chosen in the panel. Each becomes an Event{answer}; shown as a field under the
-// question.
+// ---- An answer that is typed or chosen in the panel, in a field under the question. It becomes an
+// Event{answer}.
 struct Answer {
     std::string name, label, unit;
     std::vector<std::string> choices = {};  // not empty: one of these; else a number
 };
 
-// ---- The verdict: the live table that ends in "yes" or "not yet".
+// ---- The verdict: a table of conditions whose last column is "yes" or "not yet".
 struct Condition {
     std::string text;                 // "relative L2"
-    std::vector<std::string> values;  // as read by people, one under each of Exercise::columns (or one)
+    std::vector<std::string> values;  // as text, one for each of Exercise::columns (or one)
     bool met = false;
 };
 struct Verdict {
     std::vector<Condition> conditions;
-    std::string note = {};  // the state they hold for: "log-normal, sigma 2, amax scale"
-    // What the prediction is held against, shaped as Prediction::values. Empty: not measured yet.
+    std::string note = {};  // the state that the conditions are about: "log-normal, sigma 2, amax scale"
+    // The values that the prediction is compared with, as many as Prediction::values. Empty: not measured
+    // yet.
     std::vector<double> measured = {};
     bool passed() const;  // at least one condition, and all met
 };
 
-// Pure: looks at the trail and, where it matters that one was made, at the prediction (null: none yet). May
-// run computations of its own (a sweep), never the clock, a file or a lab that someone else holds. Must not
-// demand "a learner's own action": judge_exercise() does, for all.
+// A pure function of the trail and of the prediction (null: none yet). It may compute (a sweep, say), but
+// uses no clock, no file and no lab of others. It does not check that the learner acted: judge_exercise()
+// does, for all exercises.
 using Judge = Verdict (*)(const Trail&, const Prediction*);
 
 struct NearMiss {
-    std::string why;  // what is missing
+    std::string why;  // which condition is not met
     std::vector<Event> events;
 };
 
 struct Exercise {
     std::string id;        // "L5.3"
     std::string title;     // 2-4 words
-    std::string question;  // 1-2 sentences: what to reach, not how
+    std::string question;  // 1-2 sentences: the goal, not the way
     PredictionSpec prediction = {};
     std::string predict = {};             // the question that the prediction answers; empty without one
     std::vector<std::string> start = {};  // "field=value" on top of the lab's defaults
@@ -91,16 +92,16 @@ struct Exercise {
     Judge judge = nullptr;
     std::string explanation = {};  // shown after passing: why it is so, 1-3 sentences
 
-    // Specimens, driven by one test: the start fails, the solver passes, both near misses fail.
+    // Examples for the test of all exercises: the start fails, the solver passes, both near misses fail.
     std::vector<Event> solver = {};
     std::array<NearMiss, 2> near_misses = {};
 };
 
-// What one attempt may hold. A key that is held gives 30 events a second; whoever grades repeats each on a
-// lab and keeps the state after it, 4 to 15 KB.
+// The largest number of events of an attempt. A key that is held down gives 30 events per second; a grader
+// repeats each on a lab and keeps the state after it, 4 to 15 KB.
 inline constexpr std::size_t kMostEvents = 5'000;
 
-// The judge's verdict, and one condition more while the trail holds no event of the learner's, or more than
+// The judge's verdict. It has one more condition while the trail has no event of the learner, or more than
 // kMostEvents.
 Verdict judge_exercise(const Exercise& exercise, const Trail& trail, const Prediction* prediction);
 

@@ -1,6 +1,5 @@
-// What the window shows and no file keeps: one line a change, {"key", "value", "at", "checksum"}, written as
-// it happens. The last line of a key counts. A crash leaves the journal behind; a window that is closed
-// removes it.
+// A log of state that is in no other file: one line per change, {"key", "value", "at", "checksum"}, written
+// at once. The last line of a key is valid. After a crash the journal remains; closing the window removes it.
 #pragma once
 
 #include <filesystem>
@@ -18,24 +17,24 @@ class Journal {
         std::string at;  // of the last line, ISO 8601
         std::map<std::string, nlohmann::json> values;
     };
-    // Lines that a crash cut short, or that are damaged, are passed over. Nothing: no journal, or no whole
+    // The state that a crash left. Incomplete and damaged lines are skipped. None: no journal, or no valid
     // line.
     static std::optional<Left> left_behind(const std::filesystem::path& file);
 
-    explicit Journal(std::filesystem::path file);  // touches no file yet
+    explicit Journal(std::filesystem::path file);  // opens no file yet
     ~Journal();
     Journal(const Journal&) = delete;
     Journal& operator=(const Journal&) = delete;
 
-    void take_over(Left left);  // goes on with what a crash left: nothing of it is noted again
-    // What is so at the start needs no line.
+    void take_over(Left left);  // continues with what a crash left; these values are not written again
+    // A value at the start, which needs no line.
     void assume(const std::string& key, nlohmann::json value);
-    // Writes a line if the value is another one than noted last; it then outlives the process. Throws
-    // Error{failed}: the next note() of the same value tries again.
+    // Writes a line if the value has changed since the last note(); it then survives the end of the process.
+    // Throws Error{failed}; the next note() of the same value tries again.
     void note(const std::string& key, nlohmann::json value, const std::string& at);
     bool dirty() const { return dirty_; }
-    void sync();    // throws Error{failed}; what was noted then outlives a power cut as well
-    void remove();  // closed cleanly
+    void sync();    // fsync: the lines then survive a power failure too; throws Error{failed}
+    void remove();  // the window was closed normally
 
   private:
     void append(const std::string& line);

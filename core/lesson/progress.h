@@ -1,6 +1,5 @@
-// What a learner has done so far: exercises/<id>.json in the profile's data, the evidence of each pass, and
-// predictions.json. Nothing here is lost by a file that is damaged or a disk that is full: see kept_file.h,
-// and unsaved().
+// The progress of a learner: exercises/<id>.json in the profile's data folder, the evidence of each pass, and
+// predictions.json. Damaged files and a full disk are handled by kept_file.h and unsaved().
 #pragma once
 
 #include <filesystem>
@@ -16,25 +15,25 @@ namespace fp8lab {
 
 class Progress {
   public:
-    // Reads the folder; what became of files that could not be read is in problem(), as one sentence.
+    // Reads the folder; problem() says in one sentence what happened to files that could not be read.
     explicit Progress(const ProfileFolders& folders);
 
     const Evidence* passed(std::string_view exercise) const;  // null: not yet
-    // Where its evidence was read from: the previous file where this one is damaged and cannot be replaced.
+    // The file of its evidence: the previous version where the newest is damaged and cannot be replaced.
     std::filesystem::path file(std::string_view exercise) const;
     int count(std::string_view lab) const;  // passes
-    // The last one committed, also of an exercise that is not passed; null: none.
+    // The last prediction, also of an exercise that is not passed; null: none.
     const Prediction* prediction(std::string_view exercise) const;
     const std::string& problem() const { return problem_; }
-    bool lost() const { return lost_; }  // some of the work that problem() names is lost
+    bool lost() const { return lost_; }  // problem() includes data that is in no file any more
 
-    // Kept at once, whole or not at all. Throw Error{failed}; it then counts all the same, and retry() writes
-    // it.
+    // Write a file at once, whole or not at all. Throw Error{failed}; the value is kept in memory, and
+    // retry() writes it.
     void keep(const Evidence& evidence);
     void keep(std::string_view exercise, const Prediction& prediction);
-    // What is only in memory: file names. Never of a profile that is only read.
+    // Names of files whose contents are only in memory; empty for a profile that is read-only.
     const std::set<std::string, std::less<>>& unsaved() const { return unsaved_; }
-    bool retry();  // true: all is written
+    bool retry();  // true: everything is written
 
   private:
     void write(const std::string& name);

@@ -1,5 +1,5 @@
-// A scene: a lab in one state, told. What an instructor prepares, a student is sent, a lecture steps through.
-// Files *.f8scene are UTF-8 JSON, at most 8 MiB:
+// A scene: a state of a lab with a title, a sentence and notes. Instructors prepare scenes, students receive
+// them, and lectures are made of them. Files *.f8scene are UTF-8 JSON, at most 8 MiB:
 //
 //   {
 //     "fp8lab_scene": 1,                     the schema
@@ -15,15 +15,14 @@
 //     "predict": {"question": "...", "choices": ["2", "4"], "answer": 1},  asked before anything is seen
 //     "figure": "timeline",                  what presentation shows; else the first
 //     "numbers": [{"metric": "a.saturated_steps", "label": "steps saturate"}],   at most four;
-//                                            a label may hold {metric}s too: it stays true when the knob
-//                                            moves
+//                                            a label may contain {metric}s, which follow the knob
 //     "knob": "margin",                      the field that Up and Down move in presentation
 //     "compare": {"margin": 1},              key B: with these fields, and back
-//     "headline": {"metric": "a.saturated_steps", "value": 11, "tolerance": 0}   `check` holds the lab to it
+//     "headline": {"metric": "a.saturated_steps", "value": 11, "tolerance": 0}   `check` compares it
 //   }
 //
-// Members that are not known are kept when the scene is written again. A scene of a newer schema opens with
-// what is known of it; Scene::notices says what is not.
+// Unknown members are kept when the scene is written again. A scene of a newer schema is opened as far as it
+// is known; Scene::notices says what is not.
 #pragma once
 
 #include <filesystem>
@@ -81,12 +80,12 @@ struct Scene {
 };
 
 // Throws input_error: no JSON (line and column), a member missing or of a wrong type (line and column), too
-// large. Whether the lab has those fields, labs/scene_run.h finds out.
+// large. labs/scene_run.h checks whether the lab has the fields.
 Scene parse_scene(std::string_view text, const std::string& where);
 // Also throws input_error for what is no regular file: a pipe or device is never waited for.
 Scene read_scene(const std::filesystem::path& path);
 
-// The file's text. What parse_scene() read in this form comes out byte for byte.
+// The file's text. Text in this form that parse_scene() read is returned byte for byte.
 std::string scene_text(const Scene& scene);
 
 // A scene in one line of plain ASCII, for chats and mails: "f8scene:" and base64. is_scene_line() looks at
@@ -112,8 +111,7 @@ Deck read_deck(const std::filesystem::path& path);
 // Throws input_error naming the shipped ones.
 std::filesystem::path find_scene(const std::string& name);
 
-// The file that a deck in `folder` means by a name: its own first, then the shipped one; empty: there is
-// none.
+// The file for a name in a deck in `folder`: one of that folder, else a shipped one; empty: there is none.
 std::filesystem::path deck_scene(const std::filesystem::path& folder, const std::string& name);
 
 // The scenes and decks that come with the application, by file name.

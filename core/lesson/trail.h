@@ -1,6 +1,6 @@
-// What a learner did in an exercise, and what the lab said after each thing done. A judge sees nothing else;
-// so an exercise can be judged again, headlessly, from its events alone: a fresh lab on which they are
-// repeated gives the same trail.
+// The events of a learner in an exercise, and the state of the lab after each. A judge sees nothing else. So
+// an exercise can be judged again without a window from its events alone: repeated on a new lab they give the
+// same trail.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace fp8lab {
 
-// A learner's own act. A drag is one event: where it ended.
+// One event: what a learner did. A drag is one event, with the value at its end.
 struct Event {
     enum class Kind { set, act, answer };
     Kind kind = Kind::set;
@@ -26,25 +26,25 @@ Event sets(std::string field, std::string value);
 Event acts(std::string action);
 Event types(std::string name, std::string value);
 
-// The lab as it stands: every field and every metric, typed by their tables.
+// The state of a lab: every field and every metric.
 struct State {
     std::vector<std::pair<std::string, std::string>> fields;
     std::vector<Metric> metrics;
 
-    // A metric, or a field that holds a number. NaN where the lab gives none of that name in this state (no
-    // condition on it is then met).
+    // A metric, or a field with a number. NaN where the lab has none of that name in this state; conditions
+    // on it are then not met.
     double number(std::string_view name) const;
     // A metric that is a word, or a field; empty where there is none.
     std::string text(std::string_view name) const;
     std::string field(std::string_view name) const;  // only a field; empty where there is none
 };
 
-// What was done between two states that the lab came to rest in; mostly one event.
+// The events between two states in which the lab was at rest; usually one.
 struct Step {
     std::vector<Event> events;
     State after;
-    // What a lab that trains has measured in a finished run, as JSON (Lab::record()); empty for the others,
-    // whose state follows from the events.
+    // Of a lab that trains: the series of a finished run as JSON (Lab::record()). Empty for other labs, whose
+    // state follows from the events.
     std::string record = {};
 };
 
@@ -53,15 +53,15 @@ struct Trail {
     std::vector<Step> steps;
 
     const State& now() const { return steps.empty() ? start : steps.back().after; }
-    // Also the start counts as visited.
+    // Whether the condition was true in any state, the start included.
     bool visited(const std::function<bool(const State&)>& condition) const;
     bool did(std::string_view action) const;
-    // The last answer typed under that name; none yet: empty, NaN.
+    // The last answer under that name; empty or NaN where there is none.
     std::string answered(std::string_view name) const;
     double answered_number(std::string_view name) const;
 };
 
-// A number as people type it: "0.0588", "5.88 %", "1/17", "2^-9". NaN where it is none.
+// The value of a typed number: "0.0588", "5.88 %", "1/17", "2^-9". NaN where it is not a number.
 double parse_answer(std::string_view text);
 
 }  // namespace fp8lab

@@ -44,7 +44,7 @@ void Arm::set_recipe(const Recipe& recipe) {
 
 std::vector<float> Arm::scales_for_weights() const {
     constexpr float kHeadroom =
-        4;  // a weight may grow to 4x its initial amax before it saturates (cli.md, master=none)
+        4;  // a weight may grow to 4x its initial amax before it saturates
     const float limit = static_cast<float>(max_finite(storage_format()));
     std::vector<float> scales;
     for (const Layer<float>& layer : network_.layers()) {

@@ -26,11 +26,11 @@ class Arm {
     void set_recipe(const Recipe& recipe);
     const Network<float>& network() const { return network_; }
 
-    ArmSnapshot take();  // records since the last take(); spiral: the decision grid of the FP32 weights
+    ArmSnapshot take();  // records since the last take(); for spiral also the decision grid
 
     ArmCheckpoint checkpoint() const;
-    void restore(const ArmCheckpoint& checkpoint);  // of this spec's shapes: weights, moments and, where both
-                                                    // have them, scales
+    // Weights, moments and, where both have them, delayed scales. The shapes are those of this spec.
+    void restore(const ArmCheckpoint& checkpoint);
 
   private:
     struct LayerMoments {
@@ -38,16 +38,16 @@ class Arm {
     };
     bool apply_update(int step, double lr);
     bool stores_fp32() const { return casts_.recipe().master == MasterWeights::fp32; }
-    std::vector<float> scales_for_weights() const;       // the grid that suits the weights as they are
-    void use_storage_scales(std::vector<float> scales);  // and rounds the weights; empty: weights are FP32
-    void store_weights(Rounding rounding, int step);     // rounds them to that grid, if there is one
+    std::vector<float> scales_for_weights() const;       // scales for the present weights
+    void use_storage_scales(std::vector<float> scales);  // and rounds the weights; empty: FP32 weights
+    void store_weights(Rounding rounding, int step);     // rounds them to their E4M3 grid, if any
     std::string first_nonfinite(bool loss_is_finite) const;
 
     const TrainSpec& spec_;
     Network<float> network_;
     RecipeCasts casts_;
     std::vector<LayerMoments> moments_;
-    std::vector<float> storage_scales_;  // one a layer, master=none only: their E4M3 grid
+    std::vector<float> storage_scales_;  // one per layer, with master=none only: their E4M3 grid
     Matrix<float> dy_;
     std::vector<StepRecord> records_;
     std::optional<NonFinite> stopped_;

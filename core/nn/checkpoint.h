@@ -1,5 +1,5 @@
-// What an arm needs to go on, as values, and its file: weights in FP32, moments, scaling state. The same for
-// every backend and recipe, so that a BF16 run resumes as FP8, a CPU run on the GPU, and back.
+// The state of an arm as values, and its file: weights in FP32, moments, scaling state. It is the same for
+// every backend and recipe, so that a BF16 run can resume in FP8, a CPU run on a GPU, and the reverse.
 //
 // Tensors in the file: w1 b1 (layer 1), m.w1 v.w1 m.b1 v.b1 (moments), scale.x1 scale_age.x1 history.x1
 // (delayed scaling, slot 0 first), storage_scale.w1 (master=none). Metadata: format "fp8lab-checkpoint-1",
@@ -20,7 +20,7 @@ namespace fp8lab {
 struct LayerCheckpoint {
     std::vector<float> w, b;  // (out, in) row-major, (out)
     Moments w_moments, b_moments;
-    std::optional<float> storage_scale;  // master=none: of the E4M3 grid that the weights live on
+    std::optional<float> storage_scale;  // master=none: the scale of the stored E4M3 weights
 };
 struct ScaleCheckpoint {
     TensorId id;
@@ -37,9 +37,8 @@ struct ArmCheckpoint {
 };
 
 SafeTensors to_safetensors(const ArmCheckpoint& arm, const TrainSpec& spec, int steps_done);
-// Throws input_error naming `where` when tensors are missing or have other shapes than spec.layers asks for,
-// and for metadata that are not as above: another format, another name, a recipe that is not known here, a
-// seed in the command line that is not a number.
+// Throws input_error with `where` when tensors are missing or their shapes are not those of spec.layers, and
+// for wrong metadata: another format, an unknown name, an unknown recipe, a seed that is not a number.
 ArmCheckpoint parse_checkpoint(const SafeTensors& file, const TrainSpec& spec, const std::string& where);
 
 // DIR/<n>-<recipe name>.safetensors per arm.
@@ -53,13 +52,13 @@ struct LoadedCheckpoints {
 };
 LoadedCheckpoints load_checkpoints(const std::filesystem::path& path, const TrainSpec& spec);
 
-// The files that save_checkpoints() writes, one an arm, and those that load_checkpoints() reads.
+// The files that save_checkpoints() writes, one per arm, and those that load_checkpoints() reads.
 std::vector<std::filesystem::path> checkpoints_to_save(const std::filesystem::path& dir,
                                                        const TrainSpec& spec);
 std::vector<std::filesystem::path> checkpoints_to_load(const std::filesystem::path& path);
 
-// What goes on as something else than it was, a sentence each: another recipe or another seed of an arm.
-// Reads only the metadata of the files that load_checkpoints() reads. Throws as that does.
+// Sentences about what a resumed run changes: another recipe or another seed of an arm. Reads only the
+// metadata of the files. Throws as load_checkpoints().
 std::vector<std::string> changes_on_resume(const std::filesystem::path& path, const TrainSpec& spec);
 
 }  // namespace fp8lab

@@ -1,4 +1,4 @@
-// The trainer that always works: FP32 GEMMs on the CPU, every recipe emulated bit-exactly in its casts.
+// The trainer on the CPU: GEMMs in FP32, the casts of every recipe emulated bit-exactly.
 #pragma once
 
 #include <memory>

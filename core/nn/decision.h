@@ -1,4 +1,4 @@
-// The picture of a two-class network over the plane (task spiral).
+// The output of a two-class network over the plane (task spiral).
 #pragma once
 
 #include <vector>

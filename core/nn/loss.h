@@ -1,4 +1,4 @@
-// Losses, their gradients and the accuracy, from the network's output before the update of the step (cli.md).
+// Losses, their gradients and the accuracy, from the output before the update of the step (cli.md).
 #pragma once
 
 #include "core/nn/matrix.h"

@@ -1,5 +1,5 @@
-// A dense row-major matrix and the three products of a linear layer. float goes to OpenBLAS's sgemm, double
-// (the reference of the gradient tests) to dgemm: the same code, so that the tests test what ships.
+// A dense row-major matrix and the three products of a linear layer (numerics.md 3.1). float uses OpenBLAS's
+// sgemm, double (the reference of the gradient tests) dgemm, through the same code.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct Matrix {
     Matrix() = default;
     Matrix(std::size_t row_count, std::size_t col_count)
         : rows(row_count), cols(col_count), values(row_count * col_count) {}
-    // Keeps the memory when the shape stays: a training step allocates nothing. Values are then unspecified.
+    // Values are unspecified afterwards. With an unchanged shape no memory is allocated.
     void resize(std::size_t row_count, std::size_t col_count) {
         rows = row_count;
         cols = col_count;

@@ -2,9 +2,8 @@
 //   fprop  y  = x w^T + b    x (batch, in), w (out, in), y (batch, out)
 //   dgrad  dx = dy w         none into the network's input
 //   wgrad  dw = dy^T x
-// What a recipe does to a training step is what GemmCasts does to the operands and results of these three
-// products; everything else (bias, activation, loss) runs in T. T is float; double is the reference of the
-// gradient tests.
+// A recipe acts only through GemmCasts, on the operands and results of these three products; everything else
+// (bias, activation, loss) is computed in T. T is float; double is the reference of the gradient tests.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +21,8 @@ template <class T>
 class GemmCasts {
   public:
     virtual ~GemmCasts() = default;
-    // The operand that the GEMM reads in place of `value`; `along` is the dimension that this GEMM contracts
-    // over. The result is valid until the end of the step or the next call for the same tensor.
+    // The operand that the GEMM reads instead of `value`; `along` is K of this GEMM. The result is valid
+    // until the end of the step or the next call for the same tensor.
     virtual const Matrix<T>& operand(TensorId id, Along along, const Matrix<T>& value) = 0;
     virtual void round_output(Matrix<T>& result) = 0;    // of fprop and dgrad
     virtual void round_gradient(Matrix<T>& result) = 0;  // of wgrad
@@ -52,7 +51,7 @@ class Network {
   public:
     Network(std::span<const int> sizes, Activation activation);  // all parameters zero
 
-    // w ~ N(0, 2 / fan_in) from the seed alone, b = 0: every arm starts from the same network.
+    // w ~ N(0, 2 / fan_in) from the seed alone, b = 0: every arm starts with the same weights.
     void initialise(std::uint64_t seed);
 
     const Matrix<T>& forward(const Matrix<T>& x,

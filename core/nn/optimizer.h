@@ -1,4 +1,4 @@
-// Optimisers on flat FP32 arrays, one call a parameter tensor and step.
+// Optimisers on flat FP32 arrays: one call per parameter tensor and step.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// What building a trainer, or changing a recipe on its way, tells and asks: on a GPU that meets a shape for
-// the first time it takes seconds.
+// Progress and cancellation while a trainer is built or a recipe changes: on a GPU this takes seconds for a
+// shape that is new.
 #pragma once
 
 #include <exception>
@@ -9,17 +9,18 @@
 
 namespace fp8lab {
 
-// Thrown out of work that nobody waits for any more.
+// Thrown to cancel work whose result is not needed any more.
 class Abandoned final : public std::exception {
   public:
     const char* what() const noexcept override { return "abandoned"; }
 };
 
 struct Preparation {
-    std::function<void(const std::string&)> tell;  // what is at work, "" when it is done; may be empty
+    std::function<void(const std::string&)> tell;  // gets the current part, "" at its end; may be empty
     std::stop_token stop;
 
-    // Before every part of the work, of a few seconds at most. Throws Abandoned after a request to stop.
+    // Call before every part of the work, which takes a few seconds at most. Throws Abandoned after a request
+    // to stop.
     void begin(const std::string& what) const {
         if (stop.stop_requested()) throw Abandoned();
         if (tell) tell(what);

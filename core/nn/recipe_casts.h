@@ -1,9 +1,9 @@
-// A recipe at work in one network: casts the operands of its GEMMs, owns the delayed scales, keeps the
+// Applies a recipe to one network: casts the operands of its GEMMs, has the delayed scales, and writes the
 // records.
 //
-// Per-tensor recipes cast a tensor once a step, and the payload serves both GEMMs that read it. Rows and
-// blocks lie along the dimension that a GEMM contracts over, so there the two GEMMs get two casts; records
-// describe the first (x, w: fprop; dy: dgrad, or wgrad in layer 1, which has no dgrad).
+// With one scale per tensor, a tensor is cast once per step for both GEMMs that read it. Rows and blocks run
+// along K, so there each GEMM gets a cast of its own; records describe the first (x, w: fprop; dy: dgrad, or
+// wgrad in layer 1, which has no dgrad).
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ class RecipeCasts final : public GemmCasts<float> {
     RecipeCasts(const Recipe& recipe, int layers, std::uint64_t seed);
 
     const Recipe& recipe() const { return recipe_; }
-    // Between steps. A tensor that was and stays delayed in the same format keeps its history and scale.
+    // Call between steps. A tensor with delayed scaling before and after, in the same format, keeps its
+    // history.
     void set_recipe(const Recipe& recipe);
     void set_history(int length);
     void set_margin(int margin);
     void set_algo(AmaxAlgo algo);
 
-    // master=none: the weight is stored under a scale that never changes, and per-tensor casts use it. 0: no
-    // such scale.
+    // master=none: the weight is stored with a constant scale, which per-tensor casts use too. 0: none.
     void fix_weight_scale(int layer, float scale) { state({TensorClass::w, layer}).fixed_scale = scale; }
 
     void begin_step(int step, std::optional<TensorId> watched);
@@ -41,7 +41,7 @@ class RecipeCasts final : public GemmCasts<float> {
     bool became_nonfinite(TensorId id) const { return state(id).nonfinite; }  // by the cast of this step
     const std::optional<TensorView>& watched() const { return view_; }        // of this step
 
-    // For checkpoints. nullptr, and nothing restored, where the tensor has no delayed scale.
+    // For checkpoints. Without delayed scaling: nullptr, and restore_delayed() does nothing.
     const DelayedScale* delayed(TensorId id) const {
         return is_delayed(state(id)) ? &state(id).delayed : nullptr;
     }

@@ -1,5 +1,6 @@
-// Where batches come from. A batch is a function of the spec's seed and the step alone: every arm sees the
-// same ones, and a resumed run goes on where the whole run would be. Definitions: cli.md.
+// The tasks and their batches. A batch depends only on the seed and the step, so every arm gets the same
+// batches and a resumed run continues with the right one. Definitions: cli.md, "Definitions that results
+// depend on".
 #pragma once
 
 #include <memory>
@@ -36,7 +37,7 @@ Batch load_npy_data(const std::string& x_path, const std::string& y_path);
 bool is_one_hot(const Matrix<float>& y);  // two columns or more; every row one 1, the rest 0
 
 // The fixed function of `teacher`, x (batch, d0) -> y (batch, dn): y = w2 tanh(w1 x), w1 (64, d0) ~ N(0, 2.25
-// / d0), w2 (dn, 64) ~ N(0, 1 / 64), drawn from a seed of its own, so that all runs learn the same function.
+// / d0), w2 (dn, 64) ~ N(0, 1 / 64), drawn with a fixed seed, so that all runs learn the same function.
 class Teacher {
   public:
     Teacher(int inputs, int outputs);

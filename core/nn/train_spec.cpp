@@ -53,7 +53,8 @@ std::string_view name_of(const std::array<Named<Enum>, n>& names, Enum value) {
     return std::ranges::find(names, value, &Named<Enum>::value)->name;
 }
 
-// What a task fixes or suggests (cli.md, "Defaults by task"); npy's sizes and loss come from its files.
+// What a task fixes or suggests (cli.md, "Definitions that results depend on"); the
+// sizes and the loss of npy come from its files.
 struct TaskDefaults {
     std::vector<int> layers;
     Activation activation = Activation::tanh;

@@ -1,5 +1,5 @@
-// What to train: the words of `train` in cli.md as one value. Plain data; the same object drives the command
-// line, the window and the benches.
+// What to train: the options of `train` (cli.md) as plain data, for the command line, the window and the
+// benches.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ enum class Schedule { constant, cosine };
 enum class OptimizerKind { adamw, sgd };
 enum class LossKind { mse, cross_entropy };
 
-// What weights, their gradients and the optimiser's moments are kept in. bf16: no FP32 master, as a PyTorch
-// model in BF16 has it; only for recipe bf16 on a GPU, to measure what the master costs.
+// The type of weights, gradients and moments. bf16: no FP32 master weights, like a PyTorch model in BF16;
+// only for recipe bf16 on a GPU, to measure the cost of master weights.
 enum class StateType { fp32, bf16 };
 
 struct TrainSpec {
@@ -37,7 +37,7 @@ struct TrainSpec {
     std::vector<Recipe> arms;  // same initial weights, same batches, own optimiser state
 };
 
-// What the caller left open takes the task's default (cli.md, "Defaults by task").
+// Options that are not set take the default of the task (cli.md, "Definitions that results depend on").
 struct TrainOptions {
     std::string task = "teacher";  // "npy:X,Y"
     std::optional<std::vector<int>> layers;
@@ -60,11 +60,12 @@ std::vector<int> parse_layers(std::string_view text);
 // contradicts).
 TrainSpec make_train_spec(const TrainOptions& options);
 
-// "--task teacher --layers 32,64,64,1 ..." with every value spelled out: `fp8lab train` + this repeats the
+// "--task teacher --layers 32,64,64,1 ..." with all values: `fp8lab train` with these options repeats the
 // run.
 std::string command_line(const TrainSpec& spec);
 
-double learning_rate(const TrainSpec& spec, int step);  // cli.md, `cosine`
+// Of the schedule at a 0-based step: cli.md, "Definitions that results depend on".
+double learning_rate(const TrainSpec& spec, int step);
 
 std::string_view to_string(TaskKind);
 std::string_view to_string(Activation);

@@ -1,5 +1,5 @@
-// The trainer: synchronous, no thread, no clock in its results. Same seed, same numbers, window or not.
-// Backends implement it (core/nn/cpu_trainer.h emulates every recipe bit-exactly on the CPU).
+// The trainer. It is synchronous, starts no thread, and its results depend on no clock: the same seed gives
+// the same numbers, with or without a window. Backends implement it (core/nn/cpu_trainer.h on the CPU).
 #pragma once
 
 #include <array>
@@ -39,19 +39,23 @@ struct SetAlgo {
     int arm;
     AmaxAlgo algo;
 };
+// Another recipe for an arm during the training: weights, moments and the number of steps stay.
 struct SetRecipe {
     int arm;
     Recipe recipe;
-};  // precision switch in mid-run: weights, moments and step stay
+};
+// For all arms; the shape of the schedule stays.
 struct SetLearningRate {
     double lr;
-};  // both arms; the schedule's shape stays
+};
+// Multiplies every element of x of the next batch, once, in every arm.
 struct PoisonBatch {
     float factor = 1000.0F;
-};  // multiplies x of the next batch, once, in every arm
+};
+// The tensor whose histograms the snapshots have; none: no histograms are computed.
 struct Watch {
     std::optional<TensorId> tensor;
-};  // whose histograms the snapshots carry; none costs nothing
+};
 using Command = std::variant<SetHistory, SetMargin, SetAlgo, SetRecipe, SetLearningRate, PoisonBatch, Watch>;
 
 // ---- Snapshots: values only, series as deltas since the snapshot before
@@ -68,9 +72,9 @@ struct StepRecord {
     std::vector<TensorRecord> tensors;  // layer-major: x1 w1 dy1 x2 w2 dy2 ...
 };
 struct NonFinite {
-    int step = 0;
-    std::string tensor;
-};                   // first non-finite tensor: "dy2", "loss", "w1"
+    int step = 0;        // 0-based
+    std::string tensor;  // the first one that was not finite: "dy2", "loss", "w1"
+};
 struct TensorView {  // histograms of the watched tensor, before and after the cast
     TensorId id;
     int step = 0;
@@ -78,13 +82,13 @@ struct TensorView {  // histograms of the watched tensor, before and after the c
     float scale = 1;
     Log2Histogram before, after;  // of unscaled values; after: dequantised
 };
-struct ArmCost {  // what a step of this arm takes on a GPU; on the CPU step_ms of the records says it
+struct ArmCost {  // what a step of this arm costs on a GPU; on the CPU only StepRecord::step_ms is measured
     double step_ms = 0, step_q1_ms = 0, step_q3_ms = 0;  // median and quartiles of the newest launches
-    int steps = 0;                                       // that these describe
-    double flop = 0;                                     // of its GEMMs, a step
-    double memory_bytes = 0;                             // that this arm holds
-    // "GEMM", "casts", "optimiser", "bookkeeping": ms of one step, timed one after the other. Where they are
-    // less than the step, "gaps" makes up for it; where they are more, parts of a step run side by side.
+    int steps = 0;                                       // how many steps the times above are of
+    double flop = 0;                                     // of the GEMMs of one step
+    double memory_bytes = 0;                             // device memory of this arm
+    // "GEMM", "casts", "optimiser", "bookkeeping": ms of one step, each timed alone. Where their sum is less
+    // than the step, "gaps" is the difference; where it is more, parts of a step run at the same time.
     std::vector<std::pair<std::string, double>> parts;
     int graphs = 0;    // captured so far
     std::string note;  // Trainer::note()
@@ -95,7 +99,7 @@ struct ArmSnapshot {
     std::optional<TensorView> watched;
     std::vector<float> decision;  // spiral: kDecisionGrid^2 probabilities of class 1, rows from y=-1 up
     Provenance provenance = Provenance::cpu_emulated;
-    std::string emulated_because;  // why a GPU with FP8 tensor cores emulates this recipe; empty elsewhere
+    std::string emulated_because;  // why a GPU with FP8 tensor cores emulates this recipe; else empty
     std::optional<ArmCost> cost;
 };
 inline constexpr int kDecisionGrid = 64;  // over [-1, 1]^2
@@ -122,13 +126,13 @@ class Trainer {
         return true;
     }
     virtual const TrainSpec& spec() const = 0;
-    // How the shape is run where that is not as it was given: "padded to multiples of 16: 1 to 16"; may be
-    // empty.
+    // How the shapes were changed to run: "padded to multiples of 16: 1 to 16". Empty: they were not.
     virtual std::string note() const { return {}; }
-    // DIR/<n>-<recipe name>.safetensors per arm: FP32 weights, moments, scaling state. load() takes such a
-    // file for every arm, or a DIR with one file per arm in order, whatever the recipe of the run that goes
-    // on.
+    // Writes DIR/<n>-<recipe name>.safetensors per arm: FP32 weights, moments, scaling state. Throws
+    // Error{failed}.
     virtual void save(const std::filesystem::path& dir) const = 0;
+    // Reads one such file for every arm, or a folder with one file per arm in order; the recipes may be
+    // others than those of the run that saved them. Throws input_error.
     virtual void load(const std::filesystem::path& path) = 0;
 };
 

@@ -1,6 +1,6 @@
-// A Trainer on its own thread, and nothing else: commands in by value, drained at step boundaries; snapshots
-// out through Latest<Snapshot>. Training never waits for the reader: until a snapshot has been taken the
-// deltas go on collecting. An exception becomes Failed{message} and the application lives.
+// Runs a Trainer on a thread of its own. Commands are passed by value and applied between steps; snapshots
+// are returned through Latest<Snapshot>. Training does not wait for the reader: records collect until the
+// next snapshot is taken. An exception of the trainer becomes RunState::failed with a message.
 #pragma once
 
 #include <atomic>
@@ -25,16 +25,16 @@ class TrainingRun {
     struct Status {
         RunState state = RunState::idle;
         std::string message;          // failed: why; paused by a non-finite value: arm, step and tensor
-        std::string preparing;        // what the trainer is building; empty where it trains or rests
+        std::string preparing;        // what the trainer builds at the moment; else empty
         double steps_per_second = 0;  // over the last second
-        double blocked_ms = 0;        // total time the worker waited for this interface; ~0 by construction
+        double blocked_ms = 0;        // total time that the worker waited for this interface; about 0
     };
 
-    // `make` runs on the worker thread; the trainer may keep what it is given. `wake` is called (from the
-    // worker) when a snapshot waits or `preparing` has changed; may be empty.
+    // `make` runs on the worker thread; the trainer may keep its argument. `wake` (may be empty) is called on
+    // that thread when a snapshot can be taken or `preparing` has changed.
     using Make = std::function<std::unique_ptr<Trainer>(const Preparation&)>;
     explicit TrainingRun(Make make, std::function<void()> wake = {});
-    ~TrainingRun();  // stops and joins: at most one step, or what lies between two begin()s of a preparation
+    ~TrainingRun();  // stops and joins; waits for at most one step, or one part of a preparation
 
     void start();  // idle/paused -> running
     void pause();
@@ -44,7 +44,7 @@ class TrainingRun {
     void send(Command command);
     void save(std::filesystem::path dir);  // at the next step boundary
 
-    // Newest snapshot, at most once each; asks for the next one. Never blocks on a step.
+    // The newest snapshot, each at most once; requests the next one. Does not wait for a step.
     std::optional<Snapshot> take();
     Status status() const;
 

@@ -57,8 +57,8 @@ std::vector<float> block_amaxes(std::span<const float> matrix, std::size_t cols,
 
 int exponent_of_max(const FormatInfo& format) { return std::ilogb(max_finite(format)); }
 
-// FLOOR and EVEN of numerics 1.4: the exponent of the amax, in EVEN after its significand was rounded to the
-// element's mantissa bits, less the element's own largest exponent.
+// FLOOR and EVEN of numerics.md 1.4: the exponent of the amax, in EVEN after its significand was rounded to
+// the element's mantissa bits, less the element's own largest exponent.
 float mx_scale_by_exponent(float amax, const FormatInfo& element, MxRule rule) {
     if (std::isnan(amax)) return amax;
     if (std::isinf(amax)) return std::ldexp(1.0F, kLargestMxExponent);
@@ -86,7 +86,7 @@ std::vector<float> mx_scales(std::vector<float> amaxes, const FormatInfo& elemen
     return amaxes;
 }
 
-// numerics 1.5, step 1.
+// numerics.md 1.5, step 1.
 float nvfp4_encode_scale(float tensor_amax) {
     // Asked of the amax: g++ 13 takes the minimum below for 0 where the quotient overflows.
     if (tensor_amax == 0 || std::isinf(tensor_amax)) return 1;

@@ -1,4 +1,4 @@
-// The scales of a matrix that has more than one: which elements share a scale, and its value.
+// The scales of a matrix with more than one scale: which elements share one, and its value (numerics.md 1.2).
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ struct BlockGrid {
 BlockGrid block_grid(const CastPlan& plan, std::size_t rows, std::size_t cols, Along along);
 
 struct BlockScales {
-    std::vector<float> multipliers, inverses;  // one a block: before the cast, after the cast
-    float tensor_scale = 1;                    // NVFP4's, else 1
+    std::vector<float> multipliers, inverses;  // one per block: scale (before the cast), scale_inv (after it)
+    float tensor_scale = 1;                    // the FP32 tensor scale of NVFP4, else 1
 };
 BlockScales block_scales(const CastPlan& plan, std::span<const float> matrix, std::size_t cols,
                          const BlockGrid& grid);

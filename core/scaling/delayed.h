@@ -13,27 +13,30 @@
 
 namespace fp8lab {
 
-// numerics 3.2 step 4; pow2 rounds the result down to a power of two. fp8_max is max_finite of the format.
+// numerics.md 3.2, step 4; pow2 rounds the result down to a power of two. fp8_max is max_finite of the
+// format.
 float scale_from_amax(float amax, float fp8_max, int margin, float previous_scale, bool pow2 = false);
 
 class DelayedScale {
   public:
     DelayedScale() = default;
     DelayedScale(int history, AmaxAlgo algo, int margin, int interval, float fp8_max, bool pow2 = false);
-    // What this step's cast uses; 1 at the start.
+    // The scale that this step's cast uses; 1 at the start.
     float scale() const { return scale_; }
     // Slot 0 first.
     const std::vector<float>& history() const { return history_; }
-    // Updates since the scale was computed, 0 to interval - 1: where in the interval a resumed run goes on.
+    // Updates since the scale was computed, 0 to interval - 1; a resumed run continues with it.
     int scale_age() const { return scale_age_; }
-    // Steps 2-5 above. NaN is kept in the history as Inf is. An interval N does step 5 every N-th time.
+    // Steps 2-5 above with the amax of the unscaled tensor. NaN and Inf stay in the history until they roll
+    // out of it. With interval N, step 5 is done in every N-th call.
     void update(float amax);
 
-    // Between steps, as the sliders do. A shorter history keeps the newest amaxes, a longer one gets zeros.
+    // To be called between steps. A shorter history keeps the newest amaxes, a longer one is filled with
+    // zeros.
     void set_history(int length);
     void set_margin(int margin) { margin_ = margin; }
     void set_algo(AmaxAlgo algo) { algo_ = algo; }
-    // Takes another scale's state, from a checkpoint say. `history` is not empty.
+    // Replaces the state, for example by that of a checkpoint. `history` must not be empty.
     void restore(float scale, int scale_age, std::vector<float> history) {
         scale_ = scale;
         scale_age_ = scale_age;
@@ -48,7 +51,7 @@ class DelayedScale {
     bool pow2_ = false;
 };
 
-// One row of `simulate`: an amax series through one DelayedScale.
+// One step of `simulate`, which feeds a series of amaxes to a DelayedScale.
 struct SimulateStep {
     int step;
     float amax, scale_used, amax_scaled;
@@ -64,8 +67,8 @@ struct SimulateSpec {
 };
 std::vector<SimulateStep> simulate(const std::vector<float>& amax, const SimulateSpec& spec);
 
-// An amax file: one value a line, inf and nan allowed, '#' and blank lines skipped. Throws input_error naming
-// the line.
+// Reads an amax file: one value per line, inf and nan allowed, blank lines and lines with '#' skipped. Throws
+// input_error with the line.
 std::vector<float> parse_amax(std::string_view text, const std::string& where);
 
 }  // namespace fp8lab

@@ -1,5 +1,5 @@
-// Quantises a matrix as a recipe says and keeps what that did to it. The one implementation of every
-// granularity: the trainer, the labs and `quantize` call it.
+// Quantises a matrix as a recipe says and measures the error. The only implementation of every granularity on
+// the CPU: the trainer, the labs and `quantize` call it.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ struct CastPlan {
     bool square_blocks = false;  // 128x128 (weights) instead of 1x128
     bool scaled = false;         // false: scale 1 (recipe `unscaled`, bf16, fp32)
     bool pow2 = false;
-    int margin = 0;  // FP32 scales: powers of two left free above the amax
+    int margin = 0;  // FP32 scales: headroom above the amax in powers of two
     MxRule mx_rule = MxRule::up;
     Rounding rounding = Rounding::nearest;
     Overflow overflow = Overflow::saturate;
 };
 CastPlan cast_plan(const Recipe& recipe, TensorClass tensor);
 
-// Which dimension of a row-major (rows, cols) matrix the GEMM contracts over: blocks and rows run along it.
+// Which dimension of a row-major (rows, cols) matrix is K of the GEMM: rows and blocks run along it.
 enum class Along { cols, rows };
 
 struct QuantizeRequest {
@@ -43,15 +43,15 @@ struct QuantizeResult {
     CastStats stats;
     ErrorSums errors;           // with_errors
     float scale = 1;            // per-tensor scale used; for blocks the NVFP4 tensor scale, else 1
-    std::vector<float> scales;  // one a block or row, as multipliers, in block order; empty per tensor
+    std::vector<float> scales;  // one per block or row, in block order; empty: one per tensor
 };
 
-// out = dequantised values, same layout; may be the same memory as in. FP32 format copies. Per-tensor current
-// scaling gives scale = max * 2^-margin / amax (1 for an amax of 0 or not finite), numerics 3.3.
+// out = dequantised values in the layout of `in`, may be the same memory. Format FP32 copies. Current scaling
+// per tensor: scale = max * 2^-margin / amax, 1 where amax is 0 or not finite (numerics.md 3.3).
 QuantizeResult quantize(const CastPlan& plan, std::span<const float> in, std::span<float> out,
                         const QuantizeRequest& request);
 
-// Building blocks, tested against the worked values of numerics 1.4 and 1.5.
+// Building blocks, tested against the worked values of numerics.md 1.4 and numerics.md 1.5.
 std::uint32_t mx_scale_code(float block_amax, const FormatInfo& element, MxRule rule);  // the E8M0 byte
 struct Nvfp4Scales {
     float encode_scale;
@@ -60,7 +60,7 @@ struct Nvfp4Scales {
 };
 Nvfp4Scales nvfp4_scales(float tensor_amax, float block_amax);
 
-// Bits per element including its scales, of one copy and of a recipe's x tensor (8.25 for mxfp8).
+// Bits per element with its share of the scales, of one copy; of a recipe: of its x tensor (8.25 for mxfp8).
 double bits_per_element(const CastPlan& plan, std::size_t rows, std::size_t cols);
 double bits_per_element(const Recipe& recipe, std::size_t rows, std::size_t cols);
 

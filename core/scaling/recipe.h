@@ -1,6 +1,6 @@
-// A recipe is data: how the three tensor classes of a linear layer (x, w, dy) are cast before each of its
-// GEMMs. One row a recipe; options after colons, "delayed:history=16:margin=1" (cli.md has the grammar and
-// every default).
+// A recipe is data: how the three tensor classes of a linear layer (x, w, dy) are cast before its GEMMs. One
+// row per recipe; options follow after colons, "delayed:history=16:margin=1". Grammar and defaults: cli.md,
+// "Names".
 #pragma once
 
 #include <array>
@@ -14,18 +14,18 @@
 
 namespace fp8lab {
 
-// What shares one scale. Block sizes run along the contraction dimension of the GEMM that reads the tensor.
-// block128: 1x128 for x and dy, 128x128 for w.
+// Which elements share a scale. Rows and blocks run along K of the GEMM that reads the tensor. block128:
+// 1x128 for x and dy, 128x128 for w.
 enum class Granularity { tensor, row, block128, block32, block16 };
 enum class ScaleSource { none, current, delayed };
 enum class AmaxAlgo { max, most_recent };
-enum class MxRule { up, floor, even };  // numerics 1.4: RCEIL, OCP's FLOOR, EVEN
+enum class MxRule { up, floor, even };  // numerics.md 1.4: RCEIL, OCP's FLOOR, EVEN
 enum class MasterWeights { fp32, none };
 enum class OutType { bf16, fp32 };
-enum class FastAccum { fprop, all, none };  // hardware only; the CPU accumulates in FP32 and says so
+enum class FastAccum { fprop, all, none };  // GPU only; the CPU accumulates in FP32
 
 struct Recipe {
-    std::string name;                 // exactly as given: names the arm in CSV and JSON
+    std::string name;                 // as the user gave it; the name of the arm in CSV and JSON
     std::string_view base;            // "delayed"
     std::string_view summary;         // one line for `list recipes` and tooltips
     const FormatInfo* fwd = nullptr;  // x and w; fp32 = not cast
@@ -34,15 +34,15 @@ struct Recipe {
     ScaleSource scale = ScaleSource::none;
     int history = 16;  // 1..4096, Transformer Engine's amax_history_len
     AmaxAlgo algo = AmaxAlgo::max;
-    int margin = 0;     // -8..16, a power of two: FP32 scale = max * 2^-margin / amax
-    int interval = 1;   // scale recomputed every N-th step; the history rolls every step
+    int margin = 0;     // -8..16, an exponent of two: FP32 scale = max * 2^-margin / amax
+    int interval = 1;   // the scale is computed every N-th step; the history rolls every step
     bool pow2 = false;  // scale rounded down to a power of two
     MxRule mx_rule = MxRule::up;
     Rounding round = Rounding::nearest, round_bwd = Rounding::nearest, round_update = Rounding::nearest;
     Overflow overflow = Overflow::saturate;
     MasterWeights master = MasterWeights::fp32;
-    OutType out = OutType::bf16;    // what fprop and dgrad outputs are rounded to
-    OutType wgrad = OutType::fp32;  // and the weight gradient; bf16 is what PyTorch keeps of BF16 weights
+    OutType out = OutType::bf16;    // type of the outputs of fprop and dgrad
+    OutType wgrad = OutType::fp32;  // type of the weight gradient; bf16 as PyTorch has it for BF16 weights
     FastAccum fast_accum = FastAccum::fprop;
 };
 
@@ -56,9 +56,9 @@ struct RecipeDefaults {
     AmaxAlgo algo = AmaxAlgo::max;
 };
 
-// "NAME[:key=value]...". Options without an effect on a recipe (history of current) are unknown to it.
-// Formats above 8 bits are cast without a scale: "current:bwd=bf16". Throws usage_error for an unknown name,
-// key or value, listing the valid ones.
+// "NAME[:key=value]...". A recipe does not know options that have no effect on it (history of current).
+// Formats above 8 bits are cast without a scale: "current:bwd=bf16". Throws usage_error with the valid names,
+// keys or values.
 Recipe parse_recipe(std::string_view text, const RecipeDefaults& defaults = {},
                     std::string_view where = "--recipe");
 std::vector<Recipe> parse_recipes(std::string_view comma_separated, const RecipeDefaults& defaults = {},

@@ -1,5 +1,5 @@
-// How wrong a cast is, in every metric that the field uses (numerics section 5). Each of them is silent about
-// something: none is enough alone.
+// The error of a cast in the metrics that the field uses (numerics.md 5.1). None is enough alone: a large
+// SQNR can go with many elements that became 0.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace fp8lab {
 
-// What CastStats leaves out, since a training step need not know it. Sums over finite x.
+// What CastStats does not have because a training step does not need it. Sums over finite x.
 struct ErrorSums {
     std::int64_t nan = 0, inf = 0;   // of x
     std::int64_t nonzero = 0;        // finite x that are not 0
@@ -20,12 +20,12 @@ struct ErrorSums {
     ErrorSums& operator+=(const ErrorSums& other);
 };
 
-// x was cast to q. `tops` are the dequantised values of the format's largest code: one for all of x or one an
+// x was cast to q. `tops`: the dequantised value of the format's largest code, one for all of x or one per
 // element.
 ErrorSums measure_errors(std::span<const float> x, std::span<const float> q, std::span<const float> tops);
 
-// Ratios, not percent, but for the names that say so. NaN where a metric has no meaning: of zeros, SQNR; of a
-// tensor of infinities, all.
+// Ratios, except where the name says percent. NaN where a metric is undefined: SQNR of zeros, every metric of
+// a tensor of infinities.
 struct ErrorMetrics {
     std::int64_t n = 0, nan = 0, inf = 0;
     double sqnr_db = 0;   // 20 log10(|x| / |x - q|); +Inf when nothing was lost

@@ -1,4 +1,4 @@
-// What a cast does to a tensor, in the terms the field uses (numerics section 5).
+// The effect of a cast on a tensor; definitions: numerics.md 5.1.
 #pragma once
 
 #include <array>
@@ -13,7 +13,8 @@ struct CastStats {
     std::int64_t n = 0;
     float amax = 0;              // of the unscaled tensor, NaN ignored
     std::int64_t underflow = 0;  // non-zero elements that became 0
-    // Elements that saturation changes: |x * scale| beyond overflow_threshold, not "> max"; Inf counts too.
+    // Elements that saturation changes: |x * scale| beyond overflow_threshold(), not "> max"; Inf counts too
+    // (numerics.md 3.3).
     std::int64_t overflow = 0;
     std::int64_t nonfinite = 0;    // NaN or +-Inf before the cast
     double signal = 0, noise = 0;  // sum x^2, sum (x - q)^2 over finite x
@@ -28,15 +29,14 @@ struct CastStats {
     double sqnr_db() const;
 };
 
-// What casting x to q did; q is the dequantised result. `scales` holds one multiplier for all of x or one for
-// each element. The counts are exact. The sums add squares in float64, of differences taken in float32, in an
-// order that depends on nothing but x.size(): pieces of fixed size give the same sums on every machine and
-// number of threads. Vectorised, in the calling thread.
+// The statistics of a cast of x to q, the dequantised result. `scales`: one scale for all of x or one per
+// element. Counts are exact. Differences are taken in float32, their squares summed in float64, in an order
+// that depends only on x.size(). Vectorised, in the calling thread.
 CastStats measure_cast(std::span<const float> x, std::span<const float> q, std::span<const float> scales,
                        OverflowThreshold threshold);
 
 // Counts per binade of |x|: bin b holds 2^(kLowest + b) <= |x| < 2^(kLowest + b + 1). Zeros are counted
-// apart. The exponent comes from the bit field, never from log2f (numerics section 7, row 10).
+// apart. The exponent comes from the bit field, never from log2f (numerics.md 6, row 10).
 struct Log2Histogram {
     static constexpr int kLowest = -64, kBins = 128;
     std::array<std::int64_t, kBins> counts{};

@@ -1,4 +1,4 @@
-// A tensor of the user's own, "FILE[:TENSOR]": .npy, or .safetensors with F64 F32 F16 BF16 F8_E4M3 F8_E5M2
+// Reads a tensor of the user, "FILE[:TENSOR]": .npy, or .safetensors with F64 F32 F16 BF16 F8_E4M3 F8_E5M2
 // F8_E8M0.
 #pragma once
 
@@ -16,9 +16,9 @@ struct MatrixShape {
 };
 MatrixShape as_matrix(std::span<const std::size_t> shape);
 
-// The file is memory-mapped for the time of the call; only the tensor's own bytes are touched, and its values
-// come back as float32 (F64 and <f8 rounded to nearest even). The name may be left out where the file has one
-// tensor. A file's name may hold colons itself: the shortest part that is a file counts.
+// The file is memory-mapped during the call; only the bytes of the tensor are read, and its values are
+// returned as float32 (F64 and <f8 rounded to nearest even). The name may be omitted where the file has one
+// tensor. The name of a file may contain colons: the shortest prefix that is a file is taken.
 //
 // Throws input_error, with byte offset and reason, for a file that cannot be read or is malformed and for a
 // tensor without elements; usage_error, listing the file's tensors, for a name that it does not have or that

@@ -22,8 +22,8 @@ struct SafeTensorsIndex {
     std::map<std::string, std::string> metadata;
 };
 
-// Touches the header only. Throws input_error naming `where` and the byte offset: truncated file, header that
-// is not what the format asks for, offsets that overlap, leave gaps or contradict the shape.
+// Reads only the header. Throws input_error with `where` and the byte offset: truncated file, malformed
+// header, offsets that overlap, leave gaps or contradict the shape.
 SafeTensorsIndex index_safetensors(std::span<const std::byte> bytes, const std::string& where);
 
 // The values of one tensor of that index in C order. dtypes F64 (rounded to nearest even), F32, F16, BF16,

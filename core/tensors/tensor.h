@@ -1,4 +1,4 @@
-// Tensors to experiment with: drawn at random as a specification says, or the user's own from a file.
+// Tensors for the labs: random ones from a specification, or the user's own from a file.
 #pragma once
 
 #include <cstddef>
@@ -22,24 +22,23 @@ struct Tensor {
 // kind:
 //   normal, laplace, uniform   standard deviation `size`
 //   lognormal                  size * exp(sigma * N(0, 1)) with a random sign: `size` is the median of |x|
-//   decades                    0.001 0.01 0.1 1 10 100 1000, as (1, 7): the seed notebook's array
+//   decades                    0.001 0.01 0.1 1 10 100 1000, as (1, 7): curriculum.md 3.4
 //   zeros                      all 0
 //   none                       (0, 0)
-// A random tensor with rows = 1 has the same numbers as one of the same number of elements in another shape.
-// What the second group of members does is drawn from streams of its own: the other elements keep their
-// numbers.
+// Random tensors with the same number of elements have the same numbers in every shape. The second group of
+// members uses random streams of its own, so that the other elements keep their numbers.
 struct TensorSpec {
     std::string kind = "normal";
     double size = 100, sigma = 2;
     int seed = 5, rows = 1, cols = 16384;
 
-    int outliers = 0;             // so many elements, at random places, become +-outlier_ratio * size
+    int outliers = 0;             // number of elements, at random places, that become +-outlier_ratio * size
     double outlier_ratio = 1000;  // in sigmas
     double row_spread = 0;        // row r is multiplied by 2^(row_spread * N(0, 1)): sigma in binades
     double outlier_column =
-        1;  // column cols / 3 is multiplied by this, as the outlier channels of activations are
+        1;  // column cols / 3 is multiplied by this, as in the outlier channels of activations
 
-    std::string file = {};  // "FILE[:TENSOR]" (file.h); not empty: this, and nothing of the above
+    std::string file = {};  // "FILE[:TENSOR]" (file.h); where set, nothing of the above is used
 
     bool operator==(const TensorSpec&) const = default;
 };
@@ -49,16 +48,16 @@ std::span<const Choice> tensor_kinds();
 // Throws usage_error for an unknown kind, and what read_tensor() throws for a file.
 Tensor make_tensor(const TensorSpec& spec);
 
-// Turns the tensor of the specification without outliers into the one with them: make_tensor() ends with this.
+// Adds the outliers of the specification to its tensor without outliers; make_tensor() ends with this.
 void put_outliers(const TensorSpec& spec, Tensor& tensor);
 
-// The field of a member of TensorSpec, so that every lab calls it the same: "tensor" (the kind, without
+// The field of a member of TensorSpec, the same in every lab: "tensor" (the kind, without
 // none), "size", "sigma", "seed", "rows", "cols", "outliers", "outlier_ratio", "row_spread",
 // "outlier_column", "file". `more`: in the panel's second tier. Throws usage_error for another name.
 Field tensor_field(TensorSpec& spec, std::string_view name, bool more = false);
 
-// Whether that field changes anything in this tensor: controls that do not are not shown. True for names of
-// others.
+// Whether the field has an effect on this tensor; controls without an effect are not shown. True for names of
+// other fields.
 bool has_effect(const TensorSpec& spec, std::string_view name);
 
 }  // namespace fp8lab

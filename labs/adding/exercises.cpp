@@ -45,7 +45,7 @@ Verdict gradients(const Trail& trail, const Prediction*) {
             .measured = same ? std::vector{now.number("e4m3.sum")} : std::vector<double>{}};
 }
 
-// No more than three standard errors from the number: what unbiased dice give.
+// Within three standard errors of the number, as unbiased rounding is.
 bool unbiased(const State& state) {
     const double bias = of_chosen(state, "rounding", ".mean") - state.number("x");
     return of_chosen(state, "rounding", ".deviation") > 0 &&

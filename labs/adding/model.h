@@ -1,5 +1,5 @@
-// L7, "Rounding and adding": running sums that stop, dice that round, a dot product in a narrow accumulator,
-// and a weight that its updates do not move.
+// L7, "Rounding and adding": running sums that stop, stochastic rounding, a dot product in a narrow
+// accumulator, and a weight that its updates do not move.
 #pragma once
 
 #include <functional>
@@ -49,7 +49,7 @@ struct Dice {
     std::vector<Throws> throws;       // one a method, in the order of kMethods
     std::vector<TensorCast> tensors;  // N(0, 1), 16,384 elements, likewise
     std::size_t chosen = 0;
-    // Over the power of two that x lies in, in units of the gap at x: the error of nearest, the mean error of
+    // Over the binade of x, in units of the gap at x: the error of nearest, the mean error of
     // `draws` draws by the chosen method, and its deviation in one draw.
     std::vector<double> xs, nearest, mean, deviation;
 };

@@ -16,7 +16,7 @@
 namespace fp8lab::adding {
 
 // nearest, stochastic: the codec's. integer: what notebooks call stochastic rounding, round(x + U(-1/2, 1/2))
-// to whole numbers, whatever the format's gap there is. constant: the same noise everywhere, of half the gap
+// to whole numbers, not to the format's gap at x. constant: the same noise everywhere, of half the gap
 // at 1, then nearest.
 enum class Method { nearest, stochastic, integer, constant };
 inline constexpr std::array kMethods = {Method::nearest, Method::stochastic, Method::integer,
@@ -25,7 +25,7 @@ std::string_view id_of(Method method);
 std::string_view label_of(Method method);
 Method parse_method(std::string_view id);
 
-// The two values of the format's grid around x, both x where it lies on the grid or beyond its ends.
+// The two values of the format around x; both are x where x is a value of the format or beyond its range.
 struct Neighbours {
     double below = 0, above = 0;
 };

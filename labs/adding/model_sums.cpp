@@ -12,7 +12,7 @@ namespace fp8lab::adding {
 
 namespace {
 
-constexpr std::size_t kRuns = 64;  // of dice: their mean and spread
+constexpr std::size_t kRuns = 64;  // of stochastic rounding, for mean and spread
 
 Style style_of(const FormatInfo& format, bool chosen) {
     Style style{.color = {role_of(format.name)}, .width = chosen ? 3.0F : 2.0F};
@@ -130,7 +130,7 @@ Weight make_weight(const Params& params) {
         out.copy.push_back(static_cast<double>(copier.round(static_cast<float>(w))));
     out.nearest = running_sum(out.format, Method::nearest, first, update, params.updates, 0);
 
-    // "nearest" has no dice of its own to show: the stochastic ones stand beside it.
+    // "nearest" is not random: the stochastic runs are shown beside it.
     const Method method = params.rounding == "nearest" ? Method::stochastic : parse_method(params.rounding);
     std::vector<double> squares(n);
     out.mean.resize(n);

@@ -75,7 +75,7 @@ class BlocksLab final : public Lab {
 
     // Whether a field has an effect on the scheme and tensor at hand.
     bool applies(std::string_view field) const;
-    // The block that an element lies in; of the copy along rows if `by_rows`.
+    // The block of an element; of the copy along rows if `by_rows`.
     Block block_at(std::size_t row, std::size_t col, bool by_rows = false) const;
     const Outcome& outcome() const { return outcome_; }
     const Params& params() const { return params_; }

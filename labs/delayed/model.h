@@ -1,5 +1,5 @@
-// L5, "Scaling from the past": a delayed-scaling machine over a scenario, step by step, beside a second one
-// on the same tensors: the same machine in the notebook's order, or one that was pinned.
+// L5, "Scaling from the past": delayed scaling over a scenario, step by step, and a second machine on the
+// same tensors for comparison: the same one in the notebook's order, or a pinned one.
 #pragma once
 
 #include <memory>
@@ -49,12 +49,12 @@ struct Aftermath {
 };
 Aftermath aftermath(const Run& run, int spike);
 
-// How the step under the cursor went, for the three boxes below the figure.
+// The step under the cursor, for the three boxes below the figure.
 struct Detail {
     std::vector<float> recorded, rolled;  // slot 0 first: with this step's amax in it, and after the roll
 };
 
-// What is computed apart from the window's thread: two machines over one scenario.
+// The result that is computed on a worker thread: two machines over one scenario.
 struct Request {
     ScenarioSpec scenario;
     MachineSpec a, b;

@@ -78,7 +78,7 @@ MachineStep Machine::step(float amax) {
     out.amax = amax;
     const bool looks_first = spec_.order == "notebook";
     if (looks_first) out.outcome = update(amax, out.reduced);
-    // numerics 3.3: an amax of 0 or not finite gives scale 1.
+    // numerics.md 3.3: an amax of 0 or not finite gives scale 1.
     if (spec_.algo == "current") scale_ = scale_from_amax(amax, fp8_max_, spec_.margin, 1);
     out.scale_used = scale_;
     out.amax_scaled = amax * scale_;

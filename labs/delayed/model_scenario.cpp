@@ -57,7 +57,7 @@ std::vector<float> read_series(const std::filesystem::path& path) {
     return out;
 }
 
-// Of the worked example of numerics 3.2: a jump that is too fast, one that is not, a spike, and after it.
+// Of the worked example of numerics.md 3.2: a jump that is too fast, one that is not, a spike, and after it.
 std::vector<float> worked_example() { return {2, 4, 3, 100, 2, 2, 2, 2, 2}; }
 
 // What each step multiplies its draw by.
@@ -80,7 +80,7 @@ std::vector<float> levels_of(const ScenarioSpec& spec, const Kind& kind) {
     if (spec.kind == "shift")
         return generate(std::max(kFreshSteps, at + 20), [&](int t) { return t >= at ? jump : 1.0; });
     if (spec.kind == "cold") return generate(kPoisonSteps, [&](int) { return jump; });
-    constexpr double kBefore = 2;  // numerics section 7, row 17
+    constexpr double kBefore = 2;  // numerics.md 6, row 15
     return generate(std::max(kPoisonSteps, at + 10), [&](int t) {
         return t < at ? kBefore : t == at ? std::numeric_limits<double>::infinity() : kBefore * jump;
     });

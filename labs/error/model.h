@@ -22,7 +22,7 @@ struct Params {
     double at = 17;               // the marker
     bool blind =
         false;  // E4M3, E5M2 and the notebook's E4M3 as A, B and C, in an order that the seed decides
-    bool levels = true;  // says where the flat parts lie; off: to be found
+    bool levels = true;  // marks the flat parts; off: the learner finds them
     bool operator==(const Params&) const = default;
 };
 

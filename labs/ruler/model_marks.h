@@ -1,5 +1,5 @@
 // A format as a ruler: its positive values are the marks, and the scale stretches it against the data. A
-// tensor element x is cast as x * scale, so seen from the data the marks lie at value / scale.
+// tensor element x is cast as x * scale, so in units of the data the marks are at value / scale.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace fp8lab::ruler {
 // The positive finite values divided by scale, ascending. Formats up to 16 bits.
 std::vector<double> positive_marks(const FormatInfo& format, double scale);
 
-// The mark that has half of the marks below it: 63 of E4M3's 126 lie below 2.
+// The mark with half of the marks below it: 63 of E4M3's 126 are below 2.
 struct Half {
     std::int64_t below = 0, total = 0;
     double at = 0;

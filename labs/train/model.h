@@ -2,9 +2,9 @@
 // their recipe as it is; the settings (history, margin, formats, rounding ...) belong to arm B, the
 // experiment.
 //
-// What acts when: recipes, their settings, learning rate, shown tensor and speed limit act at the next step
-// of the running training; task, seed, batch, steps, schedule and a change between two and three arms at the
-// next restart().
+// When a setting takes effect: recipes, their settings, learning rate, shown tensor and speed limit act at
+// the next step of the running training; task, seed, batch, steps, schedule and a change between two and
+// three arms at the next restart().
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@
 
 namespace fp8lab::train {
 
-// What this build carries of a GPU's times: a recording, or why its file cannot be read.
+// Recorded times of a GPU among the assets, or why the file cannot be read.
 struct Recorded {
     std::optional<Recording> recording;
     std::string problem;

@@ -202,7 +202,7 @@ Role tensor_role(const Recipe& recipe, TensorClass tensor) {
 }
 
 std::vector<ArmLook> arm_looks(const std::vector<Recipe>& arms) {
-    // The reference is dashed and on top of the others (LOOK.md section 6); the second carries the message.
+    // The reference is dashed and on top of the others (look.md 6); the second carries the message.
     constexpr std::array<Dash, 3> kDashes = {Dash::dash, Dash::solid, Dash::dot};
     constexpr std::array<float, 3> kWidths = {2, 3, 2};
     std::vector<ArmLook> looks;

@@ -14,7 +14,7 @@
 namespace fp8lab::train {
 
 inline constexpr std::size_t kMeanSteps = 50;   // the thick curve
-inline constexpr std::size_t kTailSteps = 100;  // what the gap compares: the tail loss of cli.md
+inline constexpr std::size_t kTailSteps = 100;  // the gap compares means of the last losses
 
 // An array that grows at its end and is handed out without a copy. Whoever still holds an older data() keeps
 // what it saw: the next push() then moves on to an array of its own.

@@ -8,7 +8,7 @@
 namespace fp8lab::train {
 namespace {
 
-// Both tasks of this lab have three linear layers (cli.md, "Defaults by task").
+// Both tasks of this lab have three linear layers (cli.md, "Definitions that results depend on").
 constexpr std::array<std::string_view, 9> kTensors = {"x1",  "w1", "dy1", "x2", "w2",
                                                       "dy2", "x3", "w3",  "dy3"};
 constexpr std::array<TensorClass, 3> kClasses = {TensorClass::x, TensorClass::w, TensorClass::dy};

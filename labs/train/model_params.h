@@ -1,5 +1,5 @@
-// The settings of L8 as data: what they are, what they mean for the arms, and the field table that edits
-// them.
+// The settings of L8 as data: their values, the recipes and the TrainSpec that follow from them, and the
+// field table that edits them.
 #pragma once
 
 #include <span>
@@ -15,21 +15,20 @@ namespace fp8lab::train {
 struct Params {
     std::string arm_a = "bf16", arm_b = "delayed", arm_c = "none";  // a recipe's name; arm_c also "none"
     double lr = 2e-3;
-    // Of arm B. "recipe": what the recipe itself says.
+    // Options of arm B. "recipe": the default of the recipe.
     int history = 16, margin = 0, interval = 1;
     std::string algo = "max";
     std::string fwd = "recipe", bwd = "recipe", round = "recipe", round_update = "nearest";
     std::string overflow = "saturate", master = "fp32";
-    // Of the training.
+    // Options of the training.
     std::string backend = "auto";  // or "cpu", "cuda"
     std::string task = "teacher", schedule = "cosine";
     std::string size = "768";  // of task noise: D-4D-D
     int seed = 1, batch = 256, steps = 2000;
     double speed_limit = 0;      // steps per second, 0: none
-    std::string tensor = "dy1";  // whose histogram
+    std::string tensor = "dy1";  // the tensor whose histogram is shown
 };
 
-// The arms as recipes, each named by the text that `fp8lab train --recipe` takes.
 // The sizes of task noise, smallest first: D-4D-D and the batch that fills a GPU with it.
 struct Size {
     std::string_view id;  // D
@@ -39,6 +38,7 @@ struct Size {
 std::span<const Size> sizes();
 inline constexpr std::string_view kCpuSize = "768";  // the only one that is offered on the CPU
 
+// The arms as recipes, each named by the text that `fp8lab train --recipe` takes.
 std::vector<Recipe> arms_of(const Params& params);
 TrainSpec spec_of(const Params& params);
 

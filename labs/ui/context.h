@@ -1,6 +1,5 @@
-// What a view draws with: theme, scale, fonts, and the frame's shared state. Passed by reference, owned by
-// the shell; there is no other place where presentation state may live than here, in a view's members or in a
-// PlotState.
+// What a view needs for drawing: theme, scale, fonts, and shared state of the frame. The shell owns it and
+// passes it by reference. State of the presentation is only here, in members of views and in PlotState.
 #pragma once
 
 #include <imgui.h>
@@ -26,28 +25,28 @@ struct Probes {
         Rect rect;
         Rect clip;                    // the visible part of the window it sits in
         std::optional<Extents> axes;  // plots: the ranges on show
-        std::string words;            // what it says, where a test reads it
-        bool live = true;             // it takes a press: no sheet lies over it, and help is not asked for
+        std::string words;            // its text, for tests
+        bool live = true;             // it can be pressed: no sheet covers it, and help mode is off
     };
     std::map<std::string, Item, std::less<>> items;
 };
 
-// Keyboard focus. Tab and Shift+Tab walk the controls in the order in which they were drawn; the ring shows
-// only while the keyboard is in use. ImGui's own navigation is off: it would take the arrow keys that sliders
-// and figures need.
+// Keyboard focus. Tab and Shift+Tab move through the controls in the order in which they were drawn; the ring
+// is drawn only while the keyboard is used. ImGui's own navigation is off, because sliders and figures need
+// the arrow keys.
 struct Focus {
     ImGuiID id = 0;              // the focused control; 0: none
     bool visible = false;        // the ring is drawn, and Enter, Space and arrows belong to the control
     bool moved = false;          // in this frame: the control scrolls into view
     ImGuiID modal = 0;           // an open list: the only control that takes keys
     std::vector<ImGuiID> order;  // the controls of this frame
-    // What the controls that are drawn now may do. found: be walked with Tab and pointed at, but neither
-    // pressed nor moved (help). covered: nothing, a sheet lies over them.
+    // What the controls that are drawn now accept. found (help mode): Tab and pointing, but no press and no
+    // change. covered: nothing, because a sheet is over them.
     enum class Reach { live, found, covered } reach = Reach::live;
     std::string wanted;  // this control gets the ring when it is drawn next
     int leave = 0;       // Tab left a field that was edited: 1 to the next control, -1 to the one before
     bool into =
-        false;         // in this frame the ring came out of a field by Tab: a field that has it now is edited
+        false;         // in this frame Tab left an edited field: a field that has the ring now is edited
     std::string name;  // of the control with the ring, while it is visible
 };
 
@@ -57,24 +56,22 @@ struct Context {
     Probes probes;
     bool wants_redraw = false;  // set by a view that must be drawn again without an event
     Focus focus;
-    // Figure id -> series laid over it, by whoever draws the window and not by the lab: a predicted curve.
-    // Set anew each frame.
+    // Figure id -> series that the shell draws over it, such as a predicted curve. Set in each frame.
     std::map<std::string, std::vector<Series>, std::less<>> overlays;
-    // Fields (FieldInfo::name) that a scene holds fast, or keeps out of sight. Set by whoever draws the
-    // window.
+    // Fields (FieldInfo::name) that a scene locks or hides. Set by the shell.
     std::vector<std::string> locked, hidden;
     struct Typing {
         std::string name;
         std::string text;
-        bool wants_focus = false;  // until ImGui gives it, which a sheet that closes can delay
+        bool wants_focus = false;  // until ImGui gives it; a closing sheet can delay that
         bool select =
-            false;  // all of it when it opens, so that typing replaces it; else the caret is at its end
+            false;  // selects the whole text at the start; else the caret is at its end
         bool caret_placed = false;  // at the end, once
     } typing;                       // the value field being edited
     struct Hover {
         Rect rect;
         double since = 0;
-    } hover;  // what the mouse rests on, for tooltips
+    } hover;  // the item under the mouse, for tooltips
 
     ImFont* font(Font font) const;  // loaded by Fonts (labs/ui/fonts.h)
     ImU32 color(Color color) const;

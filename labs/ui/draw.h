@@ -1,4 +1,4 @@
-// The few shapes that the controls share. Rectangles in physical px.
+// Shapes that the controls share. Rectangles in physical px.
 #pragma once
 
 #include <imgui.h>
@@ -13,8 +13,8 @@ void fill_rect(const Context&, Rect rect, Color fill, float radius = 0);  // rad
 void stroke_rect(const Context&, Rect rect, Color line, float radius = 0, float width = 1);
 void hline(const Context&, float x0, float x1, float y, Color color);  // hairline
 void focus_ring(const Context&, Rect rect, float radius);              // 2 px text, 2 px gap
-// Thumbs in the gutters of the current window, where it scrolls: content keeps its width whether it scrolls
-// or not.
+// Scroll bars in the margins of the current window where it scrolls; the width of the content does not
+// change.
 void scroll_thumbs(const Context&);
 enum class Direction { left, right, up, down };
 void chevron(const Context&, Point center, Direction direction, Color color);

@@ -1,4 +1,4 @@
-// The two families of LOOK.md section 4, rasterised at the size they are shown in: never stretched.
+// The two font families of look.md 4, rasterised at the size they are shown in and never stretched.
 #pragma once
 
 #include "labs/ui/context.h"
@@ -7,7 +7,7 @@ namespace fp8lab::ui {
 
 // Fills ImGui's font atlas and context.fonts for context.scale. Call outside a frame; the renderer must
 // upload the atlas again afterwards. Faces come from assets/fonts if they are there, else from the
-// distribution's folders. Throws Error{failed} naming the package to install when a face is missing or not a
+// distribution's folders. Throws Error{failed} with the package to install when a face is missing or is not a
 // font.
 //
 // Every face sits on the same baseline, kBaseline of the size below the top (Inter's ascent), so that a

@@ -34,12 +34,13 @@ constexpr Key operator+(Key first, int steps) { return static_cast<Key>(static_c
 
 std::span<const Key> all_keys();  // each once, without `none`
 
-// It went down in this frame, or repeats while it is held. key_pressed() in context.h is what a control asks.
+// True in the frame in which the key goes down, and when it repeats. Controls use key_pressed() of context.h.
 bool pressed(Key key, bool repeats = true);
 
-// A hand: what the system's backend does otherwise. Between frames, for the next one.
-void prepare_hand();  // for a context without a backend, before its first frame: each frame takes all it is
-                      // given
+// Synthetic input, in place of the system's backend. Call these between frames; they act in the next frame.
+// prepare_hand(): for a context without a backend, before its first frame; each frame then takes all input at
+// once.
+void prepare_hand();
 void feed_key(Key key, bool down);
 void feed_modifiers(bool ctrl, bool shift = false, bool alt = false);
 void feed_mouse(float x, float y);  // physical px
@@ -47,13 +48,13 @@ void feed_button(int button, bool down);
 void feed_wheel(float notches);  // up is positive
 void feed_text(std::string_view utf8);
 
-// As the window system reports a key: GLFW's code, and GLFW's modifiers, which are those before the event.
+// A key as the window system reports it: GLFW's code, and GLFW's modifiers before the event.
 void feed_system_key(int key, bool down, int modifiers);
 void feed_character(unsigned character);
 
 bool input_waits();  // ImGui left events for the next frame (it has a queue from 1.87 on)
 
-// Before a text field of that label: the keyboard goes to it, from the next frame on.
+// Call it before a text field with that label: the field gets the keyboard from the next frame on.
 void focus_text_field(const char* label);
 
 // The last item takes the wheel, so that the window under it does not scroll.

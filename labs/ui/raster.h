@@ -1,5 +1,5 @@
-// Draw lists as pixels without a GPU: what the window's OpenGL backend draws, for pictures in files. One
-// sample a pixel, as there; glyphs lie on whole pixels, so the nearest texel is the exact one.
+// Draws ImGui's draw lists to pixels without a GPU, as the window's OpenGL backend does, for pictures in
+// files. One sample per pixel; glyphs are at whole pixels, so the nearest texel is the exact one.
 #pragma once
 
 #include <imgui.h>
@@ -17,7 +17,7 @@ struct Picture {
     std::vector<std::uint8_t> rgb;  // (height, width, 3), top row first
 };
 
-// `atlas` is what the lists' texture coordinates mean.
+// `atlas`: the texture of the lists.
 Picture rasterize(const ImDrawData& draw_data, ImFontAtlas& atlas, Rgba ground);
 
 struct PictureOptions {

@@ -1,4 +1,4 @@
-// Text in LOOK.md's faces and sizes, with raised exponents.
+// Text in the faces and sizes of look.md 4, with raised exponents.
 #include <algorithm>
 #include <cmath>
 

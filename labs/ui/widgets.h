@@ -1,4 +1,4 @@
-// The controls of LOOK.md section 5. Each draws at the ImGui cursor with the full width available, advances
+// The controls of look.md 5. Each draws at the ImGui cursor with the full width available, advances
 // the cursor, records a probe under `name`, is reachable by keyboard (Tab, arrows, Enter/Space) with the
 // visible focus ring, and returns true when the value changed in this frame.
 #pragma once
@@ -16,23 +16,24 @@
 
 namespace fp8lab::ui {
 
-// The invisible item under every control, for controls of a view's own (bit cells, handles): mouse, keyboard
-// focus with its ring, probe. `area` in physical px; the ImGui cursor stays where it was. radius: of the
-// ring, logical px.
+// The invisible item of every control, for controls of a view (bit cells, handles): mouse, keyboard focus
+// with its ring, probe. `area` in physical px; the ImGui cursor stays where it was. radius: of the ring,
+// logical px.
 struct Press {
     bool clicked = false;  // by mouse, Enter or Space
     bool held = false;     // mouse button down on it: a drag
     bool hovered = false;
-    bool focused = false;  // has the ring: arrow keys are its own
+    bool focused = false;  // has the ring: arrow keys go to it
 };
 Press press(Context&, std::string_view name, Rect area, float radius = 6);
 
 // The rectangle of the next control at the ImGui cursor: full width left in the window, `height` logical px.
 Rect next_area(Context&, float height);
-void advance(Rect area);  // makes `area` the last item: the cursor goes below it (8 px gap), tooltip() and
-                          // SameLine() refer to it
+// Makes `area` the last item: the cursor moves below it (8 px gap); tooltip() and SameLine() refer to it.
+void advance(Rect area);
 
-// Text in a face and size of LOOK.md; "^" raises what follows to the next space. Inline variants for tables.
+// Text in a face and size of look.md 4; "^" raises what follows to the next space. Inline variants for
+// tables.
 void text(Context&, std::string_view text, Role role = Role::text, Font font = {Face::sans, 15});
 // text_at: the baseline is 0.97 of the size below the top, in every face. text_mid: capitals centred on the
 // point's y.
@@ -76,16 +77,16 @@ struct SliderOptions {
 bool slider(Context&, std::string_view name, std::string_view label, std::string_view te_name, double& value,
             double min, double max, SliderOptions options = {});
 
-// Text on lines of its own, wrapped where it is only shown; a click or Enter edits it, as one line. As tall
-// as its wrapped text, edited or not, and at least `rows` lines. The keyboard selects all of one line, a
-// click puts the caret at its end. True when it was changed: by Enter, Tab or by leaving it, never by Escape.
-// Tab goes to the next control, and edits it at once where that is such a field too.
+// A text field, drawn as wrapped text; a click or Enter edits it as one line. Its height is that of the
+// wrapped text and at least `rows` lines. With the keyboard the whole line is selected, with a click the
+// caret is at its end. Returns true when the text was changed: by Enter, Tab or leaving the field, never by
+// Escape. Tab moves to the next control, and edits it at once where it is a text field too.
 bool text_input(Context&, std::string_view name, std::string& value, std::string_view placeholder = {},
                 Font font = {Face::sans, 13}, std::size_t rows = 1);
-// For a field while it is edited in place of its control: it stays among the controls that Tab walks. True
-// when Tab leaves it now.
+// For a field that is edited in place of its control: keeps it in the order of Tab. True when Tab leaves it
+// now.
 bool tab_leaves(Context&, std::string_view name);
-// After the text field that is edited: it asks for the focus in each frame until it has it.
+// Call it after the edited text field, which asks for the focus in each frame until it has it.
 void got_focus(Context&);
 
 // The default widget of a field: slider for numbers, segmented switch (<= 4 short choices) or dropdown,
@@ -93,13 +94,13 @@ void got_focus(Context&);
 // tooltip.
 bool edit(Context&, const Field& field, const Field* default_field = nullptr);
 
-// Whether a scene keeps the field from being moved: it is hidden, or shown as a value here and now. For views
-// that draw a control of their own for it; edit() asks by itself.
+// Whether a scene withholds the field: true where it is hidden, or locked, in which case its value is drawn
+// here. For views with a control of their own for it; edit() does this by itself.
 bool withheld(Context&, const Field& field);
 
-// The controls of a lab's field table, without the hidden ones and those for which `shown` says no: the first
-// tier, and the second behind a line that opens it, named `name` and reading "More: <words>". `defaults`: the
-// same table of a lab as it starts.
+// The controls of a lab's field table, without hidden ones and those for which `shown` returns false: the
+// first tier, and the second behind a line `name` with the text "More: <words>". `defaults`: the same table
+// of a new lab.
 void edit_fields(Context&, std::string_view name, std::span<const Field> fields,
                  std::span<const Field> defaults, const std::function<bool(std::string_view)>& shown,
                  std::string_view words, bool& more_open);
@@ -113,12 +114,12 @@ void badge_glyph(Context&, Provenance provenance, Point center);  // 8 px, where
 std::string_view badge_words(Provenance provenance);              // "CPU EMULATED"
 void tooltip(Context&, std::string_view title, std::string_view body);  // for the last item, after 400 ms
 
-// Makes a number that was drawn in `area` one to copy: a click or Enter opens a menu (rounded, exact, hex, C,
-// NumPy), Ctrl+C on it with the ring copies it exactly. Probe of a row of the menu: "<name>.<index>".
+// Makes a number that is drawn in `area` copyable: a click or Enter opens a menu (rounded, exact, hex, C,
+// NumPy); Ctrl+C copies the exact value while it has the ring. Probe of a row of the menu: "<name>.<index>".
 void copyable(Context&, std::string_view name, Rect area, double value);
 
-// Table as LOOK.md: hairline above each row, numbers right-aligned in mono. columns_px: widths, physical px,
-// side by side from the cursor's x; row 32 high.
+// A table as in look.md 5: hairline above each row, numbers right-aligned in mono. columns_px: widths,
+// physical px, side by side from the cursor's x; row 32 high.
 struct Cell {
     std::string text;
     Role role = Role::text;

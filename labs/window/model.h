@@ -1,5 +1,5 @@
 // L4, "Fit the tensor into the window": the histogram of a tensor under what a format can hold, and the one
-// number, the scale, that says where that window lies.
+// number, the scale, that positions that window.
 #pragma once
 
 #include <string>

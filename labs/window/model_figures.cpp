@@ -12,7 +12,7 @@ namespace fp8lab::window_lab {
 
 namespace {
 
-constexpr double kExcellent_db = 25;  // torchao's bar for a float8 tensor's round trip, numerics section 5
+constexpr double kExcellent_db = 25;  // what torchao's tests ask of a float8 tensor, numerics.md 5.1
 
 // "3.94e5": no more than it says.
 std::string compact(double value) {

@@ -1,4 +1,4 @@
-// Bar 2 of issue 5: kill -9 at any moment, and a disk that fills up.
+// kill -9 at any moment, and a disk that fills up: what was called saved is still there.
 #include <sys/mount.h>
 
 #include <algorithm>

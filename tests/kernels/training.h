@@ -23,7 +23,7 @@ inline std::shared_ptr<cuda::Device> device() {
     return shared;
 }
 
-// L8's reference (curriculum).
+// L8's training, curriculum.md 3.8.
 inline TrainSpec reference(const std::string& recipes, int steps = 200) {
     TrainOptions options;
     options.layers = std::vector{32, 64, 64, 1};

@@ -1,4 +1,4 @@
-// What is under the mouse: the nearest sample, and the crosshair with its tooltip.
+// The nearest sample to the mouse, and the crosshair with its tooltip.
 #pragma once
 
 #include "labs/ui/plot/plot.h"

@@ -1,4 +1,4 @@
-// The mouse in a plot: changes what is shown, draws nothing.
+// The mouse in a plot: changes the view, draws nothing.
 #pragma once
 
 #include "labs/ui/plot/plot.h"

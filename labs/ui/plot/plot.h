@@ -19,7 +19,7 @@ struct PlotState {
     View2D view;
     bool follow = true;
     std::optional<double> cursor_x;  // where the crosshair stands
-    bool cursor_here = false;        // the mouse is in this figure: its cursor leads the linked ones
+    bool cursor_here = false;        // the mouse is in this figure; linked figures follow its cursor
     struct Drag {
         bool active = false;
         bool box = false;

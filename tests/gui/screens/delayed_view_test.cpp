@@ -20,7 +20,7 @@ struct Screen : test::LabScreen<DelayedLab, DelayedView> {
 
 }  // namespace
 
-TEST_CASE("the strips show the trace of numerics 3.2 under the plot's columns") {
+TEST_CASE("the strips show the trace of numerics.md 3.2 under the plot's columns") {
     Screen screen;
     constexpr std::array kScales = {"1", "224", "112", "112", "4.48", "4.48", "4.48", "4.48", "224"};
     const Rect plot = screen.gui.rect("delayed.timeline");

@@ -1,5 +1,5 @@
 // A hand without a plan: random mouse, wheel and keys over every lab. Nothing may throw, and few controls may
-// remain that it never pressed. FP8LAB_RANDOM_S=600 does it for ten minutes (with preset asan: bar 7).
+// remain that it never pressed. FP8LAB_RANDOM_S=600 does it for ten minutes (best with preset asan).
 #include <doctest/doctest.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// Bar 2 of issue 5, with the real window: what it called saved outlives kill -9 at any moment and a disk that
+// The real window: what it called saved outlives kill -9 at any moment and a disk that
 // fills up, and the next start asks one question at most. FP8LAB_TEST_ALL=1: a hundred kills and every call,
 // for half an hour; without, some of them.
 #include <sys/mount.h>

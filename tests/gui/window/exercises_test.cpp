@@ -60,7 +60,7 @@ TEST_CASE("L4: a learner sketches, drags the window nine binades, loads a heavy 
     check_passed(desk, "L4.2");
 }
 
-TEST_CASE("L5: stepped through by key, the window gives the trace of numerics 3.2") {
+TEST_CASE("L5: stepped through by key, the window gives the trace of numerics.md 3.2") {
     struct Row {
         double amax, scale, scaled, next;
     };

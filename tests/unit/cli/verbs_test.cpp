@@ -1,4 +1,4 @@
-// The verbs end to end on small inputs, against values from numerics.md.
+// The verbs end to end on small inputs, against values of numerics.md.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>

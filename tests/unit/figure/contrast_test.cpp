@@ -77,7 +77,8 @@ TEST_CASE("what is typed reads while it is selected") {
         check_text(theme, {Role::text}, on(theme, {Role::axis, Tone::line, 0.3F}));
 }
 
-// LOOK.md section 3: "on window tint". Half of it is the zone of subnormals; a band is fainter than both.
+// look.md 2 and 3: text on the tint of a window. Half of it is the zone of subnormals; a band is fainter than
+// both.
 TEST_CASE("words on the window of a format, on its subnormals and on a pass band") {
     for (const Theme theme : kThemes)
         for (const Role role : {Role::e4m3, Role::e5m2})
@@ -106,11 +107,12 @@ TEST_CASE("words on a fill of any opacity read, and a fill that lets them read s
                 const double best = std::max(ratio(theme, {Role::text}, on(theme, asked)),
                                              ratio(theme, {Role::inverse}, on(theme, asked)));
                 if (best >= text_contrast(theme)) CHECK(ground.fill == asked);
-                // 7:1 leaves out a wide band of greys: strong shades look alike there, and the words tell them apart.
+                // 7:1 leaves out a wide band of greys: strong shades look alike there, and the words tell
+                // them apart.
                 const float most = text_contrast(theme) > 4.5 ? 0.4F : 0.1F;
                 CHECK(std::abs(ground.fill.opacity - asked.opacity) <= most);
             }
-    // LOOK.md: "text on e4m3.fill 1.9: use #14171B (8.0)".
+    // look.md 3: light text on the e4m3 fill has 1.9, dark text 8.0.
     CHECK(ground_for_words(Theme::dark, {Role::e4m3, Tone::fill}).ink.role == Role::inverse);
     CHECK(ground_for_words(Theme::light, {Role::e4m3, Tone::fill}).ink.role == Role::text);
 }
@@ -139,7 +141,7 @@ TEST_CASE("a format's curve stands out from its own window") {
             check_mark(theme, {role, Tone::line}, on(theme, {Role::e4m3, Tone::tint}));
 }
 
-TEST_CASE("the orange and the grey of white themes have a border, as LOOK.md has it; nothing else has") {
+TEST_CASE("the orange and the grey of white themes have a border, as look.md 2 has it; nothing else has") {
     for (const Theme theme : kThemes)
         for (const Role role : kData) {
             const bool white = theme == Theme::light || theme == Theme::projector;

@@ -13,7 +13,7 @@ TEST_CASE("contrast follows WCAG 2.1: black on white is 21, #777777 on white 4.4
     CHECK(contrast_ratio({0x77, 0x77, 0x77}, {255, 255, 255}) == doctest::Approx(4.48).epsilon(0.001));
 }
 
-// LOOK.md section 3, a sample of its table.
+// Contrasts that look.md 3 asks for, a sample, to one decimal.
 TEST_CASE("the computed ratios are those of the look's table") {
     CHECK(contrast_ratio(rgba(Theme::dark, {Role::text}), rgba(Theme::dark, {Role::surface})) ==
           doctest::Approx(16.3).epsilon(0.005));

@@ -1,4 +1,4 @@
-// The arrows of design.md section 1, held to the include lines: app -> labs -> core, kernels -> core.
+// The arrows of architecture.md, held to the include lines: app -> labs -> core, kernels -> core.
 #include <doctest/doctest.h>
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// Oracles: stall points and means of numerics section 2 and curriculum section 1, the accumulator written out
-// in 64-bit integers, and what an H200 measured.
+// Oracles: stall points and means of numerics.md 2 and curriculum.md 2.1, the accumulator written out in
+// 64-bit integers, and what an H200 measured.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Oracles: hand-computed facts of OCP E4M3 and E5M2 (numerics 1.1), and decode(), which the golden edges hold
-// to CUDA.
+// Oracles: hand-computed facts of OCP E4M3 and E5M2 (numerics.md 1.1), and decode(), which the golden edges
+// hold to CUDA.
 #include <doctest/doctest.h>
 
 #include <algorithm>

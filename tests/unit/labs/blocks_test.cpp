@@ -1,4 +1,4 @@
-// Oracles: the Gaussian table of numerics section 5, the saturation shares of its section 1.4, the prices
+// Oracles: the Gaussian table of numerics.md 5.2, the saturation shares of numerics.md 1.4, the prices
 // written out by hand, and loops over single elements.
 #include <doctest/doctest.h>
 

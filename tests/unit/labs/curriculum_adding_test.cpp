@@ -1,5 +1,5 @@
-// What the curriculum says of L7: the audit's rows on rounding and accumulation, and section 3, L7. Each test
-// says theirs and bounds ours. Stalls, the notebook's dice and the H200's accumulator are in adding_test.cpp.
+// curriculum.md 2.1, curriculum.md 2.2 and curriculum.md 3.7. Each test says the reference's number and
+// bounds ours. Stalls, the notebook's stochastic rounding and the H200's accumulator are in adding_test.cpp.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using Made = test::MadeOf<AddingLab>;
 
 }  // namespace
 
-TEST_CASE("golden values: sums of ones stall at 2^(m + 1): 16, 8, 256, 2048") {
+TEST_CASE("curriculum.md 2.1: sums of ones stall at 2^(m + 1): 16, 8, 256, 2048") {
     const Made ones{"addend=1", "terms=65536"};
     CHECK(ones("e4m3.sum") == 16);
     CHECK(ones("e5m2.sum") == 8);
@@ -27,7 +27,7 @@ TEST_CASE("golden values: sums of ones stall at 2^(m + 1): 16, 8, 256, 2048") {
     CHECK(ones("fp16.sum") == 2048);
 }
 
-TEST_CASE("audit, row 35: 4096 times 0.01 is 0.25 in E4M3, 4 in BF16, 32 in FP16, 40.96 in truth") {
+TEST_CASE("curriculum.md 2.1: 4096 times 0.01 is 0.25 in E4M3, 4 in BF16, 32 in FP16, 40.96 in truth") {
     const Made sums{"addend=0.01", "terms=4096"};
     CHECK(sums("e4m3.sum") == 0.25);
     CHECK(sums("bf16.sum") == 4);
@@ -41,7 +41,7 @@ TEST_CASE("audit, row 35: 4096 times 0.01 is 0.25 in E4M3, 4 in BF16, 32 in FP16
     CHECK(std::fabs(Made{"addend=0.01", "terms=16"}("e4m3.error_pct")) < 3);
 }
 
-TEST_CASE("audit, row 32, and exercise 3: stochastic rounding costs a tensor 3 dB, 28.5 against 31.5") {
+TEST_CASE("curriculum.md 2.2 and exercise 3: stochastic rounding costs a tensor 3 dB, 28.5 against 31.5") {
     for (const char* seed : {"seed=1", "seed=2", "seed=3"}) {
         const Made dice{"experiment=dice", "draws=20000", seed};
         CAPTURE(seed);
@@ -51,13 +51,13 @@ TEST_CASE("audit, row 32, and exercise 3: stochastic rounding costs a tensor 3 d
     }
 }
 
-TEST_CASE("audit, row 31, and exercise 5: 71 % of the notebook's results are no E4M3 values, then none") {
+TEST_CASE("curriculum.md 2.2 and exercise 5: 71 % of the notebook's results are no E4M3 values, then none") {
     const Made dice{"experiment=dice"};
     CHECK(dice("integer.tensor_off_grid_pct") == doctest::Approx(71).epsilon(0.01));
     CHECK(dice("stochastic.tensor_off_grid_pct") == 0);
 }
 
-TEST_CASE("audit, row 18, and exercise 4: 14 bits lose 6.6 % of 4096 products, and 128 is the interval") {
+TEST_CASE("curriculum.md 2.1 and exercise 4: 14 bits lose 6.6 % of 4096 products, and 128 is the interval") {
     // A leading bit and 13 of fraction. For a target of 0.1 % the checker's sweep, done here by hand.
     double largest = 0;
     for (int interval = 16; interval <= 4096; interval *= 2) {

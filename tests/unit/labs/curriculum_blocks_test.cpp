@@ -1,7 +1,6 @@
-// What the curriculum says of L6: section 0, finding 5, the audit's rows on block scales, and section 3, L6.
-// Each test says theirs and bounds ours; what does not hold is refuted with our own figure. The schemes' SQNR
-// on a Gaussian, the share of blocks that the floor rule clips and the outliers of finding 4 are in
-// blocks_test.cpp.
+// curriculum.md 1.5, curriculum.md 2.4 and curriculum.md 3.6. Each test says the reference's number and
+// bounds ours; what does not hold is refuted with our own figure. The schemes' SQNR on a Gaussian, the share
+// of blocks that the floor rule clips and the outliers of curriculum.md 1.4 are in blocks_test.cpp.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -23,7 +22,7 @@ std::string number(double value) { return std::to_string(value); }
 
 }  // namespace
 
-TEST_CASE("finding 5: on a Gaussian the floor rule is 0.9 dB worse than one scale, and rounding up ties") {
+TEST_CASE("curriculum.md 1.5: on a Gaussian the floor rule is 0.9 dB below one scale, and rounding up ties") {
     for (const char* seed : {"seed=1", "seed=2", "seed=3"}) {
         const Made made{"rows=512", "cols=1024", seed};
         CAPTURE(seed);
@@ -36,7 +35,7 @@ TEST_CASE("finding 5: on a Gaussian the floor rule is 0.9 dB worse than one scal
     }
 }
 
-TEST_CASE("finding 5: where rows differ one scale flushes 3.0 % to zero, MX none") {
+TEST_CASE("curriculum.md 1.5: where rows differ one scale flushes 3.0 % to zero, MX none") {
     // Theirs does not say how far apart; ours are 3.17 binades (one standard deviation) at this seed.
     const Made made{"row_spread=3.17"};
     CHECK(made("tensor.underflow_pct") == doctest::Approx(3.0).epsilon(0.02));
@@ -50,7 +49,7 @@ TEST_CASE("the exercises' prices: 8.25, 4.5, 8.25 and 8.002 bits, and what they 
     CHECK(near(fp8("nvfp4.bits_per_element"), 4.5));
     CHECK(fp8("1x128.bits_per_element") == 8.25);
     CHECK(near(fp8("128x128.bits_per_element"), 8.002));
-    // Audit, row 98: NVFP4 72 %, MXFP4 4.25 bits, MXFP6 6.25 bits and 61 %.
+    // curriculum.md 2.4: NVFP4 72 %, MXFP4 4.25 bits, MXFP6 6.25 bits and 61 %.
     CHECK(100 * (1 - fp8("nvfp4.bits_per_element") / 16) == doctest::Approx(72).epsilon(0.01));
     CHECK(Made{"element=e2m1"}("mx32-up.bits_per_element") == 4.25);
     const double fp6 = Made{"element=e2m3"}("mx32-up.bits_per_element");
@@ -58,19 +57,19 @@ TEST_CASE("the exercises' prices: 8.25, 4.5, 8.25 and 8.002 bits, and what they 
     CHECK(100 * (1 - fp6 / 16) == doctest::Approx(61).epsilon(0.01));
 }
 
-TEST_CASE("audit, row 103: FP4 loses 19 % under one scale where rows differ, 9.5 to 11.5 % in blocks") {
+TEST_CASE("curriculum.md 2.4: FP4 loses 19 % under one scale where rows differ, 9.5 to 11.5 % in blocks") {
     const Made made{"element=e2m1", "row_spread=0.45"};  // theirs does not say how far apart
     CHECK(made("tensor.rel_l2_pct") == doctest::Approx(19).epsilon(0.05));
     CHECK(made("nvfp4.rel_l2_pct") == doctest::Approx(9.5).epsilon(0.02));
     CHECK(made("mx32-up.rel_l2_pct") == doctest::Approx(11.5).epsilon(0.03));
 }
 
-TEST_CASE("audit, row 132, refuted: scales by row buy a Gaussian 0.6 dB; ours buy 0.1 at most") {
+TEST_CASE("curriculum.md 2.4, refuted: scales by row buy a Gaussian 0.6 dB; ours buy 0.1 at most") {
     for (const char* cols : {"cols=256", "cols=1000", "cols=4096"}) {
         const Made made{"rows=256", cols};
         CAPTURE(cols);
         const double gain = made("row.sqnr_db") - made("tensor.sqnr_db");
-        CHECK(std::fabs(gain) < 0.15);  // numerics section 5 agrees: 31.56 against 31.55
+        CHECK(std::fabs(gain) < 0.15);  // numerics.md 5.2 agrees: 31.56 against 31.55
     }
 }
 

@@ -1,4 +1,4 @@
-// What the curriculum says in numbers about the seeds, L1, L2 and L5, and what other tests do not compute.
+// The numbers of curriculum.md 1.2, of curriculum.md 3.1 to 3.5, as far as other tests do not compute them.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -89,7 +89,7 @@ int saturated(const Ramp& ramp, const delayed::MachineSpec& machine) {
 
 }  // namespace
 
-// Section 0, finding 2.
+// curriculum.md 1.2.
 TEST_CASE("the notebook's own data, drawn as torch draws it: 11 of 16 steps, the worst with 12.8 %") {
     const Ramp ramp = notebook_ramp(42);
     delayed::DelayedLab lab;
@@ -132,7 +132,7 @@ TEST_CASE(
     CHECK(roomy == 124);
 }
 
-// L1: its predictions, exercises and aha.
+// curriculum.md 3.1.
 TEST_CASE("L1: 2 codes of E4M3 and 8 of E5M2 are not finite; 448 is 0x7E, 0xFE below 0, and 0x5F in E5M2") {
     bits_lab::BitsLab lab;
     const auto not_finite = [&] { return metric(lab, "codes") - metric(lab, "finite_codes"); };
@@ -160,7 +160,7 @@ TEST_CASE("L1: 240 and 448 differ in the special values alone") {
     CHECK(find_format("e4m3").bias == 7);
 }
 
-// L2: its prediction, exercises and aha.
+// curriculum.md 3.2.
 TEST_CASE("L2: half of E4M3's positive codes lie below 2, 7 above 255, one ULP is 32 from 256 on") {
     const FormatInfo& e4m3 = find_format("e4m3");
     const auto count = [&](auto holds) {
@@ -185,7 +185,7 @@ TEST_CASE("L2: half of E4M3's positive codes lie below 2, 7 above 255, one ULP i
     CHECK(metric(lab, "e4m3.interval_values") == 63);
 }
 
-// L4, exercise 1: six decades, and 5.36 of E4M3; its hint has E5M2's 9.6.
+// curriculum.md 3.4, exercise 1: six decades, and 5.36 of E4M3; its hint has E5M2's 9.6.
 TEST_CASE("L4: E4M3's window spans 5.36 decades or 17.8 binades, E5M2's 9.6 decades") {
     const auto span = [](const char* name) {
         const FormatInfo& format = find_format(name);
@@ -196,7 +196,7 @@ TEST_CASE("L4: E4M3's window spans 5.36 decades or 17.8 binades, E5M2's 9.6 deca
     CHECK(std::log10(span("e5m2")) == doctest::Approx(9.6).epsilon(0.005));
 }
 
-// L5, exercise 5: "sat%(EMA) > 2 sat%(max) on the same seed". On most: 9 of 12, the exercise's 5 among them.
+// curriculum.md 3.5, exercise 5: twice as much in 9 of 12 seeds, the exercise's 5 among them.
 TEST_CASE("L5: a moving average saturates more than the max in every draw, twice as much in most") {
     int twice = 0;
     for (int seed = 1; seed <= 12; ++seed) {

@@ -1,4 +1,4 @@
-// Oracles: the trace of numerics 3.2 written out by hand, the notebook's ramp, casts recomputed element by
+// Oracles: the trace of numerics.md 3.2 written out by hand, the notebook's ramp, casts recomputed element by
 // element in float64, and the reducers recomputed from their definitions.
 #include <doctest/doctest.h>
 
@@ -38,7 +38,7 @@ std::vector<float> scales_used(const std::vector<MachineStep>& steps) {
 
 }  // namespace
 
-TEST_CASE("L5 opens on the trace of numerics 3.2, step by step") {
+TEST_CASE("L5 opens on the trace of numerics.md 3.2, step by step") {
     const DelayedLab lab;
     struct Row {
         float amax, scale, scaled;
@@ -77,7 +77,7 @@ TEST_CASE("L5 opens on the trace of numerics 3.2, step by step") {
     CHECK(hangover.unused_binades == doctest::Approx(std::log2(50)));  // 5.6
 }
 
-TEST_CASE("the other traces of numerics 3.2: one slot, and a margin that absorbs the growth") {
+TEST_CASE("the other traces of numerics.md 3.2: one slot, and a margin that absorbs the growth") {
     MachineSpec one;
     one.history = 1;
     const std::vector<float> used = scales_used(run_machine(one, {2, 4, 3, 100, 2}));
@@ -129,7 +129,7 @@ TEST_CASE(
 }
 
 TEST_CASE("on the notebook's own data the worst step loses about an eighth of its elements") {
-    // 1,000 normal numbers scaled to the ramp's amaxes: curriculum's 12.8 % is of its own draw.
+    // 1,000 normal numbers scaled to the ramp's amaxes: the 12.8 % of curriculum.md 1.2 is of torch's draw.
     DelayedLab lab;
     set(lab, {"scenario=ramp", "history=8", "tensor=normal", "cols=1000"});
     double worst = 0;
@@ -200,7 +200,7 @@ TEST_CASE("the teaching rules follow their definitions") {
     for (const MachineStep& step : run_machine(spec, {1, kInf, 50})) CHECK(step.scale_used == 10);
     spec.algo = "current";
     const auto current = run_machine(spec, {2, 0, kInf, 100});
-    CHECK(scales_used(current) == std::vector<float>{224, 1, 1, 4.48F});  // numerics 3.3
+    CHECK(scales_used(current) == std::vector<float>{224, 1, 1, 4.48F});  // numerics.md 3.3
     CHECK_FALSE(current[3].saturates);
 }
 
@@ -360,7 +360,7 @@ TEST_CASE("every number in the lesson of L5 is computed here") {
 }
 
 TEST_CASE("the spike's hangover: what each history costs, within the spread of the draws") {
-    // curriculum L5, exercise 4: % saturated in the spike's step, mean % underflow of the 16 after it.
+    // curriculum.md 3.5, exercise 4: % saturated in the spike's step, mean % underflow of the 16 after it.
     struct Case {
         const char *format, *algo, *history;
         double clipped, lost;

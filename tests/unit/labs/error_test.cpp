@@ -42,7 +42,7 @@ double rounded(const Rounder& rounder, double x) {
 
 }  // namespace
 
-// curriculum 1b, row 63: "E4M3 max 5.88 % mean 2.26 %, E5M2 max 11.1 % mean 4.50 %".
+// curriculum.md 2.3: "E4M3 max 5.88 % mean 2.26 %, E5M2 max 11.1 % mean 4.50 %".
 TEST_CASE("a normal number is off by at most 1/17 in E4M3 and 1/9 in E5M2, on average by 2.26 and 4.50 %") {
     const ErrorLab lab;
     CHECK(number_metric(lab, "e4m3.worst_normal_pct") == doctest::Approx(100.0 / 17).epsilon(1e-12));
@@ -51,7 +51,7 @@ TEST_CASE("a normal number is off by at most 1/17 in E4M3 and 1/9 in E5M2, on av
     CHECK(std::fabs(number_metric(lab, "e5m2.mean_normal_pct") - 4.50) < 0.005);
 }
 
-// curriculum 1c, row 74; numerics section 7, row 1.
+// curriculum.md 2.3; numerics.md 6, row 1.
 TEST_CASE("the notebook's stand-in is a fixed-point grid: 0.05 dies, 99.7 is better than true") {
     const Rounder e4m3 = rounder_of("e4m3"), notebook = notebook_of(find_format("e4m3"));
     CHECK(rounded(notebook, 0.05) == 0);
@@ -68,9 +68,9 @@ TEST_CASE("the notebook's stand-in is a fixed-point grid: 0.05 dies, 99.7 is bet
     CHECK(std::fabs(99.7 - 99.75) / 99.7 == doctest::Approx(0.0005).epsilon(0.01));
 }
 
-// Finding 1: on randn(10000) * 10, scaled by amax, the formula makes E5M2's error 121x smaller, so that line
-// 619 prints "0.0x"; bit-exact E4M3 is 2.04x better (relative L2 2.59 against 5.24 %). 121 and 2.04 are
-// torch's draw with seed 42: the grids differ by 57344 * 4 / (240 * 8) = 119.5.
+// curriculum.md 1.1: on randn(10000) * 10, scaled by amax, the formula makes E5M2's error 121x smaller, so
+// that line 619 prints "0.0x"; bit-exact E4M3 is 2.04x better (relative L2 2.59 against 5.24 %). 121 and 2.04
+// are torch's draw with seed 42: the grids differ by 57344 * 4 / (240 * 8) = 119.5.
 TEST_CASE("the notebook's own exercise prints the opposite of its lesson") {
     ErrorLab lab;
     set(lab, "size=10");
@@ -88,8 +88,9 @@ TEST_CASE("the notebook's own exercise prints the opposite of its lesson") {
     CHECK(std::fabs(e5m2 - 0.0524) < 0.001);
 }
 
-// Finding 6: log-normal sigma 3, E4M3 2.2 % relative L2 and 36.6 % underflow, E5M2 5.9 % and 0.02 %: one
-// draw, whose largest elements decide. Over 30 seeds the same picture, with the memo's numbers inside.
+// curriculum.md 1.6: log-normal sigma 3, E4M3 2.2 % relative L2 and 36.6 % underflow, E5M2 5.9 % and 0.02 %:
+// one draw, whose largest elements decide. Over 30 seeds the same picture, with the reference's numbers
+// inside.
 TEST_CASE("which format is better for a log-normal tensor depends on the metric") {
     ErrorLab lab;
     set(lab, "tensor=lognormal");
@@ -119,7 +120,7 @@ TEST_CASE("which format is better for a log-normal tensor depends on the metric"
     spans(lost_e5m2, 0.02);
 }
 
-// Exercise 3 of the curriculum: sigma of about 2.2 and more.
+// curriculum.md 3.3: sigma of about 2.2 and more.
 TEST_CASE("mean relative error turns against E4M3 from a sigma of about 2.2 on, relative L2 never") {
     ErrorLab lab;
     set(lab, "tensor=lognormal");

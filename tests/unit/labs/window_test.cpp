@@ -1,4 +1,4 @@
-// Oracles: the figures of curriculum section 3 (L4) and section 0, and casts recomputed element by element in
+// Oracles: the figures of curriculum.md 3.4 and curriculum.md 1.3, and casts recomputed element by element in
 // float64.
 #include <doctest/doctest.h>
 
@@ -33,8 +33,9 @@ double sum(const Data& values) { return std::accumulate(values->begin(), values-
 
 }  // namespace
 
-// INT8's SQNR and what saturates depend on the draw's amax: the curriculum's sample, whose INT8 has 39.8 dB,
-// had 4.5 (20 log10(127 sqrt(12) / amax)), numerics', with 1.8 % above half its amax, 4.73.
+// INT8's SQNR and what saturates depend on the sample's amax. The sample of curriculum.md 1.3, whose INT8 has
+// 39.8 dB, has 4.5 (20 log10(127 sqrt(12) / amax)). The sample of numerics.md 5.3, with 1.8 % above half its
+// amax, has 4.73.
 void choose_normal_with_amax(WindowLab& lab, double wanted) {
     int best = 0;
     double distance = 1e9;
@@ -72,7 +73,7 @@ TEST_CASE("headroom is nearly free: E4M3 keeps 31.58 dB from margin 0 to 9, INT8
     CHECK(finding(lab.outcome()) == "A margin of 2^9 = ×512 costs E4M3 nothing");
 }
 
-TEST_CASE("too large a scale is ruinous: the figures of numerics section 5") {
+TEST_CASE("too large a scale is ruinous: the figures of numerics.md 5.3") {
     // Its 1.8 % and 23.7 % count what lies above 448; what saturation changes lies above 464, and is less.
     WindowLab lab;
     choose_normal_with_amax(lab, 4.73);

@@ -1,4 +1,4 @@
-// The worked values of numerics 1.4 and 1.5, computed there from NVIDIA's host functions.
+// The worked values of numerics.md 1.4 and numerics.md 1.5, computed with NVIDIA's host functions.
 #include <doctest/doctest.h>
 
 #include <algorithm>

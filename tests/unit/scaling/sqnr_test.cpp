@@ -1,4 +1,4 @@
-// The SQNR table of numerics section 5, which was computed independently (numpy): N(0, 1), a million samples.
+// The SQNR table of numerics.md 5.2, which was computed independently (numpy): N(0, 1), a million samples.
 // Tolerances are the table's spread over its seeds, at least 0.03 dB for the last digit it prints.
 #include <doctest/doctest.h>
 
@@ -205,8 +205,8 @@ TEST_CASE("one outlier ruins INT8 for the others and no FP8 recipe") {
     CHECK(stats_of("current", values).underflow_pct() < 1);
 }
 
-// Finding 4: 0.1 % of the values x 1000; SNR of the others E4M3 31.45 dB, MXFP8 31.58, INT8 and per-tensor
-// FP4 0 dB.
+// curriculum.md 1.4: 0.1 % of the values x 1000; SQNR of the others E4M3 31.45 dB, MXFP8 31.58, INT8 and
+// per-tensor FP4 0 dB.
 TEST_CASE("a thousand outliers among a million cost E4M3 a tenth of a decibel, INT8 and FP4 everything") {
     const auto inlier_db = [](const char* recipe) {
         std::vector<float> values = normal(), out(kCount);
@@ -226,8 +226,9 @@ TEST_CASE("a thousand outliers among a million cost E4M3 a tenth of a decibel, I
     CHECK(std::fabs(inlier_db("current:fwd=e2m1")) <= 0.1);
 }
 
-// Published: 31.51 to 31.57 over the fractions of log2(scale), 30.2 at 2^-12 (of a sample with a smaller
-// amax: ours are 29.9 to 30.1, as each amax and the width of a Gaussian's gaps at its scale make them).
+// numerics.md 5.3: 31.51 to 31.57 over the fractions of log2(scale), 30.2 at 2^-12 (of a sample with a
+// smaller amax: ours are 29.9 to 30.1, as each amax and the width of a Gaussian's gaps at its scale make
+// them).
 TEST_CASE(
     "a scale's fraction costs hundredths of a decibel, one far too small what the subnormal gaps cost") {
     struct At {
@@ -283,7 +284,7 @@ TEST_CASE("a product of two cast matrices keeps 3 dB less than either, whatever 
     for (const std::size_t k : {64, 512}) {
         CAPTURE(k);
         CHECK(std::fabs(product_db("current", TensorClass::x, k) - 28.5) <= 0.15);
-        // Published as 24.5; the noises of 25.57 and 31.55 dB add up to 24.59.
+        // 24.5 in the independent table; the noises of 25.57 and 31.55 dB add up to 24.59.
         CHECK(std::fabs(product_db("current", TensorClass::dy, k) - 24.59) <= 0.15);
         CHECK(std::fabs(product_db("mxfp8", TensorClass::x, k) - 28.5) <= 0.15);
         CHECK(std::fabs(product_db("bf16", TensorClass::x, k) - 52.5) <= 0.15);
