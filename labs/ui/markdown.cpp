@@ -176,8 +176,8 @@ void draw_link(Context& context, const Run& run, Rect area, Role role, Font font
     fill_rect(context, {middle, y, area.x1, y + hairline(context)}, ink);
 }
 
-// Sets runs of different faces in lines of `width`, word by word; a link is one word. Returns the height used,
-// in px.
+// Sets runs of different faces in lines of `width`, word by word; a link is one word. Returns the height
+// used, in px.
 float flow(Context& context, const Inline& runs, Point at, float width, float pitch, Role role, bool bold,
            Links& links) {
     float x = at.x;

@@ -23,8 +23,8 @@ std::string lower(std::string text) {
     return text;
 }
 
-// Replaces the uses of a term, singular or plural, by blanks; true where there was one. A name in small letters
-// is found at the start of a sentence too.
+// Replaces the uses of a term, singular or plural, by blanks; true where there was one. A name in small
+// letters is found at the start of a sentence too.
 bool blank_uses(std::string& text, const std::string& name) {
     const bool any_case = lower(name) == name;
     bool found = false;
