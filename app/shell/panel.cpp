@@ -111,8 +111,9 @@ bool Shell::predicting(const Entry& entry) {
 void Shell::draw_tab(Entry& entry, Tab tab) {
     if (tab == Tab::explore) entry.view->explore(context_, ImGui::GetContentRegionAvail().x);
     if (tab == Tab::learn) {
-        ui::markdown(context_, lessons_[open_]);
+        const std::string term = ui::markdown(context_, lessons_[open_]);
         claims_.draw(context_, *entry.lab, exercises_.under_way(*entry.lab));
+        if (!term.empty()) show_term(term);
     }
     if (tab == Tab::exercises) {
         exercises_.draw_panel(*entry.lab);

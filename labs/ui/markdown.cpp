@@ -3,6 +3,7 @@
 #include <md4c.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@ enum class Kind { heading, paragraph, item, code, rule, row };
 struct Run {
     std::string text;
     bool bold = false, code = false;
+    std::string link = {};  // a glossary term's id; empty: none
 };
 using Inline = std::vector<Run>;
 
@@ -76,6 +78,17 @@ class Collector {
         if (type == MD_BLOCK_UL || type == MD_BLOCK_OL) lists_.pop_back();
         if (type == MD_BLOCK_LI) items_ -= 1;
     }
+    void enter(MD_SPANTYPE type, void* detail) {
+        if (type == MD_SPAN_A) {
+            const MD_ATTRIBUTE& term = static_cast<MD_SPAN_A_DETAIL*>(detail)->href;
+            link_.assign(term.text, term.size);
+        }
+        span(type, 1);
+    }
+    void leave(MD_SPANTYPE type) {
+        if (type == MD_SPAN_A) link_.clear();
+        span(type, -1);
+    }
     void span(MD_SPANTYPE type, int change) {
         if (type == MD_SPAN_STRONG || type == MD_SPAN_EM) bold_ += change;
         if (type == MD_SPAN_CODE) code_ += change;
@@ -84,8 +97,12 @@ class Collector {
         if (blocks.empty() || blocks.back().cells.empty()) return;
         const bool line_end = type == MD_TEXT_SOFTBR || type == MD_TEXT_BR;
         const bool keep_lines = blocks.back().kind == Kind::code;
-        blocks.back().cells.back().push_back(
-            {line_end && !keep_lines ? " " : std::string(words), bold_ > 0, code_ > 0});
+        Inline& cell = blocks.back().cells.back();
+        std::string more = line_end && !keep_lines ? " " : std::string(words);
+        if (!link_.empty() && !cell.empty() && cell.back().link == link_)
+            cell.back().text += more;  // the words of a link stay one run
+        else
+            cell.push_back({std::move(more), bold_ > 0, code_ > 0, link_});
     }
 
   private:
@@ -104,6 +121,7 @@ class Collector {
 
     std::vector<int> lists_;  // the next number of each open list; 0: bullets
     int items_ = 0, bold_ = 0, code_ = 0;
+    std::string link_;
 };
 
 std::vector<Block> parse(std::string_view text) {
@@ -118,12 +136,12 @@ std::vector<Block> parse(std::string_view text) {
         static_cast<Collector*>(user)->leave(type);
         return 0;
     };
-    parser.enter_span = [](MD_SPANTYPE type, void*, void* user) {
-        static_cast<Collector*>(user)->span(type, 1);
+    parser.enter_span = [](MD_SPANTYPE type, void* detail, void* user) {
+        static_cast<Collector*>(user)->enter(type, detail);
         return 0;
     };
     parser.leave_span = [](MD_SPANTYPE type, void*, void* user) {
-        static_cast<Collector*>(user)->span(type, -1);
+        static_cast<Collector*>(user)->leave(type);
         return 0;
     };
     parser.text = [](MD_TEXTTYPE type, const MD_CHAR* words, MD_SIZE size, void* user) {
@@ -139,8 +157,29 @@ Font font_of(const Run& run, bool bold) {
     return {run.bold || bold ? Face::sans_bold : Face::sans, 15};
 }
 
-// Sets runs of different faces in lines of `width`, word by word. Returns the height used, in px.
-float flow(Context& context, const Inline& runs, Point at, float width, float pitch, Role role, bool bold) {
+struct Links {
+    int drawn = 0;
+    std::string pressed = {};  // the term; empty: none
+};
+
+// Underlined in two strokes, one before the words and one after: whoever reads the drawing back, as tests do,
+// can tell the words of a link from their neighbours.
+void draw_link(Context& context, const Run& run, Rect area, Role role, Font font, Links& links) {
+    const std::string name = "term." + std::to_string(links.drawn++);
+    const Press hit = press(context, name, area, 4);
+    probe(context, name, area, {}, run.link);
+    if (hit.clicked) links.pressed = run.link;
+    const float y = area.y1 - std::round(context.px(3)), middle = (area.x0 + area.x1) / 2;
+    const Color ink{hit.hovered ? Role::text : Role::muted};
+    fill_rect(context, {area.x0, y, middle, y + hairline(context)}, ink);
+    text_mid(context, {area.x0, (area.y0 + area.y1) / 2}, run.text, {role, Tone::ink}, font);
+    fill_rect(context, {middle, y, area.x1, y + hairline(context)}, ink);
+}
+
+// Sets runs of different faces in lines of `width`, word by word; a link is one word. Returns the height
+// used, in px.
+float flow(Context& context, const Inline& runs, Point at, float width, float pitch, Role role, bool bold,
+           Links& links) {
     float x = at.x;
     float y = at.y;
     bool space_before = false;
@@ -153,7 +192,8 @@ float flow(Context& context, const Inline& runs, Point at, float width, float pi
                 rest.remove_prefix(1);
                 continue;
             }
-            const auto word = rest.substr(0, rest.find_first_of(" \n"));
+            const bool link = !run.link.empty();
+            const auto word = link ? rest : rest.substr(0, rest.find_first_of(" \n"));
             const float space = space_before && x > at.x ? text_width(context, " ", {Face::sans, 15}) : 0;
             const float word_width = text_width(context, word, font);
             if (x > at.x && space_before && x + space + word_width > at.x + width) {
@@ -162,7 +202,10 @@ float flow(Context& context, const Inline& runs, Point at, float width, float pi
             } else {
                 x += space;
             }
-            text_mid(context, {x, y + pitch / 2}, word, {role, Tone::ink}, font);
+            if (link)
+                draw_link(context, run, {x, y, x + word_width, y + pitch}, role, font, links);
+            else
+                text_mid(context, {x, y + pitch / 2}, word, {role, Tone::ink}, font);
             x += word_width;
             space_before = false;
             rest.remove_prefix(word.size());
@@ -189,7 +232,7 @@ void draw_code(Context& context, const Inline& runs) {
     advance(area);
 }
 
-void draw_row(Context& context, const Block& row) {
+void draw_row(Context& context, const Block& row, Links& links) {
     Rect area = next_area(context, 32);
     const float column = area.width() / static_cast<float>(std::max<std::size_t>(1, row.cells.size()));
     hline(context, area.x0, area.x1, area.y0, {Role::line});
@@ -198,7 +241,7 @@ void draw_row(Context& context, const Block& row) {
     for (const Inline& cell : row.cells) {
         const Point at{x, area.y0 + context.px(6)};
         height = std::max(height, flow(context, cell, at, column - context.px(8), context.px(20),
-                                       row.header ? Role::muted : Role::text, false));
+                                       row.header ? Role::muted : Role::text, false, links));
         x += column;
     }
     area.y1 = area.y0 + height + context.px(12);
@@ -207,7 +250,7 @@ void draw_row(Context& context, const Block& row) {
     ImGui::PopStyleVar();
 }
 
-void draw(Context& context, const Block& block) {
+void draw(Context& context, const Block& block, Links& links) {
     Rect area = next_area(context, 22);
     const float pitch = area.height();
     float indent = 0;
@@ -219,7 +262,7 @@ void draw(Context& context, const Block& block) {
             draw_code(context, block.cells.front());
             return;
         case Kind::row:
-            draw_row(context, block);
+            draw_row(context, block, links);
             return;
         case Kind::heading:
             area.y0 += context.px(8);
@@ -239,15 +282,17 @@ void draw(Context& context, const Block& block) {
     }
     const bool heading = block.kind == Kind::heading;
     area.y1 = area.y0 + flow(context, block.cells.front(), {area.x0 + indent, area.y0}, area.width() - indent,
-                             pitch, Role::text, heading);
+                             pitch, Role::text, heading, links);
     if (!heading && block.kind != Kind::item) area.y1 += context.px(4);
     advance(area);
 }
 
 }  // namespace
 
-void markdown(Context& context, std::string_view text) {
-    for (const Block& block : parse(text)) draw(context, block);
+std::string markdown(Context& context, std::string_view text) {
+    Links links;
+    for (const Block& block : parse(text)) draw(context, block, links);
+    return links.pressed;
 }
 
 }  // namespace fp8lab::ui

@@ -222,6 +222,21 @@ TEST_CASE("F1 tells of the control with the ring, follows Tab, presses nothing, 
     CHECK_FALSE(any_over(desk));
 }
 
+TEST_CASE("a term that a lesson links opens the glossary at that term") {
+    Desk desk{{1440, 900}, toured()};
+    desk.shell.open("bits");
+    desk.shell.show(Tab::learn);
+    desk.frame();
+    desk.frame();
+    REQUIRE(desk.shows("term.0"));
+    const std::string term = desk.words("term.0");
+    desk.click("term.0");
+    REQUIRE(desk.shows("glossary"));
+    CHECK(desk.words("glossary.term") == term);
+    desk.key(ui::Key::escape);
+    CHECK_FALSE(any_over(desk));
+}
+
 TEST_CASE("in help a click explains and does not press") {
     Desk desk{{1440, 900}, toured()};
     desk.shell.open("bits");

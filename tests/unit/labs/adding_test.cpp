@@ -392,6 +392,7 @@ TEST_CASE("every number in the lesson of L7 is computed here") {
     const AddingLab weight = lab_with({"experiment=weight"});
     add(weight.params().updates);
     add((weight.outcome().weight.around.above - weight.params().start) / 2);
+    add((weight.params().start - weight.outcome().weight.around.below) / 2);
     for (const std::string& number : test::lesson_numbers("adding")) {
         CAPTURE(number);
         CHECK(computed.count(number) == 1);

@@ -297,6 +297,14 @@ TEST_CASE("every number in the lesson of L6 is computed here") {
     add(spread("tensor.worst_row_db"), 2);
     add(spread("mx32-up.worst_row_db"), 2);
     add(spread("mx32-up.copies_differ_pct"), 2);
+    add(flat("mx32-up.copies_differ_pct"), 2);
+    for (const Made* made : {&flat, &spread}) {
+        CHECK((*made)("1x128.copies_differ_pct") > 99);
+        CHECK((*made)("nvfp4.copies_differ_pct") > 75);
+    }
+    const Made four_bits{"element=e2m1"};
+    add(four_bits("tensor.sqnr_db"), 3);
+    add(four_bits("nvfp4.sqnr_db"), 3);
     add(128);
     for (const std::string& number : test::lesson_numbers("blocks")) {
         CAPTURE(number);

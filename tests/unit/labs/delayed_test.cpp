@@ -347,6 +347,15 @@ TEST_CASE("every number in the lesson of L5 is computed here") {
     CHECK(lab.b().saturated_steps() == 0);
     set(lab, {"margin=1"});
     CHECK(lab.a().saturated_steps() == 0);
+    set(lab, {"scenario=spike", "margin=0"});
+    add(lab.steps());
+    for (const char* history : {"1", "4", "16"}) {
+        set(lab, {std::string("history=") + history});
+        add(lab.params().a.history), add(lab.a().saturated_steps());
+        const Aftermath after = aftermath(lab.a(), lab.params().scenario.jump_at);
+        if (history != std::string_view("4")) computed.insert(format_number(after.underflow_pct, 2));
+    }
+    computed.insert("2025"), computed.insert("2026");  // years
     set(lab, {"scenario=growth", "growth=1.5", "margin=0"});
     add(lab.params().scenario.growth), add(lab.a().saturated_steps()), add(lab.steps());
     set(lab, {"growth=3", "margin=1"});

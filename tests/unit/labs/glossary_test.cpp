@@ -23,6 +23,9 @@ TEST_CASE("the glossary has its terms, each in one to three sentences") {
           "mx",        "rne",  "saturation", "stochastic-rounding", "subnormal",       "swamping",
           "tn-layout", "ulp",  "underflow"})
         CHECK_MESSAGE(glossary.find(id) != nullptr, id);
+    for (const char* id : {"sqnr", "decibel", "nvfp4", "hybrid", "tail-loss", "noise-floor", "lost-mass",
+                           "teacher", "tensor-x-w-dy"})  // lessons use them
+        CHECK_MESSAGE(glossary.find(id) != nullptr, id);
     for (const Term& term : glossary.terms()) {
         CAPTURE(term.id);
         CHECK(term.text.size() >= 40);

@@ -303,6 +303,7 @@ TEST_CASE("every number in the lesson of L2 is computed here") {
     for (std::size_t i = 0; i + 1 < normals.size(); ++i)
         largest_ratio = std::max(largest_ratio, (normals[i + 1] - normals[i]) / normals[i]);
     add(1 / largest_ratio);
+    CHECK(marks[1] - marks[0] == marks[0]);  // among the subnormals the gap grows to the value
     add(number_metric(lab, "e4m3.missed_by_fixed_point"));
     add(1);
     for (const double value : marks)
@@ -312,8 +313,8 @@ TEST_CASE("every number in the lesson of L2 is computed here") {
     CHECK(fits - number_metric(lab, "e4m3.sqnr_db") < 0.1);
     add(1 / lab.params().scale);
     set(lab, "scale=8");
-    CHECK(number_metric(lab, "e4m3.sqnr_db") < 10);
-    add(10);
+    computed.insert(format_number(number_metric(lab, "e4m3.sqnr_db"), 2));
+    computed.insert(format_number(number_metric(lab, "e4m3.overflow_pct"), 2));
     for (const std::string& number : test::lesson_numbers("ruler")) {
         CAPTURE(number);
         CHECK(computed.count(number) == 1);

@@ -560,6 +560,15 @@ TEST_CASE("the lesson's numbers are those of the runs that it tells the reader t
         return std::pair{metric(lab, "gap_b_pct"), lab.history().arms()[1]};
     };
     CHECK(ends({}).first == doctest::Approx(3.5).epsilon(0.2));
+    for (const char* seed : {"seed=1", "seed=2", "seed=3"}) {
+        CAPTURE(seed);
+        const double delayed = ends({seed}).first, no_scale = ends({seed, "arm_b=unscaled"}).first;
+        CHECK((delayed > 3.5 * 0.8 && delayed < 4.0 * 1.2));
+        CHECK((no_scale > 2.4 * 0.8 && no_scale < 4.2 * 1.2));
+        CHECK(std::fabs(ends({seed, "arm_b=fp32"}).first) < 0.4);  // the noise floor
+        const double no_master = ends({seed, "master=none"}).first / 100 + 1;
+        CHECK((no_master > 9 && no_master < 13));
+    }
     const auto [gap, unscaled] = ends({"arm_b=unscaled"});
     CHECK(gap == doctest::Approx(3.9).epsilon(0.2));
     CHECK(unscaled.worst_gradient()->id == TensorId{TensorClass::dy, 1});

@@ -1,0 +1,67 @@
+// Lesson text: what is a link, and what a press of one gives.
+#include "labs/ui/markdown.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/gui/gui.h"
+
+using namespace fp8lab;
+using test::Gui;
+
+namespace {
+
+// Draws a text and keeps the link that was pressed.
+struct Page {
+    std::string text, pressed = {};
+    Gui::Draw draw = [this](ui::Context& c) {
+        if (const std::string term = ui::markdown(c, text); !term.empty()) pressed = term;
+    };
+};
+
+const ui::Probes::Item& link(const Gui& gui, const char* name) {
+    const auto found = gui.context.probes.items.find(name);
+    REQUIRE(found != gui.context.probes.items.end());
+    return found->second;
+}
+
+}  // namespace
+
+TEST_CASE("a click on a link gives its term, a click beside it nothing") {
+    Gui gui;
+    Page page{"The [largest value](amax) of a tensor sets its [`scale`](scale).\n\n- A [binade](binade)."};
+    gui.frame(page.draw);
+    CHECK(link(gui, "term.0").words == "amax");
+    CHECK(link(gui, "term.1").words == "scale");
+    CHECK(link(gui, "term.2").words == "binade");
+    CHECK_FALSE(gui.context.probes.items.contains("term.3"));
+    gui.click({link(gui, "term.0").rect.x0 - 8, gui.center("term.0").y}, page.draw);
+    CHECK(page.pressed.empty());
+    gui.click("term.0", page.draw);
+    CHECK(page.pressed == "amax");
+    gui.click("term.2", page.draw);
+    CHECK(page.pressed == "binade");
+}
+
+TEST_CASE("the keyboard reaches a link") {
+    Gui gui;
+    Page page{"Either [gap](ulp) or [binade](binade)."};
+    gui.frame(page.draw);
+    gui.press_key(ui::Key::tab, page.draw);
+    gui.press_key(ui::Key::tab, page.draw);
+    gui.press_key(ui::Key::enter, page.draw);
+    CHECK(page.pressed == "binade");
+}
+
+TEST_CASE("a link is not broken between its words, and stays in the column") {
+    for (const std::string before : {"", "a b ", "words that fill ", "words that fill a line of it "}) {
+        CAPTURE(before);
+        Gui gui;
+        Page page{before + "[stochastic\nrounding](stochastic-rounding), then more words"};
+        gui.frame(page.draw);
+        const ui::Probes::Item& item = link(gui, "term.0");
+        CHECK(item.rect.height() < 30);
+        CHECK(item.rect.width() > 60);
+        CHECK(item.rect.x1 <= 24 + 312);
+        CHECK_FALSE(gui.context.probes.items.contains("term.1"));
+    }
+}
