@@ -45,7 +45,7 @@ Verdict gradients(const Trail& trail, const Prediction*) {
             .measured = same ? std::vector{now.number("e4m3.sum")} : std::vector<double>{}};
 }
 
-// No more than three standard errors from the number: what unbiased dice give.
+// No more than three standard errors from the number: what stochastic rounding without a bias gives.
 bool unbiased(const State& state) {
     const double bias = of_chosen(state, "rounding", ".mean") - state.number("x");
     return of_chosen(state, "rounding", ".deviation") > 0 &&
@@ -59,7 +59,7 @@ Verdict noisier(const Trail& trail, const Prediction*) {
                            {"10 000 draws or more",
                             {screen_number(now.number("draws"))},
                             now.number("draws") >= 10000},
-                           {"their mean is the number, within 3 standard errors",
+                           {"the mean of the draws is the number, within 3 standard errors",
                             {screen_number(of_chosen(now, "rounding", ".mean"))},
                             unbiased(now)}},
             .measured = cost >= 2 ? std::vector{cost} : std::vector<double>{}};
@@ -72,11 +72,14 @@ Verdict promote(const Trail& trail, const Prediction*) {
     const auto interval = static_cast<unsigned>(now.number("interval"));
     const double error = now.number("promoted.rel_rms"),
                  doubled = now.number("promoted_half_as_often.rel_rms");
-    return {.conditions = {{"13 bits, 4096 products of one sign", {}, same},
-                           {"a power of two", {std::to_string(interval)}, std::has_single_bit(interval)},
-                           {"0.1 % lost at most", {percent(error)}, error <= kTarget},
-                           {"half as often would lose more", {percent(doubled)}, doubled > kTarget}},
-            .measured = same ? std::vector{100 * now.number("narrow.rel_rms")} : std::vector<double>{}};
+    return {
+        .conditions = {{"13 bits, 4096 products of one sign", {}, same},
+                       {"the interval is a power of two",
+                        {std::to_string(interval)},
+                        std::has_single_bit(interval)},
+                       {"the sum is at most 0.1 % off", {percent(error)}, error <= kTarget},
+                       {"twice the interval is more than 0.1 % off", {percent(doubled)}, doubled > kTarget}},
+        .measured = same ? std::vector{100 * now.number("narrow.rel_rms")} : std::vector<double>{}};
 }
 
 Verdict repair(const Trail& trail, const Prediction*) {

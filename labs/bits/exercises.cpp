@@ -74,7 +74,7 @@ Verdict reclaim(const Trail& trail, const Prediction*) {
     return {.conditions = {
                 {"your format once ended at 240", {}, started},
                 {"now it ends at", {format_number(now.number("max"))}, own && now.number("max") == 448},
-                {"nothing changed but the special values", {}, only_policy}}};
+                {"moved only the control that is needed", {}, only_policy}}};
 }
 
 }  // namespace

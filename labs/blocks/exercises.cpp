@@ -18,11 +18,12 @@ Verdict lose(const Trail& trail, const Prediction*) {
     const double one = now.number("tensor.sqnr_db"), mx = now.number("mx32-floor.sqnr_db");
     const bool gaussian = now.text("tensor") == "normal" && now.number("row_spread") == 0 &&
                           now.number("outlier_column") == 1 && now.text("file").empty();
-    Verdict out{.conditions = {{"a Gaussian, all rows alike", {}, gaussian},
-                               {"MX by OCP's floor is drawn", {}, now.text("scheme_id") == "mx32-floor"},
-                               {"it keeps 0.5 dB less than one scale",
-                                {fmt::format("{} of {} dB", screen_number(mx), screen_number(one))},
-                                mx < one - 0.5}}};
+    Verdict out{
+        .conditions = {{"a Gaussian, all rows alike", {}, gaussian},
+                       {"MX with OCP's floor rule is chosen", {}, now.text("scheme_id") == "mx32-floor"},
+                       {"its SQNR is at least 0.5 dB below one scale’s",
+                        {fmt::format("{} of {} dB", screen_number(mx), screen_number(one))},
+                        mx < one - 0.5}}};
     if (!out.passed()) return out;
     std::size_t best = 0;
     const std::array ids = {"tensor", "row", "1x128", "mx32-floor", "nvfp4"};

@@ -28,13 +28,12 @@ Verdict off_by_one(const Trail& trail, const Prediction*) {
                s.number("b.saturated_steps") == 0;
     });
     const double saturated = now.number("a.saturated_steps"), margin = now.number("margin");
-    const bool solved = on_ramp && delayed_rule(now) && saturated == 0 && margin <= 2;
-    return {.conditions = {{"the notebook’s order looked at: none saturates", {}, looked},
-                           {"the real order: no step saturates",
+    return {.conditions = {{"B, the notebook’s order, was shown: no step saturates", {}, looked},
+                           {"A, Transformer Engine’s order: no step saturates",
                             {fmt::format("{} of {}", screen_number(saturated, 3),
                                          screen_number(now.number("steps"), 3))},
                             on_ramp && delayed_rule(now) && saturated == 0},
-                           {"with a margin of at most 2", {screen_number(margin, 3)}, solved}},
+                           {"the margin is 2 or less", {screen_number(margin, 3)}, margin <= 2}},
             .measured = {trail.start.number("a.saturated_steps")}};
 }
 
@@ -86,7 +85,7 @@ Verdict idle_slider(const Trail& trail, const Prediction*) {
                            {"only the history differs, by 8 or more",
                             {screen_number(apart, 3)},
                             pinned && same && apart >= 8},
-                           {"both reduce as most recent", {}, recent},
+                           {"both use the reducer most recent", {}, recent},
                            {"every scale is the same, bit for bit", {}, met}},
             .measured = met ? std::vector<double>{1} : std::vector<double>{}};
 }
@@ -99,12 +98,14 @@ Verdict hangover(const Trail& trail, const Prediction*) {
                       is(now, "order", "te");
     const double clipped = now.number("a.spike_overflow_pct"),
                  lost = now.number("a.underflow_pct_after_spike");
-    return {
-        .conditions =
-            {{"the spike: ×64, log-normal, sigma 2", {}, task},
-             {"at most 3 % saturate in its step", {screen_number(clipped, 3) + " %"}, task && clipped <= 3},
-             {"at most 3 % become 0 in the 16 after", {screen_number(lost, 3) + " %"}, task && lost <= 3}},
-        .measured = {trail.start.number("a.underflow_pct_after_spike")}};
+    return {.conditions = {{"the spike: ×64, log-normal, sigma 2", {}, task},
+                           {"at most 3 % saturate in its step",
+                            {screen_number(clipped, 3) + " %"},
+                            task && clipped <= 3},
+                           {"at most 3 % become 0 in the 16 steps after",
+                            {screen_number(lost, 3) + " %"},
+                            task && lost <= 3}},
+            .measured = {trail.start.number("a.underflow_pct_after_spike")}};
 }
 
 // ---- L5.5
@@ -119,7 +120,7 @@ Verdict ema_trap(const Trail& trail, const Prediction*) {
     return {
         .conditions = {{"A: EMA, B: max, pinned", {}, pair},
                        {"same format and margin", {}, pair && same},
-                       {"EMA saturates more than twice as much",
+                       {"one saturates more than twice as much",
                         {fmt::format("{} % against {} %", screen_number(average, 3), screen_number(max, 3))},
                         worse}},
         .measured = worse ? std::vector<double>{0} : std::vector<double>{}};

@@ -16,11 +16,14 @@ Verdict worst_case(const Trail& trail, const Prediction*) {
     const auto condition = [&](const char* name, const char* label, double truth, double tolerance) {
         const double answer = trail.answered_number(name);
         std::vector<std::string> said;
-        if (!std::isnan(answer)) said.push_back(percent(answer));
+        if (!std::isnan(answer))
+            said.push_back(percent(answer));
+        else if (const std::string typed = trail.answered(name); !typed.empty())
+            said.push_back(typed + " is no number");
         return Condition{label, std::move(said), std::fabs(answer - truth) <= tolerance};
     };
-    Verdict verdict{.conditions = {condition("e4m3", "E4M3, within 0.3 points", 1.0 / 17, 0.003),
-                                   condition("e5m2", "E5M2, within 0.6 points", 1.0 / 9, 0.006)}};
+    Verdict verdict{.conditions = {condition("e4m3", "E4M3, within 0.3 percentage points", 1.0 / 17, 0.003),
+                                   condition("e5m2", "E5M2, within 0.6 percentage points", 1.0 / 9, 0.006)}};
     if (!verdict.passed()) return verdict;  // what the sketch is held against holds the answer
     for (const double x : kSketchAt) verdict.measured.push_back(worst_near(rounder_of("e4m3"), 1, x));
     return verdict;
@@ -39,8 +42,8 @@ Verdict impostor(const Trail& trail, const Prediction*) {
     bool all = true;
     for (std::size_t i = 0; i < kCurves.size(); ++i) all &= trail.answered(kCurves[i]) == name_of(truth[i]);
     // Not one by one: three conditions would let it be tried out.
-    verdict.conditions = {{"all three named rightly", {}, all},
-                          {"while they carried no names", {}, now.text("blind") == "on"}};
+    verdict.conditions = {{"all three names are right", {}, all},
+                          {"the plot showed no names", {}, now.text("blind") == "on"}};
     return verdict;
 }
 

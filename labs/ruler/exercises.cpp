@@ -30,7 +30,7 @@ Verdict gap_of_32(const Trail& trail, const Prediction*) {
         least == most ? count_text(least) : count_text(least) + " to " + count_text(most);
     return {.conditions = {{"E4M3 is the ruler, scale 1", {}, plain_e4m3(now)},
                            {"every gap is 32", {gaps}, least == 32 && most == 32},
-                           {"over three marks or more", {count_text(marks)}, marks >= 3}},
+                           {"the interval has three marks or more", {count_text(marks)}, marks >= 3}},
             .note = brush_text(now)};
 }
 
@@ -57,7 +57,7 @@ Verdict missed(const Trail& trail, const Prediction*) {
     return {
         .conditions = {{"the notebook\u2019s marks are drawn", {}, trail.now().text("fixed_point") == "on"},
                        {"a value of E4M3 between 0 and 1", {typed}, own},
-                       {"no mark of the notebook\u2019s", {}, own && !notebook_has_it}}};
+                       {"not on the notebook\u2019s grid", {}, own && !notebook_has_it}}};
 }
 
 Verdict slide_home(const Trail& trail, const Prediction*) {

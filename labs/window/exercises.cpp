@@ -27,9 +27,9 @@ Verdict six_decades(const Trail& trail, const Prediction*) {
         trail.visited([](const State& s) { return in_e4m3(s) && s.number("underflow_pct") > 0; });
     const double overflow = now.number("overflow_pct"), underflow = now.number("underflow_pct");
     const bool whole = seed_array(now) && overflow == 0 && underflow == 0;
-    return {.conditions = {{"E4M3 cut off the top", {}, clipped},
-                           {"E4M3 lost the bottom", {}, lost},
-                           {"now all seven values survive",
+    return {.conditions = {{"E4M3: a value saturated", {}, clipped},
+                           {"E4M3: a value became 0", {}, lost},
+                           {"now none saturates and none becomes 0",
                             {fmt::format("{} % saturate, {} % become 0", screen_number(overflow, 3),
                                          screen_number(underflow, 3))},
                             whole}},
@@ -63,9 +63,9 @@ Verdict headroom(const Trail& trail, const Prediction*) {
     }
     return {.conditions = {{"Gaussian: margin 2^9 or more within 0.5 dB of the best", {}, free},
                            {"then a log-normal tensor, sigma 3", {}, heavy},
-                           {"at the least underflow a margin can reach",
-                            heavy ? std::vector{screen_number(lost, 3) + " % of " + screen_number(least, 3) +
-                                                " %"}
+                           {"its underflow is the least that a margin gives",
+                            heavy ? std::vector{screen_number(lost, 3) + " %, least " +
+                                                screen_number(least, 3) + " %"}
                                   : std::vector<std::string>{},
                             free && best}},
             .measured = measured};
@@ -85,16 +85,25 @@ bool int8_hurt(const State& s) {
 
 Verdict outlier(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
-    const bool found = trail.visited(e4m3_hurt);
-    std::vector<double> measured;
-    if (e4m3_hurt(trail.start)) measured = {trail.start.number("outlier_ratio")};
+    const State* hurt = e4m3_hurt(trail.start) ? &trail.start : nullptr;
     for (const Step& step : trail.steps)
-        if (measured.empty() && e4m3_hurt(step.after)) measured = {step.after.number("outlier_ratio")};
-    return {.conditions = {{"E4M3’s other elements lose 3 to 6 dB",
-                            {screen_number(loss_db(now), 3) + " dB now"},
-                            found},
-                           {"INT8’s lose 20 dB, by an outlier of 64 or less", {}, trail.visited(int8_hurt)}},
-            .measured = measured};
+        if (!hurt && e4m3_hurt(step.after)) hurt = &step.after;
+    // Of E4M3 only: INT8's loss would stand beside E4M3's condition.
+    const State* shown = hurt ? hurt : is(now, "format", "e4m3") ? &now : nullptr;
+    std::vector<std::string> loss;
+    if (shown) loss = {screen_number(loss_db(*shown), 3) + " dB"};
+    std::vector<double> measured;
+    std::string note;
+    if (hurt) {
+        measured = {hurt->number("outlier_ratio")};
+        note = fmt::format("Measured: the first outlier size of yours that cost 3 to 6 dB ({} sigma, {}).",
+                           screen_number(measured.front()), loss.front());
+    }
+    return {
+        .conditions = {{"E4M3: the other elements lose 3 to 6 dB", loss, hurt != nullptr},
+                       {"INT8: they lose 20 dB or more, outlier 64 or less", {}, trail.visited(int8_hurt)}},
+        .note = note,
+        .measured = measured};
 }
 
 // ---- L4.4
