@@ -85,37 +85,37 @@ std::uint32_t code_mask(const FormatInfo& format) { return (1U << bits(format)) 
 }  // namespace
 
 const LabInfo& BitsLab::info() const {
-    static constexpr LabInfo kInfo = {"bits",
-                                      1,
-                                      "Bits and codes",
-                                      "What does a byte mean?",
-                                      "Click a bit. Which number appears, and where do the numbers end?",
-                                      20};
+    static constexpr LabInfo kInfo = {
+        "bits",
+        1,
+        "Bits and codes",
+        "What does a byte mean?",
+        "A cast has 256 codes to choose from. Which numbers are they, and where do they end?",
+        20};
     return kInfo;
 }
 
 std::vector<Field> BitsLab::fields() {
     return {
+        choice({.name = "format",
+                .label = "Format",
+                .help = "How many bits hold the exponent, and how many the steps between two powers of two."},
+               &params_.format,
+               {{"e4m3", "E4M3"},
+                {"e5m2", "E5M2"},
+                {"e3m2", "E3M2"},
+                {"e2m3", "E2M3"},
+                {"e2m1", "E2M1"},
+                {"e8m0", "E8M0"},
+                {"fp16", "FP16"},
+                {"bf16", "BF16"},
+                {"custom", "Design your own"}}),
         choice(
-            {.name = "format",
-             .label = "Format",
-             .help = "How many bits count the exponent, and how many the steps between two powers of two."},
-            &params_.format,
-            {{"e4m3", "E4M3"},
-             {"e5m2", "E5M2"},
-             {"e3m2", "E3M2"},
-             {"e2m3", "E2M3"},
-             {"e2m1", "E2M1"},
-             {"e8m0", "E8M0"},
-             {"fp16", "FP16"},
-             {"bf16", "BF16"},
-             {"custom", "Design your own"}}),
-        choice({.name = "specials",
-                .label = "Special values",
-                .help = "Which codes are given up for NaN and infinity. E4M3 and E5M2 exist in more than one "
-                        "version."},
-               &params_.specials,
-               {{"fn", "FN (OCP)"}, {"ieee", "IEEE"}, {"fnuz", "FNUZ"}, {"finite", "none"}}),
+            {.name = "specials",
+             .label = "Special values",
+             .help = "Which codes mean NaN and infinity instead of numbers. E4M3 and E5M2 exist in more than "
+                     "one version."},
+            &params_.specials, {{"fn", "FN (OCP)"}, {"ieee", "IEEE"}, {"fnuz", "FNUZ"}, {"finite", "none"}}),
         choice({.name = "shade",
                 .label = "Shade the map by",
                 .help = "What the map's darkness shows: the size of the value, the gap to the next one, or "
@@ -129,18 +129,19 @@ std::vector<Field> BitsLab::fields() {
         integer({.name = "exponent_bits",
                  .label = "Exponent bits",
                  .unit = "bits",
-                 .help = "Your own format: each bit squares the range.",
+                 .help = "Your own format: each bit more squares the ratio of the largest to the smallest "
+                         "normal value.",
                  .more = true},
                 &params_.exponent_bits, 1, 8),
         integer({.name = "mantissa_bits",
                  .label = "Mantissa bits",
                  .unit = "bits",
-                 .help = "Your own format: each bit halves the gaps.",
+                 .help = "Your own format: each bit more halves the gaps.",
                  .more = true},
                 &params_.mantissa_bits, 0, 10),
         integer({.name = "bias",
                  .label = "Bias",
-                 .help = "Your own format: subtracted from the stored exponent; moves the whole range.",
+                 .help = "Your own format: subtracted from the stored exponent. It moves the whole range.",
                  .more = true},
                 &params_.bias, -64, 127),
     };
