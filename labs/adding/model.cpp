@@ -125,13 +125,14 @@ AddingLab::AddingLab(Backends backends)
 }
 
 const LabInfo& AddingLab::info() const {
-    static constexpr LabInfo kInfo = {"adding",
-                                      7,
-                                      "Adding it up",
-                                      "Rounding and adding",
-                                      "A sum in few bits loses small addends. When does it stop, and what keeps it right?",
-                                      20,
-                                      "L3"};
+    static constexpr LabInfo kInfo = {
+        "adding",
+        7,
+        "Adding it up",
+        "Rounding and adding",
+        "A sum in few bits loses small addends. When does it stop, and what keeps it right?",
+        20,
+        "L3"};
     return kInfo;
 }
 
@@ -139,17 +140,21 @@ std::vector<Field> AddingLab::fields() {
     return {
         choice({.name = "experiment",
                 .label = "Experiment",
-                .help = "Sum: a running sum. Number: one number, rounded many times. Dot: a dot product in a tensor core. Weight: a weight that takes small updates."},
-               &params_.experiment, {{"sum", "Sum"}, {"dice", "Number"}, {"dot", "Dot"}, {"weight", "Weight"}}),
+                .help = "Sum: a running sum. Number: one number, rounded many times. Dot: a dot product in a "
+                        "tensor core. Weight: a weight that takes small updates."},
+               &params_.experiment,
+               {{"sum", "Sum"}, {"dice", "Number"}, {"dot", "Dot"}, {"weight", "Weight"}}),
         choice({.name = "format",
                 .label = "Kept in",
-                .help = "The format of the sum or the weight: every result is rounded to it before it is used again."},
+                .help = "The format of the sum or the weight: every result is rounded to it before it is "
+                        "used again."},
                &params_.format, format_choices()),
-        choice(
-            {.name = "rounding",
-             .label = "Rounding",
-             .help = "Stochastic rounds up with the probability that makes the mean right. Notebook’s noise: a widely used FP8 notebook adds noise of up to one unit and rounds to whole numbers. Constant noise: half the gap at 1, for every number."},
-            &params_.rounding, method_choices()),
+        choice({.name = "rounding",
+                .label = "Rounding",
+                .help = "Stochastic rounds up with the probability that makes the mean right. Notebook’s "
+                        "noise: a widely used FP8 notebook adds noise of up to one unit and rounds to whole "
+                        "numbers. Constant noise: half the gap at 1, for every number."},
+               &params_.rounding, method_choices()),
         number({.name = "addend",
                 .label = "Added each time",
                 .help = "The number that is added again and again."},
@@ -158,15 +163,19 @@ std::vector<Field> AddingLab::fields() {
                 16, 65536, true),
         number({.name = "x", .label = "Number", .help = "The number that is rounded."}, &params_.x, 0x1p-11,
                448, true),
-        integer(
-            {.name = "draws", .label = "Draws", .help = "How many times it is rounded. The mean is taken over all draws."},
-            &params_.draws, 1, 20000, true),
+        integer({.name = "draws",
+                 .label = "Draws",
+                 .help = "How many times it is rounded. The mean is taken over all draws."},
+                &params_.draws, 1, 20000, true),
         choice({.name = "data",
                 .label = "Products",
-                .help = "One sign: factors from U(0, 1), as after a ReLU. Both signs: factors from N(0, 1), whose products cancel."},
+                .help = "One sign: factors from U(0, 1), as after a ReLU. Both signs: factors from N(0, 1), "
+                        "whose products cancel."},
                &params_.data, {{"uniform", "One sign"}, {"normal", "Both signs"}}),
-        integer({.name = "k", .label = "Length K", .help = "The number of products in one dot product: the K dimension of a GEMM."}, &params_.k, 64,
-                kLongest, true),
+        integer({.name = "k",
+                 .label = "Length K",
+                 .help = "The number of products in one dot product: the K dimension of a GEMM."},
+                &params_.k, 64, kLongest, true),
         integer({.name = "width",
                  .label = "Fraction bits",
                  .unit = "bits",
@@ -175,11 +184,13 @@ std::vector<Field> AddingLab::fields() {
         integer(
             {.name = "interval",
              .label = "Promote every",
-             .help = "After this many products the accumulator is added to an FP32 register. DeepSeek-V3: 128."},
+             .help =
+                 "After this many products the accumulator is added to an FP32 register. DeepSeek-V3: 128."},
             &params_.interval, 16, kLongest, true),
         choice({.name = "hardware",
                 .label = "Measured on",
-                .help = "The same products on a GPU: the numbers recorded on an H200, or this machine’s, which are measured when you choose it."},
+                .help = "The same products on a GPU: the numbers recorded on an H200, or this machine’s, "
+                        "which are measured when you choose it."},
                &params_.hardware, {{"recorded", "Recorded H200"}, {"live", "This GPU"}}),
         number({.name = "start", .label = "Weight", .help = "The weight’s value before the first update."},
                &params_.start, 0x1p-6, 64, true),

@@ -50,8 +50,9 @@ std::string dice_title(const Dice& dice, const Params& params) {
                        : fmt::format("No draw is {}, but the mean of {} draws is {}", x, n, mean);
         case Method::integer:
             return thrown.off_grid_pct > 0
-                       ? fmt::format("{} % of the notebook’s results are not {} values; stored, the mean is {}",
-                                     format_number(thrown.off_grid_pct, 3), dice.format.label, mean)
+                       ? fmt::format(
+                             "{} % of the notebook’s results are not {} values; stored, the mean is {}",
+                             format_number(thrown.off_grid_pct, 3), dice.format.label, mean)
                        : fmt::format("With the notebook’s noise of one unit {} has the mean {}", x, mean);
         case Method::constant:
             return fmt::format("With noise of constant size {} has the mean {}", x, mean);

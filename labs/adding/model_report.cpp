@@ -81,7 +81,8 @@ Table AddingLab::table() const {
                                 {sum.stall, sum.path.back(), sum.exact, sum.error_pct()},
                                 sum.format.name == outcome_.params.format});
     } else if (outcome_.params.experiment == "dice") {
-        out.columns = {{"mean"}, {"bias"}, {"deviation"}, {"tensor off the grid %", false}, {"tensor SQNR dB"}};
+        out.columns = {
+            {"mean"}, {"bias"}, {"deviation"}, {"tensor off the grid %", false}, {"tensor SQNR dB"}};
         for (std::size_t i = 0; i < kMethods.size(); ++i) {
             const Throws& thrown = outcome_.dice.throws[i];
             const TensorCast& tensor = outcome_.dice.tensors[i];

@@ -171,7 +171,8 @@ std::vector<Figure> weight_figures(const Outcome& outcome, const Params& params)
     path.y.label = "weight";
     const Data steps = counted(weight.exact.size());
     const auto ending = [](const std::vector<double>& values) { return screen_number(values.back()); };
-    path.band("stochastic, ± one standard deviation", steps, data(weight.low), data(weight.high), {.color = {role}});
+    path.band("stochastic, ± one standard deviation", steps, data(weight.low), data(weight.high),
+              {.color = {role}});
     path.line("one stochastic run", steps, data(weight.one), {.color = {role, Tone::line, 0.5F}, .width = 1});
     path.line("mean of 64", steps, data(weight.mean), {.color = {role}, .dash = Dash::dash});
     path.line("FP32 master", steps, data(weight.exact),

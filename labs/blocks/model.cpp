@@ -67,8 +67,8 @@ std::vector<Field> BlocksLab::fields() {
     return {
         choice({.name = "scheme",
                 .label = "Scales",
-                .help =
-                    "Which elements share a scale. Blocks run along K, the dimension that a GEMM sums over; 128×128 is for weights."},
+                .help = "Which elements share a scale. Blocks run along K, the dimension that a GEMM sums "
+                        "over; 128×128 is for weights."},
                &params_.scheme,
                {{"tensor", "One per tensor"},
                 {"row", "One per row"},
@@ -76,22 +76,21 @@ std::vector<Field> BlocksLab::fields() {
                 {"128x128", "Blocks 128×128"},
                 {"mx32", "MX, blocks of 32"},
                 {"nvfp4", "NVFP4, blocks of 16"}}),
-        choice(
-            {.name = "rule",
-             .label = "Power of two",
-             .help =
-                 "How MX rounds amax / max to a power of two. Up: NVIDIA’s rule. Floor: OCP’s rule, the exponent of the amax only. Even: floor after rounding the amax."},
-            &params_.rule, {{"up", "Up"}, {"floor", "Floor"}, {"even", "Even"}}),
+        choice({.name = "rule",
+                .label = "Power of two",
+                .help = "How MX rounds amax / max to a power of two. Up: NVIDIA’s rule. Floor: OCP’s rule, "
+                        "the exponent of the amax only. Even: floor after rounding the amax."},
+               &params_.rule, {{"up", "Up"}, {"floor", "Floor"}, {"even", "Even"}}),
         toggle({.name = "pow2",
                 .label = "Powers of two",
                 .te_name = "force_pow_2_scales",
                 .help = "The FP32 scales are rounded down to powers of two."},
                &params_.pow2),
-        choice(
-            {.name = "maps",
-             .label = "Maps",
-             .help = "Error: the error of the copy for the forward pass. Transposed: that copy beside the one for the transposed product, whose blocks run along the rows."},
-            &params_.maps, {{"error", "Error"}, {"transpose", "Transposed"}}),
+        choice({.name = "maps",
+                .label = "Maps",
+                .help = "Error: the error of the copy for the forward pass. Transposed: that copy beside the "
+                        "one for the transposed product, whose blocks run along the rows."},
+               &params_.maps, {{"error", "Error"}, {"transpose", "Transposed"}}),
         tensor_field(tensor, "tensor"),
         tensor_field(tensor, "row_spread"),
         tensor_field(tensor, "outlier_column"),

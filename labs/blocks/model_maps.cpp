@@ -100,6 +100,13 @@ std::string schemes_title(const std::vector<Contender>& contenders) {
     if (mx.worst_row_db - one.worst_row_db >= 3)
         return fmt::format("The worst row has {} dB with one scale, {} with blocks of 32",
                            format_number(one.worst_row_db, 3, true), format_number(mx.worst_row_db, 3));
+    double best = 0;
+    for (const Contender& contender : contenders)
+        if (std::isfinite(contender.score.sqnr_db)) best = std::max(best, contender.score.sqnr_db);
+    if (best >= one.sqnr_db + 1)
+        return fmt::format("Finer scales gain up to {} dB: {} dB with one, {} with the best",
+                           format_number(best - one.sqnr_db, 2), format_number(one.sqnr_db, 3),
+                           format_number(best, 3));
     return fmt::format("More scales buy nothing: one {} dB, MX {}, MX by floor {}",
                        format_number(one.sqnr_db, 3), format_number(mx.sqnr_db, 3),
                        format_number(floor.sqnr_db, 3));
