@@ -125,14 +125,13 @@ AddingLab::AddingLab(Backends backends)
 }
 
 const LabInfo& AddingLab::info() const {
-    static constexpr LabInfo kInfo = {
-        "adding",
-        7,
-        "Adding it up",
-        "Rounding and adding",
-        "A sum in few bits loses small addends. When does it stop, and what keeps it right?",
-        20,
-        "L3"};
+    static constexpr LabInfo kInfo = {"adding",
+                                      7,
+                                      "Adding it up",
+                                      "Rounding and adding",
+                                      "Sums in few bits lose small addends. When, and what keeps them right?",
+                                      20,
+                                      "L3"};
     return kInfo;
 }
 

@@ -85,13 +85,12 @@ std::uint32_t code_mask(const FormatInfo& format) { return (1U << bits(format)) 
 }  // namespace
 
 const LabInfo& BitsLab::info() const {
-    static constexpr LabInfo kInfo = {
-        "bits",
-        1,
-        "Bits and codes",
-        "What does a byte mean?",
-        "A cast has 256 codes to choose from. Which numbers are they, and where do they end?",
-        20};
+    static constexpr LabInfo kInfo = {"bits",
+                                      1,
+                                      "Bits and codes",
+                                      "What does a byte mean?",
+                                      "A byte has 256 codes. Which numbers are they, and where do they end?",
+                                      20};
     return kInfo;
 }
 

@@ -178,14 +178,14 @@ Hangover hangover_of(const Run& run) {
 }
 
 const LabInfo& DelayedLab::info() const {
-    static constexpr LabInfo kInfo = {"delayed",
-                                      5,
-                                      "Delayed scaling",
-                                      "Scaling from the past",
-                                      "The scale of a step comes from earlier steps, which saves a pass over "
-                                      "the tensor. What happens when the amax jumps?",
-                                      20,
-                                      "L4"};
+    static constexpr LabInfo kInfo = {
+        "delayed",
+        5,
+        "Delayed scaling",
+        "Scaling from the past",
+        "A scale from earlier steps saves a pass over the tensor. What if the amax jumps?",
+        20,
+        "L4"};
     return kInfo;
 }
 

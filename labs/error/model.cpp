@@ -140,7 +140,7 @@ const LabInfo& ErrorLab::info() const {
         3,
         "Rounding error",
         "How wrong is a rounded number?",
-        "A cast rounds every number. How large is the error, and where does the format end?",
+        "Every cast rounds. How large is the error, and where does the format end?",
         20,
         "L1"};
     return kInfo;

@@ -43,14 +43,13 @@ WindowLab::WindowLab() : job_([compute = Compute()](const CastSpec& spec) mutabl
 }
 
 const LabInfo& WindowLab::info() const {
-    static constexpr LabInfo kInfo = {
-        "window",
-        4,
-        "Fit the window",
-        "Fit the tensor into the window",
-        "The scale decides which elements survive. What is lost at the top, what at the bottom?",
-        20,
-        "L2"};
+    static constexpr LabInfo kInfo = {"window",
+                                      4,
+                                      "Fit the window",
+                                      "Fit the tensor into the window",
+                                      "The scale decides which elements survive. What is lost at each end?",
+                                      20,
+                                      "L2"};
     return kInfo;
 }
 
