@@ -150,8 +150,7 @@ void Shell::add_commands() {
          .chords = {{.key = ui::Key::h}},
          .run = [this] { exercises_.next_hint(*current()->lab); },
          .when = [this] { return current() != nullptr && exercises_.has_hint(*current()->lab); },
-         .help = "There are three, and each says more than the one before. The evidence says how many were "
-                 "opened.",
+         .help = "Three hints, each more detailed than the last. The evidence counts the opened ones.",
          .control = "panel.hint"});
 
     add({.id = "export",

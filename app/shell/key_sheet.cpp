@@ -37,7 +37,7 @@ const std::array<Block, 2>& gestures() {
                                                           {"Esc", "closes what is open"}}},
                                                    Block{"Figures",
                                                          {{"Drag", "pans; right button zooms"},
-                                                          {"Wheel", "zooms; on an axis, that axis"},
+                                                          {"Wheel", "zooms; on an axis that one"},
                                                           {"Double click", "shows all again"}}}};
     return kGestures;
 }

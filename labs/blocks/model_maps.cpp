@@ -80,12 +80,12 @@ Range magnitudes(const std::vector<double>& values) {
 
 std::string scales_title(const Copy& copy, const char* suffix) {
     const auto count = static_cast<std::int64_t>(copy.grid.count());
-    return count == 1 ? "One scale for all elements" : group_thousands(count) + suffix;
+    return count == 1 ? "One scale for all" : group_thousands(count) + suffix;
 }
 
 std::string error_title(const Score& score) {
     if (score.underflow_pct >= 0.1)
-        return fmt::format("{} % of the elements became 0", format_number(score.underflow_pct, 2, true));
+        return fmt::format("{} % became 0", format_number(score.underflow_pct, 2, true));
     return fmt::format("The worst row: {} dB", format_number(score.worst_row_db, 3, true));
 }
 
@@ -163,7 +163,7 @@ std::vector<Figure> map_figures(const Outcome& outcome, const Params& params) {
     };
     const std::string shades = fmt::format("{} to {}", format_number(std::exp2(range.lo), 2, true),
                                            format_number(std::exp2(range.hi), 2, true));
-    const std::string fits = "Largest value that fits: " + shades;
+    const std::string fits = "Window top: " + shades;
     if (params.maps == "transpose")
         return {
             map({"scales", scales_title(outcome.by_cols, " along rows"), fits}, maps.top, range, Role::block),

@@ -93,7 +93,7 @@ void WindowView::draw_table(Context& c, float width) {
     };
     line("SQNR, dB", own.stats.sqnr_db(), other.stats.sqnr_db());
     if (!o.tensor->outliers.empty())
-        line("SQNR without outliers, dB", own.inlier_sqnr_db, other.inlier_sqnr_db);
+        line("SQNR of the others, dB", own.inlier_sqnr_db, other.inlier_sqnr_db);
     line("Underflow, %", own.stats.underflow_pct(), other.stats.underflow_pct());
     line("Saturated, %", own.stats.overflow_pct(), other.stats.overflow_pct());
     ui::table_end(c, columns);
