@@ -59,7 +59,8 @@ TEST_CASE("delayed scaling in three keys: see, compare, next") {
     CHECK(hall.words("present.sentence").find("11 of 16") ==
           std::string::npos);  // no longer true, no longer said
     hall.press(ui::Key::right);
-    CHECK(hall.words("present.sentence") == "With the amax taken before the cast nothing saturates: 0 of 16 steps");
+    CHECK(hall.words("present.sentence") ==
+          "With the amax taken before the cast nothing saturates: 0 of 16 steps");
 }
 
 TEST_CASE("the room votes by digits and letters, the last vote can be taken back, the tally stays") {
