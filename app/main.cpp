@@ -41,7 +41,7 @@ int run(int argc, char** argv, std::string& doing) {
     app.add_option("--threads", globals.threads, "threads for computation (default: the machine's cores)")
         ->check(CLI::Range(1, 1024));
     app.add_option("--device", globals.device, "GPU number")->check(CLI::Range(0, 63));
-    app.add_flag("--trace-startup", globals.trace_startup, "print where the time to the first frame went");
+    app.add_flag("--trace-startup", globals.trace_startup, "print how the time to the first frame was spent");
     app.add_option("--profile", globals.profile, "folder for settings and progress");
     app.require_subcommand(0, 1);
     app.fallthrough();  // the global options may follow the verb

@@ -93,7 +93,7 @@ Figure ulp() {
 }
 
 Figure saturation() {
-    Figure figure = stairs("Above 448 nothing more comes of it", e4m3(), 300, 560);
+    Figure figure = stairs("Above 448 every value becomes 448", e4m3(), 300, 560);
     figure.vline(format_number(overflow_threshold(e4m3()).value), overflow_threshold(e4m3()).value);
     return figure;
 }
@@ -107,7 +107,7 @@ Figure underflow() {
 
 Figure stochastic_rounding() {
     Figure figure =
-        stairs("Nearest rounding makes stairs; the mean of stochastic rounding does not", e4m3(), 1, 1.5);
+        stairs("Rounding to nearest makes steps; the mean of stochastic rounding does not", e4m3(), 1, 1.5);
     constexpr int kPoints = 20;
     constexpr std::uint32_t kDraws =
         256;  // all values of the top 8 of the random bits: the mean without chance
@@ -154,7 +154,7 @@ Figure fp8_ranges() {
 Figure narrow_ranges() {
     constexpr std::array kRows = {std::pair{"fp16", Role::truth}, std::pair{"e5m2", Role::e5m2},
                                   std::pair{"e4m3", Role::e4m3}, std::pair{"e2m1", Role::block}};
-    return ranges("The fewer exponent bits, the shorter", kRows);
+    return ranges("The fewer exponent bits, the shorter the range", kRows);
 }
 
 Figure fnuz_ranges() {
@@ -163,7 +163,7 @@ Figure fnuz_ranges() {
 }
 
 Figure relative_error() {
-    Figure figure{.title = "Flat where the value is normal, 1 where it vanishes",
+    Figure figure{.title = "Flat where the value is normal, 1 where it becomes 0",
                   .x = {.label = "x", .scale = Scale::log2},
                   .y = {.label = "largest |x \u2212 q| / x", .scale = Scale::log2}};
     for (const FormatInfo* format : {&e4m3(), &e5m2()}) {
@@ -218,13 +218,13 @@ Figure code() {
     return figure;
 }
 
-Figure e2m1() { return ruler("Everything that E2M1 can say, above zero", find_format("e2m1"), 0, 6.5); }
+Figure e2m1() { return ruler("The seven positive values of E2M1", find_format("e2m1"), 0, 6.5); }
 
 // The series of numerics.md 3.2: a jump from 3 to 100 and back.
 Figure delayed_scaling() {
     const std::vector<float> amax = {2, 4, 3, 100, 2, 2, 2, 2, 2};
     const auto steps = simulate(amax, {.format = &e4m3(), .history = 4});
-    Figure figure{.title = "The window comes one step late and stays for four",
+    Figure figure{.title = "The scale is one step late, and then too small for four steps",
                   .x = {.label = "step"},
                   .y = {.label = "amax", .scale = Scale::log2}};
     Doubles xs, tops, fits_x, fits, cut_x, cut;
@@ -262,7 +262,9 @@ constexpr std::array kEntries = {
     Entry{"e5m2", fp8_ranges},
     Entry{"fnuz", fnuz_ranges},
     Entry{"relative-error", relative_error},
-    Entry{"rne", [] { return stairs("Each value takes what lies within half a step", e4m3(), 1, 2.5); }},
+    Entry{
+        "rne",
+        [] { return stairs("Each value stands for the numbers within half a step of it", e4m3(), 1, 2.5); }},
     Entry{"saturation", saturation},
     Entry{"stochastic-rounding", stochastic_rounding},
     Entry{"subnormal", subnormal},

@@ -178,7 +178,7 @@ void add_cast(CLI::App& app, Globals&) {
     verb->add_option("--round", a->rounding,
                      "nearest, toward-zero, stochastic; e8m0: up (default), toward-zero");
     verb->add_option("--overflow", a->overflow, "saturate (default up to 8 bits) or nonsaturate");
-    verb->add_option("--scale", a->scale, "multiplies before the cast");
+    verb->add_option("--scale", a->scale, "factor before the cast");
     verb->add_option("--seed", a->seed, "of stochastic rounding")->check(check_seed);
     verb->add_option("-i", a->in, "raw little-endian float32 or .npy; - is stdin")->required();
     verb->add_option("-o", a->out, "the codes; - is stdout")->required();

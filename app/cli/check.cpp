@@ -251,15 +251,17 @@ void check(const CheckOptions& options) {
 void add_check(CLI::App& app, Globals&) {
     const auto options = std::make_shared<CheckOptions>();
     CLI::App* verb = app.add_subcommand(
-        "check", "Judges submissions and evidence of exercises again, by doing what they say was done");
+        "check", "Grades submissions and evidence of exercises by repeating the actions in them");
     verb->add_option(
             "path", options->paths,
             "submissions (.f8lab), evidence, scenes (.f8scene), or folders with submissions or evidence")
         ->required();
     verb->add_flag("--json", options->json, "the results as JSON");
-    verb->add_option("--csv", options->csv, "a row per exercise, written as it is known; - is stdout");
-    verb->add_option("--totals", options->totals, "a row per student; - is stdout");
-    verb->add_flag("--rerun", options->rerun, "train again instead of believing the series of a training");
+    verb->add_option("--csv", options->csv,
+                     "CSV with one row per exercise, written as soon as it is graded; - is stdout");
+    verb->add_option("--totals", options->totals, "CSV with one row per student; - is stdout");
+    verb->add_flag("--rerun", options->rerun,
+                   "train again instead of trusting the recorded series of a training");
     verb->callback([options] { check(*options); });
 }
 

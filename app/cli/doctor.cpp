@@ -122,8 +122,7 @@ void examine(bool as_json, const Globals& globals) {
 
 void add_doctor(CLI::App& app, Globals& globals) {
     const auto as_json = std::make_shared<bool>(false);
-    CLI::App* verb =
-        app.add_subcommand("doctor", "What this machine can do: CPU, GPU, display, fonts, profile");
+    CLI::App* verb = app.add_subcommand("doctor", "What this machine has: CPU, GPU, display, fonts, profile");
     verb->add_flag("--json", *as_json, "as JSON");
     verb->callback([as_json, &globals] { examine(*as_json, globals); });
 }

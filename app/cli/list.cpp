@@ -71,8 +71,8 @@ void add_list(CLI::App& app, Globals&) {
         bool json = false;
     };
     const auto options = std::make_shared<Options>();
-    CLI::App* verb = app.add_subcommand("list", "What there is: labs, formats, recipes, scenes, exercises");
-    verb->add_option("labs|formats|recipes|scenes|exercises", options->what, "of what")->required();
+    CLI::App* verb = app.add_subcommand("list", "Lists the labs, formats, recipes, scenes or exercises");
+    verb->add_option("labs|formats|recipes|scenes|exercises", options->what, "what to list")->required();
     verb->add_flag("--json", options->json, "as JSON");
     verb->callback([options] {
         struct Kind {

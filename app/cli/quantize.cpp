@@ -124,7 +124,7 @@ void quantize_file(const QuantizeOptions& options) {
 void add_quantize(CLI::App& app, Globals&) {
     const auto options = std::make_shared<QuantizeOptions>();
     CLI::App* verb =
-        app.add_subcommand("quantize", "What each recipe does to a tensor of yours: every error metric");
+        app.add_subcommand("quantize", "The error metrics of each recipe for a tensor of your own");
     verb->add_option("file", options->file, ".npy or .safetensors, FILE[:TENSOR]")->required();
     verb->add_option("--recipe", options->recipes, "R[,R...]; list recipes shows them")->required();
     verb->add_flag("--json", options->json, "as JSON");

@@ -52,7 +52,7 @@ void add_report(CLI::App& app, Globals& globals) {
         "report", "The profile's exercises as one HTML file, and as a submission that check grades");
     verb->add_option("-o", options->html, "HTML file; - is stdout");
     verb->add_option("--bundle", options->bundle, "submission to hand in, .f8lab; - is stdout");
-    verb->add_option("--student", options->student, "name in both");
+    verb->add_option("--student", options->student, "student's name, in both files");
     verb->callback([options, &globals] { report(*options, globals); });
 }
 

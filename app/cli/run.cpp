@@ -93,7 +93,7 @@ void run_lab(const RunArguments& options) {
 void add_run(CLI::App& app, Globals&) {
     const auto options = std::make_shared<RunArguments>();
     CLI::App* verb =
-        app.add_subcommand("run", "A lab without a window: metrics as JSON, figures as SVG and CSV");
+        app.add_subcommand("run", "Runs a lab without a window: metrics as JSON, figures as SVG and CSV");
     verb->add_option("lab", options->lab,
                      "number or word: L1, bits; or a scene: FILE.f8scene, L05-b-ramp-real")
         ->required();
@@ -102,7 +102,8 @@ void add_run(CLI::App& app, Globals&) {
     verb->add_option("--steps", options->steps, "training steps, for labs that train")
         ->check(CLI::Range(0, 10'000'000));
     verb->add_option("--export", options->export_dir, "folder for the figures");
-    verb->add_flag("--words", options->words, "the figures as sentences instead")->excludes("--export");
+    verb->add_flag("--words", options->words, "the figures as sentences instead of metrics")
+        ->excludes("--export");
     verb->callback([options] { run_lab(*options); });
 }
 

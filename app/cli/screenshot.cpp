@@ -50,7 +50,7 @@ void add_screenshot(CLI::App& app, Globals& globals) {
     ScreenshotOptions& options = arguments->options;
     CLI::App* verb = app.add_subcommand("screenshot", "The real window, drawn hidden, as a PNG");
     verb->add_option("--lab", arguments->lab, "home, or a lab's number or word")->capture_default_str();
-    verb->add_option("--tab", arguments->tab, "of the panel")
+    verb->add_option("--tab", arguments->tab, "tab of the panel")
         ->check(CLI::IsMember({"explore", "learn", "exercises"}));
     verb->add_option("--scene", options.scene, "a scene: FILE.f8scene, or the name of a shipped one");
     verb->add_flag("--present", options.present, "the scene as presentation shows it");
@@ -62,7 +62,7 @@ void add_screenshot(CLI::App& app, Globals& globals) {
     verb->add_option("--theme", arguments->theme, "dark, light, projector or contrast")
         ->capture_default_str();
     verb->add_option("--size", arguments->size, "WIDTHxHEIGHT in pixels")->capture_default_str();
-    verb->add_option("--scale", options.scale, "of text and controls")
+    verb->add_option("--scale", options.scale, "scale of text and controls")
         ->check(CLI::Range(0.75, 3.0))
         ->capture_default_str();
     verb->add_option("--frames", options.frames, "drawn before the picture is taken")

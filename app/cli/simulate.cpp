@@ -95,12 +95,12 @@ void simulate_file(const SimulateOptions& options) {
 
 void add_simulate(CLI::App& app, Globals&) {
     const auto options = std::make_shared<SimulateOptions>();
-    CLI::App* verb = app.add_subcommand("simulate", "Delayed scaling on a series of amaxes, one a line");
-    verb->add_option("--amax", options->amax, "file with one amax a line; - is stdin")->required();
-    verb->add_option("--format", options->format, "format that is scaled for (e4m3)");
+    CLI::App* verb = app.add_subcommand("simulate", "Delayed scaling on a series of amaxes, one per line");
+    verb->add_option("--amax", options->amax, "file with one amax per line; - is stdin")->required();
+    verb->add_option("--format", options->format, "format of the cast (e4m3)");
     verb->add_option("--history", options->history, "amax history length, 1-4096 (16)");
     verb->add_option("--algo", options->algo, "max or most_recent (max)");
-    verb->add_option("--margin", options->margin, "spare binades, -8..16 (0)");
+    verb->add_option("--margin", options->margin, "powers of two left free above the amax, -8..16 (0)");
     verb->add_option("--interval", options->interval, "scale recomputed every N-th step (1)");
     CLI::Option* csv = verb->add_flag("--csv", options->csv, "as CSV");
     verb->add_flag("--json", options->json, "as JSON")->excludes(csv);

@@ -131,7 +131,7 @@ void add_train(CLI::App& app, Globals&) {
     verb->add_option("--task", train.task, "teacher, noise, spiral or npy:X,Y")->capture_default_str();
     verb->add_option("--layers", options->layers, "d0,...,dn");
     verb->add_option("--activation", train.activation, "tanh, gelu or relu");
-    verb->add_option("--batch", train.batch, "rows a step");
+    verb->add_option("--batch", train.batch, "batch size: rows per step");
     verb->add_option("--steps", train.steps, "of the whole run, a resumed part included")
         ->capture_default_str();
     verb->add_option("--lr", train.lr, "learning rate");
@@ -139,16 +139,16 @@ void add_train(CLI::App& app, Globals&) {
     verb->add_option("--optimizer", train.optimizer, "adamw or sgd")->capture_default_str();
     verb->add_option("--weight-decay", train.weight_decay, "decoupled")->capture_default_str();
     verb->add_option("--loss", train.loss, "mse or cross-entropy");
-    verb->add_option("--history", train.recipe_defaults.history, "amax history of arms that name none")
+    verb->add_option("--history", train.recipe_defaults.history, "amax history length of arms that name none")
         ->capture_default_str();
-    verb->add_option("--margin", train.recipe_defaults.margin, "of arms that name none")
+    verb->add_option("--margin", train.recipe_defaults.margin, "margin of arms that name none")
         ->capture_default_str();
-    verb->add_option("--algo", options->algo, "max or most_recent, of arms that name none")
+    verb->add_option("--algo", options->algo, "amax reducer, max or most_recent, of arms that name none")
         ->capture_default_str();
-    verb->add_option("--seed", train.seed, "initial weights, batches and stochastic rounding")
+    verb->add_option("--seed", train.seed, "seed of the initial weights, the batches and stochastic rounding")
         ->check(check_seed)
         ->capture_default_str();
-    verb->add_option("--csv", options->csv, "every step of every arm");
+    verb->add_option("--csv", options->csv, "CSV with every step of every arm");
     verb->add_option("--json", options->json, "summary");
     verb->add_option("--save", options->save, "folder for checkpoints at the end");
     verb->add_option("--resume", options->resume, "a checkpoint, or a folder with one per arm");

@@ -62,7 +62,7 @@ void add_validate(CLI::App& app, Globals&) {
     const auto options = std::make_shared<ValidateArguments>();
     CLI::App* verb = app.add_subcommand("validate", "Self-test of the casts on this machine");
     verb->add_option("--backend", options->backend, "auto, cpu or cuda");
-    verb->add_flag("--full", options->full, "the checksums over all 2^32 inputs as well: minutes");
+    verb->add_flag("--full", options->full, "also the checksums over all 2^32 inputs; takes minutes");
     verb->add_flag("--json", options->json, "as JSON");
     verb->callback([options] { validate(*options); });
 }

@@ -10,7 +10,7 @@
 namespace fp8lab::cli {
 
 void add_window_options(CLI::App& app, WindowArguments& arguments) {
-    app.add_option("--lab", arguments.lab, "opens on this lab: L1, bits, ...");
+    app.add_option("--lab", arguments.lab, "opens this lab: L1, bits, ...");
     app.add_option("--scene", arguments.scene, "opens a scene: FILE.f8scene, or the name of a shipped one");
     app.add_option("--present", arguments.deck,
                    "presents a deck: FILE.f8deck, a folder of scenes, or a shipped name")
@@ -18,7 +18,8 @@ void add_window_options(CLI::App& app, WindowArguments& arguments) {
         ->default_str("lecture-fp8");
     app.add_option("--monitor", arguments.monitor, "number of the monitor to present on, from 1")
         ->check(CLI::Range(1, 16));
-    app.add_option("--probe-file", arguments.probe_file, "writes where every control is, as JSON")->group("");
+    app.add_option("--probe-file", arguments.probe_file, "writes the place of every control, as JSON")
+        ->group("");
 }
 
 int open_window(const WindowArguments& arguments, const Globals& globals) {

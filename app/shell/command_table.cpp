@@ -13,7 +13,7 @@ void Shell::add_commands() {
          .label = "Home",
          .chords = {ctrl(ui::Key::digit_0)},
          .run = [this] { open(""); },
-         .help = "All labs, what each looks like, and how far you are.",
+         .help = "All labs, a picture of each, and your progress.",
          .control = "rail.home",
          .over = true});
     for (const Entry& entry : entries_) {
@@ -34,14 +34,14 @@ void Shell::add_commands() {
          .label = "Find anything",
          .chords = {ctrl(ui::Key::k)},
          .run = [this] { open(Sheet::palette); },
-         .help = "Labs, exercises, terms, and all that can be done.",
+         .help = "Finds labs, exercises, terms and commands.",
          .over = true});
     add({.id = "glossary",
          .group = "Find and ask",
          .label = "Glossary",
          .chords = {ctrl(ui::Key::g)},
          .run = [this] { open(Sheet::glossary); },
-         .help = "The terms of the field, with figures.",
+         .help = "The terms of the field, some with figures.",
          .over = true});
     add({.id = "help",
          .group = "Find and ask",
@@ -53,7 +53,7 @@ void Shell::add_commands() {
                  open(Sheet::none);
                  if (!on) help_.start(context_);
              },
-         .help = "Then click a control: what it is, why it matters.",
+         .help = "Then click a control to read what it is and why it matters.",
          .over = true});
     add({.id = "keys",
          .group = "Find and ask",
@@ -64,7 +64,7 @@ void Shell::add_commands() {
              [this] {
                  if (sheet_ != Sheet::keys) open(Sheet::keys);
              },
-         .help = "Every key, and what can be asked for.",
+         .help = "Every key and every command.",
          .control = "shell.keys",
          .over = true});
     add({.id = "tour",
@@ -80,7 +80,7 @@ void Shell::add_commands() {
          .chords = {{.key = ui::Key::f6}},
          .run = [this] { open(Sheet::words); },
          .when = on_lab,
-         .help = "As sentences and tables, to be read aloud or copied.",
+         .help = "The figures as sentences and tables, to be read aloud or copied.",
          .over = true});
 
     add({.id = "explore",
@@ -97,7 +97,7 @@ void Shell::add_commands() {
          .chords = {{.key = ui::Key::f3}},
          .run = [this] { show(Tab::learn); },
          .when = on_lab,
-         .help = "The lesson, and what tutorials claim about it.",
+         .help = "The lesson, and claims of tutorials about it.",
          .control = "panel.Learn"});
     add({.id = "exercises",
          .group = "Panel",
@@ -105,7 +105,7 @@ void Shell::add_commands() {
          .chords = {{.key = ui::Key::f4}},
          .run = [this] { show(Tab::exercises); },
          .when = on_lab,
-         .help = "Predict first, then find out; what passes is kept as evidence.",
+         .help = "Predict first, then experiment. What passes is kept as evidence.",
          .control = "panel.Exercises"});
     add({.id = "fold",
          .group = "Panel",
@@ -120,7 +120,7 @@ void Shell::add_commands() {
          .chords = {{.key = ui::Key::r, .ctrl = true, .shift = true}},
          .run = [this] { reset(*current()); },
          .when = on_lab,
-         .help = "Every control of this lab as it was at first; in an exercise, its start.",
+         .help = "Sets every control of this lab to its default; in an exercise, to its start.",
          .control = "panel.reset"});
     add({.id = "reset control",
          .group = "Panel",
@@ -128,14 +128,14 @@ void Shell::add_commands() {
          .chords = {ctrl(ui::Key::r)},
          .run = [this] { reset_control(*current()); },
          .when = on_lab,
-         .help = "The one with the ring; without a ring, those of the panel."});
+         .help = "The control with the focus ring; without a ring, those of the panel."});
     add({.id = "undo",
          .group = "Panel",
          .label = "Undo",
          .chords = {ctrl(ui::Key::z)},
          .run = [this] { travel(*current(), current()->undo.undo()); },
          .when = on_lab,
-         .help = "200 steps a lab; a drag is one. A training is not undone.",
+         .help = "200 steps per lab; a drag is one step. A training is not undone.",
          .repeats = true});
     add({.id = "redo",
          .group = "Panel",
@@ -150,7 +150,7 @@ void Shell::add_commands() {
          .chords = {{.key = ui::Key::h}},
          .run = [this] { exercises_.next_hint(*current()->lab); },
          .when = [this] { return current() != nullptr && exercises_.has_hint(*current()->lab); },
-         .help = "Each of three says more than the one before; opened ones are noted in the evidence.",
+         .help = "Three hints, each more detailed than the last. The evidence counts the opened ones.",
          .control = "panel.hint"});
 
     add({.id = "export",
@@ -167,7 +167,7 @@ void Shell::add_commands() {
          .chords = {ctrl(ui::Key::s)},
          .run = [this] { open(Sheet::scene); },
          .when = on_lab,
-         .help = "The lab as it stands, as a file or as a line of text to send."});
+         .help = "The current state of the lab, as a file or as one line of text to send."});
     add({.id = "open",
          .group = "Lecture",
          .label = "Open a scene",
@@ -177,20 +177,19 @@ void Shell::add_commands() {
                  open(Sheet::palette);
                  finds_ = scenes();
              },
-         .help = "Those that came with the application, and your own; files can be dropped on the window."});
+         .help = "The shipped scenes and your own. Files can also be dropped on the window."});
     add({.id = "paste",
          .group = "Lecture",
          .label = "Open the copied scene",
          .chords = {ctrl(ui::Key::v)},
          .run = [this] { paste(); },
-         .help = "A scene that somebody sent as text."});
+         .help = "Opens a scene that somebody sent as text."});
     add({.id = "present",
          .group = "Lecture",
          .label = "Present",
          .chords = {{.key = ui::Key::f5}, ctrl(ui::Key::p)},
          .run = [this] { present(); },
-         .help =
-             "This lab, or on home the lecture that Esc left: one sentence, one figure; Esc comes back."});
+         .help = "This lab, or on home the lecture that Esc left: one sentence, one figure. Esc ends it."});
 
     add({.id = "theme",
          .group = "Window",

@@ -37,8 +37,15 @@ void pair_row(ui::Context& c, std::string_view left, std::string_view right) {
 std::string ratio_text(double predicted, double measured) {
     if (!(predicted > 0) || !(measured > 0)) return format_number(measured - predicted, 2, true);
     const double times = measured / predicted;
+    if (format_number(std::max(times, 1 / times), 2, true) == "1") return "nothing";
     return times >= 1 ? format_number(times, 2, true) + "\u00d7"
                       : "\u00f7" + format_number(1 / times, 2, true);
+}
+
+// "0.4"; of several lines, "E4M3 at 3".
+std::string curve_place(const CurvePrediction& curve, std::size_t i) {
+    const std::string at = format_number(curve.at[i % curve.at.size()], 3, true);
+    return curve.lines.size() > 1 ? curve.lines[i / curve.at.size()] + " at " + at : at;
 }
 
 // "e4m3" for "E4M3", so that a column has its format's ink.
@@ -115,12 +122,12 @@ bool ExercisesTab::draw_head(const Lab& lab, const Exercise& exercise, std::size
 void ExercisesTab::draw_closed(Lab& lab, const Exercise& exercise) {
     ui::wrapped(context_, exercise.question, Role::text, kSans15);
     if (predicting(lab)) {
-        ui::wrapped(context_, "Say on the left what you expect. Then the controls open.");
+        ui::wrapped(context_, "Say on the left what you expect. After that the controls can be used.");
         return;
     }
     const Prediction* known = exercise.predict.empty() ? nullptr : progress_.prediction(exercise.id);
     if (known) draw_prediction(exercise, *known, {});
-    ui::wrapped(context_, "Start sets the lab to the exercise\u2019s own settings.");
+    ui::wrapped(context_, "Start sets the lab to the settings of this exercise.");
     if (ui::button(context_, "exercise.start", "Start", {.primary = true, .width = 116})) {
         Prediction prediction = known ? *known : Prediction{.skipped = true, .values = {}, .at = {}};
         begin(lab, std::move(prediction));
@@ -155,8 +162,9 @@ void ExercisesTab::draw_passed(Lab& lab, const Exercise& exercise, const Evidenc
     ui::wrapped(context_, exercise.explanation, Role::text, kSans13);
     // The buttons below stay where they are while this is typed, and take the press that ends it.
     std::string words = evidence.explanation;
-    const bool explained = ui::text_input(context_, "exercise.why", words,
-                                          "Why? In your own words; kept, never graded.", kSans13, kWhyRows);
+    const bool explained =
+        ui::text_input(context_, "exercise.why", words,
+                       "Why is it so? In your own words. It is kept, and never graded.", kSans13, kWhyRows);
     if (explained) keep_explanation(evidence, words);  // `evidence` is another one now
     const auto exercises = lab.exercises();
     const auto next =
@@ -256,9 +264,9 @@ void ExercisesTab::draw_prediction(const Exercise& exercise, const Prediction& p
         if (measured.size() != curve->at.size() * curve->lines.size() ||
             prediction.values.size() != measured.size())
             return;
-        caption(context_, "Your line against the truth", "off by");
+        caption(context_, curve->x.label, fmt::format("{}  {:>8}  {:>7}", "yours", "measured", "off by"));
         for (std::size_t i = 0; i < measured.size(); ++i)
-            pair_row(context_, format_number(curve->at[i % curve->at.size()], 3, true),
+            pair_row(context_, curve_place(*curve, i),
                      fmt::format("{}  {:>8}  {:>7}", format_number(prediction.values[i], 3, true),
                                  format_number(measured[i], 3, true),
                                  ratio_text(prediction.values[i], measured[i])));
@@ -277,7 +285,7 @@ void ExercisesTab::draw_prediction(const Exercise& exercise, const Prediction& p
 void ExercisesTab::draw_hints(Session& open) {
     static constexpr std::array<std::string_view, 3> kLevels = {"Nudge", "Which control", "Worked value"};
     ExerciseRun& run = *open.run;
-    caption(context_, "Hints", "no penalty, logged");
+    caption(context_, "Hints", "no penalty; kept in the evidence");
     for (int i = 0; i < static_cast<int>(kLevels.size()); ++i) {
         const auto level = static_cast<std::size_t>(i);
         const bool opened = i < run.hints(), next = i == run.hints();
@@ -317,8 +325,8 @@ void ExercisesTab::draw_evidence(const Evidence& evidence) {
     ui::probe(context_, "exercise.evidence", row);
     ui::advance(row);
     ui::tooltip(context_, "Evidence",
-                fmt::format("{}, version {}, {}. {} hints opened. `fp8lab check {}` does it again.",
-                            evidence.at, evidence.version, evidence.device, evidence.hints,
+                fmt::format("{}, version {}, {}. {} hints opened. `fp8lab check {}` repeats it.", evidence.at,
+                            evidence.version, evidence.device, evidence.hints,
                             progress_.file(evidence.exercise).string()));
 }
 

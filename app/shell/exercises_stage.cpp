@@ -63,14 +63,16 @@ void ExercisesTab::draw_stage(Lab& lab, Rect area) {
     ImGui::Dummy({width, context_.px(4)});
     const bool ready =
         !open.draft.empty() && std::ranges::none_of(open.draft, [](double v) { return std::isnan(v); });
-    if (ui::button(
-            context_, "predict.commit", "Commit and start",
-            {.primary = ready, .disabled = !ready, .why_disabled = "Say something first.", .width = 180}))
+    if (ui::button(context_, "predict.commit", "Commit and start",
+                   {.primary = ready,
+                    .disabled = !ready,
+                    .why_disabled = "Move the control or choose an answer first.",
+                    .width = 180}))
         return ImGui::EndChild(), begin(lab, {.skipped = false, .values = open.draft, .at = local_time()});
     ImGui::SameLine(0, context_.px(20));
     if (link(context_, "predict.skip", "Skip the prediction"))
         return ImGui::EndChild(), begin(lab, {.skipped = true, .values = {}, .at = local_time()});
-    ui::text(context_, "Predictions are kept, never graded.", Role::muted, kSans13);
+    ui::text(context_, "Predictions are kept and never graded.", Role::muted, kSans13);
     ui::scroll_thumbs(context_);
     ImGui::EndChild();
 }

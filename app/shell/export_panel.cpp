@@ -155,7 +155,7 @@ void ExportPanel::draw_files(Lab* lab) {
         const std::string more = all.size() > 1 ? fmt::format("  and {} more", all.size() - 1) : "";
         ui::text(context_, all.front().filename().string() + more, Role::text, kMono13);
     }
-    if (asking_) ui::warning(context_, "There is a file of that name.");
+    if (asking_) ui::warning(context_, "There is already a file of that name.");
     if (!problem_.empty()) ui::warning(context_, problem_);
     if (asking_ || !problem_.empty()) ImGui::SetScrollHereY(1);
 }
@@ -185,12 +185,12 @@ void ExportPanel::draw(Lab* lab) {
     } else {
         ui::wrapped(context_,
                     what_ == 1
-                        ? "Predictions against results, evidence, explanations and figures of all labs: one "
-                          "page for any browser, or for paper."
-                        : "The evidence of everything you passed, for whoever grades it with fp8lab check.");
+                        ? "Predictions, results, evidence, explanations and figures of all labs, as one page "
+                          "for any browser or for paper."
+                        : "The evidence of everything that you passed. It is graded with fp8lab check.");
         label(context_, "Your name");
         asking_ &=
-            !ui::text_input(context_, "export.student", student_, "as it should stand in it; may stay empty");
+            !ui::text_input(context_, "export.student", student_, "as the file should show it; may be empty");
     }
     draw_files(lab);
     ui::scroll_thumbs(context_);

@@ -138,7 +138,7 @@ std::optional<std::size_t> Finder::draw(ui::Context& context, std::string_view n
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
     ImGui::BeginChild(id.c_str(), {area.width(), std::max(1.0F, area.y1 - line.y1 - context.px(8))}, false,
                       ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoNav);
-    if (found_.empty()) ui::wrapped(context, "Nothing is called that.");
+    if (found_.empty()) ui::wrapped(context, "Nothing has that name.");
     const float height = std::round(context.px(kRow));
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float width = ImGui::GetContentRegionAvail().x - context.px(8);

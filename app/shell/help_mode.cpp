@@ -117,7 +117,7 @@ void HelpMode::draw(ui::Context& context, const Lookup& lookup, std::string& ter
 }
 
 void HelpMode::draw_banner(ui::Context& context) {
-    const std::string_view words = "What is this? Click a control, or go to it with Tab. Esc leaves.";
+    const std::string_view words = "What is this? Click a control, or go to it with Tab. Esc ends the help.";
     const ImVec2 window = ImGui::GetIO().DisplaySize;
     const float width = std::round(ui::text_width(context, words, kSans13) + context.px(2 * kHelpPad));
     const float x = std::round((window.x - width) / 2), bottom = std::round(window.y - context.px(76));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "app/shell/shell.h"
+#include "core/backend/recording.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/plot/plot.h"
 #include "labs/ui/widgets.h"
@@ -14,6 +15,18 @@ namespace {
 constexpr float kCardWidth = 278, kCardHeight = 236, kHomeGap = 20, kMargin = 24, kFirstRow = 104;
 constexpr float kKeys = 120;  // height of the foot, as the badge's in the rail
 constexpr std::size_t kShortcuts = 6;
+
+// Read once: a file that cannot be read costs only the second sentence.
+const std::string& why() {
+    static const std::string words = [] {
+        try {
+            return why_fp8(load_recording());
+        } catch (const std::exception&) {
+            return why_fp8(std::nullopt);
+        }
+    }();
+    return words;
+}
 
 constexpr float kWidest = 1.5F * kCardWidth;
 
@@ -145,6 +158,10 @@ void Shell::draw_home(const WindowLayout& layout) {
                                           {Face::sans, 15}, beside)) {
         ui::text_mid(context_, {left, y}, line, {Role::muted}, {Face::sans, 15});
         y += px(22);
+    }
+    for (const auto line : ui::wrap_lines(context_, why(), kSans13, room)) {
+        ui::text_mid(context_, {left, y}, line, {Role::muted}, kSans13);
+        y += px(20);
     }
 
     float row_top = y + px(kFirstRow - 92);

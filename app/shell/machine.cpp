@@ -11,7 +11,7 @@ namespace fp8lab {
 
 Machine detect_machine() {
     const std::string obstacle = gpu_obstacle();
-    return {Provenance::cpu_emulated, obstacle.empty() ? "A GPU is there: L8 trains on it." : obstacle};
+    return {Provenance::cpu_emulated, obstacle.empty() ? "There is a GPU: L8 can train on it." : obstacle};
 }
 
 std::uint64_t resident_bytes() {

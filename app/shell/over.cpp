@@ -202,7 +202,7 @@ void Shell::draw_tour() {
     if (!tour_.on() || !tour_.draw(context_, seen())) return;
     settings_.toured = true;
     context_.wants_redraw = true;
-    if (tour_.completed()) say("That was the tour", "Ctrl K finds everything, ? lists the keys");
+    if (tour_.completed()) say("This was the tour", "Ctrl K finds everything, ? lists the keys");
 }
 
 // Of the window's own controls from the table of commands, of a lab's from its fields and the glossary.

@@ -18,15 +18,15 @@ constexpr std::array kLectureKeys = {
     LectureKey{"Home, End", "first scene, last scene"},
     LectureKey{"1-4, A-D", "a vote, while the room is asked"},
     LectureKey{"Backspace", "takes the last vote back"},
-    LectureKey{"Enter, Space", "shows what the room was asked about"},
+    LectureKey{"Enter, Space", "shows the figure and the answer"},
     LectureKey{"Up, Down", "move the scene's control"},
-    LectureKey{"B", "the scene's other state, and back"},
+    LectureKey{"B", "compares with the other state"},
     LectureKey{"Space", "runs a training, pauses it"},
     LectureKey{"P", "poisons a batch of a training"},
-    LectureKey{"F", "freezes the picture, and lets it go"},
-    LectureKey{"T", "dark, or for the projector"},
+    LectureKey{"F", "freezes the picture, and frees it"},
+    LectureKey{"T", "dark or projector theme"},
     LectureKey{"N", "the presenter's notes"},
-    LectureKey{"Esc, F5", "back to the desk; F5 on home goes on"},
+    LectureKey{"Esc, F5", "back to the lab; F5 on home continues"},
 };
 constexpr float kWidthOfKeys = 150, kWidthOfList = 520, kRowOfList = 26, kHeadOfList = 52, kPadOfList = 24;
 

@@ -17,7 +17,8 @@ namespace {
 constexpr double kSync_s = 5;
 constexpr float kRecoveryWidth = 440, kRecoveryHeight = 176, kRecoveryPad = 24;
 constexpr const char* kWhat =
-    "The labs\u2019 settings and an exercise under way come back. What was passed is kept anyway.";
+    "It brings back the labs\u2019 settings and an exercise in progress. Passed exercises are kept in any "
+    "case.";
 
 // "14:32", with the day where it is another one.
 std::string time_of(const std::string& at) {

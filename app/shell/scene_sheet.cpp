@@ -71,14 +71,14 @@ std::filesystem::path SceneSheet::file(const std::string& title) const {
 }
 
 void SceneSheet::draw_vote(ui::Context& context) {
-    label(context, "Question to the room, before it sees anything");
-    ui::text_input(context, "scene.question", question_, "may stay empty");
+    label(context, "Question to the room, before it sees the figure");
+    ui::text_input(context, "scene.question", question_, "may be empty");
     if (as_typed(context, "scene.question", question_).empty()) return;
     label(context, "Two to four answers");
     ui::text_input(context, "scene.choices", choices_, "one; another; a third");
     const auto choices = choices_of(as_typed(context, "scene.choices", choices_));
     if (choices.size() < 2) return;
-    label(context, "The right one");
+    label(context, "The right answer");
     std::vector<std::string> letters = {"none"};
     for (std::size_t i = 0; i < std::min(choices.size(), kMostChoices); ++i)
         letters.emplace_back(1, static_cast<char>('A' + i));
@@ -119,7 +119,7 @@ SceneSheet::Done SceneSheet::draw(ui::Context& context, Lab& lab) {
         if (ui::button(context, "scene.save", replace_ ? "Replace it" : "Save", {.primary = true})) {
             const Scene made = scene(lab);
             if (std::filesystem::exists(file(title_)) && !replace_) {
-                problem_ = "There is a scene of that name.";
+                problem_ = "There is already a scene of that name.";
                 replace_ = true;
             } else {
                 make_folder(folder_);

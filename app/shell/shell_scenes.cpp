@@ -52,7 +52,7 @@ void Shell::paste() {
     const char* text = ImGui::GetClipboardText();
     try {
         if (text == nullptr || !is_scene_line(text))
-            return say("No scene is copied", "it begins with f8scene:");
+            return say("No scene was copied", "it begins with f8scene:");
         open(scene_from_line(text));
     } catch (const std::exception& error) {
         say("Not opened", error.what());
@@ -98,7 +98,7 @@ void Shell::hold(Entry& entry, const std::vector<std::pair<std::string, std::str
         for (const auto& [name, value] : held)
             if (field.info.name == name && field_text(field) != value) {
                 set_field(field, value);
-                say("Held fast", field.info.label + " belongs to the scene; Reset all lets go");
+                say("Locked", field.info.label + " is fixed by the scene; Reset all frees it");
             }
 }
 

@@ -116,7 +116,7 @@ void Shell::restore(const Journal::Left& left) {
         if (word(desk, "tab") == name_of(tab)) tab_ = tab;
     if (!word(typing, "name").empty() && word(typing, "lab") == open_)
         context_.typing = {word(typing, "name"), word(typing, "text"), true};
-    if (!lost.empty()) warn("Not everything came back", lost);
+    if (!lost.empty()) warn("Not everything was restored", lost);
 }
 
 double Shell::rest(double now_s) {

@@ -21,14 +21,15 @@ struct TourStep {
 
 constexpr std::array kTour = {
     TourStep{"These eight bits are a number",
-             "Flip one of them: click it. The value, the map and the list follow.", "or press 0 to 7",
-             "bits.bit", "code", ""},
-    TourStep{"The same bits in another format", "Choose E5M2: one exponent bit more, one mantissa bit less.",
-             "or press Right", "bits.format0", "format", "bits.format0"},
-    TourStep{"Ask what anything is", "Press F1, then click a control. Esc leaves the help again.",
+             "Click one of them to flip it. The value, the map and the list change with it.",
+             "or press 0 to 7", "bits.bit", "code", ""},
+    TourStep{"The same bits in another format",
+             "Choose E5M2: it has one more exponent bit and one less mantissa bit.", "or press Right",
+             "bits.format0", "format", "bits.format0"},
+    TourStep{"Ask what anything is", "Press F1, then click a control. Esc ends the help.",
              "or go to it with Tab", "bits.format0", "", ""},
-    TourStep{"Predict, then find out",
-             "Open Exercises: each asks for a prediction first, then lets you do it.", "or press F4",
+    TourStep{"Predict, then experiment",
+             "Open Exercises: each asks for a prediction, then you do the experiment.", "or press F4",
              "panel.Exercises", "", ""}};
 constexpr std::size_t kHelp = 2, kExercises = 3;
 

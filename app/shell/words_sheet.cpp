@@ -63,7 +63,7 @@ void WordsSheet::draw_page(ui::Context& context, const Page& page, Done& done) {
         ui::wrapped(context, page.words[i], Role::text, {i == 0 ? Face::sans_bold : Face::sans, 15});
     draw_table(context, page.table);
     if (page.table.total > page.table.rows.size())
-        ui::wrapped(context, fmt::format("The first {} of {} rows; the copy has all, with every digit.",
+        ui::wrapped(context, fmt::format("The first {} of {} rows. The copy has all rows, with every digit.",
                                          page.table.rows.size(), page.table.total));
     if (ui::button(context, "words.copy." + page.id, "Copy words")) {
         ImGui::SetClipboardText(text_of(page.words).c_str());

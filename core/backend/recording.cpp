@@ -154,4 +154,19 @@ std::optional<Recording> load_recording() {
     return parse_recording(read_text(path), path.string());
 }
 
+std::string why_fp8(const std::optional<Recording>& recording) {
+    std::string out =
+        "Why FP8: a number takes 1 byte instead of the 2 of BF16, and tensor cores multiply it faster.";
+    const RecordedStep* best = nullptr;
+    if (recording)
+        for (const RecordedStep& step : recording->steps)
+            if (step.speedup("delayed") > (best ? best->speedup("delayed") : 1)) best = &step;
+    if (!best) return out;
+    return out + fmt::format(
+                     " On an {} ({}) a training step took {:#.3g} ms in FP8 and {:#.3g} ms in BF16 (layers "
+                     "{}, batch {}).",
+                     recording->gpu, recording->date, best->find("delayed")->median_ms,
+                     best->find("bf16")->median_ms, fmt::join(best->layers, "-"), best->batch);
+}
+
 }  // namespace fp8lab

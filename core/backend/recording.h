@@ -41,4 +41,8 @@ Recording parse_recording(std::string_view json, const std::string& where);
 // The recording among the assets; none where there is no such file. Throws as parse_recording().
 std::optional<Recording> load_recording();
 
+// Why anybody wants FP8, in two sentences: its bytes, and the recorded step that it makes faster by the
+// largest factor, with GPU and date. Without such a step the first alone.
+std::string why_fp8(const std::optional<Recording>& recording);
+
 }  // namespace fp8lab

@@ -136,6 +136,9 @@ struct Figure {
     std::vector<Series> series = {};
     std::vector<std::pair<std::string, std::string>> parameters =
         {};  // provenance, seed, fields: embedded in SVG and CSV
+    // What to_words() says instead of a sentence per axis and series, where these are a drawing: a map of
+    // cells.
+    std::vector<std::string> words = {};
 
     Figure& add(std::string name, Shape shape, Style style = {});  // any shape; the rest are its short forms
     Figure& line(std::string name, Data xs, Data ys, Style style = {});

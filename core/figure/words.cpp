@@ -184,6 +184,10 @@ std::vector<std::string> to_words(const Figure& figure) {
     std::vector<std::string> out;
     if (!figure.title.empty()) out.push_back(sentence(figure.title));
     if (!figure.subtitle.empty()) out.push_back(sentence(figure.subtitle));
+    if (!figure.words.empty()) {
+        for (const std::string& told : figure.words) out.push_back(sentence(told));
+        return out;
+    }
     const Extents shown = fit(figure);
     std::string axes;
     if (figure.x.visible) axes = axis_words("x", figure.x, shown.x);

@@ -45,7 +45,7 @@ Verdict gradients(const Trail& trail, const Prediction*) {
             .measured = same ? std::vector{now.number("e4m3.sum")} : std::vector<double>{}};
 }
 
-// Within three standard errors of the number, as unbiased rounding is.
+// No more than three standard errors from the number: what stochastic rounding without a bias gives.
 bool unbiased(const State& state) {
     const double bias = of_chosen(state, "rounding", ".mean") - state.number("x");
     return of_chosen(state, "rounding", ".deviation") > 0 &&
@@ -59,7 +59,7 @@ Verdict noisier(const Trail& trail, const Prediction*) {
                            {"10 000 draws or more",
                             {screen_number(now.number("draws"))},
                             now.number("draws") >= 10000},
-                           {"their mean is the number, within 3 standard errors",
+                           {"the mean of the draws is the number, within 3 standard errors",
                             {screen_number(of_chosen(now, "rounding", ".mean"))},
                             unbiased(now)}},
             .measured = cost >= 2 ? std::vector{cost} : std::vector<double>{}};
@@ -72,11 +72,14 @@ Verdict promote(const Trail& trail, const Prediction*) {
     const auto interval = static_cast<unsigned>(now.number("interval"));
     const double error = now.number("promoted.rel_rms"),
                  doubled = now.number("promoted_half_as_often.rel_rms");
-    return {.conditions = {{"13 bits, 4096 products of one sign", {}, same},
-                           {"a power of two", {std::to_string(interval)}, std::has_single_bit(interval)},
-                           {"0.1 % lost at most", {percent(error)}, error <= kTarget},
-                           {"half as often would lose more", {percent(doubled)}, doubled > kTarget}},
-            .measured = same ? std::vector{100 * now.number("narrow.rel_rms")} : std::vector<double>{}};
+    return {
+        .conditions = {{"13 bits, 4096 products of one sign", {}, same},
+                       {"the interval is a power of two",
+                        {std::to_string(interval)},
+                        std::has_single_bit(interval)},
+                       {"the sum is at most 0.1 % off", {percent(error)}, error <= kTarget},
+                       {"twice the interval is more than 0.1 % off", {percent(doubled)}, doubled > kTarget}},
+        .measured = same ? std::vector{100 * now.number("narrow.rel_rms")} : std::vector<double>{}};
 }
 
 Verdict repair(const Trail& trail, const Prediction*) {
@@ -98,22 +101,27 @@ std::span<const Exercise> AddingLab::exercises() const {
         Exercise{
             .id = "L7.1",
             .title = "Where it stops",
-            .question = "Add 1.0 again and again, rounding to nearest. At which sum does each format stop?",
+            .question =
+                "Add 1.0 again and again and round every sum to nearest. In each of the four formats the sum "
+                "stops growing at some value. Enter these four values: read them from the sums with Added "
+                "each time set to 1, or compute them.",
             .prediction =
                 NumberPrediction{
                     .label = "stops at", .min = 1, .max = 4096, .initial = 448, .logarithmic = true},
-            .predict = "Adding 1.0 for ever in E4M3 stops at ...",
+            .predict = "In E4M3, adding 1.0 again and again stops at which sum?",
             .start = {"addend=0.1"},
             .answers =
                 {{"e4m3", "E4M3", ""}, {"e5m2", "E5M2", ""}, {"bf16", "BF16", ""}, {"fp16", "FP16", ""}},
-            .hints = {"Half the gap to the next value must be smaller than 1.",
-                      "Added each time: 1. Read the sums, or count mantissa bits.",
-                      "With M mantissa bits the gap from 2^(M + 1) on is 2, and the tie goes back: 2^4, 2^3, "
-                      "2^8, 2^11."},
+            .hints =
+                {"Adding 1 has no effect once half the gap to the next value is 1 or more.",
+                 "Set Added each time to 1 and read the sums, or count the mantissa bits of each format.",
+                 "With 3 mantissa bits (E4M3) the gap is 2 from 16 on, and the tie goes back to the even "
+                 "value: 2^4, 2^3, 2^8, 2^11."},
             .judge = stalls,
             .explanation =
-                "From 2^(M + 1) on the values are 2 apart. Adding 1 lands in the middle, the tie goes to the "
-                "even mantissa, which is where the sum stands. Far below the format's maximum.",
+                "E4M3 has 3 mantissa bits, so from 16 on neighbouring values are 2 apart. Adding 1 gives the "
+                "middle of two values, and the tie goes to the even mantissa, which is the old sum. This is "
+                "far below the format's maximum, 448.",
             .solver = {types("e4m3", "16"), types("e5m2", "8"), types("bf16", "256"), types("fp16", "2048")},
             .near_misses = {NearMiss{"E4M3's largest value instead of its stall",
                                      {types("e4m3", "448"), types("e5m2", "8"), types("bf16", "256"),
@@ -123,34 +131,41 @@ std::span<const Exercise> AddingLab::exercises() const {
         Exercise{
             .id = "L7.2",
             .title = "Keep the gradients",
-            .question = "4096 micro-batches each bring a gradient of 0.01. Make their sum right within 1 %.",
+            .question =
+                "4096 micro-batches each add a gradient of 0.01 to a running sum; the exact result is 40.96. "
+                "Choose the format of the running sum (Kept in) so that the result is right within 1 %.",
             .prediction = NumberPrediction{.label = "sum", .min = 0.01, .max = 41, .initial = 20},
-            .predict = "What is left of 40.96 when the sum is kept in E4M3?",
+            .predict = "The running sum is kept in E4M3. Which value does it reach instead of 40.96?",
             .start = {"addend=0.01", "format=e4m3"},
-            .hints = {"Where does each accumulator stop?", "Kept in.",
-                      "FP16 stops at 32. FP32 has room for 2^24 of them."},
+            .hints = {"At which sum does each format stop?", "The control is Kept in.",
+                      "FP16 stops at 32. FP32 would stop only after about 2^24 additions."},
             .judge = gradients,
-            .explanation = "What is added stays small, the sum grows, and with it its gap. So gradients are "
-                           "accumulated in "
-                           "FP32, whatever format they were computed in.",
+            .explanation =
+                "The addend stays small, but the sum grows, and the gap between neighbouring values grows "
+                "with it. That is why gradients are accumulated in FP32, whatever format they were computed "
+                "in.",
             .solver = {sets("format", "fp32")},
             .near_misses = {NearMiss{"FP16 stops at 32", {sets("format", "fp16")}},
                             NearMiss{"fewer gradients are another task", {sets("terms", "16")}}}},
         Exercise{
             .id = "L7.3",
             .title = "Worse and right",
-            .question = "Round so that a single cast of a tensor loses at least 2 dB against nearest, and "
-                        "the mean of "
-                        "10 000 draws is still the number.",
+            .question =
+                "Choose a Rounding and a number of Draws with two properties: a tensor that is cast once "
+                "loses at least 2 dB of SQNR compared with rounding to nearest, and the mean of 10,000 draws "
+                "or more of one number is still that number (within 3 standard errors).",
             .prediction = NumberPrediction{.label = "cost", .unit = "dB", .max = 12, .initial = 0},
-            .predict = "How many dB does stochastic rounding cost a tensor that is cast once?",
+            .predict = "How many dB of SQNR does stochastic rounding cost a tensor that is cast once?",
             .start = {"experiment=dice", "draws=100"},
-            .hints = {"Which rounding goes the wrong way on purpose, now and then?", "Rounding and Draws.",
-                      "Stochastic, 10 000 draws or more: about 3 dB, and a mean within a few thousandths."},
+            .hints =
+                {"Which rounding sometimes takes the neighbour that is farther away, on purpose?",
+                 "The controls are Rounding and Draws.",
+                 "Stochastic with 10,000 draws or more: about 3 dB, and a mean within a few thousandths."},
             .judge = noisier,
             .explanation =
-                "Nearest has the smaller error each time and the same one every time. Stochastic rounding "
-                "doubles the squared error and removes its mean, which is what a sum keeps.",
+                "Rounding to nearest has the smaller error in each cast, and the same error every time. "
+                "Stochastic rounding doubles the mean squared error and makes the mean error zero; the mean "
+                "error is what adds up in a sum.",
             .solver = {sets("rounding", "stochastic"), sets("draws", "20000")},
             .near_misses = {NearMiss{"too few draws to tell",
                                      {sets("rounding", "stochastic"), sets("draws", "1000")}},
@@ -159,38 +174,46 @@ std::span<const Exercise> AddingLab::exercises() const {
         Exercise{
             .id = "L7.4",
             .title = "Promote in time",
-            .question = "A tensor core adds 4096 products of one sign in 13 fraction bits. Find the largest "
-                        "promotion "
-                        "interval, a power of two, that loses at most 0.1 %.",
+            .question =
+                "A tensor core adds 4096 products of one sign and keeps 13 fraction bits. After every so "
+                "many products its accumulator is added to an FP32 register (promotion). With Promote every, "
+                "find the largest interval, a power of two, at which the sum is at most 0.1 % off.",
             .prediction = NumberPrediction{.label = "lost", .unit = "%", .max = 20, .initial = 0},
-            .predict = "How much does the sum lose if it is never promoted?",
+            .predict = "How much of the sum is lost if it is never promoted?",
             .start = {"experiment=dot", "interval=4096"},
-            .hints = {"Each cut takes a share of the last bit, and the last bit grows with the sum.",
-                      "Promote every. The lower figure is the sweep.", "128 loses 0.05 %, 256 loses 0.17 %."},
+            .hints =
+                {"Each addition cuts off a part of the last bit, and the last bit is worth more as the sum "
+                 "grows.",
+                 "The control is Promote every. The lower figure shows the error for every interval.",
+                 "128 loses 0.05 %, 256 loses 0.17 %."},
             .judge = promote,
-            .explanation = "Between two promotions the accumulator stays small, and so does what is cut off. "
-                           "128 is what "
-                           "DeepSeek-V3 and cuBLASLt without fast accumulation use.",
+            .explanation =
+                "Between two promotions the accumulator stays small, and so does what is cut off. "
+                "DeepSeek-V3 promotes every 128 products. An H200 without fast accumulation has the error of "
+                "this model at 128: 0.05 % at K = 4096 (recorded in this lab).",
             .solver = {sets("interval", "128")},
             .near_misses = {NearMiss{"more often than needed", {sets("interval", "64")}},
                             NearMiss{"not often enough", {sets("interval", "256")}}}},
         Exercise{
             .id = "L7.5",
-            .title = "Repair the dice",
-            .question = "The notebook rounds x + noise to whole numbers. Choose dice whose results are all "
-                        "E4M3 values "
-                        "and whose mean is the number.",
+            .title = "Repair the noise",
+            .question =
+                "A widely used FP8 notebook adds random noise to x, rounds to whole numbers and calls the "
+                "result stochastic rounding. Choose a Rounding whose results are all E4M3 values and whose "
+                "mean is x itself (within 3 standard errors).",
             .prediction = NumberPrediction{.label = "off the grid", .unit = "%", .max = 100, .initial = 10},
-            .predict = "What share of the notebook's results are no E4M3 values?",
+            .predict = "Which share of the notebook's results are not E4M3 values?",
             .start = {"experiment=dice", "rounding=integer"},
-            .hints = {"How far apart are E4M3's values at 17.3, and how large is the noise?", "Rounding.",
+            .hints = {"How far apart are E4M3's values at 17.3, and how large is the noise?",
+                      "The control is Rounding.",
                       "The noise must be as large as the gap at the number itself: Stochastic."},
             .judge = repair,
             .explanation =
-                "Noise of one unit is too small where the gap is 2 and too large where it is 1/8. Stochastic "
-                "rounding takes the gap at each number, so that it hits its two neighbours only.",
+                "Noise of one unit is too small where the gap is 2, and too large where it is 1/8. "
+                "Stochastic rounding uses the gap at each number, so that only the two neighbouring values "
+                "can result.",
             .solver = {sets("rounding", "stochastic")},
-            .near_misses = {NearMiss{"on the grid, but without dice", {sets("rounding", "nearest")}},
+            .near_misses = {NearMiss{"on the grid, but rounded to nearest", {sets("rounding", "nearest")}},
                             NearMiss{"noise of constant size never flips 17.3",
                                      {sets("rounding", "constant")}}}},
     };

@@ -129,7 +129,7 @@ const LabInfo& AddingLab::info() const {
                                       7,
                                       "Adding it up",
                                       "Rounding and adding",
-                                      "What becomes of small numbers that are added to a large one?",
+                                      "Sums in few bits lose small addends. When, and what keeps them right?",
                                       20,
                                       "L3"};
     return kInfo;
@@ -139,19 +139,21 @@ std::vector<Field> AddingLab::fields() {
     return {
         choice({.name = "experiment",
                 .label = "Experiment",
-                .help = "A running sum, one number rounded many times, a dot product in a tensor core, a "
-                        "weight under small updates."},
-               &params_.experiment, {{"sum", "Sum"}, {"dice", "Dice"}, {"dot", "Dot"}, {"weight", "Weight"}}),
+                .help = "Sum: a running sum. Number: one number, rounded many times. Dot: a dot product in a "
+                        "tensor core. Weight: a weight that takes small updates."},
+               &params_.experiment,
+               {{"sum", "Sum"}, {"dice", "Number"}, {"dot", "Dot"}, {"weight", "Weight"}}),
         choice({.name = "format",
                 .label = "Kept in",
-                .help = "The format that every result is rounded to before it is used again."},
+                .help = "The format of the sum or the weight: every result is rounded to it before it is "
+                        "used again."},
                &params_.format, format_choices()),
-        choice(
-            {.name = "rounding",
-             .label = "Rounding",
-             .help = "Stochastic goes up with the probability that makes the mean right. The notebook adds "
-                     "noise of one whole number, constant noise is half the gap at 1 everywhere."},
-            &params_.rounding, method_choices()),
+        choice({.name = "rounding",
+                .label = "Rounding",
+                .help = "Stochastic rounds up with the probability that makes the mean right. Notebook’s "
+                        "noise: a widely used FP8 notebook adds noise of up to one unit and rounds to whole "
+                        "numbers. Constant noise: half the gap at 1, for every number."},
+               &params_.rounding, method_choices()),
         number({.name = "addend",
                 .label = "Added each time",
                 .help = "The number that is added again and again."},
@@ -160,42 +162,46 @@ std::vector<Field> AddingLab::fields() {
                 16, 65536, true),
         number({.name = "x", .label = "Number", .help = "The number that is rounded."}, &params_.x, 0x1p-11,
                448, true),
-        integer(
-            {.name = "draws", .label = "Draws", .help = "How many times it is rounded; the mean is theirs."},
-            &params_.draws, 1, 20000, true),
+        integer({.name = "draws",
+                 .label = "Draws",
+                 .help = "How many times it is rounded. The mean is taken over all draws."},
+                &params_.draws, 1, 20000, true),
         choice({.name = "data",
                 .label = "Products",
-                .help = "U(0, 1) gives products of one sign, as behind a ReLU; those of N(0, 1) cancel."},
+                .help = "One sign: factors from U(0, 1), as after a ReLU. Both signs: factors from N(0, 1), "
+                        "whose products cancel."},
                &params_.data, {{"uniform", "One sign"}, {"normal", "Both signs"}}),
-        integer({.name = "k", .label = "Length K", .help = "Products in one dot product."}, &params_.k, 64,
-                kLongest, true),
+        integer({.name = "k",
+                 .label = "Length K",
+                 .help = "The number of products in one dot product: the K dimension of a GEMM."},
+                &params_.k, 64, kLongest, true),
         integer({.name = "width",
                  .label = "Fraction bits",
                  .unit = "bits",
-                 .help = "Of the accumulator: 13 is the model of Hopper, 23 are FP32's."},
+                 .help = "Fraction bits of the accumulator. 13 is the model of Hopper, FP32 has 23."},
                 &params_.width, 3, 23),
         integer(
             {.name = "interval",
              .label = "Promote every",
-             .help = "After so many products the accumulator is added to an FP32 register. Hopper's GEMMs "
-                     "without fast accumulation: 128."},
+             .help =
+                 "After this many products the accumulator is added to an FP32 register. DeepSeek-V3: 128."},
             &params_.interval, 16, kLongest, true),
         choice({.name = "hardware",
                 .label = "Measured on",
-                .help = "The same products on a GPU: an H200’s numbers, which come with the program, or this "
-                        "machine’s, measured when asked for."},
+                .help = "The same products on a GPU: the numbers recorded on an H200, or this machine’s, "
+                        "which are measured when you choose it."},
                &params_.hardware, {{"recorded", "Recorded H200"}, {"live", "This GPU"}}),
-        number({.name = "start", .label = "Weight", .help = "Its value before the first update."},
+        number({.name = "start", .label = "Weight", .help = "The weight’s value before the first update."},
                &params_.start, 0x1p-6, 64, true),
         number({.name = "update",
                 .label = "Update",
-                .help = "What each step adds to the weight: the learning rate times the gradient."},
+                .help = "What each step adds to the weight: learning rate times gradient."},
                &params_.update, 1e-5, 1, true),
         integer({.name = "updates", .label = "Steps", .help = "How many updates."}, &params_.updates, 10,
                 4000, true),
         integer({.name = "seed",
                  .label = "Seed",
-                 .help = "Another seed, other dice and other products.",
+                 .help = "Another seed gives other random numbers and other products.",
                  .more = true},
                 &params_.seed, 0, 9999),
     };

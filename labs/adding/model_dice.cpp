@@ -43,18 +43,19 @@ std::string dice_title(const Dice& dice, const Params& params) {
                       mean = screen_number(thrown.mean);
     switch (thrown.method) {
         case Method::nearest:
-            return fmt::format("Nearest turns {} into {}, however often it is asked", x, mean);
+            return fmt::format("Rounding to nearest turns {} into {} every time", x, mean);
         case Method::stochastic:
             return params.draws == 1
                        ? fmt::format("One draw of {} gives {}", x, mean)
                        : fmt::format("No draw is {}, but the mean of {} draws is {}", x, n, mean);
         case Method::integer:
             return thrown.off_grid_pct > 0
-                       ? fmt::format("{} % of the notebook’s results are no {} value; stored, the mean is {}",
-                                     format_number(thrown.off_grid_pct, 3), dice.format.label, mean)
-                       : fmt::format("The notebook’s noise of a whole number makes {} a mean of {}", x, mean);
+                       ? fmt::format(
+                             "{} % of the notebook’s results are not {} values; stored, the mean is {}",
+                             format_number(thrown.off_grid_pct, 3), dice.format.label, mean)
+                       : fmt::format("With the notebook’s noise of one unit {} has the mean {}", x, mean);
         case Method::constant:
-            return fmt::format("Noise of constant size makes {} a mean of {}", x, mean);
+            return fmt::format("With noise of constant size {} has the mean {}", x, mean);
     }
     return {};
 }
@@ -105,12 +106,12 @@ Figure dice_figure(const Outcome& outcome, const Params& params) {
 
 std::string bias_title(const Dice& dice, const Params& params) {
     constexpr double kBiased = 0.25;  // gaps
-    if (dice.chosen == 0) return "Nearest is off by up to half a gap, each time by the same";
+    if (dice.chosen == 0) return "Rounding to nearest is off by up to half a gap, every time by the same";
     if (params.draws == 1) return "One draw is off by up to a whole gap";
     const std::string draws = group_thousands(params.draws);
     const double worst = std::abs(std::ranges::max(dice.mean, {}, [](double e) { return std::abs(e); }));
     return worst < kBiased
-               ? fmt::format("Mean of {} draws: the error goes, the spread of a draw stays", draws)
+               ? fmt::format("Mean of {} draws: its error vanishes, the spread of one draw stays", draws)
                : fmt::format("Mean of {} draws: still off by up to {} of a gap", draws,
                              format_number(worst, 2));
 }
@@ -129,7 +130,7 @@ Figure bias_figure(const Outcome& outcome, const Params& params) {
     const Role role = role_of(dice.format.name);
     const Data xs = data(dice.xs);
     if (dice.chosen != 0 && params.draws > 1)
-        figure.band("one draw, ± one deviation", xs, data(std::move(low)), data(std::move(high)),
+        figure.band("one draw, ± one standard deviation", xs, data(std::move(low)), data(std::move(high)),
                     {.color = {role}});
     figure.hline("0", 0, {.color = {Role::axis}, .width = 1, .in_legend = false});
     figure.line("nearest", xs, data(dice.nearest), {.color = {Role::muted}, .width = 2});

@@ -46,7 +46,7 @@ std::vector<Figure> dot_figures(const Outcome& outcome, const Params& params) {
     const Dot& dot = outcome.dot;
     const double lost = dot.narrow_at_k.rel_rms, kept = dot.promoted_at_k.rel_rms;
     Figure over_k{.id = "accumulator"};
-    over_k.title = fmt::format("With {} fraction bits {} products lose {}; promoted every {}, {}",
+    over_k.title = fmt::format("With {} fraction bits a sum of {} products loses {}; promoted every {}, {}",
                                params.width, params.k, share_text(lost), params.interval, share_text(kept));
     over_k.x = {.label = "K", .scale = Scale::log2};
     over_k.y = {.label = "relative error", .scale = Scale::log10};
@@ -58,7 +58,7 @@ std::vector<Figure> dot_figures(const Outcome& outcome, const Params& params) {
     measured(over_k, dot, params, false, Marker::ring);
 
     Figure over_interval{.id = "promotion"};
-    over_interval.title = fmt::format("At K = {} promotion every {} products leaves {}", params.k,
+    over_interval.title = fmt::format("At K = {} promotion every {} products leaves an error of {}", params.k,
                                       params.interval, share_text(kept));
     over_interval.x = {.label = "promotion interval", .scale = Scale::log2};
     over_interval.y = {.label = "relative error", .scale = Scale::log10};
@@ -81,7 +81,8 @@ Table AddingLab::table() const {
                                 {sum.stall, sum.path.back(), sum.exact, sum.error_pct()},
                                 sum.format.name == outcome_.params.format});
     } else if (outcome_.params.experiment == "dice") {
-        out.columns = {{"mean"}, {"bias"}, {"deviation"}, {"tensor off grid %", false}, {"tensor SQNR dB"}};
+        out.columns = {
+            {"mean"}, {"bias"}, {"deviation"}, {"tensor off the grid %", false}, {"tensor SQNR dB"}};
         for (std::size_t i = 0; i < kMethods.size(); ++i) {
             const Throws& thrown = outcome_.dice.throws[i];
             const TensorCast& tensor = outcome_.dice.tensors[i];
@@ -113,7 +114,7 @@ Table AddingLab::table() const {
                 {std::move(label), Role::text, {end, exact, 100 * (end - exact) / exact, deviation}});
         };
         row("nearest", weight.nearest.back(), 0);
-        row("dice, mean of 64", weight.final_mean, weight.final_deviation);
+        row("stochastic, mean of 64", weight.final_mean, weight.final_deviation);
         row("copy of an FP32 master", weight.copy.back(), 0);
     }
     return out;

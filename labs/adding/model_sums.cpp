@@ -63,7 +63,7 @@ Figure sum_figure(const Outcome& outcome, const Params& params) {
 }
 
 Figure gap_figure(const Outcome& outcome, const Params& params) {
-    Figure figure{.id = "gaps", .title = "A sum stops where half its gap reaches what is added"};
+    Figure figure{.id = "gaps", .title = "A sum stops where half its gap reaches the addend"};
     const double last = outcome.sums.back().exact;
     figure.x = {.label = "running sum",
                 .scale = Scale::log2,
@@ -161,18 +161,19 @@ std::vector<Figure> weight_figures(const Outcome& outcome, const Params& params)
     Figure path{.id = "weight"};
     const double exact = weight.exact.back();
     const std::string dice = std::abs(weight.final_mean - exact) <= 0.1 * exact
-                                 ? "with dice it arrives"
-                                 : "these dice leave it at " + screen_number(weight.final_mean);
+                                 ? "with stochastic rounding it arrives"
+                                 : "with this rounding it ends at " + screen_number(weight.final_mean);
     path.title = weight.nearest.back() == weight.nearest.front()
-                     ? fmt::format("Rounded to nearest the {} weight never moves; {}", label, dice)
-                     : fmt::format("Rounded to nearest the {} weight ends at {} instead of {}", label,
+                     ? fmt::format("Rounded to nearest, the {} weight never moves; {}", label, dice)
+                     : fmt::format("Rounded to nearest, the {} weight ends at {} instead of {}", label,
                                    screen_number(weight.nearest.back()), screen_number(weight.exact.back()));
     path.x.label = "updates";
     path.y.label = "weight";
     const Data steps = counted(weight.exact.size());
     const auto ending = [](const std::vector<double>& values) { return screen_number(values.back()); };
-    path.band("dice, ± one deviation", steps, data(weight.low), data(weight.high), {.color = {role}});
-    path.line("one run of dice", steps, data(weight.one), {.color = {role, Tone::line, 0.5F}, .width = 1});
+    path.band("stochastic, ± one standard deviation", steps, data(weight.low), data(weight.high),
+              {.color = {role}});
+    path.line("one stochastic run", steps, data(weight.one), {.color = {role, Tone::line, 0.5F}, .width = 1});
     path.line("mean of 64", steps, data(weight.mean), {.color = {role}, .dash = Dash::dash});
     path.line("FP32 master", steps, data(weight.exact),
               {.color = {Role::truth}, .end_label = ending(weight.exact)});
@@ -181,7 +182,7 @@ std::vector<Figure> weight_figures(const Outcome& outcome, const Params& params)
 
     Figure ruler{.id = "update"};
     const double w = weight.nearest.front(), gap = weight.around.above - w;
-    ruler.title = fmt::format("One update goes {} % of the way to where nearest rounds up",
+    ruler.title = fmt::format("One update is {} % of what nearest needs to round up",
                               format_number(100 * params.update / (gap / 2)));
     ruler.x = {.label = "weight", .range = Range{w - 1.25 * gap, w + 2.25 * gap}};
     ruler.y = {.range = Range{0, 1}, .visible = false};

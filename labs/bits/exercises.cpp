@@ -74,7 +74,7 @@ Verdict reclaim(const Trail& trail, const Prediction*) {
     return {.conditions = {
                 {"your format once ended at 240", {}, started},
                 {"now it ends at", {format_number(now.number("max"))}, own && now.number("max") == 448},
-                {"nothing changed but the special values", {}, only_policy}}};
+                {"moved only the control that is needed", {}, only_policy}}};
 }
 
 }  // namespace
@@ -84,18 +84,21 @@ std::span<const Exercise> BitsLab::exercises() const {
         Exercise{
             .id = "L1.1",
             .title = "Build the largest",
-            .question = "The byte stands at 1. Flip bits until it is the largest finite number of E4M3.",
+            .question =
+                "The byte is 1.0 in E4M3. Flip bits (click them, or press keys 7 to 0) until it is the "
+                "largest finite number of E4M3. The last action must be a flip of a bit.",
             .prediction = NumberPrediction{.label = "codes", .max = 64, .initial = 16, .step = 1},
-            .predict = "How many of the 256 codes of E4M3 are not a finite number?",
+            .predict = "How many of the 256 codes of E4M3 are not finite numbers (NaN or infinity)?",
             .start = {"code=56"},
-            .hints =
-                {"The largest number has the largest exponent. Which mantissa is left to it?",
-                 "The bit row, or the keys 7 to 0. All exponent bits on; then the mantissa from the left.",
-                 "0 1111 110 = 448. With the last bit on as well it is NaN, not 480."},
+            .hints = {"The largest number has the largest exponent. Which mantissa goes with it?",
+                      "Use the row of bits, or the keys 7 to 0. Set all exponent bits, then the mantissa "
+                      "bits from "
+                      "the left.",
+                      "0 1111 110 = 448. With the last bit set as well it is NaN, not 480."},
             .judge = largest,
             .explanation =
-                "E4M3 gives only 0x7F and 0xFF to NaN and none to infinity: 2 of 256. The other seven "
-                "codes of the top exponent are numbers, up to 1.75 \u00d7 256 = 448.",
+                "E4M3 uses only 0x7F and 0xFF for NaN and no code for infinity: 2 of 256. The other seven "
+                "codes of the top exponent are numbers, up to 1.75 × 256 = 448.",
             .solver = {acts("toggle 6"), acts("toggle 2"), acts("toggle 1")},
             .near_misses = {NearMiss{"jumped there without flipping a bit", {sets("code", "126")}},
                             NearMiss{"one code short: 416",
@@ -103,15 +106,17 @@ std::span<const Exercise> BitsLab::exercises() const {
         Exercise{
             .id = "L1.2",
             .title = "One bit to nowhere",
-            .question = "Stand on the largest number and leave the numbers with a single flip.",
+            .question =
+                "Set the byte to the largest finite number of E4M3. Then flip one single bit so that the "
+                "byte is no longer a number.",
             .start = {"code=56"},
-            .hints = {"What lies right after 448, where 480 would be?",
-                      "The bit row. First 0x7E, then one more bit.",
+            .hints = {"What comes right after 448, where 480 would be?",
+                      "Use the row of bits. First 0x7E, then one more bit.",
                       "0x7E = 0 1111 110. Flip the last bit: 0x7F is NaN."},
             .judge = one_bit,
             .explanation =
-                "E4M3 has no infinity. The code after 448 is NaN, so a cast that neither saturates nor "
-                "is told what to do turns a value that is too large into NaN.",
+                "E4M3 has no infinity: the code after 448 is NaN. A cast that does not saturate therefore "
+                "turns a value that is too large into NaN.",
             .solver = {acts("toggle 6"), acts("toggle 2"), acts("toggle 1"), acts("toggle 0")},
             .near_misses = {NearMiss{"from 448 to NaN by a jump", {sets("code", "126"), sets("code", "127")}},
                             NearMiss{"NaN, but not from the largest number",
@@ -120,17 +125,19 @@ std::span<const Exercise> BitsLab::exercises() const {
             .id = "L1.3",
             .title = "Twins",
             .question =
-                "448 is 0x7E in E4M3. Look at it there, then build the same number in E5M2, bit by bit.",
+                "In E4M3 the code 0x7E is 448. Show 448 in E4M3 first. Then choose the Format E5M2 and flip "
+                "bits until the byte is 448 there too. The last action must be a flip of a bit.",
             .start = {"code=56"},
-            .hints = {"The same exponent value, another bias.",
-                      "448 = 2^8 \u00d7 1.75. Switch the format to E5M2, whose bias is 15, and set the bits "
-                      "of 8 + 15.",
-                      "0 10111 11 = 0x5F: exponent 23 - 15 = 8, mantissa 1.75."},
+            .hints =
+                {"The power of two is the same, the bias is another one.",
+                 "448 = 2^8 × 1.75. Choose the format E5M2, whose bias is 15, and set the exponent bits to 8 "
+                 "+ 15.",
+                 "0 10111 11 = 0x5F: exponent 23 - 15 = 8, mantissa 1.75."},
             .judge = twins,
             .explanation =
-                "Both spend seven bits on the size of a number. E5M2\u2019s extra exponent bit moves the "
-                "bias "
-                "from 7 to 15, so the same value has another code: a byte means nothing without its format.",
+                "Both formats use seven bits for the size of a number. E5M2 has one exponent bit more and a "
+                "bias of 15 instead of 7, so the same value has another code. A byte means nothing without "
+                "its format.",
             .solver = {sets("code", "126"), sets("format", "e5m2"), acts("toggle 5"), acts("toggle 0")},
             .near_misses = {NearMiss{"never seen in E4M3",
                                      {sets("format", "e5m2"), sets("code", "94"), acts("toggle 0")}},
@@ -139,18 +146,20 @@ std::span<const Exercise> BitsLab::exercises() const {
         Exercise{
             .id = "L1.4",
             .title = "Reclaim the range",
-            .question = "Your own format has 4 exponent and 3 mantissa bits and ends at 240, as the "
-                        "notebook\u2019s does. "
-                        "Make it end at 448 without touching a bit or the bias.",
+            .question =
+                "Your own format has 4 exponent bits, 3 mantissa bits and a bias of 7, and it ends at 240, "
+                "as the E4M3 of a widely used FP8 notebook does. OCP's E4M3 has the same bits and the same "
+                "bias and ends at 448. Make your format end at 448 with a single control of Explore. If you "
+                "moved another one, press Reset all first.",
             .start = {"format=custom", "specials=ieee"},
             .hints = {"Which codes above 240 exist, and what are they used for?",
                       "Special values. IEEE gives the whole top exponent to Inf and NaN.",
-                      "FN: only the last code is NaN, the seven below are numbers. 448 = 2^8 \u00d7 1.75."},
+                      "FN: only the last code is NaN, the seven below it are numbers. 448 = 2^8 × 1.75."},
             .judge = reclaim,
             .explanation =
-                "240 is what E4M3 would end at under IEEE\u2019s rule. OCP\u2019s E4M3 gives up infinity and "
-                "all "
-                "NaNs but one, and wins back seven numbers: almost a factor of two in range for free.",
+                "240 is where E4M3 would end under IEEE's rule. OCP's E4M3 has no infinity and one NaN code "
+                "for each sign, and gains seven numbers: the largest grows from 240 to 448. The price: an "
+                "overflow can no longer be told from an invalid operation, because both are NaN.",
             .solver = {sets("specials", "fn")},
             .near_misses = {NearMiss{"all codes are numbers: 480", {sets("specials", "finite")}},
                             NearMiss{"448, but the bias was moved and put back",

@@ -149,9 +149,9 @@ CodeMap code_map(const FormatInfo& format, std::string_view shade) {
     map.title = counts.finite == counts.total
                     ? fmt::format("All {} codes are numbers", counts.total)
                     : fmt::format("{} of {} codes are numbers", counts.finite, counts.total);
-    map.subtitle = shade == "gap"     ? "stronger: wider gap to the next value"
-                   : shade == "class" ? "weak: subnormal; strong: normal"
-                                      : "stronger is larger";
+    map.subtitle = shade == "gap"     ? "darker: wider gap to the next value"
+                   : shade == "class" ? "light: subnormal; dark: normal"
+                                      : "darker: larger value";
     if (counts.subnormals > 0 && shade != "class") map.subtitle += "; outlined: subnormal";
     if (map.codes_per_cell > 1) map.subtitle += fmt::format("; a cell: {} codes", map.codes_per_cell);
     return map;
@@ -188,6 +188,15 @@ Figure map_figure(const FormatInfo& format, const CodeMap& map, std::uint32_t co
     for (int row = 0; row < map.rows; ++row)
         figure.text(-0.5, top(row) - 0.5, map.row_labels[static_cast<std::size_t>(row)], digits,
                     Anchor::center);
+    const CodeCounts counts = count_codes(format);
+    figure.words = {
+        fmt::format("A map of {} rows of {} cells, {} per cell, from {} up", map.rows, map.cols,
+                    map.codes_per_cell == 1 ? "one code" : std::to_string(map.codes_per_cell) + " codes",
+                    code_text(format, 0)),
+        fmt::format("{} codes are finite, {} of them subnormal; {} are infinite and {} are NaN",
+                    counts.finite, counts.subnormals, counts.infinities, counts.nans),
+        fmt::format("The code that is shown is {} = {}", code_text(format, code),
+                    value_text(exact_value(format, code)))};
     const int cell = map.cell_of(code), row = cell / map.cols, col = cell % map.cols;
     outline(figure, code_text(format, code), col, top(row) - 1, col + 1, top(row),
             {.color = {Role::truth}, .width = 3});

@@ -83,12 +83,12 @@ std::string note_of(const FormatInfo& format, const Reading& reading) {
         case CodeClass::nan:
             return format.specials == Specials::fnuz ? "not a number, where −0 would be" : "not a number";
         case CodeClass::infinity:
-            return "infinity: larger than every number";
+            return "infinity: larger than any number";
         default:
             break;
     }
     if (magnitude == max_code(format))
-        return beyond(format).empty() ? "largest value, no code is left"
+        return beyond(format).empty() ? "largest value, there is no code after it"
                                       : fmt::format("largest finite, next: {}", beyond(format));
     const double next = exact_value(format, reading.code + 1);
     const std::string_view kind = reading.code_class == CodeClass::zero        ? "zero"

@@ -104,7 +104,7 @@ bool BitsView::edit_entry(ui::Context& context) {
                      lab_.outcome().reading.code_text, {Role::muted}, kFont);
         ui::advance(box);
         ui::tooltip(context, "Code or number",
-                    "0x7E is a code, 448 a number; a number becomes the nearest code. Enter takes it.");
+                    "0x7E is a code, 448 is a number; a number is rounded to the nearest code. Press Enter.");
         typing_ = just_opened_ = press.clicked;
         return false;
     }
@@ -158,9 +158,10 @@ void BitsView::explore(ui::Context& context, float) {
     facts_table(context, std::string(outcome.format.label) + " in numbers", outcome.facts,
                 {0.32F, 0.40F, 0.28F});
     if (!outcome.elsewhere.empty())
-        facts_table(context,
-                    bits(outcome.format) == 8 ? "The same byte elsewhere" : "The same code elsewhere",
-                    outcome.elsewhere, {0.46F, 0.24F, 0.30F});
+        facts_table(
+            context,
+            bits(outcome.format) == 8 ? "The same byte in other formats" : "The same code in other formats",
+            outcome.elsewhere, {0.46F, 0.24F, 0.30F});
 }
 
 std::span<const ViewKey> BitsView::keys() const {

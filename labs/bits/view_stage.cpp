@@ -109,7 +109,7 @@ void draw_value(Context& context, const Reading& reading, float x, float y_label
     ui::copyable(context, "bits.value", value, reading.value);
     constexpr std::size_t kTooltipLine = 30;
     ui::tooltip(context, reading.exact.size() <= kTooltipLine ? reading.exact : reading.headline,
-                "Click copies it: rounded, exact, as hex, C or NumPy.");
+                "Click to copy it: rounded, exact, as hex, C or NumPy.");
     const float second = y_cells + std::max(height * 0.8F, context.px(40));
     ui::text_mid(context, {x, second}, reading.code_text + "  " + reading.hex, muted, {Face::mono, 15});
     ui::text_mid(context, {x, second + context.px(26)}, reading.note, text, kSans13);

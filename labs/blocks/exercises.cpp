@@ -18,11 +18,12 @@ Verdict lose(const Trail& trail, const Prediction*) {
     const double one = now.number("tensor.sqnr_db"), mx = now.number("mx32-floor.sqnr_db");
     const bool gaussian = now.text("tensor") == "normal" && now.number("row_spread") == 0 &&
                           now.number("outlier_column") == 1 && now.text("file").empty();
-    Verdict out{.conditions = {{"a Gaussian, all rows alike", {}, gaussian},
-                               {"MX by OCP's floor is drawn", {}, now.text("scheme_id") == "mx32-floor"},
-                               {"it keeps 0.5 dB less than one scale",
-                                {fmt::format("{} of {} dB", screen_number(mx), screen_number(one))},
-                                mx < one - 0.5}}};
+    Verdict out{
+        .conditions = {{"a Gaussian, all rows alike", {}, gaussian},
+                       {"MX with OCP's floor rule is chosen", {}, now.text("scheme_id") == "mx32-floor"},
+                       {"its SQNR is at least 0.5 dB below one scale’s",
+                        {fmt::format("{} of {} dB", screen_number(mx), screen_number(one))},
+                        mx < one - 0.5}}};
     if (!out.passed()) return out;
     std::size_t best = 0;
     const std::array ids = {"tensor", "row", "1x128", "mx32-floor", "nvfp4"};
@@ -83,20 +84,21 @@ std::span<const Exercise> BlocksLab::exercises() const {
             .id = "L6.1",
             .title = "Blocks lose",
             .question =
-                "Show a tensor on which thousands of block scales keep at least 0.5 dB less than a single "
-                "scale: on a plain Gaussian.",
+                "Thousands of block scales are not always better than one scale. Find settings in which MX "
+                "keeps an SQNR at least 0.5 dB below that of one scale per tensor, on a plain Gaussian "
+                "matrix. The controls are Row spread, Scales and Power of two.",
             .prediction = ChoicePrediction{{"Tensor", "Row", "1×128", "MX floor", "NVFP4"}},
-            .predict = "Which of these keeps the most of a Gaussian matrix?",
+            .predict = "Which of these keeps the highest SQNR on a Gaussian matrix?",
             .start = {"row_spread=5"},
-            .hints =
-                {"A scale that is a power of two cannot put every block's amax at the end of the format.",
-                 "Row spread back to 0, then MX and its rule.",
-                 "Floor leaves amax / scale between 256 and 512. What lies above 448 saturates."},
+            .hints = {"A scale that is a power of two cannot bring the amax of every block to the end of the "
+                      "format.",
+                      "Set Row spread to 0, choose MX under Scales, then try each choice of Power of two.",
+                      "Floor leaves amax / scale between 256 and 512. What is above 448 saturates."},
             .judge = lose,
             .explanation =
-                "OCP's floor rule takes the exponent of the amax and forgets its significand: one block in "
-                "six "
-                "has an amax above 448 after scaling and is clipped. Rounding the scale up costs nothing.",
+                "OCP's floor rule uses only the exponent of a block's amax. One block in six then has an "
+                "amax above 448 after scaling and is clipped. Rounding the scale up avoids this, and costs "
+                "nothing here.",
             .solver = {sets("row_spread", "0"), sets("scheme", "mx32"), sets("rule", "floor")},
             .near_misses = {NearMiss{"rounded up: ties with one scale",
                                      {sets("row_spread", "0"), sets("scheme", "mx32")}},
@@ -105,19 +107,21 @@ std::span<const Exercise> BlocksLab::exercises() const {
         Exercise{
             .id = "L6.2",
             .title = "Blocks win",
-            .question = "Now a tensor of which one scale loses at least 3 % to zero, and MX at most 0.1 %.",
+            .question =
+                "Make a tensor in which a single scale turns at least 3 % of the elements to 0, and MX "
+                "(rounded up) at most 0.1 %. The controls are Tensor, Row spread and Outlier column.",
             .prediction = NumberPrediction{.label = "becomes 0", .unit = "%", .max = 60, .initial = 5},
-            .predict = "Rows differ by 4 binades, up or down (one standard deviation). How much of the "
-                       "matrix becomes "
-                       "0 under one scale?",
+            .predict =
+                "The size of the rows varies by 4 binades (one standard deviation), up or down. Which share "
+                "of the matrix becomes 0 under one scale?",
             .start = {"scheme=mx32"},
             .hints = {"E4M3 spans 17.8 binades. What must differ by more, and what must not?",
-                      "Row spread: blocks of 32 lie within a row.",
-                      "From a row spread of about 4 binades on."},
+                      "Row spread: each block of 32 is within one row.",
+                      "A row spread of about 4 binades or more."},
             .judge = win,
             .explanation =
-                "Scales buy range. Within a block of 32 the numbers are alike, so a scale of its own brings "
-                "each block into the window, however far apart the rows are.",
+                "In FP8 scales buy range. Within a block of 32 the elements have similar sizes, so a scale "
+                "of its own brings each block into the window, however much the rows differ.",
             .solver = {sets("row_spread", "5")},
             .near_misses = {NearMiss{"too little spread", {sets("row_spread", "1.5")}},
                             NearMiss{"the spread is within the blocks, where MX loses too",
@@ -126,19 +130,21 @@ std::span<const Exercise> BlocksLab::exercises() const {
             .id = "L6.3",
             .title = "Price tag",
             .question =
-                "What does an element cost, its share of the scales included? Bits per element, for a large "
-                "matrix.",
+                "How many bits does one element of a large matrix take, its share of the block scales "
+                "included? Enter bits per element for each of the four.",
             .answers = {{"mxfp8", "MXFP8", "bits"},
                         {"nvfp4", "NVFP4", "bits"},
-                        {"1x128", "E4M3, FP32 scale each 1×128", "bits"},
-                        {"128x128", "E4M3, FP32 scale each 128×128", "bits"}},
-            .hints = {"An element's own bits, and those of its scale divided by how many share it.",
-                      "MX scales have 8 bits each 32, NVFP4's 8 bits each 16, the others 32 bits.",
-                      "8 + 8/32, 4 + 8/16, 8 + 32/128, 8 + 32/16384."},
+                        {"1x128", "E4M3, one FP32 scale per 1×128", "bits"},
+                        {"128x128", "E4M3, one FP32 scale per 128×128", "bits"}},
+            .hints =
+                {"An element's own bits, plus the bits of one scale divided by the number of elements that "
+                 "share it.",
+                 "MX has 8 bits per 32 elements, NVFP4 8 bits per 16, the others 32 bits per block.",
+                 "8 + 8/32, 4 + 8/16, 8 + 32/128, 8 + 32/16384."},
             .judge = price,
             .explanation =
-                "Small blocks can afford small scales only: 32 bits every 32 elements would be a bit for "
-                "each. That is why MX and NVFP4 store a scale in a byte.",
+                "Small blocks can only afford small scales: 32 bits per 32 elements would be one bit for "
+                "each. That is why MX and NVFP4 store a scale in one byte.",
             .solver = {types("mxfp8", "8.25"), types("nvfp4", "4.5"), types("1x128", "8.25"),
                        types("128x128", "8.002")},
             .near_misses = {NearMiss{"NVFP4 without its scales",
@@ -147,25 +153,27 @@ std::span<const Exercise> BlocksLab::exercises() const {
                             NearMiss{"128×128 taken for 1×128",
                                      {types("mxfp8", "8.25"), types("nvfp4", "4.5"), types("1x128", "8.25"),
                                       types("128x128", "8.25")}}}},
-        Exercise{.id = "L6.4",
-                 .title = "Transpose trap",
-                 .question = "The backward pass reads the same matrix transposed. Choose scales, at least "
-                             "two of them, with "
-                             "which one quantised copy serves both.",
-                 .prediction = ChoicePrediction{{"Row", "1×128", "128×128", "MX 32"}},
-                 .predict = "Which of these gives the same numbers in both directions?",
-                 .start = {"scheme=mx32", "row_spread=4"},
-                 .hints = {"Transpose a block. Is it still a block of the same scheme?",
-                           "Maps: Transposed. Compare the two maps of scales.",
-                           "128×128: a square block stays itself."},
-                 .judge = transpose,
-                 .explanation =
-                     "Blocks that are longer than wide lie along the sum of one product and across that of "
-                     "the other. So MX weights are stored twice; 128×128 blocks, as for weights in "
-                     "DeepSeek-V3, need one copy.",
-                 .solver = {sets("maps", "transpose"), sets("scheme", "128x128")},
-                 .near_misses = {NearMiss{"one scale only", {sets("scheme", "tensor")}},
-                                 NearMiss{"1×128 becomes 128×1", {sets("scheme", "1x128")}}}},
+        Exercise{
+            .id = "L6.4",
+            .title = "Transpose trap",
+            .question =
+                "The backward pass reads the same matrix transposed. Under Scales, choose a scheme with two "
+                "scales or more whose quantised matrix has the same values in both directions, so that one "
+                "copy serves both. Row spread must stay at 4 or more.",
+            .prediction = ChoicePrediction{{"Row", "1×128", "128×128", "MX 32"}},
+            .predict = "Which of these gives the same values for the matrix and for its transpose?",
+            .start = {"scheme=mx32", "row_spread=4"},
+            .hints = {"Transpose a block. Is it still a block of the same scheme?",
+                      "Set Maps to Transposed and compare the two maps of scales.",
+                      "128×128: a square block stays the same block."},
+            .judge = transpose,
+            .explanation =
+                "A block that is longer than wide runs along K in one product and across K in the other. MX "
+                "weights are therefore cast twice, once in each direction. Square blocks of 128×128, which "
+                "DeepSeek-V3 uses for weights, need one copy.",
+            .solver = {sets("maps", "transpose"), sets("scheme", "128x128")},
+            .near_misses = {NearMiss{"one scale only", {sets("scheme", "tensor")}},
+                            NearMiss{"1×128 becomes 128×1", {sets("scheme", "1x128")}}}},
     };
     return kExercises;
 }

@@ -56,7 +56,7 @@ const LabInfo& BlocksLab::info() const {
                                       6,
                                       "Block scales",
                                       "One scale, many scales",
-                                      "How many elements may share a scale, and what do more scales buy?",
+                                      "More scales cost bits. What do they buy, and which tensors need them?",
                                       20,
                                       "L4"};
     return kInfo;
@@ -67,9 +67,8 @@ std::vector<Field> BlocksLab::fields() {
     return {
         choice({.name = "scheme",
                 .label = "Scales",
-                .help =
-                    "Which elements share one. Blocks run along the columns, which a GEMM sums over; 128×128 "
-                    "is for weights."},
+                .help = "Which elements share a scale. Blocks run along K, the dimension that a GEMM sums "
+                        "over; 128×128 is for weights."},
                &params_.scheme,
                {{"tensor", "One per tensor"},
                 {"row", "One per row"},
@@ -77,30 +76,27 @@ std::vector<Field> BlocksLab::fields() {
                 {"128x128", "Blocks 128×128"},
                 {"mx32", "MX, blocks of 32"},
                 {"nvfp4", "NVFP4, blocks of 16"}}),
-        choice(
-            {.name = "rule",
-             .label = "Power of two",
-             .help =
-                 "How MX rounds amax / max to a power of two: up (NVIDIA), by OCP’s floor of the exponents, "
-                 "or floor after rounding the amax (even)."},
-            &params_.rule, {{"up", "Up"}, {"floor", "Floor"}, {"even", "Even"}}),
+        choice({.name = "rule",
+                .label = "Power of two",
+                .help = "How MX rounds amax / max to a power of two. Up: NVIDIA’s rule. Floor: OCP’s rule, "
+                        "the exponent of the amax only. Even: floor after rounding the amax."},
+               &params_.rule, {{"up", "Up"}, {"floor", "Floor"}, {"even", "Even"}}),
         toggle({.name = "pow2",
                 .label = "Powers of two",
                 .te_name = "force_pow_2_scales",
-                .help = "Rounds the FP32 scales down to powers of two."},
+                .help = "The FP32 scales are rounded down to powers of two."},
                &params_.pow2),
-        choice(
-            {.name = "maps",
-             .label = "Maps",
-             .help = "The error of the copy that fprop reads, or that copy beside the one for the transposed "
-                     "product, which has its blocks along the rows."},
-            &params_.maps, {{"error", "Error"}, {"transpose", "Transposed"}}),
+        choice({.name = "maps",
+                .label = "Maps",
+                .help = "Error: the error of the copy for the forward pass. Transposed: that copy beside the "
+                        "one for the transposed product, whose blocks run along the rows."},
+               &params_.maps, {{"error", "Error"}, {"transpose", "Transposed"}}),
         tensor_field(tensor, "tensor"),
         tensor_field(tensor, "row_spread"),
         tensor_field(tensor, "outlier_column"),
         choice({.name = "element",
                 .label = "Element",
-                .help = "What is stored. NVFP4’s elements are always E2M1.",
+                .help = "The format of the stored elements. NVFP4’s elements are always E2M1.",
                 .more = true},
                &params_.element, element_choices()),
         tensor_field(tensor, "sigma", true),

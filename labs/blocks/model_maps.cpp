@@ -80,12 +80,12 @@ Range magnitudes(const std::vector<double>& values) {
 
 std::string scales_title(const Copy& copy, const char* suffix) {
     const auto count = static_cast<std::int64_t>(copy.grid.count());
-    return count == 1 ? "One scale for all of it" : group_thousands(count) + suffix;
+    return count == 1 ? "One scale for all" : group_thousands(count) + suffix;
 }
 
 std::string error_title(const Score& score) {
     if (score.underflow_pct >= 0.1)
-        return fmt::format("{} % of it became 0", format_number(score.underflow_pct, 2, true));
+        return fmt::format("{} % became 0", format_number(score.underflow_pct, 2, true));
     return fmt::format("The worst row: {} dB", format_number(score.worst_row_db, 3, true));
 }
 
@@ -95,11 +95,18 @@ std::string schemes_title(const std::vector<Contender>& contenders) {
     };
     const Score &one = find("tensor"), &mx = find("mx32-up"), &floor = find("mx32-floor");
     if (one.underflow_pct >= 0.1 && mx.underflow_pct < one.underflow_pct / 4)
-        return fmt::format("Blocks save what one scale loses: {} % became 0, with MX {} %",
+        return fmt::format("One scale turns {} % of the elements into 0, MX {} %",
                            format_number(one.underflow_pct, 2), format_number(mx.underflow_pct, 2));
     if (mx.worst_row_db - one.worst_row_db >= 3)
-        return fmt::format("One scale leaves the worst row {} dB, blocks of 32 leave it {}",
+        return fmt::format("The worst row has {} dB with one scale, {} with blocks of 32",
                            format_number(one.worst_row_db, 3, true), format_number(mx.worst_row_db, 3));
+    double best = 0;
+    for (const Contender& contender : contenders)
+        if (std::isfinite(contender.score.sqnr_db)) best = std::max(best, contender.score.sqnr_db);
+    if (best >= one.sqnr_db + 1)
+        return fmt::format("Finer scales gain up to {} dB: {} dB with one, {} with the best",
+                           format_number(best - one.sqnr_db, 2), format_number(one.sqnr_db, 3),
+                           format_number(best, 3));
     return fmt::format("More scales buy nothing: one {} dB, MX {}, MX by floor {}",
                        format_number(one.sqnr_db, 3), format_number(mx.sqnr_db, 3),
                        format_number(floor.sqnr_db, 3));
@@ -156,7 +163,7 @@ std::vector<Figure> map_figures(const Outcome& outcome, const Params& params) {
     };
     const std::string shades = fmt::format("{} to {}", format_number(std::exp2(range.lo), 2, true),
                                            format_number(std::exp2(range.hi), 2, true));
-    const std::string fits = "What fits: " + shades;
+    const std::string fits = "Window top: " + shades;
     if (params.maps == "transpose")
         return {
             map({"scales", scales_title(outcome.by_cols, " along rows"), fits}, maps.top, range, Role::block),

@@ -90,7 +90,7 @@ void BlocksView::draw_block(Context& context, std::span<const ui::PlotResult> pl
     const Point middle{line.x0, (line.y0 + line.y1) / 2};
     const auto hovered = std::ranges::find_if(plots, [](const ui::PlotResult& p) { return p.hovered; });
     if (hovered == plots.end() || !hovered->cursor_x || !hovered->cursor_y) {
-        ui::text_mid(context, middle, "Point at a map: the block there, its amax and its scale",
+        ui::text_mid(context, middle, "Point at a map to see the block there, its amax and its scale",
                      {Role::muted}, kSans13);
         return;
     }

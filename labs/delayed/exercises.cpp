@@ -28,13 +28,12 @@ Verdict off_by_one(const Trail& trail, const Prediction*) {
                s.number("b.saturated_steps") == 0;
     });
     const double saturated = now.number("a.saturated_steps"), margin = now.number("margin");
-    const bool solved = on_ramp && delayed_rule(now) && saturated == 0 && margin <= 2;
-    return {.conditions = {{"the notebook’s order looked at: none saturates", {}, looked},
-                           {"the real order: no step saturates",
+    return {.conditions = {{"B, the notebook’s order, was shown: no step saturates", {}, looked},
+                           {"A, Transformer Engine’s order: no step saturates",
                             {fmt::format("{} of {}", screen_number(saturated, 3),
                                          screen_number(now.number("steps"), 3))},
                             on_ramp && delayed_rule(now) && saturated == 0},
-                           {"with a margin of at most 2", {screen_number(margin, 3)}, solved}},
+                           {"the margin is 2 or less", {screen_number(margin, 3)}, margin <= 2}},
             .measured = {trail.start.number("a.saturated_steps")}};
 }
 
@@ -86,7 +85,7 @@ Verdict idle_slider(const Trail& trail, const Prediction*) {
                            {"only the history differs, by 8 or more",
                             {screen_number(apart, 3)},
                             pinned && same && apart >= 8},
-                           {"both reduce as most recent", {}, recent},
+                           {"both use the reducer most recent", {}, recent},
                            {"every scale is the same, bit for bit", {}, met}},
             .measured = met ? std::vector<double>{1} : std::vector<double>{}};
 }
@@ -99,12 +98,14 @@ Verdict hangover(const Trail& trail, const Prediction*) {
                       is(now, "order", "te");
     const double clipped = now.number("a.spike_overflow_pct"),
                  lost = now.number("a.underflow_pct_after_spike");
-    return {
-        .conditions =
-            {{"the spike: ×64, log-normal, sigma 2", {}, task},
-             {"at most 3 % saturate in its step", {screen_number(clipped, 3) + " %"}, task && clipped <= 3},
-             {"at most 3 % become 0 in the 16 after", {screen_number(lost, 3) + " %"}, task && lost <= 3}},
-        .measured = {trail.start.number("a.underflow_pct_after_spike")}};
+    return {.conditions = {{"the spike: ×64, log-normal, sigma 2", {}, task},
+                           {"at most 3 % saturate in its step",
+                            {screen_number(clipped, 3) + " %"},
+                            task && clipped <= 3},
+                           {"at most 3 % become 0 in the 16 steps after",
+                            {screen_number(lost, 3) + " %"},
+                            task && lost <= 3}},
+            .measured = {trail.start.number("a.underflow_pct_after_spike")}};
 }
 
 // ---- L5.5
@@ -119,34 +120,35 @@ Verdict ema_trap(const Trail& trail, const Prediction*) {
     return {
         .conditions = {{"A: EMA, B: max, pinned", {}, pair},
                        {"same format and margin", {}, pair && same},
-                       {"EMA saturates more than twice as much",
+                       {"one saturates more than twice as much",
                         {fmt::format("{} % against {} %", screen_number(average, 3), screen_number(max, 3))},
                         worse}},
         .measured = worse ? std::vector<double>{0} : std::vector<double>{}};
 }
 
 Exercise exercise_off_by_one() {
-    return {
-        .id = "L5.1",
-        .title = "Off by one",
-        .question =
-            "On the notebook’s ramp nothing ever saturates, says the notebook. Look at its order, then "
-            "bring the real order to no saturating step with a margin of at most 2.",
-        .prediction = NumberPrediction{.label = "steps", .max = 16, .initial = 0, .step = 1},
-        .predict = "In how many of the ramp’s 16 steps does the real order saturate?",
-        .start = {"scenario=ramp", "compare=a", "history=8"},
-        .hints =
-            {"Which scale does a step use: one that has seen its tensor, or the one before?",
-             "Compare, on the stage: B is the notebook’s order. Then the margin.",
-             "Margin 1 absorbs growth up to 2 a step; the ramp’s largest is 2.06, just below 464 / 448 x 2."},
-        .judge = off_by_one,
-        .explanation =
-            "The notebook records this step’s amax before it computes the scale, so it cannot "
-            "saturate: it shows current scaling under the name of delayed scaling.",
-        .solver = {sets("compare", "b"), sets("compare", "ab"), sets("margin", "1")},
-        .near_misses = {
-            NearMiss{"the notebook’s order was never looked at", {sets("margin", "1")}},
-            NearMiss{"a margin of 3 is more than is needed", {sets("compare", "b"), sets("margin", "3")}}}};
+    return {.id = "L5.1",
+            .title = "Off by one",
+            .question =
+                "In a widely used FP8 notebook the amax grows for 16 steps, and nothing saturates. Show the "
+                "notebook’s order of operations (Compare: B). Then show A, the order of Transformer Engine, "
+                "and raise its Margin until no step saturates. A margin of at most 2 must do.",
+            .prediction = NumberPrediction{.label = "steps", .max = 16, .initial = 0, .step = 1},
+            .predict =
+                "A casts with a scale from the steps before. In how many of the 16 steps does it saturate?",
+            .start = {"scenario=ramp", "compare=a", "history=8"},
+            .hints = {"Which scale does a step use: one that has seen its tensor, or the one before?",
+                      "Compare is above the figure: B is the notebook’s order. Then Margin.",
+                      "Margin 1 absorbs growth up to 2 a step. The largest growth here is 2.06, and it still "
+                      "rounds to 448: the limit is 464 / 448 × 2 = 2.07."},
+            .judge = off_by_one,
+            .explanation =
+                "The notebook records this step’s amax before it computes this step’s scale, so it cannot "
+                "saturate. That is current scaling under the name of delayed scaling.",
+            .solver = {sets("compare", "b"), sets("compare", "ab"), sets("margin", "1")},
+            .near_misses = {NearMiss{"the notebook’s order was never looked at", {sets("margin", "1")}},
+                            NearMiss{"a margin of 3 is more than is needed",
+                                     {sets("compare", "b"), sets("margin", "3")}}}};
 }
 
 Exercise exercise_growth() {
@@ -154,21 +156,24 @@ Exercise exercise_growth() {
         .id = "L5.2",
         .title = "Growth budget",
         .question =
-            "A tensor grows by 1.5 a step, another by 3. For each, run a margin at which nothing "
-            "saturates, and enter the smallest whole one.",
+            "The amax grows by a constant factor in every step. Set Growth to 1.5 and find the smallest "
+            "whole Margin at which no step saturates; then set Growth to 3 and do the same. Run each of "
+            "them, and enter the two margins.",
         .prediction = NumberPrediction{.label = "steps", .unit = "%", .max = 100, .initial = 50, .step = 1},
         .predict =
-            "Growing by 1.5 a step at margin 0: in what share of the 24 steps does something saturate?",
+            "The amax grows by 1.5 a step and the margin is 0. In what share of the 24 steps does "
+            "something saturate?",
         .start = {"scenario=growth", "growth=1.5"},
         .answers = {{.name = "slow", .label = "smallest margin at ×1.5", .unit = ""},
                     {.name = "fast", .label = "smallest margin at ×3", .unit = ""}},
-        .hints = {"By how much is the window too low, one step late?",
-                  "Growth and margin. Each margin halves the scale once.",
+        .hints = {"The scale is one step late. By which factor is the window too low?",
+                  "The controls are Growth and Margin. Each margin halves the scale once.",
                   "The smallest margin is log2 of the growth, rounded up: 1 for 1.5, 2 for 3."},
         .judge = growth_budget,
         .explanation =
-            "One step late, the window is too low by exactly the growth. A margin of m leaves 2^m of "
-            "room, so it takes log2 of the growth, rounded up.",
+            "The scale is one step late, so the window is too low by exactly the growth of one step. A "
+            "margin of m leaves room for a factor of 2^m, so the smallest margin is log2 of the growth, "
+            "rounded up.",
         .solver = {sets("margin", "1"), types("slow", "1"), sets("growth", "3"), sets("margin", "2"),
                    types("fast", "2")},
         .near_misses = {
@@ -181,17 +186,19 @@ Exercise exercise_idle_slider() {
     return {.id = "L5.3",
             .title = "The idle slider",
             .question =
-                "Find two runs that differ only in their history, by 8 or more, and use the same scales in "
-                "every step, bit for bit.",
+                "A and a pinned B may differ only in their History, by 8 steps or more. Choose the Reducer "
+                "so that both use the same scale in every step, bit for bit. Pin A as B keeps A’s settings "
+                "as B; after that, move A.",
             .prediction = ChoicePrediction{{"max", "most recent", "percentile"}},
-            .predict = "Under which reducer does the history do nothing?",
+            .predict = "With which reducer has the history length no effect?",
             .start = {"scenario=spike", "history=16", "cols=4096"},
-            .hints = {"Which rule never looks at more than one slot?",
-                      "Reducer; then Pin A as B, and move the history.", "most recent, pin, history 64."},
+            .hints = {"Which reducer never reads more than one slot of the history?",
+                      "Choose a Reducer, press Pin A as B, then move History.",
+                      "most recent, Pin A as B, History 64."},
             .judge = idle_slider,
             .explanation =
-                "most recent reads slot 0 and nothing else. The slider still moves, the buffer still "
-                "rolls, and no scale ever depends on it.",
+                "most recent reads slot 0 of the history and nothing else. The slider still moves and every "
+                "amax is still recorded, but no scale depends on the history length.",
             .solver = {sets("algo", "most_recent"), acts("pin"), sets("history", "64")},
             .near_misses = {
                 NearMiss{"max looks back", {acts("pin"), sets("history", "64")}},
@@ -203,45 +210,53 @@ Exercise exercise_hangover() {
         .id = "L5.4",
         .title = "Spike hangover",
         .question =
-            "A spike of 64 times hits at step 20. Find a machine that clips at most 3 % in that step and "
-            "loses at most 3 % in the 16 after it.",
+            "At step 20 the tensor is 64 times larger, for one step. Choose Format, Reducer and History "
+            "so that at most 3 % of the elements saturate in that step and at most 3 % become 0 in the "
+            "16 steps after it.",
         .prediction = NumberPrediction{.label = "underflow", .unit = "%", .max = 100, .initial = 10},
         .predict =
             "With a history of 16: what share of the elements becomes 0 in the 16 steps after the spike?",
         .start = {"scenario=spike", "history=16", "cols=4096"},
-        .hints = {"The history remembers the spike for as many steps as it is long. Who pays?",
-                  "A short history clips more in the step and loses less after it. Try format and reducer.",
-                  "E5M2 with max and a history of 16, or current scaling. In E4M3 no history does both."},
+        .hints =
+            {"The spike stays in the history for as many steps as the history is long. What does that do "
+             "to the scale?",
+             "A short history saturates more in the spike step and loses less after it. Try Format and "
+             "Reducer.",
+             "E5M2 with max and a history of 16, or current scaling. In E4M3 no history length does both."},
         .judge = hangover,
         .explanation =
-            "History length trades one cost for the other: the margin it happens to hold before the "
-            "spike against the steps it suffers afterwards. E5M2 has the range for both.",
+            "The history length trades one cost for the other: the headroom it happens to have before "
+            "the spike against the steps with too small a scale after it. E5M2 has enough range for both.",
         .solver = {sets("format", "e5m2")},
         .near_misses = {NearMiss{"a short history forgets, but clips", {sets("history", "1")}},
                         NearMiss{"in between it does both a little", {sets("history", "4")}}}};
 }
 
 Exercise exercise_ema() {
-    return {.id = "L5.5",
-            .title = "EMA trap",
-            .question =
-                "A moving average looks steadier than the max. On the same tensors, show that it saturates "
-                "more than twice as much.",
-            .prediction = ChoicePrediction{{"EMA", "max", "about the same"}},
-            .predict = "Which saturates more, on a tensor whose amax fluctuates?",
-            .start = {"scenario=spike", "history=16", "cols=4096"},
-            .hints = {"Where does an average of amaxes lie when one comes that is larger than usual?",
-                      "Pin A as B while it is max, then change A’s reducer.",
-                      "Pin with max and a history of 16, then choose moving average with its weight of 0.9."},
-            .judge = ema_trap,
-            .explanation =
-                "An average lies below every amax that is larger than usual, and each of those sticks out "
-                "of its window: 10 of the 40 steps, against 5 with the max. A scale has to fit the largest, "
-                "not the usual tensor.",
-            .solver = {acts("pin"), sets("algo", "ema")},
-            .near_misses = {NearMiss{"B is not pinned", {sets("algo", "ema")}},
-                            NearMiss{"EMA with a margin that max does not have",
-                                     {acts("pin"), sets("algo", "ema"), sets("margin", "4")}}}};
+    return {
+        .id = "L5.5",
+        .title = "Average or maximum",
+        .question =
+            "On the same tensors, one of two reducers saturates more than twice as many elements as the "
+            "other: max, or the moving average (EMA). Press Pin A as B while A uses max; then give A the "
+            "other reducer, with the same Format and Margin, and compare.",
+        .prediction = ChoicePrediction{{"EMA", "max", "about the same"}},
+        .predict = "The amax fluctuates from step to step. Which reducer saturates more elements?",
+        .start = {"scenario=spike", "history=16", "cols=4096"},
+        .hints =
+            {"An amax comes that is larger than usual. Is an average of the earlier ones above or below "
+             "it?",
+             "Press Pin A as B while it is max, then change A’s Reducer.",
+             "Pin with max and a history of 16, then choose moving average (EMA) with its weight of 0.9."},
+        .judge = ema_trap,
+        .explanation =
+            "The average is below every amax that is larger than usual, and each of these saturates: in "
+            "10 of the 40 steps, against 5 with max. A scale has to fit the largest tensor, not the "
+            "usual one.",
+        .solver = {acts("pin"), sets("algo", "ema")},
+        .near_misses = {NearMiss{"B is not pinned", {sets("algo", "ema")}},
+                        NearMiss{"EMA with a margin that max does not have",
+                                 {acts("pin"), sets("algo", "ema"), sets("margin", "4")}}}};
 }
 
 }  // namespace

@@ -27,53 +27,58 @@ std::vector<Field> machine_fields(MachineSpec& machine, const std::string& prefi
         choice({.name = prefix + "format",
                 .label = "Format",
                 .te_name = "fp8_format",
-                .help = "What the tensor is cast to. E5M2 has twice the error and 2^14 more range.",
+                .help = "What the tensor is cast to. E5M2 has twice the relative error, and its values reach "
+                        "2^7 times further up and down.",
                 .hidden = hidden},
                &machine.format, {{"e4m3", "E4M3"}, {"e5m2", "E5M2"}}),
-        choice(
-            {.name = prefix + "algo",
-             .label = "Reducer",
-             .te_name = "amax_compute_algo",
-             .help = "How the history becomes one amax. Transformer Engine has max and most recent; current "
-                     "looks at the tensor itself, static at nothing.",
-             .hidden = hidden},
-            &machine.algo,
-            {{"max", "max"},
-             {"most_recent", "most recent"},
-             {"ema", "moving average (EMA)"},
-             {"percentile", "percentile"},
-             {"static", "static scale"},
-             {"current", "current (no delay)"}}),
+        choice({.name = prefix + "algo",
+                .label = "Reducer",
+                .te_name = "amax_compute_algo",
+                .help = "How the history is reduced to the one amax that the scale is computed from. "
+                        "Transformer Engine has max and most recent. current: the amax of the tensor itself. "
+                        "static: a fixed scale.",
+                .hidden = hidden},
+               &machine.algo,
+               {{"max", "max"},
+                {"most_recent", "most recent"},
+                {"ema", "moving average (EMA)"},
+                {"percentile", "percentile"},
+                {"static", "static scale"},
+                {"current", "current (no delay)"}}),
         integer({.name = prefix + "history",
                  .label = "History",
                  .te_name = "amax_history_len",
                  .unit = "steps",
-                 .help = "How many steps an amax is remembered. Transformer Engine's default is 1024.",
+                 .help = "How many steps an amax stays in the history. Transformer Engine's default is 1024.",
                  .hidden = hidden},
                 &machine.history, 1, 1024, true),
         integer({.name = prefix + "margin",
                  .label = "Margin",
                  .te_name = "margin",
-                 .help = "Powers of two left free above the amax: 1 absorbs a growth of 2 a step.",
+                 .help = "Powers of two that stay free above the amax. 1 absorbs a growth by a factor of 2 "
+                         "in a step.",
                  .hidden = hidden},
                 &machine.margin, 0, 8),
-        integer({.name = prefix + "interval",
-                 .label = "Interval",
-                 .unit = "steps",
-                 .help = "The scale is recomputed every so many steps; the history rolls in every one.",
-                 .more = true,
-                 .hidden = hidden},
-                &machine.interval, 1, 64, true),
+        integer(
+            {.name = prefix + "interval",
+             .label = "Interval",
+             .unit = "steps",
+             .help =
+                 "The scale is recomputed after this many steps. The history takes an amax in every step.",
+             .more = true,
+             .hidden = hidden},
+            &machine.interval, 1, 64, true),
         number({.name = prefix + "ema",
                 .label = "EMA weight",
-                .help = "What of the average stays in each step; the rest comes from the new amax.",
+                .help = "The share of the average that stays in each step. The rest comes from the new amax.",
                 .more = true,
                 .hidden = hidden},
                &machine.ema, 0, 0.99),
         number({.name = prefix + "percentile",
                 .label = "Percentile",
                 .unit = "%",
-                .help = "Which percentile of the amaxes in the history sets the scale; 100 is the max.",
+                .help = "The percentile of the amaxes in the history that the scale is computed from. 100 is "
+                        "the max.",
                 .more = true,
                 .hidden = hidden},
                &machine.percentile, 0, 100),
@@ -86,9 +91,8 @@ std::vector<Field> machine_fields(MachineSpec& machine, const std::string& prefi
                &machine.static_scale, 0x1p-16, 0x1p24, true),
         choice({.name = prefix + "order",
                 .label = "Order",
-                .help =
-                    "te: cast with the scale of before, then record the amax. notebook: record it first, and "
-                    "cast with a scale that has already seen the tensor.",
+                .help = "te: cast with the scale of the step before, then record the amax. notebook: record "
+                        "the amax first, then cast with a scale that has already seen the tensor.",
                 .hidden = true},
                &machine.order, {{"te", "use, update"}, {"notebook", "notebook's order"}}),
     };
@@ -179,7 +183,7 @@ const LabInfo& DelayedLab::info() const {
         5,
         "Delayed scaling",
         "Scaling from the past",
-        "The scale of this step was chosen from the steps before it. Who pays when the amax jumps?",
+        "A scale from earlier steps saves a pass over the tensor. What if the amax jumps?",
         20,
         "L4"};
     return kInfo;
@@ -188,29 +192,28 @@ const LabInfo& DelayedLab::info() const {
 std::vector<Field> DelayedLab::fields() {
     ScenarioSpec& scenario = params_.scenario;
     std::vector<Field> out = {
-        choice({.name = "scenario",
-                .label = "Scenario",
-                .help = "What happens to the tensor from step to step."},
+        choice({.name = "scenario", .label = "Scenario", .help = "How the tensor changes from step to step."},
                &scenario.kind, scenario_choices()),
         number(
             {.name = "growth",
              .label = "Growth",
              .unit = "a step",
              .help =
-                 "Growth: what the amax is multiplied by in every step. Vanishing: what it is divided by."},
+                 "Growth: the factor of the amax from step to step. Vanishing: the amax is divided by it."},
             &scenario.growth, 1.05, 4, true),
         number({.name = "jump",
                 .label = "Jump",
                 .help = "How many times larger the spike or the new regime is. Cold start: the amax itself."},
                &scenario.jump, 0x1p-10, 0x1p12, true),
-        text(
-            {.name = "series", .label = "Amax file", .help = "One amax a line, as simulate --amax takes it."},
-            &scenario.series),
+        text({.name = "series",
+              .label = "Amax file",
+              .help = "A file with one amax per line, as for simulate --amax."},
+             &scenario.series),
     };
     for (Field& field : machine_fields(params_.a, "")) out.push_back(std::move(field));
     out.push_back(integer({.name = "jump_at",
                            .label = "Jump at step",
-                           .help = "The step of the spike, of the new regime, of the poison.",
+                           .help = "The step of the spike, of the new regime, or of the poisoned step.",
                            .more = true},
                           &scenario.jump_at, 1, 200));
     for (const char* name : {"tensor", "sigma", "file", "seed"})
@@ -218,7 +221,7 @@ std::vector<Field> DelayedLab::fields() {
     Field elements = tensor_field(scenario.tensor, "cols", true);
     elements.info.hidden = true;
     out.push_back(std::move(elements));
-    out.push_back(choice({.name = "b", .label = "B", .help = "What A is compared with.", .hidden = true},
+    out.push_back(choice({.name = "b", .label = "B", .help = "B, which A is compared with.", .hidden = true},
                          &params_.other, {{"notebook", "notebook's order"}, {"pinned", "pinned"}}));
     out.push_back(
         choice({.name = "compare", .label = "Compare", .help = "What the stage shows.", .hidden = true},

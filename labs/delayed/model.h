@@ -111,5 +111,7 @@ Figure casts_figure(const DelayedLab& lab);
 std::string finding(const Run& run);                  // the sentence over the timeline
 std::string order_words(const MachineSpec& machine);  // "use, update"
 std::string rule_words(const MachineSpec& machine);   // "max, H 16, margin 2^1"
+// What becomes of amax x scale: "fits: at most 448", "rounds to 448", "above 448: saturated".
+std::string cast_words(const MachineStep& step, const MachineSpec& machine);
 
 }  // namespace fp8lab::delayed

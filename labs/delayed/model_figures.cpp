@@ -158,8 +158,8 @@ void add_hangover(Figure& figure, const Run& run, Range y) {
     const bool is_max = run.machine.algo == "max" && run.machine.interval == 1;
     const std::string words =
         is_max && hangover.whole
-            ? fmt::format("hangover: the spike rules for exactly L = {} steps", hangover.count)
-            : fmt::format("hangover: the spike rules for {}{} steps", hangover.whole ? "" : "at least ",
+            ? fmt::format("the spike sets the scale for exactly L = {} steps", hangover.count)
+            : fmt::format("the spike sets the scale for {}{} steps", hangover.whole ? "" : "at least ",
                           hangover.count);
     const double top = std::min(run.tops[first], y.hi);
     figure.add("", Bracket{x0 + 0.03, x1 - 0.03, top * std::pow(y.hi / y.lo, 0.075), words},
@@ -216,13 +216,21 @@ std::string rule_words(const MachineSpec& machine) {
     return out + margin + (machine.order == "notebook" ? ", notebook’s order" : "");
 }
 
+std::string cast_words(const MachineStep& step, const MachineSpec& machine) {
+    if (!std::isfinite(step.amax)) return "not finite: saturated";
+    const double max = max_finite(find_format(machine.format));
+    const std::string text = screen_number(max);
+    if (step.saturates) return "above " + text + ": saturated";
+    return static_cast<double>(step.amax_scaled) <= max ? "fits: at most " + text : "rounds to " + text;
+}
+
 std::string finding(const Run& run) {
     const int saturated = run.saturated_steps(), steps = static_cast<int>(run.steps.size());
     const MachineSpec& machine = run.machine;
     const std::string of = fmt::format("{} of {} steps saturate", saturated, steps);
-    if (machine.algo == "static") return "A scale that never moves: " + of;
-    if (machine.algo == "current") return "The scale looks at the tensor first: " + of;
-    if (machine.order == "notebook") return "The notebook looks first, then casts: " + of;
+    if (machine.algo == "static") return "A scale that never changes: " + of;
+    if (machine.algo == "current") return "The amax is measured before the cast: " + of;
+    if (machine.order == "notebook") return "The notebook measures the amax, then casts: " + of;
     const auto poison = std::find_if(run.steps.begin(), run.steps.end(),
                                      [](const MachineStep& step) { return !std::isfinite(step.amax); });
     if (poison != run.steps.end()) {
@@ -230,12 +238,13 @@ std::string finding(const Run& run) {
             return step.outcome == Outcome::not_finite;
         });
         if (frozen > 1)
-            return fmt::format("One step that is not finite freezes the scale for {} updates", frozen);
+            return fmt::format("One step that is not finite keeps the scale unchanged for {} updates",
+                               frozen);
     }
     if (saturated == 0 && machine.margin > 0)
         return fmt::format("A margin of 2^{} = ×{} absorbs every jump", machine.margin, 1 << machine.margin);
-    if (saturated == 0) return "No amax jumps out of the window";
-    return fmt::format("The window trails by one step: {} of {} saturate", saturated, steps);
+    if (saturated == 0) return "No amax is above the window";
+    return fmt::format("The window is one step late: {} of {} steps saturate", saturated, steps);
 }
 
 Figure timeline_figure(const DelayedLab& lab) {
@@ -264,7 +273,7 @@ Figure casts_figure(const DelayedLab& lab) {
         fmt::format("On average {} % of the elements become 0 and {} % saturate",
                     screen_number(run.mean_underflow_pct(), 3), screen_number(run.mean_overflow_pct(), 3));
     figure.x = {.label = "step", .range = Range{0, static_cast<double>(run.steps.size())}};
-    figure.y = {.label = "% of elements", .range = Range{0, 100}};
+    figure.y = {.label = "% of elements; SQNR in dB", .range = Range{0, 100}};
     std::vector<double> underflow, overflow, sqnr;
     for (const CastStats& cast : run.casts) {
         underflow.push_back(cast.underflow_pct());

@@ -28,7 +28,7 @@ struct Kind {
 };
 constexpr std::array kKinds = {
     Kind{"trace", "Spike at step 3"},
-    Kind{.id = "ramp", .label = "The notebook’s ramp", .recorded = "series/notebook_ramp.txt"},
+    Kind{.id = "ramp", .label = "Ramp of the FP8 notebook", .recorded = "series/notebook_ramp.txt"},
     Kind{.id = "growth", .label = "Growth", .growth = true},
     Kind{.id = "spike", .label = "Spike", .jump = true, .jump_at = true, .fresh = true},
     Kind{.id = "shift", .label = "Regime shift", .jump = true, .jump_at = true, .fresh = true},
@@ -51,7 +51,7 @@ const Kind& find_kind(std::string_view id) {
 
 std::vector<float> read_series(const std::filesystem::path& path) {
     if (path.empty())
-        throw usage_error("series", "no file is named. The scenario 'file' reads one amax per line.");
+        throw usage_error("series", "no file is named; the scenario 'file' reads one amax per line");
     std::vector<float> out = parse_amax(read_text(path), path.string());
     if (out.empty()) throw input_error(path.string(), "holds no amax");
     return out;

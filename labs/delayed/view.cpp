@@ -180,8 +180,8 @@ bool DelayedView::key(Context&, ui::Key key) {
 std::span<const ViewKey> DelayedView::keys() const {
     static constexpr std::array kKeys = {
         ViewKey{"Space", "plays and pauses", ui::Key::space, ui::Key::space},
-        ViewKey{".", "a step on", ui::Key::period, ui::Key::period},
-        ViewKey{",", "a step back", ui::Key::comma, ui::Key::comma},
+        ViewKey{".", "one step forward", ui::Key::period, ui::Key::period},
+        ViewKey{",", "one step back", ui::Key::comma, ui::Key::comma},
         ViewKey{"B", "A, A + B or B", ui::Key::b, ui::Key::b},
     };
     return kKeys;

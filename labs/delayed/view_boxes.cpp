@@ -57,28 +57,22 @@ class Boxes {
 
     void cast(Rect area, int number) const {
         const bool looked = machine_.order == "notebook" || machine_.algo == "current";
-        title(area, number, looked ? "Cast with this step’s scale" : "Cast with the old scale");
+        title(area, number, looked ? "Cast with this step’s scale" : "Cast with the earlier scale");
         const Color result{step_.saturates ? Role::sat : Role::text, Tone::ink};
         const float y = area.y0 + c_.px(low_ ? 38 : 46);
         const std::string factors = text_of(step_.amax) + " × " + text_of(step_.scale_used) + " = ";
         const std::string product = text_of(step_.amax_scaled);
         const Font font = fitting(area, factors + product, kMono18);
         line(c_, {area.x0, y}, area.x1, {{factors, {Role::text}, font}, {product, result, font}});
-        const FormatInfo& format = find_format(machine_.format);
-        const std::string max = text_of(max_finite(format));
         float below = y + c_.px(low_ ? 28 : 32), x = area.x0;
         if (step_.saturates) {
             ui::ImGuiCanvas canvas(c_);
             paint_marker(canvas, {x / c_.scale + 6, below / c_.scale}, Marker::triangle_up, 6, {Role::sat});
             x += c_.px(20);
         }
-        const bool finite = std::isfinite(step_.amax);
-        line(c_, {x, below}, area.x1,
-             {{!finite           ? "not finite: saturated"
-               : step_.saturates ? "above " + max + ": saturated"
-                                 : "fits below " + max,
-               step_.saturates ? result : Color{Role::muted},
-               {Face::sans, 15}}});
+        line(
+            c_, {x, below}, area.x1,
+            {{cast_words(step_, machine_), step_.saturates ? result : Color{Role::muted}, {Face::sans, 15}}});
         const CastStats& cast = run_.casts[at_];
         below += c_.px(low_ ? 26 : 34);
         line(c_, {area.x0, below}, area.x1,
@@ -93,7 +87,7 @@ class Boxes {
     void record(Rect area, int number) const {
         title(area, number, "Record the amax in slot 0");
         if (machine_.algo == "static" || machine_.algo == "current") {
-            ui::text_mid(c_, {area.x0, area.y0 + c_.px(46)}, "This rule has no memory.", {Role::muted},
+            ui::text_mid(c_, {area.x0, area.y0 + c_.px(46)}, "This rule has no history.", {Role::muted},
                          kSans13);
             return;
         }
@@ -196,14 +190,14 @@ class Boxes {
                 break;
         }
         if (machine_.algo == "most_recent") return top + " / " + text_of(step_.reduced);
-        if (machine_.algo == "ema") return top + " / EMA " + text_of(step_.reduced);
+        if (machine_.algo == "ema") return top + " / " + text_of(step_.reduced) + " (EMA)";
         if (machine_.algo == "percentile")
-            return fmt::format("{} / p{} {}", top, text_of(machine_.percentile, 3), text_of(step_.reduced));
+            return fmt::format("{} / {} (p{})", top, text_of(step_.reduced), text_of(machine_.percentile, 3));
         std::string all;
         for (const float value : detail_.recorded) all += (all.empty() ? "" : ", ") + text_of(value, 3);
         const std::string spelled = fmt::format("{} / max({})", top, all);
         if (machine_.history <= 8 && ui::text_width(c_, spelled, {Face::mono, 15}) <= width) return spelled;
-        return fmt::format("{} / max = {}", top, text_of(step_.reduced, 3));
+        return fmt::format("{} / {} (max)", top, text_of(step_.reduced, 3));
     }
 
     // The slots that fit: the first ones, a gap, the last.

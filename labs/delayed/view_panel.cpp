@@ -130,13 +130,13 @@ void DelayedView::draw_comparison(Context& c, float width) {
     if (pinned)
         ui::wrapped(c, "B is pinned: " + rule_words(b.machine) + ".");
     else if (b.saturated_steps() == 0 && a.saturated_steps() > 0)
-        ui::wrapped(c, "B’s scale has already seen this step’s amax: it is not delayed.");
+        ui::wrapped(c, "B’s scale is computed from this step’s amax: it is not delayed.");
     else
-        ui::wrapped(c, "B is A in the notebook’s order.");
+        ui::wrapped(c, "B is A in the order of a widely used FP8 notebook: amax first, then the cast.");
     const float half = (width / c.scale - 8) / 2;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     if (ui::button(c, "delayed.pin", "Pin A as B", {.width = half})) lab_.act("pin");
-    ui::tooltip(c, "Pin A as B", "B keeps A’s settings as they are now; then move A.");
+    ui::tooltip(c, "Pin A as B", "B keeps A’s settings as they are now. After that, change A.");
     ImGui::SetCursorScreenPos({at.x + c.px(half + 8), at.y});
     if (ui::button(c, "delayed.unpin", "Unpin",
                    {.disabled = !pinned, .why_disabled = "B is not pinned.", .width = half}))

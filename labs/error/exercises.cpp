@@ -16,11 +16,14 @@ Verdict worst_case(const Trail& trail, const Prediction*) {
     const auto condition = [&](const char* name, const char* label, double truth, double tolerance) {
         const double answer = trail.answered_number(name);
         std::vector<std::string> said;
-        if (!std::isnan(answer)) said.push_back(percent(answer));
+        if (!std::isnan(answer))
+            said.push_back(percent(answer));
+        else if (const std::string typed = trail.answered(name); !typed.empty())
+            said.push_back(typed + " is no number");
         return Condition{label, std::move(said), std::fabs(answer - truth) <= tolerance};
     };
-    Verdict verdict{.conditions = {condition("e4m3", "E4M3, within 0.3 points", 1.0 / 17, 0.003),
-                                   condition("e5m2", "E5M2, within 0.6 points", 1.0 / 9, 0.006)}};
+    Verdict verdict{.conditions = {condition("e4m3", "E4M3, within 0.3 percentage points", 1.0 / 17, 0.003),
+                                   condition("e5m2", "E5M2, within 0.6 percentage points", 1.0 / 9, 0.006)}};
     if (!verdict.passed()) return verdict;  // what the sketch is held against holds the answer
     for (const double x : kSketchAt) verdict.measured.push_back(worst_near(rounder_of("e4m3"), 1, x));
     return verdict;
@@ -39,8 +42,8 @@ Verdict impostor(const Trail& trail, const Prediction*) {
     bool all = true;
     for (std::size_t i = 0; i < kCurves.size(); ++i) all &= trail.answered(kCurves[i]) == name_of(truth[i]);
     // Not one by one: three conditions would let it be tried out.
-    verdict.conditions = {{"all three named rightly", {}, all},
-                          {"while they carried no names", {}, now.text("blind") == "on"}};
+    verdict.conditions = {{"all three names are right", {}, all},
+                          {"the plot showed no names", {}, now.text("blind") == "on"}};
     return verdict;
 }
 
@@ -75,8 +78,9 @@ Exercise worst_case_exercise() {
         .id = "L3.1",
         .title = "Worst case",
         .question =
-            "By how much of itself can a normal number be off at most? Read it off the teeth, for E4M3 and "
-            "for E5M2.",
+            "A normal number is rounded to the nearest value of the format. By how much of itself can it "
+            "be off at most? Read it from the peaks of the curve, or drag the marker, and enter it for "
+            "E4M3 and for E5M2 as a fraction (1/20) or in percent (5 %).",
         .prediction =
             CurvePrediction{
                 .figure = "error",
@@ -84,20 +88,23 @@ Exercise worst_case_exercise() {
                 .y = {.label = "relative error %", .scale = Scale::log10, .range = Range{0.02, 200}},
                 .at = {kSketchAt.begin(), kSketchAt.end()},
                 .initial = 1},
-        .predict = "How wrong is E4M3 at which size? Draw the relative error from 0.0001 to 1000.",
+        .predict =
+            "How large can E4M3’s relative error be at each size? Draw the largest one within a factor "
+            "of 1.4 of each x, from 0.0001 to 1000.",
         .start = {"levels=off", "at=10"},
-        .answers = {{.name = "e4m3", .label = "E4M3", .unit = {}},
-                    {.name = "e5m2", .label = "E5M2", .unit = {}}},
-        .hints = {"Where between two neighbours is a number furthest from both, and next to which of them "
-                  "does it weigh most?",
-                  "Drag the marker to 17, half way between 16 and 18. Type a share: 0.05, 5 % or 1/20.",
+        .answers = {{.name = "e4m3", .label = "E4M3", .unit = "as 1/20 or 5 %"},
+                    {.name = "e5m2", .label = "E5M2", .unit = "as 1/20 or 5 %"}},
+        .hints = {"Which number between two neighbouring values is farthest from both? Among these, which is "
+                  "the smallest in its binade?",
+                  "Drag the marker to 17, half way between 16 and 18. Enter a fraction or a percentage: 1/20 "
+                  "or 5 %.",
                   "E4M3: 17 becomes 16, off by 1 in 17. E5M2: 18 becomes 16, off by 2 in 18, that is 1/9."},
         .judge = worst_case,
         .explanation =
-            "Half a gap is 1/16 of the power of two below it, and the number itself is one half gap larger: "
-            "1/17, in every "
-            "binade alike. With one mantissa bit less it is 1/9. Below the normal range the gap stops "
-            "shrinking: that is the left cliff.",
+            "Half a gap is 1/16 of the power of two below the number, and the worst number is half a gap "
+            "above that power: 1/17, the same in every binade. With one mantissa bit less it is 1/9. "
+            "Below the normal range the gap stops shrinking, so the relative error grows: that is the "
+            "left cliff.",
         .solver = {types("e4m3", "1/17"), types("e5m2", "11.1 %")},
         .near_misses = {
             NearMiss{"half a gap over the power of two, not over the number",
@@ -107,46 +114,52 @@ Exercise worst_case_exercise() {
 
 Exercise impostor_exercise() {
     const std::vector<std::string> names = {"E4M3", "E5M2", "fixed point"};
-    return {.id = "L3.2",
-            .title = "Catch the impostor",
-            .question =
-                "Two of these curves are formats, one is what the seed notebook calls E4M3. Which is which?",
-            .start = {"blind=on", "seed=3"},
-            .answers = {{.name = "a", .label = "A", .unit = {}, .choices = names},
-                        {.name = "b", .label = "B", .unit = {}, .choices = names},
-                        {.name = "c", .label = "C", .unit = {}, .choices = names}},
-            .hints = {"Only a floating format is as precise at 0.1 as at 100.",
-                      "One curve falls to the right and is 100 % at 0.05. Of the other two, the higher teeth "
-                      "belong to fewer mantissa bits.",
-                      "A keeps 11.1 %, B falls, C keeps 5.88 %."},
-            .judge = impostor,
-            .explanation =
-                "round(x * 8) / 8 has steps of 1/8 everywhere: useless for weights of 0.05, far too good at "
-                "100. An error that falls "
-                "with the magnitude is the mark of a fixed-point grid, whatever it is called.",
-            .solver = {types("a", "E5M2"), types("b", "fixed point"), types("c", "E4M3")},
-            .near_misses = {
-                NearMiss{"the formats mixed up",
-                         {types("a", "E4M3"), types("b", "fixed point"), types("c", "E5M2")}},
-                NearMiss{"one is still without a name", {types("a", "E5M2"), types("b", "fixed point")}}}};
+    return {
+        .id = "L3.2",
+        .title = "Catch the impostor",
+        .question =
+            "Three ways to round are drawn without their names: E4M3, E5M2, and the fixed-point rounding "
+            "that a widely used FP8 notebook calls E4M3. Choose the right name for each of the curves A, "
+            "B and C.",
+        .start = {"blind=on", "seed=3"},
+        .answers = {{.name = "a", .label = "A", .unit = {}, .choices = names},
+                    {.name = "b", .label = "B", .unit = {}, .choices = names},
+                    {.name = "c", .label = "C", .unit = {}, .choices = names}},
+        .hints = {"Only a floating-point format has the same relative error at 0.1 as at 100.",
+                  "One curve falls to the right and is 100 % at 0.05: it rounds 0.05 to 0. Of the other two, "
+                  "the one with the higher peaks has fewer mantissa bits.",
+                  "A stays at 11.1 %, B falls, C stays at 5.88 %."},
+        .judge = impostor,
+        .explanation =
+            "round(x * 8) / 8 has steps of 1/8 everywhere: it turns a weight of 0.05 into 0, and at 100 "
+            "it is far more precise than E4M3. A relative error that falls as the value grows is the "
+            "sign of a fixed-point grid, whatever it is called.",
+        .solver = {types("a", "E5M2"), types("b", "fixed point"), types("c", "E4M3")},
+        .near_misses = {
+            NearMiss{"the formats mixed up",
+                     {types("a", "E4M3"), types("b", "fixed point"), types("c", "E5M2")}},
+            NearMiss{"one is still without a name", {types("a", "E5M2"), types("b", "fixed point")}}}};
 }
 
 Exercise disagree_exercise() {
     return {
         .id = "L3.3",
         .title = "Metrics disagree",
-        .question = "Make one tensor on which E5M2 wins by mean relative error and E4M3 wins by relative L2.",
+        .question =
+            "Two error metrics can rank two formats differently. Choose Tensor, Sigma and Scale so that "
+            "E5M2 has the smaller mean relative error and, on the same tensor, E4M3 has the smaller "
+            "relative L2 error.",
         .start = {"tensor=lognormal", "sigma=1", "scaling=amax"},
         .columns = {"E4M3", "E5M2"},
-        .hints = {"L2 listens to the large values, the mean to every value once.",
-                  "Sigma. Push small values off E4M3’s left cliff.",
+        .hints = {"L2 is dominated by the large values; the mean counts every value once.",
+                  "Sigma. Make the small values too small for E4M3.",
                   "Log-normal with sigma 3, scaled by amax: a quarter of the elements become 0 in E4M3, none "
                   "of the large ones."},
         .judge = disagree,
         .explanation =
-            "An element that becomes 0 is 100 % wrong, but it adds next to nothing to an L2 norm that a few "
-            "large ones make. "
-            "E5M2 for gradients is about not losing the small ones, at twice the error for the rest.",
+            "An element that becomes 0 is 100 % wrong, but it adds almost nothing to an L2 norm that a "
+            "few large elements dominate. E5M2 keeps more of the small elements, at twice the error for "
+            "the others.",
         .solver = {sets("sigma", "3")},
         .near_misses = {NearMiss{"too few small values: E4M3 wins both", {sets("sigma", "1.5")}},
                         NearMiss{"unscaled: the large ones saturate in E4M3, E5M2 wins both",
@@ -154,31 +167,33 @@ Exercise disagree_exercise() {
 }
 
 Exercise twice_exercise() {
-    return {
-        .id = "L3.4",
-        .title = "Twice as good",
-        .question =
-            "Find the data on which E4M3’s extra mantissa bit is worth what it promises, scaled by amax.",
-        .prediction = NumberPrediction{.label = "E5M2’s mean error over E4M3’s",
-                                       .min = 0.01,
-                                       .max = 200,
-                                       .initial = 10,
-                                       .logarithmic = true},
-        .predict =
-            "On Gaussian data, how many times E4M3’s mean relative error is E5M2’s? The notebook prints 0.0.",
-        .start = {"tensor=lognormal", "sigma=3", "scaling=amax"},
-        .hints = {"One bit halves the gap. It helps only elements that are still there.",
-                  "Tensor. No element of it may lie near the left cliff.",
-                  "Normal, scaled by amax: 2 times within a few percent."},
-        .judge = twice_as_good,
-        .explanation =
-            "A Gaussian spans few binades: all of it lies on the flat part, where the teeth of E5M2 are "
-            "twice as high. The notebook "
-            "finds about 120 times the other way, because its grids are fixed-point.",
-        .solver = {sets("tensor", "normal")},
-        .near_misses = {
-            NearMiss{"not a Gaussian", {sets("tensor", "uniform")}},
-            NearMiss{"a Gaussian, unscaled", {sets("tensor", "normal"), sets("scaling", "one")}}}};
+    return {.id = "L3.4",
+            .title = "Twice as good",
+            .question =
+                "E4M3 has one mantissa bit more than E5M2, which promises half the error. Show it on a "
+                "Gaussian tensor that is scaled by its amax: with Tensor and Scale, make E5M2’s mean "
+                "relative error 1.8 to 2.3 times E4M3’s.",
+            .prediction = NumberPrediction{.label = "E5M2’s mean error over E4M3’s",
+                                           .min = 0.01,
+                                           .max = 200,
+                                           .initial = 10,
+                                           .logarithmic = true},
+            .predict =
+                "On Gaussian data, how many times E4M3’s mean relative error is E5M2’s? A widely used FP8 "
+                "notebook prints 0.0.",
+            .start = {"tensor=lognormal", "sigma=3", "scaling=amax"},
+            .hints = {"One mantissa bit halves the gap. That helps only elements that do not become 0.",
+                      "Tensor. None of its elements may be near the left cliff.",
+                      "Normal, scaled by amax: 2 times, within a few percent."},
+            .judge = twice_as_good,
+            .explanation =
+                "A Gaussian spans few binades: nearly all of it is on the flat part, where E5M2’s errors are "
+                "twice as large. The notebook finds the opposite, by a factor of about 120, because its "
+                "grids are fixed-point.",
+            .solver = {sets("tensor", "normal")},
+            .near_misses = {
+                NearMiss{"not a Gaussian", {sets("tensor", "uniform")}},
+                NearMiss{"a Gaussian, unscaled", {sets("tensor", "normal"), sets("scaling", "one")}}}};
 }
 
 }  // namespace

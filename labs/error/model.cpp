@@ -135,13 +135,14 @@ Outcome compute(const Params& params) {
 }
 
 const LabInfo& ErrorLab::info() const {
-    static constexpr LabInfo kInfo = {"error",
-                                      3,
-                                      "Rounding error",
-                                      "How wrong is a rounded number?",
-                                      "Where is FP8 precise, and where does it let go?",
-                                      20,
-                                      "L1"};
+    static constexpr LabInfo kInfo = {
+        "error",
+        3,
+        "Rounding error",
+        "How wrong is a rounded number?",
+        "Every cast rounds. How large is the error, and where does the format end?",
+        20,
+        "L1"};
     return kInfo;
 }
 
@@ -153,22 +154,24 @@ std::vector<Field> ErrorLab::fields() {
     return {
         choice({.name = "first", .label = "Format", .help = "The format that is rounded to."}, &params_.first,
                format_choices(false)),
-        choice({.name = "second", .label = "Compare with", .help = "A second format under the same numbers."},
+        choice({.name = "second", .label = "Compare with", .help = "A second format for the same numbers."},
                &params_.second, format_choices(true)),
         choice({.name = "overlay",
                 .label = "Overlay",
-                .help = "INT8, whose steps are all alike, and the notebook’s round(x * 2^M) / 2^M, which "
-                        "claims to be the format above."},
+                .help =
+                    "INT8, whose steps all have the same size, and round(x * 2^M) / 2^M, which a widely used "
+                    "FP8 notebook calls by the format’s name."},
                &params_.overlay,
                {{"none", "none"}, {"int8", "INT8"}, {"notebook", "notebook"}, {"both", "both"}}),
         tensor_field(tensor, "tensor"),
         tensor_field(tensor, "sigma"),
-        choice({.name = "scaling",
-                .label = "Scale",
-                .te_name = "scale",
-                .help = "One: the numbers as they are. Amax: multiplied, so that the largest lands on the "
-                        "format’s largest, as current scaling does."},
-               &params_.scaling, {{"one", "1"}, {"amax", "amax"}}),
+        choice(
+            {.name = "scaling",
+             .label = "Scale",
+             .te_name = "scale",
+             .help = "1: the numbers as they are. amax: multiplied so that the largest becomes the format’s "
+                     "largest value, as current scaling does."},
+            &params_.scaling, {{"one", "1"}, {"amax", "amax"}}),
         tensor_field(tensor, "size", true),
         elements,
         tensor_field(tensor, "outliers", true),
@@ -177,17 +180,17 @@ std::vector<Field> ErrorLab::fields() {
         tensor_field(tensor, "file", true),
         number({.name = "at",
                 .label = "Marker",
-                .help = "The number whose rounding is spelt out.",
+                .help = "The number whose rounding is shown in full.",
                 .hidden = true},
                &params_.at, 1e-12, 1e12, true),
         toggle({.name = "blind",
                 .label = "Blind",
-                .help = "Three curves without names, in an order that the seed decides.",
+                .help = "Three curves without names; the seed decides their order.",
                 .hidden = true},
                &params_.blind),
         toggle({.name = "levels",
                 .label = "Levels",
-                .help = "Says how high the teeth are; off where that is the question.",
+                .help = "Shows the height of the peaks. Off where an exercise asks for it.",
                 .hidden = true},
                &params_.levels),
     };

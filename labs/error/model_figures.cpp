@@ -117,10 +117,10 @@ Figure data_figure(const Outcome& outcome) {
     if (m.overflow_pct > 0)
         figure.title = fmt::format("{} % of the tensor saturates in {}", number_text(m.overflow_pct), name);
     else if (m.underflow_pct > 0)
-        figure.title =
-            fmt::format("{} % of the tensor falls off {}’s left cliff", number_text(m.underflow_pct), name);
+        figure.title = fmt::format("{} % of the tensor is below {}’s left cliff and becomes 0",
+                                   number_text(m.underflow_pct), name);
     else
-        figure.title = fmt::format("The whole tensor lies between {}’s cliffs", name);
+        figure.title = fmt::format("The whole tensor is between {}’s cliffs", name);
     figure.x = {.label = "|x|", .scale = Scale::log10, .range = outcome.axis};
     std::vector<double> edges;
     for (int k = 0; k <= Log2Histogram::kBins; ++k)
@@ -152,7 +152,8 @@ std::string table_title(const Outcome& outcome) {
     if (!by_l2 || !by_mean) return "What the rounding did to the tensor";
     const auto label = [&](std::size_t row) { return outcome.rows[row].rounder.label; };
     if (*by_l2 == *by_mean) return label(*by_l2) + " is best, by relative L2 and by mean relative error";
-    return fmt::format("The metrics disagree: {} wins by L2, {} by the mean", label(*by_l2), label(*by_mean));
+    return fmt::format("The metrics disagree: {} is better by L2, {} by the mean", label(*by_l2),
+                       label(*by_mean));
 }
 
 RoundedMarker round_marker(const Row& row, double at) {

@@ -76,7 +76,7 @@ void ErrorView::draw_marker(Context& context, const ui::PlotResult& plot) {
     ImDrawList& list = *ImGui::GetWindowDrawList();
     list.AddCircleFilled({to, y}, context.px(10), context.color(Role::surface));
     list.AddCircleFilled({to, y}, context.px(8), context.color(Role::text));
-    ui::tooltip(context, "Marker", "Drag: one number, what it is rounded to, and how far off that is.");
+    ui::tooltip(context, "Marker", "Drag it: a number, the value it is rounded to, and the relative error.");
 
     const std::string words = marker_text(lab_.outcome(), lab_.params().at);
     const float width = ui::text_width(context, words, kSans13), pad = context.px(6);

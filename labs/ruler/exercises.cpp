@@ -30,7 +30,7 @@ Verdict gap_of_32(const Trail& trail, const Prediction*) {
         least == most ? count_text(least) : count_text(least) + " to " + count_text(most);
     return {.conditions = {{"E4M3 is the ruler, scale 1", {}, plain_e4m3(now)},
                            {"every gap is 32", {gaps}, least == 32 && most == 32},
-                           {"over three marks or more", {count_text(marks)}, marks >= 3}},
+                           {"the interval has three marks or more", {count_text(marks)}, marks >= 3}},
             .note = brush_text(now)};
 }
 
@@ -57,7 +57,7 @@ Verdict missed(const Trail& trail, const Prediction*) {
     return {
         .conditions = {{"the notebook\u2019s marks are drawn", {}, trail.now().text("fixed_point") == "on"},
                        {"a value of E4M3 between 0 and 1", {typed}, own},
-                       {"no mark of the notebook\u2019s", {}, own && !notebook_has_it}}};
+                       {"not on the notebook\u2019s grid", {}, own && !notebook_has_it}}};
 }
 
 Verdict slide_home(const Trail& trail, const Prediction*) {
@@ -79,15 +79,17 @@ std::span<const Exercise> RulerLab::exercises() const {
             .id = "L2.1",
             .title = "Gaps of 32",
             .question =
-                "Find a stretch of E4M3\u2019s ruler in which every gap is 32, and hold the interval to it.",
+                "The marks are the values of E4M3. Find a stretch in which every gap between neighbouring "
+                "marks is 32, and set the interval to it: drag the two knobs under the ruler. It must "
+                "contain three marks or more.",
             .start = {"tensor=none"},
             .hints = {"The gap doubles with every power of two. Where is it 16?",
-                      "The two knobs under the ruler: both ends of the interval.",
+                      "The two knobs under the ruler are the two ends of the interval.",
                       "From 256 on: 256, 288, 320 ... 448. Interval from 256 to 448."},
             .judge = gap_of_32,
             .explanation =
-                "Between two powers of two lie 8 values of E4M3, so the gap is 1/8 of the power below: 32 "
-                "from 256 on. It is the largest gap the format has.",
+                "Each power of two is followed by 8 equal steps to the next one, so the gap is 1/8 of that "
+                "power: 32 from 256 on. It is the largest gap of the format.",
             .solver = {sets("brush_lo", "256"), sets("brush_hi", "448")},
             .near_misses = {NearMiss{"reaches into the gaps of 16",
                                      {sets("brush_lo", "200"), sets("brush_hi", "448")}},
@@ -95,19 +97,22 @@ std::span<const Exercise> RulerLab::exercises() const {
         Exercise{
             .id = "L2.2",
             .title = "The middle value",
-            .question = "Hold the interval to the lower half of E4M3\u2019s positive values: 63 of the 126.",
+            .question =
+                "E4M3 has 126 positive values. Set the interval so that it covers the lower half of them, "
+                "that is 63: drag the two knobs under the ruler. It must start at or below the smallest "
+                "value.",
             .prediction =
                 NumberPrediction{
-                    .label = "half lies below", .min = 0.01, .max = 448, .initial = 224, .logarithmic = true},
-            .predict = "Half of all positive E4M3 numbers lie below which number?",
+                    .label = "half are below", .min = 0.01, .max = 448, .initial = 224, .logarithmic = true},
+            .predict = "Half of E4M3’s positive values are below which number?",
             .start = {"tensor=none"},
-            .hints = {"Count by powers of two: each holds 8, and 7 more lie below the first.",
-                      "Left knob to 0, then the right one. On the log axis it is easier.",
-                      "7 subnormals and 7 \u00d7 8 normals are 63: everything below 2."},
+            .hints = {"Count by powers of two: each has 8 values, and 7 more are below the first.",
+                      "Left knob to 0, then the right one. With Axis on log it is easier.",
+                      "7 subnormals and 7 × 8 normals are 63: everything below 2."},
             .judge = median,
             .explanation =
-                "Codes are dealt out by exponent, not by size. Half of them lie below 2, and the last 7 "
-                "cover everything from 256 to 448.",
+                "Each power of two has the same number of values, however wide it is. So half of the values "
+                "are below 2, and the last 7 cover everything from 256 to 448.",
             .solver = {sets("brush_lo", "0"), sets("brush_hi", "2")},
             .near_misses = {NearMiss{"half the range, not half the values",
                                      {sets("brush_lo", "0"), sets("brush_hi", "224")}},
@@ -116,39 +121,42 @@ std::span<const Exercise> RulerLab::exercises() const {
         Exercise{
             .id = "L2.3",
             .title = "What the notebook missed",
-            .question = "Lay the notebook\u2019s marks beside E4M3\u2019s and name a value between 0 and 1 "
-                        "that E4M3 has and "
-                        "the notebook has not.",
+            .question =
+                "A widely used FP8 notebook rounds to multiples of 1/8 and calls that E4M3. Show its marks "
+                "beside E4M3’s (under More: Notebook’s fixed point), and enter a value between 0 and 1 that "
+                "E4M3 can represent and the notebook’s grid cannot.",
             .start = {"tensor=none"},
-            .answers = {Answer{.name = "value", .label = "A value it missed", .unit = {}}},
-            .hints = {"The notebook\u2019s marks are even: multiples of 1/8.",
-                      "More: Notebook\u2019s fixed point. Then look left of 1, on the log axis.",
+            .answers = {Answer{.name = "value", .label = "A value that its grid misses", .unit = {}}},
+            .hints = {"The notebook’s marks are evenly spaced: multiples of 1/8.",
+                      "Under More: Notebook’s fixed point. Then look left of 1, with Axis on log.",
                       "From 0.25 on the gap of E4M3 is 1/32: 9/32 = 0.28125 is no multiple of 1/8."},
             .judge = missed,
             .explanation =
-                "round(8x) / 8 has the same gap everywhere. A float\u2019s gaps shrink with the value, so 48 "
-                "of E4M3\u2019s 126 values, all below 1, are no marks of the notebook\u2019s.",
+                "round(8x) / 8 has the same gap everywhere. A float’s gaps shrink with the value, so 48 of "
+                "E4M3’s 126 positive values, all below 1, are not on the notebook’s grid.",
             .solver = {sets("fixed_point", "on"), types("value", "9/32")},
             .near_misses = {NearMiss{"the notebook has it as well",
                                      {sets("fixed_point", "on"), types("value", "0.625")}},
-                            NearMiss{"E4M3 has not got it either",
+                            NearMiss{"E4M3 cannot represent it either",
                                      {sets("fixed_point", "on"), types("value", "0.3")}}}},
-        Exercise{.id = "L2.4",
-                 .title = "Slide it home",
-                 .question = "The tensor is as small as a gradient. Slide the ruler until at least 99.9 % of "
-                             "it lies among "
-                             "the normal values and nothing saturates.",
-                 .start = {"tensor=normal", "size=0.001"},
-                 .hints = {"The tensor ends near 0.004. Where should the ruler\u2019s end at 448 lie?",
-                           "The handle under the ruler, or Scale.",
-                           "Scale 64,000 puts the tensor\u2019s largest value near 270."},
-                 .judge = slide_home,
-                 .explanation =
-                     "The ruler spans nearly 15 binades between its first normal value and its end, and a "
-                     "Gaussian needs about 12 of them: there is room, if the scale puts it there.",
-                 .solver = {sets("scale", "64000")},
-                 .near_misses = {NearMiss{"too far left: too many subnormals", {sets("scale", "4000")}},
-                                 NearMiss{"too far right: the largest saturate", {sets("scale", "200000")}}}},
+        Exercise{
+            .id = "L2.4",
+            .title = "Slide it home",
+            .question =
+                "The tensor is as small as a gradient: its standard deviation is 0.001. Choose a Scale, or "
+                "drag the ruler by its handle, so that at least 99.9 % of the elements are in E4M3’s normal "
+                "range and none saturates.",
+            .start = {"tensor=normal", "size=0.001"},
+            .hints = {"The tensor’s largest value is about 0.004. Which scale brings it near 448?",
+                      "The handle on the ruler, or Scale.",
+                      "Scale 64,000 makes the tensor’s largest value about 270."},
+            .judge = slide_home,
+            .explanation =
+                "E4M3’s normal range, from 2^-6 to 448, spans nearly 15 binades, and a Gaussian needs about "
+                "12 of them: there is room, if the scale puts the tensor there.",
+            .solver = {sets("scale", "64000")},
+            .near_misses = {NearMiss{"too far left: too many subnormals", {sets("scale", "4000")}},
+                            NearMiss{"too far right: the largest saturate", {sets("scale", "200000")}}}},
     };
     return kExercises;
 }

@@ -79,7 +79,7 @@ const LabInfo& RulerLab::info() const {
                                       2,
                                       "Uneven ruler",
                                       "The uneven ruler",
-                                      "Where did the format put its values, and does your tensor lie there?",
+                                      "A format has few values. Where are they, and where is your tensor?",
                                       15,
                                       "L1"};
     return kInfo;
@@ -90,18 +90,19 @@ std::vector<Field> RulerLab::fields() {
         choice(
             {.name = "first",
              .label = "Ruler",
-             .help = "The format whose values are the marks. Its cast is the one that the histogram shows."},
+             .help = "The format whose values are the marks. The histogram shows the cast to this format."},
             &params_.first, format_choices(false)),
         choice({.name = "second", .label = "Compare with", .help = "A second ruler on the same axis."},
                &params_.second, format_choices(true)),
         choice({.name = "axis",
                 .label = "Axis",
-                .help = "Linear shows where the values crowd, log that their relative spacing is even, "
-                        "binades one row per power of two."},
+                .help =
+                    "Linear: most values are near 0. Log: the relative spacing is even. Binades: one row per "
+                    "power of two."},
                &params_.axis, {{"linear", "linear"}, {"log", "log"}, {"binades", "binades"}}),
         choice({.name = "tensor",
                 .label = "Tensor",
-                .help = "What is cast: drawn at random from this distribution."},
+                .help = "What is cast: random numbers from this distribution."},
                &params_.tensor.kind,
                {{"none", "none"},
                 {"normal", "normal"},
@@ -109,13 +110,12 @@ std::vector<Field> RulerLab::fields() {
                 {"uniform", "uniform"},
                 {"laplace", "Laplace"}}),
         tensor_field(params_.tensor, "size"),
-        number(
-            {.name = "scale",
-             .label = "Scale",
-             .te_name = "scale",
-             .help =
-                 "Multiplies the tensor before the cast: the handle that slides the ruler against the data."},
-            &params_.scale, kMinScale, kMaxScale, true),
+        number({.name = "scale",
+                .label = "Scale",
+                .te_name = "scale",
+                .help =
+                    "The tensor is multiplied by it before the cast. The handle on the ruler does the same."},
+               &params_.scale, kMinScale, kMaxScale, true),
         choice({.name = "third",
                 .label = "Third ruler",
                 .help = "One more format on the same axis.",
@@ -126,12 +126,13 @@ std::vector<Field> RulerLab::fields() {
                 .help = "One more format on the same axis.",
                 .more = true},
                &params_.fourth, format_choices(true)),
-        toggle({.name = "fixed_point",
-                .label = "Notebook's fixed point",
-                .help = "The marks of round(x * 2^M) / 2^M, which is often passed off as FP8: even, and "
-                        "blind below 2^-M.",
-                .more = true},
-               &params_.fixed_point),
+        toggle(
+            {.name = "fixed_point",
+             .label = "Notebook's fixed point",
+             .help = "The marks of round(x * 2^M) / 2^M, which a widely used FP8 notebook calls FP8: evenly "
+                     "spaced, and nothing between 0 and 2^-M.",
+             .more = true},
+            &params_.fixed_point),
         tensor_field(params_.tensor, "sigma", true),
         integer({.name = "elements",
                  .label = "Elements",
@@ -142,12 +143,12 @@ std::vector<Field> RulerLab::fields() {
         number(
             {.name = "brush_lo",
              .label = "Interval from",
-             .help = "Left end of the interval in which the marks are counted; it is part of the interval.",
+             .help = "Left end of the interval in which the marks are counted. It belongs to the interval.",
              .hidden = true},
             &params_.brush_lo, 0, 1e9),
         number({.name = "brush_hi",
                 .label = "Interval to",
-                .help = "Right end of the interval; not part of it.",
+                .help = "Right end of the interval. It does not belong to it.",
                 .hidden = true},
                &params_.brush_hi, 0, 1e9),
     };

@@ -34,17 +34,17 @@ void strokes(Figure& figure, std::string name, const std::vector<double>& at, do
 
 std::string half_sentence(const Lane& lane) {
     const bool exact = lane.half.total % 2 == 0;
-    return fmt::format("{} of {}’s positive values ({} of {}) lie below {}", exact ? "Half" : "Nearly half",
+    return fmt::format("{} of {}’s positive values ({} of {}) are below {}", exact ? "Half" : "Nearly half",
                        lane.format.label, lane.half.below, lane.half.total, screen_number(lane.half.at));
 }
 
 std::string brush_text(const Interval& brushed) {
     const std::string values = fmt::format("{} value{}", brushed.count, brushed.count == 1 ? "" : "s");
     if (brushed.max_gap == 0) return values;
-    return brushed.min_gap == brushed.max_gap
-               ? fmt::format("{}, gap {}", values, screen_number(brushed.max_gap))
-               : fmt::format("{}, gaps {} to {}", values, screen_number(brushed.min_gap),
-                             screen_number(brushed.max_gap));
+    // Scaled gaps that are equal differ in their last bit: what is read decides.
+    const std::string least = screen_number(brushed.min_gap), most = screen_number(brushed.max_gap);
+    return least == most ? fmt::format("{}, gap {}", values, most)
+                         : fmt::format("{}, gaps {} to {}", values, least, most);
 }
 
 std::string lane_text(const Lane& lane) {
@@ -64,10 +64,10 @@ Figure lanes_figure(const Outcome& outcome, const Params& params) {
     if (params.axis == "linear")
         figure.title = half_sentence(first);
     else if (first.format.kind == Kind::floating)
-        figure.title = fmt::format("In ratios the ruler is even: {} marks in every power of two",
+        figure.title = fmt::format("On a log axis the ruler is even: {} marks in every power of two",
                                    1 << first.format.mantissa_bits);
     else
-        figure.title = "In ratios the even ruler is uneven: each power of two holds twice as many marks";
+        figure.title = "On a log axis even steps are uneven: twice as many marks in each power of two";
     const double lane_count = static_cast<double>(outcome.lanes.size()) + (params.fixed_point ? 1 : 0);
     const double head = mark_head(lane_count);
     const double headroom = 0.22 * lane_count;  // for the interval's words
@@ -183,14 +183,14 @@ Figure data_figure(const Outcome& outcome, const Params& params) {
     const CastStats& stats = first.cast.stats;
     const std::string_view name = first.format.label;
     if (stats.overflow > 0)
-        figure.title = fmt::format("{} % of the tensor lies beyond the end of {}’s ruler",
+        figure.title = fmt::format("{} % of the tensor is beyond the end of {}’s ruler",
                                    format_number(stats.overflow_pct()), name);
     else if (stats.underflow_pct() >= 1)
-        figure.title = fmt::format("{} % of the tensor falls before {}’s first mark and becomes 0",
+        figure.title = fmt::format("{} % of the tensor is too small for {}’s first mark and becomes 0",
                                    format_number(stats.underflow_pct()), name);
     else
         figure.title =
-            fmt::format("The tensor lies on {}’s ruler: SQNR {} dB", name, format_number(stats.sqnr_db()));
+            fmt::format("The tensor is within {}’s ruler: SQNR {} dB", name, format_number(stats.sqnr_db()));
     set_x_axis(figure, outcome, params, "|x|");
     figure.y.label = "elements";
     const std::vector<double>& heights = outcome.data.all;

@@ -99,7 +99,7 @@ void RulerView::draw_knob(Context& context, const ui::PlotResult& plot, bool low
     list.AddCircleFilled({to, y}, context.px(8), context.color(Role::text));
     ui::tooltip(
         context, "Interval",
-        "Drag both ends: the marks between them are counted, and the gaps from each to the next measured.");
+        "Drag either end. The marks between them are counted, and the gaps between the marks measured.");
 }
 
 void RulerView::draw_handle(Context& context, const ui::PlotResult& plot) {
@@ -123,7 +123,8 @@ void RulerView::draw_handle(Context& context, const ui::PlotResult& plot) {
     ui::chevron(context, {pill.x0 + context.px(14), y}, ui::Direction::left, {Role::inverse});
     ui::chevron(context, {pill.x1 - context.px(14), y}, ui::Direction::right, {Role::inverse});
     ui::tooltip(context, "Scale",
-                "Drag: the ruler slides over the tensor. Arrow keys: an eighth of a binade.");
+                "Drag: the scale changes, and the ruler moves over the tensor. Arrow keys: by an eighth of a "
+                "binade.");
     if (press.held) {
         const double at = plot.x_at(ImGui::GetIO().MousePos.x);
         if (grabbed_ > 0) lab_.slide(grabbed_, at);

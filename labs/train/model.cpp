@@ -21,8 +21,7 @@ constexpr LabInfo kInfo{
     .number = 8,
     .short_title = "Train it live",
     .title = "Train it: BF16 against FP8",
-    .question =
-        "Same seed, same batches, same FP32 start. What does eight bits cost, and where would you see it?",
+    .question = "Same seed, batches and FP32 start. What do eight bits cost, and where is it seen?",
     .minutes = 30,
     .after = "L5",
     .gpu = "GPU too"};

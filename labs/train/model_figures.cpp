@@ -114,7 +114,7 @@ Figure gap_figure(const Picture& picture) {
     figure.y = {.label = "gap %", .range = gap_range(picture.history)};
     // A band that is too low for its words would have the curve run through them.
     const bool high = 2 * kPassGapPct > 0.2 * (figure.y.range->hi - figure.y.range->lo);
-    figure.yspan(high ? "shaded: within 5 %, the pass mark" : "", -kPassGapPct, kPassGapPct,
+    figure.yspan(high ? "shaded: within 5 %, the limit of the exercises" : "", -kPassGapPct, kPassGapPct,
                  {.color = {Role::e4m3}});
     figure.hline("no gap", 0, {.color = {Role::axis}, .width = 1, .in_legend = false});
     for (std::size_t i = arms.size(); i-- > 1;) {
@@ -157,7 +157,7 @@ std::string underflow_title(const Picture& picture) {
     const auto& arms = picture.history.arms();
     const TensorTrack* worst = arms.size() > 1 ? arms[1].worst_gradient() : nullptr;
     if (!worst) return "Elements that became 0 in the cast";
-    return fmt::format("{} loses {} % of its elements to 0, mean of the run", to_string(worst->id),
+    return fmt::format("{}: {} % of the elements became 0, mean of the run", to_string(worst->id),
                        format_number(worst->underflow_mean_pct(), 3, true));
 }
 
@@ -241,7 +241,7 @@ std::string signed_percent(double percent) {
 std::string finding(const Picture& picture) {
     const auto& arms = picture.history.arms();
     const auto looks = arm_looks(picture.spec.arms);
-    if (picture.history.steps() == 0) return "Run it and watch where the curves part";
+    if (picture.history.steps() == 0) return "Run it and watch whether the curves stay together";
     for (std::size_t i = 0; i < arms.size(); ++i) {
         if (!arms[i].stopped) continue;
         return fmt::format("{} stopped at step {}: {} is not finite", looks[i].name, arms[i].stopped->step,
@@ -253,7 +253,8 @@ std::string finding(const Picture& picture) {
     for (std::size_t i = 1; i < arms.size(); ++i) {
         const TensorTrack* worst = arms[i].worst_gradient();
         if (worst && worst->underflow_mean_pct() >= kLostGradientPct)
-            return "The curves agree. The gradient does not.";
+            return fmt::format("The curves agree, and {} % of {}’s elements became 0",
+                               format_number(worst->underflow_mean_pct(), 3, true), to_string(worst->id));
     }
     return arms.size() == 2 ? "The two curves stay together" : "The curves stay together";
 }

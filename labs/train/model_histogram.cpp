@@ -30,7 +30,8 @@ std::string histogram_title(const Picture& picture, const TensorView& view) {
     const std::string name = to_string(view.id);
     const double lost = share(view.after.zeros - view.before.zeros, view.before.n);
     if (view.before.nonfinite > 0) return name + " is not finite";
-    if (lost >= 1) return fmt::format("The cast turns {} % of {} into 0", format_number(lost, 3, true), name);
+    if (lost >= 1)
+        return fmt::format("The cast turns {} % of {}’s elements into 0", format_number(lost, 3, true), name);
     const auto& arms = picture.history.arms();
     const TensorTrack* track = arms.back().find(view.id);
     if (arms.size() > 1) track = arms[1].find(view.id);

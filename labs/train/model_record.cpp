@@ -130,7 +130,7 @@ Snapshot parse_record(std::string_view text, const TrainSpec& spec) {
     } catch (const Json::exception& error) {
         throw input_error("record", json_reason(error.what()));
     } catch (const std::out_of_range&) {
-        throw input_error("record", "a step lies behind the end of the run");
+        throw input_error("record", "a step is after the end of the run");
     }
 }
 

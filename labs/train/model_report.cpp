@@ -175,8 +175,10 @@ std::string TrainLab::verdict() const {
     const TensorTrack* worst = arms.size() > 1 ? arms[1].worst_gradient() : nullptr;
     const bool passes = std::abs(gap_pct(history_, 1)) <= kPassGapPct;
     if (!worst || worst->underflow_mean_pct() < kLostGradientPct || !passes) return {};
-    return fmt::format("{} % of {} became 0, mean of the run. Judged by its loss alone, this run passes.",
-                       format_number(worst->underflow_mean_pct(), 3, true), to_string(worst->id));
+    return fmt::format(
+        "{} % of {}’s elements became 0, mean of the run. They are its smallest elements, and the loss does "
+        "not show it.",
+        format_number(worst->underflow_mean_pct(), 3, true), to_string(worst->id));
 }
 
 std::string TrainLab::command() const {

@@ -128,7 +128,7 @@ void scale_cell(ui::Context& c, const Row& row, float column, const TensorTrack&
         ui::text_mid(c, left, "1", {Role::text}, kMono13);
         ui::text_mid(c, {left.x + c.px(16), left.y}, "fixed", {Role::muted}, {Face::sans, 13});
     } else if (!std::isfinite(track.scale.last())) {
-        ui::text_mid(c, left, recipe.granularity == Granularity::row ? "one a row" : "one a block",
+        ui::text_mid(c, left, recipe.granularity == Granularity::row ? "one per row" : "one per block",
                      {Role::muted}, {Face::sans, 13});
     } else {
         strip(c, strip_area(c, row, column), track.scale_strip);

@@ -51,9 +51,9 @@ void TrainView::backend_choice(ui::Context& c) {
     int selected = lab_.backend() == "cuda" ? 1 : 0;
     if (switch_row(c, "train.backend", field.info.label, labels, selected, reason.empty() ? 2 : 1))
         *std::get<std::string*>(field.value) = selected == 1 ? "cuda" : "cpu";
-    ui::tooltip(
-        c, field.info.label,
-        reason.empty() ? "Where the training runs. Acts on Reset once it has begun." : "No GPU. " + reason);
+    ui::tooltip(c, field.info.label,
+                reason.empty() ? "Where the training runs. Once it has begun, a change acts on Reset."
+                               : "No GPU. " + reason);
 }
 
 // Layers and the batch that belongs to them; the chosen ones with the batch that they now have. The CPU is
@@ -124,7 +124,8 @@ void TrainView::edit(ui::Context& c, std::string_view name) {
 void TrainView::settings(ui::Context& c) {
     edit(c, "lr");
     if (!delayed(lab_.spec())) {
-        ui::wrapped(c, "History, margin and algorithm belong to delayed scaling: arm B has none of them.");
+        ui::wrapped(c,
+                    "History, margin and algorithm are settings of delayed scaling. Arm B does not use it.");
         return;
     }
     edit(c, "history");
@@ -268,7 +269,8 @@ void TrainView::numbers(ui::Context& c, float width) {
     } else if (const std::string verdict = lab_.verdict(); !verdict.empty()) {
         ui::wrapped(c, verdict);
     } else if (started && !lab_.finished() && lab_.provenance() == Provenance::cpu_emulated) {
-        ui::wrapped(c, "Emulated: the losses are exact to the bit, the times say nothing about FP8.");
+        ui::wrapped(c,
+                    "Emulated: every cast and scale is exact, the times say nothing about the speed of FP8.");
     }
 }
 

@@ -27,9 +27,9 @@ Verdict six_decades(const Trail& trail, const Prediction*) {
         trail.visited([](const State& s) { return in_e4m3(s) && s.number("underflow_pct") > 0; });
     const double overflow = now.number("overflow_pct"), underflow = now.number("underflow_pct");
     const bool whole = seed_array(now) && overflow == 0 && underflow == 0;
-    return {.conditions = {{"E4M3 cut off the top", {}, clipped},
-                           {"E4M3 lost the bottom", {}, lost},
-                           {"now all seven values survive",
+    return {.conditions = {{"E4M3: a value saturated", {}, clipped},
+                           {"E4M3: a value became 0", {}, lost},
+                           {"now none saturates and none becomes 0",
                             {fmt::format("{} % saturate, {} % become 0", screen_number(overflow, 3),
                                          screen_number(underflow, 3))},
                             whole}},
@@ -63,9 +63,9 @@ Verdict headroom(const Trail& trail, const Prediction*) {
     }
     return {.conditions = {{"Gaussian: margin 2^9 or more within 0.5 dB of the best", {}, free},
                            {"then a log-normal tensor, sigma 3", {}, heavy},
-                           {"at the least underflow a margin can reach",
-                            heavy ? std::vector{screen_number(lost, 3) + " % of " + screen_number(least, 3) +
-                                                " %"}
+                           {"its underflow is the least that a margin gives",
+                            heavy ? std::vector{screen_number(lost, 3) + " %, least " +
+                                                screen_number(least, 3) + " %"}
                                   : std::vector<std::string>{},
                             free && best}},
             .measured = measured};
@@ -85,16 +85,25 @@ bool int8_hurt(const State& s) {
 
 Verdict outlier(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
-    const bool found = trail.visited(e4m3_hurt);
-    std::vector<double> measured;
-    if (e4m3_hurt(trail.start)) measured = {trail.start.number("outlier_ratio")};
+    const State* hurt = e4m3_hurt(trail.start) ? &trail.start : nullptr;
     for (const Step& step : trail.steps)
-        if (measured.empty() && e4m3_hurt(step.after)) measured = {step.after.number("outlier_ratio")};
-    return {.conditions = {{"E4M3’s other elements lose 3 to 6 dB",
-                            {screen_number(loss_db(now), 3) + " dB now"},
-                            found},
-                           {"INT8’s lose 20 dB, by an outlier of 64 or less", {}, trail.visited(int8_hurt)}},
-            .measured = measured};
+        if (!hurt && e4m3_hurt(step.after)) hurt = &step.after;
+    // Of E4M3 only: INT8's loss would stand beside E4M3's condition.
+    const State* shown = hurt ? hurt : is(now, "format", "e4m3") ? &now : nullptr;
+    std::vector<std::string> loss;
+    if (shown) loss = {screen_number(loss_db(*shown), 3) + " dB"};
+    std::vector<double> measured;
+    std::string note;
+    if (hurt) {
+        measured = {hurt->number("outlier_ratio")};
+        note = fmt::format("Measured: the first outlier size of yours that cost 3 to 6 dB ({} sigma, {}).",
+                           screen_number(measured.front()), loss.front());
+    }
+    return {
+        .conditions = {{"E4M3: the other elements lose 3 to 6 dB", loss, hurt != nullptr},
+                       {"INT8: they lose 20 dB or more, outlier 64 or less", {}, trail.visited(int8_hurt)}},
+        .note = note,
+        .measured = measured};
 }
 
 // ---- L4.4
@@ -127,20 +136,21 @@ Verdict zeros(const Trail& trail, const Prediction*) {
 Exercise exercise_six_decades() {
     return {
         .id = "L4.1",
-        .title = "The seed array",
+        .title = "Six decades",
         .question =
-            "Seven numbers from 0.001 to 1000, six decades. In E4M3, cut off the top once and lose the "
-            "bottom once. Then find a state in which all seven survive.",
+            "The tensor holds seven numbers from 0.001 to 1000, six decades. In E4M3, choose a Margin at "
+            "which the largest saturates, and one at which the smallest becomes 0. Then change any "
+            "control until all seven survive: none saturates, none becomes 0.",
         .prediction = ChoicePrediction{{"E4M3", "E5M2", "another one"}},
         .predict = "Which format can hold six decades at once?",
         .start = {"tensor=decades"},
-        .hints = {"How many decades lie between the smallest and the largest value of each format?",
-                  "The margin moves the window: -2 cuts the top, 0 loses the bottom. Then change the format.",
+        .hints = {"How many decades are between the smallest and the largest value of each format?",
+                  "Margin moves the window: -2 saturates the top, 0 loses the bottom. Then change Format.",
                   "E4M3 spans 448 / 2^-9, 5.4 decades. E5M2 spans 57344 / 2^-16, 9.6."},
         .judge = six_decades,
         .explanation =
-            "No scale saves six decades in a window of 5.4. Range comes from exponent bits, and "
-            "E5M2 pays for its fifth with half of the precision.",
+            "No scale brings six decades into a window of 5.4. Range comes from exponent bits: E5M2 has "
+            "one more, and one mantissa bit less, so its relative error is twice as large.",
         .solver = {sets("margin", "-2"), sets("margin", "0"), sets("format", "e5m2")},
         .near_misses = {NearMiss{"the top was never cut off", {sets("format", "e5m2")}},
                         NearMiss{"still E4M3", {sets("margin", "-2"), sets("margin", "0")}}}};
@@ -150,24 +160,31 @@ Exercise exercise_headroom() {
     return {.id = "L4.2",
             .title = "Free headroom",
             .question =
-                "On the Gaussian, take a margin of 2^9 or more at no cost. Then load the log-normal tensor "
-                "of sigma 3 and bring its underflow to the least that any margin gives.",
+                "Margin leaves powers of two free above the amax (headroom). On the Gaussian tensor, choose "
+                "a margin of 2^9 or more that costs at most 0.5 dB of SQNR. Then choose the log-normal "
+                "tensor with sigma 3 and, with nothing saturated, make its underflow as small as any margin "
+                "can.",
             .prediction = CurvePrediction{.figure = "margin",
                                           .x = {.label = "margin", .range = Range{-0.5, 9.5}},
                                           .y = {.label = "SQNR dB", .range = Range{0, 45}},
                                           .at = {0, 3, 6, 9},
                                           .lines = {"E4M3", "INT8"},
                                           .initial = 20},
-            .predict = "Sketch the SQNR at margin 0, 3, 6, 9: first E4M3, then INT8.",
+            .predict =
+                "Sketch the SQNR of the Gaussian tensor at margin 0, 3, 6 and 9: first for E4M3, then for "
+                "INT8.",
             .start = {"tensor=normal"},
-            .hints = {"What does a power of two do to a number with an exponent?",
-                      "The margin slider. Watch SQNR on the Gaussian, underflow on the log-normal tensor.",
-                      "Gaussian: margin 9 is as good as 0. Log-normal, sigma 3: only margin 0 has the least "
-                      "underflow."},
+            .hints =
+                {"A power of two changes only the exponent of a float. What happens to its mantissa?",
+                 "The control is Margin. Watch the SQNR of the Gaussian, and the underflow of the log-normal "
+                 "tensor.",
+                 "Gaussian: margin 9 is as good as 0. Log-normal, sigma 3: only margin 0 has the least "
+                 "underflow."},
             .judge = headroom,
             .explanation =
-                "A power of two only moves exponents: relative errors stay, until elements fall out at "
-                "the lower end. A Gaussian has nothing there. A heavy tail has half of itself there.",
+                "A power of two changes only exponents: relative errors stay the same until elements become "
+                "too small for the format. A Gaussian has almost no elements there. A heavy-tailed tensor "
+                "has half of its elements there.",
             .solver = {sets("margin", "9"), sets("tensor", "lognormal"), sets("margin", "0")},
             .near_misses = {
                 NearMiss{"the margin was left at 9", {sets("margin", "9"), sets("tensor", "lognormal")}},
@@ -176,72 +193,79 @@ Exercise exercise_headroom() {
 }
 
 Exercise exercise_outlier() {
-    return {.id = "L4.3",
-            .title = "How big an outlier?",
-            .question =
-                "One outlier sits in a Gaussian. Make it so large that E4M3’s other elements lose 3 to 6 dB. "
-                "Then show that INT8 has lost 20 dB at an outlier of 64 sigma or less.",
-            .prediction = NumberPrediction{.label = "outlier",
-                                           .unit = "sigma",
-                                           .min = 10,
-                                           .max = 1e6,
-                                           .initial = 100,
-                                           .logarithmic = true},
-            .predict = "How many sigma large must an outlier be to cost E4M3’s other elements 3 dB?",
-            .start = {"tensor=normal", "cols=16384", "outliers=1", "outlier_ratio=64"},
-            .hints = {"The outlier moves the window up. When does a Gaussian reach its lower end?",
-                      "More: outlier size, up to a million. Then the format.",
-                      "2^15 = 32768 sigma costs E4M3 about 4 dB. 64 sigma cost INT8 24 dB."},
-            .judge = outlier,
-            .explanation =
-                "INT8 spends its 255 steps evenly up to the outlier. E4M3 has 17.8 binades, a Gaussian "
-                "needs few of them, and the rest is headroom.",
-            .solver = {sets("outlier_ratio", "32768"), sets("format", "int8"), sets("outlier_ratio", "64")},
-            .near_misses = {NearMiss{"INT8 was not tried", {sets("outlier_ratio", "32768")}},
-                            NearMiss{"too large an outlier: 10 dB lost",
-                                     {sets("outlier_ratio", "65536"), sets("format", "int8"),
-                                      sets("outlier_ratio", "64")}}}};
+    return {
+        .id = "L4.3",
+        .title = "How big an outlier?",
+        .question =
+            "A Gaussian tensor has one outlier. Set Outlier size (under More) so that E4M3’s other "
+            "elements lose 3 to 6 dB of SQNR. Then show that INT8’s other elements lose 20 dB or more to "
+            "an outlier of 64 sigma or less. Keep Margin at 0.",
+        .prediction = NumberPrediction{.label = "outlier",
+                                       .unit = "sigma",
+                                       .min = 10,
+                                       .max = 1e6,
+                                       .initial = 100,
+                                       .logarithmic = true},
+        .predict = "How many sigma large must an outlier be to cost E4M3’s other elements 3 dB or more?",
+        .start = {"tensor=normal", "cols=16384", "outliers=1", "outlier_ratio=64"},
+        .hints = {"The outlier makes the scale smaller. When do a Gaussian’s elements become too small for "
+                  "E4M3?",
+                  "Under More: Outlier size, up to a million. Then Format.",
+                  "2^15 = 32768 sigma costs E4M3 about 4 dB. 64 sigma cost INT8 24 dB."},
+        .judge = outlier,
+        .explanation =
+            "INT8’s 255 values are evenly spaced up to the outlier, so few are left for the others. E4M3 "
+            "spans 17.8 binades, a Gaussian needs few of them, and the rest is headroom.",
+        .solver = {sets("outlier_ratio", "32768"), sets("format", "int8"), sets("outlier_ratio", "64")},
+        .near_misses = {
+            NearMiss{"INT8 was not tried", {sets("outlier_ratio", "32768")}},
+            NearMiss{"too large an outlier: 10 dB lost",
+                     {sets("outlier_ratio", "65536"), sets("format", "int8"), sets("outlier_ratio", "64")}}}};
 }
 
 Exercise exercise_cliff() {
     return {.id = "L4.4",
             .title = "The cliff",
             .question =
-                "The cast writes NaN above the window, and the scale is 1. Find a whole number x that still "
-                "becomes 448 while x + 1 becomes NaN.",
+                "The scale is 1, and the cast writes NaN for values that are too large (Beyond the window: "
+                "NaN / Inf). Set Number x, beside the lower figure, to a whole number that still becomes 448 "
+                "while x + 1 becomes NaN.",
             .prediction = NumberPrediction{.label = "x", .min = 400, .max = 520, .initial = 448, .step = 1},
             .predict = "What is the largest number that still becomes 448?",
             .start = {"source=manual", "scale=1", "overflow=nonsaturate", "probe=100"},
-            .hints = {"Rounding to nearest reaches past the last value. How far?",
+            .hints = {"Rounding to nearest also takes values above the last one. Up to where?",
                       "Number x, beside the lower figure: type it, or use the arrow keys.",
                       "After 448 would come 480. Half way is 464, and the tie goes to the even code, 448."},
             .judge = cliff,
             .explanation =
-                "Overflow does not begin at 448 but half a step further, at 464. Counting everything "
-                "above 448 as saturated counts casts that were merely rounded.",
+                "Overflow does not begin at 448 but half a step further: 464 still rounds to 448. Counting "
+                "everything above 448 as saturated also counts values that were only rounded.",
             .solver = {sets("probe", "464")},
             .near_misses = {NearMiss{"448 itself: 449 is still 448", {sets("probe", "448")}},
                             NearMiss{"already NaN", {sets("probe", "465")}}}};
 }
 
 Exercise exercise_zeros() {
-    return {.id = "L4.5",
-            .title = "A tensor of zeros",
-            .question =
-                "All elements are 0, and the cast has made NaN of every one. Give the scale a rule under "
-                "which zeros stay zeros.",
-            .prediction = ChoicePrediction{{"zeros", "NaN", "448"}},
-            .predict = "The scale is 448 / amax, and amax is 0. What does the cast write?",
-            .start = {"tensor=zeros", "zero=divide"},
-            .hints = {"What is 448 / 0, and what is that times 0?", "More: Amax of 0.",
-                      "one: scale 1, as Transformer Engine. eps: made for 1e-12, as torchao. Either passes."},
-            .judge = zeros,
-            .explanation =
-                "448 / 0 is Inf and 0 times Inf is NaN. A single dead layer would poison the step; every "
-                "library has a rule for it, and they differ.",
-            .solver = {sets("zero", "eps")},
-            .near_misses = {NearMiss{"another tensor", {sets("tensor", "normal")}},
-                            NearMiss{"a scale by hand is no rule", {sets("source", "manual")}}}};
+    return {
+        .id = "L4.5",
+        .title = "A tensor of zeros",
+        .question =
+            "All elements are 0, so amax is 0, and the scale 448 / 0 turned every element into NaN. "
+            "Choose another rule for this case (under More: Amax of 0) so that the scale is finite and "
+            "the zeros stay zeros. The scale must still come from the amax.",
+        .prediction = ChoicePrediction{{"zeros", "NaN", "448"}},
+        .predict = "The scale is 448 / amax, and amax is 0. What does the cast write?",
+        .start = {"tensor=zeros", "zero=divide"},
+        .hints =
+            {"What is 448 / 0, and what is that times 0?", "Under More: Amax of 0.",
+             "one: scale 1, as Transformer Engine. eps: as if amax were 1e-12, as torchao. Either passes."},
+        .judge = zeros,
+        .explanation =
+            "448 / 0 is Inf, and 0 times Inf is NaN. One layer whose values are all 0 would turn the "
+            "whole step into NaN. Every library has a rule for this case, and the rules differ.",
+        .solver = {sets("zero", "eps")},
+        .near_misses = {NearMiss{"another tensor", {sets("tensor", "normal")}},
+                        NearMiss{"a scale by hand is no rule", {sets("source", "manual")}}}};
 }
 
 }  // namespace

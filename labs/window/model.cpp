@@ -43,14 +43,13 @@ WindowLab::WindowLab() : job_([compute = Compute()](const CastSpec& spec) mutabl
 }
 
 const LabInfo& WindowLab::info() const {
-    static constexpr LabInfo kInfo = {
-        "window",
-        4,
-        "Fit the window",
-        "Fit the tensor into the window",
-        "One number, the scale, says where the window lies. What falls out at which end?",
-        20,
-        "L2"};
+    static constexpr LabInfo kInfo = {"window",
+                                      4,
+                                      "Fit the window",
+                                      "Fit the tensor into the window",
+                                      "The scale decides which elements survive. What is lost at each end?",
+                                      20,
+                                      "L2"};
     return kInfo;
 }
 
@@ -68,8 +67,8 @@ std::vector<Field> WindowLab::fields() {
     out.push_back(choice(
         {.name = "source",
          .label = "Scale from",
-         .help = "current: this tensor's amax. manual: by hand. percentile: leaves the largest elements "
-                 "outside. EMA: a moving average of the amaxes of 16 slices of the tensor."},
+         .help = "current: from this tensor's amax. manual: set by hand. percentile: the largest elements "
+                 "saturate. EMA: a moving average of the amaxes of 16 slices of the tensor."},
         &p.source,
         {{"current", "current amax"},
          {"manual", "manual"},
@@ -78,40 +77,43 @@ std::vector<Field> WindowLab::fields() {
     out.push_back(integer({.name = "margin",
                            .label = "Margin",
                            .te_name = "margin",
-                           .help = "Powers of two left free above the amax."},
+                           .help = "Powers of two that stay free above the amax: headroom."},
                           &p.margin, kLowestMargin, kHighestMargin));
+    out.push_back(number(
+        {.name = "scale",
+         .label = "Scale",
+         .te_name = "scale",
+         .help = "The tensor is multiplied by it before the cast. The handle of the window does the same."},
+        &p.scale, kMinScale, kMaxScale, true));
     out.push_back(
-        number({.name = "scale",
-                .label = "Scale",
-                .te_name = "scale",
-                .help = "Multiplies the tensor before the cast. The window's handle does the same."},
-               &p.scale, kMinScale, kMaxScale, true));
-    out.push_back(number({.name = "percentile",
-                          .label = "Percentile",
-                          .unit = "%",
-                          .help = "The scale is made for this percentile of |x|; what is larger saturates."},
-                         &p.percentile, 50, 100));
-    out.push_back(
-        number({.name = "ema",
-                .label = "EMA weight",
-                .help = "What of the average stays with every slice; the rest comes from the new amax."},
-               &p.ema, 0, 0.99));
+        number({.name = "percentile",
+                .label = "Percentile",
+                .unit = "%",
+                .help = "The scale is computed from this percentile of |x|. What is larger saturates."},
+               &p.percentile, 50, 100));
+    out.push_back(number(
+        {.name = "ema",
+         .label = "EMA weight",
+         .help = "The share of the average that stays with each slice. The rest comes from the new amax."},
+        &p.ema, 0, 0.99));
     from_tensor("sigma", true);
-    out.push_back(
-        choice({.name = "overflow",
-                .label = "Beyond the window",
-                .help = "saturate: the largest value. non-saturating: NaN, or Inf where the format has it.",
-                .more = true},
-               &p.overflow, {{"saturate", "saturate"}, {"nonsaturate", "NaN / Inf"}}));
+    out.push_back(choice(
+        {.name = "overflow",
+         .label = "Beyond the window",
+         .help =
+             "What a value above the window becomes. saturate: the largest value. NaN / Inf: Inf where the "
+             "format has it, otherwise NaN.",
+         .more = true},
+        &p.overflow, {{"saturate", "saturate"}, {"nonsaturate", "NaN / Inf"}}));
     from_tensor("outliers", true);
     from_tensor("outlier_ratio", true);
-    out.push_back(
-        choice({.name = "zero",
-                .label = "Amax of 0",
-                .help = "The scale of an all-zero tensor. divide: max / 0. one: Transformer Engine. eps: "
-                        "for 1e-12, torchao. keep: the step before's.",
-                .more = true},
-               &p.zero, {{"divide", "divide"}, {"one", "one"}, {"eps", "eps"}, {"keep", "keep"}}));
+    out.push_back(choice(
+        {.name = "zero",
+         .label = "Amax of 0",
+         .help = "The scale of an all-zero tensor. divide: max / 0. one: 1, as Transformer Engine. eps: "
+                 "as if amax were 1e-12, as torchao. keep: the scale of the step before.",
+         .more = true},
+        &p.zero, {{"divide", "divide"}, {"one", "one"}, {"eps", "eps"}, {"keep", "keep"}}));
     out.push_back(
         integer({.name = "loss_scale",
                  .label = "Loss scale",
@@ -123,7 +125,7 @@ std::vector<Field> WindowLab::fields() {
     from_tensor("cols", true, true);
     out.push_back(number({.name = "probe",
                           .label = "Number x",
-                          .help = "Cast x and x + 1, and see where the format ends.",
+                          .help = "x and x + 1 are cast; here the format's end can be found.",
                           .hidden = true},
                          &p.probe, 0, 1e6));
     return out;

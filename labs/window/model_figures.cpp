@@ -47,11 +47,11 @@ std::string finding(const Outcome& outcome) {
     }
     const double lost = stats.underflow_pct(), clipped = stats.overflow_pct();
     if (outcome.cast.not_finite > 0)
-        return fmt::format("{} % of the tensor lies above {}’s window and is no number any more",
+        return fmt::format("{} % of the tensor is above {}’s window and becomes NaN or Inf",
                            screen_number(clipped, 3), name);
     if (stats.overflow > 0)
-        return fmt::format("{} % of the tensor lies above {}’s window and saturates",
-                           screen_number(clipped, 3), name);
+        return fmt::format("{} % of the tensor is above {}’s window and saturates", screen_number(clipped, 3),
+                           name);
     const double sqnr = stats.sqnr_db();
     if (const std::size_t count = outcome.tensor->outliers.size(); count > 0)
         return fmt::format(
@@ -63,8 +63,8 @@ std::string finding(const Outcome& outcome) {
         return fmt::format("{} dB looks excellent, yet {} % of this tensor became zero",
                            screen_number(sqnr, 3), screen_number(lost, 3));
     if (lost >= 1)
-        return fmt::format("{} % of the tensor lies below {}’s window and becomes zero",
-                           screen_number(lost, 3), name);
+        return fmt::format("{} % of the tensor is below {}’s window and becomes zero", screen_number(lost, 3),
+                           name);
     if (outcome.spec.source != "manual" && outcome.spec.margin > 0) {
         const double cost = outcome.own.at(0).stats.sqnr_db() - sqnr;
         return fmt::format("A margin of {} = ×{} costs {} {}", power(outcome.spec.margin),
@@ -208,7 +208,7 @@ Figure loss_figure(const Outcome& outcome) {
                    TextMark{x + 0.7, own.back(), screen_number(own.back(), 3), Anchor::center, false, 0, -10},
                    {.color = {Role::text}, .in_legend = false});
     }
-    figure.title = worst > best + 1 ? fmt::format("One loss scale for all: {} % lost. A scale each: {} %",
+    figure.title = worst > best + 1 ? fmt::format("One loss scale for all: {} % lost. One scale each: {} %",
                                                   screen_number(worst, 3), screen_number(best, 3))
                                     : std::string("This loss scale suits all three gradients");
     figure.x = {.label = "", .range = Range{0, 3}, .visible = false};

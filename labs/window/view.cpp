@@ -121,7 +121,8 @@ void WindowView::draw_handle(Context& c, const ui::PlotResult& plot) {
     ui::chevron(c, {pill.x1 - c.px(14), y}, ui::Direction::right, {Role::inverse});
     const bool manual = lab_.params().source == "manual";
     ui::tooltip(c, manual ? "Scale" : "Margin",
-                manual ? "Drag: the window slides over the tensor. Arrow keys: an eighth of a binade."
+                manual ? "Drag: the scale changes, and the window moves over the tensor. Arrow keys: by an "
+                         "eighth of a binade."
                        : "Drag: the window moves by whole powers of two.");
     if (press.held) {
         const double at = plot.x_at(ImGui::GetIO().MousePos.x);
@@ -183,8 +184,9 @@ void WindowView::draw_probe(Context& c, Rect area) {
     ImGui::SetCursorScreenPos({area.x0, rows.y1 + c.px(4)});
     if (area.height() > c.px(200)) {
         const std::string limit = screen_number(overflow_threshold(o.format).value);
-        ui::wrapped(c, std::string(o.format.label) + " ends at " + screen_number(max_finite(o.format)) +
-                           "; rounding gets there from up to " + limit + ".");
+        ui::wrapped(c, "x × scale is cast, the result divided by the scale. Scaled, " +
+                           std::string(o.format.label) + " ends at " + screen_number(max_finite(o.format)) +
+                           ", and up to " + limit + " rounds to it.");
     }
     ImGui::EndChild();
 }

@@ -92,7 +92,7 @@ void WindowView::draw_table(Context& c, float width) {
         ui::table_row(c, cells, columns);
     };
     line("SQNR, dB", own.stats.sqnr_db(), other.stats.sqnr_db());
-    if (!o.tensor->outliers.empty()) line("of the inliers, dB", own.inlier_sqnr_db, other.inlier_sqnr_db);
+    if (!o.tensor->outliers.empty()) line("SQNR of the others, dB", own.inlier_sqnr_db, other.inlier_sqnr_db);
     line("Underflow, %", own.stats.underflow_pct(), other.stats.underflow_pct());
     line("Saturated, %", own.stats.overflow_pct(), other.stats.overflow_pct());
     ui::table_end(c, columns);

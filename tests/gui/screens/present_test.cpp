@@ -49,7 +49,7 @@ TEST_CASE("delayed scaling in three keys: see, compare, next") {
     CHECK(hall.shows("present.vote.D"));
     CHECK_FALSE(hall.shows("present.figure"));  // nothing to be seen before the vote
     hall.press(ui::Key::right);
-    CHECK(hall.words("present.sentence") == "The scale is from the past: 11 of 16 steps saturate");
+    CHECK(hall.words("present.sentence") == "The scale comes from earlier steps: 11 of 16 steps saturate");
     CHECK(hall.words("present.number.0") == "11");
     CHECK(hall.words("present.state") == "A");
     CHECK(hall.shows("present.figure"));
@@ -59,7 +59,8 @@ TEST_CASE("delayed scaling in three keys: see, compare, next") {
     CHECK(hall.words("present.sentence").find("11 of 16") ==
           std::string::npos);  // no longer true, no longer said
     hall.press(ui::Key::right);
-    CHECK(hall.words("present.sentence") == "Looked at before the cast, nothing saturates: 0 of 16 steps");
+    CHECK(hall.words("present.sentence") ==
+          "With the amax taken before the cast nothing saturates: 0 of 16 steps");
 }
 
 TEST_CASE("the room votes by digits and letters, the last vote can be taken back, the tally stays") {

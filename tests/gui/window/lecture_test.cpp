@@ -49,7 +49,7 @@ TEST_CASE("a lecture by keys: L4, L5, L8, votes, freeze, compare, and back to th
     desk.key("Next");
     check_says(desk, "present.scene.4", "on");
     desk.key("Next");  // L8 trains before their eyes
-    check_says(desk, "present.sentence", "of a gradient is zero");
+    check_says(desk, "present.sentence", "of a gradient’s elements became zero");
     CHECK(desk.wait_for([](const auto& state) { return says(state, "present.number.0", "34.6 %"); }));
     for (int i = 0; i < 3; ++i) {  // the presenter's window opens, and closes by a key that is pressed in it
         desk.focus("FP8 Lab");

@@ -32,6 +32,12 @@ TEST_CASE("a figure is told as title, axes and one sentence a series") {
           "x = 0.");
 }
 
+TEST_CASE("a figure that has words of its own is told by them, not by its series") {
+    Figure f{.id = "codes", .title = "254 of 256 codes are numbers", .words = {"16 rows of 16 codes"}};
+    f.line("outline", data({0, 1, 1, 0, 0}), data({0, 0, 1, 1, 0}));
+    CHECK(to_words(f) == std::vector<std::string>{"254 of 256 codes are numbers.", "16 rows of 16 codes."});
+}
+
 TEST_CASE("what is not a number is counted, not told as one") {
     Figure f;
     f.line("a", data({0, 1, 2, 3}), data({std::nan(""), 2, INFINITY, 1}));

@@ -281,7 +281,8 @@ TEST_CASE("errors are measured as the bench measures them") {
     CHECK(cast_error(products, length).front().rel_rms == doctest::Approx((0.5 - 0x1p-14) / 1.5));
 }
 
-TEST_CASE("rounded to nearest a weight of 1 never moves, with dice it arrives, with a master it follows") {
+TEST_CASE(
+    "rounded to nearest a weight of 1 never moves, stochastically it arrives, with a master it follows") {
     const AddingLab lab = lab_with({"experiment=weight"});
     CHECK(number_metric(lab, "nearest") == 1);
     CHECK(number_metric(lab, "exact") == doctest::Approx(11).epsilon(1e-4));
@@ -290,11 +291,11 @@ TEST_CASE("rounded to nearest a weight of 1 never moves, with dice it arrives, w
     CHECK(deviation == doctest::Approx(2.37).epsilon(0.25));
     CHECK(std::fabs(number_metric(lab, "dice.mean") - 11.02) < 3 * 2.37 / 8);
     CHECK(lab.figures().front().title ==
-          "Rounded to nearest the E4M3 weight never moves; with dice it arrives");
+          "Rounded to nearest, the E4M3 weight never moves; with stochastic rounding it arrives");
     // Constant noise is too small as soon as the gap has grown.
     const AddingLab constant = lab_with({"experiment=weight", "rounding=constant"});
     CHECK(number_metric(constant, "dice.mean") < 5);
-    CHECK(constant.figures().front().title.find("these dice leave it at") != std::string::npos);
+    CHECK(constant.figures().front().title.find("it ends at ") != std::string::npos);
     // BF16 moves, until its gap has grown.
     CHECK(number_metric(lab_with({"experiment=weight", "format=bf16"}), "nearest") == 4);
 }

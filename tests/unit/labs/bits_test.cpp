@@ -66,6 +66,16 @@ TEST_CASE("one toggled bit turns 448 into NaN") {
     CHECK(lab.outcome().reading.code == 0x7E);
 }
 
+TEST_CASE("the map of codes is told in words as codes, not as the lines it is drawn with") {
+    BitsLab lab;
+    const Figure map = lab.figures().front();
+    REQUIRE(map.id == "codes");
+    REQUIRE(map.words.size() == 3);
+    CHECK(map.words[0] == "A map of 16 rows of 16 cells, one code per cell, from 0x00 up");
+    CHECK(map.words[1] == "254 codes are finite, 14 of them subnormal; 0 are infinite and 2 are NaN");
+    CHECK(map.words[2] == "The code that is shown is 0x7E = 448");
+}
+
 TEST_CASE("IEEE rules end E4M3 at 240, FNUZ halves it, and the list of last codes shows what follows") {
     BitsLab lab;
     lab.select_specials("ieee");

@@ -99,10 +99,13 @@ TEST_CASE("blocks win where rows differ: 3 % become 0 under one scale, none unde
     CHECK(made("mx32-up.worst_row_db") > 30);
     // The SQNR of the whole listens to the large rows and does not tell.
     CHECK(std::fabs(made("tensor.sqnr_db") - made("mx32-up.sqnr_db")) < 1.5);
-    CHECK(made.lab.figures().back().title.starts_with("Blocks save what one scale loses"));
+    CHECK(made.lab.figures().back().title.starts_with("One scale turns "));
     const Made flat{};
     CHECK(flat("tensor.underflow_pct") < 0.1);
     CHECK(flat.lab.figures().back().title.starts_with("More scales buy nothing"));
+    const Made four{"element=e2m1"};
+    CHECK(four("nvfp4.sqnr_db") > four("tensor.sqnr_db") + 2.5);
+    CHECK(four.lab.figures().back().title.starts_with("Finer scales gain up to "));
 }
 
 TEST_CASE(

@@ -155,6 +155,25 @@ TEST_CASE("growth is absorbed by the margin that is its logarithm, and by no sma
     }
 }
 
+TEST_CASE("what becomes of a scaled amax is said by what the cast does: rounding is no saturation") {
+    const MachineSpec machine;
+    const auto words = [&](float scaled, bool saturates) {
+        return cast_words({.amax = 1, .amax_scaled = scaled, .saturates = saturates}, machine);
+    };
+    CHECK(words(400, false) == "fits: at most 448");
+    CHECK(words(448, false) == "fits: at most 448");
+    CHECK(words(454.1F, false) == "rounds to 448");
+    CHECK(words(470, true) == "above 448: saturated");
+    CHECK(cast_words({.amax = kInf, .amax_scaled = kInf, .saturates = true}, machine) ==
+          "not finite: saturated");
+    DelayedLab lab;
+    set(lab, {"scenario=ramp", "history=8", "margin=1"});
+    CHECK(lab.a().saturated_steps() == 0);
+    CHECK(std::ranges::any_of(lab.a().steps, [&](const MachineStep& step) {
+        return cast_words(step, lab.a().machine) == "rounds to 448";
+    }));
+}
+
 TEST_CASE("a step that is not finite freezes the scale for as many updates as the history is long") {
     MachineSpec spec;
     const auto steps = run_machine(spec, {2, 2, kInf, 8, 8, 8, 8, 8});
@@ -171,7 +190,7 @@ TEST_CASE("a step that is not finite freezes the scale for as many updates as th
     CHECK(lab.a().steps[6].saturates);
     CHECK_FALSE(lab.a().steps[7].saturates);
     CHECK(lab.a().casts[2].nonfinite == 1);
-    CHECK(finding(lab.a()) == "One step that is not finite freezes the scale for 4 updates");
+    CHECK(finding(lab.a()) == "One step that is not finite keeps the scale unchanged for 4 updates");
 }
 
 TEST_CASE("the teaching rules follow their definitions") {

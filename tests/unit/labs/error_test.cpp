@@ -105,7 +105,7 @@ TEST_CASE("which format is better for a log-normal tensor depends on the metric"
         lost_e5m2.push_back(number_metric(lab, "e5m2.underflow_pct"));
         CHECK(l2_e4m3.back() < l2_e5m2.back());
         CHECK(number_metric(lab, "e5m2.mean_rel") < number_metric(lab, "e4m3.mean_rel"));
-        CHECK(table_title(lab.outcome()) == "The metrics disagree: E4M3 wins by L2, E5M2 by the mean");
+        CHECK(table_title(lab.outcome()) == "The metrics disagree: E4M3 is better by L2, E5M2 by the mean");
     }
     const auto spans = [](const std::vector<double>& values, double published) {
         const auto [lo, hi] = std::minmax_element(values.begin(), values.end());

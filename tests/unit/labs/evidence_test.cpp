@@ -142,6 +142,44 @@ TEST_CASE("every exercise: the evidence of its solver is accepted again, and no 
     }
 }
 
+TEST_CASE(
+    "a condition in its earlier words stands, with other values only where the judge shows other ones") {
+    const ExerciseEntry entry = exercise("L4.3");
+    Evidence earlier = pass(entry, entry.exercise->solver);
+    REQUIRE(earlier.conditions.size() == 2);
+    earlier.conditions[0].text = "E4M3’s other elements lose 3 to 6 dB";
+    earlier.conditions[0].values = {"23.7 dB now"};
+    earlier.conditions[1].text = "INT8’s lose 20 dB, by an outlier of 64 or less";
+    CHECK_MESSAGE(again(earlier).stands(), problems(again(earlier)));
+    Evidence forged = earlier;
+    forged.conditions[1].values = {"99 dB"};
+    CHECK(problems(again(forged)).find("table of conditions") != std::string::npos);
+    forged = earlier;
+    forged.conditions[0].text = "E4M3’s other elements lose nothing";
+    CHECK(problems(again(forged)).find("table of conditions") != std::string::npos);
+    forged = earlier;
+    std::swap(forged.conditions[0].text, forged.conditions[1].text);
+    CHECK(problems(again(forged)).find("table of conditions") != std::string::npos);
+}
+
+TEST_CASE("exercise L4.3 keeps E4M3's loss beside E4M3's condition while INT8 is shown") {
+    const ExerciseEntry entry = exercise("L4.3");
+    const std::vector<Condition> conditions = pass(entry, entry.exercise->solver).conditions;
+    const Evidence first = test::attempt(entry, std::span(entry.exercise->solver).first(1),
+                                         {.skipped = true, .values = {}, .at = local_time()});
+    REQUIRE(first.conditions[0].met);
+    CHECK(first.conditions[0].values.size() == 1);
+    CHECK(conditions[0].values == first.conditions[0].values);
+}
+
+TEST_CASE("exercise L5.1 says of its margin only whether it is small enough") {
+    const ExerciseEntry entry = exercise("L5.1");
+    const Evidence shown = test::attempt(entry, std::array{sets("compare", "b")},
+                                         {.skipped = true, .values = {}, .at = local_time()});
+    CHECK_FALSE(shown.conditions[1].met);
+    CHECK(shown.conditions[2].met);  // margin 0
+}
+
 TEST_CASE("a training's evidence is judged from its series; a forged series is found by training again") {
     const ExerciseEntry lies = exercise("L8.2");
     const Evidence evidence = pass(lies, lies.exercise->solver);

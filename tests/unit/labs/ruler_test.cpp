@@ -50,7 +50,7 @@ TEST_CASE("half of E4M3's positive values lie below 2: 63 of 126") {
     CHECK(number_metric(lab, "e4m3.positive_values") == 126);
     CHECK(number_metric(lab, "e4m3.values_below_half") == 63);
     CHECK(number_metric(lab, "e4m3.half_lies_below") == 2);
-    CHECK(title(lab, "ruler") == "Half of E4M3’s positive values (63 of 126) lie below 2");
+    CHECK(title(lab, "ruler") == "Half of E4M3’s positive values (63 of 126) are below 2");
     CHECK(number_metric(lab, "e5m2.positive_values") == 123);  // 0x01 to 0x7B
     CHECK(number_metric(lab, "e5m2.values_below_half") == 61);
     CHECK(number_metric(lab, "e5m2.half_lies_below") == 1.5);  // 0x3E, the 62nd
@@ -105,6 +105,19 @@ TEST_CASE("brushed intervals agree with counting every code of every format") {
             CHECK(got.max_gap == max_gap);
         }
     }
+}
+
+TEST_CASE("gaps that read the same are one gap in words, however the scale has rounded them") {
+    RulerLab lab;
+    set(lab, "scale=2.4261");  // a gap of 32 is 13.19
+    lab.brush(256 / 2.4261, 448 / 2.4261);
+    const Interval& brushed = lab.outcome().lanes.front().brushed;
+    CHECK(brushed.max_gap == doctest::Approx(13.19).epsilon(1e-3));
+    CHECK(brushed.max_gap - brushed.min_gap < 1e-9);
+    for (const Figure& figure : lab.figures())
+        for (const Series& series : figure.series)
+            if (const auto* bracket = std::get_if<Bracket>(&series.shape))
+                CHECK_MESSAGE(bracket->text.ends_with(", gap 13.19"), bracket->text);
 }
 
 TEST_CASE("the brush takes its ends in any order and counts on the axis, not on the codes") {
@@ -199,7 +212,7 @@ TEST_CASE("the handle slides the ruler by exactly what it was dragged") {
     CHECK(lab.params().scale == 2);
     CHECK(lab.outcome().window.hi == top / 2);
     CHECK(number_metric(lab, "e4m3.overflow_pct") > 0);
-    CHECK(title(lab, "data").find("lies beyond the end of E4M3’s ruler") != std::string::npos);
+    CHECK(title(lab, "data").find("is beyond the end of E4M3’s ruler") != std::string::npos);
     lab.slide(100, 200);
     CHECK(lab.params().scale == 1);
     lab.slide(1, 0);
