@@ -51,6 +51,33 @@ const Strings kWindow = {"GLFW/", "GL/", "backends/imgui"};
 const Strings kGui = {"imgui", "GLFW/", "GL/", "backends/imgui"};
 const Strings kCuda = {"cuda", "cublas", "nvToolsExt"};
 
+// The rooms of a folder, each with those that it stands on; it may include these and what they stand on.
+using Arrows = std::map<std::string, Strings>;
+
+std::set<std::string> room_and_below(const Arrows& arrows, const std::string& room) {
+    std::set<std::string> out = {room};
+    for (const auto& next : arrows.at(room)) out.merge(room_and_below(arrows, next));
+    return out;
+}
+
+// Files in the folder itself stand above all of its rooms.
+void check_rooms(const std::string& folder, const Arrows& arrows) {
+    for (const auto& entry : fs::directory_iterator(fs::path(FP8LAB_SOURCE) / folder)) {
+        if (!entry.is_directory()) continue;
+        const std::string room = entry.path().filename().string();
+        CAPTURE(room);
+        REQUIRE(arrows.contains(room));
+        const auto allowed = room_and_below(arrows, room);
+        for (const auto& [file, target] : includes_below(folder + "/" + room)) {
+            if (!target.starts_with(folder + "/")) continue;
+            const std::string below = target.substr(folder.size() + 1);
+            CAPTURE(file);
+            CAPTURE(target);
+            CHECK(allowed.contains(below.substr(0, below.find('/'))));
+        }
+    }
+}
+
 }  // namespace
 
 TEST_CASE("core includes no GUI, no CUDA and no layer above it") {
@@ -66,31 +93,48 @@ TEST_CASE("core includes no GUI, no CUDA and no layer above it") {
 }
 
 TEST_CASE("each folder of core includes only the folders below it") {
-    // base <- formats <- stats <- scaling <- nn <- backend; figure stands on base alone, lesson on figure,
-    // tensors on formats.
-    const std::map<std::string, std::set<std::string>> allowed = {
-        {"base", {"base"}},
-        {"formats", {"base", "formats"}},
-        {"tensors", {"base", "formats", "tensors"}},
-        {"stats", {"base", "formats", "stats"}},
-        {"scaling", {"base", "formats", "stats", "scaling"}},
-        {"figure", {"base", "figure"}},
-        {"lesson", {"base", "figure", "lesson"}},
-        {"nn", {"base", "formats", "tensors", "stats", "scaling", "nn"}},
-        {"backend", {"base", "formats", "tensors", "stats", "scaling", "nn", "backend"}},
+    const Arrows arrows = {
+        {"threads", {}},
+        {"base", {"threads"}},
+        {"json", {"base"}},
+        {"files", {"json"}},
+        {"formats", {"files"}},
+        {"tensors", {"formats"}},
+        {"stats", {"formats"}},
+        {"scaling", {"stats"}},
+        {"figure", {"base"}},
+        {"lesson", {"figure", "files"}},
+        {"nn", {"scaling", "tensors"}},
+        {"train", {"nn"}},
+        {"backend", {"train"}},
     };
-    for (const auto& entry : fs::directory_iterator(fs::path(FP8LAB_SOURCE) / "core"))
-        if (entry.is_directory())
-            CHECK_MESSAGE(allowed.contains(entry.path().filename().string()), entry.path().string());
-    for (const auto& [folder, below] : allowed) {
-        for (const auto& [file, target] : includes_below("core/" + folder)) {
-            if (!target.starts_with("core/")) continue;
-            const std::string other = target.substr(5, target.find('/', 5) - 5);
-            CAPTURE(file);
-            CAPTURE(target);
-            CHECK(below.contains(other));
-        }
-    }
+    check_rooms("core", arrows);
+}
+
+TEST_CASE("each room of the kernels includes only the rooms below it") {
+    const Arrows arrows = {
+        {"device", {}},
+        {"scaling", {"device"}},
+        {"casts", {"scaling"}},
+        {"loss", {"casts"}},
+        {"optimizer", {"casts"}},
+        {"gemm", {"device"}},
+        {"bench", {"gemm", "loss", "optimizer"}},
+        {"checks", {"gemm", "casts"}},
+        {"trainer", {"bench", "checks"}},
+    };
+    check_rooms("kernels", arrows);
+}
+
+TEST_CASE("each room of the shell includes only the rooms below it") {
+    const Arrows arrows = {
+        {"sheets", {}},
+        {"export", {"sheets"}},
+        {"exercises", {}},
+        {"present", {}},
+        {"profile", {}},
+    };
+    check_rooms("app/shell", arrows);
 }
 
 TEST_CASE("a lab's model knows no GUI, and no lab knows another") {
@@ -101,13 +145,18 @@ TEST_CASE("a lab's model knows no GUI, and no lab knows another") {
         CHECK_FALSE(starts_with_any(target, kWindow));
         CHECK_FALSE(starts_with_any(target, kCuda));
         const std::string folder = fs::path(file).parent_path().string();  // labs/bits
-        const bool is_toolkit = folder.starts_with("labs/ui"), is_lab = folder != "labs" && !is_toolkit;
+        const bool is_toolkit = folder.starts_with("labs/ui"),
+                   is_shared = folder == "labs/course" || folder == "labs/grading",
+                   is_lab = folder != "labs" && !is_toolkit && !is_shared;
+        const bool in_a_folder = target.starts_with("labs/") && target.find('/', 5) != std::string::npos;
         if (fs::path(file).filename().string().starts_with("model") ||
             fs::path(file).filename().string().starts_with("exercises"))
             CHECK_FALSE(starts_with_any(target, {"imgui", "labs/ui/", "labs/view"}));
         if (is_toolkit && target.starts_with("labs/")) CHECK(target.starts_with("labs/ui/"));
-        if (is_lab && target.starts_with("labs/") && target.find('/', 5) != std::string::npos)
-            CHECK(starts_with_any(target, {folder + "/", "labs/ui/"}));
+        if (is_lab && in_a_folder) CHECK(starts_with_any(target, {folder + "/", "labs/ui/"}));
+        // What labs share in a course, and above it what is handed in.
+        if (is_shared) CHECK_FALSE(starts_with_any(target, {"imgui", "labs/view"}));
+        if (is_shared && in_a_folder) CHECK(starts_with_any(target, {folder + "/", "labs/course/"}));
     }
 }
 
