@@ -6,11 +6,11 @@
 #include <memory>
 
 #include "core/base/error.h"
-#include "kernels/gemm_cache.h"
-#include "kernels/measure.h"
-#include "kernels/probe.h"
-#include "kernels/self_checks.h"
-#include "kernels/trainer.h"
+#include "kernels/bench/measure.h"
+#include "kernels/checks/probe.h"
+#include "kernels/checks/self_checks.h"
+#include "kernels/gemm/gemm_cache.h"
+#include "kernels/trainer/trainer.h"
 
 namespace fp8lab::cuda {
 namespace {

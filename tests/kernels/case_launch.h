@@ -10,9 +10,9 @@
 
 #include "core/formats/codec.h"
 #include "core/scaling/quantizer.h"
-#include "kernels/cases.h"
-#include "kernels/device.h"
-#include "kernels/scale_buffers.h"
+#include "kernels/bench/cases.h"
+#include "kernels/device/device.h"
+#include "kernels/scaling/scale_buffers.h"
 
 namespace fp8lab::cuda::test {
 

@@ -9,9 +9,9 @@
 
 #include "core/formats/codec.h"
 #include "core/scaling/quantizer.h"
-#include "kernels/device.h"
-#include "kernels/emulate.h"
-#include "kernels/launch.h"
+#include "kernels/casts/emulate.h"
+#include "kernels/device/device.h"
+#include "kernels/device/launch.h"
 #include "tests/kernels/gpu.h"
 
 using namespace fp8lab;

@@ -1,5 +1,5 @@
 // The file of chosen algorithms: kept, and never in the way.
-#include "kernels/gemm_cache.h"
+#include "kernels/gemm/gemm_cache.h"
 
 #include <doctest/doctest.h>
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/formats/codec.h"
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 
 namespace fp8lab::test {
 

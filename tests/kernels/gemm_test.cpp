@@ -1,5 +1,5 @@
 // cuBLASLt plans: exact products of integers in every mode, scales where they belong, refusals in words.
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 
 #include <doctest/doctest.h>
 
@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "kernels/measure.h"
-#include "kernels/probe.h"
+#include "kernels/bench/measure.h"
+#include "kernels/checks/probe.h"
 #include "tests/kernels/gemm_reference.h"
 #include "tests/kernels/gpu.h"
 

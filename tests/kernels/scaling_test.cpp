@@ -12,8 +12,8 @@
 #include "core/nn/loss.h"
 #include "core/nn/optimizer.h"
 #include "core/scaling/delayed.h"
-#include "kernels/cases.h"
-#include "kernels/device.h"
+#include "kernels/bench/cases.h"
+#include "kernels/device/device.h"
 #include "tests/kernels/gpu.h"
 
 using namespace fp8lab;

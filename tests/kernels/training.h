@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/base/files.h"
-#include "kernels/trainer.h"
+#include "kernels/trainer/trainer.h"
 #include "tests/scratch.h"
 
 namespace fp8lab::test {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/scaling/block_scales.h"
-#include "kernels/engine.h"
+#include "kernels/gemm/engine.h"
 #include "tests/kernels/case_launch.h"
 #include "tests/kernels/gemm_reference.h"
 #include "tests/kernels/gpu.h"

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/formats/codec.h"
-#include "kernels/cases.h"
-#include "kernels/device.h"
+#include "kernels/bench/cases.h"
+#include "kernels/device/device.h"
 #include "tests/kernels/gpu.h"
 
 using namespace fp8lab;

@@ -1,0 +1,171 @@
+// The one mechanism of every cast: a block takes a tile of kTileRows x kTileCols elements, a thread 4 rows x
+// 8 columns of it. The source yields FP32 values; they are cast, stored by rows, turned in shared memory and
+// stored by columns, while amax, statistics and sums over columns are gathered. In BF16 tiles of half the
+// height serve where few blocks or few rows would leave threads without work.
+#pragma once
+
+#include "core/base/error.h"
+#include "kernels/casts/tile_parts.cuh"
+#include "kernels/casts/vector_tile.cuh"
+
+namespace fp8lab::cuda {
+
+// What is computed besides the payload. nothing: for FP32 copies without a scaling state.
+enum class Gather { plain, stats, amax_only, nothing };
+
+// Blocks that a multiprocessor must have room for; 0: the compiler decides.
+template <class Source>
+constexpr int kBlocksAtOnce = 0;
+
+// Rows of a thread.
+template <class Source>
+constexpr int kRowsOf = kThreadRows;
+
+template <class Source, class Out, Gather kGather>
+__global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
+    tile_cast(Source source, Shape s, TileTarget target) {
+    constexpr bool kHasStats = kGather == Gather::stats, kHasState = kGather != Gather::nothing,
+                   kAmax = kGather == Gather::amax_only;
+    constexpr int kRows = kRowsOf<Source>, kDown = kRows * kThreadsDown;
+    static_assert(kRows == kThreadRows || Out::kBytes == 2);  // four rows are turned at once
+    __shared__ __align__(16) std::uint32_t turned[kTileCols * kThreadsDown];
+    wait_for_the_kernel_before();
+    const int tx = threadIdx.x % kThreadsAcross, ty = threadIdx.x / kThreadsAcross;
+    const int tile_r = blockIdx.y * kDown, tile_c = blockIdx.x * kTileCols;
+    const int r0 = tile_r + ty * kRows, c = tile_c + tx * kThreadCols;
+    const bool inside =
+        c < s.padded_cols && r0 < s.padded_rows;  // padding is in 16s, a thread's part in 2s or 4s and 8s
+    const float scale = kHasState && target.scaled && !kAmax ? target.state->scale : 1.0F;
+    const std::uint32_t seen = kHasState ? target.state->amax_bits : 0;
+    const bool whole = tile_r + kDown <= s.rows && tile_c + kTileCols <= s.cols;  // of the block: no padding
+    // Threads outside read what is inside, so that no branch stands between the loads.
+    const int safe_c = inside ? c : 0;
+    void* const rows = inside ? target.rows : nullptr;
+    source.prepare(safe_c);
+    Gathered g;
+    std::uint32_t low[kRows] = {}, high[kRows] = {};  // FP8 only: columns 0-3 and 4-7 of a row
+    // kAhead rows are on their way from memory while one is worked on.
+    typename Source::Raw raw[Source::kAhead];
+    const auto fetch = [&](int row) {
+        raw[row % Source::kAhead] = source.fetch(min(r0 + row, s.rows - 1), safe_c, s);
+    };
+#pragma unroll
+    for (int row = 0; row < Source::kAhead; ++row) fetch(row);
+    loads_are_sent(source);
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) {
+        const bool real = whole || (inside && r0 + row < s.rows);
+        Eight v;
+        source.values(raw[row % Source::kAhead], r0 + row, c, real, s, v);
+        if (row + Source::kAhead < kRows) fetch(row + Source::kAhead);
+#pragma unroll
+        for (int j = 0; j < kThreadCols; ++j) {
+            if (!whole && (!real || c + j >= s.cols)) v[j] = 0;
+            if constexpr (kHasState) g.amax = larger(g.amax, v[j]);
+            if constexpr (Source::kBiasSums) g.column[j] += v[j];
+        }
+        if constexpr (!kAmax) {
+            const std::size_t at = static_cast<std::size_t>(r0 + row) * s.padded_cols + c;
+            const uint2 words = cast_row<Out, kHasStats>(v, scale, rows, at, g);
+            low[row] = words.x, high[row] = words.y;
+        }
+    }
+    if constexpr (Out::kBytes == 1 && !kAmax) {
+        if (target.columns) {
+            std::uint32_t words[kThreadCols];
+            turn4(low, words);
+            turn4(high, words + 4);
+            store_columns(static_cast<std::uint8_t*>(target.columns), words, s, tile_r, tile_c, turned);
+        }
+    }
+    if constexpr (kHasState) max_amax(target.state, seen, g.amax);
+    if (kHasState && !kAmax && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) {
+        target.state->scale_used = scale;
+        *(target.scale_inv ? target.scale_inv : &target.state->scale_inv) = 1 / scale;
+    }
+    if constexpr (Source::kBiasSums || Source::kLoss)
+        store_source_sums(source, g.column, blockIdx.y, s, target, turned);
+    if constexpr (kHasStats) store_stats(g, blockIdx.y, target);
+}
+
+template <class Source, class Out, Gather kGather>
+void launch_tiles(const Source& source, Shape s, const TileTarget& target, cudaStream_t stream) {
+    constexpr int kDown = kRowsOf<Source> * kThreadsDown;
+    const dim3 grid(static_cast<unsigned>(tiles_across(s)),
+                    static_cast<unsigned>((s.padded_rows + kDown - 1) / kDown));
+    launch("cast kernel", tile_cast<Source, Out, kGather>, grid, kThreads, stream, source, s, target);
+}
+
+template <class Source, class Out>
+void launch_payload(const Source& source, Shape s, const TileTarget& target, cudaStream_t stream) {
+    if (target.stats)
+        launch_tiles<Source, Out, Gather::stats>(source, s, target, stream);
+    else
+        launch_tiles<Source, Out, Gather::plain>(source, s, target, stream);
+}
+
+// A source of so few rows that one tile of half the height holds them: its sums and counts are one tile's as
+// well. They are always added up so, whether there are statistics or not: a step gives the same bytes.
+constexpr int kFewRows = kThreadRows / 2;
+template <class Source>
+struct Low : Source {
+    static constexpr int kAhead = kFewRows;
+};
+template <class Source>
+constexpr int kRowsOf<Low<Source>> = kFewRows;
+
+inline TileTarget tile_target(const CastTarget& to, float* bias_partials = nullptr,
+                              double* loss_partials = nullptr) {
+    return {to.rows,       to.columns,    to.state,  to.stats_partials,
+            bias_partials, loss_partials, to.scaled, to.scale_inv};
+}
+
+template <class Source>
+void launch_cast(const Source& source, Shape s, const CastTarget& to, Pass pass, cudaStream_t stream,
+                 float* bias_partials = nullptr, double* loss_partials = nullptr) {
+    const TileTarget target = tile_target(to, bias_partials, loss_partials);
+    if (to.scaling != Scaling::tensor) {
+        if constexpr (kManyScales<Source>)
+            return launch_vectors(source, s, target, to, pass, stream);
+        else
+            throw Error(ErrorKind::backend, "cast", "this source has one scale");
+    }
+    if (pass == Pass::amax_only)
+        return launch_tiles<Source, ToBf16, Gather::amax_only>(source, s, target, stream);
+    switch (to.element) {
+        case Element::f32:
+            return launch_tiles<Source, ToF32, Gather::nothing>(source, s, target, stream);
+        case Element::bf16:
+            if constexpr (kManyScales<Source>)  // not the optimiser's, whose tiles are its own
+                if (s.padded_rows <= kFewRows * kThreadsDown)
+                    return launch_payload<Low<Source>, ToBf16>({source}, s, target, stream);
+            return launch_payload<Source, ToBf16>(source, s, target, stream);
+        case Element::e4m3:
+            return launch_payload<Source, ToFp8<__NV_E4M3>>(source, s, target, stream);
+        case Element::e5m2:
+            if constexpr (kMayBeE5m2<Source>)
+                return launch_payload<Source, ToFp8<__NV_E5M2>>(source, s, target, stream);
+            else
+                throw Error(ErrorKind::backend, "cast", kForwardIsE4m3);
+    }
+}
+
+// run(std::bool_constant) for fetch_unpadded<kEights>().
+template <class Run>
+void with_eights(Shape s, Run run) {
+    if (s.cols % kThreadCols == 0)
+        run(std::true_type());
+    else
+        run(std::false_type());
+}
+
+// `run` with a null pointer of the type that the element has in memory.
+template <class Run>
+void with_type(Element element, Run run) {
+    if (element == Element::f32)
+        run(static_cast<const float*>(nullptr));
+    else
+        run(static_cast<const __nv_bfloat16*>(nullptr));
+}
+
+}  // namespace fp8lab::cuda

@@ -1,0 +1,269 @@
+// What the kernels of a cast are made of: types of payload, sums of a block, the turn of a tile in shared
+// memory. A tile is kTileRows x kTileCols elements; a thread works on 4 rows x 8 columns of it
+// (2 x 8 of a tile half as high).
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp8.h>
+
+#include <type_traits>
+
+#include "kernels/casts/eight.cuh"
+#include "kernels/device/device.h"
+#include "kernels/device/launch.h"
+#include "kernels/device/launching.cuh"
+
+namespace fp8lab::cuda {
+
+constexpr int kThreads = 256, kThreadRows = 4;
+constexpr int kThreadsAcross = kTileCols / kThreadCols, kThreadsDown = kTileRows / kThreadRows;
+static_assert(kThreadsAcross * kThreadsDown == kThreads);
+
+// ---- what an element is stored as
+struct ToF32 {
+    static constexpr int kBytes = 4;
+};
+struct ToBf16 {
+    static constexpr int kBytes = 2;
+    // Half a step beyond the largest finite value; ties go to Inf.
+    static __device__ bool overflows(float x) { return fabsf(x) >= __uint_as_float(0x7F7F8000u); }
+    static __device__ std::uint32_t pair(float low, float high) {
+        const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
+        return *reinterpret_cast<const std::uint32_t*>(&both);
+    }
+    static __device__ float back(std::uint32_t code) { return __uint_as_float(code << 16); }
+};
+template <__nv_fp8_interpretation_t kKind>
+struct ToFp8 {
+    static constexpr int kBytes = 1;
+    static __device__ bool overflows(float x) {  // what saturation changes: numerics.md 3.3
+        return kKind == __NV_E4M3 ? fabsf(x) > 464.0F : fabsf(x) >= 61440.0F;
+    }
+    // Four codes a word: the second conversion takes the first one's result along, which two 16-bit results
+    // put together do not.
+    static __device__ std::uint32_t quad(float a, float b, float c, float d) {
+        std::uint32_t out;
+        if constexpr (kKind == __NV_E4M3)
+            asm("{ .reg .b16 low, high; cvt.rn.satfinite.e4m3x2.f32 low, %2, %1; "
+                "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3; mov.b32 %0, {low, high}; }"
+                : "=r"(out)
+                : "f"(a), "f"(b), "f"(c), "f"(d));
+        else
+            asm("{ .reg .b16 low, high; cvt.rn.satfinite.e5m2x2.f32 low, %2, %1; "
+                "cvt.rn.satfinite.e5m2x2.f32 high, %4, %3; mov.b32 %0, {low, high}; }"
+                : "=r"(out)
+                : "f"(a), "f"(b), "f"(c), "f"(d));
+        return out;
+    }
+    static __device__ float back(std::uint32_t code) {
+        return __half2float(__half(__nv_cvt_fp8_to_halfraw(static_cast<__nv_fp8_storage_t>(code), kKind)));
+    }
+};
+
+// What a source does with what prepare() loaded: once the loads of its first elements are on their way, which
+// would otherwise wait for it.
+template <class Source>
+__device__ inline void loads_are_sent(Source& source) {
+    if constexpr (requires { source.ready(); }) source.ready();
+}
+
+// Whether a source is ever cast to E5M2. Tensor cores take E4M3 operands in the forward pass (engine.h), so
+// kernels for the others would be compiled for nobody.
+template <class Source>
+constexpr bool kMayBeE5m2 = true;
+constexpr auto kForwardIsE4m3 = "operands of the forward pass are E4M3 on the tensor cores";
+
+struct TileTarget {
+    void *rows, *columns;
+    ScaleState* state;
+    double2* stats;
+    float* bias_partials;   // (tiles_down, padded_cols), of sources with kBiasSums
+    double* loss_partials;  // one a block, of sources with kLoss
+    bool scaled;
+    float* scale_inv = nullptr;  // null: the state's
+};
+
+// Sum of a warp in a fixed order, valid in its first thread.
+template <class T>
+__device__ T warp_sum(T value) {
+#pragma unroll
+    for (int offset = 16; offset > 0; offset /= 2) value += __shfl_down_sync(0xFFFFFFFFu, value, offset);
+    return value;
+}
+// Of a block, valid in thread 0.
+template <class T>
+__device__ T block_sum(T value, T* shared) {
+    value = warp_sum(value);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
+    __syncthreads();
+    T total = 0;
+    if (threadIdx.x == 0)
+        for (int w = 0; w < kThreads / 32; ++w) total += shared[w];
+    return total;
+}
+
+// |x| or the larger so far, as the bits of a non-negative float; NaN is larger than Inf.
+__device__ inline float larger(float so_far, float x) {
+    float out;
+    asm("{ .reg .f32 a; abs.f32 a, %2; max.NaN.f32 %0, %1, a; }" : "=f"(out) : "f"(so_far), "f"(x));
+    return out;
+}
+
+// `seen`: the tensor's amax when the block began. Most warps of a large tensor have nothing larger to say and
+// spare the atomic, and nobody waits for one.
+__device__ inline void max_amax(ScaleState* state, std::uint32_t seen, float amax) {
+    const std::uint32_t bits = __reduce_max_sync(0xFFFFFFFFu, __float_as_uint(amax));
+    if (threadIdx.x % 32 == 0 && bits > seen) atomicMax(&state->amax_bits, bits);
+}
+
+// Column c of the tile holds its 64 bytes as 16 words, permuted so that neither side meets a bank twice.
+__device__ inline int turned_word(int column, int word) {
+    return column * kThreadsDown + (word ^ (column / kThreadCols % 16));
+}
+
+// 4 x 4 bytes: row i in rows[i] becomes column j in columns[j].
+__device__ inline void turn4(const std::uint32_t (&rows)[4], std::uint32_t* columns) {
+    const std::uint32_t a = __byte_perm(rows[0], rows[1], 0x5140), b = __byte_perm(rows[2], rows[3], 0x5140);
+    const std::uint32_t c = __byte_perm(rows[0], rows[1], 0x7362), d = __byte_perm(rows[2], rows[3], 0x7362);
+    columns[0] = __byte_perm(a, b, 0x5410);
+    columns[1] = __byte_perm(a, b, 0x7632);
+    columns[2] = __byte_perm(c, d, 0x5410);
+    columns[3] = __byte_perm(c, d, 0x7632);
+}
+
+// Stores what 4 x 8 values a thread have become, through shared memory, by columns.
+__device__ inline void store_columns(std::uint8_t* out, const std::uint32_t (&words)[kThreadCols], Shape s,
+                                     int tile_r, int tile_c, std::uint32_t* turned) {
+    const int tx = threadIdx.x % kThreadsAcross, ty = threadIdx.x / kThreadsAcross;
+#pragma unroll
+    for (int j = 0; j < kThreadCols; ++j) {
+        // Neighbouring rows write neighbouring columns' words at a time: other banks.
+        const int column = ty % 2 ? j ^ 1 : j;
+        turned[turned_word(tx * kThreadCols + column, ty)] = ty % 2 ? words[j ^ 1] : words[j];
+    }
+    __syncthreads();
+    // 4 threads a column, 16 bytes each.
+#pragma unroll
+    for (int pass = 0; pass < kTileCols * 4 / kThreads; ++pass) {
+        const int item = pass * kThreads + static_cast<int>(threadIdx.x), column = item / 4, part = item % 4;
+        const int c = tile_c + column, r = tile_r + part * 16;
+        if (c >= s.padded_cols || r >= s.padded_rows) continue;
+        const int f = column / kThreadCols % 16;
+        uint4 v = *reinterpret_cast<const uint4*>(turned + column * kThreadsDown + ((part ^ (f / 4)) * 4));
+        if (f & 1) v = make_uint4(v.y, v.x, v.w, v.z);
+        if (f & 2) v = make_uint4(v.z, v.w, v.x, v.y);
+        *reinterpret_cast<uint4*>(out + static_cast<std::size_t>(c) * s.padded_rows + r) = v;
+    }
+}
+
+// What a thread gathers while it casts.
+struct Gathered {
+    float amax = 0;
+    std::uint32_t underflow = 0, overflow = 0;
+    double signal = 0, noise = 0;
+    Eight column = {};  // sums over the thread's rows
+};
+
+// A thread's columns have one scale, or one each.
+__device__ inline float of_column(float scale, int) { return scale; }
+__device__ inline float of_column(const Eight& scales, int j) { return scales[j]; }
+
+// What casting v to the codes in `words` did.
+template <class Out, int kWords, class Scales>
+__device__ inline void measure(const Eight& v, const std::uint32_t (&words)[kWords], const Scales& scale,
+                               Gathered& g) {
+    constexpr int kBits = Out::kBytes * 8, kPerWord = 32 / kBits;
+#pragma unroll
+    for (int j = 0; j < kThreadCols; ++j) {
+        const std::uint32_t code = (words[j / kPerWord] >> (j % kPerWord * kBits)) & ((1u << kBits) - 1);
+        const float q = Out::back(code) * (1 / of_column(scale, j));
+        g.underflow += v[j] != 0 && q == 0;
+        g.overflow += Out::overflows(v[j] * of_column(scale, j));
+        const auto kept = static_cast<double>(isfinite(v[j]) ? v[j] : 0.0F),
+                   lost = static_cast<double>(isfinite(v[j]) ? v[j] - q : 0.0F);
+        // Squares of floats are exact in FP64: fused or not, the sums are the same.
+        g.signal = fma(kept, kept, g.signal);
+        g.noise = fma(lost, lost, g.noise);
+    }
+}
+
+// Casts 8 values and stores them at element `at` of `rows` (null: nowhere). FP8 comes back as well, four
+// columns a word. Scales: one float, or an Eight.
+template <class Out, bool kStats, class Scales>
+__device__ inline uint2 cast_row(const Eight& v, const Scales& scale, void* rows, std::size_t at,
+                                 Gathered& g) {
+    if constexpr (Out::kBytes == 4) {
+        if (rows) store8(static_cast<float*>(rows) + at, v);
+        return {};
+    } else {
+        Eight scaled;
+#pragma unroll
+        for (int j = 0; j < kThreadCols; ++j) scaled[j] = v[j] * of_column(scale, j);
+        if constexpr (Out::kBytes == 2) {
+            std::uint32_t pairs[4];
+#pragma unroll
+            for (int j = 0; j < 4; ++j) pairs[j] = Out::pair(scaled[2 * j], scaled[2 * j + 1]);
+            if constexpr (kStats) measure<Out>(v, pairs, scale, g);
+            if (rows)
+                *reinterpret_cast<uint4*>(static_cast<std::uint16_t*>(rows) + at) =
+                    make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+            return {};
+        } else {
+            const std::uint32_t quads[2] = {Out::quad(scaled[0], scaled[1], scaled[2], scaled[3]),
+                                            Out::quad(scaled[4], scaled[5], scaled[6], scaled[7])};
+            if constexpr (kStats) measure<Out>(v, quads, scale, g);
+            const uint2 words = make_uint2(quads[0], quads[1]);
+            if (rows) *reinterpret_cast<uint2*>(static_cast<std::uint8_t*>(rows) + at) = words;
+            return words;
+        }
+    }
+}
+
+// Threads' sums over their rows, then over the 16 rows of threads, in order.
+__device__ inline void store_column_sums(float* out, const Eight& column, int columns, float* sums) {
+    const int tx = threadIdx.x % kThreadsAcross, ty = threadIdx.x / kThreadsAcross;
+    const int c = static_cast<int>(threadIdx.x);
+    __syncthreads();  // the memory has served the transpose
+    store8(sums + ty * kTileCols + tx * kThreadCols, column);
+    __syncthreads();
+    if (c >= kTileCols || c >= columns) return;
+    float sum = 0;
+#pragma unroll
+    for (int k = 0; k < kThreadsDown; ++k) sum += sums[k * kTileCols + c];
+    out[c] = sum;
+}
+
+// The sums that a source has gathered over the tile in row `tile_row` of tiles: of columns, of losses.
+template <class Source>
+__device__ inline void store_source_sums(const Source& source, const Eight& column, unsigned tile_row,
+                                         Shape s, const TileTarget& target, std::uint32_t* turned) {
+    [[maybe_unused]] __shared__ double losses[kThreads / 32];
+    if constexpr (Source::kLoss) {
+        const double loss = warp_sum(source.loss);
+        if (threadIdx.x % 32 == 0) losses[threadIdx.x / 32] = loss;
+    }
+    const int tile_c = static_cast<int>(blockIdx.x) * kTileCols;
+    store_column_sums(target.bias_partials + static_cast<std::size_t>(tile_row) * s.padded_cols + tile_c,
+                      column, s.padded_cols - tile_c, reinterpret_cast<float*>(turned));
+    // The last warp has no column to add up.
+    if (Source::kLoss && threadIdx.x == kThreads - 1) {
+        double loss = 0;
+#pragma unroll
+        for (int w = 0; w < kThreads / 32; ++w) loss += losses[w];
+        target.loss_partials[tile_row * gridDim.x + blockIdx.x] = loss;
+    }
+}
+
+__device__ inline void store_stats(const Gathered& g, unsigned tile_row, const TileTarget& target) {
+    __shared__ double shared[kThreads / 32];
+    const double signal = block_sum(g.signal, shared), noise = block_sum(g.noise, shared);
+    if (threadIdx.x == 0) target.stats[tile_row * gridDim.x + blockIdx.x] = make_double2(signal, noise);
+    const std::uint32_t underflow = __reduce_add_sync(0xFFFFFFFFu, g.underflow),
+                        overflow = __reduce_add_sync(0xFFFFFFFFu, g.overflow);
+    if (threadIdx.x % 32 != 0) return;
+    if (underflow) atomicAdd(&target.state->underflow, static_cast<unsigned long long>(underflow));
+    if (overflow) atomicAdd(&target.state->overflow, static_cast<unsigned long long>(overflow));
+}
+
+}  // namespace fp8lab::cuda

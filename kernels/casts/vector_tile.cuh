@@ -1,0 +1,247 @@
+// The casts of a tensor with many scales. A block of threads takes 128 x 128 elements, two tiles below each
+// other, so that it finds the amax of 128 elements along either dimension among its own. Values are cast with
+// the scale of their row and, transposed, with that of their column.
+//
+// Blocks: one launch, values stay in registers between their amax and their cast. Rows: one launch for the
+// amaxes, one for the cast, and what the source reads counts twice. Bytes per element: what the source reads
+// + 1 + 1 (+ 1/16 of scales in blocks).
+#pragma once
+
+#include "kernels/casts/vector_block.cuh"
+#include "kernels/scaling/scale_rule.cuh"
+
+namespace fp8lab::cuda {
+
+// ---- the thread's own vector of the block: column threadIdx.x, or a row
+struct OwnVector {
+    bool is_column;
+    int index, padded;  // in the matrix
+};
+__device__ inline OwnVector own_vector(const BlockPlace& at, Shape s) {
+    const int i = static_cast<int>(threadIdx.x) % kBlock;
+    return threadIdx.x < kBlock ? OwnVector{true, at.c0 + i, s.padded_cols}
+                                : OwnVector{false, at.r0 + i, s.padded_rows};
+}
+
+// Scaling::rows, first launch.
+__device__ inline void keep_amax(const BlockPlace& at, Shape s, const ScaleVectors& to, float amax) {
+    const OwnVector own = own_vector(at, s);
+    if (own.index < own.padded)
+        atomicMax(to.amaxes + (own.is_column ? s.padded_rows : 0) + own.index, __float_as_uint(amax));
+}
+
+// Scaling::rows, second launch.
+__device__ inline void load_scales(const BlockPlace& at, Shape s, const ScaleVectors& from,
+                                   VectorMemory& shared) {
+    const OwnVector own = own_vector(at, s);
+    const float* const scales = from.scales + (own.is_column ? s.padded_rows : 0);
+    shared.vectors[threadIdx.x] = own.index < own.padded ? scales[own.index] : 1.0F;
+}
+
+// Of all amaxes of the block.
+__device__ inline float largest_of_block(float amax, VectorMemory& shared) {
+    const std::uint32_t most = __reduce_max_sync(0xFFFFFFFFu, __float_as_uint(amax));
+    if (threadIdx.x % 32 == 0) shared.most[threadIdx.x / 32] = __uint_as_float(most);
+    __syncthreads();
+    float largest = 0;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) largest = fmaxf(largest, shared.most[w]);
+    return largest;
+}
+
+// The inverse of the scale of the thread's own vector, or of the whole block, to where products read it.
+__device__ inline void store_inverse(const BlockPlace& at, Shape s, const ScaleVectors& to, bool squares,
+                                     float inverse) {
+    const int x = at.c0 / kBlock, y = at.r0 / kBlock;
+    if (squares) {
+        const auto up4 = [](int n) { return (n + 3) / 4 * 4; };
+        if (threadIdx.x != 0) return;
+        if (to.rows) to.rows[y * up4(blocks_of(s.padded_cols)) + x] = inverse;
+        if (to.columns) to.columns[x * up4(blocks_of(s.padded_rows)) + y] = inverse;
+        return;
+    }
+    const OwnVector own = own_vector(at, s);
+    float* const inverses = own.is_column ? to.columns : to.rows;
+    if (inverses && own.index < own.padded)
+        inverses[static_cast<std::size_t>(own.is_column ? y : x) * own.padded + own.index] = inverse;
+}
+
+// Word `word` of column j of the eight columns of a thread in column tx of threads, permuted so that neither
+// side meets a bank twice.
+__device__ inline int turned_block_word(int tx, int j, int word) {
+    return (tx * kThreadCols + j) * kWordsDown + (word ^ (tx * 2));
+}
+
+// 8 threads a column, 16 bytes each: whole lines.
+__device__ inline void store_block_columns(std::uint8_t* out, const BlockPlace& at, Shape s,
+                                           const std::uint32_t* turned) {
+    constexpr unsigned kParts = kBlock / 16, kColumns = kThreads / kParts, kPasses = kBlock / kColumns;
+    const unsigned part = threadIdx.x % kParts, column = threadIdx.x / kParts;
+    const int r = at.r0 + static_cast<int>(part) * 16, c = at.c0 + static_cast<int>(column);
+    if (r >= s.padded_rows) return;
+    out += static_cast<std::size_t>(c) * s.padded_rows + r;
+    const std::size_t stride = static_cast<std::size_t>(kColumns) * s.padded_rows;
+    const unsigned tx = column / kThreadCols;  // in the first pass; later ones are a multiple of 4 further on
+#pragma unroll
+    for (unsigned pass = 0; pass < kPasses; ++pass, out += stride) {
+        if (c + static_cast<int>(pass * kColumns) >= s.padded_cols) return;
+        const unsigned from = column * kWordsDown + ((part ^ (tx / 2)) * 4);
+        uint4 v = *reinterpret_cast<const uint4*>(turned + pass * kColumns * kWordsDown +
+                                                  (from ^ (pass * kColumns / kThreadCols / 2 * 4)));
+        if (tx & 1) v = make_uint4(v.z, v.w, v.x, v.y);
+        *reinterpret_cast<uint4*>(out) = v;
+    }
+}
+
+// Both layouts of the block. values(take): its values as in for_values().
+template <class Out, bool kStats, class Values>
+__device__ inline void cast_block(Values&& values, const BlockPlace& at, Shape s, const TileTarget& target,
+                                  VectorMemory& shared) {
+    const int c = at.column();
+    Eight columns;
+    load8(shared.vectors + at.tx * kThreadCols, columns);
+    const bool measures_columns = kStats && !target.rows;
+    std::uint8_t* const rows =
+        static_cast<std::uint8_t*>(target.rows) + static_cast<std::size_t>(at.row(0, 0)) * s.padded_cols + c;
+    Gathered g;
+    uint2 across[kThreadRows];
+    std::uint32_t low[kThreadRows], high[kThreadRows];
+    values([&](int tile, int i, const Eight& v) {
+        if (!measures_columns) {
+            const float scale = shared.vectors[kBlock + at.row(tile, i) - at.r0];
+            across[i] = cast_row<Out, kStats>(v, scale, nullptr, 0, g);
+        }
+        const uint2 words = cast_row<Out, false>(v, columns, nullptr, 0, g);
+        // A statement of its own: as a choice between two casts, one that measures, nvcc 13.0 measures other
+        // values than it casts.
+        if (measures_columns) measure<Out>(v, {words.x, words.y}, columns, g);
+        low[i] = words.x, high[i] = words.y;
+        if (i < kThreadRows - 1) return;
+        if (target.rows && c < s.padded_cols && at.row(tile, 0) < s.padded_rows) {
+#pragma unroll
+            for (int k = 0; k < kThreadRows; ++k)
+                *reinterpret_cast<uint2*>(rows + static_cast<std::size_t>(tile * kTileRows + k) *
+                                                     s.padded_cols) = across[k];
+        }
+        std::uint32_t turned[kThreadCols];
+        turn4(low, turned);
+        turn4(high, turned + 4);
+#pragma unroll
+        for (int j = 0; j < kThreadCols; ++j)
+            shared.turned[turned_block_word(at.tx, j, tile * kThreadsDown + at.ty)] = turned[j];
+        if constexpr (kStats) {
+            if (at.r0 + tile * kTileRows < s.padded_rows)
+                store_stats(g, static_cast<unsigned>(at.r0) / kTileRows + tile, target);
+            g = {};
+        }
+    });
+    if (!target.columns) return;
+    __syncthreads();
+    store_block_columns(static_cast<std::uint8_t*>(target.columns), at, s, shared.turned);
+}
+
+__device__ inline void leave_scale_1(const TileTarget& target) {
+    if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0)
+        target.state->scale_used = target.state->scale_inv = 1;
+}
+
+// Blocks that a multiprocessor should have room for: enough loads on their way.
+template <class Source>
+constexpr int kResident = sizeof(typename Source::Raw) <= 16 ? 3 : 2;
+
+template <class Source>
+__global__ void __launch_bounds__(kThreads, kResident<Source>)
+    row_amaxes(Source source, Shape s, TileTarget target, ScaleVectors vectors) {
+    __shared__ __align__(16) VectorMemory shared;
+    wait_for_the_kernel_before();
+    const BlockPlace at = block_place(blockIdx.y);
+    with_values(source, at, s, [&](auto&& values) {
+        const auto again = [&](auto&& take) {
+            Source copy = source;
+            for_values(copy, at, s, take);
+        };
+        keep_amax(at, s, vectors,
+                  gather(
+                      source, values, at, s, target, shared, [](int, int, const Eight&) {}, again));
+    });
+}
+
+template <class Source, class Out, bool kStats>
+__global__ void __launch_bounds__(kThreads, kResident<Source>)
+    row_cast(Source source, Shape s, TileTarget target, ScaleVectors vectors) {
+    __shared__ __align__(16) VectorMemory shared;
+    wait_for_the_kernel_before();
+    const BlockPlace at =
+        block_place(gridDim.y - 1 - blockIdx.y);  // of what the amaxes were found in last, part is in L2
+    with_values(source, at, s, [&](auto&& values) {
+        load_scales(at, s, vectors, shared);
+        __syncthreads();
+        cast_block<Out, kStats>(values, at, s, target, shared);
+    });
+    leave_scale_1(target);
+}
+
+template <class Source, class Out, bool kStats>
+__global__ void __launch_bounds__(kThreads, 2)
+    block_cast(Source source, Shape s, TileTarget target, bool squares, ScaleVectors vectors) {
+    __shared__ __align__(16) VectorMemory shared;
+    wait_for_the_kernel_before();
+    const BlockPlace at = block_place(blockIdx.y);
+    with_values(source, at, s, [&](auto&& values) {
+        prefetch_later_block(source, s);
+        const float max_finite = target.state->max_finite;
+        const ScaleControls how = *vectors.controls;
+        Eight held[kBlockRows];
+        const auto keep = [&](int tile, int i, const Eight& v) {
+#pragma unroll
+            for (int j = 0; j < kThreadCols; ++j) held[tile * kThreadRows + i][j] = v[j];
+        };
+        const auto again = [&](auto&& take) {
+#pragma unroll
+            for (int k = 0; k < kBlockRows; ++k) take(k / kThreadRows, k % kThreadRows, held[k]);
+        };
+        const float amax = gather(source, values, at, s, target, shared, keep, again);
+        const float largest = squares ? largest_of_block(amax, shared) : amax,
+                    scale = scale_of(largest, max_finite, how.margin, 1.0F, how.pow2 != 0);
+        shared.vectors[threadIdx.x] = scale;
+        store_inverse(at, s, vectors, squares, 1 / scale);
+        __syncthreads();
+        cast_block<Out, kStats>(again, at, s, target, shared);
+    });
+    leave_scale_1(target);
+}
+
+template <class Source, class Out, bool kStats>
+void launch_vectors(const Source& source, Shape s, const TileTarget& target, const CastTarget& to, Pass pass,
+                    cudaStream_t stream) {
+    const dim3 grid(static_cast<unsigned>(blocks_of(s.padded_cols)),
+                    static_cast<unsigned>(blocks_of(s.padded_rows)));
+    constexpr auto kName = "cast kernel";
+    if (to.scaling != Scaling::rows)
+        launch(kName, block_cast<Source, Out, kStats>, grid, kThreads, stream, source, s, target,
+               to.scaling == Scaling::squares, to.vectors);
+    else if (pass == Pass::amax_only)
+        launch(kName, row_amaxes<Source>, grid, kThreads, stream, source, s, target, to.vectors);
+    else
+        launch(kName, row_cast<Source, Out, kStats>, grid, kThreads, stream, source, s, target, to.vectors);
+}
+
+template <class Source>
+void launch_vectors(const Source& source, Shape s, const TileTarget& target, const CastTarget& to, Pass pass,
+                    cudaStream_t stream) {
+    const auto as = [&]<class Out>(Out) {
+        (target.stats ? launch_vectors<Source, Out, true>
+                      : launch_vectors<Source, Out, false>)(source, s, target, to, pass, stream);
+    };
+    if (to.element == Element::e4m3) return as(ToFp8<__NV_E4M3>());
+    if constexpr (kMayBeE5m2<Source>)
+        as(ToFp8<__NV_E5M2>());
+    else
+        throw Error(ErrorKind::backend, "cast", kForwardIsE4m3);
+}
+
+// Whether a source is cast to tensors with many scales. Its values may be computed twice.
+template <class Source>
+constexpr bool kManyScales = true;
+
+}  // namespace fp8lab::cuda

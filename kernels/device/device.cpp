@@ -1,0 +1,114 @@
+#include "kernels/device/device.h"
+
+#include <fmt/format.h>
+
+#include "core/base/error.h"
+
+namespace fp8lab::cuda {
+
+void check(cudaError_t status, const char* what) {
+    if (status == cudaSuccess) return;
+    cudaGetLastError();  // a failed launch is reported once
+    throw Error(ErrorKind::backend, what,
+                fmt::format("{} ({})", cudaGetErrorString(status), cudaGetErrorName(status)));
+}
+
+bool launches_overlap() {
+    static const bool known = [] {
+        int device = 0, major = 0;
+        check(cudaGetDevice(&device), "cudaGetDevice");
+        check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+              "cudaDeviceGetAttribute");
+        return major >= 9;
+    }();
+    return known;
+}
+
+Stream::Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"); }
+Stream::~Stream() { cudaStreamDestroy(stream_); }
+void Stream::wait() const { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+
+Event::Event() { check(cudaEventCreate(&event_), "cudaEventCreate"); }
+Event::~Event() {
+    if (event_) cudaEventDestroy(event_);
+}
+void Event::record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "cudaEventRecord"); }
+void Event::record_in_graph(cudaStream_t stream) {
+    check(cudaEventRecordWithFlags(event_, stream, cudaEventRecordExternal), "cudaEventRecordWithFlags");
+}
+bool Event::done() const {
+    const cudaError_t status = cudaEventQuery(event_);
+    if (status == cudaErrorNotReady) return false;
+    check(status, "cudaEventQuery");
+    return true;
+}
+void Event::wait() const { check(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
+
+float elapsed_ms(const Event& from, const Event& to) {
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, from.get(), to.get()), "cudaEventElapsedTime");
+    return ms;
+}
+
+Memory::Memory(std::size_t bytes) : bytes_(bytes) {
+    if (bytes == 0) return;
+    const cudaError_t status = cudaMalloc(&pointer_, bytes);
+    if (status == cudaErrorMemoryAllocation) {
+        cudaGetLastError();
+        std::size_t available = 0, total = 0;
+        cudaMemGetInfo(&available, &total);
+        throw Error(ErrorKind::backend, "GPU memory",
+                    fmt::format("{:.2f} GB were asked for, {:.2f} of {:.2f} GB are free",
+                                static_cast<double>(bytes) / 1e9, static_cast<double>(available) / 1e9,
+                                static_cast<double>(total) / 1e9));
+    }
+    check(status, "cudaMalloc");
+}
+Memory::~Memory() {
+    if (pointer_) cudaFree(pointer_);
+}
+
+namespace {
+void wait_for_legacy_stream() { check(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize"); }
+}  // namespace
+
+void fill_zeros(void* to, std::size_t bytes) {
+    if (bytes == 0) return;
+    check(cudaMemset(to, 0, bytes), "cudaMemset");
+    wait_for_legacy_stream();
+}
+void copy_to_device(void* to, const void* from, std::size_t bytes) {
+    if (bytes == 0) return;
+    check(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "copy to the GPU");
+    wait_for_legacy_stream();
+}
+void copy_rows_to_device(void* to, std::size_t to_stride, const void* from, std::size_t row_bytes,
+                         std::size_t rows) {
+    if (row_bytes == 0 || rows == 0) return;
+    check(cudaMemcpy2D(to, to_stride, from, row_bytes, row_bytes, rows, cudaMemcpyHostToDevice),
+          "copy to the GPU");
+    wait_for_legacy_stream();
+}
+
+Graph::~Graph() {
+    if (exec_) cudaGraphExecDestroy(exec_);
+}
+void Graph::launch(cudaStream_t stream) const { check(cudaGraphLaunch(exec_, stream), "cudaGraphLaunch"); }
+// Thread-local: other threads of the process may use CUDA meanwhile.
+void Graph::begin(cudaStream_t stream) {
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+}
+void Graph::abandon(cudaStream_t stream) {
+    cudaGraph_t graph = nullptr;
+    if (cudaStreamEndCapture(stream, &graph) == cudaSuccess) cudaGraphDestroy(graph);
+    cudaGetLastError();  // the error on its way says more
+}
+void Graph::end(cudaStream_t stream) {
+    cudaGraph_t graph = nullptr;
+    check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+    const cudaError_t status = cudaGraphInstantiate(&exec_, graph, 0);
+    cudaGraphDestroy(graph);
+    check(status, "cudaGraphInstantiate");
+}
+
+}  // namespace fp8lab::cuda

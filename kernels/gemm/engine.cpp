@@ -1,0 +1,91 @@
+#include "kernels/gemm/engine.h"
+
+#include <fmt/format.h>
+
+namespace fp8lab::cuda {
+namespace {
+
+bool is_fp8(const FormatInfo& format) { return format.name == "e4m3" || format.name == "e5m2"; }
+
+// Why the tensor cores cannot take a recipe on any GPU that this engine knows; empty: they may.
+std::string unfit(const Recipe& r) {
+    if (r.round != Rounding::nearest || r.round_bwd != Rounding::nearest)
+        return "casts for the tensor cores round to nearest";
+    if (r.master != MasterWeights::fp32)
+        return "weights without an FP32 master are kept on their grid in FP32";
+    if (r.fwd->name == "bf16" && r.bwd->name == "bf16") return "";
+    if (!is_fp8(*r.fwd) || !is_fp8(*r.bwd))
+        return fmt::format("there is no tensor-core product of {} and {} here", r.bwd->name, r.fwd->name);
+    if (r.fwd->name != "e4m3") return "tensor cores take no product of two E5M2 operands";
+    if (r.overflow != Overflow::saturate) return "the hardware's casts saturate";
+    if (r.granularity == Granularity::block16) return "operands with 1x16 scales are cast in FP32 here";
+    if (r.granularity == Granularity::block32 && r.mx_rule != MxRule::up)
+        return "casts for the tensor cores round MX scales up";
+    return "";
+}
+
+ScaleMode mode_of(const CastPlan& plan) {
+    switch (scaling_of(plan)) {
+        case Scaling::rows:
+            return ScaleMode::row;
+        case Scaling::blocks:
+            return ScaleMode::vec128;
+        case Scaling::squares:
+            return ScaleMode::block128;
+        case Scaling::mx:
+            return ScaleMode::mx32;
+        default:
+            return ScaleMode::tensor;
+    }
+}
+
+}  // namespace
+
+Element element_of(const FormatInfo& format) { return format.name == "e4m3" ? Element::e4m3 : Element::e5m2; }
+
+Provenance provenance_of(Engine engine) {
+    return engine == Engine::emulated ? Provenance::gpu_emulated : Provenance::tensor_core;
+}
+
+EngineChoice choose_engine(const Recipe& recipe, const Refusal& refusal) {
+    if (std::string why = unfit(recipe); !why.empty()) return {Engine::emulated, std::move(why)};
+    if (recipe.fwd->name == "bf16") return {Engine::bf16, ""};
+    if (scaling_of(cast_plan(recipe, TensorClass::x)) == Scaling::tensor) return {Engine::fp8, ""};
+    constexpr int kSize = 256;
+    const LayerProducts tried = products_of(recipe, Engine::fp8, kSize, kSize, kSize);
+    for (const GemmSpec& spec : {tried.fprop, tried.dgrad, tried.wgrad})
+        if (std::string why = refusal(spec); !why.empty()) return {Engine::emulated, std::move(why)};
+    return {Engine::fp8, ""};
+}
+
+Scaling scaling_of(const CastPlan& plan) {
+    if (plan.granularity == Granularity::row) return Scaling::rows;
+    if (plan.granularity == Granularity::block128)
+        return plan.square_blocks ? Scaling::squares : Scaling::blocks;
+    if (plan.granularity == Granularity::block32) return Scaling::mx;
+    return Scaling::tensor;
+}
+
+LayerProducts products_of(const Recipe& recipe, Engine engine, int batch, int in, int out) {
+    const bool fp8 = engine == Engine::fp8;
+    const auto stored = [&](OutType type) {
+        return engine == Engine::emulated || type == OutType::fp32 ? Element::f32 : Element::bf16;
+    };
+    const Element plain = engine == Engine::bf16 ? Element::bf16 : Element::f32,
+                  fwd = fp8 ? element_of(*recipe.fwd) : plain, bwd = fp8 ? element_of(*recipe.bwd) : plain,
+                  to = stored(recipe.out), gradient = stored(recipe.wgrad);
+    const auto mode = [&](TensorClass tensor) {
+        return fp8 ? mode_of(cast_plan(recipe, tensor)) : ScaleMode::none;
+    };
+    const ScaleMode x = mode(TensorClass::x), w = mode(TensorClass::w), dy = mode(TensorClass::dy);
+    // Scales of blocks are applied outside the tensor core: what it sums is short anyway.
+    const bool may_be_fast = fp8 && (x == ScaleMode::tensor || x == ScaleMode::row),
+               fast_fprop = may_be_fast && recipe.fast_accum != FastAccum::none,
+               fast_backward = may_be_fast && recipe.fast_accum == FastAccum::all;
+    const Product back = fp8 ? Product::nt : Product::nn, weights = fp8 ? Product::nt : Product::tn;
+    return {{Product::nt, batch, out, in, fwd, fwd, to, x, w, fast_fprop},
+            {back, batch, in, out, bwd, fwd, to, dy, w, fast_backward},
+            {weights, out, in, batch, bwd, fwd, gradient, dy, x, fast_backward}};
+}
+
+}  // namespace fp8lab::cuda

@@ -1,0 +1,42 @@
+// The engine that runs the GEMMs of a recipe, and their shapes and types.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "core/base/provenance.h"
+#include "core/scaling/quantizer.h"
+#include "kernels/device/launch.h"
+#include "kernels/gemm/gemm.h"
+
+namespace fp8lab::cuda {
+
+enum class Engine {
+    bf16,
+    fp8,      // FP8 codes on the tensor cores, with one scale per tensor, row or block
+    emulated  // quantised and dequantised in FP32 (emulate.h), multiplied in FP32
+};
+Provenance provenance_of(Engine engine);
+
+struct EngineChoice {
+    Engine engine = Engine::emulated;
+    std::string reason;  // why it is emulated; empty where it is not
+};
+// `refusal` tries a small product and returns why the GPU does not support it, or empty. Products with one
+// scale per tensor are not tried: every GPU with FP8 supports them.
+using Refusal = std::function<std::string(const GemmSpec&)>;
+EngineChoice choose_engine(const Recipe& recipe, const Refusal& refusal);
+
+// Of the engine fp8.
+Element element_of(const FormatInfo& format);  // E4M3 or E5M2
+Scaling scaling_of(const CastPlan& plan);
+
+// The products of a layer over padded dimensions: fprop h = x w^T, dgrad dx = dy w, wgrad dw = dy^T x. Both
+// FP8 operands are contiguous along K, so that dgrad reads w^T, and wgrad dy^T and x^T. Emulated recipes get
+// results in FP32 and round them afterwards.
+struct LayerProducts {
+    GemmSpec fprop, dgrad, wgrad;
+};
+LayerProducts products_of(const Recipe& recipe, Engine engine, int batch, int in, int out);
+
+}  // namespace fp8lab::cuda

@@ -1,0 +1,106 @@
+#include "kernels/gemm/gemm_contest.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+namespace fp8lab::cuda {
+namespace {
+
+// What a graph holds takes about a millisecond, so that the gaps between graphs do not count.
+int launches_a_graph(double flop) {
+    constexpr double kGraphMs = 1, kFlopPerMs = 5e11, kLaunchMs = 0.003;
+    constexpr int kMost = 64;
+    return std::clamp(static_cast<int>(kGraphMs / (flop / kFlopPerMs + kLaunchMs)), 1, kMost);
+}
+
+struct Candidate {
+    std::size_t index;
+    Graph graph;
+    Event start, end;
+    std::vector<float> ms{};
+    double median_ms = 0;
+};
+
+// A block: the candidate alone for `warm_ms`, until clocks and power are its own, then `timed_ms` that count.
+// Blocks follow each other without a pause, in turns, so that a clock that drifts drifts for all.
+struct Blocks {
+    int rounds;
+    double warm_ms, timed_ms;
+};
+
+void time_in_blocks(std::vector<Candidate>& candidates, const Blocks& blocks, double graph_ms,
+                    cudaStream_t stream) {
+    constexpr int kFewest = 2;
+    const auto replays = [&](double ms) {
+        return std::max(kFewest, static_cast<int>(std::lround(ms / graph_ms)));
+    };
+    const int warm = replays(blocks.warm_ms), timed = replays(blocks.timed_ms);
+    for (Candidate& c : candidates) c.ms.clear();
+    for (int round = 0; round < blocks.rounds; ++round) {
+        for (Candidate& c : candidates) {
+            for (int i = 0; i < warm; ++i) c.graph.launch(stream);
+            c.start.record(stream);
+            for (int i = 0; i < timed; ++i) c.graph.launch(stream);
+            c.end.record(stream);
+        }
+        for (Candidate& c : candidates) {
+            c.end.wait();
+            c.ms.push_back(elapsed_ms(c.start, c.end) / static_cast<float>(timed));
+        }
+    }
+    for (Candidate& c : candidates) {
+        const auto middle = c.ms.begin() + static_cast<std::ptrdiff_t>(c.ms.size() / 2);
+        std::ranges::nth_element(c.ms, middle);
+        c.median_ms = static_cast<double>(*middle);
+    }
+    std::ranges::sort(candidates, {}, &Candidate::median_ms);
+}
+
+// They are sorted.
+void keep_leaders(std::vector<Candidate>& candidates, std::size_t most, double within) {
+    const double limit = within * candidates.front().median_ms;
+    while (candidates.size() > most || candidates.back().median_ms > limit) candidates.pop_back();
+}
+
+}  // namespace
+
+std::size_t fastest_of(std::size_t count, double flop, const std::function<void(std::size_t)>& run,
+                       cudaStream_t stream) {
+    if (count == 1) return 0;
+    const int launches = launches_a_graph(flop);
+    std::vector<Candidate> candidates;
+    for (std::size_t i = 0; i < count; ++i)
+        candidates.push_back({i,
+                              Graph(stream,
+                                    [&] {
+                                        for (int launch = 0; launch < launches; ++launch) run(i);
+                                    }),
+                              Event(), Event()});
+    // One round tells how long a graph takes, and who is hopeless.
+    constexpr double kHopeless = 2;
+    time_in_blocks(candidates, {1, 0, 0}, 1, stream);
+    const double graph_ms = candidates.front().median_ms;
+    keep_leaders(candidates, candidates.size(), kHopeless);
+    // The fewer are left, the longer they are timed. Small products do not heat the card; large ones take
+    // seconds as it is.
+    struct Stage {
+        int rounds;
+        std::size_t most;
+        double within;  // times the fastest
+    };
+    constexpr std::array<Stage, 3> kStages = {{{3, 6, 1.025}, {9, 3, 1.015}, {15, 1, 1}}};
+    constexpr double kHeatsTheCard = 5e9, kLongMs = 4;
+    constexpr int kMostOfLong = 5;
+    const double block = flop < kHeatsTheCard ? 1 : 10;
+    for (const Stage& stage : kStages) {
+        if (candidates.size() == 1) break;
+        const int rounds = graph_ms > kLongMs ? std::min(stage.rounds, kMostOfLong) : stage.rounds;
+        time_in_blocks(candidates, {rounds, block / 2, block}, graph_ms, stream);
+        keep_leaders(candidates, stage.most, stage.within);
+    }
+    return candidates.front().index;
+}
+
+}  // namespace fp8lab::cuda

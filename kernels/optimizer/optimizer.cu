@@ -1,0 +1,82 @@
+// Weights and biases.
+#include "kernels/optimizer/optimizer.cuh"
+
+namespace fp8lab::cuda {
+namespace {
+
+template <class T, int kRows>
+struct StoredGradient {
+    using Raw = Packed<T>;
+    static constexpr int kAhead = kRows;
+    const T* g;
+    __device__ void prepare() {}
+    __device__ Raw fetch(int r, int c, Shape s) const {
+        return fetch8(g + static_cast<std::size_t>(r) * s.padded_cols + c);
+    }
+    __device__ void values(const Raw& raw, int, int, Eight& v) const { unpack(raw, v); }
+};
+
+__global__ void bias_kernel(BiasUpdates updates, const StepInput* inputs, int slots, const ArmState* arm,
+                            std::int32_t* finite) {
+    wait_for_the_kernel_before();
+    const BiasUpdate& u = updates.layer[blockIdx.y];
+    const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i >= u.count) return;
+    float g = 0;
+    for (int tile = 0; tile < u.tiles; ++tile) g += u.partials[static_cast<std::size_t>(tile) * u.padded + i];
+    u.db[i] = g;
+    u.before[i] = u.b[i];
+    if (!arm->alive) return;
+    const Factors factors = factors_of(inputs, slots, arm, u.m != nullptr);
+    float m = factors.adamw ? u.m[i] : 0, v = factors.adamw ? u.v[i] : 0;
+    const float b = updated(factors, u.b[i], g, m, v);
+    u.b[i] = b;
+    if (factors.adamw) u.m[i] = m, u.v[i] = v;
+    if (!isfinite(b)) *finite = 0;
+}
+
+__global__ void finish_step_kernel(const std::int32_t* finite, StepResult* records, ArmState* arm,
+                                   ArmState* all) {
+    wait_for_the_kernel_before();
+    const ArmState now{arm->step, *finite == 0 ? 0 : arm->alive};
+    records[now.step % kRecordSlots].alive = now.alive;
+    if (!all)
+        arm[1].alive = now.alive;
+    else
+        for (int i = 0; i < kStepsPerLaunch; ++i) all[i] = {now.step + 1 + i, now.alive};
+}
+
+}  // namespace
+
+void update_weights(const UpdateSource& source, Shape shape, const CastTarget& target, cudaStream_t stream) {
+    using T = __nv_bfloat16;
+    const auto* const narrow = static_cast<const T*>(source.g);
+    if (source.element == Element::f32 && source.g_element == Element::bf16)
+        return launch_cast(Update<StoredGradient<T, 2>>{source, {narrow}}, shape, target, Pass::cast, stream);
+    if (source.element == Element::f32)
+        return launch_cast(Update<StoredGradient<float, 2>>{source, {static_cast<const float*>(source.g)}},
+                           shape, target, Pass::cast, stream);
+    if (target.element != Element::bf16 || source.g_element != Element::bf16)
+        throw Error(ErrorKind::backend, "update of weights",
+                    "weights in BF16 have gradients in BF16 and are cast to nothing else");
+    Update<StoredGradient<T, 4>, T> update{source, {narrow}};
+    launch_payload<decltype(update), ToBf16>(update, shape, tile_target(target), stream);
+}
+
+void update_biases(const BiasUpdates& updates, const StepInput* inputs, int input_slots, const ArmState* arm,
+                   std::int32_t* finite, cudaStream_t stream) {
+    constexpr int kBlock = 128;
+    int widest = 1;
+    for (int l = 0; l < updates.layers; ++l)
+        widest = updates.layer[l].count > widest ? updates.layer[l].count : widest;
+    const dim3 grid(static_cast<unsigned>((widest + kBlock - 1) / kBlock),
+                    static_cast<unsigned>(updates.layers));
+    launch("update_biases", bias_kernel, grid, kBlock, stream, updates, inputs, input_slots, arm, finite);
+}
+
+void finish_step(const std::int32_t* finite, StepResult* records, ArmState* arm, ArmState* all,
+                 cudaStream_t stream) {
+    launch("finish_step", finish_step_kernel, dim3(1), 1, stream, finite, records, arm, all);
+}
+
+}  // namespace fp8lab::cuda

@@ -1,0 +1,80 @@
+// The optimisers of core/nn/optimizer.cpp, operation by operation, so that equal gradients give equal
+// weights; and the source of a cast that updates as it goes.
+#pragma once
+
+#include "kernels/casts/tile.cuh"
+
+namespace fp8lab::cuda {
+
+struct Factors {
+    float rate, spread, decay;
+    bool adamw;
+};
+
+// One weight; m and v as in core/nn/optimizer.h.
+__device__ inline float updated(const Factors& f, float w, float g, float& m, float& v) {
+    if (!f.adamw) return w - (f.decay * w + f.rate * g);
+    constexpr float kBeta1 = 0.9F, kBeta2 = 0.999F, kEps = 1e-8F;
+    constexpr auto kNew1 = static_cast<float>(1 - 0.9), kNew2 = static_cast<float>(1 - 0.999);
+    m = kBeta1 * m + kNew1 * g;
+    v = kBeta2 * v + kNew2 * g * g;
+    return w - f.decay * w - f.rate * m / (sqrtf(v) * f.spread + kEps);
+}
+
+__device__ inline Factors factors_of(const StepInput* inputs, int slots, const ArmState* arm, bool adamw) {
+    const StepInput input = inputs[arm->step % slots];
+    return {adamw ? input.rate : input.lr, input.spread, input.decay, adamw};
+}
+
+// T: of weights and moments, float or BF16; see UpdateSource. Gradient: prepare(), once a block; fetch(r, c,
+// s), whose Raw values() unpacks; kAhead as tile_cast has it.
+template <class Gradient, class T = float>
+struct Update {
+    static constexpr bool kBiasSums = false, kLoss = false;
+    static constexpr int kAhead = Gradient::kAhead;
+    struct Raw {
+        Packed<T> w;
+        typename Gradient::Raw g;
+        Packed<T> m, v;
+    };
+    UpdateSource u;
+    Gradient gradient;
+    Factors factors{};
+    bool alive = true;
+    __device__ void prepare(int) {
+        factors = factors_of(u.inputs, u.input_slots, u.arm, u.m != nullptr);
+        alive = u.arm->alive != 0;
+        gradient.prepare();
+    }
+    static __device__ T* in(void* matrix, int r, int c, Shape s) {
+        return static_cast<T*>(matrix) + static_cast<std::size_t>(r) * s.padded_cols + c;
+    }
+    __device__ Raw fetch(int r, int c, Shape s) const {
+        Raw raw{fetch8_streaming(in(u.w, r, c, s)), gradient.fetch(r, c, s), {}, {}};
+        if (factors.adamw)
+            raw.m = fetch8_streaming(in(u.m, r, c, s)), raw.v = fetch8_streaming(in(u.v, r, c, s));
+        return raw;
+    }
+    __device__ void values(const Raw& raw, int r, int c, bool real, Shape s, Eight& w) const {
+        unpack(raw.w, w);
+        if (!real || !alive) return;
+        Eight g, m, v;
+        gradient.values(raw.g, r, c, g);
+        unpack(raw.m, m);
+        unpack(raw.v, v);
+        bool finite = true;
+#pragma unroll
+        for (int j = 0; j < kThreadCols; ++j) {
+            w[j] = updated(factors, w[j], g[j], m[j], v[j]);
+            finite = finite && isfinite(w[j]);
+        }
+        if constexpr (std::is_same_v<T, float>) store8_streaming(in(u.w, r, c, s), w);
+        if (factors.adamw) store8_streaming(in(u.m, r, c, s), m), store8_streaming(in(u.v, r, c, s), v);
+        if (!finite) *u.finite = 0;
+    }
+};
+
+template <class Gradient, class T>
+constexpr bool kManyScales<Update<Gradient, T>> = false;  // weights cannot be updated twice
+
+}  // namespace fp8lab::cuda

@@ -1,0 +1,29 @@
+// Arrays that an optimiser has for the weights of a layer: the weights, a moment, or the gradient.
+#pragma once
+
+#include <vector>
+
+#include "kernels/device/device.h"
+#include "kernels/device/launch.h"
+
+namespace fp8lab::cuda {
+
+// (rows, cols) values on the device in FP32 or BF16, (padded_rows, padded_cols) with zeros in the padding.
+class Parameters {
+  public:
+    Parameters() = default;
+    Parameters(Element element, Shape shape);  // zeros
+    Element element() const { return element_; }
+    void* get() const { return memory_.get(); }
+    // (rows, cols) as FP32; BF16 is rounded to nearest on writing. No values: zeros. Without memory write()
+    // does nothing and read() returns nothing. Done on return; no kernel may use the memory meanwhile.
+    void write(const std::vector<float>& values) const;
+    std::vector<float> read() const;
+
+  private:
+    Element element_ = Element::f32;
+    Shape shape_{};
+    Memory memory_;
+};
+
+}  // namespace fp8lab::cuda

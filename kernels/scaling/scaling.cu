@@ -1,0 +1,165 @@
+// Scales on the device: core/scaling/delayed.cpp's rules, one block a tensor.
+#include "kernels/device/device.h"
+#include "kernels/device/launch.h"
+#include "kernels/device/launching.cuh"
+#include "kernels/scaling/scale_rule.cuh"
+
+namespace fp8lab::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+__global__ void current_kernel(ScaleState* state, const ScaleControls* controls) {
+    wait_for_the_kernel_before();
+    state->scale = scale_of(__uint_as_float(state->amax_bits), state->max_finite, controls->margin, 1.0F,
+                            controls->pow2 != 0);
+}
+
+// Rows first, columns behind them, in every array.
+__global__ void vectors_kernel(ScaleVectors vectors, int rows, int count, const ScaleState* state) {
+    wait_for_the_kernel_before();
+    const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i >= count) return;
+    const float scale = scale_of(__uint_as_float(vectors.amaxes[i]), state->max_finite,
+                                 vectors.controls->margin, 1.0F, vectors.controls->pow2 != 0);
+    vectors.scales[i] = scale;
+    (i < rows ? vectors.rows[i] : vectors.columns[i - rows]) = 1 / scale;
+    vectors.amaxes[i] = 0;
+}
+
+__device__ float block_max(float value) {
+    __shared__ float shared[kThreads / 32];
+    for (int offset = 16; offset > 0; offset /= 2)
+        value = fmaxf(value, __shfl_xor_sync(0xFFFFFFFFu, value, offset));
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
+    __syncthreads();
+    float largest = 0;
+    for (int w = 0; w < kThreads / 32; ++w) largest = fmaxf(largest, shared[w]);
+    return largest;
+}
+
+__global__ void update_kernel(ScaleState* states, float* history, TensorSet set,
+                              const ScaleControls* controls, TensorResult* records, const ArmState* arm) {
+    wait_for_the_kernel_before();
+    const unsigned tensor = blockIdx.x, tensors = gridDim.x;
+    if (!(set >> tensor & 1)) return;
+    ScaleState& state = states[tensor];
+    const ScaleControls c = *controls;
+    const float newest = __uint_as_float(state.amax_bits);
+    float* const ring = history + static_cast<std::size_t>(tensor) * kHistoryCapacity;
+    float largest = 0;
+    // The newest lies in no slot yet; the window is the newest and the history - 1 before it.
+    for (int back = 1 + static_cast<int>(threadIdx.x); back < c.history; back += kThreads)
+        largest = fmaxf(largest, ring[(state.history_at - back) & (kHistoryCapacity - 1)]);
+    largest = block_max(largest);
+    if (threadIdx.x != 0) return;
+    // A NaN counts as Inf: fmaxf would drop it.
+    const float latest = isnan(newest) ? __int_as_float(0x7F800000) : newest;
+    const float amax = c.most_recent ? latest : fmaxf(largest, latest);
+    TensorResult& record = records[static_cast<std::size_t>(arm->step % kRecordSlots) * tensors + tensor];
+    record.scale = state.scale_used;
+    record.amax_bits = state.amax_bits;
+    record.underflow = state.underflow;
+    record.overflow = state.overflow;
+    record.signal = record.noise = __longlong_as_double(0x7FF8000000000000LL);
+    if (state.delayed) {
+        ring[state.history_at] = latest;
+        state.history_at = (state.history_at + 1) & (kHistoryCapacity - 1);
+        if (++state.scale_age >= c.interval) {
+            state.scale = scale_of(amax, state.max_finite, c.margin, state.scale, c.pow2 != 0);
+            state.scale_age = 0;
+        }
+    }
+    state.amax_bits = 0;
+    state.underflow = state.overflow = 0;
+}
+
+__global__ void truncate_kernel(const ScaleState* states, float* history, int keep) {
+    wait_for_the_kernel_before();
+    const ScaleState& state = states[blockIdx.x];
+    float* const ring = history + static_cast<std::size_t>(blockIdx.x) * kHistoryCapacity;
+    for (int back = keep + 1 + static_cast<int>(threadIdx.x); back <= kHistoryCapacity; back += kThreads)
+        ring[(state.history_at - back) & (kHistoryCapacity - 1)] = 0;
+}
+
+__global__ void reduce_stats_kernel(const double2* partials, int count, TensorResult* records, int tensor,
+                                    int tensors, const ArmState* arm) {
+    wait_for_the_kernel_before();
+    __shared__ double2 shared[kThreads];
+    double2 sum = make_double2(0, 0);
+    for (int i = threadIdx.x; i < count; i += kThreads) sum.x += partials[i].x, sum.y += partials[i].y;
+    shared[threadIdx.x] = sum;
+    __syncthreads();
+    for (int half = kThreads / 2; half > 0; half /= 2) {
+        if (threadIdx.x < static_cast<unsigned>(half)) {
+            shared[threadIdx.x].x += shared[threadIdx.x + half].x;
+            shared[threadIdx.x].y += shared[threadIdx.x + half].y;
+        }
+        __syncthreads();
+    }
+    if (threadIdx.x != 0) return;
+    TensorResult& record = records[static_cast<std::size_t>(arm->step % kRecordSlots) * tensors + tensor];
+    record.signal = shared[0].x;
+    record.noise = shared[0].y;
+}
+
+template <class Word>
+__global__ void amax_kernel(const Word* in, long long count, std::uint32_t* amax_bits) {
+    wait_for_the_kernel_before();
+    constexpr Word kMagnitude = static_cast<Word>(~(Word{1} << (sizeof(Word) * 8 - 1)));
+    std::uint32_t largest = 0;
+    const long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
+    for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride)
+        largest = max(largest, static_cast<std::uint32_t>(in[i] & kMagnitude));
+    if (sizeof(Word) == 2) largest <<= 16;
+    largest = __reduce_max_sync(0xFFFFFFFFu, largest);
+    if (threadIdx.x % 32 == 0 && largest > 0) atomicMax(amax_bits, largest);
+}
+
+}  // namespace
+
+void scale_from_amax(ScaleState* state, const ScaleControls* controls, cudaStream_t stream) {
+    launch("scale_from_amax", current_kernel, dim3(1), 1, stream, state, controls);
+}
+
+void scale_vectors_from_amaxes(const ScaleVectors& vectors, Shape shape, const ScaleState* state,
+                               cudaStream_t stream) {
+    const int count = shape.padded_rows + shape.padded_cols;
+    launch("scale_vectors_from_amaxes", vectors_kernel,
+           dim3(static_cast<unsigned>((count + kThreads - 1) / kThreads)), kThreads, stream, vectors,
+           shape.padded_rows, count, state);
+}
+
+void update_scales(ScaleState* states, float* history, int tensors, TensorSet set,
+                   const ScaleControls* controls, TensorResult* records, const ArmState* arm,
+                   cudaStream_t stream) {
+    launch("update_scales", update_kernel, dim3(static_cast<unsigned>(tensors)), kThreads, stream, states,
+           history, set, controls, records, arm);
+}
+
+void truncate_history(const ScaleState* states, float* history, int tensors, int keep, cudaStream_t stream) {
+    launch("truncate_history", truncate_kernel, dim3(static_cast<unsigned>(tensors)), kThreads, stream,
+           states, history, keep);
+}
+
+void reduce_stats(const double2* partials, int count, TensorResult* records, int tensor, int tensors,
+                  const ArmState* arm, cudaStream_t stream) {
+    launch("reduce_stats", reduce_stats_kernel, dim3(1), kThreads, stream, partials, count, records, tensor,
+           tensors, arm);
+}
+
+void amax(const void* in, Element element, long long count, std::uint32_t* amax_bits, cudaStream_t stream) {
+    constexpr long long kPerBlock = 256LL * 16;
+    constexpr unsigned kMostBlocks = 132 * 8;
+    const long long wanted = (count + kPerBlock - 1) / kPerBlock;
+    const unsigned blocks =
+        wanted < kMostBlocks ? static_cast<unsigned>(wanted > 0 ? wanted : 1) : kMostBlocks;
+    if (element == Element::f32)
+        launch("amax", amax_kernel<std::uint32_t>, dim3(blocks), kThreads, stream,
+               static_cast<const std::uint32_t*>(in), count, amax_bits);
+    else
+        launch("amax", amax_kernel<std::uint16_t>, dim3(blocks), kThreads, stream,
+               static_cast<const std::uint16_t*>(in), count, amax_bits);
+}
+
+}  // namespace fp8lab::cuda

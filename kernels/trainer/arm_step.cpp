@@ -1,0 +1,216 @@
+// The launches of one step, in order.
+#include "kernels/trainer/arm_step.h"
+
+#include <fmt/format.h>
+
+#include "core/base/error.h"
+#include "kernels/device/ranges.h"
+
+namespace fp8lab::cuda {
+
+// Steps of a launch alternate.
+Slot& CudaArm::x_of(ArmLayer& layer, const Step& step) {
+    return layer.number == 1 && step.other_x ? *other_x_ : layer.x;
+}
+
+// The first product needs only its own layer of the step before, whose other updates may still be at work.
+void CudaArm::forward(const Step& step) {
+    for (const auto& layer : layers_) {
+        Slot& x = x_of(*layer, step);
+        if (layer->number > 1 || step.first || !other_x_) cast_value(x, step);
+        if (!cast_by_optimiser(layer->w)) cast_value(layer->w, step);
+        layer->fprop->run(x.for_first(), layer->w.for_first(), layer->h.get(), factors(x, false),
+                          factors(layer->w, false), step.main);
+        step.tell(Part::gemm);
+        round_emulated(layer->h.get(), layer->out, recipe_.out, step);
+        if (layer->number == 1 && !step.first) step.wait(events_.finished);
+    }
+}
+
+void CudaArm::loss(const Step& step) {
+    ArmLayer& last = *layers_.back();
+    const bool classes = spec_.loss == LossKind::cross_entropy;
+    if (classes) {
+        softmax_rows(loss_source(step.arm), last.out, row_stats_.get(), loss_partials_.get(),
+                     row_correct_.get(), step.main);
+        step.tell(Part::cast);
+    }
+    cast_value(last.dy, step);
+}
+
+// What is done with a tensor when its last cast of the step is enqueued.
+void CudaArm::record_tensors(TensorSet set, const Step& step) {
+    update_scales(states_.get(), history_.get(), tensors_, set, controls_.get(), tensor_results_.get(),
+                  step.arm, step.side);
+    if (!step.with_stats) return;
+    for (const auto& layer : layers_)
+        for (const Slot* slot : {&x_of(*layer, step), &layer->w, &layer->dy})
+            if (set >> slot->index & 1)
+                reduce_stats(slot->stats.get(), stats_blocks(slot->shape), tensor_results_.get(), slot->index,
+                             tensors_, step.arm, step.side);
+}
+
+// The dy of all layers but the last: cast in the backward pass.
+TensorSet CudaArm::later_gradients() const {
+    TensorSet set = 0;
+    for (std::size_t l = 0; l + 1 < layers_.size(); ++l) set |= TensorSet{1} << layers_[l]->dy.index;
+    return set;
+}
+
+// Beside the backward pass: whether the loss is finite, the scales of all other tensors, the next batch, and
+// for small batches the update of every layer whose weights dgrad has read.
+void CudaArm::backward(Step& step) {
+    step.fork();
+    const Shape out = layers_.back()->out;
+    const bool classes = spec_.loss == LossKind::cross_entropy;
+    const double rows = out.rows, values = rows * out.cols;
+    finish_loss(loss_partials_.get(), classes ? out.rows : stats_blocks(out), classes ? rows : values,
+                classes ? row_correct_.get() : nullptr, out.rows, results_.get(), step.arm, step.side);
+    record_tensors(~later_gradients(), step);
+    if (other_x_ && !step.last) {
+        const Step next = step.next_beside();
+        cast_value(x_of(*layers_.front(), next), next);
+    }
+    step.record(events_.scales);
+    step.tell(Part::bookkeeping);
+    for (std::size_t l = layers_.size() - 1; l > 0; --l) {
+        ArmLayer& layer = *layers_[l];
+        ArmLayer& below = *layers_[l - 1];
+        // FP8 reads the transposed weights; the others take the weights as they lie.
+        layer.dgrad->run(layer.dy.for_first(), layer.w.for_second(), layer.da.get(), factors(layer.dy, false),
+                         factors(layer.w, true), step.main);
+        step.tell(Part::gemm);
+        if (!layer.wgrad) optimise_beside(layer, step);
+        round_emulated(layer.da.get(), layer.x.shape, recipe_.out, step);
+        cast_value(below.dy, step);
+    }
+}
+
+void CudaArm::optimise_biases(const Step& step) {
+    BiasUpdates biases;
+    for (const auto& layer : layers_)
+        biases.layer[biases.layers++] = {
+            layer->b.get(),         layer->mb.get(),       layer->vb.get(),
+            layer->db.get(),        layer->b_before.get(), layer->bias_partials.get(),
+            tiles_down(layer->out), layer->out.cols,       layer->out.padded_cols};
+    update_biases(biases, rings_.inputs, rings_.input_slots, step.arm, finite_.get(), step.side);
+}
+
+void CudaArm::optimise(ArmLayer& layer, const Step& step, cudaStream_t stream) {
+    const Slot& x = x_of(layer, step);
+    CastTarget target;
+    if (cast_by_optimiser(layer.w)) {
+        target.element = operand_element(layer.w);
+        target.rows = layer.w.cast ? layer.w.first.get() : layer.master.get();
+        target.columns = layer.w.second.get();
+        target.state = state(layer.w);
+        target.scaled = layer.w.plan.scaled;
+        target.stats_partials = step.with_stats ? layer.w.stats.get() : nullptr;
+    } else {
+        target.element = Element::f32;  // nothing is stored; the next step casts
+    }
+    UpdateSource source;
+    source.w = layer.master.get();
+    source.m = layer.m.get();
+    source.v = layer.v.get();
+    source.g = layer.dw.get();
+    source.element = kept_in_;
+    source.g_element = layer.dw.element();
+    source.inputs = rings_.inputs;
+    source.input_slots = rings_.input_slots;
+    source.arm = step.arm;
+    source.finite = finite_.get();
+    if (layer.wgrad)
+        update_weights(source, layer.w.shape, target, stream);
+    else
+        update_weights(source,
+                       {layer.dy.for_second(), x.for_second(), operand_element(layer.dy),
+                        layer.out.padded_rows, scale_inv(layer.dy), scale_inv(x)},
+                       layer.w.shape, target, stream);
+    if (recipe_.master == MasterWeights::none)
+        quantize_storage(layer, recipe_.round_update, step.arm, stream);
+    step.tell(Part::optimiser);
+}
+
+// Beside what the main stream does next.
+void CudaArm::optimise_beside(ArmLayer& layer, Step& step) {
+    step.fork();
+    optimise(layer, step, step.side);
+}
+
+void CudaArm::update(Step& step) {
+    step.fork();
+    if (layers_.size() > 1) record_tensors(later_gradients(), step);
+    optimise_biases(step);
+    step.tell(Part::bookkeeping);
+    step.wait(events_.scales);
+    for (std::size_t l = layers_.size(); l-- > 0;) {
+        ArmLayer& layer = *layers_[l];
+        if (layer.wgrad) {
+            const Slot& x = x_of(layer, step);
+            layer.wgrad->run(layer.dy.for_second(), x.for_second(), layer.dw.get(), factors(layer.dy, true),
+                             factors(x, true), step.main);
+            step.tell(Part::gemm);
+            round_emulated(layer.dw.get(), layer.w.shape, recipe_.wgrad, step);
+        }
+        if (l == 0)
+            optimise(layer, step, step.main);
+        else if (layer.wgrad)  // else it was updated in the backward pass
+            optimise_beside(layer, step);
+    }
+}
+
+// What the optimiser does at the end of every step.
+void CudaArm::requantise_weights() {
+    const Mark nobody;
+    const Step step{.main = nullptr,
+                    .side = nullptr,
+                    .events = events_,
+                    .arm = arm_.get(),
+                    .first = true,
+                    .last = true,
+                    .other_x = false,
+                    .with_stats = true,
+                    .mark = nobody};
+    for (const auto& layer : layers_) {
+        if (recipe_.master == MasterWeights::none)
+            quantize_storage(*layer, Rounding::nearest, step.arm, step.main);
+        if (cast_by_optimiser(layer->w)) cast_value(layer->w, step);
+    }
+}
+
+// Bookkeeping, the cast of the next batch and finished layers' updates run beside the backward pass, the next
+// weight gradient and the beginning of the next step. When the parts are timed (`mark`) everything runs one
+// after the other; the results are the same bytes.
+void CudaArm::enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark& mark) {
+    const auto named = [](const char* name, const auto& part) {
+        const Range range(name);
+        part();
+    };
+    if (steps > kStepsPerLaunch)
+        throw Error(ErrorKind::backend, "steps of a launch", fmt::format("{} are too many", steps));
+    for (int i = 0; i < steps; ++i) {
+        const bool last = i + 1 == steps, other_x = other_x_ && (steps - 1 - i) % 2 == 1;
+        Step step{.main = stream,
+                  .side = mark ? stream : side_.get(),
+                  .events = events_,
+                  .arm = arm_.get() + i,
+                  .first = i == 0,
+                  .last = last,
+                  .other_x = other_x,
+                  .with_stats = with_stats,
+                  .mark = mark};
+        named("forward", [&] { forward(step); });
+        named("loss", [&] { loss(step); });
+        named("backward", [&] { backward(step); });
+        named("update", [&] { update(step); });
+        step.fork();
+        finish_step(finite_.get(), results_.get(), step.arm, last ? arm_.get() : nullptr, step.side);
+        step.record(events_.finished);
+        step.tell(Part::bookkeeping);
+        // Emulation need not be fast: its steps follow each other.
+        if (last || engine_ == Engine::emulated) step.wait(events_.finished);
+    }
+}
+
+}  // namespace fp8lab::cuda

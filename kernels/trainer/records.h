@@ -1,0 +1,19 @@
+// Converts the results of a step on the GPU to the records of core/nn/trainer.h.
+#pragma once
+
+#include <string>
+
+#include "kernels/trainer/arm.h"
+
+namespace fp8lab::cuda {
+
+// Statistics are NaN where the step did not compute them. Where only some steps compute them, those of w
+// belong to the cast of another step and are left out.
+StepRecord to_record(const ArmRecord& record, const CudaArm& arm, const TrainSpec& spec, bool with_stats,
+                     bool in_every_step);
+
+// The first tensor of the step, in the order of the computation, that was not finite: "x1", "loss", "dy2",
+// "w1".
+std::string first_nonfinite(const ArmRecord& record, const CudaArm& arm, const TrainSpec& spec);
+
+}  // namespace fp8lab::cuda

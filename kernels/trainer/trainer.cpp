@@ -1,0 +1,453 @@
+#include "kernels/trainer/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <numeric>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/base/overloaded.h"
+#include "core/nn/decision.h"
+#include "core/nn/tasks.h"
+#include "kernels/bench/measure.h"
+#include "kernels/checks/probe.h"
+#include "kernels/device/ranges.h"
+#include "kernels/trainer/arm.h"
+#include "kernels/trainer/records.h"
+
+namespace fp8lab::cuda {
+namespace {
+
+constexpr int kInFlight = 2;  // launches that the host is ahead
+constexpr int kInputSlots = 4 * kStepsPerLaunch;
+constexpr double kSmallElements = 1 << 20;   // networks up to this size take statistics in every step
+constexpr int kStepBeforeParts = 30;         // clocks and caches are what they will be
+constexpr std::size_t kTimedLaunches = 200;  // that the median of the step time is over
+
+// One arm with its graphs and what is known of its finished steps.
+struct TrainedArm {
+    std::unique_ptr<CudaArm> arm;
+    std::optional<Graph> many, one, one_with_stats;
+    std::vector<StepRecord> records;
+    std::optional<NonFinite> stopped;
+    std::deque<double> step_ms;
+    std::vector<std::pair<std::string, double>> parts;
+    int graphs = 0;  // captured
+};
+
+// Work that is on its way: the host looks at its records when `done`.
+struct InFlight {
+    int first = 0, count = 0;
+    bool with_stats = false, timed = true;
+    std::vector<Event> marks;  // arms + 1: before the first, after each
+};
+
+class CudaTrainer final : public Trainer {
+  public:
+    CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, Launching launching,
+                const Preparation& preparation);
+    ~CudaTrainer() override { cudaStreamSynchronize(stream()); }
+    CudaTrainer(const CudaTrainer&) = delete;
+    CudaTrainer& operator=(const CudaTrainer&) = delete;
+
+    void step(int n) override;
+    void set(const Command& command) override { commands_.push_back(command); }
+    Snapshot snapshot() override;
+    int steps_done() const override { return steps_done_; }
+    int steps_per_call() const override { return per_launch_; }
+    const std::optional<NonFinite>& stopped(int index) const override { return arm(index).stopped; }
+    const TrainSpec& spec() const override { return spec_; }
+    std::string note() const override;
+    void save(const std::filesystem::path& dir) const override;
+    void load(const std::filesystem::path& path) override;
+
+  private:
+    cudaStream_t stream() const { return device_->stream.get(); }
+    const TrainedArm& arm(int index) const;
+    TrainedArm& arm(int index) { return const_cast<TrainedArm&>(std::as_const(*this).arm(index)); }
+    EngineChoice engine_of(const Recipe& recipe) const {
+        return choose_engine(recipe,
+                             [&](const GemmSpec& spec) { return refusal_of(device_->lt, spec, stream()); });
+    }
+    void check_memory() const;
+    void make_rings();
+    StepRings rings() const {
+        return {x_.get(), y_.get(), data_slots_, inputs_.get(), kInputSlots, per_launch_ > 1};
+    }
+    void apply(const Command& command);
+    void change_recipe(TrainedArm& arm, const Recipe& recipe);
+    void stage(int first, int count);
+    void launch(int count);
+    void run(TrainedArm& arm, int count, bool with_stats);
+    void collect(std::size_t leave);
+    void finish(InFlight& work);
+    void drain() { collect(0); }
+    bool warm() const {  // every arm has run
+        return std::ranges::all_of(arms_,
+                                   [](const TrainedArm& a) { return a.many || a.one || a.one_with_stats; });
+    }
+    void measure_parts();
+    ArmCost cost(const TrainedArm& arm) const;
+
+    TrainSpec spec_;
+    std::shared_ptr<Device> device_;
+    Launching launching_;
+    Preparation preparation_;
+    std::unique_ptr<Task> task_;
+    int per_launch_ = 1, data_slots_ = 1;
+    bool stats_always_ = false, stats_wanted_ = true;
+    Buffer<float> x_, y_;
+    Buffer<StepInput> inputs_;
+    std::unique_ptr<Pinned<float>> host_x_, host_y_;
+    std::unique_ptr<Pinned<StepInput>> host_inputs_;
+    Batch batch_;
+    std::vector<TrainedArm> arms_;
+    std::deque<InFlight> in_flight_;
+    std::vector<Event> spare_events_;
+    std::vector<Command> commands_;
+    std::optional<TensorId> watched_;
+    float poison_ = 1;
+    int steps_done_ = 0;
+};
+
+double elements_of(const TrainSpec& spec) {
+    double total = 0;
+    for (std::size_t l = 0; l + 1 < spec.layers.size(); ++l)
+        total += static_cast<double>(spec.layers[l]) * spec.layers[l + 1] +
+                 static_cast<double>(spec.batch) * (spec.layers[l] + spec.layers[l + 1]);
+    return total;
+}
+
+CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, Launching launching,
+                         const Preparation& preparation)
+    : spec_(spec), device_(std::move(device)), launching_(launching), preparation_(preparation) {
+    if (spec.arms.empty()) throw usage_error("--recipe", "at least one recipe");
+    check(cudaSetDevice(device_->index), "cudaSetDevice");
+    check_memory();  // before anything that takes long
+    task_ = make_task(spec_);
+    per_launch_ = steps_per_launch(spec_, spec_.batch);
+    stats_always_ = elements_of(spec_) <= kSmallElements;
+    make_rings();
+    for (const Recipe& recipe : spec_.arms) {
+        arms_.emplace_back();
+        arms_.back().arm = std::make_unique<CudaArm>(spec_, recipe, engine_of(recipe), device_->lt, rings(),
+                                                     stream(), preparation_);
+    }
+}
+
+void CudaTrainer::check_memory() const {
+    std::size_t available = 0, total = 0;
+    check(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
+    const auto needed = [&](int batch) {
+        double bytes = 4.0 * batch * (spec_.layers.front() + spec_.layers.back());
+        for (const Recipe& recipe : spec_.arms)
+            bytes += arm_bytes(spec_, recipe, engine_of(recipe).engine, batch);
+        return bytes;
+    };
+    const auto room = static_cast<double>(available);
+    if (needed(spec_.batch) <= room) return;
+    int fits = spec_.batch;
+    while (fits > 0 && needed(fits) > room) fits /= 2;
+    throw Error(ErrorKind::backend, "GPU memory",
+                fmt::format("{} arms with a batch of {} need {:.1f} GB, {:.1f} of {:.1f} GB are free; {}",
+                            spec_.arms.size(), spec_.batch, needed(spec_.batch) / 1e9, room / 1e9,
+                            static_cast<double>(total) / 1e9,
+                            fits > 0 ? fmt::format("a batch of {} would fit", fits)
+                                     : std::string("fewer arms or smaller layers would fit")));
+}
+
+// Data that never change are staged once; the others through a ring that is as long as the host may be ahead.
+void CudaTrainer::make_rings() {
+    data_slots_ = spec_.task == TaskKind::noise ? 1 : kInputSlots;
+    const auto slots = static_cast<std::size_t>(data_slots_), batch = static_cast<std::size_t>(spec_.batch);
+    const std::size_t x = batch * static_cast<std::size_t>(spec_.layers.front()),
+                      y = batch * static_cast<std::size_t>(spec_.layers.back());
+    x_ = Buffer<float>(slots * x);
+    y_ = Buffer<float>(slots * y);
+    inputs_ = Buffer<StepInput>(kInputSlots);
+    host_inputs_ = std::make_unique<Pinned<StepInput>>(kInputSlots);
+    if (data_slots_ == 1) {
+        task_->draw(0, batch_);
+        x_.upload(batch_.x.values);
+        y_.upload(batch_.y.values);
+        batch_ = {};
+        return;
+    }
+    host_x_ = std::make_unique<Pinned<float>>(slots * x);
+    host_y_ = std::make_unique<Pinned<float>>(slots * y);
+}
+
+const TrainedArm& CudaTrainer::arm(int index) const {
+    if (index < 0 || index >= static_cast<int>(arms_.size()))
+        throw usage_error("arm", fmt::format("{} is not in 0..{}", index, arms_.size() - 1));
+    return arms_[static_cast<std::size_t>(index)];
+}
+
+void CudaTrainer::apply(const Command& command) {
+    std::visit(Overloaded{[&](const SetHistory& c) { arm(c.arm).arm->set_history(c.history, stream()); },
+                          [&](const SetMargin& c) { arm(c.arm).arm->set_margin(c.margin, stream()); },
+                          [&](const SetAlgo& c) { arm(c.arm).arm->set_algo(c.algo, stream()); },
+                          [&](const SetRecipe& c) { change_recipe(arm(c.arm), c.recipe); },
+                          [&](const SetLearningRate& c) { spec_.lr = c.lr; },
+                          [&](const PoisonBatch& c) { poison_ = c.factor; },
+                          [&](const Watch& c) { watched_ = c.tensor; }},
+               command);
+}
+
+// Weights, moments and step stay; so do the scales of tensors that were and stay delayed in the same format.
+void CudaTrainer::change_recipe(TrainedArm& target, const Recipe& recipe) {
+    const Range range("change of recipe");
+    drain();
+    ArmCheckpoint state = target.arm->checkpoint();
+    const Recipe old = target.arm->recipe();
+    std::erase_if(state.scales, [&](const ScaleCheckpoint& s) {
+        return cast_plan(old, s.id.tensor).format->name != cast_plan(recipe, s.id.tensor).format->name;
+    });
+    target.many.reset();
+    target.one.reset();
+    target.one_with_stats.reset();
+    target.arm.reset();  // before the new one takes its memory
+    target.arm = std::make_unique<CudaArm>(spec_, recipe, engine_of(recipe), device_->lt, rings(), stream(),
+                                           preparation_);
+    preparation_.end();
+    target.arm->restore(state, steps_done_);
+    target.step_ms.clear();
+    arms_.front().parts.clear();  // all arms are measured again
+}
+
+// What steps first, ..., first + count - 1 need from the host. The slots were last read by launches that are
+// done.
+void CudaTrainer::stage(int first, int count) {
+    for (int i = 0; i < count; ++i) {
+        const int step = first + i;
+        const auto slot = static_cast<std::size_t>(step % kInputSlots);
+        constexpr double kBeta1 = 0.9, kBeta2 = 0.999;
+        const double lr = learning_rate(spec_, step);
+        StepInput& input = host_inputs_->values()[slot];
+        input.lr = static_cast<float>(lr);
+        input.rate = static_cast<float>(lr / (1 - std::pow(kBeta1, step + 1)));
+        input.spread = static_cast<float>(1 / std::sqrt(1 - std::pow(kBeta2, step + 1)));
+        input.decay = static_cast<float>(lr * spec_.weight_decay);
+        input.poison = std::exchange(poison_, 1.0F);
+        check(cudaMemcpyAsync(inputs_.get() + slot, &input, sizeof input, cudaMemcpyHostToDevice, stream()),
+              "step inputs");
+        if (data_slots_ == 1) continue;
+        task_->draw(step, batch_);
+        const auto copy = [&](const std::vector<float>& from, Pinned<float>& host, Buffer<float>& to) {
+            float* const staged = host.values().data() + slot * from.size();
+            std::ranges::copy(from, staged);
+            check(cudaMemcpyAsync(to.get() + slot * from.size(), staged, from.size() * 4,
+                                  cudaMemcpyHostToDevice, stream()),
+                  "batch");
+        };
+        copy(batch_.x.values, *host_x_, x_);
+        copy(batch_.y.values, *host_y_, y_);
+    }
+}
+
+// The first step runs without a graph: modules load and libraries initialise then, which a capture must not
+// see.
+void CudaTrainer::run(TrainedArm& target, int count, bool with_stats) {
+    CudaArm& a = *target.arm;
+    auto& graph = count > 1 ? target.many : with_stats ? target.one_with_stats : target.one;
+    if (!graph) {
+        a.enqueue(stream(), count, with_stats);
+        a.read_back(steps_done_, count, stream());
+        device_->stream.wait();
+        if (launching_ == Launching::one_by_one) return;
+        const Range range("capture");
+        ++target.graphs;
+        if (count > 1) target.step_ms.clear();  // of steps that did not overlap
+        graph.emplace(stream(), [&] { a.enqueue(stream(), count, with_stats); });
+        return;
+    }
+    graph->launch(stream());
+    a.read_back(steps_done_, count, stream());
+}
+
+void CudaTrainer::launch(int count) {
+    const Range range(fmt::format("steps {} to {}", steps_done_, steps_done_ + count - 1));
+    const bool with_stats = stats_always_ || (count == 1 && std::exchange(stats_wanted_, false));
+    stage(steps_done_, count);
+    InFlight work{steps_done_, count, with_stats, stats_always_ || !with_stats, {}};
+    const auto event = [&]() -> Event& {
+        if (spare_events_.empty()) spare_events_.emplace_back();
+        work.marks.push_back(std::move(spare_events_.back()));
+        spare_events_.pop_back();
+        return work.marks.back();
+    };
+    event().record(stream());
+    for (TrainedArm& target : arms_) {
+        const bool captured = count > 1    ? target.many.has_value()
+                              : with_stats ? target.one_with_stats.has_value()
+                                           : target.one.has_value();
+        // Steps that do not overlap take longer; they count only as long as there are no others.
+        work.timed = work.timed && captured && (count > 1 || !target.many);
+        run(target, count, with_stats);
+        event().record(stream());
+    }
+    in_flight_.push_back(std::move(work));
+    steps_done_ += count;
+    collect(kInFlight);
+}
+
+void CudaTrainer::step(int n) {
+    check(cudaSetDevice(device_->index), "cudaSetDevice");
+    while (n > 0) {
+        for (const Command& command : std::exchange(commands_, {})) apply(command);
+        if (steps_done_ >= kStepBeforeParts && arms_.front().parts.empty() && warm()) {
+            measure_parts();
+            --n;
+            continue;
+        }
+        const bool stats_first = stats_wanted_ && !stats_always_;  // of one step
+        const int count = n >= per_launch_ && !stats_first ? per_launch_ : 1;
+        launch(count);
+        n -= count;
+    }
+}
+
+void CudaTrainer::collect(std::size_t leave) {
+    while (in_flight_.size() > leave) {
+        finish(in_flight_.front());
+        in_flight_.pop_front();
+    }
+}
+
+void CudaTrainer::finish(InFlight& work) {
+    work.marks.back().wait();
+    for (std::size_t i = 0; i < arms_.size(); ++i) {
+        TrainedArm& target = arms_[i];
+        const double ms = static_cast<double>(elapsed_ms(work.marks[i], work.marks[i + 1])) / work.count;
+        for (int s = work.first; s < work.first + work.count && !target.stopped; ++s) {
+            StepRecord record =
+                to_record(target.arm->record(s), *target.arm, spec_, work.with_stats, stats_always_);
+            record.step = s;
+            record.step_ms = ms;
+            if (!std::isfinite(record.loss) || target.arm->record(s).result.alive == 0)
+                target.stopped = NonFinite{s, first_nonfinite(target.arm->record(s), *target.arm, spec_)};
+            if (target.stopped) record.loss = std::numeric_limits<double>::quiet_NaN();
+            target.records.push_back(std::move(record));
+        }
+        if (!work.timed) continue;
+        target.step_ms.push_back(ms);
+        if (target.step_ms.size() > kTimedLaunches) target.step_ms.pop_front();
+    }
+    for (Event& event : work.marks) spare_events_.push_back(std::move(event));
+}
+
+// Where the time of a step goes: one real step as a graph with an event after every launch.
+void CudaTrainer::measure_parts() {
+    const Range range("time the parts of a step");
+    drain();
+    stage(steps_done_, 1);
+    InFlight work{steps_done_, 1, stats_always_, false, {}};
+    work.marks.emplace_back();
+    work.marks.back().record(stream());
+    for (TrainedArm& target : arms_) {
+        std::deque<Event> events;
+        std::vector<CudaArm::Part> parts;
+        const auto mark = [&](CudaArm::Part part) {
+            events.emplace_back();
+            events.back().record_in_graph(stream());
+            parts.push_back(part);
+        };
+        const Graph graph(stream(), [&] {
+            mark(CudaArm::Part::bookkeeping);  // the start
+            target.arm->enqueue(stream(), 1, stats_always_, mark);
+        });
+        graph.launch(stream());
+        target.arm->read_back(steps_done_, 1, stream());
+        work.marks.emplace_back();
+        work.marks.back().record(stream());
+        device_->stream.wait();
+        target.parts = {{"GEMM", 0},
+                        {"casts", 0},
+                        {target.arm->multiplies_in_update() ? "wgrad + optimiser" : "optimiser", 0},
+                        {"bookkeeping", 0}};
+        for (std::size_t i = 1; i < parts.size(); ++i)
+            target.parts[static_cast<std::size_t>(parts[i])].second +=
+                static_cast<double>(elapsed_ms(events[i - 1], events[i]));
+    }
+    in_flight_.push_back(std::move(work));
+    ++steps_done_;
+    drain();
+}
+
+ArmCost CudaTrainer::cost(const TrainedArm& target) const {
+    ArmCost cost;
+    Timed launches;
+    summarise(launches, {target.step_ms.begin(), target.step_ms.end()});
+    cost.step_ms = launches.median_ms;
+    cost.step_q1_ms = launches.q1_ms;
+    cost.step_q3_ms = launches.q3_ms;
+    cost.steps = launches.repeats * (target.many ? per_launch_ : 1);
+    cost.flop = step_flop(spec_, spec_.batch);
+    cost.memory_bytes = static_cast<double>(target.arm->memory_bytes());
+    cost.parts = target.parts;
+    double sum = 0;
+    for (const auto& [name, ms] : cost.parts) sum += ms;
+    if (!cost.parts.empty() && sum < cost.step_ms) cost.parts.emplace_back("gaps", cost.step_ms - sum);
+    cost.graphs = target.graphs;
+    cost.note = note();
+    return cost;
+}
+
+std::string CudaTrainer::note() const {
+    std::vector<int> dimensions = spec_.layers;
+    dimensions.push_back(spec_.batch);
+    std::string out;
+    std::set<int> told;
+    for (const int n : dimensions)
+        if (padded(n) != n && told.insert(n).second)
+            out += fmt::format("{} {} to {}", out.empty() ? "padded to multiples of 16:" : ",", n, padded(n));
+    return out;
+}
+
+Snapshot CudaTrainer::snapshot() {
+    const Range range("snapshot");
+    check(cudaSetDevice(device_->index), "cudaSetDevice");
+    drain();
+    stats_wanted_ = true;
+    Snapshot snapshot{.step = steps_done_, .arms = {}};
+    for (TrainedArm& target : arms_) {
+        ArmSnapshot out;
+        out.records = std::exchange(target.records, {});
+        out.stopped = target.stopped;
+        out.provenance = provenance_of(target.arm->engine());
+        out.emulated_because = target.arm->emulated_because();
+        if (!target.step_ms.empty()) out.cost = cost(target);
+        if (watched_ && steps_done_ > 0) out.watched = target.arm->view(*watched_, steps_done_ - 1, stream());
+        if (spec_.task == TaskKind::spiral && !target.stopped)
+            out.decision = decision_grid(spec_, target.arm->checkpoint());
+        snapshot.arms.push_back(std::move(out));
+    }
+    return snapshot;
+}
+
+void CudaTrainer::save(const std::filesystem::path& dir) const {
+    std::vector<ArmCheckpoint> checkpoints;
+    for (const TrainedArm& target : arms_) checkpoints.push_back(target.arm->checkpoint());
+    save_checkpoints(dir, spec_, checkpoints, steps_done_);
+}
+
+void CudaTrainer::load(const std::filesystem::path& path) {
+    const LoadedCheckpoints loaded = load_checkpoints(path, spec_);
+    drain();
+    for (std::size_t i = 0; i < arms_.size(); ++i) arms_[i].arm->restore(loaded.arms[i], loaded.steps_done);
+    steps_done_ = loaded.steps_done;
+}
+
+}  // namespace
+
+std::unique_ptr<Trainer> make_cuda_trainer(const TrainSpec& spec, std::shared_ptr<Device> device,
+                                           Launching launching, const Preparation& preparation) {
+    return std::make_unique<CudaTrainer>(spec, std::move(device), launching, preparation);
+}
+
+}  // namespace fp8lab::cuda

@@ -1,0 +1,34 @@
+// The trainer on the GPU. A CUDA graph has one step of an arm, or several where steps are short; they then
+// overlap. The arms of a comparison run alternately on one stream.
+#pragma once
+
+#include <memory>
+
+#include "core/nn/preparation.h"
+#include "core/nn/trainer.h"
+#include "kernels/gemm/engine.h"
+#include "kernels/gemm/gemm.h"
+
+namespace fp8lab::cuda {
+
+// Everything of a device that trainers share.
+struct Device {
+    int index = 0;
+    Stream stream;
+    Lt lt;
+};
+
+// Throws usage_error and input_error as make_cpu_trainer(), Error{backend} where the memory of the GPU is too
+// small (with the size that is needed and the largest batch that would fit) or cuBLASLt refuses a product,
+// Abandoned when `preparation` asks to stop. A later change of recipe uses `preparation` too.
+enum class Launching { graphs, one_by_one };  // one_by_one: no graphs, for tests and checkers
+std::unique_ptr<Trainer> make_cuda_trainer(const TrainSpec& spec, std::shared_ptr<Device> device,
+                                           Launching launching = Launching::graphs,
+                                           const Preparation& preparation = {});
+
+double step_flop(const TrainSpec& spec, int batch);      // of the products, padded
+int steps_per_launch(const TrainSpec& spec, int batch);  // more than 1 where steps are short
+// Device memory of one arm in bytes, without the trainer's batches.
+double arm_bytes(const TrainSpec& spec, const Recipe& recipe, Engine engine, int batch);
+
+}  // namespace fp8lab::cuda
