@@ -18,9 +18,9 @@
 #include "core/base/outputs.h"
 #include "core/base/stop.h"
 #include "core/lesson/scene.h"
-#include "labs/grade.h"
-#include "labs/grade_table.h"
-#include "labs/scene_run.h"
+#include "labs/course/scene_run.h"
+#include "labs/grading/grade.h"
+#include "labs/grading/grade_table.h"
 
 namespace fp8lab::cli {
 

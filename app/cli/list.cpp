@@ -11,7 +11,7 @@
 #include "core/formats/format.h"
 #include "core/lesson/scene.h"
 #include "core/scaling/recipe.h"
-#include "labs/exercise_run.h"
+#include "labs/course/exercise_run.h"
 
 namespace fp8lab::cli {
 

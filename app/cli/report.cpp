@@ -1,6 +1,6 @@
 // fp8lab report -o OUT.html [--bundle OUT.f8lab] [--student NAME]: what was done, to be read and to be handed
 // in.
-#include "labs/report.h"
+#include "labs/grading/report.h"
 
 #include <filesystem>
 #include <system_error>
@@ -10,7 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/outputs.h"
-#include "labs/submission.h"
+#include "labs/grading/submission.h"
 
 namespace fp8lab::cli {
 

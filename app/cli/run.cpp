@@ -13,9 +13,9 @@
 #include "core/base/outputs.h"
 #include "core/base/stop.h"
 #include "core/figure/words.h"
-#include "labs/export.h"
+#include "labs/course/export.h"
+#include "labs/course/scene_run.h"
 #include "labs/lab.h"
-#include "labs/scene_run.h"
 #include "labs/set_fields.h"
 
 namespace fp8lab::cli {

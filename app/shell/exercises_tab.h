@@ -10,7 +10,7 @@
 
 #include "core/lesson/journal.h"
 #include "core/lesson/progress.h"
-#include "labs/exercise_run.h"
+#include "labs/course/exercise_run.h"
 #include "labs/ui/context.h"
 #include "labs/ui/plot/plot.h"
 

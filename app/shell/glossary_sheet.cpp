@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "app/shell/sheet.h"
-#include "labs/term_figures.h"
+#include "labs/course/term_figures.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/plot/plot.h"
 #include "labs/ui/widgets.h"

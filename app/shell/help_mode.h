@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "labs/help.h"
+#include "labs/course/help.h"
 #include "labs/ui/context.h"
 
 namespace fp8lab {

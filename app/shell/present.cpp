@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/figure/paint.h"
-#include "labs/scene_run.h"
+#include "labs/course/scene_run.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/plot/imgui_canvas.h"
 #include "labs/ui/widgets.h"

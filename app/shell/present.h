@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "labs/lecture.h"
+#include "labs/course/lecture.h"
 #include "labs/ui/context.h"
 #include "labs/ui/plot/plot.h"
 #include "labs/view.h"

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "core/base/error.h"
-#include "labs/exercise_run.h"
+#include "labs/course/exercise_run.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/widgets.h"
 

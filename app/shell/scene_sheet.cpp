@@ -11,7 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/folders.h"
-#include "labs/scene_run.h"
+#include "labs/course/scene_run.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab {

@@ -25,9 +25,9 @@
 #include "app/shell/scene_sheet.h"
 #include "app/shell/tour.h"
 #include "app/shell/words_sheet.h"
+#include "labs/course/undo.h"
 #include "labs/lab.h"
 #include "labs/ui/context.h"
-#include "labs/undo.h"
 #include "labs/view.h"
 
 namespace fp8lab {

@@ -3,7 +3,7 @@
 
 #include "app/shell/shell.h"
 #include "core/base/error.h"
-#include "labs/scene_run.h"
+#include "labs/course/scene_run.h"
 
 namespace fp8lab {
 

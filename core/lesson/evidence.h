@@ -1,5 +1,6 @@
 // The record of a pass, from which it can be repeated. `check` does not trust the values in it: it repeats
-// the events on a new lab and compares (labs/recheck.h), so a forgery with a correct checksum is found too.
+// the events on a new lab and compares (labs/grading/recheck.h), so a forgery with a correct checksum is
+// found too.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

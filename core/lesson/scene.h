@@ -80,7 +80,7 @@ struct Scene {
 };
 
 // Throws input_error: no JSON (line and column), a member missing or of a wrong type (line and column), too
-// large. labs/scene_run.h checks whether the lab has the fields.
+// large. labs/course/scene_run.h checks whether the lab has the fields.
 Scene parse_scene(std::string_view text, const std::string& where);
 // Also throws input_error for what is no regular file: a pipe or device is never waited for.
 Scene read_scene(const std::filesystem::path& path);

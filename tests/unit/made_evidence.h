@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "labs/exercise_run.h"
+#include "labs/course/exercise_run.h"
 
 namespace fp8lab::test {
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "core/base/files.h"
-#include "labs/recheck.h"
+#include "labs/grading/recheck.h"
 #include "tests/gui/screens/shell_desk.h"
 
 using namespace fp8lab;

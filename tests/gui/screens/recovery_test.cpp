@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "core/base/files.h"
-#include "labs/recheck.h"
+#include "labs/grading/recheck.h"
 #include "tests/gui/screens/shell_desk.h"
 
 using namespace fp8lab;

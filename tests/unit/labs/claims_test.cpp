@@ -5,7 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/lesson/claim.h"
-#include "labs/exercise_run.h"
+#include "labs/course/exercise_run.h"
 
 using namespace fp8lab;
 

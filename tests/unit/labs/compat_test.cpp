@@ -8,7 +8,7 @@
 #include "core/lesson/journal.h"
 #include "core/lesson/progress.h"
 #include "core/lesson/scene.h"
-#include "labs/lecture.h"
+#include "labs/course/lecture.h"
 #include "tests/scratch.h"
 
 using namespace fp8lab;

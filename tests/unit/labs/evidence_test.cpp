@@ -11,8 +11,8 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/lesson/progress.h"
-#include "labs/exercise_run.h"
-#include "labs/recheck.h"
+#include "labs/course/exercise_run.h"
+#include "labs/grading/recheck.h"
 #include "tests/scratch.h"
 #include "tests/unit/made_evidence.h"
 

@@ -4,7 +4,7 @@
 #include <set>
 #include <thread>
 
-#include "labs/exercise_run.h"
+#include "labs/course/exercise_run.h"
 
 using namespace fp8lab;
 

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "labs/help.h"
+#include "labs/course/help.h"
+#include "labs/course/term_figures.h"
 #include "labs/lab.h"
-#include "labs/term_figures.h"
 
 using namespace fp8lab;
 

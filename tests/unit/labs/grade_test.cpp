@@ -1,6 +1,6 @@
 // A class of 200 hands in L1; 20 of the submissions were tampered with, each in its own way, the first five
 // of them consistently, with fresh checksums and hashes. `check` finds these 20 and no other.
-#include "labs/grade.h"
+#include "labs/grading/grade.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -17,7 +17,7 @@
 #include "core/base/parallel.h"
 #include "core/base/seal.h"
 #include "core/lesson/bundle.h"
-#include "labs/grade_table.h"
+#include "labs/grading/grade_table.h"
 #include "tests/scratch.h"
 #include "tests/unit/made_evidence.h"
 

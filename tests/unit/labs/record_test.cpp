@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "labs/exercise_run.h"
+#include "labs/course/exercise_run.h"
 
 using namespace fp8lab;
 

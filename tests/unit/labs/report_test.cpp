@@ -1,5 +1,5 @@
 // The report: its numbers are the evidence's, its text is text, and it asks nothing of anybody.
-#include "labs/report.h"
+#include "labs/grading/report.h"
 
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@
 #include "core/base/files.h"
 #include "core/base/units.h"
 #include "core/lesson/progress.h"
-#include "labs/submission.h"
+#include "labs/grading/submission.h"
 #include "tests/scratch.h"
 #include "tests/unit/made_evidence.h"
 

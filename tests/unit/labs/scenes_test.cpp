@@ -7,8 +7,8 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "labs/lecture.h"
-#include "labs/scene_run.h"
+#include "labs/course/lecture.h"
+#include "labs/course/scene_run.h"
 #include "tests/scratch.h"
 
 using namespace fp8lab;

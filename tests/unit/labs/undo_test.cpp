@@ -1,8 +1,8 @@
-#include "labs/undo.h"
+#include "labs/course/undo.h"
 
 #include <doctest/doctest.h>
 
-#include "labs/exercise_run.h"
+#include "labs/course/exercise_run.h"
 #include "labs/lab.h"
 
 using namespace fp8lab;

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "labs/copies.h"
-#include "labs/recheck.h"
-#include "labs/submission_files.h"
+#include "labs/grading/copies.h"
+#include "labs/grading/recheck.h"
+#include "labs/grading/submission_files.h"
 
 namespace fp8lab {
 

@@ -1,10 +1,10 @@
-#include "labs/lecture.h"
+#include "labs/course/lecture.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "labs/scene_run.h"
+#include "labs/course/scene_run.h"
 
 namespace fp8lab {
 

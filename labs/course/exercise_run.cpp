@@ -1,4 +1,4 @@
-#include "labs/exercise_run.h"
+#include "labs/course/exercise_run.h"
 
 #include <fmt/chrono.h>
 

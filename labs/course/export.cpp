@@ -1,4 +1,4 @@
-#include "labs/export.h"
+#include "labs/course/export.h"
 
 #include <fmt/format.h>
 

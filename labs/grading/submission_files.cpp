@@ -1,4 +1,4 @@
-#include "labs/submission_files.h"
+#include "labs/grading/submission_files.h"
 
 #include <algorithm>
 #include <set>

@@ -1,4 +1,4 @@
-#include "labs/recheck.h"
+#include "labs/grading/recheck.h"
 
 #include <fmt/format.h>
 #include <time.h>
@@ -9,7 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/units.h"
-#include "labs/exercise_run.h"
+#include "labs/course/exercise_run.h"
 
 namespace fp8lab {
 namespace {

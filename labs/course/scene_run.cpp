@@ -1,4 +1,4 @@
-#include "labs/scene_run.h"
+#include "labs/course/scene_run.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "labs/copies.h"
+#include "labs/grading/copies.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "labs/report.h"
+#include "labs/grading/report.h"
 
 #include <fmt/format.h>
 
@@ -12,8 +12,8 @@
 #include "core/base/markup.h"
 #include "core/base/units.h"
 #include "core/figure/svg.h"
-#include "labs/recheck.h"
-#include "labs/submission.h"
+#include "labs/grading/recheck.h"
+#include "labs/grading/submission.h"
 
 namespace fp8lab {
 namespace {

@@ -1,4 +1,4 @@
-#include "labs/undo.h"
+#include "labs/course/undo.h"
 
 namespace fp8lab {
 namespace {

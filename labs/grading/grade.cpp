@@ -1,4 +1,4 @@
-#include "labs/grade.h"
+#include "labs/grading/grade.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "labs/help.h"
+#include "labs/course/help.h"
 
 #include <algorithm>
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/lesson/evidence.h"
-#include "labs/exercise_run.h"
+#include "labs/course/exercise_run.h"
 
 namespace fp8lab {
 

@@ -1,4 +1,4 @@
-#include "labs/grade_table.h"
+#include "labs/grading/grade_table.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "labs/term_figures.h"
+#include "labs/course/term_figures.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "labs/submission.h"
+#include "labs/grading/submission.h"
 
 #include <sys/utsname.h>
 
@@ -11,7 +11,7 @@
 #include "core/base/parallel.h"
 #include "core/formats/codec.h"
 #include "core/lesson/progress.h"
-#include "labs/exercise_run.h"
+#include "labs/course/exercise_run.h"
 
 namespace fp8lab {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "labs/grade.h"
+#include "labs/grading/grade.h"
 
 namespace fp8lab {
 
