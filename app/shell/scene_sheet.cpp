@@ -49,7 +49,7 @@ const std::string& as_typed(const ui::Context& context, std::string_view name, c
     return context.typing.name == name ? context.typing.text : value;
 }
 
-void label(ui::Context& context, const char* words) {
+void field_label(ui::Context& context, const char* words) {
     ui::text(context, words, Role::muted, {Face::sans, 13});
 }
 
@@ -71,14 +71,14 @@ std::filesystem::path SceneSheet::file(const std::string& title) const {
 }
 
 void SceneSheet::draw_vote(ui::Context& context) {
-    label(context, "Question to the room, before it sees the figure");
+    field_label(context, "Question to the room, before it sees the figure");
     ui::text_input(context, "scene.question", question_, "may be empty");
     if (as_typed(context, "scene.question", question_).empty()) return;
-    label(context, "Two to four answers");
+    field_label(context, "Two to four answers");
     ui::text_input(context, "scene.choices", choices_, "one; another; a third");
     const auto choices = choices_of(as_typed(context, "scene.choices", choices_));
     if (choices.size() < 2) return;
-    label(context, "The right answer");
+    field_label(context, "The right answer");
     std::vector<std::string> letters = {"none"};
     for (std::size_t i = 0; i < std::min(choices.size(), kMostChoices); ++i)
         letters.emplace_back(1, static_cast<char>('A' + i));
@@ -104,9 +104,9 @@ SceneSheet::Done SceneSheet::draw(ui::Context& context, Lab& lab) {
     done.closed = sheet.closed;
     ImGui::SetCursorScreenPos({sheet.content.x0, sheet.content.y0 + context.px(8)});
     ImGui::BeginChild("scene.form", {sheet.content.width(), sheet.content.height() - context.px(44)});
-    label(context, "Title");
+    field_label(context, "Title");
     if (ui::text_input(context, "scene.title", title_)) replace_ = false;
-    label(context, "Notes for the presenter");
+    field_label(context, "Notes for the presenter");
     ui::text_input(context, "scene.notes", notes_, "what to say, what to press");
     draw_vote(context);
     const std::string kept = "Kept as " + file(as_typed(context, "scene.title", title_)).string();
