@@ -11,7 +11,7 @@
 #include "core/base/parallel.h"
 #include "core/formats/codec.h"
 #ifdef FP8LAB_GUI
-#include "app/shell/gl_window.h"
+#include "app/window/gl_window.h"
 #include "labs/ui/fonts.h"
 #endif
 

@@ -4,7 +4,7 @@
 #include "core/base/outputs.h"
 #include "labs/lab.h"
 #ifdef FP8LAB_GUI
-#include "app/shell/screenshot.h"
+#include "app/window/screenshot.h"
 #endif
 
 namespace fp8lab::cli {

@@ -4,7 +4,7 @@
 #include "core/lesson/scene.h"
 #include "labs/lab.h"
 #ifdef FP8LAB_GUI
-#include "app/shell/window.h"
+#include "app/window/window.h"
 #endif
 
 namespace fp8lab::cli {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "app/shell/key_sheet.h"
-#include "app/shell/sheet.h"
+#include "app/shell/sheets/key_sheet.h"
+#include "app/shell/sheets/sheet.h"
 #include "app/shell/shell.h"
 #include "core/base/error.h"
 #include "labs/ui/widgets.h"

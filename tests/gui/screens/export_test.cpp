@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "app/shell/png.h"
+#include "app/shell/export/png.h"
 #include "core/base/files.h"
 #include "core/lesson/bundle.h"
 #include "tests/gui/screens/shell_desk.h"

@@ -1,5 +1,5 @@
 // Which of the keys that the system reported each frame is told of.
-#include "app/shell/key_queue.h"
+#include "app/window/key_queue.h"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // A lecture by keys, without a display: what the room sees after each.
 #include <doctest/doctest.h>
 
-#include "app/shell/notes_window.h"
+#include "app/window/notes_window.h"
 #include "labs/ui/fonts.h"
 #include "tests/gui/screens/shell_desk.h"
 

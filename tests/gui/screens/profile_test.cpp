@@ -1,4 +1,4 @@
-#include "app/shell/profile.h"
+#include "app/shell/profile/profile.h"
 
 #include <doctest/doctest.h>
 

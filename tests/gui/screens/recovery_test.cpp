@@ -1,5 +1,5 @@
 // What the window brings back: after a crash with one question, and with Ctrl Z. Without a display.
-#include "app/shell/recovery.h"
+#include "app/shell/profile/recovery.h"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // bench step on a GPU, with a test double: what is computed from the trainer's own times.
 #include <doctest/doctest.h>
 
-#include "app/cli/bench_step.h"
+#include "app/cli/bench/bench_step.h"
 #include "app/cli/train_report.h"
 #include "core/base/error.h"
 #include "tests/fake_gpu.h"

@@ -1,0 +1,70 @@
+// An attempt under way, as the journal has it: everything of a session but its deeds, and each deed.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/shell/exercises/exercises_tab.h"
+#include "core/base/error.h"
+#include "core/base/read_json.h"
+
+namespace fp8lab {
+namespace {
+
+using Json = nlohmann::json;
+constexpr int kMost = 1'000'000;  // deeds of an attempt
+
+std::string deed_key(const Lab& lab, std::size_t i) { return fmt::format("deed.{}.{}", lab.info().id, i); }
+
+}  // namespace
+
+void ExercisesTab::note(Journal& journal, const Lab& lab, const std::string& at) {
+    const auto found = sessions_.find(lab.info().id);
+    if (found == sessions_.end()) return;
+    Session& open = found->second;
+    Json json = {{"selected", open.selected}, {"again", open.again}, {"draft", open.draft}};
+    if (open.run) {
+        const auto& steps = open.run->trail().steps;
+        for (; open.noted < steps.size(); ++open.noted) {
+            const Step& step = steps[open.noted];
+            journal.note(deed_key(lab, open.noted), to_json(Evidence::Deed{step.events, step.record}), at);
+        }
+        json["run"] = {{"exercise", open.run->exercise().id},
+                       {"prediction", to_json(open.run->prediction())},
+                       {"hints", open.run->hints()},
+                       {"typed", open.typed},
+                       {"deeds", open.noted}};
+    }
+    const std::string key = fmt::format("attempt.{}", lab.info().id);
+    // To have looked at the tab is nothing that could be lost.
+    if (!open.run && open.draft.empty() && !open.again) journal.assume(key, json);
+    journal.note(key, std::move(json), at);
+}
+
+void ExercisesTab::restore(Lab& lab, const std::map<std::string, Json>& values) {
+    const auto found = values.find(fmt::format("attempt.{}", lab.info().id));
+    if (found == values.end()) return;
+    const Json& json = found->second;
+    Session& open = session(lab);
+    const auto last = static_cast<int>(lab.exercises().size()) - 1;
+    open.selected = static_cast<std::size_t>(std::min(integer_from(json.at("selected"), 0, kMost), last));
+    open.again = json.at("again").get<bool>();
+    open.draft = json.at("draft").get<std::vector<double>>();
+    if (!json.contains("run")) return;
+    const Json& run = json["run"];
+    const auto exercise = std::ranges::find(lab.exercises(), run.at("exercise").get<std::string>(),
+                                            [](const Exercise& e) { return e.id; });
+    if (exercise == lab.exercises().end())
+        throw input_error("journal", "there is no exercise " + run["exercise"].dump());
+    std::vector<Evidence::Deed> deeds;
+    const int count = integer_from(run.at("deeds"), 0, kMost);
+    for (int i = 0; i < count; ++i)
+        deeds.push_back(deed_from(values.at(deed_key(lab, static_cast<std::size_t>(i)))));
+    open.run.reset();
+    open.run = std::make_unique<ExerciseRun>(lab, *exercise, prediction_from(run.at("prediction")), deeds,
+                                             integer_from(run.at("hints"), 0, kMost));
+    open.noted = deeds.size();
+    open.typed = run.at("typed").get<std::map<std::string, std::string>>();
+    if (open.run->verdict().passed()) finish(lab);  // it crashed between the pass and its evidence
+}
+
+}  // namespace fp8lab

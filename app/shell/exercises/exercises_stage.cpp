@@ -1,0 +1,150 @@
+// The prediction, on a stage that shows nothing else.
+#include <algorithm>
+#include <cmath>
+
+#include "app/shell/exercises/exercises_tab.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab {
+namespace {
+
+constexpr float kWidth = 560, kKnobReach = 14;
+
+double clamp_to(const AxisSpec& axis, double value) {
+    const Range range = axis.range.value_or(Range{});
+    return std::clamp(value, range.lo, range.hi);
+}
+
+// Underlined words that can be pressed.
+bool link(ui::Context& c, std::string_view name, std::string_view words) {
+    Rect area = ui::next_area(c, 32);
+    area.x1 = area.x0 + ui::text_width(c, words, {Face::sans, 15});
+    const ui::Press hit = ui::press(c, name, area, 4);
+    const Color ink{hit.hovered ? Role::text : Role::muted};
+    const float y = (area.y0 + area.y1) / 2;
+    ui::text_mid(c, {area.x0, y}, words, ink, {Face::sans, 15});
+    ui::hline(c, area.x0, area.x1, y + c.px(9), ink);
+    ui::advance(area);
+    return hit.clicked;
+}
+
+}  // namespace
+
+void ExercisesTab::draw_stage(Lab& lab, Rect area) {
+    const Exercise& exercise = *selected(lab);
+    Session& open = session(lab);
+    const float width = std::min(area.width(), context_.px(kWidth));
+    ImGui::SetCursorScreenPos({area.x0, area.y0});
+    ImGui::BeginChild("predict", {area.width(), area.height()}, false, ImGuiWindowFlags_NoScrollbar);
+    ImGui::Dummy({width, context_.px(4)});
+    ui::text(context_, "Predict first. " + exercise.title, Role::muted, kSans13);
+    ui::wrapped(context_, exercise.predict, Role::text, kBold18);
+    ImGui::Dummy({width, context_.px(8)});
+
+    if (const auto* curve = std::get_if<CurvePrediction>(&exercise.prediction)) {
+        const Rect left = ui::next_area(context_, 100);
+        const float height = std::max(context_.px(240), area.y1 - left.y0 - context_.px(120));
+        // The last knob stands on the right end of the axis: half of it, and its reach, go beyond.
+        const Rect axes{left.x0, left.y0, left.x1 - context_.px(kKnobReach),
+                        left.y0 + std::min(height, context_.px(480))};
+        edit_curve(open, *curve, axes);
+        ui::advance(axes);
+    } else {
+        const auto* list = std::get_if<ChoicePrediction>(&exercise.prediction);
+        const float rows = list ? 44 * static_cast<float>(list->choices.size()) : 64;
+        ImGui::BeginChild("predict.control", {width, context_.px(rows)}, false, ImGuiWindowFlags_NoScrollbar);
+        if (const auto* number = std::get_if<NumberPrediction>(&exercise.prediction))
+            edit_number(open, *number);
+        if (const auto* choice = std::get_if<ChoicePrediction>(&exercise.prediction))
+            edit_choice(open, *choice);
+        ImGui::EndChild();
+    }
+    ImGui::Dummy({width, context_.px(4)});
+    const bool ready =
+        !open.draft.empty() && std::ranges::none_of(open.draft, [](double v) { return std::isnan(v); });
+    if (ui::button(context_, "predict.commit", "Commit and start",
+                   {.primary = ready,
+                    .disabled = !ready,
+                    .why_disabled = "Move the control or choose an answer first.",
+                    .width = 180}))
+        return ImGui::EndChild(), begin(lab, {.skipped = false, .values = open.draft, .at = local_time()});
+    ImGui::SameLine(0, context_.px(20));
+    if (link(context_, "predict.skip", "Skip the prediction"))
+        return ImGui::EndChild(), begin(lab, {.skipped = true, .values = {}, .at = local_time()});
+    ui::text(context_, "Predictions are kept and never graded.", Role::muted, kSans13);
+    ui::scroll_thumbs(context_);
+    ImGui::EndChild();
+}
+
+void ExercisesTab::edit_number(Session& open, const NumberPrediction& spec) {
+    double value = open.draft.empty() ? spec.initial : open.draft.front();
+    if (ui::slider(context_, "predict.number", spec.label, spec.unit, value, spec.min, spec.max,
+                   {.logarithmic = spec.logarithmic, .step = spec.step}))
+        open.draft = {value};
+}
+
+void ExercisesTab::edit_choice(Session& open, const ChoicePrediction& spec) {
+    for (std::size_t i = 0; i < spec.choices.size(); ++i) {
+        const Rect row = ui::next_area(context_, 36);
+        const ui::Press hit = ui::press(context_, "predict.choice" + std::to_string(i), row);
+        const auto value = static_cast<double>(i);
+        if (hit.clicked) open.draft = {value};
+        const bool on = open.draft == std::vector{value};
+        ui::fill_rect(context_, row, {Role::field, Tone::line, on ? 1.0F : 0.5F}, 6);
+        if (on || hit.hovered) ui::stroke_rect(context_, row, {Role::axis}, 6);
+        const float y = (row.y0 + row.y1) / 2;
+        auto& list = *ImGui::GetWindowDrawList();
+        list.AddCircle({row.x0 + context_.px(20), y}, context_.px(7), context_.color(Role::axis), 0,
+                       context_.px(1.5F));
+        if (on)
+            list.AddCircleFilled({row.x0 + context_.px(20), y}, context_.px(3.5F),
+                                 context_.color(Role::text));
+        ui::text_mid(context_, {row.x0 + context_.px(40), y}, spec.choices[i], {Role::text},
+                     {on ? Face::sans_bold : Face::sans, 15});
+        ui::advance(row);
+    }
+}
+
+// Empty axes and a polyline whose knobs move up and down.
+void ExercisesTab::edit_curve(Session& open, const CurvePrediction& spec, Rect area) {
+    std::vector<double> values = open.draft;
+    for (std::size_t i = values.size(); i < spec.at.size() * spec.lines.size(); ++i) {
+        // A second line begins below the first, not on it.
+        const double apart = (spec.y.range->hi - spec.y.range->lo) / 6;
+        const auto line = static_cast<double>(i / spec.at.size());
+        values.push_back(clamp_to(spec.y, spec.initial - line * apart));
+    }
+    Figure figure{.id = "prediction", .x = spec.x, .y = spec.y};
+    for (std::size_t line = 0; line < spec.lines.size(); ++line) {
+        const auto first = values.begin() + static_cast<std::ptrdiff_t>(line * spec.at.size());
+        figure.line(spec.lines[line], data(spec.at),
+                    data({first, first + static_cast<std::ptrdiff_t>(spec.at.size())}),
+                    {.color = {Role::text}, .dash = line == 0 ? Dash::dash : Dash::dot});
+    }
+    const ui::PlotResult plot = ui::plot(context_, "predict.axes", figure, open.axes, area,
+                                         {.interactive = false, .crosshair = false});
+    const float reach = context_.px(kKnobReach);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const Point at = plot.to_px(spec.at[i % spec.at.size()], values[i]);
+        const ui::Press hit = ui::press(context_, "predict.knob" + std::to_string(i),
+                                        {at.x - reach, at.y - reach, at.x + reach, at.y + reach}, kKnobReach);
+        float to = at.y;
+        if (hit.held) to = std::clamp(ImGui::GetIO().MousePos.y, plot.area.y0, plot.area.y1);
+        if (hit.focused) {
+            const float step = plot.area.height() / 40;
+            if (ui::key_pressed(ui::Key::up)) to -= step;
+            if (ui::key_pressed(ui::Key::down)) to += step;
+        }
+        if (to != at.y) {
+            values[i] = clamp_to(spec.y, plot.y_at(to));
+            open.draft = values;
+        }
+        auto& list = *ImGui::GetWindowDrawList();
+        list.AddCircleFilled({at.x, to}, context_.px(6), context_.color(Role::surface));
+        list.AddCircle({at.x, to}, context_.px(6), context_.color(Role::text), 0,
+                       context_.px(hit.hovered ? 3 : 2));
+    }
+}
+
+}  // namespace fp8lab

@@ -1,0 +1,125 @@
+#include "app/shell/sheets/glossary_sheet.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "app/shell/sheets/sheet.h"
+#include "labs/course/term_figures.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/plot/plot.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab {
+namespace {
+
+constexpr float kGlossaryWidth = 1000, kGlossaryHeight = 680, kList = 300, kGap = 32, kFigure = 220;
+
+}  // namespace
+
+void GlossarySheet::open(const Glossary& glossary, std::map<std::string, std::string> labs,
+                         std::string_view term) {
+    labs_ = std::move(labs);
+    rows_.clear();
+    for (const Term& one : glossary.terms()) rows_.push_back({.title = one.term, .also = one.also});
+    show(glossary, term);
+}
+
+void GlossarySheet::show(const Glossary& glossary, std::string_view term) {
+    finder_.open();
+    const auto& terms = glossary.terms();
+    const auto at = std::ranges::find(terms, term, &Term::id);
+    if (at != terms.end()) finder_.select(static_cast<std::size_t>(at - terms.begin()));
+}
+
+bool GlossarySheet::draw(ui::Context& context, const Glossary& glossary, std::string& go_to) {
+    const SheetArea sheet = begin_sheet(context, "glossary", "Glossary", kGlossaryWidth, kGlossaryHeight);
+    const auto px = [&](float logical) { return std::round(context.px(logical)); };
+    const Rect all = sheet.content;
+    const float top = all.y0 + px(16);
+    const float list = std::min(px(kList), std::round(all.width() * 0.36F));
+    finder_.draw(context, "glossary.terms", rows_, {all.x0, top, all.x0 + list, all.y1}, "Type to search");
+    const Rect right{all.x0 + list + px(kGap), top, all.x1, all.y1};
+    ImGui::SetCursorScreenPos({right.x0, right.y0});
+    if (const auto shown = finder_.selected()) {
+        const Term& term = glossary.terms()[*shown];
+        ImGui::BeginChild(("term." + term.id).c_str(), {right.width(), right.height()}, false,
+                          ImGuiWindowFlags_NoScrollbar);
+        ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+        draw_term(context, glossary, term, go_to);
+        ImGui::PopStyleVar();
+        ui::scroll_thumbs(context);
+        ImGui::EndChild();
+    }
+    end_sheet();
+    return !sheet.closed && go_to.empty();
+}
+
+void GlossarySheet::draw_term(ui::Context& context, const Glossary& glossary, const Term& term,
+                              std::string& go_to) {
+    ui::text(context, term.term, Role::text, {Face::sans_bold, 24});
+    ui::probe(context, "glossary.term", {}, {}, term.id);
+    if (!term.also.empty()) ui::wrapped(context, "Also: " + term.also, Role::muted);
+    ImGui::Dummy({1, context.px(2)});
+    ui::wrapped(context, term.text, Role::text, {Face::sans, 15});
+    if (!term.why.empty()) {
+        ui::text(context, "Why it matters", Role::text, {Face::sans_bold, 13});
+        ui::wrapped(context, term.why, Role::text, {Face::sans, 15});
+    }
+    const auto [figure, is_new] = figures_.try_emplace(term.id);
+    if (is_new) figure->second = term_figure(term.id);
+    if (figure->second) {
+        const Rect area = ui::next_area(context, kFigure);
+        ui::PlotState still;
+        ui::plot(context, "glossary.figure", *figure->second, still,
+                 {area.x0, area.y0, area.x1 - context.px(8), area.y1},
+                 {.interactive = false, .crosshair = false});
+        ui::advance(area);
+    }
+    draw_links(context, glossary, term, go_to);
+    if (!term.source.empty()) ui::wrapped(context, "Source: " + term.source);
+}
+
+// Buttons that run on, as many in a row as fit.
+void GlossarySheet::draw_links(ui::Context& context, const Glossary& glossary, const Term& term,
+                               std::string& go_to) {
+    const auto row = [&](std::string_view heading, auto&& each) {
+        const Rect area = ui::next_area(context, 32);
+        float x = area.x0;
+        float y = area.y0;
+        const float gap = std::round(context.px(8));
+        ui::text_mid(context, {x, y + context.px(16)}, heading, {Role::muted}, {Face::sans, 13});
+        x += std::round(context.px(72));
+        const float left = x;
+        each([&](const std::string& name, const std::string& words) {
+            const float width = std::round(ui::text_width(context, words, {Face::sans, 15}) + context.px(24));
+            if (x + width > area.x1 && x > left) {
+                x = left;
+                y += std::round(context.px(40));
+            }
+            ImGui::SetCursorScreenPos({x, y});
+            x += width + gap;
+            return ui::button(context, name, words, {.width = width / context.scale});
+        });
+        ui::advance({area.x0, y, area.x0 + 1, y + std::round(context.px(32))});
+    };
+    std::string next;
+    row("See also", [&](auto&& link) {
+        for (const std::string& id : term.related)
+            if (link("glossary.related." + id, glossary.find(id)->term)) next = id;
+    });
+    std::map<std::string, std::string> at_work;  // labs with a field that the term explains
+    for (const auto& [id, words] : labs_)
+        if (std::ranges::any_of(term.explains,
+                                [&](const std::string& field) { return field.starts_with(id + "."); }))
+            at_work.emplace(words, id);
+    if (!at_work.empty()) {
+        row("At work in", [&](auto&& link) {
+            for (const auto& [words, id] : at_work)
+                if (link("glossary.lab." + id, words)) go_to = id;
+        });
+    }
+    if (!next.empty()) show(glossary, next);
+}
+
+}  // namespace fp8lab

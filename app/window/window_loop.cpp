@@ -1,0 +1,249 @@
+#include "app/window/window_loop.h"
+
+#include <GLFW/glfw3.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <limits>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/base/console.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/stop.h"
+#include "core/base/units.h"
+#include "labs/ui/fonts.h"
+
+namespace fp8lab {
+namespace {
+
+constexpr double kFrame_s = 1.0 / 30;  // between frames that nobody's hand asked for
+// With software OpenGL a frame takes tens of ms of the very cores that train: drawing gets a quarter of the
+// time at most.
+constexpr double kIdleShare = 4;
+constexpr double kLoopRetry_s = 10;  // what the disk refused
+constexpr double kClock_s = 1;       // the presenter's
+constexpr double kCaret_s = 0.25;    // a blinking caret
+constexpr int kSettleFrames = 2;     // after input: ImGui shows the effect of a click one frame later
+
+// What a test needs to act on the window like a hand, and to see what came of it.
+std::string probe_json(const ui::Context& context, Shell& shell, long frames) {
+    const auto object = nlohmann::json::object();
+    nlohmann::json json = {
+        {"frames", frames}, {"lab", ""}, {"probes", object}, {"axes", object}, {"metrics", object}};
+    for (const auto& [name, item] : context.probes.items) {
+        json["probes"][name] = {item.rect.x0, item.rect.y0, item.rect.x1, item.rect.y1};
+        if (!item.words.empty()) json["words"][name] = item.words;
+        if (item.axes) {
+            const auto& [x, y] = *item.axes;
+            json["axes"][name] = {x.lo, x.hi, y.lo, y.hi};
+        }
+    }
+    json["theme"] = to_string(context.theme);
+    json["notes"] = shell.presentation().wants_notes();
+    json["types"] = ImGui::GetIO().WantTextInput;
+    json["ring"] = context.focus.visible ? context.focus.name : "";
+    if (const Lab* lab = shell.lab()) {
+        json["lab"] = lab->info().id;
+        for (const Metric& metric : lab->metrics()) {
+            json["metrics"][metric.name] =
+                metric.text.empty() ? nlohmann::json(metric.value) : nlohmann::json(metric.text);
+        }
+    }
+    return json.dump(1) + "\n";
+}
+
+GlWindow::Size first_size(const Settings& settings, float scale) {
+    if (settings.width > 0 && settings.height > 0) return {settings.width, settings.height};
+    return {static_cast<int>(1440 * scale), static_cast<int>(900 * scale)};
+}
+
+}  // namespace
+
+WindowLoop::WindowLoop(const WindowOptions& options)
+    : options_(options), folders_(profile_folders(options.profile)), lock_(folders_) {
+    const std::string not_moved = folders_.access == Access::read_write ? migrate_profile(folders_) : "";
+    LoadedSettings loaded = load_settings(folders_);
+    saved_ = loaded.settings;
+    context_.probes.enabled = options.probes || !options.probe_file.empty();
+    context_.scale = saved_.scale > 0 ? saved_.scale
+                                      : std::clamp(GlWindow::display_scale(), kSmallestScale, kLargestScale);
+    window_ = std::make_unique<GlWindow>(first_size(saved_, context_.scale), true);
+    ui::load_fonts(context_);
+    window_->upload_fonts();
+    shell_ = std::make_unique<Shell>(context_, saved_, detect_machine(), folders_, [this] {
+        woken_ = true;
+        GlWindow::wake();
+    });
+    if (!folders_.notice.empty()) {
+        tell("fp8lab: profile: " + folders_.notice);
+        shell_->warn("Profile", folders_.notice);
+    }
+    if (!loaded.problem.empty()) shell_->warn("Settings", loaded.problem);
+    if (!not_moved.empty()) shell_->warn("Exercises of an earlier version", not_moved);
+    shell_->open(options.lab);
+    if (options.scene) shell_->open(*options.scene);
+    if (options.deck) shell_->present(*options.deck);
+}
+
+WindowLoop::~WindowLoop() {
+    notes_.reset();
+    shell_.reset();
+}  // ends the labs' workers, which wake the window, first
+
+bool WindowLoop::open() const { return glfwWindowShouldClose(window_->handle()) == GLFW_FALSE; }
+
+void WindowLoop::run() {
+    const InterruptListener listener{[this] {
+        glfwSetWindowShouldClose(window_->handle(), GLFW_TRUE);
+        GlWindow::wake();
+    }};
+    while (open()) turn();
+    const std::string lost = shell_->close();
+    Settings last = shell_->settings();
+    const auto size = window_->size();
+    last.width = size.width;
+    last.height = size.height;
+    if (last != saved_) save_settings(folders_, last);
+    if (!lost.empty()) throw Error{ErrorKind::failed, "profile", lost};
+    end_if_interrupted("; everything is kept");
+}
+
+void WindowLoop::end_run() {
+    time_is_up_ = true;
+    GlWindow::wake();
+}
+
+void WindowLoop::run_for(double seconds) {
+    {
+        const std::jthread clock{[this, seconds](const std::stop_token& ended) {
+            std::mutex mutex;
+            std::condition_variable_any never;
+            std::unique_lock lock{mutex};
+            never.wait_for(lock, ended, std::chrono::duration<double>(seconds), [] { return false; });
+            end_run();
+        }};
+        while (open() && !time_is_up_) turn();
+    }
+    time_is_up_ = false;
+}
+
+void WindowLoop::turn() {
+    if (glfwGetWindowAttrib(window_->handle(), GLFW_ICONIFIED) == GLFW_TRUE) {
+        glfwWaitEventsTimeout(std::min(60.0, shell_->rest(glfwGetTime())));
+        return;
+    }
+    draw();
+    shell_->rest(glfwGetTime());
+    wait();
+}
+
+double WindowLoop::draw(const std::function<void()>& hand) {
+    if (shell_->fonts_outdated()) {
+        ui::load_fonts(context_);
+        window_->upload_fonts();
+    }
+    const double start = glfwGetTime();
+    woken_ = false;
+    for (const std::string& path : window_->take_drops()) shell_->open_file(path);
+    window_->begin_frame(hand);
+    shell_->frame(frame_ms_);
+    window_->end_frame();
+    frame_ms_ = 1000 * (glfwGetTime() - start);
+    window_->finish();
+    drawing_s_ = glfwGetTime() - start;
+    window_->present();
+    last_frame_ = start;
+    if (frames_++ == 0 && options_.trace_startup) {
+        tell(fmt::format("fp8lab: first frame after {:.0f} ms, {} resident, {}", process_age_ms(),
+                         format_bytes(resident_bytes()), window_->renderer()));
+    }
+    write_probes();
+    follow_presentation();
+    return frame_ms_;
+}
+
+void WindowLoop::follow_presentation() {
+    Presentation& presentation = shell_->presentation();
+    if (presentation.active() != presenting_) {
+        presenting_ = presentation.active();
+        if (presenting_) {
+            window_->fill_monitor(options_.monitor);
+            if (GlWindow::monitors() > 1) presentation.open_notes();
+        } else {
+            window_->leave_monitor();
+        }
+    }
+    if (!presentation.wants_notes()) return notes_.reset();
+    if (!notes_) notes_ = std::make_unique<NotesWindow>(*window_, context_);
+    notes_->draw(presentation);
+    if (notes_->closed()) presentation.close_notes();
+}
+
+void WindowLoop::write_probes() {
+    if (options_.probe_file.empty()) return;
+    write_file(options_.probe_file, probe_json(context_, *shell_, frames_));
+}
+
+// Until the next frame is due: at once after input, at 30 Hz when something runs, else never.
+void WindowLoop::wait() {
+    glfwPollEvents();
+    while (open() && !time_is_up_) {
+        if (window_->take_input()) settle_ = kSettleFrames + 1;
+        if (settle_ > 0) {
+            --settle_;
+            return;
+        }
+        const bool running = woken_ || context_.wants_redraw;
+        const double pause = running                        ? std::max(kFrame_s, kIdleShare * drawing_s_)
+                             : notes_                       ? kClock_s
+                             : ImGui::GetIO().WantTextInput ? kCaret_s
+                                                            : std::numeric_limits<double>::infinity();
+        const double left = last_frame_ + pause - glfwGetTime();
+        if (left <= 0) return;
+        const double try_again = keep_settings();
+        if (running || notes_ || ImGui::GetIO().WantTextInput) {
+            glfwWaitEventsTimeout(left);
+        } else {
+            const double due = std::min(try_again, shell_->rest(glfwGetTime()));
+            if (context_.wants_redraw) continue;
+            if (std::isinf(due)) {
+                glfwWaitEvents();
+            } else {
+                glfwWaitEventsTimeout(due);
+            }
+        }
+    }
+}
+
+double WindowLoop::keep_settings() {
+    constexpr double kNever = std::numeric_limits<double>::infinity();
+    Settings now = shell_->settings();
+    now.width = saved_.width;  // kept at the end only: a resize is a hundred sizes
+    now.height = saved_.height;
+    if (now == saved_) return kNever;
+    const double time = glfwGetTime();
+    const bool again = now == refused_;
+    if (again && time < refused_s_ + kLoopRetry_s) return refused_s_ + kLoopRetry_s - time;
+    try {
+        save_settings(folders_, now);
+        saved_ = now;
+        if (refused_) shell_->say("Saved now", "What could not be saved before is");
+        context_.wants_redraw |= refused_.has_value();
+        refused_.reset();
+        return kNever;
+    } catch (const Error& error) {
+        if (!again) shell_->say("Settings were not saved", error.what());
+        context_.wants_redraw |= !again;
+        refused_ = now;
+        refused_s_ = time;
+        return kLoopRetry_s;
+    }
+}
+
+}  // namespace fp8lab

@@ -1,0 +1,66 @@
+// The event-driven loop around Shell: draws after input, at 30 Hz while something runs, and otherwise not at
+// all.
+#pragma once
+
+#include <imgui.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "app/shell/shell.h"
+#include "app/window/gl_window.h"
+#include "app/window/notes_window.h"
+#include "app/window/window.h"
+
+namespace fp8lab {
+
+class WindowLoop {
+  public:
+    explicit WindowLoop(const WindowOptions& options);  // throws as run_window() does
+    ~WindowLoop();
+
+    void run();                    // until the window is closed; then saves the settings
+    void end_run();                // run_for() returns; from any thread
+    void run_for(double seconds);  // the same, for a while: what a person's inaction looks like (`bench ui`)
+
+    // One frame now; returns our own work in ms, OpenGL's drawing included, waiting for the display not.
+    // `hand` may move the mouse (labs/ui/input.h) after the system's events were taken.
+    double draw(const std::function<void()>& hand = {});
+
+    Shell& shell() { return *shell_; }
+    ui::Context& context() { return context_; }
+    GlWindow& window() { return *window_; }
+    long frames() const { return frames_; }
+
+  private:
+    bool open() const;
+    void turn();  // a frame, then waiting until the next is due
+    void wait();
+    void follow_presentation();  // the whole monitor, and the presenter's window
+    void write_probes();
+    double keep_settings();  // returns in how many seconds to try again; infinity: all is kept
+
+    WindowOptions options_;
+    ProfileFolders folders_;
+    ProfileLock lock_;
+    Settings saved_;
+    std::optional<Settings> refused_;  // what the disk did not take, at refused_s_
+    double refused_s_ = 0;
+    ui::Context context_;
+    std::unique_ptr<GlWindow> window_;
+    std::unique_ptr<NotesWindow> notes_;
+    std::unique_ptr<Shell> shell_;
+    bool presenting_ = false;
+    std::atomic<bool> woken_ = false;
+    std::atomic<bool> time_is_up_ = false;
+    double frame_ms_ = -1;
+    double drawing_s_ = 0;   // the last frame until its pixels were there, without waiting for the display
+    double last_frame_ = 0;  // glfwGetTime()
+    long frames_ = 0;
+    int settle_ = 0;  // frames still to be drawn after input
+};
+
+}  // namespace fp8lab
