@@ -9,10 +9,10 @@
 #include "app/cli/option_values.h"
 #include "app/cli/verb.h"
 #include "app/cli/window.h"
-#include "core/base/console.h"
 #include "core/base/error.h"
-#include "core/base/parallel.h"
 #include "core/base/stop.h"
+#include "core/files/console.h"
+#include "core/threads/parallel.h"
 
 namespace {
 

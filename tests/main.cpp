@@ -2,7 +2,7 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 int main(int argc, char** argv) {
     // As many tests run at once as there are cores, and BLAS's threads wait for each other in busy loops.

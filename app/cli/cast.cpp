@@ -8,13 +8,13 @@
 #include <memory>
 
 #include "app/cli/verb.h"
-#include "core/base/console.h"
 #include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/npy.h"
-#include "core/base/outputs.h"
-#include "core/base/parallel.h"
+#include "core/files/console.h"
+#include "core/files/files.h"
+#include "core/files/outputs.h"
 #include "core/formats/codec.h"
+#include "core/tensors/npy.h"
+#include "core/threads/parallel.h"
 
 namespace fp8lab::cli {
 namespace {

@@ -10,13 +10,13 @@
 #include <optional>
 
 #include "app/cli/verb.h"
-#include "core/base/bounded_file.h"
-#include "core/base/console.h"
 #include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/growing_file.h"
-#include "core/base/outputs.h"
 #include "core/base/stop.h"
+#include "core/files/bounded_file.h"
+#include "core/files/console.h"
+#include "core/files/files.h"
+#include "core/files/growing_file.h"
+#include "core/files/outputs.h"
 #include "core/lesson/scene.h"
 #include "labs/course/scene_run.h"
 #include "labs/grading/grade.h"

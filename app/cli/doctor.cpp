@@ -7,9 +7,9 @@
 #include "app/cli/verb.h"
 #include "core/backend/backend.h"
 #include "core/base/error.h"
-#include "core/base/folders.h"
-#include "core/base/parallel.h"
+#include "core/files/folders.h"
 #include "core/formats/codec.h"
+#include "core/threads/parallel.h"
 #ifdef FP8LAB_GUI
 #include "app/window/gl_window.h"
 #include "labs/ui/fonts.h"

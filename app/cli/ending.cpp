@@ -9,10 +9,10 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "core/base/console.h"
 #include "core/base/error.h"
-#include "core/base/read_json.h"
 #include "core/base/stop.h"
+#include "core/files/console.h"
+#include "core/json/read_json.h"
 
 namespace fp8lab::cli {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <chrono>
 
-#include "core/base/console.h"
 #include "core/base/stop.h"
-#include "core/nn/preparation.h"
+#include "core/files/console.h"
+#include "core/train/preparation.h"
 
 namespace fp8lab::cli {
 

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/verb.h"
-#include "core/base/console.h"
 #include "core/base/units.h"
+#include "core/files/console.h"
 #include "core/scaling/quantizer.h"
 #include "core/tensors/file.h"
 

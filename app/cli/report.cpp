@@ -6,10 +6,10 @@
 #include <system_error>
 
 #include "app/cli/verb.h"
-#include "core/base/console.h"
 #include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/outputs.h"
+#include "core/files/console.h"
+#include "core/files/files.h"
+#include "core/files/outputs.h"
 #include "labs/grading/submission.h"
 
 namespace fp8lab::cli {

@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/verb.h"
-#include "core/base/console.h"
 #include "core/base/error.h"
-#include "core/base/outputs.h"
 #include "core/base/stop.h"
 #include "core/figure/words.h"
+#include "core/files/console.h"
+#include "core/files/outputs.h"
 #include "labs/course/export.h"
 #include "labs/course/scene_run.h"
 #include "labs/lab.h"

@@ -1,7 +1,7 @@
 // fp8lab screenshot: the real window, drawn hidden, as a PNG.
 #include "app/cli/verb.h"
 #include "core/base/error.h"
-#include "core/base/outputs.h"
+#include "core/files/outputs.h"
 #include "labs/lab.h"
 #ifdef FP8LAB_GUI
 #include "app/window/screenshot.h"

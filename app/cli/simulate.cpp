@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/verb.h"
-#include "core/base/files.h"
 #include "core/base/units.h"
+#include "core/files/files.h"
 #include "core/scaling/delayed.h"
 
 namespace fp8lab::cli {

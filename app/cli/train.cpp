@@ -10,12 +10,12 @@
 #include "app/cli/preparing.h"
 #include "app/cli/train_report.h"
 #include "app/cli/verb.h"
-#include "core/base/console.h"
 #include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/outputs.h"
 #include "core/base/stop.h"
-#include "core/nn/checkpoint.h"
+#include "core/files/console.h"
+#include "core/files/files.h"
+#include "core/files/outputs.h"
+#include "core/train/checkpoint.h"
 
 namespace fp8lab::cli {
 

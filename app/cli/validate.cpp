@@ -6,9 +6,9 @@
 
 #include "app/cli/verb.h"
 #include "core/backend/backend.h"
-#include "core/base/console.h"
 #include "core/base/error.h"
 #include "core/base/stop.h"
+#include "core/files/console.h"
 #include "core/formats/self_test.h"
 
 namespace fp8lab::cli {

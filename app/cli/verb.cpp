@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "core/base/console.h"
+#include "core/files/console.h"
 
 namespace fp8lab::cli {
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "core/backend/backend.h"
-#include "core/base/folders.h"
+#include "core/files/folders.h"
 
 namespace fp8lab::cli {
 

@@ -5,7 +5,7 @@
 
 #include "app/shell/shell.h"
 #include "core/base/error.h"
-#include "core/base/files.h"
+#include "core/files/files.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/markdown.h"
 #include "labs/ui/widgets.h"

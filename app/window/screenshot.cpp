@@ -3,9 +3,9 @@
 #include "app/shell/export/png.h"
 #include "app/shell/shell.h"
 #include "app/window/gl_window.h"
-#include "core/base/console.h"
 #include "core/base/error.h"
-#include "core/base/files.h"
+#include "core/files/console.h"
+#include "core/files/files.h"
 #include "labs/set_fields.h"
 #include "labs/ui/fonts.h"
 

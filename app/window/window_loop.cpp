@@ -12,11 +12,11 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "core/base/console.h"
 #include "core/base/error.h"
-#include "core/base/files.h"
 #include "core/base/stop.h"
 #include "core/base/units.h"
+#include "core/files/console.h"
+#include "core/files/files.h"
 #include "labs/ui/fonts.h"
 
 namespace fp8lab {

@@ -9,10 +9,10 @@
 #include <fstream>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/parallel.h"
+#include "core/files/files.h"
 #include "core/formats/codec.h"
-#include "core/nn/cpu_trainer.h"
+#include "core/threads/parallel.h"
+#include "core/train/cpu_trainer.h"
 
 namespace fp8lab {
 namespace {

@@ -13,8 +13,8 @@
 #include "core/base/provenance.h"
 #include "core/base/result.h"
 #include "core/formats/self_test.h"
-#include "core/nn/preparation.h"
 #include "core/nn/trainer.h"
+#include "core/train/preparation.h"
 
 namespace fp8lab {
 

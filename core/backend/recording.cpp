@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/read_json.h"
+#include "core/files/files.h"
+#include "core/json/read_json.h"
 
 namespace fp8lab {
 namespace {

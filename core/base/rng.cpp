@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace fp8lab {
 

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
+#include "core/files/files.h"
 
 namespace fp8lab {
 namespace {

@@ -7,11 +7,11 @@
 #include <bit>
 #include <numeric>
 
-#include "core/base/parallel.h"
 #include "core/base/rng.h"
 #include "core/base/stop.h"
 #include "core/formats/codec_row.h"
 #include "core/formats/golden.h"
+#include "core/threads/parallel.h"
 
 namespace fp8lab {
 namespace {

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/json_places.h"
-#include "core/base/read_json.h"
-#include "core/base/seal.h"
+#include "core/json/json_places.h"
+#include "core/json/read_json.h"
+#include "core/json/seal.h"
 #include "core/lesson/evidence.h"
 
 namespace fp8lab {

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/read_json.h"
 #include "core/base/units.h"
+#include "core/files/files.h"
+#include "core/json/read_json.h"
 
 namespace fp8lab {
 namespace {

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/read_json.h"
-#include "core/base/seal.h"
 #include "core/base/units.h"
+#include "core/json/read_json.h"
+#include "core/json/seal.h"
 
 namespace fp8lab {
 namespace {

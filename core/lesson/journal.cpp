@@ -8,10 +8,10 @@
 #include <system_error>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/folders.h"
-#include "core/base/read_json.h"
-#include "core/base/seal.h"
+#include "core/files/files.h"
+#include "core/files/folders.h"
+#include "core/json/read_json.h"
+#include "core/json/seal.h"
 
 namespace fp8lab {
 namespace {

@@ -5,8 +5,8 @@
 #include <system_error>
 
 #include "core/base/error.h"
-#include "core/base/kept_file.h"
-#include "core/base/seal.h"
+#include "core/files/kept_file.h"
+#include "core/json/seal.h"
 
 namespace fp8lab {
 namespace {

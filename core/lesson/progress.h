@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/folders.h"
+#include "core/files/folders.h"
 #include "core/lesson/evidence.h"
 
 namespace fp8lab {

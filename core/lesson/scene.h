@@ -32,7 +32,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/json_places.h"
+#include "core/json/json_places.h"
 
 namespace fp8lab {
 

@@ -1,9 +1,9 @@
 // Scenes and decks on disk: read, and found by name.
 #include <algorithm>
 
-#include "core/base/bounded_file.h"
 #include "core/base/error.h"
-#include "core/base/files.h"
+#include "core/files/bounded_file.h"
+#include "core/files/files.h"
 #include "core/lesson/scene.h"
 
 namespace fp8lab {

@@ -4,7 +4,7 @@
 
 #include <Eigen/Core>
 
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace fp8lab {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace fp8lab {
 namespace {

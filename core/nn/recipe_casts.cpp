@@ -2,8 +2,8 @@
 
 #include <limits>
 
-#include "core/base/parallel.h"
 #include "core/nn/streams.h"
+#include "core/threads/parallel.h"
 
 namespace fp8lab {
 namespace {

@@ -5,10 +5,10 @@
 #include <numbers>
 
 #include "core/base/error.h"
-#include "core/base/npy.h"
 #include "core/base/rng.h"
 #include "core/nn/activation.h"
 #include "core/nn/streams.h"
+#include "core/tensors/npy.h"
 
 namespace fp8lab {
 namespace {

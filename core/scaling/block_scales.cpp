@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "core/base/parallel.h"
 #include "core/scaling/delayed.h"
+#include "core/threads/parallel.h"
 
 namespace fp8lab {
 

@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "core/base/error.h"
-#include "core/base/parallel.h"
 #include "core/scaling/block_scales.h"
 #include "core/scaling/delayed.h"
+#include "core/threads/parallel.h"
 
 namespace fp8lab {
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/base/mapped_file.h"
-#include "core/base/npy.h"
+#include "core/files/mapped_file.h"
+#include "core/tensors/npy.h"
 #include "core/tensors/safetensors.h"
 
 namespace fp8lab {

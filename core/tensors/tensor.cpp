@@ -7,9 +7,9 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/base/parallel.h"
 #include "core/base/rng.h"
 #include "core/tensors/file.h"
+#include "core/threads/parallel.h"
 
 namespace fp8lab {
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/base/files.h"
+#include "core/files/files.h"
 
 namespace fp8lab::cuda {
 namespace {

@@ -13,9 +13,9 @@
 #include <optional>
 #include <vector>
 
-#include "core/nn/checkpoint.h"
-#include "core/nn/preparation.h"
 #include "core/nn/trainer.h"
+#include "core/train/checkpoint.h"
+#include "core/train/preparation.h"
 #include "kernels/casts/emulate.h"
 #include "kernels/device/device.h"
 #include "kernels/device/launch.h"

@@ -12,8 +12,8 @@
 
 #include "core/base/error.h"
 #include "core/base/overloaded.h"
-#include "core/nn/decision.h"
 #include "core/nn/tasks.h"
+#include "core/train/decision.h"
 #include "kernels/bench/measure.h"
 #include "kernels/checks/probe.h"
 #include "kernels/device/ranges.h"

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "core/nn/preparation.h"
 #include "core/nn/trainer.h"
+#include "core/train/preparation.h"
 #include "kernels/gemm/engine.h"
 #include "kernels/gemm/gemm.h"
 

@@ -10,8 +10,8 @@
 
 #include "core/backend/backends.h"
 #include "core/backend/recording.h"
-#include "core/base/job.h"
 #include "core/figure/palette.h"
+#include "core/threads/job.h"
 #include "labs/adding/model_dot.h"
 #include "labs/adding/model_round.h"
 #include "labs/lab.h"

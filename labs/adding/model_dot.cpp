@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/parallel.h"
 #include "core/base/rng.h"
 #include "core/formats/codec.h"
+#include "core/threads/parallel.h"
 
 namespace fp8lab::adding {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/job.h"
+#include "core/threads/job.h"
 #include "labs/blocks/model_schemes.h"
 #include "labs/lab.h"
 

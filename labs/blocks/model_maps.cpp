@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "core/base/parallel.h"
 #include "core/base/units.h"
+#include "core/threads/parallel.h"
 #include "labs/blocks/model.h"
 
 namespace fp8lab::blocks {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <span>
 
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace fp8lab::blocks {
 

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "core/base/documents.h"
 #include "core/base/error.h"
-#include "core/base/files.h"
 #include "core/figure/csv.h"
 #include "core/figure/svg.h"
+#include "core/files/documents.h"
+#include "core/files/files.h"
 
 namespace fp8lab {
 

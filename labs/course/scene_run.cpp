@@ -10,11 +10,11 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/folders.h"
-#include "core/base/npy.h"
-#include "core/base/read_json.h"
 #include "core/base/units.h"
+#include "core/files/files.h"
+#include "core/files/folders.h"
+#include "core/json/read_json.h"
+#include "core/tensors/npy.h"
 
 namespace fp8lab {
 namespace {

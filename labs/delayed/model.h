@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/job.h"
+#include "core/threads/job.h"
 #include "labs/delayed/model_machine.h"
 #include "labs/delayed/model_scenario.h"
 #include "labs/lab.h"

@@ -8,9 +8,9 @@
 #include <tuple>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/parallel.h"
+#include "core/files/files.h"
 #include "core/scaling/quantizer.h"
+#include "core/threads/parallel.h"
 
 namespace fp8lab::delayed {
 

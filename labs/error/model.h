@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/base/job.h"
 #include "core/stats/error_metrics.h"
 #include "core/tensors/tensor.h"
+#include "core/threads/job.h"
 #include "labs/error/model_sweep.h"
 #include "labs/lab.h"
 

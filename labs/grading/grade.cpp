@@ -10,11 +10,11 @@
 #include <optional>
 #include <set>
 
-#include "core/base/bounded_file.h"
 #include "core/base/error.h"
-#include "core/base/parallel.h"
-#include "core/base/seal.h"
+#include "core/files/bounded_file.h"
+#include "core/json/seal.h"
 #include "core/lesson/bundle.h"
+#include "core/threads/parallel.h"
 
 namespace fp8lab {
 namespace {

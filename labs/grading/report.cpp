@@ -8,10 +8,10 @@
 #include <optional>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
 #include "core/base/markup.h"
 #include "core/base/units.h"
 #include "core/figure/svg.h"
+#include "core/files/files.h"
 #include "labs/grading/recheck.h"
 #include "labs/grading/submission.h"
 

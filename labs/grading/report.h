@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "core/base/folders.h"
+#include "core/files/folders.h"
 #include "core/lesson/bundle.h"
 
 namespace fp8lab {

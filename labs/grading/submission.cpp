@@ -7,10 +7,10 @@
 
 #include "core/backend/backend.h"
 #include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/parallel.h"
+#include "core/files/files.h"
 #include "core/formats/codec.h"
 #include "core/lesson/progress.h"
+#include "core/threads/parallel.h"
 #include "labs/course/exercise_run.h"
 
 namespace fp8lab {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/folders.h"
+#include "core/files/folders.h"
 #include "core/lesson/bundle.h"
 
 namespace fp8lab {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "core/base/bounded_file.h"
 #include "core/base/error.h"
+#include "core/files/bounded_file.h"
 
 namespace fp8lab {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace fp8lab::ruler {
 

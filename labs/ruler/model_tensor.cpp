@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
-#include "core/base/parallel.h"
 #include "core/formats/codec.h"
+#include "core/threads/parallel.h"
 
 namespace fp8lab::ruler {
 

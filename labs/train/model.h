@@ -15,7 +15,7 @@
 
 #include "core/backend/backends.h"
 #include "core/backend/recording.h"
-#include "core/nn/training_run.h"
+#include "core/train/training_run.h"
 #include "labs/lab.h"
 #include "labs/train/model_figures.h"
 #include "labs/train/model_history.h"

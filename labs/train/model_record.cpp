@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/read_json.h"
+#include "core/json/read_json.h"
 
 namespace fp8lab::train {
 namespace {

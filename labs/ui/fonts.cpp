@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
+#include "core/files/files.h"
 
 namespace fp8lab::ui {
 namespace {

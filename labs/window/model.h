@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/job.h"
+#include "core/threads/job.h"
 #include "labs/lab.h"
 #include "labs/window/model_cast.h"
 

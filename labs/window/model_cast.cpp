@@ -8,9 +8,9 @@
 #include <numbers>
 #include <utility>
 
-#include "core/base/parallel.h"
 #include "core/scaling/delayed.h"
 #include "core/scaling/quantizer.h"
+#include "core/threads/parallel.h"
 
 namespace fp8lab::window_lab {
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/base/kept_file.h"
-#include "core/base/seal.h"
+#include "core/files/kept_file.h"
+#include "core/json/seal.h"
 #include "core/lesson/journal.h"
 #include "core/lesson/progress.h"
 

@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "core/base/kept_file.h"
-#include "core/base/seal.h"
+#include "core/files/kept_file.h"
+#include "core/json/seal.h"
 #include "core/lesson/journal.h"
 #include "core/lesson/progress.h"
 

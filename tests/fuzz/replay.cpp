@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "core/base/files.h"
+#include "core/files/files.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "core/base/error.h"
-#include "core/base/read_json.h"
-#include "core/base/seal.h"
+#include "core/json/read_json.h"
+#include "core/json/seal.h"
 
 namespace fp8lab::test {
 

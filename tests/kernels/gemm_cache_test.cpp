@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/base/files.h"
+#include "core/files/files.h"
 #include "tests/kernels/gpu.h"
 #include "tests/scratch.h"
 

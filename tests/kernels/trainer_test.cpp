@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/nn/cpu_trainer.h"
+#include "core/files/files.h"
+#include "core/train/cpu_trainer.h"
 #include "tests/kernels/gpu.h"
 #include "tests/kernels/training.h"
 #include "tests/scratch.h"

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/files.h"
+#include "core/files/files.h"
 #include "kernels/trainer/trainer.h"
 #include "tests/scratch.h"
 

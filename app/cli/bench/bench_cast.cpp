@@ -9,13 +9,13 @@
 #include <memory>
 
 #include "app/cli/bench/bench.h"
-#include "core/base/console.h"
 #include "core/base/error.h"
-#include "core/base/parallel.h"
 #include "core/base/rng.h"
 #include "core/base/stop.h"
 #include "core/base/units.h"
+#include "core/files/console.h"
 #include "core/formats/codec.h"
+#include "core/threads/parallel.h"
 
 namespace fp8lab::cli {
 namespace {

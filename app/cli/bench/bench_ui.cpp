@@ -17,9 +17,9 @@
 
 #include "app/shell/machine.h"
 #include "app/window/window_loop.h"
-#include "core/base/folders.h"
-#include "core/base/parallel.h"
 #include "core/base/stop.h"
+#include "core/files/folders.h"
+#include "core/threads/parallel.h"
 #include "labs/train/model.h"
 #include "labs/ui/plot/plot.h"
 

@@ -5,7 +5,7 @@
 
 #include "app/shell/exercises/exercises_tab.h"
 #include "core/base/error.h"
-#include "core/base/read_json.h"
+#include "core/json/read_json.h"
 
 namespace fp8lab {
 namespace {

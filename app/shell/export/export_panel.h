@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/folders.h"
+#include "core/files/folders.h"
 #include "labs/lab.h"
 #include "labs/ui/context.h"
 

@@ -4,9 +4,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "core/base/kept_file.h"
-#include "core/base/read_json.h"
-#include "core/base/seal.h"
+#include "core/files/kept_file.h"
+#include "core/json/read_json.h"
+#include "core/json/seal.h"
 
 namespace fp8lab {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "core/base/folders.h"
 #include "core/figure/palette.h"
+#include "core/files/folders.h"
 
 namespace fp8lab {
 

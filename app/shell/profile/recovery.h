@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "core/base/folders.h"
+#include "core/files/folders.h"
 #include "core/lesson/journal.h"
 #include "labs/ui/context.h"
 

@@ -5,9 +5,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "core/base/bounded_file.h"
 #include "core/base/error.h"
-#include "core/base/read_json.h"
+#include "core/files/bounded_file.h"
+#include "core/json/read_json.h"
 
 namespace fp8lab {
 namespace {

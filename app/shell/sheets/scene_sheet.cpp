@@ -9,8 +9,8 @@
 
 #include "app/shell/sheets/sheet.h"
 #include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/folders.h"
+#include "core/files/files.h"
+#include "core/files/folders.h"
 #include "labs/course/scene_run.h"
 #include "labs/ui/widgets.h"
 

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "core/base/files.h"
+#include "core/files/files.h"
 #include "labs/grading/recheck.h"
 #include "tests/gui/screens/shell_desk.h"
 

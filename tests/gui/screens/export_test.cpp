@@ -8,7 +8,7 @@
 #include <set>
 
 #include "app/shell/export/png.h"
-#include "core/base/files.h"
+#include "core/files/files.h"
 #include "core/lesson/bundle.h"
 #include "tests/gui/screens/shell_desk.h"
 #include "tests/unit/made_evidence.h"

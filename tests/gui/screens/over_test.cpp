@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
+#include "core/files/files.h"
 #include "core/lesson/glossary.h"
 #include "tests/gui/screens/shell_desk.h"
 

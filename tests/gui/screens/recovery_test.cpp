@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/base/files.h"
+#include "core/files/files.h"
 #include "labs/grading/recheck.h"
 #include "tests/gui/screens/shell_desk.h"
 

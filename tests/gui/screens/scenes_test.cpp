@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "core/base/files.h"
+#include "core/files/files.h"
 #include "tests/gui/screens/shell_desk.h"
 
 using namespace fp8lab;

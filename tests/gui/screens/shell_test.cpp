@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/base/files.h"
+#include "core/files/files.h"
 #include "tests/gui/screens/shell_desk.h"
 
 using namespace fp8lab;

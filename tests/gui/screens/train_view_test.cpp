@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "core/base/files.h"
+#include "core/files/files.h"
 #include "labs/train/view.h"
 #include "tests/fake_gpu.h"
 #include "tests/gui/gui.h"

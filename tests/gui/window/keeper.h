@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "core/base/files.h"
+#include "core/files/files.h"
 #include "core/lesson/progress.h"
 #include "tests/gui/window/desk.h"
 

@@ -1,12 +1,12 @@
 // Files from strangers: looked at before they are read.
-#include "core/base/bounded_file.h"
+#include "core/files/bounded_file.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/growing_file.h"
+#include "core/files/files.h"
+#include "core/files/growing_file.h"
 #include "tests/scratch.h"
 
 using namespace fp8lab;

@@ -1,4 +1,4 @@
-#include "core/base/console.h"
+#include "core/files/console.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>

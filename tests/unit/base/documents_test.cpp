@@ -1,11 +1,11 @@
-#include "core/base/documents.h"
+#include "core/files/documents.h"
 
 #include <doctest/doctest.h>
 
 #include <cstdlib>
 #include <string>
 
-#include "core/base/files.h"
+#include "core/files/files.h"
 #include "tests/scratch.h"
 
 using namespace fp8lab;

@@ -1,4 +1,4 @@
-#include "core/base/files.h"
+#include "core/files/files.h"
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>

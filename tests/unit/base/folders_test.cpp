@@ -1,11 +1,11 @@
-#include "core/base/folders.h"
+#include "core/files/folders.h"
 
 #include <doctest/doctest.h>
 
 #include <cstdlib>
 #include <fstream>
 
-#include "core/base/files.h"
+#include "core/files/files.h"
 #include "tests/scratch.h"
 
 using namespace fp8lab;

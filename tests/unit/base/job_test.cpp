@@ -1,4 +1,4 @@
-#include "core/base/job.h"
+#include "core/threads/job.h"
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-#include "core/base/npy.h"
+#include "core/tensors/npy.h"
 
 #include <doctest/doctest.h>
 

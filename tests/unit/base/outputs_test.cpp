@@ -1,4 +1,4 @@
-#include "core/base/outputs.h"
+#include "core/files/outputs.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -11,9 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/kept_file.h"
-#include "core/base/seal.h"
+#include "core/files/files.h"
+#include "core/files/kept_file.h"
+#include "core/json/seal.h"
 #include "tests/scratch.h"
 
 using namespace fp8lab;

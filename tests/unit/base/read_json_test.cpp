@@ -1,13 +1,13 @@
 // JSON of files that anyone may have touched: what would take the stack or the memory is refused.
-#include "core/base/read_json.h"
+#include "core/json/read_json.h"
 
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/json_places.h"
-#include "core/base/seal.h"
+#include "core/json/json_places.h"
+#include "core/json/seal.h"
 
 using namespace fp8lab;
 

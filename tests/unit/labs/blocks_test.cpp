@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/npy.h"
 #include "core/base/units.h"
+#include "core/files/files.h"
+#include "core/tensors/npy.h"
 #include "labs/blocks/model.h"
 #include "tests/scratch.h"
 #include "tests/unit/labs/lesson_numbers.h"

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "core/base/folders.h"
+#include "core/files/folders.h"
 #include "core/lesson/journal.h"
 #include "core/lesson/progress.h"
 #include "core/lesson/scene.h"

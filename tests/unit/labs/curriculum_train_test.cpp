@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/nn/cpu_trainer.h"
+#include "core/train/cpu_trainer.h"
 
 using namespace fp8lab;
 

@@ -10,10 +10,10 @@
 #include <numeric>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
 #include "core/base/units.h"
+#include "core/files/files.h"
 #include "core/formats/codec.h"
-#include "core/nn/cpu_trainer.h"
+#include "core/train/cpu_trainer.h"
 #include "labs/delayed/model.h"
 #include "tests/scratch.h"
 #include "tests/unit/labs/lesson_numbers.h"

@@ -9,7 +9,7 @@
 #include <iterator>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
+#include "core/files/files.h"
 #include "core/lesson/progress.h"
 #include "labs/course/exercise_run.h"
 #include "labs/grading/recheck.h"

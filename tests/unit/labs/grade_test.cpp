@@ -13,10 +13,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/parallel.h"
-#include "core/base/seal.h"
+#include "core/files/files.h"
+#include "core/json/seal.h"
 #include "core/lesson/bundle.h"
+#include "core/threads/parallel.h"
 #include "labs/grading/grade_table.h"
 #include "tests/scratch.h"
 #include "tests/unit/made_evidence.h"

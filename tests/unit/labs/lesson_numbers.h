@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "core/base/files.h"
+#include "core/files/files.h"
 
 namespace fp8lab::test {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/files.h"
+#include "core/files/files.h"
 #include "core/lesson/glossary.h"
 #include "labs/lab.h"
 

@@ -9,8 +9,8 @@
 #include <regex>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
 #include "core/base/units.h"
+#include "core/files/files.h"
 #include "core/lesson/progress.h"
 #include "labs/grading/submission.h"
 #include "tests/scratch.h"

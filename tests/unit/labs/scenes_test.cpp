@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
+#include "core/files/files.h"
 #include "labs/course/lecture.h"
 #include "labs/course/scene_run.h"
 #include "tests/scratch.h"

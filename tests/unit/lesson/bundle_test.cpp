@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/seal.h"
+#include "core/json/seal.h"
 
 using namespace fp8lab;
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/seal.h"
+#include "core/files/files.h"
+#include "core/json/seal.h"
 #include "tests/scratch.h"
 
 using namespace fp8lab;

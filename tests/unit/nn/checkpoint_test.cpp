@@ -1,4 +1,4 @@
-#include "core/nn/checkpoint.h"
+#include "core/train/checkpoint.h"
 
 #include <doctest/doctest.h>
 
@@ -8,10 +8,10 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
 #include "core/base/rng.h"
-#include "core/nn/cpu_trainer.h"
+#include "core/files/files.h"
 #include "core/tensors/safetensors.h"
+#include "core/train/cpu_trainer.h"
 #include "tests/scratch.h"
 
 using namespace fp8lab;

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/npy.h"
+#include "core/files/files.h"
+#include "core/tensors/npy.h"
 #include "tests/scratch.h"
 
 using namespace fp8lab;

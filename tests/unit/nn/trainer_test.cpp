@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/nn/cpu_trainer.h"
 #include "core/nn/recipe_casts.h"
+#include "core/train/cpu_trainer.h"
 
 using namespace fp8lab;
 

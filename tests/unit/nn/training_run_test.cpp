@@ -1,5 +1,5 @@
 // The thread around a trainer. A scripted trainer makes the states observable; one test runs the real one.
-#include "core/nn/training_run.h"
+#include "core/train/training_run.h"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "core/nn/cpu_trainer.h"
+#include "core/train/cpu_trainer.h"
 #include "tests/scratch.h"
 
 using namespace fp8lab;

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/base/parallel.h"
 #include "core/base/rng.h"
+#include "core/threads/parallel.h"
 
 using namespace fp8lab;
 

@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/npy.h"
+#include "core/files/files.h"
+#include "core/tensors/npy.h"
 #include "core/tensors/safetensors.h"
 #include "tests/scratch.h"
 #include "tests/unit/tensors/safetensors_file.h"

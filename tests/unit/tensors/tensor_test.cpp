@@ -9,7 +9,7 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 using namespace fp8lab;
 

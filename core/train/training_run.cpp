@@ -1,4 +1,4 @@
-#include "core/nn/training_run.h"
+#include "core/train/training_run.h"
 
 #include <fmt/format.h>
 

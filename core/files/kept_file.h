@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/folders.h"
+#include "core/files/folders.h"
 
 namespace fp8lab {
 

@@ -1,4 +1,4 @@
-#include "core/base/files.h"
+#include "core/files/files.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,12 +14,12 @@
 #include <system_error>
 #include <utility>
 
-#include "core/base/console.h"
 #include "core/base/environment.h"
 #include "core/base/error.h"
-#include "core/base/growing_file.h"
-#include "core/base/read_descriptor.h"
 #include "core/base/stop.h"
+#include "core/files/console.h"
+#include "core/files/growing_file.h"
+#include "core/files/read_descriptor.h"
 
 namespace fp8lab {
 

@@ -1,4 +1,4 @@
-#include "core/base/seal.h"
+#include "core/json/seal.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/read_json.h"
+#include "core/json/read_json.h"
 
 namespace fp8lab {
 

@@ -1,6 +1,6 @@
 // CPU arm <-> checkpoint.
-#include "core/nn/arm.h"
-#include "core/nn/checkpoint.h"
+#include "core/train/arm.h"
+#include "core/train/checkpoint.h"
 
 namespace fp8lab {
 

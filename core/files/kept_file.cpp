@@ -1,4 +1,4 @@
-#include "core/base/kept_file.h"
+#include "core/files/kept_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,8 +8,8 @@
 #include <system_error>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/seal.h"
+#include "core/files/files.h"
+#include "core/json/seal.h"
 
 namespace fp8lab {
 namespace {

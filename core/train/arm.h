@@ -5,11 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include "core/nn/checkpoint.h"
 #include "core/nn/network.h"
 #include "core/nn/optimizer.h"
 #include "core/nn/recipe_casts.h"
 #include "core/nn/tasks.h"
+#include "core/train/checkpoint.h"
 
 namespace fp8lab {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/read_json.h"
+#include "core/json/read_json.h"
 
 namespace fp8lab {
 

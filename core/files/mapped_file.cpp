@@ -1,4 +1,4 @@
-#include "core/base/mapped_file.h"
+#include "core/files/mapped_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
+#include "core/files/files.h"
 
 namespace fp8lab {
 

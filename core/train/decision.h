@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "core/nn/checkpoint.h"
 #include "core/nn/network.h"
+#include "core/train/checkpoint.h"
 
 namespace fp8lab {
 

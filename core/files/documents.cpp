@@ -1,11 +1,11 @@
-#include "core/base/documents.h"
+#include "core/files/documents.h"
 
 #include <cstdlib>
 #include <fstream>
 #include <string>
 
 #include "core/base/environment.h"
-#include "core/base/folders.h"
+#include "core/files/folders.h"
 
 namespace fp8lab {
 namespace {

@@ -21,8 +21,8 @@
 #include <thread>
 #include <utility>
 
-#include "core/base/latest.h"
-#include "core/base/parallel.h"
+#include "core/threads/latest.h"
+#include "core/threads/parallel.h"
 
 namespace fp8lab {
 

@@ -12,9 +12,9 @@
 #include <string>
 #include <thread>
 
-#include "core/base/latest.h"
-#include "core/nn/preparation.h"
 #include "core/nn/trainer.h"
+#include "core/threads/latest.h"
+#include "core/train/preparation.h"
 
 namespace fp8lab {
 

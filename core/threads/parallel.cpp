@@ -1,4 +1,4 @@
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 #include <unistd.h>
 

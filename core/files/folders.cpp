@@ -1,4 +1,4 @@
-#include "core/base/folders.h"
+#include "core/files/folders.h"
 
 #include <fcntl.h>
 #include <pwd.h>

@@ -1,4 +1,4 @@
-#include "core/base/read_descriptor.h"
+#include "core/files/read_descriptor.h"
 
 #include <poll.h>
 #include <unistd.h>
@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "core/base/console.h"
 #include "core/base/error.h"
+#include "core/files/console.h"
 
 namespace fp8lab {
 

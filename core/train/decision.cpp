@@ -1,4 +1,4 @@
-#include "core/nn/decision.h"
+#include "core/train/decision.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "core/base/json_places.h"
+#include "core/json/json_places.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "core/base/npy.h"
+#include "core/tensors/npy.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
+#include "core/files/files.h"
 
 namespace fp8lab {
 

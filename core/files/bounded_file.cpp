@@ -1,4 +1,4 @@
-#include "core/base/bounded_file.h"
+#include "core/files/bounded_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "core/base/error.h"
-#include "core/base/read_descriptor.h"
 #include "core/base/units.h"
+#include "core/files/read_descriptor.h"
 
 namespace fp8lab {
 namespace {

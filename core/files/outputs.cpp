@@ -1,4 +1,4 @@
-#include "core/base/outputs.h"
+#include "core/files/outputs.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,9 +11,9 @@
 #include <string_view>
 #include <system_error>
 
-#include "core/base/bounded_file.h"
 #include "core/base/error.h"
-#include "core/base/files.h"
+#include "core/files/bounded_file.h"
+#include "core/files/files.h"
 
 namespace fp8lab {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/base/read_json.h"
+#include "core/json/read_json.h"
 
 #include <fmt/format.h>
 

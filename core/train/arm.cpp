@@ -1,4 +1,4 @@
-#include "core/nn/arm.h"
+#include "core/train/arm.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,10 +6,10 @@
 #include <limits>
 
 #include "core/base/error.h"
-#include "core/base/parallel.h"
-#include "core/nn/decision.h"
 #include "core/nn/loss.h"
 #include "core/nn/streams.h"
+#include "core/threads/parallel.h"
+#include "core/train/decision.h"
 
 namespace fp8lab {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/nn/checkpoint.h"
+#include "core/train/checkpoint.h"
 
 #include <fmt/format.h>
 
@@ -9,10 +9,10 @@
 #include <map>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/folders.h"
-#include "core/base/mapped_file.h"
-#include "core/base/read_json.h"
+#include "core/files/files.h"
+#include "core/files/folders.h"
+#include "core/files/mapped_file.h"
+#include "core/json/read_json.h"
 
 namespace fp8lab {
 namespace {

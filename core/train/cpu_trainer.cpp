@@ -1,10 +1,10 @@
-#include "core/nn/cpu_trainer.h"
+#include "core/train/cpu_trainer.h"
 
 #include <fmt/format.h>
 
 #include "core/base/error.h"
 #include "core/base/overloaded.h"
-#include "core/nn/arm.h"
+#include "core/train/arm.h"
 
 namespace fp8lab {
 namespace {
