@@ -160,6 +160,37 @@ TEST_CASE("a lab's model knows no GUI, and no lab knows another") {
     }
 }
 
+TEST_CASE("the shell knows no window: no GLFW, no OpenGL, nothing of app/window") {
+    for (const auto& [file, target] : includes_below("app/shell")) {
+        CAPTURE(file);
+        CAPTURE(target);
+        CHECK_FALSE(starts_with_any(target, kWindow));
+        CHECK_FALSE(starts_with_any(target, {"app/window/", "app/cli/"}));
+    }
+    for (const auto& [file, target] : includes_below("app/window")) {
+        CAPTURE(file);
+        CHECK_FALSE(target.starts_with("app/cli/"));
+    }
+}
+
+TEST_CASE("of the files beside the labs only the two registries know a lab") {
+    for (const auto& [file, target] : includes_below("labs")) {
+        if (fs::path(file).parent_path() != "labs" || file == "labs/registry.cpp" || file == "labs/views.cpp") continue;
+        CAPTURE(file);
+        CAPTURE(target);
+        if (target.starts_with("labs/") && target.find('/', 5) != std::string::npos)
+            CHECK((file == "labs/view.h" && target.starts_with("labs/ui/")));
+    }
+}
+
+TEST_CASE("no folder has more than 25 source files") {
+    for (const std::string top : {"app", "core", "kernels", "labs"}) {
+        std::map<std::string, int> count;
+        for (const fs::path& path : sources_below(top)) ++count[path.parent_path().string()];
+        for (const auto& [folder, files] : count) CHECK_MESSAGE(files <= 25, folder);
+    }
+}
+
 TEST_CASE("ImGui's internals are touched in one file only") {
     std::set<std::string> files;
     for (const std::string folder : {"app", "labs"})
