@@ -1,5 +1,5 @@
 // A lab has a model and a view. The model (labs/<id>/model.h) derives from Lab, includes no ImGui and
-// computes every number that the view shows; labs/registry.cpp lists the models, labs/views.cpp the views.
+// computes every number that the view shows; labs/list.h lists the labs.
 #pragma once
 
 #include <functional>
@@ -79,10 +79,14 @@ class Lab {
     std::function<void(std::string_view)> listener_;
 };
 
-struct LabEntry {
-    std::string_view id;
+// What is known of a lab without making one, and how to make it.
+struct LabEntry : LabInfo {
     std::unique_ptr<Lab> (*make)();
 };
+template <class Model>
+LabEntry entry_of(const LabInfo& info) {
+    return {info, []() -> std::unique_ptr<Lab> { return std::make_unique<Model>(); }};
+}
 std::span<const LabEntry> lab_registry();
 
 // "L1", "l01", "1", "bits", any case. Throws usage_error listing the labs.

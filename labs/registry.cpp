@@ -1,18 +1,10 @@
-// The labs, by number. A lab is one line here and one in views.cpp.
+// The labs of list.h, by id or number.
 #include <algorithm>
 #include <array>
 #include <cctype>
 
 #include "core/base/error.h"
-#include "labs/adding/model.h"
-#include "labs/bits/model.h"
-#include "labs/blocks/model.h"
-#include "labs/delayed/model.h"
-#include "labs/error/model.h"
-#include "labs/lab.h"
-#include "labs/ruler/model.h"
-#include "labs/train/model.h"
-#include "labs/window/model.h"
+#include "labs/list.h"
 
 namespace fp8lab {
 namespace {
@@ -33,24 +25,12 @@ int number_of(std::string_view name) {
     return number;
 }
 
-template <class Model>
-std::unique_ptr<Lab> make() {
-    return std::make_unique<Model>();
-}
-
 }  // namespace
 
 std::span<const LabEntry> lab_registry() {
-    static constexpr std::array kLabs = {
-        LabEntry{"bits", make<bits_lab::BitsLab>},
-        LabEntry{"ruler", make<ruler::RulerLab>},
-        LabEntry{"error", make<error::ErrorLab>},
-        LabEntry{"window", make<window_lab::WindowLab>},
-        LabEntry{"delayed", make<delayed::DelayedLab>},
-        LabEntry{"blocks", make<blocks::BlocksLab>},
-        LabEntry{"adding", make<adding::AddingLab>},
-        LabEntry{"train", make<train::TrainLab>},
-    };
+#define FP8LAB_ENTRY(lab) lab::entry(),
+    static const std::array kLabs = {FP8LAB_LABS(FP8LAB_ENTRY)};
+#undef FP8LAB_ENTRY
     return kLabs;
 }
 
@@ -58,7 +38,7 @@ const LabEntry& find_lab(std::string_view name, std::string_view where) {
     const std::string wanted = lower(name);
     const int number = number_of(wanted);
     for (const LabEntry& entry : lab_registry()) {
-        if (entry.id == wanted || (number > 0 && entry.make()->info().number == number)) return entry;
+        if (entry.id == wanted || (number > 0 && entry.number == number)) return entry;
     }
     throw unknown_name(std::string(where), "lab", name, lab_registry(),
                        [](const LabEntry& entry) { return entry.id; });

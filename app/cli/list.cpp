@@ -23,10 +23,8 @@ struct Entry {
 
 std::vector<Entry> labs() {
     std::vector<Entry> out;
-    for (const LabEntry& entry : lab_registry()) {
-        const auto lab = entry.make();
-        out.push_back({std::string(entry.id), fmt::format("L{}  {}", lab->info().number, lab->info().title)});
-    }
+    for (const LabEntry& entry : lab_registry())
+        out.push_back({std::string(entry.id), fmt::format("L{}  {}", entry.number, entry.title)});
     return out;
 }
 

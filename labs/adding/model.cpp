@@ -124,16 +124,17 @@ AddingLab::AddingLab(Backends backends)
     update();
 }
 
-const LabInfo& AddingLab::info() const {
-    static constexpr LabInfo kInfo = {"adding",
-                                      7,
-                                      "Adding it up",
-                                      "Rounding and adding",
-                                      "Sums in few bits lose small addends. When, and what keeps them right?",
-                                      20,
-                                      "L3"};
-    return kInfo;
-}
+namespace {
+constexpr LabInfo kInfo = {"adding",
+                           7,
+                           "Adding it up",
+                           "Rounding and adding",
+                           "Sums in few bits lose small addends. When, and what keeps them right?",
+                           20,
+                           "L3"};
+}  // namespace
+
+const LabInfo& AddingLab::info() const { return kInfo; }
 
 std::vector<Field> AddingLab::fields() {
     return {
@@ -294,5 +295,7 @@ Hardware measured_hardware(const Backends& backends) {
     }
     return out;
 }
+
+LabEntry entry() { return entry_of<AddingLab>(kInfo); }
 
 }  // namespace fp8lab::adding

@@ -84,15 +84,16 @@ std::uint32_t code_mask(const FormatInfo& format) { return (1U << bits(format)) 
 
 }  // namespace
 
-const LabInfo& BitsLab::info() const {
-    static constexpr LabInfo kInfo = {"bits",
-                                      1,
-                                      "Bits and codes",
-                                      "What does a byte mean?",
-                                      "A byte has 256 codes. Which numbers are they, and where do they end?",
-                                      20};
-    return kInfo;
-}
+namespace {
+constexpr LabInfo kInfo = {"bits",
+                           1,
+                           "Bits and codes",
+                           "What does a byte mean?",
+                           "A byte has 256 codes. Which numbers are they, and where do they end?",
+                           20};
+}  // namespace
+
+const LabInfo& BitsLab::info() const { return kInfo; }
 
 std::vector<Field> BitsLab::fields() {
     return {
@@ -283,5 +284,7 @@ std::vector<Choice> BitsLab::specials_choices() const {
             if (policy.id == id) out.push_back({std::string(id), std::string(policy.label)});
     return out;
 }
+
+LabEntry entry() { return entry_of<BitsLab>(kInfo); }
 
 }  // namespace fp8lab::bits_lab

@@ -51,16 +51,17 @@ std::vector<Choice> element_choices() {
 
 BlocksLab::BlocksLab() : job_(Computation{}) { update(); }
 
-const LabInfo& BlocksLab::info() const {
-    static constexpr LabInfo kInfo = {"blocks",
-                                      6,
-                                      "Block scales",
-                                      "One scale, many scales",
-                                      "More scales cost bits. What do they buy, and which tensors need them?",
-                                      20,
-                                      "L4"};
-    return kInfo;
-}
+namespace {
+constexpr LabInfo kInfo = {"blocks",
+                           6,
+                           "Block scales",
+                           "One scale, many scales",
+                           "More scales cost bits. What do they buy, and which tensors need them?",
+                           20,
+                           "L4"};
+}  // namespace
+
+const LabInfo& BlocksLab::info() const { return kInfo; }
 
 std::vector<Field> BlocksLab::fields() {
     TensorSpec& tensor = params_.tensor;
@@ -193,5 +194,7 @@ std::vector<Metric> BlocksLab::metrics() const {
     }
     return out;
 }
+
+LabEntry entry() { return entry_of<BlocksLab>(kInfo); }
 
 }  // namespace fp8lab::blocks

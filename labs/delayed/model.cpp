@@ -177,17 +177,18 @@ Hangover hangover_of(const Run& run) {
     return out;
 }
 
-const LabInfo& DelayedLab::info() const {
-    static constexpr LabInfo kInfo = {
-        "delayed",
-        5,
-        "Delayed scaling",
-        "Scaling from the past",
-        "A scale from earlier steps saves a pass over the tensor. What if the amax jumps?",
-        20,
-        "L4"};
-    return kInfo;
-}
+namespace {
+constexpr LabInfo kInfo = {
+    "delayed",
+    5,
+    "Delayed scaling",
+    "Scaling from the past",
+    "A scale from earlier steps saves a pass over the tensor. What if the amax jumps?",
+    20,
+    "L4"};
+}  // namespace
+
+const LabInfo& DelayedLab::info() const { return kInfo; }
 
 std::vector<Field> DelayedLab::fields() {
     ScenarioSpec& scenario = params_.scenario;
@@ -320,5 +321,7 @@ void DelayedLab::reset() {
     params_ = {};
     update();
 }
+
+LabEntry entry() { return entry_of<DelayedLab>(kInfo); }
 
 }  // namespace fp8lab::delayed

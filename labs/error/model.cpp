@@ -134,17 +134,18 @@ Outcome compute(const Params& params) {
     return outcome;
 }
 
-const LabInfo& ErrorLab::info() const {
-    static constexpr LabInfo kInfo = {
-        "error",
-        3,
-        "Rounding error",
-        "How wrong is a rounded number?",
-        "Every cast rounds. How large is the error, and where does the format end?",
-        20,
-        "L1"};
-    return kInfo;
-}
+namespace {
+constexpr LabInfo kInfo = {
+    "error",
+    3,
+    "Rounding error",
+    "How wrong is a rounded number?",
+    "Every cast rounds. How large is the error, and where does the format end?",
+    20,
+    "L1"};
+}  // namespace
+
+const LabInfo& ErrorLab::info() const { return kInfo; }
 
 std::vector<Field> ErrorLab::fields() {
     TensorSpec& tensor = params_.tensor;
@@ -256,5 +257,7 @@ void ErrorLab::reset() {
     params_ = {};
     update();
 }
+
+LabEntry entry() { return entry_of<ErrorLab>(kInfo); }
 
 }  // namespace fp8lab::error

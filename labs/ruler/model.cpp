@@ -74,16 +74,17 @@ std::vector<double> fixed_point_marks(const FormatInfo& format, double scale, Ra
 
 }  // namespace
 
-const LabInfo& RulerLab::info() const {
-    static constexpr LabInfo kInfo = {"ruler",
-                                      2,
-                                      "Uneven ruler",
-                                      "The uneven ruler",
-                                      "A format has few values. Where are they, and where is your tensor?",
-                                      15,
-                                      "L1"};
-    return kInfo;
-}
+namespace {
+constexpr LabInfo kInfo = {"ruler",
+                           2,
+                           "Uneven ruler",
+                           "The uneven ruler",
+                           "A format has few values. Where are they, and where is your tensor?",
+                           15,
+                           "L1"};
+}  // namespace
+
+const LabInfo& RulerLab::info() const { return kInfo; }
 
 std::vector<Field> RulerLab::fields() {
     return {
@@ -235,5 +236,7 @@ void RulerLab::brush(double lo, double hi) {
     params_.brush_hi = std::max(0.0, std::max(lo, hi));
     update();
 }
+
+LabEntry entry() { return entry_of<RulerLab>(kInfo); }
 
 }  // namespace fp8lab::ruler

@@ -329,4 +329,6 @@ std::vector<std::string> TrainLab::waiting() const {
     return labels;
 }
 
+LabEntry entry() { return entry_of<TrainLab>(kInfo); }
+
 }  // namespace fp8lab::train

@@ -42,16 +42,17 @@ WindowLab::WindowLab() : job_([compute = Compute()](const CastSpec& spec) mutabl
     outcome_ = *job_.take();
 }
 
-const LabInfo& WindowLab::info() const {
-    static constexpr LabInfo kInfo = {"window",
-                                      4,
-                                      "Fit the window",
-                                      "Fit the tensor into the window",
-                                      "The scale decides which elements survive. What is lost at each end?",
-                                      20,
-                                      "L2"};
-    return kInfo;
-}
+namespace {
+constexpr LabInfo kInfo = {"window",
+                           4,
+                           "Fit the window",
+                           "Fit the tensor into the window",
+                           "The scale decides which elements survive. What is lost at each end?",
+                           20,
+                           "L2"};
+}  // namespace
+
+const LabInfo& WindowLab::info() const { return kInfo; }
 
 std::vector<Field> WindowLab::fields() {
     CastSpec& p = params_;
@@ -200,5 +201,7 @@ void WindowLab::reset() {
     params_ = {};
     update();
 }
+
+LabEntry entry() { return entry_of<WindowLab>(kInfo); }
 
 }  // namespace fp8lab::window_lab

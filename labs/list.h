@@ -1,0 +1,26 @@
+// The labs, by number: one line each, the namespace of its folder. In it model.cpp defines entry() and
+// view.cpp make_view().
+#pragma once
+
+#include "labs/lab.h"
+
+#define FP8LAB_LABS(LAB) \
+    LAB(bits_lab)    \
+    LAB(ruler)       \
+    LAB(error)       \
+    LAB(window_lab)  \
+    LAB(delayed)     \
+    LAB(blocks)      \
+    LAB(adding)      \
+    LAB(train)
+
+namespace fp8lab {
+
+#define FP8LAB_DECLARE(lab)         \
+    namespace lab {                 \
+    LabEntry entry();               \
+    }
+FP8LAB_LABS(FP8LAB_DECLARE)
+#undef FP8LAB_DECLARE
+
+}  // namespace fp8lab
