@@ -1,39 +1,30 @@
-// The views, in the order of registry.cpp.
+// The view of each lab in list.h.
 #include <array>
 
-#include "labs/adding/view.h"
-#include "labs/bits/view.h"
-#include "labs/blocks/view.h"
-#include "labs/delayed/view.h"
-#include "labs/error/view.h"
-#include "labs/ruler/view.h"
-#include "labs/train/view.h"
+#include "core/base/error.h"
+#include "labs/list.h"
 #include "labs/view.h"
-#include "labs/window/view.h"
 
 namespace fp8lab {
-namespace {
 
-// The entry's id says which model the lab is.
-template <class View, class Model>
-std::unique_ptr<LabView> make(Lab& lab) {
-    return std::make_unique<View>(static_cast<Model&>(lab));
-}
+#define FP8LAB_DECLARE(lab)                      \
+    namespace lab {                              \
+    std::unique_ptr<LabView> make_view(Lab& of); \
+    }
+FP8LAB_LABS(FP8LAB_DECLARE)
+#undef FP8LAB_DECLARE
 
-}  // namespace
-
-std::span<const ViewEntry> view_registry() {
-    static constexpr std::array kViews = {
-        ViewEntry{"bits", make<bits_lab::BitsView, bits_lab::BitsLab>},
-        ViewEntry{"ruler", make<ruler::RulerView, ruler::RulerLab>},
-        ViewEntry{"error", make<error::ErrorView, error::ErrorLab>},
-        ViewEntry{"window", make<window_lab::WindowView, window_lab::WindowLab>},
-        ViewEntry{"delayed", make<delayed::DelayedView, delayed::DelayedLab>},
-        ViewEntry{"blocks", make<blocks::BlocksView, blocks::BlocksLab>},
-        ViewEntry{"adding", make<adding::AddingView, adding::AddingLab>},
-        ViewEntry{"train", make<train::TrainView, train::TrainLab>},
+std::unique_ptr<LabView> make_view(Lab& lab) {
+    struct Entry {
+        std::string_view id;
+        std::unique_ptr<LabView> (*make)(Lab& lab);
     };
-    return kViews;
+#define FP8LAB_ENTRY(lab) Entry{lab::entry().id, lab::make_view},
+    static const std::array kViews = {FP8LAB_LABS(FP8LAB_ENTRY)};
+#undef FP8LAB_ENTRY
+    for (const Entry& entry : kViews)
+        if (entry.id == lab.info().id) return entry.make(lab);
+    throw Error{ErrorKind::failed, std::string(lab.info().id), "has no view; add it to labs/list.h"};
 }
 
 }  // namespace fp8lab

@@ -16,13 +16,6 @@ constexpr float kSmallestStageWidth = 480,
                 kSmallestStageHeight = 454;  // content; what 960x600 leaves under a question of one line
 constexpr float kStageMargin = 24;
 
-std::unique_ptr<LabView> make_view(Lab& lab) {
-    for (const ViewEntry& entry : view_registry()) {
-        if (entry.id == lab.info().id) return entry.make(lab);
-    }
-    throw Error{ErrorKind::failed, std::string(lab.info().id), "has no view; add it to labs/views.cpp"};
-}
-
 // Keys that the control with the focus ring takes.
 bool belongs_to_focus(ui::Key key) {
     constexpr ui::Key kFocusKeys[] = {ui::Key::space, ui::Key::enter, ui::Key::left, ui::Key::right,

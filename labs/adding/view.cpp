@@ -101,4 +101,8 @@ std::vector<std::pair<std::string, std::string>> AddingView::status() const {
     return {{"seed", std::to_string(lab_.params().seed)}, {"experiment", lab_.params().experiment}};
 }
 
+std::unique_ptr<LabView> make_view(Lab& lab) {
+    return std::make_unique<AddingView>(dynamic_cast<AddingLab&>(lab));
+}
+
 }  // namespace fp8lab::adding

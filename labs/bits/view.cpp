@@ -186,4 +186,8 @@ bool BitsView::key(ui::Context&, ui::Key key) {
     return true;
 }
 
+std::unique_ptr<LabView> make_view(Lab& lab) {
+    return std::make_unique<BitsView>(dynamic_cast<BitsLab&>(lab));
+}
+
 }  // namespace fp8lab::bits_lab

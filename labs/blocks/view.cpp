@@ -194,4 +194,8 @@ std::vector<std::pair<std::string, std::string>> BlocksView::status() const {
             {"tensor", fmt::format("{}, {}×{}", tensor.name, tensor.rows, tensor.cols)}};
 }
 
+std::unique_ptr<LabView> make_view(Lab& lab) {
+    return std::make_unique<BlocksView>(dynamic_cast<BlocksLab&>(lab));
+}
+
 }  // namespace fp8lab::blocks

@@ -197,4 +197,8 @@ std::vector<std::pair<std::string, std::string>> DelayedView::status() const {
     return {{"seed", std::to_string(tensor.seed)}, {"tensor", kind + ", " + size}};
 }
 
+std::unique_ptr<LabView> make_view(Lab& lab) {
+    return std::make_unique<DelayedView>(dynamic_cast<DelayedLab&>(lab));
+}
+
 }  // namespace fp8lab::delayed

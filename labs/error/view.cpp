@@ -152,4 +152,8 @@ std::vector<std::pair<std::string, std::string>> ErrorView::status() const {
     return out;
 }
 
+std::unique_ptr<LabView> make_view(Lab& lab) {
+    return std::make_unique<ErrorView>(dynamic_cast<ErrorLab&>(lab));
+}
+
 }  // namespace fp8lab::error

@@ -214,4 +214,8 @@ std::vector<std::pair<std::string, std::string>> RulerView::status() const {
             {"tensor", tensor.kind + ", " + group_thousands(tensor.cols) + " elements"}};
 }
 
+std::unique_ptr<LabView> make_view(Lab& lab) {
+    return std::make_unique<RulerView>(dynamic_cast<RulerLab&>(lab));
+}
+
 }  // namespace fp8lab::ruler

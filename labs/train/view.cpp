@@ -258,4 +258,8 @@ std::vector<std::pair<std::string, std::string>> TrainView::status() const {
                                  to_string(spec.optimizer))}};
 }
 
+std::unique_ptr<LabView> make_view(Lab& lab) {
+    return std::make_unique<TrainView>(dynamic_cast<TrainLab&>(lab));
+}
+
 }  // namespace fp8lab::train

@@ -200,4 +200,8 @@ std::vector<std::pair<std::string, std::string>> WindowView::status() const {
     return {{"seed", std::to_string(tensor.seed)}, {"tensor", kind + ", " + size}};
 }
 
+std::unique_ptr<LabView> make_view(Lab& lab) {
+    return std::make_unique<WindowView>(dynamic_cast<WindowLab&>(lab));
+}
+
 }  // namespace fp8lab::window_lab

@@ -78,8 +78,7 @@ double Presentation::seconds() const {
 LabView& Presentation::view() {
     Lab* lab = &lecture_->lab();
     auto& view = views_[lab];
-    for (const ViewEntry& entry : view_registry())
-        if (!view && entry.id == lab->info().id) view = entry.make(*lab);
+    if (!view) view = make_view(*lab);
     return *view;
 }
 
