@@ -50,8 +50,7 @@ void Shell::reset_control(Entry& entry) {
     const auto fields = entry.lab->fields();
     const bool one = std::ranges::any_of(
         fields, [&](const Field& field) { return belongs_to(focused_, field.info.name); });
-    const auto fresh = find_lab(entry.lab->info().id).make();
-    const auto defaults = fresh->fields();
+    const auto defaults = entry.lab->defaults();
     const State* start = exercises_.start(*entry.lab);
     apart_ = true;
     for (std::size_t i = 0; i < fields.size(); ++i) {

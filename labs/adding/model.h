@@ -108,7 +108,8 @@ class AddingLab final : public Lab {
   public:
     explicit AddingLab(Backends backends = {});
     const LabInfo& info() const override;
-    std::vector<Field> fields() override;
+    std::vector<Field> fields() override { return fields_of(params_); }
+    std::vector<Field> defaults() override { return fields_of(defaults_); }
     void update() override;
     std::vector<Figure> figures() const override;  // of the experiment at hand: the main one, then why
     Figure thumbnail() const override;
@@ -136,7 +137,10 @@ class AddingLab final : public Lab {
     std::unique_ptr<Job<Params, Outcome>> computing_;
     std::unique_ptr<Job<Backends, Hardware>> measuring_;
     std::optional<Hardware> recorded_, measured_;  // once asked for
+    static std::vector<Field> fields_of(Params& params);
+
     Params params_;
+    Params defaults_;  // never changed
     std::optional<Params> asked_;
     Outcome outcome_;
 };

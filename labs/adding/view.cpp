@@ -77,7 +77,7 @@ void AddingView::draw_table(Context& context, const Table& table, Rect area) {
 
 void AddingView::explore(Context& context, float) {
     const std::vector<Field> fields = lab_.fields();
-    const std::vector<Field> default_fields = defaults_.fields();
+    const std::vector<Field> default_fields = lab_.defaults();
     ui::edit_fields(
         context, "adding.more", fields, default_fields,
         [&](std::string_view name) { return lab_.applies(name); }, "seed", more_open_);

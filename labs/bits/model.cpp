@@ -95,12 +95,12 @@ constexpr LabInfo kInfo = {"bits",
 
 const LabInfo& BitsLab::info() const { return kInfo; }
 
-std::vector<Field> BitsLab::fields() {
+std::vector<Field> BitsLab::fields_of(Params& params) {
     return {
         choice({.name = "format",
                 .label = "Format",
                 .help = "How many bits hold the exponent, and how many the steps between two powers of two."},
-               &params_.format,
+               &params.format,
                {{"e4m3", "E4M3"},
                 {"e5m2", "E5M2"},
                 {"e3m2", "E3M2"},
@@ -115,35 +115,35 @@ std::vector<Field> BitsLab::fields() {
              .label = "Special values",
              .help = "Which codes mean NaN and infinity instead of numbers. E4M3 and E5M2 exist in more than "
                      "one version."},
-            &params_.specials, {{"fn", "FN (OCP)"}, {"ieee", "IEEE"}, {"fnuz", "FNUZ"}, {"finite", "none"}}),
+            &params.specials, {{"fn", "FN (OCP)"}, {"ieee", "IEEE"}, {"fnuz", "FNUZ"}, {"finite", "none"}}),
         choice({.name = "shade",
                 .label = "Shade the map by",
                 .help = "What the map's darkness shows: the size of the value, the gap to the next one, or "
                         "the class of the code."},
-               &params_.shade, {{"magnitude", "magnitude"}, {"gap", "gap"}, {"class", "class"}}),
+               &params.shade, {{"magnitude", "magnitude"}, {"gap", "gap"}, {"class", "class"}}),
         integer({.name = "code",
                  .label = "Code",
                  .help = "The bits as one integer: 126 is 0x7E.",
                  .hidden = true},
-                &params_.code, 0, 0x7FFFF),
+                &params.code, 0, 0x7FFFF),
         integer({.name = "exponent_bits",
                  .label = "Exponent bits",
                  .unit = "bits",
                  .help = "Your own format: each bit more squares the ratio of the largest to the smallest "
                          "normal value.",
                  .more = true},
-                &params_.exponent_bits, 1, 8),
+                &params.exponent_bits, 1, 8),
         integer({.name = "mantissa_bits",
                  .label = "Mantissa bits",
                  .unit = "bits",
                  .help = "Your own format: each bit more halves the gaps.",
                  .more = true},
-                &params_.mantissa_bits, 0, 10),
+                &params.mantissa_bits, 0, 10),
         integer({.name = "bias",
                  .label = "Bias",
                  .help = "Your own format: subtracted from the stored exponent. It moves the whole range.",
                  .more = true},
-                &params_.bias, -64, 127),
+                &params.bias, -64, 127),
     };
 }
 

@@ -35,7 +35,8 @@ class BitsLab final : public Lab {
   public:
     BitsLab() { update(); }
     const LabInfo& info() const override;
-    std::vector<Field> fields() override;
+    std::vector<Field> fields() override { return fields_of(params_); }
+    std::vector<Field> defaults() override { return fields_of(defaults_); }
     // A code that the format is too narrow for becomes the largest finite one. A format that has no choice of
     // special values keeps its own, whatever `specials` says.
     void update() override;
@@ -62,7 +63,10 @@ class BitsLab final : public Lab {
   private:
     void perform(std::string_view action) override;
 
+    static std::vector<Field> fields_of(Params& params);
+
     Params params_;
+    Params defaults_;  // never changed
     Outcome outcome_;
 };
 

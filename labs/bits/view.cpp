@@ -146,7 +146,7 @@ void BitsView::explore_entry(ui::Context& context) {
 void BitsView::explore(ui::Context& context, float) {
     explore_format(context);
     const std::vector<Field> fields = lab_.fields();
-    const std::vector<Field> default_fields = defaults_.fields();
+    const std::vector<Field> default_fields = lab_.defaults();
     for (std::size_t i = 0; i < fields.size(); ++i) {
         const bool own = fields[i].info.more;  // the designer's fields are shown where they mean something
         if (fields[i].info.name != "shade" && !(own && lab_.params().format == "custom")) continue;

@@ -25,7 +25,6 @@ class BitsView final : public LabView {
     bool edit_entry(ui::Context& context);  // true when a text was entered
 
     BitsLab& lab_;
-    BitsLab defaults_;  // for the ticks of the sliders
     int last_bit_ = 0;  // outlined: at first the one that turns 448 into NaN
     bool typing_ = false, just_opened_ = false;
     std::string typed_;                      // the text field: a code or a number

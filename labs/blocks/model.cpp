@@ -63,14 +63,14 @@ constexpr LabInfo kInfo = {"blocks",
 
 const LabInfo& BlocksLab::info() const { return kInfo; }
 
-std::vector<Field> BlocksLab::fields() {
-    TensorSpec& tensor = params_.tensor;
+std::vector<Field> BlocksLab::fields_of(Params& params) {
+    TensorSpec& tensor = params.tensor;
     return {
         choice({.name = "scheme",
                 .label = "Scales",
                 .help = "Which elements share a scale. Blocks run along K, the dimension that a GEMM sums "
                         "over; 128×128 is for weights."},
-               &params_.scheme,
+               &params.scheme,
                {{"tensor", "One per tensor"},
                 {"row", "One per row"},
                 {"1x128", "Blocks 1×128"},
@@ -81,17 +81,17 @@ std::vector<Field> BlocksLab::fields() {
                 .label = "Power of two",
                 .help = "How MX rounds amax / max to a power of two. Up: NVIDIA’s rule. Floor: OCP’s rule, "
                         "the exponent of the amax only. Even: floor after rounding the amax."},
-               &params_.rule, {{"up", "Up"}, {"floor", "Floor"}, {"even", "Even"}}),
+               &params.rule, {{"up", "Up"}, {"floor", "Floor"}, {"even", "Even"}}),
         toggle({.name = "pow2",
                 .label = "Powers of two",
                 .te_name = "force_pow_2_scales",
                 .help = "The FP32 scales are rounded down to powers of two."},
-               &params_.pow2),
+               &params.pow2),
         choice({.name = "maps",
                 .label = "Maps",
                 .help = "Error: the error of the copy for the forward pass. Transposed: that copy beside the "
                         "one for the transposed product, whose blocks run along the rows."},
-               &params_.maps, {{"error", "Error"}, {"transpose", "Transposed"}}),
+               &params.maps, {{"error", "Error"}, {"transpose", "Transposed"}}),
         tensor_field(tensor, "tensor"),
         tensor_field(tensor, "row_spread"),
         tensor_field(tensor, "outlier_column"),
@@ -99,7 +99,7 @@ std::vector<Field> BlocksLab::fields() {
                 .label = "Element",
                 .help = "The format of the stored elements. NVFP4’s elements are always E2M1.",
                 .more = true},
-               &params_.element, element_choices()),
+               &params.element, element_choices()),
         tensor_field(tensor, "sigma", true),
         tensor_field(tensor, "rows", true),
         tensor_field(tensor, "cols", true),

@@ -62,7 +62,8 @@ class BlocksLab final : public Lab {
   public:
     BlocksLab();
     const LabInfo& info() const override;
-    std::vector<Field> fields() override;
+    std::vector<Field> fields() override { return fields_of(params_); }
+    std::vector<Field> defaults() override { return fields_of(defaults_); }
     void update() override;
     // Three maps, "magnitude" "scales" "error" or "scales" "scales_by_rows" "difference", and "schemes".
     std::vector<Figure> figures() const override;
@@ -81,7 +82,10 @@ class BlocksLab final : public Lab {
     const Params& params() const { return params_; }
 
   private:
+    static std::vector<Field> fields_of(Params& params);
+
     Params params_;
+    Params defaults_;  // never changed
     std::optional<Params> asked_;
     Job<Params, Outcome> job_;
     Outcome outcome_;

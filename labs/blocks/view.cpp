@@ -182,7 +182,7 @@ void BlocksView::draw_schemes(Context& context, Figure figure, Rect area) {
 
 void BlocksView::explore(Context& context, float) {
     const std::vector<Field> fields = lab_.fields();
-    const std::vector<Field> default_fields = defaults_.fields();
+    const std::vector<Field> default_fields = lab_.defaults();
     ui::edit_fields(
         context, "blocks.more", fields, default_fields,
         [&](std::string_view name) { return lab_.applies(name); }, "element, size, own tensor", more_open_);

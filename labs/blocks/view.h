@@ -24,7 +24,6 @@ class BlocksView final : public LabView {
     void draw_schemes(ui::Context& context, Figure figure, Rect area);
 
     BlocksLab& lab_;
-    BlocksLab defaults_;  // for the ticks of the sliders
     std::array<ui::PlotState, 3> map_plots_;
     ui::PlotState schemes_plot_;
     bool more_open_ = false;

@@ -37,12 +37,6 @@ std::string values_of(const Field& field, const Field* as_it_starts) {
     return text + (text.empty() ? "default " : "; default ") + label_of(*as_it_starts, value);
 }
 
-std::unique_ptr<Lab> fresh(std::string_view id) {
-    for (const LabEntry& entry : lab_registry())
-        if (entry.id == id) return entry.make();
-    return nullptr;
-}
-
 void add_term(ControlHelp& help, const Term* term) {
     if (term == nullptr) return;
     help.term = term->id;
@@ -73,8 +67,7 @@ std::optional<ControlHelp> control_help(Lab* lab, std::string_view probe, const 
     const auto fields = lab->fields();
     const Field* field = field_of(id, fields, probe);
     if (field == nullptr) return std::nullopt;
-    const auto starts = fresh(id);
-    const auto defaults = starts ? starts->fields() : std::vector<Field>{};
+    const auto defaults = lab->defaults();
     help.title = field->info.label;
     help.te_name = field->info.te_name;
     help.what = field->info.help;

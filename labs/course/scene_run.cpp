@@ -292,8 +292,7 @@ std::string headline_problem(const Scene& scene, const Lab& lab) {
 }
 
 Scene scene_of(Lab& lab, const std::string& title, const std::string& notes) {
-    const auto plain = find_lab(lab.info().id).make();
-    const nlohmann::json now = lab.state(), before = plain->state();
+    const nlohmann::json now = lab.state(), before = fields_to_json(lab.defaults());
     Json document;
     document["fp8lab_scene"] = kSceneSchema;
     document["version"] = FP8LAB_VERSION;

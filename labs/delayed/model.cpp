@@ -190,8 +190,8 @@ constexpr LabInfo kInfo = {
 
 const LabInfo& DelayedLab::info() const { return kInfo; }
 
-std::vector<Field> DelayedLab::fields() {
-    ScenarioSpec& scenario = params_.scenario;
+std::vector<Field> DelayedLab::fields_of(Params& params) {
+    ScenarioSpec& scenario = params.scenario;
     std::vector<Field> out = {
         choice({.name = "scenario", .label = "Scenario", .help = "How the tensor changes from step to step."},
                &scenario.kind, scenario_choices()),
@@ -211,7 +211,7 @@ std::vector<Field> DelayedLab::fields() {
               .help = "A file with one amax per line, as for simulate --amax."},
              &scenario.series),
     };
-    for (Field& field : machine_fields(params_.a, "")) out.push_back(std::move(field));
+    for (Field& field : machine_fields(params.a, "")) out.push_back(std::move(field));
     out.push_back(integer({.name = "jump_at",
                            .label = "Jump at step",
                            .help = "The step of the spike, of the new regime, or of the poisoned step.",
@@ -223,14 +223,14 @@ std::vector<Field> DelayedLab::fields() {
     elements.info.hidden = true;
     out.push_back(std::move(elements));
     out.push_back(choice({.name = "b", .label = "B", .help = "B, which A is compared with.", .hidden = true},
-                         &params_.other, {{"notebook", "notebook's order"}, {"pinned", "pinned"}}));
+                         &params.other, {{"notebook", "notebook's order"}, {"pinned", "pinned"}}));
     out.push_back(
         choice({.name = "compare", .label = "Compare", .help = "What the stage shows.", .hidden = true},
-               &params_.compare, {{"a", "A"}, {"ab", "A + B"}, {"b", "B"}}));
+               &params.compare, {{"a", "A"}, {"ab", "A + B"}, {"b", "B"}}));
     out.push_back(
         integer({.name = "step", .label = "Step", .help = "The step under the cursor.", .hidden = true},
-                &params_.step, 0, kMostSteps));
-    for (Field& field : machine_fields(params_.b, "b_")) out.push_back(std::move(field));
+                &params.step, 0, kMostSteps));
+    for (Field& field : machine_fields(params.b, "b_")) out.push_back(std::move(field));
     return out;
 }
 

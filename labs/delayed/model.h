@@ -69,7 +69,8 @@ class DelayedLab final : public Lab {
   public:
     DelayedLab();
     const LabInfo& info() const override;
-    std::vector<Field> fields() override;
+    std::vector<Field> fields() override { return fields_of(params_); }
+    std::vector<Field> defaults() override { return fields_of(defaults_); }
     void update() override;
     // "timeline" and "casts".
     std::vector<Figure> figures() const override;
@@ -98,7 +99,10 @@ class DelayedLab final : public Lab {
   private:
     Request request() const;
 
+    static std::vector<Field> fields_of(Params& params);
+
     Params params_;
+    Params defaults_;  // never changed
     Request asked_;
     Result result_;
     Job<Request, Result> job_;

@@ -28,7 +28,6 @@ class DelayedView final : public LabView {
     void draw_comparison(ui::Context& context, float width);
 
     DelayedLab& lab_;
-    DelayedLab defaults_;  // for the ticks of the sliders
     ui::PlotState plot_;
     bool more_open_ = false, playing_ = false;
     double next_at_ = 0;  // ImGui's clock, s: when play takes its next step

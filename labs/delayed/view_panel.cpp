@@ -64,7 +64,7 @@ void tip(Context& c, const Field& field) { ui::tooltip(c, field.info.label, fiel
 }  // namespace
 
 void DelayedView::explore(Context& c, float width) {
-    const std::vector<Field> fields = lab_.fields(), default_fields = defaults_.fields();
+    const std::vector<Field> fields = lab_.fields(), default_fields = lab_.defaults();
     const auto draw = [&](bool more) {
         for (std::size_t i = 0; i < fields.size(); ++i) {
             const FieldInfo& info = fields[i].info;

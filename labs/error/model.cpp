@@ -147,22 +147,22 @@ constexpr LabInfo kInfo = {
 
 const LabInfo& ErrorLab::info() const { return kInfo; }
 
-std::vector<Field> ErrorLab::fields() {
-    TensorSpec& tensor = params_.tensor;
+std::vector<Field> ErrorLab::fields_of(Params& params) {
+    TensorSpec& tensor = params.tensor;
     Field elements = tensor_field(tensor, "cols", true);
     elements.info.label = "Elements";
     elements.info.help = "How many numbers the tensor has.";
     return {
-        choice({.name = "first", .label = "Format", .help = "The format that is rounded to."}, &params_.first,
+        choice({.name = "first", .label = "Format", .help = "The format that is rounded to."}, &params.first,
                format_choices(false)),
         choice({.name = "second", .label = "Compare with", .help = "A second format for the same numbers."},
-               &params_.second, format_choices(true)),
+               &params.second, format_choices(true)),
         choice({.name = "overlay",
                 .label = "Overlay",
                 .help =
                     "INT8, whose steps all have the same size, and round(x * 2^M) / 2^M, which a widely used "
                     "FP8 notebook calls by the format’s name."},
-               &params_.overlay,
+               &params.overlay,
                {{"none", "none"}, {"int8", "INT8"}, {"notebook", "notebook"}, {"both", "both"}}),
         tensor_field(tensor, "tensor"),
         tensor_field(tensor, "sigma"),
@@ -172,7 +172,7 @@ std::vector<Field> ErrorLab::fields() {
              .te_name = "scale",
              .help = "1: the numbers as they are. amax: multiplied so that the largest becomes the format’s "
                      "largest value, as current scaling does."},
-            &params_.scaling, {{"one", "1"}, {"amax", "amax"}}),
+            &params.scaling, {{"one", "1"}, {"amax", "amax"}}),
         tensor_field(tensor, "size", true),
         elements,
         tensor_field(tensor, "outliers", true),
@@ -183,17 +183,17 @@ std::vector<Field> ErrorLab::fields() {
                 .label = "Marker",
                 .help = "The number whose rounding is shown in full.",
                 .hidden = true},
-               &params_.at, 1e-12, 1e12, true),
+               &params.at, 1e-12, 1e12, true),
         toggle({.name = "blind",
                 .label = "Blind",
                 .help = "Three curves without names; the seed decides their order.",
                 .hidden = true},
-               &params_.blind),
+               &params.blind),
         toggle({.name = "levels",
                 .label = "Levels",
                 .help = "Shows the height of the peaks. Off where an exercise asks for it.",
                 .hidden = true},
-               &params_.levels),
+               &params.levels),
     };
 }
 

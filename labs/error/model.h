@@ -60,7 +60,8 @@ class ErrorLab final : public Lab {
   public:
     ErrorLab() { update(); }
     const LabInfo& info() const override;
-    std::vector<Field> fields() override;
+    std::vector<Field> fields() override { return fields_of(params_); }
+    std::vector<Field> defaults() override { return fields_of(defaults_); }
     void update() override;
     std::vector<Figure> figures() const override;  // "error" and "data"
     Figure thumbnail() const override;
@@ -74,7 +75,10 @@ class ErrorLab final : public Lab {
     const Params& params() const { return params_; }
 
   private:
+    static std::vector<Field> fields_of(Params& params);
+
     Params params_;
+    Params defaults_;  // never changed
     std::optional<Params> asked_;
     Job<Params, Outcome> job_{compute};
     Outcome outcome_;

@@ -127,7 +127,7 @@ void ErrorView::draw_table(Context& context, Rect area) {
 
 void ErrorView::explore(Context& context, float) {
     const std::vector<Field> fields = lab_.fields();
-    const std::vector<Field> default_fields = defaults_.fields();
+    const std::vector<Field> default_fields = lab_.defaults();
     const TensorSpec& tensor = lab_.params().tensor;
     const auto draw = [&](bool more) {
         for (std::size_t i = 0; i < fields.size(); ++i) {

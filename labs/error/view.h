@@ -21,7 +21,6 @@ class ErrorView final : public LabView {
     void draw_table(ui::Context& context, Rect area);
 
     ErrorLab& lab_;
-    ErrorLab defaults_;  // for the ticks of the sliders
     ui::PlotState error_plot_, data_plot_;
     bool more_open_ = false;
 };

@@ -45,7 +45,8 @@ class RulerLab final : public Lab {
   public:
     RulerLab() { update(); }
     const LabInfo& info() const override;
-    std::vector<Field> fields() override;
+    std::vector<Field> fields() override { return fields_of(params_); }
+    std::vector<Field> defaults() override { return fields_of(defaults_); }
     void update() override;
     // "ruler", "gaps" and, with a tensor, "data".
     std::vector<Figure> figures() const override;
@@ -64,7 +65,10 @@ class RulerLab final : public Lab {
     const Params& params() const { return params_; }
 
   private:
+    static std::vector<Field> fields_of(Params& params);
+
     Params params_;
+    Params defaults_;  // never changed
     TensorSpec drawn_ = {.kind = "none"};  // what outcome_.tensor was made from
     Outcome outcome_;
 };

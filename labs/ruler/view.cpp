@@ -200,7 +200,7 @@ void RulerView::draw_table(Context& context, Rect area) {
 
 void RulerView::explore(Context& context, float) {
     const std::vector<Field> fields = lab_.fields();
-    const std::vector<Field> default_fields = defaults_.fields();
+    const std::vector<Field> default_fields = lab_.defaults();
     ui::edit_fields(
         context, "ruler.more", fields, default_fields,
         [&](std::string_view name) { return has_effect(name, lab_.params().tensor.kind); },

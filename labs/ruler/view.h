@@ -22,7 +22,6 @@ class RulerView final : public LabView {
     void draw_table(ui::Context& context, Rect area);
 
     RulerLab& lab_;
-    RulerLab defaults_;  // for the ticks of the sliders
     ui::PlotState ruler_plot_, lower_plot_;
     float words_dx_ = 0;  // logical px: how far "ends at" moves aside for the handle, from the last frame
     double grabbed_ = 0;  // where on the axis the handle was taken; 0: not held

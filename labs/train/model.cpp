@@ -58,7 +58,6 @@ TrainLab::~TrainLab() = default;
 
 const LabInfo& TrainLab::info() const { return kInfo; }
 
-std::vector<Field> TrainLab::fields() { return fields_of(params_); }
 void TrainLab::set_wake(std::function<void()> wake) { wake_ = std::move(wake); }
 
 Provenance TrainLab::provenance() const {

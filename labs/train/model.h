@@ -35,7 +35,8 @@ class TrainLab : public Lab {
     ~TrainLab() override;
 
     const LabInfo& info() const override;
-    std::vector<Field> fields() override;
+    std::vector<Field> fields() override { return fields_of(params_); }
+    std::vector<Field> defaults() override { return fields_of(defaults_); }
     void update() override;
     std::vector<Figure> figures() const override;
     Figure thumbnail()
@@ -110,6 +111,7 @@ class TrainLab : public Lab {
     Picture picture(const TrainSpec& spec) const;
 
     Params params_;
+    Params defaults_;  // never changed
     Params live_;                  // what the training at hand has been told
     TrainSpec first_spec_, spec_;  // as it started; as it is now
     std::vector<Change> changes_;

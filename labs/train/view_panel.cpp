@@ -112,9 +112,8 @@ void TrainView::arm_choice(ui::Context& c, const char* name, std::size_t arm) {
 
 // The default control of a field, with its default as the tick, under the probe "train.<name>".
 void TrainView::edit(ui::Context& c, std::string_view name) {
-    Params defaults;
     std::vector<Field> fields = lab_.fields();
-    const std::vector<Field> default_fields = fields_of(defaults);
+    const std::vector<Field> default_fields = lab_.defaults();
     Field field = find(fields, name);
     if (ui::withheld(c, field)) return;
     field.info.name = "train." + field.info.name;

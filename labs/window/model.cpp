@@ -54,8 +54,8 @@ constexpr LabInfo kInfo = {"window",
 
 const LabInfo& WindowLab::info() const { return kInfo; }
 
-std::vector<Field> WindowLab::fields() {
-    CastSpec& p = params_;
+std::vector<Field> WindowLab::fields_of(CastSpec& params) {
+    CastSpec& p = params;
     std::vector<Field> out;
     const auto from_tensor = [&](const char* name, bool more, bool hidden = false) {
         out.push_back(tensor_field(p.tensor, name, more));

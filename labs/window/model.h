@@ -15,7 +15,8 @@ class WindowLab final : public Lab {
   public:
     WindowLab();
     const LabInfo& info() const override;
-    std::vector<Field> fields() override;
+    std::vector<Field> fields() override { return fields_of(params_); }
+    std::vector<Field> defaults() override { return fields_of(defaults_); }
     void update() override;
     // "window", "margin" and "loss".
     std::vector<Figure> figures() const override;
@@ -34,7 +35,10 @@ class WindowLab final : public Lab {
     const Outcome& outcome() const { return outcome_; }
 
   private:
+    static std::vector<Field> fields_of(CastSpec& params);
+
     CastSpec params_, asked_;
+    CastSpec defaults_;  // never changed
     Outcome outcome_;
     Job<CastSpec, Outcome> job_;
 };

@@ -28,7 +28,6 @@ class WindowView final : public LabView {
     void draw_table(ui::Context& context, float width);
 
     WindowLab& lab_;
-    WindowLab defaults_;  // for the ticks of the sliders
     ui::PlotState window_plot_, lower_plot_;
     double grabbed_ = 0;              // where on the axis the window was taken; 0: not held
     std::optional<Range> held_axis_;  // while it is held the axis stays, whatever the figure would show

@@ -49,7 +49,7 @@ void WindowView::draw_field(Context& c, const Field& field, const Field& default
 }
 
 void WindowView::explore(Context& c, float width) {
-    const std::vector<Field> fields = lab_.fields(), default_fields = defaults_.fields();
+    const std::vector<Field> fields = lab_.fields(), default_fields = lab_.defaults();
     const auto draw = [&](bool more) {
         for (std::size_t i = 0; i < fields.size(); ++i) {
             const FieldInfo& info = fields[i].info;
