@@ -111,7 +111,9 @@ bool Shell::predicting(const Entry& entry) {
 void Shell::draw_tab(Entry& entry, Tab tab) {
     if (tab == Tab::explore) entry.view->explore(context_, ImGui::GetContentRegionAvail().x);
     if (tab == Tab::learn) {
-        const std::string term = ui::markdown(context_, lessons_[open_]);
+        const std::string term = ui::markdown(context_, lessons_[open_], [&](std::string_view id) {
+            pictures_.draw(context_, "lesson." + std::string(id), id);
+        });
         claims_.draw(context_, *entry.lab, exercises_.under_way(*entry.lab));
         if (!term.empty()) show_term(term);
     }

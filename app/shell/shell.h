@@ -23,6 +23,7 @@
 #include "app/shell/sheets/glossary_sheet.h"
 #include "app/shell/sheets/help_mode.h"
 #include "app/shell/sheets/scene_sheet.h"
+#include "app/shell/sheets/term_picture.h"
 #include "app/shell/sheets/tour.h"
 #include "app/shell/sheets/words_sheet.h"
 #include "labs/course/undo.h"
@@ -196,6 +197,7 @@ class Shell {
     std::string focused_;   // the control with the ring, as last drawn
     double retried_s_ = 0;  // when what could not be saved was tried again
     std::map<std::string, std::string> lessons_;  // id -> Markdown, read when first shown
+    TermPictures pictures_;                       // in lessons
 };
 
 }  // namespace fp8lab

@@ -248,6 +248,68 @@ Figure delayed_scaling() {
     return figure;
 }
 
+// The GEMMs of a linear layer as matrices, the sides to scale: x is batch by inputs, w outputs by inputs, dy
+// batch by outputs. What the HYBRID formats cast has its format's colour; results are BF16.
+Figure three_gemms() {
+    constexpr double kBatch = 3, kInputs = 4, kOutputs = 2.2;
+    struct Matrix {
+        const char* name;
+        Role role;
+        double rows, columns;
+    };
+    struct Product {
+        const char* name;
+        Matrix a, b, result;
+    };
+    constexpr std::array kProducts = {Product{"fprop",
+                                              {"x", Role::e4m3, kBatch, kInputs},
+                                              {"w\u1d40", Role::e4m3, kInputs, kOutputs},
+                                              {"y", Role::bf16, kBatch, kOutputs}},
+                                      Product{"dgrad",
+                                              {"dy", Role::e5m2, kBatch, kOutputs},
+                                              {"w", Role::e4m3, kOutputs, kInputs},
+                                              {"dx", Role::bf16, kBatch, kInputs}},
+                                      Product{"wgrad",
+                                              {"dy\u1d40", Role::e5m2, kOutputs, kBatch},
+                                              {"x", Role::e4m3, kBatch, kInputs},
+                                              {"dw", Role::bf16, kOutputs, kInputs}}};
+    constexpr double kRow = 4.6, kNames = 4;
+    Figure figure{.title = "Each of the three GEMMs reads two of x, w and dy",
+                  .x = {.range = Range{0, 20.5}, .visible = false},
+                  .y = {.range = Range{0, kRow * kProducts.size()}, .visible = false},
+                  .words = {"fprop: x times w transposed gives y.", "dgrad: dy times w gives dx.",
+                            "wgrad: dy transposed times x gives dw.",
+                            "With HYBRID x and w are E4M3, dy is E5M2; y, dx and dw are BF16."}};
+    double middle = kRow * kProducts.size() - kRow / 2;
+    const auto word = [&](double x, std::string text, Role role = Role::text,
+                          Anchor anchor = Anchor::center) {
+        figure.text(x, middle, std::move(text), {.color = {role, Tone::ink}}, anchor);
+    };
+    for (const Product& product : kProducts) {
+        word(0, product.name, Role::muted, Anchor::left);
+        double x = kNames;
+        const auto matrix = [&](const Matrix& m) {
+            const Data xs = data({x, x + m.columns});
+            const double lo = middle - m.rows / 2, hi = middle + m.rows / 2;
+            figure.band("", xs, data({lo, lo}), data({hi, hi}),
+                        {.color = {m.role, Tone::tint}, .in_legend = false});
+            figure.line("", data({x, x + m.columns, x + m.columns, x, x}), data({lo, lo, hi, hi, lo}),
+                        {.color = {m.role}, .width = 1.5F, .in_legend = false});
+            word(x + m.columns / 2, m.name);
+            x += m.columns;
+        };
+        matrix(product.a);
+        word(x + 0.6, "\u00d7");
+        x += 1.2;
+        matrix(product.b);
+        word(x + 0.6, "=");
+        x += 1.2;
+        matrix(product.result);
+        middle -= kRow;
+    }
+    return figure;
+}
+
 struct Entry {
     std::string_view id;
     Figure (*make)();
@@ -269,6 +331,7 @@ constexpr std::array kEntries = {
     Entry{"stochastic-rounding", stochastic_rounding},
     Entry{"subnormal", subnormal},
     Entry{"swamping", swamping},
+    Entry{"tensor-x-w-dy", three_gemms},
     Entry{"ulp", ulp},
     Entry{"underflow", underflow}};
 

@@ -14,7 +14,7 @@
 namespace fp8lab::ui {
 namespace {
 
-enum class Kind { heading, paragraph, item, code, rule, row };
+enum class Kind { heading, paragraph, item, code, rule, row, picture };
 
 struct Run {
     std::string text;
@@ -29,6 +29,7 @@ struct Block {
     std::string bullet = {};         // item: its number; empty: a dot
     std::vector<Inline> cells = {};  // row: one a column; else one
     bool header = false;             // row
+    std::string picture = {};        // picture: its id; the cell holds its words
 };
 
 // md4c calls back for the start and end of blocks and spans, and for text. What is collected is a flat list
@@ -82,6 +83,12 @@ class Collector {
         if (type == MD_SPAN_A) {
             const MD_ATTRIBUTE& term = static_cast<MD_SPAN_A_DETAIL*>(detail)->href;
             link_.assign(term.text, term.size);
+        }
+        if (type == MD_SPAN_IMG && !blocks.empty() && blocks.back().kind == Kind::paragraph &&
+            blocks.back().cells.front().empty()) {
+            const MD_ATTRIBUTE& id = static_cast<MD_SPAN_IMG_DETAIL*>(detail)->src;
+            blocks.back().kind = Kind::picture;
+            blocks.back().picture.assign(id.text, id.size);
         }
         span(type, 1);
     }
@@ -250,7 +257,8 @@ void draw_row(Context& context, const Block& row, Links& links) {
     ImGui::PopStyleVar();
 }
 
-void draw(Context& context, const Block& block, Links& links) {
+void draw(Context& context, const Block& block, const DrawPicture& picture, Links& links) {
+    if (block.kind == Kind::picture && picture) return picture(block.picture);
     Rect area = next_area(context, 22);
     const float pitch = area.height();
     float indent = 0;
@@ -271,6 +279,7 @@ void draw(Context& context, const Block& block, Links& links) {
             indent = context.px(20 * static_cast<float>(block.level));
             break;
         case Kind::paragraph:
+        case Kind::picture:  // its words
             break;
     }
     if (block.kind == Kind::item && block.bullet.empty()) {
@@ -289,9 +298,9 @@ void draw(Context& context, const Block& block, Links& links) {
 
 }  // namespace
 
-std::string markdown(Context& context, std::string_view text) {
+std::string markdown(Context& context, std::string_view text, const DrawPicture& picture) {
     Links links;
-    for (const Block& block : parse(text)) draw(context, block, links);
+    for (const Block& block : parse(text)) draw(context, block, picture, links);
     return links.pressed;
 }
 

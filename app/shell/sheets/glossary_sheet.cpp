@@ -5,15 +5,13 @@
 #include <utility>
 
 #include "app/shell/sheets/sheet.h"
-#include "labs/course/term_figures.h"
 #include "labs/ui/draw.h"
-#include "labs/ui/plot/plot.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab {
 namespace {
 
-constexpr float kGlossaryWidth = 1000, kGlossaryHeight = 680, kList = 300, kGap = 32, kFigure = 220;
+constexpr float kGlossaryWidth = 1000, kGlossaryHeight = 680, kList = 300, kGap = 32;
 
 }  // namespace
 
@@ -66,16 +64,7 @@ void GlossarySheet::draw_term(ui::Context& context, const Glossary& glossary, co
         ui::text(context, "Why it matters", Role::text, {Face::sans_bold, 13});
         ui::wrapped(context, term.why, Role::text, {Face::sans, 15});
     }
-    const auto [figure, is_new] = figures_.try_emplace(term.id);
-    if (is_new) figure->second = term_figure(term.id);
-    if (figure->second) {
-        const Rect area = ui::next_area(context, kFigure);
-        ui::PlotState still;
-        ui::plot(context, "glossary.figure", *figure->second, still,
-                 {area.x0, area.y0, area.x1 - context.px(8), area.y1},
-                 {.interactive = false, .crosshair = false});
-        ui::advance(area);
-    }
+    pictures_.draw(context, "glossary.figure", term.id, 8);
     draw_links(context, glossary, term, go_to);
     if (!term.source.empty()) ui::wrapped(context, "Source: " + term.source);
 }

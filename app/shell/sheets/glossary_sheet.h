@@ -3,11 +3,11 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 
 #include "app/shell/sheets/finder.h"
+#include "app/shell/sheets/term_picture.h"
 #include "core/lesson/glossary.h"
 #include "labs/ui/context.h"
 
@@ -28,7 +28,7 @@ class GlossarySheet {
     Finder finder_;
     std::vector<FindRow> rows_;
     std::map<std::string, std::string> labs_;
-    std::map<std::string, std::optional<Figure>, std::less<>> figures_;  // by term, made when first shown
+    TermPictures pictures_;
 };
 
 }  // namespace fp8lab
