@@ -263,14 +263,14 @@ Figure three_gemms() {
     };
     constexpr std::array kProducts = {Product{"fprop",
                                               {"x", Role::e4m3, kBatch, kInputs},
-                                              {"w\u1d40", Role::e4m3, kInputs, kOutputs},
+                                              {"w^T", Role::e4m3, kInputs, kOutputs},
                                               {"y", Role::bf16, kBatch, kOutputs}},
                                       Product{"dgrad",
                                               {"dy", Role::e5m2, kBatch, kOutputs},
                                               {"w", Role::e4m3, kOutputs, kInputs},
                                               {"dx", Role::bf16, kBatch, kInputs}},
                                       Product{"wgrad",
-                                              {"dy\u1d40", Role::e5m2, kOutputs, kBatch},
+                                              {"dy^T", Role::e5m2, kOutputs, kBatch},
                                               {"x", Role::e4m3, kBatch, kInputs},
                                               {"dw", Role::bf16, kOutputs, kInputs}}};
     constexpr double kRow = 4.6, kNames = 4;

@@ -146,7 +146,7 @@ TEST_CASE("values that cannot be meant are refused") {
           {"run L1 --set code=256",
            "fp8lab: code: 256 is not possible with the other settings; the lab would use 126\n"},
           {"run L5 --steps 5", "--steps: lab delayed does not train"},
-          {"run L5 --set scenario=file", "series: no file is named. The scenario 'file' reads one amax per line."},
+          {"run L5 --set scenario=file", "series: no file is named; the scenario 'file' reads one amax per line"},
           {"report --student $'\\xff' -o -", "--student"}}) {
         if (!kHasWindow && std::string(arguments).starts_with("screenshot")) continue;
         // $'...' is bash's.

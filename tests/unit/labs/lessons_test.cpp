@@ -10,6 +10,7 @@
 
 #include "core/files/files.h"
 #include "core/lesson/glossary.h"
+#include "labs/course/term_figures.h"
 #include "labs/lab.h"
 
 using namespace fp8lab;
@@ -53,12 +54,18 @@ std::vector<std::string> faults(const std::string& lesson, const Glossary& gloss
         for (const Term* term : terms)
             if (blank_uses(plain, term->term) && !linked.contains(term->id)) out.push_back(term->term);
     };
-    static const std::regex kLink(R"(\[([^\]]*)\]\(([^)]*)\))");
+    static const std::regex kLink(R"((!?)\[([^\]]*)\]\(([^)]*)\))");
     std::string rest = lesson;
     for (std::smatch link; std::regex_search(rest, link, kLink); rest = link.suffix()) {
         check(link.prefix());
-        if (glossary.find(link[2].str()) == nullptr) out.push_back("no term " + link[2].str());
-        if (!linked.insert(link[2]).second) out.push_back("linked twice: " + link[2].str());
+        const std::string id = link[3];
+        if (link[1].length() > 0) {  // an image: the figure of a term
+            if (std::ranges::find(illustrated_terms(), id) == illustrated_terms().end())
+                out.push_back("no figure of " + id);
+            continue;
+        }
+        if (glossary.find(id) == nullptr) out.push_back("no term " + id);
+        if (!linked.insert(id).second) out.push_back("linked twice: " + id);
     }
     check(rest);
     return out;
@@ -85,5 +92,7 @@ TEST_CASE("a term before its link, a link to nothing and a second link are found
     CHECK(faults("the [amax history](amax-history) first", glossary).empty());
     CHECK(faults("E4M3 has a name, e4m3 is none", glossary) == Faults{"E4M3"});
     CHECK(faults("[a](no-such-term)", glossary) == Faults{"no term no-such-term"});
+    CHECK(faults("![a](ulp)", glossary).empty());
+    CHECK(faults("![a](seed)", glossary) == Faults{"no figure of seed"});
     CHECK(faults("[a](amax), [b](amax)", glossary) == Faults{"linked twice: amax"});
 }
