@@ -33,6 +33,7 @@ use() {
     for _ in $(seq 100); do [ -e /tmp/.X11-unix/X87 ] && break; sleep 0.1; done
     "$program" screenshot --lab train -o "$HOME/train.png"
     is_picture "$HOME/train.png"
+    : >"$log"
     "$program" --trace-startup --profile "$HOME/profile" 2>"$log" &
     local window=$!
     for _ in $(seq 300); do

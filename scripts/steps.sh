@@ -21,7 +21,7 @@ progress() {
 end_steps() { [ ! -t 2 ] || printf '\r\033[K' >&2; }
 
 # Why something failed, in one sentence: the line of its output (stdin) that says so.
-disk_full="the disk is full: make room (the build needs about 300 MB), then start again; it goes on from here"
+disk_full="the disk is full: make room (a build takes about 40 MB, with the tests 350 MB), then start again; it goes on from here"
 names_reason() { [[ $1 == *"rror: "* || $1 == "CMake Error"* || $1 == "E: "* || $1 == "dpkg: error"* || $1 == "FAILED: "* ]]; }
 reason() {
     local line next found="" last=""
