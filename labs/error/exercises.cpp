@@ -135,7 +135,7 @@ Exercise impostor_exercise() {
                       "A stays at 11.1 %, B falls, C stays at 5.88 %."},
             .judge = impostor,
             .explanation =
-                "round(x * 8) / 8 has steps of 1/8 everywhere: it turns a weight of 0.05 into 0, and at 100 "
+                "round(x * 8) / 8 has gaps of 1/8 everywhere: it turns a weight of 0.05 into 0, and at 100 "
                 "it is far more precise than E4M3. A relative error that falls as the value grows is the "
                 "sign of a fixed-point grid, whatever it is called.",
             .solver = {types("a", "E5M2"), types("b", "fixed point"), types("c", "E4M3")},
@@ -180,7 +180,7 @@ Exercise twice_exercise() {
             "Gaussian tensor that is scaled by its amax: with Tensor and Scale, make the mean relative error "
             "of E5M2 1.8 to 2.3 times the mean relative error of E4M3. Format and Compare with must show "
             "E4M3 and E5M2.",
-        .prediction = NumberPrediction{.label = "E5M2’s mean error divided by E4M3’s",
+        .prediction = NumberPrediction{.label = "E5M2’s mean error / E4M3’s",
                                        .min = 0.01,
                                        .max = 200,
                                        .initial = 10,

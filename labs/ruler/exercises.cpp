@@ -80,15 +80,15 @@ std::span<const Exercise> RulerLab::exercises() const {
             .title = "Gaps of 32",
             .question = "The marks on the ruler are the values of E4M3. Find a part of the ruler in which "
                         "every gap between neighbouring marks is 32. Drag the two knobs under the ruler to "
-                        "its ends: the interval between the knobs must contain three marks or more, and only "
-                        "gaps of 32. Ruler stays E4M3 and Scale stays 1.",
+                        "the ends of this part: the interval between the knobs must contain three marks or "
+                        "more, and only gaps of 32. Ruler stays E4M3 and Scale stays 1.",
             .start = {"tensor=none"},
             .hints = {"The gap doubles with every power of two. Where is the gap 16?",
                       "The two knobs under the ruler are the two ends of the interval.",
                       "From 256 on the marks are 256, 288, 320 ... 448. Set the interval from 256 to 448."},
             .judge = gap_of_32,
             .explanation =
-                "Each power of two is followed by 8 equal steps to the next one, so the gap is 1/8 of that "
+                "Each power of two is followed by 8 equal gaps up to the next one, so the gap is 1/8 of that "
                 "power: 32 from 256 on. It is the largest gap of the format.",
             .solver = {sets("brush_lo", "256"), sets("brush_hi", "448")},
             .near_misses = {NearMiss{"reaches into the gaps of 16",
@@ -100,7 +100,7 @@ std::span<const Exercise> RulerLab::exercises() const {
             .question = "E4M3 has 126 positive values. Drag the two knobs under the ruler so that the "
                         "interval between the knobs contains exactly the 63 smallest of them. The left knob "
                         "must be at or below the smallest value. Ruler stays E4M3 and Scale stays 1.",
-            .prediction = NumberPrediction{.label = "half of the values are below",
+            .prediction = NumberPrediction{.label = "half the values are below",
                                            .min = 0.01,
                                            .max = 448,
                                            .initial = 224,
@@ -128,8 +128,7 @@ std::span<const Exercise> RulerLab::exercises() const {
                         "to show the marks of the notebook beside those of E4M3. Then enter a value between "
                         "0 and 1 that E4M3 can represent exactly and the grid of the notebook cannot.",
             .start = {"tensor=none"},
-            .answers = {Answer{
-                .name = "value", .label = "A value that the notebook’s grid misses", .unit = {}}},
+            .answers = {Answer{.name = "value", .label = "A value that the notebook misses", .unit = {}}},
             .hints = {"The notebook’s marks are evenly spaced: multiples of 1/8.",
                       "Switch on Notebook’s fixed point in the group More. Then look left of 1, with Axis "
                       "set to log.",

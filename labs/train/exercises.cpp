@@ -163,9 +163,8 @@ std::span<const Exercise> TrainLab::exercises() const {
                         "steps) must end at most 5 % above that of arm A.",
             .start = {"arm_b=unscaled", "fwd=e4m3", "bwd=e4m3"},
             .hints =
-                {"Which tensors are too small for E4M3’s window? Look at the underflow in the table "
-                 "below the "
-                 "curves.",
+                {"Which tensors are too small for E4M3’s window? Look at the underflow in the table below "
+                 "the curves.",
                  "Look at dy. Either dy needs a format that reaches lower, or a scale that makes dy larger.",
                  "Set Format of dy to E5M2, which reaches 128 times lower than E4M3. Or set Arm B to FP8 "
                  "HYBRID, delayed."},

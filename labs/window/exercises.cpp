@@ -251,7 +251,7 @@ Exercise exercise_cliff() {
                   "After 448 would come 480. Half way is 464, and the tie goes to the even code, 448."},
         .judge = cliff,
         .explanation =
-            "Overflow does not begin at 448 but half a step further: 464 still rounds to 448. Counting "
+            "Overflow does not begin at 448 but half a gap further: 464 still rounds to 448. Counting "
             "everything above 448 as saturated also counts values that were only rounded.",
         .solver = {sets("probe", "464")},
         .near_misses = {NearMiss{"448 itself: 449 is still 448", {sets("probe", "448")}},
