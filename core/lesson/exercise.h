@@ -80,9 +80,10 @@ struct NearMiss {
 };
 
 struct Exercise {
-    std::string id;        // "L5.3"
-    std::string title;     // 2-4 words
-    std::string question;  // 1-2 sentences: the goal, not the way
+    std::string id;     // "L5.3"
+    std::string title;  // 2-4 words
+    // At most 4 sentences that are understood alone: what to do and what must hold at the end, not the answer.
+    std::string question;
     PredictionSpec prediction = {};
     std::string predict = {};             // the question that the prediction answers; empty without one
     std::vector<std::string> start = {};  // "field=value" on top of the lab's defaults

@@ -101,19 +101,20 @@ std::span<const Exercise> AddingLab::exercises() const {
         Exercise{
             .id = "L7.1",
             .title = "Where it stops",
-            .question =
-                "Add 1.0 again and again and round every sum to nearest. In each of the four formats the sum "
-                "stops growing at some value. Enter these four values: read them from the sums with Added "
-                "each time set to 1, or compute them.",
+            .question = "Begin with 0, add 1.0 again and again, and round the sum to nearest after each "
+                        "addition. In each of the formats E4M3, E5M2, BF16 and FP16 the sum stops growing at "
+                        "some value. Enter these four values exactly. You may compute them, or set Added "
+                        "each time to 1 and read them from the sums.",
             .prediction =
                 NumberPrediction{
-                    .label = "stops at", .min = 1, .max = 4096, .initial = 448, .logarithmic = true},
-            .predict = "In E4M3, adding 1.0 again and again stops at which sum?",
+                    .label = "the sum stops at", .min = 1, .max = 4096, .initial = 448, .logarithmic = true},
+            .predict = "1.0 is added again and again to a sum, and the sum is rounded to nearest in E4M3 "
+                       "after each addition. At which value does the sum stop growing?",
             .start = {"addend=0.1"},
             .answers =
                 {{"e4m3", "E4M3", ""}, {"e5m2", "E5M2", ""}, {"bf16", "BF16", ""}, {"fp16", "FP16", ""}},
             .hints =
-                {"Adding 1 has no effect once half the gap to the next value is 1 or more.",
+                {"Adding 1 has no effect once half the gap from the sum to the next value is 1 or more.",
                  "Set Added each time to 1 and read the sums, or count the mantissa bits of each format.",
                  "With 3 mantissa bits (E4M3) the gap is 2 from 16 on, and the tie goes back to the even "
                  "value: 2^4, 2^3, 2^8, 2^11."},
@@ -131,14 +132,17 @@ std::span<const Exercise> AddingLab::exercises() const {
         Exercise{
             .id = "L7.2",
             .title = "Keep the gradients",
-            .question =
-                "4096 micro-batches each add a gradient of 0.01 to a running sum; the exact result is 40.96. "
-                "Choose the format of the running sum (Kept in) so that the result is right within 1 %.",
-            .prediction = NumberPrediction{.label = "sum", .min = 0.01, .max = 41, .initial = 20},
-            .predict = "The running sum is kept in E4M3. Which value does it reach instead of 40.96?",
+            .question = "4096 micro-batches each add a gradient of 0.01 to a running sum, which is rounded "
+                        "to its format after each addition. The exact result is 40.96. Choose the format of "
+                        "the running sum (Kept in) so that the result is at most 1 % off. Added each time and "
+                        "Terms stay as they are.",
+            .prediction = NumberPrediction{.label = "sum in E4M3", .min = 0.01, .max = 41, .initial = 20},
+            .predict = "4096 gradients of 0.01 are added to a running sum, and the sum is rounded to nearest "
+                       "in E4M3 after each addition. Which value does the sum reach instead of 40.96?",
             .start = {"addend=0.01", "format=e4m3"},
             .hints = {"At which sum does each format stop?", "The control is Kept in.",
-                      "FP16 stops at 32. FP32 would stop only after about 2^24 additions."},
+                      "The sum stops at 32 in FP16. In FP32 a sum of equal addends would stop only after "
+                      "about 2^24 additions."},
             .judge = gradients,
             .explanation =
                 "The addend stays small, but the sum grows, and the gap between neighbouring values grows "
@@ -151,16 +155,18 @@ std::span<const Exercise> AddingLab::exercises() const {
             .id = "L7.3",
             .title = "Worse and right",
             .question =
-                "Choose a Rounding and a number of Draws with two properties: a tensor that is cast once "
-                "loses at least 2 dB of SQNR compared with rounding to nearest, and the mean of 10,000 draws "
-                "or more of one number is still that number (within 3 standard errors).",
-            .prediction = NumberPrediction{.label = "cost", .unit = "dB", .max = 12, .initial = 0},
-            .predict = "How many dB of SQNR does stochastic rounding cost a tensor that is cast once?",
+                "Choose a Rounding with two properties. A Gaussian tensor that is cast once with this "
+                "rounding loses at least 2 dB of SQNR compared with rounding to nearest. When one number is "
+                "rounded again and again with it, the mean of the results is that number, within 3 standard "
+                "errors. Set Draws, the number of these roundings, to 10,000 or more.",
+            .prediction = NumberPrediction{.label = "SQNR lost", .unit = "dB", .max = 12, .initial = 0},
+            .predict = "A Gaussian tensor is cast to E4M3 once, with stochastic rounding. How many dB of "
+                       "SQNR does it lose compared with rounding to nearest?",
             .start = {"experiment=dice", "draws=100"},
-            .hints =
-                {"Which rounding sometimes takes the neighbour that is farther away, on purpose?",
-                 "The controls are Rounding and Draws.",
-                 "Stochastic with 10,000 draws or more: about 3 dB, and a mean within a few thousandths."},
+            .hints = {"Which rounding sometimes takes the neighbour that is farther away, on purpose?",
+                      "The controls are Rounding and Draws.",
+                      "Stochastic with 10,000 draws or more: the tensor loses about 3 dB, and the mean is "
+                      "right within a few thousandths."},
             .judge = noisier,
             .explanation =
                 "Rounding to nearest has the smaller error in each cast, and the same error every time. "
@@ -175,17 +181,21 @@ std::span<const Exercise> AddingLab::exercises() const {
             .id = "L7.4",
             .title = "Promote in time",
             .question =
-                "A tensor core adds 4096 products of one sign and keeps 13 fraction bits. After every so "
-                "many products its accumulator is added to an FP32 register (promotion). With Promote every, "
-                "find the largest interval, a power of two, at which the sum is at most 0.1 % off.",
-            .prediction = NumberPrediction{.label = "lost", .unit = "%", .max = 20, .initial = 0},
-            .predict = "How much of the sum is lost if it is never promoted?",
+                "The simulation of a tensor core adds 4096 products of one sign in an accumulator that keeps "
+                "13 fraction bits and cuts off the rest. After every so many products (Promote every) the "
+                "accumulator is added to an FP32 register. Set Promote every to the largest power of two at "
+                "which the sum is at most 0.1 % off. Products, Length K and Fraction bits stay as they are.",
+            .prediction =
+                NumberPrediction{.label = "lost share of the sum", .unit = "%", .max = 20, .initial = 0},
+            .predict = "A tensor core adds 4096 products of one sign in an accumulator that keeps 13 "
+                       "fraction bits and cuts off the rest. What percentage of the sum is lost if it is "
+                       "never promoted, that is never added to an FP32 register?",
             .start = {"experiment=dot", "interval=4096"},
             .hints =
-                {"Each addition cuts off a part of the last bit, and the last bit is worth more as the sum "
-                 "grows.",
+                {"Each addition cuts off a part of the last bit of the accumulator, and the last bit is "
+                 "worth more as the sum grows.",
                  "The control is Promote every. The lower figure shows the error for every interval.",
-                 "128 loses 0.05 %, 256 loses 0.17 %."},
+                 "An interval of 128 products loses 0.05 % of the sum, an interval of 256 products 0.17 %."},
             .judge = promote,
             .explanation =
                 "Between two promotions the accumulator stays small, and so does what is cut off. "
@@ -197,16 +207,20 @@ std::span<const Exercise> AddingLab::exercises() const {
         Exercise{
             .id = "L7.5",
             .title = "Repair the noise",
-            .question =
-                "A widely used FP8 notebook adds random noise to x, rounds to whole numbers and calls the "
-                "result stochastic rounding. Choose a Rounding whose results are all E4M3 values and whose "
-                "mean is x itself (within 3 standard errors).",
-            .prediction = NumberPrediction{.label = "off the grid", .unit = "%", .max = 100, .initial = 10},
-            .predict = "Which share of the notebook's results are not E4M3 values?",
+            .question = "At the start Rounding is Notebook’s noise: random noise is added to the number x, "
+                        "and the result is rounded to a whole number. A published FP8 tutorial calls this "
+                        "stochastic rounding. Choose another Rounding with two properties: on a Gaussian "
+                        "tensor all its results are values of E4M3, and the mean of its results for x is x "
+                        "itself, within 3 standard errors.",
+            .prediction =
+                NumberPrediction{.label = "not values of E4M3", .unit = "%", .max = 100, .initial = 10},
+            .predict = "A published FP8 tutorial adds random noise to a number, rounds it to a whole number, "
+                       "and calls this stochastic rounding. If it is done to each element of a Gaussian "
+                       "tensor, what percentage of the results are not values of E4M3?",
             .start = {"experiment=dice", "rounding=integer"},
-            .hints = {"How far apart are E4M3's values at 17.3, and how large is the noise?",
+            .hints = {"How far apart are the values of E4M3 at 17.3, and how large is the noise?",
                       "The control is Rounding.",
-                      "The noise must be as large as the gap at the number itself: Stochastic."},
+                      "The noise must be as large as the gap at the number itself: choose Stochastic."},
             .judge = repair,
             .explanation =
                 "Noise of one unit is too small where the gap is 2, and too large where it is 1/8. "

@@ -85,15 +85,15 @@ std::span<const Exercise> BitsLab::exercises() const {
             .id = "L1.1",
             .title = "Build the largest",
             .question =
-                "The byte is 1.0 in E4M3. Flip bits (click them, or press keys 7 to 0) until it is the "
-                "largest finite number of E4M3. The last action must be a flip of a bit.",
-            .prediction = NumberPrediction{.label = "codes", .max = 64, .initial = 16, .step = 1},
+                "The byte is 1.0 in E4M3. Flip bits (click them, or press the keys 7 to 0) until the byte is "
+                "the largest finite number of E4M3. The last action must be the flip of a bit.",
+            .prediction =
+                NumberPrediction{.label = "codes that are not finite", .max = 64, .initial = 16, .step = 1},
             .predict = "How many of the 256 codes of E4M3 are not finite numbers (NaN or infinity)?",
             .start = {"code=56"},
             .hints = {"The largest number has the largest exponent. Which mantissa goes with it?",
                       "Use the row of bits, or the keys 7 to 0. Set all exponent bits, then the mantissa "
-                      "bits from "
-                      "the left.",
+                      "bits from the left.",
                       "0 1111 110 = 448. With the last bit set as well it is NaN, not 480."},
             .judge = largest,
             .explanation =
@@ -106,12 +106,12 @@ std::span<const Exercise> BitsLab::exercises() const {
         Exercise{
             .id = "L1.2",
             .title = "One bit to nowhere",
-            .question =
-                "Set the byte to the largest finite number of E4M3. Then flip one single bit so that the "
-                "byte is no longer a number.",
+            .question = "Set the byte to the largest finite number of E4M3, in any way. Then flip one single "
+                        "bit (click it, or press a key from 7 to 0) so that the byte is no longer a number: "
+                        "NaN. The Format stays E4M3.",
             .start = {"code=56"},
             .hints = {"What comes right after 448, where 480 would be?",
-                      "Use the row of bits. First 0x7E, then one more bit.",
+                      "Use the row of bits. First make the code 0x7E, then flip one more bit.",
                       "0x7E = 0 1111 110. Flip the last bit: 0x7F is NaN."},
             .judge = one_bit,
             .explanation =
@@ -124,12 +124,12 @@ std::span<const Exercise> BitsLab::exercises() const {
         Exercise{
             .id = "L1.3",
             .title = "Twins",
-            .question =
-                "In E4M3 the code 0x7E is 448. Show 448 in E4M3 first. Then choose the Format E5M2 and flip "
-                "bits until the byte is 448 there too. The last action must be a flip of a bit.",
+            .question = "The number 448 has the code 0x7E in E4M3 and another code in E5M2. First show 448 "
+                        "in E4M3. Then choose the Format E5M2 and flip bits until the byte is 448 there too. "
+                        "The last action must be the flip of a bit.",
             .start = {"code=56"},
             .hints =
-                {"The power of two is the same, the bias is another one.",
+                {"The power of two is the same in both formats, but E5M2 has another bias.",
                  "448 = 2^8 × 1.75. Choose the format E5M2, whose bias is 15, and set the exponent bits to 8 "
                  "+ 15.",
                  "0 10111 11 = 0x5F: exponent 23 - 15 = 8, mantissa 1.75."},
@@ -147,14 +147,15 @@ std::span<const Exercise> BitsLab::exercises() const {
             .id = "L1.4",
             .title = "Reclaim the range",
             .question =
-                "Your own format has 4 exponent bits, 3 mantissa bits and a bias of 7, and it ends at 240, "
-                "as the E4M3 of a widely used FP8 notebook does. OCP's E4M3 has the same bits and the same "
-                "bias and ends at 448. Make your format end at 448 with a single control of Explore. If you "
-                "moved another one, press Reset all first.",
+                "The Format is Design your own: 4 exponent bits, 3 mantissa bits and a bias of 7. It ends at "
+                "240, as the E4M3 of a widely used FP8 notebook does, but OCP’s E4M3 has the same bits and "
+                "the same bias and ends at 448. Make your format end at 448 with a single control of the tab "
+                "Explore; you may try all its values. If you moved another control, press Reset all first.",
             .start = {"format=custom", "specials=ieee"},
             .hints = {"Which codes above 240 exist, and what are they used for?",
-                      "Special values. IEEE gives the whole top exponent to Inf and NaN.",
-                      "FN: only the last code is NaN, the seven below it are numbers. 448 = 2^8 × 1.75."},
+                      "The control is Special values. IEEE gives the whole top exponent to Inf and NaN.",
+                      "With FN only the last code of each sign is NaN, and the seven codes below it are "
+                      "numbers. 448 = 2^8 × 1.75."},
             .judge = reclaim,
             .explanation =
                 "240 is where E4M3 would end under IEEE's rule. OCP's E4M3 has no infinity and one NaN code "

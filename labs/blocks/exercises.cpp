@@ -83,17 +83,20 @@ std::span<const Exercise> BlocksLab::exercises() const {
         Exercise{
             .id = "L6.1",
             .title = "Blocks lose",
-            .question =
-                "Thousands of block scales are not always better than one scale. Find settings in which MX "
-                "keeps an SQNR at least 0.5 dB below that of one scale per tensor, on a plain Gaussian "
-                "matrix. The controls are Row spread, Scales and Power of two.",
+            .question = "Thousands of block scales are not always better than one scale. Take a plain "
+                        "Gaussian matrix: Tensor normal, Row spread 0, Outlier column 1. Choose MX under "
+                        "Scales, and a rule under Power of two (how MX rounds its scales), so that the SQNR "
+                        "of MX is more than 0.5 dB lower than the SQNR with one scale per tensor.",
             .prediction = ChoicePrediction{{"Tensor", "Row", "1×128", "MX floor", "NVFP4"}},
-            .predict = "Which of these keeps the highest SQNR on a Gaussian matrix?",
+            .predict =
+                "A Gaussian matrix is cast with one scale per tensor, one scale per row, FP32 scales for "
+                "blocks of 1×128, MX with the floor rule, and NVFP4. Which of these gives the highest SQNR?",
             .start = {"row_spread=5"},
             .hints = {"A scale that is a power of two cannot bring the amax of every block to the end of the "
                       "format.",
                       "Set Row spread to 0, choose MX under Scales, then try each choice of Power of two.",
-                      "Floor leaves amax / scale between 256 and 512. What is above 448 saturates."},
+                      "The rule Floor brings the amax of a block to between 256 and 512. What is above 448 "
+                      "saturates in E4M3."},
             .judge = lose,
             .explanation =
                 "OCP's floor rule uses only the exponent of a block's amax. One block in six then has an "
@@ -107,16 +110,18 @@ std::span<const Exercise> BlocksLab::exercises() const {
         Exercise{
             .id = "L6.2",
             .title = "Blocks win",
-            .question =
-                "Make a tensor in which a single scale turns at least 3 % of the elements to 0, and MX "
-                "(rounded up) at most 0.1 %. The controls are Tensor, Row spread and Outlier column.",
-            .prediction = NumberPrediction{.label = "becomes 0", .unit = "%", .max = 60, .initial = 5},
-            .predict =
-                "The size of the rows varies by 4 binades (one standard deviation), up or down. Which share "
-                "of the matrix becomes 0 under one scale?",
+            .question = "Make a tensor in which one scale per tensor turns at least 3 % of the elements to "
+                        "0, and MX with scales that are rounded up turns at most 0.1 % of them to 0. Use "
+                        "Tensor, Row spread and Outlier column; other controls may be moved too. The table "
+                        "shows both numbers (becomes 0 %).",
+            .prediction =
+                NumberPrediction{.label = "elements that become 0", .unit = "%", .max = 60, .initial = 5},
+            .predict = "In a Gaussian matrix the sizes of the rows vary up and down by 4 binades (one "
+                       "standard deviation). The matrix is cast to E4M3 with one scale per tensor. What "
+                       "percentage of its elements becomes 0?",
             .start = {"scheme=mx32"},
-            .hints = {"E4M3 spans 17.8 binades. What must differ by more, and what must not?",
-                      "Row spread: each block of 32 is within one row.",
+            .hints = {"E4M3 spans 17.8 binades. What in the matrix must differ by more, and what must not?",
+                      "The control is Row spread: each block of 32 elements is within one row.",
                       "A row spread of about 4 binades or more."},
             .judge = win,
             .explanation =
@@ -129,9 +134,11 @@ std::span<const Exercise> BlocksLab::exercises() const {
         Exercise{
             .id = "L6.3",
             .title = "Price tag",
-            .question =
-                "How many bits does one element of a large matrix take, its share of the block scales "
-                "included? Enter bits per element for each of the four.",
+            .question = "How many bits does one element of a large matrix take, its share of the block "
+                        "scales included? Enter the bits per element of MXFP8, of NVFP4, and of E4M3 with "
+                        "one FP32 scale per block of 1×128 and per block of 128×128. The answers must be "
+                        "right within 0.01 bit, for 128×128 within 0.001 bit. Do not count the single FP32 "
+                        "scale that NVFP4 has for the whole tensor.",
             .answers = {{"mxfp8", "MXFP8", "bits"},
                         {"nvfp4", "NVFP4", "bits"},
                         {"1x128", "E4M3, one FP32 scale per 1×128", "bits"},
@@ -139,7 +146,8 @@ std::span<const Exercise> BlocksLab::exercises() const {
             .hints =
                 {"An element's own bits, plus the bits of one scale divided by the number of elements that "
                  "share it.",
-                 "MX has 8 bits per 32 elements, NVFP4 8 bits per 16, the others 32 bits per block.",
+                 "MX has one scale of 8 bits per 32 elements, NVFP4 one of 8 bits per 16 elements, the other "
+                 "two one of 32 bits per block.",
                  "8 + 8/32, 4 + 8/16, 8 + 32/128, 8 + 32/16384."},
             .judge = price,
             .explanation =
@@ -156,16 +164,18 @@ std::span<const Exercise> BlocksLab::exercises() const {
         Exercise{
             .id = "L6.4",
             .title = "Transpose trap",
-            .question =
-                "The backward pass reads the same matrix transposed. Under Scales, choose a scheme with two "
-                "scales or more whose quantised matrix has the same values in both directions, so that one "
-                "copy serves both. Row spread must stay at 4 or more.",
+            .question = "The backward pass reads the same matrix transposed, and a scheme with blocks casts "
+                        "the matrix a second time for it. Under Scales, choose a scheme with two scales or "
+                        "more in which every element has the same value in both casts, so that one copy "
+                        "serves both directions. Row spread must stay at 4 or more.",
             .prediction = ChoicePrediction{{"Row", "1×128", "128×128", "MX 32"}},
-            .predict = "Which of these gives the same values for the matrix and for its transpose?",
+            .predict =
+                "A matrix is cast once for the forward pass and once, transposed, for the backward pass. "
+                "With which of these scales does every element have the same value in both copies?",
             .start = {"scheme=mx32", "row_spread=4"},
             .hints = {"Transpose a block. Is it still a block of the same scheme?",
                       "Set Maps to Transposed and compare the two maps of scales.",
-                      "128×128: a square block stays the same block."},
+                      "128×128: a square block stays the same block when the matrix is transposed."},
             .judge = transpose,
             .explanation =
                 "A block that is longer than wide runs along K in one product and across K in the other. MX "

@@ -130,17 +130,22 @@ Exercise exercise_off_by_one() {
     return {.id = "L5.1",
             .title = "Off by one",
             .question =
-                "In a widely used FP8 notebook the amax grows for 16 steps, and nothing saturates. Show the "
-                "notebook’s order of operations (Compare: B). Then show A, the order of Transformer Engine, "
-                "and raise its Margin until no step saturates. A margin of at most 2 must do.",
-            .prediction = NumberPrediction{.label = "steps", .max = 16, .initial = 0, .step = 1},
+                "In a widely used FP8 notebook (a published Jupyter notebook) the amax grows for 16 steps, "
+                "and nothing saturates. First set Compare, above the figure, to B, to show the notebook’s "
+                "order of operations. Then raise Margin until no step of A, which has the order of "
+                "Transformer Engine, saturates either. The Margin must be 2 or less at the end; Scenario and "
+                "Reducer stay as they are.",
+            .prediction = NumberPrediction{.label = "saturated steps", .max = 16, .initial = 0, .step = 1},
             .predict =
-                "A casts with a scale from the steps before. In how many of the 16 steps does it saturate?",
+                "The amax of a tensor grows for 16 steps. A casts each step to E4M3 with a scale that was "
+                "computed from the steps before, with a margin of 0. In how many of the 16 steps does a "
+                "value saturate?",
             .start = {"scenario=ramp", "compare=a", "history=8"},
-            .hints = {"Which scale does a step use: one that has seen its tensor, or the one before?",
-                      "Compare is above the figure: B is the notebook’s order. Then Margin.",
-                      "Margin 1 absorbs growth up to 2 a step. The largest growth here is 2.06, and it still "
-                      "rounds to 448: the limit is 464 / 448 × 2 = 2.07."},
+            .hints = {"Which scale does a step use: a scale that has seen the tensor of this step, or one "
+                      "from the step before?",
+                      "Set Compare, above the figure, to B: the notebook’s order. Then raise Margin.",
+                      "A margin of 1 absorbs a growth of up to 2 from step to step. The largest growth here "
+                      "is 2.06, and it still rounds to 448: the limit is 464 / 448 × 2 = 2.07."},
             .judge = off_by_one,
             .explanation =
                 "The notebook records this step’s amax before it computes this step’s scale, so it cannot "
@@ -156,18 +161,21 @@ Exercise exercise_growth() {
         .id = "L5.2",
         .title = "Growth budget",
         .question =
-            "The amax grows by a constant factor in every step. Set Growth to 1.5 and find the smallest "
-            "whole Margin at which no step saturates; then set Growth to 3 and do the same. Run each of "
-            "them, and enter the two margins.",
-        .prediction = NumberPrediction{.label = "steps", .unit = "%", .max = 100, .initial = 50, .step = 1},
+            "In the scenario Growth the amax grows by a constant factor in every step. Set Growth to 1.5 and "
+            "find the smallest whole Margin at which no step of A saturates; then do the same with Growth 3. "
+            "Enter both margins; the lab must also have shown both values of Growth without saturation. "
+            "Scenario and Reducer stay as they are.",
+        .prediction =
+            NumberPrediction{.label = "saturated steps", .unit = "%", .max = 100, .initial = 50, .step = 1},
         .predict =
-            "The amax grows by 1.5 a step and the margin is 0. In what share of the 24 steps does "
-            "something saturate?",
+            "The amax of a tensor grows by a factor of 1.5 in each of 24 steps. Each step is cast with a "
+            "scale that was computed from the steps before, with a margin of 0. In what percentage of the 24 "
+            "steps does a value saturate?",
         .start = {"scenario=growth", "growth=1.5"},
         .answers = {{.name = "slow", .label = "smallest margin at ×1.5", .unit = ""},
                     {.name = "fast", .label = "smallest margin at ×3", .unit = ""}},
-        .hints = {"The scale is one step late. By which factor is the window too low?",
-                  "The controls are Growth and Margin. Each margin halves the scale once.",
+        .hints = {"The scale is one step late. By which factor is the upper end of the window too low?",
+                  "The controls are Growth and Margin. Each margin more halves the scale.",
                   "The smallest margin is log2 of the growth, rounded up: 1 for 1.5, 2 for 3."},
         .judge = growth_budget,
         .explanation =
@@ -186,15 +194,18 @@ Exercise exercise_idle_slider() {
     return {.id = "L5.3",
             .title = "The idle slider",
             .question =
-                "A and a pinned B may differ only in their History, by 8 steps or more. Choose the Reducer "
-                "so that both use the same scale in every step, bit for bit. Pin A as B keeps A’s settings "
-                "as B; after that, move A.",
+                "Show that the length of the amax history can have no effect. Choose a Reducer that reads "
+                "the history (max, most recent or percentile) and press Pin A as B: B keeps A’s settings. "
+                "Then change only A’s History, by 8 steps or more. A and B must use the same scale in every "
+                "step, bit for bit; to try another Reducer, choose it for A and pin again.",
             .prediction = ChoicePrediction{{"max", "most recent", "percentile"}},
-            .predict = "With which reducer has the history length no effect?",
+            .predict =
+                "A reducer computes one amax from the history of the last amaxes, and the scale is computed "
+                "from this one amax. With which reducer does the length of the history have no effect?",
             .start = {"scenario=spike", "history=16", "cols=4096"},
             .hints = {"Which reducer never reads more than one slot of the history?",
-                      "Choose a Reducer, press Pin A as B, then move History.",
-                      "most recent, Pin A as B, History 64."},
+                      "Choose a Reducer, press Pin A as B, then move A’s History.",
+                      "Set Reducer to most recent, press Pin A as B, then set History to 64."},
             .judge = idle_slider,
             .explanation =
                 "most recent reads slot 0 of the history and nothing else. The slider still moves and every "
@@ -210,19 +221,24 @@ Exercise exercise_hangover() {
         .id = "L5.4",
         .title = "Spike hangover",
         .question =
-            "At step 20 the tensor is 64 times larger, for one step. Choose Format, Reducer and History "
-            "so that at most 3 % of the elements saturate in that step and at most 3 % become 0 in the "
-            "16 steps after it.",
-        .prediction = NumberPrediction{.label = "underflow", .unit = "%", .max = 100, .initial = 10},
+            "The tensor is 64 times larger in one step, step 20, than in the others. Choose Format, Reducer "
+            "and History so that at most 3 % of the elements saturate in step 20, and so that at most 3 % of "
+            "the elements become 0 on average over the 16 steps after it. Scenario, Jump, Tensor and Sigma "
+            "stay as they are.",
+        .prediction =
+            NumberPrediction{.label = "elements that become 0", .unit = "%", .max = 100, .initial = 10},
         .predict =
-            "With a history of 16: what share of the elements becomes 0 in the 16 steps after the spike?",
+            "A tensor is 64 times larger in one step than in the others. It is cast to E4M3 with delayed "
+            "scaling, with the reducer max and a history of 16 steps. What percentage of its elements "
+            "becomes 0, on average over the 16 steps after this spike?",
         .start = {"scenario=spike", "history=16", "cols=4096"},
         .hints =
             {"The spike stays in the history for as many steps as the history is long. What does that do "
              "to the scale?",
-             "A short history saturates more in the spike step and loses less after it. Try Format and "
-             "Reducer.",
-             "E5M2 with max and a history of 16, or current scaling. In E4M3 no history length does both."},
+             "A short history saturates more elements in the spike step and turns fewer to 0 after it. Try "
+             "Format and Reducer.",
+             "E5M2 with max and a history of 16, or current scaling. In E4M3 with max no history length does "
+             "both."},
         .judge = hangover,
         .explanation =
             "The history length trades one cost for the other: the headroom it happens to have before "
@@ -237,17 +253,21 @@ Exercise exercise_ema() {
         .id = "L5.5",
         .title = "Average or maximum",
         .question =
-            "On the same tensors, one of two reducers saturates more than twice as many elements as the "
-            "other: max, or the moving average (EMA). Press Pin A as B while A uses max; then give A the "
-            "other reducer, with the same Format and Margin, and compare.",
+            "Two reducers are compared on the same tensors: max, and the moving average (EMA). Press Pin A "
+            "as B while A’s Reducer is max: B keeps max. Then set A’s Reducer to the moving average (EMA), "
+            "with the same Format and Margin as B. As a mean over all steps, one of the two must saturate "
+            "more than twice as many elements as the other.",
         .prediction = ChoicePrediction{{"EMA", "max", "about the same"}},
-        .predict = "The amax fluctuates from step to step. Which reducer saturates more elements?",
+        .predict =
+            "The amax of a tensor fluctuates from step to step. The scale of a step is computed from the "
+            "earlier amaxes, reduced to their maximum (max) or to their moving average (EMA). With which "
+            "reducer do more elements saturate?",
         .start = {"scenario=spike", "history=16", "cols=4096"},
-        .hints =
-            {"An amax comes that is larger than usual. Is an average of the earlier ones above or below "
-             "it?",
-             "Press Pin A as B while it is max, then change A’s Reducer.",
-             "Pin with max and a history of 16, then choose moving average (EMA) with its weight of 0.9."},
+        .hints = {"An amax comes that is larger than usual. Is an average of the earlier ones above or below "
+                  "it?",
+                  "Press Pin A as B while A’s Reducer is max, then change A’s Reducer.",
+                  "Pin with max and a history of 16, then choose moving average (EMA) for A, with an EMA "
+                  "weight of 0.9."},
         .judge = ema_trap,
         .explanation =
             "The average is below every amax that is larger than usual, and each of these saturates: in "

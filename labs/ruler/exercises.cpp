@@ -78,17 +78,17 @@ std::span<const Exercise> RulerLab::exercises() const {
         Exercise{
             .id = "L2.1",
             .title = "Gaps of 32",
-            .question =
-                "The marks are the values of E4M3. Find a stretch in which every gap between neighbouring "
-                "marks is 32, and set the interval to it: drag the two knobs under the ruler. It must "
-                "contain three marks or more.",
+            .question = "The marks on the ruler are the values of E4M3. Find a part of the ruler in which "
+                        "every gap between neighbouring marks is 32. Drag the two knobs under the ruler to "
+                        "the ends of this part: the interval between the knobs must contain three marks or "
+                        "more, and only gaps of 32. Ruler stays E4M3 and Scale stays 1.",
             .start = {"tensor=none"},
-            .hints = {"The gap doubles with every power of two. Where is it 16?",
+            .hints = {"The gap doubles with every power of two. Where is the gap 16?",
                       "The two knobs under the ruler are the two ends of the interval.",
-                      "From 256 on: 256, 288, 320 ... 448. Interval from 256 to 448."},
+                      "From 256 on the marks are 256, 288, 320 ... 448. Set the interval from 256 to 448."},
             .judge = gap_of_32,
             .explanation =
-                "Each power of two is followed by 8 equal steps to the next one, so the gap is 1/8 of that "
+                "Each power of two is followed by 8 equal gaps up to the next one, so the gap is 1/8 of that "
                 "power: 32 from 256 on. It is the largest gap of the format.",
             .solver = {sets("brush_lo", "256"), sets("brush_hi", "448")},
             .near_misses = {NearMiss{"reaches into the gaps of 16",
@@ -97,17 +97,19 @@ std::span<const Exercise> RulerLab::exercises() const {
         Exercise{
             .id = "L2.2",
             .title = "The middle value",
-            .question =
-                "E4M3 has 126 positive values. Set the interval so that it covers the lower half of them, "
-                "that is 63: drag the two knobs under the ruler. It must start at or below the smallest "
-                "value.",
-            .prediction =
-                NumberPrediction{
-                    .label = "half are below", .min = 0.01, .max = 448, .initial = 224, .logarithmic = true},
-            .predict = "Half of E4M3’s positive values are below which number?",
+            .question = "E4M3 has 126 positive values. Drag the two knobs under the ruler so that the "
+                        "interval between the knobs contains exactly the 63 smallest of them. The left knob "
+                        "must be at or below the smallest value. Ruler stays E4M3 and Scale stays 1.",
+            .prediction = NumberPrediction{.label = "half the values are below",
+                                           .min = 0.01,
+                                           .max = 448,
+                                           .initial = 224,
+                                           .logarithmic = true},
+            .predict = "Below which number is half of the 126 positive values of E4M3?",
             .start = {"tensor=none"},
-            .hints = {"Count by powers of two: each has 8 values, and 7 more are below the first.",
-                      "Left knob to 0, then the right one. With Axis on log it is easier.",
+            .hints = {"Count by powers of two: each has 8 values, and 7 more values are below the first "
+                      "power of two.",
+                      "Drag the left knob to 0, then the right knob. With Axis set to log this is easier.",
                       "7 subnormals and 7 × 8 normals are 63: everything below 2."},
             .judge = median,
             .explanation =
@@ -121,14 +123,15 @@ std::span<const Exercise> RulerLab::exercises() const {
         Exercise{
             .id = "L2.3",
             .title = "What the notebook missed",
-            .question =
-                "A widely used FP8 notebook rounds to multiples of 1/8 and calls that E4M3. Show its marks "
-                "beside E4M3’s (under More: Notebook’s fixed point), and enter a value between 0 and 1 that "
-                "E4M3 can represent and the notebook’s grid cannot.",
+            .question = "A widely used FP8 notebook (a published Jupyter notebook) rounds to multiples of "
+                        "1/8 and calls the result E4M3. Switch on Notebook’s fixed point (in the group More) "
+                        "to show the marks of the notebook beside those of E4M3. Then enter a value between "
+                        "0 and 1 that E4M3 can represent exactly and the grid of the notebook cannot.",
             .start = {"tensor=none"},
-            .answers = {Answer{.name = "value", .label = "A value that its grid misses", .unit = {}}},
+            .answers = {Answer{.name = "value", .label = "A value that the notebook misses", .unit = {}}},
             .hints = {"The notebook’s marks are evenly spaced: multiples of 1/8.",
-                      "Under More: Notebook’s fixed point. Then look left of 1, with Axis on log.",
+                      "Switch on Notebook’s fixed point in the group More. Then look left of 1, with Axis "
+                      "set to log.",
                       "From 0.25 on the gap of E4M3 is 1/32: 9/32 = 0.28125 is no multiple of 1/8."},
             .judge = missed,
             .explanation =
@@ -142,14 +145,14 @@ std::span<const Exercise> RulerLab::exercises() const {
         Exercise{
             .id = "L2.4",
             .title = "Slide it home",
-            .question =
-                "The tensor is as small as a gradient: its standard deviation is 0.001. Choose a Scale, or "
-                "drag the ruler by its handle, so that at least 99.9 % of the elements are in E4M3’s normal "
-                "range and none saturates.",
+            .question = "The tensor is Gaussian and as small as a gradient: its standard deviation is 0.001. "
+                        "Set Scale, or drag the ruler by its handle, so that after scaling at least 99.9 % "
+                        "of the elements are in the range of E4M3’s normal values and none saturates. Tensor "
+                        "and Size stay as they are.",
             .start = {"tensor=normal", "size=0.001"},
             .hints = {"The tensor’s largest value is about 0.004. Which scale brings it near 448?",
-                      "The handle on the ruler, or Scale.",
-                      "Scale 64,000 makes the tensor’s largest value about 270."},
+                      "Use the handle on the ruler, or the control Scale.",
+                      "With Scale 64,000 the largest element of the tensor becomes about 270."},
             .judge = slide_home,
             .explanation =
                 "E4M3’s normal range, from 2^-6 to 448, spans nearly 15 binades, and a Gaussian needs about "

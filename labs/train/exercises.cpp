@@ -115,12 +115,14 @@ std::span<const Exercise> TrainLab::exercises() const {
         Exercise{
             .id = "L8.1",
             .title = "Twins",
-            .question =
-                "Train the same network twice from the same start and on the same batches, arm A in BF16 and "
-                "arm B in FP8, for 2,000 steps. Press Run and change nothing until it has ended.",
+            .question = "Train the same network twice from the same start and on the same batches, arm A in "
+                        "BF16 and arm B in FP8, for 2,000 steps. Everything is set already: press Run and "
+                        "change nothing until the training has ended.",
             .prediction = ChoicePrediction{{"below 1 %", "1 to 5 %", "5 to 20 %", "more, or it diverges"}},
-            .predict = "By how much will the two losses differ at the end?",
-            .hints = {"Everything is set already.", "Run, below the curves, or the Space key.",
+            .predict =
+                "The same network is trained in BF16 (arm A) and in FP8 with delayed scaling (arm B) for "
+                "2,000 steps. By how many percent will the mean losses of the last 100 steps differ?",
+            .hints = {"Everything is set already.", "Press Run, below the curves, or the Space key.",
                       "Press Run and wait for step 2,000. Change nothing meanwhile."},
             .judge = twins,
             .explanation = "Here FP8 with delayed scaling ends 3.5 to 4.0 % above BF16 (seeds 1, 2 and 3 on "
@@ -134,17 +136,18 @@ std::span<const Exercise> TrainLab::exercises() const {
         Exercise{
             .id = "L8.2",
             .title = "The curve lies",
-            .question =
-                "Choose a recipe for arm B with which at least 30 % of the elements of a gradient tensor "
-                "become 0 in the cast, while the loss ends within 5 % of BF16. Train it for 2,000 steps.",
+            .question = "Choose a recipe for arm B (control Arm B) with which at least 30 % of the elements "
+                        "of a gradient tensor become 0 in the cast, as a mean over the run, while the loss "
+                        "of arm B (mean of the last 100 steps) ends within 5 % of arm A, BF16. Then press "
+                        "Run and change nothing until step 2,000. You may train as often as you like.",
             .hints = {"What keeps small gradients inside the format’s window?",
-                      "Arm B’s recipe. One of the FP8 recipes has no scale at all.",
+                      "The control is Arm B. One of the FP8 recipes has no scale at all.",
                       "Arm B: FP8 HYBRID, no scaling. About a third of dy1’s elements become 0."},
             .judge = curve_lies,
             .explanation =
                 "About 35 % of dy1’s elements became 0. They were the smallest: together 2 % of its absolute "
                 "sum and 0.04 % of its energy, so the weight gradient hardly changes, and neither does the "
-                "loss. Underflow is an early warning: as gradients shrink, or their tail becomes heavier, "
+                "loss. Underflow is an early warning: as gradients shrink, larger elements become 0 too and "
                 "the lost share grows.",
             .solver = {sets("arm_b", "unscaled"), acts("run")},
             .near_misses = {NearMiss{"scaled: nothing is lost", {acts("run")}},
@@ -153,16 +156,18 @@ std::span<const Exercise> TrainLab::exercises() const {
         Exercise{
             .id = "L8.3",
             .title = "One control repairs",
-            .question =
-                "Arm B uses E4M3 for all tensors and no scale, and ends far above BF16. Change one control "
-                "of arm B’s recipe (Arm B, or under More: casts) so that its loss ends within 5 % of BF16. "
-                "Train it for 2,000 steps.",
+            .question = "At the start arm B casts all tensors to E4M3 without a scale, and its loss ends far "
+                        "above that of arm A, BF16. Change exactly one control of arm B’s recipe: Arm B "
+                        "itself, or one control in the group More: casts; after a wrong try set that control "
+                        "back first. Then train for 2,000 steps: the loss of arm B (mean of the last 100 "
+                        "steps) must end at most 5 % above that of arm A.",
             .start = {"arm_b=unscaled", "fwd=e4m3", "bwd=e4m3"},
-            .hints = {"Which tensors are too small for E4M3’s window? Look at the underflow in the table "
-                      "below the "
-                      "curves.",
-                      "dy. Either its format reaches lower, or a scale makes it larger.",
-                      "Format of dy: E5M2, which reaches 128 times lower. Or Arm B: FP8 HYBRID, delayed."},
+            .hints =
+                {"Which tensors are too small for E4M3’s window? Look at the underflow in the table below "
+                 "the curves.",
+                 "Look at dy. Either dy needs a format that reaches lower, or a scale that makes dy larger.",
+                 "Set Format of dy to E5M2, which reaches 128 times lower than E4M3. Or set Arm B to FP8 "
+                 "HYBRID, delayed."},
             .judge = one_control,
             .explanation =
                 "Most elements of the gradients are too small for E4M3 and become 0. E5M2’s smallest value "
@@ -176,13 +181,15 @@ std::span<const Exercise> TrainLab::exercises() const {
         Exercise{
             .id = "L8.4",
             .title = "Without master weights",
-            .question =
-                "Without master weights (under More: casts) the FP8 weights themselves take the updates. "
-                "Train twice for 2,000 steps and change only Weight update: rounded to nearest, B must end "
-                "at 3 times BF16’s loss or more; rounded stochastically, within 20 % of it.",
+            .question = "Set Master weights (in the group More: casts) to none: the FP8 weights themselves "
+                        "then take the updates. Train for 2,000 steps with Weight update nearest and for "
+                        "2,000 steps with Weight update stochastic, all other settings alike. Compared with "
+                        "arm A, BF16, the loss of arm B (mean of the last 100 steps) must end at 3 times or "
+                        "more with nearest, and at most 20 % higher with stochastic.",
             .hints = {"How large is an update compared with the gap between two FP8 values?",
-                      "Under More: casts: Master weights, then Weight update.",
-                      "Master weights none, Run; then Weight update stochastic, Run again."},
+                      "The controls are Master weights and Weight update, in the group More: casts.",
+                      "Set Master weights to none and press Run. Then set Weight update to stochastic and "
+                      "run again."},
             .judge = without_master_weights,
             .explanation =
                 "An update smaller than half a gap rounds back to the old weight: nothing is learnt. "

@@ -138,15 +138,19 @@ Exercise exercise_six_decades() {
         .id = "L4.1",
         .title = "Six decades",
         .question =
-            "The tensor holds seven numbers from 0.001 to 1000, six decades. In E4M3, choose a Margin at "
-            "which the largest saturates, and one at which the smallest becomes 0. Then change any "
-            "control until all seven survive: none saturates, none becomes 0.",
+            "The tensor holds seven numbers from 0.001 to 1000, six decades. While Format is E4M3, show a "
+            "Margin at which the largest number saturates, and another Margin at which the smallest becomes "
+            "0. Then change one or more controls, but not Tensor, until none of the seven numbers saturates "
+            "and none becomes 0.",
         .prediction = ChoicePrediction{{"E4M3", "E5M2", "another one"}},
-        .predict = "Which format can hold six decades at once?",
+        .predict =
+            "Seven numbers from 0.001 to 1000 are cast with one scale. Which format can hold these six "
+            "decades at once, so that none saturates and none becomes 0?",
         .start = {"tensor=decades"},
-        .hints = {"How many decades are between the smallest and the largest value of each format?",
-                  "Margin moves the window: -2 saturates the top, 0 loses the bottom. Then change Format.",
-                  "E4M3 spans 448 / 2^-9, 5.4 decades. E5M2 spans 57344 / 2^-16, 9.6."},
+        .hints =
+            {"How many decades are between the smallest and the largest value of each format?",
+             "Margin moves the window: -2 saturates the top, 0 loses the bottom. Then change Format.",
+             "E4M3 spans 448 / 2^-9, that is 5.4 decades. E5M2 spans 57344 / 2^-16, that is 9.6 decades."},
         .judge = six_decades,
         .explanation =
             "No scale brings six decades into a window of 5.4. Range comes from exponent bits: E5M2 has "
@@ -160,10 +164,11 @@ Exercise exercise_headroom() {
     return {.id = "L4.2",
             .title = "Free headroom",
             .question =
-                "Margin leaves powers of two free above the amax (headroom). On the Gaussian tensor, choose "
-                "a margin of 2^9 or more that costs at most 0.5 dB of SQNR. Then choose the log-normal "
-                "tensor with sigma 3 and, with nothing saturated, make its underflow as small as any margin "
-                "can.",
+                "Margin leaves powers of two free above the amax (headroom). First, on the Gaussian tensor "
+                "(Tensor normal), choose a Margin of 9 or more at which the SQNR is at most 0.5 dB below the "
+                "best SQNR that any margin gives. Then choose the log-normal tensor with Sigma 3 and set "
+                "Margin so that nothing saturates and the underflow is as small as any margin from 0 on can "
+                "make it. Format stays E4M3.",
             .prediction = CurvePrediction{.figure = "margin",
                                           .x = {.label = "margin", .range = Range{-0.5, 9.5}},
                                           .y = {.label = "SQNR dB", .range = Range{0, 45}},
@@ -171,15 +176,15 @@ Exercise exercise_headroom() {
                                           .lines = {"E4M3", "INT8"},
                                           .initial = 20},
             .predict =
-                "Sketch the SQNR of the Gaussian tensor at margin 0, 3, 6 and 9: first for E4M3, then for "
-                "INT8.",
+                "A Gaussian tensor is cast with a margin of 0, 3, 6 and 9: that many powers of two stay free "
+                "above its amax. Sketch its SQNR in dB at these four margins, first for E4M3, then for INT8.",
             .start = {"tensor=normal"},
-            .hints =
-                {"A power of two changes only the exponent of a float. What happens to its mantissa?",
-                 "The control is Margin. Watch the SQNR of the Gaussian, and the underflow of the log-normal "
-                 "tensor.",
-                 "Gaussian: margin 9 is as good as 0. Log-normal, sigma 3: only margin 0 has the least "
-                 "underflow."},
+            .hints = {"A power of two changes only the exponent of a float. What happens to the mantissa of "
+                      "the float?",
+                      "The control is Margin. Watch the SQNR of the Gaussian tensor, and the underflow of "
+                      "the log-normal tensor.",
+                      "On the Gaussian tensor a margin of 9 is as good as 0. On the log-normal tensor with "
+                      "Sigma 3, only a margin of 0 has the least underflow."},
             .judge = headroom,
             .explanation =
                 "A power of two changes only exponents: relative errors stay the same until elements become "
@@ -193,79 +198,90 @@ Exercise exercise_headroom() {
 }
 
 Exercise exercise_outlier() {
-    return {
-        .id = "L4.3",
-        .title = "How big an outlier?",
-        .question =
-            "A Gaussian tensor has one outlier. Set Outlier size (under More) so that E4M3’s other "
-            "elements lose 3 to 6 dB of SQNR. Then show that INT8’s other elements lose 20 dB or more to "
-            "an outlier of 64 sigma or less. Keep Margin at 0.",
-        .prediction = NumberPrediction{.label = "outlier",
-                                       .unit = "sigma",
-                                       .min = 10,
-                                       .max = 1e6,
-                                       .initial = 100,
-                                       .logarithmic = true},
-        .predict = "How many sigma large must an outlier be to cost E4M3’s other elements 3 dB or more?",
-        .start = {"tensor=normal", "cols=16384", "outliers=1", "outlier_ratio=64"},
-        .hints = {"The outlier makes the scale smaller. When do a Gaussian’s elements become too small for "
-                  "E4M3?",
-                  "Under More: Outlier size, up to a million. Then Format.",
-                  "2^15 = 32768 sigma costs E4M3 about 4 dB. 64 sigma cost INT8 24 dB."},
-        .judge = outlier,
-        .explanation =
-            "INT8’s 255 values are evenly spaced up to the outlier, so few are left for the others. E4M3 "
-            "spans 17.8 binades, a Gaussian needs few of them, and the rest is headroom.",
-        .solver = {sets("outlier_ratio", "32768"), sets("format", "int8"), sets("outlier_ratio", "64")},
-        .near_misses = {
-            NearMiss{"INT8 was not tried", {sets("outlier_ratio", "32768")}},
-            NearMiss{"too large an outlier: 10 dB lost",
-                     {sets("outlier_ratio", "65536"), sets("format", "int8"), sets("outlier_ratio", "64")}}}};
+    return {.id = "L4.3",
+            .title = "How big an outlier?",
+            .question =
+                "A Gaussian tensor has one outlier, and its scale comes from the amax, with Margin 0. First, "
+                "in E4M3, set Outlier size (in the group More) so that the SQNR of the other elements is 3 "
+                "to 6 dB lower than without the outlier. Then, in INT8 (Format), show that an outlier of 64 "
+                "sigma (standard deviations) or less lowers the SQNR of the other elements by 20 dB or more.",
+            .prediction = NumberPrediction{.label = "outlier size",
+                                           .unit = "sigma",
+                                           .min = 10,
+                                           .max = 1e6,
+                                           .initial = 100,
+                                           .logarithmic = true},
+            .predict =
+                "A Gaussian tensor with one outlier is scaled by its amax and cast to E4M3. How many "
+                "standard deviations (sigma) large must the outlier be to lower the SQNR of the other "
+                "elements by 3 dB or more?",
+            .start = {"tensor=normal", "cols=16384", "outliers=1", "outlier_ratio=64"},
+            .hints = {"The outlier makes the scale smaller. When do the elements of a Gaussian become too "
+                      "small for E4M3?",
+                      "The controls are Outlier size (in the group More), up to a million, and then Format.",
+                      "An outlier of 2^15 = 32768 sigma costs the other elements about 4 dB in E4M3. An "
+                      "outlier of 64 sigma costs them 24 dB in INT8."},
+            .judge = outlier,
+            .explanation =
+                "INT8’s 255 values are evenly spaced up to the outlier, so few are left for the others. E4M3 "
+                "spans 17.8 binades, a Gaussian needs few of them, and the rest is headroom.",
+            .solver = {sets("outlier_ratio", "32768"), sets("format", "int8"), sets("outlier_ratio", "64")},
+            .near_misses = {NearMiss{"INT8 was not tried", {sets("outlier_ratio", "32768")}},
+                            NearMiss{"too large an outlier: 10 dB lost",
+                                     {sets("outlier_ratio", "65536"), sets("format", "int8"),
+                                      sets("outlier_ratio", "64")}}}};
 }
 
 Exercise exercise_cliff() {
-    return {.id = "L4.4",
-            .title = "The cliff",
-            .question =
-                "The scale is 1, and the cast writes NaN for values that are too large (Beyond the window: "
-                "NaN / Inf). Set Number x, beside the lower figure, to a whole number that still becomes 448 "
-                "while x + 1 becomes NaN.",
-            .prediction = NumberPrediction{.label = "x", .min = 400, .max = 520, .initial = 448, .step = 1},
-            .predict = "What is the largest number that still becomes 448?",
-            .start = {"source=manual", "scale=1", "overflow=nonsaturate", "probe=100"},
-            .hints = {"Rounding to nearest also takes values above the last one. Up to where?",
-                      "Number x, beside the lower figure: type it, or use the arrow keys.",
-                      "After 448 would come 480. Half way is 464, and the tie goes to the even code, 448."},
-            .judge = cliff,
-            .explanation =
-                "Overflow does not begin at 448 but half a step further: 464 still rounds to 448. Counting "
-                "everything above 448 as saturated also counts values that were only rounded.",
-            .solver = {sets("probe", "464")},
-            .near_misses = {NearMiss{"448 itself: 449 is still 448", {sets("probe", "448")}},
-                            NearMiss{"already NaN", {sets("probe", "465")}}}};
+    return {
+        .id = "L4.4",
+        .title = "The cliff",
+        .question =
+            "The Format is E4M3, the scale is 1, and the cast rounds to nearest and writes NaN for values "
+            "that are too large (Beyond the window: NaN / Inf). Set Number x, beside the lower figure, to a "
+            "whole number x that the cast still turns into 448, while it turns x + 1 into NaN. Leave all "
+            "other controls as they are.",
+        .prediction = NumberPrediction{.label = "x", .min = 400, .max = 520, .initial = 448, .step = 1},
+        .predict =
+            "448 is the largest value of E4M3, and the cast rounds to nearest. What is the largest number "
+            "that still becomes 448?",
+        .start = {"source=manual", "scale=1", "overflow=nonsaturate", "probe=100"},
+        .hints = {"Rounding to nearest also rounds numbers above 448 down to 448. Up to which number?",
+                  "The control is Number x, beside the lower figure: type a number, or use the arrow keys.",
+                  "After 448 would come 480. Half way is 464, and the tie goes to the even code, 448."},
+        .judge = cliff,
+        .explanation =
+            "Overflow does not begin at 448 but half a gap further: 464 still rounds to 448. Counting "
+            "everything above 448 as saturated also counts values that were only rounded.",
+        .solver = {sets("probe", "464")},
+        .near_misses = {NearMiss{"448 itself: 449 is still 448", {sets("probe", "448")}},
+                        NearMiss{"already NaN", {sets("probe", "465")}}}};
 }
 
 Exercise exercise_zeros() {
-    return {
-        .id = "L4.5",
-        .title = "A tensor of zeros",
-        .question =
-            "All elements are 0, so amax is 0, and the scale 448 / 0 turned every element into NaN. "
-            "Choose another rule for this case (under More: Amax of 0) so that the scale is finite and "
-            "the zeros stay zeros. The scale must still come from the amax.",
-        .prediction = ChoicePrediction{{"zeros", "NaN", "448"}},
-        .predict = "The scale is 448 / amax, and amax is 0. What does the cast write?",
-        .start = {"tensor=zeros", "zero=divide"},
-        .hints =
-            {"What is 448 / 0, and what is that times 0?", "Under More: Amax of 0.",
-             "one: scale 1, as Transformer Engine. eps: as if amax were 1e-12, as torchao. Either passes."},
-        .judge = zeros,
-        .explanation =
-            "448 / 0 is Inf, and 0 times Inf is NaN. One layer whose values are all 0 would turn the "
-            "whole step into NaN. Every library has a rule for this case, and the rules differ.",
-        .solver = {sets("zero", "eps")},
-        .near_misses = {NearMiss{"another tensor", {sets("tensor", "normal")}},
-                        NearMiss{"a scale by hand is no rule", {sets("source", "manual")}}}};
+    return {.id = "L4.5",
+            .title = "A tensor of zeros",
+            .question =
+                "All elements of the tensor are 0, so its amax is 0, and the scale 448 / 0 turned every "
+                "element into NaN. Choose another rule for this case (Amax of 0, in the group More) so that "
+                "the scale is finite and the zeros stay zeros. Tensor stays at zeros, and the scale must "
+                "still come from the amax: Scale from must not be manual.",
+            .prediction = ChoicePrediction{{"zeros", "NaN", "448"}},
+            .predict =
+                "All elements of a tensor are 0, so its amax is 0 and its scale is 448 / 0. What does the "
+                "cast to E4M3 write for each element?",
+            .start = {"tensor=zeros", "zero=divide"},
+            .hints = {"What is 448 / 0, and what is that times 0?",
+                      "The control is Amax of 0, in the group More.",
+                      "one: a scale of 1, as Transformer Engine. eps: as if amax were 1e-12, as torchao. "
+                      "Either passes."},
+            .judge = zeros,
+            .explanation =
+                "448 / 0 is Inf, and 0 times Inf is NaN. One layer whose values are all 0 would turn the "
+                "whole step into NaN. Every library has a rule for this case, and the rules differ.",
+            .solver = {sets("zero", "eps")},
+            .near_misses = {NearMiss{"another tensor", {sets("tensor", "normal")}},
+                            NearMiss{"a scale by hand is no rule", {sets("source", "manual")}}}};
 }
 
 }  // namespace
