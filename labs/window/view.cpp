@@ -184,9 +184,8 @@ void WindowView::draw_probe(Context& c, Rect area) {
     ImGui::SetCursorScreenPos({area.x0, rows.y1 + c.px(4)});
     if (area.height() > c.px(200)) {
         const std::string limit = screen_number(overflow_threshold(o.format).value);
-        ui::wrapped(c, "x × scale is cast, the result divided by the scale. Scaled, " +
-                           std::string(o.format.label) + " ends at " + screen_number(max_finite(o.format)) +
-                           ", and up to " + limit + " rounds to it.");
+        ui::wrapped(c, "x × scale is cast, then divided by scale. Up to " + limit + " becomes " +
+                           screen_number(max_finite(o.format)) + ".");
     }
     ImGui::EndChild();
 }
