@@ -132,10 +132,11 @@ std::span<const Exercise> AddingLab::exercises() const {
         Exercise{
             .id = "L7.2",
             .title = "Keep the gradients",
-            .question = "4096 micro-batches each add a gradient of 0.01 to a running sum, which is rounded "
-                        "to its format after each addition. The exact result is 40.96. Choose the format of "
-                        "the running sum (Kept in) so that the result is at most 1 % off. Added each time and "
-                        "Terms stay as they are.",
+            .question =
+                "4096 micro-batches each add a gradient of 0.01 to a running sum, which is rounded "
+                "to its format after each addition. The exact result is 40.96. Choose the format of "
+                "the running sum (Kept in) so that the result is at most 1 % off. Added each time and "
+                "Terms stay as they are.",
             .prediction = NumberPrediction{.label = "sum in E4M3", .min = 0.01, .max = 41, .initial = 20},
             .predict = "4096 gradients of 0.01 are added to a running sum, and the sum is rounded to nearest "
                        "in E4M3 after each addition. Which value does the sum reach instead of 40.96?",
@@ -207,11 +208,12 @@ std::span<const Exercise> AddingLab::exercises() const {
         Exercise{
             .id = "L7.5",
             .title = "Repair the noise",
-            .question = "At the start Rounding is Notebook’s noise: random noise is added to the number x, "
-                        "and the result is rounded to a whole number. A published FP8 tutorial calls this "
-                        "stochastic rounding. Choose another Rounding with two properties: on a Gaussian "
-                        "tensor all its results are values of E4M3, and the mean of its results for x is x "
-                        "itself, within 3 standard errors.",
+            .question =
+                "At the start Rounding is Notebook’s noise: random noise is added to the number x, "
+                "and the result is rounded to a whole number. A published FP8 tutorial calls this "
+                "stochastic rounding. Choose another Rounding with two properties: on a Gaussian "
+                "tensor all its results are values of E4M3, and the mean of its results for the number "
+                "x (17.3 at the start, between two values of E4M3) is x itself, within 3 standard errors.",
             .prediction =
                 NumberPrediction{.label = "not values of E4M3", .unit = "%", .max = 100, .initial = 10},
             .predict = "A published FP8 tutorial adds random noise to a number, rounds it to a whole number, "

@@ -79,9 +79,9 @@ std::span<const Exercise> RulerLab::exercises() const {
             .id = "L2.1",
             .title = "Gaps of 32",
             .question = "The marks on the ruler are the values of E4M3. Find a part of the ruler in which "
-                        "every gap between neighbouring marks is 32. Drag the two knobs under the ruler to "
-                        "the ends of this part: the interval between the knobs must contain three marks or "
-                        "more, and only gaps of 32. Ruler stays E4M3 and Scale stays 1.",
+                        "every gap between neighbouring marks is 32. Drag the two knobs under the ruler so "
+                        "that the interval between them lies inside this part and contains at least three "
+                        "marks. Ruler stays E4M3 and Scale stays 1.",
             .start = {"tensor=none"},
             .hints = {"The gap doubles with every power of two. Where is the gap 16?",
                       "The two knobs under the ruler are the two ends of the interval.",

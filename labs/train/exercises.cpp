@@ -136,10 +136,12 @@ std::span<const Exercise> TrainLab::exercises() const {
         Exercise{
             .id = "L8.2",
             .title = "The curve lies",
-            .question = "Choose a recipe for arm B (control Arm B) with which at least 30 % of the elements "
-                        "of a gradient tensor become 0 in the cast, as a mean over the run, while the loss "
-                        "of arm B (mean of the last 100 steps) ends within 5 % of arm A, BF16. Then press "
-                        "Run and change nothing until step 2,000. You may train as often as you like.",
+            .question =
+                "Choose a recipe from the menu Arm B with two properties. At least 30 % of the "
+                "elements of one of the gradient tensors dy1, dy2, dy3 become 0 in the cast, as a "
+                "mean over the run. The loss of arm B (mean of the last 100 steps) differs from that "
+                "of arm A by at most 5 %. Press Run and change nothing until step 2,000; you may train "
+                "as often as you like.",
             .hints = {"What keeps small gradients inside the format’s window?",
                       "The control is Arm B. One of the FP8 recipes has no scale at all.",
                       "Arm B: FP8 HYBRID, no scaling. About a third of dy1’s elements become 0."},

@@ -203,8 +203,9 @@ Exercise exercise_outlier() {
             .question =
                 "A Gaussian tensor has one outlier, and its scale comes from the amax, with Margin 0. First, "
                 "in E4M3, set Outlier size (in the group More) so that the SQNR of the other elements is 3 "
-                "to 6 dB lower than without the outlier. Then, in INT8 (Format), show that an outlier of 64 "
-                "sigma (standard deviations) or less lowers the SQNR of the other elements by 20 dB or more.",
+                "to 6 dB lower than without the outlier. Then choose the Format INT8 and an Outlier size of "
+                "at most 64 (in standard deviations, sigma) that lowers the SQNR of the other elements by "
+                "20 dB or more.",
             .prediction = NumberPrediction{.label = "outlier size",
                                            .unit = "sigma",
                                            .min = 10,
