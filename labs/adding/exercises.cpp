@@ -183,9 +183,11 @@ std::span<const Exercise> AddingLab::exercises() const {
             .title = "Promote in time",
             .question =
                 "The simulation of a tensor core adds 4096 products of one sign in an accumulator that keeps "
-                "13 fraction bits and cuts off the rest. After every so many products (Promote every) the "
-                "accumulator is added to an FP32 register. Set Promote every to the largest power of two at "
-                "which the sum is at most 0.1 % off. Products, Length K and Fraction bits stay as they are.",
+                "13 fraction bits and cuts off the rest. After every N products (control Promote every) the "
+                "accumulator is added to an FP32 register and starts again from 0. Set Promote every to the "
+                "largest power of two at which the sum is at most 0.1 % off the exact one. Products, Length "
+                "K "
+                "and Fraction bits stay as they are.",
             .prediction =
                 NumberPrediction{.label = "lost share of the sum", .unit = "%", .max = 20, .initial = 0},
             .predict = "A tensor core adds 4096 products of one sign in an accumulator that keeps 13 "

@@ -253,10 +253,10 @@ Exercise exercise_ema() {
         .id = "L5.5",
         .title = "Average or maximum",
         .question =
-            "Two reducers are compared on the same tensors: max, and the moving average (EMA). Press Pin A "
-            "as B while A’s Reducer is max: B keeps max. Then set A’s Reducer to the moving average (EMA), "
-            "with the same Format and Margin as B. As a mean over all steps, one of the two must saturate "
-            "more than twice as many elements as the other.",
+            "Show that one of two reducers, max or the moving average (EMA), saturates more than twice as "
+            "many elements as the other, as a mean over all steps. Press Pin A as B while A’s Reducer is "
+            "max: B keeps it. Then set A’s Reducer to the moving average (EMA); with the tensors of the "
+            "start nothing else has to be changed. Format and Margin must be the same in A and B.",
         .prediction = ChoicePrediction{{"EMA", "max", "about the same"}},
         .predict =
             "The amax of a tensor fluctuates from step to step. The scale of a step is computed from the "
