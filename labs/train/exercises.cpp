@@ -64,12 +64,15 @@ Verdict twins(const Trail& trail, const Prediction*) {
 
 Verdict curve_lies(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
-    const double lost = now.number("worst_underflow_pct"), gap = now.number("gap_b_pct");
-    return {
-        .conditions = {{"2,000 steps", {steps_done(now)}, finished(now)},
-                       {"30 % or more of a gradient’s elements became 0", {percent(lost)}, lost >= 30},
-                       {"the loss within 5 % of BF16", {percent(gap)}, std::abs(gap) <= 5}},
-        .note = finished(now) ? "zeros in " + now.text("worst_underflow_tensor") + ", mean of the run" : ""};
+    const double lost = now.number("worst_underflow_pct"), gap = now.number("gap_b_pct"),
+                 l1 = now.number("worst_lost_l1_pct"), energy = now.number("worst_lost_energy_pct");
+    std::string note = "zeros in " + now.text("worst_underflow_tensor") + ", mean of the run";
+    if (!std::isnan(l1) && !std::isnan(energy))
+        note += ": " + percent(l1) + " of its absolute sum, " + percent(energy) + " of its energy";
+    return {.conditions = {{"2,000 steps", {steps_done(now)}, finished(now)},
+                           {"30 % or more of a gradient’s elements became 0", {percent(lost)}, lost >= 30},
+                           {"the loss within 5 % of BF16", {percent(gap)}, std::abs(gap) <= 5}},
+            .note = finished(now) ? note : ""};
 }
 
 Verdict one_control(const Trail& trail, const Prediction*) {
