@@ -105,7 +105,8 @@ __global__ void block_amax_kernel(CastRow row, const float* in, int blocks, floa
 template <bool kStats>
 __global__ void __launch_bounds__(kThreads)
     emulate_kernel(CastRow row, const float* in, float* out, ScaleState* state, const float* amaxes,
-                   const std::uint32_t* tensor_amax, CastSums* partials, bool with_amax, const ArmState* arm) {
+                   const std::uint32_t* tensor_amax, CastSums* partials, bool with_amax,
+                   const ArmState* arm) {
     wait_for_the_kernel_before();
     const float tensor = row.rule == ScaleRule::nvfp4 ? __uint_as_float(*tensor_amax) : 0;
     const Factors whole{row.scaled ? state->scale : 1.0F, 1 / (row.scaled ? state->scale : 1.0F)};

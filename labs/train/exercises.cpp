@@ -139,7 +139,8 @@ std::span<const Exercise> TrainLab::exercises() const {
             .title = "The curve lies",
             .question =
                 "Choose a recipe for arm B with which at least 30 % of the elements of a gradient tensor "
-                "become 0 in the cast, while the loss ends within 5 % of BF16. Train it for 2,000 steps.",
+                "become 0 in the cast, while the loss ends within 5 % of BF16. Train it for 2,000 steps. Then "
+                "compare the underflow with the lost L1 in the table: how much of the tensor was in them?",
             .hints = {"What keeps small gradients inside the format’s window?",
                       "Arm B’s recipe. One of the FP8 recipes has no scale at all.",
                       "Arm B: FP8 HYBRID, no scaling. About a third of dy1’s elements become 0."},

@@ -11,9 +11,9 @@ using nlohmann::json;
 
 namespace {
 
-constexpr const char* kMembers[] = {"sqnr_db",      "rel_l2",       "mse",
-                                    "max_rel",      "cosine",       "underflow_pct",
-                                    "overflow_pct", "max_code_pct", "bits_per_element",
+constexpr const char* kMembers[] = {"sqnr_db",      "rel_l2",         "mse",
+                                    "max_rel",      "cosine",         "underflow_pct",
+                                    "overflow_pct", "max_code_pct",   "bits_per_element",
                                     "lost_l1_pct",  "lost_energy_pct"};
 
 std::string safetensors(const std::string& header, const std::string& data) {

@@ -57,7 +57,7 @@ constexpr Scheme kSchemes[] = {{"unscaled", TensorClass::x, kE4m3, 0, one},
                                {"current", TensorClass::dy, kE5m2, 0, fills},
                                {"int8", TensorClass::x, kInt8, 0, fills},
                                {"rowwise", TensorClass::x, kE4m3, kCols, fills},
-                               {"block128:pow2=off", TensorClass::x, kE4m3, 128, fills},
+                               {"block128:pow2=0", TensorClass::x, kE4m3, 128, fills},
                                {"mxfp8", TensorClass::x, kE4m3, 32, power_of_two},
                                {"nvfp4", TensorClass::x, kE2m1, 16, two_levels}};
 
