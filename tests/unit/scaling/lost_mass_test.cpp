@@ -49,7 +49,8 @@ double power_of_two(double amax, double, const Element& element) {
 }
 double two_levels(double amax, double tensor_amax, const Element& element) {
     const double tensor_scale = 448 * element.largest / tensor_amax;
-    return tensor_scale / to_e4m3(amax / element.largest * tensor_scale);
+    const double code = to_e4m3(amax / element.largest * tensor_scale);
+    return code == 0 ? 0 : tensor_scale / code;  // such a block becomes 0
 }
 constexpr Scheme kSchemes[] = {{"unscaled", TensorClass::x, kE4m3, 0, one},
                                {"unscaled", TensorClass::dy, kE5m2, 0, one},
