@@ -50,10 +50,22 @@ TEST_CASE("the lost mass is a share of the absolute sum and of the squares, not 
 }
 
 TEST_CASE("statistics of parts add up") {
-    CastStats a{.n = 2, .amax = 3, .underflow = 1, .overflow = 2, .nonfinite = 3, .signal = 4, .noise = 5};
-    a.mass = {8, 2, 1};
-    CastStats b{.n = 1, .amax = 7, .underflow = 1, .overflow = 1, .nonfinite = 1, .signal = 1, .noise = 1};
-    b.mass = {2, 1, 0.5};
+    CastStats a{.n = 2,
+                .amax = 3,
+                .underflow = 1,
+                .overflow = 2,
+                .nonfinite = 3,
+                .signal = 4,
+                .noise = 5,
+                .mass = {8, 2, 1}};
+    CastStats b{.n = 1,
+                .amax = 7,
+                .underflow = 1,
+                .overflow = 1,
+                .nonfinite = 1,
+                .signal = 1,
+                .noise = 1,
+                .mass = {2, 1, 0.5}};
     a += b;
     CHECK(a.lost_l1_pct() == 30);
     CHECK(a.lost_energy_pct() == 30);
