@@ -146,10 +146,10 @@ std::span<const Exercise> TrainLab::exercises() const {
                       "Arm B: FP8 HYBRID, no scaling. About a third of dy1’s elements become 0."},
             .judge = curve_lies,
             .explanation =
-                "About 35 % of dy1’s elements became 0. They were the smallest: together 2 % of its absolute "
-                "sum and 0.04 % of its energy, so the weight gradient hardly changes, and neither does the "
-                "loss. Underflow is an early warning: as gradients shrink, or their tail becomes heavier, "
-                "the lost share grows.",
+                "About 35 % of dy1’s elements became 0. They were the smallest: together 1.8 % of its "
+                "absolute sum and less than 0.04 % of its energy, means of the run. So the weight gradient "
+                "hardly changes, and neither does the loss. Underflow is an early warning: as gradients "
+                "shrink, or their tail becomes heavier, the lost share grows.",
             .solver = {sets("arm_b", "unscaled"), acts("run")},
             .near_misses = {NearMiss{"scaled: nothing is lost", {acts("run")}},
                             NearMiss{"lost, and the loss shows it",

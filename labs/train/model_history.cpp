@@ -132,7 +132,7 @@ std::string lost_share(const TensorTrack& track) {
     const double l1 = track.lost_l1_mean_pct(), energy = track.lost_energy_mean_pct();
     if (std::isnan(l1) || std::isnan(energy)) return {};
     return fmt::format("{} % of its absolute sum and {} % of its energy", format_number(l1, 2, true),
-                       format_number(energy, 1, true));
+                       format_number(energy, 2, true));
 }
 
 const TensorTrack* ArmTrack::find(TensorId id) const {
