@@ -69,8 +69,8 @@ class FakeGpuTrainer : public Trainer {
   private:
     static void forget(StepRecord& record) {
         for (TensorRecord& tensor : record.tensors)
-            tensor.underflow_pct = tensor.overflow_pct = tensor.sqnr_db =
-                std::numeric_limits<float>::quiet_NaN();
+            tensor.underflow_pct = tensor.overflow_pct = tensor.sqnr_db = tensor.lost_l1_pct =
+                tensor.lost_energy_pct = std::numeric_limits<float>::quiet_NaN();
     }
     std::unique_ptr<Trainer> inner_;
     FakeGpu gpu_;

@@ -43,6 +43,8 @@ constexpr std::array kColumns = {
     Column{"overflow_pct", [](const Row& row) { return row.metrics.overflow_pct; }},
     Column{"max_code_pct", [](const Row& row) { return row.metrics.max_code_pct; }},
     Column{"bits_per_element", [](const Row& row) { return row.bits_per_element; }},
+    Column{"lost_l1_pct", [](const Row& row) { return row.metrics.lost_l1_pct; }},
+    Column{"lost_energy_pct", [](const Row& row) { return row.metrics.lost_energy_pct; }},
 };
 // Of the tensor, the same for every recipe.
 constexpr std::array kTensorColumns = {

@@ -46,22 +46,29 @@ TensorId tensor_id(std::size_t index) {
     return {static_cast<TensorClass>(index % 3), static_cast<int>(index / 3) + 1};
 }
 
+// Mean over the steps in which it is known: a GPU counts in some of the steps only. NaN: in none.
+double mean_of(const std::vector<StepRecord>& records, std::size_t tensor, float TensorRecord::*part) {
+    double sum = 0, counted = 0;
+    for (const StepRecord& record : records) {
+        const double value = double{record.tensors[tensor].*part};
+        if (std::isnan(value)) continue;
+        sum += value;
+        ++counted;
+    }
+    return counted > 0 ? sum / counted : kNothing;
+}
+
 void find_worst_underflow(const std::vector<StepRecord>& records, ArmSummary& summary) {
-    summary.worst_underflow_pct = kNothing;
+    summary.worst_underflow_pct = summary.lost_l1_pct = summary.lost_energy_pct = kNothing;
     if (records.empty()) return;
     for (std::size_t t = 0; t < records.front().tensors.size(); ++t) {
-        double sum = 0, counted = 0;  // a GPU counts in some of the steps only
-        for (const StepRecord& record : records) {
-            const double underflow = double{record.tensors[t].underflow_pct};
-            if (std::isnan(underflow)) continue;
-            sum += underflow;
-            ++counted;
-        }
-        if (counted == 0) continue;
-        const double mean = sum / counted;
-        if (!records.back().tensors[t].applies || mean <= summary.worst_underflow_pct) continue;
+        const double mean = mean_of(records, t, &TensorRecord::underflow_pct);
+        if (std::isnan(mean) || !records.back().tensors[t].applies || mean <= summary.worst_underflow_pct)
+            continue;
         summary.worst_underflow_pct = mean;
         summary.worst_underflow = to_string(tensor_id(t));
+        summary.lost_l1_pct = mean_of(records, t, &TensorRecord::lost_l1_pct);
+        summary.lost_energy_pct = mean_of(records, t, &TensorRecord::lost_energy_pct);
     }
 }
 
@@ -72,6 +79,8 @@ void append_row(std::string& out, const StepRecord& record, const std::string& r
         out += t.applies ? fmt::format(",{},{},{},{}", cell(t.amax), cell(t.scale), cell(t.underflow_pct),
                                        cell(t.overflow_pct))
                          : ",,,,";
+    for (const TensorRecord& t : record.tensors)
+        out += t.applies ? fmt::format(",{},{}", cell(t.lost_l1_pct), cell(t.lost_energy_pct)) : ",,";
     out += '\n';
 }
 
@@ -127,8 +136,11 @@ std::string TrainReport::csv() const {
         out += fmt::format("# {}: {}{}\n", spec_.arms[i].name, to_string(arms_[i].provenance),
                            in_brackets(arms_[i].emulated_because));
     out += "step,recipe,loss,accuracy,step_ms";
-    for (std::size_t t = 0; t < (spec_.layers.size() - 1) * 3; ++t)
+    const std::size_t tensors = (spec_.layers.size() - 1) * 3;
+    for (std::size_t t = 0; t < tensors; ++t)
         out += fmt::format(",amax_{0},scale_{0},underflow_pct_{0},overflow_pct_{0}", to_string(tensor_id(t)));
+    for (std::size_t t = 0; t < tensors; ++t)  // behind the columns of older versions
+        out += fmt::format(",lost_l1_pct_{0},lost_energy_pct_{0}", to_string(tensor_id(t)));
     out += '\n';
     // Arms side by side, step by step; a stopped arm has fewer rows. Every arm starts at the same step.
     std::size_t longest = 0;
@@ -157,7 +169,9 @@ nlohmann::json TrainReport::json() const {
                                 {"first_nonfinite", nullptr}};
         if (!arm.worst_underflow.empty())
             entry["worst_underflow"] = {{"tensor", arm.worst_underflow},
-                                        {"mean_pct", arm.worst_underflow_pct}};
+                                        {"mean_pct", arm.worst_underflow_pct},
+                                        {"lost_l1_pct", number_or_null(arm.lost_l1_pct)},
+                                        {"lost_energy_pct", number_or_null(arm.lost_energy_pct)}};
         if (!arm.emulated_because.empty()) entry["emulated_because"] = arm.emulated_because;
         if (arm.cost) {
             entry["iqr_step_ms"] = arm.cost->step_q3_ms - arm.cost->step_q1_ms;
@@ -175,8 +189,9 @@ std::string TrainReport::table() const {
     const auto all = summaries();
     std::size_t width = 6;
     for (const ArmSummary& arm : all) width = std::max(width, arm.recipe.size());
-    std::string out = fmt::format("{:<{}}  {:>10}  {:>9}  {:>8}  {:>16}  {:>8}\n", "recipe", width,
-                                  "tail loss", "gap", "accuracy", "worst underflow", "ms/step");
+    std::string out =
+        fmt::format("{:<{}}  {:>10}  {:>9}  {:>8}  {:>16}  {:>9}  {:>11}  {:>8}\n", "recipe", width,
+                    "tail loss", "gap", "accuracy", "worst underflow", "lost L1", "lost energy", "ms/step");
     const auto percent = [](double value) {
         return std::isnan(value) ? std::string("-") : fmt::format("{:.2f} %", value);
     };
@@ -185,9 +200,10 @@ std::string TrainReport::table() const {
             arm.worst_underflow.empty()
                 ? "-"
                 : fmt::format("{} {:.2f} %", arm.worst_underflow, arm.worst_underflow_pct);
-        out += fmt::format("{:<{}}  {:>10}  {:>9}  {:>8}  {:>16}  {:>8}", arm.recipe, width,
+        out += fmt::format("{:<{}}  {:>10}  {:>9}  {:>8}  {:>16}  {:>9}  {:>11}  {:>8}", arm.recipe, width,
                            format_number(arm.tail_loss), percent(arm.gap_pct),
-                           percent(100 * arm.tail_accuracy), underflow, format_number(arm.median_step_ms));
+                           percent(100 * arm.tail_accuracy), underflow, percent(arm.lost_l1_pct),
+                           percent(arm.lost_energy_pct), format_number(arm.median_step_ms));
         if (!all_as_the_device())
             out += fmt::format("  {}{}", to_string(arm.provenance), in_brackets(arm.emulated_because));
         if (arm.stopped)

@@ -25,6 +25,7 @@ struct ArmSummary {
     std::optional<ArmCost> cost;   // on a GPU
     std::string worst_underflow;   // the tensor with the highest mean underflow over the run: "dy3"
     double worst_underflow_pct = 0;
+    double lost_l1_pct = 0, lost_energy_pct = 0;  // of that tensor, means over the run as well
     std::optional<NonFinite> stopped;
 };
 inline constexpr int kTailSteps = 100;

@@ -102,7 +102,9 @@ void RecipeCasts::note(TensorId id, const Matrix<float>& value, const QuantizeRe
                 .scale = one_scale ? result.scale : std::numeric_limits<float>::quiet_NaN(),
                 .underflow_pct = static_cast<float>(result.stats.underflow_pct()),
                 .overflow_pct = static_cast<float>(result.stats.overflow_pct()),
-                .sqnr_db = static_cast<float>(result.stats.sqnr_db())};
+                .sqnr_db = static_cast<float>(result.stats.sqnr_db()),
+                .lost_l1_pct = static_cast<float>(result.stats.lost_l1_pct()),
+                .lost_energy_pct = static_cast<float>(result.stats.lost_energy_pct())};
     const bool overflow_is_nonfinite =
         s.plan.overflow == Overflow::nonsaturate && (has_nan(*s.plan.format) || has_infinity(*s.plan.format));
     s.nonfinite = result.stats.nonfinite > 0 || (overflow_is_nonfinite && result.stats.overflow > 0);

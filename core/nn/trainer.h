@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -62,6 +63,8 @@ using Command = std::variant<SetHistory, SetMargin, SetAlgo, SetRecipe, SetLearn
 struct TensorRecord {           // one tensor in one step
     float amax = 0, scale = 1;  // scale: NaN where the recipe has one per block
     float underflow_pct = 0, overflow_pct = 0, sqnr_db = 0;
+    // The lost mass, as CastStats has it. NaN: not known, or not measured in this step.
+    float lost_l1_pct = std::numeric_limits<float>::quiet_NaN(), lost_energy_pct = lost_l1_pct;
     bool applies = true;  // false: the recipe does not cast this tensor (CSV cells stay empty)
 };
 struct StepRecord {

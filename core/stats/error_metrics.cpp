@@ -59,6 +59,8 @@ ErrorMetrics error_metrics(const CastStats& stats, const ErrorSums& sums) {
     out.cosine = sums.dot / std::sqrt(stats.signal * sums.q_squared);
     out.underflow_pct = stats.underflow_pct();
     out.overflow_pct = stats.overflow_pct();
+    out.lost_l1_pct = stats.lost_l1_pct();
+    out.lost_energy_pct = stats.lost_energy_pct();
     out.max_code_pct = stats.n > 0 ? 100 * static_cast<double>(sums.at_max) / n : 0;
     out.amax = static_cast<double>(stats.amax);
     out.amin_nonzero = sums.nonzero > 0 ? static_cast<double>(sums.amin_nonzero) : kNone;

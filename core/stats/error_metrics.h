@@ -35,6 +35,7 @@ struct ErrorMetrics {
     double max_rel = 0;   // the largest of these
     double cosine = 0;    // x.q / (|x| |q|)
     double underflow_pct = 0, overflow_pct = 0, max_code_pct = 0;
+    double lost_l1_pct = 0, lost_energy_pct = 0;  // the shares of |x| and x^2 that underflow removed
     double amax = 0, amin_nonzero = 0;
     double dynamic_range_log2 = 0;  // log2(amax) - log2(amin_nonzero)
 };

@@ -21,17 +21,21 @@ namespace hn = hwy::HWY_NAMESPACE;
 // every machine adds in the same order.
 constexpr std::size_t kGroup = 16;
 
-// A group's worth of float64 sums of squares, in registers.
-class SquareSums {
+// A group's worth of float64 sums, in registers.
+class GroupSums {
   public:
-    SquareSums() {
+    GroupSums() {
         for (auto& sum : sums_) sum = hn::Zero(kTag);
     }
     // The square of a float is exact in float64: it makes no difference whether MulAdd fuses.
     template <class Vector>
-    HWY_INLINE void add(std::size_t part, Vector values) {
+    HWY_INLINE void add_squares(std::size_t part, Vector values) {
         const auto wide = hn::PromoteTo(kTag, values);
         sums_[part] = hn::MulAdd(wide, wide, sums_[part]);
+    }
+    template <class Vector>
+    HWY_INLINE void add_sizes(std::size_t part, Vector values) {
+        sums_[part] = hn::Add(sums_[part], hn::PromoteTo(kTag, hn::Abs(values)));
     }
     double total() const {
         HWY_ALIGN std::array<double, kGroup> lanes;
@@ -56,6 +60,7 @@ class Measure {
 
     // kGroup elements.
     HWY_INLINE void add(const float* x, const float* q, const float* scales) {
+        std::size_t underflow = 0;
         const auto zero = hn::Zero(kTag), largest = hn::Set(kTag, std::numeric_limits<float>::max());
         for (std::size_t i = 0; i < kGroup; i += hn::MaxLanes(kTag)) {
             const auto v = hn::LoadU(kTag, x + i), scale = hn::LoadU(kTag, scales + i);
@@ -64,10 +69,12 @@ class Measure {
             const auto lost = hn::And(hn::And(finite, hn::Ne(v, zero)), hn::Eq(hn::LoadU(kTag, q + i), zero));
             amax_ = hn::IfThenElse(hn::Gt(size, amax_), size, amax_);
             nonfinite_ += kLanes - hn::CountTrue(kTag, finite);
-            underflow_ += hn::CountTrue(kTag, lost);
+            underflow += hn::CountTrue(kTag, lost);
             overflow_ += hn::CountTrue(kTag, hn::Gt(hn::Mul(size, scale), hn::Set(kTag, limit_)));
         }
-        add_squares(x, q);
+        underflow_ += underflow;
+        add_sums(x, q);
+        if (underflow > 0) add_lost(x, q);  // most tensors lose nothing
     }
 
     CastStats result(std::size_t n) const {
@@ -79,19 +86,35 @@ class Measure {
         stats.nonfinite = static_cast<std::int64_t>(nonfinite_);
         stats.signal = signal_.total();
         stats.noise = noise_.total();
+        stats.mass = {size_.total(), lost_size_.total(), lost_square_.total()};
         return stats;
     }
 
   private:
-    HWY_INLINE void add_squares(const float* x, const float* q) {
-        const hn::Rebind<float, SquareSums::Tag> half;
+    HWY_INLINE void add_sums(const float* x, const float* q) {
+        const hn::Rebind<float, GroupSums::Tag> half;
         const auto largest = hn::Set(half, std::numeric_limits<float>::max());
-        for (std::size_t part = 0; part < SquareSums::kParts; ++part) {
-            const auto v = hn::LoadU(half, x + part * SquareSums::kLanes);
-            const auto error = hn::Sub(v, hn::LoadU(half, q + part * SquareSums::kLanes));
+        for (std::size_t part = 0; part < GroupSums::kParts; ++part) {
+            const auto v = hn::LoadU(half, x + part * GroupSums::kLanes);
+            const auto error = hn::Sub(v, hn::LoadU(half, q + part * GroupSums::kLanes));
             const auto finite = hn::Le(hn::Abs(v), largest);
-            signal_.add(part, hn::IfThenElseZero(finite, v));
-            noise_.add(part, hn::IfThenElseZero(finite, error));
+            const auto kept = hn::IfThenElseZero(finite, v);
+            signal_.add_squares(part, kept);
+            noise_.add_squares(part, hn::IfThenElseZero(finite, error));
+            size_.add_sizes(part, kept);
+        }
+    }
+
+    HWY_INLINE void add_lost(const float* x, const float* q) {
+        const hn::Rebind<float, GroupSums::Tag> half;
+        const auto zero = hn::Zero(half), largest = hn::Set(half, std::numeric_limits<float>::max());
+        for (std::size_t part = 0; part < GroupSums::kParts; ++part) {
+            const auto v = hn::LoadU(half, x + part * GroupSums::kLanes);
+            const auto is_lost = hn::And(hn::Le(hn::Abs(v), largest),
+                                         hn::Eq(hn::LoadU(half, q + part * GroupSums::kLanes), zero));
+            const auto lost = hn::IfThenElseZero(is_lost, v);
+            lost_size_.add_sizes(part, lost);
+            lost_square_.add_squares(part, lost);
         }
     }
 
@@ -101,7 +124,7 @@ class Measure {
     float limit_;
     hn::Vec<Tag> amax_;
     std::size_t underflow_ = 0, overflow_ = 0, nonfinite_ = 0;
-    SquareSums signal_, noise_;
+    GroupSums signal_, noise_, size_, lost_size_, lost_square_;
 };
 
 // `limit`: the largest float that does not overflow. `stride`: 0 for one scale (repeated kGroup times),

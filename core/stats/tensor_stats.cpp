@@ -15,6 +15,7 @@ CastStats& CastStats::operator+=(const CastStats& other) {
     nonfinite += other.nonfinite;
     signal += other.signal;
     noise += other.noise;
+    mass += other.mass;
     return *this;
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "core/formats/format.h"
+#include "core/stats/lost_mass.h"
 
 namespace fp8lab {
 
@@ -18,20 +19,24 @@ struct CastStats {
     std::int64_t overflow = 0;
     std::int64_t nonfinite = 0;    // NaN or +-Inf before the cast
     double signal = 0, noise = 0;  // sum x^2, sum (x - q)^2 over finite x
+    LostMass mass;
     double underflow_pct() const {
         return n ? 100.0 * static_cast<double>(underflow) / static_cast<double>(n) : 0;
     }
     double overflow_pct() const {
         return n ? 100.0 * static_cast<double>(overflow) / static_cast<double>(n) : 0;
     }
+    // The share of the absolute sum, and of the squares, that underflow removed. 0 of a tensor of zeros.
+    double lost_l1_pct() const { return underflow ? 100 * mass.lost_l1 / mass.l1 : 0; }
+    double lost_energy_pct() const { return underflow ? 100 * mass.lost_energy / signal : 0; }
     CastStats& operator+=(const CastStats& other);
     // 20 log10(|x| / |x - q|); +Inf when nothing was lost, NaN for an all-zero tensor.
     double sqnr_db() const;
 };
 
 // The statistics of a cast of x to q, the dequantised result. `scales`: one scale for all of x or one per
-// element. Counts are exact. Differences are taken in float32, their squares summed in float64, in an order
-// that depends only on x.size(). Vectorised, in the calling thread.
+// element. Counts are exact. Differences are taken in float32; squares and sizes are summed in float64, in
+// an order that depends only on x.size(). Vectorised, in the calling thread.
 CastStats measure_cast(std::span<const float> x, std::span<const float> q, std::span<const float> scales,
                        OverflowThreshold threshold);
 

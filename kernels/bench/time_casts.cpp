@@ -94,7 +94,7 @@ class Bench {
         fill_random(bias_.get(), Element::f32, bias_.size() * sizeof(float), 99, stream);
         bias_partials_ = Buffer<float>(static_cast<std::size_t>(tiles_down(shape)) * bias_.size());
         loss_partials_ = Buffer<double>(static_cast<std::size_t>(stats_blocks(shape)));
-        stats_ = Buffer<double2>(static_cast<std::size_t>(stats_blocks(shape)));
+        stats_ = Buffer<CastSums>(static_cast<std::size_t>(stats_blocks(shape)));
     }
 
     void enqueue(cudaStream_t stream) const {
@@ -142,7 +142,7 @@ class Bench {
     Buffer<std::int32_t> finite_{1};
     Buffer<float> bias_, bias_partials_;
     Buffer<double> loss_partials_;
-    Buffer<double2> stats_;
+    Buffer<CastSums> stats_;
 };
 
 }  // namespace

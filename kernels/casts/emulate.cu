@@ -105,7 +105,8 @@ __global__ void block_amax_kernel(CastRow row, const float* in, int blocks, floa
 template <bool kStats>
 __global__ void __launch_bounds__(kThreads)
     emulate_kernel(CastRow row, const float* in, float* out, ScaleState* state, const float* amaxes,
-                   const std::uint32_t* tensor_amax, double2* partials, bool with_amax, const ArmState* arm) {
+                   const std::uint32_t* tensor_amax, CastSums* partials, bool with_amax,
+                   const ArmState* arm) {
     wait_for_the_kernel_before();
     const float tensor = row.rule == ScaleRule::nvfp4 ? __uint_as_float(*tensor_amax) : 0;
     const Factors whole{row.scaled ? state->scale : 1.0F, 1 / (row.scaled ? state->scale : 1.0F)};
@@ -113,7 +114,7 @@ __global__ void __launch_bounds__(kThreads)
     const std::uint64_t dice = row.stochastic ? stream(row.draw, row.layer, arm->step, row.detail) : 0;
     float amax = 0;
     std::uint32_t underflow = 0, overflow = 0;
-    double signal = 0, noise = 0;
+    CastSums sums;
     for (int i = threadIdx.x; i < kTileRows * kTileCols; i += kThreads) {
         const int r = static_cast<int>(blockIdx.y) * kTileRows + i / kTileCols,
                   c = static_cast<int>(blockIdx.x) * kTileCols + i % kTileCols;
@@ -133,12 +134,14 @@ __global__ void __launch_bounds__(kThreads)
         out[at] = q;
         amax = larger(amax, x);
         if constexpr (kStats) {
-            underflow += x != 0 && q == 0;
+            const bool became_zero = x != 0 && q == 0;
+            underflow += became_zero;
             overflow += fabsf(x) * f.multiplier > row.overflow_limit;
             if (isfinite(x)) {
-                const float lost = x - q;
-                signal += static_cast<double>(x) * static_cast<double>(x);
-                noise += static_cast<double>(lost) * static_cast<double>(lost);
+                const double wide = static_cast<double>(x), error = static_cast<double>(x - q);
+                sums.signal += wide * wide;
+                sums.noise += error * error;
+                sums.mass.add(wide, became_zero);
             }
         }
     }
@@ -152,10 +155,7 @@ __global__ void __launch_bounds__(kThreads)
         }
     }
     if constexpr (kStats) {
-        __shared__ double shared[kThreads / 32];
-        const double all_signal = block_sum(signal, shared), all_noise = block_sum(noise, shared);
-        if (threadIdx.x == 0)
-            partials[blockIdx.y * gridDim.x + blockIdx.x] = make_double2(all_signal, all_noise);
+        store_cast_sums<kThreads>(sums, partials + blockIdx.y * gridDim.x + blockIdx.x);
         underflow = __reduce_add_sync(0xFFFFFFFFu, underflow);
         overflow = __reduce_add_sync(0xFFFFFFFFu, overflow);
         if (threadIdx.x % 32 == 0) {
@@ -230,7 +230,7 @@ std::size_t emulation_scratch_bytes(const CastPlan& plan, int rows, int cols) {
 }
 
 void emulate_cast(const EmulatedCast& cast, const float* in, float* out, ScaleState* state, void* scratch,
-                  double2* stats_partials, bool take_stats, const ArmState* arm, cudaStream_t stream) {
+                  CastSums* stats_partials, bool take_stats, const ArmState* arm, cudaStream_t stream) {
     const CastRow row = row_of(cast);
     auto* const tensor_amax = static_cast<std::uint32_t*>(scratch);
     float* const amaxes = static_cast<float*>(scratch) + 1;

@@ -33,7 +33,7 @@ struct EmulatedCast {
 // scale goes to scale_used. take_stats false: amax and counts are left alone (the second cast of a tensor in
 // one step).
 void emulate_cast(const EmulatedCast& cast, const float* in, float* out, ScaleState* state, void* scratch,
-                  double2* stats_partials, bool take_stats, const ArmState* arm, cudaStream_t stream);
+                  CastSums* stats_partials, bool take_stats, const ArmState* arm, cudaStream_t stream);
 
 // out[i] = bf16(in[i]) as FP32, Inf kept (GEMM outputs of recipes with out=bf16). May be the same memory.
 void round_to_bf16(const float* in, float* out, long long count, cudaStream_t stream);

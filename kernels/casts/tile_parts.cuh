@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "kernels/casts/eight.cuh"
+#include "kernels/device/cast_sums.cuh"
 #include "kernels/device/device.h"
 #include "kernels/device/launch.h"
 #include "kernels/device/launching.cuh"
@@ -76,21 +77,14 @@ constexpr auto kForwardIsE4m3 = "operands of the forward pass are E4M3 on the te
 struct TileTarget {
     void *rows, *columns;
     ScaleState* state;
-    double2* stats;
+    CastSums* stats;
     float* bias_partials;   // (tiles_down, padded_cols), of sources with kBiasSums
     double* loss_partials;  // one a block, of sources with kLoss
     bool scaled;
     float* scale_inv = nullptr;  // null: the state's
 };
 
-// Sum of a warp in a fixed order, valid in its first thread.
-template <class T>
-__device__ T warp_sum(T value) {
-#pragma unroll
-    for (int offset = 16; offset > 0; offset /= 2) value += __shfl_down_sync(0xFFFFFFFFu, value, offset);
-    return value;
-}
-// Of a block, valid in thread 0.
+// The sum of a block, valid in thread 0.
 template <class T>
 __device__ T block_sum(T value, T* shared) {
     value = warp_sum(value);
@@ -161,7 +155,7 @@ __device__ inline void store_columns(std::uint8_t* out, const std::uint32_t (&wo
 struct Gathered {
     float amax = 0;
     std::uint32_t underflow = 0, overflow = 0;
-    double signal = 0, noise = 0;
+    CastSums sums;
     Eight column = {};  // sums over the thread's rows
 };
 
@@ -178,13 +172,15 @@ __device__ inline void measure(const Eight& v, const std::uint32_t (&words)[kWor
     for (int j = 0; j < kThreadCols; ++j) {
         const std::uint32_t code = (words[j / kPerWord] >> (j % kPerWord * kBits)) & ((1u << kBits) - 1);
         const float q = Out::back(code) * (1 / of_column(scale, j));
-        g.underflow += v[j] != 0 && q == 0;
+        const bool became_zero = v[j] != 0 && q == 0;
+        g.underflow += became_zero;
         g.overflow += Out::overflows(v[j] * of_column(scale, j));
         const auto kept = static_cast<double>(isfinite(v[j]) ? v[j] : 0.0F),
-                   lost = static_cast<double>(isfinite(v[j]) ? v[j] - q : 0.0F);
+                   error = static_cast<double>(isfinite(v[j]) ? v[j] - q : 0.0F);
         // Squares of floats are exact in FP64: fused or not, the sums are the same.
-        g.signal = fma(kept, kept, g.signal);
-        g.noise = fma(lost, lost, g.noise);
+        g.sums.signal = fma(kept, kept, g.sums.signal);
+        g.sums.noise = fma(error, error, g.sums.noise);
+        g.sums.mass.add(kept, became_zero);
     }
 }
 
@@ -256,9 +252,7 @@ __device__ inline void store_source_sums(const Source& source, const Eight& colu
 }
 
 __device__ inline void store_stats(const Gathered& g, unsigned tile_row, const TileTarget& target) {
-    __shared__ double shared[kThreads / 32];
-    const double signal = block_sum(g.signal, shared), noise = block_sum(g.noise, shared);
-    if (threadIdx.x == 0) target.stats[tile_row * gridDim.x + blockIdx.x] = make_double2(signal, noise);
+    store_cast_sums<kThreads>(g.sums, target.stats + tile_row * gridDim.x + blockIdx.x);
     const std::uint32_t underflow = __reduce_add_sync(0xFFFFFFFFu, g.underflow),
                         overflow = __reduce_add_sync(0xFFFFFFFFu, g.overflow);
     if (threadIdx.x % 32 != 0) return;

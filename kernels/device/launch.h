@@ -13,6 +13,8 @@
 
 #include <cstdint>
 
+#include "core/stats/lost_mass.h"
+
 namespace fp8lab::cuda {
 
 enum class Element : int { f32, bf16, e4m3, e5m2 };
@@ -64,11 +66,15 @@ struct StepResult {
     double loss = 0, correct = 0;  // correct: rows whose largest output is the target's
     std::int32_t step = -1, alive = 1;
 };
+struct CastSums {                  // over finite elements, as CastStats has them
+    double signal = 0, noise = 0;  // of x^2, of (x - q)^2
+    LostMass mass;
+};
 struct TensorResult {
     float scale = 1;
     std::uint32_t amax_bits = 0;
     unsigned long long underflow = 0, overflow = 0;
-    double signal = 0, noise = 0;  // sum x^2, sum (x - q)^2; only in steps with statistics, else NaN
+    CastSums sums;  // only in steps with statistics, else NaN
 };
 constexpr int kRecordSlots = 1024;
 
@@ -129,8 +135,7 @@ struct CastTarget {
     ScaleState* state = nullptr;  // null: no scale, and no amax either
     float* scale_inv = nullptr;   // one scale: receives its inverse, 16-byte aligned; null: in the state
     bool scaled = false;  // false: the cast does not multiply (bf16, f32, unscaled); amax is still taken
-    double2* stats_partials =
-        nullptr;  // (stats_blocks(shape)) of {signal, noise}; null: no statistics, no counts
+    CastSums* stats_partials = nullptr;  // (stats_blocks(shape)); null: no statistics, no counts
     // Beyond one scale: FP8 elements and a state, whose scale is left at 1. Statistics are those of `rows`,
     // or of `columns` where rows is null.
     Scaling scaling = Scaling::tensor;
@@ -277,7 +282,7 @@ void update_scales(ScaleState* states, float* history, int tensors, TensorSet se
 // older than the newest `keep` become 0.
 void truncate_history(const ScaleState* states, float* history, int tensors, int keep, cudaStream_t stream);
 // Sums stats_partials of one tensor, in order, into its record of this step.
-void reduce_stats(const double2* partials, int count, TensorResult* records, int tensor, int tensors,
+void reduce_stats(const CastSums* partials, int count, TensorResult* records, int tensor, int tensors,
                   const ArmState* arm, cudaStream_t stream);
 
 // ---- the loss of the step: sums partials in order (FP64), writes the record, clears arm->alive if it is not

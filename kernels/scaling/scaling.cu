@@ -1,4 +1,5 @@
 // Scales on the device: core/scaling/delayed.cpp's rules, one block a tensor.
+#include "kernels/device/cast_sums.cuh"
 #include "kernels/device/device.h"
 #include "kernels/device/launch.h"
 #include "kernels/device/launching.cuh"
@@ -61,7 +62,8 @@ __global__ void update_kernel(ScaleState* states, float* history, TensorSet set,
     record.amax_bits = state.amax_bits;
     record.underflow = state.underflow;
     record.overflow = state.overflow;
-    record.signal = record.noise = __longlong_as_double(0x7FF8000000000000LL);
+    const double unknown = __longlong_as_double(0x7FF8000000000000LL);
+    record.sums = {unknown, unknown, {unknown, unknown, unknown}};
     if (state.delayed) {
         ring[state.history_at] = latest;
         state.history_at = (state.history_at + 1) & (kHistoryCapacity - 1);
@@ -82,25 +84,17 @@ __global__ void truncate_kernel(const ScaleState* states, float* history, int ke
         ring[(state.history_at - back) & (kHistoryCapacity - 1)] = 0;
 }
 
-__global__ void reduce_stats_kernel(const double2* partials, int count, TensorResult* records, int tensor,
+__global__ void reduce_stats_kernel(const CastSums* partials, int count, TensorResult* records, int tensor,
                                     int tensors, const ArmState* arm) {
     wait_for_the_kernel_before();
-    __shared__ double2 shared[kThreads];
-    double2 sum = make_double2(0, 0);
-    for (int i = threadIdx.x; i < count; i += kThreads) sum.x += partials[i].x, sum.y += partials[i].y;
-    shared[threadIdx.x] = sum;
-    __syncthreads();
-    for (int half = kThreads / 2; half > 0; half /= 2) {
-        if (threadIdx.x < static_cast<unsigned>(half)) {
-            shared[threadIdx.x].x += shared[threadIdx.x + half].x;
-            shared[threadIdx.x].y += shared[threadIdx.x + half].y;
-        }
-        __syncthreads();
+    CastSums sum;
+    for (int i = threadIdx.x; i < count; i += kThreads) {
+        sum.signal += partials[i].signal;
+        sum.noise += partials[i].noise;
+        sum.mass += partials[i].mass;
     }
-    if (threadIdx.x != 0) return;
     TensorResult& record = records[static_cast<std::size_t>(arm->step % kRecordSlots) * tensors + tensor];
-    record.signal = shared[0].x;
-    record.noise = shared[0].y;
+    store_cast_sums<kThreads>(sum, &record.sums);
 }
 
 template <class Word>
@@ -142,7 +136,7 @@ void truncate_history(const ScaleState* states, float* history, int tensors, int
            states, history, keep);
 }
 
-void reduce_stats(const double2* partials, int count, TensorResult* records, int tensor, int tensors,
+void reduce_stats(const CastSums* partials, int count, TensorResult* records, int tensor, int tensors,
                   const ArmState* arm, cudaStream_t stream) {
     launch("reduce_stats", reduce_stats_kernel, dim3(1), kThreads, stream, partials, count, records, tensor,
            tensors, arm);

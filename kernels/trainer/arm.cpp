@@ -84,7 +84,7 @@ Slot CudaArm::make_slot(TensorId id, int rows, int cols) {
         if (slot.scaling != Scaling::tensor) slot.scales = ScaleBuffers(slot.scaling, slot.shape);
         if (slot.scaling == Scaling::mx && id.tensor != TensorClass::w) slot.keep_values();
     }
-    slot.stats = Buffer<double2>(static_cast<std::size_t>(stats_blocks(slot.shape)));
+    slot.stats = Buffer<CastSums>(static_cast<std::size_t>(stats_blocks(slot.shape)));
     return slot;
 }
 

@@ -47,7 +47,7 @@ struct Slot {
     Scaling scaling = Scaling::tensor;
     ScaleBuffers scales;      // fp8 with many scales
     Buffer<float> scale_inv;  // fp8 with one scale; empty: in the scale state
-    Buffer<double2> stats;
+    Buffer<CastSums> stats;
     bool cast = true;         // false: operands are `values` (recipe fp32; weights kept in BF16)
     bool has_second = false;  // second differs from first
     void keep_values();

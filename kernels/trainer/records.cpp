@@ -44,14 +44,17 @@ StepRecord to_record(const ArmRecord& record, const CudaArm& arm, const TrainSpe
             stats.n = size_of(id, spec);
             stats.underflow = static_cast<std::int64_t>(tensor.underflow);
             stats.overflow = static_cast<std::int64_t>(tensor.overflow);
-            stats.signal = tensor.signal;
-            stats.noise = tensor.noise;
+            stats.signal = tensor.sums.signal;
+            stats.noise = tensor.sums.noise;
+            stats.mass = tensor.sums.mass;
             const bool measured = with_stats && (in_every_step || id.tensor != TensorClass::w);
             r.amax = std::bit_cast<float>(tensor.amax_bits);
             r.scale = plan.granularity == Granularity::tensor ? tensor.scale : kNaN;
             r.underflow_pct = measured ? static_cast<float>(stats.underflow_pct()) : kNaN;
             r.overflow_pct = measured ? static_cast<float>(stats.overflow_pct()) : kNaN;
             r.sqnr_db = measured ? static_cast<float>(stats.sqnr_db()) : kNaN;
+            r.lost_l1_pct = measured ? static_cast<float>(stats.lost_l1_pct()) : kNaN;
+            r.lost_energy_pct = measured ? static_cast<float>(stats.lost_energy_pct()) : kNaN;
         }
         out.tensors.push_back(r);
     }

@@ -188,6 +188,8 @@ std::vector<Metric> BlocksLab::metrics() const {
         add("rel_l2_pct", 100 * std::pow(10, -score.sqnr_db / 20), "%");
         add("worst_row_db", score.worst_row_db, "dB");
         add("underflow_pct", score.underflow_pct, "%");
+        add("lost_l1_pct", score.lost_l1_pct, "%");
+        add("lost_energy_pct", score.lost_energy_pct, "%");
         add("overflow_pct", score.overflow_pct, "%");
         add("copies_differ_pct", score.differ_pct, "%");
         add("copies_max_difference", score.max_difference);

@@ -82,6 +82,8 @@ Score score(const CastPlan& plan, const Tensor& tensor, const Copy& by_cols, con
     out.sqnr_db = by_cols.stats.sqnr_db();
     out.underflow_pct = by_cols.stats.underflow_pct();
     out.overflow_pct = by_cols.stats.overflow_pct();
+    out.lost_l1_pct = by_cols.stats.lost_l1_pct();
+    out.lost_energy_pct = by_cols.stats.lost_energy_pct();
     std::vector<RowSums> rows(tensor.rows);
     parallel_for(tensor.rows, 1 + kGrain / std::max<std::size_t>(tensor.cols, 1),
                  [&](std::size_t begin, std::size_t end) {

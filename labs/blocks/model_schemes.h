@@ -32,6 +32,7 @@ Copy quantized_copy(const CastPlan& plan, const Tensor& tensor, Along along);
 struct Score {
     double scales = 0, bits_per_element = 0;
     double sqnr_db = 0, underflow_pct = 0, overflow_pct = 0;
+    double lost_l1_pct = 0, lost_energy_pct = 0;
     double worst_row_db = 0;  // the lowest SQNR of a row that is not all 0
     double differ_pct = 0;    // elements whose two copies are not the same number
     double max_difference = 0;

@@ -125,21 +125,22 @@ void BlocksView::draw_schemes(Context& context, Figure figure, Rect area) {
     struct Column {
         const char* head;
         double Score::*value;
-        bool roomy;
+        float from, pitch;  // logical px: shown where the table is as wide; its own width
     };
-    static constexpr std::array kColumns = {Column{"scales", &Score::scales, true},
-                                            Column{"bits/element", &Score::bits_per_element, false},
-                                            Column{"becomes 0 %", &Score::underflow_pct, false},
-                                            Column{"worst row dB", &Score::worst_row_db, false},
-                                            Column{"copies differ %", &Score::differ_pct, true}};
-    const bool roomy = area.width() >= context.px(700);
-    const auto shown = [&](const Column& column) { return roomy || !column.roomy; };
-    const auto columns = static_cast<float>(std::ranges::count_if(kColumns, shown));
-    const float pitch = context.px(roomy ? 104 : 92);
+    static constexpr std::array kColumns = {Column{"scales", &Score::scales, 700, 64},
+                                            Column{"bits/element", &Score::bits_per_element, 0, 92},
+                                            Column{"becomes 0 %", &Score::underflow_pct, 0, 92},
+                                            Column{"lost L1 %", &Score::lost_l1_pct, 600, 80},
+                                            Column{"lost energy %", &Score::lost_energy_pct, 900, 104},
+                                            Column{"worst row dB", &Score::worst_row_db, 0, 96},
+                                            Column{"copies differ %", &Score::differ_pct, 700, 112}};
+    const auto shown = [&](const Column& column) { return area.width() >= context.px(column.from); };
+    float columns = 0;
+    for (const Column& column : kColumns) columns += shown(column) ? context.px(column.pitch) : 0;
     const float head = area.y0 + heading(context, figure, area.width(), Point{area.x0, area.y0}) +
                        context.px(8 + kHeads / 2);
     figure.title.clear();
-    const Rect bars{area.x0, head + context.px(kHeads / 2), area.x1 - columns * pitch, area.y1};
+    const Rect bars{area.x0, head + context.px(kHeads / 2), area.x1 - columns, area.y1};
     const std::vector<Contender>& contenders = lab_.outcome().contenders;
     const std::size_t count = contenders.size(), chosen = lab_.outcome().chosen;
     const float row = bars.height() / static_cast<float>(count);
@@ -156,12 +157,12 @@ void BlocksView::draw_schemes(Context& context, Figure figure, Rect area) {
         int place = 0;
         for (const Column& column : kColumns) {
             if (!shown(column)) continue;
-            x += pitch;
+            x += context.px(column.pitch);
             ++place;
             if (i == 0) ui::text_mid(context, {x, head}, column.head, {Role::muted}, kSans13, Anchor::right);
             const double value = contenders[i].score.*column.value;
             // Digits that say something: one element of a large tensor is 0.0015 %.
-            const bool is_pct = column.value == &Score::underflow_pct || column.value == &Score::differ_pct;
+            const bool is_pct = std::string_view(column.head).ends_with('%');
             const bool fault = (column.value == &Score::underflow_pct && value >= 0.1) ||
                                (column.value == &Score::worst_row_db && value < 10);
             const std::string text = format_number(value, is_pct ? 2 : 4, true);

@@ -178,14 +178,13 @@ Hangover hangover_of(const Run& run) {
 }
 
 namespace {
-constexpr LabInfo kInfo = {
-    "delayed",
-    5,
-    "Delayed scaling",
-    "Scaling from the past",
-    "A scale from earlier steps saves a pass over the tensor. What if the amax jumps?",
-    20,
-    "L4"};
+constexpr LabInfo kInfo = {"delayed",
+                           5,
+                           "Delayed scaling",
+                           "Scaling from the past",
+                           "A scale from earlier steps saves a pass over the tensor. What if the amax jumps?",
+                           20,
+                           "L4"};
 }  // namespace
 
 const LabInfo& DelayedLab::info() const { return kInfo; }
@@ -292,6 +291,8 @@ std::vector<Metric> DelayedLab::metrics() const {
         add("saturated_steps", run->saturated_steps());
         add("worst_sqnr_db", run->worst_sqnr_db(), "dB");
         add("mean_underflow_pct", run->mean_underflow_pct(), "%");
+        add("mean_lost_l1_pct", percent(run->casts, &CastStats::lost_l1_pct), "%");
+        add("mean_lost_energy_pct", percent(run->casts, &CastStats::lost_energy_pct), "%");
         add("mean_overflow_pct", run->mean_overflow_pct(), "%");
         add("hangover_steps", hangover_of(*run).count);
         out.push_back({.name = name + ".scales", .text = scales_text(*run)});
@@ -313,6 +314,8 @@ std::vector<Metric> DelayedLab::metrics() const {
     add("scale_next", static_cast<double>(step.scale_next));
     add("overflow_pct", cast.overflow_pct(), "%");
     add("underflow_pct", cast.underflow_pct(), "%");
+    add("lost_l1_pct", cast.lost_l1_pct(), "%");
+    add("lost_energy_pct", cast.lost_energy_pct(), "%");
     add("sqnr_db", cast.sqnr_db(), "dB");
     return out;
 }

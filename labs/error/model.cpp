@@ -135,14 +135,13 @@ Outcome compute(const Params& params) {
 }
 
 namespace {
-constexpr LabInfo kInfo = {
-    "error",
-    3,
-    "Rounding error",
-    "How wrong is a rounded number?",
-    "Every cast rounds. How large is the error, and where does the format end?",
-    20,
-    "L1"};
+constexpr LabInfo kInfo = {"error",
+                           3,
+                           "Rounding error",
+                           "How wrong is a rounded number?",
+                           "Every cast rounds. How large is the error, and where does the format end?",
+                           20,
+                           "L1"};
 }  // namespace
 
 const LabInfo& ErrorLab::info() const { return kInfo; }
@@ -242,6 +241,8 @@ std::vector<Metric> ErrorLab::metrics() const {
         add("max_rel", row.metrics.max_rel);
         add("cosine", row.metrics.cosine);
         add("underflow_pct", row.metrics.underflow_pct, "%");
+        add("lost_l1_pct", row.metrics.lost_l1_pct, "%");
+        add("lost_energy_pct", row.metrics.lost_energy_pct, "%");
         add("overflow_pct", row.metrics.overflow_pct, "%");
         add("max_code_pct", row.metrics.max_code_pct, "%");
     }

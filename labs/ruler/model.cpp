@@ -213,6 +213,8 @@ std::vector<Metric> RulerLab::metrics() const {
         add("elements", count(stats.n));
         add("amax", static_cast<double>(stats.amax));
         add("underflow_pct", stats.underflow_pct(), "%");
+        add("lost_l1_pct", stats.lost_l1_pct(), "%");
+        add("lost_energy_pct", stats.lost_energy_pct(), "%");
         add("overflow_pct", stats.overflow_pct(), "%");
         add("normal_pct", lane.cast.normal_pct, "%");
         add("sqnr_db", stats.sqnr_db(), "dB");

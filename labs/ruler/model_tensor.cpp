@@ -41,6 +41,7 @@ CastReport cast_report(const FormatInfo& format, std::span<const float> values, 
         out.stats.overflow += fate == Fate::saturated;
         out.stats.signal += x * x;
         out.stats.noise += (x - q) * (x - q);
+        if (std::isfinite(x)) out.stats.mass.add(x, fate == Fate::underflow);
     }
     out.stats.n = static_cast<std::int64_t>(values.size());
     out.stats.amax = amax(values);

@@ -64,12 +64,15 @@ Verdict twins(const Trail& trail, const Prediction*) {
 
 Verdict curve_lies(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
-    const double lost = now.number("worst_underflow_pct"), gap = now.number("gap_b_pct");
-    return {
-        .conditions = {{"2,000 steps", {steps_done(now)}, finished(now)},
-                       {"30 % or more of a gradient’s elements became 0", {percent(lost)}, lost >= 30},
-                       {"the loss within 5 % of BF16", {percent(gap)}, std::abs(gap) <= 5}},
-        .note = finished(now) ? "zeros in " + now.text("worst_underflow_tensor") + ", mean of the run" : ""};
+    const double lost = now.number("worst_underflow_pct"), gap = now.number("gap_b_pct"),
+                 l1 = now.number("worst_lost_l1_pct"), energy = now.number("worst_lost_energy_pct");
+    std::string note = "zeros in " + now.text("worst_underflow_tensor") + ", mean of the run";
+    if (!std::isnan(l1) && !std::isnan(energy))
+        note += ": " + percent(l1) + " of its absolute sum, " + percent(energy) + " of its energy";
+    return {.conditions = {{"2,000 steps", {steps_done(now)}, finished(now)},
+                           {"30 % or more of a gradient’s elements became 0", {percent(lost)}, lost >= 30},
+                           {"the loss within 5 % of BF16", {percent(gap)}, std::abs(gap) <= 5}},
+            .note = finished(now) ? note : ""};
 }
 
 Verdict one_control(const Trail& trail, const Prediction*) {
@@ -141,16 +144,16 @@ std::span<const Exercise> TrainLab::exercises() const {
                 "elements of one of the gradient tensors dy1, dy2, dy3 become 0 in the cast, as a "
                 "mean over the run. The loss of arm B (mean of the last 100 steps) differs from that "
                 "of arm A by at most 5 %. Press Run and change nothing until step 2,000; you may train "
-                "as often as you like.",
+                "as often as you like. Then compare the underflow with the lost L1 in the table.",
             .hints = {"What keeps small gradients inside the format’s window?",
                       "The control is Arm B. One of the FP8 recipes has no scale at all.",
                       "Arm B: FP8 HYBRID, no scaling. About a third of dy1’s elements become 0."},
             .judge = curve_lies,
             .explanation =
-                "About 35 % of dy1’s elements became 0. They were the smallest: together 2 % of its absolute "
-                "sum and 0.04 % of its energy, so the weight gradient hardly changes, and neither does the "
-                "loss. Underflow is an early warning: as gradients shrink, larger elements become 0 too and "
-                "the lost share grows.",
+                "About 35 % of dy1’s elements became 0. They were the smallest: together 1.8 % of its "
+                "absolute sum and less than 0.04 % of its energy, means of the run. So the weight gradient "
+                "hardly changes, and neither does the loss. Underflow is an early warning: as gradients "
+                "shrink, larger elements become 0 too and the lost share grows.",
             .solver = {sets("arm_b", "unscaled"), acts("run")},
             .near_misses = {NearMiss{"scaled: nothing is lost", {acts("run")}},
                             NearMiss{"lost, and the loss shows it",

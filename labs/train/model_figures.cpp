@@ -153,12 +153,15 @@ Figure tensor_figure(const Picture& picture, std::string id, std::string title, 
     return figure;
 }
 
-std::string underflow_title(const Picture& picture) {
+// What of the worst gradient became 0: "elements", "absolute sum" or "energy".
+std::string underflow_title(const Picture& picture, std::string_view what,
+                            double (TensorTrack::*mean)() const) {
     const auto& arms = picture.history.arms();
     const TensorTrack* worst = arms.size() > 1 ? arms[1].worst_gradient() : nullptr;
-    if (!worst) return "Elements that became 0 in the cast";
-    return fmt::format("{}: {} % of the elements became 0, mean of the run", to_string(worst->id),
-                       format_number(worst->underflow_mean_pct(), 3, true));
+    if (!worst || std::isnan((worst->*mean)()))
+        return fmt::format("Share of the {} that became 0 in the cast", what);
+    return fmt::format("{}: {} % of the {} became 0, mean of the run", to_string(worst->id),
+                       format_number((worst->*mean)(), 3, true), what);
 }
 
 // ---- decision boundaries ----
@@ -253,8 +256,12 @@ std::string finding(const Picture& picture) {
     for (std::size_t i = 1; i < arms.size(); ++i) {
         const TensorTrack* worst = arms[i].worst_gradient();
         if (worst && worst->underflow_mean_pct() >= kLostGradientPct)
-            return fmt::format("The curves agree, and {} % of {}’s elements became 0",
-                               format_number(worst->underflow_mean_pct(), 3, true), to_string(worst->id));
+            return fmt::format("The curves agree, and {} % of {}’s elements became 0{}",
+                               format_number(worst->underflow_mean_pct(), 3, true), to_string(worst->id),
+                               std::isnan(worst->lost_l1_mean_pct())
+                                   ? ""
+                                   : fmt::format(", {} % of its absolute sum",
+                                                 format_number(worst->lost_l1_mean_pct(), 2, true)));
     }
     return arms.size() == 2 ? "The two curves stay together" : "The curves stay together";
 }
@@ -267,9 +274,17 @@ std::vector<Figure> figures(const Picture& picture) {
     all.push_back(tensor_figure(picture, "scale", "The scale that each cast used",
                                 {.label = "scale", .scale = Scale::log2, .range = {}}, &TensorTrack::step,
                                 &TensorTrack::scale));
-    all.push_back(tensor_figure(picture, "underflow", underflow_title(picture),
-                                {.label = "underflow %", .range = {}}, &TensorTrack::underflow_step,
-                                &TensorTrack::underflow_pct));
+    const auto add_underflow = [&](const char* id, const char* label, const char* what,
+                                   double (TensorTrack::*mean)() const, Column column) {
+        all.push_back(tensor_figure(picture, id, underflow_title(picture, what, mean),
+                                    {.label = label, .range = {}}, &TensorTrack::underflow_step, column));
+    };
+    add_underflow("underflow", "underflow %", "elements", &TensorTrack::underflow_mean_pct,
+                  &TensorTrack::underflow_pct);
+    add_underflow("lost-l1", "lost L1 %", "absolute sum", &TensorTrack::lost_l1_mean_pct,
+                  &TensorTrack::lost_l1_pct);
+    add_underflow("lost-energy", "lost energy %", "energy", &TensorTrack::lost_energy_mean_pct,
+                  &TensorTrack::lost_energy_pct);
     const auto looks = arm_looks(picture.spec.arms);
     for (std::size_t i = 0; i < picture.history.arms().size(); ++i) {
         if (!picture.history.arms()[i].decision.empty()) all.push_back(boundary_figure(picture, i, looks));

@@ -33,7 +33,7 @@ struct Picture {
     std::vector<int> poisoned = {};                               // steps whose batch was multiplied
 };
 
-// "loss" "gap" "histogram" "amax" "scale" "underflow", then for spiral "boundary-a" "boundary-b" ...
+// "loss" "gap" "histogram" "amax" "scale" "underflow" "lost-l1" "lost-energy", then for spiral "boundary-a" "boundary-b" ...
 std::vector<Figure> figures(const Picture& picture);
 Figure histogram_figure(const Picture& picture);
 Figure loss_thumbnail(const Picture& picture);

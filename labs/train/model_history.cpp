@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/units.h"
 
 namespace fp8lab::train {
 namespace {
@@ -27,12 +28,16 @@ void append(TensorTrack& track, const TensorRecord& record, int step) {
     if (counted) {
         track.underflow_step.push(step);
         track.underflow_pct.push(record.applies ? double{record.underflow_pct} : kNan);
+        track.lost_l1_pct.push(record.applies ? double{record.lost_l1_pct} : kNan);
+        track.lost_energy_pct.push(record.applies ? double{record.lost_energy_pct} : kNan);
     }
     if (!record.applies) return;
     ++track.casts;
     if (!counted) return;
     ++track.measured;
     track.underflow_sum += double{record.underflow_pct};
+    track.lost_l1_sum += double{record.lost_l1_pct};
+    track.lost_energy_sum += double{record.lost_energy_pct};
     if (record.overflow_pct > 0) track.overflow_at.push_back(step);
 }
 
@@ -119,8 +124,15 @@ double tail_mean(std::span<const double> values, std::size_t window) {
     return sum / static_cast<double>(tail.size());
 }
 
-double TensorTrack::underflow_mean_pct() const {
-    return measured > 0 ? underflow_sum / static_cast<double>(measured) : kNan;
+double TensorTrack::mean(double sum) const {
+    return measured > 0 ? sum / static_cast<double>(measured) : kNan;
+}
+
+std::string lost_share(const TensorTrack& track) {
+    const double l1 = track.lost_l1_mean_pct(), energy = track.lost_energy_mean_pct();
+    if (std::isnan(l1) || std::isnan(energy)) return {};
+    return fmt::format("{} % of its absolute sum and {} % of its energy", format_number(l1, 2, true),
+                       format_number(energy, 2, true));
 }
 
 const TensorTrack* ArmTrack::find(TensorId id) const {

@@ -32,9 +32,13 @@ Json arm_json(const ArmTrack& arm, const Recipe& recipe) {
     if (arm.stopped) json["stopped"] = {{"step", arm.stopped->step}, {"tensor", arm.stopped->tensor}};
     for (const TensorTrack& track : arm.tensors) {
         if (!track.applies()) continue;
-        json["tensors"][to_string(track.id)] = {{"step", array_of(track.underflow_step.values())},
-                                                {"underflow_pct", array_of(track.underflow_pct.values())},
-                                                {"overflow_at", track.overflow_at}};
+        Json& tensor = json["tensors"][to_string(track.id)];
+        tensor = {{"step", array_of(track.underflow_step.values())},
+                  {"underflow_pct", array_of(track.underflow_pct.values())},
+                  {"overflow_at", track.overflow_at}};
+        if (!(track.underflow_sum > 0) || std::isnan(track.lost_l1_sum)) continue;  // none, or not known
+        tensor["lost_l1_pct"] = array_of(track.lost_l1_pct.values());
+        tensor["lost_energy_pct"] = array_of(track.lost_energy_pct.values());
     }
     return json;
 }
@@ -61,10 +65,20 @@ std::vector<TensorRecord> tensor_series(const Json& tensors, TensorId id, std::s
     if (!unknown.applies) return out;
     const Json& track = tensors[to_string(id)];
     const auto at = steps_from(track.at("step"));
-    const auto pct = track.at("underflow_pct").get<std::vector<float>>();
-    if (at.size() != pct.size())
-        throw input_error("record", to_string(id) + " has series of different length");
-    for (std::size_t i = 0; i < at.size(); ++i) out.at(at[i]).underflow_pct = pct[i];
+    const auto read = [&](const char* name, float TensorRecord::*part) {
+        const auto pct = track.at(name).get<std::vector<float>>();
+        if (at.size() != pct.size())
+            throw input_error("record", to_string(id) + " has series of different length");
+        for (std::size_t i = 0; i < at.size(); ++i) out.at(at[i]).*part = pct[i];
+    };
+    read("underflow_pct", &TensorRecord::underflow_pct);
+    if (track.contains("lost_l1_pct")) {
+        read("lost_l1_pct", &TensorRecord::lost_l1_pct);
+        read("lost_energy_pct", &TensorRecord::lost_energy_pct);
+    } else {  // written by an older version, or nothing became 0: then no mass is lost
+        for (TensorRecord& record : out)
+            if (record.underflow_pct == 0) record.lost_l1_pct = record.lost_energy_pct = 0;
+    }
     for (const auto step : steps_from(track.at("overflow_at")))
         out.at(step).overflow_pct = std::numeric_limits<float>::min();  // how much is not kept
     return out;

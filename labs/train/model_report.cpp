@@ -39,6 +39,15 @@ void add_cost(std::vector<Metric>& metrics, const History& history, std::size_t 
         metrics.push_back({.name = "speedup_" + arm, .value = speedup->ratio});
 }
 
+// The two metrics of lost mass, their names made from `pattern`; absent where they are not known: a record of
+// before has none.
+void add_lost(std::vector<Metric>& metrics, const std::string& pattern, double l1, double energy) {
+    for (const auto& [part, value] : {std::pair{"l1", l1}, {"energy", energy}})
+        if (!std::isnan(value))
+            metrics.push_back(
+                {.name = fmt::format(fmt::runtime(pattern), part), .value = value, .unit = "%"});
+}
+
 }  // namespace
 
 Picture TrainLab::picture(const TrainSpec& spec) const {
@@ -101,6 +110,11 @@ std::vector<Metric> TrainLab::metrics() const {
         if (const TensorTrack* worst = experiment.worst_gradient()) {
             all.push_back({.name = "worst_underflow_pct", .value = worst->underflow_mean_pct(), .unit = "%"});
             all.push_back({.name = "worst_underflow_tensor", .text = to_string(worst->id)});
+            add_lost(all, "worst_lost_{}_pct", worst->lost_l1_mean_pct(), worst->lost_energy_mean_pct());
+        }
+        if (const TensorTrack* shown = experiment.find(shown_tensor()); shown && shown->measured > 0) {
+            all.push_back({.name = "shown_underflow_pct", .value = shown->underflow_pct.last(), .unit = "%"});
+            add_lost(all, "shown_lost_{}_pct", shown->lost_l1_pct.last(), shown->lost_energy_pct.last());
         }
         all.push_back({.name = "overflow_steps", .value = double(experiment.overflow_steps())});
         for (const TensorTrack& tensor : experiment.tensors) {  // the health table
@@ -110,6 +124,7 @@ std::vector<Metric> TrainLab::metrics() const {
             all.push_back({.name = "scale_" + id, .value = tensor.scale.last()});
             if (tensor.measured == 0) continue;
             all.push_back({.name = "underflow_pct_" + id, .value = tensor.underflow_mean_pct(), .unit = "%"});
+            add_lost(all, "lost_{}_pct_" + id, tensor.lost_l1_mean_pct(), tensor.lost_energy_mean_pct());
             all.push_back({.name = "overflow_steps_" + id, .value = double(tensor.overflow_at.size())});
         }
     }
@@ -130,14 +145,17 @@ std::vector<std::string> TrainLab::metric_names() const {
     constexpr std::array kOfArm = {"loss_{}",       "gap_{}_pct",    "stopped_{}", "provenance_{}",
                                    "step_ms_{}",    "step_q1_ms_{}", "memory_{}",  "tflops_{}",
                                    "step_q3_ms_{}", "speedup_{}"};
-    constexpr std::array kOfTensor = {"amax_{}", "scale_{}", "underflow_pct_{}", "overflow_steps_{}"};
+    constexpr std::array kOfTensor = {"amax_{}",        "scale_{}",           "underflow_pct_{}",
+                                      "lost_l1_pct_{}", "lost_energy_pct_{}", "overflow_steps_{}"};
     std::vector<std::string> out = Lab::metric_names();
     const TrainSpec now = spec();
     for (std::size_t i = 0; i < now.arms.size(); ++i) {
         for (const char* name : kOfArm) out.push_back(fmt::format(fmt::runtime(name), "abc"[i]));
         if (now.task == TaskKind::spiral) out.push_back(fmt::format("accuracy_{}", "abc"[i]));
     }
-    for (const char* name : {"worst_underflow_pct", "worst_underflow_tensor", "overflow_steps"})
+    for (const char* name :
+         {"worst_underflow_pct", "worst_underflow_tensor", "worst_lost_l1_pct", "worst_lost_energy_pct",
+          "shown_underflow_pct", "shown_lost_l1_pct", "shown_lost_energy_pct", "overflow_steps"})
         out.emplace_back(name);
     for (int layer = 1; layer < static_cast<int>(now.layers.size()); ++layer)
         for (const TensorClass tensor : {TensorClass::x, TensorClass::w, TensorClass::dy})
@@ -175,10 +193,12 @@ std::string TrainLab::verdict() const {
     const TensorTrack* worst = arms.size() > 1 ? arms[1].worst_gradient() : nullptr;
     const bool passes = std::abs(gap_pct(history_, 1)) <= kPassGapPct;
     if (!worst || worst->underflow_mean_pct() < kLostGradientPct || !passes) return {};
+    const std::string share = lost_share(*worst);
     return fmt::format(
-        "{} % of {}’s elements became 0, mean of the run. They are its smallest elements, and the loss does "
-        "not show it.",
-        format_number(worst->underflow_mean_pct(), 3, true), to_string(worst->id));
+        "{} % of {}’s elements became 0, mean of the run. They are its smallest elements{}, and "
+        "the loss does not show it.",
+        format_number(worst->underflow_mean_pct(), 3, true), to_string(worst->id),
+        share.empty() ? "" : ": " + share);
 }
 
 std::string TrainLab::command() const {

@@ -47,7 +47,7 @@ void TrainView::stage(ui::Context& c, Rect area) {
     const std::size_t arm = shown_arm(spec);
     const auto looks = arm_looks(spec.arms);
     title(c, left, "Tensor health, " + looks[arm].name + " arm",
-          left.width() > c.px(440) ? "underflow: run mean %   overflow: steps" : "");
+          left.width() > c.px(440) ? "underflow, lost: run mean %   overflow: steps" : "");
     const Rect rows{left.x0, left.y0 + c.px(24), left.x1, left.y1};
     std::string shown = to_string(lab_.shown_tensor());
     if (lab_.history().arms().empty()) {

@@ -16,22 +16,25 @@ constexpr double kFullBarPct = 50;  // underflow at which the bar is full: half 
 // Left edges of the columns that fit, logical px from the table's left; a negative one is dropped. Room that
 // is left goes between them, as far as a row stays one to the eye.
 struct Columns {
-    float amax = 56, scale = 180, underflow = 304, overflow = 404, width = 474;
+    float amax = 56, scale = 180, underflow = 304, l1 = 404, energy = 462, overflow = 524, width = 594;
 };
 Columns columns_for(float width) {
-    constexpr float kColumn = 124;
     Columns columns;
-    for (float* dropped : {&columns.scale, &columns.amax}) {
+    for (auto [dropped, its_width] :
+         {std::pair{&columns.scale, 124.0F}, {&columns.amax, 124.0F}, {&columns.energy, 58.0F}}) {
         if (width >= columns.width) break;
-        *dropped = -1;
-        for (float* rest : {&columns.scale, &columns.underflow, &columns.overflow, &columns.width}) {
-            if (*rest >= 0) *rest -= kColumn;
-        }
+        const float at = std::exchange(*dropped, -1.0F);
+        for (float* rest : {&columns.scale, &columns.underflow, &columns.l1, &columns.energy,
+                            &columns.overflow, &columns.width})
+            if (*rest > at) *rest -= its_width;
     }
     constexpr float kMostRoom = 320;
     const float room = std::clamp(width - columns.width, 0.0F, kMostRoom);
-    for (auto [column, share] :
-         {std::pair{&columns.scale, 1}, {&columns.underflow, 2}, {&columns.overflow, 3}})
+    for (auto [column, share] : {std::pair{&columns.scale, 1},
+                                 {&columns.underflow, 2},
+                                 {&columns.l1, 2},
+                                 {&columns.energy, 2},
+                                 {&columns.overflow, 3}})
         if (*column >= 0) *column += room * static_cast<float>(share) / 3;
     columns.width += room;
     return columns;
@@ -153,6 +156,14 @@ void underflow_cell(ui::Context& c, const Row& row, float column, const TensorTr
           {mean >= 0.005 ? Role::text : Role::muted}, grave);
 }
 
+// The lost mass, which evidence of older versions does not have.
+void lost_cell(ui::Context& c, const Row& row, float column, double mean_pct) {
+    if (column < 0) return;
+    if (std::isnan(mean_pct)) return value(c, row, column + 50, "\u2013", {Role::muted});
+    value(c, row, column + 50, format_number(std::round(mean_pct * 100) / 100, 3, true),
+          {mean_pct >= 0.005 ? Role::text : Role::muted});
+}
+
 void overflow_cell(ui::Context& c, const Row& row, float column, const ArmTrack& arm,
                    const TensorTrack& track) {
     const Rect area = strip_area(c, row, column);
@@ -199,6 +210,8 @@ void header(ui::Context& c, const Row& row, const Columns& columns, const ArmTra
         std::ranges::any_of(arm.tensors, [](const TensorTrack& t) { return t.underflow_sum > 0; });
     triangle(c, {right(columns.underflow + 84, "underflow"), row.middle()}, false, {Role::under, Tone::fill},
              lost);
+    right(columns.l1 + 50, "lost L1");
+    if (columns.energy >= 0) right(columns.energy + 50, "energy");
     triangle(c, {right(columns.overflow + 70, "overflow"), row.middle()}, true, {Role::sat, Tone::fill},
              arm.overflow_steps() > 0);
 }
@@ -237,6 +250,10 @@ void health_table(ui::Context& c, Rect area, const ArmTrack& arm, const Recipe& 
         if (columns.amax >= 0) amax_cell(c, row, columns.amax, track);
         if (columns.scale >= 0) scale_cell(c, row, columns.scale, track, recipe);
         underflow_cell(c, row, columns.underflow, track);
+        if (track.measured > 0) {
+            lost_cell(c, row, columns.l1, track.lost_l1_mean_pct());
+            lost_cell(c, row, columns.energy, track.lost_energy_mean_pct());
+        }
         overflow_cell(c, row, columns.overflow, arm, track);
     }
 }

@@ -168,7 +168,12 @@ std::vector<Metric> WindowLab::metrics() const {
     add("sqnr_db", o.cast.stats.sqnr_db(), "dB");
     add("inlier_sqnr_db", o.cast.inlier_sqnr_db, "dB");
     add("base_sqnr_db", o.base_sqnr_db, "dB");
-    add("underflow_pct", o.cast.stats.underflow_pct(), "%");
+    const auto add_underflow = [&](const std::string& of, const CastStats& stats, const std::string& how) {
+        add(of + "underflow_pct" + how, stats.underflow_pct(), "%");
+        add(of + "lost_l1_pct" + how, stats.lost_l1_pct(), "%");
+        add(of + "lost_energy_pct" + how, stats.lost_energy_pct(), "%");
+    };
+    add_underflow("", o.cast.stats, "");
     add("overflow_pct", o.cast.stats.overflow_pct(), "%");
     add("not_finite", count(o.cast.not_finite));
     // Over margins from 0 on.
@@ -184,12 +189,10 @@ std::vector<Metric> WindowLab::metrics() const {
             add(fmt::format("{}.sqnr_db_at_margin_{}", sweep->format.name, margin),
                 sweep->at(margin).stats.sqnr_db(), "dB");
     for (std::size_t i = 0; i < kGradients.size(); ++i) {
-        add(fmt::format("{}.underflow_pct_loss_scale", kGradients.at(i)),
-            o.loss.shifted.at(i).stats.underflow_pct(), "%");
-        add(fmt::format("{}.overflow_pct_loss_scale", kGradients.at(i)),
-            o.loss.shifted.at(i).stats.overflow_pct(), "%");
-        add(fmt::format("{}.underflow_pct_tensor_scale", kGradients.at(i)),
-            o.loss.scaled.at(i).stats.underflow_pct(), "%");
+        const std::string gradient = std::string(kGradients.at(i)) + ".";
+        add_underflow(gradient, o.loss.shifted.at(i).stats, "_loss_scale");
+        add(gradient + "overflow_pct_loss_scale", o.loss.shifted.at(i).stats.overflow_pct(), "%");
+        add_underflow(gradient, o.loss.scaled.at(i).stats, "_tensor_scale");
     }
     add("probe_cast", o.probe_cast);
     add("probe_next", o.probe_next);

@@ -37,7 +37,7 @@ void WindowView::stage(Context& c, Rect area) {
     if (lower > 0) draw_lower(c, figures, {area.x0, area.y1 - c.px(lower), area.x1, area.y1});
 }
 
-// What the cast does, as four numbers over their names.
+// What the cast does, as five numbers over their names.
 void WindowView::draw_numbers(Context& c, Rect area) {
     const Outcome& o = lab_.outcome();
     const CastStats& stats = o.cast.stats;
@@ -49,9 +49,11 @@ void WindowView::draw_numbers(Context& c, Rect area) {
     };
     const double no_number = 100.0 * static_cast<double>(o.cast.not_finite) / static_cast<double>(stats.n);
     const bool saturates = stats.overflow > 0 || no_number > 0;
-    const std::array<Number, 4> numbers = {
+    const std::array<Number, 5> numbers = {
         Number{screen_number(stats.underflow_pct(), 3) + " %", "underflow: 0 after the cast", Role::text,
                Marker::triangle_down, stats.underflow > 0},
+        Number{screen_number(stats.lost_l1_pct(), 3) + " %",
+               "lost L1; energy " + screen_number(stats.lost_energy_pct(), 2) + " %", Role::text},
         Number{screen_number(no_number > 0 ? no_number : stats.overflow_pct(), 3) + " %",
                o.cast.not_finite > 0 ? "overflow: NaN or Inf" : "saturated",
                saturates ? Role::sat : Role::text, Marker::triangle_up, saturates},
@@ -65,7 +67,7 @@ void WindowView::draw_numbers(Context& c, Rect area) {
         const float y = area.y0 + c.px(16);
         std::string label = number.label;  // "underflow" alone, where there is no room for more
         if (ui::text_width(c, label, kSans13) > pitch - c.px(8))
-            label = label.substr(0, label.find_first_of(":,="));
+            label = label.substr(0, label.find_first_of(":;,="));
         ui::text_mid(c, {x, area.y0 + c.px(42)}, label, {Role::muted}, kSans13);
         if (number.marker != Marker::none) {
             ui::ImGuiCanvas canvas(c);
@@ -80,7 +82,7 @@ void WindowView::draw_numbers(Context& c, Rect area) {
             x += c.px(24);
         }
         ui::text_mid(c, {x, y}, number.text, {number.role, Tone::ink}, large);
-        static constexpr std::array kNames = {"underflow", "overflow", "sqnr", "scale"};
+        static constexpr std::array kNames = {"underflow", "lost", "overflow", "sqnr", "scale"};
         ui::probe(c, std::string("window.number.") + kNames.at(i),
                   {x, y - c.px(14), x + ui::text_width(c, number.text, large), y + c.px(14)}, {},
                   number.text);

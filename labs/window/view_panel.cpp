@@ -94,6 +94,8 @@ void WindowView::draw_table(Context& c, float width) {
     line("SQNR, dB", own.stats.sqnr_db(), other.stats.sqnr_db());
     if (!o.tensor->outliers.empty()) line("SQNR of the others, dB", own.inlier_sqnr_db, other.inlier_sqnr_db);
     line("Underflow, %", own.stats.underflow_pct(), other.stats.underflow_pct());
+    line("Lost L1, %", own.stats.lost_l1_pct(), other.stats.lost_l1_pct());
+    line("Lost energy, %", own.stats.lost_energy_pct(), other.stats.lost_energy_pct());
     line("Saturated, %", own.stats.overflow_pct(), other.stats.overflow_pct());
     ui::table_end(c, columns);
 }

@@ -1,6 +1,8 @@
 // A case of the table in device memory: random values, its launches, and what they leave behind.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -21,6 +23,13 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 inline std::size_t size_of(int rows, int cols) {
     return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
+}
+inline void check_sums(const CastSums& sums, const CastStats& stats) {
+    CHECK(sums.signal == doctest::Approx(stats.signal).epsilon(1e-12));
+    CHECK(sums.noise == doctest::Approx(stats.noise).epsilon(1e-12));
+    CHECK(sums.mass.l1 == doctest::Approx(stats.mass.l1).epsilon(1e-12));
+    CHECK(sums.mass.lost_l1 == doctest::Approx(stats.mass.lost_l1).epsilon(1e-12));
+    CHECK(sums.mass.lost_energy == doctest::Approx(stats.mass.lost_energy).epsilon(1e-12));
 }
 constexpr int up16(int n) { return (n + 15) / 16 * 16; }
 constexpr Shape padded(int rows, int cols) { return {rows, cols, up16(rows), up16(cols)}; }
@@ -150,9 +159,12 @@ class Launch {
         for (const double part : loss_partials_.download()) sum += part;
         return sum;
     }
-    double2 stats_sum() const {
-        double2 sum{0, 0};
-        for (const double2 part : stats_.download()) sum.x += part.x, sum.y += part.y;
+    CastSums stats_sum() const {
+        CastSums sum;
+        for (const CastSums& part : stats_.download()) {
+            sum.signal += part.signal, sum.noise += part.noise;
+            sum.mass += part.mass;
+        }
         return sum;
     }
 
@@ -185,7 +197,7 @@ class Launch {
     Buffer<float> bias_;
     Buffer<float> bias_partials_{size_of(tiles_down(s_), s_.padded_cols)};
     Buffer<double> loss_partials_{static_cast<std::size_t>(stats_blocks(s_))};
-    Buffer<double2> stats_{static_cast<std::size_t>(stats_blocks(s_))};
+    Buffer<CastSums> stats_{static_cast<std::size_t>(stats_blocks(s_))};
     ScaleBuffers scales_{kernel_.scaling, s_};
     Buffer<ScaleControls> controls_{1};
     Buffer<ScaleState> state_{1};

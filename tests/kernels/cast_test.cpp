@@ -165,7 +165,7 @@ TEST_CASE(
                     const cuda::ArmState step{kStep, 1};
                     const Buffer<cuda::ArmState> arm{std::span<const cuda::ArmState>(&step, 1)};
                     const Buffer<float> in{std::span(staged)}, out(staged.size());
-                    const Buffer<double2> partials(static_cast<std::size_t>(cuda::stats_blocks(s)));
+                    const Buffer<cuda::CastSums> partials(static_cast<std::size_t>(cuda::stats_blocks(s)));
                     const cuda::Memory scratch(cuda::emulation_scratch_bytes(plan, s.rows, s.cols));
                     cuda::EmulatedCast cast;
                     cast.plan = plan;
@@ -191,7 +191,12 @@ TEST_CASE(
                     CHECK(static_cast<std::int64_t>(after.underflow) == result.stats.underflow);
                     CHECK(static_cast<std::int64_t>(after.overflow) == result.stats.overflow);
                     double signal = 0, noise = 0;
-                    for (const double2& p : partials.download()) signal += p.x, noise += p.y;
+                    LostMass mass;
+                    for (const cuda::CastSums& p : partials.download())
+                        signal += p.signal, noise += p.noise, mass += p.mass;
+                    CHECK(mass.l1 == doctest::Approx(result.stats.mass.l1).epsilon(1e-12));
+                    CHECK(mass.lost_l1 == doctest::Approx(result.stats.mass.lost_l1).epsilon(1e-12));
+                    CHECK(mass.lost_energy == doctest::Approx(result.stats.mass.lost_energy).epsilon(1e-12));
                     CHECK(signal == doctest::Approx(result.stats.signal).epsilon(1e-12));
                     if (std::isfinite(result.stats.noise))
                         CHECK(noise == doctest::Approx(result.stats.noise).epsilon(1e-6));

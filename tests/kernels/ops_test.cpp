@@ -132,9 +132,7 @@ TEST_CASE("every kernel with one scale stores core's bytes, their transpose, the
                         measure_cast(exact, q, {&used, 1}, overflow_threshold(format_of(kernel.payload)));
                     CHECK(static_cast<std::int64_t>(state.underflow) == stats.underflow);
                     CHECK(static_cast<std::int64_t>(state.overflow) == stats.overflow);
-                    const double2 sums = launch.stats_sum();
-                    CHECK(sums.x == doctest::Approx(stats.signal).epsilon(1e-12));
-                    CHECK(sums.y == doctest::Approx(stats.noise).epsilon(1e-12));
+                    check_sums(launch.stats_sum(), stats);
                 }
 }
 

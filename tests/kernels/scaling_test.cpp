@@ -146,15 +146,21 @@ TEST_CASE(
     CHECK(found[7].scale == 7);
     CHECK(found[7].underflow == 11);
     CHECK(found[7].overflow == 12);
-    CHECK(std::isnan(found[7].signal));
+    CHECK(std::isnan(found[7].sums.signal));
+    CHECK(std::isnan(found[7].sums.mass.l1));
     CHECK(device.download()[1].scale == 7);
     // Statistics of the step arrive afterwards.
-    std::vector<double2> partials(1000);
-    for (std::size_t i = 0; i < partials.size(); ++i) partials[i] = {static_cast<double>(i), 0.5};
+    std::vector<CastSums> partials(1000);
+    for (std::size_t i = 0; i < partials.size(); ++i)
+        partials[i] = {static_cast<double>(i), 0.5, {2, static_cast<double>(i % 4), 0.25}};
     reduce_stats(on_device(partials).get(), 1000, records.get(), 1, 2, arm.get(), nullptr);
     done();
-    CHECK(records.download()[7].signal == 999 * 500);
-    CHECK(records.download()[7].noise == 500);
+    const CastSums sums = records.download()[7].sums;
+    CHECK(sums.signal == 999 * 500);
+    CHECK(sums.noise == 500);
+    CHECK(sums.mass.l1 == 2000);
+    CHECK(sums.mass.lost_l1 == 1500);
+    CHECK(sums.mass.lost_energy == 250);
 }
 
 TEST_CASE("current scales are core's for every kind of amax") {

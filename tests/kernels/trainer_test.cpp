@@ -93,6 +93,8 @@ TEST_CASE("records of the GPU are those of the CPU: amax, scale, counts and SQNR
                 CHECK(b.scale == doctest::Approx(static_cast<double>(a.scale)).epsilon(0.01));
             CHECK(std::abs(b.underflow_pct - a.underflow_pct) < 1.0F);
             CHECK(std::abs(b.overflow_pct - a.overflow_pct) < 0.5F);
+            CHECK(std::abs(b.lost_l1_pct - a.lost_l1_pct) < 0.5F);
+            CHECK(std::abs(b.lost_energy_pct - a.lost_energy_pct) < 0.25F);
             CHECK(std::abs(b.sqnr_db - a.sqnr_db) < 0.5F);
         }
     }

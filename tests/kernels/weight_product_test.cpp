@@ -97,7 +97,7 @@ Weights update(const Problem& p, Element dy_element, bool multiplied, bool with_
     target.scaled = fp8;
     if (fp8) target.columns = columns.get();
     const Shape shape{p.out, p.in, p.out, p.in};
-    const Buffer<double2> stats(static_cast<std::size_t>(stats_blocks(shape)));
+    const Buffer<CastSums> stats(static_cast<std::size_t>(stats_blocks(shape)));
     if (with_stats) target.stats_partials = stats.get();
     const UpdateSource source{w.get(),      m.get(),      v.get(),      multiplied ? nullptr : gradient.get(),
                               Element::f32, Element::f32, inputs.get(), 1,

@@ -23,7 +23,8 @@ float scale_of(Rect window) {
 }
 
 Marker marker_of(const std::string& metric) {
-    if (metric.find("underflow") != std::string::npos) return Marker::triangle_down;
+    if (metric.find("underflow") != std::string::npos || metric.find("lost_") != std::string::npos)
+        return Marker::triangle_down;
     if (metric.find("overflow") != std::string::npos || metric.find("saturated") != std::string::npos)
         return Marker::triangle_up;
     return Marker::none;

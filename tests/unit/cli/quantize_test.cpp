@@ -11,9 +11,10 @@ using nlohmann::json;
 
 namespace {
 
-constexpr const char* kMembers[] = {"sqnr_db",      "rel_l2",       "mse",
-                                    "max_rel",      "cosine",       "underflow_pct",
-                                    "overflow_pct", "max_code_pct", "bits_per_element"};
+constexpr const char* kMembers[] = {"sqnr_db",      "rel_l2",         "mse",
+                                    "max_rel",      "cosine",         "underflow_pct",
+                                    "overflow_pct", "max_code_pct",   "bits_per_element",
+                                    "lost_l1_pct",  "lost_energy_pct"};
 
 std::string safetensors(const std::string& header, const std::string& data) {
     const std::uint64_t length = header.size();
@@ -54,6 +55,20 @@ TEST_CASE("quantize gives every metric of every recipe, by hand") {
     const json& fp32 = out["recipes"][3];
     CHECK(fp32["sqnr_db"].is_null());  // nothing was lost: infinite
     CHECK(fp32["mse"] == 0);
+}
+
+TEST_CASE("quantize says what share of the tensor underflow removed, in its last columns") {
+    const Scratch scratch;
+    const std::string path = scratch / "x.npy";
+    spit(path, npy("<f4", "(4,)", bytes_of({3, -1, 0x1p-11F, -0x1p-12F})));
+    const std::string command = "quantize " + path + " --recipe unscaled,fp32";
+    const json recipes = json::parse(fp8lab(command + " --json").out)["recipes"];
+    CHECK(recipes[0]["underflow_pct"] == 50);
+    CHECK(recipes[0]["lost_l1_pct"].get<double>() == doctest::Approx(100 * 0x3p-12 / (4 + 0x3p-12)));
+    CHECK(recipes[0]["lost_energy_pct"].get<double>() == doctest::Approx(100 * 0x5p-24 / (10 + 0x5p-24)));
+    CHECK(recipes[1]["lost_l1_pct"] == 0);
+    const std::string table = fp8lab(command).out;
+    CHECK(table.find("bits_per_element") < table.find("lost_l1_pct"));
 }
 
 TEST_CASE("quantize counts and names what is not finite, and says it in a table too") {

@@ -1,6 +1,8 @@
 // The verbs end to end on small inputs, against values of numerics.md.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <vector>
@@ -105,7 +107,11 @@ TEST_CASE("train writes the columns of cli.md and repeats itself in all but the 
     REQUIRE(a.size() == 41);
     CHECK(a[0].starts_with(
         "step,recipe,loss,accuracy,step_ms,amax_x1,scale_x1,underflow_pct_x1,overflow_pct_x1,amax_w1,"));
-    CHECK(a[0].ends_with("amax_dy2,scale_dy2,underflow_pct_dy2,overflow_pct_dy2"));
+    CHECK(a[0].ends_with("amax_dy2,scale_dy2,underflow_pct_dy2,overflow_pct_dy2,"  // and the newer ones
+                         "lost_l1_pct_x1,lost_energy_pct_x1,lost_l1_pct_w1,lost_energy_pct_w1,"
+                         "lost_l1_pct_dy1,lost_energy_pct_dy1,lost_l1_pct_x2,lost_energy_pct_x2,"
+                         "lost_l1_pct_w2,lost_energy_pct_w2,lost_l1_pct_dy2,lost_energy_pct_dy2"));
+    for (const std::string& line : a) CHECK(std::ranges::count(line, ',') == 4 + 6 * 6);
     const auto without_time = [](const std::string& line) {
         std::vector<std::string> cells;
         std::istringstream in(line);

@@ -95,6 +95,10 @@ TEST_CASE("blocks win where rows differ: 3 % become 0 under one scale, none unde
     CHECK(made("tensor.underflow_pct") >= 3);
     CHECK(made("mx32-up.underflow_pct") <= 0.1);
     CHECK(made("row.underflow_pct") <= 0.1);
+    // What became 0 is the smallest of the tensor.
+    CHECK(made("tensor.lost_l1_pct") > 0);
+    CHECK(made("tensor.lost_l1_pct") < made("tensor.underflow_pct") / 10);
+    CHECK(made("tensor.lost_energy_pct") < made("tensor.lost_l1_pct") / 10);
     CHECK(made("tensor.worst_row_db") < 10);
     CHECK(made("mx32-up.worst_row_db") > 30);
     // The SQNR of the whole listens to the large rows and does not tell.

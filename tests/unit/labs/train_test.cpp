@@ -38,7 +38,8 @@ double metric(const TrainLab& lab, std::string_view name) {
 }
 
 // Steps [from, to) of one arm with the given losses and one layer whose dy loses `underflow` percent.
-Snapshot snapshot_of(int from, const std::vector<std::vector<double>>& losses, float underflow = 0) {
+Snapshot snapshot_of(int from, const std::vector<std::vector<double>>& losses, float underflow = 0,
+                     std::optional<float> lost_l1 = {}) {
     Snapshot snapshot;
     for (const auto& arm_losses : losses) {
         ArmSnapshot& arm = snapshot.arms.emplace_back();
@@ -48,6 +49,7 @@ Snapshot snapshot_of(int from, const std::vector<std::vector<double>>& losses, f
             record.loss = arm_losses[i];
             record.tensors.resize(3);
             record.tensors[2].underflow_pct = underflow;
+            if (lost_l1) record.tensors[2].lost_l1_pct = *lost_l1;
         }
         snapshot.step = std::max(snapshot.step, from + static_cast<int>(arm_losses.size()));
     }
@@ -206,9 +208,9 @@ TEST_CASE("a trainer that throws leaves its sentence and everything reached so f
 }
 
 TEST_CASE("the title says what the curves and the worst gradient say") {
-    const auto title = [](const std::vector<double>& b, float underflow) {
+    const auto title = [](const std::vector<double>& b, float underflow, std::optional<float> lost_l1 = {}) {
         History history;
-        history.append(snapshot_of(0, {{1, 1}, b}, underflow), 1);
+        history.append(snapshot_of(0, {{1, 1}, b}, underflow, lost_l1), 1);
         TrainSpec spec;
         spec.arms = {parse_recipe("bf16"), parse_recipe("delayed")};
         return finding({history, spec, {}, {}});
@@ -216,6 +218,8 @@ TEST_CASE("the title says what the curves and the worst gradient say") {
     CHECK(title({1, 1}, 0) == "The two curves stay together");
     CHECK(title({1.02, 1.02}, 29.9F) == "The two curves stay together");
     CHECK(title({1.02, 1.02}, 30.1F) == "The curves agree, and 30.1 % of dy1’s elements became 0");
+    CHECK(title({1.02, 1.02}, 30.1F, 2.24F) ==
+          "The curves agree, and 30.1 % of dy1’s elements became 0, 2.2 % of its absolute sum");
     CHECK(title({1.2, 1.2}, 30.1F) == "FP8 is 20.0 % above BF16");
     CHECK(title({0.8, 0.8}, 0) == "FP8 is 20.0 % below BF16");
     CHECK(title({12, 12}, 0) == "FP8\u2019s loss is 12 times BF16\u2019s");
@@ -228,10 +232,59 @@ TEST_CASE("a run that passes by its loss and has lost its gradient is told, a he
     REQUIRE(metric(*lost, "worst_underflow_pct") >= 30);
     REQUIRE(std::abs(metric(*lost, "gap_b_pct")) <= 5);
     CHECK(lost->verdict().find(" % of dy1’s elements became 0") != std::string::npos);
+    // Counted, a third; weighed, next to nothing.
+    CHECK(metric(*lost, "worst_lost_l1_pct") > 0.5);
+    CHECK(metric(*lost, "worst_lost_l1_pct") < 5);
+    CHECK(metric(*lost, "worst_lost_energy_pct") < 0.2);
+    CHECK(lost->verdict().find("of its absolute sum and ") != std::string::npos);
     auto healthy = small_lab();
     healthy->advance(300);
     REQUIRE(metric(*healthy, "worst_underflow_pct") < 30);
     CHECK(healthy->verdict().empty());
+}
+
+TEST_CASE("a record keeps the lost mass; one of before has none, which is not told as 0") {
+    const auto has = [](const TrainLab& lab, std::string_view name) {
+        const auto metrics = lab.metrics();
+        return std::ranges::any_of(metrics, [&](const Metric& metric) { return metric.name == name; });
+    };
+    auto lab = small_lab({"arm_b=unscaled", "steps=100"});
+    lab->advance(100);
+    const std::string record = lab->record();
+    auto again = small_lab({"arm_b=unscaled", "steps=100"});
+    again->replay(record);
+    for (const char* name : {"worst_underflow_pct", "worst_lost_l1_pct", "worst_lost_energy_pct",
+                             "shown_lost_l1_pct", "lost_l1_pct_dy1", "lost_energy_pct_dy2", "lost_l1_pct_x1"})
+        CHECK(metric(*again, name) == doctest::Approx(metric(*lab, name)));
+
+    auto json = nlohmann::json::parse(record);
+    REQUIRE(json["arms"][1]["tensors"]["dy1"].contains("lost_l1_pct"));
+    for (auto& arm : json["arms"])
+        for (auto& tensor : arm["tensors"]) {
+            tensor.erase("lost_l1_pct");
+            tensor.erase("lost_energy_pct");
+        }
+    auto old = small_lab({"arm_b=unscaled", "steps=100"});
+    old->replay(json.dump());
+    CHECK(metric(*old, "worst_underflow_pct") == doctest::Approx(metric(*lab, "worst_underflow_pct")));
+    for (const char* name : {"worst_lost_l1_pct", "worst_lost_energy_pct", "lost_l1_pct_dy1"})
+        CHECK_FALSE(has(*old, name));
+    CHECK(std::isnan(old->history().arms()[1].find({TensorClass::dy, 1})->lost_l1_mean_pct()));
+    CHECK(old->verdict().find("absolute sum") == std::string::npos);
+}
+
+TEST_CASE("curriculum.md 1.7: 39 % of dy1 are zero at step 1500, 2.2 % of its sum, 0.04 % of its energy") {
+    for (const char* seed : {"seed=1", "seed=2", "seed=3"}) {
+        CAPTURE(std::string(seed));
+        TrainLab lab(cpu_backend());
+        for (const char* setting : {"arm_b=unscaled", "tensor=dy1", "steps=1500", seed})
+            set_field(lab.fields(), setting);
+        lab.update();
+        lab.advance(1500);
+        CHECK(std::abs(metric(lab, "shown_underflow_pct") - 39) <= 3);
+        CHECK(std::abs(metric(lab, "shown_lost_l1_pct") - 2.2) <= 0.5);
+        CHECK(std::abs(metric(lab, "shown_lost_energy_pct") - 0.04) <= 0.02);
+    }
 }
 
 TEST_CASE("a tensor of a layer that the task lacks gives way to its last layer's") {

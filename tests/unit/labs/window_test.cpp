@@ -127,6 +127,24 @@ TEST_CASE("how large an outlier must be to hurt E4M3, and how small one hurts IN
     CHECK(inliers(6) == doctest::Approx(16.6).epsilon(0.03));
 }
 
+TEST_CASE("the lost mass is that of the elements below half of the smallest value, outliers or not") {
+    for (const char* outliers : {"outliers=0", "outliers=20"}) {
+        WindowLab lab;
+        set(lab, {"tensor=lognormal", "sigma=3", outliers});
+        const double cut = 0x1p-10 / lab.outcome().cast.scale;  // E4M3
+        double l1 = 0, energy = 0, lost_l1 = 0, lost_energy = 0;
+        for (const float value : lab.outcome().tensor->values) {
+            const double size = std::fabs(static_cast<double>(value));
+            l1 += size, energy += size * size;
+            if (size <= cut) lost_l1 += size, lost_energy += size * size;
+        }
+        CHECK(metric(lab, "lost_l1_pct") == doctest::Approx(100 * lost_l1 / l1).epsilon(1e-3));
+        CHECK(metric(lab, "lost_energy_pct") == doctest::Approx(100 * lost_energy / energy).epsilon(1e-3));
+        CHECK(metric(lab, "lost_energy_pct") < metric(lab, "lost_l1_pct"));
+        CHECK(metric(lab, "lost_l1_pct") < metric(lab, "underflow_pct"));
+    }
+}
+
 TEST_CASE("0.1 % of values a thousand times larger: E4M3 keeps its inliers, INT8 and E2M1 lose all") {
     WindowLab lab;
     set(lab, {"tensor=normal", "cols=200000", "outliers=200", "outlier_ratio=1000"});

@@ -32,6 +32,8 @@ TEST_CASE("the metrics of five numbers, by hand") {
     CHECK(m.max_rel == 1);
     CHECK(m.cosine == doctest::Approx((9 + 272 + 224000) / std::sqrt(signal * (9 + 256 + 200704))));
     CHECK(m.underflow_pct == 20);
+    CHECK(m.lost_l1_pct == doctest::Approx(100 * 0.001 / 520.001));
+    CHECK(m.lost_energy_pct == doctest::Approx(100 * 1e-6 / signal));
     CHECK(m.overflow_pct == 20);
     CHECK(m.max_code_pct == 20);
     CHECK(m.amax == 500);

@@ -37,9 +37,38 @@ TEST_CASE("percentages are of all elements") {
     CHECK(stats.overflow_pct() == 12.5);
 }
 
+TEST_CASE("the lost mass is a share of the absolute sum and of the squares, not of the elements") {
+    const Values x = {3, -0.5F, 0.25F, 0, kNan, -kInf}, q = {3, 0, 0, 0, kNan, -448}, scale = {1};
+    const CastStats stats = measure_cast(x, q, scale, kE4m3);
+    CHECK(stats.underflow == 2);
+    CHECK(stats.mass.l1 == 3.75);
+    CHECK(stats.lost_l1_pct() == doctest::Approx(20));
+    CHECK(stats.lost_energy_pct() == doctest::Approx(100 * 0.3125 / 9.3125));
+    const Values zeros = {0, 0};
+    CHECK(measure_cast(zeros, zeros, scale, kE4m3).lost_l1_pct() == 0);
+    CHECK(measure_cast(zeros, zeros, scale, kE4m3).lost_energy_pct() == 0);
+}
+
 TEST_CASE("statistics of parts add up") {
-    CastStats a{.n = 2, .amax = 3, .underflow = 1, .overflow = 2, .nonfinite = 3, .signal = 4, .noise = 5};
-    a += CastStats{.n = 1, .amax = 7, .underflow = 1, .overflow = 1, .nonfinite = 1, .signal = 1, .noise = 1};
+    CastStats a{.n = 2,
+                .amax = 3,
+                .underflow = 1,
+                .overflow = 2,
+                .nonfinite = 3,
+                .signal = 4,
+                .noise = 5,
+                .mass = {8, 2, 1}};
+    CastStats b{.n = 1,
+                .amax = 7,
+                .underflow = 1,
+                .overflow = 1,
+                .nonfinite = 1,
+                .signal = 1,
+                .noise = 1,
+                .mass = {2, 1, 0.5}};
+    a += b;
+    CHECK(a.lost_l1_pct() == 30);
+    CHECK(a.lost_energy_pct() == 30);
     CHECK(a.n == 3);
     CHECK(a.amax == 7);
     CHECK(a.underflow == 2);
@@ -76,6 +105,9 @@ TEST_CASE("measure_cast agrees with a plain loop for every length and on every v
                 const double value = static_cast<double>(x[i]), error = static_cast<double>(x[i] - q[i]);
                 expected.signal += value * value;
                 expected.noise += error * error;
+                expected.mass.l1 += std::fabs(value);
+                if (q[i] == 0) expected.mass.lost_l1 += std::fabs(value);
+                if (q[i] == 0) expected.mass.lost_energy += value * value;
             }
             const CastStats stats = measure_cast(std::span(x).first(n), std::span(q).first(n),
                                                  std::span(scales).first(one_scale ? 1 : n), kE4m3);
@@ -86,6 +118,9 @@ TEST_CASE("measure_cast agrees with a plain loop for every length and on every v
             CHECK(stats.underflow == expected.underflow);
             CHECK(stats.signal == doctest::Approx(expected.signal).epsilon(1e-13));
             CHECK(stats.noise == doctest::Approx(expected.noise).epsilon(1e-13));
+            CHECK(stats.mass.l1 == doctest::Approx(expected.mass.l1).epsilon(1e-13));
+            CHECK(stats.mass.lost_l1 == doctest::Approx(expected.mass.lost_l1).epsilon(1e-13));
+            CHECK(stats.mass.lost_energy == doctest::Approx(expected.mass.lost_energy).epsilon(1e-13));
         }
 }
 
