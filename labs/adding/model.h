@@ -146,6 +146,7 @@ class AddingLab final : public Lab {
 };
 
 // model_sums.cpp, model_dice.cpp, model_weight.cpp
+std::vector<Choice> sum_formats();  // those that tensors of a training have
 std::vector<Sum> make_sums(const Params& params);
 Dice make_dice(const Params& params);
 Weight make_weight(const Params& params);

@@ -40,13 +40,6 @@ struct Computation {
     }
 };
 
-std::vector<Choice> element_choices() {
-    std::vector<Choice> out;
-    for (const char* name : {"e4m3", "e5m2", "e2m3", "e3m2", "e2m1", "int8"})
-        out.push_back({name, std::string(find_format(name).label)});
-    return out;
-}
-
 }  // namespace
 
 BlocksLab::BlocksLab() : job_(Computation{}) { update(); }
@@ -99,7 +92,7 @@ std::vector<Field> BlocksLab::fields_of(Params& params) {
                 .label = "Element",
                 .help = "The format of the stored elements. NVFP4’s elements are always E2M1.",
                 .more = true},
-               &params.element, element_choices()),
+               &params.element, format_choices([](const FormatInfo& f) { return f.mx; })),
         tensor_field(tensor, "sigma", true),
         tensor_field(tensor, "rows", true),
         tensor_field(tensor, "cols", true),

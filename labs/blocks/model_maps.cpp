@@ -202,7 +202,7 @@ Figure schemes_figure(const Outcome& outcome) {
         figure.add({}, std::move(name), {.color = {Role::text}, .in_legend = false});
         const double end = std::isfinite(sqnr) ? std::max(sqnr, 0.0) : largest;
         figure.line(contender.scheme.label, data({0, end}), data({y, y}),
-                    {.color = {role_of(contender.scheme.plan.format->name), Tone::fill, chosen ? 1.0F : 0.6F},
+                    {.color = {contender.scheme.plan.format->role, Tone::fill, chosen ? 1.0F : 0.6F},
                      .width = 9,
                      .in_legend = false});
         TextMark value{end, y, format_number(sqnr, 4, true), Anchor::left, false, 8};

@@ -30,7 +30,7 @@ std::vector<Field> machine_fields(MachineSpec& machine, const std::string& prefi
                 .help = "What the tensor is cast to. E5M2 has twice the relative error, and its values reach "
                         "2^7 times further up and down.",
                 .hidden = hidden},
-               &machine.format, {{"e4m3", "E4M3"}, {"e5m2", "E5M2"}}),
+               &machine.format, format_choices([](const FormatInfo& f) { return f.trains && is_fp8(f); })),
         choice({.name = prefix + "algo",
                 .label = "Reducer",
                 .te_name = "amax_compute_algo",

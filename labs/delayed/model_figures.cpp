@@ -50,7 +50,7 @@ Range y_range(const DelayedLab& lab) {
 }
 
 void add_window(Figure& figure, const Run& run, Range y) {
-    const Role role = role_of(run.machine.format);
+    const Role role = find_format(run.machine.format).role;
     const Data edges = edges_of(run.steps.size());
     std::vector<double> tops = run.tops, bottoms = run.bottoms;
     for (double& top : tops) top = std::min(top, 4 * y.hi);
@@ -111,7 +111,7 @@ double middle_of_plateau(const std::vector<double>& tops) {
 // The words at every step, where there are few.
 void add_words(Figure& figure, const DelayedLab& lab, Range y) {
     const Run& run = lab.shown();
-    const Role role = role_of(run.machine.format);
+    const Role role = find_format(run.machine.format).role;
     const auto words = [&](double x, double at, std::string text, Role ink, Anchor anchor, float dx,
                            float dy) {
         figure.add("", TextMark{x, at, std::move(text), anchor, false, dx, dy},
