@@ -54,23 +54,23 @@ Event event_from(const Json& json) {
 
 }  // namespace
 
-Json to_json(const Evidence::Deed& deed) {
+Json to_json(const Evidence::EventGroup& group) {
     Json events = Json::array();
-    for (const Event& event : deed.events) {
+    for (const Event& event : group.events) {
         Json one = {word_of(event.kind), event.name};
         if (event.kind != Event::Kind::act) one.push_back(event.value);
         events.push_back(std::move(one));
     }
     Json json = {{"events", std::move(events)}};
-    if (!deed.record.empty()) json["record"] = Json::parse(deed.record);
+    if (!group.record.empty()) json["record"] = Json::parse(group.record);
     return json;
 }
 
-Evidence::Deed deed_from(const Json& json) {
-    Evidence::Deed deed;
-    for (const Json& event : json.at("events")) deed.events.push_back(event_from(event));
-    if (json.contains("record")) deed.record = json["record"].dump();
-    return deed;
+Evidence::EventGroup event_group_from(const Json& json) {
+    Evidence::EventGroup group;
+    for (const Json& event : json.at("events")) group.events.push_back(event_from(event));
+    if (json.contains("record")) group.record = json["record"].dump();
+    return group;
 }
 
 Json to_json(const Prediction& prediction) {
@@ -91,7 +91,7 @@ namespace {
 Json scene_json(const Evidence& evidence) {
     Json scene = {{"lab", evidence.lab}, {"start", Json::object()}, {"deeds", Json::array()}};
     for (const auto& [name, value] : evidence.start) scene["start"][name] = value;
-    for (const Evidence::Deed& deed : evidence.deeds) scene["deeds"].push_back(to_json(deed));
+    for (const Evidence::EventGroup& group : evidence.groups) scene["deeds"].push_back(to_json(group));
     return scene;
 }
 
@@ -137,7 +137,7 @@ Evidence evidence_from(const Json& json) {
     out.lab = scene.at("lab").get<std::string>();
     for (const auto& [name, value] : scene.at("start").items())
         out.start.emplace_back(name, value.get<std::string>());
-    for (const Json& deed : scene.at("deeds")) out.deeds.push_back(deed_from(deed));
+    for (const Json& group : scene.at("deeds")) out.groups.push_back(event_group_from(group));
     for (const auto& [name, value] : json.at("values").items()) {
         Metric metric{.name = name};
         if (value.contains("word"))

@@ -62,7 +62,7 @@ Graded broken(const std::string& path, std::string problem) {
 
 // Series and values: a class has gigabytes of them.
 void drop_large(Evidence& evidence) {
-    evidence.deeds = {};
+    evidence.groups = {};
     evidence.values = {};
 }
 
