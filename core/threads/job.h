@@ -89,7 +89,7 @@ class Job {
     }
 
     void serve(const std::stop_token& token, const std::function<void()>& wake) {
-        give_way();
+        lower_priority();
         std::unique_lock lock{mutex_};
         while (ready_.wait(lock, token, [this] { return waiting_.has_value(); }) && !token.stop_requested()) {
             const Request request = std::move(*std::exchange(waiting_, std::nullopt));
