@@ -118,8 +118,8 @@ class AddingLab final : public Lab {
     std::span<const Exercise> exercises() const override;
     bool busy() const override { return computing_->busy() || measuring_->busy(); }
     void set_wake(std::function<void()> wake) override {
-        computing_->run_apart(wake);
-        measuring_->run_apart(std::move(wake));
+        computing_->start_worker(wake);
+        measuring_->start_worker(std::move(wake));
     }
     void reset() override;
 
