@@ -9,8 +9,8 @@
 
 #include "core/base/error.h"
 #include "core/base/units.h"
+#include "core/json/checksum.h"
 #include "core/json/read_json.h"
-#include "core/json/seal.h"
 
 namespace fp8lab {
 namespace {
@@ -212,7 +212,7 @@ EvidenceSize evidence_size(std::string_view text) {
 
 std::string scene_hash(const Evidence& evidence) { return fnv_hash(scene_json(evidence).dump()); }
 
-std::string evidence_text(const Evidence& evidence) { return sealed(body(evidence), 1); }
+std::string evidence_text(const Evidence& evidence) { return with_checksum(body(evidence), 1); }
 
 Evidence parse_evidence(std::string_view text, const std::string& where) {
     try {
@@ -221,7 +221,7 @@ Evidence parse_evidence(std::string_view text, const std::string& where) {
             throw input_error(where, "is no evidence of an exercise");
         if (json["fp8lab_evidence"] != kSchema)
             throw input_error(where, "is of another version of the evidence format; this one reads 1");
-        if (!unseal(json, where)) throw input_error(where, "has no checksum");
+        if (!take_checksum(json, where)) throw input_error(where, "has no checksum");
         Evidence evidence = evidence_from(json);
         if (json.at("scene_hash") != scene_hash(evidence))
             throw Error(ErrorKind::failed, where, "was changed: its scene hash does not fit");

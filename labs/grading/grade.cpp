@@ -12,7 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/files/bounded_file.h"
-#include "core/json/seal.h"
+#include "core/json/checksum.h"
 #include "core/lesson/bundle.h"
 #include "core/threads/parallel.h"
 

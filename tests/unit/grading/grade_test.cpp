@@ -14,7 +14,7 @@
 
 #include "core/base/error.h"
 #include "core/files/files.h"
-#include "core/json/seal.h"
+#include "core/json/checksum.h"
 #include "core/lesson/bundle.h"
 #include "core/threads/parallel.h"
 #include "labs/grading/grade_table.h"
@@ -72,12 +72,12 @@ Tampering forged(std::string reason, std::function<void(std::vector<Evidence>&)>
             }};
 }
 
-// The bundle's members changed, and the bundle sealed anew.
-Tampering resealed(std::string reason, std::function<void(json&)> change) {
+// The bundle's members changed, and the bundle given a new checksum.
+Tampering with_new_checksum(std::string reason, std::function<void(json&)> change) {
     return {std::move(reason), [change = std::move(change)] {
-                json object = unsealed(bundle_text(bundle_of(1, passes(1))), "");
+                json object = parse_with_checksum(bundle_text(bundle_of(1, passes(1))), "");
                 change(object);
-                return sealed(std::move(object), 1);
+                return with_checksum(std::move(object), 1);
             }};
 }
 
@@ -127,11 +127,12 @@ std::vector<Tampering> tamperings() {
         forged("has no action", [](auto& all) { all[0].groups.push_back({{acts("win")}}); }),
         forged("unknown field 'passed'", [](auto& all) { all[0].groups.push_back({{sets("passed", "1")}}); }),
         forged("holds this exercise twice", [](auto& all) { all.push_back(all[0]); }),
-        resealed("its checksum does not fit", inside("student 1", "my words")),
-        resealed("is of another version", inside("\"fp8lab_evidence\": 1", "\"fp8lab_evidence\": 0")),
-        resealed("written by a newer version", [](json& object) { object["fp8lab_bundle"] = 2; }),
-        resealed("expected a string, got number", [](json& object) { object["evidence"][1] = 1; }),
-        resealed("holds no evidence", [](json& object) { object["evidence"] = json::array(); }),
+        with_new_checksum("its checksum does not fit", inside("student 1", "my words")),
+        with_new_checksum("is of another version",
+                          inside("\"fp8lab_evidence\": 1", "\"fp8lab_evidence\": 0")),
+        with_new_checksum("written by a newer version", [](json& object) { object["fp8lab_bundle"] = 2; }),
+        with_new_checksum("expected a string, got number", [](json& object) { object["evidence"][1] = 1; }),
+        with_new_checksum("holds no evidence", [](json& object) { object["evidence"] = json::array(); }),
         edited("the submission was changed",
                [](std::string& text) { replace(text, "Student 1", "Student 9"); }),
         edited("missing closing quote\n", [](std::string& text) { text.resize(text.size() / 2); }),
