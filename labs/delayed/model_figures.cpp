@@ -150,22 +150,22 @@ void add_words(Figure& figure, const DelayedLab& lab, Range y) {
     }
 }
 
-void add_hangover(Figure& figure, const Run& run, Range y) {
-    const Hangover hangover = hangover_of(run);
-    if (hangover.spike < 0) return;
-    const auto first = static_cast<std::size_t>(hangover.first);
-    const double x0 = static_cast<double>(first), x1 = x0 + hangover.count;
+void add_stale_scale(Figure& figure, const Run& run, Range y) {
+    const StaleScale stale = stale_scale_of(run);
+    if (stale.spike < 0) return;
+    const auto first = static_cast<std::size_t>(stale.first);
+    const double x0 = static_cast<double>(first), x1 = x0 + stale.count;
     const bool is_max = run.machine.algo == "max" && run.machine.interval == 1;
     const std::string words =
-        is_max && hangover.whole
-            ? fmt::format("the spike sets the scale for exactly L = {} steps", hangover.count)
-            : fmt::format("the spike sets the scale for {}{} steps", hangover.whole ? "" : "at least ",
-                          hangover.count);
+        is_max && stale.whole
+            ? fmt::format("the spike sets the scale for exactly L = {} steps", stale.count)
+            : fmt::format("the spike sets the scale for {}{} steps", stale.whole ? "" : "at least ",
+                          stale.count);
     const double top = std::min(run.tops[first], y.hi);
     figure.add("", Bracket{x0 + 0.03, x1 - 0.03, top * std::pow(y.hi / y.lo, 0.075), words},
                {.color = {Role::text}, .in_legend = false});
-    if (run.steps.size() > kWordySteps || hangover.count < 3) return;
-    const auto middle = first + static_cast<std::size_t>(hangover.count) / 2;
+    if (run.steps.size() > kWordySteps || stale.count < 3) return;
+    const auto middle = first + static_cast<std::size_t>(stale.count) / 2;
     const double amax = finite_or_nan(run.steps[middle].amax), x = static_cast<double>(middle) - 0.25;
     figure.line("unused", data({x, x}), data({amax * 1.1, top / 1.1}),
                 {.color = {Role::axis}, .width = 1, .in_legend = false});
@@ -261,7 +261,7 @@ Figure timeline_figure(const DelayedLab& lab) {
     add_faults(figure, run, y);
     add_amaxes(figure, run);
     if (steps <= kWordySteps) add_words(figure, lab, y);
-    add_hangover(figure, run, y);
+    add_stale_scale(figure, run, y);
     return figure;
 }
 
