@@ -8,8 +8,8 @@
 #include "core/base/error.h"
 #include "kernels/device/random_fill.h"
 #include "kernels/device/ranges.h"
+#include "kernels/gemm/autotune.h"
 #include "kernels/gemm/gemm_cache.h"
-#include "kernels/gemm/gemm_contest.h"
 #include "kernels/gemm/lt_handles.h"
 
 namespace fp8lab::cuda {
