@@ -12,7 +12,7 @@ constexpr int kWarps = kThreads / 32, kWarpsPerGroup = kWarps / kMxGroups;
 static_assert(kThreads == kMxGroups * kTileCols && kMxBlock == 4 * kThreadCols && kThreadRows == 4);
 
 struct MxMemory {
-    std::uint32_t turned[kTileCols * kThreadsDown];
+    std::uint32_t transposed[kTileCols * kThreadsDown];
     float warps[kWarps][kTileCols];      // amaxes of columns, by warp: 8 rows each
     float scales[kMxGroups][kTileCols];  // of columns
 };
@@ -151,10 +151,10 @@ __global__ void __launch_bounds__(kThreads) mx_cast(const T* in, Shape s, TileTa
         low[i] = row.x, high[i] = row.y;
     }
     if (target.columns) {
-        turn4(low, words);
-        turn4(high, words + 4);
+        transpose4(low, words);
+        transpose4(high, words + 4);
         store_columns(static_cast<std::uint8_t*>(target.columns), words, s, part.tile_r, part.tile_c,
-                      shared.turned);
+                      shared.transposed);
     }
     if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0)
         target.state->scale_used = target.state->scale_inv = 1;

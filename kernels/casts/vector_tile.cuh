@@ -68,13 +68,13 @@ __device__ inline void store_inverse(const BlockPlace& at, Shape s, const ScaleV
 
 // Word `word` of column j of the eight columns of a thread in column tx of threads, permuted so that neither
 // side meets a bank twice.
-__device__ inline int turned_block_word(int tx, int j, int word) {
+__device__ inline int transposed_block_word(int tx, int j, int word) {
     return (tx * kThreadCols + j) * kWordsDown + (word ^ (tx * 2));
 }
 
 // 8 threads a column, 16 bytes each: whole lines.
 __device__ inline void store_block_columns(std::uint8_t* out, const BlockPlace& at, Shape s,
-                                           const std::uint32_t* turned) {
+                                           const std::uint32_t* transposed) {
     constexpr unsigned kParts = kBlock / 16, kColumns = kThreads / kParts, kPasses = kBlock / kColumns;
     const unsigned part = threadIdx.x % kParts, column = threadIdx.x / kParts;
     const int r = at.r0 + static_cast<int>(part) * 16, c = at.c0 + static_cast<int>(column);
@@ -86,7 +86,7 @@ __device__ inline void store_block_columns(std::uint8_t* out, const BlockPlace& 
     for (unsigned pass = 0; pass < kPasses; ++pass, out += stride) {
         if (c + static_cast<int>(pass * kColumns) >= s.padded_cols) return;
         const unsigned from = column * kWordsDown + ((part ^ (tx / 2)) * 4);
-        uint4 v = *reinterpret_cast<const uint4*>(turned + pass * kColumns * kWordsDown +
+        uint4 v = *reinterpret_cast<const uint4*>(transposed + pass * kColumns * kWordsDown +
                                                   (from ^ (pass * kColumns / kThreadCols / 2 * 4)));
         if (tx & 1) v = make_uint4(v.z, v.w, v.x, v.y);
         *reinterpret_cast<uint4*>(out) = v;
@@ -123,12 +123,12 @@ __device__ inline void cast_block(Values&& values, const BlockPlace& at, Shape s
                 *reinterpret_cast<uint2*>(rows + static_cast<std::size_t>(tile * kTileRows + k) *
                                                      s.padded_cols) = across[k];
         }
-        std::uint32_t turned[kThreadCols];
-        turn4(low, turned);
-        turn4(high, turned + 4);
+        std::uint32_t transposed[kThreadCols];
+        transpose4(low, transposed);
+        transpose4(high, transposed + 4);
 #pragma unroll
         for (int j = 0; j < kThreadCols; ++j)
-            shared.turned[turned_block_word(at.tx, j, tile * kThreadsDown + at.ty)] = turned[j];
+            shared.transposed[transposed_block_word(at.tx, j, tile * kThreadsDown + at.ty)] = transposed[j];
         if constexpr (kStats) {
             if (at.r0 + tile * kTileRows < s.padded_rows)
                 store_stats(g, static_cast<unsigned>(at.r0) / kTileRows + tile, target);
@@ -137,7 +137,7 @@ __device__ inline void cast_block(Values&& values, const BlockPlace& at, Shape s
     });
     if (!target.columns) return;
     __syncthreads();
-    store_block_columns(static_cast<std::uint8_t*>(target.columns), at, s, shared.turned);
+    store_block_columns(static_cast<std::uint8_t*>(target.columns), at, s, shared.transposed);
 }
 
 __device__ inline void leave_scale_1(const TileTarget& target) {

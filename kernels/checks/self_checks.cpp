@@ -70,7 +70,7 @@ SelfCheckOutcome check_fp8_cast(std::string_view name, Element element) {
     check(cudaDeviceSynchronize(), "cast_matrix");
     std::vector<std::uint8_t> expected(in.padded.size());
     encode(find_format(name), in.padded, std::span(expected), {.scale = start.scale});
-    const auto found = rows.download(), turned = columns.download();
+    const auto found = rows.download(), transposed = columns.download();
     std::uint64_t wrong = 0;
     for (int r = 0; r < s.padded_rows; ++r)
         for (int c = 0; c < s.padded_cols; ++c) {
@@ -79,8 +79,8 @@ SelfCheckOutcome check_fp8_cast(std::string_view name, Element element) {
                          static_cast<std::size_t>(c)];
             wrong += found[static_cast<std::size_t>(r) * static_cast<std::size_t>(s.padded_cols) +
                            static_cast<std::size_t>(c)] != code;
-            wrong += turned[static_cast<std::size_t>(c) * static_cast<std::size_t>(s.padded_rows) +
-                            static_cast<std::size_t>(r)] != code;
+            wrong += transposed[static_cast<std::size_t>(c) * static_cast<std::size_t>(s.padded_rows) +
+                                static_cast<std::size_t>(r)] != code;
         }
     return no_differences(wrong, 2 * expected.size());
 }
