@@ -72,7 +72,7 @@ __device__ void load(const T* in, Shape s, Part& part) {
             if (part.row() + i >= s.rows || part.column() + j >= s.cols) part.v[i][j] = 0;
 }
 
-// The multiplier of row tx % 4 and the 32 columns that the thread shares with three others.
+// The scale of row tx % 4 and the 32 columns that the thread shares with three others.
 __device__ float scale_rows(const Part& part, Shape s, ScaleState* state, std::uint32_t seen,
                             float max_finite, std::uint8_t* out) {
     float rows[kThreadRows] = {}, amax = 0;
@@ -89,7 +89,7 @@ __device__ float scale_rows(const Part& part, Shape s, ScaleState* state, std::u
     return mx_multiplier(code);
 }
 
-// The scales of the columns where they belong, their multipliers in shared memory.
+// scale_inv of the columns where it belongs, scale in shared memory.
 __device__ void scale_columns(const Part& part, Shape s, float max_finite, std::uint8_t* out,
                               MxMemory& shared) {
     Eight most = {};

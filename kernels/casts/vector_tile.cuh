@@ -49,21 +49,21 @@ __device__ inline float largest_of_block(float amax, VectorMemory& shared) {
     return largest;
 }
 
-// The inverse of the scale of the thread's own vector, or of the whole block, to where products read it.
-__device__ inline void store_inverse(const BlockPlace& at, Shape s, const ScaleVectors& to, bool squares,
-                                     float inverse) {
+// The scale_inv of the thread's own vector, or of the whole block, to where products read it.
+__device__ inline void store_scale_inv(const BlockPlace& at, Shape s, const ScaleVectors& to, bool squares,
+                                       float scale_inv) {
     const int x = at.c0 / kBlock, y = at.r0 / kBlock;
     if (squares) {
         const auto up4 = [](int n) { return (n + 3) / 4 * 4; };
         if (threadIdx.x != 0) return;
-        if (to.rows) to.rows[y * up4(blocks_of(s.padded_cols)) + x] = inverse;
-        if (to.columns) to.columns[x * up4(blocks_of(s.padded_rows)) + y] = inverse;
+        if (to.rows) to.rows[y * up4(blocks_of(s.padded_cols)) + x] = scale_inv;
+        if (to.columns) to.columns[x * up4(blocks_of(s.padded_rows)) + y] = scale_inv;
         return;
     }
     const OwnVector own = own_vector(at, s);
-    float* const inverses = own.is_column ? to.columns : to.rows;
-    if (inverses && own.index < own.padded)
-        inverses[static_cast<std::size_t>(own.is_column ? y : x) * own.padded + own.index] = inverse;
+    float* const all = own.is_column ? to.columns : to.rows;
+    if (all && own.index < own.padded)
+        all[static_cast<std::size_t>(own.is_column ? y : x) * own.padded + own.index] = scale_inv;
 }
 
 // Word `word` of column j of the eight columns of a thread in column tx of threads, permuted so that neither
@@ -204,7 +204,7 @@ __global__ void __launch_bounds__(kThreads, 2)
         const float largest = squares ? largest_of_block(amax, shared) : amax,
                     scale = scale_of(largest, max_finite, how.margin, 1.0F, how.pow2 != 0);
         shared.vectors[threadIdx.x] = scale;
-        store_inverse(at, s, vectors, squares, 1 / scale);
+        store_scale_inv(at, s, vectors, squares, 1 / scale);
         __syncthreads();
         cast_block<Out, kStats>(again, at, s, target, shared);
     });

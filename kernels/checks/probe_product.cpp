@@ -32,7 +32,7 @@ struct Operand {
             for (int i = 0; i < k; ++i)
                 bytes.push_back(static_cast<std::uint8_t>(encode(format, static_cast<float>(integer(o, i)))));
         codes = Buffer<std::uint8_t>(std::span<const std::uint8_t>(bytes));
-        std::vector<float> all(static_cast<std::size_t>(scale_inverses(scaling, outer, k)));
+        std::vector<float> all(static_cast<std::size_t>(scale_inv_count(scaling, outer, k)));
         for (int o = 0; o < outer; ++o)
             for (int i = 0; i < k; i += kMxBlock) put(all, o, i);
         scales = Buffer<float>(std::span<const float>(all));
@@ -49,7 +49,7 @@ struct Operand {
             reinterpret_cast<std::uint8_t*>(all.data())[mx_scale_at(k, o, i)] =
                 static_cast<std::uint8_t>(kBias + exponent(o, i));
         else
-            all[static_cast<std::size_t>(scale_inverse_at(scaling, outer, k, o, i))] =
+            all[static_cast<std::size_t>(scale_inv_at(scaling, outer, k, o, i))] =
                 std::ldexp(1.0F, exponent(o, i));
     }
     double value(int o, int i) const { return std::ldexp(integer(o, i), exponent(o, i)); }

@@ -85,7 +85,7 @@ SelfCheckOutcome check_fp8_cast(std::string_view name, Element element) {
     return no_differences(wrong, 2 * expected.size());
 }
 
-// Codes times inverse scales of both layouts are core's dequantised values, bit for bit.
+// Codes times scale_inv of both layouts are core's dequantised values, bit for bit.
 SelfCheckOutcome check_vector_cast(const std::string& text, TensorClass tensor) {
     const CastPlan plan = cast_plan(parse_recipe(text), tensor);
     const Inputs in = inputs(true);
@@ -111,7 +111,7 @@ SelfCheckOutcome check_vector_cast(const std::string& text, TensorClass tensor) 
     }
     cast_matrix(values.get(), Element::f32, s, target, Pass::cast, nullptr);
     check(cudaDeviceSynchronize(), "cast_matrix");
-    const std::vector<float> inverses = scales.inverses().download();
+    const std::vector<float> all = scales.scale_inv().download();
     std::uint64_t wrong = 0;
     for (const Along along : {Along::cols, Along::rows}) {
         const bool by_rows = along == Along::cols;
@@ -126,10 +126,10 @@ SelfCheckOutcome check_vector_cast(const std::string& text, TensorClass tensor) 
                 const int outer = by_rows ? r : c, i = by_rows ? c : r;
                 const auto at = static_cast<std::size_t>(outer) * static_cast<std::size_t>(k) +
                                 static_cast<std::size_t>(i);
-                const float inverse =
-                    inverses[(by_rows ? 0 : scales.columns_at()) +
-                             static_cast<std::size_t>(scale_inverse_at(target.scaling, m, k, outer, i))];
-                const float q = decode(*plan.format, codes[at]) * inverse,
+                const float scale_inv =
+                    all[(by_rows ? 0 : scales.columns_at()) +
+                        static_cast<std::size_t>(scale_inv_at(target.scaling, m, k, outer, i))];
+                const float q = decode(*plan.format, codes[at]) * scale_inv,
                             wanted =
                                 expected[static_cast<std::size_t>(r) * width + static_cast<std::size_t>(c)];
                 wrong += std::bit_cast<std::uint32_t>(q) != std::bit_cast<std::uint32_t>(wanted);

@@ -91,11 +91,11 @@ enum class Scaling : int { tensor, rows, blocks, squares, mx };
 constexpr int kBlock = 128, kMxBlock = 32;
 constexpr int blocks_of(int n) { return (n + kBlock - 1) / kBlock; }
 
-// Their inverses in device memory, in cuBLASLt's layouts (gemm.h): of a payload of m rows, k elements each,
+// Their scale_inv in device memory, in cuBLASLt's layouts (gemm.h): of a payload of m rows, k elements each,
 // padded,
 //   rows (m), blocks (blocks_of(k), m), squares (blocks_of(m), blocks_of(k) rounded up to 4), mx
 //   (blocks_of(m), blocks_of(k)) tiles of 512 bytes: 128 FP32 each.
-constexpr int scale_inverses(Scaling scaling, int m, int k) {
+constexpr int scale_inv_count(Scaling scaling, int m, int k) {
     return scaling == Scaling::rows      ? m
            : scaling == Scaling::blocks  ? blocks_of(k) * m
            : scaling == Scaling::squares ? blocks_of(m) * ((blocks_of(k) + 3) / 4 * 4)
@@ -103,7 +103,7 @@ constexpr int scale_inverses(Scaling scaling, int m, int k) {
                                          : 0;
 }
 // The index of the scale of element i of payload row r.
-constexpr int scale_inverse_at(Scaling scaling, int m, int k, int r, int i) {
+constexpr int scale_inv_at(Scaling scaling, int m, int k, int r, int i) {
     return scaling == Scaling::rows     ? r
            : scaling == Scaling::blocks ? i / kBlock * m + r
                                         : r / kBlock * ((blocks_of(k) + 3) / 4 * 4) + i / kBlock;
@@ -261,7 +261,7 @@ void update_biases(const BiasUpdates& updates, const StepInput* inputs, int inpu
 // Current scaling: scale = max_finite * 2^-margin / amax from amax_bits (1 where amax is 0 or not finite);
 // pow2 rounds down.
 void scale_from_amax(ScaleState* state, const ScaleControls* controls, cudaStream_t stream);
-// The same for every row and column: scales and their inverses from the amaxes, which are cleared. Bytes per
+// The same for every row and column: scale and scale_inv from the amaxes, which are cleared. Bytes per
 // row or column: 16.
 void scale_vectors_from_amaxes(const ScaleVectors& vectors, Shape shape, const ScaleState* state,
                                cudaStream_t stream);

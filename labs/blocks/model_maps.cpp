@@ -34,9 +34,9 @@ class Tops {
     Tops(const Copy& copy, double format_max) : copy_(copy), format_max_(format_max) {}
     double at(std::size_t row, std::size_t col) const {
         const BlockGrid& grid = copy_.grid;
-        const auto multiplier =
-            static_cast<double>(copy_.multipliers[row / grid.height * grid.across + col / grid.width]);
-        return multiplier > 0 ? format_max_ / multiplier : 0;
+        const auto scale =
+            static_cast<double>(copy_.scales[row / grid.height * grid.across + col / grid.width]);
+        return scale > 0 ? format_max_ / scale : 0;
     }
 
   private:

@@ -36,16 +36,16 @@ CastPlan plan_of(const KernelCase& kernel, const ScaleControls& controls) {
 // The payload for one of the two GEMMs: m rows of k elements that lie along its contraction.
 struct Payload {
     std::vector<std::uint8_t> codes;
-    std::vector<float> inverses;   // as cuBLASLt reads them
+    std::vector<float> scale_inv;  // as cuBLASLt reads them
     fp8lab::test::Operand layout;  // knows where the scale of an element lies
     bool mx = false;
-    float inverse(int o, int i) const {
-        if (!mx) return inverses[layout.scale_at(o, i)];
+    float scale_inv_of(int o, int i) const {
+        if (!mx) return scale_inv[layout.scale_at(o, i)];
         // Tiles of 128 rows x 4 blocks, 512 bytes each, those of a row side by side (cuBLAS manual, "1D block
         // scaling factors layout").
         const int tiles_across = (layout.k + 127) / 128, tile = o / 128 * tiles_across + i / 128;
         const int in_tile = o % 32 * 16 + o % 128 / 32 * 4 + i / 32 % 4;
-        const auto* const bytes = reinterpret_cast<const std::uint8_t*>(inverses.data());
+        const auto* const bytes = reinterpret_cast<const std::uint8_t*>(scale_inv.data());
         return decode(find_format("e8m0"), bytes[tile * 512 + in_tile]);
     }
 };
@@ -55,9 +55,9 @@ Payload payload_of(const Launch& launch, const KernelCase& kernel, Shape s, Alon
     const bool by_rows = along == Along::cols;
     Payload out;
     out.codes = by_rows ? launch.rows() : launch.columns();
-    const std::vector<float> all = launch.scales().inverses().download();
+    const std::vector<float> all = launch.scales().scale_inv().download();
     const auto border = all.begin() + static_cast<std::ptrdiff_t>(launch.scales().columns_at());
-    out.inverses = by_rows ? std::vector(all.begin(), border) : std::vector(border, all.end());
+    out.scale_inv = by_rows ? std::vector(all.begin(), border) : std::vector(border, all.end());
     out.layout.outer = by_rows ? s.padded_rows : s.padded_cols;
     out.layout.k = by_rows ? s.padded_cols : s.padded_rows;
     out.mx = kernel.scaling == Scaling::mx;
@@ -85,13 +85,13 @@ Differences differences(const Payload& found, const CastPlan& plan, const Values
                        c = static_cast<std::size_t>(along == Along::cols ? i : o);
             if (r >= rows || c >= cols) {
                 // Beside a NaN the whole block is NaN, its padding too.
-                out.padding += code != 0 && !(found.mx && std::isnan(found.inverse(o, i)));
+                out.padding += code != 0 && !(found.mx && std::isnan(found.scale_inv_of(o, i)));
                 continue;
             }
             const std::size_t block = r / grid.height * grid.across + c / grid.width;
-            const float scaled = exact[r * cols + c] * scales.multipliers[block];
+            const float scaled = exact[r * cols + c] * scales.scale[block];
             out.codes += code != encode(*plan.format, scaled, plan.rounding, plan.overflow);
-            out.scales += !same(found.inverse(o, i), scales.inverses[block]);
+            out.scales += !same(found.scale_inv_of(o, i), scales.scale_inv[block]);
         }
     return out;
 }
@@ -104,12 +104,12 @@ std::size_t far_from(const Payload& found, const CastPlan& plan, const Values& e
         for (int i = 0; i < found.layout.k; ++i) {
             const int r = along == Along::cols ? o : i, c = along == Along::cols ? i : o;
             if (r >= s.rows || c >= s.cols) continue;
-            const double inverse = static_cast<double>(found.inverse(o, i)),
+            const double scale_inv = static_cast<double>(found.scale_inv_of(o, i)),
                          x = static_cast<double>(exact[size_of(r, s.cols) + static_cast<std::size_t>(c)]);
             const std::uint8_t code = found.codes[size_of(o, found.layout.k) + static_cast<std::size_t>(i)];
-            const double q = static_cast<double>(decode(*plan.format, code)) * inverse;
+            const double q = static_cast<double>(decode(*plan.format, code)) * scale_inv;
             const double allowed = error + 1.01 * unit_roundoff(*plan.format) * std::abs(x) +
-                                   min_subnormal(*plan.format) * inverse;
+                                   min_subnormal(*plan.format) * scale_inv;
             far += std::abs(q - x) > allowed;
         }
     return far;
@@ -244,10 +244,10 @@ TEST_CASE("the amaxes of rows and columns start anew in every step") {
         CAPTURE(std::string(kernel.name));
         Launch launch(kernel, make_values(kernel, s), s, 1, false);
         const auto codes = launch.rows();
-        const auto inverses = launch.scales().inverses().download();
+        const auto scale_inv = launch.scales().scale_inv().download();
         launch.run(false, 1);
         CHECK(launch.rows() == codes);
-        CHECK(launch.scales().inverses().download() == inverses);
+        CHECK(launch.scales().scale_inv().download() == scale_inv);
     }
 }
 
