@@ -13,9 +13,9 @@ Scaling scaling_of_mode(ScaleMode mode) {
     switch (mode) {
         case ScaleMode::row:
             return Scaling::rows;
-        case ScaleMode::vec128:
-            return Scaling::blocks;
         case ScaleMode::block128:
+            return Scaling::blocks;
+        case ScaleMode::square128:
             return Scaling::squares;
         default:
             return Scaling::mx;

@@ -29,11 +29,11 @@ ScaleMode mode_of(const CastPlan& plan) {
         case Scaling::rows:
             return ScaleMode::row;
         case Scaling::blocks:
-            return ScaleMode::vec128;
-        case Scaling::squares:
             return ScaleMode::block128;
+        case Scaling::squares:
+            return ScaleMode::square128;
         case Scaling::mx:
-            return ScaleMode::mx32;
+            return ScaleMode::block32;
         default:
             return ScaleMode::tensor;
     }

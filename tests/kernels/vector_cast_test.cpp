@@ -62,8 +62,8 @@ Payload payload_of(const Launch& launch, const KernelCase& kernel, Shape s, Alon
     out.layout.k = by_rows ? s.padded_cols : s.padded_rows;
     out.mx = kernel.scaling == Scaling::mx;
     out.layout.mode = kernel.scaling == Scaling::rows     ? ScaleMode::row
-                      : kernel.scaling == Scaling::blocks ? ScaleMode::vec128
-                                                          : ScaleMode::block128;
+                      : kernel.scaling == Scaling::blocks ? ScaleMode::block128
+                                                          : ScaleMode::square128;
     return out;
 }
 
