@@ -14,8 +14,14 @@
 
 namespace fp8lab {
 
-// Which elements share a scale. Rows and blocks run along K of the GEMM that reads the tensor. block128:
-// 1x128 for x and dy, 128x128 for w.
+// Which elements share a scale. Rows and blocks run along K of the GEMM that reads the tensor.
+//   here      elements that share a scale        scale                L6's ids   ScaleMode (kernels/device/launch.h)
+//   tensor    all                                FP32                 tensor     tensor
+//   row       a row                              FP32                 row        row
+//   block128  1x128, of x and dy                 FP32                 1x128      block128
+//             128x128, of w (square_blocks)      FP32                 128x128    square128
+//   block32   1x32                               E8M0                 mx32       block32
+//   block16   1x16                               E4M3, FP32 on top    nvfp4      none: emulated
 enum class Granularity { tensor, row, block128, block32, block16 };
 enum class ScaleSource { none, current, delayed };
 enum class AmaxAlgo { max, most_recent };

@@ -124,7 +124,7 @@ template <class Source>
 void launch_cast(const Source& source, Shape s, const CastTarget& to, Pass pass, cudaStream_t stream,
                  float* bias_partials = nullptr, double* loss_partials = nullptr) {
     const TileTarget target = tile_target(to, bias_partials, loss_partials);
-    if (to.scaling != Scaling::tensor) {
+    if (to.scaling != ScaleMode::tensor) {
         if constexpr (kManyScales<Source>)
             return launch_vectors(source, s, target, to, pass, stream);
         else

@@ -23,14 +23,14 @@ __device__ inline OwnVector own_vector(const BlockPlace& at, Shape s) {
                                 : OwnVector{false, at.r0 + i, s.padded_rows};
 }
 
-// Scaling::rows, first launch.
+// ScaleMode::row, first launch.
 __device__ inline void keep_amax(const BlockPlace& at, Shape s, const ScaleVectors& to, float amax) {
     const OwnVector own = own_vector(at, s);
     if (own.index < own.padded)
         atomicMax(to.amaxes + (own.is_column ? s.padded_rows : 0) + own.index, __float_as_uint(amax));
 }
 
-// Scaling::rows, second launch.
+// ScaleMode::row, second launch.
 __device__ inline void load_scales(const BlockPlace& at, Shape s, const ScaleVectors& from,
                                    VectorMemory& shared) {
     const OwnVector own = own_vector(at, s);
@@ -217,9 +217,9 @@ void launch_vectors(const Source& source, Shape s, const TileTarget& target, con
     const dim3 grid(static_cast<unsigned>(blocks_of(s.padded_cols)),
                     static_cast<unsigned>(blocks_of(s.padded_rows)));
     constexpr auto kName = "cast kernel";
-    if (to.scaling != Scaling::rows)
+    if (to.scaling != ScaleMode::row)
         launch(kName, block_cast<Source, Out, kStats>, grid, kThreads, stream, source, s, target,
-               to.scaling == Scaling::squares, to.vectors);
+               to.scaling == ScaleMode::square128, to.vectors);
     else if (pass == Pass::amax_only)
         launch(kName, row_amaxes<Source>, grid, kThreads, stream, source, s, target, to.vectors);
     else

@@ -92,7 +92,7 @@ SelfCheckOutcome check_vector_cast(const std::string& text, TensorClass tensor) 
     const Shape s = in.shape;
     const Buffer<float> values(std::span<const float>(in.padded));
     const Buffer<std::uint8_t> rows(in.padded.size()), columns(in.padded.size());
-    const ScaleBuffers scales(scaling_of(plan), s);
+    const ScaleBuffers scales(scale_mode_of(plan), s);
     ScaleState start;
     start.max_finite = static_cast<float>(max_finite(*plan.format));
     const Buffer<ScaleState> state(std::span<const ScaleState>(&start, 1));
@@ -103,9 +103,9 @@ SelfCheckOutcome check_vector_cast(const std::string& text, TensorClass tensor) 
     target.rows = rows.get();
     target.columns = columns.get();
     target.state = state.get();
-    target.scaling = scaling_of(plan);
+    target.scaling = scale_mode_of(plan);
     target.vectors = scales.vectors(controls.get());
-    if (target.scaling == Scaling::rows) {
+    if (target.scaling == ScaleMode::row) {
         cast_matrix(values.get(), Element::f32, s, target, Pass::amax_only, nullptr);
         scale_vectors_from_amaxes(target.vectors, s, state.get(), nullptr);
     }

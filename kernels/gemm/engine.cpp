@@ -24,21 +24,6 @@ std::string unfit(const Recipe& r) {
     return "";
 }
 
-ScaleMode mode_of(const CastPlan& plan) {
-    switch (scaling_of(plan)) {
-        case Scaling::rows:
-            return ScaleMode::row;
-        case Scaling::blocks:
-            return ScaleMode::block128;
-        case Scaling::squares:
-            return ScaleMode::square128;
-        case Scaling::mx:
-            return ScaleMode::block32;
-        default:
-            return ScaleMode::tensor;
-    }
-}
-
 }  // namespace
 
 Element element_of(const FormatInfo& format) { return format.name == "e4m3" ? Element::e4m3 : Element::e5m2; }
@@ -50,7 +35,7 @@ Provenance provenance_of(Engine engine) {
 EngineChoice choose_engine(const Recipe& recipe, const Refusal& refusal) {
     if (std::string why = unfit(recipe); !why.empty()) return {Engine::emulated, std::move(why)};
     if (recipe.fwd->name == "bf16") return {Engine::bf16, ""};
-    if (scaling_of(cast_plan(recipe, TensorClass::x)) == Scaling::tensor) return {Engine::fp8, ""};
+    if (scale_mode_of(cast_plan(recipe, TensorClass::x)) == ScaleMode::tensor) return {Engine::fp8, ""};
     constexpr int kSize = 256;
     const LayerProducts tried = products_of(recipe, Engine::fp8, kSize, kSize, kSize);
     for (const GemmSpec& spec : {tried.fprop, tried.dgrad, tried.wgrad})
@@ -58,12 +43,12 @@ EngineChoice choose_engine(const Recipe& recipe, const Refusal& refusal) {
     return {Engine::fp8, ""};
 }
 
-Scaling scaling_of(const CastPlan& plan) {
-    if (plan.granularity == Granularity::row) return Scaling::rows;
+ScaleMode scale_mode_of(const CastPlan& plan) {
+    if (plan.granularity == Granularity::row) return ScaleMode::row;
     if (plan.granularity == Granularity::block128)
-        return plan.square_blocks ? Scaling::squares : Scaling::blocks;
-    if (plan.granularity == Granularity::block32) return Scaling::mx;
-    return Scaling::tensor;
+        return plan.square_blocks ? ScaleMode::square128 : ScaleMode::block128;
+    if (plan.granularity == Granularity::block32) return ScaleMode::block32;
+    return ScaleMode::tensor;
 }
 
 LayerProducts products_of(const Recipe& recipe, Engine engine, int batch, int in, int out) {
@@ -75,7 +60,7 @@ LayerProducts products_of(const Recipe& recipe, Engine engine, int batch, int in
                   fwd = fp8 ? element_of(*recipe.fwd) : plain, bwd = fp8 ? element_of(*recipe.bwd) : plain,
                   to = stored(recipe.out), gradient = stored(recipe.wgrad);
     const auto mode = [&](TensorClass tensor) {
-        return fp8 ? mode_of(cast_plan(recipe, tensor)) : ScaleMode::none;
+        return fp8 ? scale_mode_of(cast_plan(recipe, tensor)) : ScaleMode::none;
     };
     const ScaleMode x = mode(TensorClass::x), w = mode(TensorClass::w), dy = mode(TensorClass::dy);
     // Scales of blocks are applied outside the tensor core: what it sums is short anyway.

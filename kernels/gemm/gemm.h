@@ -29,7 +29,6 @@
 namespace fp8lab::cuda {
 
 enum class Product { nt, nn, tn };
-enum class ScaleMode { none, tensor, row, block128, square128, block32 };
 
 struct GemmSpec {
     Product product = Product::nt;

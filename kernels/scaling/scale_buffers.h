@@ -11,10 +11,10 @@ namespace fp8lab::cuda {
 class ScaleBuffers {
   public:
     ScaleBuffers() = default;  // empty: for a tensor with one scale
-    ScaleBuffers(Scaling scaling, Shape s)
+    ScaleBuffers(ScaleMode scaling, Shape s)
         : columns_at_(count(scale_inv_count(scaling, s.padded_rows, s.padded_cols))),
           scale_inv_(columns_at_ + count(scale_inv_count(scaling, s.padded_cols, s.padded_rows))),
-          scales_(scaling == Scaling::rows ? scale_inv_.size() : 0),
+          scales_(scaling == ScaleMode::row ? scale_inv_.size() : 0),
           amaxes_(scales_.size()) {}
 
     ScaleVectors vectors(const ScaleControls* controls) const {

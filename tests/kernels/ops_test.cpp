@@ -86,7 +86,7 @@ TEST_CASE("every kernel with one scale stores core's bytes, their transpose, the
                     CAPTURE(s.rows);
                     CAPTURE(s.cols);
                     CAPTURE(scale);
-                    if (kernel.scaling != Scaling::tensor || (!kernel.stores && with_stats)) continue;
+                    if (kernel.scaling != ScaleMode::tensor || (!kernel.stores && with_stats)) continue;
                     CaseValues values = make_values(kernel, s);
                     const Launch launch(kernel, values, s, scale, with_stats);
                     const Values exact = kernel.reference(values, s);

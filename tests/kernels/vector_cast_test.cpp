@@ -23,10 +23,10 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 CastPlan plan_of(const KernelCase& kernel, const ScaleControls& controls) {
     CastPlan plan;
     plan.format = &format_of(kernel.payload);
-    plan.granularity = kernel.scaling == Scaling::rows ? Granularity::row
-                       : kernel.scaling == Scaling::mx ? Granularity::block32
-                                                       : Granularity::block128;
-    plan.square_blocks = kernel.scaling == Scaling::squares;
+    plan.granularity = kernel.scaling == ScaleMode::row       ? Granularity::row
+                       : kernel.scaling == ScaleMode::block32 ? Granularity::block32
+                                                              : Granularity::block128;
+    plan.square_blocks = kernel.scaling == ScaleMode::square128;
     plan.scaled = true;
     plan.pow2 = controls.pow2 != 0;
     plan.margin = controls.margin;
@@ -60,10 +60,10 @@ Payload payload_of(const Launch& launch, const KernelCase& kernel, Shape s, Alon
     out.scale_inv = by_rows ? std::vector(all.begin(), border) : std::vector(border, all.end());
     out.layout.outer = by_rows ? s.padded_rows : s.padded_cols;
     out.layout.k = by_rows ? s.padded_cols : s.padded_rows;
-    out.mx = kernel.scaling == Scaling::mx;
-    out.layout.mode = kernel.scaling == Scaling::rows     ? ScaleMode::row
-                      : kernel.scaling == Scaling::blocks ? ScaleMode::block128
-                                                          : ScaleMode::square128;
+    out.mx = kernel.scaling == ScaleMode::block32;
+    out.layout.mode = kernel.scaling == ScaleMode::row        ? ScaleMode::row
+                      : kernel.scaling == ScaleMode::block128 ? ScaleMode::block128
+                                                              : ScaleMode::square128;
     return out;
 }
 
@@ -143,7 +143,7 @@ TEST_CASE("row and block casts store core's codes both ways, with core's scales 
             for (const ScaleControls& controls :
                  {ScaleControls{}, ScaleControls{.margin = 2, .pow2 = 1}, ScaleControls{.margin = -1}})
                 for (const bool with_stats : {false, true}) {
-                    if (kernel.scaling == Scaling::tensor) continue;
+                    if (kernel.scaling == ScaleMode::tensor) continue;
                     CAPTURE(std::string(kernel.name));
                     CAPTURE(s.rows);
                     CAPTURE(s.cols);
@@ -181,7 +181,7 @@ TEST_CASE("of a tensor that only the transposed product takes, the statistics ar
     std::size_t cases = 0;
     for (const KernelCase& kernel : kernel_cases())
         for (const Shape s : kShapes) {
-            if (kernel.scaling == Scaling::tensor || !kernel.transposed) continue;
+            if (kernel.scaling == ScaleMode::tensor || !kernel.transposed) continue;
             CAPTURE(std::string(kernel.name));
             CAPTURE(s.rows);
             CAPTURE(s.cols);
@@ -209,7 +209,7 @@ TEST_CASE("a NaN has no say in the scale of its row or block, an Inf makes it 1,
     const Shape s = padded(200, 333);
     std::size_t cases = 0;
     for (const KernelCase& kernel : kernel_cases()) {
-        if (kernel.scaling == Scaling::tensor || kernel.inputs.size() != 1 ||
+        if (kernel.scaling == ScaleMode::tensor || kernel.inputs.size() != 1 ||
             kernel.agreement != Agreement::exact || kernel.name.starts_with("ReLU"))
             continue;
         CAPTURE(std::string(kernel.name));
@@ -240,7 +240,7 @@ TEST_CASE("the amaxes of rows and columns start anew in every step") {
     NEEDS_GPU();
     const Shape s = padded(65, 129);
     for (const KernelCase& kernel : kernel_cases()) {
-        if (kernel.scaling != Scaling::rows) continue;
+        if (kernel.scaling != ScaleMode::row) continue;
         CAPTURE(std::string(kernel.name));
         Launch launch(kernel, make_values(kernel, s), s, 1, false);
         const auto codes = launch.rows();
