@@ -5,7 +5,8 @@
 namespace fp8lab::cuda {
 namespace {
 
-bool is_fp8(const FormatInfo& format) { return format.name == "e4m3" || format.name == "e5m2"; }
+// Of the formats with 8 bits tensor cores multiply OCP's two.
+bool has_tensor_core(const FormatInfo& format) { return format.name == "e4m3" || format.name == "e5m2"; }
 
 // Why the tensor cores cannot take a recipe on any GPU that this engine knows; empty: they may.
 std::string unfit(const Recipe& r) {
@@ -14,7 +15,7 @@ std::string unfit(const Recipe& r) {
     if (r.master != MasterWeights::fp32)
         return "weights without an FP32 master are kept on their grid in FP32";
     if (r.fwd->name == "bf16" && r.bwd->name == "bf16") return "";
-    if (!is_fp8(*r.fwd) || !is_fp8(*r.bwd))
+    if (!has_tensor_core(*r.fwd) || !has_tensor_core(*r.bwd))
         return fmt::format("there is no tensor-core product of {} and {} here", r.bwd->name, r.fwd->name);
     if (r.fwd->name != "e4m3") return "tensor cores take no product of two E5M2 operands";
     if (r.overflow != Overflow::saturate) return "the hardware's casts saturate";
