@@ -97,11 +97,11 @@ TEST_CASE("no other choice of a lab names formats or recipes") {
     for (const LabEntry& entry : lab_registry()) {
         const auto lab = entry.make();
         for (const Field& field : lab->fields()) {
-            int named = 0;
-            for (const FormatInfo& f : formats())
-                named += std::ranges::find(field.choices, f.name, &Choice::id) != field.choices.end();
-            for (const Recipe& r : recipes())
-                named += std::ranges::find(field.choices, r.base, &Choice::id) != field.choices.end();
+            const auto names_one = [](const Choice& choice) {
+                return std::ranges::find(formats(), choice.id, &FormatInfo::name) != formats().end() ||
+                       std::ranges::find(recipes(), choice.id, &Recipe::base) != recipes().end();
+            };
+            const auto named = std::ranges::count_if(field.choices, names_one);
             CAPTURE(entry.id);
             CAPTURE(field.info.name);
             const bool of_formats = std::ranges::any_of(kMenus, [&](const Menu& menu) {
