@@ -238,7 +238,7 @@ void GlWindow::give_to_first(const KeyEvent& event) {
     first_->note_key(event);
 }
 
-void GlWindow::begin_frame(const std::function<void()>& hand) {
+void GlWindow::begin_frame(const std::function<void()>& inject_input) {
     for (const KeyEvent& event : heard_.keys.take_frame()) {
         if (event.character != 0)
             ui::feed_character(event.character);
@@ -247,7 +247,7 @@ void GlWindow::begin_frame(const std::function<void()>& hand) {
     }
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
-    if (hand) hand();
+    if (inject_input) inject_input();
     ImGui::NewFrame();
 }
 

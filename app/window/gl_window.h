@@ -39,8 +39,8 @@ class GlWindow {
     static void wake();            // from any thread: the event loop takes a turn
 
     void upload_fonts();  // after load_fonts()
-    // Both backends and ImGui::NewFrame(). `hand` may feed mouse and keys (labs/ui/input.h) after the system.
-    void begin_frame(const std::function<void()>& hand = {});
+    // Both backends and ImGui::NewFrame(). `inject_input` may feed mouse and keys (labs/ui/input.h) after the system.
+    void begin_frame(const std::function<void()>& inject_input = {});
     void end_frame();  // ImGui::Render(), which ends our own work, and submit()
     void submit();     // OpenGL's part: the draw data into the back buffer
     void present();    // swap: waits for the display where there is one

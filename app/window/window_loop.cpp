@@ -22,7 +22,7 @@
 namespace fp8lab {
 namespace {
 
-constexpr double kFrame_s = 1.0 / 30;  // between frames that nobody's hand asked for
+constexpr double kFrame_s = 1.0 / 30;  // between frames that no input asked for
 // With software OpenGL a frame takes tens of ms of the very cores that train: drawing gets a quarter of the
 // time at most.
 constexpr double kIdleShare = 4;
@@ -31,7 +31,7 @@ constexpr double kClock_s = 1;       // the presenter's
 constexpr double kCaret_s = 0.25;    // a blinking caret
 constexpr int kSettleFrames = 2;     // after input: ImGui shows the effect of a click one frame later
 
-// What a test needs to act on the window like a hand, and to see what came of it.
+// What a test needs to feed input into the window, and to see what came of it.
 std::string probe_json(const ui::Context& context, Shell& shell, long frames) {
     const auto object = nlohmann::json::object();
     nlohmann::json json = {
@@ -143,7 +143,7 @@ void WindowLoop::turn() {
     wait();
 }
 
-double WindowLoop::draw(const std::function<void()>& hand) {
+double WindowLoop::draw(const std::function<void()>& inject_input) {
     if (shell_->fonts_outdated()) {
         ui::load_fonts(context_);
         window_->upload_fonts();
@@ -151,7 +151,7 @@ double WindowLoop::draw(const std::function<void()>& hand) {
     const double start = glfwGetTime();
     woken_ = false;
     for (const std::string& path : window_->take_drops()) shell_->open_file(path);
-    window_->begin_frame(hand);
+    window_->begin_frame(inject_input);
     shell_->frame(frame_ms_);
     window_->end_frame();
     frame_ms_ = 1000 * (glfwGetTime() - start);

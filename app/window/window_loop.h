@@ -27,8 +27,8 @@ class WindowLoop {
     void run_for(double seconds);  // the same, for a while: what a person's inaction looks like (`bench ui`)
 
     // One frame now; returns our own work in ms, OpenGL's drawing included, waiting for the display not.
-    // `hand` may move the mouse (labs/ui/input.h) after the system's events were taken.
-    double draw(const std::function<void()>& hand = {});
+    // `inject_input` may move the mouse (labs/ui/input.h) after the system's events were taken.
+    double draw(const std::function<void()>& inject_input = {});
 
     Shell& shell() { return *shell_; }
     ui::Context& context() { return context_; }

@@ -54,7 +54,7 @@ class Backend {
     virtual ~Backend() = default;
     virtual DeviceInfo device() const = 0;
     // Throws Error{backend} when the memory of the device is too small, with the size that was needed and one
-    // that would fit; Abandoned when `preparation` asks to stop.
+    // that would fit; Cancelled when `preparation` asks to stop.
     virtual std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec, const Preparation& preparation) = 0;
     std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec) { return make_trainer(spec, {}); }
     virtual std::vector<Capability> capabilities() { return {}; }

@@ -17,12 +17,9 @@
 #include <variant>
 #include <vector>
 
-namespace fp8lab {
+#include "core/base/choice.h"
 
-struct Choice {
-    std::string id;     // what --set takes and files hold
-    std::string label;  // what the window shows
-};
+namespace fp8lab {
 
 // The description of a field: the same for the default object and the live one.
 struct FieldInfo {

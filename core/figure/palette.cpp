@@ -131,30 +131,4 @@ double contrast_ratio(Rgba foreground, Rgba background) {
     return (std::max(a, b) + 0.05) / (std::min(a, b) + 0.05);
 }
 
-Role role_of(std::string_view name) {
-    struct Row {
-        std::string_view prefix;
-        Role role;
-    };
-    // Recipes that scale whole tensors or rows are drawn as their forward format, E4M3; what lives in blocks,
-    // as block.
-    constexpr std::array<Row, 14> kRows = {{{"bf16", Role::bf16},
-                                            {"e4m3", Role::e4m3},
-                                            {"e5m2", Role::e5m2},
-                                            {"delayed", Role::e4m3},
-                                            {"current", Role::e4m3},
-                                            {"rowwise", Role::e4m3},
-                                            {"unscaled", Role::e4m3},
-                                            {"block", Role::block},
-                                            {"mx", Role::block},
-                                            {"nvfp4", Role::block},
-                                            {"e3m2", Role::block},
-                                            {"e2m3", Role::block},
-                                            {"e2m1", Role::block},
-                                            {"e8m0", Role::block}}};
-    for (const Row& row : kRows)
-        if (name.starts_with(row.prefix)) return row.role;
-    return Role::truth;
-}
-
 }  // namespace fp8lab

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/base/role.h"
+
 namespace fp8lab {
 
 enum class Theme { dark, light, projector, contrast };
@@ -14,28 +16,6 @@ std::string_view to_string(Theme);
 struct Rgba {
     std::uint8_t r = 0, g = 0, b = 0, a = 255;
     bool operator==(const Rgba&) const = default;
-};
-
-// Interface roles, then data roles. Only data roles have a hue.
-enum class Role {
-    surface,
-    raised,
-    field,
-    line,
-    grid,
-    axis,
-    text,
-    muted,
-    accent,
-    inverse,
-    warning,
-    truth,
-    bf16,
-    e4m3,
-    e5m2,
-    sat,
-    under,
-    block,
 };
 
 // Data roles have three values and two tints. Interface roles ignore the tone.
@@ -57,9 +37,5 @@ struct Color {
 Rgba rgba(Theme theme, Color color);
 Rgba blend(Rgba over, Rgba under);                        // `over` with its alpha on an opaque ground
 double contrast_ratio(Rgba foreground, Rgba background);  // WCAG 2.1
-
-// The role that draws a format or recipe everywhere: bf16 blue, e4m3 orange, e5m2 purple, block green, else
-// truth.
-Role role_of(std::string_view format_or_recipe_base);
 
 }  // namespace fp8lab

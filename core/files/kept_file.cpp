@@ -9,7 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/files/files.h"
-#include "core/json/seal.h"
+#include "core/json/checksum.h"
 
 namespace fp8lab {
 namespace {
@@ -45,7 +45,7 @@ std::optional<std::string> try_file(const fs::path& file, const std::function<vo
 
 bool is_whole(const fs::path& file) {
     try {
-        unsealed(read_text(file), file.string());
+        parse_with_checksum(read_text(file), file.string());
         return true;
     } catch (const Error&) {
         return false;

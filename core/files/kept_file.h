@@ -1,4 +1,4 @@
-// A file that must not be lost: written whole or not at all (files.h), with a checksum inside (seal.h), and
+// A file that must not be lost: written whole or not at all (files.h), with a checksum inside (checksum.h), and
 // with the previous version beside it as <name>.bak.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace fp8lab {
 std::string load_kept(const std::filesystem::path& file, const std::function<void(const std::string&)>& take,
                       Access access);
 
-// `text` from sealed(). Throws Error{failed}: file and .bak then still hold what was kept last.
+// `text` from with_checksum(). Throws Error{failed}: file and .bak then still hold what was kept last.
 void save_kept(const std::filesystem::path& file, std::string_view text);
 
 }  // namespace fp8lab

@@ -1,32 +1,36 @@
 #include "core/formats/format.h"
 
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "core/base/error.h"
 
 namespace fp8lab {
 namespace {
 
+// For the last columns of the table.
+constexpr bool kTrains = true, kMx = true, kNo = false;
+
 // INT8 is the row with no exponent bits: every code is a "subnormal" with step 2^(1 - bias - M) = 1.
-constexpr std::array<FormatInfo, 15> kFormats = {{
-    {"fp32", "FP32", Kind::floating, true, 8, 23, 127, Specials::ieee},
-    {"fp16", "FP16", Kind::floating, true, 5, 10, 15, Specials::ieee},
-    {"bf16", "BF16", Kind::floating, true, 8, 7, 127, Specials::ieee},
+constexpr FormatInfo kFormats[] = {
+    {"fp32", "FP32", Kind::floating, true, 8, 23, 127, Specials::ieee, Role::truth, kTrains},
+    {"fp16", "FP16", Kind::floating, true, 5, 10, 15, Specials::ieee, Role::truth, kTrains},
+    {"bf16", "BF16", Kind::floating, true, 8, 7, 127, Specials::ieee, Role::bf16, kTrains},
     {"tf32", "TF32", Kind::floating, true, 8, 10, 127, Specials::ieee},
-    {"e4m3", "E4M3", Kind::floating, true, 4, 3, 7, Specials::fn},
-    {"e5m2", "E5M2", Kind::floating, true, 5, 2, 15, Specials::ieee},
-    {"e4m3fnuz", "E4M3 FNUZ", Kind::floating, true, 4, 3, 8, Specials::fnuz},
-    {"e5m2fnuz", "E5M2 FNUZ", Kind::floating, true, 5, 2, 16, Specials::fnuz},
-    {"e4m3ieee", "E4M3 IEEE", Kind::floating, true, 4, 3, 7, Specials::ieee},
+    {"e4m3", "E4M3", Kind::floating, true, 4, 3, 7, Specials::fn, Role::e4m3, kTrains, kMx},
+    {"e5m2", "E5M2", Kind::floating, true, 5, 2, 15, Specials::ieee, Role::e5m2, kTrains, kMx},
+    {"e4m3fnuz", "E4M3 FNUZ", Kind::floating, true, 4, 3, 8, Specials::fnuz, Role::e4m3},
+    {"e5m2fnuz", "E5M2 FNUZ", Kind::floating, true, 5, 2, 16, Specials::fnuz, Role::e5m2},
+    {"e4m3ieee", "E4M3 IEEE", Kind::floating, true, 4, 3, 7, Specials::ieee, Role::e4m3},
     {"e3m4", "E3M4", Kind::floating, true, 3, 4, 3, Specials::ieee},
-    {"e3m2", "E3M2", Kind::floating, true, 3, 2, 3, Specials::finite},
-    {"e2m3", "E2M3", Kind::floating, true, 2, 3, 1, Specials::finite},
-    {"e2m1", "E2M1", Kind::floating, true, 2, 1, 1, Specials::finite},
-    {"e8m0", "E8M0", Kind::floating, false, 8, 0, 127, Specials::scale},
-    {"int8", "INT8", Kind::integer, true, 0, 7, -6, Specials::finite},
-}};
+    {"e3m2", "E3M2", Kind::floating, true, 3, 2, 3, Specials::finite, Role::block, kNo, kMx},
+    {"e2m3", "E2M3", Kind::floating, true, 2, 3, 1, Specials::finite, Role::block, kNo, kMx},
+    {"e2m1", "E2M1", Kind::floating, true, 2, 1, 1, Specials::finite, Role::block, kNo, kMx},
+    {"e8m0", "E8M0", Kind::floating, false, 8, 0, 127, Specials::scale, Role::block},
+    {"int8", "INT8", Kind::integer, true, 0, 7, -6, Specials::finite, Role::truth, kNo, kMx},
+};
 
 bool is_scale(const FormatInfo& format) { return format.specials == Specials::scale; }
 bool is_integer(const FormatInfo& format) { return format.kind == Kind::integer; }
@@ -100,6 +104,36 @@ FormatInfo custom_format(int exponent_bits, int mantissa_bits, int bias, Special
     const FormatInfo format{name, name, Kind::floating, true, exponent_bits, mantissa_bits, bias, specials};
     require(max_finite(format) < 0x1p128, "the largest value must be a float32: raise the bias");
     return format;
+}
+
+bool is_fp8(const FormatInfo& format) {
+    return format.kind == Kind::floating && format.is_signed && bits(format) == 8;
+}
+
+bool is_element(const FormatInfo& format) { return format.is_signed && bits(format) <= 8; }
+
+const FormatInfo& family(const FormatInfo& format) {
+    const auto same = [&](const FormatInfo& f) {
+        return f.kind == format.kind && f.exponent_bits == format.exponent_bits &&
+               f.mantissa_bits == format.mantissa_bits;
+    };
+    const auto first = std::find_if(std::begin(kFormats), std::end(kFormats), same);
+    return first == std::end(kFormats) ? format : *first;
+}
+
+std::vector<Choice> format_choices(bool (*property)(const FormatInfo&), std::vector<Choice> first) {
+    std::vector<const FormatInfo*> chosen;
+    for (const FormatInfo& format : kFormats)
+        if (property(format)) chosen.push_back(&format);
+    std::stable_sort(chosen.begin(), chosen.end(), [](const FormatInfo* a, const FormatInfo* b) {
+        const auto order = [](const FormatInfo& f) {
+            return bits(f) <= 8 ? std::pair(8, 0) : std::pair(bits(f), -f.exponent_bits);
+        };
+        return order(*a) < order(*b);
+    });
+    for (const FormatInfo* format : chosen)
+        first.push_back({std::string(format->name), std::string(format->label)});
+    return first;
 }
 
 int bits(const FormatInfo& format) { return (format.is_signed ? 1 : 0) + magnitude_bits(format); }

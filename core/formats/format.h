@@ -1,4 +1,5 @@
-// Number formats as data. A new format is a new row of kFormats; codec, tests, command line and plots follow from it.
+// Number formats as data. A new format is a new row of kFormats (format.cpp); codec, tests, command line, the menus of
+// the labs and plots follow from it.
 //
 // The rows: numerics.md 1.1. Sources: OCP 8-bit Floating Point Specification 1.0 (E4M3, E5M2), OCP Microscaling
 // Formats 1.0 (FP6, FP4, E8M0), ml_dtypes (FNUZ, IEEE-style E4M3, E3M4), IEEE 754 (FP16), PTX ISA cvt (TF32).
@@ -9,6 +10,9 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/base/choice.h"
+#include "core/base/role.h"
 
 namespace fp8lab {
 
@@ -34,9 +38,12 @@ struct FormatInfo {
     bool is_signed = true;
     int exponent_bits = 0, mantissa_bits = 0, bias = 0;
     Specials specials = Specials::ieee;
+    Role role = Role::truth;  // what it is drawn as, everywhere
+    bool trains = false;  // frameworks train in it without block scales: FP32, FP16, BF16 and OCP's two FP8
+    bool mx = false;      // an element format of OCP Microscaling 1.0
 };
 
-// fp32 fp16 bf16 tf32 e4m3 e5m2 e4m3fnuz e5m2fnuz e4m3ieee e3m4 e3m2 e2m3 e2m1 e8m0 int8, in this order.
+// The table, in its order: the one of `list formats`.
 std::span<const FormatInfo> formats();
 
 // Any case. Throws usage_error listing the valid names.
@@ -45,6 +52,17 @@ const FormatInfo& find_format(std::string_view name, std::string_view where = "f
 // A format with its own parameters: E 1-8, M 0-10, a bias from -64 to 127 that keeps every value a float32, a special-value
 // policy (not scale). Throws usage_error when a number is out of range. The name must outlive the result.
 FormatInfo custom_format(int exponent_bits, int mantissa_bits, int bias, Specials specials, std::string_view name = "custom");
+
+// Properties by which menus choose.
+bool is_fp8(const FormatInfo& format);  // 8-bit floating point with a sign: E4M3, E5M2 and their relatives
+bool is_element(const FormatInfo& format);  // has a sign and at most 8 bits: what a tensor is quantised to
+// The first row of the table with these exponent and mantissa bits; for E4M3 FNUZ it is E4M3. A custom format may
+// have none: then it is the format itself.
+const FormatInfo& family(const FormatInfo& format);
+
+// A menu of formats: the rows with a property. Those of at most 8 bits come first, in the table's order; wider ones
+// follow by width, of the same width the one with more exponent bits first. `first` goes before all, as {"none", "none"}.
+std::vector<Choice> format_choices(bool (*property)(const FormatInfo&), std::vector<Choice> first = {});
 
 // Derived facts. All exact: every value of every format up to 32 bits is a double.
 int bits(const FormatInfo& format);                         // 8 for E4M3; 19 for TF32

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/json/checksum.h"
 #include "core/json/json_places.h"
 #include "core/json/read_json.h"
-#include "core/json/seal.h"
 #include "core/lesson/evidence.h"
 
 namespace fp8lab {
@@ -87,7 +87,7 @@ std::string bundle_text(const Bundle& bundle) {
     json["predictions"] = Json::object();
     for (const auto& [exercise, one] : bundle.predictions) json["predictions"][exercise] = to_json(one);
     try {
-        return sealed(std::move(json), 1);
+        return with_checksum(std::move(json), 1);
     } catch (const Json::exception& error) {
         throw input_error("submission", json_reason(error.what()));
     }
@@ -118,7 +118,7 @@ Bundle parse_bundle(std::string_view text, const std::string& where) {
     }
     static_cast<void>(read.word("checksum"));
     try {
-        unseal(json, where);
+        take_checksum(json, where);
     } catch (const Error&) {
         out.intact = false;
     }

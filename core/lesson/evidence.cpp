@@ -9,8 +9,8 @@
 
 #include "core/base/error.h"
 #include "core/base/units.h"
+#include "core/json/checksum.h"
 #include "core/json/read_json.h"
-#include "core/json/seal.h"
 
 namespace fp8lab {
 namespace {
@@ -54,23 +54,23 @@ Event event_from(const Json& json) {
 
 }  // namespace
 
-Json to_json(const Evidence::Deed& deed) {
+Json to_json(const Evidence::EventGroup& group) {
     Json events = Json::array();
-    for (const Event& event : deed.events) {
+    for (const Event& event : group.events) {
         Json one = {word_of(event.kind), event.name};
         if (event.kind != Event::Kind::act) one.push_back(event.value);
         events.push_back(std::move(one));
     }
     Json json = {{"events", std::move(events)}};
-    if (!deed.record.empty()) json["record"] = Json::parse(deed.record);
+    if (!group.record.empty()) json["record"] = Json::parse(group.record);
     return json;
 }
 
-Evidence::Deed deed_from(const Json& json) {
-    Evidence::Deed deed;
-    for (const Json& event : json.at("events")) deed.events.push_back(event_from(event));
-    if (json.contains("record")) deed.record = json["record"].dump();
-    return deed;
+Evidence::EventGroup event_group_from(const Json& json) {
+    Evidence::EventGroup group;
+    for (const Json& event : json.at("events")) group.events.push_back(event_from(event));
+    if (json.contains("record")) group.record = json["record"].dump();
+    return group;
 }
 
 Json to_json(const Prediction& prediction) {
@@ -91,7 +91,7 @@ namespace {
 Json scene_json(const Evidence& evidence) {
     Json scene = {{"lab", evidence.lab}, {"start", Json::object()}, {"deeds", Json::array()}};
     for (const auto& [name, value] : evidence.start) scene["start"][name] = value;
-    for (const Evidence::Deed& deed : evidence.deeds) scene["deeds"].push_back(to_json(deed));
+    for (const Evidence::EventGroup& group : evidence.groups) scene["deeds"].push_back(to_json(group));
     return scene;
 }
 
@@ -137,7 +137,7 @@ Evidence evidence_from(const Json& json) {
     out.lab = scene.at("lab").get<std::string>();
     for (const auto& [name, value] : scene.at("start").items())
         out.start.emplace_back(name, value.get<std::string>());
-    for (const Json& deed : scene.at("deeds")) out.deeds.push_back(deed_from(deed));
+    for (const Json& group : scene.at("deeds")) out.groups.push_back(event_group_from(group));
     for (const auto& [name, value] : json.at("values").items()) {
         Metric metric{.name = name};
         if (value.contains("word"))
@@ -212,7 +212,7 @@ EvidenceSize evidence_size(std::string_view text) {
 
 std::string scene_hash(const Evidence& evidence) { return fnv_hash(scene_json(evidence).dump()); }
 
-std::string evidence_text(const Evidence& evidence) { return sealed(body(evidence), 1); }
+std::string evidence_text(const Evidence& evidence) { return with_checksum(body(evidence), 1); }
 
 Evidence parse_evidence(std::string_view text, const std::string& where) {
     try {
@@ -221,7 +221,7 @@ Evidence parse_evidence(std::string_view text, const std::string& where) {
             throw input_error(where, "is no evidence of an exercise");
         if (json["fp8lab_evidence"] != kSchema)
             throw input_error(where, "is of another version of the evidence format; this one reads 1");
-        if (!unseal(json, where)) throw input_error(where, "has no checksum");
+        if (!take_checksum(json, where)) throw input_error(where, "has no checksum");
         Evidence evidence = evidence_from(json);
         if (json.at("scene_hash") != scene_hash(evidence))
             throw Error(ErrorKind::failed, where, "was changed: its scene hash does not fit");

@@ -19,12 +19,12 @@ struct Evidence {
     int hints = 0;                                           // opened
     std::string explanation;                                 // the learner's own words; may be empty
     std::vector<std::pair<std::string, std::string>> start;  // fields, before the first event
-    struct Deed {
+    struct EventGroup {  // what happened before the lab was observed again; in files a "deed"
         std::vector<Event> events;
         std::string record = {};  // as Step::record
-        bool operator==(const Deed&) const = default;
+        bool operator==(const EventGroup&) const = default;
     };
-    std::vector<Deed> deeds;
+    std::vector<EventGroup> groups;
     std::vector<Metric> values;  // of the lab, when it passed
     std::vector<Condition> conditions;
     std::vector<double> measured;  // as Verdict::measured
@@ -32,12 +32,12 @@ struct Evidence {
 
 // Parts of evidence as JSON, for the journal of an unfinished attempt. The readers throw nlohmann's
 // exceptions, or Error with an empty `where`.
-nlohmann::json to_json(const Evidence::Deed& deed);
-Evidence::Deed deed_from(const nlohmann::json& json);
+nlohmann::json to_json(const Evidence::EventGroup& group);
+Evidence::EventGroup event_group_from(const nlohmann::json& json);
 nlohmann::json to_json(const Prediction& prediction);
 Prediction prediction_from(const nlohmann::json& json);
 
-// The hash of lab, start and deeds, 16 hexadecimal digits: equal for equal contents.
+// The hash of lab, start and event groups, 16 hexadecimal digits: equal for equal contents.
 std::string scene_hash(const Evidence& evidence);
 
 // The size of evidence, counted without building values; text that is not JSON is counted up to the error.

@@ -10,8 +10,8 @@
 #include "core/base/error.h"
 #include "core/files/files.h"
 #include "core/files/folders.h"
+#include "core/json/checksum.h"
 #include "core/json/read_json.h"
-#include "core/json/seal.h"
 
 namespace fp8lab {
 namespace {
@@ -24,7 +24,7 @@ Error failure(const std::filesystem::path& file) {
 }
 
 std::string line_of(const std::string& key, const Json& value, const std::string& at) {
-    return sealed({{"key", key}, {"value", value}, {"at", at}}, -1);
+    return with_checksum({{"key", key}, {"value", value}, {"at", at}}, -1);
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ std::optional<Journal::Left> Journal::left_behind(const std::filesystem::path& f
         for (std::string line; std::getline(lines, line);) {
             try {
                 Json json = parse_json(line, "");
-                if (!json.is_object() || !unseal(json, "")) continue;
+                if (!json.is_object() || !take_checksum(json, "")) continue;
                 left.at = json.at("at").get<std::string>();
                 left.values[json.at("key").get<std::string>()] = std::move(json["value"]);
             } catch (const std::exception&) {

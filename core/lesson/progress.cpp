@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/files/kept_file.h"
-#include "core/json/seal.h"
+#include "core/json/checksum.h"
 
 namespace fp8lab {
 namespace {
@@ -39,7 +39,7 @@ Progress::Progress(const ProfileFolders& folders)
             [&](const std::string& text) {
                 if (name == kPredictions) {
                     std::map<std::string, Prediction, std::less<>> read;
-                    const auto json = unsealed(text, name);
+                    const auto json = parse_with_checksum(text, name);
                     for (const auto& [exercise, one] : json.items()) read[exercise] = prediction_from(one);
                     predictions_ = std::move(read);
                 } else {
@@ -91,7 +91,7 @@ std::string Progress::text_of(const std::string& name) const {
     if (name != kPredictions) return evidence_text(passed_.at(name.substr(0, name.size() - 5)));
     auto json = nlohmann::json::object();
     for (const auto& [exercise, one] : predictions_) json[exercise] = to_json(one);
-    return sealed(std::move(json), 1);
+    return with_checksum(std::move(json), 1);
 }
 
 void Progress::write(const std::string& name) {

@@ -152,26 +152,26 @@ namespace {
 void nvfp4_block_scales(const std::vector<float>& amaxes, BlockScales& scales) {
     const float amax = amaxes.empty() ? 0 : *std::max_element(amaxes.begin(), amaxes.end());
     scales.tensor_scale = nvfp4_encode_scale(amax);
-    const float tensor_inverse = amax / (kNvfp4ScaleMax * kNvfp4ElementMax);
-    scales.inverses = nvfp4_scales(amaxes, scales.tensor_scale);
-    for (float& value : scales.inverses) {
-        scales.multipliers.push_back(nvfp4_block_factor(value, scales.tensor_scale));
-        value *= tensor_inverse;
+    const float tensor_scale_inv = amax / (kNvfp4ScaleMax * kNvfp4ElementMax);
+    scales.scale_inv = nvfp4_scales(amaxes, scales.tensor_scale);
+    for (float& value : scales.scale_inv) {
+        scales.scale.push_back(nvfp4_block_factor(value, scales.tensor_scale));
+        value *= tensor_scale_inv;
     }
 }
 
 void mx_block_scales(const CastPlan& plan, const std::vector<float>& amaxes, BlockScales& scales) {
-    scales.inverses = mx_scales(amaxes, *plan.format, plan.mx_rule);
+    scales.scale_inv = mx_scales(amaxes, *plan.format, plan.mx_rule);
     // Exact: powers of two from 2^-127 to 2^127, or NaN.
-    for (const float inverse : scales.inverses) scales.multipliers.push_back(1 / inverse);
+    for (const float inv : scales.scale_inv) scales.scale.push_back(1 / inv);
 }
 
 void fp32_block_scales(const CastPlan& plan, const std::vector<float>& amaxes, BlockScales& scales) {
     const auto max = static_cast<float>(max_finite(*plan.format));
     for (const float amax : amaxes) {
         const float scale = scale_from_amax(amax, max, plan.margin, 1, plan.pow2);
-        scales.multipliers.push_back(scale);
-        scales.inverses.push_back(1 / scale);
+        scales.scale.push_back(scale);
+        scales.scale_inv.push_back(1 / scale);
     }
 }
 

@@ -18,7 +18,7 @@ struct BlockGrid {
 BlockGrid block_grid(const CastPlan& plan, std::size_t rows, std::size_t cols, Along along);
 
 struct BlockScales {
-    std::vector<float> multipliers, inverses;  // one per block: scale (before the cast), scale_inv (after it)
+    std::vector<float> scale, scale_inv;       // one per block: before the cast, after it
     float tensor_scale = 1;                    // the FP32 tensor scale of NVFP4, else 1
 };
 BlockScales block_scales(const CastPlan& plan, std::span<const float> matrix, std::size_t cols,

@@ -51,7 +51,7 @@ class Cast {
     CastStats cast_chunk(std::size_t first, std::size_t n, ErrorSums& errors) const {
         const std::span<const float> x = in_.subspan(first, n);
         const std::span<float> out = out_.subspan(first, n);
-        Chunk scratch, multipliers, inverses;
+        Chunk scratch, scale, scale_inv;
         // The statistics compare with x, so that a cast in place goes through the scratch chunk.
         const bool in_place = (request_.with_stats || request_.with_errors) && x.data() == out.data();
         const std::span<float> q = in_place ? std::span(scratch).first(n) : out;
@@ -62,27 +62,27 @@ class Cast {
             stats.amax = amax(x);
         }
         if (blocks_) {
-            spread_scales(first, n, multipliers, inverses);
-            scales = std::span(multipliers).first(n);
-            for (std::size_t i = 0; i < n; ++i) q[i] = x[i] * multipliers[i];
+            spread_scales(first, n, scale, scale_inv);
+            scales = std::span(scale).first(n);
+            for (std::size_t i = 0; i < n; ++i) q[i] = x[i] * scale[i];
             quantize(*plan_.format, q, q, options(first, 1));
-            for (std::size_t i = 0; i < n; ++i) q[i] *= inverses[i];
+            for (std::size_t i = 0; i < n; ++i) q[i] *= scale_inv[i];
         } else if (!copies_) {
             quantize(*plan_.format, x, q, options(first, scale_[0]));
         } else if (x.data() != q.data()) {
             std::copy(x.begin(), x.end(), q.begin());
         }
         if (request_.with_stats) stats = measure_cast(x, q, scales, threshold_);
-        if (request_.with_errors) errors += chunk_errors(x, q, inverses);
+        if (request_.with_errors) errors += chunk_errors(x, q, scale_inv);
         if (in_place) std::copy(q.begin(), q.end(), out.begin());
         return stats;
     }
 
-    ErrorSums chunk_errors(std::span<const float> x, std::span<const float> q, Chunk& inverses) const {
+    ErrorSums chunk_errors(std::span<const float> x, std::span<const float> q, Chunk& scale_inv) const {
         std::array<float, 1> top = {largest_ * (1 / scale_[0])};
         if (!blocks_) return measure_errors(x, q, top);
-        for (std::size_t i = 0; i < x.size(); ++i) inverses[i] *= largest_;
-        return measure_errors(x, q, std::span(inverses).first(x.size()));
+        for (std::size_t i = 0; i < x.size(); ++i) scale_inv[i] *= largest_;
+        return measure_errors(x, q, std::span(scale_inv).first(x.size()));
     }
 
     CastOptions options(std::size_t first, float scale) const {
@@ -90,18 +90,18 @@ class Cast {
     }
 
     // The scales of elements first, ..., first + n - 1, one each.
-    void spread_scales(std::size_t first, std::size_t n, Chunk& multipliers, Chunk& inverses) const {
+    void spread_scales(std::size_t first, std::size_t n, Chunk& scale, Chunk& scale_inv) const {
         std::size_t r = first / request_.cols, c = first % request_.cols;
         for (std::size_t i = 0; i < n;) {
             const std::size_t block = r / grid_->height * grid_->across + c / grid_->width;
             std::size_t run = std::min(n - i, request_.cols - c);
             if (grid_->width == 1) {  // one block a column: neighbours have neighbouring scales
-                std::copy_n(blocks_->multipliers.data() + block, run, multipliers.data() + i);
-                std::copy_n(blocks_->inverses.data() + block, run, inverses.data() + i);
+                std::copy_n(blocks_->scale.data() + block, run, scale.data() + i);
+                std::copy_n(blocks_->scale_inv.data() + block, run, scale_inv.data() + i);
             } else {
                 run = std::min(run, grid_->width - c % grid_->width);
-                std::fill_n(multipliers.data() + i, run, blocks_->multipliers[block]);
-                std::fill_n(inverses.data() + i, run, blocks_->inverses[block]);
+                std::fill_n(scale.data() + i, run, blocks_->scale[block]);
+                std::fill_n(scale_inv.data() + i, run, blocks_->scale_inv[block]);
             }
             i += run;
             c += run;
@@ -173,7 +173,7 @@ QuantizeResult quantize(const CastPlan& plan, std::span<const float> in, std::sp
         cast.use_blocks(grid, scales);
         cast.run(result);
         result.scale = scales.tensor_scale;
-        result.scales = std::move(scales.multipliers);
+        result.scales = std::move(scales.scale);
     }
     return result;
 }

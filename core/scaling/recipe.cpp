@@ -12,58 +12,10 @@ namespace fp8lab {
 
 namespace {
 
-// ---- The rows
-
-std::vector<Recipe> make_recipes() {
-    const auto entry = [](std::string_view base, std::string_view fwd, std::string_view bwd,
-                          Granularity granularity, ScaleSource scale, std::string_view summary) {
-        Recipe r;
-        r.name = base;
-        r.base = base;
-        r.summary = summary;
-        r.fwd = &find_format(fwd);
-        r.bwd = &find_format(bwd);
-        r.granularity = granularity;
-        r.scale = scale;
-        return r;
-    };
-    using enum Granularity;
-    constexpr auto kNone = ScaleSource::none, kCurrent = ScaleSource::current,
-                   kDelayed = ScaleSource::delayed;
-    std::vector<Recipe> rows = {
-        entry("fp32", "fp32", "fp32", tensor, kNone, "No cast at all: the reference"),
-        entry("bf16", "bf16", "bf16", tensor, kNone, "Every GEMM input in BF16, no scale: today's baseline"),
-        entry("delayed", "e4m3", "e5m2", tensor, kDelayed,
-              "FP8, one scale a tensor from the amaxes of earlier steps"),
-        entry("current", "e4m3", "e5m2", tensor, kCurrent, "FP8, one scale a tensor from its own amax"),
-        entry("rowwise", "e4m3", "e5m2", row, kCurrent, "FP8, one scale a row along the contraction"),
-        entry("block128", "e4m3", "e4m3", block128, kCurrent,
-              "FP8, blocks of 1x128 for x and dy, 128x128 for w"),
-        entry("mxfp8", "e4m3", "e4m3", block32, kCurrent, "FP8, blocks of 32 with power-of-two scales"),
-        entry("mxfp6-e2m3", "e2m3", "e2m3", block32, kCurrent, "FP6 with 3 mantissa bits, blocks of 32"),
-        entry("mxfp6-e3m2", "e3m2", "e3m2", block32, kCurrent, "FP6 with 2 mantissa bits, blocks of 32"),
-        entry("mxfp4", "e2m1", "e2m1", block32, kCurrent, "FP4, blocks of 32 with power-of-two scales"),
-        entry("nvfp4", "e2m1", "e2m1", block16, kCurrent,
-              "FP4, blocks of 16 with E4M3 scales under a tensor scale"),
-        entry("int8", "int8", "int8", tensor, kCurrent,
-              "Symmetric integers, one scale a tensor from its own amax"),
-        entry("unscaled", "e4m3", "e5m2", tensor, kNone, "FP8 with scale 1: what scaling repairs"),
-    };
-    const auto named = [&rows](std::string_view base) -> Recipe& {
-        return *std::find_if(rows.begin(), rows.end(), [base](const Recipe& r) { return r.base == base; });
-    };
-    named("fp32").out = OutType::fp32;
-    named("block128").pow2 = true;                    // Transformer Engine's default for Float8BlockScaling
-    named("nvfp4").round_bwd = Rounding::stochastic;  // gradients only, as NVFP4BlockScaling does
-    return rows;
-}
-
-// ---- The options
-
 struct Key {
     std::string_view name;
     std::string valid;               // "1-4096", "max|most_recent"
-    bool (*applies)(const Recipe&);  // an option without an effect is refused, not ignored
+    bool (*applies)(const Recipe&);  // to a row; an option without an effect is refused, not ignored
     std::function<bool(Recipe&, std::string_view)> set;  // false: not a valid value, nothing changed
     std::function<std::string(const Recipe&)> get;
 };
@@ -106,18 +58,16 @@ Key choice(std::string_view name, T Recipe::*member, std::vector<std::pair<std::
 }
 
 bool always(const Recipe&) { return true; }
-bool casts(const Recipe& r) { return r.base != "fp32"; }
-bool casts_to_8_bits_or_less(const Recipe& r) { return casts(r) && r.base != "bf16"; }
+bool casts(const Recipe& r) { return bits(*r.fwd) < 32; }
+bool casts_to_8_bits_or_less(const Recipe& r) { return bits(*r.fwd) <= 8; }
 bool is_delayed(const Recipe& r) { return r.scale == ScaleSource::delayed; }
 bool has_fp32_scale(const Recipe& r) {
     return r.scale != ScaleSource::none && r.granularity != Granularity::block32 &&
            r.granularity != Granularity::block16;
 }
 bool has_mx_scale(const Recipe& r) { return r.granularity == Granularity::block32; }
-bool chooses_formats(const Recipe& r) {
-    return r.base == "delayed" || r.base == "current" || r.base == "rowwise" || r.base == "unscaled" ||
-           r.base == "block128" || r.base == "mxfp8";
-}
+// The recipes of FP6, FP4 and INT8 are named after their format.
+bool chooses_formats(const Recipe& r) { return is_fp8(*r.fwd); }
 
 std::vector<Key> make_keys() {
     std::vector<std::pair<std::string_view, const FormatInfo*>> elements;
@@ -167,9 +117,10 @@ const Recipe& find_recipe(std::string_view base, std::string_view where) {
 }
 
 const Key& find_key(const Recipe& recipe, std::string_view name, std::string_view where) {
+    const Recipe& row = find_recipe(recipe.base, where);
     std::vector<std::string> valid;
     for (const Key& key : keys()) {
-        if (!key.applies(recipe)) continue;
+        if (!key.applies(row)) continue;
         if (key.name == name) return key;
         valid.push_back(std::string(key.name) + "=" + key.valid);
     }
@@ -209,9 +160,9 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 
 }  // namespace
 
-std::span<const Recipe> recipes() {
-    static const std::vector<Recipe> table = make_recipes();
-    return table;
+std::vector<Choice> recipe_choices(std::vector<Choice> first) {
+    for (const Recipe& recipe : recipes()) first.push_back({recipe.name, std::string(recipe.label)});
+    return first;
 }
 
 Recipe parse_recipe(std::string_view text, const RecipeDefaults& defaults, std::string_view where) {

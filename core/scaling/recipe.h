@@ -1,6 +1,6 @@
 // A recipe is data: how the three tensor classes of a linear layer (x, w, dy) are cast before its GEMMs. One
-// row per recipe; options follow after colons, "delayed:history=16:margin=1". Grammar and defaults: cli.md,
-// "Names".
+// row per recipe in recipe_table.cpp; parsing, trainers, menus, colours and Transformer Engine's code follow from
+// the row. Options follow after colons, "delayed:history=16:margin=1". Grammar and defaults: cli.md, "Names".
 #pragma once
 
 #include <array>
@@ -14,8 +14,14 @@
 
 namespace fp8lab {
 
-// Which elements share a scale. Rows and blocks run along K of the GEMM that reads the tensor. block128:
-// 1x128 for x and dy, 128x128 for w.
+// Which elements share a scale. Rows and blocks run along K of the GEMM that reads the tensor.
+//   here      elements that share a scale        scale                L6's ids   ScaleMode (kernels/device/launch.h)
+//   tensor    all                                FP32                 tensor     tensor
+//   row       a row                              FP32                 row        row
+//   block128  1x128, of x and dy                 FP32                 1x128      block128
+//             128x128, of w (square_blocks)      FP32                 128x128    square128
+//   block32   1x32                               E8M0                 mx32       block32
+//   block16   1x16                               E4M3, FP32 on top    nvfp4      none: emulated
 enum class Granularity { tensor, row, block128, block32, block16 };
 enum class ScaleSource { none, current, delayed };
 enum class AmaxAlgo { max, most_recent };
@@ -25,9 +31,13 @@ enum class OutType { bf16, fp32 };
 enum class FastAccum { fprop, all, none };  // GPU only; the CPU accumulates in FP32
 
 struct Recipe {
-    std::string name;                 // as the user gave it; the name of the arm in CSV and JSON
-    std::string_view base;            // "delayed"
-    std::string_view summary;         // one line for `list recipes` and tooltips
+    std::string name = {};             // as the user gave it; the name of the arm in CSV and JSON
+    std::string_view base = {};        // "delayed"
+    std::string_view label = {};       // "FP8 HYBRID, delayed", in menus
+    std::string_view short_name = {};  // "FP8", beside a curve
+    std::string_view summary = {};     // one line for `list recipes` and tooltips
+    std::string_view te = {};          // what it is in Transformer Engine (te_code.cpp); empty: nothing
+    Role role = Role::truth;           // what it is drawn as, everywhere
     const FormatInfo* fwd = nullptr;  // x and w; fp32 = not cast
     const FormatInfo* bwd = nullptr;  // dy
     Granularity granularity = Granularity::tensor;
@@ -46,8 +56,11 @@ struct Recipe {
     FastAccum fast_accum = FastAccum::fprop;
 };
 
-// fp32 bf16 delayed current rowwise block128 mxfp8 mxfp6-e2m3 mxfp6-e3m2 mxfp4 nvfp4 int8 unscaled
+// The table, in its order: the one of `list recipes`.
 std::span<const Recipe> recipes();
+
+// A menu of recipes: every row, since every recipe trains. `first` goes before all, as {"none", "None"}.
+std::vector<Choice> recipe_choices(std::vector<Choice> first = {});
 
 // Defaults for arms that name none (--history, --margin, --algo).
 struct RecipeDefaults {

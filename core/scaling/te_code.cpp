@@ -1,5 +1,9 @@
+// Recipe::te is Transformer Engine's call with {placeholders}; kPlaceholders says what stands for each, and which
+// of our options it expresses. Whatever a call has no placeholder for, it cannot express. A text that starts with
+// '#' is a comment and is kept as it is.
+#include <algorithm>
+#include <array>
 #include <string>
-#include <vector>
 
 #include "core/scaling/recipe.h"
 
@@ -15,54 +19,57 @@ std::string te_format(const Recipe& recipe) {
     return {};
 }
 
-// The constructor call without regard to options that only this laboratory has; empty where there is none.
-std::string constructor(const Recipe& recipe) {
-    const std::string format = te_format(recipe);
-    if (recipe.base == "nvfp4")
-        return std::string("NVFP4BlockScaling(disable_rht=True, disable_2d_quantization=True") +
-               (recipe.round_bwd == Rounding::stochastic ? ")" : ", disable_stochastic_rounding=True)");
-    if (format.empty()) return {};
-    if (recipe.base == "delayed")
-        return "DelayedScaling(margin=" + std::to_string(recipe.margin) + ", fp8_format=" + format +
-               ", amax_history_len=" + std::to_string(recipe.history) + ", amax_compute_algo=\"" +
-               (recipe.algo == AmaxAlgo::max ? "max" : "most_recent") + "\")";
-    if (recipe.base == "current")
-        return "Float8CurrentScaling(" + std::string(recipe.pow2 ? "use_power_2_scales=True, " : "") +
-               "fp8_format=" + format + ")";
-    if (recipe.base == "block128") return "Float8BlockScaling(fp8_format=" + format + ")";
-    if (recipe.base == "mxfp8") return "MXFP8BlockScaling(fp8_format=" + format + ")";
-    return {};
-}
-
-// Options that its constructor cannot express, as recipe_text() writes them.
-std::string untranslated(const Recipe& recipe) {
-    Recipe rest = recipe;
-    const Recipe plain = parse_recipe(recipe.base);
-    rest.fwd = plain.fwd;
-    rest.bwd = plain.bwd;
-    if (recipe.base == "delayed") {
-        rest.history = plain.history;
-        rest.margin = plain.margin;
-        rest.algo = plain.algo;
-    }
-    if (recipe.base == "current") rest.pow2 = plain.pow2;
-    if (recipe.base == "nvfp4") rest.round_bwd = plain.round_bwd;
-    const std::string text = recipe_text(rest);
-    return text.size() > recipe.base.size() ? text.substr(recipe.base.size() + 1) : std::string();
-}
+struct Placeholder {
+    std::string_view name;
+    std::string (*text)(const Recipe&);
+    void (*express)(Recipe& rest, const Recipe& plain);  // takes from `rest` what the text says
+};
+constexpr std::array kPlaceholders = {
+    Placeholder{"{format}", te_format, [](Recipe& r, const Recipe& p) { r.fwd = p.fwd, r.bwd = p.bwd; }},
+    Placeholder{"{history}", [](const Recipe& r) { return std::to_string(r.history); },
+                [](Recipe& r, const Recipe& p) { r.history = p.history; }},
+    Placeholder{"{margin}", [](const Recipe& r) { return std::to_string(r.margin); },
+                [](Recipe& r, const Recipe& p) { r.margin = p.margin; }},
+    Placeholder{"{algo}",
+                [](const Recipe& r) { return std::string(r.algo == AmaxAlgo::max ? "max" : "most_recent"); },
+                [](Recipe& r, const Recipe& p) { r.algo = p.algo; }},
+    Placeholder{"{pow2}",
+                [](const Recipe& r) { return std::string(r.pow2 ? "use_power_2_scales=True, " : ""); },
+                [](Recipe& r, const Recipe& p) { r.pow2 = p.pow2; }},
+    Placeholder{"{fp32_scales}",
+                [](const Recipe& r) {
+                    return std::string(r.pow2 ? "" : "  # with NVTE_FP8_BLOCK_SCALING_FP32_SCALES=1");
+                },
+                [](Recipe& r, const Recipe& p) { r.pow2 = p.pow2; }},
+    Placeholder{"{round_bwd}",
+                [](const Recipe& r) {
+                    return std::string(
+                        r.round_bwd == Rounding::stochastic ? "" : ", disable_stochastic_rounding=True");
+                },
+                [](Recipe& r, const Recipe& p) { r.round_bwd = p.round_bwd; }},
+};
 
 }  // namespace
 
 std::string transformer_engine_code(const Recipe& recipe) {
-    if (recipe.base == "bf16") return "# BF16: no recipe; te.Linear outside fp8_autocast";
-    if (recipe.base == "fp32")
-        return "# FP32: no recipe; te.Linear outside fp8_autocast, params_dtype=torch.float32";
-    const std::string call = constructor(recipe);
+    std::string call(recipe.te);
+    if (call.starts_with('#')) return call;
+    const Recipe plain = parse_recipe(recipe.base);
+    Recipe rest = recipe;
+    for (const Placeholder& placeholder : kPlaceholders) {
+        const auto at = call.find(placeholder.name);
+        if (at == call.npos) continue;
+        const std::string text = placeholder.text(recipe);
+        if (text.empty() && placeholder.name == "{format}")
+            call.clear();  // not one of its pairs
+        else
+            call.replace(at, placeholder.name.size(), text);
+        placeholder.express(rest, plain);
+    }
     if (call.empty()) return "# Transformer Engine has no recipe like " + recipe_text(recipe);
-    const std::string rest = untranslated(recipe);
-    if (recipe.base == "block128" && rest == "pow2=0")
-        return call + "  # with NVTE_FP8_BLOCK_SCALING_FP32_SCALES=1";
-    return rest.empty() ? call : call + "  # Transformer Engine cannot express " + rest;
+    const std::string text = recipe_text(rest);
+    if (text.size() <= recipe.base.size()) return call;
+    return call + "  # Transformer Engine cannot express " + text.substr(recipe.base.size() + 1);
 }
 
 }  // namespace fp8lab

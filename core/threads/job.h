@@ -3,7 +3,7 @@
 // replaces it.
 //
 //   Job<Params, Outcome> job_{[](const Params& params) { return compute(params); }};
-//   void set_wake(std::function<void()> wake) override { job_.run_apart(std::move(wake)); }
+//   void set_wake(std::function<void()> wake) override { job_.start_worker(std::move(wake)); }
 //   void update() override {
 //       if (asked_ != params_) job_.request(asked_ = params_);
 //       if (auto outcome = job_.take()) outcome_ = std::move(*outcome);
@@ -26,7 +26,7 @@
 
 namespace fp8lab {
 
-// Used from one thread. Without run_apart() a request is computed before request() returns, as the command
+// Used from one thread. Without start_worker() a request is computed before request() returns, as the command
 // line and tests need it. `work` must not use anything that its owner may change: all its input is in the
 // request.
 template <class Request, class Result>
@@ -39,7 +39,7 @@ class Job {
 
     // From now on requests are computed on a worker thread; `wake` (may be empty) is called on that thread
     // when a result can be taken.
-    void run_apart(std::function<void()> wake) {
+    void start_worker(std::function<void()> wake) {
         stop();
         worker_ = std::jthread([this, wake = std::move(wake)](std::stop_token token) { serve(token, wake); });
     }
@@ -89,7 +89,7 @@ class Job {
     }
 
     void serve(const std::stop_token& token, const std::function<void()>& wake) {
-        give_way();
+        lower_priority();
         std::unique_lock lock{mutex_};
         while (ready_.wait(lock, token, [this] { return waiting_.has_value(); }) && !token.stop_requested()) {
             const Request request = std::move(*std::exchange(waiting_, std::nullopt));

@@ -114,7 +114,7 @@ void parallel_for(std::size_t count, std::size_t grain, const Body& body) {
     if (count > 0) pool().run(count, grain, body);
 }
 
-void give_way() {
+void lower_priority() {
     constexpr int kNice = 10;  // a tenth of a full thread's share
     // Of the calling thread, on Linux. Where it is refused the work is done all the same.
     static_cast<void>(nice(kNice));

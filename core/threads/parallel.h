@@ -19,6 +19,6 @@ void parallel_for(std::size_t count, std::size_t grain,
                   const std::function<void(std::size_t, std::size_t)>& body);
 
 // Lowers the priority of the calling thread: for work that runs beside the frames of a window.
-void give_way();
+void lower_priority();
 
 }  // namespace fp8lab

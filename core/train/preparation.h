@@ -10,19 +10,19 @@
 namespace fp8lab {
 
 // Thrown to cancel work whose result is not needed any more.
-class Abandoned final : public std::exception {
+class Cancelled final : public std::exception {
   public:
-    const char* what() const noexcept override { return "abandoned"; }
+    const char* what() const noexcept override { return "cancelled"; }
 };
 
 struct Preparation {
     std::function<void(const std::string&)> tell;  // gets the current part, "" at its end; may be empty
     std::stop_token stop;
 
-    // Call before every part of the work, which takes a few seconds at most. Throws Abandoned after a request
+    // Call before every part of the work, which takes a few seconds at most. Throws Cancelled after a request
     // to stop.
     void begin(const std::string& what) const {
-        if (stop.stop_requested()) throw Abandoned();
+        if (stop.stop_requested()) throw Cancelled();
         if (tell) tell(what);
     }
     void end() const {

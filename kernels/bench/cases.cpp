@@ -270,93 +270,93 @@ std::vector<KernelCase> make_cases() {
          .reference = updated<OptimizerKind::sgd>},
         {.name = "row cast + transpose",
          .inputs = {bf16},
-         .scaling = Scaling::rows,
+         .scaling = ScaleMode::row,
          .launch = matrix<bf16>,
          .reference = first_input},
         {.name = "row cast of FP32 + transpose",
          .inputs = {f32},
          .payload = e5m2,
-         .scaling = Scaling::rows,
+         .scaling = ScaleMode::row,
          .launch = matrix<f32>,
          .reference = first_input},
         {.name = "batch: row cast of FP32 + transpose",
          .inputs = {f32},
          .unpadded = 0,
-         .scaling = Scaling::rows,
+         .scaling = ScaleMode::row,
          .launch = batch,
          .reference = first_input},
         {.name = "GELU + row cast + transpose",
          .inputs = {bf16},
          .agreement = Agreement::fast,
-         .scaling = Scaling::rows,
+         .scaling = ScaleMode::row,
          .launch = activation<kGelu, true>,
          .reference = activated<Activation::gelu>},
         {.name = "ReLU' + dbias + row cast + transpose",
          .inputs = {bf16, bf16},
          .payload = e5m2,
-         .scaling = Scaling::rows,
+         .scaling = ScaleMode::row,
          .launch = slope<kRelu, true>,
          .reference = sloped<Activation::relu>},
         {.name = "1x128 cast + transpose",
          .inputs = {bf16},
-         .scaling = Scaling::blocks,
+         .scaling = ScaleMode::block128,
          .launch = matrix<bf16>,
          .reference = first_input},
         {.name = "1x128 cast + transpose + statistics",
          .inputs = {bf16},
-         .scaling = Scaling::blocks,
+         .scaling = ScaleMode::block128,
          .launch = matrix<bf16>,
          .reference = first_input,
          .statistics = true},
         {.name = "batch: 1x128 cast of FP32 + transpose",
          .inputs = {f32},
          .unpadded = 0,
-         .scaling = Scaling::blocks,
+         .scaling = ScaleMode::block128,
          .launch = batch,
          .reference = first_input},
         {.name = "GELU + 1x128 cast + transpose",
          .inputs = {bf16},
          .agreement = Agreement::fast,
-         .scaling = Scaling::blocks,
+         .scaling = ScaleMode::block128,
          .launch = activation<kGelu, true>,
          .reference = activated<Activation::gelu>},
         {.name = "ReLU + 1x128 cast + transpose",
          .inputs = {bf16},
-         .scaling = Scaling::blocks,
+         .scaling = ScaleMode::block128,
          .launch = activation<kRelu, true>,
          .reference = activated<Activation::relu>},
         {.name = "GELU' + dbias + 1x128 cast + transpose",
          .inputs = {bf16, bf16},
          .agreement = Agreement::fast,
-         .scaling = Scaling::blocks,
+         .scaling = ScaleMode::block128,
          .launch = slope<kGelu, true>,
          .reference = sloped<Activation::gelu>},
         {.name = "ReLU' + dbias + 1x128 cast + transpose",
          .inputs = {bf16, bf16},
          .payload = e5m2,
-         .scaling = Scaling::blocks,
+         .scaling = ScaleMode::block128,
          .launch = slope<kRelu, true>,
          .reference = sloped<Activation::relu>},
         {.name = "loss + dy + dbias + 1x128 cast + transpose",
          .inputs = {bf16, f32},
          .unpadded = 1,
-         .scaling = Scaling::blocks,
+         .scaling = ScaleMode::block128,
          .launch = loss,
          .reference = loss_gradient},
         {.name = "128x128 cast of FP32 + transpose",
          .inputs = {f32},
-         .scaling = Scaling::squares,
+         .scaling = ScaleMode::square128,
          .launch = matrix<f32>,
          .reference = first_input},
         {.name = "MX cast + transpose",
          .inputs = {bf16},
-         .scaling = Scaling::mx,
+         .scaling = ScaleMode::block32,
          .launch = matrix_to_mx<bf16>,
          .reference = first_input},
         {.name = "MX cast of FP32 + transpose",
          .inputs = {f32},
          .payload = e5m2,
-         .scaling = Scaling::mx,
+         .scaling = ScaleMode::block32,
          .launch = matrix_to_mx<f32>,
          .reference = first_input},
     };
@@ -376,20 +376,20 @@ StepInput case_input() {
 
 void run(const KernelCase& kernel, const CaseMemory& memory, Shape shape, const CastTarget& target,
          cudaStream_t stream) {
-    if (!kernel.stores || kernel.scaling == Scaling::rows)
+    if (!kernel.stores || kernel.scaling == ScaleMode::row)
         kernel.launch(memory, shape, target, Pass::amax_only, stream);
     if (!kernel.stores) return;
-    if (kernel.scaling == Scaling::rows)
+    if (kernel.scaling == ScaleMode::row)
         scale_vectors_from_amaxes(target.vectors, shape, target.state, stream);
     kernel.launch(memory, shape, target, Pass::cast, stream);
 }
 
 double bytes_per_element(const KernelCase& kernel) {
-    const int reads = kernel.scaling == Scaling::rows ? 2 : 1;
+    const int reads = kernel.scaling == ScaleMode::row ? 2 : 1;
     double bytes = kernel.updated_bytes;
     for (const Element e : kernel.inputs) bytes += reads * bytes_of(e);
-    if (kernel.scaling == Scaling::blocks) bytes += 2.0 * sizeof(float) / kBlock;  // of scales
-    if (kernel.scaling == Scaling::mx) bytes += 2.0 / kMxBlock;
+    if (kernel.scaling == ScaleMode::block128) bytes += 2.0 * sizeof(float) / kBlock;  // of scales
+    if (kernel.scaling == ScaleMode::block32) bytes += 2.0 / kMxBlock;
     if (kernel.stores) bytes += bytes_of(kernel.payload) * (kernel.transposed ? 2 : 1);
     return bytes;
 }

@@ -49,7 +49,7 @@ struct KernelCase {
     bool stores = true;     // false: amax only
     int updated_bytes = 0;  // of the inputs, written back, per element
     Agreement agreement = Agreement::exact;
-    Scaling scaling = Scaling::tensor;
+    ScaleMode scaling = ScaleMode::tensor;
     void (*launch)(const CaseMemory& memory, Shape shape, const CastTarget& target, Pass pass,
                    cudaStream_t stream);
     // The FP32 values (rows, cols) that are cast. What the kernel updates in place is updated in `values`.

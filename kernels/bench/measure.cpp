@@ -116,11 +116,11 @@ std::vector<Timed> time_products(std::array<int, 3> mnk, int repeats) {
     jobs.push_back(
         product_job("E4M3, row scales", fp8(e4, b16, ScaleMode::row, ScaleMode::row, false), lt, s));
     jobs.push_back(product_job("E4M3, 1x128 x 128x128 scales",
-                               fp8(e4, b16, ScaleMode::vec128, ScaleMode::block128, false), lt, s));
+                               fp8(e4, b16, ScaleMode::block128, ScaleMode::square128, false), lt, s));
     jobs.push_back(product_job("E4M3, 1x128 x 1x128 scales",
-                               fp8(e4, b16, ScaleMode::vec128, ScaleMode::vec128, false), lt, s));
-    jobs.push_back(
-        product_job("MXFP8, 1x32 scales", fp8(e4, b16, ScaleMode::mx32, ScaleMode::mx32, false), lt, s));
+                               fp8(e4, b16, ScaleMode::block128, ScaleMode::block128, false), lt, s));
+    jobs.push_back(product_job("MXFP8, 1x32 scales",
+                               fp8(e4, b16, ScaleMode::block32, ScaleMode::block32, false), lt, s));
     return time_in_turns(std::move(jobs), repeats, s);
 }
 

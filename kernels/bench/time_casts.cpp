@@ -165,10 +165,10 @@ std::vector<Timed> time_casts(std::array<int, 2> shape, int repeats) {
             copies.measure(watch);
         }
         Timed line = line_of(std::string(kernel.name), bench.bytes(),
-                             kernel.scaling == Scaling::tensor ? "tile_cast"
-                             : kernel.scaling == Scaling::mx   ? "mx_cast"
-                             : kernel.scaling == Scaling::rows ? "row_cast"
-                                                               : "block_cast");
+                             kernel.scaling == ScaleMode::tensor    ? "tile_cast"
+                             : kernel.scaling == ScaleMode::block32 ? "mx_cast"
+                             : kernel.scaling == ScaleMode::row     ? "row_cast"
+                                                                    : "block_cast");
         summarise(line, std::move(ms));
         lines.push_back(std::move(line));
     }

@@ -12,7 +12,7 @@ constexpr int kWarps = kThreads / 32, kWarpsPerGroup = kWarps / kMxGroups;
 static_assert(kThreads == kMxGroups * kTileCols && kMxBlock == 4 * kThreadCols && kThreadRows == 4);
 
 struct MxMemory {
-    std::uint32_t turned[kTileCols * kThreadsDown];
+    std::uint32_t transposed[kTileCols * kThreadsDown];
     float warps[kWarps][kTileCols];      // amaxes of columns, by warp: 8 rows each
     float scales[kMxGroups][kTileCols];  // of columns
 };
@@ -72,7 +72,7 @@ __device__ void load(const T* in, Shape s, Part& part) {
             if (part.row() + i >= s.rows || part.column() + j >= s.cols) part.v[i][j] = 0;
 }
 
-// The multiplier of row tx % 4 and the 32 columns that the thread shares with three others.
+// The scale of row tx % 4 and the 32 columns that the thread shares with three others.
 __device__ float scale_rows(const Part& part, Shape s, ScaleState* state, std::uint32_t seen,
                             float max_finite, std::uint8_t* out) {
     float rows[kThreadRows] = {}, amax = 0;
@@ -89,7 +89,7 @@ __device__ float scale_rows(const Part& part, Shape s, ScaleState* state, std::u
     return mx_multiplier(code);
 }
 
-// The scales of the columns where they belong, their multipliers in shared memory.
+// scale_inv of the columns where it belongs, scale in shared memory.
 __device__ void scale_columns(const Part& part, Shape s, float max_finite, std::uint8_t* out,
                               MxMemory& shared) {
     Eight most = {};
@@ -151,10 +151,10 @@ __global__ void __launch_bounds__(kThreads) mx_cast(const T* in, Shape s, TileTa
         low[i] = row.x, high[i] = row.y;
     }
     if (target.columns) {
-        turn4(low, words);
-        turn4(high, words + 4);
+        transpose4(low, words);
+        transpose4(high, words + 4);
         store_columns(static_cast<std::uint8_t*>(target.columns), words, s, part.tile_r, part.tile_c,
-                      shared.turned);
+                      shared.transposed);
     }
     if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0)
         target.state->scale_used = target.state->scale_inv = 1;

@@ -34,7 +34,7 @@ struct CastRow {
 };
 
 struct Factors {
-    float multiplier, inverse;  // before and after the cast
+    float scale, scale_inv;  // before and after the cast
 };
 
 __device__ float limited(float scale) { return fminf(scale, FLT_MAX); }
@@ -46,21 +46,21 @@ __device__ Factors fp32_factors(const CastRow& row, int margin, float amax) {
 
 // core/scaling/block_scales.cpp, mx_scales().
 __device__ Factors mx_factors(const CastRow& row, float amax) {
-    float inverse = amax;  // a NaN stays
+    float scale_inv = amax;  // a NaN stays
     if (row.mx_rule == MxRule::up) {
-        inverse = quantized(row.e8m0, __uint_as_float(0x7FC00000), amax / row.max_finite, 0);
+        scale_inv = quantized(row.e8m0, __uint_as_float(0x7FC00000), amax / row.max_finite, 0);
     } else if (isinf(amax)) {
-        inverse = ldexpf(1.0F, 127);
+        scale_inv = ldexpf(1.0F, 127);
     } else if (amax == 0) {
-        inverse = ldexpf(1.0F, -127);
+        scale_inv = ldexpf(1.0F, -127);
     } else if (!isnan(amax)) {
         int exponent = ilogbf(amax);
         if (row.mx_rule == MxRule::even &&
             scalbnf(amax, -exponent) >= 2 - ldexpf(1.0F, -row.mantissa_bits - 1))
             ++exponent;
-        inverse = ldexpf(1.0F, min(max(exponent - row.max_exponent, -127), 127));
+        scale_inv = ldexpf(1.0F, min(max(exponent - row.max_exponent, -127), 127));
     }
-    return {1 / inverse, inverse};
+    return {1 / scale_inv, scale_inv};
 }
 
 __device__ float nvfp4_tensor_scale(float tensor_amax) {
@@ -72,8 +72,8 @@ __device__ Factors nvfp4_factors(const CastRow& row, float amax, float tensor_am
     const float scale = nvfp4_tensor_scale(tensor_amax);
     const float block =
         quantized(row.e4m3, __uint_as_float(0x7FC00000), amax * (scale * (1 / kNvfp4ElementMax)), 0);
-    const float multiplier = block == 0 ? 0 : limited(1 / (block * (1 / scale)));
-    return {multiplier, block * (tensor_amax / (kNvfp4ScaleMax * kNvfp4ElementMax))};
+    const float factor = block == 0 ? 0 : limited(1 / (block * (1 / scale)));
+    return {factor, block * (tensor_amax / (kNvfp4ScaleMax * kNvfp4ElementMax))};
 }
 
 // One warp a block of elements that share a scale: its amax, NaN ignored or, in MX, kept.
@@ -130,13 +130,13 @@ __global__ void __launch_bounds__(kThreads)
         }
         const std::uint32_t random =
             row.stochastic ? random_bits(row.seed, dice, static_cast<std::uint64_t>(r) * row.cols + c) : 0;
-        const float q = quantized(row.element, row.nan_value, x * f.multiplier, random) * f.inverse;
+        const float q = quantized(row.element, row.nan_value, x * f.scale, random) * f.scale_inv;
         out[at] = q;
         amax = larger(amax, x);
         if constexpr (kStats) {
             const bool became_zero = x != 0 && q == 0;
             underflow += became_zero;
-            overflow += fabsf(x) * f.multiplier > row.overflow_limit;
+            overflow += fabsf(x) * f.scale > row.overflow_limit;
             if (isfinite(x)) {
                 const double wide = static_cast<double>(x), error = static_cast<double>(x - q);
                 sums.signal += wide * wide;
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(kThreads)
     if (with_amax) {
         max_amax(state, 0, amax);
         if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) {
-            state->scale_used = row.rule == ScaleRule::tensor  ? whole.multiplier
+            state->scale_used = row.rule == ScaleRule::tensor  ? whole.scale
                                 : row.rule == ScaleRule::nvfp4 ? nvfp4_tensor_scale(tensor)
                                                                : 1.0F;
             state->scale_inv = 1 / state->scale_used;

@@ -1,5 +1,5 @@
 // The one mechanism of every cast: a block takes a tile of kTileRows x kTileCols elements, a thread 4 rows x
-// 8 columns of it. The source yields FP32 values; they are cast, stored by rows, turned in shared memory and
+// 8 columns of it. The source yields FP32 values; they are cast, stored by rows, transposed in shared memory and
 // stored by columns, while amax, statistics and sums over columns are gathered. In BF16 tiles of half the
 // height serve where few blocks or few rows would leave threads without work.
 #pragma once
@@ -27,8 +27,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
     constexpr bool kHasStats = kGather == Gather::stats, kHasState = kGather != Gather::nothing,
                    kAmax = kGather == Gather::amax_only;
     constexpr int kRows = kRowsOf<Source>, kDown = kRows * kThreadsDown;
-    static_assert(kRows == kThreadRows || Out::kBytes == 2);  // four rows are turned at once
-    __shared__ __align__(16) std::uint32_t turned[kTileCols * kThreadsDown];
+    static_assert(kRows == kThreadRows || Out::kBytes == 2);  // four rows are transposed at once
+    __shared__ __align__(16) std::uint32_t transposed[kTileCols * kThreadsDown];
     wait_for_the_kernel_before();
     const int tx = threadIdx.x % kThreadsAcross, ty = threadIdx.x / kThreadsAcross;
     const int tile_r = blockIdx.y * kDown, tile_c = blockIdx.x * kTileCols;
@@ -73,9 +73,9 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
     if constexpr (Out::kBytes == 1 && !kAmax) {
         if (target.columns) {
             std::uint32_t words[kThreadCols];
-            turn4(low, words);
-            turn4(high, words + 4);
-            store_columns(static_cast<std::uint8_t*>(target.columns), words, s, tile_r, tile_c, turned);
+            transpose4(low, words);
+            transpose4(high, words + 4);
+            store_columns(static_cast<std::uint8_t*>(target.columns), words, s, tile_r, tile_c, transposed);
         }
     }
     if constexpr (kHasState) max_amax(target.state, seen, g.amax);
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
         *(target.scale_inv ? target.scale_inv : &target.state->scale_inv) = 1 / scale;
     }
     if constexpr (Source::kBiasSums || Source::kLoss)
-        store_source_sums(source, g.column, blockIdx.y, s, target, turned);
+        store_source_sums(source, g.column, blockIdx.y, s, target, transposed);
     if constexpr (kHasStats) store_stats(g, blockIdx.y, target);
 }
 
@@ -124,7 +124,7 @@ template <class Source>
 void launch_cast(const Source& source, Shape s, const CastTarget& to, Pass pass, cudaStream_t stream,
                  float* bias_partials = nullptr, double* loss_partials = nullptr) {
     const TileTarget target = tile_target(to, bias_partials, loss_partials);
-    if (to.scaling != Scaling::tensor) {
+    if (to.scaling != ScaleMode::tensor) {
         if constexpr (kManyScales<Source>)
             return launch_vectors(source, s, target, to, pass, stream);
         else

@@ -1,4 +1,4 @@
-// What the kernels of a cast are made of: types of payload, sums of a block, the turn of a tile in shared
+// What the kernels of a cast are made of: types of payload, sums of a block, the transpose of a tile in shared
 // memory. A tile is kTileRows x kTileCols elements; a thread works on 4 rows x 8 columns of it
 // (2 x 8 of a tile half as high).
 #pragma once
@@ -112,12 +112,12 @@ __device__ inline void max_amax(ScaleState* state, std::uint32_t seen, float ama
 }
 
 // Column c of the tile holds its 64 bytes as 16 words, permuted so that neither side meets a bank twice.
-__device__ inline int turned_word(int column, int word) {
+__device__ inline int transposed_word(int column, int word) {
     return column * kThreadsDown + (word ^ (column / kThreadCols % 16));
 }
 
 // 4 x 4 bytes: row i in rows[i] becomes column j in columns[j].
-__device__ inline void turn4(const std::uint32_t (&rows)[4], std::uint32_t* columns) {
+__device__ inline void transpose4(const std::uint32_t (&rows)[4], std::uint32_t* columns) {
     const std::uint32_t a = __byte_perm(rows[0], rows[1], 0x5140), b = __byte_perm(rows[2], rows[3], 0x5140);
     const std::uint32_t c = __byte_perm(rows[0], rows[1], 0x7362), d = __byte_perm(rows[2], rows[3], 0x7362);
     columns[0] = __byte_perm(a, b, 0x5410);
@@ -128,13 +128,13 @@ __device__ inline void turn4(const std::uint32_t (&rows)[4], std::uint32_t* colu
 
 // Stores what 4 x 8 values a thread have become, through shared memory, by columns.
 __device__ inline void store_columns(std::uint8_t* out, const std::uint32_t (&words)[kThreadCols], Shape s,
-                                     int tile_r, int tile_c, std::uint32_t* turned) {
+                                     int tile_r, int tile_c, std::uint32_t* transposed) {
     const int tx = threadIdx.x % kThreadsAcross, ty = threadIdx.x / kThreadsAcross;
 #pragma unroll
     for (int j = 0; j < kThreadCols; ++j) {
         // Neighbouring rows write neighbouring columns' words at a time: other banks.
         const int column = ty % 2 ? j ^ 1 : j;
-        turned[turned_word(tx * kThreadCols + column, ty)] = ty % 2 ? words[j ^ 1] : words[j];
+        transposed[transposed_word(tx * kThreadCols + column, ty)] = ty % 2 ? words[j ^ 1] : words[j];
     }
     __syncthreads();
     // 4 threads a column, 16 bytes each.
@@ -144,7 +144,8 @@ __device__ inline void store_columns(std::uint8_t* out, const std::uint32_t (&wo
         const int c = tile_c + column, r = tile_r + part * 16;
         if (c >= s.padded_cols || r >= s.padded_rows) continue;
         const int f = column / kThreadCols % 16;
-        uint4 v = *reinterpret_cast<const uint4*>(turned + column * kThreadsDown + ((part ^ (f / 4)) * 4));
+        uint4 v =
+            *reinterpret_cast<const uint4*>(transposed + column * kThreadsDown + ((part ^ (f / 4)) * 4));
         if (f & 1) v = make_uint4(v.y, v.x, v.w, v.z);
         if (f & 2) v = make_uint4(v.z, v.w, v.x, v.y);
         *reinterpret_cast<uint4*>(out + static_cast<std::size_t>(c) * s.padded_rows + r) = v;
@@ -233,7 +234,7 @@ __device__ inline void store_column_sums(float* out, const Eight& column, int co
 // The sums that a source has gathered over the tile in row `tile_row` of tiles: of columns, of losses.
 template <class Source>
 __device__ inline void store_source_sums(const Source& source, const Eight& column, unsigned tile_row,
-                                         Shape s, const TileTarget& target, std::uint32_t* turned) {
+                                         Shape s, const TileTarget& target, std::uint32_t* transposed) {
     [[maybe_unused]] __shared__ double losses[kThreads / 32];
     if constexpr (Source::kLoss) {
         const double loss = warp_sum(source.loss);
@@ -241,7 +242,7 @@ __device__ inline void store_source_sums(const Source& source, const Eight& colu
     }
     const int tile_c = static_cast<int>(blockIdx.x) * kTileCols;
     store_column_sums(target.bias_partials + static_cast<std::size_t>(tile_row) * s.padded_cols + tile_c,
-                      column, s.padded_cols - tile_c, reinterpret_cast<float*>(turned));
+                      column, s.padded_cols - tile_c, reinterpret_cast<float*>(transposed));
     // The last warp has no column to add up.
     if (Source::kLoss && threadIdx.x == kThreads - 1) {
         double loss = 0;

@@ -26,7 +26,7 @@ constexpr int kWordsDown = kBlock / 4;  // of a column's codes
 struct VectorMemory {
     // Codes by columns; before them, the source's sums over columns by rows of threads, (kTiles *
     // kThreadsDown, kBlock).
-    std::uint32_t turned[kBlock * kWordsDown];
+    std::uint32_t transposed[kBlock * kWordsDown];
     float warps[kWarps][kBlock];  // amaxes of columns, by warp
     // Of the block's columns, then of its rows: amaxes, later scales.
     float vectors[2 * kBlock];
@@ -153,7 +153,7 @@ __device__ inline void store_block_sums(const BlockPlace& at, Shape s, const Til
         const int tile = t / kBlock, c = t % kBlock;
         if (at.r0 + tile * kTileRows < s.padded_rows && at.c0 + c < s.padded_cols) {
             const float* const sums =
-                reinterpret_cast<const float*>(shared.turned) + tile * kThreadsDown * kBlock + c;
+                reinterpret_cast<const float*>(shared.transposed) + tile * kThreadsDown * kBlock + c;
             float sum = 0;
 #pragma unroll
             for (int k = 0; k < kThreadsDown; ++k) sum += sums[k * kBlock];
@@ -193,7 +193,7 @@ __device__ inline float gather(Source& source, Values&& values, const BlockPlace
         const float of_row = amax_of_row(rows, at.tx);
         if (at.tx < kThreadRows) shared.vectors[kBlock + at.row(tile, at.tx) - at.r0] = of_row;
         if constexpr (Source::kBiasSums)
-            store8(reinterpret_cast<float*>(shared.turned) + (tile * kThreadsDown + at.ty) * kBlock +
+            store8(reinterpret_cast<float*>(shared.transposed) + (tile * kThreadsDown + at.ty) * kBlock +
                        at.tx * kThreadCols,
                    sums);
         if constexpr (Source::kLoss) {

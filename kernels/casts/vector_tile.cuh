@@ -23,14 +23,14 @@ __device__ inline OwnVector own_vector(const BlockPlace& at, Shape s) {
                                 : OwnVector{false, at.r0 + i, s.padded_rows};
 }
 
-// Scaling::rows, first launch.
+// ScaleMode::row, first launch.
 __device__ inline void keep_amax(const BlockPlace& at, Shape s, const ScaleVectors& to, float amax) {
     const OwnVector own = own_vector(at, s);
     if (own.index < own.padded)
         atomicMax(to.amaxes + (own.is_column ? s.padded_rows : 0) + own.index, __float_as_uint(amax));
 }
 
-// Scaling::rows, second launch.
+// ScaleMode::row, second launch.
 __device__ inline void load_scales(const BlockPlace& at, Shape s, const ScaleVectors& from,
                                    VectorMemory& shared) {
     const OwnVector own = own_vector(at, s);
@@ -49,32 +49,32 @@ __device__ inline float largest_of_block(float amax, VectorMemory& shared) {
     return largest;
 }
 
-// The inverse of the scale of the thread's own vector, or of the whole block, to where products read it.
-__device__ inline void store_inverse(const BlockPlace& at, Shape s, const ScaleVectors& to, bool squares,
-                                     float inverse) {
+// The scale_inv of the thread's own vector, or of the whole block, to where products read it.
+__device__ inline void store_scale_inv(const BlockPlace& at, Shape s, const ScaleVectors& to, bool squares,
+                                       float scale_inv) {
     const int x = at.c0 / kBlock, y = at.r0 / kBlock;
     if (squares) {
         const auto up4 = [](int n) { return (n + 3) / 4 * 4; };
         if (threadIdx.x != 0) return;
-        if (to.rows) to.rows[y * up4(blocks_of(s.padded_cols)) + x] = inverse;
-        if (to.columns) to.columns[x * up4(blocks_of(s.padded_rows)) + y] = inverse;
+        if (to.rows) to.rows[y * up4(blocks_of(s.padded_cols)) + x] = scale_inv;
+        if (to.columns) to.columns[x * up4(blocks_of(s.padded_rows)) + y] = scale_inv;
         return;
     }
     const OwnVector own = own_vector(at, s);
-    float* const inverses = own.is_column ? to.columns : to.rows;
-    if (inverses && own.index < own.padded)
-        inverses[static_cast<std::size_t>(own.is_column ? y : x) * own.padded + own.index] = inverse;
+    float* const all = own.is_column ? to.columns : to.rows;
+    if (all && own.index < own.padded)
+        all[static_cast<std::size_t>(own.is_column ? y : x) * own.padded + own.index] = scale_inv;
 }
 
 // Word `word` of column j of the eight columns of a thread in column tx of threads, permuted so that neither
 // side meets a bank twice.
-__device__ inline int turned_block_word(int tx, int j, int word) {
+__device__ inline int transposed_block_word(int tx, int j, int word) {
     return (tx * kThreadCols + j) * kWordsDown + (word ^ (tx * 2));
 }
 
 // 8 threads a column, 16 bytes each: whole lines.
 __device__ inline void store_block_columns(std::uint8_t* out, const BlockPlace& at, Shape s,
-                                           const std::uint32_t* turned) {
+                                           const std::uint32_t* transposed) {
     constexpr unsigned kParts = kBlock / 16, kColumns = kThreads / kParts, kPasses = kBlock / kColumns;
     const unsigned part = threadIdx.x % kParts, column = threadIdx.x / kParts;
     const int r = at.r0 + static_cast<int>(part) * 16, c = at.c0 + static_cast<int>(column);
@@ -86,7 +86,7 @@ __device__ inline void store_block_columns(std::uint8_t* out, const BlockPlace& 
     for (unsigned pass = 0; pass < kPasses; ++pass, out += stride) {
         if (c + static_cast<int>(pass * kColumns) >= s.padded_cols) return;
         const unsigned from = column * kWordsDown + ((part ^ (tx / 2)) * 4);
-        uint4 v = *reinterpret_cast<const uint4*>(turned + pass * kColumns * kWordsDown +
+        uint4 v = *reinterpret_cast<const uint4*>(transposed + pass * kColumns * kWordsDown +
                                                   (from ^ (pass * kColumns / kThreadCols / 2 * 4)));
         if (tx & 1) v = make_uint4(v.z, v.w, v.x, v.y);
         *reinterpret_cast<uint4*>(out) = v;
@@ -123,12 +123,12 @@ __device__ inline void cast_block(Values&& values, const BlockPlace& at, Shape s
                 *reinterpret_cast<uint2*>(rows + static_cast<std::size_t>(tile * kTileRows + k) *
                                                      s.padded_cols) = across[k];
         }
-        std::uint32_t turned[kThreadCols];
-        turn4(low, turned);
-        turn4(high, turned + 4);
+        std::uint32_t transposed[kThreadCols];
+        transpose4(low, transposed);
+        transpose4(high, transposed + 4);
 #pragma unroll
         for (int j = 0; j < kThreadCols; ++j)
-            shared.turned[turned_block_word(at.tx, j, tile * kThreadsDown + at.ty)] = turned[j];
+            shared.transposed[transposed_block_word(at.tx, j, tile * kThreadsDown + at.ty)] = transposed[j];
         if constexpr (kStats) {
             if (at.r0 + tile * kTileRows < s.padded_rows)
                 store_stats(g, static_cast<unsigned>(at.r0) / kTileRows + tile, target);
@@ -137,7 +137,7 @@ __device__ inline void cast_block(Values&& values, const BlockPlace& at, Shape s
     });
     if (!target.columns) return;
     __syncthreads();
-    store_block_columns(static_cast<std::uint8_t*>(target.columns), at, s, shared.turned);
+    store_block_columns(static_cast<std::uint8_t*>(target.columns), at, s, shared.transposed);
 }
 
 __device__ inline void leave_scale_1(const TileTarget& target) {
@@ -204,7 +204,7 @@ __global__ void __launch_bounds__(kThreads, 2)
         const float largest = squares ? largest_of_block(amax, shared) : amax,
                     scale = scale_of(largest, max_finite, how.margin, 1.0F, how.pow2 != 0);
         shared.vectors[threadIdx.x] = scale;
-        store_inverse(at, s, vectors, squares, 1 / scale);
+        store_scale_inv(at, s, vectors, squares, 1 / scale);
         __syncthreads();
         cast_block<Out, kStats>(again, at, s, target, shared);
     });
@@ -217,9 +217,9 @@ void launch_vectors(const Source& source, Shape s, const TileTarget& target, con
     const dim3 grid(static_cast<unsigned>(blocks_of(s.padded_cols)),
                     static_cast<unsigned>(blocks_of(s.padded_rows)));
     constexpr auto kName = "cast kernel";
-    if (to.scaling != Scaling::rows)
+    if (to.scaling != ScaleMode::row)
         launch(kName, block_cast<Source, Out, kStats>, grid, kThreads, stream, source, s, target,
-               to.scaling == Scaling::squares, to.vectors);
+               to.scaling == ScaleMode::square128, to.vectors);
     else if (pass == Pass::amax_only)
         launch(kName, row_amaxes<Source>, grid, kThreads, stream, source, s, target, to.vectors);
     else

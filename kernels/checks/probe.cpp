@@ -39,9 +39,9 @@ std::vector<Planned> planned() {
             {"FP8 E4M3, tensor scales, fast accumulation", fp8(kE4, kE4, kWide, tensor, tensor, true)},
             {"FP8 E5M2 x E4M3 to FP32, tensor scales", fp8(kE5, kE4, Element::f32, tensor, tensor, false)},
             {"FP8 E4M3, row scales (OUTER_VEC)", fp8(kE4, kE4, kWide, row, row, false)},
-            {"FP8 E4M3, 1x128 x 128x128 scales", fp8(kE4, kE4, kWide, vec128, block128, false)},
-            {"FP8 E4M3, 1x128 x 1x128 scales", fp8(kE4, kE4, kWide, vec128, vec128, false)},
-            {"MXFP8 E4M3, 1x32 E8M0 scales", fp8(kE4, kE4, kWide, mx32, mx32, false)}};
+            {"FP8 E4M3, 1x128 x 128x128 scales", fp8(kE4, kE4, kWide, block128, square128, false)},
+            {"FP8 E4M3, 1x128 x 1x128 scales", fp8(kE4, kE4, kWide, block128, block128, false)},
+            {"MXFP8 E4M3, 1x32 E8M0 scales", fp8(kE4, kE4, kWide, block32, block32, false)}};
 }
 
 // What no recipe uses on the tensor cores, but a card may have.

@@ -9,52 +9,39 @@
 namespace fp8lab::cuda {
 namespace {
 
-Scaling scaling_of_mode(ScaleMode mode) {
-    switch (mode) {
-        case ScaleMode::row:
-            return Scaling::rows;
-        case ScaleMode::vec128:
-            return Scaling::blocks;
-        case ScaleMode::block128:
-            return Scaling::squares;
-        default:
-            return Scaling::mx;
-    }
-}
-
 // Integers from -2 to 2 under scales of 1/2, 1 and 2, neighbours under different ones.
 struct Operand {
-    Operand(Element element, ScaleMode mode, int rows, int length)
-        : scaling(scaling_of_mode(mode)), outer(rows), k(length) {
+    Operand(Element element, ScaleMode mode, int rows, int length) : scaling(mode), outer(rows), k(length) {
         const FormatInfo& format = find_format(element == Element::e4m3 ? "e4m3" : "e5m2");
         std::vector<std::uint8_t> bytes;
         for (int o = 0; o < outer; ++o)
             for (int i = 0; i < k; ++i)
                 bytes.push_back(static_cast<std::uint8_t>(encode(format, static_cast<float>(integer(o, i)))));
         codes = Buffer<std::uint8_t>(std::span<const std::uint8_t>(bytes));
-        std::vector<float> all(static_cast<std::size_t>(scale_inverses(scaling, outer, k)));
+        std::vector<float> all(static_cast<std::size_t>(scale_inv_count(scaling, outer, k)));
         for (int o = 0; o < outer; ++o)
             for (int i = 0; i < k; i += kMxBlock) put(all, o, i);
         scales = Buffer<float>(std::span<const float>(all));
     }
     static int integer(int o, int i) { return (o * 7 + i * 3 + o * i) % 5 - 2; }
     int exponent(int o, int i) const {
-        const int row = scaling == Scaling::squares ? o / kBlock : o,
-                  block = scaling == Scaling::rows ? 0 : i / (scaling == Scaling::mx ? kMxBlock : kBlock);
+        const int row = scaling == ScaleMode::square128 ? o / kBlock : o,
+                  block =
+                      scaling == ScaleMode::row ? 0 : i / (scaling == ScaleMode::block32 ? kMxBlock : kBlock);
         return (row * 5 + block * 2) % 3 - 1;
     }
     void put(std::vector<float>& all, int o, int i) const {
         constexpr int kBias = 127;  // of E8M0
-        if (scaling == Scaling::mx)
+        if (scaling == ScaleMode::block32)
             reinterpret_cast<std::uint8_t*>(all.data())[mx_scale_at(k, o, i)] =
                 static_cast<std::uint8_t>(kBias + exponent(o, i));
         else
-            all[static_cast<std::size_t>(scale_inverse_at(scaling, outer, k, o, i))] =
+            all[static_cast<std::size_t>(scale_inv_at(scaling, outer, k, o, i))] =
                 std::ldexp(1.0F, exponent(o, i));
     }
     double value(int o, int i) const { return std::ldexp(integer(o, i), exponent(o, i)); }
 
-    Scaling scaling;
+    ScaleMode scaling;
     int outer, k;
     Buffer<std::uint8_t> codes;
     Buffer<float> scales;

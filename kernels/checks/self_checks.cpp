@@ -70,7 +70,7 @@ SelfCheckOutcome check_fp8_cast(std::string_view name, Element element) {
     check(cudaDeviceSynchronize(), "cast_matrix");
     std::vector<std::uint8_t> expected(in.padded.size());
     encode(find_format(name), in.padded, std::span(expected), {.scale = start.scale});
-    const auto found = rows.download(), turned = columns.download();
+    const auto found = rows.download(), transposed = columns.download();
     std::uint64_t wrong = 0;
     for (int r = 0; r < s.padded_rows; ++r)
         for (int c = 0; c < s.padded_cols; ++c) {
@@ -79,20 +79,20 @@ SelfCheckOutcome check_fp8_cast(std::string_view name, Element element) {
                          static_cast<std::size_t>(c)];
             wrong += found[static_cast<std::size_t>(r) * static_cast<std::size_t>(s.padded_cols) +
                            static_cast<std::size_t>(c)] != code;
-            wrong += turned[static_cast<std::size_t>(c) * static_cast<std::size_t>(s.padded_rows) +
-                            static_cast<std::size_t>(r)] != code;
+            wrong += transposed[static_cast<std::size_t>(c) * static_cast<std::size_t>(s.padded_rows) +
+                                static_cast<std::size_t>(r)] != code;
         }
     return no_differences(wrong, 2 * expected.size());
 }
 
-// Codes times inverse scales of both layouts are core's dequantised values, bit for bit.
+// Codes times scale_inv of both layouts are core's dequantised values, bit for bit.
 SelfCheckOutcome check_vector_cast(const std::string& text, TensorClass tensor) {
     const CastPlan plan = cast_plan(parse_recipe(text), tensor);
     const Inputs in = inputs(true);
     const Shape s = in.shape;
     const Buffer<float> values(std::span<const float>(in.padded));
     const Buffer<std::uint8_t> rows(in.padded.size()), columns(in.padded.size());
-    const ScaleBuffers scales(scaling_of(plan), s);
+    const ScaleBuffers scales(scale_mode_of(plan), s);
     ScaleState start;
     start.max_finite = static_cast<float>(max_finite(*plan.format));
     const Buffer<ScaleState> state(std::span<const ScaleState>(&start, 1));
@@ -103,15 +103,15 @@ SelfCheckOutcome check_vector_cast(const std::string& text, TensorClass tensor) 
     target.rows = rows.get();
     target.columns = columns.get();
     target.state = state.get();
-    target.scaling = scaling_of(plan);
+    target.scaling = scale_mode_of(plan);
     target.vectors = scales.vectors(controls.get());
-    if (target.scaling == Scaling::rows) {
+    if (target.scaling == ScaleMode::row) {
         cast_matrix(values.get(), Element::f32, s, target, Pass::amax_only, nullptr);
         scale_vectors_from_amaxes(target.vectors, s, state.get(), nullptr);
     }
     cast_matrix(values.get(), Element::f32, s, target, Pass::cast, nullptr);
     check(cudaDeviceSynchronize(), "cast_matrix");
-    const std::vector<float> inverses = scales.inverses().download();
+    const std::vector<float> all = scales.scale_inv().download();
     std::uint64_t wrong = 0;
     for (const Along along : {Along::cols, Along::rows}) {
         const bool by_rows = along == Along::cols;
@@ -126,10 +126,10 @@ SelfCheckOutcome check_vector_cast(const std::string& text, TensorClass tensor) 
                 const int outer = by_rows ? r : c, i = by_rows ? c : r;
                 const auto at = static_cast<std::size_t>(outer) * static_cast<std::size_t>(k) +
                                 static_cast<std::size_t>(i);
-                const float inverse =
-                    inverses[(by_rows ? 0 : scales.columns_at()) +
-                             static_cast<std::size_t>(scale_inverse_at(target.scaling, m, k, outer, i))];
-                const float q = decode(*plan.format, codes[at]) * inverse,
+                const float scale_inv =
+                    all[(by_rows ? 0 : scales.columns_at()) +
+                        static_cast<std::size_t>(scale_inv_at(target.scaling, m, k, outer, i))];
+                const float q = decode(*plan.format, codes[at]) * scale_inv,
                             wanted =
                                 expected[static_cast<std::size_t>(r) * width + static_cast<std::size_t>(c)];
                 wrong += std::bit_cast<std::uint32_t>(q) != std::bit_cast<std::uint32_t>(wanted);

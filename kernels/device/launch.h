@@ -87,40 +87,40 @@ struct Shape {
 
 // How many scales a tensor has. Where it has many, the payload and its transpose have
 // scales of their own, each along K of the GEMM that reads it:
-//   rows     one per row of the payload
-//   blocks   one for 1x128 elements of a row of the payload
-//   squares  one for 128x128 elements, the same for both
-//   mx       one power of two (E8M0) for 1x32 elements of a row of the payload
+//   row        one per row of the payload
+//   block128   one for 1x128 elements of a row of the payload
+//   square128  one for 128x128 elements, the same for both
+//   block32    one power of two (E8M0) for 1x32 elements of a row of the payload
 // A partial last block has its own scale. Scales come from the amax of the elements that share them, NaN
 // ignored (in MX a NaN is the scale), as core/scaling/block_scales.h has them.
-enum class Scaling : int { tensor, rows, blocks, squares, mx };
+enum class ScaleMode { none, tensor, row, block128, square128, block32 };  // none: BF16 and FP32
 constexpr int kBlock = 128, kMxBlock = 32;
 constexpr int blocks_of(int n) { return (n + kBlock - 1) / kBlock; }
 
-// Their inverses in device memory, in cuBLASLt's layouts (gemm.h): of a payload of m rows, k elements each,
+// Their scale_inv in device memory, in cuBLASLt's layouts (gemm.h): of a payload of m rows, k elements each,
 // padded,
-//   rows (m), blocks (blocks_of(k), m), squares (blocks_of(m), blocks_of(k) rounded up to 4), mx
+//   row (m), block128 (blocks_of(k), m), square128 (blocks_of(m), blocks_of(k) rounded up to 4), block32
 //   (blocks_of(m), blocks_of(k)) tiles of 512 bytes: 128 FP32 each.
-constexpr int scale_inverses(Scaling scaling, int m, int k) {
-    return scaling == Scaling::rows      ? m
-           : scaling == Scaling::blocks  ? blocks_of(k) * m
-           : scaling == Scaling::squares ? blocks_of(m) * ((blocks_of(k) + 3) / 4 * 4)
-           : scaling == Scaling::mx      ? blocks_of(m) * blocks_of(k) * 128
-                                         : 0;
+constexpr int scale_inv_count(ScaleMode scaling, int m, int k) {
+    return scaling == ScaleMode::row         ? m
+           : scaling == ScaleMode::block128  ? blocks_of(k) * m
+           : scaling == ScaleMode::square128 ? blocks_of(m) * ((blocks_of(k) + 3) / 4 * 4)
+           : scaling == ScaleMode::block32   ? blocks_of(m) * blocks_of(k) * 128
+                                             : 0;
 }
 // The index of the scale of element i of payload row r.
-constexpr int scale_inverse_at(Scaling scaling, int m, int k, int r, int i) {
-    return scaling == Scaling::rows     ? r
-           : scaling == Scaling::blocks ? i / kBlock * m + r
-                                        : r / kBlock * ((blocks_of(k) + 3) / 4 * 4) + i / kBlock;
+constexpr int scale_inv_at(ScaleMode scaling, int m, int k, int r, int i) {
+    return scaling == ScaleMode::row        ? r
+           : scaling == ScaleMode::block128 ? i / kBlock * m + r
+                                            : r / kBlock * ((blocks_of(k) + 3) / 4 * 4) + i / kBlock;
 }
-// mx: the index of its byte.
+// block32: the index of its byte.
 constexpr int mx_scale_at(int k, int r, int i) {
     return (r / 128 * blocks_of(k) + i / 128) * 512 + r % 32 * 16 + r % 128 / 32 * 4 + i % 128 / kMxBlock;
 }
 struct ScaleVectors {
     float *rows = nullptr, *columns = nullptr;  // of CastTarget::rows and ::columns
-    // Scaling::rows only, padded rows first, padded columns behind them: what Pass::amax_only gathers, and
+    // ScaleMode::row only, padded rows first, padded columns behind them: what Pass::amax_only gathers, and
     // the scales that Pass::cast multiplies by. scale_vectors_from_amaxes() runs between the two.
     std::uint32_t* amaxes = nullptr;
     float* scales = nullptr;
@@ -138,7 +138,7 @@ struct CastTarget {
     CastSums* stats_partials = nullptr;  // (stats_blocks(shape)); null: no statistics, no counts
     // Beyond one scale: FP8 elements and a state, whose scale is left at 1. Statistics are those of `rows`,
     // or of `columns` where rows is null.
-    Scaling scaling = Scaling::tensor;
+    ScaleMode scaling = ScaleMode::tensor;
     ScaleVectors vectors;
 };
 constexpr int kTileRows = 64, kTileCols = 128;  // the tile of a thread block
@@ -169,7 +169,7 @@ void cast_batch(BatchRing x, Shape shape, const CastTarget& target, Pass pass, c
 void cast_matrix(const void* in, Element in_element, Shape shape, const CastTarget& target, Pass pass,
                  cudaStream_t stream);
 
-// The same to MXFP8, without its amax pass: target.scaling is Scaling::mx, which no other source has. Rule
+// The same to MXFP8, without its amax pass: target.scaling is ScaleMode::block32, which no other source has. Rule
 // `up` of core/scaling/recipe.h, without a margin. Beside a NaN the whole block is NaN, its padding too.
 void cast_matrix_to_mx(const void* in, Element in_element, Shape shape, const CastTarget& target,
                        cudaStream_t stream);
@@ -266,7 +266,7 @@ void update_biases(const BiasUpdates& updates, const StepInput* inputs, int inpu
 // Current scaling: scale = max_finite * 2^-margin / amax from amax_bits (1 where amax is 0 or not finite);
 // pow2 rounds down.
 void scale_from_amax(ScaleState* state, const ScaleControls* controls, cudaStream_t stream);
-// The same for every row and column: scales and their inverses from the amaxes, which are cleared. Bytes per
+// The same for every row and column: scale and scale_inv from the amaxes, which are cleared. Bytes per
 // row or column: 16.
 void scale_vectors_from_amaxes(const ScaleVectors& vectors, Shape shape, const ScaleState* state,
                                cudaStream_t stream);

@@ -5,7 +5,8 @@
 namespace fp8lab::cuda {
 namespace {
 
-bool is_fp8(const FormatInfo& format) { return format.name == "e4m3" || format.name == "e5m2"; }
+// Of the formats with 8 bits tensor cores multiply OCP's two.
+bool has_tensor_core(const FormatInfo& format) { return format.name == "e4m3" || format.name == "e5m2"; }
 
 // Why the tensor cores cannot take a recipe on any GPU that this engine knows; empty: they may.
 std::string unfit(const Recipe& r) {
@@ -14,7 +15,7 @@ std::string unfit(const Recipe& r) {
     if (r.master != MasterWeights::fp32)
         return "weights without an FP32 master are kept on their grid in FP32";
     if (r.fwd->name == "bf16" && r.bwd->name == "bf16") return "";
-    if (!is_fp8(*r.fwd) || !is_fp8(*r.bwd))
+    if (!has_tensor_core(*r.fwd) || !has_tensor_core(*r.bwd))
         return fmt::format("there is no tensor-core product of {} and {} here", r.bwd->name, r.fwd->name);
     if (r.fwd->name != "e4m3") return "tensor cores take no product of two E5M2 operands";
     if (r.overflow != Overflow::saturate) return "the hardware's casts saturate";
@@ -22,21 +23,6 @@ std::string unfit(const Recipe& r) {
     if (r.granularity == Granularity::block32 && r.mx_rule != MxRule::up)
         return "casts for the tensor cores round MX scales up";
     return "";
-}
-
-ScaleMode mode_of(const CastPlan& plan) {
-    switch (scaling_of(plan)) {
-        case Scaling::rows:
-            return ScaleMode::row;
-        case Scaling::blocks:
-            return ScaleMode::vec128;
-        case Scaling::squares:
-            return ScaleMode::block128;
-        case Scaling::mx:
-            return ScaleMode::mx32;
-        default:
-            return ScaleMode::tensor;
-    }
 }
 
 }  // namespace
@@ -50,7 +36,7 @@ Provenance provenance_of(Engine engine) {
 EngineChoice choose_engine(const Recipe& recipe, const Refusal& refusal) {
     if (std::string why = unfit(recipe); !why.empty()) return {Engine::emulated, std::move(why)};
     if (recipe.fwd->name == "bf16") return {Engine::bf16, ""};
-    if (scaling_of(cast_plan(recipe, TensorClass::x)) == Scaling::tensor) return {Engine::fp8, ""};
+    if (scale_mode_of(cast_plan(recipe, TensorClass::x)) == ScaleMode::tensor) return {Engine::fp8, ""};
     constexpr int kSize = 256;
     const LayerProducts tried = products_of(recipe, Engine::fp8, kSize, kSize, kSize);
     for (const GemmSpec& spec : {tried.fprop, tried.dgrad, tried.wgrad})
@@ -58,12 +44,12 @@ EngineChoice choose_engine(const Recipe& recipe, const Refusal& refusal) {
     return {Engine::fp8, ""};
 }
 
-Scaling scaling_of(const CastPlan& plan) {
-    if (plan.granularity == Granularity::row) return Scaling::rows;
+ScaleMode scale_mode_of(const CastPlan& plan) {
+    if (plan.granularity == Granularity::row) return ScaleMode::row;
     if (plan.granularity == Granularity::block128)
-        return plan.square_blocks ? Scaling::squares : Scaling::blocks;
-    if (plan.granularity == Granularity::block32) return Scaling::mx;
-    return Scaling::tensor;
+        return plan.square_blocks ? ScaleMode::square128 : ScaleMode::block128;
+    if (plan.granularity == Granularity::block32) return ScaleMode::block32;
+    return ScaleMode::tensor;
 }
 
 LayerProducts products_of(const Recipe& recipe, Engine engine, int batch, int in, int out) {
@@ -75,7 +61,7 @@ LayerProducts products_of(const Recipe& recipe, Engine engine, int batch, int in
                   fwd = fp8 ? element_of(*recipe.fwd) : plain, bwd = fp8 ? element_of(*recipe.bwd) : plain,
                   to = stored(recipe.out), gradient = stored(recipe.wgrad);
     const auto mode = [&](TensorClass tensor) {
-        return fp8 ? mode_of(cast_plan(recipe, tensor)) : ScaleMode::none;
+        return fp8 ? scale_mode_of(cast_plan(recipe, tensor)) : ScaleMode::none;
     };
     const ScaleMode x = mode(TensorClass::x), w = mode(TensorClass::w), dy = mode(TensorClass::dy);
     // Scales of blocks are applied outside the tensor core: what it sums is short anyway.

@@ -29,7 +29,7 @@ EngineChoice choose_engine(const Recipe& recipe, const Refusal& refusal);
 
 // Of the engine fp8.
 Element element_of(const FormatInfo& format);  // E4M3 or E5M2
-Scaling scaling_of(const CastPlan& plan);
+ScaleMode scale_mode_of(const CastPlan& plan);
 
 // The products of a layer over padded dimensions: fprop h = x w^T, dgrad dx = dy w, wgrad dw = dy^T x. Both
 // FP8 operands are contiguous along K, so that dgrad reads w^T, and wgrad dy^T and x^T. Emulated recipes get

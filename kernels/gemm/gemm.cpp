@@ -8,8 +8,8 @@
 #include "core/base/error.h"
 #include "kernels/device/random_fill.h"
 #include "kernels/device/ranges.h"
+#include "kernels/gemm/autotune.h"
 #include "kernels/gemm/gemm_cache.h"
-#include "kernels/gemm/gemm_contest.h"
 #include "kernels/gemm/lt_handles.h"
 
 namespace fp8lab::cuda {
@@ -33,11 +33,11 @@ cublasLtMatmulMatrixScale_t lt_mode(ScaleMode mode) {
     switch (mode) {
         case ScaleMode::row:
             return CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
-        case ScaleMode::vec128:
-            return CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
         case ScaleMode::block128:
+            return CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
+        case ScaleMode::square128:
             return CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
-        case ScaleMode::mx32:
+        case ScaleMode::block32:
             return CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;
         default:
             return CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
@@ -50,12 +50,12 @@ std::string unfit_scales(const GemmSpec& s) {
     const auto either = [&](ScaleMode x, ScaleMode y) { return s.a_scale == x || s.b_scale == y; };
     if (either(row, row))
         return s.a_scale == s.b_scale ? "" : "row scales of one operand need row scales of the other";
-    if (either(mx32, mx32))
+    if (either(block32, block32))
         return s.a_scale == s.b_scale ? "" : "1x32 scales of one operand need 1x32 scales of the other";
-    const auto blocks = [](ScaleMode m) { return m == vec128 || m == block128; };
+    const auto blocks = [](ScaleMode m) { return m == block128 || m == square128; };
     if (blocks(s.a_scale) != blocks(s.b_scale))
         return "block scales of one operand need block scales of the other";
-    if (s.a_scale == block128 && s.b_scale == block128)
+    if (s.a_scale == square128 && s.b_scale == square128)
         return "of two operands only one can have 128x128 scales";
     if (blocks(s.a_scale) && s.fast_accum)
         return "block scales are applied outside the tensor core: there is no fast accumulation";

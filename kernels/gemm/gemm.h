@@ -10,10 +10,10 @@
 // Scales are *de*quantisation factors in device memory, read when the product runs (cuBLASLt manual, 13):
 //   tensor    one FP32
 //   row       (m) of A, (n) of B; both operands
-//   vec128    1x128 along k: (ceil(k/128), m) of A, (ceil(k/128), n) of B - the outer dimension contiguous
-//   block128  128x128: (ceil(m/128), L) of A, (ceil(n/128), L) of B with L = ceil(k/128) rounded up to a
-//             multiple of 4 - k contiguous. At most one operand; the other is vec128.
-//   mx32      1x32 in E8M0, NVIDIA's tiles of 128x4; compute capability 10 and above
+//   block128  1x128 along k: (ceil(k/128), m) of A, (ceil(k/128), n) of B - the outer dimension contiguous
+//   square128 128x128: (ceil(m/128), L) of A, (ceil(n/128), L) of B with L = ceil(k/128) rounded up to a
+//             multiple of 4 - k contiguous. At most one operand; the other is block128.
+//   block32   1x32 in E8M0, NVIDIA's tiles of 128x4; compute capability 10 and above
 // A wrong layout gives no error but wrong numbers, so tests use scales from 2^-8 to 2^8.
 #pragma once
 
@@ -29,7 +29,6 @@
 namespace fp8lab::cuda {
 
 enum class Product { nt, nn, tn };
-enum class ScaleMode { none, tensor, row, vec128, block128, mx32 };
 
 struct GemmSpec {
     Product product = Product::nt;

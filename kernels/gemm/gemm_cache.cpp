@@ -12,7 +12,7 @@
 namespace fp8lab::cuda {
 namespace {
 
-// How the algorithms were chosen (gemm_contest.h); what was chosen otherwise is timed anew.
+// How the algorithms were chosen (autotune.h); what was chosen otherwise is timed anew.
 constexpr std::string_view kChosen = "back to back, in stages";
 
 std::string cache_path() {

@@ -24,7 +24,7 @@ struct Tile {
 };
 
 // ---- BF16: k is the slow index of both operands; 32 rows of them at a time through shared memory, where
-// ldmatrix turns them.
+// ldmatrix transposes them.
 struct Bf16Product {
     static constexpr int kDepth = 32, kPad = 8;  // 8: the 8 rows of a small matrix lie in different banks
 
@@ -44,7 +44,7 @@ struct Bf16Product {
             *reinterpret_cast<uint4*>(&to[i / kAcross][i % kAcross * 8]) = words;
         }
     }
-    static __device__ void load_turned(const std::uint16_t* at, std::uint32_t (&out)[4]) {
+    static __device__ void load_transposed(const std::uint16_t* at, std::uint32_t (&out)[4]) {
         const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(at));
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                      : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
@@ -70,11 +70,11 @@ struct Bf16Product {
 #pragma unroll
             for (int k = 0; k < kDepth; k += 16) {
                 std::uint32_t a[4];
-                load_turned(&dy[k + lane % 8 + lane / 16 * 8][row + lane / 8 % 2 * 8], a);
+                load_transposed(&dy[k + lane % 8 + lane / 16 * 8][row + lane / 8 % 2 * 8], a);
 #pragma unroll
                 for (int j = 0; j < Tile::kProducts; j += 2) {
                     std::uint32_t b[4];  // of products j and j + 1
-                    load_turned(&x[k + lane % 16][col + j * 8 + lane / 16 * 8], b);
+                    load_transposed(&x[k + lane % 16][col + j * 8 + lane / 16 * 8], b);
 #pragma unroll
                     for (int half = 0; half < 2; ++half) {
                         float(&d)[4] = sums[j + half];
@@ -172,7 +172,7 @@ struct MultipliedGradient {
 // share the card more evenly. On one H200 (CUDA 13.0, 2026-11-21; 768-3072-768, B=32) a step in BF16
 // takes 58.8 to 59.5 us so, 61.9 with tiles of a quarter, 60.7 with two rows fetched ahead; more where
 // weights are fetched before the product, by registers (64.6) or cp.async (79). In FP8, whose second matrix
-// is turned, the lower tiles for the first made it 61.7 instead of 60.8.
+// is transposed, the lower tiles for the first made it 61.7 instead of 60.8.
 template <class Multiply, int kRows>
 constexpr int kRowsOf<Update<MultipliedGradient<Multiply, kRows>>> = kRows;
 template <class Multiply, int kRows>

@@ -11,22 +11,22 @@ namespace fp8lab::cuda {
 class ScaleBuffers {
   public:
     ScaleBuffers() = default;  // empty: for a tensor with one scale
-    ScaleBuffers(Scaling scaling, Shape s)
-        : columns_at_(count(scale_inverses(scaling, s.padded_rows, s.padded_cols))),
-          inverses_(columns_at_ + count(scale_inverses(scaling, s.padded_cols, s.padded_rows))),
-          scales_(scaling == Scaling::rows ? inverses_.size() : 0),
+    ScaleBuffers(ScaleMode scaling, Shape s)
+        : columns_at_(count(scale_inv_count(scaling, s.padded_rows, s.padded_cols))),
+          scale_inv_(columns_at_ + count(scale_inv_count(scaling, s.padded_cols, s.padded_rows))),
+          scales_(scaling == ScaleMode::row ? scale_inv_.size() : 0),
           amaxes_(scales_.size()) {}
 
     ScaleVectors vectors(const ScaleControls* controls) const {
-        return {inverses_.get(), inverses_.get() + columns_at_, amaxes_.get(), scales_.get(), controls};
+        return {scale_inv_.get(), scale_inv_.get() + columns_at_, amaxes_.get(), scales_.get(), controls};
     }
-    const Buffer<float>& inverses() const { return inverses_; }  // of rows, then of columns
+    const Buffer<float>& scale_inv() const { return scale_inv_; }  // of rows, then of columns
     std::size_t columns_at() const { return columns_at_; }
 
   private:
     static std::size_t count(int n) { return static_cast<std::size_t>(n); }
     std::size_t columns_at_ = 0;  // a multiple of 4: cuBLASLt needs 16-byte alignment
-    Buffer<float> inverses_, scales_;
+    Buffer<float> scale_inv_, scales_;
     Buffer<std::uint32_t> amaxes_;
 };
 

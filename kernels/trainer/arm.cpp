@@ -80,9 +80,9 @@ Slot CudaArm::make_slot(TensorId id, int rows, int cols) {
         const bool rows_read = both || id.tensor == TensorClass::w;
         if (rows_read) slot.first = Memory(n);
         if (both || id.tensor == TensorClass::dy) slot.second = Memory(n);
-        slot.scaling = scaling_of(slot.plan);
-        if (slot.scaling != Scaling::tensor) slot.scales = ScaleBuffers(slot.scaling, slot.shape);
-        if (slot.scaling == Scaling::mx && id.tensor != TensorClass::w) slot.keep_values();
+        slot.scaling = scale_mode_of(slot.plan);
+        if (slot.scaling != ScaleMode::tensor) slot.scales = ScaleBuffers(slot.scaling, slot.shape);
+        if (slot.scaling == ScaleMode::block32 && id.tensor != TensorClass::w) slot.keep_values();
     }
     slot.stats = Buffer<CastSums>(static_cast<std::size_t>(stats_blocks(slot.shape)));
     return slot;
@@ -124,7 +124,7 @@ void CudaArm::allocate() {
                 std::max(scratch, emulation_scratch_bytes(slot->plan, slot->shape.rows, slot->shape.cols));
         layers_.push_back(std::move(layer));
     }
-    if (rings_.overlap && engine_ != Engine::emulated && layers_.front()->x.scaling == Scaling::tensor) {
+    if (rings_.overlap && engine_ != Engine::emulated && layers_.front()->x.scaling == ScaleMode::tensor) {
         other_x_ = make_slot({TensorClass::x, 1}, spec_.batch, spec_.layers.front());
         other_x_->scale_inv = Buffer<float>(1);
     }
@@ -174,7 +174,7 @@ Element CudaArm::gradient_in() const {
 
 bool CudaArm::multiplies_in_update() const {
     return engine_ != Engine::emulated && gradient_in() == Element::f32 &&
-           scaling_of(cast_plan(recipe_, TensorClass::x)) == Scaling::tensor &&
+           scale_mode_of(cast_plan(recipe_, TensorClass::x)) == ScaleMode::tensor &&
            padded(spec_.batch) <= kMostFusedBatch;
 }
 

@@ -44,7 +44,7 @@ struct Slot {
     Memory value;                  // FP32; of x and dy, where emulated or before the cast to MX
     const void* values = nullptr;  // `value`, or the weights of the optimiser
     Memory first, second;  // fp8: rows and columns; bf16: rows; emulated: along the first and the second GEMM
-    Scaling scaling = Scaling::tensor;
+    ScaleMode scaling = ScaleMode::tensor;
     ScaleBuffers scales;      // fp8 with many scales
     Buffer<float> scale_inv;  // fp8 with one scale; empty: in the scale state
     Buffer<CastSums> stats;

@@ -91,12 +91,13 @@ bool CudaArm::scaled_from_itself(const Slot& slot) const {
     const bool stored = slot.id.tensor == TensorClass::w && recipe_.master == MasterWeights::none;
     const bool one_scale = slot.plan.granularity == Granularity::tensor && !stored;
     return slot.plan.scaled && recipe_.scale == ScaleSource::current &&
-           (one_scale || slot.scaling == Scaling::rows);
+           (one_scale || slot.scaling == ScaleMode::row);
 }
 
 // Otherwise the forward pass casts the weights: under scales of its own step.
 bool CudaArm::cast_by_optimiser(const Slot& weights) const {
-    return engine_ != Engine::emulated && !scaled_from_itself(weights) && weights.scaling == Scaling::tensor;
+    return engine_ != Engine::emulated && !scaled_from_itself(weights) &&
+           weights.scaling == ScaleMode::tensor;
 }
 
 const float* CudaArm::scale_inv(const Slot& slot) const {
@@ -105,7 +106,7 @@ const float* CudaArm::scale_inv(const Slot& slot) const {
 
 // What a GEMM multiplies the first or second operand of a slot by.
 const float* CudaArm::factors(const Slot& slot, bool second) const {
-    if (slot.scaling == Scaling::tensor) return scale_inv(slot);
+    if (slot.scaling == ScaleMode::tensor) return scale_inv(slot);
     const ScaleVectors vectors = slot.scales.vectors(controls_.get());
     return second ? vectors.columns : vectors.rows;
 }
@@ -133,8 +134,8 @@ void CudaArm::cast(Slot& slot, const Step& step, const Launch& launch) {
     target.scaled = slot.plan.scaled;
     target.stats_partials = step.with_stats ? slot.stats.get() : nullptr;
     target.scaling = slot.scaling;
-    if (slot.scaling != Scaling::tensor) target.vectors = slot.scales.vectors(controls_.get());
-    if (slot.scaling == Scaling::mx) {
+    if (slot.scaling != ScaleMode::tensor) target.vectors = slot.scales.vectors(controls_.get());
+    if (slot.scaling == ScaleMode::block32) {
         keep_values();
         cast_matrix_to_mx(slot.values, Element::f32, slot.shape, target, step.main);
         step.tell(Part::cast);
@@ -142,7 +143,7 @@ void CudaArm::cast(Slot& slot, const Step& step, const Launch& launch) {
     }
     if (scaled_from_itself(slot)) {
         launch(target, Pass::amax_only);
-        if (slot.scaling == Scaling::rows)
+        if (slot.scaling == ScaleMode::row)
             scale_vectors_from_amaxes(target.vectors, slot.shape, state(slot), step.main);
         else
             scale_from_amax(state(slot), controls_.get(), step.main);
@@ -252,7 +253,7 @@ TensorView CudaArm::view(TensorId id, int step, cudaStream_t stream) {
     check(cudaMemcpy(&now, state(slot), sizeof now, cudaMemcpyDeviceToHost), "scales");
     const bool one_scale = slot.plan.granularity == Granularity::tensor;
     view.scale = one_scale ? now.scale_used : std::numeric_limits<float>::quiet_NaN();
-    if (slot.scaling != Scaling::tensor) {
+    if (slot.scaling != ScaleMode::tensor) {
         // What the codes stand for, without undoing their layouts: emulation gives the same values.
         const Memory scratch(emulation_scratch_bytes(slot.plan, slot.shape.rows, slot.shape.cols));
         const Buffer<ScaleState> unused(1);

@@ -94,7 +94,7 @@ int steps_per_launch(const TrainSpec& spec, int batch) {
 
 double arm_bytes(const TrainSpec& spec, const Recipe& recipe, Engine engine, int batch) {
     const double out_bytes = engine == Engine::emulated || recipe.out == OutType::fp32 ? 4 : 2;
-    const bool keeps_values = scaling_of(cast_plan(recipe, TensorClass::x)) == Scaling::mx;
+    const bool keeps_values = scale_mode_of(cast_plan(recipe, TensorClass::x)) == ScaleMode::block32;
     // Both layouts, or FP32 and two quantised copies.
     const double payload = engine == Engine::emulated ? 12 : keeps_values ? 6 : 2;
     // The weight and its moments; its gradient; what the GEMMs read.
@@ -112,7 +112,7 @@ double arm_bytes(const TrainSpec& spec, const Recipe& recipe, Engine engine, int
                  (l > 0 ? rows * in * out_bytes : 0);
     }
     const bool casts_ahead =
-        engine != Engine::emulated && scaling_of(cast_plan(recipe, TensorClass::x)) == Scaling::tensor;
+        engine != Engine::emulated && scale_mode_of(cast_plan(recipe, TensorClass::x)) == ScaleMode::tensor;
     if (casts_ahead && steps_per_launch(spec, batch) > 1) bytes += payload * batch * spec.layers.front();
     return bytes;
 }

@@ -20,7 +20,7 @@ struct Device {
 
 // Throws usage_error and input_error as make_cpu_trainer(), Error{backend} where the memory of the GPU is too
 // small (with the size that is needed and the largest batch that would fit) or cuBLASLt refuses a product,
-// Abandoned when `preparation` asks to stop. A later change of recipe uses `preparation` too.
+// Cancelled when `preparation` asks to stop. A later change of recipe uses `preparation` too.
 enum class Launching { graphs, one_by_one };  // one_by_one: no graphs, for tests and checkers
 std::unique_ptr<Trainer> make_cuda_trainer(const TrainSpec& spec, std::shared_ptr<Device> device,
                                            Launching launching = Launching::graphs,

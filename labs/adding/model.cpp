@@ -37,13 +37,6 @@ constexpr std::array kUses = {
     Use{"updates", "weight"},
 };
 
-std::vector<Choice> format_choices() {
-    std::vector<Choice> out;
-    for (const char* name : {"e4m3", "e5m2", "bf16", "fp16", "fp32"})
-        out.push_back({name, std::string(find_format(name).label)});
-    return out;
-}
-
 std::vector<Choice> method_choices() {
     std::vector<Choice> out;
     for (const Method method : kMethods)
@@ -148,7 +141,7 @@ std::vector<Field> AddingLab::fields_of(Params& params) {
                 .label = "Kept in",
                 .help = "The format of the sum or the weight: every result is rounded to it before it is "
                         "used again."},
-               &params.format, format_choices()),
+               &params.format, sum_formats()),
         choice({.name = "rounding",
                 .label = "Rounding",
                 .help = "Stochastic rounds up with the probability that makes the mean right. Notebook’s "
@@ -159,8 +152,8 @@ std::vector<Field> AddingLab::fields_of(Params& params) {
                 .label = "Added each time",
                 .help = "The number that is added again and again."},
                &params.addend, 1e-4, 16, true),
-        integer({.name = "terms", .label = "Terms", .help = "How many times it is added."}, &params.terms,
-                16, 65536, true),
+        integer({.name = "terms", .label = "Terms", .help = "How many times it is added."}, &params.terms, 16,
+                65536, true),
         number({.name = "x", .label = "Number", .help = "The number that is rounded."}, &params.x, 0x1p-11,
                448, true),
         integer({.name = "draws",
@@ -198,8 +191,8 @@ std::vector<Field> AddingLab::fields_of(Params& params) {
                 .label = "Update",
                 .help = "What each step adds to the weight: learning rate times gradient."},
                &params.update, 1e-5, 1, true),
-        integer({.name = "updates", .label = "Steps", .help = "How many updates."}, &params.updates, 10,
-                4000, true),
+        integer({.name = "updates", .label = "Steps", .help = "How many updates."}, &params.updates, 10, 4000,
+                true),
         integer({.name = "seed",
                  .label = "Seed",
                  .help = "Another seed gives other random numbers and other products.",

@@ -118,8 +118,8 @@ class AddingLab final : public Lab {
     std::span<const Exercise> exercises() const override;
     bool busy() const override { return computing_->busy() || measuring_->busy(); }
     void set_wake(std::function<void()> wake) override {
-        computing_->run_apart(wake);
-        measuring_->run_apart(std::move(wake));
+        computing_->start_worker(wake);
+        measuring_->start_worker(std::move(wake));
     }
     void reset() override;
 
@@ -146,6 +146,7 @@ class AddingLab final : public Lab {
 };
 
 // model_sums.cpp, model_dice.cpp, model_weight.cpp
+std::vector<Choice> sum_formats();  // those that tensors of a training have
 std::vector<Sum> make_sums(const Params& params);
 Dice make_dice(const Params& params);
 Weight make_weight(const Params& params);

@@ -73,9 +73,8 @@ Figure dice_figure(const Outcome& outcome, const Params& params) {
     const std::uint32_t code = encode(dice.format, static_cast<float>(dice.around.below));
     for (std::uint32_t c = code - std::min(code, 3U); c <= std::min(code + 4, max_code(dice.format)); ++c)
         if (const double mark = value_of(dice.format, c); mark >= lo - gap / 4 && mark <= hi + gap / 4)
-            figure.line(
-                "mark##" + std::to_string(c), data({mark, mark}), data({0, 103}),  // below the words
-                {.color = {role_of(dice.format.name), Tone::line, 0.5F}, .width = 1, .in_legend = false});
+            figure.line("mark##" + std::to_string(c), data({mark, mark}), data({0, 103}),  // below the words
+                        {.color = {dice.format.role, Tone::line, 0.5F}, .width = 1, .in_legend = false});
     const auto bars = [&](const std::string& name, const std::map<double, int>& counts, Color color,
                           double width) {
         std::vector<double> edges, heights;
@@ -87,7 +86,7 @@ Figure dice_figure(const Outcome& outcome, const Params& params) {
         }
         figure.bars(name, data(std::move(edges)), data(std::move(heights)), {.color = color});
     };
-    bars("stored", thrown.stored, {role_of(dice.format.name), Tone::fill}, 0.06);
+    bars("stored", thrown.stored, {dice.format.role, Tone::fill}, 0.06);
     std::map<double, int> off_grid = thrown.returned;
     std::erase_if(off_grid, [&](const auto& value) { return thrown.stored.contains(value.first); });
     if (!off_grid.empty()) bars("returned, not on the grid", off_grid, {Role::sat, Tone::fill}, 0.02);
@@ -127,7 +126,7 @@ Figure bias_figure(const Outcome& outcome, const Params& params) {
         low.push_back(dice.mean[i] - dice.deviation[i]);
         high.push_back(dice.mean[i] + dice.deviation[i]);
     }
-    const Role role = role_of(dice.format.name);
+    const Role role = dice.format.role;
     const Data xs = data(dice.xs);
     if (dice.chosen != 0 && params.draws > 1)
         figure.band("one draw, ± one standard deviation", xs, data(std::move(low)), data(std::move(high)),

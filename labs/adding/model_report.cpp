@@ -77,7 +77,7 @@ Table AddingLab::table() const {
         out.columns = {{"nearest stops at"}, {"sum"}, {"exact", false}, {"error %"}};
         for (const Sum& sum : outcome_.sums)
             out.rows.push_back({std::string(sum.format.label),
-                                role_of(sum.format.name),
+                                sum.format.role,
                                 {sum.stall, sum.path.back(), sum.exact, sum.error_pct()},
                                 sum.format.name == outcome_.params.format});
     } else if (outcome_.params.experiment == "dice") {

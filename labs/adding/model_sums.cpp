@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kRuns = 64;  // of stochastic rounding, for mean and spread
 
 Style style_of(const FormatInfo& format, bool chosen) {
-    Style style{.color = {role_of(format.name)}, .width = chosen ? 3.0F : 2.0F};
+    Style style{.color = {format.role}, .width = chosen ? 3.0F : 2.0F};
     if (format.name == "bf16") style.dash = Dash::dash;
     if (format.name == "fp16") style.color = {Role::muted}, style.dash = Dash::long_dash;
     return style;
@@ -96,12 +96,16 @@ Figure gap_figure(const Outcome& outcome, const Params& params) {
 
 double Sum::error_pct() const { return 100 * (path.back() - exact) / exact; }
 
+std::vector<Choice> sum_formats() {
+    return format_choices([](const FormatInfo& f) { return f.trains; });
+}
+
 std::vector<Sum> make_sums(const Params& params) {
     std::vector<Sum> out;
     const auto addend = static_cast<float>(params.addend);
-    for (const char* name : {"e4m3", "e5m2", "bf16", "fp16", "fp32"}) {
+    for (const Choice& choice : sum_formats()) {
         Sum sum;
-        sum.format = find_format(name);
+        sum.format = find_format(choice.id);
         const auto seed = static_cast<std::uint64_t>(params.seed);
         sum.path = running_sum(sum.format, parse_method(params.rounding), 0, addend, params.terms, seed);
         sum.exact = params.terms * params.addend;
@@ -157,7 +161,7 @@ Weight make_weight(const Params& params) {
 std::vector<Figure> weight_figures(const Outcome& outcome, const Params& params) {
     const Weight& weight = outcome.weight;
     const std::string label(weight.format.label);
-    const Role role = role_of(weight.format.name);
+    const Role role = weight.format.role;
     Figure path{.id = "weight"};
     const double exact = weight.exact.back();
     const std::string dice = std::abs(weight.final_mean - exact) <= 0.1 * exact

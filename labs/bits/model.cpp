@@ -14,14 +14,6 @@ namespace fp8lab::bits_lab {
 
 namespace {
 
-// The rows of the format table that differ only in their special values.
-struct Variant {
-    std::string_view tab, specials, format;
-};
-constexpr std::array kVariants = {Variant{"e4m3", "fn", "e4m3"}, Variant{"e4m3", "ieee", "e4m3ieee"},
-                                  Variant{"e4m3", "fnuz", "e4m3fnuz"}, Variant{"e5m2", "ieee", "e5m2"},
-                                  Variant{"e5m2", "fnuz", "e5m2fnuz"}};
-
 struct Policy {
     std::string_view id, label;
     Specials specials;
@@ -29,6 +21,23 @@ struct Policy {
 constexpr std::array kPolicies = {
     Policy{"fn", "FN (OCP)", Specials::fn}, Policy{"ieee", "IEEE", Specials::ieee},
     Policy{"fnuz", "FNUZ", Specials::fnuz}, Policy{"finite", "none", Specials::finite}};
+
+// The row of the table with the tab's exponent and mantissa bits and these special values, if there is one.
+const FormatInfo* relative(const FormatInfo& tab, Specials specials) {
+    const auto found = std::ranges::find_if(
+        formats(), [&](const FormatInfo& f) { return family(f).name == tab.name && f.specials == specials; });
+    return found == formats().end() ? nullptr : &*found;
+}
+
+// A tab is a floating-point format with at most 16 bits. Those that differ from an earlier one in bias and special
+// values only stand behind its tab.
+bool is_tab(const FormatInfo& format) {
+    if (format.kind != Kind::floating || bits(format) > 16) return false;
+    const FormatInfo& tab = family(format);
+    return tab.name == format.name || relative(tab, format.specials) != &format;
+}
+
+const Policy& policy_of(std::string_view id) { return *std::ranges::find(kPolicies, id, &Policy::id); }
 
 // What custom_format() takes: IEEE needs a finite binade and a NaN beside Inf, FN a code besides the NaN, and
 // only IEEE keeps the top exponent of 8 exponent bits within float32.
@@ -42,18 +51,22 @@ std::vector<std::string_view> allowed_policies(const Params& params) {
     std::vector<std::string_view> out;
     for (const Policy& policy : kPolicies)
         if (params.format == "custom" && can_have(params, policy.specials)) out.push_back(policy.id);
-    for (const Variant& variant : kVariants)
-        if (variant.tab == params.format) out.push_back(variant.specials);
-    return out;
+    if (params.format == "custom") return out;
+    // A format without relatives has no choice.
+    for (const Policy& policy : kPolicies)
+        if (relative(find_format(params.format), policy.specials)) out.push_back(policy.id);
+    return out.size() > 1 ? out : std::vector<std::string_view>();
 }
 
-// The policy in force: the one asked for where the format allows it, else the format's first; "" without a
-// choice.
+// The policy in force: the one asked for where the format allows it, else the tab's own, or of a custom format the
+// first; "" without a choice.
 std::string_view policy_in_force(const Params& params) {
     const auto allowed = allowed_policies(params);
     if (allowed.empty()) return "";
     const bool granted = std::find(allowed.begin(), allowed.end(), params.specials) != allowed.end();
-    return granted ? std::string_view(params.specials) : allowed.front();
+    if (granted) return params.specials;
+    if (params.format == "custom") return allowed.front();
+    return std::ranges::find(kPolicies, find_format(params.format).specials, &Policy::specials)->id;
 }
 
 // Moves a design to the nearest one whose values are float32: 8 exponent bits leave room for IEEE only, which
@@ -68,16 +81,19 @@ void make_possible(Params& own) {
 FormatInfo format_of(const Params& params) {
     const std::string_view specials = policy_in_force(params);
     if (params.format == "custom") {
-        const auto policy = std::find_if(kPolicies.begin(), kPolicies.end(),
-                                         [&](const Policy& p) { return p.id == specials; });
-        FormatInfo format =
-            custom_format(params.exponent_bits, params.mantissa_bits, params.bias, policy->specials);
+        FormatInfo format = custom_format(params.exponent_bits, params.mantissa_bits, params.bias,
+                                          policy_of(specials).specials);
         format.label = "Custom";
         return format;
     }
-    for (const Variant& variant : kVariants)
-        if (variant.tab == params.format && variant.specials == specials) return find_format(variant.format);
-    return find_format(params.format);
+    const FormatInfo& tab = find_format(params.format);
+    return specials.empty() ? tab : *relative(tab, policy_of(specials).specials);
+}
+
+std::vector<Choice> tabs() {
+    std::vector<Choice> out = format_choices(is_tab);
+    out.push_back({"custom", "Design your own"});
+    return out;
 }
 
 std::uint32_t code_mask(const FormatInfo& format) { return (1U << bits(format)) - 1U; }
@@ -100,16 +116,7 @@ std::vector<Field> BitsLab::fields_of(Params& params) {
         choice({.name = "format",
                 .label = "Format",
                 .help = "How many bits hold the exponent, and how many the steps between two powers of two."},
-               &params.format,
-               {{"e4m3", "E4M3"},
-                {"e5m2", "E5M2"},
-                {"e3m2", "E3M2"},
-                {"e2m3", "E2M3"},
-                {"e2m1", "E2M1"},
-                {"e8m0", "E8M0"},
-                {"fp16", "FP16"},
-                {"bf16", "BF16"},
-                {"custom", "Design your own"}}),
+               &params.format, tabs()),
         choice(
             {.name = "specials",
              .label = "Special values",
@@ -280,8 +287,7 @@ std::string BitsLab::enter(std::string_view text) {
 std::vector<Choice> BitsLab::specials_choices() const {
     std::vector<Choice> out;
     for (const std::string_view id : allowed_policies(params_))
-        for (const Policy& policy : kPolicies)
-            if (policy.id == id) out.push_back({std::string(id), std::string(policy.label)});
+        out.push_back({std::string(id), std::string(policy_of(id).label)});
     return out;
 }
 

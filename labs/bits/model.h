@@ -14,7 +14,7 @@
 namespace fp8lab::bits_lab {
 
 struct Params {
-    std::string format = "e4m3";  // a tab: e4m3 e5m2 e3m2 e2m3 e2m1 e8m0 fp16 bf16 custom
+    std::string format = "e4m3";  // a tab, or custom
     std::string specials =
         "fn";  // fn ieee fnuz finite: where the format leaves a choice (E4M3, E5M2, custom)
     std::string shade = "magnitude";

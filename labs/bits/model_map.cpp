@@ -174,7 +174,7 @@ Figure map_figure(const FormatInfo& format, const CodeMap& map, std::uint32_t co
         heat.labels.push_back(cell.label);
     }
     heat.values = data(std::move(shades));
-    const Role role = role_of(format.name);
+    const Role role = format.role;
     figure.heatmap(std::string(format.label), std::move(heat), {.color = {role, Tone::fill}});
 
     const auto top = [&](int row) { return static_cast<double>(map.rows - row); };
@@ -222,7 +222,7 @@ Figure value_figure(const FormatInfo& format, std::uint32_t code) {
     figure.y.label = "value";
     figure.y.scale = Scale::log2;
     figure.line(std::string(format.label), data(std::move(codes)), data(std::move(values)),
-                {.color = {role_of(format.name)}, .width = 3});
+                {.color = {format.role}, .width = 3});
     const double value = exact_value(format, code);
     if (std::isfinite(value) && value > 0)
         figure.scatter(code_text(format, code), data({static_cast<double>(code)}), data({value}),

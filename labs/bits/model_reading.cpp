@@ -222,22 +222,11 @@ std::vector<Fact> facts(const FormatInfo& format) {
 }
 
 std::vector<Fact> elsewhere(const FormatInfo& format, std::uint32_t code) {
-    struct Place {
-        std::string_view name, label;
-    };
-    static constexpr std::array kPlaces = {Place{"e4m3", "E4M3 (OCP)"},
-                                           Place{"e4m3ieee", "E4M3, IEEE rules"},
-                                           Place{"e4m3fnuz", "E4M3 FNUZ (MI300)"},
-                                           Place{"e5m2", "E5M2"},
-                                           Place{"e3m2", "E3M2"},
-                                           Place{"e2m3", "E2M3"},
-                                           Place{"fp16", "FP16"},
-                                           Place{"bf16", "BF16"}};
     std::vector<Fact> out;
-    for (const Place& place : kPlaces) {
-        const FormatInfo& other = find_format(place.name);
-        if (place.name == format.name || bits(other) != bits(format)) continue;
-        out.push_back({std::string(place.label), value_text(exact_value(other, code)),
+    for (const FormatInfo& other : formats()) {
+        const bool told = other.kind == Kind::floating && other.is_signed && bits(other) == bits(format);
+        if (!told || other.name == format.name) continue;
+        out.push_back({std::string(other.label), value_text(exact_value(other, code)),
                        "max " + value_text(max_finite(other))});
     }
     return out;

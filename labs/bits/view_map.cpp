@@ -134,7 +134,7 @@ void draw_map(Context& context, BitsLab& lab, Rect area, bool with_notes) {
         if (step != 0 && to >= 0 && to < map.rows * map.cols) select_cell(to);
     }
     // From here on the map of the code selected above: select() rebuilt it in place.
-    const Role role = role_of(lab.outcome().format.name);
+    const Role role = lab.outcome().format.role;
     draw_cells(context, grid, role);
     draw_subnormals(context, grid, role);
     draw_labels(context, grid, area.x1 + context.px(8));  // the room to the list is 12

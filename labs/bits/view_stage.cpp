@@ -25,7 +25,7 @@ struct Group {
 
 std::vector<Group> groups_of(const Outcome& outcome) {
     const FormatInfo& format = outcome.format;
-    const Role role = role_of(format.name);
+    const Role role = format.role;
     const Formula& formula = outcome.reading.formula;
     const int exponent = format.exponent_bits, mantissa = format.mantissa_bits;
     std::vector<Group> out;
@@ -127,7 +127,7 @@ void draw_formula(Context& context, const Outcome& outcome, std::span<const Grou
         ui::text_mid(context, {groups.front().cells.x0, y}, why, muted, {Face::sans, 15});
         return;
     }
-    const Role role = role_of(outcome.format.name);
+    const Role role = outcome.format.role;
     const auto half_of = [&](const Group& group) {
         return ui::text_width(context, group.term.written, kMono18) / 2;
     };
@@ -231,7 +231,7 @@ void draw_line_end(Context& context, BitsLab& lab, Rect area) {
     const float title_x = std::min(area.x0, area.x1 - ui::text_width(context, kTitle, kBold15));
     ui::text_mid(context, {title_x, area.y0 + context.px(10)}, kTitle, {Role::text}, kBold15);
     const LineEnd end = lab.outcome().end;
-    const Role role = role_of(lab.outcome().format.name);
+    const Role role = lab.outcome().format.role;
     const float first = area.y0 + context.px(54), notes = context.px(44);
     const float pitch = std::min(
         context.px(44), std::floor((area.y1 - first - notes) / static_cast<float>(end.codes.size())));

@@ -40,13 +40,6 @@ struct Computation {
     }
 };
 
-std::vector<Choice> element_choices() {
-    std::vector<Choice> out;
-    for (const char* name : {"e4m3", "e5m2", "e2m3", "e3m2", "e2m1", "int8"})
-        out.push_back({name, std::string(find_format(name).label)});
-    return out;
-}
-
 }  // namespace
 
 BlocksLab::BlocksLab() : job_(Computation{}) { update(); }
@@ -99,7 +92,7 @@ std::vector<Field> BlocksLab::fields_of(Params& params) {
                 .label = "Element",
                 .help = "The format of the stored elements. NVFP4’s elements are always E2M1.",
                 .more = true},
-               &params.element, element_choices()),
+               &params.element, format_choices([](const FormatInfo& f) { return f.mx; })),
         tensor_field(tensor, "sigma", true),
         tensor_field(tensor, "rows", true),
         tensor_field(tensor, "cols", true),
@@ -140,15 +133,15 @@ Block BlocksLab::block_at(std::size_t row, std::size_t col, bool by_rows) const 
     out.cols = std::min(grid.width, tensor.cols - out.col);
     const FormatInfo& format = *outcome_.contenders[outcome_.chosen].scheme.plan.format;
     const OverflowThreshold limit = overflow_threshold(format);
-    const float multiplier = copy.multipliers[row / grid.height * grid.across + col / grid.width];
-    out.scale = static_cast<double>(multiplier);
-    out.top = multiplier > 0 ? max_finite(format) / out.scale : 0;
+    const float scale = copy.scales[row / grid.height * grid.across + col / grid.width];
+    out.scale = static_cast<double>(scale);
+    out.top = scale > 0 ? max_finite(format) / out.scale : 0;
     double signal = 0, noise = 0;
     for (std::size_t r = out.row; r < out.row + out.rows; ++r)
         for (std::size_t c = out.col; c < out.col + out.cols; ++c) {
             const float value = tensor.values[r * tensor.cols + c], back = copy.values[r * tensor.cols + c];
             const double x = static_cast<double>(value), e = x - static_cast<double>(back);
-            const auto scaled = static_cast<double>(std::fabs(value * multiplier));
+            const auto scaled = static_cast<double>(std::fabs(value * scale));
             out.amax = std::max(out.amax, std::fabs(x));
             out.underflow += value != 0 && back == 0;
             out.saturated += scaled > limit.value || (limit.inclusive && scaled == limit.value);

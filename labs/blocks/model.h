@@ -71,7 +71,7 @@ class BlocksLab final : public Lab {
     std::vector<Metric> metrics() const override;
     std::span<const Exercise> exercises() const override;
     bool busy() const override { return job_.busy(); }
-    void set_wake(std::function<void()> wake) override { job_.run_apart(std::move(wake)); }
+    void set_wake(std::function<void()> wake) override { job_.start_worker(std::move(wake)); }
     void reset() override;
 
     // Whether a field has an effect on the scheme and tensor at hand.

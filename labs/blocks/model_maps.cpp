@@ -34,9 +34,9 @@ class Tops {
     Tops(const Copy& copy, double format_max) : copy_(copy), format_max_(format_max) {}
     double at(std::size_t row, std::size_t col) const {
         const BlockGrid& grid = copy_.grid;
-        const auto multiplier =
-            static_cast<double>(copy_.multipliers[row / grid.height * grid.across + col / grid.width]);
-        return multiplier > 0 ? format_max_ / multiplier : 0;
+        const auto scale =
+            static_cast<double>(copy_.scales[row / grid.height * grid.across + col / grid.width]);
+        return scale > 0 ? format_max_ / scale : 0;
     }
 
   private:
@@ -202,7 +202,7 @@ Figure schemes_figure(const Outcome& outcome) {
         figure.add({}, std::move(name), {.color = {Role::text}, .in_legend = false});
         const double end = std::isfinite(sqnr) ? std::max(sqnr, 0.0) : largest;
         figure.line(contender.scheme.label, data({0, end}), data({y, y}),
-                    {.color = {role_of(contender.scheme.plan.format->name), Tone::fill, chosen ? 1.0F : 0.6F},
+                    {.color = {contender.scheme.plan.format->role, Tone::fill, chosen ? 1.0F : 0.6F},
                      .width = 9,
                      .in_legend = false});
         TextMark value{end, y, format_number(sqnr, 4, true), Anchor::left, false, 8};

@@ -71,7 +71,7 @@ Copy quantized_copy(const CastPlan& plan, const Tensor& tensor, Along along) {
     QuantizeResult result =
         quantize(plan, tensor.values, out.values, {.rows = tensor.rows, .cols = tensor.cols, .along = along});
     out.stats = result.stats;
-    out.multipliers = result.scales.empty() ? std::vector{result.scale} : std::move(result.scales);
+    out.scales = result.scales.empty() ? std::vector{result.scale} : std::move(result.scales);
     return out;
 }
 

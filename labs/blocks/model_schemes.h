@@ -24,7 +24,7 @@ std::vector<Scheme> schemes(const FormatInfo& element, bool pow2);
 struct Copy {
     BlockGrid grid;
     std::vector<float> values;       // dequantised
-    std::vector<float> multipliers;  // one a block
+    std::vector<float> scales;       // one per block
     CastStats stats;
 };
 Copy quantized_copy(const CastPlan& plan, const Tensor& tensor, Along along);

@@ -77,19 +77,19 @@ void carry_out(Lab& lab, std::span<const Event> events, const Between& between) 
     settle(lab, between);
 }
 
-Trail replay(Lab& lab, const Exercise& exercise, std::span<const Evidence::Deed> deeds,
+Trail replay(Lab& lab, const Exercise& exercise, std::span<const Evidence::EventGroup> groups,
              const Between& between) {
     begin_exercise(lab, exercise);
     Trail trail{.start = observe(lab), .steps = {}};
-    for (const Evidence::Deed& deed : deeds) {
+    for (const Evidence::EventGroup& group : groups) {
         if (lab.live()) {
             if (between) between();
-            set_fields(lab, deed.events);
-            lab.replay(deed.record);
+            set_fields(lab, group.events);
+            lab.replay(group.record);
         } else {
-            carry_out(lab, deed.events, between);
+            carry_out(lab, group.events, between);
         }
-        trail.steps.push_back({deed.events, observe(lab), deed.record});
+        trail.steps.push_back({group.events, observe(lab), group.record});
     }
     return trail;
 }
@@ -110,9 +110,9 @@ ExerciseRun::ExerciseRun(Lab& lab, const Exercise& exercise, Prediction predicti
     : ExerciseRun(lab, exercise, std::move(prediction), {}, 0) {}
 
 ExerciseRun::ExerciseRun(Lab& lab, const Exercise& exercise, Prediction prediction,
-                         std::span<const Evidence::Deed> deeds, int hints)
+                         std::span<const Evidence::EventGroup> groups, int hints)
     : lab_(lab), exercise_(exercise), prediction_(std::move(prediction)), hints_(hints) {
-    trail_ = replay(lab_, exercise_, deeds);
+    trail_ = replay(lab_, exercise_, groups);
     lab_.set_listener([this](std::string_view action) {
         note_edits();
         pending_.push_back(acts(std::string(action)));
@@ -162,11 +162,11 @@ Evidence ExerciseRun::evidence() const {
                  .hints = hints_,
                  .explanation = {},
                  .start = trail_.start.fields,
-                 .deeds = {},
+                 .groups = {},
                  .values = trail_.now().metrics,
                  .conditions = verdict_.conditions,
                  .measured = verdict_.measured};
-    for (const Step& step : trail_.steps) out.deeds.push_back({step.events, step.record});
+    for (const Step& step : trail_.steps) out.groups.push_back({step.events, step.record});
     return out;
 }
 

@@ -28,7 +28,7 @@ void carry_out(Lab& lab, std::span<const Event> events, const Between& between =
 
 // Repeats all steps from the exercise's start. A lab that trains does not train again: it takes the records.
 // Throws usage_error as carry_out() does, input_error for a record that the lab cannot take.
-Trail replay(Lab& lab, const Exercise& exercise, std::span<const Evidence::Deed> deeds,
+Trail replay(Lab& lab, const Exercise& exercise, std::span<const Evidence::EventGroup> groups,
              const Between& between = {});
 // The same for events that are a step each; a lab that trains does train.
 Trail perform(Lab& lab, const Exercise& exercise, std::span<const Event> events);
@@ -40,7 +40,7 @@ class ExerciseRun {
                 Prediction prediction);  // begins; is told of the lab's actions
     // Continues an interrupted attempt: its steps are repeated. Throws as replay() does.
     ExerciseRun(Lab& lab, const Exercise& exercise, Prediction prediction,
-                std::span<const Evidence::Deed> deeds, int hints);
+                std::span<const Evidence::EventGroup> groups, int hints);
     ~ExerciseRun();
     ExerciseRun(const ExerciseRun&) = delete;
     ExerciseRun& operator=(const ExerciseRun&) = delete;

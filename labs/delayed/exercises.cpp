@@ -91,7 +91,7 @@ Verdict idle_slider(const Trail& trail, const Prediction*) {
 }
 
 // ---- L5.4
-Verdict hangover(const Trail& trail, const Prediction*) {
+Verdict stale_scale(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
     const bool task = is(now, "scenario", "spike") && now.number("jump") >= 64 &&
                       is(now, "tensor", "lognormal") && is(now, "file", "") && now.number("sigma") >= 2 &&
@@ -216,7 +216,7 @@ Exercise exercise_idle_slider() {
                 NearMiss{"only 4 apart", {sets("algo", "most_recent"), acts("pin"), sets("history", "20")}}}};
 }
 
-Exercise exercise_hangover() {
+Exercise exercise_stale_scale() {
     return {
         .id = "L5.4",
         .title = "Spike hangover",
@@ -239,7 +239,7 @@ Exercise exercise_hangover() {
              "Format and Reducer.",
              "E5M2 with max and a history of 16, or current scaling. In E4M3 with max no history length does "
              "both."},
-        .judge = hangover,
+        .judge = stale_scale,
         .explanation =
             "The history length trades one cost for the other: the headroom it happens to have before "
             "the spike against the steps with too small a scale after it. E5M2 has enough range for both.",
@@ -283,7 +283,7 @@ Exercise exercise_ema() {
 
 std::span<const Exercise> DelayedLab::exercises() const {
     static const std::array kExercises = {exercise_off_by_one(), exercise_growth(), exercise_idle_slider(),
-                                          exercise_hangover(), exercise_ema()};
+                                          exercise_stale_scale(), exercise_ema()};
     return kExercises;
 }
 

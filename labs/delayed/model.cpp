@@ -30,7 +30,7 @@ std::vector<Field> machine_fields(MachineSpec& machine, const std::string& prefi
                 .help = "What the tensor is cast to. E5M2 has twice the relative error, and its values reach "
                         "2^7 times further up and down.",
                 .hidden = hidden},
-               &machine.format, {{"e4m3", "E4M3"}, {"e5m2", "E5M2"}}),
+               &machine.format, format_choices([](const FormatInfo& f) { return f.trains && is_fp8(f); })),
         choice({.name = prefix + "algo",
                 .label = "Reducer",
                 .te_name = "amax_compute_algo",
@@ -148,8 +148,8 @@ Aftermath aftermath(const Run& run, int spike) {
     return out;
 }
 
-Hangover hangover_of(const Run& run) {
-    Hangover out;
+StaleScale stale_scale_of(const Run& run) {
+    StaleScale out;
     const auto& steps = run.steps;
     const auto finite_amax = [](const MachineStep& step) { return std::isfinite(step.amax) ? step.amax : 0; };
     const auto spike = std::max_element(steps.begin(), steps.end(), [&](const auto& x, const auto& y) {
@@ -167,7 +167,7 @@ Hangover hangover_of(const Run& run) {
             run.tops[static_cast<std::size_t>(step - steps.begin())] / static_cast<double>(step->amax);
         if (step->amax > 0 && step != spike) unused = std::max(unused, std::log2(room));
     }
-    // Less than two binades, or a single step, is no hangover.
+    // Less than two binades, or a single step, is no stale scale.
     if (at - first < 2 || unused < 2) return out;
     out.spike = static_cast<int>(spike - steps.begin());
     out.first = static_cast<int>(first - steps.begin());
@@ -294,7 +294,7 @@ std::vector<Metric> DelayedLab::metrics() const {
         add("mean_lost_l1_pct", percent(run->casts, &CastStats::lost_l1_pct), "%");
         add("mean_lost_energy_pct", percent(run->casts, &CastStats::lost_energy_pct), "%");
         add("mean_overflow_pct", run->mean_overflow_pct(), "%");
-        add("hangover_steps", hangover_of(*run).count);
+        add("hangover_steps", stale_scale_of(*run).count);
         out.push_back({.name = name + ".scales", .text = scales_text(*run)});
         const Aftermath spike = aftermath(*run, params_.scenario.jump_at);
         if (params_.scenario.kind != "spike") continue;

@@ -35,13 +35,13 @@ struct Run {
 };
 
 // What the spike of a run does after it has gone: the steps whose scale it still decides.
-struct Hangover {
+struct StaleScale {
     int spike = -1;  // its step; -1: none
     int first = 0, count = 0;
     bool whole = false;         // it ends before the series does
     double unused_binades = 0;  // of the window above the amax, the most of these steps
 };
-Hangover hangover_of(const Run& run);
+StaleScale stale_scale_of(const Run& run);
 
 // What a spike costs: elements clipped in its step, and elements lost on average over the next 16.
 struct Aftermath {
@@ -78,7 +78,7 @@ class DelayedLab final : public Lab {
     std::vector<Metric> metrics() const override;
     void reset() override;
     bool busy() const override { return job_.busy(); }
-    void set_wake(std::function<void()> wake) override { job_.run_apart(std::move(wake)); }
+    void set_wake(std::function<void()> wake) override { job_.start_worker(std::move(wake)); }
     std::span<const Exercise> exercises() const override;  // exercises.cpp
 
     void go_to(int step);  // clamped to the series

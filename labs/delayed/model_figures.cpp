@@ -50,7 +50,7 @@ Range y_range(const DelayedLab& lab) {
 }
 
 void add_window(Figure& figure, const Run& run, Range y) {
-    const Role role = role_of(run.machine.format);
+    const Role role = find_format(run.machine.format).role;
     const Data edges = edges_of(run.steps.size());
     std::vector<double> tops = run.tops, bottoms = run.bottoms;
     for (double& top : tops) top = std::min(top, 4 * y.hi);
@@ -111,7 +111,7 @@ double middle_of_plateau(const std::vector<double>& tops) {
 // The words at every step, where there are few.
 void add_words(Figure& figure, const DelayedLab& lab, Range y) {
     const Run& run = lab.shown();
-    const Role role = role_of(run.machine.format);
+    const Role role = find_format(run.machine.format).role;
     const auto words = [&](double x, double at, std::string text, Role ink, Anchor anchor, float dx,
                            float dy) {
         figure.add("", TextMark{x, at, std::move(text), anchor, false, dx, dy},
@@ -150,22 +150,22 @@ void add_words(Figure& figure, const DelayedLab& lab, Range y) {
     }
 }
 
-void add_hangover(Figure& figure, const Run& run, Range y) {
-    const Hangover hangover = hangover_of(run);
-    if (hangover.spike < 0) return;
-    const auto first = static_cast<std::size_t>(hangover.first);
-    const double x0 = static_cast<double>(first), x1 = x0 + hangover.count;
+void add_stale_scale(Figure& figure, const Run& run, Range y) {
+    const StaleScale stale = stale_scale_of(run);
+    if (stale.spike < 0) return;
+    const auto first = static_cast<std::size_t>(stale.first);
+    const double x0 = static_cast<double>(first), x1 = x0 + stale.count;
     const bool is_max = run.machine.algo == "max" && run.machine.interval == 1;
     const std::string words =
-        is_max && hangover.whole
-            ? fmt::format("the spike sets the scale for exactly L = {} steps", hangover.count)
-            : fmt::format("the spike sets the scale for {}{} steps", hangover.whole ? "" : "at least ",
-                          hangover.count);
+        is_max && stale.whole
+            ? fmt::format("the spike sets the scale for exactly L = {} steps", stale.count)
+            : fmt::format("the spike sets the scale for {}{} steps", stale.whole ? "" : "at least ",
+                          stale.count);
     const double top = std::min(run.tops[first], y.hi);
     figure.add("", Bracket{x0 + 0.03, x1 - 0.03, top * std::pow(y.hi / y.lo, 0.075), words},
                {.color = {Role::text}, .in_legend = false});
-    if (run.steps.size() > kWordySteps || hangover.count < 3) return;
-    const auto middle = first + static_cast<std::size_t>(hangover.count) / 2;
+    if (run.steps.size() > kWordySteps || stale.count < 3) return;
+    const auto middle = first + static_cast<std::size_t>(stale.count) / 2;
     const double amax = finite_or_nan(run.steps[middle].amax), x = static_cast<double>(middle) - 0.25;
     figure.line("unused", data({x, x}), data({amax * 1.1, top / 1.1}),
                 {.color = {Role::axis}, .width = 1, .in_legend = false});
@@ -261,7 +261,7 @@ Figure timeline_figure(const DelayedLab& lab) {
     add_faults(figure, run, y);
     add_amaxes(figure, run);
     if (steps <= kWordySteps) add_words(figure, lab, y);
-    add_hangover(figure, run, y);
+    add_stale_scale(figure, run, y);
     return figure;
 }
 

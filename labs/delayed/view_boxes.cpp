@@ -114,7 +114,7 @@ class Boxes {
         const float y = area.y0 + c_.px(low_ ? 38 : 46);
         line(c_, {area.x0, y}, area.x1, {{formula(area.width()), {Role::text}, {Face::mono, 15}}});
         const float at = y + c_.px(low_ ? 40 : 58);
-        const Color ink{role_of(machine_.format), Tone::ink};
+        const Color ink{find_format(machine_.format).role, Tone::ink};
         if (machine_.order == "notebook") {
             if (!low_) ui::text_mid(c_, {area.x0, at - c_.px(27)}, "scale used", {Role::muted}, kSans13);
             ui::text_mid(c_, {area.x0, at}, text_of(step_.scale_used), ink, kMono24);

@@ -87,7 +87,7 @@ class Strips {
     }
     Color ink(Row row, double value) const {
         if (row == Row::step) return {value == static_cast<double>(at_) ? Role::text : Role::muted};
-        if (row == Row::scale) return {role_of(run_.machine.format), Tone::ink};
+        if (row == Row::scale) return {find_format(run_.machine.format).role, Tone::ink};
         if (row == Row::saturated && value > 0) return {Role::sat, Tone::ink};
         if (row == Row::sqnr && value < kFault_db) return {Role::sat, Tone::ink};
         return {value == 0 ? Role::muted : Role::text};

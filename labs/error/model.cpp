@@ -13,14 +13,7 @@ namespace fp8lab::error {
 
 namespace {
 
-std::vector<Choice> format_choices(bool with_none) {
-    std::vector<Choice> out;
-    if (with_none) out.push_back({"none", "none"});
-    for (const FormatInfo& format : formats())
-        if (format.is_signed && bits(format) <= 8 && format.kind == Kind::floating)
-            out.push_back({std::string(format.name), std::string(format.label)});
-    return out;
-}
+bool is_narrow_float(const FormatInfo& format) { return is_element(format) && format.kind == Kind::floating; }
 
 std::vector<Rounder> chosen_rounders(const Params& params) {
     std::vector<Rounder> out;
@@ -153,9 +146,9 @@ std::vector<Field> ErrorLab::fields_of(Params& params) {
     elements.info.help = "How many numbers the tensor has.";
     return {
         choice({.name = "first", .label = "Format", .help = "The format that is rounded to."}, &params.first,
-               format_choices(false)),
+               format_choices(is_narrow_float)),
         choice({.name = "second", .label = "Compare with", .help = "A second format for the same numbers."},
-               &params.second, format_choices(true)),
+               &params.second, format_choices(is_narrow_float, {{"none", "none"}})),
         choice({.name = "overlay",
                 .label = "Overlay",
                 .help =

@@ -68,7 +68,7 @@ class ErrorLab final : public Lab {
     std::vector<Metric> metrics() const override;
     std::span<const Exercise> exercises() const override;
     void reset() override;
-    void set_wake(std::function<void()> wake) override { job_.run_apart(std::move(wake)); }
+    void set_wake(std::function<void()> wake) override { job_.start_worker(std::move(wake)); }
     bool busy() const override { return job_.busy(); }
 
     const Outcome& outcome() const { return outcome_; }

@@ -115,9 +115,9 @@ Range Rounder::normal() const {
 
 Rounder rounder_of(std::string_view format) {
     const FormatInfo& info = find_format(format);
-    // INT8 is no floating format: it takes the colour of block formats, which it shares no figure with.
+    // Integers have no colour of their own. Here they take that of block formats, which they share no figure with.
     return {std::string(info.name), std::string(info.label),
-            info.name == "int8" ? Role::block : role_of(info.name), info};
+            info.kind == Kind::integer ? Role::block : info.role, info};
 }
 
 Rounder notebook_of(const FormatInfo& format) {

@@ -50,8 +50,8 @@ std::vector<std::string> words_of(std::string_view text) {
 Fingerprint fingerprint_of(const Evidence& evidence) {
     Fingerprint out;
     WordHash events(evidence.exercise);
-    for (const Evidence::Deed& deed : evidence.deeds)
-        for (const Event& event : deed.events) {
+    for (const Evidence::EventGroup& group : evidence.groups)
+        for (const Event& event : group.events) {
             events.add(std::to_string(static_cast<int>(event.kind)));
             events.add(event.name);
             events.add(event.value);

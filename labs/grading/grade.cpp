@@ -12,7 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/files/bounded_file.h"
-#include "core/json/seal.h"
+#include "core/json/checksum.h"
 #include "core/lesson/bundle.h"
 #include "core/threads/parallel.h"
 
@@ -62,7 +62,7 @@ Graded broken(const std::string& path, std::string problem) {
 
 // Series and values: a class has gigabytes of them.
 void drop_large(Evidence& evidence) {
-    evidence.deeds = {};
+    evidence.groups = {};
     evidence.values = {};
 }
 

@@ -16,7 +16,7 @@ namespace fp8lab {
 // One exercise of one student, or a file that could not be read.
 struct Graded {
     std::string path, student;
-    Evidence evidence;  // without deeds and values; empty where it could not be read
+    Evidence evidence;  // without event groups and values; empty where it could not be read
     Recheck recheck;
     std::string print = {};        // of the whole evidence
     Fingerprint fingerprint = {};  // of what does not change with a name or a time

@@ -167,10 +167,10 @@ Between limited(const std::function<bool()>& stop) {
 // Every record of the evidence against a training of the same fields, here and now.
 void retrain(const Evidence& evidence, const Exercise& exercise, const Trail& trail, const Between& between,
              Recheck& out) {
-    std::vector<Evidence::Deed> again = evidence.deeds;
+    std::vector<Evidence::EventGroup> again = evidence.groups;
     for (std::size_t i = 0; i < again.size(); ++i) {
         if (again[i].record.empty()) continue;
-        if (i > 0 && evidence.deeds[i].record == evidence.deeds[i - 1].record) {
+        if (i > 0 && evidence.groups[i].record == evidence.groups[i - 1].record) {
             again[i].record = again[i - 1].record;
             continue;
         }
@@ -194,21 +194,21 @@ void retrain(const Evidence& evidence, const Exercise& exercise, const Trail& tr
     out.how = "retrained";
 }
 
-// Deeds in full, with their lengths: two different ones never have the same key.
+// Event groups in full, with their lengths: two different ones never have the same key.
 std::string key_of(const Evidence& evidence) {
     std::string key = evidence.exercise + '\n';
     const auto add = [&key](std::string_view part) {
         key += fmt::format("{}:", part.size());
         key += part;
     };
-    for (const Evidence::Deed& deed : evidence.deeds) {
-        key += fmt::format("{}.", deed.events.size());
-        for (const Event& event : deed.events) {
+    for (const Evidence::EventGroup& group : evidence.groups) {
+        key += fmt::format("{}.", group.events.size());
+        for (const Event& event : group.events) {
             key += static_cast<char>('0' + static_cast<int>(event.kind));
             add(event.name);
             add(event.value);
         }
-        add(deed.record);
+        add(group.record);
     }
     return key;
 }
@@ -235,11 +235,11 @@ const ExerciseEntry& Rechecker::entry_of(const Evidence& evidence) const {
 // One computes, whoever asks meanwhile waits for it.
 std::shared_ptr<const Rechecker::Repeated> Rechecker::repeated(const Evidence& evidence,
                                                                const std::function<bool()>& stop) {
-    // The text of the deeds is there twice, in the key and in the trail: a training's series is 0.5 MB a
-    // deed. The states after them have 4 to 15 KB each.
+    // The text of the event groups is there twice, in the key and in the trail: a training's series is 0.5 MB per
+    // group. The states after them have 4 to 15 KB each.
     constexpr std::size_t kMostBytes = std::size_t{256} << 20, kStateBytes = std::size_t{16} << 10;
     std::string key = key_of(evidence);
-    const std::size_t bytes = 2 * key.size() + kStateBytes * (evidence.deeds.size() + 1);
+    const std::size_t bytes = 2 * key.size() + kStateBytes * (evidence.groups.size() + 1);
     std::promise<std::shared_ptr<const Repeated>> promise;
     std::unique_lock lock{mutex_};
     if (kept_bytes_ + bytes > kMostBytes && !kept_.contains(key)) {  // who waits has the future
@@ -257,7 +257,7 @@ std::shared_ptr<const Rechecker::Repeated> Rechecker::repeated(const Evidence& e
         try {
             const ExerciseEntry& entry = entry_of(evidence);
             const auto lab = entry.lab->make();
-            Trail trail = replay(*lab, *entry.exercise, evidence.deeds, limited(stop));
+            Trail trail = replay(*lab, *entry.exercise, evidence.groups, limited(stop));
             promise.set_value(std::make_shared<const Repeated>(
                 Repeated{lab->live(), std::string(to_string(lab->provenance())), std::move(trail)}));
         } catch (...) {

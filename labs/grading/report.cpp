@@ -239,7 +239,7 @@ void Report::figures(const Exercise& exercise, const Evidence& evidence) {
     std::vector<Figure> all;
     try {
         const auto lab = find_lab(evidence.lab).make();
-        replay(*lab, exercise, evidence.deeds);
+        replay(*lab, exercise, evidence.groups);
         all = lab->figures();
     } catch (const std::exception& error) {
         add("<p class=\"fault\">The figures could not be drawn: {}</p>\n", safe(error.what()));
@@ -294,9 +294,9 @@ void Report::details(const Evidence& evidence) {
     for (const Metric& metric : evidence.values)
         add("<tr><td>{}</td><td data-metric=\"{}\">{}</td></tr>\n", safe(metric.name), safe(metric.name),
             metric.text.empty() ? number(metric.value) : safe(metric.text));
-    out_ += "</table>\n<ol class=\"deeds\">\n";
-    for (const Evidence::Deed& deed : evidence.deeds)
-        for (const Event& event : deed.events) {
+    out_ += "</table>\n<ol class=\"events\">\n";
+    for (const Evidence::EventGroup& group : evidence.groups)
+        for (const Event& event : group.events) {
             const std::string what =
                 event.kind == Event::Kind::act ? event.name : event.name + " = " + event.value;
             constexpr const char* kWords[] = {"set", "do", "answer"};

@@ -13,16 +13,6 @@ namespace {
 
 constexpr double kMinScale = 0x1p-24, kMaxScale = 0x1p24;
 
-// Every signed format of at most 8 bits: what a tensor can be cast to here.
-std::vector<Choice> format_choices(bool with_none) {
-    std::vector<Choice> out;
-    if (with_none) out.push_back({"none", "none"});
-    for (const FormatInfo& format : formats())
-        if (format.is_signed && bits(format) <= 8)
-            out.push_back({std::string(format.name), std::string(format.label)});
-    return out;
-}
-
 std::vector<FormatInfo> chosen_formats(const Params& params) {
     std::vector<FormatInfo> out;
     for (const std::string& name : {params.first, params.second, params.third, params.fourth}) {
@@ -92,9 +82,9 @@ std::vector<Field> RulerLab::fields_of(Params& params) {
             {.name = "first",
              .label = "Ruler",
              .help = "The format whose values are the marks. The histogram shows the cast to this format."},
-            &params.first, format_choices(false)),
+            &params.first, format_choices(is_element)),
         choice({.name = "second", .label = "Compare with", .help = "A second ruler on the same axis."},
-               &params.second, format_choices(true)),
+               &params.second, format_choices(is_element, {{"none", "none"}})),
         choice({.name = "axis",
                 .label = "Axis",
                 .help =
@@ -121,12 +111,12 @@ std::vector<Field> RulerLab::fields_of(Params& params) {
                 .label = "Third ruler",
                 .help = "One more format on the same axis.",
                 .more = true},
-               &params.third, format_choices(true)),
+               &params.third, format_choices(is_element, {{"none", "none"}})),
         choice({.name = "fourth",
                 .label = "Fourth ruler",
                 .help = "One more format on the same axis.",
                 .more = true},
-               &params.fourth, format_choices(true)),
+               &params.fourth, format_choices(is_element, {{"none", "none"}})),
         toggle(
             {.name = "fixed_point",
              .label = "Notebook's fixed point",
@@ -165,7 +155,7 @@ void RulerLab::update() {
     outcome_.lanes.assign(chosen.size(), {});
     const auto fill = [&](const FormatInfo& format, Lane& lane) {
         lane.format = format;
-        lane.role = role_of(format.name);
+        lane.role = format.role;
         lane.marks = positive_marks(format, params_.scale);
         lane.half = half_of(lane.marks);
         lane.brushed = interval(lane.marks, params_.brush_lo, params_.brush_hi);

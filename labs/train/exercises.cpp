@@ -31,10 +31,9 @@ std::vector<std::string> changed(const State& a, const State& b) {
 
 bool finished(const State& state) { return state.number("step") >= kSteps; }
 
-bool is_fp8(std::string_view recipe) {
-    constexpr std::array<std::string_view, 6> kFp8 = {"delayed",  "current", "rowwise",
-                                                      "block128", "mxfp8",   "unscaled"};
-    return std::ranges::find(kFp8, recipe) != kFp8.end();
+bool casts_to_fp8(std::string_view recipe) {
+    const auto row = std::ranges::find(recipes(), recipe, &Recipe::base);
+    return row != recipes().end() && is_fp8(*row->fwd);
 }
 
 std::string percent(double value) {
@@ -55,7 +54,7 @@ double bucket(double gap) {
 Verdict twins(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
     const double gap = now.number("gap_b_pct");
-    const bool arms = now.text("arm_a") == "bf16" && is_fp8(now.text("arm_b"));
+    const bool arms = now.text("arm_a") == "bf16" && casts_to_fp8(now.text("arm_b"));
     return {.conditions = {{"2,000 steps, unchanged on the way", {steps_done(now)}, finished(now)},
                            {"A in BF16, B in FP8", {now.text("arm_a") + ", " + now.text("arm_b")}, arms}},
             .note = finished(now) ? "gap " + percent(gap) + " of the last 100 losses" : "",

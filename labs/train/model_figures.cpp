@@ -13,21 +13,6 @@
 namespace fp8lab::train {
 namespace {
 
-std::string_view short_name(const Recipe& recipe) {
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kNames = {{{"fp32", "FP32"},
-                                                                                      {"bf16", "BF16"},
-                                                                                      {"mxfp8", "MXFP8"},
-                                                                                      {"mxfp6-e2m3", "MXFP6"},
-                                                                                      {"mxfp6-e3m2", "MXFP6"},
-                                                                                      {"mxfp4", "MXFP4"},
-                                                                                      {"nvfp4", "NVFP4"},
-                                                                                      {"int8", "INT8"}}};
-    for (const auto& [base, name] : kNames) {
-        if (base == recipe.base) return name;
-    }
-    return "FP8";  // delayed current rowwise block128 unscaled
-}
-
 AxisSpec step_axis(const TrainSpec& spec) { return {.label = "step", .range = Range{0, double(spec.steps)}}; }
 
 // A dotted line through the figures that share the steps, while there are steps to come.
@@ -201,7 +186,7 @@ const FormatInfo* cast_format(const Recipe& recipe, TensorClass tensor) {
 
 Role tensor_role(const Recipe& recipe, TensorClass tensor) {
     const FormatInfo* format = cast_format(recipe, tensor);
-    return format ? role_of(format->name) : Role::truth;
+    return format ? format->role : Role::truth;
 }
 
 std::vector<ArmLook> arm_looks(const std::vector<Recipe>& arms) {
@@ -210,11 +195,10 @@ std::vector<ArmLook> arm_looks(const std::vector<Recipe>& arms) {
     constexpr std::array<float, 3> kWidths = {2, 3, 2};
     std::vector<ArmLook> looks;
     for (std::size_t i = 0; i < arms.size(); ++i) {
-        looks.push_back(
-            {std::string(short_name(arms[i])), role_of(arms[i].base), kDashes.at(i), kWidths.at(i)});
+        looks.push_back({std::string(arms[i].short_name), arms[i].role, kDashes.at(i), kWidths.at(i)});
     }
     for (std::size_t i = 0; i < arms.size(); ++i) {
-        const auto same = [&](const Recipe& other) { return short_name(other) == short_name(arms[i]); };
+        const auto same = [&](const Recipe& other) { return other.short_name == arms[i].short_name; };
         if (std::ranges::count_if(arms, same) > 1) looks[i].name += std::string(" ") + "ABC"[i];
     }
     return looks;

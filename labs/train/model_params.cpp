@@ -17,7 +17,6 @@ constexpr std::array<Size, 4> kSizes = {
     {{kCpuSize, 768, 32}, {"1024", 1024, 4096}, {"4096", 4096, 8192}, {"8192", 8192, 16384}}};
 
 bool narrow(const Recipe& recipe) { return recipe.fwd && bits(*recipe.fwd) <= 8; }
-bool fp8(const FormatInfo* format) { return format && format->kind == Kind::floating && bits(*format) == 8; }
 
 // Arm B's settings, each where the recipe has such a thing: a recipe without a history keeps its own text.
 void apply_settings(Recipe& recipe, const Params& params) {
@@ -28,8 +27,8 @@ void apply_settings(Recipe& recipe, const Params& params) {
         recipe.interval = params.interval;
     }
     if (!narrow(recipe)) return;
-    if (fp8(recipe.fwd) && params.fwd != "recipe") recipe.fwd = &find_format(params.fwd);
-    if (fp8(recipe.bwd) && params.bwd != "recipe") recipe.bwd = &find_format(params.bwd);
+    if (is_fp8(*recipe.fwd) && params.fwd != "recipe") recipe.fwd = &find_format(params.fwd);
+    if (is_fp8(*recipe.bwd) && params.bwd != "recipe") recipe.bwd = &find_format(params.bwd);
     if (params.round != "recipe") {
         recipe.round = recipe.round_bwd =
             params.round == "nearest" ? Rounding::nearest : Rounding::stochastic;
@@ -39,25 +38,10 @@ void apply_settings(Recipe& recipe, const Params& params) {
     recipe.master = params.master == "fp32" ? MasterWeights::fp32 : MasterWeights::none;
 }
 
-std::vector<Choice> recipe_choices(bool with_none) {
-    std::vector<Choice> choices = {{"bf16", "BF16"},
-                                   {"fp32", "FP32, no cast"},
-                                   {"delayed", "FP8 HYBRID, delayed"},
-                                   {"current", "FP8 HYBRID, current"},
-                                   {"unscaled", "FP8 HYBRID, no scaling"},
-                                   {"rowwise", "FP8 HYBRID, one scale per row"},
-                                   {"block128", "FP8, blocks of 128"},
-                                   {"mxfp8", "MXFP8, blocks of 32"},
-                                   {"mxfp6-e2m3", "MXFP6 E2M3, blocks of 32"},
-                                   {"mxfp6-e3m2", "MXFP6 E3M2, blocks of 32"},
-                                   {"mxfp4", "MXFP4, blocks of 32"},
-                                   {"nvfp4", "NVFP4, blocks of 16"},
-                                   {"int8", "INT8"}};
-    if (with_none) choices.insert(choices.begin(), {"none", "None"});
-    return choices;
+std::vector<Choice> fp8_choices() {
+    return format_choices([](const FormatInfo& f) { return f.trains && is_fp8(f); },
+                          {{"recipe", "Recipe's"}});
 }
-
-std::vector<Choice> format_choices() { return {{"recipe", "Recipe's"}, {"e4m3", "E4M3"}, {"e5m2", "E5M2"}}; }
 
 std::vector<Choice> tensor_choices() {
     std::vector<Choice> choices;
@@ -68,12 +52,12 @@ std::vector<Choice> tensor_choices() {
 std::vector<Field> arm_fields(Params& p) {
     return {
         choice({.name = "arm_a", .label = "Arm A", .help = "The reference. A change acts at the next step."},
-               &p.arm_a, recipe_choices(false)),
+               &p.arm_a, recipe_choices()),
         choice(
             {.name = "arm_b",
              .label = "Arm B",
              .help = "The experiment; the settings below are for this arm. A change acts at the next step."},
-            &p.arm_b, recipe_choices(false)),
+            &p.arm_b, recipe_choices()),
         number({.name = "lr",
                 .label = "Learning rate",
                 .help = "The same for all arms. A change acts at the next step."},
@@ -113,13 +97,13 @@ std::vector<Field> cast_fields(Params& p) {
                 .te_name = "fp8_format",
                 .help = "The forward format of arm B. A change acts at the next step.",
                 .more = true},
-               &p.fwd, format_choices()),
+               &p.fwd, fp8_choices()),
         choice({.name = "bwd",
                 .label = "Format of dy",
                 .te_name = "fp8_format",
                 .help = "The backward format of arm B. A change acts at the next step.",
                 .more = true},
-               &p.bwd, format_choices()),
+               &p.bwd, fp8_choices()),
         choice({.name = "round",
                 .label = "Rounding",
                 .help = "The rounding of every cast in arm B. A change acts at the next step.",
@@ -183,7 +167,7 @@ std::vector<Field> run_fields(Params& p) {
                 .label = "Arm C",
                 .help = "A third recipe beside the two. Adding or removing it acts on Reset.",
                 .more = true},
-               &p.arm_c, recipe_choices(true)),
+               &p.arm_c, recipe_choices({{"none", "None"}})),
         choice({.name = "schedule",
                 .label = "Schedule",
                 .help = "The schedule of the learning rate. A change acts on Reset.",

@@ -13,14 +13,6 @@ namespace {
 
 constexpr double kMinScale = 0x1p-40, kMaxScale = 0x1p40;
 
-std::vector<Choice> format_choices() {
-    std::vector<Choice> out;
-    for (const FormatInfo& format : formats())
-        if (format.is_signed && bits(format) <= 8)
-            out.push_back({std::string(format.name), std::string(format.label)});
-    return out;
-}
-
 }  // namespace
 
 std::string scale_rule(const Outcome& o) {
@@ -64,7 +56,7 @@ std::vector<Field> WindowLab::fields_of(CastSpec& params) {
     from_tensor("tensor", false);
     from_tensor("file", false);
     out.push_back(choice({.name = "format", .label = "Format", .help = "What the tensor is cast to."},
-                         &p.format, format_choices()));
+                         &p.format, format_choices(is_element)));
     out.push_back(choice(
         {.name = "source",
          .label = "Scale from",

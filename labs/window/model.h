@@ -25,7 +25,7 @@ class WindowLab final : public Lab {
     void reset() override;
     std::span<const Exercise> exercises() const override;  // exercises.cpp
     bool busy() const override { return job_.busy(); }
-    void set_wake(std::function<void()> wake) override { job_.run_apart(std::move(wake)); }
+    void set_wake(std::function<void()> wake) override { job_.start_worker(std::move(wake)); }
 
     // The window was dragged from one place on the axis to another: the scale follows, or, where the scale is
     // made from the tensor, the margin by whole powers of two.

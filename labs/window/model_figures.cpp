@@ -84,7 +84,7 @@ Figure window_figure(const Outcome& outcome) {
     const Histogram& counts = outcome.histogram;
     const double tallest = counts.tallest;
     figure.y = {.label = "elements per half binade", .range = Range{0, 1.45 * tallest}};
-    const Role role = role_of(outcome.format.name);
+    const Role role = outcome.format.role;
     const Range window = outcome.window;
     if (std::isfinite(window.hi) && window.hi > 0) {
         const double normal_from = std::min(outcome.normal_from, window.hi);
@@ -158,7 +158,7 @@ Figure margin_figure(const Outcome& outcome) {
             sqnr.push_back(std::isfinite(value) ? value : kNan);
             if (std::isfinite(value)) highest = std::max(highest, value);
         }
-        const Role role = role_of(sweep.format.name);
+        const Role role = sweep.format.role;
         figure.line(std::string(sweep.format.label), xs, data(std::move(sqnr)),
                     {.color = {role}, .width = width, .dash = dash});
     };
@@ -197,7 +197,7 @@ Figure loss_figure(const Outcome& outcome) {
                     {.color = {Role::under, Tone::fill}, .in_legend = i == 0});
         figure.bars("and its own scale" + std::string(i ? fmt::format("##{}", i) : ""),
                     data({x + 0.5, x + 0.9}), data({own.back()}),
-                    {.color = {role_of(outcome.format.name), Tone::fill}, .in_legend = i == 0});
+                    {.color = {outcome.format.role, Tone::fill}, .in_legend = i == 0});
         figure.add("", TextMark{x + 0.5, 0, kGradients.at(i), Anchor::center, false, 0, 14},
                    {.color = {Role::muted}, .in_legend = false});
         figure.add(

@@ -58,7 +58,7 @@ void WindowView::draw_numbers(Context& c, Rect area) {
                o.cast.not_finite > 0 ? "overflow: NaN or Inf" : "saturated",
                saturates ? Role::sat : Role::text, Marker::triangle_up, saturates},
         Number{screen_number(stats.sqnr_db(), 3) + " dB", "SQNR", Role::text},
-        Number{screen_number(o.cast.scale, 4), "scale = " + scale_rule(o), role_of(o.format.name)}};
+        Number{screen_number(o.cast.scale, 4), "scale = " + scale_rule(o), o.format.role}};
     const float pitch = area.width() / static_cast<float>(numbers.size());
     const Font large = pitch < c.px(160) ? kMono18 : kMono24;
     for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -104,7 +104,7 @@ void WindowView::present(Context& c, const Figure& figure, ui::PlotState& state,
 
 void WindowView::draw_handle(Context& c, const ui::PlotResult& plot) {
     const Outcome& o = lab_.outcome();
-    const Role role = role_of(o.format.name);
+    const Role role = o.format.role;
     if (!std::isfinite(o.window.hi) || !(o.window.hi > 0)) return;
     const auto inside = [&](double x) { return std::clamp(plot.to_px(x, 0).x, plot.area.x0, plot.area.x1); };
     const float lo = inside(o.zero_to), hi = inside(o.window.hi), top = plot.area.y0;

@@ -78,7 +78,7 @@ void WindowView::draw_table(Context& c, float width) {
     const std::vector<float> columns = {width * 0.46F, width * 0.27F, width * 0.27F};
     const auto format_cell = [](const FormatInfo& format) {
         return ui::Cell{
-            .text = std::string(format.label), .role = role_of(format.name), .mono = false, .strong = true};
+            .text = std::string(format.label), .role = format.role, .mono = false, .strong = true};
     };
     const std::array heads = {
         ui::Cell{.text = "Same scale rule", .mono = false, .strong = true, .anchor = Anchor::left},

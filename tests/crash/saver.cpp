@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/files/kept_file.h"
-#include "core/json/seal.h"
+#include "core/json/checksum.h"
 #include "core/lesson/journal.h"
 #include "core/lesson/progress.h"
 
@@ -58,7 +58,7 @@ int main(int, char** arguments) {
         });
         attempt("settings " + number, [&] {
             make_folder(folders.config);
-            save_kept(folders.config / "settings.json", sealed({{"number", i}}, 2));
+            save_kept(folders.config / "settings.json", with_checksum({{"number", i}}, 2));
         });
         attempt("synced " + number, [&] { journal.sync(); });
     }

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/files/kept_file.h"
-#include "core/json/seal.h"
+#include "core/json/checksum.h"
 #include "core/lesson/journal.h"
 #include "core/lesson/progress.h"
 
@@ -96,7 +96,7 @@ inline void check_saved(const std::filesystem::path& folder, std::map<std::strin
     int settings = 0;
     const std::string problem = load_kept(
         folders.config / "settings.json",
-        [&](const std::string& text) { settings = unsealed(text, "")["number"].get<int>(); },
+        [&](const std::string& text) { settings = parse_with_checksum(text, "")["number"].get<int>(); },
         Access::read_only);
     CHECK(problem == "");
     CHECK(settings >= said_so["settings"]);

@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 #include "core/lesson/bundle.h"
 #include "core/lesson/evidence.h"
-#include "tests/fuzz/sealed_anew.h"
+#include "tests/fuzz/with_new_checksum.h"
 
 namespace {
 
@@ -39,7 +39,7 @@ bool read_bundle(std::string_view text) {
               again.predictions.size() == bundle.predictions.size());
         for (const std::string& evidence : bundle.evidence) {
             read_evidence(evidence);
-            read_evidence(test::sealed_anew(evidence));
+            read_evidence(test::with_new_checksum(evidence));
         }
         return bundle.intact;
     } catch (const Error& error) {
@@ -54,6 +54,6 @@ bool read_bundle(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::string_view text(reinterpret_cast<const char*>(data), size);
     read_bundle(text);
-    check(read_bundle(test::sealed_anew(text)));
+    check(read_bundle(test::with_new_checksum(text)));
     return 0;
 }

@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "core/lesson/journal.h"
 #include "core/lesson/progress.h"
-#include "tests/fuzz/sealed_anew.h"
+#include "tests/fuzz/with_new_checksum.h"
 #include "tests/scratch.h"
 
 namespace {
@@ -136,13 +136,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::string lines;  // of a journal
     for (std::size_t at = 0; at < text.size();) {
         const std::size_t end = std::min(text.find('\n', at), text.size());
-        lines += test::sealed_anew(text.substr(at, end - at));
+        lines += test::with_new_checksum(text.substr(at, end - at));
         at = end + 1;
     }
     const Scratch home(memory());
     int i = 0;
     const auto folder = [&] { return home.path / std::to_string(i++); };
-    for (const std::string& one : {text, test::sealed_anew(text)}) {
+    for (const std::string& one : {text, test::with_new_checksum(text)}) {
         read_pass(folder(), one);
         read_backup(folder(), one);
         read_predictions(folder(), one);

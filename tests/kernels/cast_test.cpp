@@ -89,12 +89,12 @@ TEST_CASE("FP8 casts give core's bytes, the transpose the same bytes, and the ex
                     cuda::check(cudaDeviceSynchronize(), "cast");
                     std::vector<std::uint8_t> expected(n);
                     encode(find_format(name), values, std::span(expected), {.scale = scale});
-                    const auto found = rows.download(), turned = columns.download();
+                    const auto found = rows.download(), transposed = columns.download();
                     CHECK(found == expected);
                     std::size_t wrong = 0;
                     for (int r = 0; r < s.padded_rows; ++r)
                         for (int c = 0; c < s.padded_cols; ++c)
-                            wrong += turned[static_cast<std::size_t>(c * s.padded_rows + r)] !=
+                            wrong += transposed[static_cast<std::size_t>(c * s.padded_rows + r)] !=
                                      expected[static_cast<std::size_t>(r * s.padded_cols + c)];
                     CHECK(wrong == 0);
                     const auto after = state.download()[0];

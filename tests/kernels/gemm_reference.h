@@ -37,8 +37,8 @@ struct Operand {
     std::size_t scale_at(int o, int i) const {
         const int blocks = (k + 127) / 128, stride = (blocks + 3) / 4 * 4;
         if (mode == ScaleMode::row) return static_cast<std::size_t>(o);
-        if (mode == ScaleMode::vec128) return index(i / 128, outer, o);
-        if (mode == ScaleMode::block128) return index(o / 128, stride, i / 128);
+        if (mode == ScaleMode::block128) return index(i / 128, outer, o);
+        if (mode == ScaleMode::square128) return index(o / 128, stride, i / 128);
         return 0;
     }
     std::size_t scale_count() const { return scale_at(outer - 1, k - 1) + 4; }  // with the padding

@@ -45,11 +45,11 @@ std::vector<GemmSpec> specs(int m, int n, int k) {
         if (!is_hopper()) continue;
         for (const bool fast : {true, false})
             for (const auto& [a, b] : {std::pair{kE4, kE4}, std::pair{kE5, kE4}}) fp8(a, b, row, row, fast);
-        fp8(kE4, kE4, vec128, block128, false);
-        fp8(kE4, kE4, block128, vec128, false);
-        fp8(kE4, kE4, vec128, vec128, false);
-        fp8(kE5, kE4, vec128, block128, false);
-        fp8(kE5, kE4, vec128, vec128, false);
+        fp8(kE4, kE4, block128, square128, false);
+        fp8(kE4, kE4, square128, block128, false);
+        fp8(kE4, kE4, block128, block128, false);
+        fp8(kE5, kE4, block128, square128, false);
+        fp8(kE5, kE4, block128, block128, false);
     }
     for (const Product product : {Product::nt, Product::nn, Product::tn})
         out.push_back({product, m, n, k, kF32, kF32, kF32});
@@ -226,9 +226,9 @@ TEST_CASE("what breaks a rule is refused in words before cuBLASLt is asked") {
         {{Product::nt, 16, 16, 16, kWide, kWide, kWide, tensor, tensor}, "FP8 operands"},
         {{Product::nt, 16, 16, 16, kWide, kWide, kWide, none, none, true}, "FP8 operands"},
         {{Product::nt, 16, 16, 16, kE4, kE4, kWide, row, tensor}, "row scales"},
-        {{Product::nt, 16, 16, 16, kE4, kE4, kWide, vec128, tensor}, "block scales"},
-        {{Product::nt, 16, 16, 16, kE4, kE4, kWide, block128, block128}, "only one"},
-        {{Product::nt, 16, 16, 16, kE4, kE4, kWide, vec128, block128, true}, "no fast accumulation"}};
+        {{Product::nt, 16, 16, 16, kE4, kE4, kWide, block128, tensor}, "block scales"},
+        {{Product::nt, 16, 16, 16, kE4, kE4, kWide, square128, square128}, "only one"},
+        {{Product::nt, 16, 16, 16, kE4, kE4, kWide, block128, square128, true}, "no fast accumulation"}};
     for (const Refused& c : cases) {
         const std::string name = to_string(c.spec);
         CAPTURE(name);

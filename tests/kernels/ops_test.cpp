@@ -86,7 +86,7 @@ TEST_CASE("every kernel with one scale stores core's bytes, their transpose, the
                     CAPTURE(s.rows);
                     CAPTURE(s.cols);
                     CAPTURE(scale);
-                    if (kernel.scaling != Scaling::tensor || (!kernel.stores && with_stats)) continue;
+                    if (kernel.scaling != ScaleMode::tensor || (!kernel.stores && with_stats)) continue;
                     CaseValues values = make_values(kernel, s);
                     const Launch launch(kernel, values, s, scale, with_stats);
                     const Values exact = kernel.reference(values, s);
@@ -113,12 +113,13 @@ TEST_CASE("every kernel with one scale stores core's bytes, their transpose, the
                                        error_of(kernel.agreement) * (1 + static_cast<double>(amax(exact)))) ==
                               0);
                     if (kernel.transposed) {
-                        const std::vector<std::uint8_t> turned = launch.columns();
+                        const std::vector<std::uint8_t> transposed = launch.columns();
                         std::size_t wrong = 0;
                         for (int r = 0; r < s.padded_rows; ++r)
                             for (int c = 0; c < s.padded_cols; ++c)
-                                wrong += turned[size_of(c, s.padded_rows) + static_cast<std::size_t>(r)] !=
-                                         found[size_of(r, s.padded_cols) + static_cast<std::size_t>(c)];
+                                wrong +=
+                                    transposed[size_of(c, s.padded_rows) + static_cast<std::size_t>(r)] !=
+                                    found[size_of(r, s.padded_cols) + static_cast<std::size_t>(c)];
                         CHECK(wrong == 0);
                     }
                     if (!with_stats || kernel.agreement != Agreement::exact) continue;

@@ -23,10 +23,10 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 CastPlan plan_of(const KernelCase& kernel, const ScaleControls& controls) {
     CastPlan plan;
     plan.format = &format_of(kernel.payload);
-    plan.granularity = kernel.scaling == Scaling::rows ? Granularity::row
-                       : kernel.scaling == Scaling::mx ? Granularity::block32
-                                                       : Granularity::block128;
-    plan.square_blocks = kernel.scaling == Scaling::squares;
+    plan.granularity = kernel.scaling == ScaleMode::row       ? Granularity::row
+                       : kernel.scaling == ScaleMode::block32 ? Granularity::block32
+                                                              : Granularity::block128;
+    plan.square_blocks = kernel.scaling == ScaleMode::square128;
     plan.scaled = true;
     plan.pow2 = controls.pow2 != 0;
     plan.margin = controls.margin;
@@ -36,16 +36,16 @@ CastPlan plan_of(const KernelCase& kernel, const ScaleControls& controls) {
 // The payload for one of the two GEMMs: m rows of k elements that lie along its contraction.
 struct Payload {
     std::vector<std::uint8_t> codes;
-    std::vector<float> inverses;   // as cuBLASLt reads them
+    std::vector<float> scale_inv;  // as cuBLASLt reads them
     fp8lab::test::Operand layout;  // knows where the scale of an element lies
     bool mx = false;
-    float inverse(int o, int i) const {
-        if (!mx) return inverses[layout.scale_at(o, i)];
+    float scale_inv_of(int o, int i) const {
+        if (!mx) return scale_inv[layout.scale_at(o, i)];
         // Tiles of 128 rows x 4 blocks, 512 bytes each, those of a row side by side (cuBLAS manual, "1D block
         // scaling factors layout").
         const int tiles_across = (layout.k + 127) / 128, tile = o / 128 * tiles_across + i / 128;
         const int in_tile = o % 32 * 16 + o % 128 / 32 * 4 + i / 32 % 4;
-        const auto* const bytes = reinterpret_cast<const std::uint8_t*>(inverses.data());
+        const auto* const bytes = reinterpret_cast<const std::uint8_t*>(scale_inv.data());
         return decode(find_format("e8m0"), bytes[tile * 512 + in_tile]);
     }
 };
@@ -55,15 +55,15 @@ Payload payload_of(const Launch& launch, const KernelCase& kernel, Shape s, Alon
     const bool by_rows = along == Along::cols;
     Payload out;
     out.codes = by_rows ? launch.rows() : launch.columns();
-    const std::vector<float> all = launch.scales().inverses().download();
+    const std::vector<float> all = launch.scales().scale_inv().download();
     const auto border = all.begin() + static_cast<std::ptrdiff_t>(launch.scales().columns_at());
-    out.inverses = by_rows ? std::vector(all.begin(), border) : std::vector(border, all.end());
+    out.scale_inv = by_rows ? std::vector(all.begin(), border) : std::vector(border, all.end());
     out.layout.outer = by_rows ? s.padded_rows : s.padded_cols;
     out.layout.k = by_rows ? s.padded_cols : s.padded_rows;
-    out.mx = kernel.scaling == Scaling::mx;
-    out.layout.mode = kernel.scaling == Scaling::rows     ? ScaleMode::row
-                      : kernel.scaling == Scaling::blocks ? ScaleMode::vec128
-                                                          : ScaleMode::block128;
+    out.mx = kernel.scaling == ScaleMode::block32;
+    out.layout.mode = kernel.scaling == ScaleMode::row        ? ScaleMode::row
+                      : kernel.scaling == ScaleMode::block128 ? ScaleMode::block128
+                                                              : ScaleMode::square128;
     return out;
 }
 
@@ -85,13 +85,13 @@ Differences differences(const Payload& found, const CastPlan& plan, const Values
                        c = static_cast<std::size_t>(along == Along::cols ? i : o);
             if (r >= rows || c >= cols) {
                 // Beside a NaN the whole block is NaN, its padding too.
-                out.padding += code != 0 && !(found.mx && std::isnan(found.inverse(o, i)));
+                out.padding += code != 0 && !(found.mx && std::isnan(found.scale_inv_of(o, i)));
                 continue;
             }
             const std::size_t block = r / grid.height * grid.across + c / grid.width;
-            const float scaled = exact[r * cols + c] * scales.multipliers[block];
+            const float scaled = exact[r * cols + c] * scales.scale[block];
             out.codes += code != encode(*plan.format, scaled, plan.rounding, plan.overflow);
-            out.scales += !same(found.inverse(o, i), scales.inverses[block]);
+            out.scales += !same(found.scale_inv_of(o, i), scales.scale_inv[block]);
         }
     return out;
 }
@@ -104,12 +104,12 @@ std::size_t far_from(const Payload& found, const CastPlan& plan, const Values& e
         for (int i = 0; i < found.layout.k; ++i) {
             const int r = along == Along::cols ? o : i, c = along == Along::cols ? i : o;
             if (r >= s.rows || c >= s.cols) continue;
-            const double inverse = static_cast<double>(found.inverse(o, i)),
+            const double scale_inv = static_cast<double>(found.scale_inv_of(o, i)),
                          x = static_cast<double>(exact[size_of(r, s.cols) + static_cast<std::size_t>(c)]);
             const std::uint8_t code = found.codes[size_of(o, found.layout.k) + static_cast<std::size_t>(i)];
-            const double q = static_cast<double>(decode(*plan.format, code)) * inverse;
+            const double q = static_cast<double>(decode(*plan.format, code)) * scale_inv;
             const double allowed = error + 1.01 * unit_roundoff(*plan.format) * std::abs(x) +
-                                   min_subnormal(*plan.format) * inverse;
+                                   min_subnormal(*plan.format) * scale_inv;
             far += std::abs(q - x) > allowed;
         }
     return far;
@@ -141,7 +141,7 @@ TEST_CASE("row and block casts store core's codes both ways, with core's scales 
             for (const ScaleControls& controls :
                  {ScaleControls{}, ScaleControls{.margin = 2, .pow2 = 1}, ScaleControls{.margin = -1}})
                 for (const bool with_stats : {false, true}) {
-                    if (kernel.scaling == Scaling::tensor) continue;
+                    if (kernel.scaling == ScaleMode::tensor) continue;
                     CAPTURE(std::string(kernel.name));
                     CAPTURE(s.rows);
                     CAPTURE(s.cols);
@@ -179,7 +179,7 @@ TEST_CASE("of a tensor that only the transposed product takes, the statistics ar
     std::size_t cases = 0;
     for (const KernelCase& kernel : kernel_cases())
         for (const Shape s : kShapes) {
-            if (kernel.scaling == Scaling::tensor || !kernel.transposed) continue;
+            if (kernel.scaling == ScaleMode::tensor || !kernel.transposed) continue;
             CAPTURE(std::string(kernel.name));
             CAPTURE(s.rows);
             CAPTURE(s.cols);
@@ -207,7 +207,7 @@ TEST_CASE("a NaN has no say in the scale of its row or block, an Inf makes it 1,
     const Shape s = padded(200, 333);
     std::size_t cases = 0;
     for (const KernelCase& kernel : kernel_cases()) {
-        if (kernel.scaling == Scaling::tensor || kernel.inputs.size() != 1 ||
+        if (kernel.scaling == ScaleMode::tensor || kernel.inputs.size() != 1 ||
             kernel.agreement != Agreement::exact || kernel.name.starts_with("ReLU"))
             continue;
         CAPTURE(std::string(kernel.name));
@@ -238,14 +238,14 @@ TEST_CASE("the amaxes of rows and columns start anew in every step") {
     NEEDS_GPU();
     const Shape s = padded(65, 129);
     for (const KernelCase& kernel : kernel_cases()) {
-        if (kernel.scaling != Scaling::rows) continue;
+        if (kernel.scaling != ScaleMode::row) continue;
         CAPTURE(std::string(kernel.name));
         Launch launch(kernel, make_values(kernel, s), s, 1, false);
         const auto codes = launch.rows();
-        const auto inverses = launch.scales().inverses().download();
+        const auto scale_inv = launch.scales().scale_inv().download();
         launch.run(false, 1);
         CHECK(launch.rows() == codes);
-        CHECK(launch.scales().inverses().download() == inverses);
+        CHECK(launch.scales().scale_inv().download() == scale_inv);
     }
 }
 

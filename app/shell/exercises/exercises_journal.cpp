@@ -1,4 +1,4 @@
-// An attempt under way, as the journal has it: everything of a session but its deeds, and each deed.
+// An attempt under way, as the journal has it: everything of a session but its event groups, and each of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,9 +11,9 @@ namespace fp8lab {
 namespace {
 
 using Json = nlohmann::json;
-constexpr int kMost = 1'000'000;  // deeds of an attempt
+constexpr int kMost = 1'000'000;  // event groups of an attempt
 
-std::string deed_key(const Lab& lab, std::size_t i) { return fmt::format("deed.{}.{}", lab.info().id, i); }
+std::string group_key(const Lab& lab, std::size_t i) { return fmt::format("deed.{}.{}", lab.info().id, i); }
 
 }  // namespace
 
@@ -26,7 +26,8 @@ void ExercisesTab::note(Journal& journal, const Lab& lab, const std::string& at)
         const auto& steps = open.run->trail().steps;
         for (; open.noted < steps.size(); ++open.noted) {
             const Step& step = steps[open.noted];
-            journal.note(deed_key(lab, open.noted), to_json(Evidence::Deed{step.events, step.record}), at);
+            journal.note(group_key(lab, open.noted), to_json(Evidence::EventGroup{step.events, step.record}),
+                         at);
         }
         json["run"] = {{"exercise", open.run->exercise().id},
                        {"prediction", to_json(open.run->prediction())},
@@ -55,14 +56,14 @@ void ExercisesTab::restore(Lab& lab, const std::map<std::string, Json>& values) 
                                             [](const Exercise& e) { return e.id; });
     if (exercise == lab.exercises().end())
         throw input_error("journal", "there is no exercise " + run["exercise"].dump());
-    std::vector<Evidence::Deed> deeds;
+    std::vector<Evidence::EventGroup> groups;
     const int count = integer_from(run.at("deeds"), 0, kMost);
     for (int i = 0; i < count; ++i)
-        deeds.push_back(deed_from(values.at(deed_key(lab, static_cast<std::size_t>(i)))));
+        groups.push_back(event_group_from(values.at(group_key(lab, static_cast<std::size_t>(i)))));
     open.run.reset();
-    open.run = std::make_unique<ExerciseRun>(lab, *exercise, prediction_from(run.at("prediction")), deeds,
+    open.run = std::make_unique<ExerciseRun>(lab, *exercise, prediction_from(run.at("prediction")), groups,
                                              integer_from(run.at("hints"), 0, kMost));
-    open.noted = deeds.size();
+    open.noted = groups.size();
     open.typed = run.at("typed").get<std::map<std::string, std::string>>();
     if (open.run->verdict().passed()) finish(lab);  // it crashed between the pass and its evidence
 }

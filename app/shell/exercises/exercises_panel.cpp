@@ -7,6 +7,7 @@
 
 #include "app/shell/exercises/exercises_tab.h"
 #include "core/base/units.h"
+#include "core/formats/format.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/widgets.h"
 
@@ -48,11 +49,10 @@ std::string curve_place(const CurvePrediction& curve, std::size_t i) {
     return curve.lines.size() > 1 ? curve.lines[i / curve.at.size()] + " at " + at : at;
 }
 
-// "e4m3" for "E4M3", so that a column has its format's ink.
-Role column_role(std::string head) {
-    std::ranges::transform(head, head.begin(),
-                           [](unsigned char ch) { return static_cast<char>(std::tolower(ch)); });
-    return role_of(head);
+// A column that is headed by a format has its ink.
+Role column_role(std::string_view head) {
+    const auto found = std::ranges::find(formats(), head, &FormatInfo::label);
+    return found == formats().end() ? Role::truth : found->role;
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ class ExercisesTab {
         std::vector<double> draft;                 // of the prediction; empty: not touched yet
         std::map<std::string, std::string> typed;  // answers, by name
         ui::PlotState axes;
-        std::size_t noted = 0;  // deeds of the run that the journal has
+        std::size_t noted = 0;  // event groups of the run that the journal has
     };
     const Session& session(const Lab& lab) const;
     Session& session(const Lab& lab);

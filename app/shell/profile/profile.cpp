@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/files/kept_file.h"
+#include "core/json/checksum.h"
 #include "core/json/read_json.h"
-#include "core/json/seal.h"
 
 namespace fp8lab {
 namespace {
@@ -16,7 +16,7 @@ constexpr int kLargestSide = 16384;  // px
 constexpr int kAnyInt = std::numeric_limits<int>::max();
 
 Settings parse(const std::string& text) {
-    const auto json = unsealed(text, kFile);
+    const auto json = parse_with_checksum(text, kFile);
     Settings settings;
     settings.theme = parse_theme(json.at("theme").get<std::string>());
     settings.scale = json.at("scale").get<float>();
@@ -49,7 +49,7 @@ void save_settings(const ProfileFolders& folders, const Settings& settings) {
                                  {"last_lab", settings.last_lab},
                                  {"panel_open", settings.panel_open},
                                  {"toured", settings.toured}};
-    save_kept(folders.config / kFile, sealed(json, 2));
+    save_kept(folders.config / kFile, with_checksum(json, 2));
 }
 
 }  // namespace fp8lab

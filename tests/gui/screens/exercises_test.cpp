@@ -125,7 +125,7 @@ TEST_CASE("an answer is typed in the panel; a wrong one can be typed again") {
     for (int i = 0; i < 12; ++i) desk.key(ui::Key::backspace);
     desk.type("9/32");
     REQUIRE(desk.passed("L2.3") != nullptr);
-    CHECK(desk.passed("L2.3")->deeds.size() == 4);
+    CHECK(desk.passed("L2.3")->groups.size() == 4);
 }
 
 TEST_CASE("while an attempt is under way the other tabs say so, and Reset all starts it anew") {
@@ -155,7 +155,7 @@ TEST_CASE("what was begun keeps its lab: opening another and coming back changes
     desk.click("bits.bit2");
     desk.click("bits.bit1");
     REQUIRE(desk.passed("L1.1") != nullptr);
-    CHECK(desk.passed("L1.1")->deeds.size() == 3);
+    CHECK(desk.passed("L1.1")->groups.size() == 3);
 }
 
 TEST_CASE("a claim card's experiment sets the lab, and is locked while an exercise runs") {

@@ -1,4 +1,4 @@
-// A hand without a plan: random mouse, wheel and keys over every lab. Nothing may throw, and few controls may
+// Random input: mouse, wheel and keys over every lab. Nothing may throw, and few controls may
 // remain that it never pressed. FP8LAB_RANDOM_S=600 does it for ten minutes (best with preset asan).
 #include <doctest/doctest.h>
 
@@ -30,9 +30,9 @@ std::string kind_of(const std::string& probe) {
     return out;
 }
 
-class Hand {
+class RandomInput {
   public:
-    explicit Hand(unsigned seed) : random_(seed) {
+    explicit RandomInput(unsigned seed) : random_(seed) {
         setenv("XDG_DOCUMENTS_DIR", desk_.scratch.path.c_str(), 1);
     }
     void act() {
@@ -185,13 +185,13 @@ TEST_CASE("random input over all labs throws nothing and reaches nearly every co
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     };
     long events = 0;
-    Hand hand(20261121);
+    RandomInput input(20261121);
     while (wanted == nullptr ? events < 400 : elapsed() < seconds) {
-        hand.act();
+        input.act();
         ++events;
     }
-    MESSAGE(events << " events, " << 100 * hand.share_pressed()
-                   << " % of the controls pressed; not:" << hand.never_pressed());
-    CHECK(hand.share_pressed() > 0.4);
-    if (seconds >= 600) CHECK(hand.share_pressed() >= 0.95);
+    MESSAGE(events << " events, " << 100 * input.share_pressed()
+                   << " % of the controls pressed; not:" << input.never_pressed());
+    CHECK(input.share_pressed() > 0.4);
+    if (seconds >= 600) CHECK(input.share_pressed() >= 0.95);
 }

@@ -139,7 +139,7 @@ TEST_CASE("an exercise under way goes on after a crash where it was, and can be 
     desk.click("bits.bit1");
     const Evidence* evidence = desk.shell.exercises().progress().passed("L1.1");
     REQUIRE(evidence != nullptr);
-    CHECK(evidence->deeds.size() == 3);
+    CHECK(evidence->groups.size() == 3);
     CHECK(evidence->hints == 1);
     CHECK_FALSE(evidence->prediction.skipped);
     const auto file = desk.shell.exercises().progress().file("L1.1");

@@ -26,13 +26,13 @@ std::vector<std::string> fault(const Desk& desk, const std::string& what, int at
 }
 
 // Everything that the window keeps, once.
-void keep_everything(Keeper& hand) {
-    hand.flip(0);
-    hand.change_theme();
-    hand.flip(6);
-    hand.pass_exercise();
-    hand.save_scene();
-    hand.export_figures();
+void keep_everything(Keeper& keeper) {
+    keeper.flip(0);
+    keeper.change_theme();
+    keeper.flip(6);
+    keeper.pass_exercise();
+    keeper.save_scene();
+    keeper.export_figures();
 }
 
 // A small disk where the window writes.
@@ -53,9 +53,9 @@ struct Disk {
 };
 
 // False: it was killed meanwhile.
-bool survives(const std::function<void()>& hand) {
+bool survives(const std::function<void()>& act) {
     try {
-        hand();
+        act();
         return true;
     } catch (const Desk::Gone&) {
         return false;
@@ -66,26 +66,26 @@ bool survives(const std::function<void()>& hand) {
 
 TEST_CASE("kill -9 of the window at random moments: all that it called saved is there at the next start") {
     Desk desk;
-    Keeper hand(desk);
+    Keeper keeper(desk);
     std::mt19937 random(20261121);
     const int kills = all() ? 100 : 6;
     for (int i = 0; i < kills; ++i) {
         CAPTURE(i);
-        hand.start();
+        keeper.start();
         const auto killer = desk.kill_after(std::chrono::milliseconds(random() % (all() ? 10000 : 6000)));
         CHECK_FALSE(survives([&] {
             for (;;) {
                 const auto what = random() % 12;
-                if (what < 7) hand.flip(static_cast<int>(what));
-                if (what == 7 || what == 8) hand.change_theme();
-                if (what == 9) hand.pass_exercise();
-                if (what == 10) hand.save_scene();
-                if (what == 11) hand.export_figures();
+                if (what < 7) keeper.flip(static_cast<int>(what));
+                if (what == 7 || what == 8) keeper.change_theme();
+                if (what == 9) keeper.pass_exercise();
+                if (what == 10) keeper.save_scene();
+                if (what == 11) keeper.export_figures();
             }
         }));
     }
-    hand.start();
-    MESSAGE("killed ", kills, " times; called saved: ", hand.saves());
+    keeper.start();
+    MESSAGE("killed ", kills, " times; called saved: ", keeper.saves());
 }
 
 TEST_CASE("kill -9 of the window before each write, fsync and rename of what it keeps, or within the write") {
@@ -100,14 +100,14 @@ TEST_CASE("kill -9 of the window before each write, fsync and rename of what it 
             CAPTURE(at);
             CAPTURE(how);
             Desk desk;
-            Keeper hand(desk);
+            Keeper keeper(desk);
             killed = !survives([&] {
-                hand.start(fault(desk, how, at));
-                keep_everything(hand);
+                keeper.start(fault(desk, how, at));
+                keep_everything(keeper);
             });
             desk.kill_now();
-            hand.start();
-            CHECK(survives([&] { hand.flip(1); }));  // and it goes on from there
+            keeper.start();
+            CHECK(survives([&] { keeper.flip(1); }));  // and it goes on from there
             desk.close();
         }
     }
@@ -125,13 +125,13 @@ TEST_CASE(
     for (int at = 1; at < 66; at += all() ? 4 : 30) {
         CAPTURE(at);
         Desk desk;
-        Keeper hand(desk);
-        hand.start(fault(desk, std::to_string(ENOSPC), at), true);
-        CHECK(survives([&] { keep_everything(hand); }));
-        troubled += hand.in_trouble() ? 1 : 0;
+        Keeper keeper(desk);
+        keeper.start(fault(desk, std::to_string(ENOSPC), at), true);
+        CHECK(survives([&] { keep_everything(keeper); }));
+        troubled += keeper.in_trouble() ? 1 : 0;
         desk.kill_now();
-        hand.start();
-        CHECK(survives([&] { hand.flip(1); }));
+        keeper.start();
+        CHECK(survives([&] { keeper.flip(1); }));
         desk.close();
     }
     CHECK(troubled > 0);
@@ -144,22 +144,22 @@ TEST_CASE("a real disk that fills up, a tmpfs of 1 MiB: what was refused is save
         MESSAGE("skipped: no tmpfs can be mounted here: ", std::strerror(errno));
         return;
     }
-    Keeper hand(desk);
-    hand.start();
-    CHECK(survives([&] { keep_everything(hand); }));
-    CHECK_FALSE(hand.in_trouble());
+    Keeper keeper(desk);
+    keeper.start();
+    CHECK(survives([&] { keep_everything(keeper); }));
+    CHECK_FALSE(keeper.in_trouble());
     disk.fill();
-    CHECK(survives([&] { keep_everything(hand); }));
-    CHECK(hand.in_trouble());
+    CHECK(survives([&] { keep_everything(keeper); }));
+    CHECK(keeper.in_trouble());
     desk.kill_now();
-    hand.start({}, true);  // on the full disk
-    hand.flip(2);
-    CHECK(hand.in_trouble());
+    keeper.start({}, true);  // on the full disk
+    keeper.flip(2);
+    CHECK(keeper.in_trouble());
     disk.make_room();
-    hand.wait_until_saved();
+    keeper.wait_until_saved();
     desk.kill_now();
-    hand.start();
-    CHECK(survives([&] { keep_everything(hand); }));
-    CHECK_FALSE(hand.in_trouble());
+    keeper.start();
+    CHECK(survives([&] { keep_everything(keeper); }));
+    CHECK_FALSE(keeper.in_trouble());
     desk.close();
 }

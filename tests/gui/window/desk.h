@@ -1,4 +1,4 @@
-// A display of its own (Xvfb), fp8lab in it, and a hand (xdotool). Where the controls are is read from the
+// A display of its own (Xvfb), fp8lab in it, and input (xdotool). Where the controls are is read from the
 // file that `--probe-file` writes after every frame: {"frames": so many so far, "lab": id, "probes": {name:
 // [x0, y0, x1, y1]}, "axes": {plot: [x.lo, x.hi, y.lo, y.hi]}, "metrics": {name: value}, "notes": the
 // presenter's window is open, "types": a text field has the keyboard}.
@@ -83,7 +83,7 @@ class Desk {
     void close() { end(window_, SIGTERM); }
 
     void kill_now() { end(window_, SIGKILL); }
-    // kill -9 from a thread of its own while the hand goes on; joined when what is returned is let go of.
+    // kill -9 from a thread of its own while the input goes on; joined when what is returned is let go of.
     std::jthread kill_after(std::chrono::milliseconds time) const {
         return std::jthread{[time, window = window_](const std::stop_token& stop) {
             const auto when = std::chrono::steady_clock::now() + time;
@@ -223,7 +223,7 @@ class Desk {
     static void run(const std::string& command) {
         if (system(command.c_str()) != 0) throw std::runtime_error("failed: " + command);
     }
-    // An event, and the three frames that the window draws after it: a hand is slower than a busy machine.
+    // An event, and the three frames that the window draws after it: a person is slower than a busy machine.
     void act(const std::string& event) const {
         const long before = probes()["frames"];
         run("xdotool " + event);

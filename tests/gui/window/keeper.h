@@ -1,4 +1,4 @@
-// A hand at the real window, in L1, that notes what the window called saved; and what the next start has of
+// Input for the real window, in L1, that notes what the window called saved; and what the next start has of
 // it.
 #pragma once
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "checksum.h"
 #include "child.h"
-#include "seal.h"
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "checksum.h"
 #include "child.h"
-#include "seal.h"
 
 namespace {
 
@@ -163,11 +163,11 @@ Used used_by(const std::vector<std::string>& arguments, const std::string& out) 
 
 TEST_CASE("a submission of 27 MB with 300,001 events is refused with the reason, in little memory") {
     const Scratch home;
-    std::string deeds;
+    std::string groups;
     for (int i = 0; i < 300'001; ++i)
-        deeds += std::string(i == 0 ? "" : ",") + "{\n   \"events\": [[\"act\", \"toggle 0\"]]\n  }";
+        groups += std::string(i == 0 ? "" : ",") + "{\n   \"events\": [[\"act\", \"toggle 0\"]]\n  }";
     const std::string evidence = "{\"exercise\": \"L1.1\", \"fp8lab_evidence\": 1, \"scene\": {\"deeds\": [" +
-                                 deeds + "], \"lab\": \"bits\"}}";
+                                 groups + "], \"lab\": \"bits\"}}";
     const nlohmann::json bundle = {{"fp8lab_bundle", 1},
                                    {"student", "Ada"},
                                    {"version", "0.1.0"},
@@ -194,9 +194,9 @@ namespace {
 // The evidence of L1.1 with pairs of flips in front that change nothing.
 std::string long_way(int pairs) {
     nlohmann::json json = nlohmann::json::parse(slurp(FP8LAB_SOURCE "/tests/unit/cli/evidence/L1.1.json"));
-    nlohmann::json& deeds = json["scene"]["deeds"];
+    nlohmann::json& groups = json["scene"]["deeds"];
     const nlohmann::json flip = {{"events", nlohmann::json::array({nlohmann::json::array({"act", "toggle 0"})})}};
-    deeds.insert(deeds.begin(), static_cast<std::size_t>(2 * pairs), flip);
+    groups.insert(groups.begin(), static_cast<std::size_t>(2 * pairs), flip);
     json["scene_hash"] = hash_of(json["scene"]);
     json.erase("checksum");
     json["checksum"] = hash_of(json);

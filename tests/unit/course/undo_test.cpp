@@ -112,15 +112,15 @@ TEST_CASE("an attempt that was broken off goes on: the same trail, the same verd
             if (entry.exercise->id != id) continue;
             const auto lab = entry.lab->make();
             const Trail trail = perform(*lab, *entry.exercise, entry.exercise->solver);
-            std::vector<Evidence::Deed> deeds;
-            for (const Step& step : trail.steps) deeds.push_back({step.events, step.record});
+            std::vector<Evidence::EventGroup> groups;
+            for (const Step& step : trail.steps) groups.push_back({step.events, step.record});
             const auto fresh = entry.lab->make();
-            const ExerciseRun run(*fresh, *entry.exercise, {.skipped = true, .values = {}, .at = {}}, deeds,
+            const ExerciseRun run(*fresh, *entry.exercise, {.skipped = true, .values = {}, .at = {}}, groups,
                                   2);
             CHECK(run.trail().now().fields == trail.now().fields);
             CHECK(run.verdict().passed());
             CHECK(run.hints() == 2);
-            CHECK(run.evidence().deeds == deeds);
+            CHECK(run.evidence().groups == groups);
         }
     }
 }

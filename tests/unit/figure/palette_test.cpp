@@ -36,15 +36,5 @@ TEST_CASE("a theme is read by its name; an unknown one lists all four") {
                          "--theme: unknown theme 'sepia'; valid: dark light projector contrast", Error);
 }
 
-TEST_CASE("formats and recipes have the same colour everywhere") {
-    CHECK(role_of("bf16") == Role::bf16);
-    CHECK(role_of("e4m3fnuz") == Role::e4m3);
-    CHECK(role_of("delayed") == Role::e4m3);
-    CHECK(role_of("e5m2") == Role::e5m2);
-    CHECK(role_of("mxfp8") == Role::block);
-    CHECK(role_of("nvfp4") == Role::block);
-    CHECK(role_of("fp32") == Role::truth);
-}
-
 }  // namespace
 }  // namespace fp8lab

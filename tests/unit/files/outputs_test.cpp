@@ -13,7 +13,7 @@
 #include "core/base/error.h"
 #include "core/files/files.h"
 #include "core/files/kept_file.h"
-#include "core/json/seal.h"
+#include "core/json/checksum.h"
 #include "tests/scratch.h"
 
 using namespace fp8lab;
@@ -231,8 +231,8 @@ TEST_CASE("a kept file that is a link keeps the one before, too") {
     fs::create_directory(scratch.path / "far");
     fs::create_symlink("far/settings.json", scratch.path / "settings.json");
     const fs::path file = scratch.path / "settings.json";
-    save_kept(file, sealed({{"theme", "dark"}}, 1));
-    save_kept(file, sealed({{"theme", "light"}}, 1));
+    save_kept(file, with_checksum({{"theme", "dark"}}, 1));
+    save_kept(file, with_checksum({{"theme", "light"}}, 1));
     CHECK(fs::is_symlink(file));
     CHECK(read_text(file).find("light") != std::string::npos);
     CHECK(read_text(file.string() + ".bak").find("dark") != std::string::npos);

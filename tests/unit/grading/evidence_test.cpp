@@ -47,20 +47,20 @@ struct Forgery {
 
 std::vector<Forgery> other_deeds(const ExerciseEntry& entry) {
     const std::string idle = "not met: something done by yourself";
-    std::vector<Forgery> out = {{"nothing was done", {idle}, [](Evidence& e) { e.deeds.clear(); }},
-                                {"the last deed is missing", {}, [](Evidence& e) { e.deeds.pop_back(); }},
+    std::vector<Forgery> out = {{"nothing was done", {idle}, [](Evidence& e) { e.groups.clear(); }},
+                                {"the last group is missing", {}, [](Evidence& e) { e.groups.pop_back(); }},
                                 {"a scene that begins where the learner ended", {idle}, [](Evidence& e) {
-                                     for (const Evidence::Deed& deed : e.deeds)
-                                         for (const Event& event : deed.events)
+                                     for (const Evidence::EventGroup& group : e.groups)
+                                         for (const Event& event : group.events)
                                              for (auto& [name, value] : e.start)
                                                  if (event.kind == Event::Kind::set && event.name == name)
                                                      value = event.value;
-                                     e.deeds.clear();
+                                     e.groups.clear();
                                  }}};
     for (const NearMiss& miss : entry.exercise->near_misses)
         out.push_back({miss.why, {"not met: "}, [&miss](Evidence& e) {
-                           e.deeds.clear();
-                           for (const Event& event : miss.events) e.deeds.push_back({{event}});
+                           e.groups.clear();
+                           for (const Event& event : miss.events) e.groups.push_back({{event}});
                        }});
     return out;
 }
@@ -191,10 +191,10 @@ TEST_CASE("a training's evidence is judged from its series; a forged series is f
 
     // Consistent in itself: the run of an unscaled arm said to be that of the BF16-like default.
     Evidence forged = evidence;
-    for (Evidence::Deed& deed : forged.deeds) {
-        std::erase_if(deed.events, [](const Event& event) { return event.name == "arm_b"; });
-        for (std::size_t at; (at = deed.record.find("\"unscaled\"")) != std::string::npos;)
-            deed.record.replace(at, 10, "\"delayed\"");
+    for (Evidence::EventGroup& group : forged.groups) {
+        std::erase_if(group.events, [](const Event& event) { return event.name == "arm_b"; });
+        for (std::size_t at; (at = group.record.find("\"unscaled\"")) != std::string::npos;)
+            group.record.replace(at, 10, "\"delayed\"");
     }
     const std::string consistent = problems(again(forged));
     CHECK(problems(again(forged, true)).find("retrained") != std::string::npos);

@@ -14,7 +14,7 @@
 
 #include "core/base/error.h"
 #include "core/files/files.h"
-#include "core/json/seal.h"
+#include "core/json/checksum.h"
 #include "core/lesson/bundle.h"
 #include "core/threads/parallel.h"
 #include "labs/grading/grade_table.h"
@@ -72,12 +72,12 @@ Tampering forged(std::string reason, std::function<void(std::vector<Evidence>&)>
             }};
 }
 
-// The bundle's members changed, and the bundle sealed anew.
-Tampering resealed(std::string reason, std::function<void(json&)> change) {
+// The bundle's members changed, and the bundle given a new checksum.
+Tampering with_new_checksum(std::string reason, std::function<void(json&)> change) {
     return {std::move(reason), [change = std::move(change)] {
-                json object = unsealed(bundle_text(bundle_of(1, passes(1))), "");
+                json object = parse_with_checksum(bundle_text(bundle_of(1, passes(1))), "");
                 change(object);
-                return sealed(std::move(object), 1);
+                return with_checksum(std::move(object), 1);
             }};
 }
 
@@ -109,7 +109,7 @@ std::vector<Tampering> tamperings() {
         // Consistent forgeries.
         forged("not 1e+06",
                [](auto& all) { std::ranges::find(all[0].values, "value", &Metric::name)->value = 1e6; }),
-        forged("not met: ", [](auto& all) { all[0].deeds.pop_back(); }),
+        forged("not met: ", [](auto& all) { all[0].groups.pop_back(); }),
         forged("not met: ",
                [](auto& all) {
                    const ExerciseEntry entry = test::exercise("L1.2");
@@ -124,14 +124,15 @@ std::vector<Tampering> tamperings() {
         forged("there is no exercise 'L1.9'", [](auto& all) { all[3].exercise = "L1.9"; }),
         forged("is no exercise of lab 'ruler'", [](auto& all) { all[0].lab = "ruler"; }),
         forged("does not start where", [](auto& all) { all[0].start.front().second = "e5m2"; }),
-        forged("has no action", [](auto& all) { all[0].deeds.push_back({{acts("win")}}); }),
-        forged("unknown field 'passed'", [](auto& all) { all[0].deeds.push_back({{sets("passed", "1")}}); }),
+        forged("has no action", [](auto& all) { all[0].groups.push_back({{acts("win")}}); }),
+        forged("unknown field 'passed'", [](auto& all) { all[0].groups.push_back({{sets("passed", "1")}}); }),
         forged("holds this exercise twice", [](auto& all) { all.push_back(all[0]); }),
-        resealed("its checksum does not fit", inside("student 1", "my words")),
-        resealed("is of another version", inside("\"fp8lab_evidence\": 1", "\"fp8lab_evidence\": 0")),
-        resealed("written by a newer version", [](json& object) { object["fp8lab_bundle"] = 2; }),
-        resealed("expected a string, got number", [](json& object) { object["evidence"][1] = 1; }),
-        resealed("holds no evidence", [](json& object) { object["evidence"] = json::array(); }),
+        with_new_checksum("its checksum does not fit", inside("student 1", "my words")),
+        with_new_checksum("is of another version",
+                          inside("\"fp8lab_evidence\": 1", "\"fp8lab_evidence\": 0")),
+        with_new_checksum("written by a newer version", [](json& object) { object["fp8lab_bundle"] = 2; }),
+        with_new_checksum("expected a string, got number", [](json& object) { object["evidence"][1] = 1; }),
+        with_new_checksum("holds no evidence", [](json& object) { object["evidence"] = json::array(); }),
         edited("the submission was changed",
                [](std::string& text) { replace(text, "Student 1", "Student 9"); }),
         edited("missing closing quote\n", [](std::string& text) { text.resize(text.size() / 2); }),
@@ -208,7 +209,7 @@ TEST_CASE("what was repeated for one student is not believed of another") {
     forged.values.front().text += "x";
     CHECK_FALSE(again(forged, false).stands());
     forged = honest[0];
-    forged.deeds.back().events.back().name += " ";
+    forged.groups.back().events.back().name += " ";
     CHECK_FALSE(again(forged, false).stands());
     CHECK(again(honest[0], false).stands());
 }
@@ -284,7 +285,7 @@ TEST_CASE("a copy with another name, other times and new checksums is still name
         "zero.";
     // Nothing was done in either, and the same was said of it.
     Evidence idle = ada;
-    idle.deeds.clear();
+    idle.groups.clear();
     idle.explanation = "This is what one writes who has not touched anything at all.";
     const std::vector<std::pair<std::string, Evidence>> all = {
         {"a", ada},    {"b", copied}, {"c", own},      {"d", brief},    {"e", brief_copy},
@@ -377,8 +378,8 @@ TEST_CASE("a folder that cannot be read is a row") {
 TEST_CASE("more events than one attempt can have are refused, with the reason, and not repeated") {
     const Scratch home;
     std::vector<Evidence> all = passes(1);
-    const Evidence::Deed flip{.events = {acts("toggle 0")}};
-    all[0].deeds.insert(all[0].deeds.begin(), kMostEvents + 5, flip);
+    const Evidence::EventGroup flip{.events = {acts("toggle 0")}};
+    all[0].groups.insert(all[0].groups.begin(), kMostEvents + 5, flip);
     write_file(home / "a.f8lab", bundle_text(bundle_of(1, all)));
     const std::vector<Graded> graded = grade_all({home.path.string()});
     REQUIRE(graded.size() == 4);
@@ -398,7 +399,7 @@ TEST_CASE("more events than one attempt can have are refused, with the reason, a
     for (int i = 0; i < 5; ++i) {
         five.push_back(passes(1)[0]);
         five.back().exercise = "L9." + std::to_string(i);  // judged fast: there is none
-        five.back().deeds.assign(kMostEvents, flip);
+        five.back().groups.assign(kMostEvents, flip);
     }
     five.push_back(five.front());
     write_file(home / "a.f8lab", bundle_text(bundle_of(1, five)));

@@ -153,7 +153,7 @@ TEST_CASE("the report forbids itself every request, and names no address but nam
 TEST_CASE("evidence that does not stand is shown as such") {
     Bundle submission = some_submission();
     Evidence forged = parse_evidence(submission.evidence.front(), "test");
-    forged.deeds.pop_back();
+    forged.groups.pop_back();
     submission.evidence.front() = evidence_text(forged);
     const std::string part = article(report_html(submission), "L1.1");
     CHECK(part.find("does not stand") != std::string::npos);

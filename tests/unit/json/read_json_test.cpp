@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/json/checksum.h"
 #include "core/json/json_places.h"
-#include "core/json/seal.h"
 
 using namespace fp8lab;
 
@@ -21,8 +21,8 @@ TEST_CASE("nesting that would take the stack is refused, what people write is no
     CHECK(parse_json(nested(64), "a").dump() == nested(64));
     CHECK_THROWS_WITH_AS(parse_json(nested(65), "a"), "a: nested deeper than 64", Error);
     CHECK_THROWS_WITH_AS(parse_json(nested(1'000'000), "a"), "a: nested deeper than 64", Error);
-    CHECK_THROWS_WITH_AS(unsealed("{\"x\": " + nested(1'000'000) + "}", "a"), "a: nested deeper than 64",
-                         Error);
+    CHECK_THROWS_WITH_AS(parse_with_checksum("{\"x\": " + nested(1'000'000) + "}", "a"),
+                         "a: nested deeper than 64", Error);
     CHECK_THROWS_WITH_AS(parse_json("{\n oops", "a"), doctest::Contains("line 2"), Error);
 }
 

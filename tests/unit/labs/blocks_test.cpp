@@ -74,14 +74,14 @@ TEST_CASE("the floor rule saturates in 16.8 % of a Gaussian's E4M3 blocks, 9.4 %
             const auto& scheme = *std::ranges::find(all, id, &Scheme::id);
             const Copy copy = quantized_copy(scheme.plan, tensor, Along::cols);
             std::size_t saturated = 0;
-            for (std::size_t block = 0; block < copy.multipliers.size(); ++block) {
+            for (std::size_t block = 0; block < copy.scales.size(); ++block) {
                 float largest = 0;
                 for (std::size_t i = 32 * block; i < 32 * (block + 1); ++i)
                     largest = std::max(largest, std::fabs(tensor.values[i]));
-                saturated += static_cast<double>(largest * copy.multipliers[block]) > max_finite(element);
+                saturated += static_cast<double>(largest * copy.scales[block]) > max_finite(element);
             }
             const double pct =
-                100.0 * static_cast<double>(saturated) / static_cast<double>(copy.multipliers.size());
+                100.0 * static_cast<double>(saturated) / static_cast<double>(copy.scales.size());
             if (std::string_view(id) == "mx32-up")
                 CHECK(pct == 0);
             else

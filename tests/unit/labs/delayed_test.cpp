@@ -69,12 +69,12 @@ TEST_CASE("L5 opens on the trace of numerics.md 3.2, step by step") {
         CHECK(walked.detail().rolled == trace[t].history);
         CHECK(walked.detail().recorded[0] == trace[t].amax);
     }
-    const Hangover hangover = hangover_of(lab.a());
-    CHECK(hangover.spike == 3);
-    CHECK(hangover.first == 4);
-    CHECK(hangover.count == 4);  // exactly L
-    CHECK(hangover.whole);
-    CHECK(hangover.unused_binades == doctest::Approx(std::log2(50)));  // 5.6
+    const StaleScale stale = stale_scale_of(lab.a());
+    CHECK(stale.spike == 3);
+    CHECK(stale.first == 4);
+    CHECK(stale.count == 4);  // exactly L
+    CHECK(stale.whole);
+    CHECK(stale.unused_binades == doctest::Approx(std::log2(50)));  // 5.6
 }
 
 TEST_CASE("the other traces of numerics.md 3.2: one slot, and a margin that absorbs the growth") {
@@ -387,7 +387,7 @@ TEST_CASE("every number in the lesson of L5 is computed here") {
     }
 }
 
-TEST_CASE("the spike's hangover: what each history costs, within the spread of the draws") {
+TEST_CASE("the stale scale after a spike: what each history costs, within the spread of the draws") {
     // curriculum.md 3.5, exercise 4: % saturated in the spike's step, mean % underflow of the 16 after it.
     struct Case {
         const char *format, *algo, *history;

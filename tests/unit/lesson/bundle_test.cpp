@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/json/seal.h"
+#include "core/json/checksum.h"
 
 using namespace fp8lab;
 
@@ -23,9 +23,9 @@ const Bundle kBundle{.student = "Zo\u00eb \"Z\" <b>",
 
 // Sealed anew after a change of one member.
 std::string with(const char* member, const nlohmann::json& value) {
-    auto json = unsealed(bundle_text(kBundle), "");
+    auto json = parse_with_checksum(bundle_text(kBundle), "");
     json[member] = value;
-    return sealed(std::move(json), 1);
+    return with_checksum(std::move(json), 1);
 }
 
 void check_refused(const std::string& text, const std::string& why) {
@@ -78,7 +78,7 @@ TEST_CASE("what is no submission is refused with line and column") {
     check_refused(with("machine", {{"cores", 2}}), ": expected a string, got number");
     check_refused(with("predictions", {{"L1.1", 2}}), "is no prediction");
     check_refused("{\n \"fp8lab_bundle\": 1\n}", "line 1, column 1: 'student' is missing");
-    auto json = unsealed(bundle_text(kBundle), "");
+    auto json = parse_with_checksum(bundle_text(kBundle), "");
     check_refused(json.dump(), "'checksum' is missing");
     check_refused(std::string(kLargestBundle + 1, ' '), "at most 67.1 MB");
 }

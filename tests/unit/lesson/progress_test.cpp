@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/files/files.h"
-#include "core/json/seal.h"
+#include "core/json/checksum.h"
 #include "tests/scratch.h"
 
 using namespace fp8lab;
@@ -61,9 +61,9 @@ TEST_CASE("evidence that nests without end, or counts hints as no one does, is r
     CHECK_THROWS_WITH_AS(parse_evidence(R"({"fp8lab_evidence": 1, "x": )" + deep + "}", "e"),
                          "e: nested deeper than 64", Error);
     for (const char* hints : {"1e300", "-1", "0.5", "18446744073709551615"}) {
-        auto json = unsealed(evidence_text(pass("L1.1")), "");
+        auto json = parse_with_checksum(evidence_text(pass("L1.1")), "");
         json["hints"] = nlohmann::json::parse(hints);
-        CHECK_THROWS_WITH_AS(parse_evidence(sealed(std::move(json), 1), "e"),
+        CHECK_THROWS_WITH_AS(parse_evidence(with_checksum(std::move(json), 1), "e"),
                              "e: expected an integer from 0 to 1000", Error);
     }
 }

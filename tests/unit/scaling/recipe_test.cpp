@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 
 #include "core/base/error.h"
@@ -10,6 +11,12 @@
 using namespace fp8lab;
 
 namespace {
+
+// Not a colour of the interface.
+bool is_data(Role role) {
+    return role == Role::truth || role == Role::bf16 || role == Role::e4m3 || role == Role::e5m2 ||
+           role == Role::block;
+}
 
 std::string why_refused(std::string_view text) {
     try {
@@ -24,16 +31,29 @@ std::string why_refused(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("the recipes are those of the command line's manual, in its order") {
-    std::string names;
-    for (const Recipe& r : recipes()) names += r.name + " ";
-    CHECK(
-        names ==
-        "fp32 bf16 delayed current rowwise block128 mxfp8 mxfp6-e2m3 mxfp6-e3m2 mxfp4 nvfp4 int8 unscaled ");
+TEST_CASE("a row has what menus, figures and the command line need, and no name twice") {
+    std::set<std::string_view> names, labels;
     for (const Recipe& r : recipes()) {
         CAPTURE(r.name);
         CHECK(r.base == r.name);
+        CHECK(r.name.find_first_of(" :=,") == std::string::npos);  // the grammar of --recipe
+        CHECK(names.insert(r.base).second);
+        CHECK(labels.insert(r.label).second);
+        CHECK_FALSE(r.label.empty());
+        CHECK_FALSE(r.short_name.empty());
         CHECK_FALSE(r.summary.empty());
+        REQUIRE(r.fwd);
+        REQUIRE(r.bwd);
+        CHECK(is_data(r.role));
+        CHECK(transformer_engine_code(r).find_first_of("{}") == std::string::npos);
+    }
+}
+
+TEST_CASE("the recipes of the first version are there, with their defaults") {
+    for (const char* name : {"fp32", "bf16", "delayed", "current", "rowwise", "block128", "mxfp8", "mxfp6-e2m3",
+                             "mxfp6-e3m2", "mxfp4", "nvfp4", "int8", "unscaled"}) {
+        const Recipe r = parse_recipe(name);
+        CAPTURE(r.name);
         CHECK(r.history == 16);
         CHECK(r.algo == AmaxAlgo::max);
         CHECK(r.margin == 0);
@@ -64,6 +84,27 @@ TEST_CASE("default formats of forward and backward tensors") {
     CHECK(formats_of("mxfp6-e3m2") == "e3m2/e3m2");
     CHECK(formats_of("mxfp4") == "e2m1/e2m1");
     CHECK(formats_of("nvfp4") == "e2m1/e2m1");
+}
+
+TEST_CASE("recipes and formats have the same colour everywhere") {
+    const auto role = [](std::string_view recipe) { return parse_recipe(recipe).role; };
+    CHECK(role("bf16") == Role::bf16);
+    CHECK(role("fp32") == Role::truth);
+    for (const char* one_scale : {"delayed", "current", "rowwise", "unscaled"})
+        CHECK(role(one_scale) == find_format("e4m3").role);  // drawn as their forward format
+    for (const char* blocks : {"block128", "mxfp8", "mxfp6-e2m3", "mxfp6-e3m2", "mxfp4", "nvfp4"})
+        CHECK(role(blocks) == Role::block);
+    CHECK(find_format("e4m3").role == Role::e4m3);
+    CHECK(find_format("e4m3fnuz").role == Role::e4m3);
+    CHECK(find_format("e5m2").role == Role::e5m2);
+    CHECK(find_format("bf16").role == Role::bf16);
+    for (const char* narrow : {"e3m2", "e2m3", "e2m1", "e8m0"}) CHECK(find_format(narrow).role == Role::block);
+}
+
+TEST_CASE("an option of formats stays one after the first was given") {
+    CHECK(recipe_text(parse_recipe("current:fwd=bf16:bwd=e4m3")) == "current:fwd=bf16:bwd=e4m3");
+    CHECK(why_refused("int8:fwd=e4m3").starts_with("unknown int8 option 'fwd'; valid: margin="));
+    CHECK(why_refused("mxfp4:fwd=e4m3").starts_with("unknown mxfp4 option 'fwd'; valid: mxrule="));
 }
 
 TEST_CASE("options change what they name and nothing else") {
@@ -116,8 +157,9 @@ TEST_CASE("defaults hold for arms that name none") {
 }
 
 TEST_CASE("an unknown recipe lists the valid ones") {
-    const std::string list =
-        "fp32 bf16 delayed current rowwise block128 mxfp8 mxfp6-e2m3 mxfp6-e3m2 mxfp4 nvfp4 int8 unscaled";
+    std::string list;
+    for (const Recipe& r : recipes()) list.append(list.empty() ? "" : " ").append(r.name);
+    CHECK(list.starts_with("fp32 bf16 delayed current "));
     CHECK(why_refused("dleayed") == "unknown recipe 'dleayed'; valid: " + list);
     CHECK(why_refused("") == "unknown recipe ''; valid: " + list);
     CHECK_THROWS_AS(parse_recipes("bf16,,delayed"), Error);
@@ -179,6 +221,11 @@ TEST_CASE("Transformer Engine's call for a recipe") {
     CHECK(code("block128") == "Float8BlockScaling(fp8_format=Format.E4M3)");
     CHECK(code("block128:pow2=0") ==
           "Float8BlockScaling(fp8_format=Format.E4M3)  # with NVTE_FP8_BLOCK_SCALING_FP32_SCALES=1");
+    CHECK(code("block128:pow2=0:margin=1") ==
+          "Float8BlockScaling(fp8_format=Format.E4M3)  # with NVTE_FP8_BLOCK_SCALING_FP32_SCALES=1  # "
+          "Transformer Engine cannot express margin=1");
+    CHECK(code("nvfp4:round_bwd=nearest") ==
+          "NVFP4BlockScaling(disable_rht=True, disable_2d_quantization=True, disable_stochastic_rounding=True)");
     CHECK(code("mxfp8") == "MXFP8BlockScaling(fp8_format=Format.E4M3)");
     CHECK(code("nvfp4") == "NVFP4BlockScaling(disable_rht=True, disable_2d_quantization=True)");
     CHECK(code("mxfp8:mxrule=floor") ==

@@ -44,10 +44,10 @@ TEST_CASE("a job without a thread of its own has its result when request() retur
 }
 
 TEST_CASE("what the work throws is thrown by every take() until another request is done") {
-    for (const bool apart : {false, true}) {
-        CAPTURE(apart);
+    for (const bool worker : {false, true}) {
+        CAPTURE(worker);
         Job<int, int> job(half);
-        if (apart) job.run_apart({});
+        if (worker) job.start_worker({});
         job.request(7);
         CHECK_THROWS_WITH_AS(wait_for(job), "half: 7 is odd", Error);
         CHECK_THROWS_WITH_AS(job.take(), "half: 7 is odd", Error);
@@ -69,7 +69,7 @@ TEST_CASE("of the requests that come while one is at work only the newest is com
         return 10 * request;
     });
     std::atomic<int> wakes = 0;
-    job.run_apart([&] { ++wakes; });
+    job.start_worker([&] { ++wakes; });
     job.request(1);
     gate.begun.get_future().wait();
     for (int request = 2; request <= 9; ++request) job.request(request);
@@ -91,7 +91,7 @@ TEST_CASE("a job may go while it is at work: what waits is dropped") {
             ++computed;
             return request;
         });
-        job.run_apart({});
+        job.start_worker({});
         job.request(1);
         gate.begun.get_future().wait();
         job.request(2);
@@ -100,12 +100,12 @@ TEST_CASE("a job may go while it is at work: what waits is dropped") {
     CHECK(computed == 1);
 }
 
-TEST_CASE("work apart gives way to the window's thread, work inline does not") {
+TEST_CASE("work on a worker gives way to the window's thread, work inline does not") {
     Job<int, int> job([](const int&) { return getpriority(PRIO_PROCESS, 0); });
     const int here = getpriority(PRIO_PROCESS, 0);
     job.request(0);
     CHECK(job.take() == here);
-    job.run_apart({});
+    job.start_worker({});
     job.request(0);
     while (job.busy()) std::this_thread::yield();
     CHECK(job.take() == std::min(here + 10, 19));
@@ -119,7 +119,7 @@ TEST_CASE("a new request is not met with the failure of the one before") {
         while (!go) std::this_thread::yield();
         return x;
     });
-    job.run_apart({});
+    job.start_worker({});
     job.request(-1);
     while (job.busy()) std::this_thread::yield();
     CHECK_THROWS_AS(job.take(), std::runtime_error);

@@ -7,20 +7,20 @@
 #include <string_view>
 
 #include "core/base/error.h"
+#include "core/json/checksum.h"
 #include "core/json/read_json.h"
-#include "core/json/seal.h"
 
 namespace fp8lab::test {
 
 // Empty where it is no JSON object.
-inline std::string sealed_anew(std::string_view text) {
+inline std::string with_new_checksum(std::string_view text) {
     try {
         nlohmann::json json = parse_json(text, "anew");
         if (!json.is_object()) return {};
         if (json.contains("scene_hash") && json.contains("scene"))
             json["scene_hash"] = fnv_hash(json["scene"].dump());
         json.erase("checksum");
-        return sealed(std::move(json), -1);
+        return with_checksum(std::move(json), -1);
     } catch (const Error&) {
         return {};
     }

@@ -1,5 +1,5 @@
-// Finds the fastest of several algorithms for a product under the conditions of a training step: in a graph,
-// without pauses between launches. Timed one launch at a time with pauses, the GPU has a higher clock than in
+// Autotune: finds the fastest of several algorithms for a product under the conditions of a training step: in a
+// graph, without pauses between launches. Timed one launch at a time with pauses, the GPU has a higher clock than in
 // a training step and other algorithms are the fastest: with those, the five products of a step took 1.5 %
 // (1024-4096, BF16) and 2.5 % (8192-32768, FP8) longer on one H200 (CUDA 13.0, 2026-11-21); at other sizes
 // 0.5 % more or less.

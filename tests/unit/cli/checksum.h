@@ -1,4 +1,4 @@
-// The checksum of core/json/seal.h, written down once more: what a forger would do.
+// The checksum of core/json/checksum.h, written down once more: what a forger would do.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "core/json/seal.h"
+#include "core/json/checksum.h"
 
 #include <fmt/format.h>
 
@@ -18,12 +18,12 @@ std::string fnv_hash(std::string_view text) {
     return fmt::format("{:016x}", h);
 }
 
-std::string sealed(Json object, int indent) {
+std::string with_checksum(Json object, int indent) {
     object["checksum"] = fnv_hash(object.dump());
     return object.dump(indent) + "\n";
 }
 
-bool unseal(Json& object, const std::string& where) {
+bool take_checksum(Json& object, const std::string& where) {
     const auto found = object.find("checksum");
     if (found == object.end()) return false;
     const Json checksum = *found;
@@ -33,10 +33,10 @@ bool unseal(Json& object, const std::string& where) {
     return true;
 }
 
-Json unsealed(std::string_view text, const std::string& where) {
+Json parse_with_checksum(std::string_view text, const std::string& where) {
     Json object = parse_json(text, where);
     if (!object.is_object()) throw input_error(where, "is no JSON object");
-    unseal(object, where);
+    take_checksum(object, where);
     return object;
 }
 

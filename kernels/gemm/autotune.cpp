@@ -1,4 +1,4 @@
-#include "kernels/gemm/gemm_contest.h"
+#include "kernels/gemm/autotune.h"
 
 #include <algorithm>
 #include <array>

@@ -1,0 +1,147 @@
+// The menus of formats and recipes are the rows of core's tables that have a property; here the property is said a
+// second time, in words of its own, so that a row added to a table appears in the menus or fails this test.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "core/formats/format.h"
+#include "core/scaling/recipe.h"
+#include "labs/lab.h"
+
+using namespace fp8lab;
+
+namespace {
+
+using Ids = std::vector<std::string>;
+
+struct Menu {
+    std::string_view lab, field;
+    bool (*has)(const FormatInfo&);
+    Ids before = {}, after = {};
+};
+
+bool any_with_sign(const FormatInfo& f) { return f.is_signed && bits(f) <= 8; }
+bool float_with_sign(const FormatInfo& f) { return any_with_sign(f) && f.kind == Kind::floating; }
+bool trains(const FormatInfo& f) { return f.trains; }
+bool trains_in_fp8(const FormatInfo& f) { return f.trains && f.exponent_bits + f.mantissa_bits == 7; }
+bool of_mx(const FormatInfo& f) { return f.mx; }
+// The first row with these exponent bits, mantissa bits and special values, if no row before it has the same bits.
+bool tab(const FormatInfo& f) {
+    if (f.exponent_bits == 0 || bits(f) > 16) return false;
+    bool relative = false, twin = false;
+    for (const FormatInfo& g : formats()) {
+        if (&g == &f) break;
+        const bool same = g.exponent_bits == f.exponent_bits && g.mantissa_bits == f.mantissa_bits;
+        relative |= same;
+        twin |= same && g.specials == f.specials;
+    }
+    return !relative || twin;
+}
+
+const Menu kMenus[] = {
+    {"L1", "format", tab, {}, {"custom"}},
+    {"L2", "first", any_with_sign},
+    {"L2", "second", any_with_sign, {"none"}},
+    {"L2", "third", any_with_sign, {"none"}},
+    {"L2", "fourth", any_with_sign, {"none"}},
+    {"L3", "first", float_with_sign},
+    {"L3", "second", float_with_sign, {"none"}},
+    {"L4", "format", any_with_sign},
+    {"L5", "format", trains_in_fp8},
+    {"L5", "b_format", trains_in_fp8},
+    {"L6", "element", of_mx},
+    {"L7", "format", trains},
+    {"L8", "fwd", trains_in_fp8, {"recipe"}},
+    {"L8", "bwd", trains_in_fp8, {"recipe"}},
+};
+
+Field field_of(Lab& lab, std::string_view name) {
+    const std::vector<Field> fields = lab.fields();
+    const auto found = std::ranges::find_if(fields, [&](const Field& f) { return f.info.name == name; });
+    REQUIRE_MESSAGE(found != fields.end(), name);
+    return *found;
+}
+
+Ids ids(const std::vector<Choice>& choices) {
+    Ids out;
+    for (const Choice& choice : choices) out.push_back(choice.id);
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("every lab's menu of formats is the rows of the table with the property that the lab needs") {
+    for (const Menu& menu : kMenus) {
+        CAPTURE(menu.lab);
+        CAPTURE(menu.field);
+        const auto lab = find_lab(menu.lab).make();
+        const std::vector<Choice> choices = field_of(*lab, menu.field).choices;
+        // In the table's order, the wide ones after the narrow ones.
+        Ids expected = menu.before;
+        for (const FormatInfo& f : formats())
+            if (menu.has(f) && bits(f) <= 8) expected.emplace_back(f.name);
+        for (const int width : {16, 19, 32})
+            for (const int exponent : {8, 5})
+                for (const FormatInfo& f : formats())
+                    if (menu.has(f) && bits(f) == width && f.exponent_bits == exponent)
+                        expected.emplace_back(f.name);
+        expected.insert(expected.end(), menu.after.begin(), menu.after.end());
+        CHECK(ids(choices) == expected);
+        for (const Choice& choice : choices)
+            if (choice.id != "none" && choice.id != "recipe" && choice.id != "custom")
+                CHECK(choice.label == find_format(choice.id).label);
+    }
+}
+
+TEST_CASE("no other choice of a lab names formats or recipes") {
+    for (const LabEntry& entry : lab_registry()) {
+        const auto lab = entry.make();
+        for (const Field& field : lab->fields()) {
+            const auto names_one = [](const Choice& choice) {
+                return std::ranges::find(formats(), choice.id, &FormatInfo::name) != formats().end() ||
+                       std::ranges::find(recipes(), choice.id, &Recipe::base) != recipes().end();
+            };
+            const auto named = std::ranges::count_if(field.choices, names_one);
+            CAPTURE(entry.id);
+            CAPTURE(field.info.name);
+            const bool of_formats = std::ranges::any_of(kMenus, [&](const Menu& menu) {
+                return find_lab(menu.lab).id == entry.id && menu.field == field.info.name;
+            });
+            const bool of_recipes = entry.id == "train" && field.info.name.starts_with("arm_");
+            if (named > 1) CHECK((of_formats || of_recipes));
+        }
+    }
+}
+
+TEST_CASE("every choice of a format can be made, and the lab computes it") {
+    for (const Menu& menu : kMenus) {
+        if (menu.lab == "L8") continue;  // a training; below
+        const auto lab = find_lab(menu.lab).make();
+        for (const std::string& id : ids(field_of(*lab, menu.field).choices)) {
+            CAPTURE(menu.lab);
+            CAPTURE(id);
+            set_field(lab->fields(), std::string(menu.field) + "=" + id);
+            lab->update();
+            CHECK(field_text(field_of(*lab, menu.field)) == id);
+            CHECK_FALSE(lab->metrics().empty());
+        }
+    }
+}
+
+TEST_CASE("the arms of L8 are all recipes of the table, by their labels") {
+    const auto lab = find_lab("L8").make();
+    for (const std::string_view arm : {"arm_a", "arm_b", "arm_c"}) {
+        CAPTURE(arm);
+        std::vector<Choice> choices = field_of(*lab, arm).choices;
+        if (arm == "arm_c") {
+            REQUIRE(choices.front().id == "none");
+            choices.erase(choices.begin());
+        }
+        REQUIRE(choices.size() == recipes().size());
+        for (std::size_t i = 0; i < choices.size(); ++i) {
+            CHECK(choices[i].id == recipes()[i].base);
+            CHECK(choices[i].label == recipes()[i].label);
+            set_field(lab->fields(), std::string(arm) + "=" + choices[i].id);
+        }
+    }
+}
