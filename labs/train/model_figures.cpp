@@ -43,6 +43,28 @@ void add_poison(Figure& figure, const Picture& picture) {
     for (const int step : picture.poisoned) figure.vline("batch \u00d7 1000##" + std::to_string(step), step);
 }
 
+// A line at each step where a control was moved, and its value on the line below the top: up to the next
+// line, or not at all.
+void add_moved(Figure& figure, const Picture& picture, bool with_words) {
+    const auto& moved = picture.moved;
+    if (moved.empty()) return;
+    const double top = fit(figure).y.hi;
+    for (std::size_t i = 0; i < moved.size();) {
+        const int step = moved[i].step;
+        std::string words;
+        const std::string id = "##moved" + std::to_string(i);
+        for (; i < moved.size() && moved[i].step == step; ++i)
+            words += (words.empty() ? "" : ", ") + moved[i].label;
+        Style line = kHairline;
+        line.in_legend = false;
+        figure.vline(words + id, step, line);
+        if (!with_words) continue;
+        const double next = i < moved.size() ? moved[i].step : picture.spec.steps;
+        figure.add("", TextMark{double(step), top, words, Anchor::left, false, 6, 28, Range{double(step), next}},
+                   {.color = {Role::text}});
+    }
+}
+
 Figure loss_figure(const Picture& picture) {
     Figure figure{
         .id = "loss", .title = finding(picture), .subtitle = "thin: each batch   thick: mean of 50"};
@@ -69,6 +91,7 @@ Figure loss_figure(const Picture& picture) {
     // At least a factor of four, or the noise of the first steps would fill the plot.
     if (const Range shown = fit(figure).y; !figure.y.range && shown.hi < 4 * shown.lo)
         figure.y.range = Range{shown.hi / 4, shown.hi};
+    add_moved(figure, picture, true);
     add_poison(figure, picture);
     add_now(figure, picture);
     return figure;
@@ -128,6 +151,11 @@ Figure gap_figure(const Picture& picture) {
                      .in_legend = false,
                      .end_label = std::move(label)});
     }
+    // A poisoned batch is in the mean of the steps after it, and makes a plateau of them.
+    for (const int step : picture.poisoned)
+        figure.xspan("batch \u00d7 1000 is in this mean##" + std::to_string(step), step,
+                     step + double(kTailSteps), {.color = {Role::sat}});
+    add_moved(figure, picture, false);
     add_now(figure, picture);
     return figure;
 }

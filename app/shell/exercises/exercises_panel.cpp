@@ -141,6 +141,7 @@ void ExercisesTab::draw_running(Lab& lab, const ExerciseRun& run) {
     draw_answers(open, exercise);
     draw_conditions(exercise, run.verdict().conditions, true);
     if (!run.verdict().note.empty()) ui::wrapped(context_, run.verdict().note);
+    if (const std::string why = lab.no_record(); !why.empty()) ui::warning(context_, why);
     if (!exercise.predict.empty()) draw_prediction(exercise, run.prediction(), run.verdict().measured);
     draw_hints(open);
 }
