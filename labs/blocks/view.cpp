@@ -123,15 +123,15 @@ void BlocksView::draw_block(Context& context, std::span<const ui::PlotResult> pl
 
 void BlocksView::draw_schemes(Context& context, Figure figure, Rect area) {
     struct Column {
-        const char* head;
+        const char *head, *term;  // term: the glossary's entry
         double Score::*value;
         bool roomy;
     };
-    static constexpr std::array kColumns = {Column{"scales", &Score::scales, true},
-                                            Column{"bits/element", &Score::bits_per_element, false},
-                                            Column{"becomes 0 %", &Score::underflow_pct, false},
-                                            Column{"worst row dB", &Score::worst_row_db, false},
-                                            Column{"copies differ %", &Score::differ_pct, true}};
+    static constexpr std::array kColumns = {Column{"scales", "scale", &Score::scales, true},
+                                            Column{"bits/element", "block-scale", &Score::bits_per_element, false},
+                                            Column{"becomes 0 %", "underflow", &Score::underflow_pct, false},
+                                            Column{"worst row dB", "sqnr", &Score::worst_row_db, false},
+                                            Column{"copies differ %", "transposed-copy", &Score::differ_pct, true}};
     const bool roomy = area.width() >= context.px(700);
     const auto shown = [&](const Column& column) { return roomy || !column.roomy; };
     const auto columns = static_cast<float>(std::ranges::count_if(kColumns, shown));
@@ -148,17 +148,18 @@ void BlocksView::draw_schemes(Context& context, Figure figure, Rect area) {
                   4);
     const ui::PlotResult plot =
         ui::plot(context, "blocks.schemes", figure, schemes_plot_, bars, {.bare = true});
-    ui::text_mid(context, {plot.to_px(0, 0).x, head}, "SQNR dB", {Role::muted}, kSans13);
+    ui::head(context, {plot.to_px(0, 0).x, head}, "SQNR dB", "sqnr", Anchor::left);
     draw_rows(context, plot, area, count);
     for (std::size_t i = 0; i < count; ++i) {
         const float y = bars.y0 + row * (static_cast<float>(i) + 0.5F);
+        choose(context, contenders[i].scheme, {area.x0, y - row / 2, bars.x1, y + row / 2});
         float x = bars.x1;
         int place = 0;
         for (const Column& column : kColumns) {
             if (!shown(column)) continue;
             x += pitch;
             ++place;
-            if (i == 0) ui::text_mid(context, {x, head}, column.head, {Role::muted}, kSans13, Anchor::right);
+            if (i == 0) ui::head(context, {x, head}, column.head, column.term);
             const double value = contenders[i].score.*column.value;
             // Digits that say something: one element of a large tensor is 0.0015 %.
             const bool is_pct = column.value == &Score::underflow_pct || column.value == &Score::differ_pct;
@@ -178,6 +179,16 @@ void BlocksView::draw_schemes(Context& context, Figure figure, Rect area) {
                          {x - reach, y - half, x, y + half}, value);
         }
     }
+}
+
+// A row is chosen by a press, as in the panel: its maps are shown.
+void BlocksView::choose(Context& context, const Scheme& scheme, Rect row) {
+    const ui::Press press = ui::press(context, "blocks.scheme." + scheme.id, row, 4);
+    if (press.hovered) ui::stroke_rect(context, row, {Role::axis}, 4);
+    if (!press.clicked) return;
+    const std::string_view family = std::string_view(scheme.id).substr(0, scheme.id.find('-'));
+    set_field(lab_.fields(), "scheme=" + std::string(family));
+    if (family == "mx32") set_field(lab_.fields(), "rule=" + scheme.id.substr(family.size() + 1));
 }
 
 void BlocksView::explore(Context& context, float) {

@@ -190,16 +190,13 @@ void triangle(ui::Context& c, Point center, bool up, Color color, bool filled) {
 }
 
 void header(ui::Context& c, const Row& row, const Columns& columns, const ArmTrack& arm) {
-    constexpr Font kLabel{Face::sans, 13};
-    const auto label = [&](float x, std::string_view words) {
-        if (x >= 0) ui::text_mid(c, {row.x + c.px(x), row.middle()}, words, {Role::muted}, kLabel);
+    const auto label = [&](float x, std::string_view term) {
+        if (x >= 0) ui::head(c, {row.x + c.px(x), row.middle()}, term, term, Anchor::left);
     };
     label(columns.amax, "amax");
     label(columns.scale, "scale");
-    const auto right = [&](float x, std::string_view words) {
-        const Point end{row.x + c.px(x), row.middle()};
-        ui::text_mid(c, end, words, {Role::muted}, kLabel, Anchor::right);
-        return end.x - ui::text_width(c, words, kLabel) - c.px(10);
+    const auto right = [&](float x, std::string_view term) {
+        return ui::head(c, {row.x + c.px(x), row.middle()}, term, term) - c.px(10);
     };
     const bool lost =
         std::ranges::any_of(arm.tensors, [](const TensorTrack& t) { return t.underflow_sum > 0; });

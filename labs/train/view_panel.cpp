@@ -255,9 +255,10 @@ void TrainView::numbers(ui::Context& c, float width) {
     const bool costs = has_costs(lab_.history());
     const std::array<const char*, 4> heads = {"", "tail loss", "ms/step", costs ? "TFLOP/s" : "steps/s"};
     float x = header.x0;
+    const std::array<const char*, 4> terms = {"", "tail-loss", "emulation", costs ? "gpu-speed" : "emulation"};
     for (std::size_t i = 0; i < columns.size(); ++i) {
         x += columns[i];
-        ui::text_mid(c, {x, (header.y0 + header.y1) / 2}, heads.at(i), {Role::muted}, kSans13, Anchor::right);
+        ui::head(c, {x, (header.y0 + header.y1) / 2}, heads.at(i), terms.at(i));
     }
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
     ui::advance(header);
