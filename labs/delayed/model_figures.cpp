@@ -292,7 +292,7 @@ Figure sqnr_figure(const DelayedLab& lab) {
     const Run& run = lab.shown();
     Figure figure;
     figure.id = "sqnr";
-    figure.title = "The SQNR of each step's cast";
+    figure.title = "SQNR of the cast in each step";
     figure.x = {.label = "step", .range = Range{0, static_cast<double>(run.steps.size())}};
     figure.y = {.label = "SQNR dB", .range = {}};
     std::vector<double> sqnr;

@@ -43,25 +43,29 @@ void add_poison(Figure& figure, const Picture& picture) {
     for (const int step : picture.poisoned) figure.vline("batch \u00d7 1000##" + std::to_string(step), step);
 }
 
-// A line at each step where a control was moved, and its value on the line below the top: up to the next
-// line, or not at all.
+// A line at each step where a control was moved, with its value beside it: below the top, in three rows by turns,
+// so that neighbours do not meet.
 void add_moved(Figure& figure, const Picture& picture, bool with_words) {
-    const auto& moved = picture.moved;
-    if (moved.empty()) return;
+    if (picture.moved.empty()) return;
+    constexpr std::size_t kRows = 3;
+    std::vector<ControlMark> lines;  // one a step
+    for (const ControlMark& mark : picture.moved) {
+        if (lines.empty() || lines.back().step != mark.step)
+            lines.push_back(mark);
+        else
+            lines.back().label += ", " + mark.label;
+    }
     const double top = fit(figure).y.hi;
-    for (std::size_t i = 0; i < moved.size();) {
-        const int step = moved[i].step;
-        std::string words;
-        const std::string id = "##moved" + std::to_string(i);
-        for (; i < moved.size() && moved[i].step == step; ++i)
-            words += (words.empty() ? "" : ", ") + moved[i].label;
-        Style line = kHairline;
-        line.in_legend = false;
-        figure.vline(words + id, step, line);
+    Style style = kHairline;
+    style.in_legend = false;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        const double step = lines[i].step;
+        figure.vline(lines[i].label + "##moved" + std::to_string(i), step, style);
         if (!with_words) continue;
-        const double next = i < moved.size() ? moved[i].step : picture.spec.steps;
-        figure.add("", TextMark{double(step), top, words, Anchor::left, false, 6, 28, Range{double(step), next}},
-                   {.color = {Role::text}});
+        TextMark words{.x = step, .y = top, .text = lines[i].label, .dx = 6};
+        words.dy = 28 + 20 * static_cast<float>(i % kRows);
+        if (i + kRows < lines.size()) words.room = Range{step, double(lines[i + kRows].step)};
+        figure.add("", std::move(words), {.color = {Role::text}});
     }
 }
 
