@@ -174,7 +174,8 @@ void Shell::add_commands() {
          .label = "Copy this scene as text",
          .run =
              [this] {
-                 ImGui::SetClipboardText(scene_line(scene_of(*lab(), std::string(lab()->info().short_title), "")).c_str());
+                 ImGui::SetClipboardText(
+                     scene_line(scene_of(*lab(), std::string(lab()->info().short_title), "")).c_str());
                  say("Scene copied", "Ctrl V opens it in another window");
              },
          .when = on_lab,

@@ -127,11 +127,12 @@ void BlocksView::draw_schemes(Context& context, Figure figure, Rect area) {
         double Score::*value;
         bool roomy;
     };
-    static constexpr std::array kColumns = {Column{"scales", "scale", &Score::scales, true},
-                                            Column{"bits/element", "block-scale", &Score::bits_per_element, false},
-                                            Column{"becomes 0 %", "underflow", &Score::underflow_pct, false},
-                                            Column{"worst row dB", "sqnr", &Score::worst_row_db, false},
-                                            Column{"copies differ %", "transposed-copy", &Score::differ_pct, true}};
+    static constexpr std::array kColumns = {
+        Column{"scales", "scale", &Score::scales, true},
+        Column{"bits/element", "block-scale", &Score::bits_per_element, false},
+        Column{"becomes 0 %", "underflow", &Score::underflow_pct, false},
+        Column{"worst row dB", "sqnr", &Score::worst_row_db, false},
+        Column{"copies differ %", "transposed-copy", &Score::differ_pct, true}};
     const bool roomy = area.width() >= context.px(700);
     const auto shown = [&](const Column& column) { return roomy || !column.roomy; };
     const auto columns = static_cast<float>(std::ranges::count_if(kColumns, shown));

@@ -179,8 +179,8 @@ void add_hangover(Figure& figure, const Run& run, Range y) {
     const double at = std::sqrt(amax * top);
     const Range room{x, x + 1.1};  // further on B's window may end
     figure.add("",
-               TextMark{x, at, screen_number(std::log2(top / amax), 2) + " binades", Anchor::left, false, 10, -8,
-                        room},
+               TextMark{x, at, screen_number(std::log2(top / amax), 2) + " binades", Anchor::left, false, 10,
+                        -8, room},
                {.color = {Role::text}, .in_legend = false});
     figure.add("", TextMark{x, at, "unused", Anchor::left, false, 10, 9, room},
                {.color = {Role::muted}, .in_legend = false});

@@ -143,14 +143,13 @@ void RulerView::draw_table(Context& context, Rect area) {
         bool of_tensor;
         float least_width;  // of the table, logical px, from which on there is room for it
     };
-    static constexpr std::array kColumns = {
-        Column{"values", "code", false, 0},
-        Column{"smallest gap", "ulp", false, 700},
-        Column{"largest gap", "ulp", false, 540},
-        Column{"becomes 0 %", "underflow", true, 0},
-        Column{"saturates %", "saturation", true, 0},
-        Column{"in normals %", "subnormal", true, 700},
-        Column{"SQNR dB", "sqnr", true, 0}};
+    static constexpr std::array kColumns = {Column{"values", "code", false, 0},
+                                            Column{"smallest gap", "ulp", false, 700},
+                                            Column{"largest gap", "ulp", false, 540},
+                                            Column{"becomes 0 %", "underflow", true, 0},
+                                            Column{"saturates %", "saturation", true, 0},
+                                            Column{"in normals %", "subnormal", true, 700},
+                                            Column{"SQNR dB", "sqnr", true, 0}};
     const Outcome& outcome = lab_.outcome();
     const bool roomy = area.width() >= context.px(700), has_data = !outcome.tensor.empty();
     const auto shown = [&](const Column& column) {

@@ -73,9 +73,10 @@ void TrainView::speed_choice(ui::Context& c) {
     int selected = static_cast<int>(chosen - speeds.begin());
     if (switch_row(c, "train.speed_limit", field.info.label, labels, selected))
         *value = speeds[static_cast<std::size_t>(selected)];
-    ui::tooltip(c, field.info.label,
-                "Steps per second, so that there is time to change a control while the training runs. full: as "
-                "fast as this machine trains. A change acts at once.");
+    ui::tooltip(
+        c, field.info.label,
+        "Steps per second, so that there is time to change a control while the training runs. full: as "
+        "fast as this machine trains. A change acts at once.");
 }
 
 // Layers and the batch that belongs to them; the chosen ones with the batch that they now have. The CPU is
@@ -255,7 +256,8 @@ void TrainView::numbers(ui::Context& c, float width) {
     const bool costs = has_costs(lab_.history());
     const std::array<const char*, 4> heads = {"", "tail loss", "ms/step", costs ? "TFLOP/s" : "steps/s"};
     float x = header.x0;
-    const std::array<const char*, 4> terms = {"", "tail-loss", "emulation", costs ? "gpu-speed" : "emulation"};
+    const std::array<const char*, 4> terms = {"", "tail-loss", "emulation",
+                                              costs ? "gpu-speed" : "emulation"};
     for (std::size_t i = 0; i < columns.size(); ++i) {
         x += columns[i];
         ui::head(c, {x, (header.y0 + header.y1) / 2}, heads.at(i), terms.at(i));

@@ -86,12 +86,14 @@ float head(Context& context, Point middle_px, std::string_view words, std::strin
     if (words.empty()) return middle_px.x;
     constexpr Font kHead{Face::sans, 13};
     const float width = text_width(context, words, kHead), half = context.px(11);
-    const float left = middle_px.x - (anchor == Anchor::right ? width : anchor == Anchor::center ? width / 2 : 0);
+    const float left = middle_px.x - (anchor == Anchor::right    ? width
+                                      : anchor == Anchor::center ? width / 2
+                                                                 : 0);
     const ImVec2 cursor = ImGui::GetCursorScreenPos();
     ImGui::SetCursorScreenPos({left, middle_px.y - half});
     ImGui::Dummy({std::max(1.0F, width), 2 * half});
-    probe(context, "head." + std::string(term), {left, middle_px.y - half, left + width, middle_px.y + half}, {},
-          words);
+    probe(context, "head." + std::string(term), {left, middle_px.y - half, left + width, middle_px.y + half},
+          {}, words);
     const Term* entry = context.glossary ? context.glossary->find(term) : nullptr;
     const bool hovered = entry && ImGui::IsItemHovered();
     text_mid(context, middle_px, words, {hovered ? Role::text : Role::muted}, kHead, anchor);

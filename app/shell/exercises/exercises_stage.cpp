@@ -63,7 +63,8 @@ void ExercisesTab::draw_stage(Lab& lab, Rect area) {
     ImGui::Dummy({width, context_.px(4)});
     // Where a number begins may be what is expected; a choice and a curve are made first.
     const auto* number = std::get_if<NumberPrediction>(&exercise.prediction);
-    const std::vector<double> values = open.draft.empty() && number ? std::vector{number->initial} : open.draft;
+    const std::vector<double> values =
+        open.draft.empty() && number ? std::vector{number->initial} : open.draft;
     const bool ready =
         !values.empty() && std::ranges::none_of(values, [](double v) { return std::isnan(v); });
     const bool curve = std::holds_alternative<CurvePrediction>(exercise.prediction);

@@ -50,7 +50,8 @@ bool whole_view(Context& context, std::string_view name, Rect area) {
     stroke_rect(context, box, {hit.hovered ? Role::axis : Role::line}, 4);
     text_mid(context, {(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2}, kWords, {Role::text}, kSans13,
              Anchor::center);
-    tooltip(context, "Whole view", "Shows all of the figure again. A double click on the figure does the same.");
+    tooltip(context, "Whole view",
+            "Shows all of the figure again. A double click on the figure does the same.");
     return hit.clicked;
 }
 

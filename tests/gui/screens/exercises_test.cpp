@@ -174,7 +174,8 @@ TEST_CASE("a claim card's experiment sets the lab, and is locked while an exerci
     CHECK(format() == "e3m2");
 }
 
-TEST_CASE("the number that a prediction begins with can be committed; a choice is made first, and that is said") {
+TEST_CASE(
+    "the number that a prediction begins with can be committed; a choice is made first, and that is said") {
     Desk number("bits");
     number.click("predict.commit");
     CHECK(number.shows("bits.bit0"));
@@ -187,7 +188,9 @@ TEST_CASE("the number that a prediction begins with can be committed; a choice i
     CHECK_FALSE(choice.shows("predict.commit"));
 }
 
-TEST_CASE("an answer that is not a number is refused with a reason and does not reach the attempt; Tab goes to the next field") {
+TEST_CASE(
+    "an answer that is not a number is refused with a reason and does not reach the attempt; Tab goes to the "
+    "next field") {
     Desk desk("error");
     desk.click("predict.skip");
     desk.click("answer.e4m3");
