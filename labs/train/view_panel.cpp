@@ -134,7 +134,7 @@ void TrainView::arm_choice(ui::Context& c, const char* name, std::size_t arm) {
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
     ui::advance(line);
     ImGui::PopStyleVar();
-    ui::probe(c, std::string("train.") + name + ".label", line, {}, label);
+    ui::probe(c, std::string("train.label.") + name, line, {}, label);
     if (ui::dropdown(c, std::string("train.") + name, labels, selected))
         *value = field.choices[static_cast<std::size_t>(selected)].id;
     ui::tooltip(c, field.info.label, field.info.help);

@@ -190,7 +190,7 @@ TEST_CASE("the menu of a recipe says E4M3 where all its formats are E4M3") {
     screen.frame();
     const auto menu = [&] {
         screen.frame();
-        return screen.gui.context.probes.items.at("train.arm_b.label").words;
+        return screen.gui.context.probes.items.at("train.label.arm_b").words;
     };
     const std::string hybrid = menu();
     REQUIRE(hybrid.find("HYBRID") != std::string::npos);
