@@ -41,14 +41,14 @@ void draw_box(Canvas& canvas, const FigureLayout& layout, const PlotState& state
 
 // The way back from a part of the figure: a button in its upper right corner. True: pressed.
 bool whole_view(Context& context, std::string_view name, Rect area) {
-    constexpr std::string_view kWords = "Whole view";
-    const float width = text_width(context, kWords, kSans13) + context.px(16), gap = context.px(4);
+    constexpr std::string_view kWhole = "Whole view";
+    const float width = text_width(context, kWhole, kSans13) + context.px(16), gap = context.px(4);
     const Rect box{std::round(area.x1 - gap - width), std::round(area.y0 + gap), std::round(area.x1 - gap),
                    std::round(area.y0 + gap + context.px(24))};
     const Press hit = press(context, std::string(name) + ".whole", box, 4);
     fill_rect(context, box, {Role::field}, 4);
     stroke_rect(context, box, {hit.hovered ? Role::axis : Role::line}, 4);
-    text_mid(context, {(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2}, kWords, {Role::text}, kSans13,
+    text_mid(context, {(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2}, kWhole, {Role::text}, kSans13,
              Anchor::center);
     tooltip(context, "Whole view",
             "Shows all of the figure again. A double click on the figure does the same.");
