@@ -182,7 +182,7 @@ void add_hangover(Figure& figure, const Run& run, Range y) {
                TextMark{x, at, screen_number(std::log2(top / amax), 2) + " binades", Anchor::left, false, 10,
                         -8, room},
                {.color = {Role::text}, .in_legend = false});
-    figure.add("", TextMark{x, at, "unused", Anchor::left, false, 10, 9, room},
+    figure.add("", TextMark{x, at, "unused", Anchor::left, false, 10, 9, Range{x, x + 0.7}},
                {.color = {Role::muted}, .in_legend = false});
 }
 

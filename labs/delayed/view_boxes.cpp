@@ -80,16 +80,16 @@ class Boxes {
             ui::text_mid(c_, {x, below}, product, result, font);
             x += ui::text_width(c_, product, font) + c_.px(8);
         }
-        line(
-            c_, {x, below}, area.x1,
-            {{cast_words(step_, machine_), step_.saturates ? result : Color{Role::muted}, {Face::sans, 15}}});
+        std::string words = cast_words(step_, machine_);
+        if (x + ui::text_width(c_, words, kSans15) > area.x1 + 1 && step_.saturates) words = "saturated";
+        line(c_, {x, below}, area.x1, {{words, step_.saturates ? result : Color{Role::muted}, kSans15}});
         const CastStats& cast = run_.casts[at_];
         below += c_.px(low_ ? 26 : 34);
         line(c_, {area.x0, below}, area.x1,
              {{text_of(cast.overflow_pct(), 2) + " %", {Role::text}, kMonoBold13},
               {" clipped, ", {Role::muted}},
-              {text_of(cast.underflow_pct(), 2) + " %", {Role::text}, kMonoBold13},
-              {" became 0", {Role::muted}}});
+              // One run of words: a number without its name says nothing.
+              {text_of(cast.underflow_pct(), 2) + " % became 0", {Role::muted}}});
         line(c_, {area.x0, below + c_.px(21)}, area.x1,
              {{"SQNR ", {Role::muted}}, {text_of(cast.sqnr_db(), 3) + " dB", {Role::text}, kMonoBold13}});
     }

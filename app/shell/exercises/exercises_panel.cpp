@@ -194,8 +194,7 @@ void ExercisesTab::draw_answers(Session& open, const Exercise& exercise) {
             if (refused) {
                 const std::string why =
                     "\u201c" + typed +
-                    "\u201d is not a number and is not used. Write it as 0.125, 1/8, 2^-3 or "
-                    "12.5 %.";
+                    "\u201d is not a number and is not used. Write it as 0.125, 1/8 or 12.5 %.";
                 ui::warning(context_, why);
                 ui::probe(context_, "answer.refused." + answer.name, ui::next_area(context_, 1), {}, why);
             }
