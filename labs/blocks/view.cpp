@@ -153,7 +153,9 @@ void BlocksView::draw_schemes(Context& context, Figure figure, Rect area) {
     draw_rows(context, plot, area, count);
     for (std::size_t i = 0; i < count; ++i) {
         const float y = bars.y0 + row * (static_cast<float>(i) + 0.5F);
-        choose(context, contenders[i].scheme, {area.x0, y - row / 2, bars.x1, y + row / 2});
+        const float pad = context.px(8);
+        choose(context, contenders[i].scheme, {area.x0 - pad, y - row / 2, bars.x1, y + row / 2},
+               area.x1 + pad);
         float x = bars.x1;
         int place = 0;
         for (const Column& column : kColumns) {
@@ -183,9 +185,9 @@ void BlocksView::draw_schemes(Context& context, Figure figure, Rect area) {
 }
 
 // A row is chosen by a press, as in the panel: its maps are shown.
-void BlocksView::choose(Context& context, const Scheme& scheme, Rect row) {
+void BlocksView::choose(Context& context, const Scheme& scheme, Rect row, float right) {
     const ui::Press press = ui::press(context, "blocks.scheme." + scheme.id, row, 4);
-    if (press.hovered) ui::stroke_rect(context, row, {Role::axis}, 4);
+    if (press.hovered) ui::stroke_rect(context, {row.x0, row.y0, right, row.y1}, {Role::axis}, 4);
     if (!press.clicked) return;
     const std::string_view family = std::string_view(scheme.id).substr(0, scheme.id.find('-'));
     set_field(lab_.fields(), "scheme=" + std::string(family));
