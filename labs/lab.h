@@ -67,6 +67,8 @@ class Lab {
     virtual bool live() const { return false; }
     virtual std::string record() const { return {}; }
     virtual void replay(std::string_view record) { (void)record; }
+    // Labs that train: why the run at hand will leave no record(), in sentences; empty where it will.
+    virtual std::string no_record() const { return {}; }
 
     // What a scene stores. The default is the field table.
     virtual nlohmann::json state();

@@ -1,5 +1,6 @@
 // The commands. One row each; in the sheet of keys they stand in this order, under their groups.
 #include "app/shell/shell.h"
+#include "labs/course/scene_run.h"
 
 namespace fp8lab {
 
@@ -168,6 +169,17 @@ void Shell::add_commands() {
          .run = [this] { open(Sheet::scene); },
          .when = on_lab,
          .help = "The current state of the lab, as a file or as one line of text to send."});
+    add({.id = "copy",
+         .group = "Lecture",
+         .label = "Copy this scene as text",
+         .run =
+             [this] {
+                 ImGui::SetClipboardText(
+                     scene_line(scene_of(*lab(), std::string(lab()->info().short_title), "")).c_str());
+                 say("Scene copied", "Ctrl V opens it in another window");
+             },
+         .when = on_lab,
+         .help = "The state of the lab as one line, to send to somebody."});
     add({.id = "open",
          .group = "Lecture",
          .label = "Open a scene",
@@ -193,9 +205,10 @@ void Shell::add_commands() {
 
     add({.id = "theme",
          .group = "Window",
-         .label = "Light or dark",
+         .label = "Other theme",
          .chords = {ctrl(ui::Key::t)},
          .run = [this] { set_theme(context_.theme == Theme::light ? Theme::dark : Theme::light); },
+         .help = "Light becomes dark, and any other theme light.",
          .control = "shell.theme",
          .over = true});
     for (const Theme theme : {Theme::dark, Theme::light, Theme::projector, Theme::contrast}) {

@@ -66,12 +66,14 @@ void Shell::draw_panel(const WindowLayout& layout, Entry& entry) {
 
     const float top = context_.px(kTabs);
     const Tab tab = shown_tab(entry);
+    if (!toast_.stays && ImGui::GetTime() > toast_.until_s) toast_ = {};
     const float strip = tab == Tab::exercises ? 0 : exercises_.strip_height(*entry.lab);
     const float toast = toast_height(panel.width());
     const float height = std::max(1.0F, panel.height() - top - context_.px(kButtons + toast + strip));
     ImGui::SetCursorScreenPos({panel.x0, top});
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {context_.px(kPanelMargin), context_.px(14)});
-    ImGui::BeginChild(label_of(tab), {panel.width(), height}, false,
+    // A child of its own for each lab and tab: it keeps where it was scrolled to, and a new one starts at its top.
+    ImGui::BeginChild((label_of(tab) + ("." + open_)).c_str(), {panel.width(), height}, false,
                       ImGuiWindowFlags_AlwaysUseWindowPadding | ImGuiWindowFlags_NoScrollbar);
     ImGui::PopStyleVar();
     draw_tab(entry, tab);

@@ -15,6 +15,7 @@ namespace {
 constexpr float kSmallestStageWidth = 480,
                 kSmallestStageHeight = 454;  // content; what 960x600 leaves under a question of one line
 constexpr float kStageMargin = 24;
+constexpr double kToast_s = 8;  // look.md 5
 
 // Keys that the control with the focus ring takes.
 bool belongs_to_focus(ui::Key key) {
@@ -122,7 +123,7 @@ void Shell::show(Tab tab) {
 
 void Shell::say(std::string title, std::string line) {
     if (toast_.stays) warnings_.push_front(toast_);
-    toast_ = {std::move(title), std::move(line)};
+    toast_ = {std::move(title), std::move(line), false, ImGui::GetTime() + kToast_s};
 }
 
 void Shell::warn(std::string title, std::string line) {
@@ -208,6 +209,7 @@ void Shell::frame(double frame_ms) {
     draw_rail(layout);
     entry = current();  // the rail may have opened another
     context_.overlays.clear();
+    context_.glossary = &glossary();
     if (entry != nullptr) {
         update(*entry);
         if (shown_tab(*entry) == Tab::exercises) exercises_.lay_over(*entry->lab);
@@ -224,6 +226,7 @@ void Shell::frame(double frame_ms) {
     }
     draw_status(layout, frame_ms);
     ImGui::End();
+    if (!context_.wanted_term.empty()) show_term(std::exchange(context_.wanted_term, {}));
     draw_over();
     if (export_.is_open()) export_.draw(lab());
     answer();

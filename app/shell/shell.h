@@ -98,7 +98,8 @@ class Shell {
     };
     struct Toast {
         std::string title, line;
-        bool stays = false;  // also when another lab is opened
+        bool stays = false;  // until it is closed, also when another lab is opened
+        double until_s = 0;  // ImGui's time; of one that does not stay
     };
 
     void add_commands();  // command_table.cpp

@@ -128,6 +128,11 @@ double Shell::rest(double now_s) {
         }
         due = retried_s_ + kRetry_s - now_s;
     }
+    if (!toast_.title.empty() && !toast_.stays) {
+        const double left = toast_.until_s - ImGui::GetTime();
+        context_.wants_redraw |= left < 0;
+        due = std::min(due, std::max(left, 0.1));
+    }
     if (!recovery_.keeps()) return due;
     const bool was_refused = !recovery_.problem().empty();
     if (!any_button_down()) recovery_.note([this](Journal& to) { journal(to); });

@@ -30,6 +30,7 @@ struct FieldInfo {
     std::string help = {};     // one line: what it does and why one would change it
     bool more = false;         // second tier, behind "More"
     bool hidden = false;  // no default widget (the view draws its own, or it belongs to a figure's handle)
+    bool looks = false;   // what is shown, or how fast: no result depends on it
 };
 
 struct Field {

@@ -123,17 +123,18 @@ void BlocksView::draw_block(Context& context, std::span<const ui::PlotResult> pl
 
 void BlocksView::draw_schemes(Context& context, Figure figure, Rect area) {
     struct Column {
-        const char* head;
+        const char *head, *term;  // term: the glossary's entry
         double Score::*value;
         float from, pitch;  // logical px: shown where the table is as wide; its own width
     };
-    static constexpr std::array kColumns = {Column{"scales", &Score::scales, 700, 64},
-                                            Column{"bits/element", &Score::bits_per_element, 0, 92},
-                                            Column{"becomes 0 %", &Score::underflow_pct, 0, 92},
-                                            Column{"lost L1 %", &Score::lost_l1_pct, 600, 80},
-                                            Column{"lost energy %", &Score::lost_energy_pct, 900, 104},
-                                            Column{"worst row dB", &Score::worst_row_db, 0, 96},
-                                            Column{"copies differ %", &Score::differ_pct, 700, 112}};
+    static constexpr std::array kColumns = {
+        Column{"scales", "scale", &Score::scales, 700, 64},
+        Column{"bits/element", "block-scale", &Score::bits_per_element, 0, 92},
+        Column{"becomes 0 %", "underflow", &Score::underflow_pct, 0, 92},
+        Column{"lost L1 %", "lost-mass", &Score::lost_l1_pct, 600, 80},
+        Column{"lost energy %", "lost-mass", &Score::lost_energy_pct, 900, 104},
+        Column{"worst row dB", "sqnr", &Score::worst_row_db, 0, 96},
+        Column{"copies differ %", "transposed-copy", &Score::differ_pct, 700, 112}};
     const auto shown = [&](const Column& column) { return area.width() >= context.px(column.from); };
     float columns = 0;
     for (const Column& column : kColumns) columns += shown(column) ? context.px(column.pitch) : 0;
@@ -149,17 +150,20 @@ void BlocksView::draw_schemes(Context& context, Figure figure, Rect area) {
                   4);
     const ui::PlotResult plot =
         ui::plot(context, "blocks.schemes", figure, schemes_plot_, bars, {.bare = true});
-    ui::text_mid(context, {plot.to_px(0, 0).x, head}, "SQNR dB", {Role::muted}, kSans13);
+    ui::head(context, {plot.to_px(0, 0).x, head}, "SQNR dB", "sqnr", Anchor::left);
     draw_rows(context, plot, area, count);
     for (std::size_t i = 0; i < count; ++i) {
         const float y = bars.y0 + row * (static_cast<float>(i) + 0.5F);
+        const float pad = context.px(8);
+        choose(context, contenders[i].scheme, {area.x0 - pad, y - row / 2, bars.x1, y + row / 2},
+               area.x1 + pad);
         float x = bars.x1;
         int place = 0;
         for (const Column& column : kColumns) {
             if (!shown(column)) continue;
             x += context.px(column.pitch);
             ++place;
-            if (i == 0) ui::text_mid(context, {x, head}, column.head, {Role::muted}, kSans13, Anchor::right);
+            if (i == 0) ui::head(context, {x, head}, column.head, column.term);
             const double value = contenders[i].score.*column.value;
             // Digits that say something: one element of a large tensor is 0.0015 %.
             const bool is_pct = std::string_view(column.head).ends_with('%');
@@ -179,6 +183,16 @@ void BlocksView::draw_schemes(Context& context, Figure figure, Rect area) {
                          {x - reach, y - half, x, y + half}, value);
         }
     }
+}
+
+// A row is chosen by a press, as in the panel: its maps are shown.
+void BlocksView::choose(Context& context, const Scheme& scheme, Rect row, float right) {
+    const ui::Press press = ui::press(context, "blocks.scheme." + scheme.id, row, 4);
+    if (press.hovered) ui::stroke_rect(context, {row.x0, row.y0, right, row.y1}, {Role::axis}, 4);
+    if (!press.clicked) return;
+    const std::string_view family = std::string_view(scheme.id).substr(0, scheme.id.find('-'));
+    set_field(lab_.fields(), "scheme=" + std::string(family));
+    if (family == "mx32") set_field(lab_.fields(), "rule=" + scheme.id.substr(family.size() + 1));
 }
 
 void BlocksView::explore(Context& context, float) {

@@ -21,6 +21,7 @@ class BlocksView final : public LabView {
   private:
     void draw_maps(ui::Context& context, const std::vector<Figure>& figures, Rect area);
     void draw_block(ui::Context& context, std::span<const ui::PlotResult> plots, Rect line);
+    void choose(ui::Context&, const Scheme& scheme, Rect row, float right);
     void draw_schemes(ui::Context& context, Figure figure, Rect area);
 
     BlocksLab& lab_;

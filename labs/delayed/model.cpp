@@ -277,7 +277,9 @@ Detail DelayedLab::detail() const {
     return {machine.recorded(), machine.history()};
 }
 
-std::vector<Figure> DelayedLab::figures() const { return {timeline_figure(*this), casts_figure(*this)}; }
+std::vector<Figure> DelayedLab::figures() const {
+    return {timeline_figure(*this), casts_figure(*this), sqnr_figure(*this)};
+}
 
 std::vector<Metric> DelayedLab::metrics() const {
     std::vector<Metric> out = {{.name = "steps", .value = static_cast<double>(steps())}};

@@ -72,7 +72,7 @@ class DelayedLab final : public Lab {
     std::vector<Field> fields() override { return fields_of(params_); }
     std::vector<Field> defaults() override { return fields_of(defaults_); }
     void update() override;
-    // "timeline" and "casts".
+    // "timeline", "casts" and "sqnr".
     std::vector<Figure> figures() const override;
     Figure thumbnail() const override;
     std::vector<Metric> metrics() const override;
@@ -112,6 +112,7 @@ class DelayedLab final : public Lab {
 Figure timeline_figure(const DelayedLab& lab);
 void drop_words(Figure& timeline);  // where there is no room for them
 Figure casts_figure(const DelayedLab& lab);
+Figure sqnr_figure(const DelayedLab& lab);
 std::string finding(const Run& run);                  // the sentence over the timeline
 std::string order_words(const MachineSpec& machine);  // "use, update"
 std::string rule_words(const MachineSpec& machine);   // "max, H 16, margin 2^1"

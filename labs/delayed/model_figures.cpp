@@ -112,14 +112,14 @@ double middle_of_plateau(const std::vector<double>& tops) {
 void add_words(Figure& figure, const DelayedLab& lab, Range y) {
     const Run& run = lab.shown();
     const Role role = find_format(run.machine.format).role;
-    const auto words = [&](double x, double at, std::string text, Role ink, Anchor anchor, float dx,
-                           float dy) {
-        figure.add("", TextMark{x, at, std::move(text), anchor, false, dx, dy},
+    const auto words = [&](double x, double at, std::string text, Role ink, Anchor anchor, float dx, float dy,
+                           std::optional<Range> room = {}) {
+        figure.add("", TextMark{x, at, std::move(text), anchor, false, dx, dy, room},
                    {.color = {ink, Tone::ink}, .in_legend = false});
     };
     if (run.steps.size() < 10 && run.steps[0].scale_used == 1 && run.machine.algo != "static" &&
         run.tops[0] > 4 * run.tops[1])
-        words(0, std::min(run.tops[0], y.hi), "cold start", Role::muted, Anchor::left, 8, 33);
+        words(0, std::min(run.tops[0], y.hi), "cold start", Role::muted, Anchor::left, 8, 33, Range{0, 1});
     const FormatInfo& format = find_format(run.machine.format);
     const double down = std::log2(max_finite(format) / min_subnormal(format));
     words(middle_of_plateau(run.tops), y.lo,
@@ -141,7 +141,8 @@ void add_words(Figure& figure, const DelayedLab& lab, Range y) {
             words(centre(t), amax, screen_number(amax, 3) + (is_long ? "" : ", " + factor), Role::sat,
                   Anchor::center, 0, -18);
             if (is_long)
-                words(centre(t), std::sqrt(amax * run.tops[t]), factor, Role::sat, Anchor::right, -8, 0);
+                words(centre(t), std::sqrt(amax * run.tops[t]), factor, Role::sat, Anchor::right, -8, 0,
+                      Range{left + 0.15, centre(t)});
         } else if (amax > 0) {
             const bool line_here = lab.params().compare == "ab" && std::abs(lab.b().tops[t] / amax - 1) < 0.2;
             words(centre(t), amax, screen_number(amax, 3), Role::text,
@@ -176,11 +177,12 @@ void add_stale_scale(Figure& figure, const Run& run, Range y) {
         "unused##down", data({x}), data({amax * 1.15}),
         {.color = {Role::axis}, .marker = Marker::triangle_down, .marker_size = 4, .in_legend = false});
     const double at = std::sqrt(amax * top);
-    figure.add(
-        "",
-        TextMark{x, at, screen_number(std::log2(top / amax), 2) + " binades", Anchor::left, false, 10, -8},
-        {.color = {Role::text}, .in_legend = false});
-    figure.add("", TextMark{x, at, "unused", Anchor::left, false, 10, 9},
+    const Range room{x, x + 1.1};  // further on B's window may end
+    figure.add("",
+               TextMark{x, at, screen_number(std::log2(top / amax), 2) + " binades", Anchor::left, false, 10,
+                        -8, room},
+               {.color = {Role::text}, .in_legend = false});
+    figure.add("", TextMark{x, at, "unused", Anchor::left, false, 10, 9, Range{x, x + 0.7}},
                {.color = {Role::muted}, .in_legend = false});
 }
 
@@ -273,17 +275,31 @@ Figure casts_figure(const DelayedLab& lab) {
         fmt::format("On average {} % of the elements become 0 and {} % saturate",
                     screen_number(run.mean_underflow_pct(), 3), screen_number(run.mean_overflow_pct(), 3));
     figure.x = {.label = "step", .range = Range{0, static_cast<double>(run.steps.size())}};
-    figure.y = {.label = "% of elements; SQNR in dB", .range = Range{0, 100}};
-    std::vector<double> underflow, overflow, sqnr;
+    figure.y = {.label = "% of elements", .range = Range{0, 100}};
+    std::vector<double> underflow, overflow;
     for (const CastStats& cast : run.casts) {
         underflow.push_back(cast.underflow_pct());
         overflow.push_back(cast.overflow_pct());
-        sqnr.push_back(std::isfinite(cast.sqnr_db()) ? cast.sqnr_db() : kNan);
     }
     const Data edges = edges_of(run.steps.size());
     figure.bars("underflow %", edges, data(std::move(underflow)), {.color = {Role::under, Tone::fill}});
     figure.bars("saturated %", edges, data(std::move(overflow)), {.color = {Role::sat, Tone::fill}});
-    figure.line("SQNR dB", edges, held(std::move(sqnr)), {.color = {Role::truth}, .width = 1, .step = true});
+    return figure;
+}
+
+// On an axis of its own: decibels are no percentages.
+Figure sqnr_figure(const DelayedLab& lab) {
+    const Run& run = lab.shown();
+    Figure figure;
+    figure.id = "sqnr";
+    figure.title = "SQNR of the cast in each step";
+    figure.x = {.label = "step", .range = Range{0, static_cast<double>(run.steps.size())}};
+    figure.y = {.label = "SQNR dB", .range = {}};
+    std::vector<double> sqnr;
+    for (const CastStats& cast : run.casts)
+        sqnr.push_back(std::isfinite(cast.sqnr_db()) ? cast.sqnr_db() : kNan);
+    figure.line("SQNR dB", edges_of(run.steps.size()), held(std::move(sqnr)),
+                {.color = {Role::truth}, .width = 2, .step = true});
     return figure;
 }
 

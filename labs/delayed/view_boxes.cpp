@@ -63,23 +63,33 @@ class Boxes {
         const std::string factors = text_of(step_.amax) + " × " + text_of(step_.scale_used) + " = ";
         const std::string product = text_of(step_.amax_scaled);
         const Font font = fitting(area, factors + product, kMono18);
-        line(c_, {area.x0, y}, area.x1, {{factors, {Role::text}, font}, {product, result, font}});
+        const bool one_line = ui::text_width(c_, factors + product, font) <= area.width() + 1;
+        line(c_, {area.x0, y}, area.x1, {{factors, {Role::text}, font}});
+        if (one_line)
+            ui::text_mid(c_, {area.x0 + ui::text_width(c_, factors, font), y}, product, result, font);
+        ui::probe(c_, "delayed.product", {area.x0, y - c_.px(10), area.x1, y + c_.px(one_line ? 10 : 38)}, {},
+                  product);
         float below = y + c_.px(low_ ? 28 : 32), x = area.x0;
         if (step_.saturates) {
             ui::ImGuiCanvas canvas(c_);
             paint_marker(canvas, {x / c_.scale + 6, below / c_.scale}, Marker::triangle_up, 6, {Role::sat});
             x += c_.px(20);
         }
-        line(
-            c_, {x, below}, area.x1,
-            {{cast_words(step_, machine_), step_.saturates ? result : Color{Role::muted}, {Face::sans, 15}}});
+        // In a box that is too narrow for both the product comes first, and its verdict where there is room.
+        if (!one_line) {
+            ui::text_mid(c_, {x, below}, product, result, font);
+            x += ui::text_width(c_, product, font) + c_.px(8);
+        }
+        std::string words = cast_words(step_, machine_);
+        if (x + ui::text_width(c_, words, kSans15) > area.x1 + 1 && step_.saturates) words = "saturated";
+        line(c_, {x, below}, area.x1, {{words, step_.saturates ? result : Color{Role::muted}, kSans15}});
         const CastStats& cast = run_.casts[at_];
         below += c_.px(low_ ? 26 : 34);
         line(c_, {area.x0, below}, area.x1,
              {{text_of(cast.overflow_pct(), 2) + " %", {Role::text}, kMonoBold13},
               {" clipped, ", {Role::muted}},
-              {text_of(cast.underflow_pct(), 2) + " %", {Role::text}, kMonoBold13},
-              {" became 0", {Role::muted}}});
+              // One run of words: a number without its name says nothing.
+              {text_of(cast.underflow_pct(), 2) + " % became 0", {Role::muted}}});
         line(c_, {area.x0, below + c_.px(21)}, area.x1,
              {{"SQNR ", {Role::muted}}, {text_of(cast.sqnr_db(), 3) + " dB", {Role::text}, kMonoBold13}});
     }

@@ -15,6 +15,14 @@ using ui::Context;
 
 constexpr float kGutter = 52;
 
+// The glossary's entry of a column of the table.
+std::string_view term_of(std::string_view column) {
+    if (column == "sqnr_db") return "sqnr";
+    if (column == "rel_l2") return "relative-l2";
+    if (column == "underflow_pct") return "underflow";
+    return column == "overflow_pct" ? "saturation" : "relative-error";
+}
+
 // A line that opens the second tier of controls.
 void disclosure(Context& context, std::string_view name, std::string_view label, bool& open) {
     const Rect row = ui::next_area(context, 32);
@@ -99,7 +107,7 @@ void ErrorView::draw_table(Context& context, Rect area) {
     for (const Column& column : columns()) {
         x += pitch;
         const std::string_view head = pitch >= context.px(124) ? column.head : column.short_head;
-        ui::text_mid(context, {x, area.y0 + context.px(40)}, head, {Role::muted}, kSans13, Anchor::right);
+        ui::head(context, {x, area.y0 + context.px(40)}, head, term_of(column.id));
     }
     float y = area.y0 + context.px(54);
     for (std::size_t i = 0; i < outcome.rows.size(); ++i) {

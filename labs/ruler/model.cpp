@@ -167,8 +167,7 @@ void RulerLab::update() {
     });
     const Lane& first = outcome_.lanes.front();
     outcome_.window = {first.marks.front(), first.marks.back()};
-    const double lo = std::clamp(outcome_.window.lo, outcome_.axis.lo, outcome_.axis.hi);
-    const double hi = std::clamp(outcome_.window.hi, outcome_.axis.lo, outcome_.axis.hi);
+    const double lo = outcome_.window.lo, hi = outcome_.window.hi;
     outcome_.handle = params_.axis == "linear" ? (lo + hi) / 2 : std::sqrt(lo * hi);
     outcome_.data = histogram(outcome_.tensor, first.cast.fates, bin_edges(params_, outcome_.axis));
     outcome_.fixed_point.clear();

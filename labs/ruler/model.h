@@ -36,7 +36,7 @@ struct Outcome {
     Range axis;         // of |x|; does not move with the scale, so that the ruler does
     Histogram data;     // counted with the first lane's cast
     Range window;       // of the first lane: smallest and largest mark
-    double handle = 0;  // where its handle is held: the middle of the part of the window that is on the axis
+    double handle = 0;  // where its handle is held: the middle of the window; may be off the axis
     std::vector<double>
         fixed_point;  // marks of the stand-in on the axis; empty when off or denser than 4,096
 };

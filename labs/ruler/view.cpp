@@ -125,26 +125,31 @@ void RulerView::draw_handle(Context& context, const ui::PlotResult& plot) {
     ui::tooltip(context, "Scale",
                 "Drag: the scale changes, and the ruler moves over the tensor. Arrow keys: by an eighth of a "
                 "binade.");
+    // The handle follows the mouse: the middle of the window comes to where the handle is drawn, on every axis.
     if (press.held) {
-        const double at = plot.x_at(ImGui::GetIO().MousePos.x);
-        if (grabbed_ > 0) lab_.slide(grabbed_, at);
-        grabbed_ = std::max(at, 0.0);
+        const ImGuiIO& io = ImGui::GetIO();
+        if (!grabbed_) grabbed_ = io.MousePos.x - x;
+        const double to = plot.x_at(io.MousePos.x - *grabbed_);
+        if (io.MouseDelta.x != 0 && to > 0) lab_.slide(outcome.handle, to);
     } else {
-        grabbed_ = 0;
+        grabbed_.reset();
     }
     if (press.focused && arrow_step() != 0) lab_.slide(1, std::exp2(arrow_step() / 8.0));
 }
 
 void RulerView::draw_table(Context& context, Rect area) {
     struct Column {
-        std::string_view head;
+        std::string_view head, term;  // term: the glossary's entry
         bool of_tensor;
         float least_width;  // of the table, logical px, from which on there is room for it
     };
-    static constexpr std::array kColumns = {
-        Column{"values", false, 0},     Column{"smallest gap", false, 700}, Column{"largest gap", false, 540},
-        Column{"becomes 0 %", true, 0}, Column{"saturates %", true, 0},     Column{"in normals %", true, 700},
-        Column{"SQNR dB", true, 0}};
+    static constexpr std::array kColumns = {Column{"values", "code", false, 0},
+                                            Column{"smallest gap", "ulp", false, 700},
+                                            Column{"largest gap", "ulp", false, 540},
+                                            Column{"becomes 0 %", "underflow", true, 0},
+                                            Column{"saturates %", "saturation", true, 0},
+                                            Column{"in normals %", "subnormal", true, 700},
+                                            Column{"SQNR dB", "sqnr", true, 0}};
     const Outcome& outcome = lab_.outcome();
     const bool roomy = area.width() >= context.px(700), has_data = !outcome.tensor.empty();
     const auto shown = [&](const Column& column) {
@@ -164,7 +169,7 @@ void RulerView::draw_table(Context& context, Rect area) {
         if (!shown(column)) continue;
         x += pitch;
         widths.push_back(pitch);
-        ui::text_mid(context, {x, y}, column.head, {Role::muted}, kSans13, Anchor::right);
+        ui::head(context, {x, y}, column.head, column.term);
     }
     float y_row = area.y0 + context.px(34);
     for (const Lane& lane : outcome.lanes) {

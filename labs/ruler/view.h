@@ -2,6 +2,8 @@
 // what all of it counts.
 #pragma once
 
+#include <optional>
+
 #include "labs/ruler/model.h"
 #include "labs/ui/plot/plot.h"
 #include "labs/view.h"
@@ -24,7 +26,7 @@ class RulerView final : public LabView {
     RulerLab& lab_;
     ui::PlotState ruler_plot_, lower_plot_;
     float words_dx_ = 0;  // logical px: how far "ends at" moves aside for the handle, from the last frame
-    double grabbed_ = 0;  // where on the axis the handle was taken; 0: not held
+    std::optional<float> grabbed_;  // px from the handle's middle to where it was taken; empty: not held
     bool more_open_ = false;
 };
 

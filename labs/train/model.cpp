@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <thread>
@@ -43,6 +44,21 @@ std::unique_ptr<Trainer> make_trainer(const Backends& backends, const Params& pa
         throw Error(ErrorKind::backend, fmt::format("Size {}", fmt::join(spec.layers, "-")),
                     "is offered on the GPU only. Choose another size, or the GPU as backend.");
     return chosen->make_trainer(spec, preparation);
+}
+
+bool acts_on_reset(std::string_view field) {
+    constexpr std::array<std::string_view, 7> kLater = {"backend", "task",  "size", "schedule",
+                                                        "steps",   "batch", "seed"};
+    return std::ranges::find(kLater, field) != kLater.end();
+}
+
+// "Margin 2", "Format of dy E4M3", "Arm B current": a recipe by its name, whose label is long.
+std::string label_of(const Field& field) {
+    std::string value = field_text(field);
+    if (const auto* number = std::get_if<double*>(&field.value)) value = format_number(**number, 3, true);
+    const auto choice = std::ranges::find(field.choices, value, &Choice::id);
+    if (choice != field.choices.end() && !field.info.name.starts_with("arm_")) value = choice->label;
+    return field.info.label + " " + value;
 }
 
 std::vector<std::string> recipe_texts(const std::vector<Recipe>& recipes) {
@@ -111,7 +127,7 @@ void TrainLab::begin() {
         },
         wake_);
     run_->send(Watch{shown_tensor()});
-    run_->limit_speed(params_.speed_limit);
+    run_->limit_speed(pace());
 }
 
 void TrainLab::start() {
@@ -149,6 +165,7 @@ void TrainLab::restart() {
     replayed_.clear();
     status_ = {};
     changes_.clear();
+    moved_.clear();
 }
 
 void TrainLab::run() {
@@ -187,6 +204,24 @@ std::string TrainLab::record() const {
     return explained ? record_text(history_, first_spec_) : "";
 }
 
+std::string TrainLab::no_record() const {
+    if (!replayed_.empty() || !run_) return {};
+    const std::string again = " Press Reset, then Run, and change nothing until the end.";
+    if (!changes_.empty() && changes_.front().step < spec_.steps) {
+        const Change& first = changes_.front();
+        const bool of_control = !moved_.empty() && !first.poison;
+        return fmt::format("This run does not count for an exercise: {} after step {}.{}",
+                           first.poison ? "a batch was multiplied by 1000"
+                           : of_control ? moved_.front().mark.label + " was set"
+                                        : first.what + " was set",
+                           group_thousands(of_control ? moved_.front().mark.step : first.step), again);
+    }
+    if (!finished() || !complete() || !record().empty()) return {};
+    return "This run was trained with other settings than the present ones, so it does not count for an "
+           "exercise." +
+           again;
+}
+
 void TrainLab::replay(std::string_view record) {
     restart();
     if (record.empty()) return;
@@ -211,6 +246,13 @@ void TrainLab::poison() {
 void TrainLab::advance(int steps) {
     const int target = std::min(history_.steps() + steps, spec().steps);
     if (target <= history_.steps()) return;
+    begin();
+    run_->limit_speed(0);
+    advance_to(target);
+    run_->limit_speed(pace());
+}
+
+void TrainLab::advance_to(int target) {
     const auto stopped_before = stopped_arms();
     run_to(target);
     for (;;) {
@@ -274,27 +316,29 @@ void TrainLab::locate_poison() {
 
 void TrainLab::send_changes() {
     const std::vector<Recipe> wanted = arms_of(params_);
-    for (std::size_t i = 0; i < std::min(wanted.size(), spec_.arms.size()); ++i) {
-        send_recipe(static_cast<int>(i), wanted[i]);
-    }
-    if (params_.lr != live_.lr) {
+    bool sent = false;
+    for (std::size_t i = 0; i < std::min(wanted.size(), spec_.arms.size()); ++i)
+        sent |= send_recipe(static_cast<int>(i), wanted[i]);
+    if (params_.lr != spec_.lr) {
         run_->send(SetLearningRate{params_.lr});
-        spec_.lr = live_.lr = params_.lr;
+        spec_.lr = params_.lr;
         note("lr " + shortest(params_.lr));
+        sent = true;
     }
+    if (sent) mark_controls();
     if (params_.tensor != live_.tensor) {
         run_->send(Watch{shown_tensor()});
         live_.tensor = params_.tensor;
     }
     if (params_.speed_limit != live_.speed_limit) {
-        run_->limit_speed(params_.speed_limit);
+        run_->limit_speed(pace());
         live_.speed_limit = params_.speed_limit;
     }
 }
 
-void TrainLab::send_recipe(int arm, const Recipe& wanted) {
+bool TrainLab::send_recipe(int arm, const Recipe& wanted) {
     Recipe& now = spec_.arms[static_cast<std::size_t>(arm)];
-    if (recipe_text(now) == recipe_text(wanted)) return;
+    if (recipe_text(now) == recipe_text(wanted)) return false;
     Recipe tuned = now;
     tuned.history = wanted.history;
     tuned.margin = wanted.margin;
@@ -308,6 +352,25 @@ void TrainLab::send_recipe(int arm, const Recipe& wanted) {
     }
     note(fmt::format("arm {} {}", "ABC"[arm], wanted.name));
     now = wanted;
+    return true;
+}
+
+// Of the controls that act at the next step those that differ from what the training was told. A drag is one
+// mark: it moves on while the same control does.
+void TrainLab::mark_controls() {
+    const std::vector<Field> now = fields_of(params_), told = fields_of(live_);
+    const int step = history_.steps(), near = std::max(1, spec_.steps / 50);
+    for (std::size_t i = 0; i < now.size(); ++i) {
+        const FieldInfo& info = now[i].info;
+        const std::string value = field_text(now[i]);
+        const bool third_arm = info.name == "arm_c" && (params_.arm_c == "none" || live_.arm_c == "none");
+        if (info.looks || third_arm || acts_on_reset(info.name) || value == field_text(told[i])) continue;
+        set_field(told[i], value);
+        if (finished()) continue;  // it acts on nothing any more
+        if (moved_.empty() || moved_.back().field != info.name || step - moved_.back().mark.step > near)
+            moved_.push_back({.mark = {}, .field = info.name});
+        moved_.back().mark = {step, label_of(now[i])};
+    }
 }
 
 void TrainLab::note(std::string what) { changes_.push_back({history_.steps(), std::move(what)}); }

@@ -4,7 +4,8 @@
 //
 // When a setting takes effect: recipes, their settings, learning rate, shown tensor and speed limit act at
 // the next step of the running training; task, seed, batch, steps, schedule and a change between two and
-// three arms at the next restart().
+// three arms at the next restart(). The speed limit is for somebody who watches: it holds where set_wake() was
+// called, and not in advance().
 #pragma once
 
 #include <functional>
@@ -55,6 +56,7 @@ class TrainLab : public Lab {
     bool live() const override { return true; }
     bool busy() const override { return running() || (finished() && !complete()); }
     std::string record() const override;
+    std::string no_record() const override;
     void replay(std::string_view record) override;
 
     // Behind the actions "run" (from the start where it has ended), "pause", "step", "run to <step>",
@@ -100,11 +102,19 @@ class TrainLab : public Lab {
         std::string what;
         bool poison = false, located = false;
     };
+    // What the curves mark: a control that was moved on the way, with its new value.
+    struct Moved {
+        ControlMark mark;
+        std::string field;
+    };
     void begin();
+    double pace() const { return wake_ ? params_.speed_limit : 0; }  // nobody watches: as fast as it goes
+    void advance_to(int step);
     bool complete() const;  // the last snapshot has arrived
     std::ptrdiff_t stopped_arms() const;
     void send_changes();
-    void send_recipe(int arm, const Recipe& wanted);
+    bool send_recipe(int arm, const Recipe& wanted);  // true: it was another one
+    void mark_controls();
     void drain();
     void note(std::string what);
     void locate_poison();
@@ -115,6 +125,7 @@ class TrainLab : public Lab {
     Params live_;                  // what the training at hand has been told
     TrainSpec first_spec_, spec_;  // as it started; as it is now
     std::vector<Change> changes_;
+    std::vector<Moved> moved_;
     History history_;
     std::string replayed_;  // the record that history_ shows instead of a training
     TrainingRun::Status status_;

@@ -28,6 +28,32 @@ void add_poison(Figure& figure, const Picture& picture) {
     for (const int step : picture.poisoned) figure.vline("batch \u00d7 1000##" + std::to_string(step), step);
 }
 
+// A line at each step where a control was moved, with its value beside it: below the top, in three rows by turns,
+// so that neighbours do not meet.
+void add_moved(Figure& figure, const Picture& picture, bool with_words) {
+    if (picture.moved.empty()) return;
+    constexpr std::size_t kRows = 3;
+    std::vector<ControlMark> lines;  // one a step
+    for (const ControlMark& mark : picture.moved) {
+        if (lines.empty() || lines.back().step != mark.step)
+            lines.push_back(mark);
+        else
+            lines.back().label += ", " + mark.label;
+    }
+    const double top = fit(figure).y.hi;
+    Style style = kHairline;
+    style.in_legend = false;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        const double step = lines[i].step;
+        figure.vline(lines[i].label + "##moved" + std::to_string(i), step, style);
+        if (!with_words) continue;
+        TextMark words{.x = step, .y = top, .text = lines[i].label, .dx = 6};
+        words.dy = 28 + 20 * static_cast<float>(i % kRows);
+        if (i + kRows < lines.size()) words.room = Range{step, double(lines[i + kRows].step)};
+        figure.add("", std::move(words), {.color = {Role::text}});
+    }
+}
+
 Figure loss_figure(const Picture& picture) {
     Figure figure{
         .id = "loss", .title = finding(picture), .subtitle = "thin: each batch   thick: mean of 50"};
@@ -54,6 +80,7 @@ Figure loss_figure(const Picture& picture) {
     // At least a factor of four, or the noise of the first steps would fill the plot.
     if (const Range shown = fit(figure).y; !figure.y.range && shown.hi < 4 * shown.lo)
         figure.y.range = Range{shown.hi / 4, shown.hi};
+    add_moved(figure, picture, true);
     add_poison(figure, picture);
     add_now(figure, picture);
     return figure;
@@ -113,6 +140,11 @@ Figure gap_figure(const Picture& picture) {
                      .in_legend = false,
                      .end_label = std::move(label)});
     }
+    // A poisoned batch is in the mean of the steps after it, and makes a plateau of them.
+    for (const int step : picture.poisoned)
+        figure.xspan("batch \u00d7 1000 is in this mean##" + std::to_string(step), step,
+                     step + double(kTailSteps), {.color = {Role::sat}});
+    add_moved(figure, picture, false);
     add_now(figure, picture);
     return figure;
 }

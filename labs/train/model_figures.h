@@ -24,6 +24,12 @@ struct ArmLook {
 };
 std::vector<ArmLook> arm_looks(const std::vector<Recipe>& arms);
 
+// A control that was moved while the training ran: "Margin 2", after the last step seen before it.
+struct ControlMark {
+    int step = 0;
+    std::string label = {};
+};
+
 // What the figures are made from.
 struct Picture {
     const History& history;
@@ -31,6 +37,7 @@ struct Picture {
     TensorId tensor;                                              // whose histogram
     std::vector<std::pair<std::string, std::string>> parameters;  // into every figure
     std::vector<int> poisoned = {};                               // steps whose batch was multiplied
+    std::vector<ControlMark> moved = {};                          // in the order of steps
 };
 
 // "loss" "gap" "histogram" "amax" "scale" "underflow" "lost-l1" "lost-energy", then for spiral "boundary-a" "boundary-b" ...

@@ -97,6 +97,13 @@ void add_bars(Figure& figure, const TensorView& view, const Binades& range, Role
     figure.add("", TextMark{zero_lo, lost, format_number(lost, 3, true) + " %", Anchor::left, false, 0, -12},
                {.color = {Role::text}});
     figure.add("", TextMark{zero_lo, 0, "0", Anchor::left, false, 0, 18}, {.color = {Role::muted}});
+    // What was 0 before the cast has no binade either: a ReLU makes half of a gradient 0.
+    const double before_zeros = share(view.before.zeros, view.before.n);
+    if (before_zeros > 0)
+        figure.add("",
+                   TextMark{zero_lo, lost, format_number(before_zeros, 3, true) + " % were 0 before",
+                            Anchor::left, false, 0, -32},
+                   {.color = {Role::muted}});
 }
 
 }  // namespace

@@ -85,7 +85,8 @@ std::vector<Field> arm_fields(Params& p) {
                 .label = "Show tensor",
                 .help = "The tensor of the histogram on the right. x: a layer's input, w: its weights, dy: "
                         "the gradient of its output.",
-                .hidden = true},
+                .hidden = true,
+                .looks = true},
                &p.tensor, tensor_choices()),
     };
 }
@@ -189,11 +190,13 @@ std::vector<Field> run_fields(Params& p) {
                  .more = true},
                 &p.seed, 0, 9999),
         number({.name = "speed_limit",
-                .label = "Speed limit",
+                .label = "Speed",
                 .unit = "steps/s",
-                .help = "Steps per second, to watch the training slowly; 0: no limit. A change acts at once.",
-                .more = true},
-               &p.speed_limit, 0, 200),
+                .help = "The most steps per second in a window, so that there is time to change a control; "
+                        "0: no limit. run and train have no limit. A change acts at once.",
+                .hidden = true,
+                .looks = true},
+               &p.speed_limit, 0, 1000),
     };
 }
 

@@ -25,7 +25,7 @@ struct Params {
     std::string task = "teacher", schedule = "cosine";
     std::string size = "768";  // of task noise: D-4D-D
     int seed = 1, batch = 256, steps = 2000;
-    double speed_limit = 0;      // steps per second, 0: none
+    double speed_limit = 200;    // steps per second, 0: none; held in a window only
     std::string tensor = "dy1";  // the tensor whose histogram is shown
 };
 

@@ -60,7 +60,9 @@ Picture TrainLab::picture(const TrainSpec& spec) const {
         parameters.emplace_back("changed after step " + std::to_string(change.step), change.what);
         if (change.located) poisoned.push_back(change.step);
     }
-    return {history_, spec, shown_tensor(), std::move(parameters), std::move(poisoned)};
+    std::vector<ControlMark> moved;
+    for (const Moved& control : moved_) moved.push_back(control.mark);
+    return {history_, spec, shown_tensor(), std::move(parameters), std::move(poisoned), std::move(moved)};
 }
 
 std::vector<Figure> TrainLab::figures() const {

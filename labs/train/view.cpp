@@ -79,6 +79,7 @@ void TrainView::curves(ui::Context& c, const std::vector<Figure>& figures, Rect 
     ui::plot(c, "train.loss", loss, loss_, loss_area, {.below = &gap});
     gap_.cursor_x = loss_.cursor_x;
     gap_.view.x = loss_.view.x;
+    gap_.follow = loss_.follow;
     const std::string value = take_gap_label(gap);
     const ui::PlotResult shown = ui::plot(c, "train.gap", gap, gap_, gap_area, {.title_height = 0});
     ui::text_mid(c, {shown.area.x1, shown.to_px(0, kPassGapPct).y - c.px(11)}, value,
@@ -86,6 +87,7 @@ void TrainView::curves(ui::Context& c, const std::vector<Figure>& figures, Rect 
                  Anchor::right);
     loss_.cursor_x = gap_.cursor_x;
     loss_.view.x = gap_.view.x;
+    loss_.follow = gap_.follow;
 }
 
 // Inside the pass band the value stands on the line over the band, where it crosses neither the curve nor

@@ -31,6 +31,7 @@ class TrainView : public LabView {
     void restart();
 
     void backend_choice(ui::Context&);
+    void speed_choice(ui::Context&);
     void size_choice(ui::Context&);
     void arm_choice(ui::Context&, const char* name, std::size_t arm);
     void edit(ui::Context&, std::string_view name);

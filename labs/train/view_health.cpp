@@ -169,13 +169,19 @@ void overflow_cell(ui::Context& c, const Row& row, float column, const ArmTrack&
     const Rect area = strip_area(c, row, column);
     const float base = row.middle() + c.px(5);
     ui::hline(c, area.x0, area.x1, base, {Role::line});
-    const float steps = std::max(1.0F, static_cast<float>(arm.step.size()));
-    float drawn = -1;
-    for (const int step : track.overflow_at) {
-        const float x = std::floor(area.x0 + static_cast<float>(step) / steps * area.width());
-        if (x == drawn) continue;  // one tick a pixel
-        drawn = x;
-        ui::fill_rect(c, {x, base - c.px(12), x + ui::hairline(c), base}, {Role::sat, Tone::fill});
+    // A pixel stands for many steps: its tick is as high as their share, 12 px where each of them saturated.
+    const float px = ui::hairline(c), least = c.px(2), most = c.px(12);
+    const auto pixels = static_cast<std::size_t>(area.width() / px);
+    const double steps = std::max(1.0, static_cast<double>(arm.step.size()));
+    const double steps_of_pixel = std::max(1.0, steps / static_cast<double>(pixels));
+    std::vector<int> counts(pixels);
+    for (const int step : track.overflow_at)
+        ++counts[std::min(pixels - 1, static_cast<std::size_t>(step / steps * static_cast<double>(pixels)))];
+    for (std::size_t i = 0; i < pixels; ++i) {
+        if (counts[i] == 0) continue;
+        const float share = static_cast<float>(std::min(1.0, counts[i] / steps_of_pixel));
+        const float x = area.x0 + px * static_cast<float>(i);
+        ui::fill_rect(c, {x, base - std::max(least, share * most), x + px, base}, {Role::sat, Tone::fill});
     }
     const bool any = !track.overflow_at.empty();
     value(c, row, column + 70, std::to_string(track.overflow_at.size()),
@@ -195,16 +201,13 @@ void triangle(ui::Context& c, Point center, bool up, Color color, bool filled) {
 }
 
 void header(ui::Context& c, const Row& row, const Columns& columns, const ArmTrack& arm) {
-    constexpr Font kLabel{Face::sans, 13};
-    const auto label = [&](float x, std::string_view words) {
-        if (x >= 0) ui::text_mid(c, {row.x + c.px(x), row.middle()}, words, {Role::muted}, kLabel);
+    const auto label = [&](float x, std::string_view term) {
+        if (x >= 0) ui::head(c, {row.x + c.px(x), row.middle()}, term, term, Anchor::left);
     };
     label(columns.amax, "amax");
     label(columns.scale, "scale");
-    const auto right = [&](float x, std::string_view words) {
-        const Point end{row.x + c.px(x), row.middle()};
-        ui::text_mid(c, end, words, {Role::muted}, kLabel, Anchor::right);
-        return end.x - ui::text_width(c, words, kLabel) - c.px(10);
+    const auto right = [&](float x, std::string_view term) {
+        return ui::head(c, {row.x + c.px(x), row.middle()}, term, term) - c.px(10);
     };
     const bool lost =
         std::ranges::any_of(arm.tensors, [](const TensorTrack& t) { return t.underflow_sum > 0; });

@@ -25,6 +25,7 @@ bool delayed(const TrainSpec& spec) { return spec.arms.at(1).scale == ScaleSourc
 
 void TrainView::explore(ui::Context& c, float width) {
     backend_choice(c);
+    speed_choice(c);
     arm_choice(c, "arm_a", 0);
     arm_choice(c, "arm_b", 1);
     settings(c);
@@ -54,6 +55,28 @@ void TrainView::backend_choice(ui::Context& c) {
     ui::tooltip(c, field.info.label,
                 reason.empty() ? "Where the training runs. Once it has begun, a change acts on Reset."
                                : "No GPU. " + reason);
+}
+
+// Slow enough to watch, to play, or as fast as the machine is; a scene's own speed is a fourth choice.
+void TrainView::speed_choice(ui::Context& c) {
+    const std::vector<Field> fields = lab_.fields();
+    const Field& field = find(fields, "speed_limit");
+    if (ui::withheld(c, field)) return;
+    auto* value = std::get<double*>(field.value);
+    std::vector<double> speeds = {20, 200, 0};
+    std::vector<std::string> labels = {"20/s", "200/s", "full"};
+    auto chosen = std::ranges::find(speeds, *value);
+    if (chosen == speeds.end()) {
+        labels.insert(labels.begin(), format_number(*value, 3, true) + "/s");
+        chosen = speeds.insert(speeds.begin(), *value);
+    }
+    int selected = static_cast<int>(chosen - speeds.begin());
+    if (switch_row(c, "train.speed_limit", field.info.label, labels, selected))
+        *value = speeds[static_cast<std::size_t>(selected)];
+    ui::tooltip(
+        c, field.info.label,
+        "Steps per second, so that there is time to change a control while the training runs. full: as "
+        "fast as this machine trains. A change acts at once.");
 }
 
 // Layers and the batch that belongs to them; the chosen ones with the batch that they now have. The CPU is
@@ -97,6 +120,12 @@ void TrainView::arm_choice(ui::Context& c, const char* name, std::size_t arm) {
     const float x = line.x0 + ui::text_width(c, field.info.label, kSans13) + c.px(8);
     const Rect swatch{x, std::round(y - c.px(5)), x + c.px(10), std::round(y + c.px(5))};
     const TrainSpec spec = lab_.spec();
+    // HYBRID is E4M3 for x and w and E5M2 for dy: with one format for all of them the name would be wrong.
+    const Recipe* recipe = arm < spec.arms.size() ? &spec.arms[arm] : nullptr;
+    std::string& label = labels[static_cast<std::size_t>(selected)];
+    if (const auto at = label.find("HYBRID");
+        recipe && at != std::string::npos && recipe->fwd && recipe->fwd == recipe->bwd)
+        label.replace(at, 6, recipe->fwd->label);
     if (arm < spec.arms.size()) {
         const Role role = arm_looks(spec.arms)[arm].role;
         ui::fill_rect(c, swatch, {role, Tone::fill}, 2);
@@ -105,6 +134,7 @@ void TrainView::arm_choice(ui::Context& c, const char* name, std::size_t arm) {
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
     ui::advance(line);
     ImGui::PopStyleVar();
+    ui::probe(c, std::string("train.label.") + name, line, {}, label);
     if (ui::dropdown(c, std::string("train.") + name, labels, selected))
         *value = field.choices[static_cast<std::size_t>(selected)].id;
     ui::tooltip(c, field.info.label, field.info.help);
@@ -199,7 +229,7 @@ void TrainView::more(ui::Context& c) {
         arm_choice(c, "arm_c", 2);
         edit(c, "task");
         if (lab_.params().task == "noise") size_choice(c);
-        for (const char* name : {"schedule", "steps", "batch", "seed", "speed_limit"}) edit(c, name);
+        for (const char* name : {"schedule", "steps", "batch", "seed"}) edit(c, name);
     }
     const std::vector<std::string> waiting = lab_.waiting();
     if (waiting.empty()) return;
@@ -227,9 +257,11 @@ void TrainView::numbers(ui::Context& c, float width) {
     const bool costs = has_costs(lab_.history());
     const std::array<const char*, 4> heads = {"", "tail loss", "ms/step", costs ? "TFLOP/s" : "steps/s"};
     float x = header.x0;
+    const std::array<const char*, 4> terms = {"", "tail-loss", "emulation",
+                                              costs ? "gpu-speed" : "emulation"};
     for (std::size_t i = 0; i < columns.size(); ++i) {
         x += columns[i];
-        ui::text_mid(c, {x, (header.y0 + header.y1) / 2}, heads.at(i), {Role::muted}, kSans13, Anchor::right);
+        ui::head(c, {x, (header.y0 + header.y1) / 2}, heads.at(i), terms.at(i));
     }
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
     ui::advance(header);
@@ -262,6 +294,7 @@ void TrainView::numbers(ui::Context& c, float width) {
         ui::wrapped(c, faster, Role::text);
     if (costs && lab_.history().arms()[0].cost && !lab_.history().arms()[0].cost->note.empty())
         ui::wrapped(c, "On the GPU " + lab_.history().arms()[0].cost->note + ".");
+    if (const std::string why = lab_.no_record(); !why.empty()) ui::wrapped(c, why);
     const std::string message = lab_.message();
     if (!message.empty()) {
         ui::warning(c, message);

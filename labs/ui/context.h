@@ -13,6 +13,7 @@
 #include "core/figure/canvas.h"
 #include "core/figure/figure.h"
 #include "core/figure/palette.h"
+#include "core/lesson/glossary.h"
 #include "labs/ui/input.h"
 
 namespace fp8lab::ui {
@@ -58,6 +59,8 @@ struct Context {
     Focus focus;
     // Figure id -> series that the shell draws over it, such as a predicted curve. Set in each frame.
     std::map<std::string, std::vector<Series>, std::less<>> overlays;
+    const Glossary* glossary = nullptr;  // for the heads of tables; null: none. Set by the shell.
+    std::string wanted_term;             // a head was clicked: the shell opens it in the glossary
     // Fields (FieldInfo::name) that a scene locks or hides. Set by the shell.
     std::vector<std::string> locked, hidden;
     struct Typing {

@@ -61,13 +61,49 @@ void tooltip(Context& context, std::string_view title, std::string_view body) {
     ImGui::PushStyleVar(ImGuiStyleVar_PopupRounding, context.px(4));
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
     ImGui::PushStyleColor(ImGuiCol_Border, context.color(Role::axis));
-    ImGui::SetNextWindowSize({context.px(kWidth + 24), 0});
+    // Left of a control at the right, so that the next one below stays in sight; else right of it, if it fits.
+    const float width = context.px(kWidth + 24), gap = context.px(8);
+    const ImVec2 window = ImGui::GetIO().DisplaySize;
+    const auto lines = wrap_lines(context, body, {Face::sans, 13}, context.px(kWidth)).size();
+    const float height = context.px(24 + 20 * static_cast<float>(lines + 1));
+    const float y = std::clamp(lo.y, gap, std::max(gap, window.y - height - gap));
+    const float left = lo.x - gap - width, right = hi.x + gap;
+    const bool at_right = (lo.x + hi.x) / 2 > window.x / 2;
+    if (at_right && left >= gap)
+        ImGui::SetNextWindowPos({std::round(left), y});
+    else if (right + width <= window.x - gap)
+        ImGui::SetNextWindowPos({std::round(right), y});
+    ImGui::SetNextWindowSize({width, 0});
     ImGui::BeginTooltip();
     text(context, title, Role::text, {Face::sans_bold, 13});
     wrapped(context, body, Role::muted, {Face::sans, 13});
     ImGui::EndTooltip();
     ImGui::PopStyleColor();
     ImGui::PopStyleVar(3);
+}
+
+float head(Context& context, Point middle_px, std::string_view words, std::string_view term, Anchor anchor) {
+    if (words.empty()) return middle_px.x;
+    constexpr Font kHead{Face::sans, 13};
+    const float width = text_width(context, words, kHead), half = context.px(11);
+    const float left = middle_px.x - (anchor == Anchor::right    ? width
+                                      : anchor == Anchor::center ? width / 2
+                                                                 : 0);
+    const ImVec2 cursor = ImGui::GetCursorScreenPos();
+    ImGui::SetCursorScreenPos({left, middle_px.y - half});
+    ImGui::Dummy({std::max(1.0F, width), 2 * half});
+    probe(context, "head." + std::string(term), {left, middle_px.y - half, left + width, middle_px.y + half},
+          {}, words);
+    const Term* entry = context.glossary ? context.glossary->find(term) : nullptr;
+    const bool hovered = entry && ImGui::IsItemHovered();
+    text_mid(context, middle_px, words, {hovered ? Role::text : Role::muted}, kHead, anchor);
+    if (entry) {
+        tooltip(context, entry->term, entry->text);
+        const bool live = context.focus.reach == Focus::Reach::live;
+        if (hovered && live && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) context.wanted_term = entry->id;
+    }
+    ImGui::SetCursorScreenPos(cursor);
+    return left;
 }
 
 }  // namespace fp8lab::ui

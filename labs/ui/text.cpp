@@ -17,6 +17,19 @@ float run_width(const Context& context, std::string_view run, Font font) {
     return face->CalcTextSizeA(face->FontSize, FLT_MAX, 0, run.data(), run.data() + run.size()).x;
 }
 
+// The exponent at the start of the text: "-6", "11" of "11.", "M+1" of "(M+1)". `after` is what follows it.
+std::string_view exponent_of(std::string_view text, std::string_view& after) {
+    const auto close = text.find(')');
+    if (text.starts_with('(') && close != std::string_view::npos) {
+        after = text.substr(close + 1);
+        return text.substr(1, close - 1);
+    }
+    auto end = std::min(text.find_first_of(" ,;:)"), text.size());
+    while (end > 0 && text[end - 1] == '.') --end;
+    after = text.substr(end);
+    return text.substr(0, end);
+}
+
 // Calls run(text, font, raise) for each piece: "2^-6 = 0.016" is "2", raised "-6", " = 0.016". raise in
 // logical px.
 template <class Run>
@@ -26,10 +39,9 @@ void for_runs(std::string_view text, Font font, Run run) {
         if (caret != 0) run(text.substr(0, caret), font, 0.0F);
         if (caret == std::string_view::npos) return;
         text.remove_prefix(caret + 1);
-        const auto end = std::min(text.find(' '), text.size());
+        const std::string_view exponent = exponent_of(text, text);
         const float raise = std::clamp(font.size * 0.4F, 5.0F, 12.0F) - (font.size - kRaisedSize) * 0.97F;
-        run(text.substr(0, end), {font.face, kRaisedSize}, raise);
-        text.remove_prefix(end);
+        run(exponent, {font.face, kRaisedSize}, raise);
     }
 }
 

@@ -32,8 +32,8 @@ Rect next_area(Context&, float height);
 // Makes `area` the last item: the cursor moves below it (8 px gap); tooltip() and SameLine() refer to it.
 void advance(Rect area);
 
-// Text in a face and size of look.md 4; "^" raises what follows to the next space. Inline variants for
-// tables.
+// Text in a face and size of look.md 4; "^" raises the exponent that follows: up to a space or a sign that ends
+// it, or what is in parentheses. Inline variants for tables.
 void text(Context&, std::string_view text, Role role = Role::text, Font font = {Face::sans, 15});
 // text_at: the baseline is 0.97 of the size below the top, in every face. text_mid: capitals centred on the
 // point's y.
@@ -112,7 +112,12 @@ bool tabs(Context&, std::string_view name, std::span<const std::string> labels, 
 void badge(Context&, Provenance provenance);
 void badge_glyph(Context&, Provenance provenance, Point center);  // 8 px, where there is no room for words
 std::string_view badge_words(Provenance provenance);              // "CPU EMULATED"
-void tooltip(Context&, std::string_view title, std::string_view body);  // for the last item, after 400 ms
+// For the last item, after 400 ms: beside the item, where it covers neither the item nor the controls below.
+void tooltip(Context&, std::string_view title, std::string_view body);
+// The head of a column, as text_mid(); `term` is the id of the glossary entry that is its tooltip, and that a
+// click opens. Not in the order of Tab. Returns the left edge of the words.
+float head(Context&, Point middle_px, std::string_view words, std::string_view term,
+           Anchor anchor = Anchor::right);
 
 // Makes a number that is drawn in `area` copyable: a click or Enter opens a menu (rounded, exact, hex, C,
 // NumPy); Ctrl+C copies the exact value while it has the ring. Probe of a row of the menu: "<name>.<index>".

@@ -141,6 +141,7 @@ void ExercisesTab::draw_running(Lab& lab, const ExerciseRun& run) {
     draw_answers(open, exercise);
     draw_conditions(exercise, run.verdict().conditions, true);
     if (!run.verdict().note.empty()) ui::wrapped(context_, run.verdict().note);
+    if (const std::string why = lab.no_record(); !why.empty()) ui::warning(context_, why);
     if (!exercise.predict.empty()) draw_prediction(exercise, run.prediction(), run.verdict().measured);
     draw_hints(open);
 }
@@ -187,8 +188,16 @@ void ExercisesTab::draw_answers(Session& open, const Exercise& exercise) {
         std::string& typed = open.typed[answer.name];
         const std::string name = "answer." + answer.name;
         if (answer.choices.empty()) {
-            if (ui::text_input(context_, name, typed, "a number, 1/8 or 2^-9", kMono13))
-                open.run->answer(answer.name, typed);
+            const bool entered = ui::text_input(context_, name, typed, "a number, 1/8 or 2^-9", kMono13);
+            const bool refused = !typed.empty() && std::isnan(parse_answer(typed));
+            if (entered && !refused) open.run->answer(answer.name, typed);
+            if (refused) {
+                const std::string why =
+                    "\u201c" + typed +
+                    "\u201d is not a number and is not used. Write it as 0.125, 1/8 or 12.5 %.";
+                ui::warning(context_, why);
+                ui::probe(context_, "answer.refused." + answer.name, ui::next_area(context_, 1), {}, why);
+            }
             continue;
         }
         const auto at = std::ranges::find(answer.choices, typed);
@@ -310,6 +319,14 @@ void ExercisesTab::draw_hints(Session& open) {
         }
         ImGui::PopStyleVar();
     }
+    const Rect end = ui::next_area(context_, 1);
+    ui::probe(context_, "exercise.hint_end", end);
+    if (run.hints() > open.hints_seen) {  // the hint that was just opened comes into view
+        const float bottom = ImGui::GetCursorScreenPos().y - ImGui::GetWindowPos().y;
+        if (bottom > ImGui::GetWindowHeight()) ImGui::SetScrollFromPosY(bottom, 1.0F);
+        context_.wants_redraw = true;
+    }
+    open.hints_seen = run.hints();
 }
 
 void ExercisesTab::draw_evidence(const Evidence& evidence) {

@@ -61,14 +61,23 @@ void ExercisesTab::draw_stage(Lab& lab, Rect area) {
         ImGui::EndChild();
     }
     ImGui::Dummy({width, context_.px(4)});
+    // Where a number begins may be what is expected; a choice and a curve are made first.
+    const auto* number = std::get_if<NumberPrediction>(&exercise.prediction);
+    const std::vector<double> values =
+        open.draft.empty() && number ? std::vector{number->initial} : open.draft;
     const bool ready =
-        !open.draft.empty() && std::ranges::none_of(open.draft, [](double v) { return std::isnan(v); });
+        !values.empty() && std::ranges::none_of(values, [](double v) { return std::isnan(v); });
+    const bool curve = std::holds_alternative<CurvePrediction>(exercise.prediction);
+    const std::string_view why = curve ? "Move a knob first." : "Choose an answer first.";
     if (ui::button(context_, "predict.commit", "Commit and start",
-                   {.primary = ready,
-                    .disabled = !ready,
-                    .why_disabled = "Move the control or choose an answer first.",
-                    .width = 180}))
-        return ImGui::EndChild(), begin(lab, {.skipped = false, .values = open.draft, .at = local_time()});
+                   {.primary = ready, .disabled = !ready, .why_disabled = why, .width = 180}))
+        return ImGui::EndChild(), begin(lab, {.skipped = false, .values = values, .at = local_time()});
+    if (!ready) {
+        ImGui::SameLine(0, context_.px(20));
+        const Rect words = ui::next_area(context_, 32);
+        ui::text_mid(context_, {words.x0, (words.y0 + words.y1) / 2}, why, {Role::muted}, kSans13);
+        ui::advance({words.x0, words.y0, words.x0 + ui::text_width(context_, why, kSans13), words.y1});
+    }
     ImGui::SameLine(0, context_.px(20));
     if (link(context_, "predict.skip", "Skip the prediction"))
         return ImGui::EndChild(), begin(lab, {.skipped = true, .values = {}, .at = local_time()});

@@ -58,6 +58,7 @@ class ExercisesTab {
         std::map<std::string, std::string> typed;  // answers, by name
         ui::PlotState axes;
         std::size_t noted = 0;  // event groups of the run that the journal has
+        int hints_seen = 0;     // of the run, when it was last drawn
     };
     const Session& session(const Lab& lab) const;
     Session& session(const Lab& lab);

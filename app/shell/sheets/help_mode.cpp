@@ -120,9 +120,18 @@ void HelpMode::draw_banner(ui::Context& context) {
     const std::string_view words = "What is this? Click a control, or go to it with Tab. Esc ends the help.";
     const ImVec2 window = ImGui::GetIO().DisplaySize;
     const float width = std::round(ui::text_width(context, words, kSans13) + context.px(2 * kHelpPad));
-    const float x = std::round((window.x - width) / 2), bottom = std::round(window.y - context.px(76));
-    const float y = card_.y1 > bottom ? std::round(context.px(8)) : bottom;  // the card comes first
-    const Rect box{x, y, x + width, y + std::round(context.px(36))};
+    // At the bottom, in the middle; where the card is, beside it, and never over the lab's title.
+    const float gap = context.px(kApart), tall = std::round(context.px(36));
+    float x = (window.x - width) / 2, y = std::round(window.y - context.px(76));
+    if (card_.y1 > y - gap && card_.x1 > x - gap && card_.x0 < x + width + gap) {
+        const float left = card_.x0 - gap - width, right = card_.x1 + gap;
+        if (left >= gap || right + width <= window.x - gap)
+            x = left >= gap ? left : right;
+        else
+            y = std::max(context.px(8), std::round(card_.y0 - gap - tall));  // no room beside it: above
+    }
+    x = std::round(x);
+    const Rect box{x, y, x + width, y + tall};
     ui::fill_rect(context, box, {Role::accent}, 6);
     ui::text_mid(context, {box.x0 + context.px(kHelpPad), (box.y0 + box.y1) / 2}, words, {Role::inverse},
                  kSans13);

@@ -113,10 +113,13 @@ bool Tour::draw_card(ui::Context& context, Rect target) {
     const float height = px(2 * kTourPad + 26 + 20 * static_cast<float>(lines.size() + 1) + 44);
     const ImVec2 window = ImGui::GetIO().DisplaySize;
     const float gap = px(kTourApart) + px(8);
-    // Under what it is about, or left of it where that is in the panel.
+    // At the bottom, under the bits: their value and what it is made of stay in sight. What is in the panel has it
+    // at its left.
+    const Rect bits = around(context, kTour[0].control);
     const bool beside = target.x0 > window.x / 2;
-    float x = beside ? target.x0 - gap - width : target.x0;
-    float y = beside ? target.y0 : target.y1 + gap;
+    float x = bits.width() > 0 ? bits.x0 : target.x0;
+    if (beside) x = std::min(x, target.x0 - gap - width);
+    float y = std::max(window.y, target.y1 + gap);
     x = std::clamp(x, px(8), std::max(px(8), window.x - width - px(8)));
     y = std::clamp(y, px(8), std::max(px(8), window.y - height - px(36)));
     const Rect card{std::round(x), std::round(y), std::round(x) + width, std::round(y) + height};

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <string>
 
+#include "labs/ui/draw.h"
 #include "labs/ui/plot/hover.h"
 #include "labs/ui/plot/imgui_canvas.h"
 #include "labs/ui/plot/interact.h"
+#include "labs/ui/widgets.h"
 
 namespace fp8lab::ui {
 
@@ -35,6 +37,22 @@ void draw_box(Canvas& canvas, const FigureLayout& layout, const PlotState& state
     const std::array<Point, 4> corners = {
         Point{box.x0, box.y0}, {box.x1, box.y0}, {box.x1, box.y1}, {box.x0, box.y1}};
     canvas.line_strip(corners, {Role::axis}, 1, Dash::solid, true);
+}
+
+// The way back from a part of the figure: a button in its upper right corner. True: pressed.
+bool whole_view(Context& context, std::string_view name, Rect area) {
+    constexpr std::string_view kWhole = "Whole view";
+    const float width = text_width(context, kWhole, kSans13) + context.px(16), gap = context.px(4);
+    const Rect box{std::round(area.x1 - gap - width), std::round(area.y0 + gap), std::round(area.x1 - gap),
+                   std::round(area.y0 + gap + context.px(24))};
+    const Press hit = press(context, std::string(name) + ".whole", box, 4);
+    fill_rect(context, box, {Role::field}, 4);
+    stroke_rect(context, box, {hit.hovered ? Role::axis : Role::line}, 4);
+    text_mid(context, {(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2}, kWhole, {Role::text}, kSans13,
+             Anchor::center);
+    tooltip(context, "Whole view",
+            "Shows all of the figure again. A double click on the figure does the same.");
+    return hit.clicked;
 }
 
 }  // namespace
@@ -94,6 +112,13 @@ PlotResult plot(Context& context, std::string_view name, const Figure& bare, Plo
         draw_crosshair(canvas, figure, view, layout, *state.cursor_x, pointer.over_plot && !state.drag.active,
                        options.below);
     probe(context, name, out.area, out.extents);
+    const bool part = (!state.follow && state.view.x) || state.view.y;
+    if (options.interactive && !options.bare && part && whole_view(context, name, out.area)) {
+        state.view.x.reset(), state.view.y.reset();
+        state.follow = true;
+        out.hovered = true;  // it leads the figures that share its view
+        context.wants_redraw = true;
+    }
     return out;
 }
 

@@ -1,5 +1,6 @@
 // A Figure on screen. Left drag pans, right drag zooms to the box, the wheel zooms at the cursor (Shift: x
-// only, Ctrl: y only, over an axis: that axis), double click fits and follows again, Esc cancels a box, a
+// only, Ctrl: y only, over an axis: that axis), double click fits and follows again, as does the button "Whole
+// view" that is there while a part is shown ("<name>.whole"), Esc cancels a box, a
 // click in the legend hides a series, a double click isolates it. Hovering shows the crosshair and the exact
 // values of the nearest samples.
 #pragma once

@@ -88,3 +88,11 @@ TEST_CASE("maps and schemes fit every stage") {
             }
         }
 }
+
+TEST_CASE("a press on a row of the table chooses that scheme and its rule") {
+    Screen screen;
+    screen.click("blocks.scheme.mx32-floor");
+    CHECK(screen.lab.params().scheme_id() == "mx32-floor");
+    screen.click("blocks.scheme.row");
+    CHECK(screen.lab.params().scheme_id() == "row");
+}

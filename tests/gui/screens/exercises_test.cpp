@@ -37,8 +37,6 @@ struct Desk : test::ShellDesk {
 TEST_CASE("predict, act, pass: the stage is empty until the prediction, and evidence is kept that stands") {
     Desk desk("bits");
     CHECK_FALSE(desk.shows("bits.bit0"));
-    desk.click("predict.commit");  // nothing said yet
-    CHECK_FALSE(desk.shows("bits.bit0"));
     desk.drag("predict.number", -60, 0);
     desk.click("predict.commit");
     REQUIRE(desk.shows("bits.bit0"));
@@ -174,4 +172,65 @@ TEST_CASE("a claim card's experiment sets the lab, and is locked while an exerci
     }
     desk.click("claim.1");
     CHECK(format() == "e3m2");
+}
+
+TEST_CASE(
+    "the number that a prediction begins with can be committed; a choice is made first, and that is said") {
+    Desk number("bits");
+    number.click("predict.commit");
+    CHECK(number.shows("bits.bit0"));
+
+    Desk choice("train");
+    choice.click("predict.commit");
+    CHECK(choice.shows("predict.commit"));
+    choice.click("predict.choice1");
+    choice.click("predict.commit");
+    CHECK_FALSE(choice.shows("predict.commit"));
+}
+
+TEST_CASE(
+    "an answer that is not a number is refused with a reason and does not reach the attempt; Tab goes to the "
+    "next field") {
+    Desk desk("error");
+    desk.click("predict.skip");
+    desk.click("answer.e4m3");
+    desk.frame();
+    const auto type = [&](std::string_view text) {
+        for (const char c : text) {
+            ui::feed_text({&c, 1});
+            desk.frame();
+        }
+    };
+    type("5.8811.1");
+    const auto answers = [&] {
+        std::vector<std::string> words;
+        for (const auto& [name, item] : desk.gui.context.probes.items)
+            if (name.starts_with("answer.refused")) words.push_back(item.words);
+        return words;
+    };
+    desk.key(ui::Key::tab);
+    desk.frame();
+    REQUIRE(answers().size() == 1);
+    CHECK(answers().front().find("5.8811.1") != std::string::npos);
+    CHECK(desk.gui.context.typing.name == "answer.e5m2");
+    type("1/8");
+    desk.key(ui::Key::enter);
+    CHECK(answers().size() == 1);
+    desk.click("answer.e4m3");
+    desk.frame();
+    desk.key(ui::Key::escape);
+}
+
+TEST_CASE("a hint that is opened below the panel's edge comes into view") {
+    Desk desk("error", {1024, 640});
+    desk.click("predict.skip");
+    for (int hint = 0; hint < 3; ++hint) {
+        desk.key(ui::Key::h);
+        desk.frame();
+        desk.frame();
+    }
+    const auto& item = desk.gui.context.probes.items.find("exercise.hint_end");
+    REQUIRE(item != desk.gui.context.probes.items.end());
+    CHECK(item->second.rect.y1 <= item->second.clip.y1 + 1);
+    CHECK(item->second.rect.y0 >= item->second.clip.y0 - 1);
 }

@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/files/files.h"
 #include "core/lesson/glossary.h"
+#include "core/lesson/scene.h"
 #include "tests/gui/screens/shell_desk.h"
 
 using namespace fp8lab;
@@ -64,9 +65,20 @@ TEST_CASE(
     CHECK(desk.shell.lab()->exercises()[1].id == "L1.2");
 
     desk.key(ui::Key::k, true);
-    desk.type("light or");
+    desk.type("other theme");
     desk.key(ui::Key::enter);
     CHECK(desk.gui.context.theme == Theme::light);
+    desk.shell.open(Sheet::none);
+    for (const auto& [word, theme] : {std::pair{"projector", Theme::projector}, {"dark", Theme::dark}}) {
+        desk.key(ui::Key::k, true);
+        desk.type(word);
+        desk.key(ui::Key::enter);
+        CHECK(desk.gui.context.theme == theme);
+    }
+    desk.key(ui::Key::k, true);
+    desk.type("copy");
+    desk.key(ui::Key::enter);
+    CHECK(is_scene_line(ImGui::GetClipboardText()));
 
     desk.key(ui::Key::k, true);
     desk.type("swamping");
@@ -440,4 +452,30 @@ TEST_CASE("a chord is written as it is read") {
     CHECK(parse_chord("Ctrl++") == parse_chord("Ctrl +"));
     CHECK_THROWS_AS(parse_chord(""), Error);
     CHECK_THROWS_AS(parse_chord("Ctrl Foo"), Error);
+}
+
+TEST_CASE("the heads of the tables have a term of the glossary, which a click opens") {
+    const Glossary glossary = load_glossary();
+    for (const auto& [lab, heads] : {std::pair{"train", 6}, {"ruler", 4}, {"error", 5}, {"blocks", 4}}) {
+        CAPTURE(lab);
+        Desk desk{{1920, 1080}, toured()};
+        desk.shell.open(lab);
+        desk.frame();
+        desk.frame();
+        std::vector<std::string> found;
+        for (const auto& [name, item] : desk.gui.context.probes.items)
+            if (name.starts_with("head.") && name.size() > 5) found.push_back(name);
+        CHECK(static_cast<int>(found.size()) >= heads);
+        for (const std::string& head : found) {
+            CAPTURE(head);
+            const Term* term = glossary.find(head.substr(5));
+            REQUIRE(term != nullptr);
+            desk.frame();
+            desk.click(head);
+            REQUIRE(desk.shows("glossary"));
+            CHECK(desk.words("glossary.term") == term->term);
+            desk.key(ui::Key::escape);
+            desk.frame();
+        }
+    }
 }

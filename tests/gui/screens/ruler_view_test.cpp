@@ -118,3 +118,21 @@ TEST_CASE("every axis and number of rulers fits every stage") {
         }
     }
 }
+
+TEST_CASE("the handle follows the mouse on every axis, also where the window ends beyond the figure") {
+    for (const char* axis : {"linear", "log"})
+        for (const char* scale : {"1", "0.05", "4"}) {
+            CAPTURE(axis);
+            CAPTURE(scale);
+            Screen screen;
+            screen.set(std::string("axis=") + axis);
+            screen.set(std::string("scale=") + scale);
+            const Rect data = screen.gui.rect("ruler.data");
+            const float from = screen.gui.center("ruler.handle").x;
+            const float by = from > (data.x0 + data.x1) / 2 ? -90.0F : 90.0F;
+            screen.drag("ruler.handle", by);
+            screen.frame();
+            CHECK(screen.gui.center("ruler.handle").x == doctest::Approx(from + by).epsilon(0.005));
+            CHECK_FALSE(screen.shows("ruler.data.whole"));  // nothing was panned
+        }
+}

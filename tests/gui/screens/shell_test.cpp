@@ -2,6 +2,7 @@
 #include "app/shell/shell.h"
 
 #include <doctest/doctest.h>
+#include <imgui_internal.h>
 
 #include <filesystem>
 #include <fstream>
@@ -137,4 +138,49 @@ TEST_CASE("Reset all and Ctrl+Shift+R restore every default") {
     disturb();
     desk.key(ui::Key::r, true, true);
     CHECK(desk.shell.lab()->state() == defaults);
+}
+
+TEST_CASE("each lab and tab keeps where it was scrolled to, and one that was not seen begins at its top") {
+    Desk desk({1440, 900});
+    const auto scroll = [&](const char* child) {
+        for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows)
+            if (window->WasActive && std::string_view(window->Name).find(child) != std::string_view::npos)
+                return window->Scroll.y;
+        return -1.0F;
+    };
+    desk.shell.open("bits");
+    desk.shell.show(Tab::learn);
+    desk.frame();
+    desk.frame();
+    const Rect panel = desk.gui.rect("panel.Learn");
+    desk.gui.move({panel.x0, panel.y1 + 300});
+    for (int i = 0; i < 10; ++i) {
+        ui::feed_wheel(-5);
+        desk.frame();
+    }
+    desk.frame();
+    const float left_at = scroll("/Learn.bits");
+    CHECK(left_at > 100);
+    desk.shell.open("ruler");
+    desk.frame();
+    desk.frame();
+    CHECK(scroll("/Learn.ruler") == 0);
+    desk.shell.open("bits");
+    desk.frame();
+    desk.frame();
+    CHECK(scroll("/Learn.bits") == left_at);
+}
+
+TEST_CASE("a toast goes after a while; a fault stays until it is closed") {
+    Desk desk({1440, 900});
+    desk.shell.open("bits");
+    desk.shell.say("Done", "That was it");
+    desk.frame();
+    CHECK(desk.gui.context.probes.items.contains("toast"));
+    ImGui::GetIO().DeltaTime = 1;
+    for (int i = 0; i < 10; ++i) desk.frame();
+    CHECK_FALSE(desk.gui.context.probes.items.contains("toast"));
+    desk.shell.warn("Progress", "The file is damaged");
+    for (int i = 0; i < 100; ++i) desk.frame();
+    CHECK(desk.gui.context.probes.items.contains("toast"));
 }

@@ -21,6 +21,7 @@ struct Screen {
     explicit Screen(Backends backends, ImVec2 size = {1440, 900}, Theme theme = Theme::dark, float scale = 1)
         : gui(size, theme, scale), lab(std::move(backends)), width(size.x), height(size.y) {
         for (const char* setting : {"batch=16", "steps=60"}) set_field(lab.fields(), setting);
+        lab.set_wake([] {});  // as in the window, where the speed is held
     }
 
     // Stage left and panel right, as the shell lays them out.
@@ -168,6 +169,36 @@ TEST_CASE("the copy buttons copy the command and the recipe") {
     CHECK(std::string(ImGui::GetClipboardText()) == screen.lab.command());
     screen.click("train.copy_recipe");
     CHECK(std::string(ImGui::GetClipboardText()) == screen.lab.transformer_engine());
+}
+
+TEST_CASE("the speed is chosen in the panel; a speed of a scene is one more choice") {
+    Screen screen;
+    CHECK(screen.lab.params().speed_limit == 200);
+    screen.click("train.speed_limit.2");
+    CHECK(screen.lab.params().speed_limit == 0);
+    screen.click("train.speed_limit.0");
+    CHECK(screen.lab.params().speed_limit == 20);
+    set_field(screen.lab.fields(), "speed_limit=57");
+    screen.click("train.speed_limit.0");
+    CHECK(screen.lab.params().speed_limit == 57);
+    screen.click("train.speed_limit.3");
+    CHECK(screen.lab.params().speed_limit == 0);
+}
+
+TEST_CASE("the menu of a recipe says E4M3 where all its formats are E4M3") {
+    Screen screen;
+    screen.frame();
+    const auto menu = [&] {
+        screen.frame();
+        return screen.gui.context.probes.items.at("train.label.arm_b").words;
+    };
+    const std::string hybrid = menu();
+    REQUIRE(hybrid.find("HYBRID") != std::string::npos);
+    set_field(screen.lab.fields(), "bwd=e4m3");
+    CHECK(menu().find("HYBRID") == std::string::npos);
+    CHECK(menu().find("E4M3") != std::string::npos);
+    set_field(screen.lab.fields(), "bwd=recipe");
+    CHECK(menu() == hybrid);
 }
 
 TEST_CASE("a finished training says so once and can be run again") {

@@ -393,6 +393,25 @@ TEST_CASE("figures with nothing to show, one point, constants or only NaN are dr
         }
 }
 
+TEST_CASE("a part of a figure has a button that shows the whole again") {
+    Gui gui;
+    gui.figure = two_lines(Scale::linear);
+    const PlotResult whole = gui.frame();
+    const auto there = [&] { return gui.context.probes.items.contains("plot.whole"); };
+    CHECK_FALSE(there());
+    gui.wheel(gui.center(), 3);
+    REQUIRE(there());
+    const Rect button = gui.context.probes.items.find("plot.whole")->second.rect;
+    CHECK(gui.click({(button.x0 + button.x1) / 2, (button.y0 + button.y1) / 2}).extents.x.hi <=
+          whole.extents.x.hi);
+    const PlotResult after = gui.frame();
+    CHECK(after.extents.x.lo == whole.extents.x.lo);
+    CHECK(after.extents.x.hi == whole.extents.x.hi);
+    CHECK(after.extents.y.hi == whole.extents.y.hi);
+    CHECK(gui.state.follow);
+    CHECK_FALSE(there());
+}
+
 TEST_CASE("a thumbnail takes no mouse and has no legend") {
     Gui gui;
     gui.figure = two_lines(Scale::linear);
