@@ -123,8 +123,8 @@ Figure& Figure::xspan(std::string name, double lo, double hi, Style style) {
 Figure& Figure::yspan(std::string name, double lo, double hi, Style style) {
     return add(std::move(name), YSpan{lo, hi}, std::move(style));
 }
-Figure& Figure::text(double at_x, double at_y, std::string words, Style style, Anchor anchor) {
-    return add({}, TextMark{at_x, at_y, std::move(words), anchor}, std::move(style));
+Figure& Figure::text(double at_x, double at_y, std::string label, Style style, Anchor anchor) {
+    return add({}, TextMark{at_x, at_y, std::move(label), anchor}, std::move(style));
 }
 
 }  // namespace fp8lab
