@@ -46,6 +46,7 @@ void DelayedScale::update(float amax) {
 }
 
 void DelayedScale::set_history(int length) {
+    if (length < 1) throw usage_error("history", std::to_string(length) + " is below 1");
     // Slot 0 is the staging slot, slot 1 the oldest amax, the last slot the newest.
     const auto size = static_cast<std::size_t>(length);
     std::vector<float> resized(size, 0.0F);

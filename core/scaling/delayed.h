@@ -32,7 +32,7 @@ class DelayedScale {
     void update(float amax);
 
     // To be called between steps. A shorter history keeps the newest amaxes, a longer one is filled with
-    // zeros.
+    // zeros. Throws usage_error for a length below 1, as the constructor does.
     void set_history(int length);
     void set_margin(int margin) { margin_ = margin; }
     void set_algo(AmaxAlgo algo) { algo_ = algo; }
