@@ -10,12 +10,9 @@
 #include <vector>
 
 #include "core/scaling/recipe.h"
+#include "core/scaling/scale_rule.h"
 
 namespace fp8lab {
-
-// numerics.md 3.2, step 4; pow2 rounds the result down to a power of two. fp8_max is max_finite of the
-// format.
-float scale_from_amax(float amax, float fp8_max, int margin, float previous_scale, bool pow2 = false);
 
 class DelayedScale {
   public:
