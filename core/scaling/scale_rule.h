@@ -1,9 +1,8 @@
-// The scale of an amax. The CPU and the kernels compile this one function.
+// The scale of an amax. The CPU and the kernels compile this one function, so it has C's names of functions.
 #pragma once
 
-#include <math.h>  // the C names are there in kernels too
-
 #include <cfloat>
+#include <cmath>
 
 #ifdef __CUDACC__
 #define FP8LAB_ALSO_IN_KERNELS __host__ __device__
