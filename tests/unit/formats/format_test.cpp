@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/formats/codec.h"
 
 using namespace fp8lab;
 

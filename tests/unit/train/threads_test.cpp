@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <bit>
+#include <filesystem>
+#include <set>
 
 #include "core/files/files.h"
 #include "core/threads/parallel.h"
