@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <mutex>
 
 #include "core/base/error.h"
 #include "kernels/bench/measure.h"
@@ -67,6 +68,7 @@ class CudaBackend final : public Backend {
     // first.
     std::shared_ptr<Device> opened() {
         check(cudaSetDevice(index_), "cudaSetDevice");
+        const std::lock_guard opening{opening_};
         if (!device_) {
             device_ = std::make_shared<Device>();
             device_->index = index_;
@@ -76,6 +78,7 @@ class CudaBackend final : public Backend {
 
     int index_;
     cudaDeviceProp properties_{};
+    std::mutex opening_;
     std::shared_ptr<Device> device_;
 };
 

@@ -1,19 +1,13 @@
 // The labs of list.h, by id or number.
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "core/base/error.h"
+#include "core/base/match.h"
 #include "labs/list.h"
 
 namespace fp8lab {
 namespace {
-
-std::string lower(std::string_view text) {
-    std::string result(text);
-    for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return result;
-}
 
 // "l01", "1" -> 1; anything else 0.
 int number_of(std::string_view name) {

@@ -37,9 +37,8 @@ void Shell::open_file(const std::filesystem::path& path) {
         if (path.extension() == ".f8deck") return present(read_deck(path));
         Entry* entry = current();
         const auto fields = entry == nullptr ? std::vector<Field>{} : entry->lab->fields();
-        const auto file =
-            std::ranges::find(fields, "file", [](const Field& field) { return field.info.name; });
-        if (file == fields.end())
+        const Field* const file = find_field(fields, "file");
+        if (file == nullptr)
             return say("Not opened",
                        path.filename().string() + ": drop scenes, decks, or tensors on a lab that takes one");
         set_field(*file, path.string());

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <type_traits>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/units.h"
@@ -37,12 +39,24 @@ bool parse_bool(const Field& field, std::string_view text) {
     throw usage_error(field.info.name, fmt::format("'{}' is not a switch; valid: on off", text));
 }
 
-const Field& find_field(std::span<const Field> fields, std::string_view name) {
-    const auto it =
-        std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.info.name == name; });
-    if (it == fields.end())
+const Field& known_field(std::span<const Field> fields, std::string_view name) {
+    const Field* const field = find_field(fields, name);
+    if (field == nullptr)
         throw unknown_name("--set", "field", name, fields, [](const Field& f) { return f.info.name; });
-    return *it;
+    return *field;
+}
+
+// A copy of a field's value. A text would not do: what code has stored may be out of the field's range, which
+// set_field() refuses.
+using Value = std::variant<double, int, bool, std::string>;
+
+Value value_of(const Field& field) {
+    return std::visit([](const auto* v) { return Value(*v); }, field.value);
+}
+
+void put_back(const Field& field, Value value) noexcept {
+    std::visit([&](auto* v) { *v = std::move(std::get<std::remove_pointer_t<decltype(v)>>(value)); },
+               field.value);
 }
 
 // A JSON value as the text that set_field() takes; throws when its type cannot be this field's.
@@ -80,6 +94,12 @@ Field choice(FieldInfo info, std::string* value, std::vector<Choice> choices) {
 }
 Field text(FieldInfo info, std::string* value) { return {std::move(info), value, 0, 0, false, {}}; }
 
+const Field* find_field(std::span<const Field> fields, std::string_view name) {
+    const auto named = [&](const Field& field) { return field.info.name == name; };
+    const auto it = std::ranges::find_if(fields, named);
+    return it == fields.end() ? nullptr : &*it;
+}
+
 std::string field_text(const Field& field) {
     struct Visitor {
         std::string operator()(const double* v) const { return shortest(*v); }
@@ -112,7 +132,7 @@ void set_field(std::span<const Field> fields, std::string_view assignment) {
     const auto equals = assignment.find('=');
     if (equals == std::string_view::npos)
         throw usage_error("--set", fmt::format("'{}' is not FIELD=VALUE", assignment));
-    set_field(find_field(fields, assignment.substr(0, equals)), assignment.substr(equals + 1));
+    set_field(known_field(fields, assignment.substr(0, equals)), assignment.substr(equals + 1));
 }
 
 json fields_to_json(std::span<const Field> fields) {
@@ -124,15 +144,15 @@ json fields_to_json(std::span<const Field> fields) {
 
 void fields_from_json(std::span<const Field> fields, const json& values) {
     if (!values.is_object()) throw input_error("state", "expected an object");
-    std::vector<std::string> before;
-    for (const Field& field : fields) before.push_back(field_text(field));
+    std::vector<Value> before;
+    for (const Field& field : fields) before.push_back(value_of(field));
     try {
         for (const auto& [name, value] : values.items()) {
-            const Field& field = find_field(fields, name);
+            const Field& field = known_field(fields, name);
             set_field(field, json_text(field, value));
         }
     } catch (const Error& error) {
-        for (std::size_t i = 0; i < fields.size(); ++i) set_field(fields[i], before[i]);
+        for (std::size_t i = 0; i < fields.size(); ++i) put_back(fields[i], std::move(before[i]));
         throw input_error(error.where(), error.why());
     }
 }

@@ -47,6 +47,9 @@ Field toggle(FieldInfo info, bool* value);
 Field choice(FieldInfo info, std::string* value, std::vector<Choice> choices);
 Field text(FieldInfo info, std::string* value);
 
+// Null: none has this name.
+const Field* find_field(std::span<const Field> fields, std::string_view name);
+
 // Value as text that set_field() reads back to the same value (shortest round-trip decimals).
 std::string field_text(const Field& field);
 

@@ -12,12 +12,6 @@ constexpr int kGaps = 1, kInside = 4, kWordStart = 16,
 
 bool is_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-std::string lower(std::string_view text) {
-    std::string result(text);
-    for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return result;
-}
-
 int word_score(std::string_view word, std::string_view text, bool gaps) {
     if (word == text) return kWhole;
     int best = 0;
@@ -37,6 +31,13 @@ int word_score(std::string_view word, std::string_view text, bool gaps) {
 }
 
 }  // namespace
+
+std::string lower(std::string_view text) {
+    std::string result(text);
+    for (char& c : result)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    return result;
+}
 
 int match_score(std::string_view query, std::string_view text, bool gaps) {
     const std::string needle = lower(query), hay = lower(text);

@@ -1,9 +1,13 @@
-// How well a query matches a name, for lists that are searched during typing.
+// Names in any case, and how well a query matches one, for lists that are searched during typing.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace fp8lab {
+
+// With the letters A to Z as a to z; other bytes, also those of UTF-8, stay.
+std::string lower(std::string_view text);
 
 // 0: no match. Each word of the query must be in the text. The start of a word scores best, then any place,
 // then with gaps ("dlscl" is in "delayed scaling") where gaps are allowed; in long texts they would match

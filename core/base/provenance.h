@@ -1,7 +1,6 @@
 // How a number was obtained. The badge in the window and "provenance" in every JSON are this enum.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -22,14 +21,5 @@ constexpr std::string_view to_string(Provenance p) {  // as in JSON, see cli.md
     }
     return "";
 }
-
-// A measured value with its unit, the number of observations, and how it was obtained.
-template <class T>
-struct Measured {
-    T value{};
-    std::string_view unit;
-    std::int64_t n = 0;
-    Provenance provenance = Provenance::cpu_emulated;
-};
 
 }  // namespace fp8lab

@@ -54,14 +54,13 @@ std::string one_line(std::string text) {
     return text;
 }
 
-std::string quoted(std::string_view name) {  // RFC 4180
-    std::string text = one_line(std::string(name));
+}  // namespace
+
+std::string csv_cell(std::string text) {
     if (text.find_first_of(",\"") == std::string::npos && !text.starts_with('#')) return text;
     for (std::size_t i = 0; (i = text.find('"', i)) != std::string::npos; i += 2) text.insert(i, 1, '"');
     return '"' + text + '"';
 }
-
-}  // namespace
 
 std::string to_csv(const Figure& figure) {
     std::array<bool, kColumns> used = {true, false, true, false, false};
@@ -82,7 +81,7 @@ std::string to_csv(const Figure& figure) {
         if (used[c]) out.append(",").append(kNames[c]);
     out += "\n";
     for (const Series& series : figure.series) {
-        const std::string name = quoted(series.name.substr(0, series.name.find("##")));
+        const std::string name = csv_cell(one_line(series.name.substr(0, series.name.find("##"))));
         for_rows(series.shape, [&](std::initializer_list<Filled> cells) {
             out += name;
             for (std::size_t c = 0; c < kColumns; ++c) {

@@ -13,4 +13,7 @@ namespace fp8lab {
 
 std::string to_csv(const Figure& figure);
 
+// A cell of a CSV file: in quotes, as RFC 4180 has them, where it has a comma or a quote, or starts as a comment does.
+std::string csv_cell(std::string text);
+
 }  // namespace fp8lab

@@ -254,8 +254,11 @@ void SeriesPainter::operator()(const BandSeries& s) const {
     const auto draw = [&] {
         if (pending.x1 > pending.x0 && pending.y1 > pending.y0) canvas_.rect(pending, color);
     };
+    const float first = std::floor(plot_.x0);
     std::size_t i = 0;  // the last sample at or left of the column's centre; x ascends
-    for (float px = std::floor(plot_.x0); px < plot_.x1; ++px) {
+    // What is left of the view belongs to no column.
+    while (i + 1 < n && xs[i + 1] <= layout_.x.from_px(static_cast<double>(first) - 0.5)) ++i;
+    for (float px = first; px < plot_.x1; ++px) {
         const double at = layout_.x.from_px(static_cast<double>(px) + 0.5);
         const std::size_t before = i;
         while (i + 1 < n && xs[i + 1] <= at) ++i;

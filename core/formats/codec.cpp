@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "core/base/error.h"
+#include "core/base/named.h"
 #include "core/formats/codec_row.h"
 
 namespace fp8lab {
@@ -16,33 +17,11 @@ constexpr std::uint32_t kFloatMantissa = 0x007FFFFF, kFloatImplicitOne = 0x00800
 // Never reached by a magnitude: "this format has no such code".
 constexpr std::uint32_t kNoMagnitude = 0x7FFFFFFF;
 
-struct RoundingName {
-    Rounding value;
-    std::string_view name;
-};
-constexpr std::array kRoundings = {
-    RoundingName{Rounding::nearest, "nearest"}, RoundingName{Rounding::toward_zero, "toward-zero"},
-    RoundingName{Rounding::stochastic, "stochastic"}, RoundingName{Rounding::up, "up"}};
-struct OverflowName {
-    Overflow value;
-    std::string_view name;
-};
-constexpr std::array kOverflows = {OverflowName{Overflow::saturate, "saturate"},
-                                   OverflowName{Overflow::nonsaturate, "nonsaturate"}};
-
-template <class Names>
-auto parse(const Names& names, std::string_view what, std::string_view text, std::string_view where) {
-    const auto found =
-        std::find_if(names.begin(), names.end(), [&](const auto& n) { return n.name == text; });
-    if (found == names.end())
-        throw unknown_name(std::string(where), what, text, names, [](const auto& n) { return n.name; });
-    return found->value;
-}
-
-template <class Names, class Value>
-std::string_view name_of(const Names& names, Value value) {
-    return std::find_if(names.begin(), names.end(), [&](const auto& n) { return n.value == value; })->name;
-}
+constexpr std::array kRoundings = {Named{Rounding::nearest, "nearest"},
+                                   Named{Rounding::toward_zero, "toward-zero"},
+                                   Named{Rounding::stochastic, "stochastic"}, Named{Rounding::up, "up"}};
+constexpr std::array kOverflows = {Named{Overflow::saturate, "saturate"},
+                                   Named{Overflow::nonsaturate, "nonsaturate"}};
 
 SignRule sign_rule(const FormatInfo& format) {
     if (format.kind == Kind::integer) return SignRule::twos_complement;
@@ -139,13 +118,13 @@ Kernel kernel_for(const CodecRow& row) {
 }  // namespace
 
 Rounding parse_rounding(std::string_view text, std::string_view where) {
-    return parse(kRoundings, "rounding", text, where);
+    return parse_named(kRoundings, "rounding", text, where);
 }
 Overflow parse_overflow(std::string_view text, std::string_view where) {
-    return parse(kOverflows, "overflow", text, where);
+    return parse_named(kOverflows, "overflow", text, where);
 }
-std::string_view to_string(Rounding rounding) { return name_of(kRoundings, rounding); }
-std::string_view to_string(Overflow overflow) { return name_of(kOverflows, overflow); }
+std::string_view to_string(Rounding rounding) { return name_in(kRoundings, rounding); }
+std::string_view to_string(Overflow overflow) { return name_in(kOverflows, overflow); }
 
 Overflow default_overflow(const FormatInfo& format) {
     return bits(format) <= 8 ? Overflow::saturate : Overflow::nonsaturate;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/match.h"
 
 namespace fp8lab {
 namespace {
@@ -64,14 +65,6 @@ double magnitude_value(const FormatInfo& format, std::uint32_t magnitude) {
     const int lowest = 1 - format.bias - format.mantissa_bits;
     if (exponent == 0) return std::ldexp(mantissa, lowest);
     return std::ldexp((1U << format.mantissa_bits) + mantissa, lowest + exponent - 1);
-}
-
-std::string lower(std::string_view text) {
-    std::string result(text);
-    for (char& c : result) {
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    }
-    return result;
 }
 
 void require(bool holds, std::string_view why) {
@@ -173,6 +166,11 @@ OverflowThreshold overflow_threshold(const FormatInfo& format) {
     const std::uint32_t largest = max_magnitude(format);
     const double phantom = magnitude_value(format, largest + 1);
     return {(max_finite(format) + phantom) / 2, largest % 2 == 1};
+}
+
+float OverflowThreshold::largest_below() const {
+    const float nearest = static_cast<float>(value);
+    return is_passed_by(static_cast<double>(nearest)) ? std::nextafter(nearest, 0.0F) : nearest;
 }
 
 std::string_view to_string(CodeClass code_class) {

@@ -79,7 +79,13 @@ double unit_roundoff(const FormatInfo& format);
 // Where rounding to nearest overflows (numerics.md 1.3): the midpoint of the largest value and the phantom next one.
 // inclusive: the threshold itself overflows. E4M3 464, not inclusive (the tie goes down to the even code of 448);
 // E5M2 61440, inclusive. E8M0, which rounds up, overflows above 2^127.
-struct OverflowThreshold { double value; bool inclusive; };
+struct OverflowThreshold {
+    double value;
+    bool inclusive;
+    // Of |x * scale|. NaN does not.
+    bool is_passed_by(double size) const { return inclusive ? size >= value : size > value; }
+    float largest_below() const;  // the largest float32 that does not pass it
+};
 OverflowThreshold overflow_threshold(const FormatInfo& format);
 
 enum class CodeClass { zero, subnormal, normal, infinity, nan };

@@ -17,6 +17,17 @@ DelayedScale cold_start(const Recipe& recipe, const CastPlan& plan) {
             recipe.pow2};
 }
 
+// dy of a step whose loss was not finite: there was no backward pass.
+TensorRecord not_measured(const CastPlan& plan) {
+    constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+    return {.amax = kNone,
+            .scale = kNone,
+            .underflow_pct = kNone,
+            .overflow_pct = kNone,
+            .sqnr_db = kNone,
+            .applies = plan.format->name != "fp32"};
+}
+
 }  // namespace
 
 RecipeCasts::RecipeCasts(const Recipe& recipe, int layers, std::uint64_t seed)
@@ -139,6 +150,7 @@ std::vector<TensorRecord> RecipeCasts::end_step() {
     std::vector<TensorRecord> records;
     records.reserve(states_.size());
     for (State& s : states_) {
+        if (!s.casted) s.record = not_measured(s.plan);
         if (s.casted && is_delayed(s)) s.delayed.update(s.record.amax);
         records.push_back(s.record);
     }

@@ -35,7 +35,8 @@ class RecipeCasts final : public GemmCasts<float> {
     const Matrix<float>& operand(TensorId id, Along along, const Matrix<float>& value) override;
     void round_output(Matrix<float>& result) override { round(result, recipe_.out); }
     void round_gradient(Matrix<float>& result) override { round(result, recipe_.wgrad); }
-    // Feeds this step's amaxes to the delayed scales. Layer-major: x1 w1 dy1 x2 ...
+    // Feeds this step's amaxes to the delayed scales. Layer-major: x1 w1 dy1 x2 ... A tensor that was not cast
+    // in this step has NaN.
     std::vector<TensorRecord> end_step();
 
     bool became_nonfinite(TensorId id) const { return state(id).nonfinite; }  // by the cast of this step

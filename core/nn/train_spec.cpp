@@ -10,19 +10,13 @@
 #include <numbers>
 
 #include "core/base/error.h"
+#include "core/base/named.h"
 #include "core/base/units.h"
 #include "core/nn/tasks.h"
 
 namespace fp8lab {
 namespace {
 
-template <class Enum>
-struct Named {
-    Enum value;
-    std::string_view name;
-};
-template <class Enum>
-Named(Enum, std::string_view) -> Named<Enum>;  // clang 16 does not deduce it by itself
 constexpr std::array kTasks = {Named{TaskKind::teacher, "teacher"}, Named{TaskKind::noise, "noise"},
                                Named{TaskKind::spiral, "spiral"}, Named{TaskKind::npy, "npy:X,Y"}};
 constexpr std::array kActivations = {Named{Activation::tanh, "tanh"}, Named{Activation::gelu, "gelu"},
@@ -33,11 +27,7 @@ constexpr std::array kLosses = {Named{LossKind::mse, "mse"}, Named{LossKind::cro
 
 template <class Enum, std::size_t n>
 Enum parse(const std::array<Named<Enum>, n>& names, std::string_view option, std::string_view text) {
-    const auto hit = std::ranges::find(names, text, &Named<Enum>::name);
-    if (hit == names.end())
-        throw unknown_name(std::string(option), option.substr(2), text, names,
-                           [](const auto& row) { return row.name; });
-    return hit->value;
+    return parse_named(names, option.substr(2), text, option);
 }
 
 // Empty: left open.
@@ -46,11 +36,6 @@ std::optional<Enum> parse_given(const std::array<Named<Enum>, n>& names, std::st
                                 std::string_view text) {
     if (text.empty()) return std::nullopt;
     return parse(names, option, text);
-}
-
-template <class Enum, std::size_t n>
-std::string_view name_of(const std::array<Named<Enum>, n>& names, Enum value) {
-    return std::ranges::find(names, value, &Named<Enum>::value)->name;
 }
 
 // What a task fixes or suggests (cli.md, "Definitions that results depend on"); the
@@ -180,10 +165,10 @@ double learning_rate(const TrainSpec& spec, int step) {
     return spec.lr * warm_up * ((1 - kFloor) * cosine + kFloor);
 }
 
-std::string_view to_string(TaskKind kind) { return kind == TaskKind::npy ? "npy" : name_of(kTasks, kind); }
-std::string_view to_string(Activation kind) { return name_of(kActivations, kind); }
-std::string_view to_string(Schedule kind) { return name_of(kSchedules, kind); }
-std::string_view to_string(OptimizerKind kind) { return name_of(kOptimizers, kind); }
-std::string_view to_string(LossKind kind) { return name_of(kLosses, kind); }
+std::string_view to_string(TaskKind kind) { return kind == TaskKind::npy ? "npy" : name_in(kTasks, kind); }
+std::string_view to_string(Activation kind) { return name_in(kActivations, kind); }
+std::string_view to_string(Schedule kind) { return name_in(kSchedules, kind); }
+std::string_view to_string(OptimizerKind kind) { return name_in(kOptimizers, kind); }
+std::string_view to_string(LossKind kind) { return name_in(kLosses, kind); }
 
 }  // namespace fp8lab

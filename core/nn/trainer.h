@@ -58,9 +58,12 @@ struct Watch {
     std::optional<TensorId> tensor;
 };
 using Command = std::variant<SetHistory, SetMargin, SetAlgo, SetRecipe, SetLearningRate, PoisonBatch, Watch>;
+// Throws usage_error: an arm or a layer that a training of `spec` does not have, a history, margin or recipe that
+// parse_recipe() could not give, a learning rate that is negative or not finite.
+void check_command(const TrainSpec& spec, const Command& command);
 
 // ---- Snapshots: values only, series as deltas since the snapshot before
-struct TensorRecord {           // one tensor in one step
+struct TensorRecord {           // one tensor in one step; NaN: not measured in this step
     float amax = 0, scale = 1;  // scale: NaN where the recipe has one per block
     float underflow_pct = 0, overflow_pct = 0, sqnr_db = 0;
     // The lost mass, as CastStats has it. NaN: not known, or not measured in this step.
@@ -115,7 +118,8 @@ class Trainer {
   public:
     virtual ~Trainer() = default;
     virtual void step(int n = 1) = 0;              // all arms advance on the same batches; stopped arms stay
-    virtual void set(const Command& command) = 0;  // takes effect at the next step
+    // Takes effect at the next step. Throws as check_command(); then nothing changes.
+    virtual void set(const Command& command) = 0;
     virtual Snapshot snapshot() = 0;
     virtual int steps_done() const = 0;
     // How many steps one call of step() should do for full speed. 1 on the CPU; a GPU takes several per

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <limits>
 
 #include "core/base/error.h"
 
@@ -23,13 +22,6 @@ float largest(const std::vector<float>& history) {
 
 }  // namespace
 
-float scale_from_amax(float amax, float fp8_max, int margin, float previous_scale, bool pow2) {
-    if (!(amax > 0) || !std::isfinite(amax)) return previous_scale;
-    // The quotient is Inf for a tiny amax (below 1.3e-36 in E4M3).
-    const float scale = std::min(std::ldexp(fp8_max, -margin) / amax, std::numeric_limits<float>::max());
-    return pow2 ? std::ldexp(1.0F, std::ilogb(scale)) : scale;
-}
-
 DelayedScale::DelayedScale(int history, AmaxAlgo algo, int margin, int interval, float fp8_max, bool pow2)
     : fp8_max_(fp8_max), algo_(algo), margin_(margin), interval_(interval), pow2_(pow2) {
     set_history(history);
@@ -46,6 +38,7 @@ void DelayedScale::update(float amax) {
 }
 
 void DelayedScale::set_history(int length) {
+    if (length < 1) throw usage_error("history", std::to_string(length) + " is below 1");
     // Slot 0 is the staging slot, slot 1 the oldest amax, the last slot the newest.
     const auto size = static_cast<std::size_t>(length);
     std::vector<float> resized(size, 0.0F);
@@ -68,8 +61,7 @@ std::vector<SimulateStep> simulate(const std::vector<float>& amax, const Simulat
         row.amax = value;
         row.scale_used = state.scale();
         row.amax_scaled = value * row.scale_used;
-        const double scaled = static_cast<double>(row.amax_scaled);
-        row.saturates = threshold.inclusive ? scaled >= threshold.value : scaled > threshold.value;
+        row.saturates = threshold.is_passed_by(static_cast<double>(row.amax_scaled));
         state.update(value);
         row.history = state.history();
         row.scale_next = state.scale();

@@ -10,12 +10,9 @@
 #include <vector>
 
 #include "core/scaling/recipe.h"
+#include "core/scaling/scale_rule.h"
 
 namespace fp8lab {
-
-// numerics.md 3.2, step 4; pow2 rounds the result down to a power of two. fp8_max is max_finite of the
-// format.
-float scale_from_amax(float amax, float fp8_max, int margin, float previous_scale, bool pow2 = false);
 
 class DelayedScale {
   public:
@@ -32,7 +29,7 @@ class DelayedScale {
     void update(float amax);
 
     // To be called between steps. A shorter history keeps the newest amaxes, a longer one is filled with
-    // zeros.
+    // zeros. Throws usage_error for a length below 1, as the constructor does.
     void set_history(int length);
     void set_margin(int margin) { margin_ = margin; }
     void set_algo(AmaxAlgo algo) { algo_ = algo; }

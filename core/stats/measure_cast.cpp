@@ -154,10 +154,7 @@ HWY_EXPORT(measure);
 
 CastStats measure_cast(std::span<const float> x, std::span<const float> q, std::span<const float> scales,
                        OverflowThreshold threshold) {
-    float limit = static_cast<float>(threshold.value);
-    const double rounded = static_cast<double>(limit);
-    if (rounded > threshold.value || (rounded == threshold.value && threshold.inclusive))
-        limit = std::nextafter(limit, 0.0F);
+    const float limit = threshold.largest_below();
     const bool one_scale = scales.size() == 1;
     std::array<float, HWY_NAMESPACE::kGroup> repeated{};
     if (one_scale) repeated.fill(scales[0]);

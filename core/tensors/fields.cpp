@@ -79,9 +79,7 @@ Field tensor_field(TensorSpec& spec, std::string_view name, bool more) {
 bool has_effect(const TensorSpec& spec, std::string_view name) {
     TensorSpec any;
     const std::vector<Field> fields = all_fields(any);
-    const bool is_ours =
-        std::any_of(fields.begin(), fields.end(), [&](const Field& f) { return f.info.name == name; });
-    if (!is_ours || name == "file") return true;
+    if (find_field(fields, name) == nullptr || name == "file") return true;
     if (!spec.file.empty()) return false;
     if (name == "tensor") return true;
     if (spec.kind == "none") return false;

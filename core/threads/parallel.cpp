@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace fp8lab {
@@ -37,13 +38,14 @@ class Pool {
     }
 
     void run(std::size_t count, std::size_t grain, const Body& body) {
-        const std::size_t ranges =
-            std::min(count / std::max<std::size_t>(grain, 1), static_cast<std::size_t>(size_) * 4);
-        std::unique_lock busy{busy_, std::try_to_lock};
-        if (ranges < 2 || size_ < 2 || !busy.owns_lock()) return body(0, count);
+        const std::size_t whole = std::max<std::size_t>(grain, 1), grains = count / whole;
+        const std::size_t ranges = std::min(grains, static_cast<std::size_t>(size_) * 4);
+        // Not a mutex: the thread of a nested loop has it already.
+        if (ranges < 2 || size_ < 2 || busy_.exchange(true)) return body(0, count);
         {
             std::lock_guard lock{mutex_};
-            body_ = &body, count_ = count, ranges_ = ranges, next_ = 0, pending_ = ranges, failure_ = nullptr;
+            body_ = &body, count_ = count, grain_ = whole, ranges_ = ranges;
+            next_ = 0, pending_ = ranges, failure_ = nullptr;
             ++generation_;
         }
         work_.notify_all();
@@ -51,10 +53,17 @@ class Pool {
         std::unique_lock lock{mutex_};
         done_.wait(lock, [&] { return pending_ == 0 && serving_ == 0; });
         body_ = nullptr;
-        if (failure_) std::rethrow_exception(failure_);
+        const std::exception_ptr failure = std::exchange(failure_, nullptr);
+        lock.unlock();
+        busy_ = false;
+        if (failure) std::rethrow_exception(failure);
     }
 
   private:
+    std::size_t begin_of(std::size_t range) const {
+        return range == ranges_ ? count_ : count_ / grain_ * range / ranges_ * grain_;
+    }
+
     void serve() {
         std::unique_lock lock{mutex_};
         long seen = generation_;
@@ -75,7 +84,7 @@ class Pool {
         for (std::size_t range = next_++; range < ranges_; range = next_++) {
             std::exception_ptr failure;
             try {
-                (*body_)(count_ * range / ranges_, count_ * (range + 1) / ranges_);
+                (*body_)(begin_of(range), begin_of(range + 1));
             } catch (...) {
                 failure = std::current_exception();
             }
@@ -85,10 +94,11 @@ class Pool {
         }
     }
 
-    std::mutex busy_, mutex_;
+    std::atomic<bool> busy_ = false;  // a loop runs
+    std::mutex mutex_;
     std::condition_variable work_, done_;
     const Body* body_ = nullptr;
-    std::size_t count_ = 0, ranges_ = 0, pending_ = 0;
+    std::size_t count_ = 0, grain_ = 1, ranges_ = 0, pending_ = 0;
     std::atomic<std::size_t> next_ = 0;
     int serving_ = 0;
     long generation_ = 0;

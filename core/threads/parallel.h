@@ -1,6 +1,6 @@
-// A fixed set of worker threads for data-parallel loops. A body may write only to places of its own indices,
-// and callers combine partial sums in the order of the indices; then a result does not depend on how the loop
-// is split.
+// A fixed set of worker threads for data-parallel loops. How many ranges a loop is split into depends on the
+// number of threads. So a body may write only to places of its own indices, and callers combine partial sums
+// over pieces of a fixed size in the order of the indices; then no result depends on the number of threads.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,15 @@
 
 namespace fp8lab {
 
-// Number of threads that parallel_for and BLAS use, including the calling thread. Default: the machine's
-// cores.
+// Number of threads that parallel_for uses, including the calling thread. Default: the machine's cores. Call
+// it while no loop runs.
 void set_threads(int count);
 int threads();
 
 // Calls body(begin, end) for disjoint ranges that cover [0, count), with at least `grain` elements per range.
-// A single range runs in the calling thread. The first exception of a body is rethrown here.
+// A loop is cut only at multiples of `grain`, so that a body which works on packets of elements sees the same
+// packets in every split. A single range runs in the calling thread, and so does a loop inside a loop that was
+// split. The first exception of a body is rethrown here.
 void parallel_for(std::size_t count, std::size_t grain,
                   const std::function<void(std::size_t, std::size_t)>& body);
 

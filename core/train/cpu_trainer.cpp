@@ -20,7 +20,10 @@ class CpuTrainer final : public Trainer {
     CpuTrainer& operator=(const CpuTrainer&) = delete;
 
     void step(int n) override;
-    void set(const Command& command) override { commands_.push_back(command); }
+    void set(const Command& command) override {
+        check_command(spec_, command);
+        commands_.push_back(command);
+    }
     Snapshot snapshot() override;
     int steps_done() const override { return steps_done_; }
     const std::optional<NonFinite>& stopped(int index) const override { return arm(index).stopped(); }
@@ -92,11 +95,6 @@ void CpuTrainer::load(const std::filesystem::path& path) {
 }
 
 }  // namespace
-
-std::string to_string(TensorId id) {
-    constexpr std::array kNames = {"x", "w", "dy"};
-    return kNames[static_cast<std::size_t>(id.tensor)] + std::to_string(id.layer);
-}
 
 std::unique_ptr<Trainer> make_cpu_trainer(const TrainSpec& spec) {
     if (spec.state != StateType::fp32) throw usage_error("--state bf16", "is measured on a GPU");

@@ -3,10 +3,10 @@
 
 #include "core/base/rng.h"
 #include "core/scaling/block_scales.h"
+#include "core/scaling/scale_rule.h"
 #include "kernels/casts/codec.cuh"
 #include "kernels/casts/emulate.h"
 #include "kernels/casts/tile.cuh"
-#include "kernels/scaling/scale_rule.cuh"
 
 namespace fp8lab::cuda {
 namespace {
@@ -40,7 +40,7 @@ struct Factors {
 __device__ float limited(float scale) { return fminf(scale, FLT_MAX); }
 
 __device__ Factors fp32_factors(const CastRow& row, int margin, float amax) {
-    const float scale = scale_of(amax, row.max_finite, margin, 1.0F, row.pow2);
+    const float scale = fp8lab::scale_from_amax(amax, row.max_finite, margin, 1.0F, row.pow2);
     return {scale, 1 / scale};
 }
 
@@ -172,15 +172,6 @@ __global__ void bf16_kernel(const float* in, float* out, long long count) {
         out[i] = __bfloat162float(__float2bfloat16_rn(in[i]));
 }
 
-// The largest float whose scaled size does not count as overflow, as core/stats/measure_cast.cpp.
-float overflow_limit(const FormatInfo& format) {
-    const OverflowThreshold threshold = overflow_threshold(format);
-    const float limit = static_cast<float>(threshold.value);
-    const double rounded = static_cast<double>(limit);
-    const bool beyond = rounded > threshold.value || (rounded == threshold.value && threshold.inclusive);
-    return beyond ? std::nextafter(limit, 0.0F) : limit;
-}
-
 CastRow row_of(const EmulatedCast& cast) {
     const CastPlan& plan = cast.plan;
     CastRow row;
@@ -189,7 +180,7 @@ CastRow row_of(const EmulatedCast& cast) {
     row.e4m3 = make_row(find_format("e4m3"), Rounding::nearest, Overflow::saturate);
     row.nan_value = decode(*plan.format, encode(*plan.format, std::nanf(""), plan.rounding, plan.overflow));
     row.max_finite = static_cast<float>(max_finite(*plan.format));
-    row.overflow_limit = overflow_limit(*plan.format);
+    row.overflow_limit = overflow_threshold(*plan.format).largest_below();
     row.rule = plan.granularity == Granularity::tensor    ? ScaleRule::tensor
                : plan.granularity == Granularity::block32 ? ScaleRule::mx
                : plan.granularity == Granularity::block16 ? ScaleRule::nvfp4

@@ -7,8 +7,8 @@
 // + 1 + 1 (+ 1/16 of scales in blocks).
 #pragma once
 
+#include "core/scaling/scale_rule.h"
 #include "kernels/casts/vector_block.cuh"
-#include "kernels/scaling/scale_rule.cuh"
 
 namespace fp8lab::cuda {
 
@@ -202,7 +202,7 @@ __global__ void __launch_bounds__(kThreads, 2)
         };
         const float amax = gather(source, values, at, s, target, shared, keep, again);
         const float largest = squares ? largest_of_block(amax, shared) : amax,
-                    scale = scale_of(largest, max_finite, how.margin, 1.0F, how.pow2 != 0);
+                    scale = fp8lab::scale_from_amax(largest, max_finite, how.margin, 1.0F, how.pow2 != 0);
         shared.vectors[threadIdx.x] = scale;
         store_scale_inv(at, s, vectors, squares, 1 / scale);
         __syncthreads();

@@ -36,12 +36,6 @@ void Event::record(cudaStream_t stream) { check(cudaEventRecord(event_, stream),
 void Event::record_in_graph(cudaStream_t stream) {
     check(cudaEventRecordWithFlags(event_, stream, cudaEventRecordExternal), "cudaEventRecordWithFlags");
 }
-bool Event::done() const {
-    const cudaError_t status = cudaEventQuery(event_);
-    if (status == cudaErrorNotReady) return false;
-    check(status, "cudaEventQuery");
-    return true;
-}
 void Event::wait() const { check(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
 
 float elapsed_ms(const Event& from, const Event& to) {

@@ -41,7 +41,6 @@ class Event {
     }
     void record(cudaStream_t stream);
     void record_in_graph(cudaStream_t stream);  // during a capture: every launch of the graph records it anew
-    bool done() const;
     void wait() const;
     cudaEvent_t get() const { return event_; }
 

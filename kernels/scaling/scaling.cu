@@ -1,9 +1,9 @@
 // Scales on the device: core/scaling/delayed.cpp's rules, one block a tensor.
+#include "core/scaling/scale_rule.h"
 #include "kernels/device/cast_sums.cuh"
 #include "kernels/device/device.h"
 #include "kernels/device/launch.h"
 #include "kernels/device/launching.cuh"
-#include "kernels/scaling/scale_rule.cuh"
 
 namespace fp8lab::cuda {
 namespace {
@@ -12,7 +12,7 @@ constexpr int kThreads = 256;
 
 __global__ void current_kernel(ScaleState* state, const ScaleControls* controls) {
     wait_for_the_kernel_before();
-    state->scale = scale_of(__uint_as_float(state->amax_bits), state->max_finite, controls->margin, 1.0F,
+    state->scale = fp8lab::scale_from_amax(__uint_as_float(state->amax_bits), state->max_finite, controls->margin, 1.0F,
                             controls->pow2 != 0);
 }
 
@@ -21,7 +21,7 @@ __global__ void vectors_kernel(ScaleVectors vectors, int rows, int count, const 
     wait_for_the_kernel_before();
     const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
     if (i >= count) return;
-    const float scale = scale_of(__uint_as_float(vectors.amaxes[i]), state->max_finite,
+    const float scale = fp8lab::scale_from_amax(__uint_as_float(vectors.amaxes[i]), state->max_finite,
                                  vectors.controls->margin, 1.0F, vectors.controls->pow2 != 0);
     vectors.scales[i] = scale;
     (i < rows ? vectors.rows[i] : vectors.columns[i - rows]) = 1 / scale;
@@ -68,7 +68,7 @@ __global__ void update_kernel(ScaleState* states, float* history, TensorSet set,
         ring[state.history_at] = latest;
         state.history_at = (state.history_at + 1) & (kHistoryCapacity - 1);
         if (++state.scale_age >= c.interval) {
-            state.scale = scale_of(amax, state.max_finite, c.margin, state.scale, c.pow2 != 0);
+            state.scale = fp8lab::scale_from_amax(amax, state.max_finite, c.margin, state.scale, c.pow2 != 0);
             state.scale_age = 0;
         }
     }

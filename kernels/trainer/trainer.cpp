@@ -56,7 +56,10 @@ class CudaTrainer final : public Trainer {
     CudaTrainer& operator=(const CudaTrainer&) = delete;
 
     void step(int n) override;
-    void set(const Command& command) override { commands_.push_back(command); }
+    void set(const Command& command) override {
+        check_command(spec_, command);
+        commands_.push_back(command);
+    }
     Snapshot snapshot() override;
     int steps_done() const override { return steps_done_; }
     int steps_per_call() const override { return per_launch_; }

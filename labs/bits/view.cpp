@@ -18,10 +18,6 @@ namespace {
 constexpr std::size_t kTabsInARow = 4;
 constexpr float kWidestMap = 848;  // with its labels and notes: beyond it the list would stand too far off
 
-const Field& field_named(const std::vector<Field>& fields, std::string_view name) {
-    return *std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.info.name == name; });
-}
-
 // A row of choices as one switch; none is selected when the value stands in another row.
 bool choice_row(ui::Context& context, std::string_view name, std::span<const Choice> choices,
                 std::string_view value, std::string& chosen) {
@@ -72,7 +68,7 @@ void BitsView::stage(ui::Context& context, Rect area) {
 
 void BitsView::explore_format(ui::Context& context) {
     const std::vector<Field> fields = lab_.fields();
-    const Field& format = field_named(fields, "format");
+    const Field& format = *find_field(fields, "format");
     ui::text(context, format.info.label, Role::muted, kSans13);
     const std::span<const Choice> choices(format.choices);
     std::string chosen;
@@ -84,7 +80,7 @@ void BitsView::explore_format(ui::Context& context) {
     }
     const std::vector<Choice> specials = lab_.specials_choices();
     if (specials.size() < 2) return;
-    const Field& field = field_named(fields, "specials");
+    const Field& field = *find_field(fields, "specials");
     ui::text(context, field.info.label, Role::muted, kSans13);
     if (choice_row(context, "bits.specials", specials, lab_.outcome().rules, chosen))
         lab_.select_specials(chosen);

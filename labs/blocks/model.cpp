@@ -144,7 +144,7 @@ Block BlocksLab::block_at(std::size_t row, std::size_t col, bool by_rows) const 
             const auto scaled = static_cast<double>(std::fabs(value * scale));
             out.amax = std::max(out.amax, std::fabs(x));
             out.underflow += value != 0 && back == 0;
-            out.saturated += scaled > limit.value || (limit.inclusive && scaled == limit.value);
+            out.saturated += limit.is_passed_by(scaled);
             signal += x * x;
             noise += e * e;
         }

@@ -7,12 +7,6 @@
 namespace fp8lab {
 namespace {
 
-const Field* named(std::span<const Field> fields, std::string_view name) {
-    const auto found =
-        std::ranges::find_if(fields, [&](const Field& field) { return field.info.name == name; });
-    return found == fields.end() ? nullptr : &*found;
-}
-
 std::string label_of(const Field& field, const std::string& value) {
     for (const Choice& choice : field.choices)
         if (choice.id == value) return choice.label;
@@ -49,9 +43,9 @@ void add_term(ControlHelp& help, const Term* term) {
 const Field* field_of(std::string_view lab, std::span<const Field> fields, std::string_view probe) {
     if (probe.starts_with(std::string(lab) + ".")) probe.remove_prefix(lab.size() + 1);
     probe = probe.substr(0, probe.find('.'));
-    if (const Field* field = named(fields, probe)) return field;
+    if (const Field* field = find_field(fields, probe)) return field;
     while (!probe.empty() && probe.back() >= '0' && probe.back() <= '9') probe.remove_suffix(1);
-    return named(fields, probe);
+    return find_field(fields, probe);
 }
 
 std::optional<ControlHelp> control_help(Lab* lab, std::string_view probe, const Glossary& glossary) {
@@ -71,7 +65,7 @@ std::optional<ControlHelp> control_help(Lab* lab, std::string_view probe, const 
     help.title = field->info.label;
     help.te_name = field->info.te_name;
     help.what = field->info.help;
-    help.values = values_of(*field, named(defaults, field->info.name));
+    help.values = values_of(*field, find_field(defaults, field->info.name));
     add_term(help, glossary.field(id, field->info.name));
     return help;
 }

@@ -83,8 +83,8 @@ void Lecture::reveal() {
 int Lecture::voters() const { return std::accumulate(votes().begin(), votes().end(), 0); }
 
 void Lecture::set(std::string_view name, const std::string& text) {
-    for (const Field& field : lab_->fields())
-        if (field.info.name == name) set_field(field, text);
+    const auto fields = lab_->fields();
+    if (const Field* const field = find_field(fields, name)) set_field(*field, text);
 }
 
 void Lecture::compare() {

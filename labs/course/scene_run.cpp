@@ -28,7 +28,7 @@ nlohmann::json fitting(Lab& lab, const Scene& scene, const Json& fields, const s
     nlohmann::json out = nlohmann::json::object();
     for (const auto& [name, value] : fields.items()) {
         const auto table = lab.fields();
-        const bool known = std::ranges::any_of(table, [&](const Field& f) { return f.info.name == name; });
+        const bool known = find_field(table, name) != nullptr;
         const std::string place = place_text(scene.places, at + "/" + name);
         if (!known && scene.schema > kSceneSchema) {
             notices.push_back(
@@ -48,7 +48,7 @@ nlohmann::json fitting(Lab& lab, const Scene& scene, const Json& fields, const s
 void check_names(Lab& lab, const Scene& scene, std::vector<std::string>& notices) {
     const auto table = lab.fields();
     const auto check = [&](const std::string& name, const std::string& at) {
-        if (std::ranges::any_of(table, [&](const Field& f) { return f.info.name == name; })) return;
+        if (find_field(table, name) != nullptr) return;
         if (scene.schema > kSceneSchema) {
             notices.push_back(fmt::format("Field '{}' is not known here.", name));
             return;
@@ -308,8 +308,8 @@ Scene scene_of(Lab& lab, const std::string& title, const std::string& notes) {
 std::string number_text(Lab& lab, std::string_view name) {
     const auto metrics = lab.metrics();
     if (const Metric* metric = find_metric(metrics, name)) return text_of(*metric);
-    for (const Field& field : lab.fields())
-        if (field.info.name == name) return field_text(field);
+    const auto fields = lab.fields();
+    if (const Field* const field = find_field(fields, name)) return field_text(*field);
     return lab.live() ? "-" : "does not apply";
 }
 

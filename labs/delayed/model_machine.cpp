@@ -82,9 +82,7 @@ MachineStep Machine::step(float amax) {
     if (spec_.algo == "current") scale_ = scale_from_amax(amax, fp8_max_, spec_.margin, 1);
     out.scale_used = scale_;
     out.amax_scaled = amax * scale_;
-    const OverflowThreshold threshold = overflow_threshold(format_);
-    const auto scaled = static_cast<double>(out.amax_scaled);
-    out.saturates = threshold.inclusive ? scaled >= threshold.value : scaled > threshold.value;
+    out.saturates = overflow_threshold(format_).is_passed_by(static_cast<double>(out.amax_scaled));
     if (!looks_first) out.outcome = update(amax, out.reduced);
     out.scale_next = scale_;
     return out;

@@ -66,7 +66,7 @@ void count_fates(Outcome& outcome, std::span<const float> rounded) {
         const float x = outcome.tensor.values[i];
         if (x != 0 && rounded[i] == 0) lost.push_back(x);
         const auto scaled = static_cast<double>(std::fabs(x * first.scale));
-        if (scaled > limit.value || (limit.inclusive && scaled == limit.value)) clipped.push_back(x);
+        if (limit.is_passed_by(scaled)) clipped.push_back(x);
     }
     outcome.all.add(outcome.tensor.values);
     outcome.lost.add(lost);

@@ -78,8 +78,8 @@ void ErrorView::draw_marker(Context& context, const ui::PlotResult& plot) {
     const int arrows = (ui::key_pressed(ui::Key::right) ? 1 : 0) - (ui::key_pressed(ui::Key::left) ? 1 : 0);
     if (press.focused) to += context.px(2) * static_cast<float>(arrows);
     if (to != x) {
-        for (const Field& field : lab_.fields())
-            if (field.info.name == "at") set_field(field, shortest(static_cast<float>(plot.x_at(to))));
+        const auto fields = lab_.fields();
+        set_field(*find_field(fields, "at"), shortest(static_cast<float>(plot.x_at(to))));
     }
     ImDrawList& list = *ImGui::GetWindowDrawList();
     list.AddCircleFilled({to, y}, context.px(10), context.color(Role::surface));

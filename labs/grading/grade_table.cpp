@@ -4,23 +4,20 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "core/base/units.h"
+#include "core/figure/csv.h"
 
 namespace fp8lab {
 namespace {
-
-std::string quoted(std::string text) {
-    for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2) text.insert(at, 1, '"');
-    return '"' + text + '"';
-}
 
 // Words that a student can choose: one line, and no formula of a spreadsheet.
 std::string cell(std::string text) {
     std::ranges::replace_if(
         text, [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
     if (text.find_first_of("=+-@") == 0) text.insert(0, 1, '\'');
-    return text.find_first_of(",\"") == std::string::npos ? text : quoted(text);
+    return csv_cell(std::move(text));
 }
 
 std::string numbers(const std::vector<double>& values) {

@@ -29,7 +29,7 @@ CastReport cast_report(const FormatInfo& format, std::span<const float> values, 
         const auto x = static_cast<double>(values[i]), q = static_cast<double>(back[i]);
         const auto scaled = static_cast<double>(std::fabs(values[i] * options.scale));
         Fate fate = Fate::normal;
-        if (scaled > limit.value || (limit.inclusive && scaled == limit.value))
+        if (limit.is_passed_by(scaled))
             fate = Fate::saturated;
         else if (classes[codes[i]] == CodeClass::subnormal)
             fate = Fate::subnormal;

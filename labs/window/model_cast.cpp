@@ -175,9 +175,8 @@ Histogram histogram_of(const Tensor& tensor, const FormatInfo& format, float sca
         if (k < lo) continue;
         const auto bin = static_cast<std::size_t>(k - lo);
         const float scaled = std::fabs(x * scale);
-        const auto wide = static_cast<double>(scaled);
         all[bin] += 1;
-        saturated[bin] += wide > limit.value || (limit.inclusive && wide == limit.value) ? 1 : 0;
+        saturated[bin] += limit.is_passed_by(static_cast<double>(scaled)) ? 1 : 0;
         underflow[bin] += scaled <= lost ? 1 : 0;
     }
     Histogram out;

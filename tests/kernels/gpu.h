@@ -16,8 +16,22 @@ inline bool gpu_here() {
     return false;
 }
 
+inline bool is_hopper() {
+    cudaDeviceProp properties{};
+    return cudaGetDeviceProperties(&properties, 0) == cudaSuccess && properties.major == 9;
+}
+
+inline bool hopper_here() {
+    if (is_hopper()) return true;
+    std::printf("skipped: what is tested is Hopper's (compute capability 9.x)\n");
+    return false;
+}
+
 }  // namespace fp8lab
 
 // First line of a test case that needs a GPU.
 #define NEEDS_GPU() \
     if (!fp8lab::gpu_here()) return
+// And of one that needs a Hopper GPU.
+#define NEEDS_HOPPER() \
+    if (!fp8lab::gpu_here() || !fp8lab::hopper_here()) return

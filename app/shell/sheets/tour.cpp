@@ -36,9 +36,9 @@ constexpr std::size_t kHelp = 2, kExercises = 3;
 constexpr float kTourCard = 328, kTourPad = 16, kTourApart = 14;
 
 std::string value_of(Lab& lab, std::string_view name) {
-    for (const Field& field : lab.fields())
-        if (field.info.name == name) return field_text(field);
-    return {};
+    const auto fields = lab.fields();
+    const Field* const field = find_field(fields, name);
+    return field ? field_text(*field) : std::string();
 }
 
 Rect around(const ui::Context& context, std::string_view prefix) {

@@ -27,9 +27,9 @@ struct Desk : test::ShellDesk {
     // As the loop does after every frame.
     void rest(double now = 0) { shell.rest(now); }
     std::string field(const std::string& name) {
-        for (const Field& field : shell.lab()->fields())
-            if (field.info.name == name) return field_text(field);
-        return {};
+        const auto fields = shell.lab()->fields();
+        const Field* const field = find_field(fields, name);
+        return field ? field_text(*field) : std::string();
     }
     void set(const std::string& assignment) {
         set_field(shell.lab()->fields(), assignment);

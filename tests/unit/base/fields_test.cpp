@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
@@ -72,6 +74,38 @@ TEST_CASE("state survives a round trip through JSON") {
     CHECK(q.history == p.history);
     CHECK(q.saturate == p.saturate);
     CHECK(q.algo == p.algo);
+}
+
+TEST_CASE("a refused state changes nothing, also where a value was out of its field's range before") {
+    Params p;
+    const auto fields = table(p);
+    for (const double scale : {1e9, 0.0, std::numeric_limits<double>::quiet_NaN()}) {
+        CAPTURE(scale);
+        // set_field() would refuse all but the switch.
+        p = {.scale = scale, .history = 0, .saturate = false, .algo = "none"};
+        std::string where;
+        try {
+            fields_from_json(fields, nlohmann::json::parse(
+                                         R"({"algo": "max", "history": 5, "saturate": true, "scale": "x"})"));
+        } catch (const Error& error) {
+            CHECK(error.kind() == ErrorKind::input);
+            where = error.where();
+        }
+        CHECK(where == "scale");
+        CHECK((p.scale == scale || (std::isnan(p.scale) && std::isnan(scale))));
+        CHECK(p.history == 0);
+        CHECK_FALSE(p.saturate);
+        CHECK(p.algo == "none");
+    }
+}
+
+TEST_CASE("a field is found by its name") {
+    Params p;
+    const auto fields = table(p);
+    REQUIRE(find_field(fields, "history") != nullptr);
+    CHECK(find_field(fields, "history")->info.label == "History");
+    for (const char* name : {"", "History", "amax_history_len", "histor"})
+        CHECK(find_field(fields, name) == nullptr);
 }
 
 TEST_CASE("a state with one wrong member changes nothing") {

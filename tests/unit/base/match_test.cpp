@@ -12,6 +12,12 @@ TEST_CASE("a query fits where each of its words is in the text, in any order and
     CHECK(match_score("xyz", "amax") == 0);
 }
 
+TEST_CASE("lower case is of A to Z, whatever else is in the text") {
+    CHECK(fp8lab::lower("E4M3 Fnuz-[@`{z") == "e4m3 fnuz-[@`{z");
+    CHECK(fp8lab::lower("\u00C9t\u00C9") == "\u00C9t\u00C9");
+    CHECK(fp8lab::lower("").empty());
+}
+
 TEST_CASE("letters with gaps fit from three on") {
     CHECK(match_score("dlscl", "delayed scaling") > 0);
     CHECK(match_score("dg", "delayed scaling") == 0);

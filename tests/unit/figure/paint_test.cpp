@@ -186,5 +186,24 @@ TEST_CASE("a band is filled between its curves, a step band up to the next x") {
     CHECK(canvas.rects[1].y0 == doctest::Approx(0));
 }
 
+TEST_CASE("a zoomed band shows nothing of what lies outside the view") {
+    std::vector<double> x, lo, hi;  // 0 to 1, but for a peak at each end
+    for (int i = 0; i <= 4000; ++i)
+        x.push_back(i), lo.push_back(0), hi.push_back(i < 20 || i > 3980 ? 10 : 1);
+    for (const bool step : {false, true})
+        for (const Range range : {Range{1000, 1100}, Range{1000, 3000}}) {  // 1/4 and 5 samples a column
+            CAPTURE(step);
+            CAPTURE(range.hi);
+            RecordingCanvas canvas;
+            Figure f{.x = {.range = Range{0, 4000}}, .y = {.range = Range{0, 10}}};
+            f.band("w", data(x), data(lo), data(hi), {.color = {Role::e4m3}, .step = step});
+            paint(f, {.x = range}, canvas, {0, 0, 400, 100}, {.bare = true});
+            REQUIRE(canvas.rects.size() == 1);
+            CHECK(canvas.rects[0].y0 == doctest::Approx(90));
+            CHECK(canvas.rects[0].x0 == doctest::Approx(0));
+            CHECK(canvas.rects[0].x1 == doctest::Approx(400));
+        }
+}
+
 }  // namespace
 }  // namespace fp8lab

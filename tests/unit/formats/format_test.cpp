@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/formats/codec.h"
 
 using namespace fp8lab;
 
@@ -126,6 +127,25 @@ TEST_CASE("every row of the table is what its bits, bias and special values say,
         CHECK(min_subnormal(f) == lowest);
         CHECK(min_normal(f) == lowest_normal);
     }
+}
+
+TEST_CASE("a size passes the overflow threshold exactly where rounding to nearest would leave the format") {
+    for (const FormatInfo& f : formats()) {
+        if (f.name == "fp32" || f.specials == Specials::scale) continue;  // no float passes; E8M0 rounds up
+        CAPTURE(f.name);
+        const OverflowThreshold threshold = overflow_threshold(f);
+        const float last = threshold.largest_below();
+        const float next = std::nextafter(last, std::numeric_limits<float>::infinity());
+        CHECK_FALSE(threshold.is_passed_by(static_cast<double>(last)));
+        CHECK(threshold.is_passed_by(static_cast<double>(next)));
+        CHECK(decode(f, encode(f, last)) == max_finite(f));
+        if (has_infinity(f) || has_nan(f))
+            CHECK_FALSE(std::isfinite(decode(f, encode(f, next, Rounding::nearest, Overflow::nonsaturate))));
+        CHECK_FALSE(threshold.is_passed_by(std::numeric_limits<double>::quiet_NaN()));
+        CHECK(threshold.is_passed_by(std::numeric_limits<double>::infinity()));
+    }
+    CHECK(overflow_threshold(find_format("e4m3")).largest_below() == 464);
+    CHECK(overflow_threshold(find_format("e5m2")).largest_below() == std::nextafter(61440.0F, 0.0F));
 }
 
 TEST_CASE("counts by class are what counting every code gives") {

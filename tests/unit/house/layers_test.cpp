@@ -92,6 +92,22 @@ TEST_CASE("core includes no GUI, no CUDA and no layer above it") {
     }
 }
 
+TEST_CASE("the kernels include no GUI, no lab and no application") {
+    const auto all = includes_below("kernels");
+    CHECK(all.size() > 100);
+    for (const auto& [file, target] : all) {
+        CAPTURE(file);
+        CAPTURE(target);
+        CHECK_FALSE(starts_with_any(target, kGui));
+        CHECK_FALSE(starts_with_any(target, {"labs/", "app/"}));
+    }
+    for (const std::string folder : {"app", "labs"})
+        for (const auto& [file, target] : includes_below(folder)) {
+            CAPTURE(file);
+            CHECK_FALSE(target.starts_with("kernels/"));  // core/backend is the only door
+        }
+}
+
 TEST_CASE("each folder of core includes only the folders below it") {
     const Arrows arrows = {
         {"threads", {}},
@@ -200,7 +216,7 @@ TEST_CASE("ImGui's internals are touched in one file only") {
 }
 
 TEST_CASE("no source file is longer than 600 lines") {
-    for (const std::string folder : {"app", "core", "labs", "tests"}) {
+    for (const std::string folder : {"app", "core", "kernels", "labs", "tests"}) {
         for (const fs::path& path : sources_below(folder)) {
             std::ifstream in(path);
             int lines = 0;

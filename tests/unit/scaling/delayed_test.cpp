@@ -171,6 +171,15 @@ TEST_CASE("the history can be resized between steps: shorter keeps the newest, l
     CHECK(state.scale() == 448.0F / 12);
 }
 
+TEST_CASE("a history of no entries is refused and changes nothing") {
+    DelayedScale state(4, AmaxAlgo::max, 0, 1, 448);
+    state.update(2);
+    const auto before = state.history();
+    for (const int length : {0, -1}) CHECK_THROWS_AS(state.set_history(length), Error);
+    CHECK(state.history() == before);
+    CHECK_THROWS_AS(DelayedScale(0, AmaxAlgo::max, 0, 1, 448), Error);
+}
+
 TEST_CASE("power-of-two scales are rounded down") {
     CHECK(scale_from_amax(3, 448, 0, 1, true) == 128);
     CHECK(scale_from_amax(3.5F, 448, 0, 1, true) == 128);  // exactly

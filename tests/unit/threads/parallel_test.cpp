@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <mutex>
+#include <set>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -21,6 +23,37 @@ TEST_CASE("every index is visited exactly once, whatever the number of threads")
             for (const auto& v : visits) REQUIRE(v == 1);
         }
     }
+}
+
+TEST_CASE("a loop is cut only at multiples of its grain") {
+    for (const int count : {1, 2, 3, 8}) {
+        set_threads(count);
+        for (const std::size_t n : {63u, 64u, 127u, 1000u, 65537u}) {
+            std::mutex mutex;
+            std::set<std::size_t> begins, ends;
+            parallel_for(n, 64, [&](std::size_t begin, std::size_t end) {
+                const std::lock_guard lock{mutex};
+                begins.insert(begin);
+                ends.insert(end);
+            });
+            for (const std::size_t begin : begins) CHECK(begin % 64 == 0);
+            ends.erase(n);
+            for (const std::size_t end : ends) CHECK(begins.contains(end));
+        }
+    }
+}
+
+TEST_CASE("a loop of one range leaves the threads to the loop inside it, a split loop does not") {
+    set_threads(2);
+    const auto ranges_inside = [](std::size_t outer) {
+        std::atomic<int> ranges = 0;
+        parallel_for(outer, 1, [&](std::size_t, std::size_t) {
+            parallel_for(64, 1, [&](std::size_t, std::size_t) { ++ranges; });
+        });
+        return ranges.load();
+    };
+    CHECK(ranges_inside(1) == 8);  // 4 a thread
+    CHECK(ranges_inside(8) == 8);  // one in each of the 8 outer ranges
 }
 
 TEST_CASE("an exception of a body reaches the caller and the pool lives on") {

@@ -226,6 +226,71 @@ TEST_CASE("the first non-finite tensor is named where it arose") {
     CHECK(rash->all_stopped());
 }
 
+TEST_CASE("a step without a backward pass has no statistics of dy, those of before are not repeated") {
+    for (const std::string recipe : {"delayed", "current", "mxfp8", "fp32"}) {
+        CAPTURE(recipe);
+        auto trainer = make_cpu_trainer(small(recipe));
+        trainer->step(3);
+        trainer->set(PoisonBatch{std::numeric_limits<float>::quiet_NaN()});
+        trainer->step();
+        const auto records = trainer->snapshot().arms[0].records;
+        REQUIRE(trainer->stopped(0));
+        REQUIRE(records.size() == 4);
+        for (std::size_t t = 0; t < 6; ++t) {
+            CAPTURE(t);
+            const TensorRecord &before = records[2].tensors[t], &last = records[3].tensors[t];
+            CHECK(last.applies == (recipe != "fp32"));
+            if (t % 3 != 2) continue;
+            for (const float number :
+                 {last.amax, last.scale, last.underflow_pct, last.overflow_pct, last.sqnr_db})
+                CHECK(std::isnan(number));
+            if (recipe != "fp32") CHECK(before.amax > 0);
+        }
+        if (recipe != "fp32") CHECK(records[3].tensors[0].underflow_pct >= 0);  // x was cast
+    }
+}
+
+TEST_CASE("a command that no training could follow is refused where it is given, and changes nothing") {
+    const TrainSpec spec = small("delayed,current");
+    auto trainer = make_cpu_trainer(spec), untouched = make_cpu_trainer(spec);
+    Recipe no_history = parse_recipe("delayed"), no_interval = no_history, far_margin = parse_recipe("current"),
+           nameless = no_history;
+    no_history.history = 0;
+    no_interval.interval = 0;
+    far_margin.margin = 17;
+    nameless.base = "dalayed";
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    const std::vector<Command> refused = {SetHistory{0, 0},
+                                          SetHistory{0, -1},
+                                          SetHistory{1, 4097},
+                                          SetHistory{2, 16},
+                                          SetMargin{0, 17},
+                                          SetMargin{0, -9},
+                                          SetMargin{-1, 0},
+                                          SetAlgo{2, AmaxAlgo::max},
+                                          SetRecipe{0, no_history},
+                                          SetRecipe{0, no_interval},
+                                          SetRecipe{1, far_margin},
+                                          SetRecipe{0, nameless},
+                                          SetRecipe{2, parse_recipe("bf16")},
+                                          SetLearningRate{-1e-3},
+                                          SetLearningRate{nan},
+                                          SetLearningRate{std::numeric_limits<double>::infinity()},
+                                          Watch{TensorId{TensorClass::x, 0}},
+                                          Watch{TensorId{TensorClass::dy, 3}}};
+    for (std::size_t i = 0; i < refused.size(); ++i) {
+        CAPTURE(i);
+        CHECK_THROWS_AS(trainer->set(refused[i]), Error);
+    }
+    trainer->step(5);
+    untouched->step(5);
+    CHECK(losses(trainer->snapshot().arms[0].records) == losses(untouched->snapshot().arms[0].records));
+    for (const Command& accepted : std::vector<Command>{SetHistory{0, 1}, SetHistory{0, 4096}, SetMargin{1, -8},
+                                                        SetMargin{0, 16}, SetLearningRate{0}, Watch{}})
+        CHECK_NOTHROW(trainer->set(accepted));
+    CHECK_NOTHROW(trainer->step());
+}
+
 TEST_CASE("snapshots are deltas, and nothing is told twice or lost") {
     auto trainer = make_cpu_trainer(small("bf16,delayed"));
     int expected = 0;

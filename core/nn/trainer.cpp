@@ -1,0 +1,56 @@
+#include "core/nn/trainer.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/base/overloaded.h"
+
+namespace fp8lab {
+
+std::string to_string(TensorId id) {
+    constexpr std::array kNames = {"x", "w", "dy"};
+    return kNames[static_cast<std::size_t>(id.tensor)] + std::to_string(id.layer);
+}
+
+// The grammar of recipes knows the range of every option.
+void check_command(const TrainSpec& spec, const Command& command) {
+    const auto arm = [&](int index) {
+        const int count = static_cast<int>(spec.arms.size());
+        if (index < 0 || index >= count)
+            throw usage_error("arm", fmt::format("{} is not in 0..{}", index, count - 1));
+    };
+    const auto options = [](int history, int margin) {
+        parse_recipe("delayed", {.history = history, .margin = margin});
+    };
+    std::visit(Overloaded{[&](const SetHistory& c) {
+                              arm(c.arm);
+                              options(c.history, 0);
+                          },
+                          [&](const SetMargin& c) {
+                              arm(c.arm);
+                              options(RecipeDefaults{}.history, c.margin);
+                          },
+                          [&](const SetAlgo& c) { arm(c.arm); },
+                          [&](const SetRecipe& c) {
+                              arm(c.arm);
+                              options(c.recipe.history, c.recipe.margin);
+                              parse_recipe(recipe_text(c.recipe));
+                          },
+                          [&](const SetLearningRate& c) {
+                              if (!(c.lr >= 0) || std::isinf(c.lr))
+                                  throw usage_error("--lr", fmt::format("{} is not a number >= 0", c.lr));
+                          },
+                          [](const PoisonBatch&) {},  // Inf and NaN are experiments
+                          [&](const Watch& c) {
+                              const int layers = static_cast<int>(spec.layers.size()) - 1;
+                              if (c.tensor && (c.tensor->layer < 1 || c.tensor->layer > layers))
+                                  throw usage_error("watch", fmt::format("layer {} is not in 1..{}",
+                                                                         c.tensor->layer, layers));
+                          }},
+               command);
+}
+
+}  // namespace fp8lab

@@ -1,0 +1,27 @@
+// The scale of an amax. The CPU and the kernels compile this one function, so it has C's names of functions.
+#pragma once
+
+#include <cfloat>
+#include <cmath>
+
+#ifdef __CUDACC__
+#define FP8LAB_ALSO_IN_KERNELS __host__ __device__
+#else
+#define FP8LAB_ALSO_IN_KERNELS
+#endif
+
+namespace fp8lab {
+
+// numerics.md 3.2, step 4; pow2 rounds the result down to a power of two. fp8_max is max_finite of the
+// format. An amax of 0 or not finite keeps the previous scale.
+FP8LAB_ALSO_IN_KERNELS inline float scale_from_amax(float amax, float fp8_max, int margin,
+                                                    float previous_scale, bool pow2 = false) {
+    if (!(amax > 0 && amax <= FLT_MAX)) return previous_scale;
+    // The quotient is Inf for a tiny amax (below 1.3e-36 in E4M3).
+    const float scale = fminf(ldexpf(fp8_max, -margin) / amax, FLT_MAX);
+    return pow2 ? ldexpf(1.0F, ilogbf(scale)) : scale;
+}
+
+}  // namespace fp8lab
+
+#undef FP8LAB_ALSO_IN_KERNELS
