@@ -186,7 +186,7 @@ void WindowView::draw_probe(Context& c, Rect area) {
     ImGui::SetCursorScreenPos({area.x0, rows.y1 + c.px(4)});
     if (area.height() > c.px(200)) {
         const std::string limit = screen_number(overflow_threshold(o.format).value);
-        ui::wrapped(c, "x × scale is cast, then divided by scale. Up to " + limit + " becomes " +
+        ui::wrapped(c, "x × scale is cast, then divided by scale. Scaled, up to " + limit + " becomes " +
                            screen_number(max_finite(o.format)) + ".");
     }
     ImGui::EndChild();
