@@ -88,7 +88,7 @@ std::string note_of(const FormatInfo& format, const Reading& reading) {
             break;
     }
     if (magnitude == max_code(format))
-        return beyond(format).empty() ? "largest value, there is no code after it"
+        return beyond(format).empty() ? "largest value, no code is left"
                                       : fmt::format("largest finite, next: {}", beyond(format));
     const double next = exact_value(format, reading.code + 1);
     const std::string_view kind = reading.code_class == CodeClass::zero        ? "zero"

@@ -301,6 +301,7 @@ TEST_CASE("every number in the lesson of L6 is computed here") {
     add(spread.lab.params().tensor.row_spread);
     add(spread("tensor.underflow_pct"), 2);
     add(spread("mx32-up.underflow_pct"), 2);
+    add(spread("tensor.lost_l1_pct"), 2);
     add(spread("tensor.worst_row_db"), 2);
     add(spread("mx32-up.worst_row_db"), 2);
     add(spread("mx32-up.copies_differ_pct"), 2);

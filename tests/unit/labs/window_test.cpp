@@ -360,6 +360,7 @@ TEST_CASE("every number in the lesson of L4 is computed here") {
     computed.insert(format_number(std::log2(max_finite(e4m3) / min_subnormal(e4m3)), 3));
     add(std::round(lab.outcome().cast.stats.sqnr_db()));
     add(std::round(lab.outcome().cast.stats.underflow_pct()));
+    computed.insert(format_number(metric(lab, "lost_l1_pct"), 2));
     set(lab, {"tensor=normal", "margin=9"});
     CHECK(lab.outcome().own.at(0).stats.sqnr_db() - lab.outcome().cast.stats.sqnr_db() < 0.05);
     add(std::exp2(lab.params().margin)), add(lab.params().margin);
