@@ -573,7 +573,7 @@ TEST_CASE("every figure holds finite numbers and names its command") {
                 for (const double y : *line->y) CHECK(std::isfinite(y));
             }
         }
-        CHECK(figures.size() == (steps > 0 ? 8 : 6));  // and a boundary for each arm
+        CHECK(figures.size() == (steps > 0 ? 10 : 8));  // and a boundary for each arm
     }
     CHECK(metric(*lab, "step") == 20);
     CHECK(metric(*lab, "loss_b") == lab->history().arms()[1].tail_loss());
