@@ -227,7 +227,7 @@ TEST_CASE("a run that passes by its loss and has lost its gradient is told, a he
     lost->advance(300);
     REQUIRE(metric(*lost, "worst_underflow_pct") >= 30);
     REQUIRE(std::abs(metric(*lost, "gap_b_pct")) <= 5);
-    CHECK(lost->verdict().find(" % of dy1 became 0") != std::string::npos);
+    CHECK(lost->verdict().find(" % of dy1’s elements became 0") != std::string::npos);
     auto healthy = small_lab();
     healthy->advance(300);
     REQUIRE(metric(*healthy, "worst_underflow_pct") < 30);
