@@ -176,10 +176,11 @@ TEST_CASE("a claim card's experiment sets the lab, and is locked while an exerci
 
 TEST_CASE(
     "the number that a prediction begins with can be committed; a choice is made first, and that is said") {
-    Desk number("bits");
-    number.click("predict.commit");
-    CHECK(number.shows("bits.bit0"));
-
+    {
+        Desk number("bits");
+        number.click("predict.commit");
+        CHECK(number.shows("bits.bit0"));
+    }
     Desk choice("train");
     choice.click("predict.commit");
     CHECK(choice.shows("predict.commit"));
