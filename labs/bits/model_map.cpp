@@ -149,9 +149,9 @@ CodeMap code_map(const FormatInfo& format, std::string_view shade) {
     map.title = counts.finite == counts.total
                     ? fmt::format("All {} codes are numbers", counts.total)
                     : fmt::format("{} of {} codes are numbers", counts.finite, counts.total);
-    map.subtitle = shade == "gap"     ? "darker: wider gap to the next value"
-                   : shade == "class" ? "lighter: subnormal"
-                                      : "darker: larger value";
+    map.subtitle = shade == "gap"     ? "stronger: wider gap to the next value"
+                   : shade == "class" ? "weaker: subnormal"
+                                      : "stronger: larger value";
     if (counts.subnormals > 0 && shade != "class") map.subtitle += "; outlined: subnormal";
     if (map.codes_per_cell > 1) map.subtitle += fmt::format("; a cell: {} codes", map.codes_per_cell);
     return map;

@@ -473,7 +473,7 @@ TEST_CASE("the heads of the tables have a term of the glossary, which a click op
             desk.frame();
             desk.click(head);
             REQUIRE(desk.shows("glossary"));
-            CHECK(desk.words("glossary.term") == term->term);
+            CHECK(desk.words("glossary.term") == term->id);
             desk.key(ui::Key::escape);
             desk.frame();
         }

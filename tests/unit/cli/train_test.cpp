@@ -53,7 +53,8 @@ TEST_CASE("train writes the documented CSV: one row an arm and step, empty where
     CHECK(rows[0][4] == "step_ms");
     CHECK(rows[0][5] == "amax_x1");
     CHECK(rows[0][16] == "overflow_pct_dy1");
-    CHECK(rows[0].size() == 5 + 2 * 3 * 4);
+    CHECK(rows[0][29] == "lost_l1_pct_x1");  // two layers of x, w, dy; four columns each, and two after them
+    CHECK(rows[0].size() == 5 + 2 * 3 * 4 + 2 * 3 * 2);
     for (const auto& row : rows) CHECK(row.size() == rows[0].size());
     CHECK(rows[1][1] == "fp32");
     CHECK(rows[1][3].empty());  // accuracy: a regression

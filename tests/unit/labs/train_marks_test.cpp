@@ -6,26 +6,12 @@
 #include <thread>
 
 #include "labs/train/model.h"
+#include "tests/unit/labs/train_lab.h"
 
 using namespace fp8lab;
 using namespace fp8lab::train;
-
-namespace {
-
-std::unique_ptr<TrainLab> small_lab(std::initializer_list<const char*> settings) {
-    auto lab = std::make_unique<TrainLab>(cpu_backend());
-    const auto fields = lab->fields();
-    set_field(fields, "batch=32");
-    for (const char* setting : settings) set_field(fields, setting);
-    lab->update();
-    return lab;
-}
-
-const Figure& figure_of(const std::vector<Figure>& figures, std::string_view id) {
-    return *std::ranges::find(figures, id, &Figure::id);
-}
-
-}  // namespace
+using test::figure_of;
+using test::small_lab;
 
 TEST_CASE("the speed limit is for a window: without one, and in advance(), a training does not wait") {
     // At one step in 1,000 seconds none of these would end.
