@@ -145,7 +145,7 @@ void RulerView::draw_table(Context& context, Rect area) {
     };
     static constexpr std::array kColumns = {Column{"values", "code", false, 0},
                                             Column{"smallest gap", "ulp", false, 700},
-                                            Column{"largest gap", "ulp", false, 540},
+                                            Column{"largest gap", "ulp", false, 580},
                                             Column{"becomes 0 %", "underflow", true, 0},
                                             Column{"saturates %", "saturation", true, 0},
                                             Column{"in normals %", "subnormal", true, 700},

@@ -206,17 +206,17 @@ void header(ui::Context& c, const Row& row, const Columns& columns, const ArmTra
     };
     label(columns.amax, "amax");
     label(columns.scale, "scale");
-    const auto right = [&](float x, std::string_view term) {
-        return ui::head(c, {row.x + c.px(x), row.middle()}, term, term) - c.px(10);
+    const auto right = [&](float x, std::string_view words, std::string_view term) {
+        return ui::head(c, {row.x + c.px(x), row.middle()}, words, term) - c.px(10);
     };
     const bool lost =
         std::ranges::any_of(arm.tensors, [](const TensorTrack& t) { return t.underflow_sum > 0; });
-    triangle(c, {right(columns.underflow + 84, "underflow"), row.middle()}, false, {Role::under, Tone::fill},
-             lost);
-    right(columns.l1 + 50, "lost L1");
-    if (columns.energy >= 0) right(columns.energy + 50, "energy");
-    triangle(c, {right(columns.overflow + 70, "overflow"), row.middle()}, true, {Role::sat, Tone::fill},
-             arm.overflow_steps() > 0);
+    triangle(c, {right(columns.underflow + 84, "underflow", "underflow"), row.middle()}, false,
+             {Role::under, Tone::fill}, lost);
+    right(columns.l1 + 50, "lost L1", "lost-mass");
+    if (columns.energy >= 0) right(columns.energy + 50, "energy", "lost-mass");
+    triangle(c, {right(columns.overflow + 70, "overflow", "overflow"), row.middle()}, true,
+             {Role::sat, Tone::fill}, arm.overflow_steps() > 0);
 }
 
 }  // namespace

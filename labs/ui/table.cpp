@@ -85,7 +85,7 @@ void tooltip(Context& context, std::string_view title, std::string_view body) {
 float head(Context& context, Point middle_px, std::string_view words, std::string_view term, Anchor anchor) {
     if (words.empty()) return middle_px.x;
     constexpr Font kHead{Face::sans, 13};
-    const float width = text_width(context, words, kHead), half = context.px(11);
+    const float width = text_width(context, words, kHead), half = context.px(9);
     const float left = middle_px.x - (anchor == Anchor::right    ? width
                                       : anchor == Anchor::center ? width / 2
                                                                  : 0);

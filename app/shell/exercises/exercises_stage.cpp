@@ -72,16 +72,11 @@ void ExercisesTab::draw_stage(Lab& lab, Rect area) {
     if (ui::button(context_, "predict.commit", "Commit and start",
                    {.primary = ready, .disabled = !ready, .why_disabled = why, .width = 180}))
         return ImGui::EndChild(), begin(lab, {.skipped = false, .values = values, .at = local_time()});
-    if (!ready) {
-        ImGui::SameLine(0, context_.px(20));
-        const Rect words = ui::next_area(context_, 32);
-        ui::text_mid(context_, {words.x0, (words.y0 + words.y1) / 2}, why, {Role::muted}, kSans13);
-        ui::advance({words.x0, words.y0, words.x0 + ui::text_width(context_, why, kSans13), words.y1});
-    }
     ImGui::SameLine(0, context_.px(20));
     if (link(context_, "predict.skip", "Skip the prediction"))
         return ImGui::EndChild(), begin(lab, {.skipped = true, .values = {}, .at = local_time()});
-    ui::text(context_, "Predictions are kept and never graded.", Role::muted, kSans13);
+    const std::string kept = "Predictions are kept and never graded.";
+    ui::text(context_, ready ? kept : std::string(why) + " " + kept, Role::muted, kSans13);
     ui::scroll_thumbs(context_);
     ImGui::EndChild();
 }

@@ -144,7 +144,7 @@ TEST_CASE("a scene that names a metric or a figure that the lab does not have is
           "line 5, column 24: the lab has no metric 'a.steps'" + listed);
     CHECK(
         refused("delayed", "\"figure\": \"time\"\n") ==
-        "line 5, column 11: the lab has no figure 'time' in the states of this scene; valid: timeline casts");
+        "line 5, column 11: the lab has no figure 'time' in the states of this scene; valid: timeline casts sqnr");
     CHECK(refused("dleayed", "\"figure\": \"timeline\"\n")
               .starts_with("line 3, column 8: unknown lab 'dleayed'"));
     // What comes with a training only is known before it; what the other state has may be named.
