@@ -376,10 +376,12 @@ TEST_CASE("every number in the lesson of L7 is computed here") {
     const Throws& tutorial = dice.outcome().dice.throws[2];
     REQUIRE(tutorial.method == Method::integer);
     for (const auto& [value, count] : tutorial.returned) add(value);
-    add(100.0 * tutorial.returned.at(17) / tutorial.draws, 1);
-    // Noise within +-h turns 17.3 into 18 where it is above 17.5 - 17.3: in (h - 0.2) / 2h of the draws.
-    const double up = 1.0 * tutorial.returned.at(18) / tutorial.draws;
-    add((17.5 - dice.params().x) / (1 - 2 * up), 1);
+    // Noise within +-h turns 17.3 into 17 where it is below 17.5 - 17.3: in (h + 0.2) / 2h of the draws.
+    const double h = 0.5, distance = 17.5 - dice.params().x, share = (h + distance) / (2 * h);
+    CHECK(1.0 * tutorial.returned.at(17) / tutorial.draws ==
+          doctest::Approx(share).epsilon(3 * std::sqrt((1 - share) / share / tutorial.draws)));
+    add(h);
+    add(100 * share);
 
     const AddingLab dot = lab_with({"experiment=dot"});
     add(dot.params().width);
