@@ -183,6 +183,24 @@ void with_constants(const CodecRow& row, const Run& run) {
     }
 }
 
+// The same in another order, for arrays beyond the caches: a cache line of codes from each of several pages in
+// turn. A processor fetches ahead within a page only, so that one page at a time keeps few loads on their way.
+// One thread of an Intel Xeon with AVX-512 (2026-11-22) reads 4 bytes and writes 1 in 1.5 times the time of a
+// memcpy of as many bytes page by page, 1.2 with two pages in turn, 1.0 with 4 or 8.
+constexpr std::size_t kLine = 64, kPage = 4096 / sizeof(float), kPages = 8;
+static_assert(kLine % kBlock == 0);
+
+template <class Work>
+HWY_INLINE void for_pages(const float* in, std::size_t count, std::uint8_t* out, const Work work) {
+    constexpr std::size_t kGroup = kPages * kPage;
+    std::size_t begin = 0;
+    for (; begin + kGroup <= count; begin += kGroup)
+        for (std::size_t line = begin; line < begin + kPage; line += kLine)
+            for (std::size_t page = line; page < line + kGroup; page += kPage)
+                for (std::size_t i = page; i < page + kLine; i += kBlock) work(in + i, i, out + i);
+    for_blocks(in + begin, count - begin, out + begin, work);
+}
+
 // From this many bytes of output on, bytes are stored around the caches: they would not stay there, and the
 // memory would be read before it is written. memcpy of the C library does the same.
 constexpr std::size_t kStreamFrom = std::size_t{8} << 20;
@@ -199,13 +217,13 @@ void encode_span(const CodecRow& row, const CastOptions& options, const float* i
 // Without random numbers only: those take longer than the stores.
 void stream_bytes(const CodecRow& row, const CastOptions& options, const float* in, std::size_t count,
                   std::uint8_t* out) {
-    const std::size_t head = -reinterpret_cast<std::uintptr_t>(out) % kBlock;
-    const std::size_t body = (count - head) / kBlock * kBlock;
+    const std::size_t head = -reinterpret_cast<std::uintptr_t>(out) % kLine;
+    const std::size_t body = (count - head) / kLine * kLine;
     encode_span(row, options, in, head, out);
     with_constants(row, [&]<Kernel K, bool kSignMagnitude>() {
         if constexpr (K != Kernel::stochastic) {
-            for_blocks(in + head, body, out + head,
-                       EncodeBlock<K, kSignMagnitude, true, std::uint8_t>{row, options.scale, nullptr});
+            for_pages(in + head, body, out + head,
+                      EncodeBlock<K, kSignMagnitude, true, std::uint8_t>{row, options.scale, nullptr});
         }
     });
     hwy::FlushStream();

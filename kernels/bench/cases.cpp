@@ -379,8 +379,6 @@ void run(const KernelCase& kernel, const CaseMemory& memory, Shape shape, const 
     if (!kernel.stores || kernel.scaling == ScaleMode::row)
         kernel.launch(memory, shape, target, Pass::amax_only, stream);
     if (!kernel.stores) return;
-    if (kernel.scaling == ScaleMode::row)
-        scale_vectors_from_amaxes(target.vectors, shape, target.state, stream);
     kernel.launch(memory, shape, target, Pass::cast, stream);
 }
 

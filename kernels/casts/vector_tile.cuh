@@ -30,12 +30,20 @@ __device__ inline void keep_amax(const BlockPlace& at, Shape s, const ScaleVecto
         atomicMax(to.amaxes + (own.is_column ? s.padded_rows : 0) + own.index, __float_as_uint(amax));
 }
 
-// ScaleMode::row, second launch.
-__device__ inline void load_scales(const BlockPlace& at, Shape s, const ScaleVectors& from,
-                                   VectorMemory& shared) {
+// ScaleMode::row, second launch: every block computes the scales of its rows and columns, and the first one of a
+// row or column stores their inverse.
+__device__ inline void scale_from_amax(const BlockPlace& at, Shape s, float max_finite,
+                                       const ScaleVectors& vectors, VectorMemory& shared) {
     const OwnVector own = own_vector(at, s);
-    const float* const scales = from.scales + (own.is_column ? s.padded_rows : 0);
-    shared.vectors[threadIdx.x] = own.index < own.padded ? scales[own.index] : 1.0F;
+    float scale = 1;
+    if (own.index < own.padded) {
+        const ScaleControls how = *vectors.controls;
+        const float amax = __uint_as_float(vectors.amaxes[(own.is_column ? s.padded_rows : 0) + own.index]);
+        scale = fp8lab::scale_from_amax(amax, max_finite, how.margin, 1.0F, how.pow2 != 0);
+        if (own.is_column ? at.r0 == 0 : at.c0 == 0)
+            (own.is_column ? vectors.columns : vectors.rows)[own.index] = 1 / scale;
+    }
+    shared.vectors[threadIdx.x] = scale;
 }
 
 // Of all amaxes of the block.
@@ -174,7 +182,7 @@ __global__ void __launch_bounds__(kThreads, kResident<Source>)
     const BlockPlace at =
         block_place(gridDim.y - 1 - blockIdx.y);  // of what the amaxes were found in last, part is in L2
     with_values(source, at, s, [&](auto&& values) {
-        load_scales(at, s, vectors, shared);
+        scale_from_amax(at, s, target.state->max_finite, vectors, shared);
         __syncthreads();
         cast_block<Out, kStats>(values, at, s, target, shared);
     });

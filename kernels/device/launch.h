@@ -120,10 +120,9 @@ constexpr int mx_scale_at(int k, int r, int i) {
 }
 struct ScaleVectors {
     float *rows = nullptr, *columns = nullptr;  // of CastTarget::rows and ::columns
-    // ScaleMode::row only, padded rows first, padded columns behind them: what Pass::amax_only gathers, and
-    // the scales that Pass::cast multiplies by. scale_vectors_from_amaxes() runs between the two.
+    // ScaleMode::row only, padded rows first, padded columns behind them: bits of the amaxes since they were
+    // cleared (update_scales()). Pass::amax_only gathers them, Pass::cast computes the scales from them.
     std::uint32_t* amaxes = nullptr;
-    float* scales = nullptr;
     const ScaleControls* controls = nullptr;  // margin and pow2
 };
 
@@ -237,15 +236,18 @@ void update_weights(const UpdateSource& source, Shape shape, const CastTarget& t
 // The same with the gradient dW = dy^T x multiplied on the way, by the tensor cores, and never stored
 // (source.g is not read): for batches so small that moving dW would cost more than computing it. BF16: dy
 // (batch, out) and x (batch, in) as they lie. FP8: dy E4M3 or E5M2 and x E4M3 by columns, (out, batch) and
-// (in, batch), and the factors of both. batch: padded; every multiple of 16 works, up to kMostFusedBatch it
-// pays.
+// (in, batch), and the factors of both: one each, or (by_column) one per column, (out) and (in), which is what
+// one scale per row is, and 1x128 scales of at most 128 rows. batch: padded; every multiple of 16 works, up to
+// kMostFusedBatch it pays.
 struct WeightProduct {
     const void *dy = nullptr, *x = nullptr;
     Element dy_element = Element::bf16;
     int batch = 0;
     const float *dy_scale_inv = nullptr, *x_scale_inv = nullptr;
+    bool by_column = false;
 };
 constexpr int kMostFusedBatch = 64;
+static_assert(kMostFusedBatch <= kBlock);
 void update_weights(const UpdateSource& source, const WeightProduct& product, Shape shape,
                     const CastTarget& target, cudaStream_t stream);
 // Biases of all layers in one launch: the gradient is the sum of bias_partials over tiles, in order.
@@ -266,18 +268,18 @@ void update_biases(const BiasUpdates& updates, const StepInput* inputs, int inpu
 // Current scaling: scale = max_finite * 2^-margin / amax from amax_bits (1 where amax is 0 or not finite);
 // pow2 rounds down.
 void scale_from_amax(ScaleState* state, const ScaleControls* controls, cudaStream_t stream);
-// The same for every row and column: scale and scale_inv from the amaxes, which are cleared. Bytes per
-// row or column: 16.
-void scale_vectors_from_amaxes(const ScaleVectors& vectors, Shape shape, const ScaleState* state,
-                               cudaStream_t stream);
 // When a tensor was cast for the last time in a step: its record, then for delayed ones history and new
-// scale (Transformer Engine's order, core/scaling/delayed.h); amax and counts are cleared. history: (tensors,
-// kHistoryCapacity). Of the tensors in `set` (bit i: tensor i).
+// scale (Transformer Engine's order, core/scaling/delayed.h); amaxes and counts are cleared. history:
+// (tensors, kHistoryCapacity). Of the tensors in `set` (bit i: tensor i).
 using TensorSet = std::uint64_t;
 static_assert(3 * kMaxLayers <= 64);
+struct VectorAmaxes {  // of the tensors with one scale per row, by tensor: ScaleVectors::amaxes
+    std::uint32_t* amaxes[3 * kMaxLayers] = {};
+    int count[3 * kMaxLayers] = {};
+};
 void update_scales(ScaleState* states, float* history, int tensors, TensorSet set,
                    const ScaleControls* controls, TensorResult* records, const ArmState* arm,
-                   cudaStream_t stream);
+                   cudaStream_t stream, const VectorAmaxes& vectors = {});
 // A history of another length keeps the newest amaxes that both lengths hold, min(old, new) - 1: entries
 // older than the newest `keep` become 0.
 void truncate_history(const ScaleState* states, float* history, int tensors, int keep, cudaStream_t stream);

@@ -128,10 +128,22 @@ struct Fp8Product {
                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
             }
         }
-        const float factor = *p.dy_scale_inv * *p.x_scale_inv;
+        if (!p.by_column) {
+            const float factor = *p.dy_scale_inv * *p.x_scale_inv;
 #pragma unroll
-        for (int j = 0; j < Tile::kProducts; ++j)
-            for (float& d : sums[j]) d *= factor;
+            for (int j = 0; j < Tile::kProducts; ++j)
+                for (float& d : sums[j]) d *= factor;
+            return;
+        }
+        const auto of = [](const float* factors, int i, int count) { return i < count ? factors[i] : 1.0F; };
+        const float of_row[2] = {of(p.dy_scale_inv, r, out), of(p.dy_scale_inv, r + 8, out)};
+#pragma unroll
+        for (int j = 0; j < Tile::kProducts; ++j) {
+            const int c = tile_c + col + j * 8 + 2 * t;
+            const float of_col[2] = {of(p.x_scale_inv, c, in), of(p.x_scale_inv, c + 1, in)};
+#pragma unroll
+            for (int d = 0; d < 4; ++d) sums[j][d] *= of_row[d / 2] * of_col[d % 2];
+        }
     }
 };
 

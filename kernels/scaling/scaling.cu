@@ -12,20 +12,8 @@ constexpr int kThreads = 256;
 
 __global__ void current_kernel(ScaleState* state, const ScaleControls* controls) {
     wait_for_the_kernel_before();
-    state->scale = fp8lab::scale_from_amax(__uint_as_float(state->amax_bits), state->max_finite, controls->margin, 1.0F,
-                            controls->pow2 != 0);
-}
-
-// Rows first, columns behind them, in every array.
-__global__ void vectors_kernel(ScaleVectors vectors, int rows, int count, const ScaleState* state) {
-    wait_for_the_kernel_before();
-    const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-    if (i >= count) return;
-    const float scale = fp8lab::scale_from_amax(__uint_as_float(vectors.amaxes[i]), state->max_finite,
-                                 vectors.controls->margin, 1.0F, vectors.controls->pow2 != 0);
-    vectors.scales[i] = scale;
-    (i < rows ? vectors.rows[i] : vectors.columns[i - rows]) = 1 / scale;
-    vectors.amaxes[i] = 0;
+    state->scale = fp8lab::scale_from_amax(__uint_as_float(state->amax_bits), state->max_finite,
+                                           controls->margin, 1.0F, controls->pow2 != 0);
 }
 
 __device__ float block_max(float value) {
@@ -40,10 +28,13 @@ __device__ float block_max(float value) {
 }
 
 __global__ void update_kernel(ScaleState* states, float* history, TensorSet set,
-                              const ScaleControls* controls, TensorResult* records, const ArmState* arm) {
+                              const ScaleControls* controls, TensorResult* records, const ArmState* arm,
+                              VectorAmaxes vectors) {
     wait_for_the_kernel_before();
     const unsigned tensor = blockIdx.x, tensors = gridDim.x;
     if (!(set >> tensor & 1)) return;
+    for (int i = static_cast<int>(threadIdx.x); i < vectors.count[tensor]; i += kThreads)
+        vectors.amaxes[tensor][i] = 0;
     ScaleState& state = states[tensor];
     const ScaleControls c = *controls;
     const float newest = __uint_as_float(state.amax_bits);
@@ -116,19 +107,11 @@ void scale_from_amax(ScaleState* state, const ScaleControls* controls, cudaStrea
     launch("scale_from_amax", current_kernel, dim3(1), 1, stream, state, controls);
 }
 
-void scale_vectors_from_amaxes(const ScaleVectors& vectors, Shape shape, const ScaleState* state,
-                               cudaStream_t stream) {
-    const int count = shape.padded_rows + shape.padded_cols;
-    launch("scale_vectors_from_amaxes", vectors_kernel,
-           dim3(static_cast<unsigned>((count + kThreads - 1) / kThreads)), kThreads, stream, vectors,
-           shape.padded_rows, count, state);
-}
-
 void update_scales(ScaleState* states, float* history, int tensors, TensorSet set,
                    const ScaleControls* controls, TensorResult* records, const ArmState* arm,
-                   cudaStream_t stream) {
+                   cudaStream_t stream, const VectorAmaxes& vectors) {
     launch("update_scales", update_kernel, dim3(static_cast<unsigned>(tensors)), kThreads, stream, states,
-           history, set, controls, records, arm);
+           history, set, controls, records, arm, vectors);
 }
 
 void truncate_history(const ScaleState* states, float* history, int tensors, int keep, cudaStream_t stream) {

@@ -124,9 +124,9 @@ void CudaArm::allocate() {
                 std::max(scratch, emulation_scratch_bytes(slot->plan, slot->shape.rows, slot->shape.cols));
         layers_.push_back(std::move(layer));
     }
-    if (rings_.overlap && engine_ != Engine::emulated && layers_.front()->x.scaling == ScaleMode::tensor) {
+    if (rings_.overlap && engine_ != Engine::emulated) {
         other_x_ = make_slot({TensorClass::x, 1}, spec_.batch, spec_.layers.front());
-        other_x_->scale_inv = Buffer<float>(1);
+        if (other_x_->scaling == ScaleMode::tensor) other_x_->scale_inv = Buffer<float>(1);
     }
     const auto tensors = static_cast<std::size_t>(tensors_), rows = static_cast<std::size_t>(spec_.batch);
     states_ = Buffer<ScaleState>(tensors);
@@ -173,9 +173,12 @@ Element CudaArm::gradient_in() const {
 }
 
 bool CudaArm::multiplies_in_update() const {
-    return engine_ != Engine::emulated && gradient_in() == Element::f32 &&
-           scale_mode_of(cast_plan(recipe_, TensorClass::x)) == ScaleMode::tensor &&
-           padded(spec_.batch) <= kMostFusedBatch;
+    const auto fits = [&](TensorClass tensor) {
+        const ScaleMode scaling = scale_mode_of(cast_plan(recipe_, tensor));
+        return scaling == ScaleMode::tensor || scaling == ScaleMode::row || scaling == ScaleMode::block128;
+    };
+    return engine_ != Engine::emulated && gradient_in() == Element::f32 && fits(TensorClass::x) &&
+           fits(TensorClass::dy) && padded(spec_.batch) <= kMostFusedBatch;
 }
 
 // The network of core, from the seed alone: every arm and backend starts from the same weights.

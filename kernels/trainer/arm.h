@@ -123,6 +123,7 @@ class CudaArm {
     Element operand_element(const Slot& slot) const;
     Element gradient_in() const;
     bool cast_by_optimiser(const Slot& weights) const;
+    bool cast_beside(const ArmLayer& layer) const;
     const float* scale_inv(const Slot& slot) const;
     const float* factors(const Slot& slot, bool second) const;
     Slot& x_of(ArmLayer& layer, const Step& step);

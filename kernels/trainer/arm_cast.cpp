@@ -94,7 +94,7 @@ bool CudaArm::scaled_from_itself(const Slot& slot) const {
            (one_scale || slot.scaling == ScaleMode::row);
 }
 
-// Otherwise the forward pass casts the weights: under scales of its own step.
+// Otherwise the weights are cast for themselves, under scales of the step that reads them.
 bool CudaArm::cast_by_optimiser(const Slot& weights) const {
     return engine_ != Engine::emulated && !scaled_from_itself(weights) &&
            weights.scaling == ScaleMode::tensor;
@@ -143,10 +143,7 @@ void CudaArm::cast(Slot& slot, const Step& step, const Launch& launch) {
     }
     if (scaled_from_itself(slot)) {
         launch(target, Pass::amax_only);
-        if (slot.scaling == ScaleMode::row)
-            scale_vectors_from_amaxes(target.vectors, slot.shape, state(slot), step.main);
-        else
-            scale_from_amax(state(slot), controls_.get(), step.main);
+        if (slot.scaling == ScaleMode::tensor) scale_from_amax(state(slot), controls_.get(), step.main);
     }
     launch(target, Pass::cast);
     step.tell(Part::cast);

@@ -18,7 +18,7 @@ void CudaArm::forward(const Step& step) {
     for (const auto& layer : layers_) {
         Slot& x = x_of(*layer, step);
         if (layer->number > 1 || step.first || !other_x_) cast_value(x, step);
-        if (!cast_by_optimiser(layer->w)) cast_value(layer->w, step);
+        if (!cast_by_optimiser(layer->w) && (step.first || !cast_beside(*layer))) cast_value(layer->w, step);
         layer->fprop->run(x.for_first(), layer->w.for_first(), layer->h.get(), factors(x, false),
                           factors(layer->w, false), step.main);
         step.tell(Part::gemm);
@@ -40,8 +40,14 @@ void CudaArm::loss(const Step& step) {
 
 // What is done with a tensor when its last cast of the step is enqueued.
 void CudaArm::record_tensors(TensorSet set, const Step& step) {
+    VectorAmaxes vectors;
+    for (const auto& layer : layers_)
+        for (const Slot* slot : {&x_of(*layer, step), &layer->w, &layer->dy}) {
+            vectors.amaxes[slot->index] = slot->scales.vectors(nullptr).amaxes;
+            vectors.count[slot->index] = static_cast<int>(slot->scales.amaxes());
+        }
     update_scales(states_.get(), history_.get(), tensors_, set, controls_.get(), tensor_results_.get(),
-                  step.arm, step.side);
+                  step.arm, step.side, vectors);
     if (!step.with_stats) return;
     for (const auto& layer : layers_)
         for (const Slot* slot : {&x_of(*layer, step), &layer->w, &layer->dy})
@@ -123,19 +129,29 @@ void CudaArm::optimise(ArmLayer& layer, const Step& step, cudaStream_t stream) {
     if (layer.wgrad)
         update_weights(source, layer.w.shape, target, stream);
     else
-        update_weights(source,
-                       {layer.dy.for_second(), x.for_second(), operand_element(layer.dy),
-                        layer.out.padded_rows, scale_inv(layer.dy), scale_inv(x)},
-                       layer.w.shape, target, stream);
+        update_weights(
+            source,
+            {layer.dy.for_second(), x.for_second(), operand_element(layer.dy), layer.out.padded_rows,
+             factors(layer.dy, true), factors(x, true), x.scaling != ScaleMode::tensor},
+            layer.w.shape, target, stream);
     if (recipe_.master == MasterWeights::none)
         quantize_storage(layer, recipe_.round_update, step.arm, stream);
     step.tell(Part::optimiser);
 }
 
-// Beside what the main stream does next.
+// Beside what the main stream does next: the update, and the next step's cast of weights that the optimiser
+// does not cast. Within a launch no control moves: its scales are those that the step itself would compute.
 void CudaArm::optimise_beside(ArmLayer& layer, Step& step) {
     step.fork();
     optimise(layer, step, step.side);
+    if (step.last || cast_by_optimiser(layer.w) || !cast_beside(layer)) return;
+    const Step next = step.next_beside();
+    cast_value(layer.w, next);
+}
+
+// The first layer's are updated last, and read first.
+bool CudaArm::cast_beside(const ArmLayer& layer) const {
+    return layer.number > 1 && engine_ != Engine::emulated;
 }
 
 void CudaArm::update(Step& step) {

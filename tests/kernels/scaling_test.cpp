@@ -163,6 +163,34 @@ TEST_CASE(
     CHECK(sums.mass.lost_energy == 250);
 }
 
+TEST_CASE("update_scales() clears the amaxes of rows and columns of the tensors that it is told") {
+    NEEDS_GPU();
+    constexpr std::size_t kCount = 1000;  // more than a block of threads has
+    const std::vector<std::uint32_t> start(kCount, std::bit_cast<std::uint32_t>(5.0F));
+    Buffer<std::uint32_t> first = on_device(start);
+    const Buffer<std::uint32_t> second = on_device(start);
+    const Buffer<ScaleState> device(3);
+    const Buffer<float> history(3 * kHistoryCapacity);
+    const Buffer<ScaleControls> controls = one(ScaleControls{});
+    const Buffer<TensorResult> records(3 * kRecordSlots);
+    const Buffer<ArmState> arm(1);
+    VectorAmaxes vectors;
+    vectors.amaxes[0] = first.get();
+    vectors.amaxes[2] = second.get();
+    vectors.count[0] = vectors.count[2] = static_cast<int>(kCount) - 1;
+    update_scales(device.get(), history.get(), 3, TensorSet{0b101}, controls.get(), records.get(), arm.get(),
+                  nullptr, vectors);
+    std::vector<std::uint32_t> cleared(kCount, 0);
+    cleared.back() = start.back();
+    CHECK(first.download() == cleared);
+    CHECK(second.download() == cleared);
+    first.upload(start);
+    update_scales(device.get(), history.get(), 3, TensorSet{0b010}, controls.get(), records.get(), arm.get(),
+                  nullptr, vectors);
+    done();
+    CHECK(first.download() == start);
+}
+
 TEST_CASE("current scales are core's for every kind of amax") {
     NEEDS_GPU();
     std::mt19937 dice(4);

@@ -1,6 +1,7 @@
 // The optimiser that multiplies the weight gradient itself against the one that reads it from memory.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <random>
 #include <vector>
 
@@ -58,9 +59,25 @@ Problem make_problem(int out, int in, int batch) {
 }
 
 // Factors of the operands; their product must reach the gradient.
-constexpr float kDyInv = 0.25F, kXInv = 2.0F;
+// Powers of two, so that the gradient stays exact. by_column: one per column of the operand.
+struct Inverses {
+    Values dy, x;
+    bool by_column;
+};
+Inverses inverses(const Problem& p, bool by_column) {
+    if (!by_column) return {{0.25F}, {2.0F}, false};
+    Inverses out{{}, {}, true};
+    for (int o = 0; o < p.out; ++o) out.dy.push_back(std::ldexp(1.0F, o % 7 - 4));
+    for (int i = 0; i < p.in; ++i) out.x.push_back(std::ldexp(1.0F, i % 5 - 1));
+    return out;
+}
 
-Weights update(const Problem& p, Element dy_element, bool multiplied, bool with_stats) {
+Weights update(const Problem& p, Element dy_element, bool multiplied, bool with_stats,
+               bool by_column = false) {
+    const Inverses inverse = inverses(p, by_column);
+    const auto of = [](const Values& all, int i) {
+        return all[all.size() > 1 ? static_cast<std::size_t>(i) : 0];
+    };
     const Element x_element = dy_element == Element::bf16 ? Element::bf16 : Element::e4m3;
     const bool fp8 = dy_element != Element::bf16;
     Values g(area(p.out, p.in));
@@ -71,7 +88,7 @@ Weights update(const Problem& p, Element dy_element, bool multiplied, bool with_
                 sum += static_cast<double>(p.dy[area(b, p.out) + static_cast<std::size_t>(o)]) *
                        static_cast<double>(p.x[area(b, p.in) + static_cast<std::size_t>(i)]);
             g[area(o, p.in) + static_cast<std::size_t>(i)] =
-                static_cast<float>(sum) * (fp8 ? kDyInv * kXInv : 1.0F);
+                static_cast<float>(sum) * (fp8 ? of(inverse.dy, o) * of(inverse.x, i) : 1.0F);
         }
     const auto dy_bytes = operand(p.dy, p.batch, p.out, dy_element),
                x_bytes = operand(p.x, p.batch, p.in, x_element);
@@ -81,11 +98,10 @@ Weights update(const Problem& p, Element dy_element, bool multiplied, bool with_
     const StepInput input = case_input();
     const ArmState arm{kCaseStep, 1};
     const std::int32_t one = 1;
-    const Values factors{kDyInv, kXInv};
     const Buffer<StepInput> inputs{std::span(&input, 1)};
     const Buffer<ArmState> arms{std::span(&arm, 1)};
     const Buffer<std::int32_t> finite{std::span(&one, 1)};
-    const Buffer<float> factor{std::span(factors)};
+    const Buffer<float> dy_inv{std::span(inverse.dy)}, x_inv{std::span(inverse.x)};
     const ScaleState start{.scale = 32};
     const Buffer<ScaleState> state{std::span(&start, 1)};
     const std::size_t bytes = area(p.out, p.in) * static_cast<std::size_t>(fp8 ? 1 : 2);
@@ -103,7 +119,7 @@ Weights update(const Problem& p, Element dy_element, bool multiplied, bool with_
                               Element::f32, Element::f32, inputs.get(), 1,
                               arms.get(),   finite.get()};
     if (multiplied)
-        update_weights(source, {dy.get(), x.get(), dy_element, p.batch, factor.get(), factor.get() + 1},
+        update_weights(source, {dy.get(), x.get(), dy_element, p.batch, dy_inv.get(), x_inv.get(), by_column},
                        shape, target, nullptr);
     else
         update_weights(source, shape, target, nullptr);
@@ -133,5 +149,9 @@ TEST_CASE("the optimiser that multiplies the gradient itself gives the bytes of 
                     CHECK(multiplied.rows == read.rows);
                     CHECK(multiplied.columns == read.columns);
                 }
+                if (element == Element::bf16) continue;
+                const Weights by_column = update(p, element, true, false, true);
+                CHECK(by_column.w == update(p, element, false, false, true).w);
+                CHECK(by_column.w != read.w);
             }
 }

@@ -146,17 +146,21 @@ TEST_CASE("a span long enough to be stored around the caches has the same codes"
     for (std::size_t i = 0; i < n; ++i) {
         values[i] = std::bit_cast<float>(static_cast<std::uint32_t>(i) * 2654435761U);
     }
-    for (const char* name : {"e4m3", "e4m3fnuz"}) {
-        const FormatInfo& f = find_format(name);
-        std::vector<std::uint8_t> whole(n + 1, 0xAA), parts(n);
-        encode(f, values, std::span(whole).subspan(1));
-        for (std::size_t begin = 0; begin < n; begin += 100000) {
-            const std::size_t size = std::min<std::size_t>(100000, n - begin);
-            encode(f, std::span(values).subspan(begin, size), std::span(parts).subspan(begin, size));
+    const BestTargetAfterwards restore;
+    for (const char* target : vector_targets())
+        for (const char* name : {"e4m3", "e4m3fnuz"}) {
+            force_vector_target(target);
+            CAPTURE(target);
+            const FormatInfo& f = find_format(name);
+            std::vector<std::uint8_t> whole(n + 1, 0xAA), parts(n);
+            encode(f, values, std::span(whole).subspan(1));
+            for (std::size_t begin = 0; begin < n; begin += 100000) {
+                const std::size_t size = std::min<std::size_t>(100000, n - begin);
+                encode(f, std::span(values).subspan(begin, size), std::span(parts).subspan(begin, size));
+            }
+            CHECK(whole[0] == 0xAA);
+            CHECK(std::equal(parts.begin(), parts.end(), whole.begin() + 1));
         }
-        CHECK(whole[0] == 0xAA);
-        CHECK(std::equal(parts.begin(), parts.end(), whole.begin() + 1));
-    }
 }
 
 TEST_CASE("stochastic casts depend on the element's index only, not on how a span is cut") {
