@@ -22,7 +22,7 @@ constexpr std::array kKinds = {
     BenchKind{"accumulate", "what fast FP8 accumulation loses, on a GPU", bench_accumulate},
     BenchKind{"ui", "the window: first frame, frames, slider to pixel, idle, training beside it", bench_ui},
     BenchKind{"step", "a training step in every recipe, against the FP32 step", bench_step,
-              "--layers --batch --recipe --state --sweep"},
+              "--layers --batch --recipe --state --sweep --brief"},
 };
 
 const BenchKind& find_kind(std::string_view name) {
@@ -95,6 +95,9 @@ void add_bench(CLI::App& app, Globals& globals) {
     verb->add_option("--state", a->options.state,
                      "step: fp32, or bf16: weights and moments of recipe bf16 without FP32 master, on a GPU");
     verb->add_flag("--sweep", a->options.sweep, "step: from which size on FP8 is faster, on a GPU");
+    verb->add_flag(
+        "--brief", a->options.brief,
+        "step on a GPU: the steps alone, without this card's ceilings and without a hand on the sliders");
     verb->add_flag("--grid", a->options.grid,
                    "gemm: products of layers over M, N, K and their casts, for a recording; about a minute");
     verb->add_option("--seconds", a->options.seconds, "gemm --grid: begins nothing new after that; 180")
@@ -104,8 +107,8 @@ void add_bench(CLI::App& app, Globals& globals) {
     verb->add_flag("--json", a->json, "as JSON");
     verb->callback([a, verb, &globals] {
         const BenchKind& kind = find_kind(a->kind);
-        for (const std::string option :
-             {"--shape", "--layers", "--batch", "--recipe", "--state", "--sweep", "--grid", "--seconds"})
+        for (const std::string option : {"--shape", "--layers", "--batch", "--recipe", "--state", "--sweep",
+                                         "--grid", "--seconds", "--brief"})
             if (verb->count(option) > 0 && kind.options.find(option) == kind.options.npos)
                 throw usage_error("bench", fmt::format("{} takes no {}", kind.name, option));
         if (a->options.seconds > 0 && !a->options.grid)

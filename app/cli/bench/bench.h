@@ -19,7 +19,7 @@ struct BenchOptions {
     std::string backend = "auto", layers = {}, recipe = {}, shape = {}, state = "fp32";
     int batch = 0, repeat = 0;
     double seconds = 0;
-    bool sweep = false, grid = false;
+    bool sweep = false, grid = false, brief = false;
 };
 
 // Returns the JSON, null where it printed that itself; prints its own table when `json` is false.
