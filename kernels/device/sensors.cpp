@@ -37,6 +37,11 @@ struct Nvml {
     Function symbol(const char* name) const {
         return library ? reinterpret_cast<Function>(dlsym(library, name)) : nullptr;
     }
+    template <class Function>  // its name of today, or that of older drivers
+    Function either(const char* name, const char* older) const {
+        const auto found = symbol<Function>(name);
+        return found ? found : symbol<Function>(older);
+    }
     int (*init)() = symbol<int (*)()>("nvmlInit_v2");
     int (*handle)(const char*, NvmlDevice*) =
         symbol<int (*)(const char*, NvmlDevice*)>("nvmlDeviceGetHandleByPciBusId_v2");
@@ -47,8 +52,8 @@ struct Nvml {
                  unsigned*) = symbol<int (*)(NvmlDevice, unsigned*)>("nvmlDeviceGetEnforcedPowerLimit");
     int (*temperature)(NvmlDevice, int,
                        unsigned*) = symbol<int (*)(NvmlDevice, int, unsigned*)>("nvmlDeviceGetTemperature");
-    int (*reasons)(NvmlDevice, unsigned long long*) =
-        symbol<int (*)(NvmlDevice, unsigned long long*)>("nvmlDeviceGetCurrentClocksThrottleReasons");
+    int (*reasons)(NvmlDevice, unsigned long long*) = either<int (*)(NvmlDevice, unsigned long long*)>(
+        "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons");
     int (*utilisation)(NvmlDevice, NvmlUtilisation*) =
         symbol<int (*)(NvmlDevice, NvmlUtilisation*)>("nvmlDeviceGetUtilizationRates");
     int (*driver)(char*, unsigned) = symbol<int (*)(char*, unsigned)>("nvmlSystemGetDriverVersion");

@@ -48,7 +48,7 @@ class LtProduct {
 
     const Answer& answer() const;
     std::size_t candidates() const;
-    // Candidates from `count` on are dropped; `only`: all but that one.
+    // Drops all others: from then on it is candidate 0.
     void keep(std::size_t only);
     // Instead of the candidates, an algorithm from the cache; false: cuBLASLt does not take it for this product.
     bool take(const cublasLtMatmulAlgo_t& algo);

@@ -86,8 +86,9 @@ void print_grid(const GemmGrid& grid) {
 
 void bench_grid(const BenchOptions& options, bool json) {
     if (!options.shape.empty()) throw usage_error("bench gemm", "--grid takes no --shape: it has its own");
-    // "auto" that found no GPU would have nothing to measure.
-    const ChosenBackend chosen = choose_backend(options.backend == "auto" ? "cuda" : options.backend);
+    const ChosenBackend chosen = choose_backend(options.backend);
+    if (chosen.backend->device().provenance == Provenance::cpu_emulated)
+        throw Error(ErrorKind::backend, "bench gemm --grid", "measures a GPU. " + chosen.reason);
     GridOptions grid_options;
     grid_options.seconds = options.seconds > 0 ? options.seconds : kUsualSeconds;
     if (options.repeat > 0) grid_options.repeats = options.repeat;
