@@ -88,7 +88,9 @@ void bench_grid(const BenchOptions& options, bool json) {
     if (!options.shape.empty()) throw usage_error("bench gemm", "--grid takes no --shape: it has its own");
     const ChosenBackend chosen = choose_backend(options.backend);
     if (chosen.backend->device().provenance == Provenance::cpu_emulated)
-        throw Error(ErrorKind::backend, "bench gemm --grid", "measures a GPU. " + chosen.reason);
+        throw Error(ErrorKind::backend, "bench gemm --grid",
+                    chosen.reason.empty() ? "measures a GPU; the backend here is the CPU"
+                                          : "measures a GPU. " + chosen.reason);
     GridOptions grid_options;
     grid_options.seconds = options.seconds > 0 ? options.seconds : kUsualSeconds;
     if (options.repeat > 0) grid_options.repeats = options.repeat;
