@@ -4,105 +4,85 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/backend/json_member.h"
 #include "core/base/error.h"
 #include "core/files/files.h"
 #include "core/json/read_json.h"
 
 namespace fp8lab {
+
+GemmGrid gemm_grid_of(const JsonMember& result);  // gemm_grid_json.cpp
+
 namespace {
+
+constexpr const char* kUsualRecording = "h200";
 
 using Json = nlohmann::json;
 
-// One object of the file, with its place for messages: "results[2].arms[0]".
-class Member {
-  public:
-    Member(const Json& value, std::string where, std::string path)
-        : value_(value), where_(std::move(where)), path_(std::move(path)) {
-        if (!value.is_object()) fail("is not an object");
+RecordedArm arm_of(const JsonMember& arm) {
+    RecordedArm out{.recipe = arm.text("recipe"),
+                    .median_ms = arm.above_zero("median_ms"),
+                    .iqr_ms = arm.at_least_zero("iqr_ms"),
+                    .tflops = arm.above_zero("tflops")};
+    if (arm.has("q1_ms")) out.q1_ms = arm.above_zero("q1_ms");
+    if (arm.has("q3_ms")) out.q3_ms = arm.above_zero("q3_ms");
+    if (arm.has("memory_bytes")) out.memory_bytes = arm.at_least_zero("memory_bytes");
+    if (arm.has("parts_ms")) {
+        const JsonMember parts = arm.member("parts_ms");
+        for (const auto& part : parts.json().items())
+            out.parts_ms.emplace_back(part.key(), parts.at_least_zero(part.key().c_str()));
     }
-    std::string text(const char* name) const {
-        const Json& value = at(name);
-        if (!value.is_string() || value.get_ref<const std::string&>().empty()) fail(name, "is not a text");
-        return value;
-    }
-    double above_zero(const char* name) const {
-        const double number = at_least_zero(name);
-        if (number == 0) fail(name, "is 0");
-        return number;
-    }
-    double at_least_zero(const char* name) const {
-        const Json& value = at(name);
-        if (!value.is_number() || !(value.get<double>() >= 0)) fail(name, "is not a number from 0");
-        return value;
-    }
-    double number(const char* name) const {
-        const Json& value = at(name);
-        if (!value.is_number()) fail(name, "is not a number");
-        return value;
-    }
-    bool truth(const char* name) const {
-        const Json& value = at(name);
-        if (!value.is_boolean()) fail(name, "is not true or false");
-        return value;
-    }
-    int count(const Json& value, const char* name) const {
-        if (!value.is_number_integer() || value < 1 || value > (1 << 20))
-            fail(name, "is not from 1 to 1048576");
-        return value;
-    }
-    int count(const char* name) const { return count(at(name), name); }
-    const Json& list(const char* name) const {
-        const Json& value = at(name);
-        if (!value.is_array() || value.empty()) fail(name, "is not a list");
-        return value;
-    }
-    Member element(const char* name, std::size_t i) const {
-        return {list(name)[i], where_, fmt::format("{}{}[{}]", prefix(), name, i)};
-    }
-    [[noreturn]] void fail(const std::string& name, const std::string& why) const {
-        throw input_error(where_, fmt::format("'{}{}' {}", prefix(), name, why));
-    }
+    return out;
+}
 
-  private:
-    std::string prefix() const { return path_.empty() ? "" : path_ + "."; }
-    [[noreturn]] void fail(const std::string& why) const {
-        throw input_error(where_, fmt::format("'{}' {}", path_.empty() ? "the file" : path_, why));
-    }
-    const Json& at(const char* name) const {
-        const auto found = value_.find(name);
-        if (found == value_.end()) fail(name, "is missing");
-        return *found;
-    }
-    const Json& value_;
-    std::string where_, path_;
-};
-
-RecordedStep step_of(const Member& result) {
+RecordedStep step_of(const JsonMember& result) {
     RecordedStep step;
     for (const Json& width : result.list("layers")) step.layers.push_back(result.count(width, "layers"));
     step.batch = result.count("batch");
-    for (std::size_t i = 0; i < result.list("arms").size(); ++i) {
-        const Member arm = result.element("arms", i);
-        step.arms.push_back({arm.text("recipe"), arm.above_zero("median_ms"), arm.at_least_zero("iqr_ms"),
-                             arm.above_zero("tflops")});
-    }
+    for (std::size_t i = 0; i < result.list("arms").size(); ++i)
+        step.arms.push_back(arm_of(result.element("arms", i)));
+    if (result.has("state")) step.state = result.text("state");
     return step;
 }
 
-std::vector<AccumulationError> accumulation_of(const Member& result) {
+std::vector<AccumulationError> accumulation_of(const JsonMember& result) {
     std::vector<AccumulationError> out;
     for (std::size_t i = 0; i < result.list("lines").size(); ++i) {
-        const Member line = result.element("lines", i);
+        const JsonMember line = result.element("lines", i);
         out.push_back({line.text("data"), line.count("k"), line.truth("fast"), line.at_least_zero("rel_rms"),
                        line.number("rel_bias")});
     }
     return out;
 }
 
+// The usual one first, then by name.
+std::vector<std::filesystem::path> recorded_files() {
+    std::filesystem::path folder;
+    try {
+        folder = asset("recordings");
+    } catch (const Error&) {  // not there
+        return {};
+    }
+    std::vector<std::filesystem::path> paths;
+    for (const auto& entry : std::filesystem::directory_iterator(folder))
+        if (entry.path().extension() == ".json") paths.push_back(entry.path());
+    std::ranges::sort(paths, {}, [](const std::filesystem::path& path) {
+        const std::string id = path.stem().string();
+        return std::pair(id != kUsualRecording, id);
+    });
+    return paths;
+}
+
 }  // namespace
+
+double RecordedArm::part_ms(std::string_view part) const {
+    const auto found = std::ranges::find(parts_ms, part, &std::pair<std::string, double>::first);
+    return found == parts_ms.end() ? 0 : found->second;
+}
 
 const RecordedArm* RecordedStep::find(std::string_view recipe) const {
     const auto arm = std::ranges::find(arms, recipe, &RecordedArm::recipe);
@@ -115,43 +95,54 @@ double RecordedStep::speedup(std::string_view recipe) const {
 }
 
 Recording parse_recording(std::string_view json, const std::string& where) {
-    constexpr std::array<std::string_view, 7> kKinds = {"step",       "step-sweep", "gemm", "cast",
-                                                        "accumulate", "validate",   "ui"};
+    constexpr std::array<std::string_view, 8> kKinds = {"step", "step-sweep", "gemm",     "gemm-grid",
+                                                        "cast", "accumulate", "validate", "ui"};
     Json parsed;
     try {
         parsed = Json::parse(json);
     } catch (const Json::parse_error& error) {
         throw input_error(where, json_reason(error.what()));
     }
-    const Member file(parsed, where, "");
-    Recording recording{file.text("gpu"),
-                        file.text("driver"),
-                        file.text("cuda"),
-                        file.text("date"),
-                        file.text("command"),
-                        {},
-                        {}};
+    const JsonMember file(parsed, where, "");
+    Recording recording;
+    recording.gpu = file.text("gpu");
+    recording.driver = file.text("driver");
+    recording.cuda = file.text("cuda");
+    recording.date = file.text("date");
+    recording.command = file.text("command");
+    recording.id = std::filesystem::path(where).stem().string();
     for (std::size_t i = 0; i < file.list("results").size(); ++i) {
-        const Member result = file.element("results", i);
+        const JsonMember result = file.element("results", i);
         const std::string kind = result.text("bench");
         if (std::ranges::find(kKinds, kind) == kKinds.end())
             result.fail("bench", fmt::format("is '{}'; valid: {}", kind, fmt::join(kKinds, " ")));
         if (kind == "step") recording.steps.push_back(step_of(result));
         if (kind == "accumulate") recording.accumulation = accumulation_of(result);
+        if (kind == "gemm-grid") recording.grid = gemm_grid_of(result);
     }
     std::ranges::stable_sort(recording.steps, {},
                              [](const RecordedStep& step) { return std::pair(step.layers, step.batch); });
     return recording;
 }
 
+const RecordedStep* Recording::step(std::span<const int> layers, int batch) const {
+    const auto found = std::ranges::find_if(steps, [&](const RecordedStep& s) {
+        return s.batch == batch && std::ranges::equal(s.layers, layers);
+    });
+    return found == steps.end() ? nullptr : &*found;
+}
+
+std::vector<Recording> load_recordings() {
+    std::vector<Recording> recordings;
+    for (const auto& path : recorded_files())
+        recordings.push_back(parse_recording(read_text(path), path.string()));
+    return recordings;
+}
+
 std::optional<Recording> load_recording() {
-    std::filesystem::path path;
-    try {
-        path = asset("recordings/h200.json");
-    } catch (const Error&) {  // not there
-        return std::nullopt;
-    }
-    return parse_recording(read_text(path), path.string());
+    const auto paths = recorded_files();
+    if (paths.empty()) return std::nullopt;
+    return parse_recording(read_text(paths.front()), paths.front().string());
 }
 
 std::string why_fp8(const std::optional<Recording>& recording) {

@@ -1,5 +1,5 @@
-// Recorded benches of a GPU, for machines without one: assets/recordings/h200.json. It has the measurements
-// with GPU, driver and date; only ratios are computed from them.
+// Recorded benches of GPUs, for machines without one: assets/recordings/*.json, a file a GPU, made by
+// scripts/record.sh. They have the measurements with GPU, driver and date; only ratios are computed from them.
 //
 //   {"gpu": "NVIDIA H200", "driver": "580.95", "cuda": "13.0", "date": "2026-11-21",
 //    "command": "fp8lab bench step --backend cuda --json",
@@ -7,38 +7,52 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/backend/backend.h"
+#include "core/backend/gemm_grid.h"
 
 namespace fp8lab {
 
 struct RecordedArm {
     std::string recipe;
     double median_ms = 0, iqr_ms = 0, tflops = 0;
+    double q1_ms = 0, q3_ms = 0, memory_bytes = 0;           // 0: an older recording has none
+    std::vector<std::pair<std::string, double>> parts_ms{};  // "GEMM", "casts", ...: ArmCost::parts
+    // 0 where there is no such part.
+    double part_ms(std::string_view part) const;
 };
 struct RecordedStep {  // one result with "bench": "step"
     std::vector<int> layers;
     int batch = 0;
-    std::vector<RecordedArm> arms;
+    std::vector<RecordedArm> arms{};
+    std::string state = "fp32";  // of weights and moments of recipe bf16, or "bf16"
     const RecordedArm* find(std::string_view recipe) const;  // null where it was not measured
     // Time of bf16 divided by the time of this recipe; 0 where one of the two is missing.
     double speedup(std::string_view recipe) const;
 };
 struct Recording {
+    std::string id;  // the file's name without .json: "h200"
     std::string gpu, driver, cuda, date, command;
     std::vector<RecordedStep> steps;              // by layers, then batch
     std::vector<AccumulationError> accumulation;  // of the result with "bench": "accumulate"
+    std::optional<GemmGrid> grid;                 // of the result with "bench": "gemm-grid"
+    const RecordedStep* step(std::span<const int> layers, int batch) const;  // null where it was not measured
 };
 
 // Throws input_error(where): not JSON (with line and column), a member missing or of the wrong type, an
-// unknown kind of bench, a time that is not above 0. Only results of the kinds "step" and "accumulate" are
-// read.
+// unknown kind of bench, a time that is not above 0. Only results of the kinds "step", "accumulate" and
+// "gemm-grid" are read.
 Recording parse_recording(std::string_view json, const std::string& where);
 
-// The recording among the assets; none where there is no such file. Throws as parse_recording().
+// All recordings among the assets: h200 first, then by id. Empty where there is none. Throws as
+// parse_recording() at the first that is not whole.
+std::vector<Recording> load_recordings();
+// The first of them; the others are not read.
 std::optional<Recording> load_recording();
 
 // Why anybody wants FP8, in two sentences: its bytes, and the recorded step that it makes faster by the

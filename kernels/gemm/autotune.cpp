@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
+#include <string_view>
 #include <vector>
+
+#include "core/base/environment.h"
 
 namespace fp8lab::cuda {
 namespace {
@@ -28,13 +32,13 @@ struct Candidate {
 struct Blocks {
     int rounds;
     double warm_ms, timed_ms;
+    int fewest;  // replays
 };
 
 void time_in_blocks(std::vector<Candidate>& candidates, const Blocks& blocks, double graph_ms,
                     cudaStream_t stream) {
-    constexpr int kFewest = 2;
     const auto replays = [&](double ms) {
-        return std::max(kFewest, static_cast<int>(std::lround(ms / graph_ms)));
+        return std::max(blocks.fewest, static_cast<int>(std::lround(ms / graph_ms)));
     };
     const int warm = replays(blocks.warm_ms), timed = replays(blocks.timed_ms);
     for (Candidate& c : candidates) c.ms.clear();
@@ -66,6 +70,11 @@ void keep_leaders(std::vector<Candidate>& candidates, std::size_t most, double w
 
 }  // namespace
 
+bool quick_tuning() {
+    const char* tuning = environment("FP8LAB_TUNING");
+    return tuning && std::string_view(tuning) == "quick";
+}
+
 std::size_t fastest_of(std::size_t count, double flop, const std::function<void(std::size_t)>& run,
                        cudaStream_t stream) {
     if (count == 1) return 0;
@@ -78,11 +87,13 @@ std::size_t fastest_of(std::size_t count, double flop, const std::function<void(
                                         for (int launch = 0; launch < launches; ++launch) run(i);
                                     }),
                               Event(), Event()});
+    const bool quick = quick_tuning();
+    const int fewest = quick ? 1 : 2;
     // One round tells how long a graph takes, and who is hopeless.
-    constexpr double kHopeless = 2;
-    time_in_blocks(candidates, {1, 0, 0}, 1, stream);
+    const double hopeless = quick ? 1.2 : 2;
+    time_in_blocks(candidates, {1, 0, 0, fewest}, 1, stream);
     const double graph_ms = candidates.front().median_ms;
-    keep_leaders(candidates, candidates.size(), kHopeless);
+    keep_leaders(candidates, candidates.size(), hopeless);
     // The fewer are left, the longer they are timed. Small products do not heat the card; large ones take
     // seconds as it is.
     struct Stage {
@@ -90,14 +101,16 @@ std::size_t fastest_of(std::size_t count, double flop, const std::function<void(
         std::size_t most;
         double within;  // times the fastest
     };
-    constexpr std::array<Stage, 3> kStages = {{{3, 6, 1.025}, {9, 3, 1.015}, {15, 1, 1}}};
+    constexpr std::array<Stage, 3> kThorough = {{{3, 6, 1.025}, {9, 3, 1.015}, {15, 1, 1}}};
+    constexpr std::array<Stage, 2> kQuick = {{{2, 4, 1.05}, {5, 1, 1}}};
+    const std::span<const Stage> stages = quick ? std::span<const Stage>(kQuick) : kThorough;
     constexpr double kHeatsTheCard = 5e9, kLongMs = 4;
     constexpr int kMostOfLong = 5;
-    const double block = flop < kHeatsTheCard ? 1 : 10;
-    for (const Stage& stage : kStages) {
+    const double block = flop < kHeatsTheCard ? 1 : quick ? 4 : 10;
+    for (const Stage& stage : stages) {
         if (candidates.size() == 1) break;
         const int rounds = graph_ms > kLongMs ? std::min(stage.rounds, kMostOfLong) : stage.rounds;
-        time_in_blocks(candidates, {rounds, block / 2, block}, graph_ms, stream);
+        time_in_blocks(candidates, {rounds, block / 2, block, fewest}, graph_ms, stream);
         keep_leaders(candidates, stage.most, stage.within);
     }
     return candidates.front().index;

@@ -12,8 +12,11 @@
 namespace fp8lab::cuda {
 
 // The index of the fastest of `count` >= 1. run(i) enqueues the product once on `stream`; every one of them
-// has run before. Takes a few seconds for large products, less for small ones.
+// has run before. Takes a few seconds for large products, less for small ones; a quarter of that, and a choice
+// that may be a percent slower, where FP8LAB_TUNING is "quick" (scripts/record.sh, for hundreds of products).
 std::size_t fastest_of(std::size_t count, double flop, const std::function<void(std::size_t)>& run,
                        cudaStream_t stream);
+
+bool quick_tuning();
 
 }  // namespace fp8lab::cuda

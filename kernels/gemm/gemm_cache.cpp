@@ -8,12 +8,13 @@
 #include <nlohmann/json.hpp>
 
 #include "core/files/files.h"
+#include "kernels/gemm/autotune.h"
 
 namespace fp8lab::cuda {
 namespace {
 
 // How the algorithms were chosen (autotune.h); what was chosen otherwise is timed anew.
-constexpr std::string_view kChosen = "back to back, in stages";
+constexpr std::string_view kChosen = "back to back, in stages", kQuickly = "back to back, quickly";
 
 std::string cache_path() {
     const char* xdg = std::getenv("XDG_CACHE_HOME");
@@ -51,7 +52,8 @@ std::string GemmCache::key(const GemmSpec& spec) {
     check(cudaGetDevice(&device), "cudaGetDevice");
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
-    return fmt::format("{}, cuBLASLt {}, {}: {}", properties.name, cublasLtGetVersion(), kChosen,
+    return fmt::format("{}, cuBLASLt {}, {}: {}", properties.name, cublasLtGetVersion(),
+                       quick_tuning() ? kQuickly : kChosen,
                        to_string(spec));
 }
 

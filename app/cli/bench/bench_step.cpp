@@ -101,6 +101,10 @@ nlohmann::json bench_step(const BenchOptions& options, const Globals&, bool json
         throw Error(ErrorKind::backend, "bench step --sweep",
                     "looks for the size at which FP8 becomes faster, which needs a GPU. " + chosen.reason);
     if (options.sweep) return sweep_step(*chosen.backend, options, json);
+    if (options.brief && !gpu)
+        throw Error(ErrorKind::backend, "bench step --brief",
+                    chosen.reason.empty() ? "measures a GPU; the backend here is the CPU"
+                                          : "measures a GPU. " + chosen.reason);
     if (gpu) return bench_step_gpu(*chosen.backend, options, json);
     const int repeats = options.repeat > 0 ? options.repeat : kStepRepeats;
     const std::string recipes = options.recipe.empty() ? "bf16,delayed,current,mxfp8" : options.recipe;

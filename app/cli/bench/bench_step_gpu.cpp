@@ -234,12 +234,12 @@ Json bench_step_gpu(Backend& backend, const BenchOptions& options, bool json) {
     const TrainSpec spec = step_spec(options, recipes, 1 << 20);
     const DeviceInfo device = backend.device();
     if (!json) fmt::print("{}\n", device.name);
-    const Ceilings ceilings = measure_ceilings(backend, json);
+    const Ceilings ceilings = options.brief ? Ceilings() : measure_ceilings(backend, json);
     const auto trainer = backend.make_trainer(spec, told_on_stderr());
     const Interruptible keeps;
     const std::vector<ArmCost> costs = measure(*trainer, launches, kMost_s);
     const auto snapshot = trainer->snapshot();
-    const Json sliders = measure_sliders(*trainer, costs.back().graphs);
+    const Json sliders = options.brief ? Json() : measure_sliders(*trainer, costs.back().graphs);
     const std::size_t reference = reference_arm(spec);
     Json out = json_header(device, spec.seed);
     out["bench"] = "step";
@@ -247,9 +247,8 @@ Json bench_step_gpu(Backend& backend, const BenchOptions& options, bool json) {
     out["batch"] = spec.batch;
     out["state"] = options.state;
     out["reference"] = spec.arms[reference].name;
-    out["ceilings"] = ceilings.lines;
     out["arms"] = Json::array();
-    out["sliders"] = sliders;
+    if (!options.brief) out["ceilings"] = ceilings.lines, out["sliders"] = sliders;
     if (const std::string note = trainer->note(); !note.empty()) out["note"] = note;
     if (!json)
         fmt::print("{:<24}{:>10}{:>10}{:>10}{:>10}{:>12}{:>10}  inside one step, ms\n", "recipe", "ms/step",

@@ -56,6 +56,10 @@ TEST_CASE("an unknown name or value ends with 2 and lists the valid ones") {
              Case{"bench gemm --backend cpu --shape 16,x,16", "'16,x,16' is not M,N,K"},
              Case{"bench gemm --backend cpu --shape 16,16", "'16,16' is not M,N,K"},
              Case{"bench gemm --backend cpu --shape 16,16,0", "'16,16,0' is not M,N,K"},
+             Case{"bench gemm --grid --shape 16,16,16", "--grid takes no --shape"},
+             Case{"bench cast --grid", "cast takes no --grid"},
+             Case{"bench gemm --seconds 10", "limits bench gemm --grid"},
+             Case{"bench gemm --brief", "gemm takes no --brief"},
              Case{"bench cast --backend abacus", "auto cpu cuda"},
              Case{"formats --lab bits", "--lab"},
              Case{"train --seed -1", "--seed: '-1' is below 0"},
@@ -173,7 +177,8 @@ TEST_CASE("a bad amax line is named by its number") {
 }
 
 TEST_CASE("a bench of the GPU's products says in one line that the CPU is none") {
-    for (const char* arguments : {"bench gemm --backend cpu", "bench accumulate --backend cpu --json"}) {
+    for (const char* arguments : {"bench gemm --backend cpu", "bench accumulate --backend cpu --json",
+                                  "bench gemm --grid --backend cpu", "bench step --brief --backend cpu"}) {
         CAPTURE(arguments);
         const Finished asked = fp8lab(arguments);
         CHECK(asked.code == 3);
@@ -186,7 +191,8 @@ TEST_CASE("a bench of the GPU's products says in one line that the CPU is none")
 TEST_CASE("the GPU is never replaced by the CPU in silence") {
     for (const char* arguments :
          {"train --backend cuda --steps 1", "validate --backend cuda", "bench cast --backend cuda",
-          "bench step --backend cuda", "bench gemm --backend cuda", "bench accumulate --backend cuda"}) {
+          "bench step --backend cuda", "bench gemm --backend cuda", "bench gemm --grid --backend cuda",
+          "bench accumulate --backend cuda"}) {
         CAPTURE(arguments);
         const Finished asked = fp8lab(arguments);
         CHECK(asked.code == 3);

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Measures this machine's GPU and writes one recording for labs L7 to L10: scripts/record.sh OUT.json [FP8LAB]
+# OUT.json: assets/recordings/ID.json makes it one that the labs offer. FP8LAB: the program (default: build/headless,
+# then build/release). Takes about 7 minutes on an H200; the GPU should do nothing else. What does not fit into its
+# memory is left out, with a line on stderr.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+out=${1:-}
+if [ -z "$out" ] || [ $# -gt 2 ]; then
+    echo "record: usage: scripts/record.sh OUT.json [FP8LAB]" >&2
+    exit 2
+fi
+program=${2:-}
+for candidate in "$here/build/headless/fp8lab" "$here/build/release/fp8lab"; do
+    if [ -z "$program" ] && [ -x "$candidate" ]; then program=$candidate; fi
+done
+if [ -z "$program" ]; then
+    echo "record: nothing is built: cmake --preset headless && cmake --build build/headless" >&2
+    exit 2
+fi
+
+# Algorithms are chosen anew, for the library of today, and quickly: there are hundreds of products.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export XDG_CACHE_HOME=$work/cache FP8LAB_TUNING=quick
+results=()
+
+# measure NAME ARGUMENT...: one result of the recording.
+measure() {
+    local name=$1 began=$SECONDS
+    shift
+    if "$program" bench "$@" --json >"$work/$name.json" 2>"$work/$name.log"; then
+        results+=("$work/$name.json")
+        echo "record: $name: $((SECONDS - began)) s" >&2
+    else
+        local status=$?
+        echo "record: $name: left out: $(tail -n 1 "$work/$name.log")" >&2
+        # 3: the GPU cannot do it; anything else is for the whole recording.
+        [ "$status" -eq 3 ] || exit "$status"
+    fi
+}
+# steps REPEATS RECIPES BATCH LAYERS...
+steps() {
+    local repeats=$1 recipes=$2 batch=$3 layers
+    shift 3
+    for layers in "$@"; do
+        measure "step $layers, batch $batch" step --backend cuda --brief --repeat "$repeats" --recipe "$recipes" \
+            --batch "$batch" --layers "$layers"
+    done
+}
+
+measure grid gemm --grid
+if [ ${#results[@]} -eq 0 ]; then exit 3; fi
+measure gemm gemm --backend cuda
+measure accumulate accumulate --backend cuda
+all=bf16,delayed,current,rowwise,block128
+small=("768,3072,768" "1024,4096,1024" "2048,8192,2048" "4096,4096,4096")
+for batch in 32 512 2048; do
+    steps 80 "$all" "$batch" "${small[@]}" 4096,16384,4096
+    steps 30 "$all" "$batch" 8192,32768,8192
+done
+steps 60 "$all" 4096 1024,4096,1024
+steps 60 "$all" 8192 "${small[@]}" 4096,16384,4096
+steps 24 "$all" 8192 8192,32768,8192
+steps 24 bf16,delayed,current 16384 8192,32768,8192
+steps 30 "$all" 32768 4096,16384,4096
+
+# What the grid says of the machine.
+fact() { sed -nE "s/.*\"$1\":\"([^\"]*)\".*/\1/p" "$work/grid.json" | head -n 1; }
+{
+    printf '{"gpu": "%s", "driver": "%s", "cuda": "%s", "cublaslt": "%s", "date": "%s",\n "command": "%s",\n "results": [\n' \
+        "$(fact GPU)" "$(fact driver)" "$(fact 'CUDA runtime')" "$(fact cublaslt)" "$(fact date)" \
+        "scripts/record.sh (fp8lab bench gemm --grid, gemm, accumulate, step --brief)"
+    separator=""
+    for result in "${results[@]}"; do
+        printf '%s' "$separator"
+        cat "$result"
+        separator=","
+    done
+    printf ']}\n'
+} >"$work/recording.json"
+cp "$work/recording.json" "$out"
+echo "record: $out: ${#results[@]} results in $SECONDS s" >&2
