@@ -54,6 +54,7 @@ class Member {
         return value;
     }
     int count(const char* name) const { return count(at(name), name); }
+    bool has(const char* name) const { return value_.contains(name); }
     const Json& list(const char* name) const {
         const Json& value = at(name);
         if (!value.is_array() || value.empty()) fail(name, "is not a list");
@@ -87,7 +88,8 @@ RecordedStep step_of(const Member& result) {
     for (std::size_t i = 0; i < result.list("arms").size(); ++i) {
         const Member arm = result.element("arms", i);
         step.arms.push_back({arm.text("recipe"), arm.above_zero("median_ms"), arm.at_least_zero("iqr_ms"),
-                             arm.above_zero("tflops")});
+                             arm.above_zero("tflops"),
+                             arm.has("memory_bytes") ? arm.above_zero("memory_bytes") : 0});
     }
     return step;
 }

@@ -18,6 +18,7 @@ namespace fp8lab {
 struct RecordedArm {
     std::string recipe;
     double median_ms = 0, iqr_ms = 0, tflops = 0;
+    double memory_bytes = 0;  // device memory that the arm allocated; 0: not recorded
 };
 struct RecordedStep {  // one result with "bench": "step"
     std::vector<int> layers;
