@@ -210,16 +210,6 @@ CastRow row_of(const EmulatedCast& cast) {
 
 }  // namespace
 
-std::size_t emulation_scratch_bytes(const CastPlan& plan, int rows, int cols) {
-    std::size_t blocks = 0;
-    for (const Along along : {Along::cols, Along::rows}) {
-        const std::size_t count =
-            block_grid(plan, static_cast<std::size_t>(rows), static_cast<std::size_t>(cols), along).count();
-        blocks = count > blocks ? count : blocks;
-    }
-    return (blocks + 1) * sizeof(float);  // the amaxes, and before them the tensor's
-}
-
 void emulate_cast(const EmulatedCast& cast, const float* in, float* out, ScaleState* state, void* scratch,
                   CastSums* stats_partials, bool take_stats, const ArmState* arm, cudaStream_t stream) {
     const CastRow row = row_of(cast);

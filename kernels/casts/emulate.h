@@ -4,16 +4,13 @@
 
 #include <cstdint>
 
+#include "core/nn/memory_plan.h"  // emulation_scratch_bytes()
 #include "core/nn/streams.h"
 #include "core/scaling/quantizer.h"
 #include "kernels/device/device.h"
 #include "kernels/device/launch.h"
 
 namespace fp8lab::cuda {
-
-// Device memory (bytes, at least 1) that a cast of (rows, cols) needs in addition to input and output: block
-// scales.
-std::size_t emulation_scratch_bytes(const CastPlan& plan, int rows, int cols);
 
 struct EmulatedCast {
     CastPlan plan;

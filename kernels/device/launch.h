@@ -13,6 +13,7 @@
 
 #include <cstdint>
 
+#include "core/nn/gpu_sizes.h"
 #include "core/stats/lost_mass.h"
 
 namespace fp8lab::cuda {
@@ -20,8 +21,7 @@ namespace fp8lab::cuda {
 enum class Element : int { f32, bf16, e4m3, e5m2 };
 constexpr int bytes_of(Element e) { return e == Element::f32 ? 4 : e == Element::bf16 ? 2 : 1; }
 
-constexpr int kMaxLayers = 16;          // of a network
-constexpr int kHistoryCapacity = 4096;  // the longest amax history of a recipe
+constexpr int kMaxLayers = 16;  // of a network
 
 // The scaling state of one tensor. An arm has one array of these, x1 w1 dy1 x2 w2 dy2 ..., which the host
 // copies back. Casts read `scale` and write scale_used and scale_inv (unless CastTarget has another place for
@@ -53,7 +53,6 @@ struct StepInput {
 };
 
 // One for every step of a launch, in device memory: parts of two steps may run at once.
-constexpr int kStepsPerLaunch = 8;
 struct ArmState {
     std::int32_t step = 0;
     std::int32_t alive =
@@ -76,38 +75,13 @@ struct TensorResult {
     unsigned long long underflow = 0, overflow = 0;
     CastSums sums;  // only in steps with statistics, else NaN
 };
-constexpr int kRecordSlots = 1024;
 
-constexpr int padded(int n) { return (n + 15) / 16 * 16; }
 // A matrix whose memory is (padded_rows, padded_cols), of which (rows, cols) are real. Casts write zeros to
 // the padding.
 struct Shape {
     int rows = 0, cols = 0, padded_rows = 0, padded_cols = 0;
 };
 
-// How many scales a tensor has. Where it has many, the payload and its transpose have
-// scales of their own, each along K of the GEMM that reads it:
-//   row        one per row of the payload
-//   block128   one for 1x128 elements of a row of the payload
-//   square128  one for 128x128 elements, the same for both
-//   block32    one power of two (E8M0) for 1x32 elements of a row of the payload
-// A partial last block has its own scale. Scales come from the amax of the elements that share them, NaN
-// ignored (in MX a NaN is the scale), as core/scaling/block_scales.h has them.
-enum class ScaleMode { none, tensor, row, block128, square128, block32 };  // none: BF16 and FP32
-constexpr int kBlock = 128, kMxBlock = 32;
-constexpr int blocks_of(int n) { return (n + kBlock - 1) / kBlock; }
-
-// Their scale_inv in device memory, in cuBLASLt's layouts (gemm.h): of a payload of m rows, k elements each,
-// padded,
-//   row (m), block128 (blocks_of(k), m), square128 (blocks_of(m), blocks_of(k) rounded up to 4), block32
-//   (blocks_of(m), blocks_of(k)) tiles of 512 bytes: 128 FP32 each.
-constexpr int scale_inv_count(ScaleMode scaling, int m, int k) {
-    return scaling == ScaleMode::row         ? m
-           : scaling == ScaleMode::block128  ? blocks_of(k) * m
-           : scaling == ScaleMode::square128 ? blocks_of(m) * ((blocks_of(k) + 3) / 4 * 4)
-           : scaling == ScaleMode::block32   ? blocks_of(m) * blocks_of(k) * 128
-                                             : 0;
-}
 // The index of the scale of element i of payload row r.
 constexpr int scale_inv_at(ScaleMode scaling, int m, int k, int r, int i) {
     return scaling == ScaleMode::row        ? r
@@ -140,9 +114,8 @@ struct CastTarget {
     ScaleMode scaling = ScaleMode::tensor;
     ScaleVectors vectors;
 };
-constexpr int kTileRows = 64, kTileCols = 128;  // the tile of a thread block
-constexpr int tiles_down(Shape s) { return (s.padded_rows + kTileRows - 1) / kTileRows; }
-constexpr int tiles_across(Shape s) { return (s.padded_cols + kTileCols - 1) / kTileCols; }
+constexpr int tiles_down(Shape s) { return tiles_down(s.padded_rows); }
+constexpr int tiles_across(Shape s) { return tiles_across(s.padded_cols); }
 constexpr int stats_blocks(Shape s) { return tiles_down(s) * tiles_across(s); }
 
 // amax_only() variants: the same source, nothing stored, amax into target.state (current scaling's first
@@ -246,8 +219,6 @@ struct WeightProduct {
     const float *dy_scale_inv = nullptr, *x_scale_inv = nullptr;
     bool by_column = false;
 };
-constexpr int kMostFusedBatch = 64;
-static_assert(kMostFusedBatch <= kBlock);
 void update_weights(const UpdateSource& source, const WeightProduct& product, Shape shape,
                     const CastTarget& target, cudaStream_t stream);
 // Biases of all layers in one launch: the gradient is the sum of bias_partials over tiles, in order.

@@ -44,14 +44,6 @@ EngineChoice choose_engine(const Recipe& recipe, const Refusal& refusal) {
     return {Engine::fp8, ""};
 }
 
-ScaleMode scale_mode_of(const CastPlan& plan) {
-    if (plan.granularity == Granularity::row) return ScaleMode::row;
-    if (plan.granularity == Granularity::block128)
-        return plan.square_blocks ? ScaleMode::square128 : ScaleMode::block128;
-    if (plan.granularity == Granularity::block32) return ScaleMode::block32;
-    return ScaleMode::tensor;
-}
-
 LayerProducts products_of(const Recipe& recipe, Engine engine, int batch, int in, int out) {
     const bool fp8 = engine == Engine::fp8;
     const auto stored = [&](OutType type) {

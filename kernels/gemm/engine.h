@@ -5,17 +5,13 @@
 #include <string>
 
 #include "core/base/provenance.h"
+#include "core/nn/memory_plan.h"
 #include "core/scaling/quantizer.h"
 #include "kernels/device/launch.h"
 #include "kernels/gemm/gemm.h"
 
 namespace fp8lab::cuda {
 
-enum class Engine {
-    bf16,
-    fp8,      // FP8 codes on the tensor cores, with one scale per tensor, row or block
-    emulated  // quantised and dequantised in FP32 (emulate.h), multiplied in FP32
-};
 Provenance provenance_of(Engine engine);
 
 struct EngineChoice {
@@ -29,7 +25,6 @@ EngineChoice choose_engine(const Recipe& recipe, const Refusal& refusal);
 
 // Of the engine fp8.
 Element element_of(const FormatInfo& format);  // E4M3 or E5M2
-ScaleMode scale_mode_of(const CastPlan& plan);
 
 // The products of a layer over padded dimensions: fprop h = x w^T, dgrad dx = dy w, wgrad dw = dy^T x. Both
 // FP8 operands are contiguous along K, so that dgrad reads w^T, and wgrad dy^T and x^T. Emulated recipes get

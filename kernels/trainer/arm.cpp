@@ -8,10 +8,15 @@
 #include "core/base/error.h"
 #include "core/nn/network.h"
 #include "core/nn/streams.h"
-#include "core/scaling/block_scales.h"
 
 namespace fp8lab::cuda {
 namespace {
+
+// What the list of allocations counts.
+static_assert(sizeof(ScaleState) == kScaleStateBytes && sizeof(ScaleControls) == kScaleControlsBytes);
+static_assert(sizeof(StepInput) == kStepInputBytes && sizeof(ArmState) == kArmStateBytes);
+static_assert(sizeof(StepResult) == kStepResultBytes && sizeof(TensorResult) == kTensorResultBytes);
+static_assert(sizeof(CastSums) == kCastSumsBytes);
 
 Shape shape_of(int rows, int cols) { return {rows, cols, padded(rows), padded(cols)}; }
 std::size_t elements(Shape s) {
@@ -53,80 +58,65 @@ void Slot::keep_values() {
     values = value.get();
 }
 
-Slot CudaArm::make_slot(TensorId id, int rows, int cols) {
+Slot CudaArm::make_slot(const ArmMemory& plan, TensorId id, int rows, int cols, int planned_as) {
     Slot slot;
     slot.shape = shape_of(rows, cols);
     slot.plan = cast_plan(recipe_, id.tensor);
     slot.id = id;
     slot.index = (id.layer - 1) * 3 + static_cast<int>(id.tensor);
-    const std::size_t n = elements(slot.shape);
-    // No dgrad into the network's input: nobody reads w1 along its rows or dy1 along its columns.
-    const bool both = id.layer > 1 || id.tensor == TensorClass::x;
-    if (engine_ == Engine::emulated) {
-        if (id.tensor != TensorClass::w) slot.keep_values();
-        slot.cast = slot.plan.format->name != "fp32";
-        slot.has_second = slot.cast && both && slot.plan.granularity != Granularity::tensor;
-        // Emulated casts leave the padding alone.
-        for (Memory* operand : {&slot.first, &slot.second}) {
-            if (!slot.cast || (operand == &slot.second && !slot.has_second)) continue;
-            *operand = Memory(n * 4);
-            fill_zeros(operand->get(), n * 4);
-        }
-    } else if (engine_ == Engine::bf16) {
-        slot.cast = spec_.state == StateType::fp32 || id.tensor != TensorClass::w;
-        if (slot.cast) slot.first = Memory(n * 2);
-    } else {
-        slot.has_second = true;
-        const bool rows_read = both || id.tensor == TensorClass::w;
-        if (rows_read) slot.first = Memory(n);
-        if (both || id.tensor == TensorClass::dy) slot.second = Memory(n);
+    const auto bytes = [&](ArmPart part) { return plan.bytes(part, planned_as, id.tensor); };
+    if (bytes(ArmPart::value) > 0) slot.keep_values();
+    slot.first = Memory(bytes(ArmPart::first));
+    slot.second = Memory(bytes(ArmPart::second));
+    slot.cast = engine_ == Engine::fp8 || slot.first.bytes() > 0;
+    slot.has_second = engine_ == Engine::fp8 || slot.second.bytes() > 0;
+    if (engine_ == Engine::emulated)  // emulated casts leave the padding alone
+        for (const Memory* operand : {&slot.first, &slot.second})
+            if (operand->bytes() > 0) fill_zeros(operand->get(), operand->bytes());
+    if (engine_ == Engine::fp8) {
         slot.scaling = scale_mode_of(slot.plan);
-        if (slot.scaling != ScaleMode::tensor) slot.scales = ScaleBuffers(slot.scaling, slot.shape);
-        if (slot.scaling == ScaleMode::block32 && id.tensor != TensorClass::w) slot.keep_values();
+        if (bytes(ArmPart::scale_inv) > 0) slot.scales = ScaleBuffers(slot.scaling, slot.shape);
     }
-    slot.stats = Buffer<CastSums>(static_cast<std::size_t>(stats_blocks(slot.shape)));
+    slot.stats = Buffer<CastSums>(bytes(ArmPart::stats) / sizeof(CastSums));
     return slot;
 }
 
 void CudaArm::allocate() {
     std::size_t before = 0, after = 0, total = 0;
     check(cudaMemGetInfo(&before, &total), "cudaMemGetInfo");
-    std::size_t scratch = 1, loss_blocks = 1;
+    const ArmMemory plan(spec_, recipe_, engine_, spec_.batch);
     for (std::size_t l = 0; l + 1 < spec_.layers.size(); ++l) {
         const int in = spec_.layers[l], out = spec_.layers[l + 1], number = static_cast<int>(l) + 1;
         auto layer = std::make_unique<ArmLayer>();
         layer->number = number;
-        layer->x = make_slot({TensorClass::x, number}, spec_.batch, in);
-        layer->w = make_slot({TensorClass::w, number}, out, in);
-        layer->dy = make_slot({TensorClass::dy, number}, spec_.batch, out);
+        layer->x = make_slot(plan, {TensorClass::x, number}, spec_.batch, in, number);
+        layer->w = make_slot(plan, {TensorClass::w, number}, out, in, number);
+        layer->dy = make_slot(plan, {TensorClass::dy, number}, spec_.batch, out, number);
         layer->out = layer->dy.shape;
-        const auto bytes = static_cast<std::size_t>(bytes_of(out_));
-        layer->h = Memory(elements(layer->out) * bytes);
-        if (l > 0) layer->da = Memory(elements(layer->x.shape) * bytes);
-        const auto biases = static_cast<std::size_t>(layer->out.padded_cols);
-        const auto parameters = [&](Element element) { return Parameters(element, layer->w.shape); };
-        layer->master = parameters(kept_in_);
+        const auto parameters = [&](ArmPart part, Element element) {
+            return plan.bytes(part, number) > 0 ? Parameters(element, layer->w.shape) : Parameters();
+        };
+        const auto floats = [&](ArmPart part) {
+            return Buffer<float>(plan.bytes(part, number) / sizeof(float));
+        };
+        layer->h = Memory(plan.bytes(ArmPart::output, number));
+        layer->da = Memory(plan.bytes(ArmPart::input_gradient, number));
+        layer->master = parameters(ArmPart::master, kept_in_);
         layer->w.values = layer->master.get();
-        if (!multiplies_in_update()) layer->dw = parameters(gradient_in());
-        layer->b = Buffer<float>(biases);
-        layer->b_before = Buffer<float>(biases);
-        layer->db = Buffer<float>(biases);
-        if (spec_.optimizer == OptimizerKind::adamw) {
-            layer->m = parameters(kept_in_);
-            layer->v = parameters(kept_in_);
-            layer->mb = Buffer<float>(biases);
-            layer->vb = Buffer<float>(biases);
-        }
-        layer->bias_partials = Buffer<float>(static_cast<std::size_t>(tiles_down(layer->out)) * biases);
-        loss_blocks = static_cast<std::size_t>(stats_blocks(layer->out));  // the last layer's in the end
-        for (const Slot* slot : {&layer->x, &layer->w, &layer->dy})
-            scratch =
-                std::max(scratch, emulation_scratch_bytes(slot->plan, slot->shape.rows, slot->shape.cols));
+        layer->dw = parameters(ArmPart::weight_gradient, gradient_in());
+        layer->b = floats(ArmPart::bias);
+        layer->b_before = floats(ArmPart::bias_before);
+        layer->db = floats(ArmPart::bias_gradient);
+        layer->m = parameters(ArmPart::m, kept_in_);
+        layer->v = parameters(ArmPart::v, kept_in_);
+        layer->mb = floats(ArmPart::bias_m);
+        layer->vb = floats(ArmPart::bias_v);
+        layer->bias_partials = floats(ArmPart::bias_partials);
         layers_.push_back(std::move(layer));
     }
-    if (rings_.overlap && engine_ != Engine::emulated) {
-        other_x_ = make_slot({TensorClass::x, 1}, spec_.batch, spec_.layers.front());
-        if (other_x_->scaling == ScaleMode::tensor) other_x_->scale_inv = Buffer<float>(1);
+    if (plan.bytes(ArmPart::stats, 0) > 0) {
+        other_x_ = make_slot(plan, {TensorClass::x, 1}, spec_.batch, spec_.layers.front(), 0);
+        other_x_->scale_inv = Buffer<float>(plan.bytes(ArmPart::next_scale_inv) / sizeof(float));
     }
     const auto tensors = static_cast<std::size_t>(tensors_), rows = static_cast<std::size_t>(spec_.batch);
     states_ = Buffer<ScaleState>(tensors);
@@ -136,10 +126,10 @@ void CudaArm::allocate() {
     finite_ = Buffer<std::int32_t>(1);
     results_ = Buffer<StepResult>(kRecordSlots);
     tensor_results_ = Buffer<TensorResult>(kRecordSlots * tensors);
-    loss_partials_ = Buffer<double>(std::max(loss_blocks, rows));
+    loss_partials_ = Buffer<double>(plan.bytes(ArmPart::loss_partials) / sizeof(double));
     row_stats_ = Buffer<float2>(rows);
     row_correct_ = Buffer<std::uint8_t>(rows);
-    if (engine_ == Engine::emulated) scratch_ = Memory(scratch);
+    scratch_ = Memory(plan.bytes(ArmPart::scratch));
     check(cudaMemGetInfo(&after, &total), "cudaMemGetInfo");
     memory_bytes_ = before > after ? before - after : 0;
 }
@@ -173,12 +163,7 @@ Element CudaArm::gradient_in() const {
 }
 
 bool CudaArm::multiplies_in_update() const {
-    const auto fits = [&](TensorClass tensor) {
-        const ScaleMode scaling = scale_mode_of(cast_plan(recipe_, tensor));
-        return scaling == ScaleMode::tensor || scaling == ScaleMode::row || scaling == ScaleMode::block128;
-    };
-    return engine_ != Engine::emulated && gradient_in() == Element::f32 && fits(TensorClass::x) &&
-           fits(TensorClass::dy) && padded(spec_.batch) <= kMostFusedBatch;
+    return cuda::multiplies_in_update(spec_, recipe_, engine_, spec_.batch);
 }
 
 // The network of core, from the seed alone: every arm and backend starts from the same weights.

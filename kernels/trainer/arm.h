@@ -145,7 +145,8 @@ class CudaArm {
     static const float* bias(const ArmLayer& layer, When when);
     LossSource loss_source(const ArmState* arm, When when = When::now) const;
     ScaleState* state(const Slot& slot) const { return states_.get() + slot.index; }
-    Slot make_slot(TensorId id, int rows, int cols);
+    // `planned_as`: the layer under which `plan` has it; 0: the network's input of the next step.
+    Slot make_slot(const ArmMemory& plan, TensorId id, int rows, int cols, int planned_as);
     BatchRing ring(const float* base, int cols, const ArmState* arm, bool poisoned) const;
 
     const TrainSpec& spec_;

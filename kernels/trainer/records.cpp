@@ -80,41 +80,4 @@ std::string first_nonfinite(const ArmRecord& record, const CudaArm& arm, const T
     return "bias";
 }
 
-double step_flop(const TrainSpec& spec, int batch) {
-    double flop = 0;
-    for (std::size_t l = 0; l + 1 < spec.layers.size(); ++l)  // no gradient of the network's input
-        flop += (l > 0 ? 3 : 2) * 2.0 * padded(batch) * padded(spec.layers[l]) * padded(spec.layers[l + 1]);
-    return flop;
-}
-
-int steps_per_launch(const TrainSpec& spec, int batch) {
-    constexpr double kShort = 2e10;  // below, a step takes less than about 0.1 ms
-    return step_flop(spec, batch) <= kShort ? kStepsPerLaunch : 1;
-}
-
-double arm_bytes(const TrainSpec& spec, const Recipe& recipe, Engine engine, int batch) {
-    const double out_bytes = engine == Engine::emulated || recipe.out == OutType::fp32 ? 4 : 2;
-    const bool keeps_values = scale_mode_of(cast_plan(recipe, TensorClass::x)) == ScaleMode::block32;
-    // Both layouts, or FP32 and two quantised copies.
-    const double payload = engine == Engine::emulated ? 12 : keeps_values ? 6 : 2;
-    // The weight and its moments; its gradient; what the GEMMs read.
-    const bool narrow = spec.state == StateType::bf16;
-    const double kept = (spec.optimizer == OptimizerKind::adamw ? 3 : 1) * (narrow ? 2 : 4),
-                 gradient = narrow || (engine != Engine::emulated && recipe.wgrad == OutType::bf16) ? 2 : 4,
-                 read = engine == Engine::emulated ? 8
-                        : narrow                   ? 0
-                                                   : 2,
-                 parameter = kept + gradient + read;
-    double bytes = 0;
-    for (std::size_t l = 0; l + 1 < spec.layers.size(); ++l) {
-        const double in = spec.layers[l], out = spec.layers[l + 1], rows = batch;
-        bytes += parameter * in * out + rows * (in + out) * payload + rows * out * out_bytes +
-                 (l > 0 ? rows * in * out_bytes : 0);
-    }
-    const bool casts_ahead =
-        engine != Engine::emulated && scale_mode_of(cast_plan(recipe, TensorClass::x)) == ScaleMode::tensor;
-    if (casts_ahead && steps_per_launch(spec, batch) > 1) bytes += payload * batch * spec.layers.front();
-    return bytes;
-}
-
 }  // namespace fp8lab::cuda

@@ -23,8 +23,7 @@
 namespace fp8lab::cuda {
 namespace {
 
-constexpr int kInFlight = 2;  // launches that the host is ahead
-constexpr int kInputSlots = 4 * kStepsPerLaunch;
+constexpr int kInFlight = 2;                 // launches that the host is ahead
 constexpr double kSmallElements = 1 << 20;   // networks up to this size take statistics in every step
 constexpr int kStepBeforeParts = 30;         // clocks and caches are what they will be
 constexpr std::size_t kTimedLaunches = 200;  // that the median of the step time is over
@@ -147,10 +146,10 @@ void CudaTrainer::check_memory() const {
     std::size_t available = 0, total = 0;
     check(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
     const auto needed = [&](int batch) {
-        double bytes = 4.0 * batch * (spec_.layers.front() + spec_.layers.back());
+        std::size_t bytes = ring_bytes(spec_, batch);
         for (const Recipe& recipe : spec_.arms)
-            bytes += arm_bytes(spec_, recipe, engine_of(recipe).engine, batch);
-        return bytes;
+            bytes += ArmMemory(spec_, recipe, engine_of(recipe).engine, batch).device_bytes();
+        return static_cast<double>(bytes);
     };
     const auto room = static_cast<double>(available);
     if (needed(spec_.batch) <= room) return;
@@ -166,7 +165,7 @@ void CudaTrainer::check_memory() const {
 
 // Data that never change are staged once; the others through a ring that is as long as the host may be ahead.
 void CudaTrainer::make_rings() {
-    data_slots_ = spec_.task == TaskKind::noise ? 1 : kInputSlots;
+    data_slots_ = data_slots(spec_);
     const auto slots = static_cast<std::size_t>(data_slots_), batch = static_cast<std::size_t>(spec_.batch);
     const std::size_t x = batch * static_cast<std::size_t>(spec_.layers.front()),
                       y = batch * static_cast<std::size_t>(spec_.layers.back());

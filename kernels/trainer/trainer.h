@@ -26,9 +26,4 @@ std::unique_ptr<Trainer> make_cuda_trainer(const TrainSpec& spec, std::shared_pt
                                            Launching launching = Launching::graphs,
                                            const Preparation& preparation = {});
 
-double step_flop(const TrainSpec& spec, int batch);      // of the products, padded
-int steps_per_launch(const TrainSpec& spec, int batch);  // more than 1 where steps are short
-// Device memory of one arm in bytes, without the trainer's batches.
-double arm_bytes(const TrainSpec& spec, const Recipe& recipe, Engine engine, int batch);
-
 }  // namespace fp8lab::cuda

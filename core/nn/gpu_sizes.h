@@ -1,0 +1,49 @@
+// Sizes that the kernels (kernels/device/launch.h) and the list of what they allocate (memory_plan.h) share.
+#pragma once
+
+#include <cstddef>
+
+namespace fp8lab::cuda {
+
+constexpr int kHistoryCapacity = 4096;  // the longest amax history of a recipe
+constexpr int kStepsPerLaunch = 8;
+constexpr int kInputSlots = 4 * kStepsPerLaunch;  // batches in the trainer's ring, where they change
+constexpr int kRecordSlots = 1024;                // steps whose records the device keeps for the host
+constexpr int kMostFusedBatch = 64;               // up to here dW is multiplied inside the optimiser's kernel
+
+constexpr int padded(int n) { return (n + 15) / 16 * 16; }
+
+// How many scales a tensor has. Where it has many, the payload and its transpose have
+// scales of their own, each along K of the GEMM that reads it:
+//   row        one per row of the payload
+//   block128   one for 1x128 elements of a row of the payload
+//   square128  one for 128x128 elements, the same for both
+//   block32    one power of two (E8M0) for 1x32 elements of a row of the payload
+// A partial last block has its own scale. Scales come from the amax of the elements that share them, NaN
+// ignored (in MX a NaN is the scale), as core/scaling/block_scales.h has them.
+enum class ScaleMode { none, tensor, row, block128, square128, block32 };  // none: BF16 and FP32
+constexpr int kBlock = 128, kMxBlock = 32;
+static_assert(kMostFusedBatch <= kBlock);  // there 1x128 scales are one per column
+constexpr int blocks_of(int n) { return (n + kBlock - 1) / kBlock; }
+
+// Their scale_inv in device memory, in cuBLASLt's layouts (kernels/gemm/gemm.h): of a payload of m rows, k
+// elements each, padded,
+//   row (m), block128 (blocks_of(k), m), square128 (blocks_of(m), blocks_of(k) rounded up to 4), block32
+//   (blocks_of(m), blocks_of(k)) tiles of 512 bytes: 128 FP32 each.
+constexpr int scale_inv_count(ScaleMode scaling, int m, int k) {
+    return scaling == ScaleMode::row         ? m
+           : scaling == ScaleMode::block128  ? blocks_of(k) * m
+           : scaling == ScaleMode::square128 ? blocks_of(m) * ((blocks_of(k) + 3) / 4 * 4)
+           : scaling == ScaleMode::block32   ? blocks_of(m) * blocks_of(k) * 128
+                                             : 0;
+}
+
+constexpr int kTileRows = 64, kTileCols = 128;  // the tile of a thread block
+constexpr int tiles_down(int padded_rows) { return (padded_rows + kTileRows - 1) / kTileRows; }
+constexpr int tiles_across(int padded_cols) { return (padded_cols + kTileCols - 1) / kTileCols; }
+
+// Bytes of the structures of launch.h.
+constexpr std::size_t kScaleStateBytes = 48, kScaleControlsBytes = 20, kStepInputBytes = 20,
+                      kArmStateBytes = 8, kStepResultBytes = 24, kCastSumsBytes = 40, kTensorResultBytes = 64;
+
+}  // namespace fp8lab::cuda

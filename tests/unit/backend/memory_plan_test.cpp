@@ -1,0 +1,125 @@
+// The list of allocations against what a GPU really allocated, and against a small network counted by hand.
+#include "core/nn/memory_plan.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/files/files.h"
+
+using namespace fp8lab;
+using namespace fp8lab::cuda;
+
+namespace {
+
+constexpr double kPage = 2 << 20;
+
+TrainSpec network(std::vector<int> layers, int batch, StateType state = StateType::fp32) {
+    TrainSpec spec;
+    spec.task = TaskKind::noise;
+    spec.layers = std::move(layers);
+    spec.batch = batch;
+    spec.state = state;
+    return spec;
+}
+
+Engine engine_on_hopper(const std::string& recipe) {
+    return recipe == "bf16" ? Engine::bf16 : recipe == "nvfp4" ? Engine::emulated : Engine::fp8;
+}
+
+ArmMemory memory_of(const TrainSpec& spec, const std::string& recipe) {
+    return {spec, parse_recipe(recipe), engine_on_hopper(recipe), spec.batch};
+}
+
+}  // namespace
+
+TEST_CASE("every recorded arm: the calculated bytes are within 2 % or two pages of the allocated ones") {
+    int arms = 0;
+    for (const auto& file : std::filesystem::directory_iterator(asset("recordings"))) {
+        const auto recording = nlohmann::json::parse(read_text(file.path()));
+        if (!recording.contains("results")) continue;
+        for (const auto& result : recording["results"]) {
+            if (result["bench"] != "step") continue;
+            for (const auto& arm : result["arms"]) {
+                const std::string recipe = arm["recipe"];
+                const bool narrow = result.value("state", "fp32") == "bf16";
+                const TrainSpec spec =
+                    network(result["layers"], result["batch"], narrow ? StateType::bf16 : StateType::fp32);
+                const double allocated = arm["memory_bytes"],
+                             calculated = static_cast<double>(memory_of(spec, recipe).device_bytes());
+                CAPTURE(file.path().filename().string());
+                CAPTURE(spec.layers);
+                CAPTURE(spec.batch);
+                CAPTURE(recipe);
+                CAPTURE(calculated);
+                CAPTURE(allocated);
+                CHECK(std::fabs(calculated - allocated) <= std::max(0.02 * allocated, 2 * kPage));
+                ++arms;
+            }
+        }
+    }
+    CHECK(arms >= 17);
+}
+
+TEST_CASE("a layer of 32 to 48 with a batch of 16, counted by hand") {
+    const TrainSpec spec = network({32, 48}, 16);
+    const ArmMemory bf16 = memory_of(spec, "bf16"), fp8 = memory_of(spec, "delayed");
+    const auto both = [&](ArmPart part, TensorClass tensor, std::size_t wide, std::size_t narrow) {
+        CHECK(bf16.bytes(part, 1, tensor) == wide);
+        CHECK(fp8.bytes(part, 1, tensor) == narrow);
+    };
+    both(ArmPart::first, TensorClass::x, 16 * 32 * 2, 16 * 32);
+    both(ArmPart::second, TensorClass::x, 0, 16 * 32);
+    both(ArmPart::first, TensorClass::w, 48 * 32 * 2, 48 * 32);
+    both(ArmPart::second, TensorClass::w, 0, 0);  // the first layer has no dgrad
+    both(ArmPart::first, TensorClass::dy, 16 * 48 * 2, 0);
+    both(ArmPart::second, TensorClass::dy, 0, 16 * 48);
+    for (const ArmPart part : {ArmPart::master, ArmPart::m, ArmPart::v})
+        both(part, TensorClass::x, 48 * 32 * 4, 48 * 32 * 4);
+    both(ArmPart::weight_gradient, TensorClass::x, 0, 0);  // inside the optimiser up to a batch of 64
+    CHECK(memory_of(network({32, 48}, 80), "bf16").bytes(ArmPart::weight_gradient, 1) == 48 * 32 * 4);
+    both(ArmPart::output, TensorClass::x, 16 * 48 * 2, 16 * 48 * 2);
+    both(ArmPart::input_gradient, TensorClass::x, 0, 0);
+    both(ArmPart::bias, TensorClass::x, 48 * 4, 48 * 4);
+    // Short steps overlap: the next input is cast beside this one.
+    CHECK(bf16.bytes(ArmPart::first, 0) == 16 * 32 * 2);
+    CHECK(fp8.bytes(ArmPart::second, 0) == 16 * 32);
+    CHECK(bf16.device_bytes() == static_cast<std::size_t>(kPage));  // all small: one page
+}
+
+TEST_CASE("dimensions are padded to 16, weights in BF16 have no copy, SGD has no moments") {
+    CHECK(memory_of(network({17, 33}, 1), "bf16").bytes(ArmPart::master, 1) == 32 * 48 * 4);
+    const ArmMemory narrow = memory_of(network({32, 48}, 128, StateType::bf16), "bf16");
+    CHECK(narrow.bytes(ArmPart::first, 1, TensorClass::w) == 0);
+    CHECK(narrow.bytes(ArmPart::master, 1) == 32 * 48 * 2);
+    CHECK(narrow.bytes(ArmPart::weight_gradient, 1) == 32 * 48 * 2);
+    TrainSpec sgd = network({32, 48}, 128);
+    sgd.optimizer = OptimizerKind::sgd;
+    CHECK(memory_of(sgd, "bf16").bytes(ArmPart::m, 1) == 0);
+    CHECK(memory_of(sgd, "bf16").bytes(ArmPart::bias_v, 1) == 0);
+}
+
+TEST_CASE("scales of rows and blocks, and what an emulated recipe keeps in FP32") {
+    const TrainSpec spec = network({256, 512, 256}, 128);
+    CHECK(memory_of(spec, "delayed").bytes(ArmPart::scale_inv, 2) == 0);
+    CHECK(memory_of(spec, "rowwise").bytes(ArmPart::scale_inv, 2) == 4 * (128 + 512));
+    CHECK(memory_of(spec, "rowwise").bytes(ArmPart::amaxes, 2) == 4 * (128 + 512));
+    // x2 (128, 512): 4 blocks across 128 rows, and the transpose's 1 block across 512.
+    CHECK(memory_of(spec, "block128").bytes(ArmPart::scale_inv, 2) == 4 * (4 * 128 + 1 * 512));
+    const ArmMemory emulated = memory_of(spec, "nvfp4");
+    CHECK(emulated.bytes(ArmPart::value, 2) == 4 * 128 * 512);
+    CHECK(emulated.bytes(ArmPart::first, 2) == 4 * 128 * 512);
+    CHECK(emulated.bytes(ArmPart::second, 2) == 4 * 128 * 512);
+    CHECK(emulated.bytes(ArmPart::value, 2, TensorClass::w) == 0);
+    CHECK(emulated.bytes(ArmPart::scratch) == 4 * (512 * 256 / 16 + 1));
+}
+
+TEST_CASE("the trainer's batches: one that never changes, else a ring of 32") {
+    TrainSpec spec = network({32, 48}, 16);
+    const std::size_t one = 16 * (32 + 48) * 4, inputs = 32 * 20;
+    CHECK(ring_bytes(spec, 16) == one + inputs);
+    spec.task = TaskKind::teacher;
+    CHECK(ring_bytes(spec, 16) == 32 * one + inputs);
+}
