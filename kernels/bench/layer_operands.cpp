@@ -129,7 +129,6 @@ void TensorCast::launch(bool both, cudaStream_t stream) const {
     const bool twice = recipe_ == "current" || recipe_ == "rowwise";
     if (twice) cast_matrix(in_, Element::bf16, shape_, target, Pass::amax_only, stream);
     if (recipe_ == "current") scale_from_amax(state_.get(), controls_.get(), stream);
-    if (recipe_ == "rowwise") scale_vectors_from_amaxes(target.vectors, shape_, state_.get(), stream);
     cast_matrix(in_, Element::bf16, shape_, target, Pass::cast, stream);
 }
 

@@ -14,17 +14,17 @@
 namespace fp8lab::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 constexpr double kUsualSeconds = 180, kMostDrift_pct = 5;
 
 // A line every few seconds: what is measured, how much is done, and about how long it will take.
 GridProgress told_progress(double most_seconds) {
-    return [start = Clock::now(), told = Clock::now(), most_seconds](const std::string& what,
+    return [start = SteadyClock::now(), told = SteadyClock::now(), most_seconds](const std::string& what,
                                                                      double done) mutable {
         constexpr auto kPause = std::chrono::seconds(3);
         constexpr double kTells = 0.05;  // of the work, before which it says little about the rest
-        const auto now = Clock::now();
+        const auto now = SteadyClock::now();
         if (now - told >= kPause) {
             told = now;
             const double passed = std::chrono::duration<double>(now - start).count();
