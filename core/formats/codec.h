@@ -56,6 +56,10 @@ void decode(const FormatInfo& format, std::span<const std::uint32_t> codes, std:
 // to float32 (numerics.md 3.3: one fixed order of operations). in and out may be the same memory.
 void quantize(const FormatInfo& format, std::span<const float> in, std::span<float> out, const CastOptions& = {});
 
+// The memory's ceiling for a cast of large arrays to one byte: what encode() reads and writes, in its order, without
+// its arithmetic. `bench cast` measures it. out: as long as in, on a boundary of 64 bytes; else throws usage_error.
+void read_4_write_1(std::span<const float> in, std::span<std::uint8_t> out);
+
 // max |x|, NaN ignored as CUDA's fmaxf does; 0 for an empty span.
 float amax(std::span<const float> values);
 

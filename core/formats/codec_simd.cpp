@@ -248,6 +248,26 @@ void quantize_span(const CodecRow& row, const CastOptions& options, const float*
     });
 }
 
+// What a cast reads and writes, without its arithmetic.
+struct MoveBlock {
+    HWY_INLINE void operator()(const float* in, std::size_t, std::uint8_t* out) const {
+        const auto at = [&](std::size_t i) HWY_ATTR {
+            return hn::LoadU(Ints(), reinterpret_cast<const std::int32_t*>(in + i * kLanes));
+        };
+#if HWY_TARGET == HWY_SCALAR
+        store_bytes<true>(at(0), at(1), at(2), at(3), out);
+#else
+        const hn::Repartition<std::uint8_t, Ints> d8;
+        hn::Stream(hn::BitCast(d8, hn::Or(hn::Or(at(0), at(1)), hn::Or(at(2), at(3)))), d8, out);
+#endif
+    }
+};
+
+void read_4_write_1_span(const float* in, std::size_t count, std::uint8_t* out) {
+    for_pages(in, count, out, MoveBlock());
+    hwy::FlushStream();
+}
+
 HWY_INLINE IntVec magnitude(const float* from) {
     const IntVec pattern = hn::And(hn::BitCast(Ints(), hn::LoadU(Floats(), from)), constant(0x7FFFFFFF));
     return hn::IfThenZeroElse(hn::Gt(pattern, constant(0x7F800000)), pattern);
@@ -312,6 +332,7 @@ HWY_EXPORT(decode_16);
 HWY_EXPORT(decode_32);
 HWY_EXPORT(quantize_span);
 HWY_EXPORT(amax_span);
+HWY_EXPORT(read_4_write_1_span);
 
 void check(const FormatInfo& format, std::size_t values, std::size_t codes, std::size_t code_bytes) {
     if (static_cast<std::size_t>(storage_bytes(format)) != code_bytes) {
@@ -377,6 +398,13 @@ void quantize(const FormatInfo& format, std::span<const float> in, std::span<flo
 
 float amax(std::span<const float> values) {
     return HWY_DYNAMIC_DISPATCH(amax_span)(values.data(), values.size());
+}
+
+void read_4_write_1(std::span<const float> in, std::span<std::uint8_t> out) {
+    if (in.size() != out.size() || reinterpret_cast<std::uintptr_t>(out.data()) % 64 != 0)
+        throw usage_error("read_4_write_1",
+                          "in and out are of one size, and out is on a boundary of 64 bytes");
+    HWY_DYNAMIC_DISPATCH(read_4_write_1_span)(in.data(), in.size(), out.data());
 }
 
 std::span<const char* const> vector_targets() {

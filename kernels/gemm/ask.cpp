@@ -1,6 +1,7 @@
 #include "kernels/gemm/ask.h"
 
 #include <array>
+#include <cstdio>
 #include <mutex>
 
 #include "core/base/error.h"
@@ -42,6 +43,10 @@ class Log {
         cublasLtLoggerSetCallback([](int, const char*, const char* message) {
             if (message && text().empty()) text() = message;
         });
+        // Without a file of its own the library writes to stdout, where reports go.
+        static FILE* const nowhere = std::fopen("/dev/null", "w");
+        if (nowhere == nullptr) return;
+        cublasLtLoggerSetFile(nowhere);
         constexpr int kErrorsAndHints = 1 | 4;
         cublasLtLoggerSetMask(kErrorsAndHints);
     }
