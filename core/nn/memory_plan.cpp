@@ -118,7 +118,7 @@ void ArmList::add_tensor(TensorClass tensor, int layer, int rows, int cols) {
         const std::size_t scales =
             sizeof(float) * size(scale_inv_count(mode, r, c) + scale_inv_count(mode, c, r));
         of(ArmPart::scale_inv, scales);
-        if (mode == ScaleMode::row) of(ArmPart::amaxes, scales);
+        if (mode == ScaleMode::row) of(ArmPart::amaxes, scales + sizeof(std::uint32_t));
         if (mode == ScaleMode::block32 && tensor != TensorClass::w) of(ArmPart::value, 4 * n);
     }
     of(ArmPart::stats, stats_blocks(rows, cols) * kCastSumsBytes);

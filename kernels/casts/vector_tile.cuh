@@ -30,15 +30,16 @@ __device__ inline void keep_amax(const BlockPlace& at, Shape s, const ScaleVecto
         atomicMax(to.amaxes + (own.is_column ? s.padded_rows : 0) + own.index, __float_as_uint(amax));
 }
 
-// ScaleMode::row, second launch: every block computes the scales of its rows and columns, and the first one of a
-// row or column stores their inverse.
+// ScaleMode::row, when the amaxes are complete: every block computes the scales of its rows and columns, and the
+// first one of a row or column stores their inverse.
 __device__ inline void scale_from_amax(const BlockPlace& at, Shape s, float max_finite,
                                        const ScaleVectors& vectors, VectorMemory& shared) {
     const OwnVector own = own_vector(at, s);
     float scale = 1;
     if (own.index < own.padded) {
         const ScaleControls how = *vectors.controls;
-        const float amax = __uint_as_float(vectors.amaxes[(own.is_column ? s.padded_rows : 0) + own.index]);
+        const float amax =
+            __uint_as_float(__ldcg(vectors.amaxes + (own.is_column ? s.padded_rows : 0) + own.index));
         scale = fp8lab::scale_from_amax(amax, max_finite, how.margin, 1.0F, how.pow2 != 0);
         if (own.is_column ? at.r0 == 0 : at.c0 == 0)
             (own.is_column ? vectors.columns : vectors.rows)[own.index] = 1 / scale;
@@ -219,6 +220,37 @@ __global__ void __launch_bounds__(kThreads, 2)
     leave_scale_1(target);
 }
 
+// Both launches in one, where all blocks fit on the GPU at once: the values stay in registers while the blocks
+// exchange their amaxes. A launch less and a read less are what the casts of small batches are made of.
+template <class Source, class Out, bool kStats>
+__global__ void __launch_bounds__(kThreads, 2)
+    row_cast_at_once(Source source, Shape s, TileTarget target, ScaleVectors vectors) {
+    __shared__ __align__(16) VectorMemory shared;
+    wait_for_the_kernel_before();
+    const BlockPlace at = block_place(blockIdx.y);
+    with_values(source, at, s, [&](auto&& values) {
+        Eight held[kBlockRows];
+        const auto keep = [&](int tile, int i, const Eight& v) {
+#pragma unroll
+            for (int j = 0; j < kThreadCols; ++j) held[tile * kThreadRows + i][j] = v[j];
+        };
+        const auto again = [&](auto&& take) {
+#pragma unroll
+            for (int k = 0; k < kBlockRows; ++k) take(k / kThreadRows, k % kThreadRows, held[k]);
+        };
+        keep_amax(at, s, vectors, gather(source, values, at, s, target, shared, keep, again));
+        wait_for_all_blocks(vectors.arrived);
+        scale_from_amax(at, s, target.state->max_finite, vectors, shared);
+        __syncthreads();
+        cast_block<Out, kStats>(again, at, s, target, shared);
+    });
+    leave_scale_1(target);
+}
+
+inline bool fits_at_once(dim3 grid) {
+    return static_cast<int>(grid.x * grid.y) <= multiprocessors() * 3 / 2;  // of 2 blocks a multiprocessor
+}
+
 template <class Source, class Out, bool kStats>
 void launch_vectors(const Source& source, Shape s, const TileTarget& target, const CastTarget& to, Pass pass,
                     cudaStream_t stream) {
@@ -228,7 +260,11 @@ void launch_vectors(const Source& source, Shape s, const TileTarget& target, con
     if (to.scaling != ScaleMode::row)
         launch(kName, block_cast<Source, Out, kStats>, grid, kThreads, stream, source, s, target,
                to.scaling == ScaleMode::square128, to.vectors);
-    else if (pass == Pass::amax_only)
+    else if (fits_at_once(grid)) {
+        if (pass == Pass::cast)
+            launch_together(kName, row_cast_at_once<Source, Out, kStats>, grid, kThreads, stream, source, s,
+                            target, to.vectors);
+    } else if (pass == Pass::amax_only)
         launch(kName, row_amaxes<Source>, grid, kThreads, stream, source, s, target, to.vectors);
     else
         launch(kName, row_cast<Source, Out, kStats>, grid, kThreads, stream, source, s, target, to.vectors);

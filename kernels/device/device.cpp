@@ -13,6 +13,17 @@ void check(cudaError_t status, const char* what) {
                 fmt::format("{} ({})", cudaGetErrorString(status), cudaGetErrorName(status)));
 }
 
+int multiprocessors() {
+    static const int known = [] {
+        int device = 0, count = 0;
+        check(cudaGetDevice(&device), "cudaGetDevice");
+        check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device),
+              "cudaDeviceGetAttribute");
+        return count;
+    }();
+    return known;
+}
+
 bool launches_overlap() {
     static const bool known = [] {
         int device = 0, major = 0;

@@ -95,8 +95,10 @@ constexpr int mx_scale_at(int k, int r, int i) {
 struct ScaleVectors {
     float *rows = nullptr, *columns = nullptr;  // of CastTarget::rows and ::columns
     // ScaleMode::row only, padded rows first, padded columns behind them: bits of the amaxes since they were
-    // cleared (update_scales()). Pass::amax_only gathers them, Pass::cast computes the scales from them.
-    std::uint32_t* amaxes = nullptr;
+    // cleared (update_scales()). Pass::amax_only gathers them, Pass::cast computes the scales from them. For a
+    // tensor whose blocks of threads fit on the GPU at once, the first does nothing and the second does both;
+    // its blocks count themselves in `arrived`.
+    std::uint32_t *amaxes = nullptr, *arrived = nullptr;
     const ScaleControls* controls = nullptr;  // margin and pow2
 };
 

@@ -17,19 +17,51 @@ __device__ inline void wait_for_the_kernel_before() {
 }
 
 template <class... Parameters, class... Arguments>
-void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, unsigned block, cudaStream_t stream,
-            Arguments&&... arguments) {
+void launch_with(const char* name, cudaLaunchAttribute attribute, unsigned attributes,
+                 void (*kernel)(Parameters...), dim3 grid, unsigned block, cudaStream_t stream,
+                 Arguments&&... arguments) {
     cudaLaunchConfig_t config{};
     config.gridDim = grid;
     config.blockDim = dim3(block);
     config.stream = stream;
+    config.attrs = &attribute;
+    config.numAttrs = attributes;
+    check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...),
+          name);
+}
+
+template <class... Parameters, class... Arguments>
+void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, unsigned block, cudaStream_t stream,
+            Arguments&&... arguments) {
     cudaLaunchAttribute attribute{};
     attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attribute.val.programmaticStreamSerializationAllowed = 1;
-    config.attrs = &attribute;
-    config.numAttrs = launches_overlap() ? 1 : 0;
-    check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...),
-          name);
+    launch_with(name, attribute, launches_overlap() ? 1 : 0, kernel, grid, block, stream,
+                std::forward<Arguments>(arguments)...);
+}
+
+// For kernels whose blocks wait for each other: the GPU starts all of them at once.
+template <class... Parameters, class... Arguments>
+void launch_together(const char* name, void (*kernel)(Parameters...), dim3 grid, unsigned block,
+                     cudaStream_t stream, Arguments&&... arguments) {
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributeCooperative;
+    attribute.val.cooperative = 1;
+    launch_with(name, attribute, 1, kernel, grid, block, stream, std::forward<Arguments>(arguments)...);
+}
+
+// In a kernel of launch_together(): everything that the blocks wrote before it is seen by all of them behind it.
+// `arrived` counts on from launch to launch.
+__device__ inline void wait_for_all_blocks(std::uint32_t* arrived) {
+    __syncthreads();
+    if (threadIdx.x == 0 && threadIdx.y == 0) {
+        const std::uint32_t blocks = gridDim.x * gridDim.y;
+        __threadfence();
+        const std::uint32_t goal = (atomicAdd(arrived, 1u) / blocks + 1) * blocks;
+        while (*static_cast<volatile std::uint32_t*>(arrived) < goal) __nanosleep(32);
+        __threadfence();
+    }
+    __syncthreads();
 }
 
 }  // namespace fp8lab::cuda
