@@ -87,7 +87,7 @@ class Boxes {
         below += c_.px(low_ ? 26 : 34);
         line(c_, {area.x0, below}, area.x1,
              {{text_of(cast.overflow_pct(), 2) + " %", {Role::text}, kMonoBold13},
-              {" clipped", {Role::muted}},
+              {" saturated", {Role::muted}},
               // One run of words: a number without its name says nothing.
               {", " + text_of(cast.underflow_pct(), 2) + " % became 0", {Role::muted}}});
         line(c_, {area.x0, below + c_.px(21)}, area.x1,

@@ -141,22 +141,33 @@ void RulerView::draw_table(Context& context, Rect area) {
     struct Column {
         std::string_view head, term;  // term: the glossary's entry
         bool of_tensor;
-        float least_width;  // of the table, logical px, from which on there is room for it
+        int goes;  // where the heads have no room: 1 first, 2 next, 0 never
     };
     static constexpr std::array kColumns = {Column{"values", "code", false, 0},
-                                            Column{"smallest gap", "ulp", false, 700},
-                                            Column{"largest gap", "ulp", false, 580},
+                                            Column{"smallest gap", "ulp", false, 1},
+                                            Column{"largest gap", "ulp", false, 2},
                                             Column{"becomes 0 %", "underflow", true, 0},
                                             Column{"saturates %", "saturation", true, 0},
-                                            Column{"in normals %", "subnormal", true, 700},
+                                            Column{"in normals %", "subnormal", true, 1},
                                             Column{"SQNR dB", "sqnr", true, 0}};
     const Outcome& outcome = lab_.outcome();
     const bool roomy = area.width() >= context.px(700), has_data = !outcome.tensor.empty();
+    const float name_width = context.px(roomy ? 150 : 110);
+    int gone = 0;  // columns that go up to here are left out
     const auto shown = [&](const Column& column) {
-        return area.width() >= context.px(column.least_width) && (has_data || !column.of_tensor);
+        return (column.goes == 0 || column.goes > gone) && (has_data || !column.of_tensor);
     };
-    const auto count = static_cast<float>(std::count_if(kColumns.begin(), kColumns.end(), shown));
-    const float name_width = context.px(roomy ? 150 : 110), pitch = (area.width() - name_width) / count;
+    float pitch = 0;
+    for (;; ++gone) {
+        float widest = 0, count = 0;
+        for (const Column& column : kColumns) {
+            if (!shown(column)) continue;
+            widest = std::max(widest, ui::text_width(context, column.head, kSans13));
+            ++count;
+        }
+        pitch = (area.width() - name_width) / count;
+        if (gone == 2 || pitch >= widest + context.px(12)) break;
+    }
 
     std::vector<float> widths = {name_width};
     float x = area.x0 + name_width;
