@@ -36,7 +36,8 @@ class CudaBackend final : public Backend {
                  {"memory", fmt::format("{:.1f} GB", gigabytes)},
                  {"driver supports CUDA", dotted(driver)},
                  {"CUDA runtime", dotted(runtime)},
-                 {"cuBLASLt", lt_version_text()}}};
+                 {"cuBLASLt", lt_version_text()}},
+                static_cast<double>(properties_.totalGlobalMem)};
     }
     std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec, const Preparation& preparation) override {
         return make_cuda_trainer(spec, opened(), Launching::graphs, preparation);
@@ -61,6 +62,9 @@ class CudaBackend final : public Backend {
     std::vector<AccumulationError> accumulation_errors() override {
         opened();
         return cuda::accumulation_errors();
+    }
+    std::vector<double> allocated_bytes(const TrainSpec& spec) override {
+        return cuda::allocated_bytes(spec, opened());
     }
 
   private:

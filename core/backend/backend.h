@@ -22,6 +22,7 @@ struct DeviceInfo {
     std::string name;  // "AMD EPYC, 2 threads, AVX3"
     Provenance provenance = Provenance::cpu_emulated;
     std::vector<std::pair<std::string, std::string>> facts = {};  // for doctor: {"driver", "580.159"}, ...
+    double memory_bytes = 0;                                      // of a GPU; 0: does not apply
 };
 
 // A feature that was tried on the device at start, and the result.
@@ -65,6 +66,9 @@ class Backend {
     virtual std::vector<Timed> time_products(std::array<int, 3> mnk, int repeats);
     virtual std::vector<Timed> time_casts(std::array<int, 2> shape, int repeats);
     virtual std::vector<AccumulationError> accumulation_errors();
+    // Device memory in bytes that each arm of a training takes: builds it, reads them and frees it. Throws as
+    // make_trainer(), and Error{backend} where the device has no memory of its own.
+    virtual std::vector<double> allocated_bytes(const TrainSpec& spec);
 };
 
 // The index of the GPU that this process uses (--device). Call it once, before the first backend is made.
