@@ -52,32 +52,22 @@ void MemoryView::draw_cell(Context& c, const std::string& name, Rect cell) {
     const std::string_view base = std::string_view(name).substr(0, name.size() - (place ? 3 : 0));
     const Row row = std::ranges::find(rows(), base, &RowInfo::field)->row;
     const Outcome& o = lab_.outcome();
-    const float y = (cell.y0 + cell.y1) / 2;
     const Color ink = place ? Color{Role::muted} : ink_of(o, row);
     const bool locked = std::ranges::find(c.locked, name) != c.locked.end() || o.mlp;
-    ui::text_mid(c, {cell.x0, y}, cell_text(o, row, place), ink, kMono13);
-    if (locked) return;
-    const std::string popup = "memory." + name + ".list";
-    const ui::Press press =
-        ui::press(c, "memory." + name, {cell.x0 - c.px(4), cell.y0 + c.px(2), cell.x1, cell.y1 - c.px(2)}, 4);
-    if (press.hovered)
-        ui::stroke_rect(c, {cell.x0 - c.px(4), cell.y0 + c.px(2), cell.x1, cell.y1 - c.px(2)}, {Role::axis},
-                        4);
-    ui::chevron(c, {cell.x1 - c.px(10), y}, ui::Direction::down, {Role::muted});
+    const Rect area{cell.x0 - c.px(4), cell.y0 + c.px(2), cell.x1, cell.y1 - c.px(2)};
+    if (locked) {
+        ui::text_mid(c, {cell.x0, (cell.y0 + cell.y1) / 2}, cell_text(o, row, place), ink, kMono13);
+        return;
+    }
     auto& value = *std::get<std::string*>(field.value);
-    int at = 0, step = 0;
-    std::vector<std::string> ids, labels;
+    std::vector<std::string> labels;
+    int selected = 0;
     for (const Choice& choice : field.choices) {
-        if (choice.id == value) at = static_cast<int>(ids.size());
-        ids.push_back(choice.id);
+        if (choice.id == value) selected = static_cast<int>(labels.size());
         labels.push_back(choice.label);
     }
-    if (press.focused)
-        step = (ui::key_pressed(ui::Key::down) ? 1 : 0) - (ui::key_pressed(ui::Key::up) ? 1 : 0);
-    if (press.clicked) step = 1;  // the next format
-    if (step == 0) return;
-    const int count = static_cast<int>(ids.size());
-    value = ids[static_cast<std::size_t>((at + step + count) % count)];
+    if (ui::cell_menu(c, "memory." + name, area, cell_text(o, row, place), ink, labels, selected))
+        value = field.choices[static_cast<std::size_t>(selected)].id;
 }
 
 void MemoryView::draw_table(Context& c, Rect area) {
@@ -99,7 +89,7 @@ void MemoryView::draw_table(Context& c, Rect area) {
     const std::array<float, 4> numbers = {left + 0.605F * width, left + 0.735F * width, left + 0.865F * width,
                                           right};
     float y = origin.y + c.px(38);
-    ui::head(c, {format, y}, "format", "memory-format", Anchor::left);
+    ui::head(c, {format, y}, "format", "bytes-per-parameter", Anchor::left);
     ui::head(c, {place, y}, "place", "offload", Anchor::left);
     ui::head(c, {numbers[0], y}, "bytes", "bytes-per-parameter");
     ui::text_mid(c, {numbers[1], y}, std::string(o.own.plan.brief) + " GB", {o.own.plan.role, Tone::ink},

@@ -382,7 +382,7 @@ TEST_CASE("titles say what the figure shows") {
           "FP8 takes 12.0 GB more than BF16. What costs is FP32: 84 GB for Adam in both");
     CHECK(finding(Made{"gpu=80"}.lab.outcome()) == "FP8: 62.9 GB too much for an H100");
     CHECK(finding(Made{"gpus=8", "zero=1"}.lab.outcome()).find("not sharded") != std::string::npos);
-    CHECK(tokens_title(Made{}.lab.outcome()) == "FP8 pays back from 29 000 tokens per GPU");
+    CHECK(tokens_title(Made{}.lab.outcome()) == "FP8 pays back from 29\u2009000 tokens per GPU");
     CHECK(tokens_title(Made{"checkpointing=full"}.lab.outcome()).find("does not pay back") !=
           std::string::npos);
     CHECK(gb_text(2.794e12) == "2794.0 GB");
@@ -412,7 +412,7 @@ TEST_CASE("the lesson's numbers are the lab's") {
     add(own("own.bf16_calculated_gb"), 3);
     add(own("gpu_size_gb"), 1);
     add(-100 * (own("own.fp8_calculated_gb") / own("own.bf16_calculated_gb") - 1));
-    CHECK(tokens_text(start("break_even_tokens")) == "29 000");
+    CHECK(tokens_text(start("break_even_tokens")) == "29\u2009000");
     // Bytes of formats, stages of ZeRO, 10^9 and names; the network and what the lesson sets itself.
     for (const char* given :
          {"1", "2", "3", "4", "8", "10", "9", "7", "16", "25", "29", "000", "4096", "16384", "8192"})
