@@ -21,33 +21,49 @@ constexpr double kFewest = 512, kMost = 131072;  // tokens of a sequence
 }  // namespace
 
 void MemoryView::stage(Context& c, Rect area) {
-    std::vector<Figure> figures = lab_.figures();
+    const std::vector<Figure> figures = lab_.figures();
     const float height = area.height() / c.scale;
     // Where it is low the table scrolls and the other plans go.
     const float bars = std::clamp(0.36F * height, 190.0F, 262.0F);
     ui::plot(c, "memory.bars", figures[0], bars_, {area.x0, area.y0, area.x1, area.y0 + c.px(bars)},
              {.interactive = false, .crosshair = false, .y_tick_width = 0});
-    const float top = area.y0 + c.px(bars + 12), split = std::round(area.x0 + 0.565F * area.width());
-    draw_table(c, {area.x0, top, split - c.px(20), area.y1});
-    ui::fill_rect(c, {split, top, split + ui::hairline(c), area.y1}, {Role::line});
-    const Rect right{split + c.px(20), top, area.x1, area.y1};
-    const bool room = right.height() >= c.px(400) && !lab_.outcome().mlp;
-    const float middle = room ? right.y0 + c.px(0.55F * right.height() / c.scale) : right.y1;
-    if (lab_.outcome().mlp) {
-        ImGui::SetCursorScreenPos({right.x0, right.y0});
-        ImGui::BeginChild("memory.mlp", {right.width(), right.height()}, false, ImGuiWindowFlags_NoScrollbar);
-        ui::text(c, "A list, not a formula", Role::text, kBold15);
-        ui::wrapped(
-            c,
-            "The bars are the list of everything that the trainer allocates: weights in FP32, Adam’s m and "
-            "v, "
-            "the gradient, the operands of each GEMM, outputs, scales, statistics and records. Sizes are "
-            "padded to multiples of 16; more than 1 MiB takes whole pages of 2 MiB.");
+    const float top = area.y0 + c.px(bars + 12);
+    const bool narrow = area.width() < c.px(680);
+    const float split = std::round(area.x0 + 0.565F * area.width());
+    Rect table{area.x0, top, split - c.px(20), area.y1}, right{split + c.px(20), top, area.x1, area.y1};
+    if (narrow) {  // one of the two
+        static const std::array<std::string, 2> kPictures = {"Table", "Tokens"};
+        ImGui::SetCursorScreenPos({area.x0, top});
+        ImGui::BeginChild("memory.switch", {c.px(220), c.px(36)}, false, ImGuiWindowFlags_NoScrollbar);
+        ui::segmented(c, "memory.picture", kPictures, picture_);
         ImGui::EndChild();
+        table = right = {area.x0, top + c.px(42), area.x1, area.y1};
+    } else {
+        ui::fill_rect(c, {split, top, split + ui::hairline(c), area.y1}, {Role::line});
+    }
+    if (!narrow || picture_ == 0) draw_table(c, table);
+    if (!narrow || picture_ == 1) draw_right(c, figures, right);
+}
+
+// The difference over tokens and, below it, the other plans; of L8's network what its bars are.
+void MemoryView::draw_right(Context& c, const std::vector<Figure>& figures, Rect area) {
+    if (!lab_.outcome().mlp) {
+        const bool room = area.height() >= c.px(400);
+        const float middle = room ? area.y0 + 0.55F * area.height() : area.y1;
+        draw_tokens(c, figures[1], {area.x0, area.y0, area.x1, middle - (room ? c.px(12) : 0)});
+        if (room) draw_plans(c, figures[2], {area.x0, middle, area.x1, area.y1});
         return;
     }
-    draw_tokens(c, figures[1], {right.x0, right.y0, right.x1, middle - c.px(room ? 12 : 0)});
-    if (room) draw_plans(c, figures[2], {right.x0, middle, right.x1, right.y1});
+    ImGui::SetCursorScreenPos({area.x0, area.y0});
+    ImGui::BeginChild("memory.mlp", {area.width(), area.height()}, false, ImGuiWindowFlags_NoScrollbar);
+    ui::text(c, "A list, not a formula", Role::text, kBold15);
+    ui::wrapped(
+        c,
+        "The bars are the list of everything that the trainer allocates: weights in FP32, Adam’s m and v, "
+        "the "
+        "gradient, the operands of each GEMM, outputs, scales, statistics and records. Sizes are padded to "
+        "multiples of 16; more than 1 MiB takes whole pages of 2 MiB.");
+    ImGui::EndChild();
 }
 
 // The plot with its dot "now" as a handle: dragging it changes the sequence.

@@ -17,6 +17,7 @@ class MemoryView final : public LabView {
   private:
     void draw_table(ui::Context& context, Rect area);
     void draw_cell(ui::Context& context, const std::string& name, Rect cell);
+    void draw_right(ui::Context& context, const std::vector<Figure>& figures, Rect area);
     void draw_tokens(ui::Context& context, const Figure& figure, Rect area);
     void draw_plans(ui::Context& context, Figure figure, Rect area);
     void draw_field(ui::Context& context, const Field& field, const Field& default_field);
@@ -27,6 +28,7 @@ class MemoryView final : public LabView {
     MemoryLab& lab_;
     ui::PlotState bars_, tokens_, plans_;
     bool more_open_ = false;
+    int picture_ = 0;  // where only one fits: 0 the table, 1 the tokens
 };
 
 }  // namespace fp8lab::memory

@@ -85,7 +85,7 @@ void MemoryView::draw_table(Context& c, Rect area) {
     const float room = area.height() / c.scale - 28 - 24 - 28;
     const float pitch = c.px(std::clamp(std::floor(room / 12), 24.0F, 32.0F));
     // Right edges of the columns, as shares of the width.
-    const float format = left + 0.245F * width, place = left + 0.42F * width;
+    const float format = left + std::max(0.245F * width, c.px(104)), place = left + 0.42F * width;
     const std::array<float, 4> numbers = {left + 0.605F * width, left + 0.735F * width, left + 0.865F * width,
                                           right};
     float y = origin.y + c.px(38);
@@ -117,7 +117,7 @@ void MemoryView::draw_table(Context& c, Rect area) {
         const std::string field(info.field), name(info.metric);
         if (!field.empty()) {
             draw_cell(c, field, {format, y, place - c.px(8), y + pitch});
-            draw_cell(c, field + "_at", {place, y, place + c.px(64), y + pitch});
+            draw_cell(c, field + "_at", {place, y, place + c.px(52), y + pitch});
         }
         const double here = own.gpu[i], there = other.gpu[i],
                      each = i < kStates ? bytes_of(o.own.plan.states[i]) : 0;
