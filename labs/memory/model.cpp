@@ -194,9 +194,9 @@ void MemoryLab::choose_plan(std::string_view id) {
 
 void MemoryLab::perform(std::string_view action) {
     if (action != "allocate") return Lab::perform(action);
+    params_.gpu = "live";
     ++times_;
-    asked_ = Question{true, times_};
-    card_.request(*asked_);
+    arms_ = true;
     update();
 }
 
@@ -204,15 +204,17 @@ void MemoryLab::update() {
     // Heads divide the width, and KV heads the heads: the next smaller ones that do.
     params_.heads = largest_divisor(params_.hidden, params_.heads);
     params_.kv_heads = largest_divisor(params_.heads, params_.kv_heads);
-    if (params_.gpu == "live") {
-        const Question question{params_.model == "mlp", times_};
-        if (!asked_ || (question.arms && !asked_->arms)) card_.request(*(asked_ = question));
-    } else if (asked_ && times_ == 0) {
+    // The card is asked again when the question is another; a refusal stays until then (Job::take()).
+    if (params_.gpu != "live") {
         asked_.reset();
         live_.reset();
-    }
-    if (asked_)
+        arms_ = false;
+    } else {
+        arms_ = arms_ || params_.model == "mlp";
+        const Question question{arms_, times_};
+        if (asked_ != question) card_.request(*(asked_ = question));
         if (auto answer = card_.take()) live_ = std::move(*answer);
+    }
     outcome_ = outcome_of(params_, live_ ? *live_ : recorded_bytes());
 }
 
@@ -230,7 +232,6 @@ std::string MemoryLab::device() const {
 
 void MemoryLab::reset() {
     params_ = {};
-    times_ = 0;
     update();
 }
 

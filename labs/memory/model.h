@@ -88,7 +88,7 @@ class MemoryLab final : public Lab {
     // Of the card at hand: its size, and the bytes of both arms where `arms` is set.
     struct Question {
         bool arms = false;
-        int times = 0;  // asked again by the action
+        int times = 0;
         bool operator==(const Question&) const = default;
     };
     void perform(std::string_view action) override;  // "allocate"
@@ -97,7 +97,8 @@ class MemoryLab final : public Lab {
     Outcome outcome_;
     Job<Question, Allocated> card_;
     std::optional<Question> asked_;
-    int times_ = 0;
+    int times_ = 0;      // "allocate" was done
+    bool arms_ = false;  // their bytes are wanted, not the size of the card alone
     std::optional<Allocated> live_;
 };
 

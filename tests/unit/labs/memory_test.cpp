@@ -276,6 +276,8 @@ TEST_CASE("a card without room, and no card: the sentence, and nothing changes")
     const double before = metric_of(full, "own.fp8_allocated_gb");
     CHECK_THROWS_WITH_AS(full.act("allocate"), doctest::Contains("7.2 GB are needed"), Error);
     CHECK(metric_of(full, "own.fp8_allocated_gb") == before);
+    set_fields(full, std::vector<std::string>{"gpu=80"});  // and the lab goes on
+    CHECK(metric_of(full, "gpu_size_gb") == 80);
     MemoryLab none(test::fake_backends({.refusal = "no card in this machine"}));
     CHECK_THROWS_WITH_AS(set_fields(none, std::vector<std::string>{"gpu=live"}), doctest::Contains("no card"),
                          Error);
