@@ -12,6 +12,8 @@
 
 namespace fp8lab::memory {
 
+inline constexpr double kFewestTokens = 512, kAxisTokens = 65536;  // of the figure "tokens"
+
 // "plan" in a cell: what the chosen plan says.
 struct Params {
     std::string plan = "te", compare = "bf16", model = "seed7b";

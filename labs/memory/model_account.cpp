@@ -209,6 +209,9 @@ std::vector<Metric> MemoryLab::metrics() const {
     add("offload_s", own.offload_s, "s");
     add("offload_overlapped_s", own.offload_overlapped_s, "s");
     word("update_path", o.mlp ? "master" : update_path(o.own.plan));
+    constexpr double kSide = 1024, kMiB = 1024.0 * 1024.0;
+    add("linear_forward_mib", o.mlp ? kNaN : linear_forward_bytes(o.own.plan, kSide, kSide, kSide) / kMiB,
+        "MiB");
     add("kv_bytes_per_token", o.mlp ? 0 : kv_bytes_per_token(o.model, o.own.plan.kv), "B");
     for (std::size_t i = 0; i < o.trainer.size(); ++i) {
         const OwnArm& arm = o.trainer[i];

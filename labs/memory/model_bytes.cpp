@@ -91,6 +91,12 @@ double activation_bytes(const ModelShape& model, Inputs inputs, const Load& load
     return token * load.tokens();
 }
 
+double linear_forward_bytes(const Plan& plan, double in, double out, double tokens) {
+    const double input = plan.infers() ? 0 : plan.inputs == Inputs::fp8 ? 1 : 2;
+    return in * out * (bytes_of(plan[Row::weights]) + bytes_of(plan[Row::copy])) +
+           tokens * (in * input + out * 2);
+}
+
 double kv_bytes_per_token(const ModelShape& model, Keep format) {
     return 2 * model.layers * model.kv_heads * (model.hidden / model.heads) * bytes_of(format);
 }

@@ -50,6 +50,9 @@ double layer_bytes(const ModelShape& model, Inputs inputs, const Load& load);
 double layer_sbh(const ModelShape& model, Inputs inputs, const Load& load);
 // Of the whole model: full recomputation keeps 2h per layer, and one layer whole while it is computed again.
 double activation_bytes(const ModelShape& model, Inputs inputs, const Load& load);
+// One linear after its forward pass, as Transformer Engine measures it (numerics.md 7): weights, the FP8 copy that
+// fprop reads, the input that is kept for the backward pass, the 16-bit output. The transpose is not there yet.
+double linear_forward_bytes(const Plan& plan, double in, double out, double tokens);
 double kv_bytes_per_token(const ModelShape& model, Keep format);
 
 // The bytes of a plan on one GPU, row by row.

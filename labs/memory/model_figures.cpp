@@ -10,8 +10,6 @@
 namespace fp8lab::memory {
 namespace {
 
-constexpr double kFewestTokens = 512, kAxisTokens = 65536;
-
 // The colour says the format; rows of one format differ in strength. On each the text has 4.5:1.
 float strength(Row row, Keep format) {
     switch (row) {

@@ -54,7 +54,7 @@ struct Plan {
     bool infers() const;              // weights only
 };
 
-// The presets; sources in assets/docs/numerics.md, "Memory of a training".
+// The presets; sources: numerics.md 7.
 std::span<const Plan> plans();
 const Plan& find_plan(std::string_view id);
 std::vector<Choice> plan_choices();

@@ -9,8 +9,6 @@
 namespace fp8lab::memory {
 namespace {
 
-constexpr double kAxisTokens = 65536, kFewestTokens = 512;
-
 double adam(const Account& account) { return account[Row::master] + account[Row::m] + account[Row::v]; }
 
 bool copies_whole(const Outcome& o) {
