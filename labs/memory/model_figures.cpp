@@ -252,7 +252,7 @@ Figure tokens_figure(const Outcome& o, double pcie) {
     if (o.break_even >= kFewestTokens && o.break_even <= kAxisTokens) {
         figure.scatter("pays back", data({o.break_even}), data({0}),
                        {.color = {Role::text}, .marker = Marker::disc, .marker_size = 5, .in_legend = false});
-        figure.add("", TextMark{o.break_even, 0, tokens_text(o.break_even), Anchor::center, false, 0, -14},
+        figure.add("", TextMark{o.break_even, 0, tokens_text(o.break_even), Anchor::left, false, 6, -14},
                    {.color = {Role::text}, .in_legend = false});
     }
     const double here = difference_at(o, now, pcie * kGB);

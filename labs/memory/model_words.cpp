@@ -60,9 +60,6 @@ std::string cause(const Outcome& o) {
                                         more > 0 ? "more" : "fewer", other);
     const double copies = bytes_of(o.own.plan[Row::copy]) + bytes_of(o.own.plan[Row::copy_t]);
     if (more != 0) out += more > 0 && more == copies ? ": the FP8 copy and its transpose." : ".";
-    const bool wide = o.own.plan[Row::master] == Keep::fp32 && o.own.plan[Row::m] == Keep::fp32 &&
-                      o.own.plan[Row::v] == Keep::fp32;
-    if (wide) out += " Master weights, m and v are FP32.";
     if (o.own.account.offload_s > 0)
         out += fmt::format(" Each step moves gradients and weights over PCIe: {} s.",
                            screen_number(o.own.account.offload_s, 2));

@@ -21,10 +21,15 @@ constexpr double kFewest = 512, kMost = 131072;  // tokens of a sequence
 }  // namespace
 
 void MemoryView::stage(Context& c, Rect area) {
-    const std::vector<Figure> figures = lab_.figures();
+    std::vector<Figure> figures = lab_.figures();
     const float height = area.height() / c.scale;
     // Where it is low the table scrolls and the other plans go.
     const float bars = std::clamp(0.36F * height, 190.0F, 262.0F);
+    if (bars < 230)  // between the bars is room for one line: the names of the plans
+        std::erase_if(figures[0].series, [](const Series& series) {
+            const auto* mark = std::get_if<TextMark>(&series.shape);
+            return mark && !mark->strong && !mark->ground;
+        });
     ui::plot(c, "memory.bars", figures[0], bars_, {area.x0, area.y0, area.x1, area.y0 + c.px(bars)},
              {.interactive = false, .crosshair = false, .y_tick_width = 0});
     const float top = area.y0 + c.px(bars + 12);
@@ -94,7 +99,7 @@ void MemoryView::draw_plans(Context& c, Figure figure, Rect area) {
     ui::text_at(c, {area.x0, area.y0}, figure.title, {Role::text}, kBold15);
     figure.title.clear();
     figure.x.visible = false;
-    const float top = area.y0 + c.px(28), foot = c.px(24), names = c.px(126), totals = c.px(44);
+    const float top = area.y0 + c.px(28), foot = c.px(24), names = c.px(148), totals = c.px(44);
     const float row = std::min(c.px(27), (area.y1 - foot - top) / static_cast<float>(others.size()));
     const Rect bars{area.x0 + names, top, area.x1 - totals, top + row * static_cast<float>(others.size())};
     ui::plot(c, "memory.plans", figure, plans_, bars,

@@ -97,11 +97,6 @@ void MemoryView::draw_result(Context& c, float width) {
     if (!o.mlp && p.offload == "master" && o.own.plan[Row::master] == Keep::none &&
         o.own.plan[Row::m] == Keep::none)
         ui::wrapped(c, "There is nothing to offload.");
-    if (!o.mlp)
-        ui::wrapped(c,
-                    "Counted: everything at once. Not counted: fragmentation and buffers of communication. "
-                    "Embeddings "
-                    "and head are counted in FP8 too.");
 }
 
 // The calculator held against bytes that were allocated.
@@ -109,9 +104,9 @@ void MemoryView::draw_trainer(Context& c, float width) {
     const Outcome& o = lab_.outcome();
     ui::text(c, "Held against our own trainer", Role::text, kBold15);
     const Allocated& allocated = o.allocated;
-    ui::wrapped(c, allocated.problem.empty()
-                       ? fmt::format("L8 on the {}, 4096-16384-4096, batch 8192", allocated.gpu)
-                       : allocated.problem);
+    const std::string card = allocated.gpu.starts_with("NVIDIA ") ? allocated.gpu.substr(7) : allocated.gpu;
+    ui::wrapped(c, allocated.problem.empty() ? fmt::format("GB of 4096-16384-4096, batch 8192, {}", card)
+                                             : allocated.problem);
     const std::vector<float> columns = {0.2F * width, 0.27F * width, 0.27F * width, 0.26F * width};
     const auto head = [](const char* words) {
         return ui::Cell{.text = words, .role = Role::muted, .mono = false};
@@ -136,7 +131,6 @@ void MemoryView::draw_trainer(Context& c, float width) {
         ui::table_row(c, cells, columns);
     }
     ui::table_end(c, columns);
-    ui::wrapped(c, "In GB. It keeps both FP8 copies: 5 % less, no more.");
     if (lab_.params().gpu == "live" &&
         ui::button(c, "memory.allocate", "Allocate again",
                    {.disabled = lab_.busy(), .why_disabled = "It is under way.", .width = -1}))

@@ -82,8 +82,11 @@ void MemoryView::draw_table(Context& c, Rect area) {
         fmt::format("{} bytes per parameter in {}, {} in {}", screen_number(o.own.per_parameter),
                     o.own.plan.brief, screen_number(o.other.per_parameter), o.other.plan.brief);
     ui::text_at(c, {left, origin.y}, bytes, {Role::text}, kBold15);
-    const float room = area.height() / c.scale - 28 - 24 - 28;
-    const float pitch = c.px(std::clamp(std::floor(room / 12), 24.0F, 32.0F));
+    const float rows_shown = o.own.plan.infers() ? 12 : 11;
+    const float room = area.height() / c.scale - 50;
+    const bool foot_shown = room >= 24 * rows_shown + 28;
+    const float pitch =
+        c.px(std::clamp(std::floor((room - (foot_shown ? 28 : 4)) / rows_shown), 19.0F, 32.0F));
     // Right edges of the columns, as shares of the width.
     const float format = left + std::max(0.245F * width, c.px(104)), place = left + 0.42F * width;
     const std::array<float, 4> numbers = {left + 0.605F * width, left + 0.735F * width, left + 0.865F * width,
@@ -146,8 +149,20 @@ void MemoryView::draw_table(Context& c, Rect area) {
                            o.other.act_layer / o.model.hidden, o.other.plan.brief);
     else if (!o.mlp)
         foot = "Activations and workspace are not counted.";
-    ui::text_at(c, {left, y}, foot, {Role::muted}, kSans13);
-    ui::advance({left, origin.y, right, y + c.px(20)});
+    if (foot_shown) {
+        ui::text_at(c, {left, y}, foot, {Role::muted}, kSans13);
+        y += c.px(20);
+        constexpr std::string_view kSimplified =
+            "Everything at once, without fragmentation and buffers of communication. Embeddings and head are "
+            "counted "
+            "in FP8 too.";
+        for (const std::string_view line : ui::wrap_lines(c, o.mlp ? "" : kSimplified, kSans13, width)) {
+            if (y + c.px(20) > origin.y + area.height()) break;
+            ui::text_at(c, {left, y}, line, {Role::muted}, kSans13);
+            y += c.px(20);
+        }
+    }
+    ui::advance({left, origin.y, right, y});
     ui::scroll_thumbs(c);
     ImGui::EndChild();
 }
