@@ -38,7 +38,8 @@ class CudaBackend final : public Backend {
                          {"memory", fmt::format("{:.1f} GB", gigabytes)},
                          {"driver supports CUDA", dotted(driver)},
                          {"CUDA runtime", dotted(runtime)},
-                         {"cuBLASLt", lt_version_text()}}};
+                         {"cuBLASLt", lt_version_text()}},
+                        static_cast<double>(properties_.totalGlobalMem)};
         if (std::string version = driver_version(); !version.empty())
             info.facts.emplace_back("driver", std::move(version));
         return info;
@@ -79,6 +80,9 @@ class CudaBackend final : public Backend {
     std::vector<AccumulationError> accumulation_errors() override {
         opened();
         return cuda::accumulation_errors();
+    }
+    std::vector<double> allocated_bytes(const TrainSpec& spec) override {
+        return cuda::allocated_bytes(spec, opened());
     }
 
   private:

@@ -12,7 +12,8 @@
     LAB(delayed)     \
     LAB(blocks)      \
     LAB(adding)      \
-    LAB(train)
+    LAB(train)       \
+    LAB(memory)
 
 namespace fp8lab {
 

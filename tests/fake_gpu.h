@@ -80,7 +80,17 @@ class FakeGpuBackend : public Backend {
   public:
     explicit FakeGpuBackend(const FakeGpu& gpu) : gpu_(gpu) {}
     using Backend::make_trainer;
-    DeviceInfo device() const override { return {"Test double, 80 GB", Provenance::tensor_core}; }
+    DeviceInfo device() const override { return {"Test double, 80 GB", Provenance::tensor_core, {}, 80e9}; }
+    // 4.2 GB and 0.3 GB less for each further arm, as fake_cost() has it.
+    std::vector<double> allocated_bytes(const TrainSpec& spec) override {
+        std::vector<double> out;
+        for (std::size_t i = 0; i < spec.arms.size(); ++i) {
+            if (gpu_.widest < 4096)
+                throw Error(ErrorKind::backend, "GPU memory", "7.2 GB are needed, 1.0 of 80.0 GB are free");
+            out.push_back(fake_cost(i).memory_bytes);
+        }
+        return out;
+    }
     std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec, const Preparation& preparation) override {
         for (const int width : spec.layers)
             if (width > gpu_.widest)

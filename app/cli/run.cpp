@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "app/cli/lab_json.h"
 #include "app/cli/verb.h"
 #include "core/base/error.h"
 #include "core/base/stop.h"
@@ -29,14 +30,6 @@ struct RunArguments {
     bool words = false;
 };
 
-nlohmann::json to_json(const Metric& metric) {
-    if (!metric.text.empty()) return metric.text;
-    nlohmann::json value = nullptr;  // NaN and Inf have no JSON spelling
-    if (std::isfinite(metric.value)) value = metric.value;
-    if (metric.unit.empty()) return value;
-    return {{"value", value}, {"unit", metric.unit}};
-}
-
 // A lab as it starts, or as a scene has it; its training steps, unless some were asked for.
 std::unique_ptr<Lab> open_lab(const std::string& name, int& steps) {
     const bool lab_name =
@@ -56,12 +49,7 @@ void print_lab(Lab& lab, const RunArguments& options) {
             for (const std::string& sentence : to_words(figure)) write_stdout(sentence + "\n");
         return;
     }
-    const std::string device = lab.device().empty() ? cpu_backend()->device().name : lab.device();
-    nlohmann::json out = json_header({device, lab.provenance()});
-    out["lab"] = lab.info().id;
-    out["state"] = fields_to_json(lab.fields());
-    if (out["state"].contains("seed")) out["seed"] = out["state"]["seed"];
-    for (const Metric& metric : lab.metrics()) out["metrics"][metric.name] = to_json(metric);
+    nlohmann::json out = lab_json(lab);
     if (!options.export_dir.empty())
         for (const auto& path : export_figures(lab, options.export_dir))
             out["files"].push_back(path.string());

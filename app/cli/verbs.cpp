@@ -16,6 +16,7 @@ void add_simulate(CLI::App& app, Globals& globals);
 void add_train(CLI::App& app, Globals& globals);
 void add_bench(CLI::App& app, Globals& globals);
 void add_run(CLI::App& app, Globals& globals);
+void add_memory(CLI::App& app, Globals& globals);
 void add_check(CLI::App& app, Globals& globals);
 void add_report(CLI::App& app, Globals& globals);
 void add_screenshot(CLI::App& app, Globals& globals);
@@ -23,8 +24,8 @@ void add_validate(CLI::App& app, Globals& globals);
 
 std::span<const AddVerb> verbs() {
     static constexpr std::array kVerbs = {
-        add_doctor, add_list,  add_formats, add_codes, add_cast,   add_decode,     add_quantize, add_simulate,
-        add_train,  add_bench, add_run,     add_check, add_report, add_screenshot, add_validate,
+        add_doctor, add_list,  add_formats, add_codes,  add_cast,  add_decode, add_quantize,   add_simulate,
+        add_train,  add_bench, add_run,     add_memory, add_check, add_report, add_screenshot, add_validate,
     };
     return kVerbs;
 }

@@ -74,6 +74,9 @@ std::vector<SelfCheck> Backend::self_checks(bool full) { return codec_self_check
 std::vector<Timed> Backend::time_products(std::array<int, 3>, int) { throw needs_gpu("gemm"); }
 std::vector<Timed> Backend::time_casts(std::array<int, 2>, int) { throw needs_gpu("cast"); }
 std::vector<AccumulationError> Backend::accumulation_errors() { throw needs_gpu("accumulate"); }
+std::vector<double> Backend::allocated_bytes(const TrainSpec&) {
+    throw Error(ErrorKind::backend, "allocated bytes", "the CPU has no memory of its own; a GPU is needed");
+}
 
 GemmGrid Backend::measure_grid(const GridOptions&, const GridProgress&) { throw needs_gpu("gemm --grid"); }
 LayerTimes Backend::measure_layer(const LayerProbe&, const LayerProgress&) {

@@ -25,6 +25,7 @@ struct DeviceInfo {
     std::string name;  // "AMD EPYC, 2 threads, AVX3"
     Provenance provenance = Provenance::cpu_emulated;
     std::vector<std::pair<std::string, std::string>> facts = {};  // for doctor: {"driver", "580.159"}, ...
+    double memory_bytes = 0;                                      // of a GPU; 0: does not apply
 };
 
 // A feature that was tried on the device at start, and the result.
@@ -76,6 +77,9 @@ class Backend {
     // be empty. Throws Error{backend} where the memory of the GPU is too small, with the size that was needed,
     // and usage_error for a shape or recipe that cannot be measured. One call at a time.
     virtual LayerTimes measure_layer(const LayerProbe& probe, const LayerProgress& progress);
+    // Device memory in bytes that each arm of a training takes: builds it, reads them and frees it. Throws as
+    // make_trainer(), and Error{backend} where the device has no memory of its own.
+    virtual std::vector<double> allocated_bytes(const TrainSpec& spec);
 };
 
 // The index of the GPU that this process uses (--device). Call it once, before the first backend is made.

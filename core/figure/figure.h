@@ -112,6 +112,8 @@ struct TextMark {
     bool strong = false;
     float dx = 0, dy = 0;
     std::optional<Range> room = {};
+    std::optional<Color> ground =
+        {};  // a fill that they stand on: they take the colour that is legible there
 };
 // A 1 px bracket above [x0, x1] with its words.
 struct Bracket {

@@ -85,7 +85,10 @@ class SeriesPainter {
     }
     void operator()(const TextMark& mark) const {
         const Rect area = words_area(mark);
-        if (area.width() > 0) words({area.x0, area.y0}, mark.text, mark.strong ? kBold15 : kSans13);
+        const Font font = mark.strong ? kBold15 : kSans13;
+        if (!(area.width() > 0)) return;
+        if (!mark.ground) return words({area.x0, area.y0}, mark.text, font);
+        canvas_.text({area.x0, area.y0}, mark.text, ground_for_words(canvas_.theme(), *mark.ground).ink, font);
     }
     Rect words_area(const TextMark& mark) const {
         if (!inflated(plot_).contains({x_px(mark.x), y_px(mark.y)})) return {};

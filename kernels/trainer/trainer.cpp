@@ -65,6 +65,11 @@ class CudaTrainer final : public Trainer {
     const std::optional<NonFinite>& stopped(int index) const override { return arm(index).stopped; }
     const TrainSpec& spec() const override { return spec_; }
     std::string note() const override;
+    std::vector<double> allocated_bytes() const {
+        std::vector<double> out;
+        for (const TrainedArm& one : arms_) out.push_back(static_cast<double>(one.arm->memory_bytes()));
+        return out;
+    }
     void save(const std::filesystem::path& dir) const override;
     void load(const std::filesystem::path& path) override;
 
@@ -450,6 +455,11 @@ void CudaTrainer::load(const std::filesystem::path& path) {
 std::unique_ptr<Trainer> make_cuda_trainer(const TrainSpec& spec, std::shared_ptr<Device> device,
                                            Launching launching, const Preparation& preparation) {
     return std::make_unique<CudaTrainer>(spec, std::move(device), launching, preparation);
+}
+
+std::vector<double> allocated_bytes(const TrainSpec& spec, std::shared_ptr<Device> device) {
+    const CudaTrainer trainer(spec, std::move(device), Launching::one_by_one, {});
+    return trainer.allocated_bytes();
 }
 
 }  // namespace fp8lab::cuda

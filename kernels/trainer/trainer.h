@@ -26,4 +26,7 @@ std::unique_ptr<Trainer> make_cuda_trainer(const TrainSpec& spec, std::shared_pt
                                            Launching launching = Launching::graphs,
                                            const Preparation& preparation = {});
 
+// Device memory in bytes that each arm of such a training takes. Throws as make_cuda_trainer().
+std::vector<double> allocated_bytes(const TrainSpec& spec, std::shared_ptr<Device> device);
+
 }  // namespace fp8lab::cuda

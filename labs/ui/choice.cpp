@@ -109,20 +109,51 @@ bool segmented(Context& context, std::string_view name, std::span<const std::str
     return selected != before;
 }
 
+namespace {
+
+// What opens under a menu that was pressed, and the keys of a closed one.
+struct Menu {
+    std::string popup;
+    ImGuiID id;
+    Press hit;
+    bool open;
+};
+Menu closed_menu(Context& context, std::string_view name, Rect area, std::size_t count, int& selected) {
+    Menu menu{std::string(name) + ".list", ImGui::GetID(std::string(name).c_str()),
+              press(context, name, area), false};
+    menu.open = ImGui::IsPopupOpen(menu.popup.c_str());
+    if (menu.hit.focused && !menu.open) selected = clamp_index(selected + step_of(Key::up, Key::down), count);
+    if (menu.hit.clicked && !menu.open) {
+        ImGui::OpenPopup(menu.popup.c_str());
+        context.focus.modal = menu.id;
+    }
+    return menu;
+}
+void open_list(Context& context, std::string_view name, Rect area, const Menu& menu,
+               std::span<const std::string> labels, int& selected) {
+    const Rect list = list_area(context, area, labels);
+    ImGui::SetNextWindowPos({list.x0, list.y0});
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+    ImGui::PushStyleColor(ImGuiCol_Border, context.color(Role::axis));
+    if (ImGui::BeginPopup(menu.popup.c_str(), ImGuiWindowFlags_NoNav)) {
+        if (draw_list(context, name, labels, selected, list.width())) ImGui::CloseCurrentPopup();
+        ImGui::EndPopup();
+    } else if (context.focus.modal == menu.id) {
+        context.focus.modal = 0;
+    }
+    ImGui::PopStyleColor();
+    ImGui::PopStyleVar(2);
+}
+
+}  // namespace
+
 bool dropdown(Context& context, std::string_view name, std::span<const std::string> labels, int& selected) {
     const int before = selected;
     const Rect area = next_area(context, 32);
-    const std::string popup = std::string(name) + ".list";
-    const Press hit = press(context, name, area);
-    const ImGuiID id = ImGui::GetID(std::string(name).c_str());
-    const bool open = ImGui::IsPopupOpen(popup.c_str());
-    if (hit.focused && !open) selected = clamp_index(selected + step_of(Key::up, Key::down), labels.size());
-    if (hit.clicked && !open) {
-        ImGui::OpenPopup(popup.c_str());
-        context.focus.modal = id;
-    }
+    const Menu menu = closed_menu(context, name, area, labels.size(), selected);
     fill_rect(context, area, {Role::surface}, 6);
-    stroke_rect(context, area, {hit.hovered || open ? Role::axis : Role::line}, 6);
+    stroke_rect(context, area, {menu.hit.hovered || menu.open ? Role::axis : Role::line}, 6);
     const float y = (area.y0 + area.y1) / 2;
     if (selected >= 0 && selected < static_cast<int>(labels.size())) {
         constexpr Font kFont{Face::sans, 15};
@@ -132,21 +163,22 @@ bool dropdown(Context& context, std::string_view name, std::span<const std::stri
                  {Role::text}, kFont);
     }
     chevron(context, {area.x1 - context.px(16), y}, Direction::down, {Role::muted});
-
-    const Rect list = list_area(context, area, labels);
-    ImGui::SetNextWindowPos({list.x0, list.y0});
-    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
-    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
-    ImGui::PushStyleColor(ImGuiCol_Border, context.color(Role::axis));
-    if (ImGui::BeginPopup(popup.c_str(), ImGuiWindowFlags_NoNav)) {
-        if (draw_list(context, name, labels, selected, list.width())) ImGui::CloseCurrentPopup();
-        ImGui::EndPopup();
-    } else if (context.focus.modal == id) {
-        context.focus.modal = 0;
-    }
-    ImGui::PopStyleColor();
-    ImGui::PopStyleVar(2);
+    open_list(context, name, area, menu, labels, selected);
     advance(area);
+    return selected != before;
+}
+
+bool cell_menu(Context& context, std::string_view name, Rect area, std::string_view words, Color ink,
+               std::span<const std::string> labels, int& selected) {
+    const int before = selected;
+    const ImVec2 cursor = ImGui::GetCursorScreenPos();
+    const Menu menu = closed_menu(context, name, area, labels.size(), selected);
+    if (menu.hit.hovered || menu.open) stroke_rect(context, area, {Role::axis}, 4);
+    const float y = (area.y0 + area.y1) / 2;
+    text_mid(context, {area.x0 + context.px(4), y}, words, ink, {Face::mono, 13});
+    chevron(context, {area.x1 - context.px(10), y}, Direction::down, {Role::muted});
+    open_list(context, name, area, menu, labels, selected);
+    ImGui::SetCursorScreenPos(cursor);
     return selected != before;
 }
 

@@ -63,6 +63,10 @@ bool segmented(Context&, std::string_view name, std::span<const std::string> lab
                std::size_t enabled = static_cast<std::size_t>(-1));
 // Closed: 32 high, Up and Down choose, Enter opens the list. Probe of a row: "<name>.<index>".
 bool dropdown(Context&, std::string_view name, std::span<const std::string> labels, int& selected);
+// The same in a cell of a table: its words in mono and a chevron, without a border. The ImGui cursor stays where it
+// was.
+bool cell_menu(Context&, std::string_view name, Rect area, std::string_view words, Color ink,
+               std::span<const std::string> labels, int& selected);
 
 // format: fmt's, with the value as {0} and 2 to its power as {1}: "2^{0:.0f} = \u00d7{1:g}"; empty: 4
 // significant digits. step: what a value snaps to and an arrow key adds; 0: continuous (arrows: 1 % of the

@@ -48,6 +48,7 @@ constexpr VerbCalls kCalls[] = {
     {"bench", "bench step --backend cpu --recipe bf16 --layers 4,4 --batch 2 --repeat 1",
      "bench step --backend cpu --recipe bf16 --layers 4,4 --batch 2 --repeat 10000 --json", works},
     {"run", "run bits --export SCRATCH/figures", "run train --set steps=100000 --steps 100000", works},
+    {"memory", "memory --plan te", "memory --plan te --json", waits_for_reader},
     {"check", "check SCRATCH/home/exercises/L1.1.json --csv SCRATCH/out",
      "check SCRATCH/home/exercises/L1.1.json", waits_for_reader},
     {"report", "report -o - --bundle SCRATCH/out", "report -o -", waits_for_reader},

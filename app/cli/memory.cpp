@@ -1,0 +1,97 @@
+// fp8lab memory [--model ID|config.json] --plan ID [--set FIELD=VALUE]... [--json]: L10's calculator. The JSON
+// is that of `run L10` with the same fields.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/lab_json.h"
+#include "app/cli/verb.h"
+#include "core/base/error.h"
+#include "core/files/console.h"
+#include "core/files/files.h"
+#include "labs/memory/model_config.h"
+#include "labs/set_fields.h"
+
+namespace fp8lab::cli {
+namespace {
+
+struct MemoryArguments {
+    std::string model, plan;
+    std::vector<std::string> assignments;
+    bool json = false;
+};
+
+// A model's name, or the sizes in a file. A word that is neither is a wrong name.
+std::vector<std::string> model_fields(const std::string& model, Lab& lab) {
+    const std::vector<Field> fields = lab.fields();
+    const std::vector<Choice>& known = find_field(fields, "model")->choices;
+    if (std::ranges::find(known, model, &Choice::id) != known.end()) return {"model=" + model};
+    if (model.find_first_of("/.") == std::string::npos && model != "-")
+        throw unknown_name("--model", "model", model, known, [](const Choice& choice) { return choice.id; });
+    return memory::fields_of_config(read_text(model), model);
+}
+
+void print_table(const Lab& lab) {
+    const std::vector<Metric> metrics = lab.metrics();
+    const auto find = [&](const std::string& name) {
+        const auto found = std::ranges::find(metrics, name, &Metric::name);
+        return found == metrics.end() ? Metric{.name = name, .value = NAN} : *found;
+    };
+    constexpr auto kRow = "{:<12} {:>8} {:>5} {:>11}\n";
+    std::string out = fmt::format(kRow, "kept", "format", "place", "GB");
+    for (const char* row : {"weights", "copy", "copy_t", "gradients", "accumulator", "master", "m", "v",
+                            "activations", "kv", "workspace"}) {
+        const std::string name(row);
+        const double gigabytes = find(name + "_gb").value;
+        if (gigabytes == 0) continue;
+        out += fmt::format(kRow, name, find(name + "_format").text, find(name + "_at").text,
+                           fmt::format("{:.3f}", gigabytes));
+    }
+    const auto line = [&](const char* words, const std::string& metric, const char* unit) {
+        if (const double value = find(metric).value; !std::isnan(value))
+            out += fmt::format("{:<27} {:>11.3f} {}\n", words, value, unit);
+    };
+    line("on the GPU", "gpu_gb", "GB");
+    line("on the CPU", "cpu_gb", "GB");
+    line("compared plan, on the GPU", "compare_gpu_gb", "GB");
+    line("bytes per parameter", "bytes_per_parameter", "B");
+    line("tokens to break even", "break_even_tokens", "");
+    line("transfers of a step", "offload_s", "s");
+    out += fmt::format("{:<27} {:>11}\n", "fits into the GPU", find("fits").value == 1 ? "yes" : "no");
+    out += fmt::format("{:<27} {:>11}\n", "update", find("update_path").text);
+    write_stdout(out);
+}
+
+void run_memory(const MemoryArguments& arguments) {
+    const auto lab = find_lab("memory").make();
+    std::vector<std::string> assignments = {"plan=" + arguments.plan};
+    if (!arguments.model.empty()) {
+        const auto model = model_fields(arguments.model, *lab);
+        assignments.insert(assignments.end(), model.begin(), model.end());
+    }
+    assignments.insert(assignments.end(), arguments.assignments.begin(), arguments.assignments.end());
+    set_fields(*lab, assignments);
+    if (arguments.json)
+        print_json(lab_json(*lab));
+    else
+        print_table(*lab);
+}
+
+}  // namespace
+
+void add_memory(CLI::App& app, Globals&) {
+    const auto arguments = std::make_shared<MemoryArguments>();
+    CLI::App* verb = app.add_subcommand("memory", "Bytes of a training or an inference, as L10 counts them");
+    verb->add_option("--model", arguments->model,
+                     "seed7b, llama3-8b, ... or the config.json of a published model");
+    verb->add_option("--plan", arguments->plan, "te, bf16, fp8-lm, ...; an unknown one lists them")
+        ->required();
+    verb->add_option("--set", arguments->assignments,
+                     "FIELD=VALUE of L10, may be repeated; an unknown FIELD lists them");
+    verb->add_flag("--json", arguments->json, "as JSON, that of run L10");
+    verb->callback([arguments] { run_memory(*arguments); });
+}
+
+}  // namespace fp8lab::cli

@@ -1,0 +1,244 @@
+#include "labs/memory/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/error.h"
+
+namespace fp8lab::memory {
+namespace {
+
+constexpr LabInfo kInfo = {"memory",
+                           10,
+                           "Memory",
+                           "Where does the memory go?",
+                           "FP8 weights are half as large. Does training take half the memory?",
+                           20,
+                           "L8",
+                           "bytes allocated on your card"};
+
+std::vector<Choice> model_choices() {
+    std::vector<Choice> out;
+    for (const ModelShape& model : models()) out.push_back({model.id, model.label});
+    out.push_back({"own", "a model of your own"});
+    out.push_back({"mlp", "L8’s network"});
+    return out;
+}
+
+std::vector<Choice> with_plan(std::vector<Choice> choices) {
+    choices.insert(choices.begin(), {"plan", "as the plan"});
+    return choices;
+}
+
+int largest_divisor(int of, int most) {
+    int divisor = std::min(most, of);
+    while (of % divisor != 0) --divisor;
+    return divisor;
+}
+
+}  // namespace
+
+MemoryLab::MemoryLab(Backends backends)
+    : card_([backends = std::move(backends)](const Question& question) {
+          return measured_bytes(backends, question.arms);
+      }) {
+    update();
+}
+
+const LabInfo& MemoryLab::info() const { return kInfo; }
+
+std::vector<Field> MemoryLab::fields_of(Params& p) {
+    std::vector<Field> out;
+    const auto hidden = [&](Field field) {
+        field.info.hidden = true;
+        out.push_back(std::move(field));
+    };
+    const auto more = [&](Field field) {
+        field.info.more = true;
+        out.push_back(std::move(field));
+    };
+    out.push_back(choice({.name = "plan",
+                          .label = "Plan",
+                          .help = "What the training keeps for each parameter, in which format and where."},
+                         &p.plan, plan_choices()));
+    out.push_back(choice({.name = "compare", .label = "Compare with", .help = "The plan of the second bar."},
+                         &p.compare, plan_choices()));
+    out.push_back(
+        choice({.name = "model", .label = "Model", .help = "Whose parameters and activations are counted."},
+               &p.model, model_choices()));
+    out.push_back(integer({.name = "batch",
+                           .label = "Micro-batch",
+                           .te_name = "micro_batch_size",
+                           .help = "Sequences that one GPU computes at once."},
+                          &p.batch, 1, 64, true));
+    out.push_back(integer(
+        {.name = "seq", .label = "Sequence", .te_name = "seq_length", .help = "Tokens of one sequence."},
+        &p.sequence, 512, 131072, true));
+    out.push_back(
+        choice({.name = "checkpointing",
+                .label = "Checkpointing",
+                .te_name = "recompute_granularity",
+                .help = "What is computed again in the backward pass instead of being kept. selective: the "
+                        "attention scores. full: every layer."},
+               &p.checkpointing, {{"none", "none"}, {"selective", "selective"}, {"full", "full"}}));
+    more(integer({.name = "gpus",
+                  .label = "GPUs",
+                  .te_name = "world_size",
+                  .help = "GPUs of a data-parallel training. ZeRO divides among them."},
+                 &p.gpus, 1, 64, true));
+    more(integer(
+        {.name = "zero",
+         .label = "ZeRO stage",
+         .help = "1: master weights and moments are divided among the GPUs. 2: gradients too. 3: weights and "
+                 "their copies too."},
+        &p.zero, 0, 3));
+    more(choice({.name = "offload",
+                 .label = "Offload",
+                 .te_name = "offload_optimizer",
+                 .help = "What is kept in the memory of the CPU, where the update then runs."},
+                &p.offload, {{"none", "none"}, {"optimiser", "m and v"}, {"master", "m, v and master"}}));
+    more(number(
+        {.name = "pcie",
+         .label = "PCIe",
+         .unit = "GB/s",
+         .help = "Bytes per second between CPU and GPU, each way. 25 GB/s is typical of PCIe 4.0 x16."},
+        &p.pcie, 8, 64));
+    more(choice({.name = "gpu", .label = "GPU", .help = "The card whose memory the plan must fit into."},
+                &p.gpu,
+                {{"24", "24 GB"},
+                 {"80", "80 GB (H100)"},
+                 {"141", "141 GB (H200)"},
+                 {"192", "192 GB (B200)"},
+                 {"live", "the card at hand"}}));
+    more(choice(
+        {.name = "attention",
+         .label = "Attention",
+         .help =
+             "flash: the scores are computed again in the backward pass. scores kept: softmax output, its "
+             "mask and the dropout output stay."},
+        &p.attention, {{"flash", "flash"}, {"scores", "scores kept"}}));
+    more(integer(
+        {.name = "contexts", .label = "Contexts", .help = "Inference: sequences whose KV cache is kept."},
+        &p.contexts, 1, 256, true));
+    more(choice({.name = "kind",
+                 .label = "Kind",
+                 .help = "Llama: gate and up, no biases, no dropout. GPT: GELU, biases, dropout."},
+                &p.kind, {{"llama", "Llama"}, {"gpt", "GPT"}}));
+    const auto size = [&](const char* name, const char* label, const char* config, const char* help,
+                          int* value, int most) {
+        more(integer({.name = name, .label = label, .te_name = config, .help = help}, value, 1, most, true));
+    };
+    size("layers", "Layers", "num_hidden_layers", "Transformer layers of your own model.", &p.layers, 1024);
+    size("hidden", "Hidden", "hidden_size", "Width of the residual stream.", &p.hidden, 1 << 17);
+    size("ffn", "FFN", "intermediate_size", "Width inside the feed-forward part.", &p.ffn, 1 << 20);
+    size("heads", "Heads", "num_attention_heads", "Attention heads. They divide the hidden width.", &p.heads,
+         1024);
+    size("kv_heads", "KV heads", "num_key_value_heads", "Heads of keys and values. They divide the heads.",
+         &p.kv_heads, 1024);
+    size("vocab", "Vocabulary", "vocab_size", "Tokens of the vocabulary.", &p.vocabulary, 1 << 21);
+    more(toggle({.name = "tied",
+                 .label = "Tied head",
+                 .te_name = "tie_word_embeddings",
+                 .help = "The head is the embedding, so it is counted once."},
+                &p.tied));
+    for (const RowInfo& row : rows()) {
+        if (row.row == Row::workspace) continue;
+        const std::size_t i = index(row.row);
+        const std::string field(row.field), label(row.label);
+        std::vector<Choice> formats = row.row == Row::activations
+                                          ? std::vector<Choice>{{"bf16", "BF16"},
+                                                                {"fp8", "FP8, one copy"},
+                                                                {"fp8-both", "FP8, both copies"}}
+                                          : keep_choices();
+        hidden(choice({.name = field, .label = label, .help = "The format in which they are kept."},
+                      &p.formats[i], with_plan(std::move(formats))));
+        hidden(choice({.name = field + "_at", .label = label + ", place", .help = "Where they are kept."},
+                      &p.places[i], with_plan({{"gpu", "GPU"}, {"cpu", "CPU"}})));
+    }
+    hidden(choice({.name = "act_counted",
+                   .label = "Activations counted",
+                   .help = "Whether activations and workspace are part of the sum."},
+                  &p.act_counted, with_plan({{"on", "yes"}, {"off", "no"}})));
+    hidden(toggle({.name = "own_hidden",
+                   .label = "Allocated bytes hidden",
+                   .help = "For an exercise: the allocated bytes are not shown."},
+                  &p.own_hidden));
+    return out;
+}
+
+std::string MemoryLab::why_not(std::string_view field) const {
+    const auto one_of = [&](std::initializer_list<std::string_view> names) {
+        return std::ranges::find(names, field) != names.end();
+    };
+    const bool dimension = one_of({"kind", "layers", "hidden", "ffn", "heads", "kv_heads", "vocab", "tied"});
+    if (dimension && params_.model != "own") return "It belongs to a model of your own.";
+    if (outcome_.mlp && one_of({"plan", "compare", "batch", "seq", "checkpointing", "gpus", "zero", "offload",
+                                "pcie", "attention"}))
+        return "L8’s trainer has none.";
+    if (field == "contexts" && !outcome_.own.plan.infers()) return "It belongs to inference.";
+    if (outcome_.own.plan.infers() &&
+        one_of({"checkpointing", "attention", "zero", "offload", "pcie", "batch"}))
+        return "It belongs to training.";
+    return "";
+}
+
+void MemoryLab::choose_plan(std::string_view id) {
+    params_.plan = id;
+    params_.formats.fill("plan");
+    params_.places.fill("plan");
+    params_.act_counted = "plan";
+    update();
+}
+
+void MemoryLab::perform(std::string_view action) {
+    if (action != "allocate") return Lab::perform(action);
+    params_.gpu = "live";
+    ++times_;
+    arms_ = true;
+    update();
+}
+
+void MemoryLab::update() {
+    // Heads divide the width, and KV heads the heads: the next smaller ones that do.
+    params_.heads = largest_divisor(params_.hidden, params_.heads);
+    params_.kv_heads = largest_divisor(params_.heads, params_.kv_heads);
+    // The card is asked again when the question is another; a refusal stays until then (Job::take()).
+    if (params_.gpu != "live") {
+        asked_.reset();
+        live_.reset();
+        arms_ = false;
+    } else {
+        arms_ = arms_ || params_.model == "mlp";
+        const Question question{arms_, times_};
+        if (asked_ != question) card_.request(*(asked_ = question));
+        if (auto answer = card_.take()) live_ = std::move(*answer);
+    }
+    outcome_ = outcome_of(params_, live_ ? *live_ : recorded_bytes());
+}
+
+Provenance MemoryLab::provenance() const {
+    const Allocated& allocated = outcome_.allocated;
+    if (allocated.live) return Provenance::tensor_core;
+    return allocated.bytes[0] || allocated.bytes[1] ? Provenance::recorded : Provenance::cpu_emulated;
+}
+
+std::string MemoryLab::device() const {
+    return provenance() == Provenance::cpu_emulated
+               ? ""
+               : outcome_.allocated.gpu + ": the allocated bytes. The rest is arithmetic.";
+}
+
+void MemoryLab::reset() {
+    params_ = {};
+    update();
+}
+
+std::vector<Figure> MemoryLab::figures() const {
+    return {bars_figure(outcome_), tokens_figure(outcome_, params_.pcie), plans_figure(params_, outcome_)};
+}
+
+LabEntry entry() { return entry_of<MemoryLab>(kInfo); }
+
+}  // namespace fp8lab::memory

@@ -1,0 +1,130 @@
+// L10, "Where does the memory go?": the bytes of a training or an inference, plan against plan, and the same
+// arithmetic held against the bytes that L8's trainer allocated on a GPU. GB = 10^9 bytes.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "core/threads/job.h"
+#include "labs/lab.h"
+#include "labs/memory/model_own.h"
+
+namespace fp8lab::memory {
+
+inline constexpr double kFewestTokens = 512, kAxisTokens = 65536;  // of the figure "tokens"
+
+// "plan" in a cell: what the chosen plan says.
+struct Params {
+    std::string plan = "te", compare = "bf16", model = "seed7b";
+    int batch = 1, sequence = 4096;
+    std::string checkpointing = "none";
+    int gpus = 1, zero = 0;
+    std::string offload = "none";
+    double pcie = 25;
+    std::string gpu = "141", attention = "flash";
+    // Of Row::weights to Row::kv; formats[activations] is how the linears' inputs are kept.
+    std::array<std::string, kRows - 1> formats, places;
+    std::string act_counted = "plan";
+    int contexts = 1;
+    // model=own.
+    std::string kind = "llama";
+    int layers = 32, hidden = 4096, ffn = 14336, heads = 32, kv_heads = 8, vocabulary = 128256;
+    bool tied = false;
+    bool own_hidden = false;
+    Params() { formats.fill("plan"), places.fill("plan"); }
+    bool operator==(const Params&) const = default;
+};
+
+// One side of the comparison.
+struct Side {
+    Plan plan = {};
+    Account account = {};
+    double act_layer = 0;      // bytes per token of a layer
+    double per_parameter = 0;  // bytes on the GPU, before sharding
+    bool changed = false;      // cells differ from the preset
+};
+
+struct Outcome {
+    ModelShape model = {};
+    Load load = {};
+    Side own = {}, other = {};
+    bool mlp = false;  // L8's network: both sides from its lists of allocations
+    double parameters = 0;
+    double gpu_bytes = 0;           // size of the GPU
+    std::string gpu_name = {};      // "H200"
+    double break_even = 0;          // tokens; NaN: none that the fields can reach
+    std::array<OwnArm, 2> trainer;  // BF16, FP8
+    Allocated allocated = {};
+    double difference() const { return own.account.on_gpu() - other.account.on_gpu(); }
+};
+
+class MemoryLab final : public Lab {
+  public:
+    explicit MemoryLab(Backends backends = {});
+    const LabInfo& info() const override;
+    std::vector<Field> fields() override { return fields_of(params_); }
+    std::vector<Field> defaults() override { return fields_of(defaults_); }
+    void update() override;
+    // "bars", "tokens" and "plans".
+    std::vector<Figure> figures() const override;
+    Figure thumbnail() const override;
+    std::vector<Metric> metrics() const override;
+    Provenance provenance() const override;
+    std::string device() const override;
+    void reset() override;
+    std::span<const Exercise> exercises() const override;  // exercises.cpp
+    bool busy() const override { return card_.busy(); }
+    void set_wake(std::function<void()> wake) override { card_.start_worker(std::move(wake)); }
+
+    // The preset, with no cell changed.
+    void choose_plan(std::string_view id);
+    const Params& params() const { return params_; }
+    const Outcome& outcome() const { return outcome_; }
+    // Whether a field has an effect with the others as they are; why not, as a sentence, else.
+    bool applies(std::string_view field) const { return why_not(field).empty(); }
+    std::string why_not(std::string_view field) const;
+
+  private:
+    static std::vector<Field> fields_of(Params& params);
+    // Of the card at hand: its size, and the bytes of both arms where `arms` is set.
+    struct Question {
+        bool arms = false;
+        int times = 0;
+        bool operator==(const Question&) const = default;
+    };
+    void perform(std::string_view action) override;  // "allocate"
+
+    Params params_, defaults_;  // defaults_: never changed
+    Outcome outcome_;
+    Job<Question, Allocated> card_;
+    std::optional<Question> asked_;
+    int times_ = 0;      // "allocate" was done
+    bool arms_ = false;  // their bytes are wanted, not the size of the card alone
+    std::optional<Allocated> live_;
+};
+
+// A plan with the cells of the fields; model_account.cpp.
+Plan plan_of(const Params& params);
+Outcome outcome_of(const Params& params, const Allocated& allocated);
+// Plan minus compared in bytes, with that many tokens on a GPU and everything else as set.
+double difference_at(const Outcome& outcome, double tokens, double pcie);
+
+// "142.9 GB", "12.4 TB"; without its unit, with three digits: "15.9".
+std::string gb_text(double bytes);
+std::string gb_short(double bytes);
+// "29 000": two digits.
+std::string tokens_text(double tokens);
+
+// model_figures.cpp
+std::string finding(const Outcome& outcome);  // the sentence over the bars
+std::string cause(const Outcome& outcome);    // under the headline of the panel
+std::string tokens_title(const Outcome& outcome);
+Figure bars_figure(const Outcome& outcome);
+Figure tokens_figure(const Outcome& outcome, double pcie);
+Figure plans_figure(const Params& params, const Outcome& outcome);
+// The presets of the figure "plans", in its order: what trains where the plan trains, without the two above.
+std::vector<Plan> other_plans(const Params& params, const Outcome& outcome);
+Color color_of(const Side& side, Row row);  // of a segment
+
+}  // namespace fp8lab::memory

@@ -1,0 +1,116 @@
+#include "labs/memory/model_own.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/backend/recording.h"
+#include "core/base/error.h"
+
+namespace fp8lab::memory {
+namespace {
+
+using cuda::ArmPart;
+
+constexpr std::array kRecipes = {"bf16", "delayed"};
+
+// The row of the table that an allocation belongs to.
+Row row_of(const cuda::Allocation& one, bool fp8) {
+    switch (one.part) {
+        case ArmPart::first:
+        case ArmPart::second:
+            if (one.tensor != TensorClass::w) return Row::activations;
+            return !fp8 ? Row::weights : one.part == ArmPart::first ? Row::copy : Row::copy_t;
+        case ArmPart::output:
+        case ArmPart::input_gradient:
+            return Row::activations;
+        case ArmPart::master:
+            return Row::master;
+        case ArmPart::m:
+            return Row::m;
+        case ArmPart::v:
+            return Row::v;
+        case ArmPart::weight_gradient:
+            return Row::gradients;
+        default:  // biases, scales, statistics, records
+            return Row::workspace;
+    }
+}
+
+Allocated read_recording() {
+    Allocated out;
+    try {
+        const auto recording = load_recording();
+        if (!recording) {
+            out.problem = "There is no recording.";
+            return out;
+        }
+        out.gpu = recording->gpu;
+        const TrainSpec network = own_network();
+        for (const RecordedStep& step : recording->steps) {
+            if (step.layers != network.layers || step.batch != network.batch) continue;
+            for (std::size_t i = 0; i < kRecipes.size(); ++i)
+                if (const RecordedArm* arm = step.find(kRecipes[i]); arm && arm->memory_bytes > 0)
+                    out.bytes[i] = arm->memory_bytes;
+        }
+    } catch (const Error& error) {
+        out.problem = error.what();
+    }
+    return out;
+}
+
+}  // namespace
+
+TrainSpec own_network() {
+    TrainSpec spec;
+    spec.task = TaskKind::noise;
+    spec.layers = {4096, 16384, 4096};
+    spec.activation = Activation::gelu;
+    spec.batch = 8192;
+    for (const char* recipe : kRecipes) spec.arms.push_back(parse_recipe(recipe));
+    return spec;
+}
+
+double OwnArm::off_pct() const {
+    return allocated ? 100 * (calculated / *allocated - 1) : std::numeric_limits<double>::quiet_NaN();
+}
+
+OwnArm own_arm(const std::string& recipe) {
+    const TrainSpec spec = own_network();
+    const bool fp8 = recipe != "bf16";
+    const cuda::ArmMemory memory(spec, parse_recipe(recipe), fp8 ? cuda::Engine::fp8 : cuda::Engine::bf16,
+                                 spec.batch);
+    OwnArm out{.recipe = recipe, .calculated = static_cast<double>(memory.device_bytes())};
+    double weights = 0;
+    for (std::size_t l = 0; l + 1 < spec.layers.size(); ++l)
+        weights += static_cast<double>(spec.layers[l]) * spec.layers[l + 1];
+    for (const cuda::Allocation& one : memory.allocations()) {
+        const Row row = row_of(one, fp8);
+        const auto bytes = static_cast<double>(one.bytes);
+        out.account.gpu[index(row)] += bytes;
+        const bool operand = one.part == ArmPart::first || one.part == ArmPart::second;
+        if (fp8 && row == Row::activations && operand) out.account.fp8_activations += bytes;
+        if (row == Row::master || row == Row::m || row == Row::v || row == Row::gradients)
+            out.account.fp32 += bytes;
+    }
+    out.account.gpu[index(Row::workspace)] +=  // the rest of the pages
+        out.calculated - static_cast<double>(memory.requested_bytes());
+    out.per_weight = out.account.states() / weights;
+    return out;
+}
+
+const Allocated& recorded_bytes() {
+    static const Allocated kRead = read_recording();
+    return kRead;
+}
+
+Allocated measured_bytes(const Backends& backends, bool arms) {
+    Backend& gpu = backends.get("cuda");
+    const DeviceInfo device = gpu.device();
+    Allocated out{.gpu = device.name, .memory = device.memory_bytes, .live = true};
+    if (!arms) return out;
+    const std::vector<double> bytes = gpu.allocated_bytes(own_network());
+    for (std::size_t i = 0; i < std::min(bytes.size(), out.bytes.size()); ++i) out.bytes[i] = bytes[i];
+    return out;
+}
+
+}  // namespace fp8lab::memory

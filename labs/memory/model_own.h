@@ -1,0 +1,42 @@
+// L10's honesty: the bytes that L8's trainer really allocates on a GPU, beside the calculated ones.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/backend/backends.h"
+#include "core/nn/memory_plan.h"
+#include "labs/memory/model_bytes.h"
+
+namespace fp8lab::memory {
+
+// The network that L10 shows: 4096-16384-4096, batch 8192, in BF16 and in FP8 (recipe `delayed`).
+TrainSpec own_network();
+
+struct OwnArm {
+    std::string recipe = {};  // "bf16", "delayed"
+    Account account = {};     // of its list of allocations: what is no row of the table is in the workspace
+    double per_weight = 0;    // bytes of states per weight: 18 and 17.5
+    double calculated = 0;    // bytes of device memory
+    std::optional<double> allocated = {};  // recorded, or taken on the card at hand; none: not known
+    double off_pct() const;                // NaN where it is not known
+};
+OwnArm own_arm(const std::string& recipe);
+
+// Where the allocated bytes come from.
+struct Allocated {
+    std::array<std::optional<double>, 2> bytes = {};  // BF16, FP8
+    std::string gpu = {};                             // "NVIDIA H200"
+    double memory = 0;                                // of the card, bytes; 0: not known
+    bool live = false;                                // of the card at hand; else recorded
+    std::string problem = {};                         // why there is no recording; empty otherwise
+};
+// Of the recordings among the assets; read once.
+const Allocated& recorded_bytes();
+// Builds both arms on the GPU, reads their bytes and frees them; without `arms` only asks for the card. Throws
+// Error{backend}: no GPU, or not enough memory.
+Allocated measured_bytes(const Backends& backends, bool arms);
+
+}  // namespace fp8lab::memory

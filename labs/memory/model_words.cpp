@@ -1,0 +1,86 @@
+// What L10 says about its result.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/base/units.h"
+#include "labs/memory/model.h"
+
+namespace fp8lab::memory {
+namespace {
+
+double adam(const Account& account) { return account[Row::master] + account[Row::m] + account[Row::v]; }
+
+bool copies_whole(const Outcome& o) {
+    const bool copies = o.own.account[Row::copy] + o.own.account[Row::copy_t] > 0;
+    return o.load.gpus > 1 && (o.load.zero == 1 || o.load.zero == 2) && copies;
+}
+
+// "FP8" and "BF16"; the menu's names where both would be the same.
+std::pair<std::string, std::string> names(const Outcome& o) {
+    if (o.own.plan.brief != o.other.plan.brief)
+        return {std::string(o.own.plan.brief), std::string(o.other.plan.brief)};
+    return {std::string(o.own.plan.label), std::string(o.other.plan.label)};
+}
+
+}  // namespace
+
+std::string finding(const Outcome& o) {
+    const auto [own, other] = names(o);
+    const double difference = o.difference(), total = o.own.account.on_gpu();
+    const std::string size = gb_text(std::fabs(difference));
+    if (!o.mlp && total > o.gpu_bytes)
+        return fmt::format("{}: {} too much for {} {}", own, gb_text(total - o.gpu_bytes),
+                           o.gpu_name.starts_with('H') ? "an" : "a", o.gpu_name);
+    const std::string compared = difference == 0 ? fmt::format("{} takes as much as {}", own, other)
+                                                 : fmt::format("{} takes {} {} than {}", own, size,
+                                                               difference > 0 ? "more" : "less", other);
+    if (o.mlp) return compared + ": it keeps both copies of each input";
+    if (copies_whole(o) && difference > 0)
+        return fmt::format("On {:.0f} GPUs {}: its copies are not sharded", o.load.gpus, compared);
+    const double own_adam = adam(o.own.account), other_adam = adam(o.other.account);
+    const bool wide = o.own.plan[Row::m] == Keep::fp32 && own_adam == other_adam && own_adam > 0;
+    if (wide)
+        return fmt::format("{}. What costs is FP32: {} for Adam in both", compared,
+                           gb_short(own_adam) + " GB");
+    return compared;
+}
+
+std::string cause(const Outcome& o) {
+    if (o.mlp)
+        return fmt::format(
+            "{} bytes per weight, {} in BF16. The rest are x, dy and outputs of a batch of {}.",
+            screen_number(o.own.per_parameter), screen_number(o.other.per_parameter),
+            group_thousands(std::llround(o.load.sequence)));
+    const auto [own, other] = names(o);
+    const double more = o.own.per_parameter - o.other.per_parameter;
+    std::string out = more == 0
+                          ? fmt::format("As many bytes per parameter as {}.", other)
+                          : fmt::format("{} bytes per parameter {} than {}", screen_number(std::fabs(more)),
+                                        more > 0 ? "more" : "fewer", other);
+    const double copies = bytes_of(o.own.plan[Row::copy]) + bytes_of(o.own.plan[Row::copy_t]);
+    if (more != 0) out += more > 0 && more == copies ? ": the FP8 copy and its transpose." : ".";
+    if (o.own.account.offload_s > 0)
+        out += fmt::format(" Each step moves gradients and weights over PCIe: {} s.",
+                           screen_number(o.own.account.offload_s, 2));
+    return out;
+}
+
+std::string tokens_title(const Outcome& o) {
+    if (o.mlp) return "L8’s network: no tokens";
+    const auto [own, other] = names(o);
+    const double even = o.break_even;
+    const bool more = o.difference() > 0;
+    if (std::isnan(even) || even < kFewestTokens || even > kAxisTokens) {
+        if (o.difference() == 0) return fmt::format("{} is as large as {} at any length", own, other);
+        if (!more) return fmt::format("{} is smaller here at any length", own);
+        if (o.load.recompute == Recompute::full)
+            return fmt::format("{} does not pay back here: checkpointing keeps no linear input", own);
+        return fmt::format("{} does not pay back here at any length", own);
+    }
+    const bool pays_back = o.load.tokens() < even ? more : !more;
+    return fmt::format("{} {} from {} tokens per GPU", own, pays_back ? "pays back" : "costs more",
+                       tokens_text(even));
+}
+
+}  // namespace fp8lab::memory
