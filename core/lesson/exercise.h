@@ -93,9 +93,9 @@ struct Exercise {
     Judge judge = nullptr;
     std::string explanation = {};  // shown after passing: why it is so, 1-3 sentences
 
-    // Examples for the test of all exercises: the start fails, the solver passes, both near misses fail.
+    // Examples for the test of all exercises: the start fails, the solver passes, every near miss fails.
     std::vector<Event> solver = {};
-    std::array<NearMiss, 2> near_misses = {};
+    std::vector<NearMiss> near_misses = {};  // two or more; three or more from L9 on
 };
 
 // The largest number of events of an attempt. A key that is held down gives 30 events per second; a grader
