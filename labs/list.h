@@ -12,7 +12,8 @@
     LAB(delayed)     \
     LAB(blocks)      \
     LAB(adding)      \
-    LAB(train)
+    LAB(train)       \
+    LAB(speed)
 
 namespace fp8lab {
 
