@@ -7,9 +7,11 @@
 #include <mutex>
 
 #include "core/base/error.h"
+#include "kernels/bench/grid.h"
 #include "kernels/bench/measure.h"
 #include "kernels/checks/probe.h"
 #include "kernels/checks/self_checks.h"
+#include "kernels/device/sensors.h"
 #include "kernels/gemm/gemm_cache.h"
 #include "kernels/trainer/trainer.h"
 
@@ -29,14 +31,17 @@ class CudaBackend final : public Backend {
         check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
         check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
         const double gigabytes = static_cast<double>(properties_.totalGlobalMem) / 1e9;
-        return {fmt::format("{}, {:.0f} GB", properties_.name, gigabytes),
-                Provenance::tensor_core,
-                {{"GPU", properties_.name},
-                 {"compute capability", fmt::format("{}.{}", properties_.major, properties_.minor)},
-                 {"memory", fmt::format("{:.1f} GB", gigabytes)},
-                 {"driver supports CUDA", dotted(driver)},
-                 {"CUDA runtime", dotted(runtime)},
-                 {"cuBLASLt", lt_version_text()}}};
+        DeviceInfo info{fmt::format("{}, {:.0f} GB", properties_.name, gigabytes),
+                        Provenance::tensor_core,
+                        {{"GPU", properties_.name},
+                         {"compute capability", fmt::format("{}.{}", properties_.major, properties_.minor)},
+                         {"memory", fmt::format("{:.1f} GB", gigabytes)},
+                         {"driver supports CUDA", dotted(driver)},
+                         {"CUDA runtime", dotted(runtime)},
+                         {"cuBLASLt", lt_version_text()}}};
+        if (std::string version = driver_version(); !version.empty())
+            info.facts.emplace_back("driver", std::move(version));
+        return info;
     }
     std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec, const Preparation& preparation) override {
         return make_cuda_trainer(spec, opened(), Launching::graphs, preparation);
@@ -57,6 +62,19 @@ class CudaBackend final : public Backend {
     std::vector<Timed> time_casts(std::array<int, 2> shape, int repeats) override {
         opened();
         return cuda::time_casts(shape, repeats);
+    }
+    GemmGrid measure_grid(const GridOptions& options, const GridProgress& progress) override {
+        opened();
+        GemmGrid grid = cuda::measure_grid(options, progress);
+        const DeviceInfo info = device();
+        grid.device = info.name;
+        grid.cublaslt = lt_version_text();
+        grid.facts = info.facts;
+        return grid;
+    }
+    LayerTimes measure_layer(const LayerProbe& probe, const LayerProgress& progress) override {
+        opened();
+        return cuda::measure_layer(probe, progress);
     }
     std::vector<AccumulationError> accumulation_errors() override {
         opened();

@@ -75,6 +75,11 @@ std::vector<Timed> Backend::time_products(std::array<int, 3>, int) { throw needs
 std::vector<Timed> Backend::time_casts(std::array<int, 2>, int) { throw needs_gpu("cast"); }
 std::vector<AccumulationError> Backend::accumulation_errors() { throw needs_gpu("accumulate"); }
 
+GemmGrid Backend::measure_grid(const GridOptions&, const GridProgress&) { throw needs_gpu("gemm --grid"); }
+LayerTimes Backend::measure_layer(const LayerProbe&, const LayerProgress&) {
+    throw Error(ErrorKind::backend, "measure", "the CPU has no times of FP8 products; a GPU has");
+}
+
 std::unique_ptr<Backend> cpu_backend() { return std::make_unique<CpuBackend>(); }
 
 void set_gpu(int device) { chosen_gpu = device; }

@@ -10,6 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/backend/gemm_grid.h"
+#include "core/backend/grid_plan.h"
+#include "core/backend/layer_probe.h"
 #include "core/base/provenance.h"
 #include "core/base/result.h"
 #include "core/formats/self_test.h"
@@ -65,6 +68,14 @@ class Backend {
     virtual std::vector<Timed> time_products(std::array<int, 3> mnk, int repeats);
     virtual std::vector<Timed> time_casts(std::array<int, 2> shape, int repeats);
     virtual std::vector<AccumulationError> accumulation_errors();
+    // The grid of gemm_grid.h; `command` and `date` are left to the caller. What does not fit into the memory
+    // of the GPU is in `skipped`. `progress` may be empty.
+    virtual GemmGrid measure_grid(const GridOptions& options, const GridProgress& progress);
+    // One layer, for lab L9: half a second of load, then its three products in BF16 and FP8 and its casts, in
+    // turns. Algorithms come from the cache or from a short contest; the cache is not written. `progress` may
+    // be empty. Throws Error{backend} where the memory of the GPU is too small, with the size that was needed,
+    // and usage_error for a shape or recipe that cannot be measured. One call at a time.
+    virtual LayerTimes measure_layer(const LayerProbe& probe, const LayerProgress& progress);
 };
 
 // The index of the GPU that this process uses (--device). Call it once, before the first backend is made.

@@ -32,7 +32,29 @@ __global__ void fill_kernel(std::uint32_t* out, std::size_t words, Element eleme
     }
 }
 
+// FP16: exponents over four binades around 1. Else every bit is random.
+__global__ void fill_more_kernel(std::uint32_t* out, std::size_t words, bool fp16, std::uint32_t seed) {
+    const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+    for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < words;
+         i += stride) {
+        const std::uint32_t h = mixed(i, seed), g = mixed(i, seed + 77);
+        out[i] = fp16 ? (h & 0x83FF83FFu) | (13u + g % 4) << 10 | (13u + (g >> 8) % 4) << 26 : h;
+    }
+}
+
+void fill_more(void* out, std::size_t bytes, bool fp16, std::uint32_t seed, cudaStream_t stream) {
+    fill_more_kernel<<<132 * 8, 256, 0, stream>>>(static_cast<std::uint32_t*>(out), bytes / 4, fp16, seed);
+    check(cudaGetLastError(), "fill_random");
+}
+
 }  // namespace
+
+void fill_random_fp16(void* out, std::size_t bytes, std::uint32_t seed, cudaStream_t stream) {
+    fill_more(out, bytes, true, seed, stream);
+}
+void fill_random_bytes(void* out, std::size_t bytes, std::uint32_t seed, cudaStream_t stream) {
+    fill_more(out, bytes, false, seed, stream);
+}
 
 void fill_random(void* out, Element element, std::size_t bytes, std::uint32_t seed, cudaStream_t stream) {
     fill_kernel<<<132 * 8, 256, 0, stream>>>(static_cast<std::uint32_t*>(out), bytes / 4, element, seed);

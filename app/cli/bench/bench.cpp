@@ -17,7 +17,8 @@ constexpr std::array kKinds = {
     BenchKind{"cast",
               "float32 to E4M3 on one thread against memcpy; every cast of a step on a GPU against a copy",
               bench_cast, "--shape"},
-    BenchKind{"gemm", "products in BF16 and every FP8 mode, on a GPU", bench_gemm, "--shape"},
+    BenchKind{"gemm", "products in BF16 and every FP8 mode, on a GPU", bench_gemm,
+              "--shape --grid --seconds"},
     BenchKind{"accumulate", "what fast FP8 accumulation loses, on a GPU", bench_accumulate},
     BenchKind{"ui", "the window: first frame, frames, slider to pixel, idle, training beside it", bench_ui},
     BenchKind{"step", "a training step in every recipe, against the FP32 step", bench_step,
@@ -94,18 +95,25 @@ void add_bench(CLI::App& app, Globals& globals) {
     verb->add_option("--state", a->options.state,
                      "step: fp32, or bf16: weights and moments of recipe bf16 without FP32 master, on a GPU");
     verb->add_flag("--sweep", a->options.sweep, "step: from which size on FP8 is faster, on a GPU");
+    verb->add_flag("--grid", a->options.grid,
+                   "gemm: products of layers over M, N, K and their casts, for a recording; about a minute");
+    verb->add_option("--seconds", a->options.seconds, "gemm --grid: begins nothing new after that; 180")
+        ->check(CLI::Range(1.0, 3600.0));
     verb->add_option("--repeat", a->options.repeat, "measurements of each timing")
         ->check(CLI::Range(1, 10000));
     verb->add_flag("--json", a->json, "as JSON");
     verb->callback([a, verb, &globals] {
         const BenchKind& kind = find_kind(a->kind);
-        for (const std::string option : {"--shape", "--layers", "--batch", "--recipe", "--state", "--sweep"})
+        for (const std::string option :
+             {"--shape", "--layers", "--batch", "--recipe", "--state", "--sweep", "--grid", "--seconds"})
             if (verb->count(option) > 0 && kind.options.find(option) == kind.options.npos)
                 throw usage_error("bench", fmt::format("{} takes no {}", kind.name, option));
+        if (a->options.seconds > 0 && !a->options.grid)
+            throw usage_error("--seconds", "it limits bench gemm --grid");
         choose_backend(
             a->options.backend);  // a kind that needs no backend refuses an unusable one all the same
         const nlohmann::json result = kind.run(a->options, globals, a->json);
-        if (a->json) print_json(result);
+        if (a->json && !result.is_null()) print_json(result);
         end_if_interrupted("; what was measured until then is printed");
     });
 }

@@ -18,10 +18,11 @@ namespace fp8lab::cli {
 struct BenchOptions {
     std::string backend = "auto", layers = {}, recipe = {}, shape = {}, state = "fp32";
     int batch = 0, repeat = 0;
-    bool sweep = false;
+    double seconds = 0;
+    bool sweep = false, grid = false;
 };
 
-// Returns the members that it adds to the JSON; prints its own table when `json` is false.
+// Returns the JSON, null where it printed that itself; prints its own table when `json` is false.
 using BenchRun = nlohmann::json (*)(const BenchOptions& options, const Globals& globals, bool json);
 
 struct BenchKind {
@@ -49,6 +50,7 @@ Compared time_against(int repeats, const std::function<void()>& work, const std:
 
 nlohmann::json bench_cast(const BenchOptions& options, const Globals& globals, bool json);
 nlohmann::json bench_gemm(const BenchOptions& options, const Globals& globals, bool json);
+void bench_grid(const BenchOptions& options, bool json);  // of bench gemm
 nlohmann::json bench_accumulate(const BenchOptions& options, const Globals& globals, bool json);
 nlohmann::json bench_gpu_casts(const BenchOptions& options, Backend& backend, bool json);
 nlohmann::json bench_ui(const BenchOptions& options, const Globals& globals, bool json);

@@ -77,6 +77,10 @@ nlohmann::json report(const char* bench, const DeviceInfo& device, const std::ve
 }  // namespace
 
 nlohmann::json bench_gemm(const BenchOptions& options, const Globals&, bool json) {
+    if (options.grid) {
+        bench_grid(options, json);
+        return nullptr;
+    }
     constexpr int kSize = 8192;
     const auto shape = parse_shape<3>(options.shape, {kSize, kSize, kSize}, "M,N,K");
     const ChosenBackend chosen = choose_backend(options.backend);

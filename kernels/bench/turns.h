@@ -1,0 +1,53 @@
+// Timing of several things in turns, each for at least 0.2 ms a sample, so that a clock that drifts drifts for
+// all; and the short contest that chooses an algorithm. Without pauses: the GPU has the clocks of work.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "core/backend/gemm_grid.h"
+#include "kernels/device/device.h"
+#include "kernels/gemm/ask.h"
+
+namespace fp8lab::cuda {
+
+struct Turn {
+    GridTime* time = nullptr;  // receives median, quartiles and repeats
+    std::function<void(cudaStream_t)> launch;
+    double ms = 0;             // of one launch, roughly
+    double* median = nullptr;  // instead of `time`: receives the median alone
+};
+// After every round, with the times so far filled in. Returns false to stop.
+using AfterRound = std::function<bool(double done)>;
+
+// All have grid_samples() of the slowest. A turn that stops before its third sample has no time.
+// False: stopped.
+bool time_turns(const std::vector<Turn>& turns, int repeats, cudaStream_t stream, const AfterRound& after);
+
+// What one launch takes, roughly: the mean of a few after one that does not count.
+double rough_ms(const std::function<void(cudaStream_t)>& launch, cudaStream_t stream);
+
+// Each candidate of the heuristic runs twice, the six best four times more, and the fastest is kept. Large
+// products have fewer candidates: no contest takes much over a second. Returns the time of the winner in ms;
+// nothing where every candidate refuses, with the answer in `refused`.
+std::optional<double> short_contest(LtProduct& product, const LtOperands& on, cudaStream_t stream,
+                                    Answer& refused);
+inline constexpr int kContestants = 16;
+
+// One product and where its time goes. `wants_graph`: its time inside a CUDA graph too, where it is short enough
+// for that to differ.
+struct Entry {
+    GridTime* time = nullptr;
+    LtSpec spec;
+    LtOperands on;
+    std::optional<cublasLtMatmulAlgo_t> known;  // instead of a contest
+    bool wants_graph = false;
+    int count = 1;  // products in one launch: operand i is b_stride, d_stride further
+    std::size_t b_stride = 0, d_stride = 0;  // bytes
+};
+// Refusals and times of all entries, in turns. False: stopped.
+bool time_entries(const std::vector<Entry>& entries, const Lt& lt, int repeats, cudaStream_t stream,
+                  const AfterRound& after);
+
+}  // namespace fp8lab::cuda
