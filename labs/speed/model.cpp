@@ -207,8 +207,10 @@ Figure SpeedLab::thumbnail() const {
 std::vector<std::string> SpeedLab::notices() const {
     std::vector<std::string> out;
     if (!shipped_->problem.empty()) out.push_back(shipped_->problem);
-    if (params_.source == kLive && !gpu_reason().empty()) out.push_back("No GPU here. " + gpu_reason());
-    if (!live_.problem().empty()) out.push_back(live_.problem());
+    if (params_.source == kLive && !gpu_reason().empty())
+        out.push_back("No GPU here. " + gpu_reason());
+    else if (!live_.problem().empty())
+        out.push_back(live_.problem());
     if (params_.source == kLive)
         for (const std::string& notice : live_.notices()) out.push_back(notice);
     constexpr double kMostDriftPct = 5;

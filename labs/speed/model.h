@@ -24,7 +24,7 @@ struct Shipped {
 };
 std::shared_ptr<const Shipped> shipped();  // read once
 
-class SpeedLab final : public Lab {
+class SpeedLab : public Lab {
   public:
     SpeedLab();  // of the shipped recordings and this machine's GPU
     SpeedLab(std::shared_ptr<const Shipped> shipped, Backends backends);

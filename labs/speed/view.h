@@ -14,6 +14,7 @@ class SpeedView final : public LabView {
     explicit SpeedView(SpeedLab& lab) : lab_(lab) {}
     void stage(ui::Context& context, Rect area) override;
     void explore(ui::Context& context, float width) override;
+    void lesson_end(ui::Context& context) override;  // when to use FP8, with these times
     std::vector<std::pair<std::string, std::string>> status() const override;
     bool key(ui::Context&, ui::Key key) override;  // Space: measure here; Escape: stop
     std::span<const ViewKey> keys() const override;

@@ -119,6 +119,14 @@ void SpeedView::offset_buttons(Context& c, const char* name, Rect row) {
     }
 }
 
+void SpeedView::lesson_end(Context& c) {
+    ui::divider(c);
+    ui::text(c, "FP8 or BF16?", Role::text, kBold15);
+    ui::wrapped(c, decision_words(lab_.outcome()), Role::text, kSans15);
+    const std::string gpu = lab_.outcome().gpu;
+    if (!gpu.empty()) ui::wrapped(c, "Times of " + gpu + ", with the settings of Explore.");
+}
+
 void SpeedView::measure_button(Context& c) {
     const std::string reason = lab_.gpu_reason();
     if (lab_.busy()) {
