@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <set>
@@ -44,6 +45,9 @@ double apart(double a, double b) { return std::abs(std::log(a / b)); }
 int nearest(const std::vector<int>& values, double to) {
     return *std::ranges::min_element(values, {}, [&](int value) { return apart(value, to); });
 }
+
+// "13" of "13.1.0"; 0: not known.
+int major_of(const std::string& version) { return std::atoi(version.c_str()); }
 
 }  // namespace
 
@@ -218,6 +222,13 @@ std::vector<std::string> SpeedLab::notices() const {
         out.push_back(
             fmt::format("The clocks changed during the recording: {:+.1f} % from its start to its end.",
                         outcome_.drift_pct));
+    const Source source = source_of(params_.source);
+    const auto here = backends_.gpu_device();
+    if (here && source.grid())
+        for (const auto& [name, version] : here->facts)
+            if (name == "cuBLASLt" && major_of(source.grid()->cublaslt) < major_of(version))
+                out.push_back(fmt::format("Recorded with cuBLASLt {}; this machine has {}.",
+                                          source.grid()->cublaslt, version));
     if (params_.data == "zeros") out.emplace_back("Zeros draw less power: not a training speed.");
     return out;
 }

@@ -11,14 +11,12 @@
 namespace fp8lab::speed {
 namespace {
 
-const Style kSilent = {.in_legend = false};
-
 Style stroke(Role role, float width, Dash dash = Dash::solid) {
     return {.color = {role}, .width = width, .dash = dash, .in_legend = false};
 }
 Style ink(Role role) { return {.color = {role, Tone::ink}, .in_legend = false}; }
 
-// "768-3072": K and N as numbers of the axis allow it.
+// How the title of the sweep begins.
 std::string wins_from(const Outcome& o) {
     if (o.params.casts == "none") return "Without casts";
     return o.params.casts == "x" ? "With the cast of x" : "With its casts";

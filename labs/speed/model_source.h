@@ -2,9 +2,12 @@
 // Nothing is estimated: a time that is in neither is absent.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/backend/recording.h"
