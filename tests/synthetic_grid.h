@@ -118,10 +118,10 @@ inline GemmGrid synthetic_grid(const SyntheticGpu& gpu = {}) {
         for (const auto& [kind, tflops, bytes] :
              std::vector<std::tuple<const char*, double, double>>{{"fp32", 50, 12},
                                                                   {"tf32", 400, 12},
-                                                                  {"fp16", 700, 6},
-                                                                  {"bf16", 700, 6},
-                                                                  {"fp8-fast", 1300, 4},
-                                                                  {"fp8", 1200, 4},
+                                                                  {"fp16", gpu.bf16_tflops, 6},
+                                                                  {"bf16", gpu.bf16_tflops, 6},
+                                                                  {"fp8-fast", gpu.fp8_tflops, 4},
+                                                                  {"fp8", 0.9 * gpu.fp8_tflops, 4},
                                                                   {"fp8-16f", 0, 4},
                                                                   {"mxfp8", 0, 4.0625},
                                                                   {"nvfp4", 0, 3.125}}) {

@@ -89,7 +89,7 @@ Figure sweep_figure(const Outcome& o) {
     if (const double from = o.sweep.crossover_m; !std::isnan(from)) {
         const auto at = std::ranges::find(o.sweep.points, static_cast<int>(from), &SweepPoint::m);
         figure.scatter("crossover", data({from}), data({at->with_casts.value}),
-                       {.color = {Role::text, Tone::fill}, .marker_size = 5.5F, .in_legend = false});
+                       {.color = {Role::e4m3, Tone::fill}, .marker_size = 6, .in_legend = false});
     }
     return figure;
 }
@@ -173,7 +173,7 @@ Figure formats_figure(const Outcome& o) {
     else if (!fp16)
         figure.title = fmt::format("At {}\u00b3 {} is the fastest", o.params.n3, best->label);
     else
-        figure.title = fmt::format("At {}\u00b3 {} is the fastest: {} that of FP16", o.params.n3, best->label,
+        figure.title = fmt::format("At {}\u00b3 {} is {} as fast as FP16", o.params.n3, best->label,
                                    factor_text(fp16->time->median_ms / best->time->median_ms));
     figure.x = {.label = "TFLOP/s"};
     figure.y.visible = false;

@@ -135,10 +135,10 @@ std::vector<AlignCell> align_of(const GemmGrid* grid) {
 
 std::vector<FormatRow> formats_of(const Params& params, const GemmGrid* grid) {
     // TFLOPS and MB as the chapter's two tables print them for 4096^3.
-    std::vector<FormatRow> out = {{"fp32", "FP32", {}, 225, 512},          {"tf32", "TF32", {}},
-                                  {"fp16", "FP16", {}, 450, 256},          {"bf16", "BF16", {}},
-                                  {"fp8-fast", "FP8, fast", {}, 450, 128}, {"fp8", "FP8, promoted", {}},
-                                  {"fp8-16f", "FP8, 16-bit sums", {}},     {"mxfp8", "MXFP8", {}},
+    std::vector<FormatRow> out = {{"fp32", "FP32", {}, 225, 512},         {"tf32", "TF32", {}},
+                                  {"fp16", "FP16", {}, 450, 256},         {"bf16", "BF16", {}},
+                                  {"fp8-fast", "FP8 fast", {}, 450, 128}, {"fp8", "FP8 promoted", {}},
+                                  {"fp8-16f", "FP8 16-bit sums", {}},     {"mxfp8", "MXFP8", {}},
                                   {"nvfp4", "NVFP4", {}, 1600, 64}};
     for (FormatRow& row : out) {
         if (params.n3 != "4096") row.printed_tflops = row.printed_mb = 0;
@@ -147,6 +147,12 @@ std::vector<FormatRow> formats_of(const Params& params, const GemmGrid* grid) {
             if (time.kind == row.kind && std::to_string(time.n) == params.n3) row.time = time;
     }
     return out;
+}
+
+// "H100" of "NVIDIA H100 80GB HBM3".
+std::string short_name(std::string gpu) {
+    if (gpu.starts_with("NVIDIA ")) gpu.erase(0, 7);
+    return gpu.starts_with("GeForce") ? gpu : gpu.substr(0, gpu.find(' '));
 }
 
 double zeros_gain(const GemmGrid* grid) {
@@ -224,7 +230,7 @@ Outcome outcome_of(const Params& params, const Source& source, const Source& ove
     out.middle = beside(params, source, kMiddle);
     out.roofs = roofs_of(source, params);
     out.over_roofs = roofs_of(over, params);
-    out.over_gpu = over.gpu();
+    out.over_gpu = short_name(over.gpu());
     out.sheet = datasheet(out.gpu);
     out.all_m = recorded_m(source, params);
     out.all_layers = recorded_layers(source);

@@ -85,14 +85,15 @@ void add_roofs(Figure& figure, const Outcome& o, double least) {
     if (memory > 0 && top > 0) {
         figure.line("memory", data({least, top / memory}), data({memory * least, top}),
                     {.color = {Role::text}, .width = 2, .in_legend = false});
-        const double at = std::sqrt(least * std::sqrt(least * top / memory));
+        const double at = least * std::pow(top / memory / least, 0.65);  // the words end before the line
         figure.add("",
                    TextMark{.x = at,
                             .y = memory * at,
                             .text = fmt::format("memory {} TB/s, {}", screen_number(memory, 2),
                                                 r.memory > 0 ? "measured" : "datasheet"),
-                            .dx = 0,
-                            .dy = -34},
+                            .anchor = Anchor::right,
+                            .dx = -14,
+                            .dy = -6},
                    words_in(Role::muted));
     }
     compute(r.fp8, r.ridge_fp8(), Role::e4m3, {.color = {Role::e4m3}, .width = 3, .in_legend = false},
@@ -177,6 +178,13 @@ void add_name(Figure& figure, const Product& product, const std::string& second)
 std::string launch_words(const Product& product) {
     const double ms = product.ms(false);
     return ms < kLaunchMs ? fmt::format("{} \u00b5s, mostly launch", screen_number(1000 * ms, 2)) : "";
+}
+
+std::string speed_words(const Product& product) {
+    if (!product.ran(false)) return "";
+    const std::string bf16 = fmt::format("{}: {:.0f}", product.name, product.tflops(false));
+    return product.ran(true) ? fmt::format("{} and {:.0f} TFLOP/s", bf16, product.tflops(true))
+                             : bf16 + " TFLOP/s";
 }
 
 // Two points whose words would lie over each other.
@@ -274,9 +282,8 @@ Figure roofline_figure(const Outcome& o) {
         add_pair(figure, o.notebook, "notebook", notebook);
         if (notebook) add_name(figure, o.notebook, launch_words(o.notebook));
     }
-    for (const Product& product : o.products)
-        add_pair(figure, product, product.name, product.name == "fprop");
-    add_name(figure, fprop, launch_words(fprop).empty() ? "fprop, dgrad, wgrad" : launch_words(fprop));
+    for (const Product& product : o.products) add_pair(figure, product, product.name, false);
+    add_name(figure, fprop, launch_words(fprop).empty() ? speed_words(fprop) : launch_words(fprop));
     if (o.refused() > 0) {
         const Product& refused =
             *std::ranges::find_if(o.products, [](const Product& p) { return p.status() != 0; });

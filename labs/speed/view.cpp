@@ -19,8 +19,14 @@ using ui::Context;
 
 constexpr std::array<std::string_view, 4> kViews = {"sweep", "qkv", "align", "formats"};
 
-void figure_title(Context& c, Rect area, const std::string& words) {
-    ui::text_mid(c, {area.x0, area.y0 + c.px(10)}, words, {Role::text}, kBold15);
+// Returns where the title ends.
+float figure_title(Context& c, Rect area, const std::string& words) {
+    float y = area.y0 + c.px(10);
+    for (const auto line : ui::wrap_lines(c, words, kBold15, area.width())) {
+        ui::text_mid(c, {area.x0, y}, line, {Role::text}, kBold15);
+        y += c.px(22);
+    }
+    return y;
 }
 
 }  // namespace
@@ -110,15 +116,23 @@ void SpeedView::draw_lower(Context& c, Rect area) {
     const Rect picture{area.x0, area.y0, area.x1, bar.y0 - c.px(10)};
     if (o.params.view == "align" && !o.align.empty()) return draw_align(c, picture);
     if (o.params.view == "formats") return draw_formats(c, picture);
-    Figure figure = lower_figure(o);
+    const Figure figure = lower_figure(o);
+    const bool empty = std::ranges::none_of(figure.series, [](const Series& series) {
+        const auto* line = std::get_if<LineSeries>(&series.shape);
+        return line && !line->x->empty();
+    });
+    if (empty) {
+        figure_title(c, picture, figure.title);
+        return;
+    }
     ui::plot(c, "speed.lower", figure, lower_, picture);
 }
 
 // The nine products as buttons: a press chooses that size.
 void SpeedView::draw_align(Context& c, Rect area) {
     const Outcome& o = lab_.outcome();
-    figure_title(c, area, align_figure(o).title);
-    const float top = area.y0 + c.px(36), head = c.px(56), pitch = (area.width() - head) / 3;
+    const float top = figure_title(c, area, align_figure(o).title) + c.px(4), head = c.px(56);
+    const float pitch = (area.width() - head) / 3;
     const float row = std::min(c.px(44), (area.y1 - top - c.px(44)) / 4);
     for (std::size_t column = 0; column < 3; ++column)
         ui::text_mid(c, {area.x0 + head + pitch * (static_cast<float>(column) + 0.5F), top + row / 2},
@@ -159,48 +173,50 @@ void SpeedView::draw_align(Context& c, Rect area) {
 
 void SpeedView::draw_formats(Context& c, Rect area) {
     const Outcome& o = lab_.outcome();
-    figure_title(c, area, formats_figure(o).title);
-    ImGui::SetCursorScreenPos({area.x0, area.y0 + c.px(30)});
-    ImGui::BeginChild("speed.formats", {area.width(), area.height() - c.px(30)}, false,
-                      ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
+    const float top = figure_title(c, area, formats_figure(o).title);
     const std::array<std::string, 4> sizes = {"1024\u00b3", "2048\u00b3", "4096\u00b3", "8192\u00b3"};
     static constexpr std::array kSizes = {"1024", "2048", "4096", "8192"};
     int selected = static_cast<int>(std::ranges::find(kSizes, o.params.n3) - kSizes.begin());
+    ImGui::SetCursorScreenPos({area.x0, top});
+    ImGui::BeginChild("speed.formats", {area.width(), area.y1 - top}, false,
+                      ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
     if (ui::segmented(c, "speed.n3", sizes, selected))
         set(std::string("n3=") + kSizes.at(static_cast<std::size_t>(selected)));
-    const float width = area.width() - c.px(10);
-    const bool printed = o.params.n3 == "4096";
-    const std::vector<float> columns = {0.32F * width, 0.15F * width, 0.16F * width,
-                                        0.15F * width, 0.1F * width,  0.12F * width};
-    const auto head = [](const char* words) {
-        return ui::Cell{.text = words, .role = Role::muted, .mono = false};
+    const auto rows = static_cast<float>(o.formats.size() + 1);
+    const float high = std::clamp((area.y1 - top - c.px(48)) / rows, c.px(21), c.px(30));
+    const Rect table = ui::next_area(c, rows * high / c.scale);
+    const float width = table.width();
+    // Right edges of ms, TFLOP/s, times FP16, MB and what the chapter prints.
+    const std::array edges = {0.44F, 0.62F, 0.77F, 0.87F, 1.0F};
+    const auto line = [&](std::size_t index, const std::string& name, const std::array<std::string, 5>& cells,
+                          const std::array<Role, 5>& roles, bool head) {
+        const float y = table.y0 + (static_cast<float>(index) + 0.5F) * high;
+        if (!head) ui::hline(c, table.x0, table.x1, y - high / 2, {Role::line});
+        ui::text_mid(c, {table.x0, y}, name, {Role::text}, kSans13);
+        for (std::size_t i = 0; i < cells.size(); ++i)
+            ui::text_mid(c, {table.x0 + edges.at(i) * width, y}, cells.at(i), {roles.at(i), Tone::ink},
+                         head ? kSans13 : kMono13, Anchor::right);
     };
-    const std::array heads = {head(""),        head("ms"),
-                              head("TFLOP/s"), head("\u00d7 FP16"),
-                              head("MB"),      head(printed ? "Ch. 19" : "")};
-    ui::table_row(c, heads, columns);
+    constexpr Role kMuted = Role::muted, kText = Role::text;
+    const bool printed = o.params.n3 == "4096";
+    line(0, "", {"ms", "TFLOP/s", "\u00d7 FP16", "MB", printed ? "ch. 19" : ""},
+         {kMuted, kMuted, kMuted, kMuted, kMuted}, true);
     const auto fp16 = std::ranges::find(o.formats, "fp16", &FormatRow::kind);
-    for (const FormatRow& row : o.formats) {
+    for (std::size_t i = 0; i < o.formats.size(); ++i) {
+        const FormatRow& row = o.formats[i];
         const bool ran = row.time && row.time->ran(), refused = row.time && row.time->status != 0;
         const bool against = ran && fp16->time && fp16->time->ran();
-        const std::array cells = {
-            ui::Cell{.text = row.label, .mono = false, .anchor = Anchor::left},
-            ui::Cell{.text = ran       ? ms_text(row.time->median_ms)
-                             : refused ? ""
-                                       : "\u2013",
-                     .role = Role::text},
-            ui::Cell{.text = ran       ? fmt::format("{:.0f}", row.time->tflops())
-                             : refused ? fmt::format("refused ({})", row.time->status)
-                                       : "",
-                     .role = refused ? Role::sat : Role::text},
-            ui::Cell{.text =
-                         against ? fmt::format("{:.2f}", fp16->time->median_ms / row.time->median_ms) : ""},
-            ui::Cell{.text = row.time ? fmt::format("{:.0f}", row.time->bytes / 1e6) : ""},
-            ui::Cell{.text = row.printed_tflops > 0 ? fmt::format("{:.0f}", row.printed_tflops) : "",
-                     .role = Role::muted}};
-        ui::table_row(c, cells, columns);
+        const std::string speed = ran       ? fmt::format("{:.0f}", row.time->tflops())
+                                  : refused ? fmt::format("refused ({})", row.time->status)
+                                            : "\u2013";
+        line(i + 1, row.label,
+             {ran ? ms_text(row.time->median_ms) : "", speed,
+              against ? fmt::format("{:.2f}", fp16->time->median_ms / row.time->median_ms) : "",
+              row.time ? fmt::format("{:.0f}", row.time->bytes / 1e6) : "",
+              row.printed_tflops > 0 ? fmt::format("{:.0f}", row.printed_tflops) : ""},
+             {kText, refused ? Role::sat : kText, kText, kText, kMuted}, false);
     }
-    ui::table_end(c, columns);
+    ui::advance(table);
     ui::scroll_thumbs(c);
     ImGui::EndChild();
 }
@@ -210,9 +226,11 @@ void SpeedView::draw_step(Context& c, Rect area) {
     const StepOutcome& step = o.step;
     std::vector<std::string> lines = amdahl_lines(o);
     if (!step.found) {
-        figure_title(c, area, step_figure(o).title);
+        const float below = figure_title(c, area, step_figure(o).title);
+        ui::text_mid(c, {area.x0, below + c.px(6)}, "A step trains the network K-N-K with batch M.",
+                     {Role::muted}, kSans13);
         if (step.nearest) {
-            ImGui::SetCursorScreenPos({area.x0, area.y0 + c.px(36)});
+            ImGui::SetCursorScreenPos({area.x0, below + c.px(26)});
             if (ui::button(c, "speed.nearest", "Show " + step_name(*step.nearest), {.width = 0})) {
                 set(fmt::format("k={}", step.nearest->layers.at(0)));
                 set(fmt::format("n={}", step.nearest->layers.at(1)));

@@ -74,7 +74,7 @@ TEST_CASE("L9, recorded: no product is above its roof, whatever layer and recipe
     lab.update();
     REQUIRE_FALSE(lab.outcome().all_layers.empty());
     int shown = 0;
-    for (const auto& [n, k] : lab.outcome().all_layers)
+    for (const auto& [n, k] : std::vector(lab.outcome().all_layers))
         for (const char* recipe : {"delayed", "current", "rowwise", "block128"}) {
             set_field(lab.fields(), fmt::format("n={}", n));
             set_field(lab.fields(), fmt::format("k={}", k));

@@ -1,9 +1,11 @@
 // L9's arithmetic on a grid whose times follow a formula (tests/synthetic_grid.h), so that every number has a
 // second derivation. The shipped recording is held by speed_recorded_test.cpp.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "labs/course/exercise_run.h"
@@ -230,7 +232,7 @@ TEST_CASE("L9: padding goes to the next multiple of 16 and its waste is exact") 
     made.set({"m=4096", "n=4096", "k=4096"});
     CHECK(made("pad_waste_pct") == 0);
     CHECK(made("refused") == 0);
-    made.set({"k_off=1"});
+    made.set({"k_off=1", "view=align"});
     CHECK(made("pad_waste_pct") == doctest::Approx(100 * (4112.0 / 4097 - 1)));
     CHECK(made("refused") == 3);
     CHECK(made("fprop.status") == 15);
