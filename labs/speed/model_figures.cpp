@@ -260,7 +260,11 @@ Figure step_figure(const Outcome& o, double bar_height) {
     add_bar(figure, s.fp8, Role::e4m3, low, bar_height, true);
     const auto name = [&](const StepBar& bar, const char* words, Role role, double bottom) {
         const double y = bottom + bar_height;
-        figure.add("", TextMark{.x = 0, .y = y, .text = words, .dy = -11}, ink(role));
+        figure.add(
+            "",
+            TextMark{
+                .x = 0, .y = y, .text = fmt::format("{}: GEMM {} ms", words, ms_text(bar.gemm)), .dy = -11},
+            ink(role));
         figure.add("",
                    TextMark{.x = 1.02 * longest,
                             .y = y,
@@ -268,13 +272,6 @@ Figure step_figure(const Outcome& o, double bar_height) {
                             .anchor = Anchor::right,
                             .dy = -11},
                    ink(role));
-        figure.add("",
-                   TextMark{.x = bar.gemm / 2,
-                            .y = bottom + bar_height / 2,
-                            .text = ms_text(bar.gemm),
-                            .anchor = Anchor::center,
-                            .room = Range{0, bar.gemm}},
-                   ink(Role::inverse));
     };
     const std::string fp8 = "FP8, " + s.fp8.recipe;
     name(s.bf16, "BF16", Role::bf16, high);
