@@ -261,8 +261,8 @@ void SpeedView::draw_step(Context& c, Rect area) {
 }
 
 bool SpeedView::key(Context&, ui::Key key) {
-    if (key == ui::Key::space && lab_.gpu_reason().empty() && !lab_.busy()) {
-        lab_.act("measure");
+    if (key == ui::Key::space) {  // without a GPU the button says why nothing happens
+        if (lab_.gpu_reason().empty() && !lab_.busy()) lab_.act("measure");
         return true;
     }
     if (key == ui::Key::escape && lab_.busy()) {
