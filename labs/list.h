@@ -13,6 +13,7 @@
     LAB(blocks)      \
     LAB(adding)      \
     LAB(train)       \
+    LAB(speed)       \
     LAB(memory)
 
 namespace fp8lab {

@@ -31,6 +31,8 @@ class LabView {
     virtual void present(ui::Context& context, const Figure& figure, ui::PlotState& state, Rect area) {
         ui::plot(context, "present.figure", figure, state, area, {.crosshair = false, .title_height = 20});
     }
+    // The end of the Learn tab, at the ImGui cursor: what the lesson comes to with the lab's present numbers.
+    virtual void lesson_end(ui::Context&) {}
     // A key that the shell does not use; returns true if the lab uses it.
     virtual bool key(ui::Context&, ui::Key key) {
         (void)key;

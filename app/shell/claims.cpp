@@ -11,6 +11,20 @@
 namespace fp8lab {
 namespace {
 
+std::string_view words_of(Ruling ruling) {
+    switch (ruling) {
+        case Ruling::wrong:
+            return "Wrong";
+        case Ruling::half_right:
+            return "Half right";
+        case Ruling::right:
+            return "Right";
+        case Ruling::open:
+            return "Open";
+    }
+    return "";
+}
+
 void do_experiment(Lab& lab, const Claim& claim) {
     lab.reset();
     for (const Event& event : claim.experiment) {
@@ -51,7 +65,7 @@ void ClaimCards::draw(ui::Context& context, Lab& lab, bool locked) {
         ImGui::Dummy({1, context.px(2)});
         ui::wrapped(context, "\u201c" + claim.claim + "\u201d", Role::text, kMono13);
         ui::wrapped(context, fmt::format("{}, line {}", claim.source, claim.line), Role::muted, kSans13);
-        ui::text(context, claim.half_right ? "Half right" : "Wrong", Role::text, kBold13);
+        ui::text(context, words_of(claim.ruling), Role::text, kBold13);
         ui::wrapped(context, claim.verdict_text(), Role::text, kSans13);
         if (ui::button(context, fmt::format("claim.{}", i), "Show it",
                        {.disabled = locked, .why_disabled = "An exercise is in progress.", .width = 96}))

@@ -117,6 +117,7 @@ void Shell::draw_tab(Entry& entry, Tab tab) {
             pictures_.draw(context_, "lesson." + std::string(id), id);
         });
         claims_.draw(context_, *entry.lab, exercises_.under_way(*entry.lab));
+        entry.view->lesson_end(context_);
         if (!term.empty()) show_term(term);
     }
     if (tab == Tab::exercises) {

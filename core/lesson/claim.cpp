@@ -3,9 +3,11 @@
 #include <fmt/args.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/named.h"
 #include "core/base/units.h"
 #include "core/files/files.h"
 #include "core/json/read_json.h"
@@ -14,6 +16,9 @@ namespace fp8lab {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr std::array kRulings = {Named{Ruling::wrong, "wrong"}, Named{Ruling::half_right, "half right"},
+                                 Named{Ruling::right, "right"}, Named{Ruling::open, "open"}};
 
 Event event_from(const std::string& text) {
     const auto equals = text.find('=');
@@ -27,10 +32,7 @@ Claim claim_from(const Json& json) {
     out.source = json.at("source").get<std::string>();
     out.line = json.at("line").get<int>();
     out.claim = json.at("claim").get<std::string>();
-    const auto ruling = json.at("ruling").get<std::string>();
-    if (ruling != "wrong" && ruling != "half right")
-        throw Error(ErrorKind::input, "", "unknown ruling '" + ruling + "'; valid: wrong, half right");
-    out.half_right = ruling == "half right";
+    out.ruling = parse_named(kRulings, "ruling", json.at("ruling").get<std::string>(), "");
     for (const Json& event : json.at("experiment"))
         out.experiment.push_back(event_from(event.get<std::string>()));
     for (const Json& finding : json.at("findings"))

@@ -1,4 +1,4 @@
-// Claim cards: statements of tutorials on FP8 that a lab refutes. Data in assets/claims.json; a test runs
+// Claim cards: statements of tutorials on FP8 that a lab tests. Data in assets/claims.json; a test runs
 // each experiment and compares every number of the verdict with the lab's.
 //
 //   {"lab": "bits", "source": "Lab 3.2.3: FP8 Training and Inference", "line": 119, "ruling": "wrong",
@@ -23,11 +23,13 @@ struct Finding {
     double tolerance = 0;  // relative; 0: exact
 };
 
+enum class Ruling { wrong, half_right, right, open };  // open: the lab cannot decide it, and says what would
+
 struct Claim {
     std::string lab, source;
     int line = 0;
-    std::string claim;        // quoted from the source
-    bool half_right = false;  // else wrong
+    std::string claim;  // quoted from the source
+    Ruling ruling = Ruling::wrong;
     std::vector<Event> experiment;
     std::vector<Finding> findings;
     std::string verdict;  // with a {} for each finding, in order

@@ -107,7 +107,8 @@ TEST_CASE("no other choice of a lab names formats or recipes") {
             const bool of_formats = std::ranges::any_of(kMenus, [&](const Menu& menu) {
                 return find_lab(menu.lab).id == entry.id && menu.field == field.info.name;
             });
-            const bool of_recipes = entry.id == "train" && field.info.name.starts_with("arm_");
+            const bool of_recipes = (entry.id == "train" && field.info.name.starts_with("arm_")) ||
+                                    (entry.id == "speed" && field.info.name == "recipe");
             // What a state is kept in, not what is cast: a byte has one entry, whatever format of 8 bits it is.
             const bool of_bytes = entry.id == "memory" && field.info.hidden;
             if (named > 1) CHECK((of_formats || of_recipes || of_bytes));
@@ -146,4 +147,12 @@ TEST_CASE("the arms of L8 are all recipes of the table, by their labels") {
             set_field(lab->fields(), std::string(arm) + "=" + choices[i].id);
         }
     }
+}
+
+TEST_CASE("the recipes of L9 are those whose products are recorded, by their labels") {
+    const auto lab = find_lab("L9").make();
+    const std::vector<Choice> choices = field_of(*lab, "recipe").choices;
+    CHECK(ids(choices) == Ids{"delayed", "current", "rowwise", "block128"});
+    for (const Choice& choice : choices)
+        CHECK(choice.label == std::ranges::find(recipes(), choice.id, &Recipe::base)->label);
 }

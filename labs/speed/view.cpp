@@ -1,0 +1,294 @@
+#include "labs/speed/view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "labs/speed/model_figures.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab::speed {
+
+namespace {
+
+using ui::Context;
+
+constexpr std::array<std::string_view, 4> kViews = {"sweep", "qkv", "align", "formats"};
+
+// Returns where the title ends.
+float figure_title(Context& c, Rect area, const std::string& words) {
+    float y = area.y0 + c.px(10);
+    for (const auto line : ui::wrap_lines(c, words, kBold15, area.width())) {
+        ui::text_mid(c, {area.x0, y}, line, {Role::text}, kBold15);
+        y += c.px(22);
+    }
+    return y;
+}
+
+}  // namespace
+
+void SpeedView::stage(Context& c, Rect area) {
+    const float upper = std::round(0.46F * area.height());
+    draw_roofline(c, {area.x0, area.y0, area.x1, area.y0 + upper});
+    const float top = area.y0 + upper + c.px(20), split = std::round(area.x0 + 0.49F * area.width());
+    draw_lower(c, {area.x0, top, split - c.px(16), area.y1});
+    ui::fill_rect(c, {split, top, split + ui::hairline(c), area.y1}, {Role::line});
+    draw_step(c, {split + c.px(20), top, area.x1, area.y1});
+}
+
+void SpeedView::draw_roofline(Context& c, Rect area) {
+    Figure figure = roofline_figure(lab_.outcome());
+    if (area.height() < c.px(230))  // names would lie on each other: the numbers stay
+        std::erase_if(figure.series, [](const Series& series) {
+            const auto* words = std::get_if<TextMark>(&series.shape);
+            return words && words->anchor == Anchor::center && words->dy > 30;
+        });
+    const ui::PlotResult plot = ui::plot(c, "speed.roofline", figure, roofline_, area, {.crosshair = false});
+    draw_handle(c, plot);
+    draw_hover(c, plot);
+}
+
+// The BF16 disc of the chosen layer drags M along the recorded values.
+void SpeedView::draw_handle(Context& c, const ui::PlotResult& plot) {
+    const Product& fprop = lab_.outcome().products.front();
+    if (!fprop.ran(false)) return;
+    const Point at = plot.to_px(fprop.ai_bf16, fprop.tflops(false));
+    if (!(at.x >= plot.area.x0 && at.x <= plot.area.x1 && at.y >= plot.area.y0 && at.y <= plot.area.y1))
+        return;
+    const float reach = c.px(11);
+    const ui::Press press =
+        ui::press(c, "speed.disc", {at.x - reach, at.y - reach, at.x + reach, at.y + reach}, 11);
+    if (press.hovered || press.held || press.focused) {
+        auto& list = *ImGui::GetWindowDrawList();
+        list.AddCircleFilled({at.x, at.y}, c.px(10), c.color(Role::surface));
+        list.AddCircleFilled({at.x, at.y}, c.px(8), c.color(Role::text));
+    }
+    if (press.held && std::abs(ImGui::GetMouseDragDelta(0).x) > c.px(3))
+        lab_.choose_by_intensity(plot.x_at(ImGui::GetIO().MousePos.x));
+    if (press.focused && ui::key_pressed(ui::Key::right)) lab_.step_m(1);
+    if (press.focused && ui::key_pressed(ui::Key::left)) lab_.step_m(-1);
+}
+
+// What the point under the mouse is.
+void SpeedView::draw_hover(Context& c, const ui::PlotResult& plot) {
+    if (!plot.hovered) return;
+    const Outcome& o = lab_.outcome();
+    std::array<const Product*, 5> shown = {&o.products[0], &o.products[1], &o.products[2], &o.notebook,
+                                           &o.middle};
+    const ImVec2 mouse = ImGui::GetIO().MousePos;
+    for (const Product* product : shown) {
+        for (const bool fp8 : {false, true}) {
+            if (!product->ran(fp8)) continue;
+            const Point at = plot.to_px(product->ai(fp8), product->tflops(fp8));
+            if (std::hypot(at.x - mouse.x, at.y - mouse.y) > c.px(12)) continue;
+            const GridPoint& time = fp8 ? *product->fp8 : *product->bf16;
+            const bool over = product->tflops(fp8) > o.roofs.memory * product->ai(fp8);
+            const std::string body = fmt::format(
+                "{} x {} x {}, {} ms, quartiles {} to {}, {} TFLOP/s at {} FLOP per byte.{}{}",
+                product->shape[0], product->shape[1], product->shape[2], ms_text(time.median_ms),
+                ms_text(time.q1_ms), ms_text(time.q3_ms), screen_number(product->tflops(fp8), 4),
+                screen_number(product->ai(fp8), 4), time.kernel.empty() ? "" : " Kernel " + time.kernel + ".",
+                over ? " Above the memory roof: its operands are in the cache." : "");
+            ImGui::SetCursorScreenPos({at.x - c.px(6), at.y - c.px(6)});
+            ImGui::Dummy({c.px(12), c.px(12)});
+            ui::tooltip(c, fmt::format("{}, {}", product->name, fp8 ? "FP8" : "BF16"), body);
+            return;
+        }
+    }
+}
+
+void SpeedView::draw_lower(Context& c, Rect area) {
+    const Outcome& o = lab_.outcome();
+    const Rect bar{area.x0, area.y1 - c.px(32), area.x1, area.y1};
+    const std::array<std::string, 4> labels = {"M sweep", "QKV", "Align", "Formats"};
+    const auto chosen = std::ranges::find(kViews, o.params.view);
+    int selected = static_cast<int>(chosen - kViews.begin());
+    ImGui::SetCursorScreenPos({bar.x0, bar.y0});
+    ImGui::BeginChild("speed.view", {bar.width(), bar.height()}, false,
+                      ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
+    if (ui::segmented(c, "speed.view", labels, selected))
+        set("view=" + std::string(kViews.at(static_cast<std::size_t>(selected))));
+    ImGui::EndChild();
+    const Rect picture{area.x0, area.y0, area.x1, bar.y0 - c.px(10)};
+    if (o.params.view == "align" && !o.align.empty()) return draw_align(c, picture);
+    if (o.params.view == "formats") return draw_formats(c, picture);
+    const Figure figure = lower_figure(o);
+    const bool empty = std::ranges::none_of(figure.series, [](const Series& series) {
+        const auto* line = std::get_if<LineSeries>(&series.shape);
+        return line && !line->x->empty();
+    });
+    if (empty) {
+        figure_title(c, picture, figure.title);
+        return;
+    }
+    ui::plot(c, "speed.lower", figure, lower_, picture);
+}
+
+// The nine products as buttons: a press chooses that size.
+void SpeedView::draw_align(Context& c, Rect area) {
+    const Outcome& o = lab_.outcome();
+    const float top = figure_title(c, area, align_figure(o).title) + c.px(4), head = c.px(56);
+    const float pitch = (area.width() - head) / 3;
+    const float row = std::min(c.px(44), (area.y1 - top - c.px(44)) / 4);
+    for (std::size_t column = 0; column < 3; ++column)
+        ui::text_mid(c, {area.x0 + head + pitch * (static_cast<float>(column) + 0.5F), top + row / 2},
+                     fmt::format("{} = {}", o.align[column].dimension, kAlignEdge + 1), {Role::muted},
+                     kMono13, Anchor::center);
+    for (std::size_t i = 0; i < o.align.size(); ++i) {
+        const AlignCell& cell = o.align[i];
+        const auto line = static_cast<float>(i / 3 + 1), column = static_cast<float>(i % 3);
+        const float y = top + line * row;
+        if (i % 3 == 0) ui::text_mid(c, {area.x0, y + row / 2}, cell.product, {Role::text}, kSans13);
+        const Rect box{area.x0 + head + column * pitch + c.px(3), y + c.px(3),
+                       area.x0 + head + (column + 1) * pitch - c.px(3), y + row - c.px(3)};
+        const ui::Press press =
+            ui::press(c, fmt::format("speed.align.{}.{}", cell.product, cell.dimension), box, 4);
+        ui::fill_rect(c, box, {Role::field}, 4);
+        const Params& p = o.params;
+        const int offset = cell.dimension == 'M' ? p.m_off : cell.dimension == 'N' ? p.n_off : p.k_off;
+        const bool chosen = offset == 1 && p.m == kAlignEdge && p.n == kAlignEdge && p.k == kAlignEdge;
+        ui::stroke_rect(c, box, {press.hovered || chosen ? Role::axis : Role::line}, 4);
+        ui::text_mid(c, {(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2}, cell_text(cell),
+                     {cell.refused() ? Role::sat : Role::text, Tone::ink}, kMono13, Anchor::center);
+        if (!press.clicked) continue;
+        for (const char* name : {"m", "n", "k"}) set(fmt::format("{}={}", name, kAlignEdge));
+        for (const auto& [name, dimension] : {std::pair{"m_off", 'M'}, {"n_off", 'N'}, {"k_off", 'K'}})
+            set(fmt::format("{}={}", name, cell.dimension == dimension ? 1 : 0));
+    }
+    const Product& fprop = o.products.front();
+    const float y = top + 4 * row + c.px(18);
+    const Layer wide = padded(o.params.layer());
+    const std::string words =
+        !o.params.off() ? "Press a cell, then Pad to 16 (in the group More)."
+        : o.params.pad ? fmt::format("Padded to {} x {} x {}: {} ms, {} % more work.", wide.m, wide.n, wide.k,
+                                     ms_text(fprop.ms(true)), screen_number(o.waste_pct(), 2))
+                       : fmt::format("Pad to 16 makes it {} x {} x {}: {} % more work.", wide.m, wide.n,
+                                     wide.k, screen_number(o.waste_pct(), 2));
+    ui::text_mid(c, {area.x0, y}, words, {Role::muted}, kSans13);
+}
+
+void SpeedView::draw_formats(Context& c, Rect area) {
+    const Outcome& o = lab_.outcome();
+    const float top = figure_title(c, area, formats_figure(o).title);
+    const std::array<std::string, 4> sizes = {"1024\u00b3", "2048\u00b3", "4096\u00b3", "8192\u00b3"};
+    static constexpr std::array kSizes = {"1024", "2048", "4096", "8192"};
+    int selected = static_cast<int>(std::ranges::find(kSizes, o.params.n3) - kSizes.begin());
+    ImGui::SetCursorScreenPos({area.x0, top});
+    ImGui::BeginChild("speed.formats", {area.width(), area.y1 - top}, false,
+                      ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
+    if (ui::segmented(c, "speed.n3", sizes, selected))
+        set(std::string("n3=") + kSizes.at(static_cast<std::size_t>(selected)));
+    const auto rows = static_cast<float>(o.formats.size() + 1);
+    const float high = std::clamp((area.y1 - top - c.px(48)) / rows, c.px(21), c.px(30));
+    const Rect table = ui::next_area(c, rows * high / c.scale);
+    const float width = table.width();
+    // Right edges of ms, TFLOP/s, times FP16, MB and what the chapter prints.
+    const std::array edges = {0.44F, 0.62F, 0.77F, 0.87F, 1.0F};
+    const auto line = [&](std::size_t index, const std::string& name, const std::array<std::string, 5>& cells,
+                          const std::array<Role, 5>& roles, bool head) {
+        const float y = table.y0 + (static_cast<float>(index) + 0.5F) * high;
+        if (!head) ui::hline(c, table.x0, table.x1, y - high / 2, {Role::line});
+        ui::text_mid(c, {table.x0, y}, name, {Role::text}, kSans13);
+        for (std::size_t i = 0; i < cells.size(); ++i)
+            ui::text_mid(c, {table.x0 + edges.at(i) * width, y}, cells.at(i), {roles.at(i), Tone::ink},
+                         head ? kSans13 : kMono13, Anchor::right);
+    };
+    constexpr Role kMuted = Role::muted, kText = Role::text;
+    const bool printed = o.params.n3 == "4096";
+    line(0, "", {"ms", "TFLOP/s", "\u00d7 FP16", "MB", printed ? "ch. 19" : ""},
+         {kMuted, kMuted, kMuted, kMuted, kMuted}, true);
+    const auto fp16 = std::ranges::find(o.formats, "fp16", &FormatRow::kind);
+    for (std::size_t i = 0; i < o.formats.size(); ++i) {
+        const FormatRow& row = o.formats[i];
+        const bool ran = row.time && row.time->ran(), refused = row.time && row.time->status != 0;
+        const bool against = ran && fp16->time && fp16->time->ran();
+        const std::string speed = ran       ? fmt::format("{:.0f}", row.time->tflops())
+                                  : refused ? fmt::format("refused ({})", row.time->status)
+                                            : "\u2013";
+        line(i + 1, row.label,
+             {ran ? ms_text(row.time->median_ms) : "", speed,
+              against ? fmt::format("{:.2f}", fp16->time->median_ms / row.time->median_ms) : "",
+              row.time ? fmt::format("{:.0f}", row.time->bytes / 1e6) : "",
+              row.printed_tflops > 0 ? fmt::format("{:.0f}", row.printed_tflops) : ""},
+             {kText, refused ? Role::sat : kText, kText, kText, kMuted}, false);
+    }
+    ui::advance(table);
+    ui::scroll_thumbs(c);
+    ImGui::EndChild();
+}
+
+void SpeedView::draw_step(Context& c, Rect area) {
+    const Outcome& o = lab_.outcome();
+    const StepOutcome& step = o.step;
+    std::vector<std::string> lines = amdahl_lines(o);
+    if (!step.found) {
+        const float below = figure_title(c, area, step_figure(o).title);
+        ui::text_mid(c, {area.x0, below + c.px(6)}, "A step trains the network K-N-K with batch M.",
+                     {Role::muted}, kSans13);
+        if (step.nearest) {
+            ImGui::SetCursorScreenPos({area.x0, below + c.px(26)});
+            if (ui::button(c, "speed.nearest", "Show " + step_name(*step.nearest), {.width = 0})) {
+                set(fmt::format("k={}", step.nearest->layers.at(0)));
+                set(fmt::format("n={}", step.nearest->layers.at(1)));
+                set(fmt::format("m={}", step.nearest->batch));
+                for (const char* name : {"m_off", "n_off", "k_off"}) set(std::string(name) + "=0");
+            }
+        }
+        return;
+    }
+    float height = 0;
+    std::vector<std::string_view> wrapped;
+    for (const std::string& line : lines)
+        for (const auto part : ui::wrap_lines(c, line, kSans13, area.width())) wrapped.push_back(part);
+    height = c.px(20) * static_cast<float>(wrapped.size() + 1) + c.px(12);
+    const bool room = area.height() - height >= c.px(130);
+    const Rect picture{area.x0, area.y0, area.x1, room ? area.y1 - height : area.y1};
+    ui::plot(c, "speed.step", step_figure(o), step_, picture,
+             {.interactive = false, .crosshair = false, .y_tick_width = 0});
+    if (!room) return;
+    ui::hline(c, area.x0, area.x1, picture.y1 + c.px(4), {Role::line});
+    float y = picture.y1 + c.px(20);
+    for (const auto line : wrapped) {
+        ui::text_mid(c, {area.x0, y}, line, {Role::text}, kSans13);
+        y += c.px(20);
+    }
+    ui::text_mid(c, {area.x0, y}, "The casts of the step write the transposed copies too.", {Role::muted},
+                 kSans13);
+}
+
+bool SpeedView::key(Context&, ui::Key key) {
+    if (key == ui::Key::space) {  // without a GPU the button says why nothing happens
+        if (lab_.gpu_reason().empty() && !lab_.busy()) lab_.act("measure");
+        return true;
+    }
+    if (key == ui::Key::escape && lab_.busy()) {
+        lab_.act("stop");
+        return true;
+    }
+    return false;
+}
+
+std::span<const ViewKey> SpeedView::keys() const {
+    static constexpr std::array kKeys = {
+        ViewKey{"Space", "measures the layer on this GPU", ui::Key::space, ui::Key::space}};
+    return kKeys;
+}
+
+std::vector<std::pair<std::string, std::string>> SpeedView::status() const {
+    const Params& p = lab_.params();
+    const Layer layer = p.layer();
+    const auto& fprop = lab_.outcome().products.front();
+    const int repeats = fprop.ran(false) ? fprop.bf16->repeats : p.repeats;
+    return {
+        {"layer", layer_text(layer)}, {"M", std::to_string(layer.m)}, {"repeats", std::to_string(repeats)}};
+}
+
+std::unique_ptr<LabView> make_view(Lab& lab) {
+    return std::make_unique<SpeedView>(dynamic_cast<SpeedLab&>(lab));
+}
+
+}  // namespace fp8lab::speed

@@ -1,0 +1,98 @@
+// L9's view without a display, on a grid whose times follow a formula.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "labs/speed/view.h"
+#include "tests/gui/screens/lab_screen.h"
+#include "tests/synthetic_grid.h"
+
+using namespace fp8lab;
+using namespace fp8lab::speed;
+
+namespace {
+
+struct SyntheticLab : SpeedLab {
+    SyntheticLab()
+        : SpeedLab(std::make_shared<const Shipped>(
+                       Shipped{{test::synthetic_recording("one"), test::synthetic_recording("two")}, ""}),
+                   Backends(cpu_backend())) {}
+};
+
+using Screen = test::LabScreen<SyntheticLab, SpeedView>;
+
+}  // namespace
+
+TEST_CASE("L9: the BF16 disc is dragged along the recorded M, and the points follow") {
+    Screen screen;
+    screen.set("m=1024");
+    const double before = screen.lab.outcome().products.front().ai_bf16;
+    screen.drag("speed.disc", -60);
+    const int dragged = screen.lab.params().m;
+    CHECK(dragged < 1024);
+    CHECK(std::ranges::count(screen.lab.outcome().all_m, dragged) == 1);
+    CHECK(screen.lab.outcome().products.front().ai_bf16 < before);
+    screen.drag("speed.disc", 4000);  // beyond the roof's end
+    CHECK(screen.lab.params().m == 32768);
+    screen.click("speed.disc");  // a click drags nothing
+    CHECK(screen.lab.params().m == 32768);
+}
+
+TEST_CASE("L9: the sliders stop at recorded values; the small buttons set one more or one less") {
+    Screen screen;
+    screen.drag("m", -37);
+    CHECK(std::ranges::count(screen.lab.outcome().all_m, screen.lab.params().m) == 1);
+    screen.drag("n", -120);
+    const std::pair layer{screen.lab.params().n, screen.lab.params().k};
+    CHECK(std::ranges::count(screen.lab.outcome().all_layers, layer) == 1);
+    screen.click("k_off.more");
+    CHECK(screen.lab.params().k_off == 1);
+    screen.click("k_off.less");
+    CHECK(screen.lab.params().k_off == -1);
+    screen.click("k_off.less");
+    CHECK(screen.lab.params().k_off == 0);
+}
+
+TEST_CASE("L9: a cell of the table of refusals chooses its size, and padding makes it run") {
+    Screen screen;
+    screen.set("view=align");
+    screen.click("speed.align.fprop.K");
+    CHECK(screen.lab.params().layer() == Layer{4096, 4096, 4097});
+    CHECK(screen.words("speed.headline") == "refused");
+    screen.set("pad=on");
+    CHECK(screen.words("speed.headline") != "refused");
+    screen.click("speed.align.wgrad.M");
+    CHECK(screen.lab.params().layer() == Layer{4097, 4096, 4096});
+}
+
+TEST_CASE("L9: the switch shows each of the four figures, at every size of the stage") {
+    for (const ImVec2 stage : {ImVec2{860, 780}, ImVec2{640, 520}, ImVec2{1300, 1000}}) {
+        Screen screen(stage);
+        for (const int index : {1, 2, 3, 0}) {
+            screen.click("speed.view." + std::to_string(index));
+            CHECK(screen.lab.params().view ==
+                  std::array{"sweep", "qkv", "align", "formats"}.at(static_cast<std::size_t>(index)));
+        }
+    }
+}
+
+TEST_CASE("L9: without a step of this layer a button goes to the nearest one") {
+    Screen screen;
+    screen.set("m=512");
+    screen.click("speed.nearest");
+    CHECK(screen.lab.params().m == 8192);
+    CHECK(screen.lab.outcome().step.found != nullptr);
+    screen.frame();
+}
+
+TEST_CASE("L9: without a GPU nothing can be measured, and the button says why") {
+    Screen screen;
+    REQUIRE_FALSE(screen.lab.gpu_reason().empty());
+    screen.click("speed.measure");
+    CHECK(screen.lab.params().source == "one");
+    CHECK_FALSE(screen.lab.busy());
+    ui::Context& context = screen.gui.context;
+    CHECK(screen.view.key(context, ui::Key::space));
+    CHECK(screen.lab.params().source == "one");
+}

@@ -1,0 +1,109 @@
+// L9 on the recording that ships, assets/recordings/h200.json: what the lesson, the exercises and the scenes rest on.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "labs/speed/model.h"
+#include "labs/speed/model_figures.h"
+#include "tests/unit/labs/lesson_numbers.h"
+#include "tests/unit/labs/made.h"
+
+using namespace fp8lab;
+using namespace fp8lab::speed;
+using test::lesson_numbers;
+
+namespace {
+
+using Made = test::MadeOf<SpeedLab>;
+
+const Recording& h200() {
+    const auto all = shipped();
+    const auto found = std::ranges::find(all->recordings, "h200", &Recording::id);
+    REQUIRE(found != all->recordings.end());
+    return *found;
+}
+
+}  // namespace
+
+TEST_CASE("L9, recorded: Amdahl's law is within 3 % of every delayed step from batch 4096 on") {
+    int steps = 0;
+    for (const RecordedStep& step : h200().steps) {
+        if (step.batch < 4096 || step.layers.size() != 3 || step.layers[0] != step.layers[2] ||
+            step.state != "fp32" || !step.find("delayed"))
+            continue;
+        const Made made{"source=h200", fmt::format("m={}", step.batch), fmt::format("n={}", step.layers[1]),
+                        fmt::format("k={}", step.layers[0])};
+        CAPTURE(step_name(step));
+        CHECK(made("step.speedup") == doctest::Approx(step.speedup("delayed")));
+        CHECK(std::abs(made("amdahl_error_pct")) <= 3);
+        ++steps;
+    }
+    CHECK(steps >= 4);
+}
+
+TEST_CASE("L9, recorded: in the notebook's step parts run side by side, so the law is not applied") {
+    const Made made{"source=h200", "m=32", "n=3072", "k=768"};
+    CHECK(made("step.speedup") < 1);
+    CHECK(made("parts_over_step") > 1.15);
+    CHECK(std::isnan(made("amdahl")));
+}
+
+TEST_CASE("L9's lesson: its numbers of a step are those of the recording") {
+    const Made made{"source=h200"};
+    const std::set<std::string> told = lesson_numbers("speed");
+    for (const std::string& number :
+         {fmt::format("{:.1f}", 100 * made("gemm_share")), fmt::format("{:.2f}", made("gemm_ratio")),
+          fmt::format("{:.2f}", made("amdahl")), fmt::format("{:.2f}", made("step.speedup")),
+          fmt::format("{:.1f}", made("amdahl_ceiling"))}) {
+        CAPTURE(number);
+        CHECK(told.contains(number));
+    }
+    const Made notebook{"source=h200", "m=32", "n=3072", "k=768"};
+    CHECK(told.contains(fmt::format("{:.0f}", notebook("fprop.ai_bf16"))));
+    CHECK(told.contains("0.37"));
+    const Made padded{"source=h200", "m=4096", "n=4096", "k=4096", "k_off=1"};
+    CHECK(fmt::format("{:.2f}", padded("pad_waste_pct")) == "0.37");
+}
+
+TEST_CASE("L9, recorded: no product is above its roof, whatever layer and recipe is chosen") {
+    SpeedLab lab;
+    set_field(lab.fields(), "source=h200");
+    lab.update();
+    REQUIRE_FALSE(lab.outcome().all_layers.empty());
+    int shown = 0;
+    for (const auto& [n, k] : std::vector(lab.outcome().all_layers))
+        for (const char* recipe : {"delayed", "current", "rowwise", "block128"}) {
+            set_field(lab.fields(), fmt::format("n={}", n));
+            set_field(lab.fields(), fmt::format("k={}", k));
+            set_field(lab.fields(), std::string("recipe=") + recipe);
+            lab.update();
+            for (const int m : std::vector<int>(lab.outcome().all_m)) {
+                set_field(lab.fields(), fmt::format("m={}", m));
+                lab.update();
+                for (const Product& product : lab.outcome().products)
+                    for (const bool fp8 : {false, true}) {
+                        if (!product.ran(fp8)) continue;
+                        ++shown;
+                        const double roof = fp8 ? lab.outcome().roofs.fp8 : lab.outcome().roofs.bf16;
+                        CHECK(product.tflops(fp8) <= roof * (1 + 1e-9));
+                    }
+            }
+        }
+    CHECK(shown > 1000);
+}
+
+TEST_CASE("L9, recorded: FP8 gains more with more rows, and the casts take a part of it") {
+    const Made made{"source=h200"};
+    CHECK(made("fprop.ratio") > 1.5);
+    CHECK(made("ratio_with_casts") < made("fprop.ratio"));
+    CHECK(made("ratio_with_casts") > 1);
+    CHECK(made("crossover_m") >= 16);
+    CHECK(made("m_at_1_5") >= made("crossover_m"));
+    CHECK(made("roof_fp8") > 1.5 * made("roof_bf16"));
+    const Made small{"source=h200", "m=32", "n=3072", "k=768"};
+    CHECK(small("left_of_ridge") > 3);
+    CHECK(small("fprop.ratio") < made("fprop.ratio"));
+}
