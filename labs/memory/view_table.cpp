@@ -17,7 +17,7 @@ using ui::Context;
 
 std::string change_text(double bytes) {
     if (std::fabs(bytes) < 5e5) return "0";
-    return (bytes < 0 ? "−" : "+") + screen_number(std::fabs(bytes) / kGB, 3);
+    return (bytes < 0 ? "−" : "+") + gb_short(std::fabs(bytes));
 }
 
 std::string cell_text(const Outcome& o, Row row, bool place) {
