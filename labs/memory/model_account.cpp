@@ -159,6 +159,7 @@ std::string gb_text(double bytes) {
 }
 
 std::string gb_short(double bytes) {
+    if (bytes > 0 && bytes < kGB) return fmt::format("{:.3f}", bytes / kGB);
     return bytes >= 1e13 ? fmt::format("{:.0f}", bytes / kGB) : screen_number(bytes / kGB, 3);
 }
 

@@ -178,7 +178,7 @@ void add_head(Figure& figure, const Side& side, double at) {
     std::string words = fmt::format("{}  {}", plan_name(side), gb_text(side.account.on_gpu()));
     if (const double cpu = side.account.on_cpu(); cpu > 0)
         words += fmt::format(", {} in CPU memory", gb_text(cpu));
-    if (!side.plan.activations_counted && !side.plan.infers()) words += ", activations not counted";
+    if (!side.plan.activations_counted && !side.plan.infers()) words += ", no activations";
     figure.add("", TextMark{.x = 0, .y = at, .text = words, .strong = true},
                {.color = {side.plan.role, Tone::ink}, .in_legend = false});
 }

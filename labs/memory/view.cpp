@@ -23,9 +23,10 @@ constexpr double kFewest = 512, kMost = 131072;  // tokens of a sequence
 void MemoryView::stage(Context& c, Rect area) {
     std::vector<Figure> figures = lab_.figures();
     const float height = area.height() / c.scale;
-    // Where it is low the table scrolls and the other plans go.
-    const float bars = std::clamp(0.36F * height, 190.0F, 262.0F);
-    if (bars < 230)  // between the bars is room for one line: the names of the plans
+    // Where it is low the table scrolls and the other plans go; where it is narrow the title takes two lines.
+    const bool narrow = area.width() < c.px(680);
+    const float bars = std::clamp(0.36F * height, narrow ? 232.0F : 190.0F, 262.0F);
+    if (narrow || bars < 230)  // between the bars is room for one line: the names of the plans
         std::erase_if(figures[0].series, [](const Series& series) {
             const auto* mark = std::get_if<TextMark>(&series.shape);
             return mark && !mark->strong && !mark->ground;
@@ -33,7 +34,6 @@ void MemoryView::stage(Context& c, Rect area) {
     ui::plot(c, "memory.bars", figures[0], bars_, {area.x0, area.y0, area.x1, area.y0 + c.px(bars)},
              {.interactive = false, .crosshair = false, .y_tick_width = 0});
     const float top = area.y0 + c.px(bars + 12);
-    const bool narrow = area.width() < c.px(680);
     const float split = std::round(area.x0 + 0.565F * area.width());
     Rect table{area.x0, top, split - c.px(20), area.y1}, right{split + c.px(20), top, area.x1, area.y1};
     if (narrow) {  // one of the two

@@ -17,7 +17,7 @@ using ui::Context;
 
 std::string change_text(double bytes) {
     if (std::fabs(bytes) < 5e5) return "0";
-    return (bytes < 0 ? "−" : "+") + screen_number(std::fabs(bytes) / kGB, 3);
+    return (bytes < 0 ? "−" : "+") + gb_short(std::fabs(bytes));
 }
 
 std::string cell_text(const Outcome& o, Row row, bool place) {
@@ -95,10 +95,12 @@ void MemoryView::draw_table(Context& c, Rect area) {
     ui::head(c, {format, y}, "format", "bytes-per-parameter", Anchor::left);
     ui::head(c, {place, y}, "place", "offload", Anchor::left);
     ui::head(c, {numbers[0], y}, "bytes", "bytes-per-parameter");
-    ui::text_mid(c, {numbers[1], y}, std::string(o.own.plan.brief) + " GB", {o.own.plan.role, Tone::ink},
-                 kSans13, Anchor::right);
-    ui::text_mid(c, {numbers[2], y}, std::string(o.other.plan.brief), {o.other.plan.role, Tone::ink}, kSans13,
-                 Anchor::right);
+    ui::text_mid(c, {numbers[1], y},
+                 (o.own.plan.brief.size() > 6 ? "plan" : std::string(o.own.plan.brief)) + " GB",
+                 {o.own.plan.role, Tone::ink}, kSans13, Anchor::right);
+    ui::text_mid(c, {numbers[2], y},
+                 o.other.plan.brief.size() > 6 ? "other" : std::string(o.other.plan.brief),
+                 {o.other.plan.role, Tone::ink}, kSans13, Anchor::right);
     ui::text_mid(c, {numbers[3], y}, "change", {Role::muted}, kSans13, Anchor::right);
     y += c.px(12);
     const auto number = [&](std::size_t column, const std::string& words, bool strong,

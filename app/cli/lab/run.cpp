@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "app/cli/lab_json.h"
+#include "app/cli/lab/lab_json.h"
 #include "app/cli/verb.h"
 #include "core/base/error.h"
 #include "core/base/stop.h"

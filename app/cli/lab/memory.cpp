@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "app/cli/lab_json.h"
+#include "app/cli/lab/lab_json.h"
 #include "app/cli/verb.h"
 #include "core/base/error.h"
 #include "core/files/console.h"

@@ -1,4 +1,4 @@
-#include "app/cli/lab_json.h"
+#include "app/cli/lab/lab_json.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
