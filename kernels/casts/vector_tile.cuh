@@ -222,7 +222,7 @@ __global__ void __launch_bounds__(kThreads, 2)
 
 // Both launches in one, where all blocks fit on the GPU at once: the values stay in registers while the blocks
 // exchange their amaxes. A launch less and a read less are what the casts of small batches are made of.
-template <class Source, class Out, bool kStats>
+template <class Source, class Out>
 __global__ void __launch_bounds__(kThreads, 2)
     row_cast_at_once(Source source, Shape s, TileTarget target, ScaleVectors vectors) {
     __shared__ __align__(16) VectorMemory shared;
@@ -242,10 +242,14 @@ __global__ void __launch_bounds__(kThreads, 2)
         wait_for_all_blocks(vectors.arrived);
         scale_from_amax(at, s, target.state->max_finite, vectors, shared);
         __syncthreads();
-        cast_block<Out, kStats>(again, at, s, target, shared);
+        cast_block<Out, false>(again, at, s, target, shared);
     });
     leave_scale_1(target);
 }
+
+// The sources of training steps: others, and casts that are measured, would be compiled for nobody in a hurry.
+template <class Source>
+constexpr bool kAtOnce = kLight<Source>;
 
 inline bool fits_at_once(dim3 grid) {
     return static_cast<int>(grid.x * grid.y) <= multiprocessors() * 3 / 2;  // of 2 blocks a multiprocessor
@@ -260,10 +264,11 @@ void launch_vectors(const Source& source, Shape s, const TileTarget& target, con
     if (to.scaling != ScaleMode::row)
         launch(kName, block_cast<Source, Out, kStats>, grid, kThreads, stream, source, s, target,
                to.scaling == ScaleMode::square128, to.vectors);
-    else if (fits_at_once(grid)) {
-        if (pass == Pass::cast)
-            launch_together(kName, row_cast_at_once<Source, Out, kStats>, grid, kThreads, stream, source, s,
-                            target, to.vectors);
+    else if (kAtOnce<Source> && !kStats && fits_at_once(grid)) {
+        if constexpr (kAtOnce<Source> && !kStats)
+            if (pass == Pass::cast)
+                launch_together(kName, row_cast_at_once<Source, Out>, grid, kThreads, stream, source, s,
+                                target, to.vectors);
     } else if (pass == Pass::amax_only)
         launch(kName, row_amaxes<Source>, grid, kThreads, stream, source, s, target, to.vectors);
     else
