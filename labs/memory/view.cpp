@@ -99,7 +99,8 @@ void MemoryView::draw_plans(Context& c, Figure figure, Rect area) {
     ui::text_at(c, {area.x0, area.y0}, figure.title, {Role::text}, kBold15);
     figure.title.clear();
     figure.x.visible = false;
-    const float top = area.y0 + c.px(28), foot = c.px(24), names = c.px(148), totals = c.px(44);
+    const float top = area.y0 + c.px(28), foot = c.px(24), names = std::min(c.px(172), 0.49F * area.width()),
+                totals = c.px(44);
     const float row = std::min(c.px(27), (area.y1 - foot - top) / static_cast<float>(others.size()));
     const Rect bars{area.x0 + names, top, area.x1 - totals, top + row * static_cast<float>(others.size())};
     ui::plot(c, "memory.plans", figure, plans_, bars,
