@@ -240,24 +240,26 @@ void SpeedView::draw_step(Context& c, Rect area) {
         }
         return;
     }
-    float height = 0;
-    std::vector<std::string_view> wrapped;
+    std::vector<std::pair<std::string_view, Role>> below;
     for (const std::string& line : lines)
-        for (const auto part : ui::wrap_lines(c, line, kSans13, area.width())) wrapped.push_back(part);
-    height = c.px(20) * static_cast<float>(wrapped.size() + 1) + c.px(12);
-    const bool room = area.height() - height >= c.px(130);
-    const Rect picture{area.x0, area.y0, area.x1, room ? area.y1 - height : area.y1};
+        for (const auto part : ui::wrap_lines(c, line, kSans13, area.width()))
+            below.emplace_back(part, Role::text);
+    below.emplace_back("The casts of the step write the transposed copies too.", Role::muted);
+    // The bars need their room first; what does not fit below them is in the lesson.
+    constexpr float kBars = 190, kLine = 20;
+    const float room = area.height() - c.px(kBars + 12);
+    below.resize(std::min(below.size(), static_cast<std::size_t>(std::max(0.0F, room / c.px(kLine)))));
+    const float height = below.empty() ? 0 : c.px(kLine) * static_cast<float>(below.size()) + c.px(12);
+    const Rect picture{area.x0, area.y0, area.x1, area.y1 - height};
     ui::plot(c, "speed.step", step_figure(o), step_, picture,
              {.interactive = false, .crosshair = false, .y_tick_width = 0});
-    if (!room) return;
+    if (below.empty()) return;
     ui::hline(c, area.x0, area.x1, picture.y1 + c.px(4), {Role::line});
     float y = picture.y1 + c.px(20);
-    for (const auto line : wrapped) {
-        ui::text_mid(c, {area.x0, y}, line, {Role::text}, kSans13);
-        y += c.px(20);
+    for (const auto& [line, role] : below) {
+        ui::text_mid(c, {area.x0, y}, line, {role}, kSans13);
+        y += c.px(kLine);
     }
-    ui::text_mid(c, {area.x0, y}, "The casts of the step write the transposed copies too.", {Role::muted},
-                 kSans13);
 }
 
 bool SpeedView::key(Context&, ui::Key key) {

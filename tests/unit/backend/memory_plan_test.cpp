@@ -105,7 +105,8 @@ TEST_CASE("scales of rows and blocks, and what an emulated recipe keeps in FP32"
     const TrainSpec spec = network({256, 512, 256}, 128);
     CHECK(memory_of(spec, "delayed").bytes(ArmPart::scale_inv, 2) == 0);
     CHECK(memory_of(spec, "rowwise").bytes(ArmPart::scale_inv, 2) == 4 * (128 + 512));
-    CHECK(memory_of(spec, "rowwise").bytes(ArmPart::amaxes, 2) == 4 * (128 + 512));
+    CHECK(memory_of(spec, "rowwise").bytes(ArmPart::amaxes, 2) ==
+          4 * (128 + 512 + 1));  // and how many blocks wait
     // x2 (128, 512): 4 blocks across 128 rows, and the transpose's 1 block across 512.
     CHECK(memory_of(spec, "block128").bytes(ArmPart::scale_inv, 2) == 4 * (4 * 128 + 1 * 512));
     const ArmMemory emulated = memory_of(spec, "nvfp4");
@@ -122,4 +123,13 @@ TEST_CASE("the trainer's batches: one that never changes, else a ring of 32") {
     CHECK(ring_bytes(spec, 16) == one + inputs);
     spec.task = TaskKind::teacher;
     CHECK(ring_bytes(spec, 16) == 32 * one + inputs);
+}
+
+TEST_CASE("at small batches dW is stored nowhere, except where its scales change along the batch") {
+    for (const char* recipe : {"bf16", "delayed", "current", "rowwise", "block128"}) {
+        CAPTURE(recipe);
+        CHECK(memory_of(network({256, 512, 256}, 32), recipe).bytes(ArmPart::weight_gradient, 2) == 0);
+        CHECK(memory_of(network({256, 512, 256}, 80), recipe).bytes(ArmPart::weight_gradient, 2) > 0);
+    }
+    CHECK(memory_of(network({256, 512, 256}, 32), "mxfp8").bytes(ArmPart::weight_gradient, 2) > 0);
 }
