@@ -109,6 +109,7 @@ printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 chmod +x "$root/usr/sbin/policy-rc.d"
 ln -f "$archives"/*.deb "$root/var/cache/apt/archives" 2>/dev/null || true
 git clone --quiet --depth 1 "file://$here" "$root/root/fp8lab"
+commit=$(git -C "$root/root/fp8lab" rev-parse --short HEAD)
 mkdir "$root/share"
 
 variables=(PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 "TERM=${TERM:-dumb}")
@@ -152,5 +153,5 @@ if [ $# -gt 0 ]; then
 else
     { attempt ./scripts/run.sh doctor && attempt ./scripts/test.sh; } || status=$?
 fi
-echo "clean_root: $suite, $(git -C "$here" rev-parse --short HEAD)$summary" >&2
+echo "clean_root: $suite, $commit$summary" >&2
 exit "$status"
