@@ -166,7 +166,7 @@ void RulerView::draw_table(Context& context, Rect area) {
             ++count;
         }
         pitch = (area.width() - name_width) / count;
-        if (gone == 2 || pitch >= widest + context.px(12)) break;
+        if (gone == 2 || pitch >= widest + context.px(6)) break;
     }
 
     std::vector<float> widths = {name_width};
