@@ -398,7 +398,7 @@ TEST_CASE("more events than one attempt can have are refused, with the reason, a
     std::vector<Evidence> five;
     for (int i = 0; i < 5; ++i) {
         five.push_back(passes(1)[0]);
-        five.back().exercise = "L9." + std::to_string(i);  // judged fast: there is none
+        five.back().exercise = "L99." + std::to_string(i);  // judged fast: there is none
         five.back().groups.assign(kMostEvents, flip);
     }
     five.push_back(five.front());
@@ -407,7 +407,7 @@ TEST_CASE("more events than one attempt can have are refused, with the reason, a
     REQUIRE(in_all.size() == 6);
     for (std::size_t i = 0; i < 5; ++i)
         CHECK(in_all[i].recheck.problems ==
-              std::vector<std::string>{"there is no exercise 'L9." + std::to_string(i) + "'"});
+              std::vector<std::string>{"there is no exercise 'L99." + std::to_string(i) + "'"});
     CHECK(in_all[5].recheck.problems == std::vector<std::string>{"the submission holds this exercise twice"});
 }
 
