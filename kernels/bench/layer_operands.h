@@ -10,8 +10,8 @@
 
 #include "core/backend/grid_plan.h"
 #include "core/scaling/recipe.h"
+#include "kernels/bench/ask.h"
 #include "kernels/bench/turns.h"
-#include "kernels/gemm/ask.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/scaling/scale_buffers.h"
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/backend/gemm_grid.h"
+#include "kernels/bench/ask.h"
 #include "kernels/device/device.h"
-#include "kernels/gemm/ask.h"
 
 namespace fp8lab::cuda {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "kernels/bench/ask.h"
 #include "kernels/bench/layer_operands.h"
-#include "kernels/gemm/ask.h"
 #include "tests/kernels/gpu.h"
 
 using namespace fp8lab;

@@ -50,7 +50,7 @@ struct Made {
 }  // namespace
 
 TEST_CASE("L9: FLOP per byte counts every operand once, and the scales") {
-    // gpu.md's table of one H200 has these: 2MNK over the bytes of x, w and the result, by hand.
+    // 2MNK over the bytes of x, w and the result, by hand.
     CHECK(intensity("fprop", {8192, 16384, 4096}, false, "delayed", 2) ==
           doctest::Approx(2341).epsilon(0.0005));
     CHECK(intensity("fprop", {8192, 16384, 4096}, true, "delayed", 2) ==

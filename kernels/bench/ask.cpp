@@ -1,4 +1,4 @@
-#include "kernels/gemm/ask.h"
+#include "kernels/bench/ask.h"
 
 #include <array>
 #include <cstdio>
