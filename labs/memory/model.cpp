@@ -17,7 +17,7 @@ constexpr LabInfo kInfo = {"memory",
                            "FP8 weights are half as large. Does training take half the memory?",
                            20,
                            "L8",
-                           "bytes allocated on your card"};
+                           "GPU too"};
 
 std::vector<Choice> model_choices() {
     std::vector<Choice> out;

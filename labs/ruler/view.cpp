@@ -152,7 +152,11 @@ void RulerView::draw_table(Context& context, Rect area) {
                                             Column{"SQNR dB", "sqnr", true, 0}};
     const Outcome& outcome = lab_.outcome();
     const bool roomy = area.width() >= context.px(700), has_data = !outcome.tensor.empty();
-    const float name_width = context.px(roomy ? 150 : 110);
+    const Params& params = lab_.params();
+    const std::string caption =
+        "from " + number_text(params.brush_lo) + " to " + number_text(params.brush_hi);
+    const float name_width =
+        std::max(context.px(roomy ? 150 : 110), ui::text_width(context, caption, kSans13) + context.px(12));
     int gone = 0;  // columns that go up to here are left out
     const auto shown = [&](const Column& column) {
         return (column.goes == 0 || column.goes > gone) && (has_data || !column.of_tensor);
@@ -172,10 +176,7 @@ void RulerView::draw_table(Context& context, Rect area) {
     std::vector<float> widths = {name_width};
     float x = area.x0 + name_width;
     const float y = area.y0 + context.px(20);
-    const Params& params = lab_.params();
-    ui::text_mid(context, {area.x0, y},
-                 "from " + number_text(params.brush_lo) + " to " + number_text(params.brush_hi),
-                 {Role::muted}, kSans13);
+    ui::text_mid(context, {area.x0, y}, caption, {Role::muted}, kSans13);
     for (const Column& column : kColumns) {
         if (!shown(column)) continue;
         x += pitch;

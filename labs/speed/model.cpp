@@ -25,7 +25,7 @@ constexpr LabInfo kInfo{
     .question = "The peak doubles on paper. Which of your products get it, and what do the casts take back?",
     .minutes = 25,
     .after = "L8",
-    .gpu = "times of your own card instead of recorded ones"};
+    .gpu = "GPU too"};
 
 // "H200, recorded 2026-11-22".
 std::string label_of(const Recording& recording) {

@@ -40,13 +40,31 @@ void SpeedView::stage(Context& c, Rect area) {
     draw_step(c, {split + c.px(20), top, area.x1, area.y1});
 }
 
+// Names of kernels have no place to break a line at; the panel has them whole.
+static std::string short_name(const std::string& kernel) {
+    constexpr std::size_t kMost = 26;
+    return kernel.size() <= kMost ? kernel : kernel.substr(0, kMost) + "\u2026";
+}
+
 void SpeedView::draw_roofline(Context& c, Rect area) {
     Figure figure = roofline_figure(lab_.outcome());
-    if (area.height() < c.px(230))  // names would lie on each other: the numbers stay
+    if (area.height() < c.px(300)) {  // names would lie on each other: the numbers stay
         std::erase_if(figure.series, [](const Series& series) {
             const auto* words = std::get_if<TextMark>(&series.shape);
             return words && words->anchor == Anchor::center && words->dy > 30;
         });
+        // Below the notebook's pair is the axis: its name goes to the right of the pair.
+        const Product& notebook = lab_.outcome().notebook;
+        for (Series& series : figure.series)
+            if (auto* words = std::get_if<TextMark>(&series.shape);
+                words && words->anchor == Anchor::center && words->dy > 0 && notebook.ran(true) &&
+                words->y == std::min(notebook.tflops(false), notebook.tflops(true))) {
+                words->anchor = Anchor::left;
+                words->x = notebook.ai_fp8;
+                words->dx = 36;
+                words->dy = 0;
+            }
+    }
     const ui::PlotResult plot = ui::plot(c, "speed.roofline", figure, roofline_, area, {.crosshair = false});
     draw_handle(c, plot);
     draw_hover(c, plot);
@@ -87,12 +105,13 @@ void SpeedView::draw_hover(Context& c, const ui::PlotResult& plot) {
             if (std::hypot(at.x - mouse.x, at.y - mouse.y) > c.px(12)) continue;
             const GridPoint& time = fp8 ? *product->fp8 : *product->bf16;
             const bool over = product->tflops(fp8) > o.roofs.memory * product->ai(fp8);
-            const std::string body = fmt::format(
-                "{} x {} x {}, {} ms, quartiles {} to {}, {} TFLOP/s at {} FLOP per byte.{}{}",
-                product->shape[0], product->shape[1], product->shape[2], ms_text(time.median_ms),
-                ms_text(time.q1_ms), ms_text(time.q3_ms), screen_number(product->tflops(fp8), 4),
-                screen_number(product->ai(fp8), 4), time.kernel.empty() ? "" : " Kernel " + time.kernel + ".",
-                over ? " Above the memory roof: its operands are in the cache." : "");
+            const std::string body =
+                fmt::format("{} x {} x {}, {} ms, quartiles {} to {}, {} TFLOP/s at {} FLOP per byte.{}{}",
+                            product->shape[0], product->shape[1], product->shape[2], ms_text(time.median_ms),
+                            ms_text(time.q1_ms), ms_text(time.q3_ms), screen_number(product->tflops(fp8), 4),
+                            screen_number(product->ai(fp8), 4),
+                            time.kernel.empty() ? "" : " Kernel " + short_name(time.kernel) + ".",
+                            over ? " Above the memory roof: its operands are in the cache." : "");
             ImGui::SetCursorScreenPos({at.x - c.px(6), at.y - c.px(6)});
             ImGui::Dummy({c.px(12), c.px(12)});
             ui::tooltip(c, fmt::format("{}, {}", product->name, fp8 ? "FP8" : "BF16"), body);
@@ -104,7 +123,8 @@ void SpeedView::draw_hover(Context& c, const ui::PlotResult& plot) {
 void SpeedView::draw_lower(Context& c, Rect area) {
     const Outcome& o = lab_.outcome();
     const Rect bar{area.x0, area.y1 - c.px(32), area.x1, area.y1};
-    const std::array<std::string, 4> labels = {"M sweep", "QKV", "Align", "Formats"};
+    const std::array<std::string, 4> labels = {area.width() < c.px(270) ? "Sweep" : "M sweep", "QKV", "Align",
+                                               "Formats"};
     const auto chosen = std::ranges::find(kViews, o.params.view);
     int selected = static_cast<int>(chosen - kViews.begin());
     ImGui::SetCursorScreenPos({bar.x0, bar.y0});
