@@ -15,23 +15,7 @@ cudaDataType_t lt_type(Element e) {
     return kTypes[static_cast<std::size_t>(e)];
 }
 
-int lt_scale(ScaleMode mode) {
-    switch (mode) {
-        case ScaleMode::none:
-            return -1;
-        case ScaleMode::tensor:
-            return CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
-        case ScaleMode::row:
-            return CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
-        case ScaleMode::block128:
-            return CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
-        case ScaleMode::square128:
-            return CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
-        case ScaleMode::block32:
-            return CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;
-    }
-    return -1;
-}
+int lt_scale(ScaleMode mode) { return mode == ScaleMode::none ? -1 : lt_mode(mode); }
 
 bool has_fast_accum(cudaDataType_t type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
 

@@ -29,21 +29,6 @@ std::string_view name_of(Element e) {
 }
 bool is_fp8(Element e) { return e == Element::e4m3 || e == Element::e5m2; }
 
-cublasLtMatmulMatrixScale_t lt_mode(ScaleMode mode) {
-    switch (mode) {
-        case ScaleMode::row:
-            return CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
-        case ScaleMode::block128:
-            return CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
-        case ScaleMode::square128:
-            return CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
-        case ScaleMode::block32:
-            return CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;
-        default:
-            return CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
-    }
-}
-
 // Which scales go with which, in words; empty: these do.
 std::string unfit_scales(const GemmSpec& s) {
     using enum ScaleMode;
@@ -82,6 +67,21 @@ void check_rules(const GemmSpec& s) {
 }
 
 }  // namespace
+
+cublasLtMatmulMatrixScale_t lt_mode(ScaleMode mode) {
+    switch (mode) {
+        case ScaleMode::row:
+            return CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+        case ScaleMode::block128:
+            return CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
+        case ScaleMode::square128:
+            return CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+        case ScaleMode::block32:
+            return CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;
+        default:
+            return CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
+    }
+}
 
 std::string words(cublasStatus_t status) {
     return fmt::format("{} ({})", cublasLtGetStatusName(status), static_cast<int>(status));

@@ -5,12 +5,17 @@
 
 #include <string>
 
+#include "kernels/device/launch.h"
+
 namespace fp8lab::cuda {
 
 std::string words(cublasStatus_t status);  // "CUBLAS_STATUS_NOT_SUPPORTED (15)"
 
 // Throws Error{backend, where, "cuBLASLt refuses it: ..."} unless `status` is success.
 void check_lt(cublasStatus_t status, const std::string& where);
+
+// The scale mode of an operand in cuBLASLt's terms; without scales, that of one scale.
+cublasLtMatmulMatrixScale_t lt_mode(ScaleMode mode);
 
 // A handle of any kind with its destructor.
 template <class Handle, cublasStatus_t (*kDestroy)(Handle)>
