@@ -108,7 +108,7 @@ TEST_CASE("L9: casts by hand, counted as asked, read twice by current scaling") 
 
 TEST_CASE("L9: crossover and 1.5 are the smallest recorded M that the formula gives") {
     const test::SyntheticGpu gpu;
-    for (const std::string& casts : {"x+w", "x", "none"}) {
+    for (const std::string casts : {"x+w", "x", "none"}) {
         CAPTURE(casts);
         Made made;
         made.set({"casts=" + casts});
@@ -152,8 +152,8 @@ TEST_CASE("L9: one faster point below a slower one is not where FP8 wins from") 
 }
 
 TEST_CASE("L9: no point is above its roof, whatever is chosen; the ridge is where the roofs meet") {
-    for (const std::string& recipe : {"delayed", "current", "rowwise", "block128"})
-        for (const std::string& fast : {"fprop", "all", "none"}) {
+    for (const std::string recipe : {"delayed", "current", "rowwise", "block128"})
+        for (const std::string fast : {"fprop", "all", "none"}) {
             CAPTURE(recipe);
             CAPTURE(fast);
             Made made;
