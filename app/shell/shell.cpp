@@ -123,7 +123,9 @@ void Shell::show(Tab tab) {
 
 void Shell::say(std::string title, std::string line) {
     if (toast_.stays) warnings_.push_front(toast_);
-    toast_ = {std::move(title), std::move(line), false, ImGui::GetTime() + kToast_s};
+    // A scene can be opened before there is a window, whose time begins at 0.
+    const double now = ImGui::GetCurrentContext() != nullptr ? ImGui::GetTime() : 0;
+    toast_ = {std::move(title), std::move(line), false, now + kToast_s};
 }
 
 void Shell::warn(std::string title, std::string line) {

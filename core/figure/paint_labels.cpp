@@ -77,19 +77,21 @@ std::array<float, 2> curve_extent(const Figure& figure, const View2D& view, cons
     return {static_cast<float>(out[0]), static_cast<float>(out[1])};
 }
 
-// Beside the points: each at its own height, neighbours that overlap pushed apart by equal parts.
+// Beside the points: each at its own height, neighbours that overlap pushed apart by equal parts. Many in a low plot
+// are closer together, so that the last does not reach the words of the axis.
 std::vector<float> spread(const std::vector<EndLabel>& labels, const Rect& plot) {
+    const float pitch = std::min(kPitch, plot.height() / static_cast<float>(labels.size()));
     std::vector<float> tops;
-    for (const EndLabel& label : labels) tops.push_back(label.at.y - kPitch / 2);
+    for (const EndLabel& label : labels) tops.push_back(label.at.y - pitch / 2);
     for (std::size_t round = 0; round < 4 * labels.size(); ++round)
         for (std::size_t i = 1; i < tops.size(); ++i) {
-            const float overlap = std::max(0.0F, tops[i - 1] + kPitch - tops[i]);
+            const float overlap = std::max(0.0F, tops[i - 1] + pitch - tops[i]);
             tops[i - 1] -= overlap / 2, tops[i] += overlap / 2;
         }
     for (std::size_t i = tops.size(); i-- > 0;)  // the last passes leave no overlap, inside the plot
-        tops[i] = std::min(tops[i], (i + 1 < tops.size() ? tops[i + 1] : plot.y1) - kPitch);
+        tops[i] = std::min(tops[i], (i + 1 < tops.size() ? tops[i + 1] : plot.y1) - pitch);
     for (std::size_t i = 0; i < tops.size(); ++i)
-        tops[i] = std::max(tops[i], i > 0 ? tops[i - 1] + kPitch : plot.y0);
+        tops[i] = std::max(tops[i], i > 0 ? tops[i - 1] + pitch : plot.y0);
     return tops;
 }
 

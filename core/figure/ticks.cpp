@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kCap = 64;
 constexpr double kMinorPx = 6;
+constexpr double kLargestPlain = 65536;  // sizes of matrices and counts of tokens are read as numbers
 
 bool in_view(const Axis& axis, double value) {
     const double unit = (axis.to_px(value) - axis.px_lo()) / (axis.px_hi() - axis.px_lo());
@@ -103,11 +104,11 @@ std::vector<Tick> log2_ticks(const Axis& axis, int most) {
     constexpr std::array<double, 3> kMinors = {1.25, 1.5, 1.75};
     const std::vector<double> values = sparse_powers(axis, 2, most, kSteps);
     const bool plain =
-        std::all_of(values.begin(), values.end(), [](double v) { return v >= 1 && v <= 1024; });
+        std::all_of(values.begin(), values.end(), [](double v) { return v >= 1 && v <= kLargestPlain; });
     std::vector<Tick> out;
     for (const double value : values)
         out.push_back(
-            {value, plain || value == 1 ? format_number(value, 4) : power_of_two(std::ilogb(value))});
+            {value, plain || value == 1 ? format_number(value, 5) : power_of_two(std::ilogb(value))});
     append_minors(out, axis, 2, kMinors);
     return out;
 }

@@ -14,7 +14,7 @@ struct Tick {
 };
 
 // Linear: steps of 1, 2 or 5 times a power of ten. log10: decades, with 1-3 or 1-2-5 where there are few.
-// log2: powers ("2^-6"; plain numbers where all are from 1 to 1024). symlog: 0 and +-threshold times powers
+// log2: powers ("2^-6"; plain numbers where all are from 1 to 65536). symlog: 0 and +-threshold times powers
 // of ten. A logarithmic scale with fewer than two labels in view gets linear steps. At most `most` labels (2
 // to 16) and 64 ticks; minor ticks only where they are at least 6 px apart.
 std::vector<Tick> make_ticks(const Axis& axis, int most);

@@ -173,7 +173,7 @@ Exercise exercise_costs_more() {
         .start = {"plan=te-primary"},
         .hints = {"What does Transformer Engine keep beside the BF16 weights?",
                   "Change Plan first, then Micro-batch or Sequence.",
-                  "FP8, TE default on Hopper: +12 GB. It pays back from 29 000 tokens on, so a micro-batch "
+                  "FP8, TE default on Hopper: +12 GB. It is smaller from 29 000 tokens on, so a micro-batch "
                   "of 8 is "
                   "enough."},
         .judge = costs_more,

@@ -32,6 +32,13 @@ std::vector<Choice> with_plan(std::vector<Choice> choices) {
     return choices;
 }
 
+std::string pcie_help() {
+    std::string out = "Bytes per second between CPU and GPU, each way. 25 GB/s is typical of PCIe 4.0 x16.";
+    if (const Allocated& recorded = recorded_bytes(); recorded.host_copy > 0)
+        out += fmt::format(" The recording’s {} copies {:.0f} GB/s.", recorded.gpu, recorded.host_copy / kGB);
+    return out;
+}
+
 int largest_divisor(int of, int most) {
     int divisor = std::min(most, of);
     while (of % divisor != 0) --divisor;
@@ -99,19 +106,17 @@ std::vector<Field> MemoryLab::fields_of(Params& p) {
                  .te_name = "offload_optimizer",
                  .help = "What is kept in the memory of the CPU, where the update then runs."},
                 &p.offload, {{"none", "none"}, {"optimiser", "m and v"}, {"master", "m, v and master"}}));
-    more(number(
-        {.name = "pcie",
-         .label = "PCIe",
-         .unit = "GB/s",
-         .help = "Bytes per second between CPU and GPU, each way. 25 GB/s is typical of PCIe 4.0 x16."},
-        &p.pcie, 8, 64));
-    more(choice({.name = "gpu", .label = "GPU", .help = "The card whose memory the plan must fit into."},
-                &p.gpu,
-                {{"24", "24 GB"},
-                 {"80", "80 GB (H100)"},
-                 {"141", "141 GB (H200)"},
-                 {"192", "192 GB (B200)"},
-                 {"live", "the card at hand"}}));
+    more(number({.name = "pcie", .label = "PCIe", .unit = "GB/s", .help = pcie_help()}, &p.pcie, 8, 64));
+    more(
+        choice({.name = "gpu",
+                .label = "GPU",
+                .help = "The card whose memory the plan must fit into. The driver of an H200 says 150.1 GB."},
+               &p.gpu,
+               {{"24", "24 GB"},
+                {"80", "80 GB (H100)"},
+                {"141", "141 GB (H200)"},
+                {"192", "192 GB (B200)"},
+                {"live", "the card at hand"}}));
     more(choice(
         {.name = "attention",
          .label = "Attention",

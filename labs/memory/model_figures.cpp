@@ -80,6 +80,12 @@ std::string_view family(const Segment& one) {
                                       : "16 bit";
 }
 
+// The swatch of a family is its strongest colour, whichever segment comes first.
+void add_swatch(Figure& figure, const Segment& one) {
+    figure.band(std::string(family(one)), data({}), data({}), data({}),
+                {.color = color_in(Row::weights, one.format)});
+}
+
 // One stacked bar between two heights; `legend` has the families that it does not name again.
 void add_bar(Figure& figure, const Side& side, double low, double high,
              std::vector<std::string_view>* legend) {
@@ -88,9 +94,12 @@ void add_bar(Figure& figure, const Side& side, double low, double high,
         const double from = one.from / kGB, to = one.to / kGB;
         const bool first =
             legend && one.row != Row::workspace && std::ranges::find(*legend, name) == legend->end();
-        if (first) legend->push_back(name);
+        if (first) {
+            legend->push_back(name);
+            add_swatch(figure, one);
+        }
         figure.band(std::string(name), data({from, to}), data({low, low}), data({high, high}),
-                    {.color = color_in(one.row, one.format), .in_legend = first});
+                    {.color = color_in(one.row, one.format), .in_legend = false});
         const bool narrow = one.format == Keep::e4m3;
         figure.line("", data({from, to, to, from, from}), data({low, low, high, high, low}),
                     {.color = narrow ? Color{Role::e4m3, Tone::line} : Color{Role::surface},
@@ -99,20 +108,14 @@ void add_bar(Figure& figure, const Side& side, double low, double high,
     }
 }
 
-// The number in a segment; of the two parts of the activations one number in the larger.
+// The number in a segment. The activations are two of them where a part is kept in FP8.
 void add_numbers(Figure& figure, const Side& side, double low, double high) {
-    const std::vector<Segment> all = segments(side);
-    for (const Segment& one : all) {
+    for (const Segment& one : segments(side)) {
         if (one.row == Row::workspace) continue;
-        const bool smaller = std::ranges::any_of(all, [&](const Segment& twin) {
-            return twin.row == one.row && twin.format != one.format &&
-                   twin.to - twin.from > one.to - one.from;
-        });
-        if (smaller) continue;
         figure.add("",
                    TextMark{.x = (one.from + one.to) / 2 / kGB,
                             .y = (low + high) / 2,
-                            .text = gb_short(side.account[one.row]),
+                            .text = gb_short(one.to - one.from),
                             .anchor = Anchor::center,
                             .room = Range{one.from / kGB, one.to / kGB},
                             .ground = color_in(one.row, one.format)},
@@ -183,6 +186,22 @@ void add_head(Figure& figure, const Side& side, double at) {
                {.color = {side.plan.role, Tone::ink}, .in_legend = false});
 }
 
+// Its name has a row of its own: the line may stand anywhere.
+void add_gpu(Figure& figure, const Outcome& o, double widest, double at) {
+    const double size = o.gpu_bytes / kGB;
+    const bool left = o.gpu_bytes > 0.7 * widest;
+    figure.vline("", size, {.color = {Role::text}, .width = 2, .dash = Dash::dash, .in_legend = false});
+    figure.add("",
+               TextMark{.x = size,
+                        .y = at,
+                        .text = o.gpu_name.find("GB") != std::string::npos
+                                    ? o.gpu_name
+                                    : fmt::format("{} {} GB", o.gpu_name, screen_number(size)),
+                        .anchor = left ? Anchor::right : Anchor::left,
+                        .dx = left ? -6.0F : 6.0F},
+               {.color = {Role::text}, .in_legend = false});
+}
+
 // "FP8: 142.9 GB: weights 14 GB BF16, ...".
 std::string sentence_of(const Side& side) {
     std::string out = fmt::format("{}: {} on the GPU:", plan_name(side), gb_text(side.account.on_gpu()));
@@ -209,7 +228,7 @@ Figure bars_figure(const Outcome& o) {
     Figure figure{.id = "bars",
                   .title = finding(o),
                   .x = {.label = "GB per GPU", .range = Range{0, widest / kGB}},
-                  .y = {.range = Range{0, 200}, .visible = false}};
+                  .y = {.range = Range{0, 236}, .visible = false}};
     constexpr double kLow[] = {8, 56}, kHigh[] = {96, 144};  // the two bars
     std::vector<std::string_view> legend;
     add_bar(figure, o.own, kHigh[0], kHigh[1], &legend);
@@ -219,9 +238,7 @@ Figure bars_figure(const Outcome& o) {
     add_names(figure, o.own, kHigh[1] + 12, widest);
     add_head(figure, o.own, kHigh[1] + 36);
     add_head(figure, o.other, kLow[1] + 20);
-    if (!o.mlp)
-        figure.vline(fmt::format("{} {}", o.gpu_name, screen_number(o.gpu_bytes / kGB)), o.gpu_bytes / kGB,
-                     {.color = {Role::text}, .width = 2, .dash = Dash::dash});
+    if (!o.mlp) add_gpu(figure, o, widest, kHigh[1] + 74);
     figure.words = {figure.title + ".", sentence_of(o.own), sentence_of(o.other),
                     fmt::format("The GPU has {}.", gb_text(o.gpu_bytes))};
     return figure;
@@ -244,13 +261,12 @@ Figure tokens_figure(const Outcome& o, double pcie) {
         above.push_back(std::max(difference.back(), 0.0));
     }
     const Data xs = data(tokens), zeros = data(std::vector<double>(tokens.size(), 0.0));
-    figure.band("costs more", xs, zeros, data(above),
-                {.color = {role, Tone::tint, 0.8F}, .in_legend = false});
+    figure.band("larger", xs, zeros, data(above), {.color = {role, Tone::tint, 0.8F}, .in_legend = false});
     figure.hline("", 0, {.color = {Role::text}, .width = 1, .in_legend = false});
     figure.line("difference", xs, data(difference), {.color = {role}, .width = 3, .in_legend = false});
     const double now = std::clamp(o.load.tokens(), kFewestTokens, kAxisTokens);
     if (o.break_even >= kFewestTokens && o.break_even <= kAxisTokens) {
-        figure.scatter("pays back", data({o.break_even}), data({0}),
+        figure.scatter("as large", data({o.break_even}), data({0}),
                        {.color = {Role::text}, .marker = Marker::disc, .marker_size = 5, .in_legend = false});
         figure.add("", TextMark{o.break_even, 0, tokens_text(o.break_even), Anchor::left, false, 6, -14},
                    {.color = {Role::text}, .in_legend = false});

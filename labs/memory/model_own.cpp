@@ -45,6 +45,11 @@ Allocated read_recording() {
             return out;
         }
         out.gpu = recording->gpu;
+        if (recording->grid && recording->grid->host_copy.up_ms > 0 &&
+            recording->grid->host_copy.down_ms > 0) {
+            const GridHostCopy& copy = recording->grid->host_copy;
+            out.host_copy = 1e3 * copy.bytes / std::max(copy.up_ms, copy.down_ms);
+        }
         const TrainSpec network = own_network();
         for (const RecordedStep& step : recording->steps) {
             if (step.layers != network.layers || step.batch != network.batch) continue;

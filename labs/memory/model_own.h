@@ -30,8 +30,9 @@ struct Allocated {
     std::array<std::optional<double>, 2> bytes = {};  // BF16, FP8
     std::string gpu = {};                             // "NVIDIA H200"
     double memory = 0;                                // of the card, bytes; 0: not known
-    bool live = false;                                // of the card at hand; else recorded
-    std::string problem = {};                         // why there is no recording; empty otherwise
+    double host_copy = 0;      // bytes per second between CPU and GPU, the slower way; 0: not recorded
+    bool live = false;         // of the card at hand; else recorded
+    std::string problem = {};  // why there is no recording; empty otherwise
 };
 // Of the recordings among the assets; read once.
 const Allocated& recorded_bytes();

@@ -32,24 +32,24 @@ std::string finding(const Outcome& o) {
     if (!o.mlp && total > o.gpu_bytes)
         return fmt::format("{}: {} too much for {} {}", own, gb_text(total - o.gpu_bytes),
                            o.gpu_name.starts_with('H') ? "an" : "a", o.gpu_name);
+    if (o.mlp)
+        return fmt::format("{} takes only {} less than {}: it keeps two copies of each input", own, size,
+                           other);
     const std::string compared = difference == 0 ? fmt::format("{} takes as much as {}", own, other)
                                                  : fmt::format("{} takes {} {} than {}", own, size,
                                                                difference > 0 ? "more" : "less", other);
-    if (o.mlp) return compared + ": it keeps both copies of each input";
     if (copies_whole(o) && difference > 0)
         return fmt::format("On {:.0f} GPUs {}: its copies are not sharded", o.load.gpus, compared);
     const double own_adam = adam(o.own.account), other_adam = adam(o.other.account);
     const bool wide = o.own.plan[Row::m] == Keep::fp32 && own_adam == other_adam && own_adam > 0;
-    if (wide)
-        return fmt::format("{}. What costs is FP32: {} for Adam in both", compared,
-                           gb_short(own_adam) + " GB");
+    if (wide) return fmt::format("{}; both keep {} GB in FP32", compared, gb_short(own_adam));
     return compared;
 }
 
 std::string cause(const Outcome& o) {
     if (o.mlp)
         return fmt::format(
-            "{} bytes per weight, {} in BF16. The rest are x, dy and outputs of a batch of {}.",
+            "{} bytes per parameter, {} in BF16. The rest are x, dy and outputs of a batch of {}.",
             screen_number(o.own.per_parameter), screen_number(o.other.per_parameter),
             group_thousands(std::llround(o.load.sequence)));
     const auto [own, other] = names(o);
@@ -75,11 +75,11 @@ std::string tokens_title(const Outcome& o) {
         if (o.difference() == 0) return fmt::format("{} is as large as {} at any length", own, other);
         if (!more) return fmt::format("{} is smaller here at any length", own);
         if (o.load.recompute == Recompute::full)
-            return fmt::format("{} does not pay back here: checkpointing keeps no linear input", own);
-        return fmt::format("{} does not pay back here at any length", own);
+            return fmt::format("{} is larger at any length: checkpointing keeps no linear input", own);
+        return fmt::format("{} is larger here at any length", own);
     }
-    const bool pays_back = o.load.tokens() < even ? more : !more;
-    return fmt::format("{} {} from {} tokens per GPU", own, pays_back ? "pays back" : "costs more",
+    const bool saves = o.load.tokens() < even ? more : !more;
+    return fmt::format("{} is {} from {} tokens per GPU", own, saves ? "smaller" : "larger",
                        tokens_text(even));
 }
 

@@ -26,10 +26,11 @@ void MemoryView::stage(Context& c, Rect area) {
     // Where it is low the table scrolls and the other plans go; where it is narrow the title takes two lines.
     const bool narrow = area.width() < c.px(680);
     const float bars = std::clamp(0.36F * height, narrow ? 232.0F : 190.0F, 262.0F);
-    if (narrow || bars < 230)  // between the bars is room for one line: the names of the plans
+    if (narrow ||
+        bars < 230)  // above a bar is room for one line: the name of the plan, not those of the segments
         std::erase_if(figures[0].series, [](const Series& series) {
             const auto* mark = std::get_if<TextMark>(&series.shape);
-            return mark && !mark->strong && !mark->ground;
+            return mark && mark->room && !mark->ground;
         });
     ui::plot(c, "memory.bars", figures[0], bars_, {area.x0, area.y0, area.x1, area.y0 + c.px(bars)},
              {.interactive = false, .crosshair = false, .y_tick_width = 0});
@@ -61,7 +62,7 @@ void MemoryView::draw_right(Context& c, const std::vector<Figure>& figures, Rect
     }
     ImGui::SetCursorScreenPos({area.x0, area.y0});
     ImGui::BeginChild("memory.mlp", {area.width(), area.height()}, false, ImGuiWindowFlags_NoScrollbar);
-    ui::text(c, "A list, not a formula", Role::text, kBold15);
+    ui::text(c, "What is counted", Role::text, kBold15);
     ui::wrapped(
         c,
         "The bars are the list of everything that the trainer allocates: weights in FP32, Adam’s m and v, "

@@ -70,6 +70,13 @@ void MemoryView::draw_cell(Context& c, const std::string& name, Rect cell) {
         value = field.choices[static_cast<std::size_t>(selected)].id;
 }
 
+// "FP8 GB"; the unit is left out where there is no room for both.
+static std::string name_of_column(std::string_view brief) {
+    constexpr std::size_t kWithUnit = 4, kAlone = 6;
+    if (brief.size() > kAlone) return "plan GB";
+    return std::string(brief) + (brief.size() > kWithUnit ? "" : " GB");
+}
+
 void MemoryView::draw_table(Context& c, Rect area) {
     const Outcome& o = lab_.outcome();
     const Account &own = o.own.account, &other = o.other.account;
@@ -95,9 +102,8 @@ void MemoryView::draw_table(Context& c, Rect area) {
     ui::head(c, {format, y}, "format", "bytes-per-parameter", Anchor::left);
     ui::head(c, {place, y}, "place", "offload", Anchor::left);
     ui::head(c, {numbers[0], y}, "bytes", "bytes-per-parameter");
-    ui::text_mid(c, {numbers[1], y},
-                 (o.own.plan.brief.size() > 6 ? "plan" : std::string(o.own.plan.brief)) + " GB",
-                 {o.own.plan.role, Tone::ink}, kSans13, Anchor::right);
+    ui::text_mid(c, {numbers[1], y}, name_of_column(o.own.plan.brief), {o.own.plan.role, Tone::ink}, kSans13,
+                 Anchor::right);
     ui::text_mid(c, {numbers[2], y},
                  o.other.plan.brief.size() > 6 ? "other" : std::string(o.other.plan.brief),
                  {o.other.plan.role, Tone::ink}, kSans13, Anchor::right);

@@ -298,8 +298,8 @@ std::vector<std::string> amdahl_lines(const Outcome& o) {
     if (!o.params.show_amdahl) return out;
     out.push_back(fmt::format("1 / (1 \u2212 f + f / r) = {:.2f}", s.amdahl));
     out.push_back(
-        fmt::format("The other {:.1f} % cap any speed-up at {}: casts, optimiser and gaps do not "
-                    "shrink in FP8.",
+        fmt::format("The other {:.1f} % cap any speed-up at {}: casts, optimiser and the rest "
+                    "do not shrink in FP8.",
                     100 * (1 - s.share), factor_text(s.ceiling)));
     return out;
 }

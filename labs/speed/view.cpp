@@ -172,7 +172,10 @@ void SpeedView::draw_align(Context& c, Rect area) {
         const int offset = cell.dimension == 'M' ? p.m_off : cell.dimension == 'N' ? p.n_off : p.k_off;
         const bool chosen = offset == 1 && p.m == kAlignEdge && p.n == kAlignEdge && p.k == kAlignEdge;
         ui::stroke_rect(c, box, {press.hovered || chosen ? Role::axis : Role::line}, 4);
-        ui::text_mid(c, {(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2}, cell_text(cell),
+        std::string said = cell_text(cell);
+        if (ui::text_width(c, said, kMono13) > box.width() - c.px(6))
+            said = cell.fp8 ? said.substr(0, said.find(' ')) : "\u2013";
+        ui::text_mid(c, {(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2}, said,
                      {cell.refused() ? Role::sat : Role::text, Tone::ink}, kMono13, Anchor::center);
         if (!press.clicked) continue;
         for (const char* name : {"m", "n", "k"}) set(fmt::format("{}={}", name, kAlignEdge));
@@ -180,15 +183,18 @@ void SpeedView::draw_align(Context& c, Rect area) {
             set(fmt::format("{}={}", name, cell.dimension == dimension ? 1 : 0));
     }
     const Product& fprop = o.products.front();
-    const float y = top + 4 * row + c.px(18);
     const Layer wide = padded(o.params.layer());
     const std::string words =
-        !o.params.off() ? "Press a cell, then Pad to 16 (in the group More)."
+        !o.params.off() ? "Press a cell, then Pad to 16 (under More)."
         : o.params.pad ? fmt::format("Padded to {} x {} x {}: {} ms, {} % more work.", wide.m, wide.n, wide.k,
                                      ms_text(fprop.ms(true)), screen_number(o.waste_pct(), 2))
                        : fmt::format("Pad to 16 makes it {} x {} x {}: {} % more work.", wide.m, wide.n,
                                      wide.k, screen_number(o.waste_pct(), 2));
-    ui::text_mid(c, {area.x0, y}, words, {Role::muted}, kSans13);
+    float y = top + 4 * row + c.px(18);
+    for (const std::string_view line : ui::wrap_lines(c, words, kSans13, area.width())) {
+        ui::text_mid(c, {area.x0, y}, line, {Role::muted}, kSans13);
+        y += c.px(20);
+    }
 }
 
 void SpeedView::draw_formats(Context& c, Rect area) {
@@ -204,16 +210,20 @@ void SpeedView::draw_formats(Context& c, Rect area) {
         set(std::string("n3=") + kSizes.at(static_cast<std::size_t>(selected)));
     const auto rows = static_cast<float>(o.formats.size() + 1);
     const float high = std::clamp((area.y1 - top - c.px(48)) / rows, c.px(21), c.px(30));
-    const Rect table = ui::next_area(c, rows * high / c.scale);
+    Rect table = ui::next_area(c, rows * high / c.scale);
+    table.x1 -= c.px(10);  // for the thumb
     const float width = table.width();
-    // Right edges of ms, TFLOP/s, times FP16, MB and what the chapter prints.
-    const std::array edges = {0.44F, 0.62F, 0.77F, 0.87F, 1.0F};
+    // Right edges of ms, TFLOP/s, times FP16, MB and what the chapter prints; the last two need room.
+    const bool narrow = width < c.px(360);
+    const std::array edges =
+        narrow ? std::array{0.54F, 0.8F, 1.0F, 0.0F, 0.0F} : std::array{0.44F, 0.62F, 0.77F, 0.87F, 1.0F};
+    const std::size_t columns = narrow ? 3 : 5;
     const auto line = [&](std::size_t index, const std::string& name, const std::array<std::string, 5>& cells,
                           const std::array<Role, 5>& roles, bool head) {
         const float y = table.y0 + (static_cast<float>(index) + 0.5F) * high;
         if (!head) ui::hline(c, table.x0, table.x1, y - high / 2, {Role::line});
         ui::text_mid(c, {table.x0, y}, name, {Role::text}, kSans13);
-        for (std::size_t i = 0; i < cells.size(); ++i)
+        for (std::size_t i = 0; i < columns; ++i)
             ui::text_mid(c, {table.x0 + edges.at(i) * width, y}, cells.at(i), {roles.at(i), Tone::ink},
                          head ? kSans13 : kMono13, Anchor::right);
     };
@@ -247,10 +257,14 @@ void SpeedView::draw_step(Context& c, Rect area) {
     std::vector<std::string> lines = amdahl_lines(o);
     if (!step.found) {
         const float below = figure_title(c, area, step_figure(o).title);
-        ui::text_mid(c, {area.x0, below + c.px(6)}, "A step trains the network K-N-K with batch M.",
-                     {Role::muted}, kSans13);
+        float y = below + c.px(6);
+        for (const auto line :
+             ui::wrap_lines(c, "A step trains the network K-N-K with batch M.", kSans13, area.width())) {
+            ui::text_mid(c, {area.x0, y}, line, {Role::muted}, kSans13);
+            y += c.px(20);
+        }
         if (step.nearest) {
-            ImGui::SetCursorScreenPos({area.x0, below + c.px(26)});
+            ImGui::SetCursorScreenPos({area.x0, y});
             if (ui::button(c, "speed.nearest", "Show " + step_name(*step.nearest), {.width = 0})) {
                 set(fmt::format("k={}", step.nearest->layers.at(0)));
                 set(fmt::format("n={}", step.nearest->layers.at(1)));

@@ -45,8 +45,9 @@ void focus_ring(const Context& context, Rect rect, float radius) {
 void scroll_thumbs(const Context& context) {
     const ImVec2 at = ImGui::GetWindowPos();
     const ImVec2 size = ImGui::GetWindowSize();
-    const float thick = context.px(4), least = context.px(2);  // less is a gap below the last line
-    constexpr Color kThumb{Role::axis, Tone::line, 0.8F};      // 3:1 on every surface
+    const float thick = context.px(4), least = context.px(2);        // less is a gap below the last line
+    constexpr Color kThumb{Role::axis, Tone::line, 0.8F};            // 3:1 on every surface
+    ImGui::PushClipRect(at, {at.x + size.x, at.y + size.y}, false);  // thumbs stand in the padding
     if (const float range = ImGui::GetScrollMaxY(); range > least) {
         const float length = size.y * size.y / (size.y + range);
         const float y = at.y + (size.y - length) * ImGui::GetScrollY() / range;
@@ -59,6 +60,7 @@ void scroll_thumbs(const Context& context) {
         const float y = at.y + size.y - 2 * thick;
         fill_rect(context, {x, y, x + length, y + thick}, kThumb, 2);
     }
+    ImGui::PopClipRect();
 }
 
 void chevron(const Context& context, Point center, Direction direction, Color color) {

@@ -103,11 +103,30 @@ void text(Context& context, std::string_view text, Role role, Font font) {
     advance(area);
 }
 
+namespace {
+
+// The part of a word that fits, up to its last underscore where it has one: a kernel's name.
+std::size_t part_that_fits(const Context& context, std::string_view word, Font font, float width_px) {
+    std::size_t end = word.size();
+    const auto begins_a_letter = [&] { return (static_cast<unsigned char>(word[end]) & 0xC0) != 0x80; };
+    while (end > 1 && text_width(context, word.substr(0, end), font) > width_px)
+        for (--end; end > 1 && !begins_a_letter();) --end;
+    const auto underscore = word.substr(0, end).rfind('_');
+    return end < word.size() && underscore != std::string_view::npos ? underscore + 1 : end;
+}
+
+}  // namespace
+
 std::vector<std::string_view> wrap_lines(const Context& context, std::string_view text, Font font,
                                          float width_px) {
     std::vector<std::string_view> lines;
     while (!text.empty()) {
         std::size_t end = std::min(text.find(' '), text.size());
+        if (const auto part = part_that_fits(context, text.substr(0, end), font, width_px); part < end) {
+            lines.push_back(text.substr(0, part));
+            text.remove_prefix(part);
+            continue;
+        }
         while (end < text.size()) {  // one word more, as long as it fits
             const auto next = std::min(text.find(' ', end + 1), text.size());
             if (text_width(context, text.substr(0, next), font) > width_px) break;

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <set>
 
 #include "tests/gui/window/desk.h"
 
@@ -40,6 +41,37 @@ TEST_CASE("unreadable settings do not keep the window from opening") {
     CHECK(desk.has_file("settings.json.damaged"));
 }
 
+TEST_CASE(
+    "screenshot takes a picture of home, a lab, a scene, and a scene as presented, in the size asked for") {
+    const Desk desk;  // its display
+    const auto picture = [&](const std::string& arguments) {
+        CAPTURE(arguments);
+        const std::string file = desk.outside("picture.png");
+        std::filesystem::remove(file);
+        const std::string command =
+            quoted(FP8LAB_BINARY) + " screenshot " + arguments + " -o " + quoted(file);
+        CHECK(system(command.c_str()) == 0);
+        std::ifstream in(file, std::ios::binary);
+        return std::string(std::istreambuf_iterator<char>(in), {});
+    };
+    const auto side = [](const std::string& png, std::size_t at) {  // of the chunk IHDR, big-endian
+        int pixels = 0;
+        for (std::size_t i = at; i < at + 4 && i < png.size(); ++i)
+            pixels = pixels * 256 + static_cast<unsigned char>(png[i]);
+        return pixels;
+    };
+    std::set<std::string> pictures;
+    for (const char* what : {"", "--lab delayed", "--lab delayed --tab learn", "--scene L05-a-ramp-notebook",
+                             "--scene L05-a-ramp-notebook --present", "--lab train --steps 3"}) {
+        CAPTURE(what);
+        const std::string png = picture(std::string("--size 1024x640 ") + what);
+        CHECK(side(png, 16) == 1024);
+        CHECK(side(png, 20) == 640);
+        pictures.insert(png);
+    }
+    CHECK(pictures.size() == 6);
+}
+
 TEST_CASE("L1: a click on the last bit of 448 gives NaN, a key takes it back") {
     Desk desk;
     desk.start({"--lab", "bits"});
@@ -59,9 +91,8 @@ TEST_CASE("settings that change while a lab trains are on the disk before it end
     desk.click("train.run");
     REQUIRE(desk.wait_for([](const auto& state) { return state["metrics"]["step"] > 50; }));
     desk.key("ctrl+t");
-    CHECK(desk.wait_for([&](const auto&) {
-        return desk.has_file("settings.json") && desk.settings()["theme"] == "light";
-    }));
+    CHECK(desk.wait_for(
+        [&](const auto&) { return desk.has_file("settings.json") && desk.settings()["theme"] == "light"; }));
     const double step = desk.metric("step");  // still at it
     CHECK(desk.wait_for([&](const auto& state) { return state["metrics"]["step"] > step; }));
     desk.close();

@@ -108,6 +108,8 @@ TEST_CASE("log axes label decades and powers, 1-3 or 1-2-5 where decades are few
     CHECK(labels(Scale::log2, {std::exp2(-9), std::exp2(-5)}) ==
           Labels{"2^-9", "2^-8", "2^-7", "2^-6", "2^-5"});
     CHECK(labels(Scale::log2, {0.8, 300}) == Labels{"1", "4", "16", "64", "256"});
+    CHECK(labels(Scale::log2, {64, 65536}) == Labels{"256", "4096", "65536"});
+    CHECK(labels(Scale::log2, {64, 1 << 20}) == Labels{"2^8", "2^12", "2^16", "2^20"});
     CHECK(labels(Scale::symlog, {-100, 100}) == Labels{"\u2212100", "\u22121", "0", "1", "100"});
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/backend/recording.h"
 #include "core/base/error.h"
 #include "core/figure/palette.h"
 #include "core/figure/words.h"
@@ -249,6 +250,18 @@ TEST_CASE("our own trainer: the formula of weights and rows, and the recorded by
     CHECK(made.lab.why_not("zero").ends_with("."));
 }
 
+TEST_CASE("the help of PCIe names what the recorded GPU copies") {
+    const auto recording = load_recording();
+    REQUIRE((recording && recording->grid));
+    const double slower = std::max(recording->grid->host_copy.up_ms, recording->grid->host_copy.down_ms);
+    const std::string gb_per_second = fmt::format("{:.0f} GB/s", 1.073741824 / slower * 1e3);
+    MemoryLab lab;
+    const std::vector<Field> fields = lab.fields();
+    const std::string& help = find_field(fields, "pcie")->info.help;
+    CHECK(help.find(recording->gpu) != std::string::npos);
+    CHECK(help.find(gb_per_second) != std::string::npos);
+}
+
 TEST_CASE("with a GPU the bytes are those of the card, and its size is the line") {
     MemoryLab lab(test::fake_backends());
     set_fields(lab, std::vector<std::string>{"model=mlp", "gpu=live"});
@@ -373,12 +386,11 @@ TEST_CASE("texts on segments have 4.5:1 in both themes, and totals are the sums 
 }
 
 TEST_CASE("titles say what the figure shows") {
-    CHECK(finding(Made{}.lab.outcome()) ==
-          "FP8 takes 12.0 GB more than BF16. What costs is FP32: 84 GB for Adam in both");
+    CHECK(finding(Made{}.lab.outcome()) == "FP8 takes 12.0 GB more than BF16; both keep 84 GB in FP32");
     CHECK(finding(Made{"gpu=80"}.lab.outcome()) == "FP8: 62.9 GB too much for an H100");
     CHECK(finding(Made{"gpus=8", "zero=1"}.lab.outcome()).find("not sharded") != std::string::npos);
-    CHECK(tokens_title(Made{}.lab.outcome()) == "FP8 pays back from 29\u2009000 tokens per GPU");
-    CHECK(tokens_title(Made{"checkpointing=full"}.lab.outcome()).find("does not pay back") !=
+    CHECK(tokens_title(Made{}.lab.outcome()) == "FP8 is smaller from 29\u2009000 tokens per GPU");
+    CHECK(tokens_title(Made{"checkpointing=full"}.lab.outcome()).find("is larger at any length") !=
           std::string::npos);
     CHECK(gb_text(2.794e12) == "2794.0 GB");
     CHECK(gb_text(12.4e12) == "12.4 TB");
