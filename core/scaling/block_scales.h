@@ -23,7 +23,7 @@ struct BlockScales {
 };
 // `request`: of its dice, which 4or6 needs (nvfp4.h).
 BlockScales block_scales(const CastPlan& plan, std::span<const float> matrix, std::size_t cols,
-                         const BlockGrid& grid, const QuantizeRequest& request);
+                         const BlockGrid& grid, const QuantizeRequest& request = {});
 
 // The largest magnitude of each block. A NaN is ignored, or is the amax of its block.
 std::vector<float> block_amaxes(std::span<const float> matrix, std::size_t cols, const BlockGrid& grid,

@@ -138,7 +138,7 @@ std::vector<Key> make_keys() {
         choice("target", &Recipe::target,
                {{"6", Nvfp4Target::six}, {"4", Nvfp4Target::four}, {"4or6", Nvfp4Target::four_or_six}},
                has_nvfp4_scale),
-        {"wide", "first, last and numbers of layers from 1, joined by +", casts_to_8_bits_or_less, set_wide,
+        {"wide", "first|last|NUMBER[+...]", casts_to_8_bits_or_less, set_wide,
          wide_text},
         choice("overflow", &Recipe::overflow,
                {{"saturate", Overflow::saturate}, {"nonsaturate", Overflow::nonsaturate}},
