@@ -160,6 +160,10 @@ CastPlan cast_plan(const Recipe& recipe, TensorClass tensor) {
     return plan;
 }
 
+CastPlan cast_plan(const Recipe& recipe, TensorClass tensor, int layer, int layers) {
+    return cast_plan(recipe_of_layer(recipe, layer, layers), tensor);
+}
+
 QuantizeResult quantize(const CastPlan& plan, std::span<const float> in, std::span<float> out,
                         const QuantizeRequest& request) {
     if (in.size() != request.rows * request.cols || out.size() != in.size())

@@ -117,7 +117,7 @@ std::vector<Recipe> make_recipes() {
          .summary = "FP4, blocks of 16 with E4M3 scales under a tensor scale, dy rounded stochastically; "
                     "without the "
                     "16x16 weight blocks and the random Hadamard transform of NVIDIA's recipe",
-         .te = "NVFP4BlockScaling({disabled})",
+         .te = "NVFP4BlockScaling({disabled}){four_over_six}",
          .role = Role::block,
          .fwd = format("e2m1"),
          .bwd = format("e2m1"),
@@ -129,7 +129,7 @@ std::vector<Recipe> make_recipes() {
          .short_name = "NVFP4 TE",
          .summary = "NVFP4 as Transformer Engine trains it: weights in 16x16 blocks, dy rounded "
                     "stochastically, x and dy of wgrad rotated by the random Hadamard transform",
-         .te = "NVFP4BlockScaling({disabled})",
+         .te = "NVFP4BlockScaling({disabled}){four_over_six}",
          .role = Role::block,
          .fwd = format("e2m1"),
          .bwd = format("e2m1"),
