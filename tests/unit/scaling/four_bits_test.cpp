@@ -170,8 +170,8 @@ TEST_CASE("codes and scales are numpy's: 2^16 values of six kinds, value by valu
     std::size_t at = 0;
     for (const std::string kind : kKinds) {
         const Values x = matrix(kind, 256, 256);
-        for (const char* text :
-             {"nvfp4 1x16 6 plain cols", "nvfp4 16x16 4or6 rht cols", "mxfp4 1x32 up plain cols"}) {
+        for (const std::string text :
+             {"nvfp4 1x16 6 plain cols", "mxfp4 1x32 up plain cols", "nvfp4 16x16 4or6 rht cols"}) {
             CAPTURE(kind);
             CAPTURE(text);
             const CodesAndScales found = cast(configuration(text), x, 256, 256);
@@ -203,7 +203,7 @@ TEST_CASE("stochastic rounding: gain and variance are those of theory, and the b
     constexpr std::size_t kSide = 256;
     const FormatInfo& e2m1 = find_format("e2m1");
     for (const std::string kind : kKinds)
-        for (const char* text :
+        for (const std::string text :
              {"nvfp4 1x16 6 plain cols", "nvfp4 16x16 6 plain cols", "nvfp4 1x16 4 plain cols",
               "nvfp4 1x16 6 rht cols", "mxfp4 1x32 up plain cols"}) {
             CAPTURE(kind);
@@ -230,7 +230,7 @@ TEST_CASE("stochastic rounding: gain and variance are those of theory, and the b
                 energy += xi * xi;
                 if (t.clips) {
                     clipped += std::fabs(xi) * 6 * unit - xi * xi;
-                } else {
+                } else if (v < 6) {
                     const double lo = static_cast<double>(decode(
                                      e2m1, encode(e2m1, static_cast<float>(v), Rounding::toward_zero))),
                                  hi = lo < 2   ? lo + 0.5
@@ -269,7 +269,8 @@ TEST_CASE("stochastic rounding: gain and variance are those of theory, and the b
             CHECK(std::fabs(squares / n - variance_sum) <= 3 * std::sqrt(variance_variance / n));
             // What clips is not random.
             CHECK(clipped_product / n == doctest::Approx(clipped).epsilon(1e-6));
-            const bool may_clip = std::string(text).starts_with("nvfp4");
+            // 4 leaves room above: the amax of a block becomes 4.4 units at most.
+            const bool may_clip = text.find(" 6 ") != text.npos;
             CHECK((clipped < 0) == may_clip);
         }
 }
