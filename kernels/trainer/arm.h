@@ -4,7 +4,8 @@
 //
 // Operands. BF16 and FP8 recipes cast the output of a GEMM directly to the operand of the next one. Emulated
 // recipes (engine.h) keep values in FP32, quantise and dequantise them as core does (emulate.h), and multiply
-// in FP32. All dimensions are padded with zeros to multiples of 16, which does not change any result.
+// in FP32. All dimensions are padded with zeros to multiples of 16, which does not change any result. Operands that
+// are rotated for wgrad (Recipe::rht) fill the padding of the batch: it is a part of the product.
 #pragma once
 
 #include <cstdint>
