@@ -57,6 +57,28 @@ TEST_CASE("quantize gives every metric of every recipe, by hand") {
     CHECK(fp32["mse"] == 0);
 }
 
+TEST_CASE("quantize takes the targets of NVFP4: 4, 3, 2, 1 and their halves are exact where 4 becomes 4") {
+    const Scratch scratch;
+    const std::string path = scratch / "x.npy";
+    spit(path,
+         npy("<f4", "(1, 16)", bytes_of({4, 3, 2, 1, 0.5F, 1.5F, 0, 0, -4, -3, -2, -1, -0.5F, -1.5F, 0, 0})));
+    const Finished got = fp8lab(
+        "quantize " + path + " --recipe nvfp4,nvfp4:target=4,nvfp4:target=4or6,nvfp4-te,nvfp4:w2d=1 --json");
+    CHECK(got.code == 0);
+    const json recipes = json::parse(got.out)["recipes"];
+    // 448 / 6 x 4 = unit 2/3: 3 is 4.5 units, which becomes 4; 2 and 1 are 3 and 1.5; 1.5 is 2.25, which becomes 2;
+    // 0.5 is 0.75, a tie, which becomes 1.
+    const double errors[] = {3 - 8.0 / 3, 1.5 - 4.0 / 3, 0.5 - 2.0 / 3};
+    double squares = 0;
+    for (const double e : errors) squares += 2 * e * e;
+    CHECK(recipes[0]["mse"].get<double>() == doctest::Approx(squares / 16).epsilon(1e-5));
+    CHECK(recipes[1]["mse"] == 0);
+    CHECK(recipes[2]["mse"] == 0);
+    CHECK(recipes[3]["mse"] == recipes[0]["mse"]);  // options of w, dy and wgrad change nothing here
+    CHECK(recipes[4]["mse"] == recipes[0]["mse"]);
+    for (const json& recipe : recipes) CHECK(recipe["bits_per_element"] == 4 + (8 + 32) / 16.0);
+}
+
 TEST_CASE("quantize says what share of the tensor underflow removed, in its last columns") {
     const Scratch scratch;
     const std::string path = scratch / "x.npy";

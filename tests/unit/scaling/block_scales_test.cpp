@@ -6,6 +6,8 @@
 #include <limits>
 #include <vector>
 
+#include "core/base/error.h"
+#include "core/base/rng.h"
 #include "core/scaling/quantizer.h"
 
 using namespace fp8lab;
@@ -136,4 +138,80 @@ TEST_CASE("NVFP4 edge cases: a zero tensor, a zero block, a block too small for 
     for (std::size_t i = 1; i < 48; ++i) CHECK(out[i] == 0);
     CHECK(result.stats.underflow == 1);
     CHECK(result.stats.overflow == 0);
+}
+
+TEST_CASE("NVFP4 targets: scales by hand, and what each block's amax becomes") {
+    const FormatInfo& e4m3 = find_format("e4m3");
+    // Tensor amax 4 and target 4: S = 256 x 6 / 4 = 384, s = 4 x 384 / 4 = 384, one unit is 384 x 4 / 1536 = 1.
+    const Nvfp4Scales four = nvfp4_scales(4, 4, Nvfp4Target::four, 4),
+                      six = nvfp4_scales(4, 4, Nvfp4Target::four, 6);
+    CHECK(four.encode_scale == 384);
+    CHECK(decode(e4m3, four.block_code) == 384);
+    CHECK(four.block_factor == doctest::Approx(1).epsilon(1e-6));
+    CHECK(decode(e4m3, six.block_code) == 256);
+    CHECK(nvfp4_scales(4, 4).encode_scale == 672);
+    CHECK(decode(e4m3, nvfp4_scales(4, 4).block_code) == 448);
+    // Blocks: exact with 4; exact with 6; zeros, where neither is better.
+    std::vector<float> in(48, 0.0F);
+    const float with_four[] = {4, 3, 2, 1, -1.5F, 0.5F}, with_six[] = {3, 1, 1.5F, -0.5F, 0.25F};
+    std::copy(std::begin(with_four), std::end(with_four), in.begin());
+    std::copy(std::begin(with_six), std::end(with_six), in.begin() + 16);
+    const CastPlan plan = cast_plan(parse_recipe("nvfp4:target=4or6"), TensorClass::x);
+    const QuantizeRequest request{.rows = 1, .cols = 48};
+    const Nvfp4Blocks blocks = nvfp4_blocks(plan, in, request);
+    CHECK(blocks.targets == std::vector<std::uint8_t>{4, 6, 6});
+    CHECK(blocks.tensor_amax == 4);
+    CHECK(blocks.tensor_scale == 384);
+    CHECK(blocks.units[0] == 1);
+    CHECK(blocks.units[1] == 0.5F);
+    CHECK(blocks.units[2] == 0);
+    CHECK(blocks.clipped == std::vector<std::uint32_t>{0, 0, 0});
+    std::vector<float> out(48);
+    quantize(plan, in, out, request);
+    CHECK(out == in);
+    in[40] = std::numeric_limits<float>::quiet_NaN();  // ignored in the amax; no error is smaller than NaN
+    CHECK(nvfp4_blocks(plan, in, request).targets == std::vector<std::uint8_t>{4, 6, 6});
+    in[40] = std::numeric_limits<float>::infinity();
+    CHECK(nvfp4_blocks(plan, in, request).targets[2] == 6);
+    CHECK(nvfp4_blocks(plan, in, request).tensor_scale == 1);
+    CHECK_THROWS_AS(nvfp4_blocks(plan, in, {.rows = 2, .cols = 48}), Error);
+    CHECK_THROWS_AS(nvfp4_blocks(cast_plan(parse_recipe("mxfp4"), TensorClass::x), in, request), Error);
+}
+
+TEST_CASE(
+    "4or6: no block is worse than with 4 or with 6 under the same tensor scale, and clipped elements are "
+    "counted") {
+    std::vector<float> in(64 * 96);
+    Rng(5).fill_normal(in);
+    const QuantizeRequest request{.rows = 64, .cols = 96, .with_stats = false};
+    const auto cast = [&](const char* recipe) {
+        std::vector<float> out(in.size());
+        quantize(cast_plan(parse_recipe(recipe), TensorClass::x), in, out, request);
+        return out;
+    };
+    const auto error = [&](const std::vector<float>& out, std::size_t block) {
+        double sum = 0;
+        for (std::size_t i = 16 * block; i < 16 * block + 16; ++i)
+            sum += std::pow(static_cast<double>(in[i]) - static_cast<double>(out[i]), 2);
+        return sum;
+    };
+    const auto four = cast("nvfp4:target=4"), chosen = cast("nvfp4:target=4or6"), plain = cast("nvfp4");
+    const CastPlan plan = cast_plan(parse_recipe("nvfp4:target=4or6"), TensorClass::x);
+    const Nvfp4Blocks blocks = nvfp4_blocks(plan, in, request);
+    std::size_t fours = 0, clipped = 0, by_hand = 0;
+    double total = 0, total_plain = 0;
+    for (std::size_t b = 0; b < in.size() / 16; ++b) {
+        CHECK(error(chosen, b) <= error(four, b));
+        if (blocks.targets[b] == 4) CHECK(error(chosen, b) == error(four, b));
+        fours += blocks.targets[b] == 4;
+        clipped += blocks.clipped[b];
+        for (std::size_t i = 16 * b; i < 16 * b + 16; ++i)
+            by_hand += std::fabs(in[i]) / blocks.units[b] > 6.00001F;
+        total += error(chosen, b), total_plain += error(plain, b);
+    }
+    CHECK(fours > 0);
+    CHECK(fours < in.size() / 16);
+    CHECK(total < total_plain);
+    CHECK(clipped == by_hand);
+    CHECK(clipped > 0);
 }
