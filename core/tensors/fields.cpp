@@ -59,7 +59,7 @@ std::vector<Field> all_fields(TensorSpec& spec) {
                &spec.outlier_column, 1, 0x1p20, true),
         text({.name = "file",
               .label = "Own tensor",
-              .help = "FILE or FILE:TENSOR, an .npy or .safetensors; empty: the generated one."},
+              .help = "FILE or FILE:TENSOR, an .npy, .safetensors or .png; empty: the generated one."},
              &spec.file),
     };
 }
@@ -83,11 +83,11 @@ bool has_effect(const TensorSpec& spec, std::string_view name) {
     if (!spec.file.empty()) return false;
     if (name == "tensor") return true;
     if (spec.kind == "none") return false;
-    const bool fixed = spec.kind == "decades" || spec.kind == "zeros";
+    const bool fixed = spec.kind == "decades" || spec.kind == "zeros" || spec.kind == "picture";
     if (name == "sigma") return spec.kind == "lognormal";
     if (name == "size") return !fixed || spec.outliers > 0;
     if (name == "seed") return !fixed || spec.outliers > 0 || spec.row_spread > 0;
-    if (name == "rows" || name == "cols") return spec.kind != "decades";
+    if (name == "rows" || name == "cols") return spec.kind != "decades" && spec.kind != "picture";
     if (name == "outlier_ratio") return spec.outliers > 0;
     return true;
 }
