@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/verb.h"
+#include "core/base/error.h"
 #include "core/base/units.h"
 #include "core/files/console.h"
 #include "core/scaling/quantizer.h"
@@ -110,6 +111,10 @@ void print_table(const Tensor& tensor, const std::vector<Row>& rows) {
 
 void quantize_file(const QuantizeOptions& options) {
     const std::vector<Recipe> recipes = parse_recipes(options.recipes);
+    for (const Recipe& recipe : recipes)
+        if (!recipe.wide.empty())
+            throw usage_error("--recipe", "recipe " + recipe.name +
+                                              ": wide names layers of a training; quantize casts one tensor");
     const Tensor tensor = read_tensor(options.file);
     const std::vector<Row> rows = measure(tensor, recipes);
     const ErrorMetrics& first = rows[0].metrics;

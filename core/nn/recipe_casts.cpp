@@ -1,8 +1,10 @@
 #include "core/nn/recipe_casts.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "core/nn/streams.h"
+#include "core/scaling/hadamard.h"
 #include "core/threads/parallel.h"
 
 namespace fp8lab {
@@ -36,13 +38,18 @@ RecipeCasts::RecipeCasts(const Recipe& recipe, int layers, std::uint64_t seed)
 }
 
 void RecipeCasts::set_recipe(const Recipe& recipe) {
-    const bool was_delayed = recipe_.scale == ScaleSource::delayed;
     recipe_ = recipe;
+    const int layers = static_cast<int>(states_.size()) / 3;
     for (std::size_t i = 0; i < states_.size(); ++i) {
         State& s = states_[i];
         const FormatInfo* old_format = s.plan.format;
-        s.plan = cast_plan(recipe, static_cast<TensorClass>(i % 3));
-        if (recipe.scale != ScaleSource::delayed) continue;
+        const auto tensor = static_cast<TensorClass>(i % 3);
+        const Recipe here = recipe_of_layer(recipe, static_cast<int>(i / 3) + 1, layers);
+        const bool was_delayed = s.delayed_scale;
+        s.plan = cast_plan(here, tensor);
+        s.rotated = here.rht && tensor != TensorClass::w;
+        s.delayed_scale = here.scale == ScaleSource::delayed;
+        if (!s.delayed_scale) continue;
         DelayedScale fresh = cold_start(recipe, s.plan);
         if (was_delayed && old_format == s.plan.format) {
             fresh.restore(s.delayed.scale(), s.delayed.scale_age(), s.delayed.history());
@@ -93,17 +100,28 @@ const Matrix<float>& RecipeCasts::operand(TensorId id, Along along, const Matrix
         if (first && id == watched_) watch(id, value);
         return value;
     }
-    if (!first && s.plan.granularity == Granularity::tensor) return s.cast;
+    const bool one_cast = s.plan.granularity == Granularity::tensor ||
+                          (s.plan.granularity == Granularity::block16 && s.plan.square_blocks);
+    if (!first && one_cast) return s.cast;
+    const Matrix<float>& in = s.rotated && along == Along::rows ? rotated(value) : value;
     QuantizeRequest request{
-        .rows = value.rows, .cols = value.cols, .along = along, .seed = seed_, .with_stats = first};
+        .rows = in.rows, .cols = in.cols, .along = along, .seed = seed_, .with_stats = first};
     request.stream =
         stream(Draw::cast, id.layer, step_, static_cast<unsigned>(id.tensor) * 2 + (along == Along::rows));
     if (s.plan.granularity == Granularity::tensor && s.plan.scaled)
         request.tensor_scale = is_delayed(s) ? s.delayed.scale() : s.fixed_scale;
-    s.cast.resize(value.rows, value.cols);
-    const QuantizeResult result = quantize(s.plan, value.values, s.cast.values, request);
-    if (first) note(id, value, result);
+    s.cast.resize(in.rows, in.cols);
+    const QuantizeResult result = quantize(s.plan, in.values, s.cast.values, request);
+    if (first) note(id, in, result);
     return s.cast;
+}
+
+const Matrix<float>& RecipeCasts::rotated(const Matrix<float>& value) {
+    rotated_.resize(rht_padded(value.rows), value.cols);
+    std::fill(std::copy(value.values.begin(), value.values.end(), rotated_.values.begin()),
+              rotated_.values.end(), 0.0F);
+    rotate(rotated_.values, rotated_.values, rotated_.rows, rotated_.cols, Along::rows, te_signs());
+    return rotated_;
 }
 
 void RecipeCasts::note(TensorId id, const Matrix<float>& value, const QuantizeResult& result) {

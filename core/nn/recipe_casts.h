@@ -3,7 +3,11 @@
 //
 // With one scale per tensor, a tensor is cast once per step for both GEMMs that read it. Rows and blocks run
 // along K, so there each GEMM gets a cast of its own; records describe the first (x, w: fprop; dy: dgrad, or
-// wgrad in layer 1, which has no dgrad).
+// wgrad in layer 1, which has no dgrad). Weights in 16x16 blocks are cast once, for fprop and dgrad.
+//
+// With rht, x and dy of wgrad are padded with rows of zeros to a multiple of 16, rotated along the batch with
+// Transformer Engine's signs, and cast. The padding is kept, so that the rotations cancel in the product; a record
+// of dy of layer 1 describes the rotated tensor with its padding.
 #pragma once
 
 #include <cstdint>
@@ -55,16 +59,16 @@ class RecipeCasts final : public GemmCasts<float> {
         float fixed_scale = 0;
         TensorRecord record;
         Matrix<float> cast;
-        bool casted = false, nonfinite = false;  // in this step
+        bool delayed_scale = false, rotated = false;  // rotated: along the batch
+        bool casted = false, nonfinite = false;       // in this step
     };
     State& state(TensorId id) { return states_[index(id)]; }
     const State& state(TensorId id) const { return states_[index(id)]; }
     static std::size_t index(TensorId id) {
         return static_cast<std::size_t>(id.layer - 1) * 3 + static_cast<std::size_t>(id.tensor);
     }
-    bool is_delayed(const State& s) const {
-        return recipe_.scale == ScaleSource::delayed && s.fixed_scale == 0;
-    }
+    static bool is_delayed(const State& s) { return s.delayed_scale && s.fixed_scale == 0; }
+    const Matrix<float>& rotated(const Matrix<float>& value);
     static void round(Matrix<float>& result, OutType to);
     void note(TensorId id, const Matrix<float>& value, const QuantizeResult& result);
     void watch(TensorId id, const Matrix<float>& value);
@@ -75,6 +79,7 @@ class RecipeCasts final : public GemmCasts<float> {
     std::optional<TensorId> watched_;
     std::optional<TensorView> view_;
     std::vector<State> states_;
+    Matrix<float> rotated_;
 };
 
 }  // namespace fp8lab

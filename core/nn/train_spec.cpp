@@ -96,6 +96,7 @@ void check_fit(const TrainSpec& spec, const TaskDefaults& task) {
         return spec.task == TaskKind::npy ? input_error(spec.x_path, std::move(why))
                                           : usage_error("--layers", std::move(why));
     };
+    for (const Recipe& arm : spec.arms) check_wide(arm, static_cast<int>(spec.layers.size()) - 1);
     const bool sizes_fixed = spec.task == TaskKind::spiral || spec.task == TaskKind::npy;
     if (sizes_fixed &&
         (spec.layers.front() != task.layers.front() || spec.layers.back() != task.layers.back()))

@@ -38,6 +38,7 @@ void check_command(const TrainSpec& spec, const Command& command) {
                               arm(c.arm);
                               options(c.recipe.history, c.recipe.margin);
                               parse_recipe(recipe_text(c.recipe));
+                              check_wide(c.recipe, static_cast<int>(spec.layers.size()) - 1);
                           },
                           [&](const SetLearningRate& c) {
                               if (!(c.lr >= 0) || std::isinf(c.lr))

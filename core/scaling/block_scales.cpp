@@ -5,13 +5,13 @@
 #include <limits>
 
 #include "core/scaling/delayed.h"
+#include "core/scaling/nvfp4.h"
 #include "core/threads/parallel.h"
 
 namespace fp8lab {
 
 namespace {
 
-constexpr float kNvfp4ElementMax = 6, kNvfp4ScaleMax = 448;          // E2M1's and E4M3's
 constexpr int kSmallestMxExponent = -127, kLargestMxExponent = 127;  // E8M0's
 
 // The larger magnitude. A NaN is ignored, as CUDA's fmaxf does, or wins for good.
@@ -41,6 +41,8 @@ void add_row(std::span<const float> row, std::size_t width, bool keep_nan, std::
     }
 }
 
+}  // namespace
+
 std::vector<float> block_amaxes(std::span<const float> matrix, std::size_t cols, const BlockGrid& grid,
                                 bool keep_nan) {
     constexpr std::size_t kGrain = 16384;  // elements that are worth a thread
@@ -54,6 +56,8 @@ std::vector<float> block_amaxes(std::span<const float> matrix, std::size_t cols,
     });
     return amaxes;
 }
+
+namespace {
 
 int exponent_of_max(const FormatInfo& format) { return std::ilogb(max_finite(format)); }
 
@@ -86,26 +90,6 @@ std::vector<float> mx_scales(std::vector<float> amaxes, const FormatInfo& elemen
     return amaxes;
 }
 
-// numerics.md 1.5, step 1.
-float nvfp4_encode_scale(float tensor_amax) {
-    // Asked of the amax: g++ 13 takes the minimum below for 0 where the quotient overflows.
-    if (tensor_amax == 0 || std::isinf(tensor_amax)) return 1;
-    return std::min(kNvfp4ScaleMax * kNvfp4ElementMax / tensor_amax, std::numeric_limits<float>::max());
-}
-
-// Step 2: the blocks' scales, rounded to E4M3.
-std::vector<float> nvfp4_scales(std::vector<float> amaxes, float encode_scale) {
-    for (float& value : amaxes) value *= encode_scale * (1 / kNvfp4ElementMax);
-    quantize(find_format("e4m3"), amaxes, amaxes);
-    return amaxes;
-}
-
-// Step 3, with the rounded scale, so that its rounding does not bias the data.
-float nvfp4_block_factor(float block_scale, float encode_scale) {
-    if (block_scale == 0) return 0;
-    return std::min(1 / (block_scale * (1 / encode_scale)), std::numeric_limits<float>::max());
-}
-
 }  // namespace
 
 BlockGrid block_grid(const CastPlan& plan, std::size_t rows, std::size_t cols, Along along) {
@@ -125,7 +109,7 @@ BlockGrid block_grid(const CastPlan& plan, std::size_t rows, std::size_t cols, A
             length = 32;
             break;
         case Granularity::block16:
-            length = 16;
+            length = 16, breadth = plan.square_blocks ? 16 : 1;
             break;
     }
     BlockGrid grid;
@@ -140,25 +124,7 @@ std::uint32_t mx_scale_code(float block_amax, const FormatInfo& element, MxRule 
     return encode(find_format("e8m0"), mx_scales({block_amax}, element, rule)[0], Rounding::toward_zero);
 }
 
-Nvfp4Scales nvfp4_scales(float tensor_amax, float block_amax) {
-    const float encode_scale = nvfp4_encode_scale(tensor_amax);
-    const float block_scale = nvfp4_scales(std::vector{block_amax}, encode_scale)[0];
-    return {encode_scale, encode(find_format("e4m3"), block_scale),
-            nvfp4_block_factor(block_scale, encode_scale)};
-}
-
 namespace {
-
-void nvfp4_block_scales(const std::vector<float>& amaxes, BlockScales& scales) {
-    const float amax = amaxes.empty() ? 0 : *std::max_element(amaxes.begin(), amaxes.end());
-    scales.tensor_scale = nvfp4_encode_scale(amax);
-    const float tensor_scale_inv = amax / (kNvfp4ScaleMax * kNvfp4ElementMax);
-    scales.scale_inv = nvfp4_scales(amaxes, scales.tensor_scale);
-    for (float& value : scales.scale_inv) {
-        scales.scale.push_back(nvfp4_block_factor(value, scales.tensor_scale));
-        value *= tensor_scale_inv;
-    }
-}
 
 void mx_block_scales(const CastPlan& plan, const std::vector<float>& amaxes, BlockScales& scales) {
     scales.scale_inv = mx_scales(amaxes, *plan.format, plan.mx_rule);
@@ -178,12 +144,12 @@ void fp32_block_scales(const CastPlan& plan, const std::vector<float>& amaxes, B
 }  // namespace
 
 BlockScales block_scales(const CastPlan& plan, std::span<const float> matrix, std::size_t cols,
-                         const BlockGrid& grid) {
+                         const BlockGrid& grid, const QuantizeRequest& request) {
     const bool is_mx = plan.granularity == Granularity::block32;
     const std::vector<float> amaxes = block_amaxes(matrix, cols, grid, is_mx);
     BlockScales scales;
     if (plan.granularity == Granularity::block16)
-        nvfp4_block_scales(amaxes, scales);
+        nvfp4_block_scales(plan, amaxes, matrix, cols, grid, request, scales);
     else if (is_mx)
         mx_block_scales(plan, amaxes, scales);
     else

@@ -18,10 +18,15 @@ struct BlockGrid {
 BlockGrid block_grid(const CastPlan& plan, std::size_t rows, std::size_t cols, Along along);
 
 struct BlockScales {
-    std::vector<float> scale, scale_inv;       // one per block: before the cast, after it
-    float tensor_scale = 1;                    // the FP32 tensor scale of NVFP4, else 1
+    std::vector<float> scale, scale_inv;  // one per block: before the cast, after it
+    float tensor_scale = 1;               // the FP32 tensor scale of NVFP4, else 1
 };
+// `request`: of its dice, which 4or6 needs (nvfp4.h).
 BlockScales block_scales(const CastPlan& plan, std::span<const float> matrix, std::size_t cols,
-                         const BlockGrid& grid);
+                         const BlockGrid& grid, const QuantizeRequest& request = {});
+
+// The largest magnitude of each block. A NaN is ignored, or is the amax of its block.
+std::vector<float> block_amaxes(std::span<const float> matrix, std::size_t cols, const BlockGrid& grid,
+                                bool keep_nan);
 
 }  // namespace fp8lab

@@ -148,13 +148,20 @@ CastPlan cast_plan(const Recipe& recipe, TensorClass tensor) {
     const bool wide = bits(*plan.format) > 8;
     plan.scaled = !wide && recipe.scale != ScaleSource::none;
     plan.granularity = plan.scaled ? recipe.granularity : Granularity::tensor;
-    plan.square_blocks = plan.granularity == Granularity::block128 && tensor == TensorClass::w;
+    plan.square_blocks =
+        tensor == TensorClass::w && (plan.granularity == Granularity::block128 ||
+                                     (plan.granularity == Granularity::block16 && recipe.square_weights));
     plan.pow2 = recipe.pow2;
     plan.margin = recipe.margin;
     plan.mx_rule = recipe.mx_rule;
+    plan.target = recipe.target;
     plan.rounding = backward ? recipe.round_bwd : recipe.round;
     plan.overflow = wide ? Overflow::nonsaturate : recipe.overflow;
     return plan;
+}
+
+CastPlan cast_plan(const Recipe& recipe, TensorClass tensor, int layer, int layers) {
+    return cast_plan(recipe_of_layer(recipe, layer, layers), tensor);
 }
 
 QuantizeResult quantize(const CastPlan& plan, std::span<const float> in, std::span<float> out,
@@ -169,7 +176,7 @@ QuantizeResult quantize(const CastPlan& plan, std::span<const float> in, std::sp
         cast.run(result);
     } else {
         const BlockGrid grid = block_grid(plan, request.rows, request.cols, request.along);
-        BlockScales scales = block_scales(plan, in, request.cols, grid);
+        BlockScales scales = block_scales(plan, in, request.cols, grid, request);
         cast.use_blocks(grid, scales);
         cast.run(result);
         result.scale = scales.tensor_scale;
@@ -188,7 +195,10 @@ double bits_per_element(const CastPlan& plan, std::size_t rows, std::size_t cols
     if (plan.granularity == Granularity::block32) bits_per_scale = 8;  // E8M0
     if (plan.granularity == Granularity::block16)
         bits_per_scale = 8, tensor_bits = 32;  // E4M3 under an FP32 scale
-    const auto scales = static_cast<double>(block_grid(plan, rows, cols, Along::cols).count());
+    // cuBLASLt reads one E4M3 scale per 1x16 (VEC16_UE4M3): 16x16 stores each of its scales 16 times.
+    CastPlan stored = plan;
+    if (plan.granularity == Granularity::block16) stored.square_blocks = false;
+    const auto scales = static_cast<double>(block_grid(stored, rows, cols, Along::cols).count());
     return bits(*plan.format) + (plan.scaled && n > 0 ? (scales * bits_per_scale + tensor_bits) / n : 0);
 }
 

@@ -17,15 +17,19 @@ enum class TensorClass { x, w, dy };
 struct CastPlan {
     const FormatInfo* format = nullptr;
     Granularity granularity = Granularity::tensor;
-    bool square_blocks = false;  // 128x128 (weights) instead of 1x128
+    bool square_blocks = false;  // of weights: 128x128 instead of 1x128, 16x16 instead of 1x16
     bool scaled = false;         // false: scale 1 (recipe `unscaled`, bf16, fp32)
     bool pow2 = false;
     int margin = 0;  // FP32 scales: headroom above the amax in powers of two
     MxRule mx_rule = MxRule::up;
+    Nvfp4Target target = Nvfp4Target::six;  // of block16
     Rounding rounding = Rounding::nearest;
     Overflow overflow = Overflow::saturate;
 };
+// The rotation (Recipe::rht) is not in the plan: whoever casts rotates before.
 CastPlan cast_plan(const Recipe& recipe, TensorClass tensor);
+// In one layer (1-based) of a network of `layers`: BF16 where the layer is wide.
+CastPlan cast_plan(const Recipe& recipe, TensorClass tensor, int layer, int layers);
 
 // Which dimension of a row-major (rows, cols) matrix is K of the GEMM: rows and blocks run along it.
 enum class Along { cols, rows };
@@ -58,7 +62,24 @@ struct Nvfp4Scales {
     std::uint32_t block_code;
     float block_factor;  // multiplies before the cast; 0 for a block whose code is 0: it gives zeros
 };
-Nvfp4Scales nvfp4_scales(float tensor_amax, float block_amax);
+// `block_target`, 6 or 4: what this block's amax becomes. The tensor scale leaves room for 4: under it the largest
+// block scale is 256 instead of 448, since 1.5 x 448 has no E4M3 code.
+Nvfp4Scales nvfp4_scales(float tensor_amax, float block_amax, Nvfp4Target target = Nvfp4Target::six,
+                         int block_target = 6);
+
+// The scales of one NVFP4 cast, block by block, as quantize() uses them; blocks in the order of block_grid()
+// (block_scales.h).
+struct Nvfp4Blocks {
+    float tensor_amax = 0;               // NaN ignored
+    float tensor_scale = 1;              // S
+    std::vector<float> amaxes;           // of the elements
+    std::vector<std::uint8_t> codes;     // E4M3, of the block's scale
+    std::vector<float> units;            // what E2M1's 1 stands for; 0: the block is 0
+    std::vector<std::uint8_t> targets;   // 6 or 4
+    std::vector<std::uint32_t> clipped;  // elements above 6 units
+};
+// Throws usage_error: the plan's granularity is not block16, or `in` does not have rows x cols elements.
+Nvfp4Blocks nvfp4_blocks(const CastPlan& plan, std::span<const float> in, const QuantizeRequest& request);
 
 // Bits per element with its share of the scales, of one copy; of a recipe: of its x tensor (8.25 for mxfp8).
 double bits_per_element(const CastPlan& plan, std::size_t rows, std::size_t cols);

@@ -57,6 +57,16 @@ Key choice(std::string_view name, T Recipe::*member, std::vector<std::pair<std::
     return {name, valid, applies, set, get};
 }
 
+std::vector<std::string_view> split(std::string_view text, char separator) {
+    std::vector<std::string_view> parts;
+    for (;;) {
+        const auto at = text.find(separator);
+        parts.push_back(text.substr(0, at));
+        if (at == text.npos) return parts;
+        text.remove_prefix(at + 1);
+    }
+}
+
 bool always(const Recipe&) { return true; }
 bool casts(const Recipe& r) { return bits(*r.fwd) < 32; }
 bool casts_to_8_bits_or_less(const Recipe& r) { return bits(*r.fwd) <= 8; }
@@ -65,9 +75,40 @@ bool has_fp32_scale(const Recipe& r) {
     return r.scale != ScaleSource::none && r.granularity != Granularity::block32 &&
            r.granularity != Granularity::block16;
 }
+bool has_nvfp4_scale(const Recipe& r) { return r.granularity == Granularity::block16; }
 bool has_mx_scale(const Recipe& r) { return r.granularity == Granularity::block32; }
 // The recipes of FP6, FP4 and INT8 are named after their format.
 bool chooses_formats(const Recipe& r) { return is_fp8(*r.fwd); }
+
+std::string wide_text(const Recipe& recipe) {
+    std::string text;
+    const auto add = [&](const std::string& layer) { text.append(text.empty() ? "" : "+").append(layer); };
+    if (recipe.wide.first) add("first");
+    if (recipe.wide.last) add("last");
+    for (const int number : recipe.wide.numbers) add(std::to_string(number));
+    return text;
+}
+
+// A layer named twice is a mistake; how many layers there are is not known here (check_wide()).
+bool set_wide(Recipe& recipe, std::string_view text) {
+    WideLayers wide;
+    for (const std::string_view part : split(text, '+')) {
+        int number = 0;
+        const auto [end, problem] = std::from_chars(part.data(), part.data() + part.size(), number);
+        const bool is_number = problem == std::errc{} && end == part.data() + part.size() && number >= 1;
+        if (part == "first" && !wide.first)
+            wide.first = true;
+        else if (part == "last" && !wide.last)
+            wide.last = true;
+        else if (is_number && std::ranges::find(wide.numbers, number) == wide.numbers.end())
+            wide.numbers.push_back(number);
+        else
+            return false;
+    }
+    std::ranges::sort(wide.numbers);
+    recipe.wide = std::move(wide);
+    return true;
+}
 
 std::vector<Key> make_keys() {
     std::vector<std::pair<std::string_view, const FormatInfo*>> elements;
@@ -92,6 +133,12 @@ std::vector<Key> make_keys() {
         choice("round", &Recipe::round, roundings, casts),
         choice("round_bwd", &Recipe::round_bwd, roundings, casts),
         choice("round_update", &Recipe::round_update, roundings, always),
+        choice("w2d", &Recipe::square_weights, switches, has_nvfp4_scale),
+        choice("rht", &Recipe::rht, switches, has_nvfp4_scale),
+        choice("target", &Recipe::target,
+               {{"6", Nvfp4Target::six}, {"4", Nvfp4Target::four}, {"4or6", Nvfp4Target::four_or_six}},
+               has_nvfp4_scale),
+        {"wide", "first|last|NUMBER[+...]", casts_to_8_bits_or_less, set_wide, wide_text},
         choice("overflow", &Recipe::overflow,
                {{"saturate", Overflow::saturate}, {"nonsaturate", Overflow::nonsaturate}},
                casts_to_8_bits_or_less),
@@ -148,17 +195,31 @@ void set_default(Recipe& recipe, std::string_view name, int value) {
                           "'" + std::to_string(value) + "' is not valid; valid: " + key.valid);
 }
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
-    std::vector<std::string_view> parts;
-    for (;;) {
-        const auto at = text.find(separator);
-        parts.push_back(text.substr(0, at));
-        if (at == text.npos) return parts;
-        text.remove_prefix(at + 1);
-    }
+}  // namespace
+
+bool WideLayers::contains(int layer, int layers) const {
+    return (first && layer == 1) || (last && layer == layers) ||
+           std::ranges::find(numbers, layer) != numbers.end();
 }
 
-}  // namespace
+Recipe recipe_of_layer(const Recipe& recipe, int layer, int layers) {
+    if (!recipe.wide.contains(layer, layers)) return recipe;
+    const Recipe& bf16 = find_recipe("bf16", "recipe");
+    Recipe wide = recipe;
+    wide.fwd = bf16.fwd, wide.bwd = bf16.bwd;
+    wide.granularity = bf16.granularity, wide.scale = bf16.scale;
+    wide.round = bf16.round, wide.round_bwd = bf16.round_bwd;
+    wide.square_weights = wide.rht = false;
+    return wide;
+}
+
+void check_wide(const Recipe& recipe, int layers, std::string_view where) {
+    for (const int number : recipe.wide.numbers)
+        if (number > layers)
+            throw usage_error(std::string(where), "recipe " + std::string(recipe.base) +
+                                                      ": wide names layer " + std::to_string(number) +
+                                                      "; the layers are 1-" + std::to_string(layers));
+}
 
 std::vector<Choice> recipe_choices(std::vector<Choice> first) {
     for (const Recipe& recipe : recipes()) first.push_back({recipe.name, std::string(recipe.label)});

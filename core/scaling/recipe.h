@@ -22,13 +22,26 @@ namespace fp8lab {
 //             128x128, of w (square_blocks)      FP32                 128x128    square128
 //   block32   1x32                               E8M0                 mx32       block32
 //   block16   1x16                               E4M3, FP32 on top    nvfp4      none: emulated
+//             16x16, of w (square_weights)       E4M3, FP32 on top               none: emulated
 enum class Granularity { tensor, row, block128, block32, block16 };
 enum class ScaleSource { none, current, delayed };
 enum class AmaxAlgo { max, most_recent };
 enum class MxRule { up, floor, even };  // numerics.md 1.4: RCEIL, OCP's FLOOR, EVEN
+// What the amax of an NVFP4 block becomes: 6, the largest E2M1; 4, where the codes lie denser; or, block by block,
+// the one with the smaller squared error (arXiv 2512.02010, "Four Over Six"). Texts: 6, 4, 4or6.
+enum class Nvfp4Target { six, four, four_or_six };
 enum class MasterWeights { fp32, none };
 enum class OutType { bf16, fp32 };
 enum class FastAccum { fprop, all, none };  // GPU only; the CPU accumulates in FP32
+
+// Layers whose operands stay in BF16: "first", "last" and 1-based numbers, joined by '+'.
+struct WideLayers {
+    bool first = false, last = false;
+    std::vector<int> numbers = {};  // ascending
+    bool operator==(const WideLayers&) const = default;
+    bool empty() const { return !first && !last && numbers.empty(); }
+    bool contains(int layer, int layers) const;  // 1-based
+};
 
 struct Recipe {
     std::string name = {};             // as the user gave it; the name of the arm in CSV and JSON
@@ -38,8 +51,8 @@ struct Recipe {
     std::string_view summary = {};     // one line for `list recipes` and tooltips
     std::string_view te = {};          // what it is in Transformer Engine (te_code.cpp); empty: nothing
     Role role = Role::truth;           // what it is drawn as, everywhere
-    const FormatInfo* fwd = nullptr;  // x and w; fp32 = not cast
-    const FormatInfo* bwd = nullptr;  // dy
+    const FormatInfo* fwd = nullptr;   // x and w; fp32 = not cast
+    const FormatInfo* bwd = nullptr;   // dy
     Granularity granularity = Granularity::tensor;
     ScaleSource scale = ScaleSource::none;
     int history = 16;  // 1..4096, Transformer Engine's amax_history_len
@@ -50,6 +63,10 @@ struct Recipe {
     MxRule mx_rule = MxRule::up;
     Rounding round = Rounding::nearest, round_bwd = Rounding::nearest, round_update = Rounding::nearest;
     Overflow overflow = Overflow::saturate;
+    bool square_weights = false;  // w in blocks of 16x16, one cast for fprop and dgrad
+    bool rht = false;             // x and dy of wgrad are rotated along the batch (hadamard.h)
+    Nvfp4Target target = Nvfp4Target::six;
+    WideLayers wide = {};
     MasterWeights master = MasterWeights::fp32;
     OutType out = OutType::bf16;    // type of the outputs of fprop and dgrad
     OutType wgrad = OutType::fp32;  // type of the weight gradient; bf16 as PyTorch has it for BF16 weights
@@ -76,6 +93,12 @@ Recipe parse_recipe(std::string_view text, const RecipeDefaults& defaults = {},
                     std::string_view where = "--recipe");
 std::vector<Recipe> parse_recipes(std::string_view comma_separated, const RecipeDefaults& defaults = {},
                                   std::string_view where = "--recipe");
+
+// The recipe of one layer (1-based) of a network of `layers`: for a wide one BF16 without a scale. Options that are
+// not about casts of operands (out, wgrad, master, round_update) stay.
+Recipe recipe_of_layer(const Recipe& recipe, int layer, int layers);
+// Throws usage_error: `wide` names a layer that a network of `layers` does not have.
+void check_wide(const Recipe& recipe, int layers, std::string_view where = "--recipe");
 
 // The shortest text that parse_recipe() reads back to this recipe (its name field aside).
 std::string recipe_text(const Recipe& recipe);

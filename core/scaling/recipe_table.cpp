@@ -117,13 +117,27 @@ std::vector<Recipe> make_recipes() {
          .summary = "FP4, blocks of 16 with E4M3 scales under a tensor scale, dy rounded stochastically; "
                     "without the "
                     "16x16 weight blocks and the random Hadamard transform of NVIDIA's recipe",
-         .te = "NVFP4BlockScaling(disable_rht=True, disable_2d_quantization=True{round_bwd})",
+         .te = "NVFP4BlockScaling({disabled}){four_over_six}",
          .role = Role::block,
          .fwd = format("e2m1"),
          .bwd = format("e2m1"),
          .granularity = block16,
          .scale = kCurrent,
          .round_bwd = Rounding::stochastic},  // gradients only, as NVFP4BlockScaling does
+        {.base = "nvfp4-te",
+         .label = "NVFP4, NVIDIA's recipe",
+         .short_name = "NVFP4 TE",
+         .summary = "NVFP4 as Transformer Engine trains it: weights in 16x16 blocks, dy rounded "
+                    "stochastically, x and dy of wgrad rotated by the random Hadamard transform",
+         .te = "NVFP4BlockScaling({disabled}){four_over_six}",
+         .role = Role::block,
+         .fwd = format("e2m1"),
+         .bwd = format("e2m1"),
+         .granularity = block16,
+         .scale = kCurrent,
+         .round_bwd = Rounding::stochastic,
+         .square_weights = true,
+         .rht = true},
         {.base = "int8",
          .label = "INT8",
          .short_name = "INT8",

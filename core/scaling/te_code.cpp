@@ -19,6 +19,18 @@ std::string te_format(const Recipe& recipe) {
     return {};
 }
 
+// NVFP4BlockScaling does all three unless it is told not to.
+std::string disabled(const Recipe& recipe) {
+    std::string text;
+    const auto add = [&](bool missing, std::string_view argument) {
+        if (missing) text.append(text.empty() ? "" : ", ").append(argument).append("=True");
+    };
+    add(!recipe.rht, "disable_rht");
+    add(!recipe.square_weights, "disable_2d_quantization");
+    add(recipe.round_bwd != Rounding::stochastic, "disable_stochastic_rounding");
+    return text;
+}
+
 struct Placeholder {
     std::string_view name;
     std::string (*text)(const Recipe&);
@@ -41,12 +53,20 @@ constexpr std::array kPlaceholders = {
                     return std::string(r.pow2 ? "" : "  # with NVTE_FP8_BLOCK_SCALING_FP32_SCALES=1");
                 },
                 [](Recipe& r, const Recipe& p) { r.pow2 = p.pow2; }},
-    Placeholder{"{round_bwd}",
+    Placeholder{"{disabled}", disabled,
+                [](Recipe& r, const Recipe& p) {
+                    r.round_bwd = p.round_bwd, r.rht = p.rht, r.square_weights = p.square_weights;
+                }},
+    Placeholder{"{four_over_six}",
                 [](const Recipe& r) {
-                    return std::string(
-                        r.round_bwd == Rounding::stochastic ? "" : ", disable_stochastic_rounding=True");
+                    return std::string(r.target == Nvfp4Target::four_or_six
+                                           ? "  # with NVTE_NVFP4_4OVER6=all, NVTE_NVFP4_4OVER6_ERR_MODE=MSE "
+                                             "and NVTE_NVFP4_4OVER6_E4M3_USE_256=all"
+                                           : "");
                 },
-                [](Recipe& r, const Recipe& p) { r.round_bwd = p.round_bwd; }},
+                [](Recipe& r, const Recipe&) {
+                    if (r.target == Nvfp4Target::four_or_six) r.target = Nvfp4Target::six;
+                }},
 };
 
 }  // namespace
@@ -67,6 +87,13 @@ std::string transformer_engine_code(const Recipe& recipe) {
         placeholder.express(rest, plain);
     }
     if (call.empty()) return "# Transformer Engine has no recipe like " + recipe_text(recipe);
+    if (!recipe.wide.empty()) {  // a matter of where the recipe applies, not of the recipe
+        Recipe only = plain;
+        only.wide = recipe.wide;
+        const std::string text = recipe_text(only);
+        call += "  # run layers " + text.substr(text.rfind('=') + 1) + " outside te.autocast";
+        rest.wide = {};
+    }
     const std::string text = recipe_text(rest);
     if (text.size() <= recipe.base.size()) return call;
     return call + "  # Transformer Engine cannot express " + text.substr(recipe.base.size() + 1);

@@ -14,7 +14,10 @@ class CpuTrainer final : public Trainer {
     explicit CpuTrainer(const TrainSpec& spec) : spec_(spec), task_(make_task(spec)) {
         if (spec.arms.empty()) throw usage_error("--recipe", "at least one recipe");
         arms_.reserve(spec.arms.size());
-        for (const Recipe& recipe : spec.arms) arms_.emplace_back(spec_, recipe);
+        for (const Recipe& recipe : spec.arms) {
+            check_wide(recipe, static_cast<int>(spec.layers.size()) - 1);
+            arms_.emplace_back(spec_, recipe);
+        }
     }
     CpuTrainer(const CpuTrainer&) = delete;  // arms refer to spec_
     CpuTrainer& operator=(const CpuTrainer&) = delete;
