@@ -85,7 +85,7 @@ std::vector<Field> FourLab::fields_of(Params& p) {
                 &p.casts, 1, kMostCasts, true),
         integer({.name = "block_index",
                  .label = "Marked block",
-                 .help = "The block whose numbers are shown, row by row. −1: the first that clips.",
+                 .help = "The block whose numbers are shown, row by row. −1: the first that saturates.",
                  .more = true},
                 &p.block_index, -1, 31),
         choice({.name = "signs",
@@ -246,6 +246,7 @@ std::vector<Metric> FourLab::metrics() const {
     add("w.copies_differ_pct", o.copies.differ_pct, "%");
     add("w.copies_sqnr_db", o.copies.apart_db, "dB");
     add("w.sqnr_db", o.copies.sqnr_db, "dB");
+    add("w.square_costs_db", o.row_copies.sqnr_db - o.square_copies.sqnr_db, "dB");
     const Marked block = marked();
     add("block.amax", static_cast<double>(block.amax));
     add("block.scale_code", block.code);

@@ -24,7 +24,7 @@ struct Params {
     TensorSpec tensor{.kind = "swiglu_h", .size = 1, .sigma = 1.5, .seed = 1, .rows = 256, .cols = 256};
     std::string format = "nvfp4", block = "1x16", rounding = "nearest", rht = "on", target = "6";
     int casts = 16;
-    int block_index = -1;  // 0 to 31; -1: the first that clips
+    int block_index = -1;  // 0 to 31; -1: the first that saturates
     std::string signs = "te";
     int sign_seed = 1;
     bool operator==(const Params&) const = default;

@@ -78,7 +78,7 @@ std::string mean_title(const Means& means) {
     if (means.nvfp4.n.empty()) return "No mean of this tensor";
     const double nvfp4 = std::fabs(means.nvfp4.at(kGainCasts).gain_pct),
                  mxfp4 = std::fabs(means.mxfp4.at(kGainCasts).gain_pct);
-    return nvfp4 > 3 * mxfp4 && nvfp4 > 0.2 ? "Dice average out, all but the clipping" : "Dice average out";
+    return nvfp4 > 3 * mxfp4 && nvfp4 > 0.2 ? "Dice average out, all but the saturation" : "Dice average out";
 }
 
 Figure mean_figure(const Means& means, const Params& params) {

@@ -59,7 +59,7 @@ std::vector<std::vector<Piece>> scale_line(const Outcome& o, const Marked& m) {
     const bool clips = m.top > 6 * (1 + 1e-6);
     std::vector<Piece> last = {plain("its amax needs"), mono(fmt::format("{:.2f}", m.top), clips ? sat : Color{Role::text})};
     if (clips) {
-        last.push_back(plain("clips at"));
+        last.push_back(plain("saturates at"));
         last.push_back(mono("6", sat));
     } else if (m.top < 5.995) {
         last.push_back(plain("below 6: the top is unused"));

@@ -85,7 +85,7 @@ void FourView::draw_result(Context& c, float width) {
                                  ui::Cell{.text = text(values[1]), .value = values[1]}},
                       columns);
     };
-    row("Blocks that clip, %", {o.cast[0].clip_pct, o.cast[1].clip_pct}, [](double v) { return pct_text(v, 0); });
+    row("Blocks that saturate, %", {o.cast[0].clip_pct, o.cast[1].clip_pct}, [](double v) { return pct_text(v, 0); });
     if (o.params.nvfp4())
         row("SQNR with 4 or 6, dB", {o.four_or_six[0].sqnr_db, o.four_or_six[1].sqnr_db}, db_text);
     if (o.params.rounding == "stochastic") {
@@ -132,8 +132,12 @@ void FourView::draw_buttons(Context& c, float width) {
     ui::tooltip(c, "Copy as Transformer Engine recipe", code);
     ImGui::SetCursorScreenPos({at.x + c.px(half + 8), at.y});
     const std::string text = recipe_text(lab_.recipe());
-    if (ui::button(c, "four.train", "Train with it", {.width = half}))
-        c.wanted_lab = {.lab = "train", .fields = {"arm_b=" + text}};
+    if (ui::button(c, "four.train", "Train with it", {.width = half})) {
+        const std::size_t colon = std::min(text.find(':'), text.size());
+        c.wanted_lab = {.lab = "train",
+                        .fields = {"arm_b=" + text.substr(0, colon), "round=recipe",
+                                   "options=" + text.substr(std::min(colon + 1, text.size()))}};
+    }
     ui::tooltip(c, "Train with it", "Opens L8 with arm B = " + text + ".");
 }
 
