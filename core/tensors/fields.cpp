@@ -13,7 +13,7 @@ constexpr int kMostElements = 1 << 20;  // of one dimension
 std::vector<Choice> kinds_to_choose() {
     const auto kinds = tensor_kinds();
     std::vector<Choice> out(kinds.begin(), kinds.end());
-    std::erase_if(out, [](const Choice& kind) { return kind.id == "none"; });
+    std::erase_if(out, [](const Choice& kind) { return kind.id == "none" || kind.id == "picture"; });
     return out;
 }
 
@@ -74,6 +74,12 @@ Field tensor_field(TensorSpec& spec, std::string_view name, bool more) {
         return field;
     }
     throw unknown_name("tensor_field", "field", name, fields, [](const Field& f) { return f.info.name; });
+}
+
+Field tensor_or_picture_field(TensorSpec& spec) {
+    Field field = tensor_field(spec, "tensor");
+    field.choices.push_back(*std::ranges::find(tensor_kinds(), "picture", &Choice::id));
+    return field;
 }
 
 bool has_effect(const TensorSpec& spec, std::string_view name) {

@@ -94,7 +94,7 @@ MatrixShape as_matrix(std::span<const std::size_t> shape) {
 Tensor read_tensor(std::string_view file_and_tensor) {
     const Source source = split(file_and_tensor);
     const MappedFile file(source.file);
-    Tensor tensor = is_png(file.bytes())                 ? from_png(file.bytes(), source)
+    Tensor tensor = is_png(file.bytes())                ? from_png(file.bytes(), source)
                     : is_npy(file.bytes(), source.file) ? from_npy(file.bytes(), source)
                                                         : from_safetensors(file.bytes(), source);
     if (tensor.values.empty()) throw input_error(source.file, "tensor '" + tensor.name + "' has no elements");

@@ -75,7 +75,8 @@ void put_houses(Tensor& picture) {
         const double wall = 0.02 + 0.03 * rng.uniform();
         for (int r = top; r < side; ++r)
             for (int c = left; c < std::min(left + width, side); ++c) {
-                const bool window = (r - top) % 6 >= 2 && (r - top) % 6 <= 3 && (c - left) % 4 == 2 && r < 122;
+                const bool window =
+                    (r - top) % 6 >= 2 && (r - top) % 6 <= 3 && (c - left) % 4 == 2 && r < 122;
                 const bool lit = window && rng.uniform() < 0.55;
                 picture.values[static_cast<std::size_t>(r * side + c)] =
                     static_cast<float>(lit ? 0.7 + 0.3 * rng.uniform() : wall + 0.0006 * (r - top));
@@ -87,7 +88,8 @@ void put_houses(Tensor& picture) {
 }  // namespace
 
 Tensor draw_picture() {
-    Tensor out{kPictureSide, kPictureSide, std::vector<float>(kPictureSide * kPictureSide), "picture", {}, true};
+    Tensor out{kPictureSide, kPictureSide, std::vector<float>(kPictureSide * kPictureSide),
+               "picture",    {},           true};
     for (std::size_t r = 0; r < out.rows; ++r)
         for (std::size_t c = 0; c < out.cols; ++c) {
             const auto x = static_cast<double>(c), y = static_cast<double>(r);
@@ -110,7 +112,8 @@ Tensor read_picture(std::span<const std::byte> bytes, const std::string& file) {
     int width = 0, height = 0, channels = 0;
     const auto* data = reinterpret_cast<const stbi_uc*>(bytes.data());
     const auto size = static_cast<int>(std::min<std::size_t>(bytes.size(), INT_MAX));
-    if (!is_png(bytes) || stbi_info_from_memory(data, size, &width, &height, &channels) == 0 || width < 1 || height < 1)
+    if (!is_png(bytes) || stbi_info_from_memory(data, size, &width, &height, &channels) == 0 || width < 1 ||
+        height < 1)
         throw input_error(file, "byte 0: not a PNG");
     const std::size_t cols = static_cast<std::size_t>(width), rows = static_cast<std::size_t>(height);
     if (rows > kMostPixels / cols) throw input_error(file, "byte 16: more than 2^26 pixels");

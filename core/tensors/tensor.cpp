@@ -92,10 +92,16 @@ void widen_column(const TensorSpec& spec, Tensor& tensor) {
 
 std::span<const Choice> tensor_kinds() {
     static const std::array kKinds = {
-        Choice{"normal", "normal"},   Choice{"lognormal", "log-normal"},         Choice{"uniform", "uniform"},
-        Choice{"laplace", "Laplace"}, Choice{"student_t", "Student t, 3"}, Choice{"swiglu_h", "SwiGLU h = silu(g) u"},
-        Choice{"outlier_channel", "1 of 16 columns × 30"}, Choice{"decades", "0.001, 0.01 ... 1000"},
-        Choice{"zeros", "zeros"}, Choice{"picture", "a picture"},
+        Choice{"normal", "normal"},
+        Choice{"lognormal", "log-normal"},
+        Choice{"uniform", "uniform"},
+        Choice{"laplace", "Laplace"},
+        Choice{"student_t", "Student t, 3"},
+        Choice{"swiglu_h", "SwiGLU h = silu(g) u"},
+        Choice{"outlier_channel", "1 of 16 columns × 30"},
+        Choice{"decades", "0.001, 0.01 ... 1000"},
+        Choice{"zeros", "zeros"},
+        Choice{"picture", "a picture"},
         Choice{"none", "none"},
     };
     return kKinds;

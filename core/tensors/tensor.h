@@ -58,9 +58,11 @@ Tensor make_tensor(const TensorSpec& spec);
 void put_outliers(const TensorSpec& spec, Tensor& tensor);
 
 // The field of a member of TensorSpec, the same in every lab: "tensor" (the kind, without
-// none; labs that take fewer kinds remove choices), "size", "sigma", "seed", "rows", "cols", "outliers", "outlier_ratio", "row_spread",
+// none and picture), "size", "sigma", "seed", "rows", "cols", "outliers", "outlier_ratio", "row_spread",
 // "outlier_column", "file". `more`: in the panel's second tier. Throws usage_error for another name.
 Field tensor_field(TensorSpec& spec, std::string_view name, bool more = false);
+// "tensor" in labs that show a picture.
+Field tensor_or_picture_field(TensorSpec& spec);
 
 // Whether the field has an effect on this tensor; controls without an effect are not shown. True for names of
 // other fields.

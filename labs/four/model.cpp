@@ -11,14 +11,15 @@
 namespace fp8lab::four {
 namespace {
 
-constexpr LabInfo kInfo = {"four",
-                           12,
-                           "Four bits train",
-                           "Four bits that train",
-                           "Sixteen codes for a whole tensor. What do scales, dice and rotations buy, and what "
-                           "do they cost?",
-                           25,
-                           "L6"};
+constexpr LabInfo kInfo = {
+    "four",
+    12,
+    "Four bits train",
+    "Four bits that train",
+    "Sixteen codes for a whole tensor. What do scales, dice and rotations buy, and what "
+    "do they cost?",
+    25,
+    "L6"};
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
@@ -42,7 +43,7 @@ RhtSigns Params::sign_vector() const {
 
 std::vector<Field> FourLab::fields_of(Params& p) {
     TensorSpec& tensor = p.tensor;
-    Field kind = tensor_field(tensor, "tensor");
+    Field kind = tensor_or_picture_field(tensor);
     std::erase_if(kind.choices, [](const Choice& choice) {
         const auto kinds = table_kinds();
         return choice.id != "picture" && std::ranges::find(kinds, choice.id) == kinds.end();
@@ -53,29 +54,36 @@ std::vector<Field> FourLab::fields_of(Params& p) {
         kind,
         choice({.name = "format",
                 .label = "Format",
-                .help = "MXFP4: 32 elements share a power of two, rounded up. NVFP4: 16 elements share an E4M3 scale, "
+                .help = "MXFP4: 32 elements share a power of two, rounded up. NVFP4: 16 elements share an "
+                        "E4M3 scale, "
                         "and the tensor has one in FP32."},
                &p.format, {{"mxfp4", "MXFP4"}, {"nvfp4", "NVFP4"}}),
-        choice({.name = "block",
-                .label = "Scale shared by",
-                .te_name = "disable_2d_quantization",
-                .help = "16×16 is for weights: W and its transpose then have the same scales. MXFP4: 1×32 always."},
-               &p.block, {{"1x16", "1×16"}, {"16x16", "16×16"}}),
+        choice(
+            {.name = "block",
+             .label = "Scale shared by",
+             .te_name = "disable_2d_quantization",
+             .help =
+                 "16×16 is for weights: W and its transpose then have the same scales. MXFP4: 1×32 always."},
+            &p.block, {{"1x16", "1×16"}, {"16x16", "16×16"}}),
         choice({.name = "rounding",
                 .label = "Rounding",
                 .te_name = "disable_stochastic_rounding",
-                .help = "Stochastic rounding decides with 32 random bits per element; Blackwell’s instruction has 8."},
+                .help = "Stochastic rounding decides with 32 random bits per element; Blackwell’s "
+                        "instruction has 8."},
                &p.rounding, {{"nearest", "nearest"}, {"stochastic", "stochastic"}}),
-        choice({.name = "rht",
-                .label = "Random Hadamard",
-                .te_name = "disable_rht",
-                .help = "The rotation: 16 neighbours along a row times random signs and a Hadamard matrix over 4. "
-                        "With on, the rotated map counts."},
-               &p.rht, {{"off", "off"}, {"on", "on"}}),
+        choice(
+            {.name = "rht",
+             .label = "Random Hadamard",
+             .te_name = "disable_rht",
+             .help =
+                 "The rotation: 16 neighbours along a row times random signs and a Hadamard matrix over 4. "
+                 "With on, the rotated map counts."},
+            &p.rht, {{"off", "off"}, {"on", "on"}}),
         choice({.name = "target",
                 .label = "Block amax becomes",
                 .te_name = "4over6",
-                .help = "What the amax of a block becomes before the cast. 4: the codes lie denser there. 4 or 6: block "
+                .help = "What the amax of a block becomes before the cast. 4: the codes lie denser there. 4 "
+                        "or 6: block "
                         "by block the one with the smaller squared error. NVFP4 only."},
                &p.target, {{"6", "6"}, {"4", "4"}, {"4or6", "4 or 6"}}),
         integer({.name = "casts",
@@ -88,11 +96,12 @@ std::vector<Field> FourLab::fields_of(Params& p) {
                  .help = "The block whose numbers are shown, row by row. −1: the first that saturates.",
                  .more = true},
                 &p.block_index, -1, 31),
-        choice({.name = "signs",
-                .label = "Signs of the rotation",
-                .help = "te: Transformer Engine’s vector. none: the Hadamard transform alone. drawn: at random.",
-                .more = true},
-               &p.signs, {{"te", "te"}, {"none", "none"}, {"drawn", "drawn"}}),
+        choice(
+            {.name = "signs",
+             .label = "Signs of the rotation",
+             .help = "te: Transformer Engine’s vector. none: the Hadamard transform alone. drawn: at random.",
+             .more = true},
+            &p.signs, {{"te", "te"}, {"none", "none"}, {"drawn", "drawn"}}),
         integer({.name = "sign_seed", .label = "Seed of the signs", .help = "Of drawn signs.", .more = true},
                 &p.sign_seed, 1, 99),
         sigma,
@@ -232,7 +241,9 @@ std::vector<Metric> FourLab::metrics() const {
         }
     };
     pair("nvfp4", o.nvfp4), pair("mxfp4", o.mxfp4);
-    const auto at = [&](const MeanLine& line, int n) { return line.n.empty() ? Numbers{kNan, kNan, kNan} : line.at(n); };
+    const auto at = [&](const MeanLine& line, int n) {
+        return line.n.empty() ? Numbers{kNan, kNan, kNan} : line.at(n);
+    };
     add("nvfp4.sr.sqnr_db", at(mean_.nvfp4, kGainCasts).sqnr_db, "dB");
     add("nvfp4.sr.gain_pct", at(mean_.nvfp4, kGainCasts).gain_pct, "%");
     add("mxfp4.sr.sqnr_db", at(mean_.mxfp4, kGainCasts).sqnr_db, "dB");

@@ -17,8 +17,8 @@
 namespace fp8lab::four {
 
 inline constexpr std::size_t kMapRows = 16, kMapCols = 32;  // what the maps show
-inline constexpr std::size_t kBlock = 16;                   // columns of NVFP4's block; MXFP4's has two of them
-inline constexpr std::size_t kMostOwn = 4096;               // rows and columns of an own tensor that are used
+inline constexpr std::size_t kBlock = 16;      // columns of NVFP4's block; MXFP4's has two of them
+inline constexpr std::size_t kMostOwn = 4096;  // rows and columns of an own tensor that are used
 
 struct Params {
     TensorSpec tensor{.kind = "swiglu_h", .size = 1, .sigma = 1.5, .seed = 1, .rows = 256, .cols = 256};
@@ -43,15 +43,15 @@ struct Kind {
 
 struct Outcome {
     Params params = {};
-    std::array<Tensor, 2> tensor;   // as it is, rotated
-    std::array<BlockCast, 2> cast;  // with the switches
-    std::array<Numbers, 2> nearest = {};                             // with the switches, but nearest
+    std::array<Tensor, 2> tensor;                                     // as it is, rotated
+    std::array<BlockCast, 2> cast;                                    // with the switches
+    std::array<Numbers, 2> nearest = {};                              // with the switches, but nearest
     std::array<Numbers, 2> nvfp4 = {}, mxfp4 = {}, four_or_six = {};  // 1x16, 1x32, 1x16; nearest
-    std::vector<float> turned_back;  // of a picture: the rotated cast, rotated back
+    std::vector<float> turned_back;            // of a picture: the rotated cast, rotated back
     Copies copies, row_copies, square_copies;  // with the switches; 1x16; 16x16
     std::vector<Kind> kinds;
-    std::string problem = {};  // why there are no maps, as a sentence; the own tensor's
-    std::string note = {};     // what was left out
+    std::string problem = {};        // why there are no maps, as a sentence; the own tensor's
+    std::string note = {};           // what was left out
     std::size_t rows = 0, cols = 0;  // of the own tensor before it was cut
 
     std::size_t shown() const { return params.rotates() ? 1 : 0; }  // which of the two counts
@@ -60,7 +60,7 @@ struct Outcome {
 // What many casts show.
 struct Means {
     Params params = {};
-    MeanLine nvfp4, mxfp4, nvfp4_rotated;  // 1x16, 1x32, 1x16; as it is, as it is, rotated
+    MeanLine nvfp4, mxfp4, nvfp4_rotated;   // 1x16, 1x32, 1x16; as it is, as it is, rotated
     std::array<double, 2> nearest_db = {};  // NVFP4, MXFP4, as it is
     double mean_db = 0, one_db = 0;         // with the switches: of `casts` casts, of one
     WeightGradient gradient = {};
@@ -95,7 +95,7 @@ class FourLab final : public Lab {
     const Outcome& outcome() const { return outcome_; }
     const Means& means() const { return mean_; }
     Marked marked() const;
-    std::size_t marked_index() const;   // 0 to 31
+    std::size_t marked_index() const;  // 0 to 31
     std::size_t blocks_shown() const;  // 32, of MXFP4 16
     // Whether a field has an effect with the others as they are; why not, as a sentence, else.
     std::string why_not(std::string_view field) const;

@@ -10,7 +10,7 @@
 namespace fp8lab::four {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoSignal = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kWeightSide = 256, kTokens = 4096, kWidth = 64;
 constexpr double kWeightSize = 0.05;
 constexpr std::size_t kPiece = 8192;  // elements whose sums are added as one, whatever the number of threads
@@ -43,7 +43,9 @@ Sums sums_of(std::span<const float> x, std::span<const float> q) {
     return out;
 }
 
-double decibels(double signal, double noise) { return signal > 0 ? 10 * std::log10(signal / noise) : kNan; }
+double decibels(double signal, double noise) {
+    return signal > 0 ? 10 * std::log10(signal / noise) : kNoSignal;
+}
 
 QuantizeRequest request_of(const Tensor& x, Along along = Along::cols) {
     QuantizeRequest out{.rows = x.rows, .cols = x.cols, .along = along};
@@ -92,7 +94,7 @@ Numbers compare(std::span<const float> x, std::span<const float> q) {
     const Sums sums = sums_of(x, q);
     return {.sqnr_db = decibels(sums.signal, sums.noise),
             .zero_pct = x.empty() ? 0 : 100 * sums.zeros / static_cast<double>(x.size()),
-            .gain_pct = sums.signal > 0 ? 100 * (sums.product / sums.signal - 1) : kNan};
+            .gain_pct = sums.signal > 0 ? 100 * (sums.product / sums.signal - 1) : kNoSignal};
 }
 
 bool BlockCast::clips(float x, std::size_t block) const {

@@ -36,8 +36,8 @@ struct BlockCast {
     double clip_pct = 0;  // blocks with an element above 6 units
     BlockGrid grid;
     float tensor_amax = 0, tensor_scale = 1;
-    std::vector<float> amaxes, units;  // unit: what E2M1's 1 stands for; 0: the block is 0
-    std::vector<std::uint8_t> codes;   // of the scale: E4M3, of MXFP4 E8M0
+    std::vector<float> amaxes, units;   // unit: what E2M1's 1 stands for; 0: the block is 0
+    std::vector<std::uint8_t> codes;    // of the scale: E4M3, of MXFP4 E8M0
     std::vector<std::uint8_t> targets;  // 6 or 4
     std::size_t block_of(std::size_t row, std::size_t col) const {
         return row / grid.height * grid.across + col / grid.width;
@@ -53,7 +53,8 @@ Numbers cast_numbers(const Way& way, const Tensor& x);
 // Rows padded with zeros to a multiple of 16 columns, then rotated; the padding stays.
 Tensor rotated(const Tensor& x, const RhtSigns& signs);
 // The inverse, without the padding: `cols` columns.
-std::vector<float> rotated_back(std::span<const float> y, std::size_t rows, std::size_t cols, const RhtSigns& signs);
+std::vector<float> rotated_back(std::span<const float> y, std::size_t rows, std::size_t cols,
+                                const RhtSigns& signs);
 
 // Both copies of a weight W = N(0, 0.05^2), (256, 256): the one of fprop, whose blocks run along columns, and
 // the one of dgrad, whose blocks run along rows.

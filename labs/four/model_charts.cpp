@@ -9,7 +9,8 @@
 namespace fp8lab::four {
 namespace {
 
-constexpr double kUpper = 0.17, kHeadX = 0.13, kHeadY = 0.1;  // of a row: NVFP4's line above its middle; arrow heads
+constexpr double kUpper = 0.17, kHeadX = 0.13,
+                 kHeadY = 0.1;  // of a row: NVFP4's line above its middle; arrow heads
 
 // From a to b at height y, with a head of two strokes.
 void arrow(Figure& figure, const std::string& name, double a, double b, double y, const Style& style) {
@@ -49,19 +50,22 @@ Figure data_figure(const Outcome& o) {
               middle + kUpper, nvfp4);
         arrow(figure, fmt::format("MXFP4, {}", kind.label), kind.mxfp4[0].sqnr_db, kind.mxfp4[1].sqnr_db,
               middle - kUpper, mxfp4);
-        figure.scatter("", data({kind.nvfp4[0].sqnr_db}), data({middle + kUpper}),
-                       {.color = {Role::block}, .marker = Marker::diamond, .marker_size = 4.5F, .in_legend = false});
-        figure.scatter("", data({kind.mxfp4[0].sqnr_db}), data({middle - kUpper}),
-                       {.color = {Role::text}, .marker = Marker::ring, .marker_size = 4.5F, .in_legend = false});
+        figure.scatter(
+            "", data({kind.nvfp4[0].sqnr_db}), data({middle + kUpper}),
+            {.color = {Role::block}, .marker = Marker::diamond, .marker_size = 4.5F, .in_legend = false});
+        figure.scatter(
+            "", data({kind.mxfp4[0].sqnr_db}), data({middle - kUpper}),
+            {.color = {Role::text}, .marker = Marker::ring, .marker_size = 4.5F, .in_legend = false});
         for (const auto* pair : {&kind.nvfp4, &kind.mxfp4})
             for (const Numbers& numbers : *pair) {
                 range.lo = std::min(range.lo, numbers.sqnr_db - 0.5);
                 range.hi = std::max(range.hi, numbers.sqnr_db + 0.5);
             }
         figure.words.push_back(fmt::format(
-            "{}: NVFP4 {} dB as it is, {} rotated; MXFP4 {} and {}; zeros of NVFP4 {} % and {} %.", kind.label,
-            db_text(kind.nvfp4[0].sqnr_db), db_text(kind.nvfp4[1].sqnr_db), db_text(kind.mxfp4[0].sqnr_db),
-            db_text(kind.mxfp4[1].sqnr_db), pct_text(kind.nvfp4[0].zero_pct, 0), pct_text(kind.nvfp4[1].zero_pct, 0)));
+            "{}: NVFP4 {} dB as it is, {} rotated; MXFP4 {} and {}; zeros of NVFP4 {} % and {} %.",
+            kind.label, db_text(kind.nvfp4[0].sqnr_db), db_text(kind.nvfp4[1].sqnr_db),
+            db_text(kind.mxfp4[0].sqnr_db), db_text(kind.mxfp4[1].sqnr_db),
+            pct_text(kind.nvfp4[0].zero_pct, 0), pct_text(kind.nvfp4[1].zero_pct, 0)));
     }
     figure.words.insert(figure.words.begin(), figure.title + ".");
     // Names of the marks in the first row, on the side where no line is.
@@ -69,7 +73,12 @@ Figure data_figure(const Outcome& o) {
     const double row = count - 0.5;
     figure.add("", TextMark{.x = first.nvfp4[0].sqnr_db, .y = row + kUpper, .text = "NVFP4", .dx = 10},
                {.color = {Role::block, Tone::ink}, .in_legend = false});
-    figure.add("", TextMark{.x = first.mxfp4[0].sqnr_db, .y = row - kUpper, .text = "MXFP4", .anchor = Anchor::right, .dx = -10},
+    figure.add("",
+               TextMark{.x = first.mxfp4[0].sqnr_db,
+                        .y = row - kUpper,
+                        .text = "MXFP4",
+                        .anchor = Anchor::right,
+                        .dx = -10},
                {.color = {Role::text}, .in_legend = false});
     return figure;
 }
@@ -116,14 +125,17 @@ Figure mean_figure(const Means& means, const Params& params) {
     };
     figure.words = {figure.title + "."};
     for (const auto& [name, of] : {std::pair{"NVFP4", &means.nvfp4}, {"MXFP4", &means.mxfp4}})
-        figure.words.push_back(fmt::format("{}: {} dB with 1 cast, {} with 16, {} with 256.", name, db_text(of->at(1).sqnr_db),
-                                           db_text(of->at(16).sqnr_db), db_text(of->at(256).sqnr_db)));
+        figure.words.push_back(fmt::format("{}: {} dB with 1 cast, {} with 16, {} with 256.", name,
+                                           db_text(of->at(1).sqnr_db), db_text(of->at(16).sqnr_db),
+                                           db_text(of->at(256).sqnr_db)));
     figure.words.push_back(fmt::format("NVFP4 to nearest: {} dB, whatever n.", db_text(nearest)));
-    figure.words.push_back(fmt::format("Gain of the mean of {} casts: {}, {}, {}.", kGainCasts, gain("NVFP4", means.nvfp4),
-                                       gain("NVFP4 with RHT", means.nvfp4_rotated), gain("MXFP4", means.mxfp4)));
+    figure.words.push_back(
+        fmt::format("Gain of the mean of {} casts: {}, {}, {}.", kGainCasts, gain("NVFP4", means.nvfp4),
+                    gain("NVFP4 with RHT", means.nvfp4_rotated), gain("MXFP4", means.mxfp4)));
     const WeightGradient& dw = means.gradient;
-    figure.words.push_back(fmt::format("dW of 4,096 tokens: {} dB plain, {} with both operands rotated, {} with one.",
-                                       db_text(dw.plain_db), db_text(dw.both_db), db_text(dw.one_db)));
+    figure.words.push_back(
+        fmt::format("dW of 4,096 tokens: {} dB plain, {} with both operands rotated, {} with one.",
+                    db_text(dw.plain_db), db_text(dw.both_db), db_text(dw.one_db)));
     return figure;
 }
 

@@ -15,7 +15,8 @@ constexpr double kGap = 4.4, kScaleGap = 0.6, kPictureGap = 8;  // columns betwe
 const Color kZero = {Role::under, Tone::fill, 0.3F};
 
 // |code| of each cell of the map, row by row.
-std::vector<double> codes_of(const Tensor& tensor, const BlockCast& cast, std::size_t rows, std::size_t cols) {
+std::vector<double> codes_of(const Tensor& tensor, const BlockCast& cast, std::size_t rows,
+                             std::size_t cols) {
     std::vector<double> out;
     for (std::size_t r = 0; r < rows; ++r)
         for (std::size_t c = 0; c < cols; ++c) {
@@ -41,9 +42,11 @@ void add_map(Figure& figure, const Outcome& o, const TilesLayout& layout, std::s
             largest = std::max(largest, scales.back());
         }
     if (largest > 0) {
-        HeatmapSeries map{.rows = rows, .cols = layout.scale_columns, .values = data(scales), .lo = 0, .hi = largest};
+        HeatmapSeries map{
+            .rows = rows, .cols = layout.scale_columns, .values = data(scales), .lo = 0, .hi = largest};
         map.x0 = layout.scales[which];
-        figure.heatmap("scales, " + name, std::move(map), {.color = {Role::block, Tone::fill}, .in_legend = false});
+        figure.heatmap("scales, " + name, std::move(map),
+                       {.color = {Role::block, Tone::fill}, .in_legend = false});
     }
     HeatmapSeries map{.rows = rows,
                       .cols = cols,
@@ -52,7 +55,8 @@ void add_map(Figure& figure, const Outcome& o, const TilesLayout& layout, std::s
                       .hi = 6};
     map.x0 = layout.cells[which];
     map.zero = kZero;
-    figure.heatmap("|code|, " + name, std::move(map), {.color = {Role::block, Tone::fill}, .in_legend = false});
+    figure.heatmap("|code|, " + name, std::move(map),
+                   {.color = {Role::block, Tone::fill}, .in_legend = false});
     std::vector<double> xs, ys;
     for (std::size_t r = 0; r < layout.rows; ++r)
         for (std::size_t c = 0; c < layout.cols; ++c)
@@ -61,14 +65,19 @@ void add_map(Figure& figure, const Outcome& o, const TilesLayout& layout, std::s
                 ys.push_back(layout.height - static_cast<double>(r) - 0.54);
             }
     figure.scatter("saturated, " + name, data(xs), data(ys),
-                   {.color = {Role::sat, Tone::fill}, .marker = Marker::triangle_up, .marker_size = 3.5F, .in_legend = false});
+                   {.color = {Role::sat, Tone::fill},
+                    .marker = Marker::triangle_up,
+                    .marker_size = 3.5F,
+                    .in_legend = false});
     for (std::size_t c = cast.grid.width; c < layout.cols; c += cast.grid.width) {
         const double x = layout.cells[which] + static_cast<double>(c) - 0.05;
-        figure.line("", data({x, x}), data({0, layout.height}), {.color = {Role::axis}, .width = 1, .in_legend = false});
+        figure.line("", data({x, x}), data({0, layout.height}),
+                    {.color = {Role::axis}, .width = 1, .in_legend = false});
     }
 }
 
-void add_picture(Figure& figure, const std::string& name, std::span<const float> values, const Outcome& o, double x0) {
+void add_picture(Figure& figure, const std::string& name, std::span<const float> values, const Outcome& o,
+                 double x0) {
     HeatmapSeries map{.rows = static_cast<int>(o.tensor[0].rows), .cols = static_cast<int>(o.tensor[0].cols)};
     std::vector<double> grey;
     for (const float value : values) grey.push_back(static_cast<double>(value));
@@ -190,7 +199,8 @@ Figure tiles_figure(const Outcome& o, const Marked& marked) {
             outline(figure, layout.cells[r] + static_cast<double>(marked.col) - 0.1, y + 0.1, y - 1.1,
                     static_cast<double>(marked.width), r == o.shown() ? Role::text : Role::axis);
     }
-    figure.words = {figure.title + ".", sentence_of("As it is", o.cast[0]), sentence_of("Rotated", o.cast[1])};
+    figure.words = {figure.title + ".", sentence_of("As it is", o.cast[0]),
+                    sentence_of("Rotated", o.cast[1])};
     if (!o.note.empty()) figure.words.push_back(o.note);
     return figure;
 }
@@ -215,14 +225,17 @@ Figure block_figure(const Outcome& o, const Marked& marked) {
         xs.push_back(static_cast<double>(tensor.values[i]) / unit);
         backs.push_back(static_cast<double>(cast.back[i]) / unit);
     }
-    figure.x.range = Range{static_cast<double>(marked.col) - 0.5, static_cast<double>(marked.col + marked.width) - 0.5};
+    figure.x.range =
+        Range{static_cast<double>(marked.col) - 0.5, static_cast<double>(marked.col + marked.width) - 0.5};
     figure.y.range = Range{-7, 7};
     const Data at = data(columns);
     figure.hline("6", 6, {.color = {Role::sat}, .width = 1, .dash = Dash::dash});
     figure.hline("−6", -6, {.color = {Role::sat}, .width = 1, .dash = Dash::dash, .in_legend = false});
     figure.hline("", 0, {.color = {Role::axis}, .width = 1, .in_legend = false});
-    figure.stems("code", at, data(backs), {.color = {Role::block}, .width = 3, .marker = Marker::square, .marker_size = 4});
-    figure.scatter("x / unit", at, data(xs), {.color = {Role::text}, .marker = Marker::ring, .marker_size = 4});
+    figure.stems("code", at, data(backs),
+                 {.color = {Role::block}, .width = 3, .marker = Marker::square, .marker_size = 4});
+    figure.scatter("x / unit", at, data(xs),
+                   {.color = {Role::text}, .marker = Marker::ring, .marker_size = 4});
     return figure;
 }
 

@@ -11,26 +11,26 @@ namespace {
 
 constexpr std::size_t kChunk = 1024;  // elements whose sum stays in the first-level cache
 
-struct Sums {
+struct MeanSums {
     double signal = 0, noise = 0, product = 0, zeros = 0;
 };
 
-Numbers numbers_of(const std::vector<Sums>& pieces, std::size_t count) {
-    Sums all;
-    for (const Sums& piece : pieces) {
+Numbers numbers_of(const std::vector<MeanSums>& pieces, std::size_t count) {
+    MeanSums all;
+    for (const MeanSums& piece : pieces) {
         all.signal += piece.signal, all.noise += piece.noise;
         all.product += piece.product, all.zeros += piece.zeros;
     }
-    constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
     const bool any = all.signal > 0;
-    return {.sqnr_db = any ? 10 * std::log10(all.signal / all.noise) : kNan,
+    return {.sqnr_db = any ? 10 * std::log10(all.signal / all.noise) : kNone,
             .zero_pct = 100 * all.zeros / static_cast<double>(std::max<std::size_t>(count, 1)),
-            .gain_pct = any ? 100 * (all.product / all.signal - 1) : kNan};
+            .gain_pct = any ? 100 * (all.product / all.signal - 1) : kNone};
 }
 
 // The sum of n casts of the elements from `first` on, against n times themselves.
-Sums measure(std::span<const float> x, std::span<const double> sum, int n) {
-    Sums out;
+MeanSums measure(std::span<const float> x, std::span<const double> sum, int n) {
+    MeanSums out;
     for (std::size_t i = 0; i < x.size(); ++i) {
         const auto value = static_cast<double>(x[i]), mean = sum[i] / n;
         out.signal += value * value;
@@ -74,7 +74,7 @@ MeanLine mean_line(Way way, const Tensor& x, std::uint64_t seed, const std::vect
     const BlockScales scales =
         block_scales(plan, x.values, x.cols, grid, {.rows = x.rows, .cols = x.cols, .seed = seed});
     const std::size_t chunks = (x.values.size() + kChunk - 1) / kChunk;
-    std::vector<std::vector<Sums>> sums(at.size(), std::vector<Sums>(chunks));
+    std::vector<std::vector<MeanSums>> sums(at.size(), std::vector<MeanSums>(chunks));
     const auto one_chunk = [&](std::size_t chunk) {
         const std::size_t first = chunk * kChunk, count = std::min(kChunk, x.values.size() - first);
         const std::span<const float> values = std::span(x.values).subspan(first, count);
@@ -90,7 +90,8 @@ MeanLine mean_line(Way way, const Tensor& x, std::uint64_t seed, const std::vect
         int done = 0;
         for (std::size_t point = 0; point < at.size(); ++point) {
             for (; done < at[point]; ++done) {
-                quantize(*plan.format, std::span<const float>(scaled).first(count), std::span(codes).first(count),
+                quantize(*plan.format, std::span<const float>(scaled).first(count),
+                         std::span(codes).first(count),
                          {.rounding = Rounding::stochastic,
                           .seed = seed,
                           .stream = static_cast<std::uint64_t>(done) + 1,
@@ -106,7 +107,7 @@ MeanLine mean_line(Way way, const Tensor& x, std::uint64_t seed, const std::vect
         for (std::size_t chunk = begin; chunk < end; ++chunk) one_chunk(chunk);
     });
     MeanLine out{.n = at, .numbers = {}};
-    for (const std::vector<Sums>& point : sums) out.numbers.push_back(numbers_of(point, x.values.size()));
+    for (const std::vector<MeanSums>& point : sums) out.numbers.push_back(numbers_of(point, x.values.size()));
     return out;
 }
 

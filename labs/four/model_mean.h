@@ -14,8 +14,8 @@ inline constexpr std::size_t kMeanPoints = 9;  // n = 1, 2, 4, ..., 256
 
 // Of the mean of the casts with streams 1 to n of a seed.
 struct MeanLine {
-    std::vector<int> n;           // ascending
-    std::vector<Numbers> numbers;  // one for each n
+    std::vector<int> n;                  // ascending
+    std::vector<Numbers> numbers;        // one for each n
     const Numbers& at(int casts) const;  // an n that the line has
 };
 // The means of the casts with streams 1 to n, at each n of `at` (ascending). Where the scales do not depend on

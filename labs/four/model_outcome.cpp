@@ -89,13 +89,14 @@ class Computation {
             problem_ = not_finite(own);
             if (problem_.empty() && own.cols < kBlock)
                 problem_ = fmt::format("A block needs 16 columns; this tensor has {}.", own.cols);
-            tensor_ = problem_.empty() ? pair_of(std::move(own), signs) : std::array{std::move(own), Tensor()};
+            tensor_ =
+                problem_.empty() ? pair_of(std::move(own), signs) : std::array{std::move(own), Tensor()};
             drawn_ = params.tensor, signs_ = signs;
         }
         out.tensor = tensor_, out.problem = problem_, out.rows = rows_, out.cols = cols_;
         if (rows_ != tensor_[0].rows || cols_ != tensor_[0].cols)
-            out.note = fmt::format("The first {}×{} of {}×{} elements.", tensor_[0].rows, tensor_[0].cols, rows_,
-                                   cols_);
+            out.note = fmt::format("The first {}×{} of {}×{} elements.", tensor_[0].rows, tensor_[0].cols,
+                                   rows_, cols_);
     }
 
     std::vector<Kind> kinds(const Params& params, const RhtSigns& signs) {
@@ -187,10 +188,12 @@ class MeanComputation {
 
     static Numbers own(Lines& lines, const Params& params, const Way& way, int casts) {
         const bool turned = params.rotates();
-        const auto has = [&](const MeanLine& line) { return std::ranges::find(line.n, casts) != line.n.end(); };
+        const auto has = [&](const MeanLine& line) {
+            return std::ranges::find(line.n, casts) != line.n.end();
+        };
         Way plain = way;
         plain.stochastic = false;
-        const MeanLine* known = plain == kNvfp4   ? (turned ? &lines.nvfp4_rotated : &lines.nvfp4)
+        const MeanLine* known = plain == kNvfp4              ? (turned ? &lines.nvfp4_rotated : &lines.nvfp4)
                                 : plain == kMxfp4 && !turned ? &lines.mxfp4
                                                              : nullptr;
         if (known && has(*known)) return known->at(casts);
@@ -211,7 +214,8 @@ class MeanComputation {
         return gradient_->second;
     }
 
-    static constexpr std::size_t kSampled = 1024;  // rows and columns of an own tensor that are cast many times
+    static constexpr std::size_t kSampled =
+        1024;  // rows and columns of an own tensor that are cast many times
     std::vector<Lines> kept_;
     std::optional<std::pair<std::pair<int, RhtSigns>, WeightGradient>> gradient_;
 };

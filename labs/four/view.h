@@ -39,8 +39,8 @@ class FourView final : public LabView {
 
     FourLab& lab_;
     ui::PlotState tiles_, data_, mean_;
-    int picture_ = 0;      // where only one fits: 0 the data, 1 the means
-    int pointed_ = -1;     // column of the marked block under the mouse
+    int picture_ = 0;   // where only one fits: 0 the data, 1 the means
+    int pointed_ = -1;  // column of the marked block under the mouse
     bool more_open_ = false;
 };
 

@@ -32,14 +32,17 @@ float draw_pieces(Context& c, std::span<const Piece> pieces, float x, std::optio
 
 std::string two(double value) {
     const double size = std::fabs(value);
-    const std::string digits = size != 0 && (size < 0.01 || size >= 1e4) ? format_number(size, 2) : fmt::format("{:.2f}", size);
+    const std::string digits =
+        size != 0 && (size < 0.01 || size >= 1e4) ? format_number(size, 2) : fmt::format("{:.2f}", size);
     return value < 0 ? "−" + digits : digits;
 }
 std::string short_number(double value) { return screen_number(value, 4); }
 
 // The line that makes the scale, in groups that can be left out from the end.
 std::vector<std::vector<Piece>> scale_line(const Outcome& o, const Marked& m) {
-    const auto mono = [](std::string words, Color ink = {Role::text}) { return Piece{std::move(words), ink, kMono13}; };
+    const auto mono = [](std::string words, Color ink = {Role::text}) {
+        return Piece{std::move(words), ink, kMono13};
+    };
     const auto plain = [](std::string words) { return Piece{std::move(words), {Role::muted}}; };
     const Color block{Role::block, Tone::ink}, sat{Role::sat, Tone::ink};
     if (m.unit == 0) return {{plain("its scale is 0: every element becomes 0")}};
@@ -49,7 +52,8 @@ std::vector<std::vector<Piece>> scale_line(const Outcome& o, const Marked& m) {
         const double top = o.params.target == "6" ? 448 : 256;
         const double factor = m.target == 6 ? top : top * 1.5;  // 6 / 4 of it
         out.push_back({mono(amax), plain("×"), mono(short_number(factor)), plain("/"),
-                       mono(short_number(static_cast<double>(o.cast[o.shown()].tensor_amax))), plain("="), mono(short_number(m.wanted))});
+                       mono(short_number(static_cast<double>(o.cast[o.shown()].tensor_amax))), plain("="),
+                       mono(short_number(m.wanted))});
         out.push_back({plain("E4M3 rounds to"), mono(short_number(static_cast<double>(m.scale)), block)});
     } else {
         out.push_back({mono(amax), plain("/ 6 ="), mono(short_number(m.wanted))});
@@ -57,7 +61,8 @@ std::vector<std::vector<Piece>> scale_line(const Outcome& o, const Marked& m) {
     }
     out.push_back({plain("one unit is"), mono(short_number(static_cast<double>(m.unit)))});
     const bool clips = m.top > 6 * (1 + 1e-6);
-    std::vector<Piece> last = {plain("its amax needs"), mono(fmt::format("{:.2f}", m.top), clips ? sat : Color{Role::text})};
+    std::vector<Piece> last = {plain("its amax needs"),
+                               mono(fmt::format("{:.2f}", m.top), clips ? sat : Color{Role::text})};
     if (clips) {
         last.push_back(plain("saturates at"));
         last.push_back(mono("6", sat));
@@ -90,7 +95,8 @@ void FourView::draw_block(Context& c, Rect area) {
         --first;
     }
     float x = area.x1 - width + apart;
-    for (std::size_t i = first; i < line.size(); ++i) x = draw_pieces(c, line[i], x, head) + apart - c.px(5) + c.px(5);
+    for (std::size_t i = first; i < line.size(); ++i)
+        x = draw_pieces(c, line[i], x, head) + apart - c.px(5) + c.px(5);
     std::string all;
     for (const auto& group : line)
         for (const Piece& piece : group) all += piece.words + " ";
@@ -117,7 +123,8 @@ void FourView::draw_block(Context& c, Rect area) {
         ui::text_mid(c, {area.x0, y}, kRows[r], {Role::muted}, kSans13);
         for (std::size_t i = 0; i < shown && begin + i < m.width; ++i) {
             const std::size_t element = m.row * tensor.cols + m.col + begin + i;
-            const auto value = static_cast<double>(tensor.values[element]), back = static_cast<double>(cast.back[element]);
+            const auto value = static_cast<double>(tensor.values[element]),
+                       back = static_cast<double>(cast.back[element]);
             const double code = m.unit > 0 ? std::round(2 * back / static_cast<double>(m.unit)) / 2 : 0;
             const bool clips = cast.clips(tensor.values[element], m.block);
             std::string words = two(value);

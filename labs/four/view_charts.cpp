@@ -14,7 +14,7 @@ namespace {
 
 using ui::Context;
 
-float title(Context& c, std::string_view words, Rect area) {
+float draw_title(Context& c, std::string_view words, Rect area) {
     float y = area.y0;
     for (const std::string_view line : ui::wrap_lines(c, words, kBold15, area.width())) {
         ui::text_at(c, {area.x0, y}, line, {Role::text}, kBold15);
@@ -28,7 +28,7 @@ float title(Context& c, std::string_view words, Rect area) {
 // Names left, zeros right, between them the arrows on one axis; a press chooses the tensor.
 void FourView::draw_data(Context& c, Figure figure, Rect area) {
     const Outcome& o = lab_.outcome();
-    const float heads = title(c, figure.title, area) + c.px(11);
+    const float heads = draw_title(c, figure.title, area) + c.px(11);
     figure.title.clear();
     const float names = c.px(std::clamp(area.width() / c.scale * 0.25F, 88.0F, 112.0F)), zeros = c.px(84),
                 axis = c.px(44);
@@ -69,8 +69,8 @@ void FourView::draw_data(Context& c, Figure figure, Rect area) {
     ui::plot(c, "four.data", figure, data_, bars, {.bare = true, .interactive = false, .crosshair = false});
     constexpr std::string_view kWords = "from the mark, as it is, to the arrow head, rotated";
     if (ui::text_width(c, kWords, kSans13) <= area.width())
-        ui::text_mid(c, {std::min(bars.x0, area.x1 - ui::text_width(c, kWords, kSans13)), area.y1 - c.px(12)}, kWords,
-                     {Role::muted}, kSans13);
+        ui::text_mid(c, {std::min(bars.x0, area.x1 - ui::text_width(c, kWords, kSans13)), area.y1 - c.px(12)},
+                     kWords, {Role::muted}, kSans13);
 }
 
 void FourView::draw_mean(Context& c, const Figure& figure, Rect area) {
@@ -83,20 +83,25 @@ void FourView::draw_mean(Context& c, const Figure& figure, Rect area) {
         const MeanLine& of;
         Role role;
     };
-    const std::array lines = {Line{"NVFP4", means.nvfp4, Role::block}, Line{"with RHT", means.nvfp4_rotated, Role::block},
+    const std::array lines = {Line{"NVFP4", means.nvfp4, Role::block},
+                              Line{"with RHT", means.nvfp4_rotated, Role::block},
                               Line{"MXFP4", means.mxfp4, Role::text}};
     const float pitch = c.px(19), right = plot.area.x1 - c.px(4);
     float y = plot.area.y1 - c.px(12) - pitch * static_cast<float>(lines.size());
     if (plot.area.height() < c.px(150)) return;  // no room below the lines: F6 has the words
-    ui::text_mid(c, {right, y}, fmt::format("gain, mean of {} casts", kGainCasts), {Role::muted}, kSans13, Anchor::right);
+    ui::text_mid(c, {right, y}, fmt::format("gain, mean of {} casts", kGainCasts), {Role::muted}, kSans13,
+                 Anchor::right);
     for (const Line& line : lines) {
         y += pitch;
         const double gain = line.of.at(kGainCasts).gain_pct;
         const std::string value = pct_text(gain, 2) + " %";
         const float wide = ui::text_width(c, value, kMono13);
-        ui::text_mid(c, {right, y}, value, {std::fabs(gain) > 0.5 ? Role::sat : Role::text, Tone::ink}, kMono13, Anchor::right);
-        ui::copyable(c, fmt::format("value.gain.{}", line.name), {right - wide, y - c.px(9), right, y + c.px(9)}, gain);
-        ui::text_mid(c, {right - wide - c.px(8), y}, line.name, {line.role, Tone::ink}, kSans13, Anchor::right);
+        ui::text_mid(c, {right, y}, value, {std::fabs(gain) > 0.5 ? Role::sat : Role::text, Tone::ink},
+                     kMono13, Anchor::right);
+        ui::copyable(c, fmt::format("value.gain.{}", line.name),
+                     {right - wide, y - c.px(9), right, y + c.px(9)}, gain);
+        ui::text_mid(c, {right - wide - c.px(8), y}, line.name, {line.role, Tone::ink}, kSans13,
+                     Anchor::right);
     }
 }
 

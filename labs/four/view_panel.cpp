@@ -61,20 +61,24 @@ void FourView::draw_result(Context& c, float width) {
     const Rect line = ui::next_area(c, 36);
     const float y = (line.y0 + line.y1) / 2;
     const double sqnr = o.problem.empty() ? o.cast[o.shown()].numbers.sqnr_db : std::nan("");
-    const std::string words = o.problem.empty() ? db_text(sqnr) + (std::isfinite(sqnr) ? " dB" : "") : "no maps";
-    ui::text_mid(c, {line.x0, y}, words, {Role::block, Tone::ink}, std::isfinite(sqnr) ? Font{Face::mono, 32} : kMono18);
+    const std::string words =
+        o.problem.empty() ? db_text(sqnr) + (std::isfinite(sqnr) ? " dB" : "") : "no maps";
+    ui::text_mid(c, {line.x0, y}, words, {Role::block, Tone::ink},
+                 std::isfinite(sqnr) ? Font{Face::mono, 32} : kMono18);
     ui::probe(c, "four.sqnr", line, {}, words);
     if (std::isfinite(sqnr)) {
         const float reach = ui::text_width(c, words, {Face::mono, 32});
         ui::copyable(c, "value.sqnr", {line.x0, line.y0, line.x0 + reach, line.y1}, sqnr);
     }
     ui::text_mid(c, {line.x0 + width, y + c.px(6)},
-                 fmt::format("SQNR, {}{}", format_name(o.params), o.params.rotates() ? " with RHT" : ""), {Role::muted},
-                 kSans13, Anchor::right);
+                 fmt::format("SQNR, {}{}", format_name(o.params), o.params.rotates() ? " with RHT" : ""),
+                 {Role::muted}, kSans13, Anchor::right);
     ui::advance(line);
     if (!o.problem.empty()) return;
     const std::vector<float> columns = {0.56F * width, 0.22F * width, 0.22F * width};
-    const auto head = [](const char* text) { return ui::Cell{.text = text, .role = Role::muted, .mono = false}; };
+    const auto head = [](const char* text) {
+        return ui::Cell{.text = text, .role = Role::muted, .mono = false};
+    };
     const auto name = [](const char* text) {
         return ui::Cell{.text = text, .mono = false, .anchor = Anchor::left};
     };
@@ -85,7 +89,8 @@ void FourView::draw_result(Context& c, float width) {
                                  ui::Cell{.text = text(values[1]), .value = values[1]}},
                       columns);
     };
-    row("Blocks that saturate, %", {o.cast[0].clip_pct, o.cast[1].clip_pct}, [](double v) { return pct_text(v, 0); });
+    row("Blocks that saturate, %", {o.cast[0].clip_pct, o.cast[1].clip_pct},
+        [](double v) { return pct_text(v, 0); });
     if (o.params.nvfp4())
         row("SQNR with 4 or 6, dB", {o.four_or_six[0].sqnr_db, o.four_or_six[1].sqnr_db}, db_text);
     if (o.params.rounding == "stochastic") {
@@ -104,20 +109,27 @@ void FourView::draw_copies(Context& c, float width) {
     const Outcome& o = lab_.outcome();
     const bool nvfp4 = o.params.nvfp4();
     const std::vector<float> columns = {0.56F * width, 0.22F * width, 0.22F * width};
-    const auto head = [](const char* text) { return ui::Cell{.text = text, .role = Role::muted, .mono = false}; };
+    const auto head = [](const char* text) {
+        return ui::Cell{.text = text, .role = Role::muted, .mono = false};
+    };
     const Copies &row = nvfp4 ? o.row_copies : o.copies, &square = o.square_copies;
-    ui::table_row(c,
-                  std::array{ui::Cell{.text = "W and its copy W^T", .mono = false, .strong = true, .anchor = Anchor::left},
-                             head(nvfp4 ? "1×16" : "1×32"), head(nvfp4 ? "16×16" : "")},
-                  columns);
+    ui::table_row(
+        c,
+        std::array{
+            ui::Cell{.text = "W and its copy W^T", .mono = false, .strong = true, .anchor = Anchor::left},
+            head(nvfp4 ? "1×16" : "1×32"), head(nvfp4 ? "16×16" : "")},
+        columns);
     const auto line = [&](const char* label, double a, double b, auto text, bool fault) {
-        std::array cells = {ui::Cell{.text = label, .mono = false, .anchor = Anchor::left},
-                            ui::Cell{.text = text(a), .role = fault && a > 0 ? Role::sat : Role::text, .value = a},
-                            ui::Cell{.text = nvfp4 ? text(b) : std::string()}};
+        std::array cells = {
+            ui::Cell{.text = label, .mono = false, .anchor = Anchor::left},
+            ui::Cell{.text = text(a), .role = fault && a > 0 ? Role::sat : Role::text, .value = a},
+            ui::Cell{.text = nvfp4 ? text(b) : std::string()}};
         if (nvfp4) cells[2].value = b;
         ui::table_row(c, cells, columns);
     };
-    line("Elements that differ, %", row.differ_pct, square.differ_pct, [](double v) { return pct_text(v, 0); }, true);
+    line(
+        "Elements that differ, %", row.differ_pct, square.differ_pct, [](double v) { return pct_text(v, 0); },
+        true);
     line("SQNR, dB", row.sqnr_db, square.sqnr_db, db_text, false);
     ui::table_end(c, columns);
 }
@@ -128,7 +140,8 @@ void FourView::draw_buttons(Context& c, float width) {
     const float half = (width / c.scale - 8) / 2;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const std::string code = recipe_code();
-    if (ui::button(c, "four.copy_recipe", "Copy TE recipe", {.width = half})) ImGui::SetClipboardText(code.c_str());
+    if (ui::button(c, "four.copy_recipe", "Copy TE recipe", {.width = half}))
+        ImGui::SetClipboardText(code.c_str());
     ui::tooltip(c, "Copy as Transformer Engine recipe", code);
     ImGui::SetCursorScreenPos({at.x + c.px(half + 8), at.y});
     const std::string text = recipe_text(lab_.recipe());

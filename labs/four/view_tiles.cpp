@@ -112,16 +112,17 @@ void FourView::draw_heads(Context& c, const ui::PlotResult& plot, std::size_t wh
                  to = layout.cells[which] + static_cast<double>(layout.cols);
     const float x0 = plot.to_px(from, 0).x, x1 = std::min(plot.to_px(to, 0).x, right);
     const float y0 = plot.area.y0 - c.px(kHeads / 2), y1 = plot.area.y1 + c.px(kFoot / 2 + 1);
-    const std::string name = layout.picture ? (which == 0 ? format_name(o.params) : "Rotated, cast, rotated back")
-                             : which == 0   ? "As it is"
-                                            : "Rotated: RHT, 16×16";
+    const std::string name = layout.picture
+                                 ? (which == 0 ? format_name(o.params) : "Rotated, cast, rotated back")
+                             : which == 0 ? "As it is"
+                                          : "Rotated: RHT, 16×16";
     ui::text_mid(c, {x0, y0}, name, {counts ? Role::text : Role::muted}, counts ? kBold13 : kSans13);
     if (!layout.picture) {
         const std::size_t blocks = layout.cols / std::max<std::size_t>(o.cast[which].grid.width, 1);
         const std::string size =
             which == 1 ? "the same blocks × H"
-                       : fmt::format("{} of {} rows, {} block{} of {} each", layout.rows, o.tensor[0].rows, blocks,
-                                     blocks == 1 ? "" : "s", o.params.nvfp4() ? 16 : 32);
+                       : fmt::format("{} of {} rows, {} block{} of {} each", layout.rows, o.tensor[0].rows,
+                                     blocks, blocks == 1 ? "" : "s", o.params.nvfp4() ? 16 : 32);
         const float taken = ui::text_width(c, name, kBold13) + ui::text_width(c, size, kSans13) + c.px(16);
         if (taken <= x1 - x0) ui::text_mid(c, {x1, y0}, size, {Role::muted}, kSans13, Anchor::right);
     }
@@ -135,9 +136,16 @@ void FourView::draw_heads(Context& c, const ui::PlotResult& plot, std::size_t wh
     };
     const bool signal = !std::isnan(numbers.sqnr_db);
     const std::array parts = {
-        Part{"sqnr", "SQNR", db_text(numbers.sqnr_db) + (std::isfinite(numbers.sqnr_db) ? " dB" : ""), numbers.sqnr_db,
+        Part{"sqnr",
+             "SQNR",
+             db_text(numbers.sqnr_db) + (std::isfinite(numbers.sqnr_db) ? " dB" : ""),
+             numbers.sqnr_db,
              {Role::block, Tone::ink}},
-        Part{"gain", "gain", pct_text(numbers.gain_pct, 2) + (signal ? " %" : ""), numbers.gain_pct, {Role::text}},
+        Part{"gain",
+             "gain",
+             pct_text(numbers.gain_pct, 2) + (signal ? " %" : ""),
+             numbers.gain_pct,
+             {Role::text}},
         Part{"zero", "zero", pct_text(numbers.zero_pct, 0) + " %", numbers.zero_pct, {Role::text}}};
     const bool wide = x1 - x0 >= c.px(330);
     const Font words = wide ? kSans15 : kSans13, digits = wide ? kMono15 : kMono13;
@@ -151,14 +159,14 @@ void FourView::draw_heads(Context& c, const ui::PlotResult& plot, std::size_t wh
         ui::text_mid(c, {x - value - c.px(5), y1}, part.word, {Role::muted}, words, Anchor::right);
         x -= value + word + c.px(wide ? 21 : 14);
     }
-    if (!layout.picture && x - x0 > c.px(44))
-        ui::text_mid(c, {x0, y1}, "scale", {Role::muted}, kSans13);
+    if (!layout.picture && x - x0 > c.px(44)) ui::text_mid(c, {x0, y1}, "scale", {Role::muted}, kSans13);
     if (which == 0 && !layout.picture) {  // between the maps
         const float left = plot.to_px(layout.cells[0] + static_cast<double>(layout.cols), 0).x,
                     middle = (left + plot.to_px(layout.scales[1], 0).x) / 2;
         const float y = (plot.area.y0 + plot.area.y1) / 2;
         ui::text_mid(c, {middle, y - c.px(9)}, "× H", {Role::muted}, kMono13, Anchor::center);
-        ui::fill_rect(c, {middle - c.px(12), y + c.px(3), middle + c.px(12), y + c.px(3) + ui::hairline(c)}, {Role::muted});
+        ui::fill_rect(c, {middle - c.px(12), y + c.px(3), middle + c.px(12), y + c.px(3) + ui::hairline(c)},
+                      {Role::muted});
         ui::chevron(c, {middle + c.px(10), y + c.px(3)}, ui::Direction::right, {Role::muted});
     }
 }
@@ -215,7 +223,8 @@ void FourView::draw_map(Context& c, const ui::PlotResult& plot, std::size_t whic
 
 void FourView::draw_problem(Context& c, Rect area) {
     ImGui::SetCursorScreenPos({area.x0, area.y0 + c.px(8)});
-    ImGui::BeginChild("four.problem", {area.width(), area.height() - c.px(8)}, false, ImGuiWindowFlags_NoScrollbar);
+    ImGui::BeginChild("four.problem", {area.width(), area.height() - c.px(8)}, false,
+                      ImGuiWindowFlags_NoScrollbar);
     ui::warning(c, lab_.outcome().problem, kSans15);
     ui::wrapped(c, "The figures below are of generated tensors.");
     ImGui::EndChild();

@@ -130,7 +130,8 @@ std::vector<Field> cast_fields(Params& p) {
                &p.round_update, {{"nearest", "nearest"}, {"stochastic", "stochastic"}}),
         text({.name = "options",
               .label = "Options of the recipe",
-              .help = "What else arm B’s recipe takes, joined by colons: w2d=1:rht=1. A change acts at the next step.",
+              .help = "What else arm B’s recipe takes, joined by colons: w2d=1:rht=1. A change acts at the "
+                      "next step.",
               .more = true},
              &p.options),
         integer({.name = "interval",

@@ -70,7 +70,8 @@ TEST_CASE("L12: the table of six kinds of tensor, NVFP4 and MXFP4, as they are a
         Numbers nvfp4, nvfp4_rht, mxfp4, mxfp4_rht, both, both_rht, square;
         constexpr int kSeeds = 5;
         for (int seed = 1; seed <= kSeeds; ++seed) {
-            const Tensor x = make_tensor({.kind = row.kind, .size = 1, .sigma = 1.5, .seed = seed, .rows = 256, .cols = 256});
+            const Tensor x = make_tensor(
+                {.kind = row.kind, .size = 1, .sigma = 1.5, .seed = seed, .rows = 256, .cols = 256});
             const Tensor y = rotated(x, te_signs());
             const auto add = [](Numbers& to, const Numbers& from) {
                 to.sqnr_db += from.sqnr_db / kSeeds, to.zero_pct += from.zero_pct / kSeeds;
@@ -93,8 +94,10 @@ TEST_CASE("L12: the table of six kinds of tensor, NVFP4 and MXFP4, as they are a
         CHECK(near(nvfp4_rht.zero_pct, row.zero_rht, 0.1 * row.zero_rht + 0.5));
         // The order: what the rotation does to each format, and 4 or 6 to NVFP4.
         const bool gaussian = std::string_view(row.kind) == "normal";
-        CHECK((gaussian ? near(nvfp4_rht.sqnr_db, nvfp4.sqnr_db, 0.1) : nvfp4_rht.sqnr_db < nvfp4.sqnr_db - 0.2));
-        CHECK((gaussian ? near(mxfp4_rht.sqnr_db, mxfp4.sqnr_db, 0.1) : mxfp4_rht.sqnr_db > mxfp4.sqnr_db + 0.5));
+        CHECK((gaussian ? near(nvfp4_rht.sqnr_db, nvfp4.sqnr_db, 0.1)
+                        : nvfp4_rht.sqnr_db < nvfp4.sqnr_db - 0.2));
+        CHECK((gaussian ? near(mxfp4_rht.sqnr_db, mxfp4.sqnr_db, 0.1)
+                        : mxfp4_rht.sqnr_db > mxfp4.sqnr_db + 0.5));
         CHECK(both.sqnr_db > nvfp4.sqnr_db);
         CHECK(square.sqnr_db < nvfp4.sqnr_db - 1);
     }
@@ -105,9 +108,10 @@ TEST_CASE("L12: gains of the mean of 64 stochastic casts, with and without the r
         const char* kind;
         double nvfp4, rotated, mxfp4;
     };
-    for (const Row& row : {Row{"normal", -0.34, -0.36, 0.00}, Row{"laplace", -0.50, -0.31, 0.02},
-                           Row{"student_t", -0.63, -0.29, 0.02}, Row{"lognormal", -0.88, -0.14, -0.10},
-                           Row{"swiglu_h", -0.74, -0.24, 0.03}, Row{"outlier_channel", -1.14, -0.12, -0.11}}) {
+    for (const Row& row :
+         {Row{"normal", -0.34, -0.36, 0.00}, Row{"laplace", -0.50, -0.31, 0.02},
+          Row{"student_t", -0.63, -0.29, 0.02}, Row{"lognormal", -0.88, -0.14, -0.10},
+          Row{"swiglu_h", -0.74, -0.24, 0.03}, Row{"outlier_channel", -1.14, -0.12, -0.11}}) {
         CAPTURE(std::string(row.kind));
         const Made made{std::string("tensor=") + row.kind, "rounding=stochastic"};
         const double plain = made("nvfp4.sr.gain_pct"), turned = made("nvfp4.sr_rht.gain_pct");
@@ -170,7 +174,8 @@ TEST_CASE("L12: the maps are Transformer Engine's NVFP4, element by element, as 
         const float scale = 448.0F * 6.0F / amax;
         for (std::size_t block = 0; block < 512; ++block) {
             float largest = 0;
-            for (std::size_t i = 0; i < 16; ++i) largest = std::max(largest, std::fabs(x.values[16 * block + i]));
+            for (std::size_t i = 0; i < 16; ++i)
+                largest = std::max(largest, std::fabs(x.values[16 * block + i]));
             const float s8 = e4m3(largest * (scale * (1 / 6.0F)));
             const float factor = 1 / (s8 * (1 / scale));
             for (std::size_t i = 0; i < 16; ++i) {
@@ -212,7 +217,8 @@ TEST_CASE("L12: the numbers follow from the fields, and a switch back gives the 
     FourLab lab;
     lab.update();
     const auto before = lab.metrics();
-    for (const char* assignment : {"format=mxfp4", "rounding=stochastic", "tensor=normal", "seed=2", "rht=off"}) {
+    for (const char* assignment :
+         {"format=mxfp4", "rounding=stochastic", "tensor=normal", "seed=2", "rht=off"}) {
         set_field(lab.fields(), assignment);
         lab.update();
     }
@@ -221,14 +227,16 @@ TEST_CASE("L12: the numbers follow from the fields, and a switch back gives the 
     REQUIRE(before.size() == after.size());
     for (std::size_t i = 0; i < before.size(); ++i) {
         CAPTURE(before[i].name);
-        CHECK((before[i].value == after[i].value || (std::isnan(before[i].value) && std::isnan(after[i].value))));
+        CHECK((before[i].value == after[i].value ||
+               (std::isnan(before[i].value) && std::isnan(after[i].value))));
     }
 }
 
 TEST_CASE("L12: titles are sentences of the numbers") {
     CHECK(Made{}.lab.figures()[0].title == "Fewer zeros, yet more noise: RHT costs NVFP4 1.0 dB");
     CHECK(Made{"format=mxfp4"}.lab.figures()[0].title.starts_with("RHT gives MXFP4 2."));
-    CHECK(Made{"tensor=normal"}.lab.figures()[0].title == "RHT changes nothing here: the data are Gaussian already");
+    CHECK(Made{"tensor=normal"}.lab.figures()[0].title ==
+          "RHT changes nothing here: the data are Gaussian already");
     CHECK(Made{}.lab.figures()[2].title.starts_with("Rotation lifts MXFP4 by up to "));
     CHECK(Made{}.lab.figures()[3].title == "Dice average out, all but the saturation");
     for (const Figure& figure : Made{}.lab.figures()) CHECK(to_words(figure).size() >= 3);
@@ -307,7 +315,8 @@ TEST_CASE("L12: the switches as a recipe, and as Transformer Engine's call") {
     CHECK((te.square_weights == row.square_weights && te.rht == row.rht && te.target == row.target &&
            te.round_bwd == row.round_bwd));
     CHECK(transformer_engine_code(te).find("NVFP4BlockScaling(") != std::string::npos);
-    CHECK(transformer_engine_code(Made{"rht=off"}.lab.recipe()).find("disable_rht=True") != std::string::npos);
+    CHECK(transformer_engine_code(Made{"rht=off"}.lab.recipe()).find("disable_rht=True") !=
+          std::string::npos);
     CHECK(text({"format=mxfp4", "rounding=stochastic"}).starts_with("mxfp4"));
 }
 
@@ -340,7 +349,8 @@ TEST_CASE("a picture is a tensor: L12 shows it, its casts, and the cast of the r
     REQUIRE(o.tensor[0].picture);
     CHECK(o.turned_back.size() == o.tensor[0].values.size());
     // Rotating is orthogonal: the error of what is turned back is that of the rotated cast.
-    CHECK(compare(o.tensor[0].values, o.turned_back).sqnr_db == doctest::Approx(o.cast[1].numbers.sqnr_db).epsilon(1e-3));
+    CHECK(compare(o.tensor[0].values, o.turned_back).sqnr_db ==
+          doctest::Approx(o.cast[1].numbers.sqnr_db).epsilon(1e-3));
     const Figure tiles = made.lab.figures()[0];
     const auto greys = std::ranges::count_if(tiles.series, [](const Series& series) {
         const auto* map = std::get_if<HeatmapSeries>(&series.shape);
