@@ -201,12 +201,7 @@ std::vector<Figure> FourLab::figures() const {
 }
 
 Figure FourLab::thumbnail() const {
-    const Params start;
-    Outcome small;
-    small.params = start;
-    small.tensor[0] = make_tensor(start.tensor);
-    small.tensor[1] = rotated(small.tensor[0], start.sign_vector());
-    for (std::size_t r = 0; r < 2; ++r) small.cast[r] = cast_blocks(start.way(), small.tensor[r], 1, 1);
+    const Outcome small = maps_of({});
     Figure figure = tiles_figure(small, {});
     figure.title.clear();
     std::erase_if(figure.series,

@@ -116,7 +116,7 @@ class FourLab final : public Lab {
 // model_outcome.cpp. What casts and means depend on: the rest as by default.
 Params of_casts(Params params);
 Params of_means(Params params);
-Outcome outcome_of(const Params& params);
+Outcome maps_of(const Params& params);  // tensor and casts alone; of a generated tensor
 std::span<const std::string_view> table_kinds();  // the rows of the figure "data"
 
 // model_figures.cpp, model_charts.cpp

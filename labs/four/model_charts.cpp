@@ -25,6 +25,7 @@ void arrow(Figure& figure, const std::string& name, double a, double b, double y
 }  // namespace
 
 std::string data_title(const std::vector<Kind>& kinds) {
+    if (kinds.empty()) return "What the rotation does to six kinds of tensor";
     double lifts = 0, costs = 0;
     for (const Kind& kind : kinds) {
         lifts = std::max(lifts, kind.mxfp4[1].sqnr_db - kind.mxfp4[0].sqnr_db);
@@ -68,6 +69,7 @@ Figure data_figure(const Outcome& o) {
             pct_text(kind.nvfp4[0].zero_pct, 0), pct_text(kind.nvfp4[1].zero_pct, 0)));
     }
     figure.words.insert(figure.words.begin(), figure.title + ".");
+    if (o.kinds.empty()) return figure;  // before the first update()
     // Names of the marks in the first row, on the side where no line is.
     const Kind& first = o.kinds.front();
     const double row = count - 0.5;

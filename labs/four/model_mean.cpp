@@ -41,20 +41,33 @@ MeanSums measure(std::span<const float> x, std::span<const double> sum, int n) {
     return out;
 }
 
-// Every cast anew.
+// Every cast anew, in up to kGroups sums at once; which cast is in which sum does not depend on the threads.
 MeanLine whole_casts(const CastPlan& plan, const Tensor& x, std::uint64_t seed, const std::vector<int>& at) {
+    constexpr int kGroups = 4;
     MeanLine out{.n = at, .numbers = {}};
     std::vector<double> sum(x.values.size());
-    std::vector<float> back(x.values.size());
-    QuantizeRequest request{.rows = x.rows, .cols = x.cols, .seed = seed};
-    request.with_stats = false;
     int done = 0;
     for (const int n : at) {
-        for (; done < n; ++done) {
-            request.stream = static_cast<std::uint64_t>(done) + 1;
-            quantize(plan, x.values, back, request);
-            for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<double>(back[i]);
-        }
+        const int groups = std::min(kGroups, n - done);
+        std::vector<std::vector<double>> sums(static_cast<std::size_t>(groups));
+        const auto add_group = [&](int group) {
+            std::vector<double>& into = sums[static_cast<std::size_t>(group)];
+            into.resize(sum.size());
+            std::vector<float> back(x.values.size());
+            QuantizeRequest request{.rows = x.rows, .cols = x.cols, .seed = seed};
+            request.with_stats = false;
+            for (int cast = done + group; cast < n; cast += groups) {
+                request.stream = static_cast<std::uint64_t>(cast) + 1;
+                quantize(plan, x.values, back, request);
+                for (std::size_t i = 0; i < back.size(); ++i) into[i] += static_cast<double>(back[i]);
+            }
+        };
+        parallel_for(sums.size(), 1, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t group = begin; group < end; ++group) add_group(static_cast<int>(group));
+        });
+        for (const std::vector<double>& group : sums)
+            for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += group[i];
+        done = n;
         out.numbers.push_back(numbers_of({measure(x.values, sum, n)}, x.values.size()));
     }
     return out;

@@ -62,9 +62,9 @@ class Computation {
         take(params, signs, out);
         const Way way = params.way();
         out.kinds = kinds(params, signs);
-        out.row_copies = weight_copies({.target = way.target}, params.tensor.seed);
-        out.square_copies = weight_copies({.square = true, .target = way.target}, params.tensor.seed);
-        out.copies = !way.nvfp4   ? weight_copies(way, params.tensor.seed)
+        out.row_copies = copies({.target = way.target}, params.tensor.seed);
+        out.square_copies = copies({.square = true, .target = way.target}, params.tensor.seed);
+        out.copies = !way.nvfp4   ? copies(kMxfp4, params.tensor.seed)
                      : way.square ? out.square_copies
                                   : out.row_copies;
         if (!out.problem.empty()) return out;
@@ -72,8 +72,7 @@ class Computation {
             out.cast[r] = cast_blocks(way, out.tensor[r], static_cast<std::uint64_t>(params.tensor.seed), 1);
             out.nearest[r] = way.stochastic ? cast_numbers(way, out.tensor[r]) : out.cast[r].numbers;
         }
-        out.nvfp4 = both(kNvfp4, out.tensor), out.mxfp4 = both(kMxfp4, out.tensor);
-        out.four_or_six = both(kFourOrSix, out.tensor);
+        out.nvfp4 = nvfp4_, out.mxfp4 = mxfp4_, out.four_or_six = four_or_six_;
         if (out.tensor[0].picture)
             out.turned_back = rotated_back(out.cast[1].back, out.tensor[0].rows, out.tensor[0].cols, signs);
         return out;
@@ -92,6 +91,10 @@ class Computation {
             tensor_ =
                 problem_.empty() ? pair_of(std::move(own), signs) : std::array{std::move(own), Tensor()};
             drawn_ = params.tensor, signs_ = signs;
+            if (problem_.empty()) {
+                nvfp4_ = both(kNvfp4, tensor_), mxfp4_ = both(kMxfp4, tensor_);
+                four_or_six_ = both(kFourOrSix, tensor_);
+            }
         }
         out.tensor = tensor_, out.problem = problem_, out.rows = rows_, out.cols = cols_;
         if (rows_ != tensor_[0].rows || cols_ != tensor_[0].cols)
@@ -119,9 +122,23 @@ class Computation {
         return out;
     }
 
+    Copies copies(const Way& way, int seed) {
+        const std::pair key{way, seed};
+        auto found = std::ranges::find(copies_, key, &std::pair<std::pair<Way, int>, Copies>::first);
+        if (found == copies_.end()) {
+            constexpr std::size_t kMostKept = 32;
+            if (copies_.size() >= kMostKept) copies_.clear();
+            copies_.emplace_back(key, weight_copies(way, seed));
+            found = copies_.end() - 1;
+        }
+        return found->second;
+    }
+
     std::optional<TensorSpec> drawn_;
     RhtSigns signs_ = {};
     std::array<Tensor, 2> tensor_;
+    std::array<Numbers, 2> nvfp4_ = {}, mxfp4_ = {}, four_or_six_ = {};  // of tensor_
+    std::vector<std::pair<std::pair<Way, int>, Copies>> copies_;
     std::string problem_;
     std::size_t rows_ = 0, cols_ = 0;
     std::vector<std::pair<Params, Kind>> cached_;
@@ -234,12 +251,16 @@ Params of_casts(Params params) {
     return params;
 }
 
-Outcome outcome_of(const Params& params) { return Computation{}(params); }
-
-// The means of many casts come with the first update(): home makes every lab.
-FourLab::FourLab() : casts_(Computation{}), means_(MeanComputation{}) {
-    casts_.request(*(asked_ = of_casts(params_)));
-    outcome_ = std::move(*casts_.take());
+Outcome maps_of(const Params& params) {
+    Outcome out;
+    out.params = params;
+    out.tensor = pair_of(make_tensor(params.tensor), params.sign_vector());
+    for (std::size_t r = 0; r < 2; ++r)
+        out.cast[r] = cast_blocks(params.way(), out.tensor[r], static_cast<std::uint64_t>(params.tensor.seed), 1);
+    return out;
 }
+
+// The first update() computes: home makes every lab.
+FourLab::FourLab() : casts_(Computation{}), means_(MeanComputation{}) { outcome_ = maps_of(params_); }
 
 }  // namespace fp8lab::four

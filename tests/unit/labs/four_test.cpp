@@ -233,7 +233,7 @@ TEST_CASE("L12: the numbers follow from the fields, and a switch back gives the 
 }
 
 TEST_CASE("L12: titles are sentences of the numbers") {
-    CHECK(Made{}.lab.figures()[0].title == "Fewer zeros, yet more noise: RHT costs NVFP4 1.0 dB");
+    CHECK(Made{}.lab.figures()[0].title == "Fewer zeros, yet more noise: RHT costs NVFP4 1.1 dB");
     CHECK(Made{"format=mxfp4"}.lab.figures()[0].title.starts_with("RHT gives MXFP4 2."));
     CHECK(Made{"tensor=normal"}.lab.figures()[0].title ==
           "RHT changes nothing here: the data are Gaussian already");
