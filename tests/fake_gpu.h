@@ -51,7 +51,7 @@ class FakeGpuTrainer : public Trainer {
         Snapshot snapshot = inner_->snapshot();
         for (std::size_t i = 0; i < snapshot.arms.size(); ++i) {
             ArmSnapshot& arm = snapshot.arms[i];
-            const bool emulated = spec().arms[i].base == "nvfp4";
+            const bool emulated = spec().arms[i].granularity == Granularity::block16;
             arm.provenance = emulated ? Provenance::gpu_emulated : Provenance::tensor_core;
             if (emulated) arm.emulated_because = "no such cast";
             if (inner_->steps_done() > 0) arm.cost = fake_cost(i);

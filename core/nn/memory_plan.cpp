@@ -58,7 +58,9 @@ std::size_t emulation_scratch_bytes(const CastPlan& plan, int rows, int cols) {
     std::size_t blocks = 0;
     for (const Along along : {Along::cols, Along::rows})
         blocks = std::max(blocks, block_grid(plan, size(rows), size(cols), along).count());
-    return (blocks + 1) * sizeof(float);  // the amaxes, and before them the tensor's
+    // The amaxes, before them the tensor's, after them what each block's becomes.
+    const bool chooses = plan.granularity == Granularity::block16 && plan.target == Nvfp4Target::four_or_six;
+    return ((chooses ? 2 : 1) * blocks + 1) * sizeof(float);
 }
 
 namespace {
@@ -73,6 +75,10 @@ class ArmList {
     void add_tensor(TensorClass tensor, int layer, int rows, int cols);
     void add_layer(int layer, int in, int out);
     void add_arm();
+    int layers() const { return static_cast<int>(spec_.layers.size()) - 1; }
+    CastPlan plan_of(TensorClass tensor, int layer) const {
+        return cast_plan(recipe_, tensor, std::max(layer, 1), layers());
+    }
 
     const TrainSpec& spec_;
     const Recipe& recipe_;
@@ -84,7 +90,8 @@ ArmList::ArmList(const TrainSpec& spec, const Recipe& recipe, Engine engine, int
     : spec_(spec), recipe_(recipe), engine_(engine), batch_(batch) {
     for (std::size_t l = 0; l + 1 < spec.layers.size(); ++l)
         add_layer(static_cast<int>(l) + 1, spec.layers[l], spec.layers[l + 1]);
-    if (engine != Engine::emulated && steps_per_launch(spec, batch) > 1) {  // steps overlap: two inputs at once
+    if (engine != Engine::emulated &&
+        steps_per_launch(spec, batch) > 1) {  // steps overlap: two inputs at once
         add_tensor(TensorClass::x, 0, batch, spec.layers.front());
         if (scale_mode_of(cast_plan(recipe, TensorClass::x)) == ScaleMode::tensor)
             add(ArmPart::next_scale_inv, sizeof(float));
@@ -98,7 +105,7 @@ void ArmList::add(ArmPart part, std::size_t bytes, int layer, TensorClass tensor
 
 void ArmList::add_tensor(TensorClass tensor, int layer, int rows, int cols) {
     const auto of = [&](ArmPart part, std::size_t bytes) { add(part, bytes, layer, tensor); };
-    const CastPlan plan = cast_plan(recipe_, tensor);
+    const CastPlan plan = plan_of(tensor, layer);
     const std::size_t n = elements(rows, cols);
     // No dgrad into the network's input: nobody reads w1 along its rows or dy1 along its columns.
     const bool both = layer > 1 || tensor == TensorClass::x;
@@ -106,7 +113,10 @@ void ArmList::add_tensor(TensorClass tensor, int layer, int rows, int cols) {
         const bool cast = plan.format->name != "fp32";
         if (tensor != TensorClass::w) of(ArmPart::value, 4 * n);
         if (cast) of(ArmPart::first, 4 * n);
-        if (cast && both && plan.granularity != Granularity::tensor) of(ArmPart::second, 4 * n);
+        // 16x16 blocks are the same along both dimensions: one cast.
+        const bool one_cast = plan.granularity == Granularity::tensor ||
+                              (plan.granularity == Granularity::block16 && plan.square_blocks);
+        if (cast && both && !one_cast) of(ArmPart::second, 4 * n);
     } else if (engine_ == Engine::bf16) {
         // Weights that are kept in BF16 are read where they are.
         if (spec_.state == StateType::fp32 || tensor != TensorClass::w) of(ArmPart::first, 2 * n);
@@ -163,15 +173,20 @@ void ArmList::add_arm() {
     of(ArmPart::row_stats, 2 * sizeof(float) * rows);
     of(ArmPart::row_correct, rows);
     if (engine_ != Engine::emulated) return;
-    std::size_t scratch = 1;
+    std::size_t scratch = 1, rotated = 0;
     for (std::size_t l = 0; l + 1 < spec_.layers.size(); ++l) {
-        const int in = spec_.layers[l], out = spec_.layers[l + 1];
-        for (const auto& [tensor, r, c] : {std::tuple{TensorClass::x, batch_, in},
+        const int in = spec_.layers[l], out = spec_.layers[l + 1], layer = static_cast<int>(l) + 1;
+        const bool rotates = recipe_of_layer(recipe_, layer, layers()).rht;
+        if (rotates) rotated = std::max(rotated, 4 * elements(batch_, std::max(in, out)));
+        // What is rotated has its padding too.
+        const int batch = rotates ? padded(batch_) : batch_;
+        for (const auto& [tensor, r, c] : {std::tuple{TensorClass::x, batch, in},
                                            {TensorClass::w, out, in},
-                                           {TensorClass::dy, batch_, out}})
-            scratch = std::max(scratch, emulation_scratch_bytes(cast_plan(recipe_, tensor), r, c));
+                                           {TensorClass::dy, batch, out}})
+            scratch = std::max(scratch, emulation_scratch_bytes(plan_of(tensor, layer), r, c));
     }
     of(ArmPart::scratch, scratch);
+    of(ArmPart::rotated, rotated);
 }
 
 }  // namespace

@@ -66,6 +66,7 @@ enum class ArmPart {
     row_stats,
     row_correct,
     scratch,
+    rotated,  // x or dy of wgrad, where the recipe has rht
 };
 
 struct Allocation {

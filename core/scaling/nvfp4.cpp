@@ -116,9 +116,11 @@ Nvfp4Blocks nvfp4_blocks(const CastPlan& plan, std::span<const float> in, const 
     nvfp4_block_scales(plan, blocks.amaxes, in, request.cols, grid, request, scales, &blocks.targets);
     blocks.tensor_scale = scales.tensor_scale;
     blocks.units = scales.scale_inv;
+    const std::vector<float> six = rounded_scales(blocks.amaxes, scales.tensor_scale, 6),
+                             four = rounded_scales(blocks.amaxes, scales.tensor_scale, 4);
     for (std::size_t i = 0; i < blocks.amaxes.size(); ++i)
         blocks.codes.push_back(static_cast<std::uint8_t>(
-            nvfp4_scales(blocks.tensor_amax, blocks.amaxes[i], plan.target, blocks.targets[i]).block_code));
+            encode(find_format("e4m3"), blocks.targets[i] == 4 ? four[i] : six[i])));
     blocks.clipped.assign(blocks.amaxes.size(), 0);
     for (std::size_t i = 0; i < in.size(); ++i) {
         const std::size_t r = i / request.cols, c = i % request.cols;

@@ -11,7 +11,7 @@
 namespace fp8lab::cuda {
 namespace {
 
-constexpr float kNvfp4ElementMax = 6, kNvfp4ScaleMax = 448;  // E2M1's and E4M3's
+constexpr float kNvfp4ElementMax = 6;  // E2M1's
 
 enum class ScaleRule : int { tensor, fp32, mx, nvfp4 };
 
@@ -21,6 +21,7 @@ struct CastRow {
     float nan_value = 0, max_finite = 0, overflow_limit = 0;
     ScaleRule rule = ScaleRule::tensor;
     MxRule mx_rule = MxRule::up;
+    Nvfp4Target target = Nvfp4Target::six;
     int max_exponent = 0, mantissa_bits = 0;  // of the element, for the MX rules
     int margin = 0;
     const ScaleControls* controls = nullptr;  // null: the margin is `margin`
@@ -63,17 +64,21 @@ __device__ Factors mx_factors(const CastRow& row, float amax) {
     return {1 / scale_inv, scale_inv};
 }
 
-__device__ float nvfp4_tensor_scale(float tensor_amax) {
-    const float scale = limited(kNvfp4ScaleMax * kNvfp4ElementMax / tensor_amax);
+// core/scaling/nvfp4.cpp.
+__device__ float nvfp4_scale_max(Nvfp4Target target) { return target == Nvfp4Target::six ? 448.0F : 256.0F; }
+
+__device__ float nvfp4_tensor_scale(float tensor_amax, Nvfp4Target target) {
+    const float scale = limited(nvfp4_scale_max(target) * kNvfp4ElementMax / tensor_amax);
     return tensor_amax == 0 || scale == 0 ? 1 : scale;
 }
 
-__device__ Factors nvfp4_factors(const CastRow& row, float amax, float tensor_amax) {
-    const float scale = nvfp4_tensor_scale(tensor_amax);
-    const float block =
-        quantized(row.e4m3, __uint_as_float(0x7FC00000), amax * (scale * (1 / kNvfp4ElementMax)), 0);
+// `becomes`: 6 or 4.
+__device__ Factors nvfp4_factors(const CastRow& row, float amax, float tensor_amax, std::uint32_t becomes) {
+    const float scale = nvfp4_tensor_scale(tensor_amax, row.target);
+    const float block = quantized(row.e4m3, __uint_as_float(0x7FC00000),
+                                  amax * (scale * (1 / static_cast<float>(becomes))), 0);
     const float factor = block == 0 ? 0 : limited(1 / (block * (1 / scale)));
-    return {factor, block * (tensor_amax / (kNvfp4ScaleMax * kNvfp4ElementMax))};
+    return {factor, block * (tensor_amax / (nvfp4_scale_max(row.target) * kNvfp4ElementMax))};
 }
 
 // One warp a block of elements that share a scale: its amax, NaN ignored or, in MX, kept.
@@ -102,12 +107,44 @@ __global__ void block_amax_kernel(CastRow row, const float* in, int blocks, floa
     if (row.rule == ScaleRule::nvfp4) atomicMax(tensor_amax, largest);
 }
 
+// One thread a block of NVFP4, so that its errors are added in core's order: 4 where its error is smaller, else 6.
+__global__ void choose_target_kernel(CastRow row, const float* in, int blocks, const float* amaxes,
+                                     const std::uint32_t* tensor_amax, std::uint32_t* targets,
+                                     const ArmState* arm) {
+    wait_for_the_kernel_before();
+    const int block = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+    if (block >= blocks) return;
+    const int r0 = block / row.across * row.height, c0 = block % row.across * row.width;
+    const int height = min(row.height, row.rows - r0), width = min(row.width, row.cols - c0);
+    const std::uint64_t dice = row.stochastic ? stream(row.draw, row.layer, arm->step, row.detail) : 0;
+    const float tensor = __uint_as_float(*tensor_amax);
+    const Factors six = nvfp4_factors(row, amaxes[block], tensor, 6),
+                  four = nvfp4_factors(row, amaxes[block], tensor, 4);
+    double error_six = 0, error_four = 0;
+    for (int i = 0; i < height * width; ++i) {
+        const int r = r0 + i / width, c = c0 + i % width;
+        const float x = in[static_cast<std::size_t>(r) * row.stride + c];
+        const std::uint32_t random =
+            row.stochastic ? random_bits(row.seed, dice, static_cast<std::uint64_t>(r) * row.cols + c) : 0;
+        const auto add = [&](double& sum, const Factors& f) {
+            const float q = quantized(row.element, row.nan_value, x * f.scale, random) * f.scale_inv;
+            const double error = static_cast<double>(x) - static_cast<double>(q);
+            sum += error * error;
+        };
+        add(error_six, six);
+        add(error_four, four);
+    }
+    targets[block] = error_four < error_six ? 4 : 6;
+}
+
+// `targets`: of the blocks, or null where all have row.target.
 template <bool kStats>
 __global__ void __launch_bounds__(kThreads)
     emulate_kernel(CastRow row, const float* in, float* out, ScaleState* state, const float* amaxes,
-                   const std::uint32_t* tensor_amax, CastSums* partials, bool with_amax,
-                   const ArmState* arm) {
+                   const std::uint32_t* tensor_amax, const std::uint32_t* targets, CastSums* partials,
+                   bool with_amax, const ArmState* arm) {
     wait_for_the_kernel_before();
+    const std::uint32_t becomes = row.target == Nvfp4Target::four ? 4 : 6;
     const float tensor = row.rule == ScaleRule::nvfp4 ? __uint_as_float(*tensor_amax) : 0;
     const Factors whole{row.scaled ? state->scale : 1.0F, 1 / (row.scaled ? state->scale : 1.0F)};
     const int margin = row.controls ? row.controls->margin : row.margin;
@@ -123,10 +160,12 @@ __global__ void __launch_bounds__(kThreads)
         const float x = in[at];
         Factors f = whole;
         if (row.rule != ScaleRule::tensor) {
-            const float block_amax = amaxes[r / row.height * row.across + c / row.width];
+            const int block = r / row.height * row.across + c / row.width;
+            const float block_amax = amaxes[block];
             f = row.rule == ScaleRule::fp32 ? fp32_factors(row, margin, block_amax)
-                : row.rule == ScaleRule::mx ? mx_factors(row, block_amax)
-                                            : nvfp4_factors(row, block_amax, tensor);
+                : row.rule == ScaleRule::mx
+                    ? mx_factors(row, block_amax)
+                    : nvfp4_factors(row, block_amax, tensor, targets ? targets[block] : becomes);
         }
         const std::uint32_t random =
             row.stochastic ? random_bits(row.seed, dice, static_cast<std::uint64_t>(r) * row.cols + c) : 0;
@@ -149,7 +188,7 @@ __global__ void __launch_bounds__(kThreads)
         max_amax(state, 0, amax);
         if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) {
             state->scale_used = row.rule == ScaleRule::tensor  ? whole.scale
-                                : row.rule == ScaleRule::nvfp4 ? nvfp4_tensor_scale(tensor)
+                                : row.rule == ScaleRule::nvfp4 ? nvfp4_tensor_scale(tensor, row.target)
                                                                : 1.0F;
             state->scale_inv = 1 / state->scale_used;
         }
@@ -186,6 +225,7 @@ CastRow row_of(const EmulatedCast& cast) {
                : plan.granularity == Granularity::block16 ? ScaleRule::nvfp4
                                                           : ScaleRule::fp32;
     row.mx_rule = plan.mx_rule;
+    row.target = plan.target;
     row.max_exponent = std::ilogb(max_finite(*plan.format));
     row.mantissa_bits = plan.format->kind == Kind::integer ? row.max_exponent : plan.format->mantissa_bits;
     row.margin = plan.margin;
@@ -215,6 +255,7 @@ void emulate_cast(const EmulatedCast& cast, const float* in, float* out, ScaleSt
     const CastRow row = row_of(cast);
     auto* const tensor_amax = static_cast<std::uint32_t*>(scratch);
     float* const amaxes = static_cast<float*>(scratch) + 1;
+    std::uint32_t* targets = nullptr;
     if (row.rule != ScaleRule::tensor) {
         if (row.rule == ScaleRule::nvfp4)
             check(cudaMemsetAsync(tensor_amax, 0, sizeof *tensor_amax, stream), "cudaMemsetAsync");
@@ -222,15 +263,21 @@ void emulate_cast(const EmulatedCast& cast, const float* in, float* out, ScaleSt
         constexpr int kWarps = kThreads / 32;
         launch("emulate_cast", block_amax_kernel, dim3(static_cast<unsigned>((blocks + kWarps - 1) / kWarps)),
                kThreads, stream, row, in, blocks, amaxes, tensor_amax);
+        if (row.rule == ScaleRule::nvfp4 && row.target == Nvfp4Target::four_or_six) {
+            targets = tensor_amax + 1 + blocks;
+            launch("emulate_cast", choose_target_kernel,
+                   dim3(static_cast<unsigned>((blocks + kThreads - 1) / kThreads)), kThreads, stream, row, in,
+                   blocks, amaxes, tensor_amax, targets, arm);
+        }
     }
     const Shape shape{row.rows, row.cols, (row.rows + 15) / 16 * 16, row.stride};
     const dim3 grid(static_cast<unsigned>(tiles_across(shape)), static_cast<unsigned>(tiles_down(shape)));
     if (stats_partials && take_stats)
         launch("emulate_cast", emulate_kernel<true>, grid, kThreads, stream, row, in, out, state, amaxes,
-               tensor_amax, stats_partials, take_stats, arm);
+               tensor_amax, targets, stats_partials, take_stats, arm);
     else
         launch("emulate_cast", emulate_kernel<false>, grid, kThreads, stream, row, in, out, state, amaxes,
-               tensor_amax, nullptr, take_stats, arm);
+               tensor_amax, targets, nullptr, take_stats, arm);
 }
 
 void round_to_bf16(const float* in, float* out, long long count, cudaStream_t stream) {

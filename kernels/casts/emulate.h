@@ -6,6 +6,7 @@
 
 #include "core/nn/memory_plan.h"  // emulation_scratch_bytes()
 #include "core/nn/streams.h"
+#include "core/scaling/hadamard.h"
 #include "core/scaling/quantizer.h"
 #include "kernels/device/device.h"
 #include "kernels/device/launch.h"
@@ -31,6 +32,12 @@ struct EmulatedCast {
 // one step).
 void emulate_cast(const EmulatedCast& cast, const float* in, float* out, ScaleState* state, void* scratch,
                   CastSums* stats_partials, bool take_stats, const ArmState* arm, cudaStream_t stream);
+
+// The random Hadamard transform, with the same bits as core/scaling/hadamard.h: of 16 consecutive elements along
+// `along`, of which there is a multiple of 16; rows start at multiples of `stride` in both. out may be in. The
+// padding beyond `cols` is left alone.
+void rotate(const float* in, float* out, int rows, int cols, int stride, Along along, const RhtSigns& signs,
+            cudaStream_t stream);
 
 // out[i] = bf16(in[i]) as FP32, Inf kept (GEMM outputs of recipes with out=bf16). May be the same memory.
 void round_to_bf16(const float* in, float* out, long long count, cudaStream_t stream);

@@ -183,6 +183,31 @@ SelfCheckOutcome check_emulation(const std::string& text) {
     return no_differences(wrong, cases);
 }
 
+// The random Hadamard transform, along both dimensions.
+SelfCheckOutcome check_rotation() {
+    const Inputs in = inputs(true);
+    const Shape s{in.shape.rows / 16 * 16, in.shape.cols / 16 * 16, in.shape.padded_rows,
+                  in.shape.padded_cols};
+    const auto rows = static_cast<std::size_t>(s.rows), cols = static_cast<std::size_t>(s.cols),
+               stride = static_cast<std::size_t>(s.padded_cols);
+    std::vector<float> values(rows * cols), expected(rows * cols);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = in.padded[i / cols * stride + i % cols];
+    const Buffer<float> padded(std::span<const float>(in.padded)), out(in.padded.size());
+    std::uint64_t wrong = 0;
+    for (const Along along : {Along::cols, Along::rows}) {
+        fp8lab::rotate(values, expected, rows, cols, along, te_signs());
+        rotate(padded.get(), out.get(), s.rows, s.cols, s.padded_cols, along, te_signs(), nullptr);
+        check(cudaDeviceSynchronize(), "rotate");
+        const std::vector<float> found = out.download();
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+            const float y = found[i / cols * stride + i % cols];
+            wrong += std::bit_cast<std::uint32_t>(y) != std::bit_cast<std::uint32_t>(expected[i]) &&
+                     !(std::isnan(y) && std::isnan(expected[i]));
+        }
+    }
+    return no_differences(wrong, 2 * expected.size());
+}
+
 // Operands from -2 to 2: every sum is exact, in any order and any accumulator.
 SelfCheckOutcome check_products(Element element, ScaleMode scale, bool fast) {
     constexpr int kM = 48, kN = 80, kK = 2048;
@@ -229,7 +254,8 @@ std::vector<SelfCheck> cuda_self_checks(bool full) {
         {"exact products of integers: E4M3",
          [] { return check_products(Element::e4m3, ScaleMode::tensor, false); }},
         {"exact products of integers: E4M3, fast accumulation",
-         [] { return check_products(Element::e4m3, ScaleMode::tensor, true); }}};
+         [] { return check_products(Element::e4m3, ScaleMode::tensor, true); }},
+        {"random Hadamard transform = core's bits", check_rotation}};
     for (const std::string text : {"rowwise", "block128", "block128:pow2=0:margin=2"})
         for (const auto& [tensor, name] : {std::pair{TensorClass::x, "x"}, std::pair{TensorClass::w, "w"},
                                            std::pair{TensorClass::dy, "dy"}})
@@ -241,6 +267,8 @@ std::vector<SelfCheck> cuda_self_checks(bool full) {
         if (recipe.base != "fp32") emulated.emplace_back(recipe.base);
     emulated.emplace_back("delayed:round=stochastic:round_bwd=stochastic");
     emulated.emplace_back("delayed:overflow=nonsaturate");
+    emulated.emplace_back("nvfp4:target=4:w2d=1");
+    emulated.emplace_back("nvfp4:target=4or6:w2d=1");
     for (const std::string& text : emulated)
         checks.push_back({fmt::format("emulated casts = core's bits: {}", text),
                           [text] { return check_emulation(text); }});

@@ -61,7 +61,9 @@ void Slot::keep_values() {
 Slot CudaArm::make_slot(const ArmMemory& plan, TensorId id, int rows, int cols, int planned_as) {
     Slot slot;
     slot.shape = shape_of(rows, cols);
-    slot.plan = cast_plan(recipe_, id.tensor);
+    const Recipe recipe = recipe_of_layer(recipe_, id.layer, layer_count());
+    slot.plan = cast_plan(recipe, id.tensor);
+    slot.rotated = recipe.rht && id.tensor != TensorClass::w;
     slot.id = id;
     slot.index = (id.layer - 1) * 3 + static_cast<int>(id.tensor);
     const auto bytes = [&](ArmPart part) { return plan.bytes(part, planned_as, id.tensor); };
@@ -130,6 +132,7 @@ void CudaArm::allocate() {
     row_stats_ = Buffer<float2>(rows);
     row_correct_ = Buffer<std::uint8_t>(rows);
     scratch_ = Memory(plan.bytes(ArmPart::scratch));
+    rotated_ = Memory(plan.bytes(ArmPart::rotated));
     check(cudaMemGetInfo(&after, &total), "cudaMemGetInfo");
     memory_bytes_ = before > after ? before - after : 0;
 }

@@ -50,6 +50,7 @@ struct Slot {
     Buffer<CastSums> stats;
     bool cast = true;         // false: operands are `values` (recipe fp32; weights kept in BF16)
     bool has_second = false;  // second differs from first
+    bool rotated = false;     // along the batch, for wgrad (Recipe::rht)
     void keep_values();
     const void* for_first() const { return cast ? first.get() : values; }
     const void* for_second() const { return has_second ? second.get() : for_first(); }
@@ -117,6 +118,7 @@ class CudaArm {
     void cast(Slot& slot, const Step& step, const Launch& launch);
     void cast_value(Slot& slot, const Step& step);
     void cast_emulated(Slot& slot, const Step& step);
+    int layer_count() const { return static_cast<int>(spec_.layers.size()) - 1; }
     void round_emulated(void* product, Shape shape, OutType to, const Step& step);
     EmulatedCast emulated(const Slot& slot, Along along) const;
     bool scaled_from_itself(const Slot& slot) const;
@@ -176,7 +178,7 @@ class CudaArm {
     Buffer<double> loss_partials_;
     Buffer<float2> row_stats_;
     Buffer<std::uint8_t> row_correct_;
-    Memory scratch_;
+    Memory scratch_, rotated_;
     struct Events {
         // The scales of the step are up to date, except those of dy in the backward pass; the next batch is
         // cast.

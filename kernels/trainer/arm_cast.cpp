@@ -152,7 +152,7 @@ void CudaArm::cast(Slot& slot, const Step& step, const Launch& launch) {
 EmulatedCast CudaArm::emulated(const Slot& slot, Along along) const {
     EmulatedCast how;
     how.plan = slot.plan;
-    how.rows = slot.shape.rows;
+    how.rows = slot.rotated && along == Along::rows ? slot.shape.padded_rows : slot.shape.rows;
     how.cols = slot.shape.cols;
     how.stride = slot.shape.padded_cols;
     how.along = along;
@@ -171,9 +171,15 @@ void CudaArm::cast_emulated(Slot& slot, const Step& step) {
         scale_from_amax(state(slot), controls_.get(), step.main);
     }
     const auto run = [&](Along along, void* out, bool first) {
-        emulate_cast(emulated(slot, along), static_cast<const float*>(slot.values), static_cast<float*>(out),
-                     state(slot), scratch_.get(), first && step.with_stats ? slot.stats.get() : nullptr,
-                     first, step.arm, step.main);
+        const auto* in = static_cast<const float*>(slot.values);
+        if (slot.rotated && along == Along::rows) {  // the padding of the batch is zeros
+            auto* const turned = static_cast<float*>(rotated_.get());
+            rotate(in, turned, shape.padded_rows, shape.cols, shape.padded_cols, along, te_signs(),
+                   step.main);
+            in = turned;
+        }
+        emulate_cast(emulated(slot, along), in, static_cast<float*>(out), state(slot), scratch_.get(),
+                     first && step.with_stats ? slot.stats.get() : nullptr, first, step.arm, step.main);
     };
     run(first_along(slot.id), slot.first.get(), true);
     if (slot.has_second) run(Along::rows, slot.second.get(), false);
@@ -221,6 +227,10 @@ TensorView CudaArm::view(TensorId id, int step, cudaStream_t stream) {
     target.element = Element::f32;
     target.rows = values.get();
     source_of(slot, arm.get(), stream, When::after)(target, Pass::cast);
+    const bool turned = slot.rotated && first_along(slot.id) == Along::rows;
+    if (turned)
+        rotate(values.get(), values.get(), slot.shape.padded_rows, slot.shape.cols, slot.shape.padded_cols,
+               Along::rows, te_signs(), stream);
     const Element stored = operand_element(slot);
     const auto counted = [&](const void* in, Element element, const float* factor) {
         constexpr std::size_t kCounts = Log2Histogram::kBins + 4;
@@ -231,7 +241,8 @@ TensorView CudaArm::view(TensorId id, int step, cudaStream_t stream) {
         Log2Histogram histogram;
         const auto at = [&](std::size_t i) { return static_cast<std::int64_t>(found[i]); };
         for (std::size_t b = 0; b < Log2Histogram::kBins; ++b) histogram.counts[b] = at(b);
-        const auto real = static_cast<std::int64_t>(slot.shape.rows) * slot.shape.cols;
+        const auto real =
+            static_cast<std::int64_t>(turned ? slot.shape.padded_rows : slot.shape.rows) * slot.shape.cols;
         histogram.zeros =
             at(Log2Histogram::kBins) - (static_cast<std::int64_t>(padded) - real);  // the padding is zeros
         histogram.below = at(Log2Histogram::kBins + 1);

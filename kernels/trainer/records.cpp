@@ -15,9 +15,18 @@ TensorId id_of(std::size_t index) {
     return {static_cast<TensorClass>(index % 3), static_cast<int>(index / 3) + 1};
 }
 
-std::int64_t size_of(TensorId id, const TrainSpec& spec) {
+CastPlan plan_of(TensorId id, const CudaArm& arm, const TrainSpec& spec) {
+    return cast_plan(arm.recipe(), id.tensor, id.layer, static_cast<int>(spec.layers.size()) - 1);
+}
+
+// Of what was cast first: dy of layer 1 is rotated with the padding of the batch (recipe_casts.h).
+std::int64_t size_of(TensorId id, const Recipe& recipe, const TrainSpec& spec) {
     const auto l = static_cast<std::size_t>(id.layer) - 1;
-    const std::int64_t in = spec.layers[l], out = spec.layers[l + 1], batch = spec.batch;
+    const int layers = static_cast<int>(spec.layers.size()) - 1;
+    const bool turned =
+        id.layer == 1 && id.tensor == TensorClass::dy && recipe_of_layer(recipe, 1, layers).rht;
+    const std::int64_t in = spec.layers[l], out = spec.layers[l + 1],
+                       batch = turned ? padded(spec.batch) : spec.batch;
     return id.tensor == TensorClass::x ? batch * in : id.tensor == TensorClass::w ? out * in : batch * out;
 }
 
@@ -37,11 +46,11 @@ StepRecord to_record(const ArmRecord& record, const CudaArm& arm, const TrainSpe
     for (std::size_t i = 0; i < record.tensors.size(); ++i) {
         const TensorId id = id_of(i);
         const TensorResult& tensor = record.tensors[i];
-        const CastPlan plan = cast_plan(arm.recipe(), id.tensor);
+        const CastPlan plan = plan_of(id, arm, spec);
         TensorRecord r{.applies = plan.format->name != "fp32"};
         if (r.applies) {
             CastStats stats;
-            stats.n = size_of(id, spec);
+            stats.n = size_of(id, arm.recipe(), spec);
             stats.underflow = static_cast<std::int64_t>(tensor.underflow);
             stats.overflow = static_cast<std::int64_t>(tensor.overflow);
             stats.signal = tensor.sums.signal;
@@ -68,7 +77,7 @@ std::string first_nonfinite(const ArmRecord& record, const CudaArm& arm, const T
             record.tensors[static_cast<std::size_t>(id.layer - 1) * 3 + static_cast<std::size_t>(id.tensor)];
         constexpr std::uint32_t kInfinity = 0x7F800000;
         return tensor.amax_bits >= kInfinity ||
-               (tensor.overflow > 0 && overflow_is_nonfinite(cast_plan(arm.recipe(), id.tensor)));
+               (tensor.overflow > 0 && overflow_is_nonfinite(plan_of(id, arm, spec)));
     };
     for (int l = 1; l <= layers; ++l)
         for (const TensorClass t : {TensorClass::x, TensorClass::w})

@@ -134,6 +134,7 @@ CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, 
                          const Preparation& preparation)
     : spec_(spec), device_(std::move(device)), launching_(launching), preparation_(preparation) {
     if (spec.arms.empty()) throw usage_error("--recipe", "at least one recipe");
+    for (const Recipe& recipe : spec.arms) check_wide(recipe, static_cast<int>(spec.layers.size()) - 1);
     check(cudaSetDevice(device_->index), "cudaSetDevice");
     check_memory();  // before anything that takes long
     task_ = make_task(spec_);
@@ -213,7 +214,10 @@ void CudaTrainer::change_recipe(TrainedArm& target, const Recipe& recipe) {
     ArmCheckpoint state = target.arm->checkpoint();
     const Recipe old = target.arm->recipe();
     std::erase_if(state.scales, [&](const ScaleCheckpoint& s) {
-        return cast_plan(old, s.id.tensor).format->name != cast_plan(recipe, s.id.tensor).format->name;
+        const auto format = [&](const Recipe& r) {
+            return cast_plan(r, s.id.tensor, s.id.layer, static_cast<int>(spec_.layers.size()) - 1).format;
+        };
+        return format(old) != format(recipe);
     });
     target.many.reset();
     target.one.reset();

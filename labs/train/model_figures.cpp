@@ -163,9 +163,10 @@ Figure tensor_figure(const Picture& picture, std::string id, std::string title, 
     const std::size_t arm = arms.size() > 1 ? 1 : 0;
     for (const TensorTrack& track : arms[arm].tensors) {
         if (!track.applies()) continue;
+        const int layers = static_cast<int>(picture.spec.layers.size()) - 1;
         figure.line(
             to_string(track.id), (track.*steps).data(), (track.*column).data(),
-            {.color = {tensor_role(picture.spec.arms[arm], track.id.tensor)}, .width = 1.5F, .step = true});
+            {.color = {tensor_role(picture.spec.arms[arm], track.id, layers)}, .width = 1.5F, .step = true});
     }
     return figure;
 }
@@ -211,13 +212,13 @@ Figure boundary_figure(const Picture& picture, std::size_t arm, const std::vecto
 
 }  // namespace
 
-const FormatInfo* cast_format(const Recipe& recipe, TensorClass tensor) {
-    const FormatInfo* format = cast_plan(recipe, tensor).format;
+const FormatInfo* cast_format(const Recipe& recipe, TensorId id, int layers) {
+    const FormatInfo* format = cast_plan(recipe, id.tensor, id.layer, layers).format;
     return format && format->name != "fp32" ? format : nullptr;
 }
 
-Role tensor_role(const Recipe& recipe, TensorClass tensor) {
-    const FormatInfo* format = cast_format(recipe, tensor);
+Role tensor_role(const Recipe& recipe, TensorId id, int layers) {
+    const FormatInfo* format = cast_format(recipe, id, layers);
     return format ? format->role : Role::truth;
 }
 

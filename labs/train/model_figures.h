@@ -55,8 +55,8 @@ std::string loss_text(double loss);          // three digits, zeros at the end k
 std::string percent_text(double percent);    // the size, three digits: "3.90", "32.4", "1097"; "NaN"
 std::string signed_percent(double percent);  // "+3.90 %"
 
-// Which format a tensor of the arm is cast to; null where it is not cast.
-const FormatInfo* cast_format(const Recipe& recipe, TensorClass tensor);
-Role tensor_role(const Recipe& recipe, TensorClass tensor);
+// Which format a tensor of the arm is cast to, in a network of `layers`; null where it is not cast.
+const FormatInfo* cast_format(const Recipe& recipe, TensorId id, int layers);
+Role tensor_role(const Recipe& recipe, TensorId id, int layers);
 
 }  // namespace fp8lab::train

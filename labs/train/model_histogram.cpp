@@ -131,7 +131,7 @@ Figure histogram_figure(const Picture& picture) {
     figure.x.label += " in step " + group_thousands(view.step);
     const Binades range = binades(view);
     figure.x.range = Range{std::ldexp(1.0, range.zero), std::ldexp(1.0, range.hi)};
-    const Role role = tensor_role(recipe, view.id.tensor);
+    const Role role = tensor_role(recipe, view.id, static_cast<int>(picture.spec.layers.size()) - 1);
     if (view.format && std::isfinite(view.scale)) {
         figure.xspan(std::string(view.format->label) + " window",
                      min_subnormal(*view.format) / double{view.scale},

@@ -240,7 +240,7 @@ void health_table(ui::Context& c, Rect area, const ArmTrack& arm, const Recipe& 
         const float middle = row.middle();
         const Rect swatch{row.x, std::round(middle - c.px(5)), row.x + c.px(10),
                           std::round(middle + c.px(5))};
-        const Role role = tensor_role(recipe, track.id.tensor);
+        const Role role = tensor_role(recipe, track.id, static_cast<int>(arm.tensors.size() / 3));
         ui::fill_rect(c, swatch, {role, Tone::fill}, 2);
         ui::stroke_rect(c, swatch, {role, Tone::line}, 2);
         ui::text_mid(c, {row.x + c.px(18), middle}, name, {Role::text},

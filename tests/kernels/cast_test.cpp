@@ -136,7 +136,8 @@ TEST_CASE(
     for (const char* text :
          {"delayed:round=stochastic", "mxfp8:mxrule=floor", "mxfp8:mxrule=even",
           "delayed:overflow=nonsaturate", "current:fwd=e3m4", "current:fwd=e4m3fnuz:bwd=e5m2fnuz",
-          "rowwise:pow2=1", "block128:margin=2", "delayed:round_bwd=stochastic"})
+          "rowwise:pow2=1", "block128:margin=2", "delayed:round_bwd=stochastic", "nvfp4:target=4",
+          "nvfp4:target=4or6:w2d=1", "nvfp4-te:target=4or6:round=stochastic"})
         all.push_back(parse_recipe(text));
     std::size_t cases = 0;
     for (const Recipe& recipe : all)

@@ -45,7 +45,8 @@ TEST_CASE("200 steps give the same bytes again, with and without graphs, one and
     NEEDS_GPU();
     for (const std::string recipe :
          {"bf16", "delayed", "current", "rowwise", "block128", "mxfp8", "delayed:round_bwd=stochastic",
-          "bf16:wgrad=bf16", "int8:master=none:round_update=stochastic"})
+          "bf16:wgrad=bf16", "int8:master=none:round_update=stochastic", "nvfp4-te",
+          "nvfp4:rht=1:target=4or6:wide=first"})
         check_same_bytes(reference(recipe), 200);
     TrainSpec narrow = reference("bf16");
     narrow.state = StateType::bf16;

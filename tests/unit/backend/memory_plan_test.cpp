@@ -26,7 +26,7 @@ TrainSpec network(std::vector<int> layers, int batch, StateType state = StateTyp
 }
 
 Engine engine_on_hopper(const std::string& recipe) {
-    return recipe == "bf16" ? Engine::bf16 : recipe == "nvfp4" ? Engine::emulated : Engine::fp8;
+    return recipe == "bf16" ? Engine::bf16 : recipe.starts_with("nvfp4") ? Engine::emulated : Engine::fp8;
 }
 
 ArmMemory memory_of(const TrainSpec& spec, const std::string& recipe) {
@@ -115,6 +115,26 @@ TEST_CASE("scales of rows and blocks, and what an emulated recipe keeps in FP32"
     CHECK(emulated.bytes(ArmPart::second, 2) == 4 * 128 * 512);
     CHECK(emulated.bytes(ArmPart::value, 2, TensorClass::w) == 0);
     CHECK(emulated.bytes(ArmPart::scratch) == 4 * (512 * 256 / 16 + 1));
+}
+
+TEST_CASE(
+    "options of four bits: weights of 16x16 are cast once, rotated operands need a place, wide layers too") {
+    const TrainSpec spec = network({256, 512, 256}, 120);  // padded to 128
+    const auto both = [&](const std::string& recipe, TensorClass tensor) {
+        const ArmMemory memory = memory_of(spec, recipe);
+        return std::pair{memory.bytes(ArmPart::first, 2, tensor), memory.bytes(ArmPart::second, 2, tensor)};
+    };
+    constexpr std::size_t kWeights = 4 * 256 * 512, kX = 4 * 128 * 512;
+    CHECK(both("nvfp4", TensorClass::w) == std::pair{kWeights, kWeights});
+    CHECK(both("nvfp4:w2d=1", TensorClass::w) == std::pair{kWeights, std::size_t{0}});
+    CHECK(both("nvfp4-te", TensorClass::x) == std::pair{kX, kX});
+    CHECK(both("nvfp4-te:wide=2", TensorClass::x) == std::pair{kX, std::size_t{0}});  // BF16: one cast
+    CHECK(memory_of(spec, "nvfp4").bytes(ArmPart::rotated) == 0);
+    CHECK(memory_of(spec, "nvfp4-te").bytes(ArmPart::rotated) == kX);
+    CHECK(memory_of(spec, "nvfp4-te:wide=1+2").bytes(ArmPart::rotated) == 0);
+    CHECK(memory_of(spec, "nvfp4:target=4or6").bytes(ArmPart::scratch) == 4 * (2 * 512 * 256 / 16 + 1));
+    CHECK(emulation_scratch_bytes(cast_plan(parse_recipe("nvfp4-te"), TensorClass::w), 512, 256) ==
+          4 * (512 * 256 / 256 + 1));
 }
 
 TEST_CASE("the trainer's batches: one that never changes, else a ring of 32") {

@@ -50,8 +50,8 @@ TEST_CASE("a row has what menus, figures and the command line need, and no name 
 }
 
 TEST_CASE("the recipes of the first version are there, with their defaults") {
-    for (const char* name : {"fp32", "bf16", "delayed", "current", "rowwise", "block128", "mxfp8", "mxfp6-e2m3",
-                             "mxfp6-e3m2", "mxfp4", "nvfp4", "int8", "unscaled"}) {
+    for (const char* name : {"fp32", "bf16", "delayed", "current", "rowwise", "block128", "mxfp8",
+                             "mxfp6-e2m3", "mxfp6-e3m2", "mxfp4", "nvfp4", "int8", "unscaled"}) {
         const Recipe r = parse_recipe(name);
         CAPTURE(r.name);
         CHECK(r.history == 16);
@@ -92,13 +92,14 @@ TEST_CASE("recipes and formats have the same colour everywhere") {
     CHECK(role("fp32") == Role::truth);
     for (const char* one_scale : {"delayed", "current", "rowwise", "unscaled"})
         CHECK(role(one_scale) == find_format("e4m3").role);  // drawn as their forward format
-    for (const char* blocks : {"block128", "mxfp8", "mxfp6-e2m3", "mxfp6-e3m2", "mxfp4", "nvfp4"})
+    for (const char* blocks : {"block128", "mxfp8", "mxfp6-e2m3", "mxfp6-e3m2", "mxfp4", "nvfp4", "nvfp4-te"})
         CHECK(role(blocks) == Role::block);
     CHECK(find_format("e4m3").role == Role::e4m3);
     CHECK(find_format("e4m3fnuz").role == Role::e4m3);
     CHECK(find_format("e5m2").role == Role::e5m2);
     CHECK(find_format("bf16").role == Role::bf16);
-    for (const char* narrow : {"e3m2", "e2m3", "e2m1", "e8m0"}) CHECK(find_format(narrow).role == Role::block);
+    for (const char* narrow : {"e3m2", "e2m3", "e2m1", "e8m0"})
+        CHECK(find_format(narrow).role == Role::block);
 }
 
 TEST_CASE("an option of formats stays one after the first was given") {
@@ -168,7 +169,8 @@ TEST_CASE("an unknown recipe lists the valid ones") {
 TEST_CASE("an unknown option lists the valid ones with their values, without those that would do nothing") {
     CHECK(why_refused("mxfp4:hist=3") ==
           "unknown mxfp4 option 'hist'; valid: mxrule=up|floor|even round=nearest|stochastic "
-          "round_bwd=nearest|stochastic round_update=nearest|stochastic overflow=saturate|nonsaturate "
+          "round_bwd=nearest|stochastic round_update=nearest|stochastic wide=first|last|NUMBER[+...] "
+          "overflow=saturate|nonsaturate "
           "master=fp32|none out=bf16|fp32 wgrad=fp32|bf16 fast_accum=fprop|all|none");
     CHECK(why_refused("bf16:history=4").starts_with("unknown bf16 option 'history'; valid: round="));
     for (const char* unscaled : {"fp32", "bf16", "unscaled", "mxfp8", "nvfp4"})
@@ -195,12 +197,15 @@ TEST_CASE("a bad value lists the valid ones") {
 
 TEST_CASE("recipe_text is the shortest text that reads back to the same recipe") {
     for (const Recipe& r : recipes()) CHECK(recipe_text(r) == r.name);
-    for (const char* text : {"delayed:history=1024:margin=-2", "mxfp8:mxrule=floor:round=stochastic",
-                             "block128:pow2=0", "nvfp4:round_bwd=nearest:out=fp32", "int8:margin=-8",
-                             "current:fwd=e3m4:bwd=bf16:pow2=1:master=none", "fp32:out=bf16",
-                             "bf16:wgrad=bf16", "int8:overflow=nonsaturate:fast_accum=none"})
+    for (const char* text :
+         {"delayed:history=1024:margin=-2", "mxfp8:mxrule=floor:round=stochastic", "block128:pow2=0",
+          "nvfp4:round_bwd=nearest:out=fp32", "int8:margin=-8",
+          "current:fwd=e3m4:bwd=bf16:pow2=1:master=none", "fp32:out=bf16", "bf16:wgrad=bf16",
+          "nvfp4:w2d=1:rht=1:target=4or6:wide=first+last+2+11", "nvfp4-te:rht=0:target=4",
+          "delayed:wide=last", "int8:overflow=nonsaturate:fast_accum=none"})
         CHECK(recipe_text(parse_recipe(text)) == text);
     CHECK(recipe_text(parse_recipe("delayed:history=16:algo=max")) == "delayed");
+    CHECK(recipe_text(parse_recipe("nvfp4:wide=11+last+2+first:target=6")) == "nvfp4:wide=first+last+2+11");
     CHECK(recipe_text(parse_recipe("delayed", {.history = 8})) == "delayed:history=8");
     CHECK(recipe_text(parse_recipe("bf16", {.history = 8})) == "bf16");  // has no history
 }
@@ -225,12 +230,87 @@ TEST_CASE("Transformer Engine's call for a recipe") {
           "Float8BlockScaling(fp8_format=Format.E4M3)  # with NVTE_FP8_BLOCK_SCALING_FP32_SCALES=1  # "
           "Transformer Engine cannot express margin=1");
     CHECK(code("nvfp4:round_bwd=nearest") ==
-          "NVFP4BlockScaling(disable_rht=True, disable_2d_quantization=True, disable_stochastic_rounding=True)");
+          "NVFP4BlockScaling(disable_rht=True, disable_2d_quantization=True, "
+          "disable_stochastic_rounding=True)");
     CHECK(code("mxfp8") == "MXFP8BlockScaling(fp8_format=Format.E4M3)");
     CHECK(code("nvfp4") == "NVFP4BlockScaling(disable_rht=True, disable_2d_quantization=True)");
+    CHECK(code("nvfp4-te") == "NVFP4BlockScaling()");
+    CHECK(code("nvfp4:w2d=1:rht=1") == "NVFP4BlockScaling()");
+    CHECK(code("nvfp4-te:rht=0") == "NVFP4BlockScaling(disable_rht=True)");
+    CHECK(code("nvfp4-te:w2d=0:round_bwd=nearest") ==
+          "NVFP4BlockScaling(disable_2d_quantization=True, disable_stochastic_rounding=True)");
+    CHECK(code("nvfp4-te:wide=last+first") ==
+          "NVFP4BlockScaling()  # run layers first+last outside te.autocast");
+    CHECK(code("delayed:wide=2:margin=1").ends_with(")  # run layers 2 outside te.autocast"));
+    CHECK(code("nvfp4-te:target=4or6") ==
+          "NVFP4BlockScaling()  # with NVTE_NVFP4_4OVER6=all, NVTE_NVFP4_4OVER6_ERR_MODE=MSE and "
+          "NVTE_NVFP4_4OVER6_E4M3_USE_256=all");
+    CHECK(code("nvfp4-te:target=4:wide=1") ==
+          "NVFP4BlockScaling()  # run layers 1 outside te.autocast  # Transformer Engine cannot express "
+          "target=4");
+    CHECK(code("mxfp4:wide=1") == "# Transformer Engine has no recipe like mxfp4:wide=1");
     CHECK(code("mxfp8:mxrule=floor") ==
           "MXFP8BlockScaling(fp8_format=Format.E4M3)  # Transformer Engine cannot express mxrule=floor");
     for (const char* none :
          {"rowwise", "mxfp4", "mxfp6-e2m3", "int8", "unscaled", "delayed:fwd=e5m2", "fp32", "bf16"})
         CHECK(code(none).starts_with("# "));
+}
+
+TEST_CASE("options of four bits: their values, and the recipes that take them") {
+    const Recipe plain = parse_recipe("nvfp4"), te = parse_recipe("nvfp4-te");
+    CHECK_FALSE(plain.square_weights);
+    CHECK_FALSE(plain.rht);
+    CHECK(plain.target == Nvfp4Target::six);
+    CHECK(plain.wide.empty());
+    CHECK(te.square_weights);
+    CHECK(te.rht);
+    CHECK(te.round_bwd == Rounding::stochastic);
+    CHECK(te.round == Rounding::nearest);
+    const Recipe all = parse_recipe("nvfp4:w2d=1:rht=1:target=4or6:wide=first+3");
+    CHECK(all.square_weights);
+    CHECK(all.rht);
+    CHECK(all.target == Nvfp4Target::four_or_six);
+    CHECK(all.wide == WideLayers{true, false, {3}});
+    for (const Recipe& r : recipes()) {
+        CAPTURE(r.name);
+        const bool nv = r.base == "nvfp4" || r.base == "nvfp4-te";
+        for (const char* option : {":w2d=0", ":rht=1", ":target=4"}) {
+            const std::string why = why_refused(std::string(r.base) + option);
+            if (nv)
+                CHECK(why == "accepted");
+            else
+                CHECK(why.starts_with("unknown " + std::string(r.base) + " option '"));
+        }
+        CHECK((why_refused(std::string(r.base) + ":wide=first") == "accepted") == (bits(*r.fwd) <= 8));
+    }
+    CHECK(why_refused("mxfp4:rht=1").find("valid: mxrule=up|floor|even ") != std::string::npos);
+    CHECK(why_refused("nvfp4:target=5") == "recipe nvfp4: '5' is not a value of target; valid: 6|4|4or6");
+    CHECK(why_refused("nvfp4:rht=on") == "recipe nvfp4: 'on' is not a value of rht; valid: 0|1");
+    for (const char* bad :
+         {"", "0", "-1", "1.5", "middle", "first+first", "2+2", "first+", "+1", "1,2", "99999999999"})
+        CHECK(why_refused("nvfp4:wide=" + std::string(bad)) ==
+              "recipe nvfp4: '" + std::string(bad) +
+                  "' is not a value of wide; valid: first|last|NUMBER[+...]");
+}
+
+TEST_CASE("a wide layer has the casts of bf16; the others keep theirs") {
+    const Recipe r = parse_recipe("nvfp4-te:wide=first+last+3:out=fp32:round=stochastic");
+    for (int layer = 1; layer <= 5; ++layer) {
+        CAPTURE(layer);
+        const bool wide = layer != 2 && layer != 4;
+        CHECK(r.wide.contains(layer, 5) == wide);
+        const Recipe here = recipe_of_layer(r, layer, 5);
+        CHECK(here.out == OutType::fp32);
+        CHECK(here.fwd->name == (wide ? "bf16" : "e2m1"));
+        CHECK(here.bwd->name == (wide ? "bf16" : "e2m1"));
+        CHECK(here.rht == !wide);
+        CHECK(here.square_weights == !wide);
+        CHECK(here.round == (wide ? Rounding::nearest : Rounding::stochastic));
+        CHECK((here.scale == ScaleSource::none) == wide);
+    }
+    CHECK(parse_recipe("delayed:wide=last").wide.contains(1, 1));
+    CHECK_NOTHROW(check_wide(r, 3));
+    CHECK_THROWS_WITH_AS(check_wide(r, 2),
+                         "--recipe: recipe nvfp4-te: wide names layer 3; the layers are 1-2", Error);
+    CHECK_NOTHROW(check_wide(parse_recipe("nvfp4:wide=first+last"), 1));
 }

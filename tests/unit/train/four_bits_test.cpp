@@ -1,0 +1,222 @@
+// The options of four bits in a training on the CPU: w2d, rht, target, wide.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/rng.h"
+#include "core/nn/recipe_casts.h"
+#include "core/nn/streams.h"
+#include "core/scaling/hadamard.h"
+#include "core/train/cpu_trainer.h"
+
+using namespace fp8lab;
+
+namespace {
+
+Matrix<float> normal(std::size_t rows, std::size_t cols, std::uint64_t seed) {
+    Matrix<float> m(rows, cols);
+    Rng(seed).fill_normal(m.values);
+    return m;
+}
+
+TrainSpec small(const std::string& recipes, int batch = 40) {
+    TrainOptions options;
+    options.layers = std::vector{8, 24, 24, 3};
+    options.batch = batch;
+    options.steps = 30;
+    options.recipes = recipes;
+    return make_train_spec(options);
+}
+
+std::vector<std::vector<double>> losses(const std::string& recipes, int batch = 40) {
+    auto trainer = make_cpu_trainer(small(recipes, batch));
+    trainer->step(30);
+    std::vector<std::vector<double>> all;
+    for (const ArmSnapshot& arm : trainer->snapshot().arms) {
+        all.emplace_back();
+        for (const StepRecord& r : arm.records) all.back().push_back(r.loss);
+    }
+    return all;
+}
+
+constexpr std::uint64_t kSeed = 5;
+constexpr int kStep = 4;
+
+// What the trainer should read of a tensor: padded, rotated, cast with the stream of this step.
+std::vector<float> expected(const Recipe& recipe, TensorId id, Along along, const Matrix<float>& value,
+                            bool rotates) {
+    std::vector<float> x = value.values;
+    std::size_t rows = value.rows;
+    if (rotates) {
+        rows = rht_padded(rows);
+        x.resize(rows * value.cols, 0.0F);
+        rotate(x, x, rows, value.cols, Along::rows, te_signs());
+    }
+    quantize(cast_plan(recipe, id.tensor), x, x,
+             {.rows = rows,
+              .cols = value.cols,
+              .along = along,
+              .seed = kSeed,
+              .stream = stream(Draw::cast, id.layer, kStep,
+                               static_cast<unsigned>(id.tensor) * 2 + (along == Along::rows))});
+    return x;
+}
+
+}  // namespace
+
+TEST_CASE("rht rotates x and dy of wgrad along the batch, padded to 16 rows, and no other operand") {
+    for (const std::string text : {"nvfp4-te", "nvfp4:rht=1:target=4or6:round=stochastic"})
+        for (const std::size_t batch : {32U, 37U}) {
+            CAPTURE(text);
+            CAPTURE(batch);
+            const Recipe recipe = parse_recipe(text);
+            const Matrix<float> x = normal(batch, 20, 1), w = normal(24, 20, 2), dy = normal(batch, 24, 3);
+            RecipeCasts casts(recipe, 2, kSeed);
+            casts.begin_step(kStep, {});
+            const TensorId xi{TensorClass::x, 2}, wi{TensorClass::w, 2}, dyi{TensorClass::dy, 2};
+            const auto check = [&](TensorId id, Along along, const Matrix<float>& value, bool rotates) {
+                const Matrix<float>& found = casts.operand(id, along, value);
+                CHECK(found.rows == (rotates ? rht_padded(value.rows) : value.rows));
+                CHECK(found.cols == value.cols);
+                CHECK(found.values == expected(recipe, id, along, value, rotates));
+            };
+            check(xi, Along::cols, x, false);
+            check(wi, Along::cols, w, false);
+            check(dyi, Along::cols, dy, false);
+            check(dyi, Along::rows, dy, true);
+            check(xi, Along::rows, x, true);
+        }
+}
+
+TEST_CASE("dw of rotated operands is close to that of plain ones; with one operand rotated it is noise") {
+    constexpr std::size_t kBatch = 1000;
+    const Matrix<float> x = normal(kBatch, 32, 1), dy = normal(kBatch, 48, 2);
+    Matrix<float> exact, plain, both;
+    multiply_tn(dy, x, exact);
+    const auto product = [&](const std::string& recipe, Matrix<float>& out) {
+        RecipeCasts casts(parse_recipe(recipe), 1, 1);
+        casts.begin_step(0, {});
+        const Matrix<float> left = casts.operand({TensorClass::dy, 1}, Along::rows, dy);
+        multiply_tn(left, casts.operand({TensorClass::x, 1}, Along::rows, x), out);
+    };
+    const auto sqnr_db = [&](const Matrix<float>& found) {
+        double signal = 0, noise = 0;
+        for (std::size_t i = 0; i < exact.values.size(); ++i) {
+            const double a = static_cast<double>(exact.values[i]),
+                         d = a - static_cast<double>(found.values[i]);
+            signal += a * a, noise += d * d;
+        }
+        return 10 * std::log10(signal / noise);
+    };
+    product("nvfp4:round_bwd=nearest", plain);
+    product("nvfp4:round_bwd=nearest:rht=1", both);
+    CHECK(plain.values != both.values);
+    CHECK(sqnr_db(plain) == doctest::Approx(17.4).epsilon(0.03));  // numerics.md 5.2: of normal operands
+    CHECK(sqnr_db(both) == doctest::Approx(sqnr_db(plain)).epsilon(0.03));
+}
+
+TEST_CASE("w2d: fprop and dgrad read the same weights; without it they do not") {
+    const Matrix<float> w = normal(40, 56, 7);
+    const auto differ = [&](const std::string& text) {
+        RecipeCasts casts(parse_recipe(text), 1, 1);
+        casts.begin_step(0, {});
+        const Matrix<float> first = casts.operand({TensorClass::w, 1}, Along::cols, w);
+        const Matrix<float>& second = casts.operand({TensorClass::w, 1}, Along::rows, w);
+        std::size_t n = 0;
+        for (std::size_t i = 0; i < w.values.size(); ++i) n += first.values[i] != second.values[i];
+        return n;
+    };
+    CHECK(differ("nvfp4:w2d=1") == 0);
+    CHECK(differ("nvfp4:w2d=1:round=stochastic") == 0);  // one cast, not two with dice of their own
+    CHECK(differ("nvfp4-te:target=4or6") == 0);
+    CHECK(differ("nvfp4") > w.values.size() / 2);
+}
+
+TEST_CASE("wide layers have BF16 operands, the others those of the recipe") {
+    const Matrix<float> value = normal(32, 48, 9);
+    const auto operand = [&](const std::string& text, TensorId id) {
+        RecipeCasts casts(parse_recipe(text), 3, 1);
+        casts.begin_step(0, {});
+        return casts.operand(id, id.tensor == TensorClass::dy ? Along::rows : Along::cols, value).values;
+    };
+    for (const TensorClass tensor : {TensorClass::x, TensorClass::w, TensorClass::dy})
+        for (const std::string base : {"nvfp4-te", "delayed", "mxfp4", "block128"}) {
+            CAPTURE(base);
+            for (int layer = 1; layer <= 3; ++layer) {
+                const TensorId id{tensor, layer};
+                CHECK(operand(base + ":wide=first+last", id) == operand(layer == 2 ? base : "bf16", id));
+            }
+        }
+}
+
+TEST_CASE("all layers wide is bf16; a tensor of 4 bits in between is not") {
+    const auto found =
+        losses("bf16,nvfp4-te:wide=1+2+3,mxfp4:wide=first+2+last,nvfp4-te:wide=first+last,nvfp4-te");
+    CHECK(found[1] == found[0]);
+    CHECK(found[2] == found[0]);
+    CHECK(found[3] != found[0]);
+    CHECK(found[4] != found[3]);
+}
+
+TEST_CASE("each option changes a training, repeats itself, and learns") {
+    const std::string recipes = "nvfp4,nvfp4:w2d=1,nvfp4:rht=1,nvfp4:target=4,nvfp4:target=4or6,nvfp4-te";
+    for (const int batch : {40, 48}) {  // 40: padded to 48 where it is rotated
+        const auto once = losses(recipes, batch);
+        CHECK(once == losses(recipes, batch));
+        for (std::size_t a = 0; a < once.size(); ++a) {
+            CAPTURE(a);
+            CHECK(once[a].back() < 0.9 * once[a].front());
+            for (std::size_t b = a + 1; b < once.size(); ++b) CHECK(once[a] != once[b]);
+        }
+    }
+}
+
+TEST_CASE("records describe the first cast: dy of layer 1 as it is rotated, all others as they are") {
+    auto trainer = make_cpu_trainer(small("nvfp4,nvfp4:rht=1", 48));
+    trainer->set(Watch{TensorId{TensorClass::dy, 1}});
+    trainer->step();
+    const Snapshot snapshot = trainer->snapshot();
+    const auto& plain = snapshot.arms[0].records[0].tensors;
+    const auto& rotates = snapshot.arms[1].records[0].tensors;
+    for (std::size_t t = 0; t < plain.size(); ++t) {
+        CAPTURE(t);
+        if (t == 2)
+            CHECK(rotates[t].amax != plain[t].amax);
+        else
+            CHECK(rotates[t].amax == plain[t].amax);
+        CHECK(std::isnan(rotates[t].scale));
+        CHECK(rotates[t].sqnr_db > 10);
+    }
+    REQUIRE(snapshot.arms[1].watched);
+    CHECK(snapshot.arms[1].watched->before.n == 48 * 24);
+    CHECK(snapshot.arms[1].watched->before.counts != snapshot.arms[0].watched->before.counts);
+}
+
+TEST_CASE("a layer that the network does not have is refused, with the layers there are") {
+    CHECK_THROWS_WITH_AS(small("bf16,nvfp4:wide=4"),
+                         "--recipe: recipe nvfp4: wide names layer 4; the layers are 1-3", Error);
+    CHECK_NOTHROW(small("nvfp4:wide=3"));
+    TrainSpec spec = small("nvfp4");
+    auto trainer = make_cpu_trainer(spec);
+    CHECK_THROWS_AS(trainer->set(SetRecipe{0, parse_recipe("nvfp4:wide=4")}), Error);
+    CHECK_NOTHROW(trainer->set(SetRecipe{0, parse_recipe("nvfp4-te:wide=3")}));
+    trainer->step(2);
+    spec.arms = {parse_recipe("mxfp4:wide=9")};
+    CHECK_THROWS_AS(make_cpu_trainer(spec), Error);
+}
+
+TEST_CASE("a change of wide during a training: delayed scales of layers that stay keep their history") {
+    auto trainer = make_cpu_trainer(small("delayed:history=8,delayed:history=8"));
+    trainer->step(5);
+    trainer->set(SetRecipe{0, parse_recipe("delayed:history=8:wide=first")});
+    trainer->step(1);
+    const Snapshot snapshot = trainer->snapshot();
+    const auto &changed = snapshot.arms[0].records[5].tensors, &stayed = snapshot.arms[1].records[5].tensors;
+    CHECK(changed[0].scale == 1);  // x1 in BF16
+    CHECK(stayed[0].scale != 1);
+    for (const std::size_t t : {3U, 4U, 6U, 7U}) CHECK(changed[t].scale == stayed[t].scale);
+}
