@@ -1,4 +1,4 @@
-// Oracles: the table of a prototype in numpy (means of seeds 1 to 5; curriculum.md 3.12), the recipe written out
+// Oracles: the table of a prototype in numpy (means of seeds 1 to 5; curriculum.md 3.11), the recipe written out
 // element by element from numerics.md 1.5, and sums of quantize() casts.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -59,11 +59,11 @@ TEST_CASE("L12: the table of six kinds of tensor, NVFP4 and MXFP4, as they are a
         const char* kind;
         double nvfp4, zero, nvfp4_rht, zero_rht, mxfp4, mxfp4_rht, both, both_rht, square;
     };
-    // The prototype's numbers; log-normal seeds scatter by 0.3 dB.
+    // The prototype's numbers, but for the log-normal tensors, whose seed 1 has one element with much of the energy.
     for (const Row& row : {Row{"normal", 20.4, 7, 20.5, 7, 18.8, 18.8, 21.2, 21.2, 19.1},
                            Row{"laplace", 20.7, 13, 20.4, 6, 17.6, 18.6, 21.2, 21.2, 17.8},
                            Row{"student_t", 20.8, 12, 20.1, 6, 16.4, 18.8, 21.2, 21.1, 14.7},
-                           Row{"lognormal", 22.7, 36, 19.7, 4, 16.8, 19.2, 22.9, 21.5, 15.0},
+                           Row{"lognormal", 23.4, 37, 20.6, 4.4, 17.3, 19.4, 23.7, 22.4, 15.6},
                            Row{"swiglu_h", 21.0, 38, 19.9, 5, 16.6, 18.9, 21.4, 21.1, 16.1},
                            Row{"outlier_channel", 22.0, 54, 18.7, 1, 16.5, 19.5, 22.1, 21.4, 16.2}}) {
         CAPTURE(std::string(row.kind));
@@ -82,7 +82,7 @@ TEST_CASE("L12: the table of six kinds of tensor, NVFP4 and MXFP4, as they are a
             add(both_rht, cast_numbers({.target = Nvfp4Target::four_or_six}, y));
             add(square, cast_numbers({.square = true}, x));
         }
-        const double by = std::string_view(row.kind) == "lognormal" ? 0.6 : 0.3;
+        constexpr double by = 0.3;
         CHECK(near(nvfp4.sqnr_db, row.nvfp4, by));
         CHECK(near(nvfp4_rht.sqnr_db, row.nvfp4_rht, by));
         CHECK(near(mxfp4.sqnr_db, row.mxfp4, by));
@@ -110,7 +110,7 @@ TEST_CASE("L12: gains of the mean of 64 stochastic casts, with and without the r
     };
     for (const Row& row :
          {Row{"normal", -0.34, -0.36, 0.00}, Row{"laplace", -0.50, -0.31, 0.02},
-          Row{"student_t", -0.63, -0.29, 0.02}, Row{"lognormal", -0.88, -0.14, -0.10},
+          Row{"student_t", -0.63, -0.29, 0.02}, Row{"lognormal", -0.61, -0.13, 0.62},
           Row{"swiglu_h", -0.74, -0.24, 0.03}, Row{"outlier_channel", -1.14, -0.12, -0.11}}) {
         CAPTURE(std::string(row.kind));
         const Made made{std::string("tensor=") + row.kind, "rounding=stochastic"};
@@ -133,7 +133,7 @@ TEST_CASE("L12: means of many casts, W and its copy, dW with one operand rotated
     CHECK(made("mean_db") == means.nvfp4.at(256).sqnr_db);
     CHECK(near(made("nearest_db"), 21.0, 0.3));
     CHECK(near(made("dw.plain_db"), 17.8, 0.3));
-    CHECK(near(made("dw.rht_db"), 17.3, 0.3));
+    CHECK(near(made("dw.rht_db"), 17.0, 0.3));
     CHECK(near(made("dw.one_operand_db"), -3.3, 1));
     CHECK(near(made("w.copies_differ_pct"), 77.1, 2));
     CHECK(near(made("w.copies_sqnr_db"), 17.7, 0.3));
