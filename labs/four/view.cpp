@@ -34,14 +34,13 @@ void FourView::stage(Context& c, Rect area) {
         ImGui::BeginChild("four.switch", {c.px(190), c.px(34)}, false, ImGuiWindowFlags_NoScrollbar);
         ui::segmented(c, "four.picture", kPictures, picture_);
         ImGui::EndChild();
-        const Rect one{rest.x0, rest.y0 + c.px(picture_ == 0 ? 8 : 34), rest.x1, rest.y1};
-        if (picture_ == 0) draw_data(c, figures[2], one);
-        if (picture_ == 1) draw_mean(c, figures[3], one);
+        if (picture_ == 0) draw_data(c, figures[2], rest, rest.x1 - c.px(200));
+        if (picture_ == 1) draw_mean(c, figures[3], {rest.x0, rest.y0 + c.px(36), rest.x1, rest.y1});
         return;
     }
     const float split = std::round(rest.x0 + 0.56F * rest.width());
     ui::fill_rect(c, {split, below, split + ui::hairline(c), rest.y1}, {Role::line});
-    draw_data(c, figures[2], {rest.x0, rest.y0, split - c.px(17), rest.y1});
+    draw_data(c, figures[2], {rest.x0, rest.y0, split - c.px(17), rest.y1}, split - c.px(17));
     draw_mean(c, figures[3], {split + c.px(17), rest.y0, rest.x1, rest.y1});
 }
 

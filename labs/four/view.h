@@ -28,7 +28,8 @@ class FourView final : public LabView {
     // view_block.cpp
     void draw_block(ui::Context& context, Rect area);
     // view_charts.cpp
-    void draw_data(ui::Context& context, Figure figure, Rect area);
+    // title_to: where its title ends, since a switch may stand there.
+    void draw_data(ui::Context& context, Figure figure, Rect area, float title_to);
     void draw_mean(ui::Context& context, const Figure& figure, Rect area);
     // view_panel.cpp
     void draw_field(ui::Context& context, const Field& field, const Field& default_field);

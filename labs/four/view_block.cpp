@@ -147,12 +147,9 @@ void FourView::draw_block(Context& c, Rect area) {
     // The pointer over the map of the marked block chooses the half.
     pointed_ = -1;
     const ImVec2 mouse = ImGui::GetIO().MousePos;
-    for (std::size_t map = 0; map < 2; ++map) {
-        const auto found = c.probes.items.find(fmt::format("four.marked.{}", map));
-        if (found == c.probes.items.end() || !found->second.rect.contains({mouse.x, mouse.y})) continue;
-        const Rect box = found->second.rect;
-        pointed_ = static_cast<int>((mouse.x - box.x0) / box.width() * static_cast<float>(m.width));
-    }
+    for (const Rect& box : marked_)
+        if (box.contains({mouse.x, mouse.y}))
+            pointed_ = static_cast<int>((mouse.x - box.x0) / box.width() * static_cast<float>(m.width));
 }
 
 }  // namespace fp8lab::four

@@ -26,12 +26,14 @@ float draw_title(Context& c, std::string_view words, Rect area) {
 }  // namespace
 
 // Names left, zeros right, between them the arrows on one axis; a press chooses the tensor.
-void FourView::draw_data(Context& c, Figure figure, Rect area) {
+void FourView::draw_data(Context& c, Figure figure, Rect area, float title_to) {
     const Outcome& o = lab_.outcome();
-    const float heads = draw_title(c, figure.title, area) + c.px(11);
+    const bool low = area.height() < c.px(230);
+    const float heads =
+        draw_title(c, figure.title, {area.x0, area.y0, title_to, area.y1}) + c.px(low ? 9 : 11);
     figure.title.clear();
     const float names = c.px(std::clamp(area.width() / c.scale * 0.25F, 88.0F, 112.0F)), zeros = c.px(84),
-                axis = c.px(44);
+                axis = c.px(low ? 24 : 44);
     const Rect bars{area.x0 + names, heads + c.px(12), area.x1 - zeros, area.y1 - axis};
     const auto count = static_cast<float>(o.kinds.size());
     const float row = bars.height() / count;
@@ -68,7 +70,7 @@ void FourView::draw_data(Context& c, Figure figure, Rect area) {
     }
     ui::plot(c, "four.data", figure, data_, bars, {.bare = true, .interactive = false, .crosshair = false});
     constexpr std::string_view kWords = "from the mark, as it is, to the arrow head, rotated";
-    if (ui::text_width(c, kWords, kSans13) <= area.width())
+    if (!low && ui::text_width(c, kWords, kSans13) <= area.width())
         ui::text_mid(c, {std::min(bars.x0, area.x1 - ui::text_width(c, kWords, kSans13)), area.y1 - c.px(12)},
                      kWords, {Role::muted}, kSans13);
 }

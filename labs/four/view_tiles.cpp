@@ -51,7 +51,7 @@ float FourView::draw_tiles(Context& c, Figure figure, Rect area) {
         y += c.px(ui::line_height(15));
     }
     if (legend && beside) draw_legend(c, {area.x1 - legend_width(c), area.y0, area.x1, y});
-    if (legend && !beside) {
+    if (legend && !beside && height >= 600) {
         draw_legend(c, {area.x0, y, area.x1, y + c.px(20)});
         y += c.px(20);
     }
@@ -218,6 +218,7 @@ void FourView::draw_map(Context& c, const ui::PlotResult& plot, std::size_t whic
     const bool counts = o.shown() == which;
     if (counts) ui::stroke_rect(c, ui::inset(box, -c.px(3)), {Role::surface}, 0, 1);
     ui::stroke_rect(c, ui::inset(box, -c.px(2)), {counts ? Role::text : Role::axis}, 0, 2);
+    marked_[which] = box;
     ui::probe(c, fmt::format("four.marked.{}", which), box);
 }
 
