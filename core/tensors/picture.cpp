@@ -94,7 +94,8 @@ Tensor draw_picture() {
         for (std::size_t c = 0; c < out.cols; ++c) {
             const auto x = static_cast<double>(c), y = static_cast<double>(r);
             const double hill = rise(ridge(x) - 1, ridge(x) + 1, y), land = 0.03 + 0.05 * (y - 80) / 48;
-            out.values[r * out.cols + c] = static_cast<float>(sky(x, y) * (1 - hill) + land * hill);
+            out.values[r * out.cols + c] =
+                static_cast<float>(std::min(1.0, sky(x, y) * (1 - hill) + land * hill));
         }
     put_stars(out);
     put_houses(out);

@@ -14,7 +14,7 @@ namespace {
 
 using ui::Context;
 
-constexpr float kBlockHeight = 108, kGap = 10;
+constexpr float kGap = 10;
 
 }  // namespace
 
@@ -24,9 +24,12 @@ void FourView::stage(Context& c, Rect area) {
     const float low = area.height() / c.scale < 600 ? 6 : kGap;
     const float after = draw_tiles(c, figures[0], area) + c.px(low);
     ui::hline(c, area.x0, area.x1, after, {Role::line});
-    const float below = after + c.px(kBlockHeight);
-    draw_block(c, {area.x0, after + c.px(2), area.x1, below});
-    ui::hline(c, area.x0, area.x1, below, {Role::line});
+    float below = after;
+    if (shows_block(c, area)) {
+        below += c.px(kBlockHeight);
+        draw_block(c, {area.x0, after + c.px(2), area.x1, below});
+        ui::hline(c, area.x0, area.x1, below, {Role::line});
+    }
     const Rect rest{area.x0, below + c.px(low), area.x1, area.y1};
     if (narrow) {  // one of the two
         static const std::array<std::string, 2> kPictures = {"Tensors", "Means"};
@@ -42,6 +45,11 @@ void FourView::stage(Context& c, Rect area) {
     ui::fill_rect(c, {split, below, split + ui::hairline(c), rest.y1}, {Role::line});
     draw_data(c, figures[2], {rest.x0, rest.y0, split - c.px(17), rest.y1}, split - c.px(17));
     draw_mean(c, figures[3], {split + c.px(17), rest.y0, rest.x1, rest.y1});
+}
+
+// On a low stage the pictures need its room.
+bool FourView::shows_block(const Context& c, Rect area) const {
+    return !tiles_layout(lab_.outcome()).picture || area.height() / c.scale >= 640;
 }
 
 std::vector<std::pair<std::string, std::string>> FourView::status() const {

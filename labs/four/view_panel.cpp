@@ -30,7 +30,7 @@ void FourView::draw_field(Context& c, const Field& field, const Field& default_f
     if (field.info.name == "block") labels[0] = "1×32";
     if (field.choices.empty() || field.choices.size() > 4) return ui::edit(c, field, &default_field), void();
     ui::text(c, field.info.label, Role::muted, kSans13);
-    ui::segmented(c, field.info.name, labels, selected, 0);
+    ui::segmented(c, field.info.name, labels, selected, 1);  // the first is what there is
     ui::tooltip(c, field.info.label, why);
 }
 

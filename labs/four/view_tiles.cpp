@@ -62,7 +62,9 @@ float FourView::draw_tiles(Context& c, Figure figure, Rect area) {
         return room.y1;
     }
     Rect cells{area.x0, y + c.px(kHeads), area.x1, 0};
-    const float wanted = layout.picture ? height - 108 - 236 - kTitle - kHeads - kFoot - 20 : 0.235F * height;
+    const float block = shows_block(c, area) ? kBlockHeight : 0;
+    const float wanted =
+        layout.picture ? height - block - 236 - kTitle - kHeads - kFoot - 20 : 0.235F * height;
     cells.y1 = cells.y0 + c.px(std::clamp(wanted, 92.0F, layout.picture ? 420.0F : 320.0F));
     if (layout.picture) {  // square pixels
         const auto ratio = static_cast<float>(layout.end / layout.height);

@@ -39,7 +39,7 @@ TEST_CASE("L12: a press on a kind of tensor chooses it") {
 }
 
 TEST_CASE("L12: switches without an effect do not move; Train with it leads to L8") {
-    Screen screen;
+    Screen screen({860, 1200});
     screen.set("format=mxfp4");
     screen.click("block.1");
     screen.click("target.2");
