@@ -51,16 +51,17 @@ double ridge(double x) { return 88 + 6 * std::sin(x / 17) + 3 * std::sin(x / 6.5
 
 double sky(double x, double y) {
     const double distance = std::sqrt(square(x - 92) + square(y - 30));
-    const double glow = 0.16 * std::exp(-distance / 16), moon = 1 - rise(10.0, 11.5, distance);
+    const double dusk = 0.1 + 0.42 * std::pow(y / 96, 1.5), glow = 0.22 * std::exp(-distance / 18),
+                 moon = 1 - rise(10.0, 11.5, distance);
     const double sea = 0.05 * std::exp(-(square(x - 84) + square(y - 26)) / 18);  // a grey spot of the moon
-    return 0.015 + 0.11 * square(y / 96) + glow + moon * (0.86 - 4 * sea);
+    return dusk + glow + moon * (0.62 - 5 * sea);
 }
 
 void put_stars(Tensor& picture) {
     Rng rng(12);
     for (int i = 0; i < 40; ++i) {
-        const std::size_t row = rng.below(76), col = rng.below(static_cast<std::uint32_t>(kPictureSide));
-        const double size = 0.35 + 0.65 * rng.uniform();
+        const std::size_t row = rng.below(64), col = rng.below(static_cast<std::uint32_t>(kPictureSide));
+        const double size = 0.7 + 0.3 * rng.uniform();
         float& pixel = picture.values[row * picture.cols + col];
         pixel = std::max(pixel, static_cast<float>(size));
     }
@@ -72,14 +73,14 @@ void put_houses(Tensor& picture) {
     const auto side = static_cast<int>(kPictureSide);
     for (int left = 2; left + 14 < side;) {
         const int width = 9 + static_cast<int>(rng.below(7)), top = 92 + static_cast<int>(rng.below(14));
-        const double wall = 0.02 + 0.03 * rng.uniform();
+        const double wall = 0.05 + 0.06 * rng.uniform();
         for (int r = top; r < side; ++r)
             for (int c = left; c < std::min(left + width, side); ++c) {
                 const bool window =
                     (r - top) % 6 >= 2 && (r - top) % 6 <= 3 && (c - left) % 4 == 2 && r < 122;
                 const bool lit = window && rng.uniform() < 0.55;
                 picture.values[static_cast<std::size_t>(r * side + c)] =
-                    static_cast<float>(lit ? 0.7 + 0.3 * rng.uniform() : wall + 0.0006 * (r - top));
+                    static_cast<float>(lit ? 0.7 + 0.3 * rng.uniform() : wall + 0.003 * (r - top));
             }
         left += width + 1 + static_cast<int>(rng.below(4));
     }
@@ -93,7 +94,7 @@ Tensor draw_picture() {
     for (std::size_t r = 0; r < out.rows; ++r)
         for (std::size_t c = 0; c < out.cols; ++c) {
             const auto x = static_cast<double>(c), y = static_cast<double>(r);
-            const double hill = rise(ridge(x) - 1, ridge(x) + 1, y), land = 0.03 + 0.05 * (y - 80) / 48;
+            const double hill = rise(ridge(x) - 1, ridge(x) + 1, y), land = 0.14 + 0.1 * (y - 80) / 48;
             out.values[r * out.cols + c] =
                 static_cast<float>(std::min(1.0, sky(x, y) * (1 - hill) + land * hill));
         }

@@ -12,8 +12,8 @@ namespace fp8lab {
 
 inline constexpr std::size_t kPictureSide = 128;  // pixels, of the longer side
 
-// A night over a town, (128, 128): a dark sky that becomes lighter downwards, a moon with its glow, stars of one
-// pixel, hills, lit windows. Always the same.
+// Dusk over a town, (128, 128): a sky that becomes lighter downwards, a moon with its glow, stars of one pixel,
+// hills, lit windows. Always the same.
 Tensor draw_picture();
 
 bool is_png(std::span<const std::byte> bytes);
