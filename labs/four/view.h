@@ -42,8 +42,9 @@ class FourView final : public LabView {
 
     FourLab& lab_;
     ui::PlotState tiles_, data_, mean_;
-    int picture_ = 0;   // where only one fits: 0 the data, 1 the means
-    int pointed_ = -1;  // column of the marked block under the mouse
+    int picture_ = 0;                  // where only one fits: 0 the data, 1 the means
+    std::array<Rect, 2> marked_ = {};  // the marked block in each map
+    int pointed_ = -1;                 // column of the marked block under the mouse
     bool more_open_ = false;
 };
 

@@ -111,7 +111,7 @@ TEST_CASE("L12: gains of the mean of 64 stochastic casts, with and without the r
     for (const Row& row :
          {Row{"normal", -0.34, -0.36, 0.00}, Row{"laplace", -0.50, -0.31, 0.02},
           Row{"student_t", -0.63, -0.29, 0.02}, Row{"lognormal", -0.61, -0.13, 0.62},
-          Row{"swiglu_h", -0.74, -0.24, 0.03}, Row{"outlier_channel", -1.14, -0.12, -0.11}}) {
+          Row{"swiglu_h", -0.74, -0.24, 0.03}, Row{"outlier_channel", -1.14, -0.12, 0.03}}) {
         CAPTURE(std::string(row.kind));
         const Made made{std::string("tensor=") + row.kind, "rounding=stochastic"};
         const double plain = made("nvfp4.sr.gain_pct"), turned = made("nvfp4.sr_rht.gain_pct");
@@ -150,7 +150,7 @@ TEST_CASE("L12: means of many casts, W and its copy, dW with one operand rotated
     CHECK(mx("clip_pct") == 0);
     for (const char* kind : {"normal", "swiglu_h", "lognormal", "outlier_channel"})
         for (const char* rht : {"off", "on"})
-            CHECK(near(Made{std::string("tensor=") + kind, std::string("rht=") + rht}("clip_pct"), 51, 2));
+            CHECK(near(Made{std::string("tensor=") + kind, std::string("rht=") + rht}("clip_pct"), 51, 3));
 }
 
 TEST_CASE("L12: the maps are Transformer Engine's NVFP4, element by element, as they are and rotated") {
