@@ -53,9 +53,13 @@ bool FourView::shows_block(const Context& c, Rect area) const {
 }
 
 std::vector<std::pair<std::string, std::string>> FourView::status() const {
-    const Tensor& tensor = lab_.outcome().tensor[0];
+    const Outcome& o = lab_.outcome();
+    const Tensor& tensor = o.tensor[0];
+    const auto kind = std::ranges::find(o.kinds, tensor.name, &Kind::id);
+    const std::string name =
+        o.params.tensor.file.empty() && kind != o.kinds.end() ? std::string(kind->label) : tensor.name;
     return {{"seed", std::to_string(lab_.params().tensor.seed)},
-            {"tensor", fmt::format("{}, {}×{}", tensor.name, tensor.rows, tensor.cols)}};
+            {"tensor", fmt::format("{}, {}×{}", name, tensor.rows, tensor.cols)}};
 }
 
 std::unique_ptr<LabView> make_view(Lab& lab) {

@@ -25,7 +25,7 @@ struct Piece {
 float draw_pieces(Context& c, std::span<const Piece> pieces, float x, std::optional<float> y) {
     for (const Piece& piece : pieces) {
         if (y) ui::text_mid(c, {x, *y}, piece.words, piece.ink, piece.font);
-        x += ui::text_width(c, piece.words, piece.font) + c.px(5);
+        x += ui::text_width(c, piece.words, piece.font) + c.px(4);
     }
     return x;
 }
@@ -64,8 +64,7 @@ std::vector<std::vector<Piece>> scale_line(const Outcome& o, const Marked& m) {
     std::vector<Piece> last = {plain("its amax needs"),
                                mono(fmt::format("{:.2f}", m.top), clips ? sat : Color{Role::text})};
     if (clips) {
-        last.push_back(plain("saturates at"));
-        last.push_back(mono("6", sat));
+        last.push_back(mono("> 6", sat));
     } else if (m.top < 5.995) {
         last.push_back(plain("below 6: the top is unused"));
     }
@@ -85,7 +84,7 @@ void FourView::draw_block(Context& c, Rect area) {
     ui::text_mid(c, {area.x0, head}, "Marked block", {Role::text}, kBold15);
     // The scale's line at the right: as many groups as have room, the last ones first to stay.
     const std::vector<std::vector<Piece>> line = scale_line(o, m);
-    const float room = area.width() - ui::text_width(c, "Marked block", kBold15) - c.px(16), apart = c.px(10);
+    const float room = area.width() - ui::text_width(c, "Marked block", kBold15) - c.px(16), apart = c.px(8);
     float width = 0;
     std::size_t first = line.size();
     while (first > 0) {
@@ -95,8 +94,7 @@ void FourView::draw_block(Context& c, Rect area) {
         --first;
     }
     float x = area.x1 - width + apart;
-    for (std::size_t i = first; i < line.size(); ++i)
-        x = draw_pieces(c, line[i], x, head) + apart - c.px(5) + c.px(5);
+    for (std::size_t i = first; i < line.size(); ++i) x = draw_pieces(c, line[i], x, head) + apart;
     std::string all;
     for (const auto& group : line)
         for (const Piece& piece : group) all += piece.words + " ";

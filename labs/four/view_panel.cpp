@@ -76,13 +76,15 @@ void FourView::draw_result(Context& c, float width) {
     ui::advance(line);
     if (!o.problem.empty()) return;
     const std::vector<float> columns = {0.56F * width, 0.22F * width, 0.22F * width};
-    const auto head = [](const char* text) {
-        return ui::Cell{.text = text, .role = Role::muted, .mono = false};
-    };
     const auto name = [](const char* text) {
         return ui::Cell{.text = text, .mono = false, .anchor = Anchor::left};
     };
-    ui::table_row(c, std::array{head(""), head("as it is"), head("with RHT")}, columns);
+    const Rect heads = ui::next_area(c, 14);
+    ui::text_mid(c, {heads.x0 + 0.78F * width, heads.y0 + c.px(5)}, "as it is", {Role::muted}, kSans13,
+                 Anchor::right);
+    ui::text_mid(c, {heads.x0 + width, heads.y0 + c.px(5)}, "with RHT", {Role::muted}, kSans13,
+                 Anchor::right);
+    ui::advance(heads);
     const auto row = [&](const char* label, const std::array<double, 2>& values, auto text) {
         ui::table_row(c,
                       std::array{name(label), ui::Cell{.text = text(values[0]), .value = values[0]},
@@ -101,7 +103,9 @@ void FourView::draw_result(Context& c, float width) {
         cells[1 + r].text = db_text(means.mean_db), cells[1 + r].value = means.mean_db;
         ui::table_row(c, cells, columns);
     }
-    ui::table_end(c, columns);
+    const Rect end = ui::next_area(c, 1);
+    ui::hline(c, end.x0, end.x0 + width, end.y0, {Role::line});
+    ui::advance(end);
     if (!o.note.empty()) ui::wrapped(c, o.note);
 }
 
