@@ -32,7 +32,7 @@ class FourView final : public LabView {
     // view_charts.cpp
     // title_to: where its title ends, since a switch may stand there.
     void draw_data(ui::Context& context, Figure figure, Rect area, float title_to);
-    void draw_mean(ui::Context& context, const Figure& figure, Rect area);
+    void draw_mean(ui::Context& context, Figure figure, Rect area);
     // view_panel.cpp
     void draw_field(ui::Context& context, const Field& field, const Field& default_field);
     void draw_result(ui::Context& context, float width);

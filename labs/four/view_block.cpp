@@ -30,10 +30,12 @@ float draw_pieces(Context& c, std::span<const Piece> pieces, float x, std::optio
     return x;
 }
 
-std::string two(double value) {
+// Two decimals; what they cannot show has one digit and its power.
+std::string two(double value, double amax) {
     const double size = std::fabs(value);
-    const std::string digits =
-        size != 0 && (size < 0.01 || size >= 1e4) ? format_number(size, 2) : fmt::format("{:.2f}", size);
+    const std::string digits = amax < 0.05 || size >= 1e4 ? fmt::format("{:.0e}", size)
+                               : size >= 100              ? fmt::format("{:.0f}", size)
+                                                          : fmt::format("{:.2f}", size);
     return value < 0 ? "−" + digits : digits;
 }
 std::string short_number(double value) { return screen_number(value, 4); }
@@ -125,13 +127,14 @@ void FourView::draw_block(Context& c, Rect area) {
                        back = static_cast<double>(cast.back[element]);
             const double code = m.unit > 0 ? std::round(2 * back / static_cast<double>(m.unit)) / 2 : 0;
             const bool clips = cast.clips(tensor.values[element], m.block);
-            std::string words = two(value);
+            const auto amax = static_cast<double>(m.amax);
+            std::string words = two(value, amax);
             Color ink{Role::text};
             if (r == 1) {
-                words = screen_number(code);
+                words = code == 0 ? "0" : screen_number(code);
                 ink = code == 0 ? Color{Role::muted} : Color{clips ? Role::sat : Role::block, Tone::ink};
             } else if (r == 2) {
-                words = code == 0 ? "0" : two(back);
+                words = code == 0 ? "0" : two(back, amax);
                 if (code == 0) ink = {Role::muted};
             }
             const float right = area.x0 + names + static_cast<float>(i + 1) * step;

@@ -75,11 +75,34 @@ void FourView::draw_data(Context& c, Figure figure, Rect area, float title_to) {
                      kWords, {Role::muted}, kSans13);
 }
 
-void FourView::draw_mean(Context& c, const Figure& figure, Rect area) {
+void FourView::draw_mean(Context& c, Figure figure, Rect area) {
     const Means& means = lab_.means();
+    const bool any = !means.nvfp4.n.empty();
+    // The values stand beside the ends of the lines, right of the plot.
+    for (Series& series : figure.series) series.style.end_label.clear();
+    const float title = draw_title(c, figure.title, area);
+    figure.title.clear();
     const ui::PlotResult plot =
-        ui::plot(c, "four.mean", figure, mean_, area, {.interactive = false, .y_tick_width = 24});
-    if (means.nvfp4.n.empty()) return;
+        ui::plot(c, "four.mean", figure, mean_, {area.x0, title, area.x1 - c.px(any ? 92 : 0), area.y1},
+                 {.interactive = false, .y_tick_width = 24, .title_height = 0});
+    if (!any) return;
+    struct End {
+        const char* name;
+        double db;
+        Role role;
+        float y = 0;
+    };
+    std::array ends = {End{"NVFP4", means.nvfp4.at(kMostCasts).sqnr_db, Role::block},
+                       End{"MXFP4", means.mxfp4.at(kMostCasts).sqnr_db, Role::text},
+                       End{"nearest", means.nearest_db[0], Role::block}};
+    for (End& end : ends) end.y = std::isfinite(end.db) ? plot.to_px(kMostCasts, end.db).y : plot.area.y0;
+    std::ranges::sort(ends, {}, &End::y);
+    for (std::size_t i = 1; i < ends.size(); ++i) ends[i].y = std::max(ends[i].y, ends[i - 1].y + c.px(18));
+    for (const End& end : ends) {
+        const float x = plot.area.x1 + c.px(8);
+        ui::text_mid(c, {x, end.y}, end.name, {end.role, Tone::ink}, kSans13);
+        ui::text_mid(c, {area.x1, end.y}, db_text(end.db), {end.role, Tone::ink}, kMono13, Anchor::right);
+    }
     struct Line {
         const char* name;
         const MeanLine& of;
@@ -90,7 +113,7 @@ void FourView::draw_mean(Context& c, const Figure& figure, Rect area) {
                               Line{"MXFP4", means.mxfp4, Role::text}};
     const float pitch = c.px(19), right = plot.area.x1 - c.px(4);
     float y = plot.area.y1 - c.px(12) - pitch * static_cast<float>(lines.size());
-    if (plot.area.height() < c.px(150)) return;  // no room below the lines: F6 has the words
+    if (plot.area.height() < c.px(200)) return;  // no room below the lines: F6 has the words
     ui::text_mid(c, {right, y}, fmt::format("gain, mean of {} casts", kGainCasts), {Role::muted}, kSans13,
                  Anchor::right);
     for (const Line& line : lines) {
