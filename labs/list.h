@@ -14,7 +14,8 @@
     LAB(adding)      \
     LAB(train)       \
     LAB(speed)       \
-    LAB(memory)
+    LAB(memory)      \
+    LAB(four)
 
 namespace fp8lab {
 

@@ -42,7 +42,7 @@ if ! { command -v apt-get && command -v dpkg-query; } >/dev/null 2>&1; then
     missing=()
     for tool in cmake ninja g++ pkg-config; do command -v "$tool" >/dev/null 2>&1 || missing+=("$tool"); done
     for module in openblas libhwy freetype2; do pkg-config --exists "$module" 2>/dev/null || missing+=("$module"); done
-    headers=(Eigen/Core fmt/core.h CLI/CLI.hpp nlohmann/json.hpp md4c.h GLFW/glfw3.h GL/gl.h imgui.h stb/stb_image_write.h)
+    headers=(Eigen/Core fmt/core.h CLI/CLI.hpp nlohmann/json.hpp md4c.h GLFW/glfw3.h GL/gl.h imgui.h stb/stb_image.h)
     [ "${1:-}" = --build ] || headers+=(doctest/doctest.h)
     for header in "${headers[@]}"; do
         for root in /usr/include /usr/local/include /usr/include/{eigen3,imgui,doctest}; do

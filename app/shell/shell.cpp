@@ -229,6 +229,7 @@ void Shell::frame(double frame_ms) {
     draw_status(layout, frame_ms);
     ImGui::End();
     if (!context_.wanted_term.empty()) show_term(std::exchange(context_.wanted_term, {}));
+    if (!context_.wanted_lab.lab.empty()) lead_to(std::exchange(context_.wanted_lab, {}));
     draw_over();
     if (export_.is_open()) export_.draw(lab());
     answer();

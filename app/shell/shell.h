@@ -81,6 +81,7 @@ class Shell {
     void open(const Scene& scene);                      // its lab, on the desk; throws input_error
     // A scene, deck or tensor that was dropped on the window; a toast says what is wrong with it.
     void open_file(const std::filesystem::path& path);
+    void lead_to(const ui::Context::WantedLab& wanted);  // that lab, with these fields; a toast says what is wrong
     void paste();                                       // a scene as text, from the clipboard
     Presentation& presentation() { return presentation_; }
     ExercisesTab& exercises() { return exercises_; }

@@ -47,6 +47,20 @@ void Shell::open_file(const std::filesystem::path& path) {
     }
 }
 
+void Shell::lead_to(const ui::Context::WantedLab& wanted) {
+    for (Entry& entry : entries_) {
+        if (entry.lab->info().id != wanted.lab) continue;
+        try {
+            for (const std::string& field : wanted.fields) set_field(entry.lab->fields(), field);
+        } catch (const std::exception& error) {
+            say("Not set", error.what());
+        }
+        entry.scene.reset();  // which may lock these fields
+        open(wanted.lab);
+        update(entry);
+    }
+}
+
 void Shell::paste() {
     const char* text = ImGui::GetClipboardText();
     try {

@@ -1,5 +1,8 @@
 #include "app/window/screenshot.h"
 
+#include <chrono>
+#include <thread>
+
 #include "app/shell/export/png.h"
 #include "app/shell/shell.h"
 #include "app/window/gl_window.h"
@@ -11,6 +14,14 @@
 
 namespace fp8lab {
 namespace {
+
+// What a person would wait for. A training is never at rest: its figures are those of its newest step.
+void wait_for(Lab& lab) {
+    while (lab.busy() && !lab.live()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        lab.update();
+    }
+}
 
 // On the desk, or as an audience sees it once it has voted.
 void open_scene(Shell& shell, const ScreenshotOptions& options) {
@@ -58,6 +69,7 @@ void take_screenshot(const ScreenshotOptions& options) {
     folders.access = Access::read_only;  // a picture changes nothing
     Shell shell{context, settings, detect_machine(), folders};
     prepare(shell, options);
+    if (Lab* lab = shell.lab()) wait_for(*lab);
     GlWindow window{{options.width, options.height}, false};
     ui::load_fonts(context);
     window.upload_fonts();

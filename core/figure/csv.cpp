@@ -34,7 +34,7 @@ void for_rows(const Shape& shape, Row row) {
     } else if (const auto* heatmap = std::get_if<HeatmapSeries>(&shape)) {
         const auto columns = static_cast<std::size_t>(std::max(heatmap->cols, 1));
         for (std::size_t i = 0; i < size({heatmap->values}); ++i)
-            row({{kX, static_cast<double>(i % columns)},
+            row({{kX, heatmap->x0 + static_cast<double>(i % columns)},
                  {kY, static_cast<double>(i / columns)},
                  {kValue, (*heatmap->values)[i]}});
     } else {

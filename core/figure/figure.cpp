@@ -45,7 +45,7 @@ struct Adder {
     void operator()(const BarSeries& s) const { points(s.edges, s.heights), y.add(s.base), y.base = s.base; }
     void operator()(const BandSeries& s) const { points(s.x, s.lo), y.add(s.hi); }
     void operator()(const HeatmapSeries& s) const {  // cells touch the edges: no padding of its own
-        x.add(0.0), x.add(s.cols), y.add(0.0), y.add(s.rows);
+        x.add(s.x0), x.add(s.x0 + s.cols), y.add(0.0), y.add(s.rows);
     }
     template <class Mark>
     void operator()(const Mark&) const {}

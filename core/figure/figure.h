@@ -85,6 +85,9 @@ struct HeatmapSeries {  // cells row-major, row 0 at the bottom of the y axis un
     bool y_down = true;                    // row 0 on top
     std::vector<std::string> labels = {};  // empty, or one a cell
     bool diverging = false;                // lo..0..hi as blue-white-orange
+    double x0 = 0;                         // where column 0 begins: several maps side by side
+    bool grey = false;                     // a picture: lo black, hi white, in every theme
+    std::optional<Color> zero = {};        // cells whose value is 0; none: as the others
 };
 // Marks are ignored by the fit, the crosshair and the legend. Their name, where Style::in_legend, is drawn
 // beside them: HLine at its right end, VLine at its top, XSpan over its bracket, YSpan at its left.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <numbers>
 
 #include "core/figure/decimate.h"
@@ -289,6 +290,12 @@ void SeriesPainter::operator()(const BandSeries& s) const {
 Rgba SeriesPainter::heat(const HeatmapSeries& s, double value) const {
     const Theme theme = canvas_.theme();
     const Rgba ground = rgba(theme, {Role::surface});
+    if (s.grey) {
+        const double t = std::clamp((value - s.lo) / std::max(s.hi - s.lo, 1e-300), 0.0, 1.0);
+        const auto level = static_cast<std::uint8_t>(std::lround(255 * t));
+        return {level, level, level};
+    }
+    if (s.zero && value == 0) return blend(rgba(theme, *s.zero), ground);
     const auto shade = [&](Role role, double t) {
         // 64 levels: neighbours that look the same become one rectangle
         const double level = std::round(std::clamp(t, 0.0, 1.0) * 63) / 63;
@@ -306,12 +313,12 @@ void SeriesPainter::operator()(const HeatmapSeries& s) const {
     const auto count =
         static_cast<std::size_t>(std::max(s.rows, 0)) * static_cast<std::size_t>(std::max(s.cols, 0));
     if (!s.values || count == 0 || s.values->size() < count) return;
-    const auto column_px = [&](int c) { return x_px(c); };
+    const auto column_px = [&](int c) { return x_px(s.x0 + c); };
     const auto row_px = [&](int r) {
         return s.y_down ? y_px(s.rows - r) : y_px(r + 1);
     };  // top edge of row r
     const float cell_width = column_px(1) - column_px(0), cell_height = y_px(0) - y_px(1);
-    const float gap = std::min(cell_width, cell_height) >= 6 ? 1.0F : 0.0F;
+    const float gap = !s.grey && std::min(cell_width, cell_height) >= 6 ? 1.0F : 0.0F;
     // Cells smaller than a pixel are sampled, one a pixel.
     const int column_step = std::max(1, static_cast<int>(1 / cell_width)),
               row_step = std::max(1, static_cast<int>(1 / cell_height));

@@ -13,7 +13,7 @@ constexpr int kMostElements = 1 << 20;  // of one dimension
 std::vector<Choice> kinds_to_choose() {
     const auto kinds = tensor_kinds();
     std::vector<Choice> out(kinds.begin(), kinds.end());
-    std::erase_if(out, [](const Choice& kind) { return kind.id == "none"; });
+    std::erase_if(out, [](const Choice& kind) { return kind.id == "none" || kind.id == "picture"; });
     return out;
 }
 
@@ -59,7 +59,7 @@ std::vector<Field> all_fields(TensorSpec& spec) {
                &spec.outlier_column, 1, 0x1p20, true),
         text({.name = "file",
               .label = "Own tensor",
-              .help = "FILE or FILE:TENSOR, an .npy or .safetensors; empty: the generated one."},
+              .help = "FILE or FILE:TENSOR, an .npy, .safetensors or .png; empty: the generated one."},
              &spec.file),
     };
 }
@@ -76,6 +76,12 @@ Field tensor_field(TensorSpec& spec, std::string_view name, bool more) {
     throw unknown_name("tensor_field", "field", name, fields, [](const Field& f) { return f.info.name; });
 }
 
+Field tensor_or_picture_field(TensorSpec& spec) {
+    Field field = tensor_field(spec, "tensor");
+    field.choices.push_back(*std::ranges::find(tensor_kinds(), "picture", &Choice::id));
+    return field;
+}
+
 bool has_effect(const TensorSpec& spec, std::string_view name) {
     TensorSpec any;
     const std::vector<Field> fields = all_fields(any);
@@ -83,11 +89,11 @@ bool has_effect(const TensorSpec& spec, std::string_view name) {
     if (!spec.file.empty()) return false;
     if (name == "tensor") return true;
     if (spec.kind == "none") return false;
-    const bool fixed = spec.kind == "decades" || spec.kind == "zeros";
+    const bool fixed = spec.kind == "decades" || spec.kind == "zeros" || spec.kind == "picture";
     if (name == "sigma") return spec.kind == "lognormal";
     if (name == "size") return !fixed || spec.outliers > 0;
     if (name == "seed") return !fixed || spec.outliers > 0 || spec.row_spread > 0;
-    if (name == "rows" || name == "cols") return spec.kind != "decades";
+    if (name == "rows" || name == "cols") return spec.kind != "decades" && spec.kind != "picture";
     if (name == "outlier_ratio") return spec.outliers > 0;
     return true;
 }

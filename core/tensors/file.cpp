@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/files/mapped_file.h"
 #include "core/tensors/npy.h"
+#include "core/tensors/picture.h"
 #include "core/tensors/safetensors.h"
 
 namespace fp8lab {
@@ -55,6 +56,13 @@ Tensor from_npy(std::span<const std::byte> bytes, const Source& source) {
             {}};
 }
 
+Tensor from_png(std::span<const std::byte> bytes, const Source& source) {
+    if (source.tensor)
+        throw usage_error(source.file,
+                          "a PNG has one picture and no name for it: leave out ':" + *source.tensor + "'");
+    return read_picture(bytes, source.file);
+}
+
 Tensor from_safetensors(std::span<const std::byte> bytes, const Source& source) {
     const SafeTensorsIndex index = index_safetensors(bytes, source.file);
     if (index.tensors.empty()) throw input_error(source.file, "byte 8: the file has no tensor");
@@ -86,8 +94,9 @@ MatrixShape as_matrix(std::span<const std::size_t> shape) {
 Tensor read_tensor(std::string_view file_and_tensor) {
     const Source source = split(file_and_tensor);
     const MappedFile file(source.file);
-    Tensor tensor = is_npy(file.bytes(), source.file) ? from_npy(file.bytes(), source)
-                                                      : from_safetensors(file.bytes(), source);
+    Tensor tensor = is_png(file.bytes())                ? from_png(file.bytes(), source)
+                    : is_npy(file.bytes(), source.file) ? from_npy(file.bytes(), source)
+                                                        : from_safetensors(file.bytes(), source);
     if (tensor.values.empty()) throw input_error(source.file, "tensor '" + tensor.name + "' has no elements");
     return tensor;
 }

@@ -1,5 +1,5 @@
 // Reads a tensor of the user, "FILE[:TENSOR]": .npy, or .safetensors with F64 F32 F16 BF16 F8_E4M3 F8_E5M2
-// F8_E8M0.
+// F8_E8M0, or .png, whose grey values are a tensor (picture.h).
 #pragma once
 
 #include <span>

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/rng.h"
 #include "core/tensors/file.h"
+#include "core/tensors/picture.h"
 #include "core/threads/parallel.h"
 
 namespace fp8lab {
@@ -23,9 +24,27 @@ Rng rng_of(const TensorSpec& spec, Stream stream) {
     return Rng(static_cast<std::uint64_t>(spec.seed), stream);
 }
 
+constexpr std::size_t kChannelPitch = 16, kOutlierChannel = 3;  // of outlier_channel: one in 16
+constexpr float kChannelFactor = 30;
+
+// How many 32-bit words of the stream two elements take: a normal number takes 2, a uniform one too.
+std::uint64_t words_of_pair(std::string_view kind) {
+    if (kind == "normal" || kind == "outlier_channel") return 4;
+    return kind == "student_t" ? 16 : 8;
+}
+
 void fill_part(const TensorSpec& spec, Rng rng, std::span<float> out) {
     const auto draw = [&]() -> double {
-        if (spec.kind == "normal") return static_cast<double>(rng.normal());
+        const auto normal = [&] { return static_cast<double>(rng.normal()); };
+        if (spec.kind == "normal" || spec.kind == "outlier_channel") return normal();
+        if (spec.kind == "student_t") {
+            const double z = normal(), a = normal(), b = normal(), c = normal();
+            return z / std::sqrt((a * a + b * b + c * c) / 3);
+        }
+        if (spec.kind == "swiglu_h") {
+            const double g = 2 * normal(), u = 2 * normal();
+            return g / (1 + std::exp(-g)) * u;
+        }
         const double sign = rng.uniform() < 0.5 ? -1.0 : 1.0;
         if (spec.kind == "lognormal") return sign * std::exp(spec.sigma * static_cast<double>(rng.normal()));
         // Divided by the standard deviation of the unit distribution: sqrt(2) and 1 / sqrt(3).
@@ -39,7 +58,7 @@ void fill_part(const TensorSpec& spec, Rng rng, std::span<float> out) {
 // before it.
 void fill_random(const TensorSpec& spec, std::span<float> out) {
     constexpr std::size_t kGrain = 4096;  // pairs that are worth a thread
-    const std::uint64_t words_a_pair = spec.kind == "normal" ? 4 : 8;
+    const std::uint64_t words_a_pair = words_of_pair(spec.kind);
     parallel_for((out.size() + 1) / 2, kGrain, [&](std::size_t begin, std::size_t end) {
         Rng rng = rng_of(spec, values_stream);
         rng.seek(begin * words_a_pair);
@@ -57,6 +76,12 @@ void spread_rows(const TensorSpec& spec, Tensor& tensor) {
     }
 }
 
+void widen_channels(const TensorSpec& spec, Tensor& tensor) {
+    if (spec.kind != "outlier_channel") return;
+    for (std::size_t i = 0; i < tensor.values.size(); ++i)
+        if (i % tensor.cols % kChannelPitch == kOutlierChannel) tensor.values[i] *= kChannelFactor;
+}
+
 void widen_column(const TensorSpec& spec, Tensor& tensor) {
     if (spec.outlier_column == 1) return;
     for (std::size_t i = tensor.cols / 3; i < tensor.values.size(); i += tensor.cols)
@@ -67,8 +92,16 @@ void widen_column(const TensorSpec& spec, Tensor& tensor) {
 
 std::span<const Choice> tensor_kinds() {
     static const std::array kKinds = {
-        Choice{"normal", "normal"},   Choice{"lognormal", "log-normal"},         Choice{"uniform", "uniform"},
-        Choice{"laplace", "Laplace"}, Choice{"decades", "0.001, 0.01 ... 1000"}, Choice{"zeros", "zeros"},
+        Choice{"normal", "normal"},
+        Choice{"lognormal", "log-normal"},
+        Choice{"uniform", "uniform"},
+        Choice{"laplace", "Laplace"},
+        Choice{"student_t", "Student t, 3"},
+        Choice{"swiglu_h", "SwiGLU h = silu(g) u"},
+        Choice{"outlier_channel", "1 of 16 columns × 30"},
+        Choice{"decades", "0.001, 0.01 ... 1000"},
+        Choice{"zeros", "zeros"},
+        Choice{"picture", "a picture"},
         Choice{"none", "none"},
     };
     return kKinds;
@@ -96,7 +129,9 @@ Tensor make_tensor(const TensorSpec& spec) {
     Tensor tensor;
     tensor.name = spec.kind;
     if (spec.kind == "none") return tensor;
-    if (spec.kind == "decades") {
+    if (spec.kind == "picture") {
+        tensor = draw_picture();
+    } else if (spec.kind == "decades") {
         tensor.values = {0.001F, 0.01F, 0.1F, 1, 10, 100, 1000};
         tensor.rows = 1, tensor.cols = tensor.values.size();
     } else {
@@ -106,6 +141,7 @@ Tensor make_tensor(const TensorSpec& spec) {
         tensor.values.resize(tensor.rows * tensor.cols);
         if (spec.kind != "zeros") fill_random(spec, tensor.values);
     }
+    widen_channels(spec, tensor);
     spread_rows(spec, tensor);
     widen_column(spec, tensor);
     put_outliers(spec, tensor);

@@ -17,13 +17,19 @@ struct Tensor {
     std::vector<float> values;
     std::string name;                   // "normal", or the tensor's name in its file
     std::vector<std::size_t> outliers;  // which elements were made outliers, ascending
+    bool picture = false;               // grey values of a picture (picture.h)
 };
 
 // kind:
 //   normal, laplace, uniform   standard deviation `size`
 //   lognormal                  size * exp(sigma * N(0, 1)) with a random sign: `size` is the median of |x|
+//   student_t                  size * t with 3 degrees of freedom: N(0, 1) over the root of a chi square of 3,
+//                              divided by 3. Its standard deviation is sqrt(3) size
+//   swiglu_h                   size * silu(g) u with g, u ~ N(0, 4): the input of the second linear layer of a SwiGLU
+//   outlier_channel            standard deviation `size`; columns 3, 19, 35, ... are multiplied by 30
 //   decades                    0.001 0.01 0.1 1 10 100 1000, as (1, 7): curriculum.md 3.4
 //   zeros                      all 0
+//   picture                    grey values 0 to 1 of a night sky, as (128, 128): picture.h
 //   none                       (0, 0)
 // Random tensors with the same number of elements have the same numbers in every shape. The second group of
 // members uses random streams of its own, so that the other elements keep their numbers.
@@ -52,9 +58,11 @@ Tensor make_tensor(const TensorSpec& spec);
 void put_outliers(const TensorSpec& spec, Tensor& tensor);
 
 // The field of a member of TensorSpec, the same in every lab: "tensor" (the kind, without
-// none), "size", "sigma", "seed", "rows", "cols", "outliers", "outlier_ratio", "row_spread",
+// none and picture), "size", "sigma", "seed", "rows", "cols", "outliers", "outlier_ratio", "row_spread",
 // "outlier_column", "file". `more`: in the panel's second tier. Throws usage_error for another name.
 Field tensor_field(TensorSpec& spec, std::string_view name, bool more = false);
+// "tensor" in labs that show a picture.
+Field tensor_or_picture_field(TensorSpec& spec);
 
 // Whether the field has an effect on this tensor; controls without an effect are not shown. True for names of
 // other fields.

@@ -85,7 +85,7 @@ std::vector<Field> BlocksLab::fields_of(Params& params) {
                 .help = "Error: the error of the copy for the forward pass. Transposed: that copy beside the "
                         "one for the transposed product, whose blocks run along the rows."},
                &params.maps, {{"error", "Error"}, {"transpose", "Transposed"}}),
-        tensor_field(tensor, "tensor"),
+        tensor_or_picture_field(tensor),
         tensor_field(tensor, "row_spread"),
         tensor_field(tensor, "outlier_column"),
         choice({.name = "element",

@@ -23,7 +23,8 @@ struct Params {
     bool operator==(const Params&) const = default;
 };
 
-// A matrix as cells to draw, at most kMost in each direction, each for `height` x `width` elements.
+// A matrix as cells to draw, at most kMost in each direction, each for `height` x `width` elements; a picture has
+// a cell for each pixel.
 struct CellGrid {
     static constexpr std::size_t kMost = 64;
     std::size_t rows = 0, cols = 0, height = 1, width = 1;
@@ -65,7 +66,8 @@ class BlocksLab final : public Lab {
     std::vector<Field> fields() override { return fields_of(params_); }
     std::vector<Field> defaults() override { return fields_of(defaults_); }
     void update() override;
-    // Three maps, "magnitude" "scales" "error" or "scales" "scales_by_rows" "difference", and "schemes".
+    // Three maps, "magnitude" "scales" "error", of a picture "picture" "cast" "error", or "scales" "scales_by_rows"
+    // "difference", and "schemes".
     std::vector<Figure> figures() const override;
     Figure thumbnail() const override;
     std::vector<Metric> metrics() const override;

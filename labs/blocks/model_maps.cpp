@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/base/units.h"
+#include "core/tensors/picture.h"
 #include "core/threads/parallel.h"
 #include "labs/blocks/model.h"
 
@@ -21,8 +22,9 @@ double log2_or_empty(double value) { return value > 0 && std::isfinite(value) ? 
 
 CellGrid cell_grid(const Tensor& tensor) {
     CellGrid out;
-    out.height = std::max<std::size_t>(1, (tensor.rows + CellGrid::kMost - 1) / CellGrid::kMost);
-    out.width = std::max<std::size_t>(1, (tensor.cols + CellGrid::kMost - 1) / CellGrid::kMost);
+    const std::size_t most = tensor.picture ? kPictureSide : CellGrid::kMost;
+    out.height = std::max<std::size_t>(1, (tensor.rows + most - 1) / most);
+    out.width = std::max<std::size_t>(1, (tensor.cols + most - 1) / most);
     out.rows = (tensor.rows + out.height - 1) / out.height;
     out.cols = (tensor.cols + out.width - 1) / out.width;
     return out;
@@ -68,6 +70,13 @@ Figure map_figure(Words words, const CellGrid& grid, const std::vector<double>& 
     map.lo = range.lo;
     map.hi = range.hi;
     figure.heatmap(figure.id, std::move(map), {.color = {role, Tone::fill}, .in_legend = false});
+    return figure;
+}
+
+// Grey values, as they are or as they come back from a cast.
+Figure picture_figure(Words words, const CellGrid& grid, std::span<const float> values) {
+    Figure figure = map_figure(std::move(words), grid, {values.begin(), values.end()}, {0, 1}, Role::truth);
+    std::get<HeatmapSeries>(figure.series.front().shape).grey = true;
     return figure;
 }
 
@@ -175,6 +184,19 @@ std::vector<Figure> map_figures(const Outcome& outcome, const Params& params) {
                      : fmt::format("{} % of values differ", format_number(score.differ_pct, 2)),
                  "Share: 0 to 10 %"},
                 maps.difference, {0, 10}, Role::sat)};
+    if (outcome.tensor.picture) {
+        const Scheme& scheme = outcome.contenders[outcome.chosen].scheme;
+        return {picture_figure({"picture", "The picture",
+                                fmt::format("{}×{} grey values", outcome.tensor.cols, outcome.tensor.rows)},
+                               maps.grid, outcome.tensor.values),
+                picture_figure(
+                    {"cast", fmt::format("{}: {} dB", scheme.label, format_number(score.sqnr_db, 3, true)),
+                     fmt::format("{} in {}", outcome.by_cols.grid.count() == 1 ? "One scale" : "Its blocks",
+                                 scheme.plan.format->label)},
+                    maps.grid, outcome.by_cols.values),
+                map({"error", error_title(score), "Error / x: 0.4 to 100 %"}, maps.error,
+                    {kErrorLo, kErrorHi}, Role::sat)};
+    }
     return {map({"magnitude", fmt::format("The tensor: {} binades", format_number(maps.binades, 2)),
                  "|x|: " + shades},
                 maps.magnitude, range, Role::bf16),

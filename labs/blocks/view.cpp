@@ -71,8 +71,13 @@ void BlocksView::draw_maps(Context& context, const std::vector<Figure>& figures,
         heading(context, figures[i], width, Point{x, area.y0});
         Figure map = figures[i];
         map.title.clear(), map.subtitle.clear();
-        plots[i] = ui::plot(context, "blocks." + map.id, map, map_plots_[i],
-                            {x, area.y0 + head, x + width, area.y1 - context.px(kInfo)},
+        Rect cells{x, area.y0 + head, x + width, area.y1 - context.px(kInfo)};
+        if (const Tensor& tensor = lab_.outcome().tensor; tensor.picture) {  // square pixels
+            const float ratio = static_cast<float>(tensor.cols) / static_cast<float>(tensor.rows);
+            const float wide = std::min(cells.width(), cells.height() * ratio);
+            cells.x1 = cells.x0 + std::floor(wide), cells.y1 = cells.y0 + std::floor(wide / ratio);
+        }
+        plots[i] = ui::plot(context, "blocks." + map.id, map, map_plots_[i], cells,
                             {.crosshair = false, .y_tick_width = 0});
     }
     // Zoomed together: whichever map the mouse is in leads.

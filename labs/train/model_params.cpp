@@ -128,6 +128,12 @@ std::vector<Field> cast_fields(Params& p) {
                         "next step.",
                 .more = true},
                &p.round_update, {{"nearest", "nearest"}, {"stochastic", "stochastic"}}),
+        text({.name = "options",
+              .label = "Options of the recipe",
+              .help = "What else arm B’s recipe takes, joined by colons: w2d=1:rht=1. A change acts at the "
+                      "next step.",
+              .more = true},
+             &p.options),
         integer({.name = "interval",
                  .label = "Interval",
                  .te_name = "interval",
@@ -206,7 +212,8 @@ std::string Size::label() const { return fmt::format("{0}-{1}-{0}, batch {2}", w
 std::span<const Size> sizes() { return kSizes; }
 
 std::vector<Recipe> arms_of(const Params& params) {
-    std::vector<Recipe> arms = {parse_recipe(params.arm_a), parse_recipe(params.arm_b)};
+    const std::string b = params.arm_b + (params.options.empty() ? "" : ":" + params.options);
+    std::vector<Recipe> arms = {parse_recipe(params.arm_a), parse_recipe(b, {}, "options")};
     apply_settings(arms[1], params);
     if (params.arm_c != "none") arms.push_back(parse_recipe(params.arm_c));
     for (Recipe& arm : arms) arm.name = recipe_text(arm);

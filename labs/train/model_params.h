@@ -20,6 +20,7 @@ struct Params {
     std::string algo = "max";
     std::string fwd = "recipe", bwd = "recipe", round = "recipe", round_update = "nearest";
     std::string overflow = "saturate", master = "fp32";
+    std::string options;  // what else the recipe takes: "w2d=1:rht=1" (cli.md, "Names")
     // Options of the training.
     std::string backend = "auto";  // or "cpu", "cuda"
     std::string task = "teacher", schedule = "cosine";
@@ -38,7 +39,8 @@ struct Size {
 std::span<const Size> sizes();
 inline constexpr std::string_view kCpuSize = "768";  // the only one that is offered on the CPU
 
-// The arms as recipes, each named by the text that `fp8lab train --recipe` takes.
+// The arms as recipes, each named by the text that `fp8lab train --recipe` takes. Throws usage_error where the
+// recipe of arm B does not have `options`.
 std::vector<Recipe> arms_of(const Params& params);
 TrainSpec spec_of(const Params& params);
 

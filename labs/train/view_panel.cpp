@@ -135,8 +135,11 @@ void TrainView::arm_choice(ui::Context& c, const char* name, std::size_t arm) {
     ui::advance(line);
     ImGui::PopStyleVar();
     ui::probe(c, std::string("train.label.") + name, line, {}, label);
-    if (ui::dropdown(c, std::string("train.") + name, labels, selected))
+    if (ui::dropdown(c, std::string("train.") + name, labels, selected)) {
         *value = field.choices[static_cast<std::size_t>(selected)].id;
+        // Another recipe may not have the options of the one before.
+        if (arm == 1) std::get<std::string*>(find(fields, "options").value)->clear();
+    }
     ui::tooltip(c, field.info.label, field.info.help);
 }
 
@@ -220,7 +223,7 @@ void TrainView::more(ui::Context& c) {
     fold("train.more_run", "More: training", row.x0 + half, more_run_);
     ui::advance(row);
     if (more_cast_) {
-        for (const char* name : {"fwd", "bwd", "round", "overflow", "master", "round_update", "interval"}) {
+        for (const char* name : {"fwd", "bwd", "round", "overflow", "master", "round_update", "options", "interval"}) {
             if (name == std::string_view("interval") && !delayed(lab_.spec())) continue;
             edit(c, name);
         }

@@ -61,6 +61,10 @@ struct Context {
     std::map<std::string, std::vector<Series>, std::less<>> overlays;
     const Glossary* glossary = nullptr;  // for the heads of tables; null: none. Set by the shell.
     std::string wanted_term;             // a head was clicked: the shell opens it in the glossary
+    struct WantedLab {
+        std::string lab = {};                  // id; empty: none
+        std::vector<std::string> fields = {};  // "field=value", on top of its settings
+    } wanted_lab;  // a view leads to another lab: the shell opens it
     // Fields (FieldInfo::name) that a scene locks or hides. Set by the shell.
     std::vector<std::string> locked, hidden;
     struct Typing {

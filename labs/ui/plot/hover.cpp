@@ -72,7 +72,7 @@ std::optional<Hit> heatmap_cell(const Series& series, std::size_t index, const F
                                 Point at) {
     const auto* map = std::get_if<HeatmapSeries>(&series.shape);
     if (map == nullptr || !map->values) return {};
-    const double x = std::floor(layout.x.from_px(static_cast<double>(at.x))),
+    const double x = std::floor(layout.x.from_px(static_cast<double>(at.x)) - map->x0),
                  y = layout.y.from_px(static_cast<double>(at.y));
     const double row = std::floor(map->y_down ? map->rows - y : y);
     if (!(x >= 0 && x < map->cols && row >= 0 && row < map->rows)) return {};

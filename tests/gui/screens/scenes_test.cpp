@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <fstream>
 
+#include "app/shell/export/png.h"
 #include "core/files/files.h"
+#include "labs/four/model.h"
 #include "tests/gui/screens/shell_desk.h"
 
 using namespace fp8lab;
@@ -144,14 +146,21 @@ TEST_CASE(
     "files dropped on the window: scenes open, decks are presented, tensors go to a lab that takes one") {
     test::ShellDesk desk;
     desk.shell.open_file(shipped_scenes().back());
-    CHECK(desk.shell.lab()->info().id == "memory");
+    CHECK(desk.shell.lab()->info().id == "four");
     const auto broken = desk.scratch.path / "broken.f8scene";
     write_file(broken, std::string_view("{\"fp8lab_scene\": 1,"));
     desk.shell.open_file(broken);
-    CHECK(desk.shell.lab()->info().id == "memory");
+    CHECK(desk.shell.lab()->info().id == "four");
     desk.shell.open("error");
     desk.shell.open_file("/nowhere/w.npy");
     CHECK(desk.shell.lab()->state()["file"] == "/nowhere/w.npy");  // the lab says what is wrong with it
+    desk.shell.open("four");
+    const auto picture = desk.scratch.path / "photo.png";
+    const std::vector<std::uint8_t> grey(20 * 20 * 3, 51);
+    write_file(picture, encode_png(20, 20, grey));
+    desk.shell.open_file(picture);
+    desk.frame();
+    CHECK(dynamic_cast<four::FourLab&>(*desk.shell.lab()).outcome().tensor[0].picture);
     desk.shell.open_file(shipped_decks().front());
     CHECK(desk.shell.presentation().active());
 }

@@ -162,6 +162,23 @@ TEST_CASE("bars reach from their base to their heights; equal heatmap cells abov
     CHECK(map_canvas.rects.size() == 202);  // one a row, three in the row with the odd cell
 }
 
+TEST_CASE("maps side by side, a picture's greys and cells of zero") {
+    RecordingCanvas canvas;
+    Figure figure;
+    figure.heatmap("codes",
+                   {.rows = 1, .cols = 2, .values = data({0, 6}), .lo = 0, .hi = 6, .zero = Color{Role::sat}},
+                   {.color = {Role::block}});
+    figure.heatmap("picture", {.rows = 1, .cols = 2, .values = data({0, 1}), .x0 = 4, .grey = true});
+    CHECK(fit(figure).x == Range{0, 6});
+    paint(figure, {}, canvas, {0, 0, 6, 1}, {.bare = true});
+    REQUIRE(canvas.rects.size() == 4);
+    CHECK(canvas.fills[0] == rgba(canvas.theme(), {Role::sat}));
+    CHECK(canvas.fills[1] == rgba(canvas.theme(), {Role::block, Tone::fill}));
+    CHECK(canvas.fills[2] == Rgba{0, 0, 0});
+    CHECK(canvas.fills[3] == Rgba{255, 255, 255});
+    CHECK(canvas.rects[2].x0 == doctest::Approx(4));
+}
+
 TEST_CASE("more than 2,000 markers become small squares, no more than there is room for") {
     RecordingCanvas canvas;
     std::vector<double> xs, ys;

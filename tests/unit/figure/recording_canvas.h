@@ -26,7 +26,7 @@ class RecordingCanvas final : public Canvas {
     void line_strip(std::span<const Point> points, Color color, float width, Dash dash, bool) override {
         strips.push_back({{points.begin(), points.end()}, color, width, dash});
     }
-    void rect(Rect r, Rgba) override { rects.push_back(r); }
+    void rect(Rect r, Rgba fill) override { rects.push_back(r), fills.push_back(fill); }
     void polygon(std::span<const Point>, Color) override { ++polygons; }
     void text(Point at, std::string_view words, Color color, Font font) override {
         if (words.empty()) return;
@@ -50,6 +50,7 @@ class RecordingCanvas final : public Canvas {
 
     std::vector<Strip> strips;
     std::vector<Rect> rects;
+    std::vector<Rgba> fills;  // of the rectangles
     std::vector<Text> texts;
     int polygons = 0, clips = 0;
 

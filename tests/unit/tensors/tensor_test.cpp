@@ -88,7 +88,8 @@ TEST_CASE("the seed notebook's array, zeros and nothing") {
 
 TEST_CASE("a tensor has the same numbers with any number of threads") {
     const int before = threads();
-    for (const char* kind : {"normal", "lognormal", "laplace", "uniform"}) {
+    for (const char* kind :
+         {"normal", "lognormal", "laplace", "uniform", "student_t", "swiglu_h", "outlier_channel"}) {
         CAPTURE(kind);
         const TensorSpec spec{.kind = kind, .cols = 100001};  // the last pair is half
         set_threads(1);
@@ -97,6 +98,51 @@ TEST_CASE("a tensor has the same numbers with any number of threads") {
         CHECK(make_tensor(spec).values == one);
     }
     set_threads(before);
+}
+
+// Oracles: the distribution function of t with 3 degrees of freedom, F(t) = 1/2 + (atan(t / sqrt 3) +
+// t / (sqrt 3 (1 + t^2 / 3))) / pi; and the moments of silu(g) u by the trapezoidal rule over g.
+TEST_CASE("Student's t, SwiGLU h and outlier channels have the distributions that they say") {
+    constexpr int kCount = 1 << 20;
+    const std::vector<float> t = make_tensor({.kind = "student_t", .size = 2, .cols = kCount}).values;
+    for (const double at : {-4.0, -1.0, 0.0, 0.5, 2.0, 8.0}) {
+        const double below =
+            static_cast<double>(
+                std::count_if(t.begin(), t.end(), [&](float x) { return static_cast<double>(x) < 2 * at; })) /
+            kCount;
+        const double root = std::sqrt(3.0);
+        const double expected =
+            0.5 + (std::atan(at / root) + at / (root * (1 + at * at / 3))) / 3.14159265358979;
+        CHECK(std::fabs(below - expected) < 5 * std::sqrt(0.25 / kCount));
+    }
+    double mean_square = 0;  // of silu(g), g ~ N(0, 4)
+    for (double g = -20; g <= 20; g += 0.01) {
+        const double silu = g / (1 + std::exp(-g));
+        mean_square += silu * silu * std::exp(-g * g / 8) / std::sqrt(8 * 3.14159265358979) * 0.01;
+    }
+    CHECK(rms(make_tensor({.kind = "swiglu_h", .size = 3, .cols = kCount})) ==
+          doctest::Approx(3 * 2 * std::sqrt(mean_square)).epsilon(0.02));
+    const Tensor channels = make_tensor({.kind = "outlier_channel", .size = 1, .rows = 64, .cols = 48});
+    const Tensor plain = make_tensor({.kind = "normal", .size = 1, .rows = 64, .cols = 48});
+    for (std::size_t i = 0; i < plain.values.size(); ++i)
+        CHECK(channels.values[i] == plain.values[i] * (i % 48 % 16 == 3 ? 30.0F : 1.0F));
+}
+
+TEST_CASE("the drawn picture has dark shades, a bright moon and stars of one pixel; it is always the same") {
+    const Tensor picture = make_tensor({.kind = "picture"});
+    CHECK(picture.picture);
+    CHECK((picture.rows == 128 && picture.cols == 128));
+    CHECK(picture.values == make_tensor({.kind = "picture", .seed = 9, .rows = 3, .cols = 3}).values);
+    CHECK(std::ranges::all_of(picture.values, [](float x) { return x > 0 && x <= 1; }));
+    const auto share = [&](auto is) {
+        return static_cast<double>(std::ranges::count_if(picture.values, is)) / (128.0 * 128.0);
+    };
+    CHECK(share([](float x) { return x < 0.35F; }) > 0.5);
+    CHECK(share([](float x) { return x > 0.7F; }) > 0.02);
+    TensorSpec spec;
+    CHECK_THROWS_AS(set_field(tensor_field(spec, "tensor"), "picture"), Error);  // of labs that show none
+    set_field(tensor_or_picture_field(spec), "picture");
+    CHECK(spec.kind == "picture");
 }
 
 TEST_CASE("outliers take the place of as many elements as asked for and leave the others alone") {
@@ -168,7 +214,7 @@ TEST_CASE("a field without effect on the tensor can be told") {
     CHECK(has_effect({.file = "x.npy"}, "file"));
     CHECK(has_effect({.file = "x.npy"}, "format"));  // not a field of the tensor's
     // What is said to have none has none.
-    for (const char* kind : {"decades", "zeros", "none"}) {
+    for (const char* kind : {"decades", "zeros", "none", "picture"}) {
         TensorSpec spec{.kind = kind};
         const std::vector<float> before = make_tensor(spec).values;
         spec.seed += 1, spec.size *= 2;

@@ -1,0 +1,148 @@
+#include "core/tensors/picture.h"
+
+#include <algorithm>
+#include <climits>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+#include "core/base/error.h"
+#include "core/base/rng.h"
+
+// The reader of stb (public domain) as a private part of this file; PNG only.
+#define STB_IMAGE_IMPLEMENTATION
+#define STB_IMAGE_STATIC
+#define STBI_ONLY_PNG
+#define STBI_NO_STDIO
+#define STBI_NO_LINEAR
+#define STBI_NO_HDR
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wall"
+#pragma GCC diagnostic ignored "-Wextra"
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#pragma GCC diagnostic ignored "-Wunused-function"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wdouble-promotion"
+#endif
+#include <stb_image.h>
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+
+namespace fp8lab {
+namespace {
+
+constexpr std::size_t kMostPixels = std::size_t{1} << 26;
+
+double square(double x) { return x * x; }
+
+// 0 below `from`, 1 above `to`, smooth between.
+double rise(double from, double to, double x) {
+    const double t = std::clamp((x - from) / (to - from), 0.0, 1.0);
+    return t * t * (3 - 2 * t);
+}
+
+// The height of the hills at a column, in rows from the top.
+double ridge(double x) { return 88 + 6 * std::sin(x / 17) + 3 * std::sin(x / 6.5 + 1); }
+
+double sky(double x, double y) {
+    const double distance = std::sqrt(square(x - 92) + square(y - 30));
+    const double dusk = 0.1 + 0.42 * std::pow(y / 96, 1.5), glow = 0.22 * std::exp(-distance / 18),
+                 moon = 1 - rise(10.0, 11.5, distance);
+    const double sea = 0.05 * std::exp(-(square(x - 84) + square(y - 26)) / 18);  // a grey spot of the moon
+    return dusk + glow + moon * (0.62 - 5 * sea);
+}
+
+void put_stars(Tensor& picture) {
+    Rng rng(12);
+    for (int i = 0; i < 40; ++i) {
+        const std::size_t row = rng.below(64), col = rng.below(static_cast<std::uint32_t>(kPictureSide));
+        const double size = 0.7 + 0.3 * rng.uniform();
+        float& pixel = picture.values[row * picture.cols + col];
+        pixel = std::max(pixel, static_cast<float>(size));
+    }
+}
+
+// A row of houses before the hills: walls darker than the sky, windows that are lit or not.
+void put_houses(Tensor& picture) {
+    Rng rng(7);
+    const auto side = static_cast<int>(kPictureSide);
+    for (int left = 2; left + 14 < side;) {
+        const int width = 9 + static_cast<int>(rng.below(7)), top = 92 + static_cast<int>(rng.below(14));
+        const double wall = 0.05 + 0.06 * rng.uniform();
+        for (int r = top; r < side; ++r)
+            for (int c = left; c < std::min(left + width, side); ++c) {
+                const bool window =
+                    (r - top) % 6 >= 2 && (r - top) % 6 <= 3 && (c - left) % 4 == 2 && r < 122;
+                const bool lit = window && rng.uniform() < 0.55;
+                picture.values[static_cast<std::size_t>(r * side + c)] =
+                    static_cast<float>(lit ? 0.7 + 0.3 * rng.uniform() : wall + 0.003 * (r - top));
+            }
+        left += width + 1 + static_cast<int>(rng.below(4));
+    }
+}
+
+}  // namespace
+
+Tensor draw_picture() {
+    Tensor out{kPictureSide, kPictureSide, std::vector<float>(kPictureSide * kPictureSide),
+               "picture",    {},           true};
+    for (std::size_t r = 0; r < out.rows; ++r)
+        for (std::size_t c = 0; c < out.cols; ++c) {
+            const auto x = static_cast<double>(c), y = static_cast<double>(r);
+            const double hill = rise(ridge(x) - 1, ridge(x) + 1, y), land = 0.14 + 0.1 * (y - 80) / 48;
+            out.values[r * out.cols + c] =
+                static_cast<float>(std::min(1.0, sky(x, y) * (1 - hill) + land * hill));
+        }
+    put_stars(out);
+    put_houses(out);
+    return out;
+}
+
+bool is_png(std::span<const std::byte> bytes) {
+    constexpr std::uint8_t kHead[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
+    return bytes.size() >= std::size(kHead) &&
+           std::equal(std::begin(kHead), std::end(kHead), bytes.begin(),
+                      [](std::uint8_t a, std::byte b) { return std::byte{a} == b; });
+}
+
+Tensor read_picture(std::span<const std::byte> bytes, const std::string& file) {
+    int width = 0, height = 0, channels = 0;
+    const auto* data = reinterpret_cast<const stbi_uc*>(bytes.data());
+    const auto size = static_cast<int>(std::min<std::size_t>(bytes.size(), INT_MAX));
+    if (!is_png(bytes) || stbi_info_from_memory(data, size, &width, &height, &channels) == 0 || width < 1 ||
+        height < 1)
+        throw input_error(file, "byte 0: not a PNG");
+    const std::size_t cols = static_cast<std::size_t>(width), rows = static_cast<std::size_t>(height);
+    if (rows > kMostPixels / cols) throw input_error(file, "byte 16: more than 2^26 pixels");
+    const std::unique_ptr<stbi_uc, void (*)(void*)> pixels(
+        stbi_load_from_memory(data, size, &width, &height, &channels, 3), stbi_image_free);
+    if (!pixels) throw input_error(file, std::string("the PNG cannot be read: ") + stbi_failure_reason());
+    // Each pixel of the tensor is the mean of a rectangle of the file's.
+    const std::size_t longer = std::max(rows, cols);
+    const auto reduced = [&](std::size_t side) {
+        return longer <= kPictureSide ? side : std::max<std::size_t>(1, side * kPictureSide / longer);
+    };
+    Tensor out{reduced(rows), reduced(cols), {}, std::filesystem::path(file).stem().string(), {}, true};
+    out.values.reserve(out.rows * out.cols);
+    for (std::size_t r = 0; r < out.rows; ++r)
+        for (std::size_t c = 0; c < out.cols; ++c) {
+            const std::size_t top = r * rows / out.rows, bottom = (r + 1) * rows / out.rows;
+            const std::size_t left = c * cols / out.cols, right = (c + 1) * cols / out.cols;
+            double sum = 0;
+            for (std::size_t y = top; y < bottom; ++y)
+                for (std::size_t x = left; x < right; ++x) {
+                    const stbi_uc* p = pixels.get() + 3 * (y * cols + x);
+                    sum += 0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2];
+                }
+            const auto count = static_cast<double>((bottom - top) * (right - left));
+            out.values.push_back(static_cast<float>(sum / count / 255));
+        }
+    return out;
+}
+
+}  // namespace fp8lab
