@@ -21,7 +21,7 @@ struct BlockScales {
     std::vector<float> scale, scale_inv;  // one per block: before the cast, after it
     float tensor_scale = 1;               // the FP32 tensor scale of NVFP4, else 1
 };
-// `request`: of its dice, which 4or6 needs (nvfp4.h).
+// `request`: of its random numbers, which 4or6 needs (nvfp4.h).
 BlockScales block_scales(const CastPlan& plan, std::span<const float> matrix, std::size_t cols,
                          const BlockGrid& grid, const QuantizeRequest& request = {});
 

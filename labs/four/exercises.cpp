@@ -61,10 +61,10 @@ Verdict both_ways(const Trail& trail, const Prediction*) {
 Verdict sixteen(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
     const double mean = now.number("mean_db"), nearest = now.number("nearest_db"), one = now.number("one_db");
-    const bool dice = says(now, "rounding", "stochastic");
-    const bool done = dice && now.number("casts") == 16 && mean >= nearest + 5;
+    const bool stochastic = says(now, "rounding", "stochastic");
+    const bool done = stochastic && now.number("casts") == 16 && mean >= nearest + 5;
     return {
-        .conditions = {{"stochastic rounding", {now.text("rounding")}, dice},
+        .conditions = {{"stochastic rounding", {now.text("rounding")}, stochastic},
                        {"16 casts", {fmt::format("{:.0f}", now.number("casts"))}, now.number("casts") == 16},
                        {"their mean has 5 dB more than rounding to nearest",
                         {fmt::format("{} against {} dB", db_text(mean), db_text(nearest))},
@@ -198,7 +198,7 @@ Exercise exercise_sixteen() {
 Exercise exercise_loaded() {
     return {
         .id = "L12.4",
-        .title = "The dice are loaded",
+        .title = "Stochastic, but biased",
         .question =
             "Stochastic rounding is unbiased, but not here. Find a tensor whose mean gain in NVFP4 is below "
             "−0.6 % without "
@@ -218,7 +218,8 @@ Exercise exercise_loaded() {
         .explanation =
             "The E4M3 scale of a block is rounded to nearest. Where it is rounded down, the amax lies above "
             "6 units and "
-            "becomes 6 in every cast. No dice repair that. After the rotation the amax carries less of the "
+            "becomes 6 in every cast. Stochastic rounding cannot repair that. After the rotation the amax "
+            "carries less of the "
             "block’s "
             "energy, so less is lost.",
         .solver = {sets("tensor", "swiglu_h"), sets("rht", "on")},

@@ -16,7 +16,7 @@ constexpr LabInfo kInfo = {
     12,
     "Four bits train",
     "Four bits that train",
-    "Sixteen codes for a whole tensor. What do scales, dice and rotations buy, and what "
+    "Sixteen codes for a whole tensor. What do scales, rounding and rotations gain, and what "
     "do they cost?",
     25,
     "L6"};
@@ -115,7 +115,7 @@ std::string FourLab::why_not(std::string_view field) const {
     if (field == "target" && !params_.nvfp4()) return "It belongs to NVFP4.";
     if (field == "casts" && params_.rounding != "stochastic") return "Equal casts have the mean of one.";
     if (field == "sign_seed" && params_.signs != "drawn") return "It belongs to drawn signs.";
-    // The seed is of the dice, of W and of the table as well.
+    // The seed is of stochastic rounding, of W and of the table as well.
     if (field == "seed" || field == "sigma" || has_effect(params_.tensor, field)) return "";
     return "The tensor is your own.";
 }

@@ -1,4 +1,4 @@
-// L12, "Four bits that train": NVFP4 and MXFP4 with the devices of NVIDIA's training recipe: 16x16 scales, stochastic
+// L12, "Four bits that train": NVFP4 and MXFP4 with the techniques of NVIDIA's training recipe: 16x16 scales, stochastic
 // rounding, the random Hadamard transform (RHT), 4 or 6. Everything is cast on the CPU, bit for bit.
 #pragma once
 
@@ -116,7 +116,7 @@ class FourLab final : public Lab {
 // model_outcome.cpp. What casts and means depend on: the rest as by default.
 Params of_casts(Params params);
 Params of_means(Params params);
-Outcome maps_of(const Params& params);  // tensor and casts alone; of a generated tensor
+Outcome maps_of(const Params& params);            // tensor and casts alone; of a generated tensor
 std::span<const std::string_view> table_kinds();  // the rows of the figure "data"
 
 // model_figures.cpp, model_charts.cpp

@@ -89,7 +89,8 @@ std::string mean_title(const Means& means) {
     if (means.nvfp4.n.empty()) return "No mean of this tensor";
     const double nvfp4 = std::fabs(means.nvfp4.at(kGainCasts).gain_pct),
                  mxfp4 = std::fabs(means.mxfp4.at(kGainCasts).gain_pct);
-    return nvfp4 > 3 * mxfp4 && nvfp4 > 0.2 ? "Dice average out, all but the saturation" : "Dice average out";
+    return nvfp4 > 3 * mxfp4 && nvfp4 > 0.2 ? "Errors average out, all but the saturation"
+                                            : "Errors average out";
 }
 
 Figure mean_figure(const Means& means, const Params& params) {
@@ -98,7 +99,7 @@ Figure mean_figure(const Means& means, const Params& params) {
                   .x = {.label = "n", .scale = Scale::log2, .range = Range{1, kMostCasts}},
                   .y = {.label = "SQNR dB, mean of n casts", .range = Range{10, 40}}};
     if (means.nvfp4.n.empty()) return figure;
-    const bool dice = params.rounding == "stochastic";
+    const bool stochastic = params.rounding == "stochastic";
     const auto line = [&](const std::string& name, const MeanLine& of, Style style) {
         std::vector<double> n, db;
         for (std::size_t i = 0; i < of.n.size(); ++i) {
@@ -112,13 +113,13 @@ Figure mean_figure(const Means& means, const Params& params) {
         style.end_label = fmt::format("{} {}", name, db_text(db.back()));
         figure.line(name, data(n), data(db), style);
     };
-    const float opacity = dice ? 1.0F : 0.6F;
+    const float opacity = stochastic ? 1.0F : 0.6F;
     line("NVFP4", means.nvfp4, {.color = {Role::block, Tone::line, opacity}, .width = 3});
     line("MXFP4", means.mxfp4, {.color = {Role::text, Tone::line, opacity}, .width = 2, .dash = Dash::dash});
     const double nearest = means.nearest_db[0];
     figure.line("nearest", data({1, kMostCasts}), data({nearest, nearest}),
                 {.color = {Role::block},
-                 .width = dice ? 1.0F : 2.0F,
+                 .width = stochastic ? 1.0F : 2.0F,
                  .dash = Dash::dot,
                  .in_legend = false,
                  .end_label = "nearest " + db_text(nearest)});

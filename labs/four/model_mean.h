@@ -1,4 +1,4 @@
-// The mean of n stochastic casts: what dice on the codes average out, and what they do not.
+// The mean of n stochastic casts: what averages out, and what does not.
 #pragma once
 
 #include <array>

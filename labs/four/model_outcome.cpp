@@ -256,7 +256,8 @@ Outcome maps_of(const Params& params) {
     out.params = params;
     out.tensor = pair_of(make_tensor(params.tensor), params.sign_vector());
     for (std::size_t r = 0; r < 2; ++r)
-        out.cast[r] = cast_blocks(params.way(), out.tensor[r], static_cast<std::uint64_t>(params.tensor.seed), 1);
+        out.cast[r] =
+            cast_blocks(params.way(), out.tensor[r], static_cast<std::uint64_t>(params.tensor.seed), 1);
     return out;
 }
 

@@ -108,10 +108,9 @@ TEST_CASE("L12: gains of the mean of 64 stochastic casts, with and without the r
         const char* kind;
         double nvfp4, rotated, mxfp4;
     };
-    for (const Row& row :
-         {Row{"normal", -0.34, -0.36, 0.00}, Row{"laplace", -0.50, -0.31, 0.02},
-          Row{"student_t", -0.63, -0.29, 0.02}, Row{"lognormal", -0.61, -0.13, 0.62},
-          Row{"swiglu_h", -0.74, -0.24, 0.03}, Row{"outlier_channel", -1.14, -0.12, 0.03}}) {
+    for (const Row& row : {Row{"normal", -0.34, -0.36, 0.00}, Row{"laplace", -0.50, -0.31, 0.02},
+                           Row{"student_t", -0.63, -0.29, 0.02}, Row{"lognormal", -0.61, -0.13, 0.62},
+                           Row{"swiglu_h", -0.74, -0.24, 0.03}, Row{"outlier_channel", -1.14, -0.12, 0.03}}) {
         CAPTURE(std::string(row.kind));
         const Made made{std::string("tensor=") + row.kind, "rounding=stochastic"};
         const double plain = made("nvfp4.sr.gain_pct"), turned = made("nvfp4.sr_rht.gain_pct");
@@ -193,12 +192,12 @@ TEST_CASE("L12: the mean of n casts is the mean of n results of quantize(), with
     for (const Way& way : {Way{}, Way{.square = true}, Way{.nvfp4 = false}, Way{.target = Nvfp4Target::four},
                            Way{.target = Nvfp4Target::four_or_six}}) {
         const MeanLine line = mean_line(way, x, 3, {1, 3, 5});
-        Way dice = way;
-        dice.stochastic = true;
+        Way drawn = way;
+        drawn.stochastic = true;
         std::vector<double> sum(x.values.size());
         std::vector<float> back(x.values.size());
         for (int n = 1; n <= 5; ++n) {
-            quantize(plan_of(dice), x.values, back,
+            quantize(plan_of(drawn), x.values, back,
                      {.rows = x.rows, .cols = x.cols, .seed = 3, .stream = static_cast<std::uint64_t>(n)});
             for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<double>(back[i]);
             if (n == 2 || n == 4) continue;
@@ -238,7 +237,7 @@ TEST_CASE("L12: titles are sentences of the numbers") {
     CHECK(Made{"tensor=normal"}.lab.figures()[0].title ==
           "RHT changes nothing here: the data are Gaussian already");
     CHECK(Made{}.lab.figures()[2].title.starts_with("Rotation lifts MXFP4 by up to "));
-    CHECK(Made{}.lab.figures()[3].title == "Dice average out, all but the saturation");
+    CHECK(Made{}.lab.figures()[3].title == "Errors average out, all but the saturation");
     for (const Figure& figure : Made{}.lab.figures()) CHECK(to_words(figure).size() >= 3);
 }
 
