@@ -54,7 +54,9 @@ double bucket(double gap) {
 Verdict twins(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
     const double gap = now.number("gap_b_pct");
-    const bool arms = now.text("arm_a") == "bf16" && casts_to_fp8(now.text("arm_b"));
+    // An option may keep layers in BF16.
+    const bool arms =
+        now.text("arm_a") == "bf16" && casts_to_fp8(now.text("arm_b")) && now.text("options").empty();
     return {.conditions = {{"2,000 steps, unchanged on the way", {steps_done(now)}, finished(now)},
                            {"A in BF16, B in FP8", {now.text("arm_a") + ", " + now.text("arm_b")}, arms}},
             .note = finished(now) ? "gap " + percent(gap) + " of the last 100 losses" : "",
@@ -134,7 +136,9 @@ std::span<const Exercise> TrainLab::exercises() const {
                            "published FP8 runs of language models end within 1 % of BF16.",
             .solver = {acts("run")},
             .near_misses = {NearMiss{"200 steps only", {sets("steps", "200"), acts("run")}},
-                            NearMiss{"both arms in BF16", {sets("arm_b", "bf16"), acts("run")}}}},
+                            NearMiss{"both arms in BF16", {sets("arm_b", "bf16"), acts("run")}},
+                            NearMiss{"every layer of arm B kept in BF16",
+                                     {sets("options", "wide=1+2+3"), acts("run")}}}},
         Exercise{
             .id = "L8.2",
             .title = "The curve lies",
