@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
+#include <thread>
 
 #include "app/shell/export/png.h"
 #include "core/files/files.h"
@@ -159,6 +161,8 @@ TEST_CASE(
     const std::vector<std::uint8_t> grey(20 * 20 * 3, 51);
     write_file(picture, encode_png(20, 20, grey));
     desk.shell.open_file(picture);
+    desk.frame();
+    while (desk.shell.lab()->busy()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     desk.frame();
     CHECK(dynamic_cast<four::FourLab&>(*desk.shell.lab()).outcome().tensor[0].picture);
     desk.shell.open_file(shipped_decks().front());
