@@ -16,8 +16,7 @@ constexpr LabInfo kInfo = {
     12,
     "Four bits train",
     "Four bits that train",
-    "Sixteen codes for a whole tensor. What do scales, rounding and rotations gain, and what "
-    "do they cost?",
+    "Sixteen codes for a whole tensor. What do scales, rounding and rotations gain and cost?",
     25,
     "L6"};
 

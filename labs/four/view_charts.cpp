@@ -29,8 +29,8 @@ float draw_title(Context& c, std::string_view words, Rect area) {
 void FourView::draw_data(Context& c, Figure figure, Rect area, float title_to) {
     const Outcome& o = lab_.outcome();
     const bool low = area.height() < c.px(230);
-    const float heads =
-        draw_title(c, figure.title, {area.x0, area.y0, title_to, area.y1}) + c.px(low ? 9 : 11);
+    float heads = draw_title(c, figure.title, {area.x0, area.y0, title_to, area.y1}) + c.px(low ? 9 : 11);
+    if (title_to < area.x1) heads = std::max(heads, area.y0 + c.px(46));  // below the switch
     figure.title.clear();
     const float names = c.px(std::clamp(area.width() / c.scale * 0.25F, 88.0F, 112.0F)), zeros = c.px(84),
                 axis = c.px(low ? 24 : 44);
