@@ -129,7 +129,8 @@ GlWindow::GlWindow(Size size, bool visible, GlWindow* first) : first_(first) {
     IMGUI_CHECKVERSION();
     imgui_ = ImGui::CreateContext();
     ImGui::SetCurrentContext(imgui_);
-    ImGui::GetIO().IniFilename = nullptr;  // what is remembered lies in the profile
+    ImGui::GetIO().IniFilename = nullptr;        // what is remembered lies in the profile
+    ImGui::GetIO().MouseDoubleClickTime = 0.5F;  // seconds; ImGui's 0.3 are two frames of a slow machine
     if (first_ == nullptr) {
         listen(window_, this);
     } else {
