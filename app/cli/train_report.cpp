@@ -9,6 +9,7 @@
 
 #include "app/cli/verb.h"
 #include "core/base/units.h"
+#include "core/nn/model.h"
 
 namespace fp8lab::cli {
 
@@ -41,11 +42,6 @@ double median_ms(const std::vector<StepRecord>& records) {
     return *middle;
 }
 
-// x1 w1 dy1 x2 ...: the order of StepRecord::tensors.
-TensorId tensor_id(std::size_t index) {
-    return {static_cast<TensorClass>(index % 3), static_cast<int>(index / 3) + 1};
-}
-
 // Mean over the steps in which it is known: a GPU counts in some of the steps only. NaN: in none.
 double mean_of(const std::vector<StepRecord>& records, std::size_t tensor, float TensorRecord::*part) {
     double sum = 0, counted = 0;
@@ -58,7 +54,8 @@ double mean_of(const std::vector<StepRecord>& records, std::size_t tensor, float
     return counted > 0 ? sum / counted : kNothing;
 }
 
-void find_worst_underflow(const std::vector<StepRecord>& records, ArmSummary& summary) {
+void find_worst_underflow(const std::vector<StepRecord>& records, const ModelPlan& plan,
+                          ArmSummary& summary) {
     summary.worst_underflow_pct = summary.lost_l1_pct = summary.lost_energy_pct = kNothing;
     if (records.empty()) return;
     for (std::size_t t = 0; t < records.front().tensors.size(); ++t) {
@@ -66,7 +63,7 @@ void find_worst_underflow(const std::vector<StepRecord>& records, ArmSummary& su
         if (std::isnan(mean) || !records.back().tensors[t].applies || mean <= summary.worst_underflow_pct)
             continue;
         summary.worst_underflow_pct = mean;
-        summary.worst_underflow = to_string(tensor_id(t));
+        summary.worst_underflow = plan.tensors[t].name;
         summary.lost_l1_pct = mean_of(records, t, &TensorRecord::lost_l1_pct);
         summary.lost_energy_pct = mean_of(records, t, &TensorRecord::lost_energy_pct);
     }
@@ -110,6 +107,7 @@ bool TrainReport::all_as_the_device() const {
 
 std::vector<ArmSummary> TrainReport::summaries() const {
     std::vector<ArmSummary> all;
+    const ModelPlan plan = model_plan(spec_);
     for (std::size_t i = 0; i < arms_.size(); ++i) {
         const auto& records = arms_[i].records;
         ArmSummary summary;
@@ -123,7 +121,7 @@ std::vector<ArmSummary> TrainReport::summaries() const {
         summary.median_step_ms = summary.cost ? summary.cost->step_ms : median_ms(records);
         summary.stopped = arms_[i].stopped;
         summary.gap_pct = i == 0 ? 0 : 100 * (summary.tail_loss / all.front().tail_loss - 1);
-        find_worst_underflow(records, summary);
+        find_worst_underflow(records, plan, summary);
         all.push_back(std::move(summary));
     }
     return all;
@@ -136,11 +134,11 @@ std::string TrainReport::csv() const {
         out += fmt::format("# {}: {}{}\n", spec_.arms[i].name, to_string(arms_[i].provenance),
                            in_brackets(arms_[i].emulated_because));
     out += "step,recipe,loss,accuracy,step_ms";
-    const std::size_t tensors = (spec_.layers.size() - 1) * 3;
-    for (std::size_t t = 0; t < tensors; ++t)
-        out += fmt::format(",amax_{0},scale_{0},underflow_pct_{0},overflow_pct_{0}", to_string(tensor_id(t)));
-    for (std::size_t t = 0; t < tensors; ++t)  // behind the columns of older versions
-        out += fmt::format(",lost_l1_pct_{0},lost_energy_pct_{0}", to_string(tensor_id(t)));
+    const ModelPlan plan = model_plan(spec_);
+    for (const OperandSpec& tensor : plan.tensors)
+        out += fmt::format(",amax_{0},scale_{0},underflow_pct_{0},overflow_pct_{0}", tensor.name);
+    for (const OperandSpec& tensor : plan.tensors)  // behind the columns of older versions
+        out += fmt::format(",lost_l1_pct_{0},lost_energy_pct_{0}", tensor.name);
     out += '\n';
     // Arms side by side, step by step; a stopped arm has fewer rows. Every arm starts at the same step.
     std::size_t longest = 0;

@@ -54,6 +54,10 @@ LossValue loss_and_gradient(LossKind kind, const Matrix<T>& y, const Matrix<T>& 
     return kind == LossKind::mse ? mean_square(y, target, dy) : cross_entropy(y, target, dy);
 }
 
+LossValue loss_and_gradient(LossKind kind, const Matrix<float>& y, const Batch& batch, Matrix<float>& dy) {
+    return loss_and_gradient(kind, y, std::get<DenseBatch>(batch).y, dy);
+}
+
 template float softmax(std::span<const float>, std::span<float>);
 template double softmax(std::span<const double>, std::span<double>);
 template LossValue loss_and_gradient(LossKind, const Matrix<float>&, const Matrix<float>&, Matrix<float>&);

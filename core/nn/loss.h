@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/nn/matrix.h"
+#include "core/nn/tasks.h"
 #include "core/nn/train_spec.h"
 
 namespace fp8lab {
@@ -15,6 +16,9 @@ struct LossValue {
 // softmax with one-hot targets, mean over the batch. Terms in T, their sum in float64.
 template <class T>
 LossValue loss_and_gradient(LossKind kind, const Matrix<T>& y, const Matrix<T>& target, Matrix<T>& dy);
+
+// Against the targets of a batch.
+LossValue loss_and_gradient(LossKind kind, const Matrix<float>& y, const Batch& batch, Matrix<float>& dy);
 
 // out[i] = exp(in[i] - max) / sum, shifted so that nothing overflows. May be the same memory. Returns
 // log(sum) + max.

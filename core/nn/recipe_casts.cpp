@@ -32,19 +32,19 @@ TensorRecord not_measured(const CastPlan& plan) {
 
 }  // namespace
 
-RecipeCasts::RecipeCasts(const Recipe& recipe, int layers, std::uint64_t seed)
-    : seed_(seed), states_(static_cast<std::size_t>(layers) * 3) {
+RecipeCasts::RecipeCasts(const Recipe& recipe, ModelPlan plan, std::uint64_t seed)
+    : plan_(std::move(plan)), seed_(seed), states_(plan_.tensors.size()) {
     set_recipe(recipe);
 }
 
 void RecipeCasts::set_recipe(const Recipe& recipe) {
     recipe_ = recipe;
-    const int layers = static_cast<int>(states_.size()) / 3;
     for (std::size_t i = 0; i < states_.size(); ++i) {
         State& s = states_[i];
         const FormatInfo* old_format = s.plan.format;
-        const auto tensor = static_cast<TensorClass>(i % 3);
-        const Recipe here = recipe_of_layer(recipe, static_cast<int>(i / 3) + 1, layers);
+        const TensorId id{static_cast<std::uint16_t>(i)};
+        const TensorClass tensor = plan_.tensor(id).tensor;
+        const Recipe here = plan_.recipe_of(recipe, id);
         const bool was_delayed = s.delayed_scale;
         s.plan = cast_plan(here, tensor);
         s.rotated = here.rht && tensor != TensorClass::w;
@@ -107,7 +107,7 @@ const Matrix<float>& RecipeCasts::operand(TensorId id, Along along, const Matrix
     QuantizeRequest request{
         .rows = in.rows, .cols = in.cols, .along = along, .seed = seed_, .with_stats = first};
     request.stream =
-        stream(Draw::cast, id.layer, step_, static_cast<unsigned>(id.tensor) * 2 + (along == Along::rows));
+        stream(Draw::cast, plan_.ordinal(id), step_, plan_.place(id) * 2 + (along == Along::rows));
     if (s.plan.granularity == Granularity::tensor && s.plan.scaled)
         request.tensor_scale = is_delayed(s) ? s.delayed.scale() : s.fixed_scale;
     s.cast.resize(in.rows, in.cols);

@@ -1,4 +1,4 @@
-// Applies a recipe to one network: casts the operands of its GEMMs, has the delayed scales, and writes the
+// Applies a recipe to one model: casts the operands of its GEMMs, has the delayed scales, and writes the
 // records.
 //
 // With one scale per tensor, a tensor is cast once per step for both GEMMs that read it. Rows and blocks run
@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/nn/network.h"
+#include "core/nn/model.h"
 #include "core/nn/trainer.h"
 #include "core/scaling/delayed.h"
 
@@ -22,7 +22,7 @@ namespace fp8lab {
 
 class RecipeCasts final : public GemmCasts<float> {
   public:
-    RecipeCasts(const Recipe& recipe, int layers, std::uint64_t seed);
+    RecipeCasts(const Recipe& recipe, ModelPlan plan, std::uint64_t seed);
 
     const Recipe& recipe() const { return recipe_; }
     // Call between steps. A tensor with delayed scaling before and after, in the same format, keeps its
@@ -33,14 +33,14 @@ class RecipeCasts final : public GemmCasts<float> {
     void set_algo(AmaxAlgo algo);
 
     // master=none: the weight is stored with a constant scale, which per-tensor casts use too. 0: none.
-    void fix_weight_scale(int layer, float scale) { state({TensorClass::w, layer}).fixed_scale = scale; }
+    void fix_scale(TensorId weight, float scale) { state(weight).fixed_scale = scale; }
 
     void begin_step(int step, std::optional<TensorId> watched);
     const Matrix<float>& operand(TensorId id, Along along, const Matrix<float>& value) override;
     void round_output(Matrix<float>& result) override { round(result, recipe_.out); }
     void round_gradient(Matrix<float>& result) override { round(result, recipe_.wgrad); }
-    // Feeds this step's amaxes to the delayed scales. Layer-major: x1 w1 dy1 x2 ... A tensor that was not cast
-    // in this step has NaN.
+    // Feeds this step's amaxes to the delayed scales. In the order of ModelPlan::tensors; one that was not cast in
+    // this step has NaN.
     std::vector<TensorRecord> end_step();
 
     bool became_nonfinite(TensorId id) const { return state(id).nonfinite; }  // by the cast of this step
@@ -62,17 +62,15 @@ class RecipeCasts final : public GemmCasts<float> {
         bool delayed_scale = false, rotated = false;  // rotated: along the batch
         bool casted = false, nonfinite = false;       // in this step
     };
-    State& state(TensorId id) { return states_[index(id)]; }
-    const State& state(TensorId id) const { return states_[index(id)]; }
-    static std::size_t index(TensorId id) {
-        return static_cast<std::size_t>(id.layer - 1) * 3 + static_cast<std::size_t>(id.tensor);
-    }
+    State& state(TensorId id) { return states_[id.index]; }
+    const State& state(TensorId id) const { return states_[id.index]; }
     static bool is_delayed(const State& s) { return s.delayed_scale && s.fixed_scale == 0; }
     const Matrix<float>& rotated(const Matrix<float>& value);
     static void round(Matrix<float>& result, OutType to);
     void note(TensorId id, const Matrix<float>& value, const QuantizeResult& result);
     void watch(TensorId id, const Matrix<float>& value);
 
+    ModelPlan plan_;
     Recipe recipe_;
     std::uint64_t seed_;
     int step_ = 0;

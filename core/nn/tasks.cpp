@@ -20,6 +20,12 @@ Matrix<float> normal_matrix(int rows, int cols, double variance, std::uint64_t s
     return m;
 }
 
+// Its memory is used again.
+DenseBatch& dense(Batch& batch) {
+    if (!std::holds_alternative<DenseBatch>(batch)) batch = DenseBatch{};
+    return std::get<DenseBatch>(batch);
+}
+
 class TeacherTask final : public Task {
   public:
     explicit TeacherTask(const TrainSpec& spec)
@@ -27,7 +33,8 @@ class TeacherTask final : public Task {
           batch_(spec.batch),
           inputs_(spec.layers.front()),
           teacher_(inputs_, spec.layers.back()) {}
-    void draw(int step, Batch& batch) override {
+    void draw(int step, Batch& into) override {
+        DenseBatch& batch = dense(into);
         batch.x.resize(static_cast<std::size_t>(batch_), static_cast<std::size_t>(inputs_));
         Rng(seed_, stream(Draw::batch, 0, step)).fill_normal(batch.x.values);
         teacher_.answer(batch.x, batch.y);
@@ -47,15 +54,16 @@ class NoiseTask final : public Task {
     void draw(int, Batch& batch) override { batch = data_; }
 
   private:
-    Batch data_;
+    DenseBatch data_;
 };
 
 // Minibatches drawn with replacement from a data set.
 class DataTask final : public Task {
   public:
-    DataTask(const TrainSpec& spec, Batch data)
+    DataTask(const TrainSpec& spec, DenseBatch data)
         : seed_(spec.seed), batch_(static_cast<std::size_t>(spec.batch)), data_(std::move(data)) {}
-    void draw(int step, Batch& batch) override {
+    void draw(int step, Batch& into) override {
+        DenseBatch& batch = dense(into);
         batch.x.resize(batch_, data_.x.cols);
         batch.y.resize(batch_, data_.y.cols);
         Rng rng(seed_, stream(Draw::batch, 0, step));
@@ -69,7 +77,7 @@ class DataTask final : public Task {
   private:
     std::uint64_t seed_;
     std::size_t batch_;
-    Batch data_;
+    DenseBatch data_;
 };
 
 Matrix<float> load_matrix(const std::string& path) {
@@ -106,8 +114,8 @@ void Teacher::answer(const Matrix<float>& x, Matrix<float>& y) {
     multiply_nt(hidden_, w2_, y);
 }
 
-Batch spiral_points(std::uint64_t seed) {
-    Batch data{Matrix<float>(kSpiralPoints, 2), Matrix<float>(kSpiralPoints, 2)};
+DenseBatch spiral_points(std::uint64_t seed) {
+    DenseBatch data{Matrix<float>(kSpiralPoints, 2), Matrix<float>(kSpiralPoints, 2)};
     Rng rng(seed, stream(Draw::data));
     for (std::size_t i = 0; i < kSpiralPoints; ++i) {
         constexpr double kRadius = 0.95, kJitter = 0.02,
@@ -124,8 +132,8 @@ Batch spiral_points(std::uint64_t seed) {
     return data;
 }
 
-Batch load_npy_data(const std::string& x_path, const std::string& y_path) {
-    Batch data{load_matrix(x_path), load_matrix(y_path)};
+DenseBatch load_npy_data(const std::string& x_path, const std::string& y_path) {
+    DenseBatch data{load_matrix(x_path), load_matrix(y_path)};
     if (data.x.rows != data.y.rows)
         throw input_error(y_path, "has " + std::to_string(data.y.rows) + " rows, " + x_path + " has " +
                                       std::to_string(data.x.rows));

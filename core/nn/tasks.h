@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/nn/matrix.h"
@@ -12,9 +13,10 @@
 
 namespace fp8lab {
 
-struct Batch {
+struct DenseBatch {
     Matrix<float> x, y;  // (batch, d0), (batch, dn)
 };
+using Batch = std::variant<DenseBatch>;
 
 class Task {
   public:
@@ -29,11 +31,11 @@ std::unique_ptr<Task> make_task(const TrainSpec& spec);
 // has t = (k + 0.5) / 1024, radius 0.95 t, angle 3 pi t (1.5 turns; arm 1 is turned by pi), N(0, 0.02^2)
 // jitter.
 inline constexpr int kSpiralPoints = 2048;
-Batch spiral_points(std::uint64_t seed);
+DenseBatch spiral_points(std::uint64_t seed);
 
 // `npy:X,Y`: X.rows samples. Throws input_error: unreadable, not two-dimensional, empty, different numbers of
 // rows, non-finite values with row and column.
-Batch load_npy_data(const std::string& x_path, const std::string& y_path);
+DenseBatch load_npy_data(const std::string& x_path, const std::string& y_path);
 bool is_one_hot(const Matrix<float>& y);  // two columns or more; every row one 1, the rest 0
 
 // The fixed function of `teacher`, x (batch, d0) -> y (batch, dn): y = w2 tanh(w1 x), w1 (64, d0) ~ N(0, 2.25

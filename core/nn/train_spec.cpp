@@ -60,7 +60,7 @@ TaskDefaults task_defaults(const TrainSpec& spec) {
         case TaskKind::npy:
             break;
     }
-    const Batch data = load_npy_data(spec.x_path, spec.y_path);
+    const DenseBatch data = load_npy_data(spec.x_path, spec.y_path);
     const bool one_hot = is_one_hot(data.y);
     return {.layers = {static_cast<int>(data.x.cols), 64, 64, static_cast<int>(data.y.cols)},
             .loss = one_hot ? LossKind::cross_entropy : LossKind::mse,

@@ -23,6 +23,7 @@ enum class LossKind { mse, cross_entropy };
 enum class StateType { fp32, bf16 };
 
 struct TrainSpec {
+    std::string model = "mlp";  // core/nn/models.cpp
     TaskKind task = TaskKind::teacher;
     std::string x_path, y_path;                 // task npy
     std::vector<int> layers = {32, 64, 64, 1};  // d0, ..., dn: n linear layers

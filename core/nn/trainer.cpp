@@ -2,18 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 
 #include "core/base/error.h"
 #include "core/base/overloaded.h"
+#include "core/nn/model.h"
 
 namespace fp8lab {
-
-std::string to_string(TensorId id) {
-    constexpr std::array kNames = {"x", "w", "dy"};
-    return kNames[static_cast<std::size_t>(id.tensor)] + std::to_string(id.layer);
-}
 
 // The grammar of recipes knows the range of every option.
 void check_command(const TrainSpec& spec, const Command& command) {
@@ -38,7 +33,7 @@ void check_command(const TrainSpec& spec, const Command& command) {
                               arm(c.arm);
                               options(c.recipe.history, c.recipe.margin);
                               parse_recipe(recipe_text(c.recipe));
-                              check_wide(c.recipe, static_cast<int>(spec.layers.size()) - 1);
+                              check_wide(c.recipe, model_plan(spec).blocks);
                           },
                           [&](const SetLearningRate& c) {
                               if (!(c.lr >= 0) || std::isinf(c.lr))
@@ -46,10 +41,10 @@ void check_command(const TrainSpec& spec, const Command& command) {
                           },
                           [](const PoisonBatch&) {},  // Inf and NaN are experiments
                           [&](const Watch& c) {
-                              const int layers = static_cast<int>(spec.layers.size()) - 1;
-                              if (c.tensor && (c.tensor->layer < 1 || c.tensor->layer > layers))
-                                  throw usage_error("watch", fmt::format("layer {} is not in 1..{}",
-                                                                         c.tensor->layer, layers));
+                              const std::size_t tensors = model_plan(spec).tensors.size();
+                              if (c.tensor && c.tensor->index >= tensors)
+                                  throw usage_error("watch", fmt::format("tensor {} is not in 0..{}",
+                                                                         c.tensor->index, tensors - 1));
                           }},
                command);
 }

@@ -13,19 +13,11 @@
 #include <vector>
 
 #include "core/base/provenance.h"
+#include "core/nn/model_plan.h"
 #include "core/nn/train_spec.h"
-#include "core/scaling/quantizer.h"
 #include "core/stats/tensor_stats.h"
 
 namespace fp8lab {
-
-// A tensor of the network: layer 1..n, class x (the layer's input), w, dy (gradient at the layer's output).
-struct TensorId {
-    TensorClass tensor = TensorClass::x;
-    int layer = 1;
-    bool operator==(const TensorId&) const = default;
-};
-std::string to_string(TensorId id);  // "dy2"
 
 // ---- Commands: by value, applied at the next step boundary, in order
 struct SetHistory {
@@ -58,7 +50,7 @@ struct Watch {
     std::optional<TensorId> tensor;
 };
 using Command = std::variant<SetHistory, SetMargin, SetAlgo, SetRecipe, SetLearningRate, PoisonBatch, Watch>;
-// Throws usage_error: an arm or a layer that a training of `spec` does not have, a history, margin or recipe that
+// Throws usage_error: an arm or a tensor that a training of `spec` does not have, a history, margin or recipe that
 // parse_recipe() could not give, a learning rate that is negative or not finite.
 void check_command(const TrainSpec& spec, const Command& command);
 
@@ -75,7 +67,7 @@ struct StepRecord {
     double loss = 0;      // before this step's update
     double accuracy = 0;  // classification only, else NaN
     double step_ms = 0;
-    std::vector<TensorRecord> tensors;  // layer-major: x1 w1 dy1 x2 w2 dy2 ...
+    std::vector<TensorRecord> tensors;  // in the order of ModelPlan::tensors
 };
 struct NonFinite {
     int step = 0;        // 0-based
@@ -117,7 +109,7 @@ struct Snapshot {
 class Trainer {
   public:
     virtual ~Trainer() = default;
-    virtual void step(int n = 1) = 0;              // all arms advance on the same batches; stopped arms stay
+    virtual void step(int n = 1) = 0;  // all arms advance on the same batches; stopped arms stay
     // Takes effect at the next step. Throws as check_command(); then nothing changes.
     virtual void set(const Command& command) = 0;
     virtual Snapshot snapshot() = 0;

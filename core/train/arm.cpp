@@ -28,10 +28,12 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
 
 Arm::Arm(const TrainSpec& spec, const Recipe& recipe)
     : spec_(spec),
-      network_(spec.layers, spec.activation),
-      casts_(recipe, static_cast<int>(spec.layers.size()) - 1, spec.seed),
-      moments_(network_.layers().size()) {
-    network_.initialise(spec.seed);
+      model_(make_model(spec)),
+      casts_(recipe, plan(), spec.seed),
+      moments_(plan().parameters.size()) {
+    for (std::size_t i = 0; i < moments_.size(); ++i)
+        if (plan().parameters[i].operand) weights_.push_back(i);
+    model_->initialise(spec.seed);
     if (!stores_fp32()) use_storage_scales(scales_for_weights());
 }
 
@@ -43,12 +45,11 @@ void Arm::set_recipe(const Recipe& recipe) {
 }
 
 std::vector<float> Arm::scales_for_weights() const {
-    constexpr float kHeadroom =
-        4;  // a weight may grow to 4x its initial amax before it saturates
+    constexpr float kHeadroom = 4;  // a weight may grow to 4x its initial amax before it saturates
     const float limit = static_cast<float>(max_finite(storage_format()));
     std::vector<float> scales;
-    for (const Layer<float>& layer : network_.layers()) {
-        const float largest = amax(layer.w.values);
+    for (const std::size_t i : weights_) {
+        const float largest = amax(value(i));
         scales.push_back(largest > 0 ? limit / (kHeadroom * largest) : 1.0F);
     }
     return scales;
@@ -56,23 +57,25 @@ std::vector<float> Arm::scales_for_weights() const {
 
 void Arm::use_storage_scales(std::vector<float> scales) {
     storage_scales_ = std::move(scales);
-    for (std::size_t l = 0; l < network_.layers().size(); ++l)
-        casts_.fix_weight_scale(static_cast<int>(l) + 1, storage_scales_.empty() ? 0.0F : storage_scales_[l]);
+    for (std::size_t i = 0; i < weights_.size(); ++i)
+        casts_.fix_scale(*plan().parameters[weights_[i]].operand,
+                         storage_scales_.empty() ? 0.0F : storage_scales_[i]);
     store_weights(Rounding::nearest, 0);
 }
 
 void Arm::store_weights(Rounding rounding, int step) {
-    for (std::size_t l = 0; l < storage_scales_.size(); ++l) {
-        std::vector<float>& w = network_.layers()[l].w.values;
+    for (std::size_t i = 0; i < storage_scales_.size(); ++i) {
+        const std::span<float> w = value(weights_[i]);
+        const int ordinal = plan().ordinal(*plan().parameters[weights_[i]].operand);
         constexpr std::size_t kGrain = 65536;
         parallel_for(w.size(), kGrain, [&](std::size_t begin, std::size_t end) {
-            const auto part = std::span(w).subspan(begin, end - begin);
+            const auto part = w.subspan(begin, end - begin);
             quantize(storage_format(), part, part,
                      {.rounding = rounding,
                       .overflow = Overflow::saturate,
-                      .scale = storage_scales_[l],
+                      .scale = storage_scales_[i],
                       .seed = spec_.seed,
-                      .stream = stream(Draw::update, static_cast<int>(l) + 1, step),
+                      .stream = stream(Draw::update, ordinal, step),
                       .first = begin});
         });
     }
@@ -81,11 +84,11 @@ void Arm::store_weights(Rounding rounding, int step) {
 void Arm::step(const Batch& batch, int step, double lr, std::optional<TensorId> watched) {
     const auto start = std::chrono::steady_clock::now();
     casts_.begin_step(step, watched);
-    const LossValue value = loss_and_gradient(spec_.loss, network_.forward(batch.x, casts_), batch.y, dy_);
+    const LossValue value = loss_and_gradient(spec_.loss, model_->forward(batch, casts_), batch, dy_);
     const bool loss_is_finite = std::isfinite(value.loss);
     bool alive = loss_is_finite;
     if (alive) {
-        network_.backward(dy_, casts_);
+        model_->backward(dy_, casts_);
         alive = apply_update(step, lr);
     }
     if (!alive) stopped_ = NonFinite{step, first_nonfinite(loss_is_finite)};
@@ -100,39 +103,33 @@ void Arm::step(const Batch& batch, int step, double lr, std::optional<TensorId> 
 bool Arm::apply_update(int step, double lr) {
     const OptimizerStep how{spec_.optimizer, lr, spec_.weight_decay, step};
     bool finite = true;
-    for (std::size_t l = 0; l < moments_.size(); ++l) {
-        Layer<float>& layer = network_.layers()[l];
-        finite &= update(how, layer.w.values, layer.dw.values, moments_[l].w);
-        finite &= update(how, layer.b, layer.db, moments_[l].b);
-    }
+    const auto parameters = model_->parameters();
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+        finite &= update(how, parameters[i].value, parameters[i].gradient, moments_[i]);
     store_weights(casts_.recipe().round_update, step);
     return finite;
 }
 
-// In the order of the computation: x1 w1 x2 w2 ... loss ... dy2 dy1, then the updated weights.
+// In the order of the computation: the forward pass, the loss, the backward pass, then the updated parameters.
 std::string Arm::first_nonfinite(bool loss_is_finite) const {
-    const auto& layers = network_.layers();
-    const int count = static_cast<int>(layers.size());
-    const auto bad = [&](TensorId id, const Matrix<float>& value) {
-        return casts_.became_nonfinite(id) || !all_finite(value.values);
+    const auto& tensors = plan().tensors;
+    const auto bad = [&](std::size_t i) {
+        const TensorId id{static_cast<std::uint16_t>(i)};
+        if (casts_.became_nonfinite(id)) return true;
+        // After the update the weights are those of the next step; what this step read is known from its cast.
+        if (tensors[i].tensor == TensorClass::w && loss_is_finite) return false;
+        return !all_finite(model_->values(id));
     };
-    for (int l = 1; l <= count; ++l) {
-        const Layer<float>& layer = layers[static_cast<std::size_t>(l) - 1];
-        if (const TensorId id{TensorClass::x, l}; bad(id, layer.x)) return to_string(id);
-        // After the update the weights are those of the next step; what this step read is known from its
-        // cast.
-        const TensorId id{TensorClass::w, l};
-        if (casts_.became_nonfinite(id) || (!loss_is_finite && !all_finite(layer.w.values)))
-            return to_string(id);
-    }
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+        if (tensors[i].tensor != TensorClass::dy && bad(i)) return tensors[i].name;
     if (!loss_is_finite) return "loss";
-    for (int l = count; l >= 1; --l)
-        if (const TensorId id{TensorClass::dy, l}; bad(id, layers[static_cast<std::size_t>(l) - 1].dy))
-            return to_string(id);
-    for (int l = 1; l <= count; ++l)
-        if (!all_finite(layers[static_cast<std::size_t>(l) - 1].w.values))
-            return to_string(TensorId{TensorClass::w, l});
-    return "bias";
+    for (std::size_t i = tensors.size(); i-- > 0;)
+        if (tensors[i].tensor == TensorClass::dy && bad(i)) return tensors[i].name;
+    for (const std::size_t i : weights_)
+        if (!all_finite(value(i))) return plan().parameters[i].name;
+    for (std::size_t i = 0; i < moments_.size(); ++i)
+        if (!all_finite(value(i))) return plan().parameters[i].name;
+    return "update";
 }
 
 ArmSnapshot Arm::take() {
@@ -140,7 +137,7 @@ ArmSnapshot Arm::take() {
     snapshot.records = std::exchange(records_, {});
     snapshot.stopped = stopped_;
     snapshot.watched = watched_;
-    if (spec_.task == TaskKind::spiral && !stopped_) snapshot.decision = decision_grid(network_, spec_.loss);
+    if (spec_.task == TaskKind::spiral && !stopped_) snapshot.decision = decision_grid(*model_, spec_.loss);
     return snapshot;
 }
 

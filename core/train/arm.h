@@ -1,11 +1,12 @@
-// One arm of a comparison: a network under one recipe with its own optimiser state.
+// One arm of a comparison: a model under one recipe with its own optimiser state.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
-#include "core/nn/network.h"
+#include "core/nn/model.h"
 #include "core/nn/optimizer.h"
 #include "core/nn/recipe_casts.h"
 #include "core/nn/tasks.h"
@@ -24,7 +25,6 @@ class Arm {
 
     RecipeCasts& casts() { return casts_; }
     void set_recipe(const Recipe& recipe);
-    const Network<float>& network() const { return network_; }
 
     ArmSnapshot take();  // records since the last take(); for spiral also the decision grid
 
@@ -33,21 +33,21 @@ class Arm {
     void restore(const ArmCheckpoint& checkpoint);
 
   private:
-    struct LayerMoments {
-        Moments w, b;
-    };
     bool apply_update(int step, double lr);
     bool stores_fp32() const { return casts_.recipe().master == MasterWeights::fp32; }
-    std::vector<float> scales_for_weights() const;       // scales for the present weights
+    std::vector<float> scales_for_weights() const;  // scales for the present weights, one per GEMM weight
     void use_storage_scales(std::vector<float> scales);  // and rounds the weights; empty: FP32 weights
     void store_weights(Rounding rounding, int step);     // rounds them to their E4M3 grid, if any
     std::string first_nonfinite(bool loss_is_finite) const;
+    const ModelPlan& plan() const { return model_->plan(); }
+    std::span<float> value(std::size_t parameter) const { return model_->parameters()[parameter].value; }
 
     const TrainSpec& spec_;
-    Network<float> network_;
+    std::unique_ptr<Model<float>> model_;
     RecipeCasts casts_;
-    std::vector<LayerMoments> moments_;
-    std::vector<float> storage_scales_;  // one per layer, with master=none only: their E4M3 grid
+    std::vector<Moments> moments_;       // one per parameter
+    std::vector<std::size_t> weights_;   // the parameters that a GEMM reads
+    std::vector<float> storage_scales_;  // one per weight, with master=none only: their E4M3 grid
     Matrix<float> dy_;
     std::vector<StepRecord> records_;
     std::optional<NonFinite> stopped_;

@@ -13,13 +13,10 @@
 #include "core/files/folders.h"
 #include "core/files/mapped_file.h"
 #include "core/json/read_json.h"
+#include "core/nn/model.h"
 
 namespace fp8lab {
 namespace {
-
-std::string numbered(std::string_view name, std::size_t layer) {
-    return std::string(name) + std::to_string(layer + 1);
-}
 
 // Reads what it is asked for and names what does not fit.
 class Source {
@@ -34,7 +31,8 @@ class Source {
         const SafeTensor* tensor = find(name);
         if (!tensor) throw input_error(where_, "tensor '" + name + "' is missing");
         if (tensor->shape != shape)
-            throw input_error(where_, "tensor '" + name + "' does not have the shape that --layers asks for");
+            throw input_error(where_,
+                              "tensor '" + name + "' does not have the shape that the options ask for");
         values = tensor->values;
     }
     // Moments are optional: a run under SGD has none.
@@ -52,10 +50,10 @@ class Source {
             throw input_error(where_, "tensor '" + name + "' is not one finite number of at least 0");
         return tensor->values[0];
     }
-    std::optional<ScaleCheckpoint> delayed(TensorId id) const {
+    std::optional<ScaleCheckpoint> delayed(TensorId id, const std::string& name) const {
         constexpr float kLongestRun = 1e9F;  // steps
-        const auto scale = scalar("scale." + to_string(id)), age = scalar("scale_age." + to_string(id));
-        const SafeTensor* history = find("history." + to_string(id));
+        const auto scale = scalar("scale." + name), age = scalar("scale_age." + name);
+        const SafeTensor* history = find("history." + name);
         if (!scale || !age || !history || history->values.empty()) return std::nullopt;
         return ScaleCheckpoint{id, *scale, static_cast<int>(std::min(*age, kLongestRun)), history->values};
     }
@@ -165,22 +163,20 @@ SafeTensors to_safetensors(const ArmCheckpoint& arm, const TrainSpec& spec, int 
     const auto put = [&](std::string name, std::vector<std::size_t> shape, const std::vector<float>& values) {
         if (!values.empty()) file.tensors[std::move(name)] = {std::move(shape), values};
     };
-    for (std::size_t l = 0; l < arm.layers.size(); ++l) {
-        const LayerCheckpoint& layer = arm.layers[l];
-        const std::size_t out = layer.b.size();
-        const std::vector<std::size_t> w_shape{out, layer.w.size() / out}, b_shape{out};
-        put(numbered("w", l), w_shape, layer.w);
-        put(numbered("b", l), b_shape, layer.b);
-        put(numbered("m.w", l), w_shape, layer.w_moments.m);
-        put(numbered("v.w", l), w_shape, layer.w_moments.v);
-        put(numbered("m.b", l), b_shape, layer.b_moments.m);
-        put(numbered("v.b", l), b_shape, layer.b_moments.v);
-        if (layer.storage_scale) put(numbered("storage_scale.w", l), {1}, {*layer.storage_scale});
+    const ModelPlan plan = model_plan(spec);
+    for (std::size_t i = 0; i < arm.parameters.size(); ++i) {
+        const auto& [name, shape, operand] = plan.parameters[i];
+        const ParameterCheckpoint& parameter = arm.parameters[i];
+        put(name, shape, parameter.values);
+        put("m." + name, shape, parameter.moments.m);
+        put("v." + name, shape, parameter.moments.v);
+        if (parameter.storage_scale) put("storage_scale." + name, {1}, {*parameter.storage_scale});
     }
     for (const ScaleCheckpoint& s : arm.scales) {
-        put("scale." + to_string(s.id), {1}, {s.scale});
-        put("scale_age." + to_string(s.id), {1}, {static_cast<float>(s.scale_age)});
-        put("history." + to_string(s.id), {s.history.size()}, s.history);
+        const std::string& name = plan.tensor(s.id).name;
+        put("scale." + name, {1}, {s.scale});
+        put("scale_age." + name, {1}, {static_cast<float>(s.scale_age)});
+        put("history." + name, {s.history.size()}, s.history);
     }
     return file;
 }
@@ -191,20 +187,16 @@ ArmCheckpoint parse_checkpoint(const SafeTensors& file, const TrainSpec& spec, c
     ArmCheckpoint arm;
     arm.recipe = std::move(said.recipe);
     arm.command_line = std::move(said.command_line);
-    for (std::size_t l = 0; l + 1 < spec.layers.size(); ++l) {
-        const std::vector<std::size_t> b_shape{static_cast<std::size_t>(spec.layers[l + 1])},
-            w_shape{b_shape[0], static_cast<std::size_t>(spec.layers[l])};
-        LayerCheckpoint layer;
-        source.read(numbered("w", l), w_shape, layer.w);
-        source.read(numbered("b", l), b_shape, layer.b);
-        source.read_moments(numbered("w", l), w_shape, layer.w_moments);
-        source.read_moments(numbered("b", l), b_shape, layer.b_moments);
-        layer.storage_scale = source.scalar(numbered("storage_scale.w", l));
-        arm.layers.push_back(std::move(layer));
-        for (const TensorClass t : {TensorClass::x, TensorClass::w, TensorClass::dy})
-            if (auto scale = source.delayed({t, static_cast<int>(l) + 1}))
-                arm.scales.push_back(std::move(*scale));
+    const ModelPlan plan = model_plan(spec);
+    for (const auto& [name, shape, operand] : plan.parameters) {
+        ParameterCheckpoint parameter;
+        source.read(name, shape, parameter.values);
+        source.read_moments(name, shape, parameter.moments);
+        if (operand) parameter.storage_scale = source.scalar("storage_scale." + name);
+        arm.parameters.push_back(std::move(parameter));
     }
+    for (std::uint16_t i = 0; i < plan.tensors.size(); ++i)
+        if (auto scale = source.delayed({i}, plan.tensors[i].name)) arm.scales.push_back(std::move(*scale));
     return arm;
 }
 

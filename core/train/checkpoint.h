@@ -1,8 +1,8 @@
 // The state of an arm as values, and its file: weights in FP32, moments, scaling state. It is the same for
 // every backend and recipe, so that a BF16 run can resume in FP8, a CPU run on a GPU, and the reverse.
 //
-// Tensors in the file: w1 b1 (layer 1), m.w1 v.w1 m.b1 v.b1 (moments), scale.x1 scale_age.x1 history.x1
-// (delayed scaling, slot 0 first), storage_scale.w1 (master=none). Metadata: format "fp8lab-checkpoint-1",
+// Tensors in the file, by the names of the ModelPlan: w1 b1 (parameters), m.w1 v.w1 m.b1 v.b1 (moments), scale.x1
+// scale_age.x1 history.x1 (delayed scaling, slot 0 first), storage_scale.w1 (master=none). Metadata: format "fp8lab-checkpoint-1",
 // step (steps done, an integer), recipe, command_line; the last two may be missing.
 #pragma once
 
@@ -17,10 +17,10 @@
 
 namespace fp8lab {
 
-struct LayerCheckpoint {
-    std::vector<float> w, b;  // (out, in) row-major, (out)
-    Moments w_moments, b_moments;
-    std::optional<float> storage_scale;  // master=none: the scale of the stored E4M3 weights
+struct ParameterCheckpoint {
+    std::vector<float> values;  // row-major
+    Moments moments;
+    std::optional<float> storage_scale;  // a weight with master=none: the scale of the stored E4M3 values
 };
 struct ScaleCheckpoint {
     TensorId id;
@@ -32,12 +32,12 @@ struct ArmCheckpoint {
     std::string recipe;  // recipe_text(); may be empty in a file
     std::string command_line =
         {};  // of the run that saved it, as command_line() says; may be empty in a file
-    std::vector<LayerCheckpoint> layers;
-    std::vector<ScaleCheckpoint> scales;  // of the tensors with delayed scales
+    std::vector<ParameterCheckpoint> parameters;  // in the order of ModelPlan::parameters
+    std::vector<ScaleCheckpoint> scales;          // of the tensors with delayed scales
 };
 
 SafeTensors to_safetensors(const ArmCheckpoint& arm, const TrainSpec& spec, int steps_done);
-// Throws input_error with `where` when tensors are missing or their shapes are not those of spec.layers, and
+// Throws input_error with `where` when tensors are missing or their shapes are not those of the model, and
 // for wrong metadata: another format, an unknown name, an unknown recipe, a seed that is not a number.
 ArmCheckpoint parse_checkpoint(const SafeTensors& file, const TrainSpec& spec, const std::string& where);
 

@@ -15,7 +15,7 @@ class CpuTrainer final : public Trainer {
         if (spec.arms.empty()) throw usage_error("--recipe", "at least one recipe");
         arms_.reserve(spec.arms.size());
         for (const Recipe& recipe : spec.arms) {
-            check_wide(recipe, static_cast<int>(spec.layers.size()) - 1);
+            check_wide(recipe, model_plan(spec).blocks);
             arms_.emplace_back(spec_, recipe);
         }
     }
@@ -70,7 +70,7 @@ void CpuTrainer::step(int n) {
     for (; n > 0; --n) {
         for (const Command& command : std::exchange(commands_, {})) apply(command);
         task_->draw(steps_done_, batch_);
-        for (float& x : batch_.x.values) x *= poison_;
+        for (float& x : std::get<DenseBatch>(batch_).x.values) x *= poison_;
         poison_ = 1;
         const double lr = learning_rate(spec_, steps_done_);
         for (Arm& arm : arms_)

@@ -6,8 +6,9 @@
 
 namespace fp8lab {
 
-std::vector<float> decision_grid(Network<float>& network, LossKind loss) {
-    Matrix<float> points(kDecisionGrid * kDecisionGrid, 2);
+std::vector<float> decision_grid(Model<float>& model, LossKind loss) {
+    DenseBatch batch{Matrix<float>(kDecisionGrid * kDecisionGrid, 2), {}};
+    Matrix<float>& points = batch.x;
     for (std::size_t i = 0; i < points.rows; ++i) {
         const auto along = [](std::size_t k) {
             return -1.0F + 2.0F * static_cast<float>(k) / (kDecisionGrid - 1);
@@ -16,7 +17,7 @@ std::vector<float> decision_grid(Network<float>& network, LossKind loss) {
         points.row(i)[1] = along(i / kDecisionGrid);
     }
     NoCasts<float> casts;
-    Matrix<float> scores = network.forward(points, casts);
+    Matrix<float> scores = model.forward(std::move(batch), casts);
     std::vector<float> class1;
     for (std::size_t i = 0; i < scores.rows; ++i) {
         const auto row = scores.row(i);
@@ -27,12 +28,10 @@ std::vector<float> decision_grid(Network<float>& network, LossKind loss) {
 }
 
 std::vector<float> decision_grid(const TrainSpec& spec, const ArmCheckpoint& weights) {
-    Network<float> network(spec.layers, spec.activation);
-    for (std::size_t l = 0; l < weights.layers.size(); ++l) {
-        network.layers()[l].w.values = weights.layers[l].w;
-        network.layers()[l].b = weights.layers[l].b;
-    }
-    return decision_grid(network, spec.loss);
+    const auto model = make_model(spec);
+    for (std::size_t i = 0; i < weights.parameters.size(); ++i)
+        std::ranges::copy(weights.parameters[i].values, model->parameters()[i].value.begin());
+    return decision_grid(*model, spec.loss);
 }
 
 }  // namespace fp8lab

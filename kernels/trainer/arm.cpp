@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/nn/network.h"
+#include "core/nn/model.h"
 #include "core/nn/streams.h"
 
 namespace fp8lab::cuda {
@@ -58,14 +58,14 @@ void Slot::keep_values() {
     values = value.get();
 }
 
-Slot CudaArm::make_slot(const ArmMemory& plan, TensorId id, int rows, int cols, int planned_as) {
+Slot CudaArm::make_slot(const ArmMemory& plan, MlpTensor id, int rows, int cols, int planned_as) {
     Slot slot;
     slot.shape = shape_of(rows, cols);
     const Recipe recipe = recipe_of_layer(recipe_, id.layer, layer_count());
     slot.plan = cast_plan(recipe, id.tensor);
     slot.rotated = recipe.rht && id.tensor != TensorClass::w;
     slot.id = id;
-    slot.index = (id.layer - 1) * 3 + static_cast<int>(id.tensor);
+    slot.index = TensorId(id).index;
     const auto bytes = [&](ArmPart part) { return plan.bytes(part, planned_as, id.tensor); };
     if (bytes(ArmPart::value) > 0) slot.keep_values();
     slot.first = Memory(bytes(ArmPart::first));
@@ -169,12 +169,13 @@ bool CudaArm::multiplies_in_update() const {
     return cuda::multiplies_in_update(spec_, recipe_, engine_, spec_.batch);
 }
 
-// The network of core, from the seed alone: every arm and backend starts from the same weights.
+// The model of core, from the seed alone: every arm and backend starts from the same weights.
 void CudaArm::initialise() {
-    Network<float> network(spec_.layers, spec_.activation);
-    network.initialise(spec_.seed);
+    const auto model = make_model(spec_);
+    model->initialise(spec_.seed);
     ArmCheckpoint start;
-    for (const auto& layer : network.layers()) start.layers.push_back({layer.w.values, layer.b, {}, {}, {}});
+    for (const Parameter<float>& p : model->parameters())
+        start.parameters.push_back({{p.value.begin(), p.value.end()}, {}, {}});
     restore(start, 0);
 }
 
@@ -226,17 +227,21 @@ ArmRecord CudaArm::record(int step) const {
     return {host_results_.values()[slot], {tensors.begin(), tensors.end()}};
 }
 
-std::optional<int> CudaArm::nonfinite_weights() const {
+std::string CudaArm::nonfinite_parameter() const {
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    const auto bad = [](const std::vector<float>& values) {
+        return !std::ranges::all_of(values, [](float v) { return std::isfinite(v); });
+    };
     for (const auto& layer : layers_)
-        for (const float w : layer->master.read())
-            if (!std::isfinite(w)) return layer->number;
-    return std::nullopt;
+        if (bad(layer->master.read())) return fmt::format("w{}", layer->number);
+    for (const auto& layer : layers_)
+        if (bad(layer->b.download())) return fmt::format("b{}", layer->number);
+    return "update";
 }
 
 ArmCheckpoint CudaArm::checkpoint() const {
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-    ArmCheckpoint out{.recipe = recipe_text(recipe_), .layers = {}, .scales = {}};
+    ArmCheckpoint out{.recipe = recipe_text(recipe_), .parameters = {}, .scales = {}};
     const std::vector<ScaleState> states = states_.download();
     const std::vector<float> history = history_.download();
     for (const auto& layer : layers_) {
@@ -246,14 +251,11 @@ ArmCheckpoint CudaArm::checkpoint() const {
             values.resize(std::min(values.size(), static_cast<std::size_t>(s.rows)));
             return values;
         };
-        LayerCheckpoint values{layer->master.read(),
-                               vector(layer->b),
-                               {layer->m.read(), layer->v.read()},
-                               {vector(layer->mb), vector(layer->vb)},
-                               {}};
+        ParameterCheckpoint weights{layer->master.read(), {layer->m.read(), layer->v.read()}, {}};
         if (recipe_.master == MasterWeights::none)
-            values.storage_scale = states[static_cast<std::size_t>(layer->w.index)].scale;
-        out.layers.push_back(std::move(values));
+            weights.storage_scale = states[static_cast<std::size_t>(layer->w.index)].scale;
+        out.parameters.push_back(std::move(weights));
+        out.parameters.push_back({vector(layer->b), {vector(layer->mb), vector(layer->vb)}, {}});
         for (const Slot* slot : {&layer->x, &layer->w, &layer->dy}) {
             const ScaleState& state = states[static_cast<std::size_t>(slot->index)];
             if (!state.delayed) continue;
@@ -276,18 +278,19 @@ void CudaArm::restore(const ArmCheckpoint& checkpoint, int steps_done) {
     std::vector<float> history(history_.size(), 0.0F);
     for (std::size_t l = 0; l < layers_.size(); ++l) {
         ArmLayer& layer = *layers_[l];
-        const LayerCheckpoint& values = checkpoint.layers[l];
+        const ParameterCheckpoint &weights = checkpoint.parameters[2 * l],
+                                  &bias = checkpoint.parameters[2 * l + 1];
         const auto vector = [&](std::vector<float> from, Buffer<float>& to) {
             if (to.size() == 0) return;
             from.resize(to.size(), 0.0F);
             to.upload(from);
         };
-        layer.master.write(values.w);
-        layer.m.write(values.w_moments.m);
-        layer.v.write(values.w_moments.v);
-        vector(values.b, layer.b);
-        vector(values.b_moments.m, layer.mb);
-        vector(values.b_moments.v, layer.vb);
+        layer.master.write(weights.values);
+        layer.m.write(weights.moments.m);
+        layer.v.write(weights.moments.v);
+        vector(bias.values, layer.b);
+        vector(bias.moments.m, layer.mb);
+        vector(bias.moments.v, layer.vb);
         for (const Slot* slot : {&layer.x, &layer.w, &layer.dy}) {
             ScaleState& state = states[static_cast<std::size_t>(slot->index)];
             state.max_finite = static_cast<float>(max_finite(*slot->plan.format));
@@ -297,15 +300,14 @@ void CudaArm::restore(const ArmCheckpoint& checkpoint, int steps_done) {
         // The weights live on an E4M3 grid that never changes: four times the initial amax fits
         // (cli.md, "Definitions that results depend on").
         constexpr float kHeadroom = 4;
-        const float largest = fp8lab::amax(values.w),
+        const float largest = fp8lab::amax(weights.values),
                     limit = static_cast<float>(max_finite(find_format("e4m3")));
         ScaleState& state = states[static_cast<std::size_t>(layer.w.index)];
-        state.scale = values.storage_scale.value_or(largest > 0 ? limit / (kHeadroom * largest) : 1.0F);
+        state.scale = weights.storage_scale.value_or(largest > 0 ? limit / (kHeadroom * largest) : 1.0F);
         state.delayed = 0;
     }
     for (const ScaleCheckpoint& saved : checkpoint.scales) {
-        const auto index =
-            static_cast<std::size_t>((saved.id.layer - 1) * 3 + static_cast<int>(saved.id.tensor));
+        const std::size_t index = saved.id.index;
         ScaleState& state = states[index];
         if (!state.delayed) continue;
         state.scale = saved.scale;

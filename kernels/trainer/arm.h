@@ -12,8 +12,10 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "core/nn/models/mlp/tensors.h"
 #include "core/nn/trainer.h"
 #include "core/train/checkpoint.h"
 #include "core/train/preparation.h"
@@ -40,7 +42,7 @@ struct StepRings {
 struct Slot {
     Shape shape;
     CastPlan plan;
-    TensorId id;
+    MlpTensor id;
     int index = 0;                 // into the scale states
     Memory value;                  // FP32; of x and dy, where emulated or before the cast to MX
     const void* values = nullptr;  // `value`, or the weights of the optimiser
@@ -103,10 +105,10 @@ class CudaArm {
     ArmRecord record(int step) const;
 
     // Histograms of the newest values. Waits for the stream.
-    TensorView view(TensorId id, int step, cudaStream_t stream);
+    TensorView view(MlpTensor id, int step, cudaStream_t stream);
 
-    std::optional<int> nonfinite_weights() const;  // the first layer whose weights are not finite
-    ArmCheckpoint checkpoint() const;              // waits for the device
+    std::string nonfinite_parameter() const;  // the first one that is not finite, weights before biases: "w2"
+    ArmCheckpoint checkpoint() const;         // waits for the device
     void restore(const ArmCheckpoint& checkpoint, int steps_done);  // of the same shapes
 
   private:
@@ -149,7 +151,7 @@ class CudaArm {
     LossSource loss_source(const ArmState* arm, When when = When::now) const;
     ScaleState* state(const Slot& slot) const { return states_.get() + slot.index; }
     // `planned_as`: the layer under which `plan` has it; 0: the network's input of the next step.
-    Slot make_slot(const ArmMemory& plan, TensorId id, int rows, int cols, int planned_as);
+    Slot make_slot(const ArmMemory& plan, MlpTensor id, int rows, int cols, int planned_as);
     BatchRing ring(const float* base, int cols, const ArmState* arm, bool poisoned) const;
 
     const TrainSpec& spec_;

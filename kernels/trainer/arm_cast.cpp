@@ -15,7 +15,7 @@ ActivationKind kind_of(Activation a) {
 
 // The order of the GEMMs: x and w serve fprop first, dy serves dgrad first, and wgrad where there is no
 // dgrad.
-Along first_along(TensorId id) {
+Along first_along(MlpTensor id) {
     return id.tensor == TensorClass::dy && id.layer == 1 ? Along::rows : Along::cols;
 }
 
@@ -215,7 +215,7 @@ void CudaArm::quantize_storage(ArmLayer& layer, Rounding rounding, const ArmStat
 
 // Step `step` is done: its batch, h and da are still where they were, so that every tensor can be computed
 // once more.
-TensorView CudaArm::view(TensorId id, int step, cudaStream_t stream) {
+TensorView CudaArm::view(MlpTensor id, int step, cudaStream_t stream) {
     ArmLayer& layer = *layers_[static_cast<std::size_t>(id.layer) - 1];
     Slot& slot = id.tensor == TensorClass::x ? layer.x : id.tensor == TensorClass::w ? layer.w : layer.dy;
     const ArmState then{step, 1};

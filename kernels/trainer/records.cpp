@@ -11,16 +11,14 @@ namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-TensorId id_of(std::size_t index) {
-    return {static_cast<TensorClass>(index % 3), static_cast<int>(index / 3) + 1};
-}
+MlpTensor id_of(std::size_t index) { return MlpTensor(TensorId{static_cast<std::uint16_t>(index)}); }
 
-CastPlan plan_of(TensorId id, const CudaArm& arm, const TrainSpec& spec) {
+CastPlan plan_of(MlpTensor id, const CudaArm& arm, const TrainSpec& spec) {
     return cast_plan(arm.recipe(), id.tensor, id.layer, static_cast<int>(spec.layers.size()) - 1);
 }
 
 // Of what was cast first: dy of layer 1 is rotated with the padding of the batch (recipe_casts.h).
-std::int64_t size_of(TensorId id, const Recipe& recipe, const TrainSpec& spec) {
+std::int64_t size_of(MlpTensor id, const Recipe& recipe, const TrainSpec& spec) {
     const auto l = static_cast<std::size_t>(id.layer) - 1;
     const int layers = static_cast<int>(spec.layers.size()) - 1;
     const bool turned =
@@ -44,7 +42,7 @@ StepRecord to_record(const ArmRecord& record, const CudaArm& arm, const TrainSpe
     out.accuracy =
         spec.loss == LossKind::cross_entropy ? record.result.correct / spec.batch : static_cast<double>(kNaN);
     for (std::size_t i = 0; i < record.tensors.size(); ++i) {
-        const TensorId id = id_of(i);
+        const MlpTensor id = id_of(i);
         const TensorResult& tensor = record.tensors[i];
         const CastPlan plan = plan_of(id, arm, spec);
         TensorRecord r{.applies = plan.format->name != "fp32"};
@@ -72,21 +70,19 @@ StepRecord to_record(const ArmRecord& record, const CudaArm& arm, const TrainSpe
 
 std::string first_nonfinite(const ArmRecord& record, const CudaArm& arm, const TrainSpec& spec) {
     const int layers = static_cast<int>(spec.layers.size()) - 1;
-    const auto bad = [&](TensorId id) {
-        const TensorResult& tensor =
-            record.tensors[static_cast<std::size_t>(id.layer - 1) * 3 + static_cast<std::size_t>(id.tensor)];
+    const auto bad = [&](MlpTensor id) {
+        const TensorResult& tensor = record.tensors[TensorId(id).index];
         constexpr std::uint32_t kInfinity = 0x7F800000;
         return tensor.amax_bits >= kInfinity ||
                (tensor.overflow > 0 && overflow_is_nonfinite(plan_of(id, arm, spec)));
     };
     for (int l = 1; l <= layers; ++l)
         for (const TensorClass t : {TensorClass::x, TensorClass::w})
-            if (bad({t, l})) return to_string(TensorId{t, l});
+            if (bad({t, l})) return to_string(MlpTensor{t, l});
     if (!std::isfinite(record.result.loss)) return "loss";
     for (int l = layers; l >= 1; --l)
-        if (bad({TensorClass::dy, l})) return to_string(TensorId{TensorClass::dy, l});
-    if (const auto layer = arm.nonfinite_weights()) return to_string(TensorId{TensorClass::w, *layer});
-    return "bias";
+        if (bad({TensorClass::dy, l})) return to_string(MlpTensor{TensorClass::dy, l});
+    return arm.nonfinite_parameter();
 }
 
 }  // namespace fp8lab::cuda

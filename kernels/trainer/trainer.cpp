@@ -112,7 +112,8 @@ class CudaTrainer final : public Trainer {
     Buffer<StepInput> inputs_;
     std::unique_ptr<Pinned<float>> host_x_, host_y_;
     std::unique_ptr<Pinned<StepInput>> host_inputs_;
-    Batch batch_;
+    Batch batch_;  // dense
+    const DenseBatch& dense() const { return std::get<DenseBatch>(batch_); }
     std::vector<TrainedArm> arms_;
     std::deque<InFlight> in_flight_;
     std::vector<Event> spare_events_;
@@ -134,6 +135,9 @@ CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, 
                          const Preparation& preparation)
     : spec_(spec), device_(std::move(device)), launching_(launching), preparation_(preparation) {
     if (spec.arms.empty()) throw usage_error("--recipe", "at least one recipe");
+    if (spec.model != "mlp")
+        throw usage_error("--model",
+                          fmt::format("{} does not train on a GPU yet: --backend cpu", spec.model));
     for (const Recipe& recipe : spec.arms) check_wide(recipe, static_cast<int>(spec.layers.size()) - 1);
     check(cudaSetDevice(device_->index), "cudaSetDevice");
     check_memory();  // before anything that takes long
@@ -181,8 +185,8 @@ void CudaTrainer::make_rings() {
     host_inputs_ = std::make_unique<Pinned<StepInput>>(kInputSlots);
     if (data_slots_ == 1) {
         task_->draw(0, batch_);
-        x_.upload(batch_.x.values);
-        y_.upload(batch_.y.values);
+        x_.upload(dense().x.values);
+        y_.upload(dense().y.values);
         batch_ = {};
         return;
     }
@@ -214,8 +218,9 @@ void CudaTrainer::change_recipe(TrainedArm& target, const Recipe& recipe) {
     ArmCheckpoint state = target.arm->checkpoint();
     const Recipe old = target.arm->recipe();
     std::erase_if(state.scales, [&](const ScaleCheckpoint& s) {
+        const MlpTensor id(s.id);
         const auto format = [&](const Recipe& r) {
-            return cast_plan(r, s.id.tensor, s.id.layer, static_cast<int>(spec_.layers.size()) - 1).format;
+            return cast_plan(r, id.tensor, id.layer, static_cast<int>(spec_.layers.size()) - 1).format;
         };
         return format(old) != format(recipe);
     });
@@ -256,8 +261,8 @@ void CudaTrainer::stage(int first, int count) {
                                   cudaMemcpyHostToDevice, stream()),
                   "batch");
         };
-        copy(batch_.x.values, *host_x_, x_);
-        copy(batch_.y.values, *host_y_, y_);
+        copy(dense().x.values, *host_x_, x_);
+        copy(dense().y.values, *host_y_, y_);
     }
 }
 
@@ -433,7 +438,8 @@ Snapshot CudaTrainer::snapshot() {
         out.provenance = provenance_of(target.arm->engine());
         out.emulated_because = target.arm->emulated_because();
         if (!target.step_ms.empty()) out.cost = cost(target);
-        if (watched_ && steps_done_ > 0) out.watched = target.arm->view(*watched_, steps_done_ - 1, stream());
+        if (watched_ && steps_done_ > 0)
+            out.watched = target.arm->view(MlpTensor(*watched_), steps_done_ - 1, stream());
         if (spec_.task == TaskKind::spiral && !target.stopped)
             out.decision = decision_grid(spec_, target.arm->checkpoint());
         snapshot.arms.push_back(std::move(out));

@@ -104,8 +104,8 @@ const Recorded* TrainLab::recorded() const {
     return recorded_->recording || !recorded_->problem.empty() ? &*recorded_ : nullptr;
 }
 
-TensorId TrainLab::shown_tensor() const {
-    TensorId id = train::shown_tensor(params_);
+MlpTensor TrainLab::shown_tensor() const {
+    MlpTensor id = train::shown_tensor(params_);
     id.layer = std::min(id.layer, static_cast<int>(spec().layers.size()) - 1);
     return id;
 }
@@ -226,7 +226,7 @@ void TrainLab::replay(std::string_view record) {
     restart();
     if (record.empty()) return;
     const TrainSpec spec = spec_of(params_);
-    history_.append(parse_record(record, spec), static_cast<int>(spec.layers.size()) - 1);
+    history_.append(parse_record(record, spec), model_plan(spec));
     replayed_ = record;
 }
 
@@ -281,7 +281,7 @@ void TrainLab::update() {
 
 void TrainLab::drain() {
     if (const auto snapshot = run_->take()) {
-        history_.append(*snapshot, static_cast<int>(spec_.layers.size()) - 1);
+        history_.append(*snapshot, model_plan(spec_));
         locate_poison();
     }
 }
@@ -298,7 +298,7 @@ void TrainLab::locate_poison() {
         return std::ranges::any_of(changes_, [&](const Change& c) { return c.located && c.step == step; });
     };
     for (const ArmTrack& arm : history_.arms()) {
-        const TensorTrack* x1 = arm.find({TensorClass::x, 1});
+        const TensorTrack* x1 = arm.find(MlpTensor{TensorClass::x, 1});
         if (!x1 || !x1->applies()) continue;
         double clean = 0;
         for (std::size_t i = 0; i < x1->amax.size(); ++i) {

@@ -86,10 +86,10 @@ class TrainLab : public Lab {
     TrainSpec spec() const;            // of the training at hand, live changes included
     std::vector<std::string> waiting() const;  // labels of the settings that a restart would apply
     void show_tensor(const std::string& name) { params_.tensor = name; }  // "dy1"
-    TensorId shown_tensor() const;  // of the last layer where the task has fewer than `tensor` says
-    std::string preparing() const;  // what a start or a new recipe waits for; empty otherwise
-    std::string message() const;    // why it paused or failed; empty otherwise
-    std::string verdict() const;    // where a passing loss hides a lost gradient; empty otherwise
+    MlpTensor shown_tensor() const;  // of the last layer where the task has fewer than `tensor` says
+    std::string preparing() const;   // what a start or a new recipe waits for; empty otherwise
+    std::string message() const;     // why it paused or failed; empty otherwise
+    std::string verdict() const;     // where a passing loss hides a lost gradient; empty otherwise
     double ms_per_step(std::size_t arm) const;  // median of the last kTailSteps, or of the arm's cost
     // "fp8lab train ..." that repeats this training; a comment line for each change made while it ran.
     std::string command() const;
@@ -121,7 +121,7 @@ class TrainLab : public Lab {
     Picture picture(const TrainSpec& spec) const;
 
     Params params_;
-    Params defaults_;  // never changed
+    Params defaults_;              // never changed
     Params live_;                  // what the training at hand has been told
     TrainSpec first_spec_, spec_;  // as it started; as it is now
     std::vector<Change> changes_;

@@ -163,10 +163,10 @@ Figure tensor_figure(const Picture& picture, std::string id, std::string title, 
     const std::size_t arm = arms.size() > 1 ? 1 : 0;
     for (const TensorTrack& track : arms[arm].tensors) {
         if (!track.applies()) continue;
-        const int layers = static_cast<int>(picture.spec.layers.size()) - 1;
+        const ModelPlan plan = model_plan(picture.spec);
         figure.line(
-            to_string(track.id), (track.*steps).data(), (track.*column).data(),
-            {.color = {tensor_role(picture.spec.arms[arm], track.id, layers)}, .width = 1.5F, .step = true});
+            track.spec.name, (track.*steps).data(), (track.*column).data(),
+            {.color = {tensor_role(picture.spec.arms[arm], plan, track.id)}, .width = 1.5F, .step = true});
     }
     return figure;
 }
@@ -178,7 +178,7 @@ std::string underflow_title(const Picture& picture, std::string_view what,
     const TensorTrack* worst = arms.size() > 1 ? arms[1].worst_gradient() : nullptr;
     if (!worst || std::isnan((worst->*mean)()))
         return fmt::format("Share of the {} that became 0 in the cast", what);
-    return fmt::format("{}: {} % of the {} became 0, mean of the run", to_string(worst->id),
+    return fmt::format("{}: {} % of the {} became 0, mean of the run", worst->spec.name,
                        format_number((worst->*mean)(), 3, true), what);
 }
 
@@ -212,13 +212,13 @@ Figure boundary_figure(const Picture& picture, std::size_t arm, const std::vecto
 
 }  // namespace
 
-const FormatInfo* cast_format(const Recipe& recipe, TensorId id, int layers) {
-    const FormatInfo* format = cast_plan(recipe, id.tensor, id.layer, layers).format;
+const FormatInfo* cast_format(const Recipe& recipe, const ModelPlan& plan, TensorId id) {
+    const FormatInfo* format = cast_plan(plan.recipe_of(recipe, id), plan.tensor(id).tensor).format;
     return format && format->name != "fp32" ? format : nullptr;
 }
 
-Role tensor_role(const Recipe& recipe, TensorId id, int layers) {
-    const FormatInfo* format = cast_format(recipe, id, layers);
+Role tensor_role(const Recipe& recipe, const ModelPlan& plan, TensorId id) {
+    const FormatInfo* format = cast_format(recipe, plan, id);
     return format ? format->role : Role::truth;
 }
 
@@ -274,7 +274,7 @@ std::string finding(const Picture& picture) {
         const TensorTrack* worst = arms[i].worst_gradient();
         if (worst && worst->underflow_mean_pct() >= kLostGradientPct)
             return fmt::format("The curves agree, and {} % of {}’s elements became 0{}",
-                               format_number(worst->underflow_mean_pct(), 3, true), to_string(worst->id),
+                               format_number(worst->underflow_mean_pct(), 3, true), worst->spec.name,
                                std::isnan(worst->lost_l1_mean_pct())
                                    ? ""
                                    : fmt::format(", {} % of its absolute sum",

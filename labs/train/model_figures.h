@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/figure/figure.h"
+#include "core/nn/models/mlp/tensors.h"
 #include "core/nn/train_spec.h"
 #include "labs/train/model_history.h"
 
@@ -34,7 +35,7 @@ struct ControlMark {
 struct Picture {
     const History& history;
     const TrainSpec& spec;
-    TensorId tensor;                                              // whose histogram
+    MlpTensor tensor;                                             // whose histogram
     std::vector<std::pair<std::string, std::string>> parameters;  // into every figure
     std::vector<int> poisoned = {};                               // steps whose batch was multiplied
     std::vector<ControlMark> moved = {};                          // in the order of steps
@@ -56,7 +57,7 @@ std::string percent_text(double percent);    // the size, three digits: "3.90", 
 std::string signed_percent(double percent);  // "+3.90 %"
 
 // Which format a tensor of the arm is cast to, in a network of `layers`; null where it is not cast.
-const FormatInfo* cast_format(const Recipe& recipe, TensorId id, int layers);
-Role tensor_role(const Recipe& recipe, TensorId id, int layers);
+const FormatInfo* cast_format(const Recipe& recipe, const ModelPlan& plan, TensorId id);
+Role tensor_role(const Recipe& recipe, const ModelPlan& plan, TensorId id);
 
 }  // namespace fp8lab::train

@@ -27,7 +27,7 @@ double share(std::int64_t count, std::int64_t n) {
 }
 
 std::string histogram_title(const Picture& picture, const TensorView& view) {
-    const std::string name = to_string(view.id);
+    const std::string name = to_string(MlpTensor(view.id));
     const double lost = share(view.after.zeros - view.before.zeros, view.before.n);
     if (view.before.nonfinite > 0) return name + " is not finite";
     if (lost >= 1)
@@ -38,7 +38,7 @@ std::string histogram_title(const Picture& picture, const TensorView& view) {
     if (track && !track->overflow_at.empty() && track->overflow_at.back() == view.step) {
         return name + " is saturated in this step";
     }
-    return fmt::format("{} {} before and after the cast", class_name(view.id.tensor), name);
+    return fmt::format("{} {} before and after the cast", class_name(MlpTensor(view.id).tensor), name);
 }
 
 // The binades to show: the data and the format's window, then room for the bar of zeros on the left. Bounds
@@ -131,7 +131,7 @@ Figure histogram_figure(const Picture& picture) {
     figure.x.label += " in step " + group_thousands(view.step);
     const Binades range = binades(view);
     figure.x.range = Range{std::ldexp(1.0, range.zero), std::ldexp(1.0, range.hi)};
-    const Role role = tensor_role(recipe, view.id, static_cast<int>(picture.spec.layers.size()) - 1);
+    const Role role = tensor_role(recipe, model_plan(picture.spec), view.id);
     if (view.format && std::isfinite(view.scale)) {
         figure.xspan(std::string(view.format->label) + " window",
                      min_subnormal(*view.format) / double{view.scale},

@@ -143,7 +143,7 @@ const TensorTrack* ArmTrack::find(TensorId id) const {
 const TensorTrack* ArmTrack::worst_gradient() const {
     const TensorTrack* worst = nullptr;
     for (const TensorTrack& track : tensors) {
-        if (track.id.tensor != TensorClass::dy || track.measured == 0) continue;
+        if (track.spec.tensor != TensorClass::dy || track.measured == 0) continue;
         if (!worst || track.underflow_mean_pct() > worst->underflow_mean_pct()) worst = &track;
     }
     return worst;
@@ -155,18 +155,19 @@ int ArmTrack::overflow_steps() const {
     return static_cast<int>(steps);
 }
 
-ArmTrack History::blank(int layers) {
+ArmTrack History::blank(const ModelPlan& plan) {
     ArmTrack arm;
-    for (int layer = 1; layer <= layers; ++layer) {
-        for (const TensorClass tensor : {TensorClass::x, TensorClass::w, TensorClass::dy}) {
-            arm.tensors.emplace_back().id = {tensor, layer};
-        }
+    for (const OperandSpec& tensor : plan.tensors) {
+        const auto index = static_cast<std::uint16_t>(arm.tensors.size());
+        TensorTrack& track = arm.tensors.emplace_back();
+        track.id = {index};
+        track.spec = tensor;
     }
     return arm;
 }
 
-void History::append(const Snapshot& snapshot, int layers) {
-    if (arms_.empty()) arms_.assign(snapshot.arms.size(), blank(layers));
+void History::append(const Snapshot& snapshot, const ModelPlan& plan) {
+    if (arms_.empty()) arms_.assign(snapshot.arms.size(), blank(plan));
     for (std::size_t i = 0; i < std::min(arms_.size(), snapshot.arms.size()); ++i) {
         const ArmSnapshot& news = snapshot.arms[i];
         for (const StepRecord& record : news.records) train::append(arms_[i], record);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/figure/figure.h"
+#include "core/nn/model.h"
 #include "core/nn/trainer.h"
 
 namespace fp8lab::train {
@@ -54,6 +55,7 @@ double tail_mean(std::span<const double> values, std::size_t window);
 
 struct TensorTrack {
     TensorId id;
+    OperandSpec spec;
     // One value a step in which the tensor was measured (a GPU measures only some steps); NaN in a step in
     // which the recipe did not cast it.
     Growing step, amax, scale;
@@ -79,7 +81,7 @@ struct ArmTrack {
     Growing accuracy;          // NaN where the task has none
     Growing step_ms;
     Growing gap_pct;                   // tail loss against the first arm's, percent; empty in the first arm
-    std::vector<TensorTrack> tensors;  // layer-major, as in StepRecord
+    std::vector<TensorTrack> tensors;  // as in StepRecord
     std::optional<NonFinite> stopped;
     std::optional<TensorView> watched;  // the newest
     std::vector<float> decision;        // the newest; empty unless the task is spiral
@@ -100,9 +102,9 @@ class History {
   public:
     // Appends the records; snapshots come in order and each record once. Throws Error{failed} for a gap or a
     // repeat.
-    void append(const Snapshot& snapshot, int layers);
-    static ArmTrack blank(int layers);    // an arm before its first step
-    int steps() const { return steps_; }  // done
+    void append(const Snapshot& snapshot, const ModelPlan& plan);
+    static ArmTrack blank(const ModelPlan& plan);  // an arm before its first step
+    int steps() const { return steps_; }           // done
     const std::vector<ArmTrack>& arms() const { return arms_; }
 
   private:

@@ -244,7 +244,7 @@ std::vector<Field> fields_of(Params& params) {
     return all;
 }
 
-TensorId shown_tensor(const Params& params) {
+MlpTensor shown_tensor(const Params& params) {
     const auto index =
         static_cast<std::size_t>(std::ranges::find(kTensors, params.tensor) - kTensors.begin());
     return {kClasses.at(index % 3), static_cast<int>(index / 3) + 1};

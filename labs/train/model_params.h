@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/fields.h"
+#include "core/nn/models/mlp/tensors.h"
 #include "core/nn/trainer.h"
 
 namespace fp8lab::train {
@@ -48,6 +49,6 @@ TrainSpec spec_of(const Params& params);
 // ends with when the setting acts.
 std::vector<Field> fields_of(Params& params);
 
-TensorId shown_tensor(const Params& params);
+MlpTensor shown_tensor(const Params& params);
 
 }  // namespace fp8lab::train

@@ -32,7 +32,7 @@ Json arm_json(const ArmTrack& arm, const Recipe& recipe) {
     if (arm.stopped) json["stopped"] = {{"step", arm.stopped->step}, {"tensor", arm.stopped->tensor}};
     for (const TensorTrack& track : arm.tensors) {
         if (!track.applies()) continue;
-        Json& tensor = json["tensors"][to_string(track.id)];
+        Json& tensor = json["tensors"][track.spec.name];
         tensor = {{"step", array_of(track.underflow_step.values())},
                   {"underflow_pct", array_of(track.underflow_pct.values())},
                   {"overflow_at", track.overflow_at}};
@@ -58,17 +58,16 @@ std::vector<std::size_t> steps_from(const Json& json) {
 }
 
 // What of one tensor is known in each step.
-std::vector<TensorRecord> tensor_series(const Json& tensors, TensorId id, std::size_t steps) {
+std::vector<TensorRecord> tensor_series(const Json& tensors, const std::string& name, std::size_t steps) {
     TensorRecord unknown{.amax = kNoValue, .scale = kNoValue, .underflow_pct = kNoValue, .overflow_pct = 0};
-    unknown.applies = tensors.contains(to_string(id));
+    unknown.applies = tensors.contains(name);
     std::vector<TensorRecord> out(steps, unknown);
     if (!unknown.applies) return out;
-    const Json& track = tensors[to_string(id)];
+    const Json& track = tensors[name];
     const auto at = steps_from(track.at("step"));
-    const auto read = [&](const char* name, float TensorRecord::*part) {
-        const auto pct = track.at(name).get<std::vector<float>>();
-        if (at.size() != pct.size())
-            throw input_error("record", to_string(id) + " has series of different length");
+    const auto read = [&](const char* column, float TensorRecord::*part) {
+        const auto pct = track.at(column).get<std::vector<float>>();
+        if (at.size() != pct.size()) throw input_error("record", name + " has series of different length");
         for (std::size_t i = 0; i < at.size(); ++i) out.at(at[i]).*part = pct[i];
     };
     read("underflow_pct", &TensorRecord::underflow_pct);
@@ -110,11 +109,9 @@ ArmSnapshot arm_from(const Json& json, const TrainSpec& spec, const Recipe& reci
         arm.records[i].loss = loss[i].is_null() ? kMissing : loss[i].get<double>();
         arm.records[i].accuracy = kMissing;
     }
-    for (int layer = 1; layer < static_cast<int>(spec.layers.size()); ++layer) {
-        for (const TensorClass tensor : {TensorClass::x, TensorClass::w, TensorClass::dy}) {
-            const auto series = tensor_series(json.at("tensors"), {tensor, layer}, loss.size());
-            for (std::size_t i = 0; i < series.size(); ++i) arm.records[i].tensors.push_back(series[i]);
-        }
+    for (const OperandSpec& tensor : model_plan(spec).tensors) {
+        const auto series = tensor_series(json.at("tensors"), tensor.name, loss.size());
+        for (std::size_t i = 0; i < series.size(); ++i) arm.records[i].tensors.push_back(series[i]);
     }
     return arm;
 }

@@ -83,7 +83,7 @@ Figure TrainLab::thumbnail() const {
         const auto backend = cpu_backend();
         const auto trainer = backend->make_trainer(spec);
         trainer->step(spec.steps);
-        small_.emplace().append(trainer->snapshot(), 2);
+        small_.emplace().append(trainer->snapshot(), model_plan(spec));
     }
     return loss_thumbnail({*small_, spec, {}, {}});
 }
@@ -111,7 +111,7 @@ std::vector<Metric> TrainLab::metrics() const {
         const ArmTrack& experiment = history_.arms()[1];
         if (const TensorTrack* worst = experiment.worst_gradient()) {
             all.push_back({.name = "worst_underflow_pct", .value = worst->underflow_mean_pct(), .unit = "%"});
-            all.push_back({.name = "worst_underflow_tensor", .text = to_string(worst->id)});
+            all.push_back({.name = "worst_underflow_tensor", .text = worst->spec.name});
             add_lost(all, "worst_lost_{}_pct", worst->lost_l1_mean_pct(), worst->lost_energy_mean_pct());
         }
         if (const TensorTrack* shown = experiment.find(shown_tensor()); shown && shown->measured > 0) {
@@ -121,7 +121,7 @@ std::vector<Metric> TrainLab::metrics() const {
         all.push_back({.name = "overflow_steps", .value = double(experiment.overflow_steps())});
         for (const TensorTrack& tensor : experiment.tensors) {  // the health table
             if (!tensor.applies()) continue;
-            const std::string id = to_string(tensor.id);
+            const std::string& id = tensor.spec.name;
             all.push_back({.name = "amax_" + id, .value = tensor.amax.last()});
             all.push_back({.name = "scale_" + id, .value = tensor.scale.last()});
             if (tensor.measured == 0) continue;
@@ -159,10 +159,8 @@ std::vector<std::string> TrainLab::metric_names() const {
          {"worst_underflow_pct", "worst_underflow_tensor", "worst_lost_l1_pct", "worst_lost_energy_pct",
           "shown_underflow_pct", "shown_lost_l1_pct", "shown_lost_energy_pct", "overflow_steps"})
         out.emplace_back(name);
-    for (int layer = 1; layer < static_cast<int>(now.layers.size()); ++layer)
-        for (const TensorClass tensor : {TensorClass::x, TensorClass::w, TensorClass::dy})
-            for (const char* name : kOfTensor)
-                out.push_back(fmt::format(fmt::runtime(name), to_string(TensorId{tensor, layer})));
+    for (const OperandSpec& tensor : model_plan(now).tensors)
+        for (const char* name : kOfTensor) out.push_back(fmt::format(fmt::runtime(name), tensor.name));
     return out;
 }
 
@@ -199,7 +197,7 @@ std::string TrainLab::verdict() const {
     return fmt::format(
         "{} % of {}’s elements became 0, mean of the run. They are its smallest elements{}, and "
         "the loss does not show it.",
-        format_number(worst->underflow_mean_pct(), 3, true), to_string(worst->id),
+        format_number(worst->underflow_mean_pct(), 3, true), worst->spec.name,
         share.empty() ? "" : ": " + share);
 }
 

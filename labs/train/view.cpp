@@ -49,12 +49,12 @@ void TrainView::stage(ui::Context& c, Rect area) {
     title(c, left, "Tensor health, " + looks[arm].name + " arm",
           left.width() > c.px(440) ? "underflow, lost: run mean %   overflow: steps" : "");
     const Rect rows{left.x0, left.y0 + c.px(24), left.x1, left.y1};
+    const ModelPlan plan = model_plan(spec);
     std::string shown = to_string(lab_.shown_tensor());
     if (lab_.history().arms().empty()) {
-        const ArmTrack nothing = History::blank(static_cast<int>(spec.layers.size()) - 1);
-        health_table(c, rows, nothing, spec.arms[arm], shown);
+        health_table(c, rows, History::blank(plan), spec.arms[arm], plan, shown);
     } else {
-        health_table(c, rows, lab_.history().arms()[arm], spec.arms[arm], shown);
+        health_table(c, rows, lab_.history().arms()[arm], spec.arms[arm], plan, shown);
     }
     lab_.show_tensor(shown);
     ui::fill_rect(c, {split, below.y0, split + ui::hairline(c), below.y1}, {Role::line});

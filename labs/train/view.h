@@ -56,7 +56,8 @@ class TrainView : public LabView {
 
 // Rows of x1 w1 dy1 ... of one arm, with a strip for each column. A click on a row shows that tensor's
 // histogram: `shown` takes its name. Narrower than 474 px (logical) the scale goes first, then the amax.
-void health_table(ui::Context&, Rect area, const ArmTrack& arm, const Recipe& recipe, std::string& shown);
+void health_table(ui::Context&, Rect area, const ArmTrack& arm, const Recipe& recipe, const ModelPlan& plan,
+                  std::string& shown);
 
 // The steps of a recording as a table, under its badge; or why it cannot be read.
 void recorded_table(ui::Context&, Rect area, const Recorded& recorded);

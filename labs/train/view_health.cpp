@@ -221,13 +221,14 @@ void header(ui::Context& c, const Row& row, const Columns& columns, const ArmTra
 
 }  // namespace
 
-void health_table(ui::Context& c, Rect area, const ArmTrack& arm, const Recipe& recipe, std::string& shown) {
+void health_table(ui::Context& c, Rect area, const ArmTrack& arm, const Recipe& recipe, const ModelPlan& plan,
+                  std::string& shown) {
     const Columns columns = columns_for(area.width() / c.scale);
     const float pitch = area.height() / static_cast<float>(arm.tensors.size() + 1);
     header(c, {area.x0, area.y0, area.y0 + pitch}, columns, arm);
     for (std::size_t i = 0; i < arm.tensors.size(); ++i) {
         const TensorTrack& track = arm.tensors[i];
-        const std::string name = to_string(track.id);
+        const std::string& name = track.spec.name;
         const float y = std::round(area.y0 + pitch * static_cast<float>(i + 1));
         const Row row{area.x0, y, std::round(y + pitch)};
         const Rect hit{row.x - c.px(8), row.y0, row.x + c.px(columns.width + 4), row.y1};
@@ -240,7 +241,7 @@ void health_table(ui::Context& c, Rect area, const ArmTrack& arm, const Recipe& 
         const float middle = row.middle();
         const Rect swatch{row.x, std::round(middle - c.px(5)), row.x + c.px(10),
                           std::round(middle + c.px(5))};
-        const Role role = tensor_role(recipe, track.id, static_cast<int>(arm.tensors.size() / 3));
+        const Role role = tensor_role(recipe, plan, track.id);
         ui::fill_rect(c, swatch, {role, Tone::fill}, 2);
         ui::stroke_rect(c, swatch, {role, Tone::line}, 2);
         ui::text_mid(c, {row.x + c.px(18), middle}, name, {Role::text},

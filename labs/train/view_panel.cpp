@@ -202,7 +202,7 @@ bool TrainView::switch_row(ui::Context& c, const std::string& name, const std::s
 void TrainView::show_tensor(ui::Context& c) {
     constexpr std::array<TensorClass, 3> kClasses = {TensorClass::x, TensorClass::w, TensorClass::dy};
     const std::array<std::string, 3> labels = {"x", "w", "dy"};
-    TensorId id = lab_.shown_tensor();
+    MlpTensor id = lab_.shown_tensor();
     int selected = static_cast<int>(std::ranges::find(kClasses, id.tensor) - kClasses.begin());
     if (!switch_row(c, "train.tensor", "Show tensor", labels, selected)) return;
     id.tensor = kClasses.at(static_cast<std::size_t>(selected));
@@ -223,7 +223,8 @@ void TrainView::more(ui::Context& c) {
     fold("train.more_run", "More: training", row.x0 + half, more_run_);
     ui::advance(row);
     if (more_cast_) {
-        for (const char* name : {"fwd", "bwd", "round", "overflow", "master", "round_update", "options", "interval"}) {
+        for (const char* name :
+             {"fwd", "bwd", "round", "overflow", "master", "round_update", "options", "interval"}) {
             if (name == std::string_view("interval") && !delayed(lab_.spec())) continue;
             edit(c, name);
         }

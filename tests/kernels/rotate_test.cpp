@@ -80,7 +80,7 @@ TEST_CASE("records of dy of layer 1 describe what is cast, rotated and padded, o
     spec.batch = 40;
     const auto cpu = make_cpu_trainer(spec), gpu = cuda::make_cuda_trainer(spec, device());
     for (Trainer* trainer : {cpu.get(), gpu.get()}) {
-        trainer->set(Watch{TensorId{TensorClass::dy, 1}});
+        trainer->set(Watch{MlpTensor{TensorClass::dy, 1}});
         trainer->step(1);
     }
     const ArmSnapshot expected = cpu->snapshot().arms[0], found = gpu->snapshot().arms[0];

@@ -153,7 +153,7 @@ TEST_CASE("the watched tensor's histograms are the CPU's where codes have scales
         const auto cpu = make_cpu_trainer(reference(recipe)),
                    gpu = cuda::make_cuda_trainer(reference(recipe), device());
         for (Trainer* trainer : {cpu.get(), gpu.get()}) {
-            trainer->set(Watch{TensorId{TensorClass::x, 1}});  // the batch: the same in both
+            trainer->set(Watch{MlpTensor{TensorClass::x, 1}});  // the batch: the same in both
             trainer->step(3);
         }
         const auto expected = cpu->snapshot().arms[0].watched, found = gpu->snapshot().arms[0].watched;
@@ -180,8 +180,8 @@ TEST_CASE(
     TrainSpec spec = reference("delayed:pow2=1:margin=-2");
     spec.lr = 0.05;
     const auto gpu = cuda::make_cuda_trainer(spec, device());
-    for (const TensorId id : {TensorId{TensorClass::x, 2}, TensorId{TensorClass::dy, 1},
-                              TensorId{TensorClass::dy, 2}, TensorId{TensorClass::dy, 3}}) {
+    for (const MlpTensor id : {MlpTensor{TensorClass::x, 2}, MlpTensor{TensorClass::dy, 1},
+                               MlpTensor{TensorClass::dy, 2}, MlpTensor{TensorClass::dy, 3}}) {
         CAPTURE(to_string(id));
         gpu->set(Watch{id});
         gpu->step(5);

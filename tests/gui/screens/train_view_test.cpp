@@ -146,9 +146,9 @@ TEST_CASE("a row of the health table and the class switch choose the histogram's
     Screen screen;
     screen.lab.advance(2);
     screen.click("train.tensor.w2");
-    CHECK(screen.lab.shown_tensor() == TensorId{TensorClass::w, 2});
+    CHECK(screen.lab.shown_tensor() == MlpTensor{TensorClass::w, 2});
     screen.click("train.tensor.0");
-    CHECK(screen.lab.shown_tensor() == TensorId{TensorClass::x, 2});
+    CHECK(screen.lab.shown_tensor() == MlpTensor{TensorClass::x, 2});
 }
 
 TEST_CASE("the poison button works while there is a training and is dead before") {

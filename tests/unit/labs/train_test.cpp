@@ -135,9 +135,9 @@ TEST_CASE("curriculum.md 1.7: 39 % of dy1 are zero at step 1500, 2.2 % of its su
 
 TEST_CASE("a tensor of a layer that the task lacks gives way to its last layer's") {
     auto lab = small_lab({"tensor=dy3"});
-    CHECK(lab->shown_tensor() == TensorId{TensorClass::dy, 3});
+    CHECK(lab->shown_tensor() == MlpTensor{TensorClass::dy, 3});
     set_field(lab->fields(), "task=noise");  // two layers
-    CHECK(lab->shown_tensor() == TensorId{TensorClass::dy, 2});
+    CHECK(lab->shown_tensor() == MlpTensor{TensorClass::dy, 2});
 }
 
 TEST_CASE("two arms of the same kind get names of their own") {
@@ -377,7 +377,7 @@ TEST_CASE("the histogram's bars are the watched tensor's counts over the format'
     auto lab = small_lab({"steps=20", "tensor=dy2"});
     lab->advance(10);
     const TensorView& view = *lab->history().arms()[1].watched;
-    CHECK(view.id == TensorId{TensorClass::dy, 2});
+    CHECK(view.id == MlpTensor{TensorClass::dy, 2});
     const auto figures = lab->figures();
     const Figure& figure = figure_of(figures, "histogram");
     double before = 0, lo = 0, hi = 0;
@@ -471,7 +471,7 @@ TEST_CASE("the lesson's numbers are those of the runs that it tells the reader t
     }
     const auto [gap, unscaled] = ends({"arm_b=unscaled"});
     CHECK(gap == doctest::Approx(3.9).epsilon(0.2));
-    CHECK(unscaled.worst_gradient()->id == TensorId{TensorClass::dy, 1});
+    CHECK(unscaled.worst_gradient()->id == MlpTensor{TensorClass::dy, 1});
     CHECK(unscaled.worst_gradient()->underflow_mean_pct() == doctest::Approx(35).epsilon(0.03));
     CHECK(ends({"overflow=nonsaturate"}).second.stopped->step == 1);
     CHECK_FALSE(ends({"overflow=nonsaturate", "margin=1"}).second.stopped.has_value());

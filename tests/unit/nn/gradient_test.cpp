@@ -6,7 +6,7 @@
 
 #include "core/base/rng.h"
 #include "core/nn/loss.h"
-#include "core/nn/network.h"
+#include "core/nn/models/mlp/network.h"
 
 using namespace fp8lab;
 

@@ -15,10 +15,10 @@ using namespace fp8lab;
 
 namespace {
 
-Batch batch_of(const TrainSpec& spec, int step) {
+DenseBatch batch_of(const TrainSpec& spec, int step) {
     Batch batch;
     make_task(spec)->draw(step, batch);
-    return batch;
+    return std::get<DenseBatch>(batch);
 }
 
 TrainSpec spec_of(std::string task, std::uint64_t seed = 1) {
@@ -42,12 +42,13 @@ TEST_CASE("a batch is a function of seed and step alone") {
     for (const std::string name : {"teacher", "spiral"}) {
         CAPTURE(name);
         const TrainSpec spec = spec_of(name);
-        const Batch seventh = batch_of(spec, 7);
+        const DenseBatch seventh = batch_of(spec, 7);
         auto task = make_task(spec);
         Batch batch;
         for (int step = 0; step <= 7; ++step) task->draw(step, batch);
-        CHECK(batch.x.values == seventh.x.values);
-        CHECK(batch.y.values == seventh.y.values);
+        const DenseBatch& eighth = std::get<DenseBatch>(batch);  // drawn after others
+        CHECK(eighth.x.values == seventh.x.values);
+        CHECK(eighth.y.values == seventh.y.values);
         CHECK(batch_of(spec, 8).x.values != seventh.x.values);
         CHECK(batch_of(spec_of(name, 2), 7).x.values != seventh.x.values);
     }
@@ -56,10 +57,10 @@ TEST_CASE("a batch is a function of seed and step alone") {
 TEST_CASE("the teacher is one function for every seed") {
     // A teacher built without any seed answers the batches of two seeds exactly as the task did.
     Matrix<float> y1, y2;
-    const Batch batch = batch_of(spec_of("teacher", 1), 0);
+    const DenseBatch batch = batch_of(spec_of("teacher", 1), 0);
     Teacher(32, 1).answer(batch.x, y1);
     CHECK(y1.values == batch.y.values);
-    const Batch other = batch_of(spec_of("teacher", 99), 3);
+    const DenseBatch other = batch_of(spec_of("teacher", 99), 3);
     Teacher(32, 1).answer(other.x, y2);
     CHECK(y2.values == other.y.values);
     CHECK(y1.values != y2.values);
@@ -71,7 +72,7 @@ TEST_CASE("the teacher is one function for every seed") {
 
 TEST_CASE("noise is one fixed batch") {
     const TrainSpec spec = spec_of("noise");
-    const Batch first = batch_of(spec, 0);
+    const DenseBatch first = batch_of(spec, 0);
     CHECK(first.x.rows == 32);
     CHECK(first.y.cols == 768);
     CHECK(first.x.values == batch_of(spec, 5).x.values);
@@ -80,7 +81,7 @@ TEST_CASE("noise is one fixed batch") {
 }
 
 TEST_CASE("the spiral has two arms of one and a half turns") {
-    const Batch data = spiral_points(1);
+    const DenseBatch data = spiral_points(1);
     CHECK(data.x.rows == 2048);
     CHECK(is_one_hot(data.y));
     double turned = 0, last = 0;
@@ -110,7 +111,7 @@ TEST_CASE("npy data brings layers and loss, and is refused with row and column")
     const TrainSpec spec = spec_of("npy:" + x_path + "," + y_path);
     CHECK(spec.layers == std::vector{2, 64, 64, 2});
     CHECK(spec.loss == LossKind::cross_entropy);
-    const Batch batch = batch_of(spec, 0);
+    const DenseBatch batch = batch_of(spec, 0);
     for (std::size_t r = 0; r < batch.x.rows; ++r) {  // every row is a sample with its own answer
         const auto sample = static_cast<std::size_t>(batch.x.row(r)[0]) / 2;
         CHECK(batch.y.row(r)[0] == one_hot[2 * sample]);

@@ -8,6 +8,8 @@
 
 #include "core/base/error.h"
 #include "core/base/rng.h"
+#include "core/nn/models/mlp/network.h"
+#include "core/nn/models/mlp/tensors.h"
 #include "core/nn/recipe_casts.h"
 #include "core/nn/streams.h"
 #include "core/scaling/hadamard.h"
@@ -16,6 +18,9 @@
 using namespace fp8lab;
 
 namespace {
+
+// What casts know of a network with so many layers; they know no sizes.
+ModelPlan plan_of(int layers) { return mlp_plan(std::vector<int>(static_cast<std::size_t>(layers) + 1, 8)); }
 
 Matrix<float> normal(std::size_t rows, std::size_t cols, std::uint64_t seed) {
     Matrix<float> m(rows, cols);
@@ -47,7 +52,7 @@ constexpr std::uint64_t kSeed = 5;
 constexpr int kStep = 4;
 
 // What the trainer should read of a tensor: padded, rotated, cast with the stream of this step.
-std::vector<float> expected(const Recipe& recipe, TensorId id, Along along, const Matrix<float>& value,
+std::vector<float> expected(const Recipe& recipe, MlpTensor id, Along along, const Matrix<float>& value,
                             bool rotates) {
     std::vector<float> x = value.values;
     std::size_t rows = value.rows;
@@ -75,10 +80,10 @@ TEST_CASE("rht rotates x and dy of wgrad along the batch, padded to 16 rows, and
             CAPTURE(batch);
             const Recipe recipe = parse_recipe(text);
             const Matrix<float> x = normal(batch, 20, 1), w = normal(24, 20, 2), dy = normal(batch, 24, 3);
-            RecipeCasts casts(recipe, 2, kSeed);
+            RecipeCasts casts(recipe, plan_of(2), kSeed);
             casts.begin_step(kStep, {});
-            const TensorId xi{TensorClass::x, 2}, wi{TensorClass::w, 2}, dyi{TensorClass::dy, 2};
-            const auto check = [&](TensorId id, Along along, const Matrix<float>& value, bool rotates) {
+            const MlpTensor xi{TensorClass::x, 2}, wi{TensorClass::w, 2}, dyi{TensorClass::dy, 2};
+            const auto check = [&](MlpTensor id, Along along, const Matrix<float>& value, bool rotates) {
                 const Matrix<float>& found = casts.operand(id, along, value);
                 CHECK(found.rows == (rotates ? rht_padded(value.rows) : value.rows));
                 CHECK(found.cols == value.cols);
@@ -98,10 +103,10 @@ TEST_CASE("dw of rotated operands is close to that of plain ones; with one opera
     Matrix<float> exact, plain, both;
     multiply_tn(dy, x, exact);
     const auto product = [&](const std::string& recipe, Matrix<float>& out) {
-        RecipeCasts casts(parse_recipe(recipe), 1, 1);
+        RecipeCasts casts(parse_recipe(recipe), plan_of(1), 1);
         casts.begin_step(0, {});
-        const Matrix<float> left = casts.operand({TensorClass::dy, 1}, Along::rows, dy);
-        multiply_tn(left, casts.operand({TensorClass::x, 1}, Along::rows, x), out);
+        const Matrix<float> left = casts.operand(MlpTensor{TensorClass::dy, 1}, Along::rows, dy);
+        multiply_tn(left, casts.operand(MlpTensor{TensorClass::x, 1}, Along::rows, x), out);
     };
     const auto sqnr_db = [&](const Matrix<float>& found) {
         double signal = 0, noise = 0;
@@ -122,10 +127,10 @@ TEST_CASE("dw of rotated operands is close to that of plain ones; with one opera
 TEST_CASE("w2d: fprop and dgrad read the same weights; without it they do not") {
     const Matrix<float> w = normal(40, 56, 7);
     const auto differ = [&](const std::string& text) {
-        RecipeCasts casts(parse_recipe(text), 1, 1);
+        RecipeCasts casts(parse_recipe(text), plan_of(1), 1);
         casts.begin_step(0, {});
-        const Matrix<float> first = casts.operand({TensorClass::w, 1}, Along::cols, w);
-        const Matrix<float>& second = casts.operand({TensorClass::w, 1}, Along::rows, w);
+        const Matrix<float> first = casts.operand(MlpTensor{TensorClass::w, 1}, Along::cols, w);
+        const Matrix<float>& second = casts.operand(MlpTensor{TensorClass::w, 1}, Along::rows, w);
         std::size_t n = 0;
         for (std::size_t i = 0; i < w.values.size(); ++i) n += first.values[i] != second.values[i];
         return n;
@@ -138,8 +143,8 @@ TEST_CASE("w2d: fprop and dgrad read the same weights; without it they do not") 
 
 TEST_CASE("wide layers have BF16 operands, the others those of the recipe") {
     const Matrix<float> value = normal(32, 48, 9);
-    const auto operand = [&](const std::string& text, TensorId id) {
-        RecipeCasts casts(parse_recipe(text), 3, 1);
+    const auto operand = [&](const std::string& text, MlpTensor id) {
+        RecipeCasts casts(parse_recipe(text), plan_of(3), 1);
         casts.begin_step(0, {});
         return casts.operand(id, id.tensor == TensorClass::dy ? Along::rows : Along::cols, value).values;
     };
@@ -147,7 +152,7 @@ TEST_CASE("wide layers have BF16 operands, the others those of the recipe") {
         for (const std::string base : {"nvfp4-te", "delayed", "mxfp4", "block128"}) {
             CAPTURE(base);
             for (int layer = 1; layer <= 3; ++layer) {
-                const TensorId id{tensor, layer};
+                const MlpTensor id{tensor, layer};
                 CHECK(operand(base + ":wide=first+last", id) == operand(layer == 2 ? base : "bf16", id));
             }
         }
@@ -177,7 +182,7 @@ TEST_CASE("each option changes a training, repeats itself, and learns") {
 
 TEST_CASE("records describe the first cast: dy of layer 1 as it is rotated, all others as they are") {
     auto trainer = make_cpu_trainer(small("nvfp4,nvfp4:rht=1", 48));
-    trainer->set(Watch{TensorId{TensorClass::dy, 1}});
+    trainer->set(Watch{MlpTensor{TensorClass::dy, 1}});
     trainer->step();
     const Snapshot snapshot = trainer->snapshot();
     const auto& plain = snapshot.arms[0].records[0].tensors;

@@ -3,12 +3,17 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/nn/models/mlp/network.h"
+#include "core/nn/models/mlp/tensors.h"
 #include "core/nn/recipe_casts.h"
 #include "core/train/cpu_trainer.h"
 
 using namespace fp8lab;
 
 namespace {
+
+// What casts know of a network with so many layers; they know no sizes.
+ModelPlan plan_of(int layers) { return mlp_plan(std::vector<int>(static_cast<std::size_t>(layers) + 1, 8)); }
 
 TrainSpec small(const std::string& recipes, std::string task = "teacher") {
     TrainOptions options;
@@ -85,7 +90,7 @@ TEST_CASE("a linear layer multiplies what its recipe made of x and w, and rounds
     network.initialise(5);
     Matrix<float> x(3, 6);
     for (std::size_t i = 0; i < x.values.size(); ++i) x.values[i] = 0.37F * static_cast<float>(i) - 2.9F;
-    RecipeCasts casts(parse_recipe("current"), 1, 1);
+    RecipeCasts casts(parse_recipe("current"), plan_of(1), 1);
     casts.begin_step(0, {});
     const Matrix<float> y = network.forward(x, casts);
     const auto cast = [&](const Matrix<float>& m, std::size_t i) {
@@ -115,7 +120,7 @@ TEST_CASE("wgrad=bf16 rounds the weight gradient to BF16 and nothing else; witho
     const auto trained = [&](const std::string& recipe) {
         Network<float> network(sizes, Activation::tanh);
         network.initialise(5);
-        RecipeCasts casts(parse_recipe(recipe), 2, 1);
+        RecipeCasts casts(parse_recipe(recipe), plan_of(2), 1);
         casts.begin_step(0, {});
         network.forward(x, casts);
         network.backward(dy, casts);
@@ -142,10 +147,10 @@ TEST_CASE("block recipes cast a tensor anew along each contraction dimension, pe
     for (float& v : x.values) v = 1.0F / 3;
     x.values[0] = 1000;
     const auto changed = [&](const std::string& recipe, Along along) {
-        RecipeCasts casts(parse_recipe(recipe), 1, 1);
+        RecipeCasts casts(parse_recipe(recipe), plan_of(1), 1);
         casts.begin_step(0, {});
-        casts.operand({TensorClass::x, 1}, Along::cols, x);
-        const Matrix<float>& out = casts.operand({TensorClass::x, 1}, along, x);
+        casts.operand(MlpTensor{TensorClass::x, 1}, Along::cols, x);
+        const Matrix<float>& out = casts.operand(MlpTensor{TensorClass::x, 1}, along, x);
         return std::pair{out.values[1] != out.values[33],
                          out.values[32] != out.values[33]};  // along row 0, column 0
     };
@@ -253,8 +258,8 @@ TEST_CASE("a step without a backward pass has no statistics of dy, those of befo
 TEST_CASE("a command that no training could follow is refused where it is given, and changes nothing") {
     const TrainSpec spec = small("delayed,current");
     auto trainer = make_cpu_trainer(spec), untouched = make_cpu_trainer(spec);
-    Recipe no_history = parse_recipe("delayed"), no_interval = no_history, far_margin = parse_recipe("current"),
-           nameless = no_history;
+    Recipe no_history = parse_recipe("delayed"), no_interval = no_history,
+           far_margin = parse_recipe("current"), nameless = no_history;
     no_history.history = 0;
     no_interval.interval = 0;
     far_margin.margin = 17;
@@ -276,8 +281,8 @@ TEST_CASE("a command that no training could follow is refused where it is given,
                                           SetLearningRate{-1e-3},
                                           SetLearningRate{nan},
                                           SetLearningRate{std::numeric_limits<double>::infinity()},
-                                          Watch{TensorId{TensorClass::x, 0}},
-                                          Watch{TensorId{TensorClass::dy, 3}}};
+                                          Watch{MlpTensor{TensorClass::x, 0}},
+                                          Watch{MlpTensor{TensorClass::dy, 3}}};
     for (std::size_t i = 0; i < refused.size(); ++i) {
         CAPTURE(i);
         CHECK_THROWS_AS(trainer->set(refused[i]), Error);
@@ -285,8 +290,9 @@ TEST_CASE("a command that no training could follow is refused where it is given,
     trainer->step(5);
     untouched->step(5);
     CHECK(losses(trainer->snapshot().arms[0].records) == losses(untouched->snapshot().arms[0].records));
-    for (const Command& accepted : std::vector<Command>{SetHistory{0, 1}, SetHistory{0, 4096}, SetMargin{1, -8},
-                                                        SetMargin{0, 16}, SetLearningRate{0}, Watch{}})
+    for (const Command& accepted :
+         std::vector<Command>{SetHistory{0, 1}, SetHistory{0, 4096}, SetMargin{1, -8}, SetMargin{0, 16},
+                              SetLearningRate{0}, Watch{}})
         CHECK_NOTHROW(trainer->set(accepted));
     CHECK_NOTHROW(trainer->step());
 }
@@ -310,7 +316,7 @@ TEST_CASE("a watched tensor has histograms of all its elements before and after 
     auto trainer = make_cpu_trainer(small("fp32,delayed"));
     trainer->step();
     CHECK_FALSE(trainer->snapshot().arms[1].watched);
-    trainer->set(Watch{TensorId{TensorClass::dy, 2}});
+    trainer->set(Watch{MlpTensor{TensorClass::dy, 2}});
     trainer->step();
     const Snapshot snapshot = trainer->snapshot();
     REQUIRE(snapshot.arms[1].watched);

@@ -2,40 +2,15 @@
 //   fprop  y  = x w^T + b    x (batch, in), w (out, in), y (batch, out)
 //   dgrad  dx = dy w         none into the network's input
 //   wgrad  dw = dy^T x
-// A recipe acts only through GemmCasts, on the operands and results of these three products; everything else
-// (bias, activation, loss) is computed in T. T is float; double is the reference of the gradient tests.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "core/nn/matrix.h"
-#include "core/nn/train_spec.h"
-#include "core/nn/trainer.h"
-#include "core/scaling/quantizer.h"
+#include "core/nn/model.h"
 
 namespace fp8lab {
-
-template <class T>
-class GemmCasts {
-  public:
-    virtual ~GemmCasts() = default;
-    // The operand that the GEMM reads instead of `value`; `along` is K of this GEMM. The result is valid
-    // until the end of the step or the next call for the same tensor.
-    virtual const Matrix<T>& operand(TensorId id, Along along, const Matrix<T>& value) = 0;
-    virtual void round_output(Matrix<T>& result) = 0;    // of fprop and dgrad
-    virtual void round_gradient(Matrix<T>& result) = 0;  // of wgrad
-};
-
-// Every product in T.
-template <class T>
-class NoCasts final : public GemmCasts<T> {
-  public:
-    const Matrix<T>& operand(TensorId, Along, const Matrix<T>& value) override { return value; }
-    void round_output(Matrix<T>&) override {}
-    void round_gradient(Matrix<T>&) override {}
-};
 
 template <class T>
 struct Layer {

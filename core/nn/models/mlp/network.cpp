@@ -1,10 +1,11 @@
-#include "core/nn/network.h"
+#include "core/nn/models/mlp/network.h"
 
 #include <cmath>
 #include <type_traits>
 
 #include "core/base/rng.h"
 #include "core/nn/activation.h"
+#include "core/nn/models/mlp/tensors.h"
 #include "core/nn/streams.h"
 
 namespace fp8lab {
@@ -40,8 +41,8 @@ const Matrix<T>& Network<T>::forward(const Matrix<T>& x, GemmCasts<T>& casts) {
     for (std::size_t l = 0; l < layers_.size(); ++l) {
         Layer<T>& layer = layers_[l];
         const int number = static_cast<int>(l) + 1;
-        multiply_nt(casts.operand({TensorClass::x, number}, Along::cols, layer.x),
-                    casts.operand({TensorClass::w, number}, Along::cols, layer.w), y_);
+        multiply_nt(casts.operand(MlpTensor{TensorClass::x, number}, Along::cols, layer.x),
+                    casts.operand(MlpTensor{TensorClass::w, number}, Along::cols, layer.w), y_);
         casts.round_output(y_);
         for (std::size_t r = 0; r < y_.rows; ++r) {
             const auto row = y_.row(r);
@@ -62,17 +63,17 @@ void Network<T>::backward(const Matrix<T>& dy, GemmCasts<T>& casts) {
     for (std::size_t l = layers_.size(); l-- > 0;) {
         Layer<T>& layer = layers_[l];
         const int number = static_cast<int>(l) + 1;
-        const TensorId id{TensorClass::dy, number};
+        const MlpTensor id{TensorClass::dy, number};
         if (l > 0) {
             Layer<T>& below = layers_[l - 1];
             multiply_nn(casts.operand(id, Along::cols, layer.dy),
-                        casts.operand({TensorClass::w, number}, Along::rows, layer.w), below.dy);
+                        casts.operand(MlpTensor{TensorClass::w, number}, Along::rows, layer.w), below.dy);
             casts.round_output(below.dy);
             for (std::size_t i = 0; i < below.dy.values.size(); ++i)
                 below.dy.values[i] *= below.slope.values[i];
         }
         multiply_tn(casts.operand(id, Along::rows, layer.dy),
-                    casts.operand({TensorClass::x, number}, Along::rows, layer.x), layer.dw);
+                    casts.operand(MlpTensor{TensorClass::x, number}, Along::rows, layer.x), layer.dw);
         casts.round_gradient(layer.dw);
         layer.db.assign(layer.db.size(), T{0});
         for (std::size_t r = 0; r < layer.dy.rows; ++r) {

@@ -1,0 +1,78 @@
+// A model: parameters, a forward and a backward pass. What it consists of is a ModelPlan. A recipe acts only through
+// GemmCasts, on the operands and results of GEMMs; everything else is computed in T. T is float; double is the
+// reference of the gradient tests.
+//
+// A new model is a folder under core/nn/models/ with a ModelEntry, and a line in core/nn/models.cpp.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "core/nn/matrix.h"
+#include "core/nn/model_plan.h"
+#include "core/nn/tasks.h"
+#include "core/nn/train_spec.h"
+
+namespace fp8lab {
+
+template <class T>
+class GemmCasts {
+  public:
+    virtual ~GemmCasts() = default;
+    // The operand that the GEMM reads instead of `value`; `along` is K of this GEMM. The result is valid
+    // until the end of the step or the next call for the same tensor.
+    virtual const Matrix<T>& operand(TensorId id, Along along, const Matrix<T>& value) = 0;
+    virtual void round_output(Matrix<T>& result) = 0;    // of fprop and dgrad
+    virtual void round_gradient(Matrix<T>& result) = 0;  // of wgrad
+};
+
+// Every product in T.
+template <class T>
+class NoCasts final : public GemmCasts<T> {
+  public:
+    const Matrix<T>& operand(TensorId, Along, const Matrix<T>& value) override { return value; }
+    void round_output(Matrix<T>&) override {}
+    void round_gradient(Matrix<T>&) override {}
+};
+
+// The memory of one parameter, row-major; `gradient` is that of the last backward().
+template <class T>
+struct Parameter {
+    std::span<T> value, gradient;
+};
+
+template <class T>
+class Model {
+  public:
+    virtual ~Model() = default;
+    virtual const ModelPlan& plan() const = 0;
+    virtual std::span<const Parameter<T>> parameters() = 0;  // in the order of plan().parameters
+    // From the seed alone: every arm and backend starts with the same parameters.
+    virtual void initialise(std::uint64_t seed) = 0;
+    // The outputs, (rows of the batch, outputs); valid until the next call.
+    virtual const Matrix<T>& forward(const Batch& batch, GemmCasts<T>& casts) = 0;
+    // Fills the gradients from dloss/doutputs of the last forward().
+    virtual void backward(const Matrix<T>& dy, GemmCasts<T>& casts) = 0;
+    // A tensor of the last step, before its cast. Of class w: the parameter.
+    virtual std::span<const T> values(TensorId id) const = 0;
+};
+
+struct ModelEntry {
+    std::string_view id;  // --model
+    std::string_view summary;
+    ModelPlan (*plan)(const TrainSpec&);
+    std::unique_ptr<Model<float>> (*make)(const TrainSpec&);  // all parameters zero
+    std::unique_ptr<Model<double>> (*make_reference)(const TrainSpec&);
+};
+
+std::span<const ModelEntry> models();
+// Throws usage_error("--model", ...) with the ids that there are.
+const ModelEntry& find_model(std::string_view id);
+
+// Of the model of `spec`.
+ModelPlan model_plan(const TrainSpec& spec);
+std::unique_ptr<Model<float>> make_model(const TrainSpec& spec);
+std::unique_ptr<Model<double>> make_reference_model(const TrainSpec& spec);
+
+}  // namespace fp8lab
