@@ -16,6 +16,7 @@ class TextSequences {
   public:
     // Throws usage_error("--context", ...) where train or held-out part is not longer than the context.
     TextSequences(const Corpus& corpus, std::uint64_t seed, std::size_t sequences, std::size_t context);
+    TextSequences(const Corpus&&, std::uint64_t, std::size_t, std::size_t) = delete;  // would not outlive it
     int vocabulary() const { return static_cast<int>(corpus_->symbols.size()); }
     // From the train part, by Rng(seed, stream(Draw::batch, 0, step)).
     void draw(int step, TokenBatch& batch) const;

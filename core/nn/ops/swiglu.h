@@ -20,7 +20,7 @@ template <class T>
 void gated_activation(GatedActivation kind, const Matrix<T>& gate_up, Matrix<T>& a);
 
 // da (rows, f), gate_up of the forward pass -> dgate_up (rows, 2f), resized. The derivative of a factor is 0
-// where it is limited and at the limit itself. dgate_up may be the same object as gate_up.
+// where it is limited and at the limit itself. dgate_up is another object.
 template <class T>
 void gated_activation_backward(GatedActivation kind, const Matrix<T>& da, const Matrix<T>& gate_up,
                                Matrix<T>& dgate_up);
