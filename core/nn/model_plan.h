@@ -16,7 +16,7 @@ namespace fp8lab {
 // What a recipe's options name: the linear layers, the layer that gives the logits, the products inside attention.
 enum class GemmRole { linear, head, attention };
 
-struct GemmSpec {
+struct ModelGemm {
     std::string name;  // "1.qkv"
     GemmRole role = GemmRole::linear;
     int block = 0;  // 1-based, of ModelPlan::blocks; 0: outside the blocks
@@ -41,14 +41,14 @@ struct ParameterSpec {
 
 struct ModelPlan {
     int blocks = 0;  // what `wide` counts
-    std::vector<GemmSpec> gemms;
+    std::vector<ModelGemm> gemms;
     // In the order of the forward pass, tensors of one GEMM together. The backward pass computes those of class dy
     // in the reverse order.
     std::vector<OperandSpec> tensors;
     std::vector<ParameterSpec> parameters;
 
     const OperandSpec& tensor(TensorId id) const { return tensors[id.index]; }
-    const GemmSpec& gemm(TensorId id) const { return gemms[tensor(id).gemm]; }
+    const ModelGemm& gemm(TensorId id) const { return gemms[tensor(id).gemm]; }
     std::optional<TensorId> find(std::string_view name) const;
     // The recipe of the GEMM that reads the tensor: BF16 where `wide` names its block.
     Recipe recipe_of(const Recipe& recipe, TensorId id) const;
