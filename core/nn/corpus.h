@@ -39,6 +39,9 @@ Corpus load_corpus(const std::string& path);
 // folded once and then frozen, so that a changed lesson changes no training. 28,216 characters, 55 symbols.
 Corpus shipped_corpus();
 
+// load_corpus(path), or the shipped one where the path is empty.
+Corpus corpus_of(const std::string& path);
+
 // A prompt as codes. Folds it; throws usage_error("--prompt", ...) that names a character which the corpus does
 // not have, and where nothing is left of it.
 std::vector<int> encode(const Corpus& corpus, std::string_view utf8);

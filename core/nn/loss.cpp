@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/nn/ops/token_loss.h"
+
 namespace fp8lab {
 namespace {
 
@@ -55,6 +57,7 @@ LossValue loss_and_gradient(LossKind kind, const Matrix<T>& y, const Matrix<T>& 
 }
 
 LossValue loss_and_gradient(LossKind kind, const Matrix<float>& y, const Batch& batch, Matrix<float>& dy) {
+    if (const auto* tokens = std::get_if<TokenBatch>(&batch)) return token_loss(y, *tokens, dy);
     return loss_and_gradient(kind, y, std::get<DenseBatch>(batch).y, dy);
 }
 

@@ -23,8 +23,10 @@ class GemmCasts {
     // The operand that the GEMM reads instead of `value`; `along` is K of this GEMM. The result is valid
     // until the end of the step or the next call for the same tensor.
     virtual const Matrix<T>& operand(TensorId id, Along along, const Matrix<T>& value) = 0;
-    virtual void round_output(Matrix<T>& result) = 0;    // of fprop and dgrad
+    // What is kept in the type of activations: outputs of fprop and dgrad, of norms, the residual stream.
+    virtual void round_output(Matrix<T>& result) = 0;
     virtual void round_gradient(Matrix<T>& result) = 0;  // of wgrad
+    virtual SwigluForm swiglu() const { return SwigluForm::plain; }
 };
 
 // Every product in T.
@@ -56,11 +58,26 @@ class Model {
     virtual void backward(const Matrix<T>& dy, GemmCasts<T>& casts) = 0;
     // A tensor of the last step, before its cast. Of class w: the parameter.
     virtual std::span<const T> values(TensorId id) const = 0;
+    // Makes gate and up of channel 1 in block 1 read one token's direction, 300 long, and scales the weights of down so
+    // that the model computes what it did for that token. These weights stay as they are from then on. Throws
+    // usage_error where the model has no SwiGLU.
+    virtual void align_channel(int token);
+    virtual void after_update() {}  // called after each update of the parameters
+};
+
+// An option of a model: --name on the command line, TrainSpec::sizes[name].
+struct ModelOption {
+    std::string_view name, help;
+    int fallback = 0, low = 1, high = 65536;
 };
 
 struct ModelEntry {
     std::string_view id;  // --model
     std::string_view summary;
+    std::string_view task;  // what it trains on unless told otherwise
+    bool tokens = false;    // batches are TokenBatch, not DenseBatch
+    std::span<const ModelOption> options = {};
+    void (*check)(const TrainSpec&) = [](const TrainSpec&) {};  // throws usage_error: sizes that do not fit
     ModelPlan (*plan)(const TrainSpec&);
     std::unique_ptr<Model<float>> (*make)(const TrainSpec&);  // all parameters zero
     std::unique_ptr<Model<double>> (*make_reference)(const TrainSpec&);

@@ -4,7 +4,24 @@
 #include <functional>
 #include <numeric>
 
+#include "core/base/error.h"
+
 namespace fp8lab {
+namespace {
+
+bool in_scope(CastScope scope, GemmRole role) {
+    switch (role) {
+        case GemmRole::linear:
+            return true;
+        case GemmRole::head:
+            return scope == CastScope::head || scope == CastScope::all;
+        case GemmRole::attention:
+            return scope == CastScope::attention || scope == CastScope::all;
+    }
+    return false;
+}
+
+}  // namespace
 
 std::size_t ParameterSpec::elements() const {
     return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
@@ -17,7 +34,40 @@ std::optional<TensorId> ModelPlan::find(std::string_view name) const {
 }
 
 Recipe ModelPlan::recipe_of(const Recipe& recipe, TensorId id) const {
-    return recipe_of_layer(recipe, gemm(id).block, blocks);
+    const ModelGemm& reader = gemm(id);
+    if (!in_scope(recipe.scope, reader.role) || recipe.wide.contains(reader.block, blocks) ||
+        std::ranges::find(recipe.wide.gemms, reader.name) != recipe.wide.gemms.end())
+        return wide_recipe(recipe);
+    if (reader.role != GemmRole::attention || recipe.granularity == Granularity::tensor) return recipe;
+    Recipe out = recipe;
+    out.granularity = Granularity::tensor;
+    out.scale = ScaleSource::current;
+    out.fwd = &find_format("e4m3"), out.bwd = &find_format("e5m2");
+    out.pow2 = out.square_weights = out.rht = false;
+    return out;
+}
+
+void ModelPlan::check(const Recipe& recipe, std::string_view where) const {
+    const auto refused = [&](const std::string& why) {
+        return usage_error(std::string(where), "recipe " + std::string(recipe.base) + ": " + why);
+    };
+    const auto has = [&](GemmRole role) { return std::ranges::find(gemms, role, &ModelGemm::role) != gemms.end(); };
+    for (const int number : recipe.wide.numbers)
+        if (number > blocks)
+            throw refused("wide names layer " + std::to_string(number) + "; the layers are 1-" +
+                          std::to_string(blocks));
+    for (const std::string& name : recipe.wide.gemms)
+        if (std::ranges::find(gemms, name, &ModelGemm::name) == gemms.end()) {
+            std::string names;
+            for (const ModelGemm& g : gemms) names += (names.empty() ? "" : ", ") + g.name;
+            throw refused("wide names GEMM " + name + "; the GEMMs are " + names);
+        }
+    if (recipe.scope != CastScope::linears && !has(GemmRole::attention))
+        throw refused("option 'scope' is unknown to this model: all of its GEMMs are linear layers");
+    if (recipe.act != SwigluForm::plain && !gated)
+        throw refused("option 'act' is unknown to this model: it has no SwiGLU");
+    if (recipe.granularity == Granularity::block128 && in_scope(recipe.scope, GemmRole::attention))
+        throw refused("FP8 attention is not supported with blocks of 128, as in Transformer Engine");
 }
 
 unsigned ModelPlan::place(TensorId id) const {

@@ -40,7 +40,8 @@ struct ParameterSpec {
 };
 
 struct ModelPlan {
-    int blocks = 0;  // what `wide` counts
+    int blocks = 0;      // what `wide` counts
+    bool gated = false;  // has a SwiGLU, which the option `act` is about
     std::vector<ModelGemm> gemms;
     // In the order of the forward pass, tensors of one GEMM together. The backward pass computes those of class dy
     // in the reverse order.
@@ -50,8 +51,13 @@ struct ModelPlan {
     const OperandSpec& tensor(TensorId id) const { return tensors[id.index]; }
     const ModelGemm& gemm(TensorId id) const { return gemms[tensor(id).gemm]; }
     std::optional<TensorId> find(std::string_view name) const;
-    // The recipe of the GEMM that reads the tensor: BF16 where `wide` names its block.
+    // The recipe of the GEMM that reads the tensor: wide_recipe() where `wide` names it or its block, or where
+    // `scope` leaves it out. The products inside attention have one scale per tensor, as in Transformer Engine:
+    // recipes with rows or blocks cast them to E4M3 and E5M2 with current scales.
     Recipe recipe_of(const Recipe& recipe, TensorId id) const;
+    // Throws usage_error: the recipe names a layer or a GEMM that the model does not have, or has an option that
+    // means nothing in it (scope, act), or casts attention with 1x128 blocks, which Transformer Engine refuses.
+    void check(const Recipe& recipe, std::string_view where = "--recipe") const;
     // Random numbers of a tensor: the 1-based number of its GEMM, and its 0-based place among the GEMM's tensors.
     int ordinal(TensorId id) const { return tensor(id).gemm + 1; }
     unsigned place(TensorId id) const;

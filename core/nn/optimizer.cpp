@@ -19,19 +19,18 @@ std::uint32_t nonfinite_bit(float x) {
 
 bool adamw_range(const OptimizerStep& how, std::span<float> w, std::span<const float> g, std::span<float> m,
                  std::span<float> v) {
-    constexpr double kBeta1 = 0.9, kBeta2 = 0.999;
-    constexpr float kEps = 1e-8F;
-    const auto b1 = static_cast<float>(kBeta1), b2 = static_cast<float>(kBeta2);
-    const auto new1 = static_cast<float>(1 - kBeta1), new2 = static_cast<float>(1 - kBeta2);
+    const auto b1 = static_cast<float>(how.beta1), b2 = static_cast<float>(how.beta2),
+               eps = static_cast<float>(how.eps);
+    const auto new1 = static_cast<float>(1 - how.beta1), new2 = static_cast<float>(1 - how.beta2);
     const int t = how.step + 1;
-    const auto rate = static_cast<float>(how.lr / (1 - std::pow(kBeta1, t)));
-    const auto spread = static_cast<float>(1 / std::sqrt(1 - std::pow(kBeta2, t)));
+    const auto rate = static_cast<float>(how.lr / (1 - std::pow(how.beta1, t)));
+    const auto spread = static_cast<float>(1 / std::sqrt(1 - std::pow(how.beta2, t)));
     const auto decay = static_cast<float>(how.lr * how.weight_decay);
     std::uint32_t nonfinite = 0;
     for (std::size_t i = 0; i < w.size(); ++i) {
         m[i] = b1 * m[i] + new1 * g[i];
         v[i] = b2 * v[i] + new2 * g[i] * g[i];
-        const float next = w[i] - decay * w[i] - rate * m[i] / (std::sqrt(v[i]) * spread + kEps);
+        const float next = w[i] - decay * w[i] - rate * m[i] / (std::sqrt(v[i]) * spread + eps);
         w[i] = next;
         nonfinite |= nonfinite_bit(next);
     }
@@ -64,6 +63,17 @@ bool update(const OptimizerStep& how, std::span<float> w, std::span<const float>
         if (!ok) finite = false;
     });
     return finite;
+}
+
+double limit_norm(std::span<const std::span<float>> gradients, double limit) {
+    double sum = 0;
+    for (const std::span<float> g : gradients)
+        for (const float x : g) sum += static_cast<double>(x) * static_cast<double>(x);
+    const double norm = std::sqrt(sum), factor = limit / (norm + 1e-6);
+    if (!(factor < 1)) return norm;
+    for (const std::span<float> g : gradients)
+        for (float& x : g) x *= static_cast<float>(factor);
+    return norm;
 }
 
 }  // namespace fp8lab

@@ -13,16 +13,21 @@ struct Moments {
 };
 
 // AdamW: Loshchilov and Hutter, "Decoupled Weight Decay Regularization", algorithm 2, with PyTorch's
-// constants: beta 0.9 and 0.999, eps 1e-8, decay w -= lr * weight_decay * w. SGD: no momentum, the same
+// defaults of beta and eps, decay w -= lr * weight_decay * w. SGD: no momentum, the same
 // decay.
 struct OptimizerStep {
     OptimizerKind kind = OptimizerKind::adamw;
     double lr = 0, weight_decay = 0;
+    double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
     int step = 0;  // 0-based: the bias corrections use step + 1
 };
 
 // w -= the update from gradient g; moments grow to w's size on first use. Returns false when a value of w
 // became non-finite.
 bool update(const OptimizerStep& how, std::span<float> w, std::span<const float> g, Moments& moments);
+
+// Multiplies the gradients by limit / (norm + 1e-6) where that is below 1, as PyTorch's clip_grad_norm_ does; norm: of
+// all of them together, summed in float64. Returns the norm.
+double limit_norm(std::span<const std::span<float>> gradients, double limit);
 
 }  // namespace fp8lab

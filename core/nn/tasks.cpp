@@ -8,6 +8,7 @@
 #include "core/base/rng.h"
 #include "core/nn/activation.h"
 #include "core/nn/streams.h"
+#include "core/nn/token_tasks.h"
 #include "core/tensors/npy.h"
 
 namespace fp8lab {
@@ -25,6 +26,8 @@ DenseBatch& dense(Batch& batch) {
     if (!std::holds_alternative<DenseBatch>(batch)) batch = DenseBatch{};
     return std::get<DenseBatch>(batch);
 }
+
+std::size_t context_of(const TrainSpec& spec) { return static_cast<std::size_t>(spec.sizes.at("context")); }
 
 class TeacherTask final : public Task {
   public:
@@ -78,6 +81,68 @@ class DataTask final : public Task {
     std::uint64_t seed_;
     std::size_t batch_;
     DenseBatch data_;
+};
+
+TokenBatch& tokens(Batch& batch) {
+    if (!std::holds_alternative<TokenBatch>(batch)) batch = TokenBatch{};
+    return std::get<TokenBatch>(batch);
+}
+
+class TextTask final : public Task {
+  public:
+    explicit TextTask(const TrainSpec& spec)
+        : corpus_(corpus_of(spec.text_path)),
+          sequences_(corpus_, spec.seed, static_cast<std::size_t>(spec.batch), context_of(spec)),
+          held_out_(corpus_, spec.seed, kHeldOutSequences, context_of(spec)) {}
+    void draw(int step, Batch& batch) override { sequences_.draw(step, tokens(batch)); }
+    bool held_out(int i, Batch& batch) const override {
+        held_out_.held_out(i, tokens(batch));
+        return true;
+    }
+    std::string symbols() const override { return corpus_.symbols; }
+    // What the corpus has of it, at least one character.
+    std::vector<int> prompt() const override {
+        std::vector<int> codes;
+        for (const char c : std::string_view("a gradient "))
+            if (const auto at = corpus_.symbols.find(c); at != std::string::npos) codes.push_back(static_cast<int>(at));
+        if (codes.empty()) codes.push_back(corpus_.codes.front());
+        return codes;
+    }
+
+  private:
+    static constexpr std::size_t kHeldOutSequences = 8;  // whatever the batch is: losses can be compared
+    Corpus corpus_;
+    TextSequences sequences_, held_out_;
+};
+
+class CopyingTask final : public Task {
+  public:
+    explicit CopyingTask(const TrainSpec& spec)
+        : sequences_(spec.seed, static_cast<std::size_t>(spec.batch), context_of(spec)),
+          one_(spec.seed, 1, context_of(spec)) {}
+    void draw(int step, Batch& batch) override { sequences_.draw(step, tokens(batch)); }
+    bool held_out(int i, Batch& batch) const override {
+        sequences_.held_out(i, tokens(batch));
+        return true;
+    }
+    std::string symbols() const override { return "abcdefghijklmnop"; }
+    std::vector<int> prompt() const override {  // up to where the answer is in the context
+        const TokenBatch batch = sample();
+        const auto period = std::ranges::find(batch.scored, 1) - batch.scored.begin();
+        return {batch.tokens.begin(), batch.tokens.begin() + period + 1};
+    }
+    std::vector<int> expected() const override {
+        const TokenBatch batch = sample();
+        return {batch.tokens.begin() + static_cast<std::ptrdiff_t>(prompt().size()), batch.tokens.end()};
+    }
+
+  private:
+    TokenBatch sample() const {
+        TokenBatch batch;
+        one_.held_out(0, batch);
+        return batch;
+    }
+    CopyingSequences sequences_, one_;
 };
 
 Matrix<float> load_matrix(const std::string& path) {
@@ -158,6 +223,10 @@ std::unique_ptr<Task> make_task(const TrainSpec& spec) {
             return std::make_unique<NoiseTask>(spec);
         case TaskKind::spiral:
             return std::make_unique<DataTask>(spec, spiral_points(spec.seed));
+        case TaskKind::text:
+            return std::make_unique<TextTask>(spec);
+        case TaskKind::copying:
+            return std::make_unique<CopyingTask>(spec);
         case TaskKind::npy:
             return std::make_unique<DataTask>(spec, load_npy_data(spec.x_path, spec.y_path));
     }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/nn/matrix.h"
+#include "core/nn/token_batch.h"
 #include "core/nn/train_spec.h"
 
 namespace fp8lab {
@@ -16,15 +17,21 @@ namespace fp8lab {
 struct DenseBatch {
     Matrix<float> x, y;  // (batch, d0), (batch, dn)
 };
-using Batch = std::variant<DenseBatch>;
+using Batch = std::variant<DenseBatch, TokenBatch>;
 
 class Task {
   public:
     virtual ~Task() = default;
     virtual void draw(int step, Batch& batch) = 0;  // reuses the batch's memory
+    // Batch i of data that is not trained on, the same for every seed. False: the task has none.
+    virtual bool held_out(int, Batch&) const { return false; }
+    // Tasks of tokens: one character per token; and what a sample starts with.
+    virtual std::string symbols() const { return {}; }
+    virtual std::vector<int> prompt() const { return {}; }
+    virtual std::vector<int> expected() const { return {}; }  // the only right continuation, if there is one
 };
 
-// Throws input_error for npy files, as load_npy_data().
+// Throws input_error for npy and text files, as load_npy_data() and load_corpus().
 std::unique_ptr<Task> make_task(const TrainSpec& spec);
 
 // The whole data set of `spiral`: arm 0 in the even rows, arm 1 in the odd rows, y one-hot. Point k of an arm

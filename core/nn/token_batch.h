@@ -14,6 +14,7 @@ struct TokenBatch {
     std::vector<int> tokens, targets;  // 0 .. vocabulary - 1
     // 1: the target counts for loss and accuracy, 0: it does not. Empty: all targets count.
     std::vector<std::uint8_t> scored;
+    float factor = 1;  // multiplies what the embedding gives: PoisonBatch
 
     std::size_t size() const { return sequences * context; }
     bool is_scored(std::size_t row) const { return scored.empty() || scored[row] != 0; }

@@ -12,13 +12,16 @@
 #include "core/base/error.h"
 #include "core/base/named.h"
 #include "core/base/units.h"
+#include "core/nn/model.h"
 #include "core/nn/tasks.h"
+#include "core/nn/token_tasks.h"
 
 namespace fp8lab {
 namespace {
 
 constexpr std::array kTasks = {Named{TaskKind::teacher, "teacher"}, Named{TaskKind::noise, "noise"},
-                               Named{TaskKind::spiral, "spiral"}, Named{TaskKind::npy, "npy:X,Y"}};
+                               Named{TaskKind::spiral, "spiral"}, Named{TaskKind::npy, "npy:X,Y"},
+                               Named{TaskKind::text, "text"}, Named{TaskKind::copying, "copying"}};
 constexpr std::array kActivations = {Named{Activation::tanh, "tanh"}, Named{Activation::gelu, "gelu"},
                                      Named{Activation::relu, "relu"}};
 constexpr std::array kSchedules = {Named{Schedule::constant, "constant"}, Named{Schedule::cosine, "cosine"}};
@@ -44,10 +47,25 @@ struct TaskDefaults {
     std::vector<int> layers;
     Activation activation = Activation::tanh;
     LossKind loss = LossKind::mse;
-    int batch = 256;
+    int batch = 256, steps = 2000;
     double lr = 2e-3;
     bool one_hot = false;
+    Schedule schedule = Schedule::constant;
+    double beta2 = 0.999, clip = 0;
+    int vocabulary = 0;
 };
+
+TaskDefaults token_defaults(int vocabulary) {
+    return {.loss = LossKind::cross_entropy,
+            .batch = 8,
+            .steps = 600,
+            .lr = 5e-3,
+            .one_hot = true,
+            .schedule = Schedule::cosine,
+            .beta2 = 0.95,
+            .clip = 1,
+            .vocabulary = vocabulary};
+}
 
 TaskDefaults task_defaults(const TrainSpec& spec) {
     switch (spec.task) {
@@ -57,6 +75,10 @@ TaskDefaults task_defaults(const TrainSpec& spec) {
             return {.layers = {768, 3072, 768}, .activation = Activation::gelu, .batch = 32, .lr = 1e-4};
         case TaskKind::spiral:
             return {.layers = {2, 64, 64, 2}, .loss = LossKind::cross_entropy, .one_hot = true};
+        case TaskKind::text:
+            return token_defaults(static_cast<int>(corpus_of(spec.text_path).symbols.size()));
+        case TaskKind::copying:
+            return token_defaults(static_cast<int>(CopyingSequences::kSymbols));
         case TaskKind::npy:
             break;
     }
@@ -68,7 +90,13 @@ TaskDefaults task_defaults(const TrainSpec& spec) {
 }
 
 void set_task(TrainSpec& spec, const std::string& text) {
-    constexpr std::string_view kNpy = "npy:";
+    constexpr std::string_view kNpy = "npy:", kText = "text:";
+    if (text.starts_with(kText)) {
+        spec.task = TaskKind::text;
+        spec.text_path = text.substr(kText.size());
+        if (spec.text_path.empty()) throw usage_error("--task", "text:FILE names a file");
+        return;
+    }
     if (!text.starts_with(kNpy)) {
         spec.task = parse(kTasks, "--task", text);
         if (spec.task == TaskKind::npy) throw usage_error("--task", "npy:X,Y names two files");
@@ -88,7 +116,7 @@ T in_range(std::string_view option, T value, T low, T high) {
     throw usage_error(std::string(option), fmt::format("{} is not in {}..{}", value, low, high));
 }
 
-void check_fit(const TrainSpec& spec, const TaskDefaults& task) {
+void check_layers(const TrainSpec& spec, const TaskDefaults& task) {
     constexpr int kWidest = 65536;
     if (spec.layers.size() < 2) throw usage_error("--layers", "at least two sizes, d0,...,dn");
     for (const int size : spec.layers) in_range("--layers", size, 1, kWidest);
@@ -96,7 +124,6 @@ void check_fit(const TrainSpec& spec, const TaskDefaults& task) {
         return spec.task == TaskKind::npy ? input_error(spec.x_path, std::move(why))
                                           : usage_error("--layers", std::move(why));
     };
-    for (const Recipe& arm : spec.arms) check_wide(arm, static_cast<int>(spec.layers.size()) - 1);
     const bool sizes_fixed = spec.task == TaskKind::spiral || spec.task == TaskKind::npy;
     if (sizes_fixed &&
         (spec.layers.front() != task.layers.front() || spec.layers.back() != task.layers.back()))
@@ -106,6 +133,17 @@ void check_fit(const TrainSpec& spec, const TaskDefaults& task) {
         const std::string why = "cross-entropy needs one-hot targets of two classes or more";
         throw spec.task == TaskKind::npy ? input_error(spec.y_path, why) : usage_error("--loss", why);
     }
+}
+
+void check_fit(const TrainSpec& spec, const TaskDefaults& task) {
+    const ModelEntry& model = find_model(spec.model);
+    if (model.tokens != (task.vocabulary > 0))
+        throw usage_error("--task", fmt::format("{} is no task of --model {}", to_string(spec.task), spec.model));
+    if (spec.loss == LossKind::mse && model.tokens) throw usage_error("--loss", "tokens need cross-entropy");
+    if (!model.tokens) check_layers(spec, task);
+    model.check(spec);
+    const ModelPlan plan = model.plan(spec);
+    for (const Recipe& arm : spec.arms) plan.check(arm);
 }
 
 }  // namespace
@@ -122,46 +160,112 @@ std::vector<int> parse_layers(std::string_view text) {
     }
 }
 
+namespace {
+
+// The options of the model with their defaults. One that belongs to another model is a mistake.
+void set_sizes(TrainSpec& spec, const TrainOptions& options) {
+    const ModelEntry& model = find_model(spec.model);
+    for (const ModelOption& option : model.options) {
+        const auto given = options.sizes.find(option.name);
+        const int value = given == options.sizes.end() ? option.fallback : given->second;
+        spec.sizes[std::string(option.name)] =
+            in_range("--" + std::string(option.name), value, option.low, option.high);
+    }
+    const auto refuse = [&](std::string_view option) {
+        throw usage_error("--" + std::string(option), fmt::format("is no option of --model {}", spec.model));
+    };
+    for (const auto& [name, value] : options.sizes)
+        if (!spec.sizes.contains(name)) refuse(name);
+    if (!model.tokens) return;
+    if (options.layers) refuse("layers");
+    if (!options.activation.empty()) refuse("activation");
+}
+
+}  // namespace
+
 TrainSpec make_train_spec(const TrainOptions& options) {
     TrainSpec spec;
-    set_task(spec, options.task);
+    spec.model = options.model;
+    const ModelEntry& model = find_model(spec.model);
+    set_sizes(spec, options);
+    set_task(spec, options.task.empty() ? std::string(model.task) : options.task);
     spec.arms = parse_recipes(options.recipes, options.recipe_defaults);
-    spec.schedule = parse(kSchedules, "--schedule", options.schedule);
+    const auto schedule = parse_given(kSchedules, "--schedule", options.schedule);
     spec.optimizer = parse(kOptimizers, "--optimizer", options.optimizer);
-    spec.steps = in_range("--steps", options.steps, 1, 1'000'000'000);
     spec.weight_decay = in_range("--weight-decay", options.weight_decay, 0.0, 1e6);
     spec.seed = options.seed;
     // Names are checked before a file is read.
     const auto activation = parse_given(kActivations, "--activation", options.activation);
     const auto loss = parse_given(kLosses, "--loss", options.loss);
     const TaskDefaults task = task_defaults(spec);
+    spec.vocabulary = task.vocabulary;
+    spec.steps = in_range("--steps", options.steps.value_or(task.steps), 1, 1'000'000'000);
+    spec.schedule = schedule.value_or(task.schedule);
     spec.layers = options.layers.value_or(task.layers);
     spec.activation = activation.value_or(task.activation);
     spec.loss = loss.value_or(task.loss);
     spec.batch = in_range("--batch", options.batch.value_or(task.batch), 1, 65536);
     spec.lr = in_range("--lr", options.lr.value_or(task.lr), 0.0, 1e6);
+    constexpr double kBelowOne = 1 - 1e-9;
+    spec.beta1 = in_range("--beta1", options.beta1.value_or(spec.beta1), 0.0, kBelowOne);
+    spec.beta2 = in_range("--beta2", options.beta2.value_or(task.beta2), 0.0, kBelowOne);
+    spec.eps = in_range("--eps", options.eps.value_or(spec.eps), 0.0, 1.0);
+    spec.clip = in_range("--clip", options.clip.value_or(task.clip), 0.0, 1e9);
+    spec.warmup = in_range("--warmup", options.warmup.value_or(spec.warmup), 0, 1'000'000'000);
     check_fit(spec, task);
     return spec;
 }
 
+namespace {
+
+std::string task_text(const TrainSpec& spec) {
+    if (spec.task == TaskKind::npy) return fmt::format("npy:{},{}", spec.x_path, spec.y_path);
+    if (!spec.text_path.empty()) return "text:" + spec.text_path;
+    return std::string(to_string(spec.task));
+}
+
+// What the model has: layers and activation of the MLP, the sizes of another.
+std::string model_text(const TrainSpec& spec) {
+    if (!find_model(spec.model).tokens)
+        return fmt::format("--layers {} --activation {}", fmt::join(spec.layers, ","), to_string(spec.activation));
+    std::string text = "--model " + spec.model;
+    for (const ModelOption& option : find_model(spec.model).options)
+        text += fmt::format(" --{} {}", option.name, spec.sizes.at(std::string(option.name)));
+    return text;
+}
+
+// Behind the others, and only where they are not the constants of older versions.
+std::string optimizer_text(const TrainSpec& spec) {
+    const TrainSpec usual;
+    std::string text;
+    const auto add = [&](std::string_view name, double value, double before) {
+        if (value != before) text += fmt::format(" --{} {}", name, shortest(value));
+    };
+    add("beta1", spec.beta1, usual.beta1);
+    add("beta2", spec.beta2, usual.beta2);
+    add("eps", spec.eps, usual.eps);
+    add("clip", spec.clip, usual.clip);
+    add("warmup", spec.warmup, usual.warmup);
+    return text;
+}
+
+}  // namespace
+
 std::string command_line(const TrainSpec& spec) {
     std::vector<std::string> arms;
     for (const Recipe& arm : spec.arms) arms.push_back(recipe_text(arm));
-    const std::string task = spec.task == TaskKind::npy ? fmt::format("npy:{},{}", spec.x_path, spec.y_path)
-                                                        : std::string(to_string(spec.task));
     return fmt::format(
-        "--recipe {} --task {} --layers {} --activation {} --batch {} --steps {} --lr {} --schedule {} "
-        "--optimizer {} --weight-decay {} --loss {} --seed {}",
-        fmt::join(arms, ","), task, fmt::join(spec.layers, ","), to_string(spec.activation), spec.batch,
-        spec.steps, shortest(spec.lr), to_string(spec.schedule), to_string(spec.optimizer),
-        shortest(spec.weight_decay), to_string(spec.loss), spec.seed);
+        "--recipe {} --task {} {} --batch {} --steps {} --lr {} --schedule {} "
+        "--optimizer {} --weight-decay {} --loss {} --seed {}{}",
+        fmt::join(arms, ","), task_text(spec), model_text(spec), spec.batch, spec.steps, shortest(spec.lr),
+        to_string(spec.schedule), to_string(spec.optimizer), shortest(spec.weight_decay), to_string(spec.loss),
+        spec.seed, optimizer_text(spec));
 }
 
 double learning_rate(const TrainSpec& spec, int step) {
     if (spec.schedule == Schedule::constant) return spec.lr;
-    constexpr int kWarmUp = 100;
     constexpr double kFloor = 0.02;  // of the peak, at the end
-    const double t = step, warm_up = std::min(1.0, (t + 1) / kWarmUp);
+    const double t = step, warm_up = std::min(1.0, (t + 1) / std::max(spec.warmup, 1));
     const double cosine = (1 + std::cos(std::numbers::pi * t / spec.steps)) / 2;
     return spec.lr * warm_up * ((1 - kFloor) * cosine + kFloor);
 }

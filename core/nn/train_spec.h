@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,7 +14,7 @@
 
 namespace fp8lab {
 
-enum class TaskKind { teacher, noise, spiral, npy };
+enum class TaskKind { teacher, noise, spiral, npy, text, copying };
 enum class Activation { tanh, gelu, relu };  // gelu: the tanh form
 enum class Schedule { constant, cosine };
 enum class OptimizerKind { adamw, sgd };
@@ -23,14 +25,20 @@ enum class LossKind { mse, cross_entropy };
 enum class StateType { fp32, bf16 };
 
 struct TrainSpec {
-    std::string model = "mlp";  // core/nn/models.cpp
+    std::string model = "mlp";                      // core/nn/models.cpp
+    std::map<std::string, int, std::less<>> sizes;  // the options of the model: ModelEntry::options
     TaskKind task = TaskKind::teacher;
     std::string x_path, y_path;                 // task npy
+    std::string text_path;                      // task text; empty: the text that comes with the program
+    int vocabulary = 0;                         // of the task, where it has tokens
     std::vector<int> layers = {32, 64, 64, 1};  // d0, ..., dn: n linear layers
     Activation activation = Activation::tanh;
     LossKind loss = LossKind::mse;
-    int batch = 256, steps = 2000;
+    int batch = 256, steps = 2000;  // batch: rows, or sequences
     double lr = 2e-3, weight_decay = 0;
+    double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;  // AdamW
+    double clip = 0;                                // largest norm of all gradients together; 0: any
+    int warmup = 100;                               // steps, of schedule cosine
     Schedule schedule = Schedule::constant;
     OptimizerKind optimizer = OptimizerKind::adamw;
     std::uint64_t seed = 1;
@@ -38,16 +46,20 @@ struct TrainSpec {
     std::vector<Recipe> arms;  // same initial weights, same batches, own optimiser state
 };
 
-// Options that are not set take the default of the task (cli.md, "Definitions that results depend on").
+// Options that are not set take the default of the model or of the task (cli.md, "Definitions that results depend on").
 struct TrainOptions {
-    std::string task = "teacher";  // "npy:X,Y"
+    std::string model = "mlp";
+    std::map<std::string, int, std::less<>> sizes = {};
+    std::string task = {};  // "npy:X,Y", "text:FILE"
     std::optional<std::vector<int>> layers;
     std::string activation, loss;  // empty: the task's default
     std::optional<int> batch;
     std::optional<double> lr;
-    int steps = 2000;
+    std::optional<int> steps;
     double weight_decay = 0;
-    std::string schedule = "constant", optimizer = "adamw";
+    std::optional<double> beta1, beta2, eps, clip;
+    std::optional<int> warmup;
+    std::string schedule = {}, optimizer = "adamw";
     std::uint64_t seed = 1;
     std::string recipes = "bf16,delayed";
     RecipeDefaults recipe_defaults;

@@ -33,7 +33,7 @@ void check_command(const TrainSpec& spec, const Command& command) {
                               arm(c.arm);
                               options(c.recipe.history, c.recipe.margin);
                               parse_recipe(recipe_text(c.recipe));
-                              check_wide(c.recipe, model_plan(spec).blocks);
+                              model_plan(spec).check(c.recipe);
                           },
                           [&](const SetLearningRate& c) {
                               if (!(c.lr >= 0) || std::isinf(c.lr))

@@ -86,10 +86,21 @@ std::string wide_text(const Recipe& recipe) {
     if (recipe.wide.first) add("first");
     if (recipe.wide.last) add("last");
     for (const int number : recipe.wide.numbers) add(std::to_string(number));
+    for (const std::string& gemm : recipe.wide.gemms) add(gemm);
     return text;
 }
 
-// A layer named twice is a mistake; how many layers there are is not known here (check_wide()).
+// "1.down": digits, a dot, a name.
+bool names_gemm(std::string_view text) {
+    const auto dot = text.find('.');
+    const auto all = [](std::string_view part, auto is) {
+        return !part.empty() && std::ranges::all_of(part, is);
+    };
+    return dot != text.npos && all(text.substr(0, dot), [](char c) { return c >= '0' && c <= '9'; }) &&
+           all(text.substr(dot + 1), [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
+}
+
+// A layer named twice is a mistake; which layers and GEMMs there are is not known here (ModelPlan::check()).
 bool set_wide(Recipe& recipe, std::string_view text) {
     WideLayers wide;
     for (const std::string_view part : split(text, '+')) {
@@ -102,10 +113,13 @@ bool set_wide(Recipe& recipe, std::string_view text) {
             wide.last = true;
         else if (is_number && std::ranges::find(wide.numbers, number) == wide.numbers.end())
             wide.numbers.push_back(number);
+        else if (names_gemm(part) && std::ranges::find(wide.gemms, part) == wide.gemms.end())
+            wide.gemms.emplace_back(part);
         else
             return false;
     }
     std::ranges::sort(wide.numbers);
+    std::ranges::sort(wide.gemms);
     recipe.wide = std::move(wide);
     return true;
 }
@@ -138,7 +152,16 @@ std::vector<Key> make_keys() {
         choice("target", &Recipe::target,
                {{"6", Nvfp4Target::six}, {"4", Nvfp4Target::four}, {"4or6", Nvfp4Target::four_or_six}},
                has_nvfp4_scale),
-        {"wide", "first|last|NUMBER[+...]", casts_to_8_bits_or_less, set_wide, wide_text},
+        choice("scope", &Recipe::scope,
+               {{"linears", CastScope::linears},
+                {"attn", CastScope::attention},
+                {"head", CastScope::head},
+                {"all", CastScope::all}},
+               casts_to_8_bits_or_less),
+        choice("act", &Recipe::act,
+               {{"swiglu", SwigluForm::plain}, {"smooth", SwigluForm::smooth}, {"clamp", SwigluForm::clamp}},
+               always),
+        {"wide", "first|last|NUMBER|GEMM[+...]", casts_to_8_bits_or_less, set_wide, wide_text},
         choice("overflow", &Recipe::overflow,
                {{"saturate", Overflow::saturate}, {"nonsaturate", Overflow::nonsaturate}},
                casts_to_8_bits_or_less),
@@ -202,8 +225,8 @@ bool WideLayers::contains(int layer, int layers) const {
            std::ranges::find(numbers, layer) != numbers.end();
 }
 
-Recipe recipe_of_layer(const Recipe& recipe, int layer, int layers) {
-    if (!recipe.wide.contains(layer, layers)) return recipe;
+Recipe wide_recipe(const Recipe& recipe) {
+    if (!casts_to_8_bits_or_less(recipe)) return recipe;
     const Recipe& bf16 = find_recipe("bf16", "recipe");
     Recipe wide = recipe;
     wide.fwd = bf16.fwd, wide.bwd = bf16.bwd;
@@ -213,12 +236,8 @@ Recipe recipe_of_layer(const Recipe& recipe, int layer, int layers) {
     return wide;
 }
 
-void check_wide(const Recipe& recipe, int layers, std::string_view where) {
-    for (const int number : recipe.wide.numbers)
-        if (number > layers)
-            throw usage_error(std::string(where), "recipe " + std::string(recipe.base) +
-                                                      ": wide names layer " + std::to_string(number) +
-                                                      "; the layers are 1-" + std::to_string(layers));
+Recipe recipe_of_layer(const Recipe& recipe, int layer, int layers) {
+    return recipe.wide.contains(layer, layers) ? wide_recipe(recipe) : recipe;
 }
 
 std::vector<Choice> recipe_choices(std::vector<Choice> first) {

@@ -34,12 +34,22 @@ enum class MasterWeights { fp32, none };
 enum class OutType { bf16, fp32 };
 enum class FastAccum { fprop, all, none };  // GPU only; the CPU accumulates in FP32
 
-// Layers whose operands stay in BF16: "first", "last" and 1-based numbers, joined by '+'.
+// Which GEMMs of a model the recipe casts: its linear layers; with the products inside attention (Transformer
+// Engine's fp8_dpa), with the head, or all of them. Texts: linears, attn, head, all.
+enum class CastScope { linears, attention, head, all };
+// What a transformer computes between gate_up and down: silu(g) u; the same with a power of two per channel before the
+// cast, folded into the weights of down (arXiv 2409.12517, Smooth-SwiGLU); or with both factors limited to 10. Texts:
+// swiglu, smooth, clamp.
+enum class SwigluForm { plain, smooth, clamp };
+
+// Layers (in a transformer: blocks) whose operands stay in BF16: "first", "last", 1-based numbers, and names of GEMMs
+// ("1.down"), joined by '+'.
 struct WideLayers {
     bool first = false, last = false;
-    std::vector<int> numbers = {};  // ascending
+    std::vector<int> numbers = {};         // ascending
+    std::vector<std::string> gemms = {};   // sorted
     bool operator==(const WideLayers&) const = default;
-    bool empty() const { return !first && !last && numbers.empty(); }
+    bool empty() const { return !first && !last && numbers.empty() && gemms.empty(); }
     bool contains(int layer, int layers) const;  // 1-based
 };
 
@@ -66,6 +76,8 @@ struct Recipe {
     bool square_weights = false;  // w in blocks of 16x16, one cast for fprop and dgrad
     bool rht = false;             // x and dy of wgrad are rotated along the batch (hadamard.h)
     Nvfp4Target target = Nvfp4Target::six;
+    CastScope scope = CastScope::linears;
+    SwigluForm act = SwigluForm::plain;
     WideLayers wide = {};
     MasterWeights master = MasterWeights::fp32;
     OutType out = OutType::bf16;    // type of the outputs of fprop and dgrad
@@ -94,12 +106,11 @@ Recipe parse_recipe(std::string_view text, const RecipeDefaults& defaults = {},
 std::vector<Recipe> parse_recipes(std::string_view comma_separated, const RecipeDefaults& defaults = {},
                                   std::string_view where = "--recipe");
 
-// The recipe of one layer (1-based) of a network of `layers`: for a wide one BF16 without a scale. Options that are
-// not about casts of operands (out, wgrad, master, round_update) stay.
+// With operands in BF16 without a scale. Options that are not about casts of operands (out, wgrad, master,
+// round_update) stay. A recipe of wider operands is returned as it is.
+Recipe wide_recipe(const Recipe& recipe);
+// The recipe of one layer (1-based) of a network of `layers`: for a wide one wide_recipe().
 Recipe recipe_of_layer(const Recipe& recipe, int layer, int layers);
-// Throws usage_error: `wide` names a layer that a network of `layers` does not have.
-void check_wide(const Recipe& recipe, int layers, std::string_view where = "--recipe");
-
 // The shortest text that parse_recipe() reads back to this recipe (its name field aside).
 std::string recipe_text(const Recipe& recipe);
 // Transformer Engine's constructor call for it, e.g. "DelayedScaling(margin=0, fp8_format=Format.HYBRID,

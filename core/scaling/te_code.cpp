@@ -87,6 +87,10 @@ std::string transformer_engine_code(const Recipe& recipe) {
         placeholder.express(rest, plain);
     }
     if (call.empty()) return "# Transformer Engine has no recipe like " + recipe_text(recipe);
+    if (recipe.scope == CastScope::attention && call.ends_with(')')) {
+        call.insert(call.size() - 1, std::string(call.ends_with("()") ? "" : ", ") + "fp8_dpa=True");
+        rest.scope = CastScope::linears;
+    }
     if (!recipe.wide.empty()) {  // a matter of where the recipe applies, not of the recipe
         Recipe only = plain;
         only.wide = recipe.wide;

@@ -15,7 +15,7 @@ class CpuTrainer final : public Trainer {
         if (spec.arms.empty()) throw usage_error("--recipe", "at least one recipe");
         arms_.reserve(spec.arms.size());
         for (const Recipe& recipe : spec.arms) {
-            check_wide(recipe, model_plan(spec).blocks);
+            model_plan(spec).check(recipe);
             arms_.emplace_back(spec_, recipe);
         }
     }

@@ -138,7 +138,7 @@ CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, 
     if (spec.model != "mlp")
         throw usage_error("--model",
                           fmt::format("{} does not train on a GPU yet: --backend cpu", spec.model));
-    for (const Recipe& recipe : spec.arms) check_wide(recipe, static_cast<int>(spec.layers.size()) - 1);
+    for (const Recipe& recipe : spec.arms) model_plan(spec).check(recipe);
     check(cudaSetDevice(device_->index), "cudaSetDevice");
     check_memory();  // before anything that takes long
     task_ = make_task(spec_);

@@ -130,4 +130,6 @@ std::vector<int> encode(const Corpus& corpus, std::string_view utf8) {
     return codes;
 }
 
+Corpus corpus_of(const std::string& path) { return path.empty() ? shipped_corpus() : load_corpus(path); }
+
 }  // namespace fp8lab

@@ -84,7 +84,8 @@ ModelPlan mlp_plan(std::span<const int> sizes) {
 
 ModelEntry mlp_model() {
     return {.id = "mlp",
-            .summary = "multilayer perceptron: --layers, --activation",
+            .summary = "multilayer perceptron of --layers with --activation",
+            .task = "teacher",
             .plan = [](const TrainSpec& spec) { return mlp_plan(spec.layers); },
             .make = [](const TrainSpec& spec) -> std::unique_ptr<Model<float>> {
                 return std::make_unique<Mlp<float>>(spec);

@@ -1,0 +1,151 @@
+#include "core/nn/models/transformer/block.h"
+
+#include <algorithm>
+
+#include "core/nn/ops/rms_norm.h"
+#include "core/nn/ops/swiglu.h"
+
+namespace fp8lab {
+namespace {
+
+TensorId plus(TensorId id, int n) { return {static_cast<std::uint16_t>(id.index + n)}; }
+
+template <class T>
+void add(Matrix<T>& x, const Matrix<T>& y, GemmCasts<T>& casts) {
+    for (std::size_t i = 0; i < x.values.size(); ++i) x.values[i] += y.values[i];
+    casts.round_output(x);
+}
+
+// Columns first .. first + out.cols of `in`.
+template <class T>
+void take_columns(const Matrix<T>& in, std::size_t first, std::size_t cols, Matrix<T>& out) {
+    out.resize(in.rows, cols);
+    for (std::size_t r = 0; r < in.rows; ++r)
+        std::ranges::copy(in.row(r).subspan(first, cols), out.row(r).begin());
+}
+template <class T>
+void put_columns(const Matrix<T>& in, std::size_t first, Matrix<T>& out) {
+    for (std::size_t r = 0; r < in.rows; ++r)
+        std::ranges::copy(in.row(r), out.row(r).subspan(first).begin());
+}
+
+GatedActivation activation_of(SwigluForm form) {
+    return form == SwigluForm::clamp ? GatedActivation::clamp : GatedActivation::swiglu;
+}
+
+template <class T>
+void normalise(Norm<T>& norm, const Matrix<T>& x, Matrix<T>& y, GemmCasts<T>& casts) {
+    rms_norm(x, norm.g, kRmsEpsilon, norm.normalised, norm.inverse_rms, y);
+    casts.round_output(y);
+}
+
+}  // namespace
+
+template <class T>
+Block<T>::Block(const TransformerShape& shape, const BlockTensors& ids)
+    : qkv(ids.qkv), out(ids.out), gate_up(ids.gate_up), down(ids.down), shape_(shape), ids_(ids) {
+    for (Norm<T>* norm : {&norm1, &norm2}) norm->g = norm->dg = std::vector<T>(shape.d);
+    const std::size_t d = shape.d;
+    qkv.w = qkv.dw = Matrix<T>(d + 2 * shape.key_cols(), d);
+    out.w = out.dw = Matrix<T>(d, d);
+    gate_up.w = gate_up.dw = Matrix<T>(2 * shape.ffn, d);
+    down.w = down.dw = Matrix<T>(d, shape.ffn);
+}
+
+template <class T>
+void Block<T>::forward(Matrix<T>& x, std::size_t sequences, const RotaryTable<T>& rotary, GemmCasts<T>& casts) {
+    normalise(norm1, x, qkv.x, casts);
+    attend(sequences, rotary, casts);
+    add(x, y_, casts);
+    normalise(norm2, x, gate_up.x, casts);
+    feed_forward(casts);
+    add(x, y_, casts);
+}
+
+template <class T>
+void Block<T>::attend(std::size_t sequences, const RotaryTable<T>& rotary, GemmCasts<T>& casts) {
+    attention_ = {sequences, qkv.x.rows / sequences, shape_.heads, shape_.kv_heads, shape_.head_size()};
+    qkv.forward(casts, y_);
+    take_columns(y_, 0, shape_.d, q);
+    take_columns(y_, shape_.d, shape_.key_cols(), k);
+    take_columns(y_, shape_.d + shape_.key_cols(), shape_.key_cols(), v);
+    rotate(q, rotary);
+    rotate(k, rotary);
+    casts.round_output(q);
+    casts.round_output(k);
+    q_cast_ = &casts.operand(ids_.attention, Along::cols, q);
+    k_cast_ = &casts.operand(plus(ids_.attention, 1), Along::cols, k);
+    v_cast_ = &casts.operand(plus(ids_.attention, 2), Along::cols, v);
+    attention_probabilities(*q_cast_, *k_cast_, attention_, p);
+    p_cast_ = &casts.operand(plus(ids_.attention, 3), Along::cols, p);
+    attention_output(*p_cast_, *v_cast_, attention_, out.x);
+    casts.round_output(out.x);
+    out.forward(casts, y_);
+}
+
+template <class T>
+void Block<T>::feed_forward(GemmCasts<T>& casts) {
+    smooth_ = casts.swiglu() == SwigluForm::smooth;
+    gate_up.forward(casts, gates_);
+    gated_activation(activation_of(casts.swiglu()), gates_, a_);
+    casts.round_output(a_);
+    if (!smooth_) {
+        down.x = a_;
+        down.forward(casts, y_);
+        return;
+    }
+    channel_scales(a_, scales_);
+    scale_columns(a_, scales_, down.x);
+    unscale_columns(down.w, scales_, scaled_w_);
+    down.forward(casts, scaled_w_, y_);
+}
+
+template <class T>
+void Block<T>::backward(Matrix<T>& dx, const RotaryTable<T>& rotary, GemmCasts<T>& casts) {
+    down.dy = dx;
+    feed_forward_backward(casts);
+    rms_norm_backward(dh_, norm2.normalised, norm2.inverse_rms, norm2.g, dn_, norm2.dg);
+    add(dx, dn_, casts);
+    out.dy = dx;
+    attend_backward(rotary, casts);
+    rms_norm_backward(dh_, norm1.normalised, norm1.inverse_rms, norm1.g, dn_, norm1.dg);
+    add(dx, dn_, casts);
+}
+
+template <class T>
+void Block<T>::feed_forward_backward(GemmCasts<T>& casts) {
+    if (smooth_) {  // dL/da = dL/d(a s) s, dL/dw = dL/d(w / s) / s
+        down.backward(casts, scaled_w_, da_);
+        scale_columns(da_, scales_);
+        unscale_columns(down.dw, scales_, down.dw);
+    } else {
+        down.backward(casts, da_);
+    }
+    gated_activation_backward(activation_of(casts.swiglu()), da_, gates_, gate_up.dy);
+    casts.round_output(gate_up.dy);
+    gate_up.backward(casts, dh_);
+}
+
+template <class T>
+void Block<T>::attend_backward(const RotaryTable<T>& rotary, GemmCasts<T>& casts) {
+    out.backward(casts, dout);
+    const Matrix<T>& dout_cast = casts.operand(plus(ids_.attention, 5), Along::cols, dout);
+    attention_value_gradient(*p_cast_, dout_cast, attention_, dv_);
+    attention_score_gradient(p, dout_cast, *v_cast_, attention_, ds);
+    const Matrix<T>& ds_cast = casts.operand(plus(ids_.attention, 4), Along::cols, ds);
+    attention_query_gradient(ds_cast, *k_cast_, attention_, dq_);
+    attention_key_gradient(ds_cast, *q_cast_, attention_, dk_);
+    rotate_back(dq_, rotary);
+    rotate_back(dk_, rotary);
+    qkv.dy.resize(dq_.rows, shape_.d + 2 * shape_.key_cols());
+    put_columns(dq_, 0, qkv.dy);
+    put_columns(dk_, shape_.d, qkv.dy);
+    put_columns(dv_, shape_.d + shape_.key_cols(), qkv.dy);
+    casts.round_output(qkv.dy);
+    qkv.backward(casts, dh_);
+}
+
+template class Block<float>;
+template class Block<double>;
+
+}  // namespace fp8lab

@@ -1,0 +1,36 @@
+// A linear layer without bias: fprop y = x w^T, dgrad dx = dy w, wgrad dw = dy^T x, each on what the recipe makes of its
+// operands.
+#pragma once
+
+#include "core/nn/model.h"
+
+namespace fp8lab {
+
+template <class T>
+struct Linear {
+    TensorId x_id, w_id, dy_id;
+    Matrix<T> x;      // (tokens, in), set before forward()
+    Matrix<T> dy;     // (tokens, out), set before backward()
+    Matrix<T> w, dw;  // (out, in)
+
+    // x is the first of the three tensors of the layer, as ModelPlan::add_linear() returns it.
+    explicit Linear(TensorId first)
+        : x_id(first),
+          w_id{static_cast<std::uint16_t>(first.index + 1)},
+          dy_id{static_cast<std::uint16_t>(first.index + 2)} {}
+
+    void forward(GemmCasts<T>& casts, const Matrix<T>& weights, Matrix<T>& y) {
+        multiply_nt(casts.operand(x_id, Along::cols, x), casts.operand(w_id, Along::cols, weights), y);
+        casts.round_output(y);
+    }
+    void forward(GemmCasts<T>& casts, Matrix<T>& y) { forward(casts, w, y); }
+    void backward(GemmCasts<T>& casts, const Matrix<T>& weights, Matrix<T>& dx) {
+        multiply_nn(casts.operand(dy_id, Along::cols, dy), casts.operand(w_id, Along::rows, weights), dx);
+        casts.round_output(dx);
+        multiply_tn(casts.operand(dy_id, Along::rows, dy), casts.operand(x_id, Along::rows, x), dw);
+        casts.round_gradient(dw);
+    }
+    void backward(GemmCasts<T>& casts, Matrix<T>& dx) { backward(casts, w, dx); }
+};
+
+}  // namespace fp8lab
