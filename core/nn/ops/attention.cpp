@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/nn/ops/exponential.h"
 #include "core/nn/ops/loops.h"
@@ -134,10 +135,13 @@ T score_factor(const AttentionShape& shape) {
 template <class T>
 void attention_probabilities(const Matrix<T>& q, const Matrix<T>& k, const AttentionShape& shape,
                              Matrix<T>& p) {
-    causal_scores(q, k, shape, score_factor<T>(shape), p, [](T* row, std::size_t n, std::size_t) {
+    causal_scores(q, k, shape, score_factor<T>(shape), p, [&](T* row, std::size_t positions, std::size_t) {
+        // Masked up to whole vectors: e^-inf is 0, and a remainder would take longer.
+        const std::size_t n = std::min((positions + kLanes - 1) / kLanes * kLanes, shape.context);
+        std::fill(row + positions, row + n, -std::numeric_limits<T>::infinity());
         const T top = largest(row, n);
         for (std::size_t i = 0; i < n; ++i) row[i] = exponential(row[i] - top);
-        const T share = T{1} / sum_in_lanes<T>(n, [row](std::size_t i) { return row[i]; });
+        const T share = T{1} / sum(row, n);
         for (std::size_t i = 0; i < n; ++i) row[i] *= share;
     });
 }
@@ -158,7 +162,7 @@ void attention_score_gradient(const Matrix<T>& p, const Matrix<T>& dout, const M
                               const AttentionShape& shape, Matrix<T>& ds) {
     causal_scores(dout, v, shape, T{1}, ds, [&p](T* row, std::size_t n, std::size_t r) {
         const T* const weight = p.row(r).data();
-        const T mean = sum_in_lanes<T>(n, [=](std::size_t i) { return row[i] * weight[i]; });
+        const T mean = dot(row, weight, n);
         for (std::size_t i = 0; i < n; ++i) row[i] = weight[i] * (row[i] - mean);
     });
 }

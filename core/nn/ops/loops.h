@@ -1,8 +1,8 @@
-// What the operations of this folder share: sums whose order is fixed, and how their loops are cut.
+// What the operations of this folder share: reductions in a fixed order, and how loops are cut for threads.
 #pragma once
 
+#include <Eigen/Core>
 #include <algorithm>
-#include <array>
 #include <cstddef>
 
 #include "core/threads/parallel.h"
@@ -26,32 +26,41 @@ void for_column_strips(std::size_t rows, std::size_t cols, const Body& body) {
         [&](std::size_t first, std::size_t last) { body(first * kStrip, std::min(last * kStrip, cols)); });
 }
 
-// term(0) combined with ... term(n - 1), n > 0, in 16 partial results and then as a tree: an order that is fixed
-// and that compilers vectorise.
-template <class T, class Term, class Combine>
-T reduce_in_lanes(std::size_t n, T start, const Term& term, const Combine& combine) {
-    constexpr std::size_t kLanes = 16;
-    std::array<T, kLanes> part;
-    part.fill(start);
-    const std::size_t whole = n - n % kLanes;
-    for (std::size_t i = 0; i < whole; i += kLanes)
-        for (std::size_t l = 0; l < kLanes; ++l) part[l] = combine(part[l], term(i + l));
-    for (std::size_t i = whole; i < n; ++i) part[i - whole] = combine(part[i - whole], term(i));
-    for (std::size_t half = kLanes / 2; half > 0; half /= 2)
-        for (std::size_t l = 0; l < half; ++l) part[l] = combine(part[l], part[l + half]);
-    return part[0];
-}
-
-template <class T, class Term>
-T sum_in_lanes(std::size_t n, const Term& term) {
-    return reduce_in_lanes(n, T{0}, term, [](T a, T b) { return a + b; });
-}
-
-// The largest of n > 0 values. A NaN may be passed over: what is computed from the values meets it again.
+// Reductions keep kLanes partial results, element i in lane i % kLanes, and combine them at the end. The order
+// is fixed, so the bytes depend neither on threads nor on addresses, and the lanes are vectors.
+inline constexpr std::size_t kLanes = 16;
 template <class T>
-T largest(const T* values, std::size_t n) {
-    return reduce_in_lanes(
-        n, values[0], [values](std::size_t i) { return values[i]; }, [](T a, T b) { return a < b ? b : a; });
+using Lanes = Eigen::Array<T, static_cast<int>(kLanes), 1>;
+template <class T>
+using LanesAt = Eigen::Map<const Lanes<T>>;  // unaligned
+
+template <class T>
+T sum(const T* a, std::size_t n) {
+    Lanes<T> part = Lanes<T>::Zero();
+    const std::size_t whole = n - n % kLanes;
+    for (std::size_t i = 0; i < whole; i += kLanes) part += LanesAt<T>(a + i);
+    for (std::size_t i = whole; i < n; ++i) part[static_cast<Eigen::Index>(i - whole)] += a[i];
+    return part.sum();
+}
+
+template <class T>
+T dot(const T* a, const T* b, std::size_t n) {
+    Lanes<T> part = Lanes<T>::Zero();
+    const std::size_t whole = n - n % kLanes;
+    for (std::size_t i = 0; i < whole; i += kLanes) part += LanesAt<T>(a + i) * LanesAt<T>(b + i);
+    for (std::size_t i = whole; i < n; ++i) part[static_cast<Eigen::Index>(i - whole)] += a[i] * b[i];
+    return part.sum();
+}
+
+// Of n > 0 values. A NaN may be passed over: what is computed from the values meets it again.
+template <class T>
+T largest(const T* a, std::size_t n) {
+    Lanes<T> part = Lanes<T>::Constant(a[0]);
+    const std::size_t whole = n - n % kLanes;
+    for (std::size_t i = 0; i < whole; i += kLanes) part = part.max(LanesAt<T>(a + i));
+    T top = part.maxCoeff();
+    for (std::size_t i = whole; i < n; ++i) top = top < a[i] ? a[i] : top;
+    return top;
 }
 
 }  // namespace fp8lab

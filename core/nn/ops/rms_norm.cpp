@@ -19,7 +19,7 @@ void rms_norm(const Matrix<T>& x, const std::vector<T>& g, double eps, Matrix<T>
             const T* const gain = g.data();
             T* const unit = normalised.row(r).data();
             T* const to = y.row(r).data();
-            const T squares = sum_in_lanes<T>(d, [from](std::size_t c) { return from[c] * from[c]; });
+            const T squares = dot(from, from, d);
             const T inverse = T{1} / std::sqrt(squares / static_cast<T>(d) + static_cast<T>(eps));
             inverse_rms[r] = inverse;
             for (std::size_t c = 0; c < d; ++c) unit[c] = from[c] * inverse;
@@ -48,11 +48,9 @@ void rms_norm_backward(const Matrix<T>& dy, const Matrix<T>& normalised, const s
             const T* const unit = normalised.row(r).data();
             const T* const gain = g.data();
             T* const to = dx.row(r).data();
-            const T mean =
-                sum_in_lanes<T>(d, [=](std::size_t c) { return gradient[c] * gain[c] * unit[c]; }) /
-                static_cast<T>(d);
-            const T inverse = inverse_rms[r];
-            for (std::size_t c = 0; c < d; ++c) to[c] = inverse * (gradient[c] * gain[c] - unit[c] * mean);
+            for (std::size_t c = 0; c < d; ++c) to[c] = gradient[c] * gain[c];
+            const T mean = dot(to, unit, d) / static_cast<T>(d), inverse = inverse_rms[r];
+            for (std::size_t c = 0; c < d; ++c) to[c] = inverse * (to[c] - unit[c] * mean);
         }
     });
 }

@@ -32,11 +32,11 @@ template <class T>
 T row_term(const T* logits, std::size_t n, std::size_t target, T* powers, Term& term) {
     const T top = largest(logits, n);
     for (std::size_t c = 0; c < n; ++c) powers[c] = exponential(logits[c] - top);
-    const T sum = sum_in_lanes<T>(n, [powers](std::size_t c) { return powers[c]; });
-    term.loss =
-        std::log(static_cast<double>(sum)) + (static_cast<double>(top) - static_cast<double>(logits[target]));
+    const T total = sum(powers, n);
+    term.loss = std::log(static_cast<double>(total)) +
+                (static_cast<double>(top) - static_cast<double>(logits[target]));
     term.right = !std::isnan(term.loss) && is_first_largest(logits, n, target);
-    return sum;
+    return total;
 }
 
 // dlogits may be null.
@@ -56,9 +56,9 @@ LossValue loss_of_rows(const Matrix<T>& logits, const TokenBatch& batch, Matrix<
                 continue;
             }
             const auto target = static_cast<std::size_t>(batch.targets[r]);
-            const T sum = row_term(logits.row(r).data(), n, target, out, terms[r]);
+            const T total = row_term(logits.row(r).data(), n, target, out, terms[r]);
             if (!dlogits) continue;
-            const T inverse = T{1} / sum, at_target = (out[target] * inverse - T{1}) * share;
+            const T inverse = T{1} / total, at_target = (out[target] * inverse - T{1}) * share;
             for (std::size_t c = 0; c < n; ++c) out[c] = out[c] * inverse * share;
             out[target] = at_target;
         }
