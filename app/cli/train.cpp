@@ -15,6 +15,7 @@
 #include "core/files/console.h"
 #include "core/files/files.h"
 #include "core/files/outputs.h"
+#include "core/nn/model.h"
 #include "core/train/checkpoint.h"
 
 namespace fp8lab::cli {
@@ -25,6 +26,7 @@ struct TrainArguments {
     TrainOptions train;
     std::string backend = "auto", algo = "max";
     std::string layers, csv, json, save, resume;
+    std::map<std::string, std::optional<int>> sizes;  // the options of all models
     bool fail_on_nan = false;
 };
 
@@ -32,7 +34,7 @@ struct TrainArguments {
 void declare_train_files(const TrainArguments& arguments, const TrainSpec& spec) {
     Outputs files;
     if (arguments.csv != "-" && arguments.json != "-") files.prints("stdout");  // the table of the arms
-    for (const std::string& input : {spec.x_path, spec.y_path})
+    for (const std::string& input : {spec.x_path, spec.y_path, spec.text_path})
         if (!input.empty()) files.reads(input);
     if (!arguments.resume.empty())
         for (const auto& input : checkpoints_to_load(arguments.resume)) files.reads(input);
@@ -100,7 +102,10 @@ void refuse_nan(const TrainReport& report) {
 void train_arms(TrainArguments options) {
     options.train.recipe_defaults.algo = parse_recipe("delayed:algo=" + options.algo, {}, "--algo").algo;
     if (!options.layers.empty()) options.train.layers = parse_layers(options.layers);
+    for (const auto& [name, value] : options.sizes)
+        if (value) options.train.sizes[name] = *value;
     const TrainSpec spec = make_train_spec(options.train);
+    if (find_model(spec.model).tokens && options.backend == "auto") options.backend = "cpu";  // GPUs: not yet
     const ChosenBackend chosen = choose_backend(options.backend);
     declare_train_files(options, spec);
     const auto trainer = prepare(*chosen.backend, spec, options.resume);
@@ -128,16 +133,28 @@ void add_train(CLI::App& app, Globals&) {
     verb->add_option("--recipe", train.recipes, "R[,R...]: one arm each, e.g. bf16,delayed:margin=1")
         ->capture_default_str();
     verb->add_option("--backend", options->backend, "auto, cpu or cuda")->capture_default_str();
-    verb->add_option("--task", train.task, "teacher, noise, spiral or npy:X,Y")->capture_default_str();
+    verb->add_option("--model", train.model, "mlp or transformer")->capture_default_str();
+    verb->add_option("--task", train.task,
+                     "mlp: teacher, noise, spiral or npy:X,Y; transformer: text, text:FILE or copying");
+    for (const ModelEntry& model : models())
+        for (const ModelOption& option : model.options)
+            verb->add_option("--" + std::string(option.name), options->sizes[std::string(option.name)],
+                             fmt::format("{}: {}; {}", model.id, option.help, option.fallback));
     verb->add_option("--layers", options->layers, "d0,...,dn");
     verb->add_option("--activation", train.activation, "tanh, gelu or relu");
-    verb->add_option("--batch", train.batch, "batch size: rows per step");
-    verb->add_option("--steps", train.steps, "of the whole run, a resumed part included")
-        ->capture_default_str();
+    verb->add_option("--batch", train.batch, "batch size: rows, or sequences, per step");
+    verb->add_option("--steps", train.steps,
+                     "of the whole run, a resumed part included; 2000 (transformer: 600)");
     verb->add_option("--lr", train.lr, "learning rate");
-    verb->add_option("--schedule", train.schedule, "constant or cosine")->capture_default_str();
+    verb->add_option("--schedule", train.schedule, "constant or cosine; constant (transformer: cosine)");
+    verb->add_option("--warmup", train.warmup, "steps of schedule cosine up to the learning rate; 100");
     verb->add_option("--optimizer", train.optimizer, "adamw or sgd")->capture_default_str();
     verb->add_option("--weight-decay", train.weight_decay, "decoupled")->capture_default_str();
+    verb->add_option("--beta1", train.beta1, "of AdamW; 0.9");
+    verb->add_option("--beta2", train.beta2, "of AdamW; 0.999 (transformer: 0.95)");
+    verb->add_option("--eps", train.eps, "of AdamW; 1e-8");
+    verb->add_option("--clip", train.clip,
+                     "largest norm of all gradients together, 0 for any; 0 (transformer: 1)");
     verb->add_option("--loss", train.loss, "mse or cross-entropy");
     verb->add_option("--history", train.recipe_defaults.history, "amax history length of arms that name none")
         ->capture_default_str();

@@ -69,7 +69,7 @@ void find_worst_underflow(const std::vector<StepRecord>& records, const ModelPla
     }
 }
 
-void append_row(std::string& out, const StepRecord& record, const std::string& recipe) {
+void append_row(std::string& out, const StepRecord& record, const std::string& recipe, bool with_kurtosis) {
     out += fmt::format("{},{},{},{},{}", record.step, recipe, shortest(record.loss), cell(record.accuracy),
                        shortest(record.step_ms));
     for (const TensorRecord& t : record.tensors)
@@ -78,6 +78,8 @@ void append_row(std::string& out, const StepRecord& record, const std::string& r
                          : ",,,,";
     for (const TensorRecord& t : record.tensors)
         out += t.applies ? fmt::format(",{},{}", cell(t.lost_l1_pct), cell(t.lost_energy_pct)) : ",,";
+    for (const TensorRecord& t : record.tensors)
+        if (with_kurtosis) out += "," + (t.applies ? cell(t.kurtosis) : "");
     out += '\n';
 }
 
@@ -139,13 +141,16 @@ std::string TrainReport::csv() const {
         out += fmt::format(",amax_{0},scale_{0},underflow_pct_{0},overflow_pct_{0}", tensor.name);
     for (const OperandSpec& tensor : plan.tensors)  // behind the columns of older versions
         out += fmt::format(",lost_l1_pct_{0},lost_energy_pct_{0}", tensor.name);
+    for (const OperandSpec& tensor : plan.tensors)
+        if (plan.gated) out += ",kurtosis_" + tensor.name;
     out += '\n';
     // Arms side by side, step by step; a stopped arm has fewer rows. Every arm starts at the same step.
     std::size_t longest = 0;
     for (const ArmRun& arm : arms_) longest = std::max(longest, arm.records.size());
     for (std::size_t row = 0; row < longest; ++row)
         for (std::size_t i = 0; i < arms_.size(); ++i)
-            if (row < arms_[i].records.size()) append_row(out, arms_[i].records[row], spec_.arms[i].name);
+            if (row < arms_[i].records.size())
+                append_row(out, arms_[i].records[row], spec_.arms[i].name, plan.gated);
     return out;
 }
 

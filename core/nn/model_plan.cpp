@@ -51,7 +51,9 @@ void ModelPlan::check(const Recipe& recipe, std::string_view where) const {
     const auto refused = [&](const std::string& why) {
         return usage_error(std::string(where), "recipe " + std::string(recipe.base) + ": " + why);
     };
-    const auto has = [&](GemmRole role) { return std::ranges::find(gemms, role, &ModelGemm::role) != gemms.end(); };
+    const auto has = [&](GemmRole role) {
+        return std::ranges::find(gemms, role, &ModelGemm::role) != gemms.end();
+    };
     for (const int number : recipe.wide.numbers)
         if (number > blocks)
             throw refused("wide names layer " + std::to_string(number) + "; the layers are 1-" +

@@ -1,6 +1,7 @@
 #include "core/nn/recipe_casts.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "core/nn/streams.h"
@@ -17,6 +18,32 @@ DelayedScale cold_start(const Recipe& recipe, const CastPlan& plan) {
             recipe.interval,
             static_cast<float>(max_finite(*plan.format)),
             recipe.pow2};
+}
+
+float kurtosis(std::span<const float> values) {
+    constexpr std::size_t kLanes = 16;  // sums that vectorise, in an order that is fixed
+    std::array<float, kLanes> second{}, fourth{};
+    double square = 0, power = 0;
+    for (std::size_t begin = 0; begin < values.size(); begin += 4096) {
+        const auto part = values.subspan(begin, std::min<std::size_t>(4096, values.size() - begin));
+        second.fill(0), fourth.fill(0);
+        for (std::size_t i = 0; i + kLanes <= part.size(); i += kLanes)
+            for (std::size_t lane = 0; lane < kLanes; ++lane) {
+                const float v = part[i + lane], s = v * v;
+                second[lane] += s;
+                fourth[lane] += s * s;
+            }
+        for (std::size_t i = part.size() - part.size() % kLanes; i < part.size(); ++i) {
+            const float s = part[i] * part[i];
+            second[0] += s;
+            fourth[0] += s * s;
+        }
+        for (std::size_t lane = 0; lane < kLanes; ++lane) {
+            square += static_cast<double>(second[lane]);
+            power += static_cast<double>(fourth[lane]);
+        }
+    }
+    return static_cast<float>(power / square * static_cast<double>(values.size()) / square);
 }
 
 // dy of a step whose loss was not finite: there was no backward pass.
@@ -86,6 +113,7 @@ void RecipeCasts::restore_delayed(TensorId id, float scale, int scale_age, std::
 
 void RecipeCasts::begin_step(int step, std::optional<TensorId> watched) {
     step_ = step;
+    evaluates_ = false;
     watched_ = watched;
     view_.reset();
     for (State& s : states_) s.casted = s.nonfinite = false;
@@ -93,8 +121,8 @@ void RecipeCasts::begin_step(int step, std::optional<TensorId> watched) {
 
 const Matrix<float>& RecipeCasts::operand(TensorId id, Along along, const Matrix<float>& value) {
     State& s = state(id);
-    const bool first = !s.casted;
-    s.casted = true;
+    const bool first = !s.casted && !evaluates_;
+    if (!evaluates_) s.casted = true;
     if (s.plan.format->name == "fp32") {
         if (first) s.record = {.applies = false};
         if (first && id == watched_) watch(id, value);
@@ -102,7 +130,7 @@ const Matrix<float>& RecipeCasts::operand(TensorId id, Along along, const Matrix
     }
     const bool one_cast = s.plan.granularity == Granularity::tensor ||
                           (s.plan.granularity == Granularity::block16 && s.plan.square_blocks);
-    if (!first && one_cast) return s.cast;
+    if (!first && one_cast && !evaluates_) return s.cast;
     const Matrix<float>& in = s.rotated && along == Along::rows ? rotated(value) : value;
     QuantizeRequest request{
         .rows = in.rows, .cols = in.cols, .along = along, .seed = seed_, .with_stats = first};
@@ -134,6 +162,7 @@ void RecipeCasts::note(TensorId id, const Matrix<float>& value, const QuantizeRe
                 .sqnr_db = static_cast<float>(result.stats.sqnr_db()),
                 .lost_l1_pct = static_cast<float>(result.stats.lost_l1_pct()),
                 .lost_energy_pct = static_cast<float>(result.stats.lost_energy_pct())};
+    if (plan_.gated) s.record.kurtosis = kurtosis(value.values);
     const bool overflow_is_nonfinite =
         s.plan.overflow == Overflow::nonsaturate && (has_nan(*s.plan.format) || has_infinity(*s.plan.format));
     s.nonfinite = result.stats.nonfinite > 0 || (overflow_is_nonfinite && result.stats.overflow > 0);

@@ -36,9 +36,12 @@ class RecipeCasts final : public GemmCasts<float> {
     void fix_scale(TensorId weight, float scale) { state(weight).fixed_scale = scale; }
 
     void begin_step(int step, std::optional<TensorId> watched);
+    // From here to the next begin_step() operands are cast with the scales that there are: no records, no amaxes.
+    void begin_evaluation() { evaluates_ = true; }
     const Matrix<float>& operand(TensorId id, Along along, const Matrix<float>& value) override;
     void round_output(Matrix<float>& result) override { round(result, recipe_.out); }
     void round_gradient(Matrix<float>& result) override { round(result, recipe_.wgrad); }
+    SwigluForm swiglu() const override { return recipe_.act; }
     // Feeds this step's amaxes to the delayed scales. In the order of ModelPlan::tensors; one that was not cast in
     // this step has NaN.
     std::vector<TensorRecord> end_step();
@@ -74,6 +77,7 @@ class RecipeCasts final : public GemmCasts<float> {
     Recipe recipe_;
     std::uint64_t seed_;
     int step_ = 0;
+    bool evaluates_ = false;
     std::optional<TensorId> watched_;
     std::optional<TensorView> view_;
     std::vector<State> states_;

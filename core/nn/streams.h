@@ -7,7 +7,16 @@
 
 namespace fp8lab {
 
-enum class Draw : std::uint64_t { initial_weights, data, batch, teacher_in, teacher_out, cast, update };
+enum class Draw : std::uint64_t {
+    initial_weights,
+    data,
+    batch,
+    teacher_in,
+    teacher_out,
+    cast,
+    update,
+    sample
+};
 
 // `detail` (0..15) distinguishes several draws of one layer and step.
 constexpr std::uint64_t stream(Draw draw, int layer = 0, int step = 0, unsigned detail = 0) {

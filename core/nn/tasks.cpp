@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "core/base/error.h"
@@ -100,11 +101,22 @@ class TextTask final : public Task {
         return true;
     }
     std::string symbols() const override { return corpus_.symbols; }
+    int rarest() const override {
+        std::vector<std::ptrdiff_t> counts;
+        for (std::size_t s = 0; s < corpus_.symbols.size(); ++s)
+            counts.push_back(std::count(corpus_.codes.begin(),
+                                        corpus_.codes.begin() + static_cast<std::ptrdiff_t>(corpus_.train),
+                                        static_cast<int>(s)));
+        for (std::ptrdiff_t& count : counts)  // only in the held-out part: never trained
+            if (count == 0) count = std::numeric_limits<std::ptrdiff_t>::max();
+        return static_cast<int>(std::ranges::min_element(counts) - counts.begin());
+    }
     // What the corpus has of it, at least one character.
     std::vector<int> prompt() const override {
         std::vector<int> codes;
         for (const char c : std::string_view("a gradient "))
-            if (const auto at = corpus_.symbols.find(c); at != std::string::npos) codes.push_back(static_cast<int>(at));
+            if (const auto at = corpus_.symbols.find(c); at != std::string::npos)
+                codes.push_back(static_cast<int>(at));
         if (codes.empty()) codes.push_back(corpus_.codes.front());
         return codes;
     }

@@ -28,6 +28,7 @@ class Task {
     // Tasks of tokens: one character per token; and what a sample starts with.
     virtual std::string symbols() const { return {}; }
     virtual std::vector<int> prompt() const { return {}; }
+    virtual int rarest() const { return 0; }  // the token that the training data have least often
     virtual std::vector<int> expected() const { return {}; }  // the only right continuation, if there is one
 };
 

@@ -11,9 +11,9 @@ namespace fp8lab {
 // tokens[sequence * context + t]. The target of a token is the token after it.
 struct TokenBatch {
     std::size_t sequences = 0, context = 0;
-    std::vector<int> tokens, targets;  // 0 .. vocabulary - 1
+    std::vector<int> tokens = {}, targets = {};  // 0 .. vocabulary - 1
     // 1: the target counts for loss and accuracy, 0: it does not. Empty: all targets count.
-    std::vector<std::uint8_t> scored;
+    std::vector<std::uint8_t> scored = {};
     float factor = 1;  // multiplies what the embedding gives: PoisonBatch
 
     std::size_t size() const { return sequences * context; }

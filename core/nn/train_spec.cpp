@@ -20,8 +20,8 @@ namespace fp8lab {
 namespace {
 
 constexpr std::array kTasks = {Named{TaskKind::teacher, "teacher"}, Named{TaskKind::noise, "noise"},
-                               Named{TaskKind::spiral, "spiral"}, Named{TaskKind::npy, "npy:X,Y"},
-                               Named{TaskKind::text, "text"}, Named{TaskKind::copying, "copying"}};
+                               Named{TaskKind::spiral, "spiral"},   Named{TaskKind::npy, "npy:X,Y"},
+                               Named{TaskKind::text, "text"},       Named{TaskKind::copying, "copying"}};
 constexpr std::array kActivations = {Named{Activation::tanh, "tanh"}, Named{Activation::gelu, "gelu"},
                                      Named{Activation::relu, "relu"}};
 constexpr std::array kSchedules = {Named{Schedule::constant, "constant"}, Named{Schedule::cosine, "cosine"}};
@@ -44,7 +44,7 @@ std::optional<Enum> parse_given(const std::array<Named<Enum>, n>& names, std::st
 // What a task fixes or suggests (cli.md, "Definitions that results depend on"); the
 // sizes and the loss of npy come from its files.
 struct TaskDefaults {
-    std::vector<int> layers;
+    std::vector<int> layers = {};
     Activation activation = Activation::tanh;
     LossKind loss = LossKind::mse;
     int batch = 256, steps = 2000;
@@ -138,7 +138,8 @@ void check_layers(const TrainSpec& spec, const TaskDefaults& task) {
 void check_fit(const TrainSpec& spec, const TaskDefaults& task) {
     const ModelEntry& model = find_model(spec.model);
     if (model.tokens != (task.vocabulary > 0))
-        throw usage_error("--task", fmt::format("{} is no task of --model {}", to_string(spec.task), spec.model));
+        throw usage_error("--task",
+                          fmt::format("{} is no task of --model {}", to_string(spec.task), spec.model));
     if (spec.loss == LossKind::mse && model.tokens) throw usage_error("--loss", "tokens need cross-entropy");
     if (!model.tokens) check_layers(spec, task);
     model.check(spec);
@@ -227,7 +228,8 @@ std::string task_text(const TrainSpec& spec) {
 // What the model has: layers and activation of the MLP, the sizes of another.
 std::string model_text(const TrainSpec& spec) {
     if (!find_model(spec.model).tokens)
-        return fmt::format("--layers {} --activation {}", fmt::join(spec.layers, ","), to_string(spec.activation));
+        return fmt::format("--layers {} --activation {}", fmt::join(spec.layers, ","),
+                           to_string(spec.activation));
     std::string text = "--model " + spec.model;
     for (const ModelOption& option : find_model(spec.model).options)
         text += fmt::format(" --{} {}", option.name, spec.sizes.at(std::string(option.name)));
@@ -258,8 +260,8 @@ std::string command_line(const TrainSpec& spec) {
         "--recipe {} --task {} {} --batch {} --steps {} --lr {} --schedule {} "
         "--optimizer {} --weight-decay {} --loss {} --seed {}{}",
         fmt::join(arms, ","), task_text(spec), model_text(spec), spec.batch, spec.steps, shortest(spec.lr),
-        to_string(spec.schedule), to_string(spec.optimizer), shortest(spec.weight_decay), to_string(spec.loss),
-        spec.seed, optimizer_text(spec));
+        to_string(spec.schedule), to_string(spec.optimizer), shortest(spec.weight_decay),
+        to_string(spec.loss), spec.seed, optimizer_text(spec));
 }
 
 double learning_rate(const TrainSpec& spec, int step) {

@@ -40,6 +40,10 @@ void check_command(const TrainSpec& spec, const Command& command) {
                                   throw usage_error("--lr", fmt::format("{} is not a number >= 0", c.lr));
                           },
                           [](const PoisonBatch&) {},  // Inf and NaN are experiments
+                          [&](const AlignChannel&) {
+                              if (!model_plan(spec).gated || spec.task != TaskKind::text)
+                                  throw usage_error("align", "needs --model transformer and --task text");
+                          },
                           [&](const Watch& c) {
                               const std::size_t tensors = model_plan(spec).tensors.size();
                               if (c.tensor && c.tensor->index >= tensors)

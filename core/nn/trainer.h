@@ -45,11 +45,14 @@ struct SetLearningRate {
 struct PoisonBatch {
     float factor = 1000.0F;
 };
+// In every arm: Model::align_channel() with the rarest token of the task. Once; what is aligned already stays.
+struct AlignChannel {};
 // The tensor whose histograms the snapshots have; none: no histograms are computed.
 struct Watch {
     std::optional<TensorId> tensor;
 };
-using Command = std::variant<SetHistory, SetMargin, SetAlgo, SetRecipe, SetLearningRate, PoisonBatch, Watch>;
+using Command = std::variant<SetHistory, SetMargin, SetAlgo, SetRecipe, SetLearningRate, PoisonBatch,
+                             AlignChannel, Watch>;
 // Throws usage_error: an arm or a tensor that a training of `spec` does not have, a history, margin or recipe that
 // parse_recipe() could not give, a learning rate that is negative or not finite.
 void check_command(const TrainSpec& spec, const Command& command);
@@ -60,6 +63,8 @@ struct TensorRecord {           // one tensor in one step; NaN: not measured in 
     float underflow_pct = 0, overflow_pct = 0, sqnr_db = 0;
     // The lost mass, as CastStats has it. NaN: not known, or not measured in this step.
     float lost_l1_pct = std::numeric_limits<float>::quiet_NaN(), lost_energy_pct = lost_l1_pct;
+    // Mean fourth power over the squared mean square: 3 for a normal distribution. Only of models of tokens.
+    float kurtosis = std::numeric_limits<float>::quiet_NaN();
     bool applies = true;  // false: the recipe does not cast this tensor (CSV cells stay empty)
 };
 struct StepRecord {
@@ -91,11 +96,22 @@ struct ArmCost {  // what a step of this arm costs on a GPU; on the CPU only Ste
     int graphs = 0;    // captured so far
     std::string note;  // Trainer::note()
 };
+// Of a model of tokens, at each kEvaluationSteps-th step and at the last.
+struct Evaluation {
+    int step = 0;                   // steps done
+    double loss = 0, accuracy = 0;  // held-out data, with the casts of the recipe
+    // What the weights (FP32) say behind a prompt: drawn at kTemperature, with the same random numbers in every arm;
+    // where only one continuation is right, the most probable tokens, and `expected` beside them.
+    std::string prompt = {}, continuation = {}, expected = {};
+};
+inline constexpr int kEvaluationSteps = 50, kHeldOutBatches = 8, kSampleLength = 85;
+inline constexpr double kTemperature = 0.6;
 struct ArmSnapshot {
     std::vector<StepRecord> records;   // new since the last snapshot
     std::optional<NonFinite> stopped;  // this arm has ended; the others go on
     std::optional<TensorView> watched;
     std::vector<float> decision;  // spiral: kDecisionGrid^2 probabilities of class 1, rows from y=-1 up
+    std::optional<Evaluation> evaluation;  // the newest
     Provenance provenance = Provenance::cpu_emulated;
     std::string emulated_because;  // why a GPU with FP8 tensor cores emulates this recipe; else empty
     std::optional<ArmCost> cost;

@@ -46,8 +46,8 @@ enum class SwigluForm { plain, smooth, clamp };
 // ("1.down"), joined by '+'.
 struct WideLayers {
     bool first = false, last = false;
-    std::vector<int> numbers = {};         // ascending
-    std::vector<std::string> gemms = {};   // sorted
+    std::vector<int> numbers = {};        // ascending
+    std::vector<std::string> gemms = {};  // sorted
     bool operator==(const WideLayers&) const = default;
     bool empty() const { return !first && !last && numbers.empty() && gemms.empty(); }
     bool contains(int layer, int layers) const;  // 1-based

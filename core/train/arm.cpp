@@ -101,11 +101,18 @@ void Arm::step(const Batch& batch, int step, double lr, std::optional<TensorId> 
 }
 
 bool Arm::apply_update(int step, double lr) {
-    const OptimizerStep how{spec_.optimizer, lr, spec_.weight_decay, step};
+    const OptimizerStep how{spec_.optimizer, lr,  spec_.weight_decay, spec_.beta1, spec_.beta2,
+                            spec_.eps,       step};
     bool finite = true;
     const auto parameters = model_->parameters();
+    if (spec_.clip > 0) {
+        std::vector<std::span<float>> gradients;
+        for (const Parameter<float>& p : parameters) gradients.push_back(p.gradient);
+        limit_norm(gradients, spec_.clip);
+    }
     for (std::size_t i = 0; i < parameters.size(); ++i)
         finite &= update(how, parameters[i].value, parameters[i].gradient, moments_[i]);
+    model_->after_update();
     store_weights(casts_.recipe().round_update, step);
     return finite;
 }
@@ -137,6 +144,7 @@ ArmSnapshot Arm::take() {
     snapshot.records = std::exchange(records_, {});
     snapshot.stopped = stopped_;
     snapshot.watched = watched_;
+    snapshot.evaluation = evaluation_;
     if (spec_.task == TaskKind::spiral && !stopped_) snapshot.decision = decision_grid(*model_, spec_.loss);
     return snapshot;
 }

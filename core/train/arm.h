@@ -25,6 +25,9 @@ class Arm {
 
     RecipeCasts& casts() { return casts_; }
     void set_recipe(const Recipe& recipe);
+    void align_channel(int token) { model_->align_channel(token); }
+    // Held-out loss and a sample, of a task that has them (Evaluation).
+    void evaluate(const Task& task, int steps_done);
 
     ArmSnapshot take();  // records since the last take(); for spiral also the decision grid
 
@@ -52,6 +55,7 @@ class Arm {
     std::vector<StepRecord> records_;
     std::optional<NonFinite> stopped_;
     std::optional<TensorView> watched_;
+    std::optional<Evaluation> evaluation_;
 };
 
 }  // namespace fp8lab

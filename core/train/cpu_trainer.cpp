@@ -36,6 +36,7 @@ class CpuTrainer final : public Trainer {
 
   private:
     void apply(const Command& command);
+    void poison(float factor);
     const Arm& arm(int index) const;
     Arm& arm(int index) { return const_cast<Arm&>(std::as_const(*this).arm(index)); }
 
@@ -62,20 +63,33 @@ void CpuTrainer::apply(const Command& command) {
                           [&](const SetRecipe& c) { arm(c.arm).set_recipe(c.recipe); },
                           [&](const SetLearningRate& c) { spec_.lr = c.lr; },
                           [&](const PoisonBatch& c) { poison_ = c.factor; },
+                          [&](const AlignChannel&) {
+                              for (Arm& each : arms_) each.align_channel(task_->rarest());
+                          },
                           [&](const Watch& c) { watched_ = c.tensor; }},
                command);
+}
+
+void CpuTrainer::poison(float factor) {
+    if (auto* tokens = std::get_if<TokenBatch>(&batch_)) {
+        tokens->factor = factor;
+    } else if (factor != 1) {
+        for (float& x : std::get<DenseBatch>(batch_).x.values) x *= factor;
+    }
 }
 
 void CpuTrainer::step(int n) {
     for (; n > 0; --n) {
         for (const Command& command : std::exchange(commands_, {})) apply(command);
         task_->draw(steps_done_, batch_);
-        for (float& x : std::get<DenseBatch>(batch_).x.values) x *= poison_;
-        poison_ = 1;
+        poison(std::exchange(poison_, 1.0F));
         const double lr = learning_rate(spec_, steps_done_);
         for (Arm& arm : arms_)
             if (!arm.stopped()) arm.step(batch_, steps_done_, lr, watched_);
         ++steps_done_;
+        if (steps_done_ % kEvaluationSteps == 0 || steps_done_ == spec_.steps)
+            for (Arm& arm : arms_)
+                if (!arm.stopped()) arm.evaluate(*task_, steps_done_);
     }
 }
 

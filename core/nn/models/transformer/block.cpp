@@ -25,8 +25,7 @@ void take_columns(const Matrix<T>& in, std::size_t first, std::size_t cols, Matr
 }
 template <class T>
 void put_columns(const Matrix<T>& in, std::size_t first, Matrix<T>& out) {
-    for (std::size_t r = 0; r < in.rows; ++r)
-        std::ranges::copy(in.row(r), out.row(r).subspan(first).begin());
+    for (std::size_t r = 0; r < in.rows; ++r) std::ranges::copy(in.row(r), out.row(r).subspan(first).begin());
 }
 
 GatedActivation activation_of(SwigluForm form) {
@@ -53,7 +52,8 @@ Block<T>::Block(const TransformerShape& shape, const BlockTensors& ids)
 }
 
 template <class T>
-void Block<T>::forward(Matrix<T>& x, std::size_t sequences, const RotaryTable<T>& rotary, GemmCasts<T>& casts) {
+void Block<T>::forward(Matrix<T>& x, std::size_t sequences, const RotaryTable<T>& rotary,
+                       GemmCasts<T>& casts) {
     normalise(norm1, x, qkv.x, casts);
     attend(sequences, rotary, casts);
     add(x, y_, casts);

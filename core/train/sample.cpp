@@ -1,0 +1,43 @@
+#include "core/train/sample.h"
+
+#include <algorithm>
+
+#include "core/base/rng.h"
+#include "core/nn/loss.h"
+
+namespace fp8lab {
+namespace {
+
+int draw(std::span<const float> logits, double temperature, double uniform) {
+    if (temperature == 0) return static_cast<int>(std::ranges::max_element(logits) - logits.begin());
+    std::vector<double> p(logits.begin(), logits.end());
+    for (double& value : p) value /= temperature;
+    softmax<double>(p, p);
+    double sum = 0;
+    for (std::size_t i = 0; i < p.size(); ++i) {
+        sum += p[i];
+        if (uniform < sum) return static_cast<int>(i);
+    }
+    return static_cast<int>(p.size()) - 1;
+}
+
+}  // namespace
+
+std::vector<int> sample_tokens(Model<float>& model, std::span<const int> prompt,
+                               const SampleSettings& settings) {
+    std::vector<int> text(prompt.begin(), prompt.end());
+    Rng rng(settings.seed, settings.stream);
+    NoCasts<float> casts;
+    for (int n = 0; n < settings.count; ++n) {
+        const std::size_t known = std::min(text.size(), settings.context);
+        TokenBatch batch{.sequences = 1,
+                         .context = settings.context,
+                         .tokens = {text.end() - static_cast<std::ptrdiff_t>(known), text.end()}};
+        batch.tokens.resize(settings.context, 0);  // attention does not look ahead
+        const Matrix<float>& logits = model.forward(batch, casts);
+        text.push_back(draw(logits.row(known - 1), settings.temperature, static_cast<double>(rng.uniform())));
+    }
+    return {text.begin() + static_cast<std::ptrdiff_t>(prompt.size()), text.end()};
+}
+
+}  // namespace fp8lab

@@ -1,0 +1,24 @@
+// Text from a model of tokens.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/nn/model.h"
+
+namespace fp8lab {
+
+struct SampleSettings {
+    std::size_t context = 64;  // tokens that the model reads at once: the newest
+    int count = 85;
+    double temperature = 0.6;  // 0: always the most probable token
+    std::uint64_t seed = 1, stream = 0;
+};
+
+// `count` tokens behind the prompt, each drawn from softmax(logits / temperature) by one uniform number of the stream.
+// Products in FP32. The prompt is not empty.
+std::vector<int> sample_tokens(Model<float>& model, std::span<const int> prompt,
+                               const SampleSettings& settings);
+
+}  // namespace fp8lab
