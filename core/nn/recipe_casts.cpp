@@ -1,7 +1,7 @@
 #include "core/nn/recipe_casts.h"
 
 #include <algorithm>
-#include <array>
+#include <cstring>
 #include <limits>
 
 #include "core/nn/streams.h"
@@ -20,23 +20,28 @@ DelayedScale cold_start(const Recipe& recipe, const CastPlan& plan) {
             recipe.pow2};
 }
 
+// In 16 lanes, so that the compiler has a vector to work on and the order of the sums is fixed.
+#if defined(__x86_64__)
+__attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
 float kurtosis(std::span<const float> values) {
-    constexpr std::size_t kLanes = 16;  // sums that vectorise, in an order that is fixed
-    std::array<float, kLanes> second{}, fourth{};
+    constexpr std::size_t kLanes = 16, kRun = 4096;
+    typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
     double square = 0, power = 0;
-    for (std::size_t begin = 0; begin < values.size(); begin += 4096) {
-        const auto part = values.subspan(begin, std::min<std::size_t>(4096, values.size() - begin));
-        second.fill(0), fourth.fill(0);
-        for (std::size_t i = 0; i + kLanes <= part.size(); i += kLanes)
-            for (std::size_t lane = 0; lane < kLanes; ++lane) {
-                const float v = part[i + lane], s = v * v;
-                second[lane] += s;
-                fourth[lane] += s * s;
-            }
-        for (std::size_t i = part.size() - part.size() % kLanes; i < part.size(); ++i) {
+    for (std::size_t begin = 0; begin < values.size(); begin += kRun) {
+        const auto part = values.subspan(begin, std::min(kRun, values.size() - begin));
+        Lanes second{}, fourth{}, v{};
+        std::size_t i = 0;
+        for (; i + kLanes <= part.size(); i += kLanes) {
+            std::memcpy(&v, &part[i], sizeof v);
+            const Lanes s = v * v;
+            second += s;
+            fourth += s * s;
+        }
+        for (; i < part.size(); ++i) {
             const float s = part[i] * part[i];
-            second[0] += s;
-            fourth[0] += s * s;
+            second[i % kLanes] += s;
+            fourth[i % kLanes] += s * s;
         }
         for (std::size_t lane = 0; lane < kLanes; ++lane) {
             square += static_cast<double>(second[lane]);

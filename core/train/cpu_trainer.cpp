@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/overloaded.h"
+#include "core/threads/parallel.h"
 #include "core/train/arm.h"
 
 namespace fp8lab {
@@ -37,6 +38,17 @@ class CpuTrainer final : public Trainer {
   private:
     void apply(const Command& command);
     void poison(float factor);
+    // Of those that have not stopped. Arms share nothing that they write to; where they keep every thread busy, each
+    // has a thread of its own, and the loops inside a step are not split.
+    template <class Work>
+    void for_each_arm(const Work& work) {
+        const auto count = arms_.size(), workers = static_cast<std::size_t>(threads());
+        const bool together = count % workers == 0 || count >= 2 * workers;
+        parallel_for(count, together ? 1 : count, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t i = begin; i < end; ++i)
+                if (!arms_[i].stopped()) work(arms_[i]);
+        });
+    }
     const Arm& arm(int index) const;
     Arm& arm(int index) { return const_cast<Arm&>(std::as_const(*this).arm(index)); }
 
@@ -84,12 +96,10 @@ void CpuTrainer::step(int n) {
         task_->draw(steps_done_, batch_);
         poison(std::exchange(poison_, 1.0F));
         const double lr = learning_rate(spec_, steps_done_);
-        for (Arm& arm : arms_)
-            if (!arm.stopped()) arm.step(batch_, steps_done_, lr, watched_);
+        for_each_arm([&](Arm& arm) { arm.step(batch_, steps_done_, lr, watched_); });
         ++steps_done_;
         if (steps_done_ % kEvaluationSteps == 0 || steps_done_ == spec_.steps)
-            for (Arm& arm : arms_)
-                if (!arm.stopped()) arm.evaluate(*task_, steps_done_);
+            for_each_arm([&](Arm& arm) { arm.evaluate(*task_, steps_done_); });
     }
 }
 

@@ -41,7 +41,7 @@ TEST_CASE("AdamW stays within 1e-6 of a float64 reference over ten steps") {
         for (int t = 0; t < 10; ++t) {
             rng.fill_normal(g, 1e-3F);
             const double lr = 1e-2 / (t + 1);
-            CHECK(update({OptimizerKind::adamw, lr, decay, t}, w, g, moments));
+            CHECK(update({.kind = OptimizerKind::adamw, .lr = lr, .weight_decay = decay, .step = t}, w, g, moments));
             reference.step(g, lr, decay, t + 1);
         }
         double worst = 0;
@@ -55,7 +55,7 @@ TEST_CASE("AdamW stays within 1e-6 of a float64 reference over ten steps") {
 TEST_CASE("SGD has no moments and decays the weights apart from the gradient") {
     std::vector<float> w = {1, -2}, g = {0.5F, 0.25F};
     Moments moments;
-    CHECK(update({OptimizerKind::sgd, 0.5, 0.25, 0}, w, g, moments));
+    CHECK(update({.kind = OptimizerKind::sgd, .lr = 0.5, .weight_decay = 0.25, .step = 0}, w, g, moments));
     CHECK(w == std::vector<float>{1 - 0.125F - 0.25F, -2 + 0.25F - 0.125F});
     CHECK(moments.m.empty());
 }
