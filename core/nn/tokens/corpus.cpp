@@ -1,4 +1,4 @@
-#include "core/nn/corpus.h"
+#include "core/nn/tokens/corpus.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "app/cli/train_report.h"
+#include "app/cli/train/train_report.h"
 
 #include <fmt/format.h>
 
