@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/nn/ops/columns.h"
 #include "core/nn/ops/embedding.h"
 #include "core/nn/ops/rms_norm.h"
 #include "core/nn/ops/rope.h"
@@ -179,4 +180,18 @@ TEST_CASE("an embedding is the table's row") {
         CHECK(out.row(1)[c] == table.row(0)[c]);
         CHECK(out.row(2)[c] == table.row(2)[c]);
     }
+}
+
+TEST_CASE("columns are taken and put back where they were") {
+    const Matrix<double> whole = made::normal(5, 9, 1);
+    Matrix<double> part, copy = whole;
+    take_columns(whole, 2, 3, part);
+    REQUIRE(part.cols == 3);
+    for (std::size_t r = 0; r < 5; ++r)
+        for (std::size_t c = 0; c < 3; ++c) CHECK(part.row(r)[c] == whole.row(r)[c + 2]);
+    for (double& v : part.values) v = -v;
+    put_columns(part, 2, copy);
+    for (std::size_t r = 0; r < 5; ++r)
+        for (std::size_t c = 0; c < 9; ++c)
+            CHECK(copy.row(r)[c] == (c >= 2 && c < 5 ? -1 : 1) * whole.row(r)[c]);
 }

@@ -1,7 +1,12 @@
-// The operations of a transformer in FP32: near those in float64, and the same bytes with any number of threads.
+// The operations of a transformer in FP32: near those in float64, and the same bytes with any number of threads
+// and any vector target.
 #include <doctest/doctest.h>
 
+#include "core/formats/codec.h"
+#include "core/nn/ops/columns.h"
 #include "core/nn/ops/embedding.h"
+#include "core/nn/ops/exponential.h"
+#include "core/nn/ops/gate_rows.h"
 #include "core/nn/ops/rms_norm.h"
 #include "core/nn/ops/rope.h"
 #include "core/nn/ops/swiglu.h"
@@ -95,6 +100,11 @@ std::vector<Result> all_operations(const Operands& o) {
     gather_backward(in<T>(o.dy), o.batch.tokens, 30, dtable);
     keep("gather", rows.values);
     keep("gather backward", dtable.values);
+    Matrix<T> part;
+    take_columns(in<T>(o.x), 40, 100, part);
+    keep("columns", part.values);
+    put_columns(part, 30, dx);
+    keep("columns put", dx.values);
     const LossValue loss = token_loss(in<T>(o.logits), o.batch, dlogits);
     keep("dlogits", dlogits.values);
     results.push_back({"loss", {loss.loss, loss.accuracy}});
@@ -133,4 +143,24 @@ TEST_CASE("every operation gives the same bytes with 1, 2 and 3 threads") {
         }
     }
     set_threads(kept);
+}
+
+TEST_CASE("every vector target gives the same bytes, and those of the exponential by itself") {
+    const Operands o = operands();
+    const auto expected = all_operations<float>(o);
+    std::vector<float> numbers;
+    for (float x = -90; x < 90; x += 0.37F) numbers.push_back(x);
+    for (const char* const target : vector_targets()) {
+        CAPTURE(target);
+        force_vector_target(target);
+        std::vector<float> powers = numbers;
+        exponential_row(powers.data(), powers.size(), 1.5F);
+        for (std::size_t i = 0; i < numbers.size(); ++i) CHECK(powers[i] == exponential(numbers[i] - 1.5F));
+        const auto got = all_operations<float>(o);
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+            CAPTURE(expected[i].name);
+            CHECK(got[i].values == expected[i].values);
+        }
+    }
+    force_vector_target("");
 }
