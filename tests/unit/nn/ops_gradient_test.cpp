@@ -2,6 +2,8 @@
 // its own forward pass.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "core/nn/ops/embedding.h"
 #include "core/nn/ops/rms_norm.h"
 #include "core/nn/ops/rope.h"

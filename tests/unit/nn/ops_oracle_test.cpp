@@ -2,6 +2,7 @@
 // properties that a model rests on.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <complex>

@@ -1,6 +1,7 @@
 // Text folded and coded as a corpus, and the batches of both tasks of a transformer.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <map>
