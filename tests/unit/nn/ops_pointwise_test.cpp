@@ -175,6 +175,7 @@ TEST_CASE("logits far apart have a finite loss; one that is not a number makes t
         logits.values[at] = kNan;
         CHECK(std::isnan(token_loss(logits, batch, gradient).loss));
         CHECK(std::isnan(gradient.values[0]));
+        CHECK(token_loss(logits, batch).accuracy == 0.5);  // row 1; a NaN is no right answer
         logits.values[at] = 0;
     }
 }
