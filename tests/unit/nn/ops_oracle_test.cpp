@@ -96,7 +96,7 @@ TEST_CASE("attention is causal: a later token changes no byte of what is before 
     }
 }
 
-TEST_CASE("scores far apart stay finite; one that is not finite shows in its rows only") {
+TEST_CASE("scores far apart stay finite, and one that is not finite shows in its rows only") {
     auto a = made::narrow(made::attention({1, 20, 2, 1, 8}, 1e4));
     a.forward();
     for (const float v : a.out.values) CHECK(std::isfinite(v));

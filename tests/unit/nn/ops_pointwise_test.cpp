@@ -52,7 +52,7 @@ TEST_CASE("the exponential's error is below its bound from the smallest exponent
     CHECK(std::isnan(exponential(kNan)));
 }
 
-TEST_CASE("SwiGLU is silu(g) u; limited it stays within 100") {
+TEST_CASE("SwiGLU is silu(g) u, and limited it stays within 100") {
     const Matrix<double> gate_up = made::normal(7, 22, 1, 8);
     Matrix<double> a;
     for (const GatedActivation kind : {GatedActivation::swiglu, GatedActivation::clamp}) {
@@ -164,7 +164,7 @@ TEST_CASE("only scored targets count") {
     CHECK(gradient.values == std::vector<double>(24));
 }
 
-TEST_CASE("logits far apart have a finite loss; one that is not a number makes the loss none") {
+TEST_CASE("logits far apart have a finite loss, and one that is not a number makes the loss none") {
     Matrix<float> logits(2, 3), gradient;
     logits.values = {1000, -1000, 0, 0, 0, 3e38F};
     TokenBatch batch{1, 2, {0, 0}, {1, 2}, {}};

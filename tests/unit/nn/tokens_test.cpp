@@ -96,7 +96,7 @@ TEST_CASE("a corpus has 4000 bytes to 16 MiB, also folded, and two symbols or mo
           "corpus has 2 to 128");
 }
 
-TEST_CASE("a corpus from a file; its codes spell its text") {
+TEST_CASE("a corpus from a file, whose codes spell its text") {
     const Scratch scratch;
     const std::string path = scratch / "own.txt";
     write_file(path, repeated("The quick brown fox.\n", 5000));
