@@ -92,7 +92,7 @@ TEST_CASE("a corpus has 4000 bytes to 16 MiB, also folded, and two symbols or mo
         "a.txt: byte 9002: the text ends here; folded to ASCII in lower case it has 2 bytes; a corpus has at "
         "least 4000 bytes");
     CHECK(message_of(repeated("aA", 5000)) ==
-          "a.txt: byte 5000: the text ends here; folded to ASCII in lower case it has 1 different symbols; a "
+          "a.txt: byte 5000: the text ends here; folded to ASCII in lower case it has 1 symbol; a "
           "corpus has 2 to 128");
 }
 
