@@ -58,7 +58,7 @@ TEST_CASE("generate refuses what it cannot use, with one sentence") {
 }
 
 TEST_CASE(
-    "train: the columns of a transformer, kurtosis behind all others; its command line repeats the run") {
+    "train: the columns of a transformer, kurtosis behind all others, its command line repeats the run") {
     const auto run = fp8lab(
         kTrain + "--recipe delayed:scope=attn:act=smooth:wide=2.down,fp32 --clip 0.5 --warmup 7 --csv -");
     REQUIRE(run.code == 0);

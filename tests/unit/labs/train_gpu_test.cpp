@@ -170,7 +170,7 @@ TEST_CASE("out of memory is a sentence on the stage, and the CPU is still there"
     CHECK(lab.message().empty());
 }
 
-TEST_CASE("a GPU lost while it trains ends that training; what it reached stays, and the CPU goes on") {
+TEST_CASE("a GPU lost while it trains ends that training, what it reached stays, and the CPU goes on") {
     GpuLab lab(test::fake_backends({.lost_at = 6}));
     lab.advance(5);
     lab.advance(5);

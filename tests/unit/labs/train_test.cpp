@@ -89,7 +89,7 @@ TEST_CASE("a run that passes by its loss and has lost its gradient is told, a he
     CHECK(healthy->verdict().empty());
 }
 
-TEST_CASE("a record keeps the lost mass; one of before has none, which is not told as 0") {
+TEST_CASE("a record keeps the lost mass, one of before has none, which is not told as 0") {
     const auto has = [](const TrainLab& lab, std::string_view name) {
         const auto metrics = lab.metrics();
         return std::ranges::any_of(metrics, [&](const Metric& metric) { return metric.name == name; });

@@ -10,7 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/files/files.h"
-#include "core/nn/token_tasks.h"
+#include "core/nn/tokens/token_tasks.h"
 #include "tests/scratch.h"
 
 using namespace fp8lab;
