@@ -108,7 +108,7 @@ TEST_CASE("steps without statistics leave gaps, not zeros") {
     const auto means = [](Backends backends, int every) {
         GpuLab lab(std::move(backends), {"arm_b=unscaled", "steps=40"});
         lab.advance(40);
-        const TensorTrack& dy1 = *lab.history().arms()[1].find({TensorClass::dy, 1});
+        const TensorTrack& dy1 = *lab.history().arms()[1].find(MlpTensor{TensorClass::dy, 1});
         CHECK(dy1.amax.size() == 40);
         CHECK(dy1.underflow_pct.size() == static_cast<std::size_t>(40 / every));
         double sum = 0;  // of every fourth step, whatever was measured
