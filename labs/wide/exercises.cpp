@@ -75,9 +75,7 @@ Verdict too_big(const Trail& trail, const Prediction*) {
     return {.conditions = {{"alignment 1, norm 4, growth 2, history 16, the same seed", {}, same},
                            {"SwiGLU, not GELU", {fix}, repaired},
                            {"margin 2 or less", {now.text("margin")}, enough},
-                           {"no step saturates",
-                            {steps > 0 ? fmt::format("steps {}", now.text("s.saturated_at")) : "none"},
-                            steps == 0}},
+                           {"no step saturates", {now.text("s.saturated_at")}, steps == 0}},
             .measured = done ? std::vector<double>{2} : std::vector<double>{}};
 }
 

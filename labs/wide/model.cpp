@@ -35,13 +35,11 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kBelongs
 
 const LabInfo& WideLab::info() const { return kInfo; }
 
-WideLab::WideLab()
-    : attention_job_([normals = std::make_shared<Normals>()](const AttentionSpec& spec) {
-          return attention_of(spec, *normals);
-      }),
-      sweep_job_([normals = std::make_shared<Normals>()](const AttentionSpec& spec) {
-          return sweep_of(spec, *normals);
-      }),
+WideLab::WideLab() : WideLab(std::make_shared<Normals>()) {}
+
+WideLab::WideLab(std::shared_ptr<Normals> normals)
+    : attention_job_([normals](const AttentionSpec& spec) { return attention_of(spec, *normals); }),
+      sweep_job_([normals](const AttentionSpec& spec) { return sweep_of(spec, *normals); }),
       swiglu_job_([draws = std::make_shared<SwigluDraws>()](const SwigluSpec& spec) {
           return swiglu_of(spec, *draws);
       }),
@@ -57,6 +55,9 @@ std::string WideLab::why_not(std::string_view field) const {
     const bool eight_bits = params_.optimiser.format == "e4m3" || params_.optimiser.format == "e5m2";
     if (field == "v_scale" && !eight_bits)
         return fmt::format("{} needs no scale.", format_label(params_.optimiser.format));
+    // A scale of the block's own amax would then hold each of them exactly.
+    if (field == "v_scale" && params_.optimiser.signal == "forget")
+        return "Without a gradient all v are equal.";
     if (field == "v_round" && params_.optimiser.format == "fp32") return "FP32 is what v is computed in.";
     if (field == "steps" && params_.optimiser.signal == "noise") return "Noise runs 5 000 steps.";
     if (field == "history" && (params_.swiglu.fix == "current" || params_.swiglu.fix == "smooth"))
@@ -67,9 +68,9 @@ std::string WideLab::why_not(std::string_view field) const {
 namespace {
 
 template <class Spec, class Result>
-void refresh(const Spec& spec, bool visible, std::optional<Spec>& asked, Job<Spec, Result>& job,
+void refresh(const Spec& spec, bool visible, bool first, std::optional<Spec>& asked, Job<Spec, Result>& job,
              Result& result) {
-    if ((visible && asked != spec) || !asked) job.request(*(asked = spec));
+    if ((visible && asked != spec) || (first && !asked)) job.request(*(asked = spec));
     if (auto taken = job.take()) result = std::move(*taken);
 }
 
@@ -86,10 +87,11 @@ void WideLab::update() {
     if (!why_not("v_scale").empty()) params_.optimiser.scale = "one";
     if (!why_not("v_round").empty()) params_.optimiser.rounding = "nearest";
     const AttentionSpec attention = params_.attention_spec();
-    refresh(attention, shows("attention"), asked_attention_, attention_job_, attention_);
-    refresh(of_sweep(attention), shows("attention"), asked_sweep_, sweep_job_, sweep_);
-    refresh(params_.swiglu_spec(), shows("swiglu"), asked_swiglu_, swiglu_job_, swiglu_);
-    refresh(params_.optimiser_spec(), shows("optimiser"), asked_optimiser_, optimiser_job_, optimiser_);
+    refresh(attention, shows("attention"), in_window_, asked_attention_, attention_job_, attention_);
+    refresh(of_sweep(attention), shows("attention"), false, asked_sweep_, sweep_job_, sweep_);
+    refresh(params_.swiglu_spec(), shows("swiglu"), in_window_, asked_swiglu_, swiglu_job_, swiglu_);
+    refresh(params_.optimiser_spec(), shows("optimiser"), in_window_, asked_optimiser_, optimiser_job_,
+            optimiser_);
 }
 
 bool WideLab::busy() const {
@@ -97,6 +99,7 @@ bool WideLab::busy() const {
 }
 
 void WideLab::set_wake(std::function<void()> wake) {
+    in_window_ = true;
     attention_job_.start_worker(wake);
     sweep_job_.start_worker(wake);
     swiglu_job_.start_worker(wake);
@@ -174,7 +177,7 @@ std::vector<Metric> WideLab::metrics() const {
     for (std::size_t i = 0; s && i <= kGrowthStep; ++i)
         (i < kGrowthStep ? before : after) = std::max(i < kGrowthStep ? before : 0, swiglu_.steps[i].amax);
     add("s.saturated_steps", s, swiglu_.saturated_steps());
-    out.push_back({.name = "s.saturated_at", .text = s ? swiglu_.saturated_at() : ""});
+    out.push_back({.name = "s.saturated_at", .text = s ? swiglu_.saturated_at() : "not computed"});
     add("s.amax_before", s, before);
     add("s.amax_after", s, after);
     add("s.over", s, s ? step().over() : 0);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,7 +23,7 @@ struct Params {
     std::string experiment = "attention";  // "attention", "swiglu", "optimiser"
     std::string keys = "8192", cast = "norm1", format = "e4m3", row_sum = "before";
     double sigma = 3, sink = 0;
-    int head = 64, seed = 5;
+    int head = 64, seed = 2;
     SwigluSpec swiglu;  // its seed is `seed`
     int step = kGrowthStep;
     std::string beta2 = "0.999";
@@ -43,7 +44,7 @@ class WideLab final : public Lab {
     const LabInfo& info() const override;
     std::vector<Field> fields() override { return fields_of(params_); }
     std::vector<Field> defaults() override { return fields_of(defaults_); }
-    // Of the visible experiment; of each of the others once, for the summary.
+    // Computes the visible experiment; in a window each of the others once, for the summary.
     void update() override;
     // Of the visible experiment: "mass", "keys"; "timeline", "quadratic", "pair"; "forget", "gap", "cliff".
     std::vector<Figure> figures() const override;
@@ -70,8 +71,10 @@ class WideLab final : public Lab {
     std::string te_code() const;  // that recipe, and what Transformer Engine leaves out of FP8
 
   private:
+    explicit WideLab(std::shared_ptr<Normals> normals);
     static std::vector<Field> fields_of(Params& params);
 
+    bool in_window_ = false;
     Params params_, defaults_;  // defaults_: never changed
     std::optional<AttentionSpec> asked_attention_, asked_sweep_;
     std::optional<SwigluSpec> asked_swiglu_;

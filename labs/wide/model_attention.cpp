@@ -12,7 +12,7 @@ namespace fp8lab::wide {
 namespace {
 
 constexpr std::uint64_t kValues = 1'000'003;  // stream of v; streams 64 to 131,072 are those of the scores
-constexpr std::size_t kBins = static_cast<std::size_t>(-kLowestBinade) + 1;
+constexpr std::size_t kTopBin = static_cast<std::size_t>(-kLowestBinade), kBins = kTopBin + 1;
 
 struct RowSums {
     double z = 0, log2_z = 0, largest = 0, first = 0;
@@ -68,14 +68,14 @@ void count_losses(std::span<const float> e, float z, float threshold, RowSums& r
 }
 
 std::size_t bin_of(float e) {
-    if (e >= 1) return kBins;
+    if (e >= 1) return kTopBin;
     if (e <= 0) return 0;
     return static_cast<std::size_t>(std::max(std::ilogb(e), kLowestBinade) - kLowestBinade);
 }
 
 void fill_bins(std::span<const float> e, float z, float threshold, RowSums& row) {
-    row.keys.assign(kBins + 1, 0), row.mass.assign(kBins + 1, 0);
-    for (auto& lost : row.lost_mass) lost.assign(kBins + 1, 0);
+    row.keys.assign(kBins, 0), row.mass.assign(kBins, 0);
+    for (auto& lost : row.lost_mass) lost.assign(kBins, 0);
     row.first = static_cast<double>(e[0] / z);
     row.log2_z = std::log2(static_cast<double>(z));
     for (const float value : e) {
@@ -181,16 +181,16 @@ Attention attention_of(const AttentionSpec& spec, Normals& normals) {
             if (with_output) measure_output(spec, e, z, values, rows[r]);
         }
     });
-    out.keys_pct.assign(kBins + 1, 0), out.mass_pct.assign(kBins + 1, 0);
-    for (auto& lost : out.lost_pct) lost.assign(kBins + 1, 0);
+    out.keys_pct.assign(kBins, 0), out.mass_pct.assign(kBins, 0);
+    for (auto& lost : out.lost_pct) lost.assign(kBins, 0);
     std::array<double, 4> sum = {}, lost = {}, zeros = {}, noise = {};
     double signal = 0;
     for (const RowSums& row : rows) {
         for (std::size_t c = 0; c < kCasts.size(); ++c) {
             sum[c] += row.sum[c], lost[c] += row.lost[c], zeros[c] += row.zeros[c], noise[c] += row.noise[c];
-            for (std::size_t b = 0; b <= kBins; ++b) out.lost_pct[c][b] += 100 * row.lost_mass[c][b] / kRows;
+            for (std::size_t b = 0; b < kBins; ++b) out.lost_pct[c][b] += 100 * row.lost_mass[c][b] / kRows;
         }
-        for (std::size_t b = 0; b <= kBins; ++b) {
+        for (std::size_t b = 0; b < kBins; ++b) {
             out.keys_pct[b] += 100 * row.keys[b] / (static_cast<double>(spec.keys) * kRows);
             out.mass_pct[b] += 100 * row.mass[b] / kRows;
         }

@@ -11,8 +11,8 @@
 namespace fp8lab::wide {
 namespace {
 
-constexpr double kShortAxis = -36;         // log2(p / max p) at the left end
-constexpr double kLeastShown_pct = 0.001;  // of the probability, in "keys"
+constexpr double kShortAxis = -36, kTopEnd = 0.5;  // log2(p / max p) at the ends
+constexpr double kLeastShown_pct = 0.001;          // of the probability, in "keys"
 constexpr std::array kDashes = {Dash::solid, Dash::long_dash, Dash::dash, Dash::dot};
 
 Role role_of(std::string_view format) { return find_format(format).role; }
@@ -41,20 +41,24 @@ void add_label(Figure& figure, const Label& label, Role role, double top, Range 
     const float dx = label.left ? -8 : 8;
     const Anchor anchor = label.left ? Anchor::right : Anchor::left;
     const Color ink{label.chosen ? role : Role::muted, Tone::ink};
-    figure.add(
-        "",
-        TextMark{
-            .x = label.x, .y = top, .text = label.name, .anchor = anchor, .dx = dx, .dy = 14, .room = room},
-        {.color = ink, .in_legend = false});
     figure.add("",
-               TextMark{.x = label.x,
+               TextMark{.x = std::exp2(label.x),
+                        .y = top,
+                        .text = label.name,
+                        .anchor = anchor,
+                        .dx = dx,
+                        .dy = 14,
+                        .room = Range{std::exp2(room.lo), std::exp2(room.hi)}},
+               {.color = ink, .in_legend = false});
+    figure.add("",
+               TextMark{.x = std::exp2(label.x),
                         .y = top,
                         .text = label.loses,
                         .anchor = anchor,
                         .strong = label.chosen,
                         .dx = dx,
                         .dy = 34,
-                        .room = room},
+                        .room = Range{std::exp2(room.lo), std::exp2(room.hi)}},
                {.color = {label.chosen ? role : Role::text, Tone::ink}, .in_legend = false});
 }
 
@@ -63,11 +67,12 @@ void add_lines(Figure& figure, const Attention& a, std::size_t cast, Range x, do
     std::array<double, 4> at = {};
     for (std::size_t c = 0; c < kCasts.size(); ++c) at[c] = a.cut_log2(c);
     if (at[cast] > x.lo)
-        figure.xspan("", std::max(at[cast], x.lo), x.hi, {.color = {role}, .in_legend = false});
+        figure.xspan("", std::exp2(std::max(at[cast], x.lo)), std::exp2(x.hi),
+                     {.color = {role}, .in_legend = false});
     for (std::size_t c = 0; c < kCasts.size(); ++c) {
         if (at[c] <= x.lo) continue;
         const bool chosen = c == cast;
-        figure.vline("", at[c],
+        figure.vline("", std::exp2(at[c]),
                      {.color = {role, Tone::line},
                       .width = chosen ? 3.0F : 1.5F,
                       .dash = chosen ? Dash::solid : Dash::dash,
@@ -95,6 +100,7 @@ std::string format_label(std::string_view format) { return std::string(find_form
 
 std::string share_text(double pct) {
     if (std::isnan(pct)) return "–";
+    if (pct >= 1000) return "> 1 000";
     if (pct == 0) return "0";
     if (pct < 0.0005) return "< 0.001";
     if (pct < 0.95) return screen_number(pct, pct < 0.01 ? 1 : 2);
@@ -114,20 +120,22 @@ std::string mass_title(const Attention& a, std::size_t cast) {
 
 Figure mass_figure(const Attention& a, std::size_t cast) {
     Figure figure{.id = "mass",
-                  .x = {.label = "p / max p", .range = Range{kShortAxis, 0.5}},
+                  .x = {.label = "p / max p",
+                        .scale = Scale::log2,
+                        .range = Range{std::exp2(kShortAxis), std::exp2(kTopEnd)}},
                   .y = {.label = "% per binade", .range = Range{0, 20}}};
     if (a.mass_pct.empty()) return figure;
     figure.title = mass_title(a, cast);
-    const Range x{left_end(a), 0.5};
-    figure.x.range = x;
+    const Range x{left_end(a), kTopEnd};  // log2
+    figure.x.range = Range{std::exp2(x.lo), std::exp2(x.hi)};
     std::vector<double> edges, mass, kept, keys;
     for (std::size_t b = static_cast<std::size_t>(x.lo - kLowestBinade); b < a.mass_pct.size(); ++b) {
-        edges.push_back(kLowestBinade + static_cast<double>(b));
+        edges.push_back(std::exp2(kLowestBinade + static_cast<double>(b)));
         mass.push_back(a.mass_pct[b]);
         kept.push_back(a.mass_pct[b] - a.lost_pct[cast][b]);
         keys.push_back(a.keys_pct[b]);
     }
-    edges.push_back(0.5);
+    edges.push_back(std::exp2(kTopEnd));
     double others = 0;
     for (std::size_t i = 0; i + 1 < mass.size(); ++i) others = std::max({others, mass[i], keys[i]});
     const double top = std::max({1.16 * mass.back(), 1.16 * keys.back(), 1.45 * others});
@@ -135,14 +143,14 @@ Figure mass_figure(const Attention& a, std::size_t cast) {
     add_lines(figure, a, cast, x, top);
     const Role role = role_of(a.spec.format);
     const Data at = data(edges);
-    figure.bars("lost", at, data(mass), {.color = {Role::under}});
+    figure.bars("lost", at, data(mass), {.color = {Role::under}, .in_legend = false});
     figure.bars("probability", at, data(kept), {.color = {role}});
     figure.bars("keys", at, data(keys), {.color = {Role::text}, .width = 1.5F}, true);
     if (mass.back() > 1.25 * others) {
         const auto words = [&](const char* text, float dy, Role ink) {
             figure.add(
                 "",
-                TextMark{.x = 0, .y = mass.back(), .text = text, .anchor = Anchor::right, .dx = -8, .dy = dy},
+                TextMark{.x = 1, .y = mass.back(), .text = text, .anchor = Anchor::right, .dx = -8, .dy = dy},
                 {.color = {ink, Tone::ink}, .in_legend = false});
         };
         const bool under_label = a.cut_log2(0) <= -6.5 && mass.back() > 0.75 * top;

@@ -127,8 +127,9 @@ void find_neighbours(Optimiser& out) {
     const std::vector<CodeValue> values = positive_values(format);
     const auto up = std::ranges::upper_bound(values, v * scale * (1 + 1e-6), {}, &CodeValue::value);
     const auto here = up - 1;
-    if (here == values.begin() || up == values.end()) return;
-    out.below = (here - 1)->value / scale, out.at = here->value / scale, out.above = up->value / scale;
+    if (here == values.begin()) return;
+    out.below = (here - 1)->value / scale, out.at = here->value / scale;
+    out.above = up == values.end() ? 2 * out.at - out.below : up->value / scale;
 }
 
 Cliff cliff_of(std::string_view name) {

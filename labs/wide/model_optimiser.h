@@ -24,7 +24,7 @@ struct OptimiserSpec {
         "one";  // "one", "block128": 448 / amax of the block in FP32, "block128_pow2": rounded down
     std::string signal = "forget";
     double v0 = 1;
-    int steps = 300, seed = 5;
+    int steps = 300, seed = 2;
     bool operator==(const OptimiserSpec&) const = default;
 
     int length() const { return signal == "noise" ? kNoiseSteps : steps; }

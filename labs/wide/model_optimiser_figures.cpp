@@ -91,10 +91,8 @@ Figure forget_figure(const Optimiser& o) {
 std::string gap_title(const Optimiser& o) {
     if (o.at <= 0) return "v is 0: it has nothing to forget";
     const double step = o.step_pct(), half = o.half_gap_pct();
-    const std::string sizes =
-        fmt::format("The step is {} % of v, half a gap {} %", screen_number(step, 2), screen_number(half, 2));
-    if (o.spec.rounding == "stochastic") return sizes;
-    return sizes + (step > half * (1 + 1e-6) ? ": it moves" : ": it rounds back");
+    return fmt::format("The step is {} % of v, half a gap {} %", screen_number(step, 2),
+                       screen_number(half, 2));
 }
 
 Figure gap_figure(const Optimiser& o) {
@@ -117,7 +115,11 @@ Figure gap_figure(const Optimiser& o) {
                 {.color = {Role::sat}, .width = 3, .in_legend = false});
     figure.scatter("v", data({o.at}), data({0}),
                    {.color = {Role::text}, .marker = Marker::disc, .marker_size = 5, .in_legend = false});
+    const bool stays = o.step_pct() <= o.half_gap_pct() * (1 + 1e-6);
     figure.words = {figure.title + ".",
+                    o.spec.rounding == "stochastic" ? "v goes to one of its neighbours at random."
+                    : stays                         ? "The result rounds back to v."
+                                                    : "v moves.",
                     fmt::format("v is {}; the values beside it are {} and {}.", screen_number(o.at, 5),
                                 screen_number(o.below, 5), screen_number(o.above, 5))};
     return figure;

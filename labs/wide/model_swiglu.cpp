@@ -185,7 +185,7 @@ std::string Swiglu::saturated_at() const {
     std::string out;
     for (std::size_t i = 0; i < steps.size(); ++i)
         if (steps[i].saturated > 0) out += fmt::format("{}{}", out.empty() ? "" : ", ", i);
-    return out;
+    return out.empty() ? "none" : out;
 }
 
 const std::vector<SwigluDraws::Batch>& SwigluDraws::of(int seed, std::string_view fix) {

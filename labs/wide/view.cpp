@@ -49,6 +49,17 @@ void draw_ends(Context& c, std::vector<EndWords> ends, float x, Rect area) {
     }
 }
 
+void draw_axis(Context& c, const ui::PlotResult& plot, std::string_view name,
+               std::span<const std::pair<double, std::string_view>> ticks, float left) {
+    const float y = plot.area.y1 + c.px(14);
+    ui::text_mid(c, {left, y}, name, {Role::muted}, kSans13);
+    for (const auto& [value, words] : ticks) {
+        const float x = std::round(plot.to_px(value, plot.extents.y.lo).x);
+        ui::fill_rect(c, {x, plot.area.y1, x + ui::hairline(c), plot.area.y1 + c.px(4)}, {Role::axis});
+        ui::text_mid(c, {x, y}, words, {Role::muted}, kMono13, Anchor::center);
+    }
+}
+
 float draw_row(Context& c, const RowWords& row, Rect area, float height) {
     const float y = area.y0 + height / 2;
     ui::hline(c, area.x0, area.x1, area.y0, {Role::line});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <string>
 
 #include "labs/ui/plot/plot.h"
@@ -72,6 +73,9 @@ struct EndWords {
     Color ink;
 };
 void draw_ends(ui::Context& context, std::vector<EndWords> ends, float x, Rect area);
+// The values of an x axis that is drawn without labels, and its name at the left end.
+void draw_axis(ui::Context& context, const ui::PlotResult& plot, std::string_view name,
+               std::span<const std::pair<double, std::string_view>> ticks, float left);
 // A row of a table with hairline above: words at the left, a number at the right.
 struct RowWords {
     std::string words, value;

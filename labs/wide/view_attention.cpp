@@ -37,9 +37,13 @@ void WideView::draw_keys(Context& c, Figure figure, Rect area) {
     const float heading = draw_heading(c, figure.title, area);
     figure.title.clear();
     const bool note = area.height() > c.px(230);
-    const Rect room{area.x0, heading, area.x1 - c.px(120), area.y1 - c.px(note ? 26 : 0)};
+    figure.x.visible = false;
+    const Rect room{area.x0, heading, area.x1 - c.px(120), area.y1 - c.px(note ? 50 : 26)};
     const ui::PlotResult plot = ui::plot(c, "wide.keys", figure, left_, room,
                                          {.interactive = false, .y_tick_width = 44, .title_height = 0});
+    constexpr std::array<std::pair<double, std::string_view>, 4> kTicks = {
+        {{64, "64"}, {1024, "1k"}, {16384, "16k"}, {131072, "128k"}}};
+    draw_axis(c, plot, "keys", kTicks, area.x0);
     const ui::Press press = ui::press(c, "wide.length", plot.area, 2);
     const auto choose = [&](double log2_keys) {
         const double at = std::clamp(std::round(log2_keys), std::log2(kLeastKeys), std::log2(kMostKeys));
@@ -100,7 +104,9 @@ void WideView::draw_casts(Context& c, Rect area) {
         ui::text_mid(c, {right[1], middle}, share_text(cast.lost_pct),
                      much ? Color{Role::sat, Tone::ink} : Color{Role::text}, much ? kMonoBold13 : kMono13,
                      Anchor::right);
-        const std::string output = std::isnan(cast.output_db) ? "–" : fmt::format("{:.1f}", cast.output_db);
+        const std::string output = std::isnan(cast.output_db)   ? "–"
+                                   : std::isinf(cast.output_db) ? "exact"
+                                                                : fmt::format("{:.1f}", cast.output_db);
         ui::text_mid(c, {right[2], middle}, output, {Role::text}, kMono13, Anchor::right);
         y += row;
     }

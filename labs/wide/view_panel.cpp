@@ -90,6 +90,7 @@ void WideView::explore(Context& c, float width) {
         if (ui::segmented(c, "experiment", labels, selected))
             set("experiment=" + fields.front().choices.at(static_cast<std::size_t>(selected)).id);
     }
+    ImGui::Dummy({0, c.px(2)});
     bool over_pair = false;
     const auto draw = [&](bool more) {
         for (std::size_t i = 1; i < fields.size(); ++i) {

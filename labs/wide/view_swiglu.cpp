@@ -134,9 +134,13 @@ void WideView::draw_norms(Context& c, Figure figure, Rect area) {
     const float heading = draw_heading(c, figure.title, area);
     figure.title.clear();
     const bool note = area.height() > c.px(230);
-    const Rect room{area.x0, heading, area.x1 - c.px(96), area.y1 - c.px(note ? 26 : 0)};
+    const Rect room{area.x0, heading, area.x1 - c.px(124), area.y1 - c.px(note ? 50 : 26)};
+    figure.x.visible = false;
     const ui::PlotResult plot = ui::plot(c, "wide.quadratic", figure, left_, room,
                                          {.interactive = false, .y_tick_width = 44, .title_height = 0});
+    constexpr std::array<std::pair<double, std::string_view>, 5> kTicks = {
+        {{1, "1"}, {2, "2"}, {4, "4"}, {8, "8"}, {16, "16"}}};
+    draw_axis(c, plot, "k", kTicks, area.x0);
     const ui::Press press = ui::press(c, "wide.norm", plot.area, 2);
     const auto choose = [&](double k) { set(fmt::format("k={:.3g}", std::clamp(k, 1.0, 16.0))); };
     if (press.held) choose(plot.x_at(ImGui::GetIO().MousePos.x));
