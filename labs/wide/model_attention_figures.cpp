@@ -149,7 +149,7 @@ Figure mass_figure(const Attention& a, std::size_t cast) {
     if (mass.back() > 1.25 * others) {
         const auto words = [&](const char* text, float dy, Role ink) {
             figure.add(
-                "",
+                "largest",
                 TextMark{.x = 1, .y = mass.back(), .text = text, .anchor = Anchor::right, .dx = -8, .dy = dy},
                 {.color = {ink, Tone::ink}, .in_legend = false});
         };

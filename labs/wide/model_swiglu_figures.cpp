@@ -45,7 +45,7 @@ std::string timeline_title(const Swiglu& s) {
     const int count = s.saturated_steps();
     const std::string fix = fix_name(s.spec);
     if (count == 0) return fix.empty() ? "No step saturates" : "No step saturates: " + fix;
-    if (s.spec.fix != "none" || s.spec.rho < 0.995)
+    if (s.spec.fix != "none")
         return fmt::format("The weights grow {}: {} of {} steps saturate", times(s.spec.jump), count, kSteps);
     return fmt::format("The weights grow {}, the product {}: {} of {} steps saturate", times(s.spec.jump),
                        times(s.spec.jump * s.spec.jump), count, kSteps);
@@ -63,7 +63,8 @@ Figure timeline_figure(const Swiglu& s) {
         hi = std::max({hi, step.amax, step.top});
     }
     const double head = std::pow(2 * hi / lo, 0.2);  // room for the brackets
-    figure.y.range = Range{lo / 1.5, hi * std::max(1.6, head)};
+    // Between two powers of two, so that no tick is at the lower end.
+    figure.y.range = Range{std::exp2(std::floor(std::log2(lo)) - 0.6), hi * std::max(1.6, head)};
     std::vector<double> edges, tops, xs, ys, shaft_x, shaft_y, tip_x, tip_y;
     for (int t = 0; t < kSteps; ++t) {
         const SwigluStep& step = s.steps[static_cast<std::size_t>(t)];
@@ -98,7 +99,7 @@ Figure timeline_figure(const Swiglu& s) {
         const SwigluStep& step = s.steps[static_cast<std::size_t>(t)];
         if (step.saturated == 0 || step.over() < 1.5) continue;
         words(middle(t), step.amax, screen_number(step.amax, 3), Role::sat, Anchor::right, -10, 4);
-        words(middle(t), std::sqrt(step.amax * step.top), times(std::round(10 * step.over()) / 10), Role::sat,
+        words(middle(t), std::sqrt(step.amax * step.top), fmt::format("{:.1f}×", step.over()), Role::sat,
               Anchor::right, -10, 8);
         words(t, step.top, screen_number(step.top, 3), Role::e4m3, Anchor::right, -8, -12);
     }
@@ -116,8 +117,7 @@ Figure timeline_figure(const Swiglu& s) {
 
 Figure quadratic_figure(const Swiglu& s) {
     Figure figure{.id = "quadratic",
-                  .title = s.spec.rho >= 0.995 ? "Twice the weights, four times the product"
-                                               : "Twice the weights, more than twice the product",
+                  .title = "Twice the weights, four times the product",
                   .x = {.label = "k", .scale = Scale::log2, .range = Range{1, 16}},
                   .y = {.label = "amax of h", .scale = Scale::log2, .range = Range{0.5, 4096}}};
     std::vector<double> k, swiglu, gelu, clamp10;

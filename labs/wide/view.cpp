@@ -27,6 +27,16 @@ float draw_heading(Context& c, std::string_view words, Rect area) {
     return y;
 }
 
+void draw_note(Context& c, std::string_view words, Rect area) {
+    const auto lines = ui::wrap_lines(c, words, kSans13, area.width());
+    float y = area.y0;
+    if (y + c.px(ui::line_height(13)) * static_cast<float>(lines.size()) > area.y1 + 1) return;
+    for (const std::string_view line : lines) {
+        ui::text_at(c, {area.x0, y}, line, {Role::muted}, kSans13);
+        y += c.px(ui::line_height(13));
+    }
+}
+
 void draw_ends(Context& c, std::vector<EndWords> ends, float x, Rect area) {
     std::ranges::sort(ends, {}, &EndWords::y);
     const float pitch = c.px(18);

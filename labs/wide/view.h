@@ -66,6 +66,8 @@ class WideView final : public LabView {
 
 // view.cpp: a heading that may take more than one line; returns where it ends.
 float draw_heading(ui::Context& context, std::string_view words, Rect area);
+// Muted words, if all their lines have room.
+void draw_note(ui::Context& context, std::string_view words, Rect area);
 // Words beside the ends of lines, moved apart where they would overlap. x: their left edge.
 struct EndWords {
     float y;

@@ -22,6 +22,8 @@ void WideView::draw_attention(Context& c, Rect area) {
     std::vector<Figure> figures = lab_.figures();
     const float height = area.height() / c.scale;
     const float top = area.y0 + c.px(std::clamp(0.46F * height, 190.0F, 480.0F));
+    if (height < 600)  // no room beside the labels of the lines
+        std::erase_if(figures[0].series, [](const Series& series) { return series.name == "largest"; });
     ui::plot(c, "wide.mass", figures[0], upper_, {area.x0, area.y0, area.x1, top}, {.interactive = false});
     const float rule = top + c.px(height < 600 ? 6 : 12);
     ui::hline(c, area.x0, area.x1, rule, {Role::line});
@@ -86,7 +88,7 @@ void WideView::draw_casts(Context& c, Rect area) {
     ui::head(c, {right[1], heads}, "lost %", "lost-mass");
     ui::head(c, {right[2], heads}, "output dB", "sqnr");
     y += c.px(26);
-    const float row = c.px(area.height() < c.px(300) ? 28 : 34);
+    const float row = c.px(area.height() < c.px(240) ? 28 : 34);
     for (std::size_t i = 0; i < kCasts.size(); ++i) {
         const Rect line{area.x0 - c.px(8), y, area.x1 + c.px(8), y + row};
         const bool chosen = i == lab_.cast();
@@ -118,29 +120,28 @@ void WideView::draw_casts(Context& c, Rect area) {
 void WideView::draw_cuts(Context& c, Rect area) {
     const std::string format = format_label(lab_.params().format);
     const float row = c.px(28);
-    if (area.height() < c.px(24) + 4 * row) return;
-    float y = draw_heading(c, fmt::format("Where {} loses a probability", format), area) + c.px(4);
     const double least = std::log2(static_cast<double>(zero_threshold(lab_.params().format)));
+    const auto cut = [&](std::size_t i) { return (least - std::log2(kCasts.at(i).scale)) * std::log(2); };
+    if (area.height() < c.px(24) + 4 * row) {
+        const std::string words = fmt::format(
+            "{} loses a probability up to s − max = −{:.2f}, with × 256 −{:.2f}, with × 448 −{:.2f}.", format,
+            -cut(1), -cut(2), -cut(3));
+        draw_note(c, words, area);
+        return;
+    }
+    float y = draw_heading(c, fmt::format("Where {} loses a probability", format), area) + c.px(4);
     y = draw_row(c, {fmt::format("{} rounds to 0 up to", format), power_of_two(static_cast<int>(least))},
                  {area.x0, y, area.x1, y}, row);
     for (std::size_t i = 1; i < kCasts.size(); ++i) {
-        const double cut = (least - std::log2(kCasts[i].scale)) * std::log(2);
         const std::string words =
             i == 1 ? "× 1: lost up to s − max ="
                    : fmt::format("{}: {:.2f} further down", kCasts[i].short_label, std::log(kCasts[i].scale));
-        y = draw_row(c, {words, fmt::format("−{:.2f}", -cut), {Role::text}, i == lab_.cast()},
+        y = draw_row(c, {words, fmt::format("−{:.2f}", -cut(i)), {Role::text}, i == lab_.cast()},
                      {area.x0, y, area.x1, y}, row);
     }
     ui::hline(c, area.x0, area.x1, y, {Role::line});
-    const std::string words =
-        "More keys make every normalised p smaller; exp(s − max) always has a 1 in the row.";
-    y += c.px(6);
-    const auto lines = ui::wrap_lines(c, words, kSans13, area.width());
-    if (y + c.px(20) * static_cast<float>(lines.size()) > area.y1 + 1) return;
-    for (const std::string_view line : lines) {
-        ui::text_at(c, {area.x0, y}, line, {Role::muted}, kSans13);
-        y += c.px(20);
-    }
+    draw_note(c, "More keys make every normalised p smaller; exp(s − max) always has a 1 in the row.",
+              {area.x0, y + c.px(6), area.x1, area.y1});
 }
 
 }  // namespace fp8lab::wide

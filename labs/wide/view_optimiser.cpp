@@ -117,9 +117,10 @@ void WideView::draw_gap(Context& c, Figure figure, Rect area) {
             c, {fmt::format("half the gap below v in {}", format), screen_number((o.at - o.below) / 2, 3)},
             {area.x0, y, area.x1, y}, row);
         const int mantissa = find_format(o.spec.format).mantissa_bits;
-        y = draw_row(
-            c, {"v moves for sure if 1 − beta2 is above", screen_number(std::ldexp(1.0, -mantissa - 1), 2)},
-            {area.x0, y, area.x1, y}, row);
+        const std::string from = screen_number(std::ldexp(1.0, -mantissa - 2), 2),
+                          to = screen_number(std::ldexp(1.0, -mantissa - 1), 2);
+        y = draw_row(c, {"v moves only if 1 − beta2 is above", from + " to " + to}, {area.x0, y, area.x1, y},
+                     row);
         ui::hline(c, area.x0, area.x1, y, {Role::line});
     }
     draw_bytes(c, {area.x0, y + c.px(low ? 6 : 14), area.x1, area.y1});
@@ -139,7 +140,7 @@ void WideView::draw_bytes(Context& c, Rect area) {
                               Plan{"BF16", 4, Role::bf16, spec.format == "bf16"},
                               Plan{"FP8, 128", blocks.bytes(), Role::e4m3, eight}};
     const float row = c.px(30);
-    if (area.height() < c.px(26) + 3 * c.px(24)) return;
+    if (area.height() < c.px(26) + 3 * c.px(19)) return;
     const double params = lab_.params().params;
     const float y0 = draw_heading(c,
                                   fmt::format("Bytes for m and v, {} parameters",
@@ -172,12 +173,13 @@ void WideView::draw_cliff(Context& c, Figure figure, Rect area) {
         ui::plot(c, "wide.cliff", figure, right_, {area.x0, heading, area.x1, area.y1 - c.px(note ? 26 : 0)},
                  {.interactive = false, .y_tick_width = 32, .title_height = 0});
     for (const Cliff& cliff : cliffs()) {
-        const auto drop =
-            std::ranges::find_if(cliff.points, [](const CliffPoint& p) { return p.ratio < 1.5; });
-        if (drop == cliff.points.end()) continue;
         const bool right = cliff.format == "e5m2";
-        const Point at = plot.to_px(drop->step, right ? 1.65 : 1.42);
-        ui::text_mid(c, {at.x + c.px(right ? 4 : -12), at.y}, format_label(cliff.format),
+        const double at = right ? 1.5 : 1.9;  // beside the end of the fall, or before its start
+        const auto drop =
+            std::ranges::find_if(cliff.points, [&](const CliffPoint& p) { return p.ratio < at; });
+        if (drop == cliff.points.end()) continue;
+        const Point here = plot.to_px(drop->step, 1.62);
+        ui::text_mid(c, {here.x + c.px(right ? 4 : -8), here.y}, format_label(cliff.format),
                      {find_format(cliff.format).role, Tone::ink}, kBold13,
                      right ? Anchor::left : Anchor::right);
     }

@@ -173,7 +173,7 @@ void WideView::draw_norms(Context& c, Figure figure, Rect area) {
     name(swiglu, "SwiGLU", slope(&NormPoint::swiglu), Role::text);
     ui::text_mid(c, {x, clamp}, "clamp 10", {Role::text}, kSans13);
     name(gelu, "GELU", slope(&NormPoint::gelu), Role::muted);
-    ui::text_mid(c, {x, std::max(y_of(1), gelu + c.px(34))}, "Smooth", {Role::muted}, kSans13);
+    ui::text_mid(c, {x, std::max(y_of(1), gelu + c.px(34))}, "Smooth-SwiGLU", {Role::muted}, kSans13);
     if (note)
         ui::text_mid(c, {area.x0, area.y1 - c.px(8)}, "k: both weight rows of channel 0 times k",
                      {Role::muted}, kSans13);
@@ -245,7 +245,14 @@ void WideView::draw_inliers(Context& c, Rect area) {
     }
     // Repairs: as many rows as fit, the ones without a saturated step as one.
     y += c.px(8);
-    if (y + c.px(24) + 3 * row > area.y1 + 1) return;
+    if (y + c.px(24) + 3 * row > area.y1 + 1) {
+        std::string words = "Saturated steps:";
+        for (std::size_t i = 0; i < std::min<std::size_t>(5, s.repairs.size()); ++i)
+            words += fmt::format("{} {} with {}", i == 0 ? "" : ",", s.repairs[i].saturated_steps,
+                                 s.repairs[i].label);
+        draw_note(c, words + ".", {area.x0, y, area.x1, area.y1});
+        return;
+    }
     ui::text_mid(c, {area.x0, y + c.px(11)}, "What repairs the growth", {Role::text}, kBold15);
     ui::text_mid(c, {area.x1, y + c.px(11)}, "saturated steps", {Role::muted}, kSans13, Anchor::right);
     y += c.px(26);
