@@ -102,6 +102,7 @@ std::string share_text(double pct) {
     if (std::isnan(pct)) return "–";
     if (pct >= 1000) return "> 1 000";
     if (pct == 0) return "0";
+    if (pct == 100) return "100";
     if (pct < 0.0005) return "< 0.001";
     if (pct < 0.95) return screen_number(pct, pct < 0.01 ? 1 : 2);
     return fmt::format("{:.{}f}", pct, pct >= 99.95 && pct < 100 ? 2 : 1);

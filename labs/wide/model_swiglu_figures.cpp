@@ -98,9 +98,8 @@ Figure timeline_figure(const Swiglu& s) {
     for (int t = 0; t < kSteps; ++t) {  // the factor where it is more than a little
         const SwigluStep& step = s.steps[static_cast<std::size_t>(t)];
         if (step.saturated == 0 || step.over() < 1.5) continue;
-        words(middle(t), step.amax, screen_number(step.amax, 3), Role::sat, Anchor::right, -10, 4);
-        words(middle(t), std::sqrt(step.amax * step.top), fmt::format("{:.1f}×", step.over()), Role::sat,
-              Anchor::right, -10, 8);
+        words(middle(t), step.amax, fmt::format("{}, {:.1f}×", screen_number(step.amax, 3), step.over()),
+              Role::sat, Anchor::right, -10, 4);
         words(t, step.top, screen_number(step.top, 3), Role::e4m3, Anchor::right, -8, -12);
     }
     figure.words = {figure.title + "."};

@@ -40,7 +40,7 @@ void WideView::draw_keys(Context& c, Figure figure, Rect area) {
     figure.title.clear();
     const bool note = area.height() > c.px(230);
     figure.x.visible = false;
-    const Rect room{area.x0, heading, area.x1 - c.px(120), area.y1 - c.px(note ? 50 : 26)};
+    const Rect room{area.x0, heading, area.x1 - c.px(126), area.y1 - c.px(note ? 50 : 26)};
     const ui::PlotResult plot = ui::plot(c, "wide.keys", figure, left_, room,
                                          {.interactive = false, .y_tick_width = 44, .title_height = 0});
     constexpr std::array<std::pair<double, std::string_view>, 4> kTicks = {

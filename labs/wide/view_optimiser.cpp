@@ -84,7 +84,9 @@ void WideView::draw_gap(Context& c, Figure figure, Rect area) {
                                              {.bare = true, .interactive = false, .crosshair = false});
         if (!low)
             ui::text_mid(c, {plot.to_px(o.at, 0).x, y - c.px(9)},
-                         fmt::format("all of this rounds to {}", screen_number(o.at, 5)),
+                         o.spec.rounding == "stochastic"
+                             ? std::string("half a gap to either side")
+                             : fmt::format("all of this rounds to {}", screen_number(o.at, 5)),
                          {find_format(o.spec.format).role, Tone::ink}, kSans13, Anchor::center);
         // The step as an arrow, to scale.
         const Point from = plot.to_px(o.at, 0);
@@ -110,7 +112,7 @@ void WideView::draw_gap(Context& c, Figure figure, Rect area) {
     const Color ink = stuck ? Color{Role::sat, Tone::ink} : Color{Role::text};
     if (o.at > 0) {
         y = draw_row(c,
-                     {fmt::format("step: (1 − {}) v", lab_.params().beta2),
+                     {fmt::format("step without a gradient: (1 − {}) v", lab_.params().beta2),
                       screen_number(o.at * (1 - o.spec.beta2), 3), ink, stuck},
                      {area.x0, y, area.x1, y}, row);
         y = draw_row(
