@@ -1,7 +1,10 @@
 #include "labs/wide/model_optimiser.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <tuple>
+#include <utility>
 
 #include "core/base/rng.h"
 #include "core/formats/codec.h"
@@ -49,66 +52,104 @@ float store(const Storage& storage, std::span<float> x, std::uint64_t seed, std:
     return scale_of_first;
 }
 
-// Elements [first, first + count) through all steps; adds their v to `sum`, and to `exact` what float64 has.
-struct Chunk {
-    std::vector<double> sum, exact;
-    bool stuck = true;
-    float last = 0, scale = 1;
+// What one storage makes of the elements of a chunk.
+struct Lane {
+    Storage storage;
+    std::vector<float> v, x;
+    std::vector<double> sum;  // of v, per step
+    bool stuck = false;
+    float scale = 1;
 };
-Chunk carry(const OptimiserSpec& spec, const Storage& storage, std::size_t first, std::size_t count) {
+struct Chunk {
+    std::vector<Lane> lanes;
+    std::vector<double> exact;  // what float64 has
+};
+
+// Elements [first, first + count) through all steps, each storage with the same gradients.
+Chunk carry(const OptimiserSpec& spec, std::span<const Storage> storages, std::size_t first,
+            std::size_t count) {
     Chunk out;
     const auto steps = static_cast<std::size_t>(spec.length());
     const auto beta2 = static_cast<float>(spec.beta2), rest = static_cast<float>(1 - spec.beta2);
     const auto seed = static_cast<std::uint64_t>(spec.seed);
     const bool noise = spec.signal == "noise";
-    std::vector<float> v(count, static_cast<float>(spec.v0)), x(count), g(count);
+    std::vector<float> g(count);
     std::vector<double> exact(count, spec.v0);
-    Rng rng(seed, kGradients + first / kChunk);
+    for (const Storage& storage : storages) {
+        Lane& lane = out.lanes.emplace_back(Lane{
+            storage, std::vector<float>(count, static_cast<float>(spec.v0)), std::vector<float>(count), {}});
+        lane.scale = store(storage, lane.v, seed, 0, first);
+    }
     const auto add = [&] {
-        double sum = 0, truth = 0;
-        for (std::size_t i = 0; i < count; ++i) sum += static_cast<double>(v[i]), truth += exact[i];
-        out.sum.push_back(sum), out.exact.push_back(truth);
+        for (Lane& lane : out.lanes) {
+            double sum = 0;
+            for (const float v : lane.v) sum += static_cast<double>(v);
+            lane.sum.push_back(sum);
+        }
+        double truth = 0;
+        for (const double v : exact) truth += v;
+        out.exact.push_back(truth);
     };
-    out.scale = store(storage, v, seed, 0, first);
     add();
+    Rng rng(seed, kGradients + first / kChunk);
     for (std::size_t step = 1; step <= steps; ++step) {
         if (noise) rng.fill_normal(g);
-        for (std::size_t i = 0; i < count; ++i) {
-            const auto square = static_cast<double>(g[i]) * static_cast<double>(g[i]);
-            x[i] = beta2 * v[i] + rest * (g[i] * g[i]);
-            exact[i] = spec.beta2 * exact[i] + (1 - spec.beta2) * square;
+        for (float& value : g) value *= value;
+        for (std::size_t i = 0; i < count; ++i)
+            exact[i] = spec.beta2 * exact[i] + (1 - spec.beta2) * static_cast<double>(g[i]);
+        for (Lane& lane : out.lanes) {
+            for (std::size_t i = 0; i < count; ++i) lane.x[i] = beta2 * lane.v[i] + rest * g[i];
+            lane.scale = store(lane.storage, lane.x, seed, step, first);
+            if (step == steps) lane.stuck = lane.x == lane.v;
+            lane.v.swap(lane.x);
         }
-        out.scale = store(storage, x, seed, step, first);
-        if (step == steps) out.stuck = x == v;
-        v.swap(x);
         add();
     }
-    out.last = v.front();
     return out;
 }
 
-Average average_of(const OptimiserSpec& spec, bool stochastic, std::vector<double>& exact) {
-    const Storage storage = storage_of(spec, stochastic);
-    // To nearest and without noise all elements are equal.
-    const bool all = stochastic || spec.signal == "noise";
-    const std::size_t count = all ? kElements : 1, chunks = (count + kChunk - 1) / kChunk;
+// The averages of the storages, and the exact one. count: elements; one where all are equal.
+std::vector<Average> averages_of(const OptimiserSpec& spec, std::span<const Storage> storages,
+                                 std::size_t count, std::vector<double>& exact) {
+    const std::size_t chunks = (count + kChunk - 1) / kChunk;
     std::vector<Chunk> parts(chunks);
     parallel_for(chunks, 1, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i)
-            parts[i] = carry(spec, storage, i * kChunk, std::min(kChunk, count - i * kChunk));
+            parts[i] = carry(spec, storages, i * kChunk, std::min(kChunk, count - i * kChunk));
     });
-    Average out;
-    out.v.resize(parts.front().sum.size());
-    exact.assign(out.v.size(), 0);
-    out.stuck = true;
-    for (const Chunk& part : parts) {
-        for (std::size_t i = 0; i < out.v.size(); ++i)
-            out.v[i] += part.sum[i] / static_cast<double>(count),
-                exact[i] += part.exact[i] / static_cast<double>(count);
-        out.stuck = out.stuck && part.stuck;
+    const std::size_t length = parts.front().exact.size();
+    const auto elements = static_cast<double>(count);
+    std::vector<Average> out(storages.size());
+    exact.assign(length, 0);
+    for (const Chunk& part : parts)
+        for (std::size_t i = 0; i < length; ++i) exact[i] += part.exact[i] / elements;
+    for (std::size_t s = 0; s < out.size(); ++s) {
+        Average& average = out[s];
+        average.v.assign(length, 0);
+        average.stuck = true;
+        for (const Chunk& part : parts) {
+            for (std::size_t i = 0; i < length; ++i) average.v[i] += part.lanes[s].sum[i] / elements;
+            average.stuck = average.stuck && part.lanes[s].stuck;
+        }
+        const Lane& lane = parts.front().lanes[s];
+        average.last = static_cast<double>(lane.v.front()), average.scale = lane.scale;
     }
-    out.last = static_cast<double>(parts.front().last), out.scale = parts.front().scale;
     return out;
+}
+
+// To nearest and stochastic. Without noise all elements are equal to nearest.
+std::pair<Average, Average> both(const OptimiserSpec& spec, std::vector<double>& exact) {
+    const std::array storages = {storage_of(spec, false), storage_of(spec, true)};
+    if (spec.format == "fp32") {  // what is computed in FP32 is not rounded to it
+        Average only = averages_of(spec, std::span(storages).first(1), kElements, exact).front();
+        return {only, only};
+    }
+    if (spec.signal == "noise") {
+        std::vector<Average> averages = averages_of(spec, storages, kElements, exact);
+        return {std::move(averages[0]), std::move(averages[1])};
+    }
+    Average stochastic = averages_of(spec, std::span(storages).subspan(1), kElements, exact).front();
+    return {averages_of(spec, std::span(storages).first(1), 1, exact).front(), std::move(stochastic)};
 }
 
 // The values of a format beside v, at a scale.
@@ -178,21 +219,17 @@ double Optimiser::half_gap_pct() const { return at > 0 ? 100 * (at - below) / 2 
 Optimiser optimiser_of(const OptimiserSpec& spec) {
     Optimiser out;
     out.spec = spec;
-    out.nearest = average_of(spec, false, out.exact);
-    std::vector<double> exact;
-    // FP32 has no stochastic rounding here: nothing rounds to it.
-    out.stochastic = spec.format == "fp32" ? out.nearest : average_of(spec, true, exact);
+    std::tie(out.nearest, out.stochastic) = both(spec, out.exact);
     if (spec.signal == "forget") {
-        // In float64, so that the reference is exact beyond what FP32 shows.
         for (std::size_t i = 0; i < out.exact.size(); ++i)
             out.exact[i] = spec.v0 * std::pow(spec.beta2, static_cast<double>(i));
+        std::vector<double> exact;
         for (const std::string_view format : {"bf16", "e4m3", "e5m2"}) {
             OptimiserSpec other = spec;
             other.format = format, other.scale = "one";
-            const bool same = format == spec.format && spec.scale == "one";
-            out.ends.push_back({format,
-                                same ? out.nearest.v.back() : average_of(other, false, exact).v.back(),
-                                same ? out.stochastic.v.back() : average_of(other, true, exact).v.back()});
+            const auto [nearest, stochastic] =
+                format == spec.format ? std::pair(out.nearest, out.stochastic) : both(other, exact);
+            out.ends.push_back({format, nearest.v.back(), stochastic.v.back()});
         }
     }
     find_neighbours(out);

@@ -47,7 +47,9 @@ void WideView::draw_swiglu(Context& c, Rect area) {
     const ui::PlotResult plot =
         ui::plot(c, "wide.timeline", timeline, upper_, {area.x0, area.y0, area.x1, top},
                  {.interactive = false, .crosshair = false, .y_tick_width = kStripNames - 12});
-    const ui::Press press = ui::press(c, "wide.steps", plot.area, 2);
+    // The words of the brackets are above the plot.
+    const Rect columns{plot.area.x0, plot.area.y0 - c.px(22), plot.area.x1, plot.area.y1};
+    const ui::Press press = ui::press(c, "wide.steps", columns, 2);
     if (press.clicked || press.held)
         go_to(static_cast<int>(std::floor(plot.x_at(ImGui::GetIO().MousePos.x))));
     draw_strip(c, plot, {area.x0, top, area.x1, top + c.px(strip)}, rows);

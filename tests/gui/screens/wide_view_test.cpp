@@ -19,7 +19,6 @@ TEST_CASE("L14: the switch shows one experiment, its controls and its result") {
     Screen screen;
     CHECK((screen.shows("wide.mass") && screen.shows("keys") && !screen.shows("margin")));
     const std::string lost = screen.words("wide.result");
-    screen.gui.context.probes.items.clear();
     screen.click("experiment.1");
     CHECK(screen.lab.params().experiment == "swiglu");
     CHECK((screen.shows("wide.timeline") && screen.shows("margin")));
@@ -27,6 +26,7 @@ TEST_CASE("L14: the switch shows one experiment, its controls and its result") {
     screen.gui.context.probes.items.clear();
     screen.frame();
     CHECK_FALSE(screen.shows("wide.mass"));
+    CHECK_FALSE(screen.shows("keys"));
     screen.click("experiment.2");
     CHECK(screen.lab.params().experiment == "optimiser");
     CHECK((screen.shows("wide.forget") && screen.shows("v_format.1")));

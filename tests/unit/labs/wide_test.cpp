@@ -400,10 +400,9 @@ TEST_CASE("L14: gaps, bits and bytes") {
     CHECK(tie("o.half_gap_pct") == 5);  // 0.625 and 0.5625
     const Made fp32{"experiment=optimiser", "v_format=fp32"};
     CHECK((fp32("o.bytes_per_param") == 8 && fp32("o.gb") == 56));
-    const Made blocks{"experiment=optimiser", "v_format=e4m3", "signal=noise", "v_scale=block128"};
-    CHECK((blocks("o.bits") == 8.25 && blocks("o.bytes_per_param") == 2.0625 && blocks("o.gb") == 14.4375));
-    CHECK(Made{"experiment=optimiser", "v_format=e4m3", "signal=noise", "v_scale=block128_pow2"}("o.bits") ==
-          8.0625);
+    const OptimiserSpec blocks{.format = "e4m3", .scale = "block128"};
+    CHECK((blocks.bits() == 8.25 && blocks.bytes() == 2.0625));
+    CHECK(OptimiserSpec{.format = "e5m2", .scale = "block128_pow2"}.bits() == 8.0625);
     CHECK(Made{"experiment=optimiser", "v0=0"}("o.error_pct") == 0);
 }
 
