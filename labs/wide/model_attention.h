@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -41,10 +42,10 @@ struct AttentionSpec {
     bool operator==(const AttentionSpec&) const = default;
 };
 
-struct CastOutcome {
-    double zero_pct = 0;   // of the keys
-    double lost_pct = 0;   // of the probability
-    double output_db = 0;  // SQNR of o over rows and head; NaN where it is not computed
+struct CastOutcome {                                              // NaN: not computed
+    double zero_pct = std::numeric_limits<double>::quiet_NaN();   // of the keys
+    double lost_pct = std::numeric_limits<double>::quiet_NaN();   // of the probability
+    double output_db = std::numeric_limits<double>::quiet_NaN();  // SQNR of o over rows and head
 };
 
 struct Attention {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,11 +28,11 @@ struct SwigluSpec {
 };
 
 struct SwigluStep {
-    double k = 0, amax = 0, top = 0;  // top: 448 / scale, what E4M3 holds
-    int saturated = 0;                // elements with |h scale| > 464
-    double zero_pct = 0;              // of all elements
-    double channel_db = 0;            // SQNR of channel 0
-    double lost_l1_pct = 0;           // 1 - sum |q| / sum |h| of channel 0
+    double k = 0, amax = 0, top = 0;                                // top: 448 / scale, what E4M3 holds
+    int saturated = 0;                                              // elements with |h scale| > 464
+    double zero_pct = 0;                                            // of all elements
+    double channel_db = 0;                                          // SQNR of channel 0
+    double lost_l1_pct = std::numeric_limits<double>::quiet_NaN();  // 1 - sum |q| / sum |h| of channel 0
     double over() const { return amax / top; }
 };
 

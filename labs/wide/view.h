@@ -58,8 +58,9 @@ class WideView final : public LabView {
     WideLab& lab_;
     ui::PlotState upper_, left_, right_;
     int part_ = 0;  // on a narrow stage: the left or the right part
-    bool pair_shown_ =
-        false;  // the weight rows instead of the norms: the pointer or the ring is on Alignment
+    // Until then the weight rows are shown instead of the norms: while the pointer or the ring is on Alignment, and a
+    // little longer, since the pointer has to reach them.
+    double pair_until_ = 0;  // s
     bool pair_held_ = false;
     bool more_open_ = false;
 };

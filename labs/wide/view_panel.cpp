@@ -106,7 +106,8 @@ void WideView::explore(Context& c, float width) {
         }
     };
     draw(false);
-    pair_shown_ = over_pair;
+    constexpr double kLinger_s = 1.5;
+    if (over_pair) pair_until_ = ImGui::GetTime() + kLinger_s;
     if (lab_.shows("swiglu")) ui::wrapped(c, "Alignment is set here, not learnt.");
     const Rect row = ui::next_area(c, 24);
     const ui::Press press = ui::press(c, "wide.more", row);

@@ -60,7 +60,12 @@ void WideView::draw_swiglu(Context& c, Rect area) {
     const Below below =
         split(c, {area.x0, rule + c.px(height < 600 ? 8 : 13), area.x1, area.y1}, {"Norm", "Repairs"});
     if (below.shows_left) {
-        if (pair_shown_ || pair_held_)
+        const ImVec2 mouse = ImGui::GetIO().MousePos;
+        const bool shown = pair_held_ || ImGui::GetTime() < pair_until_;
+        if (shown) c.wants_redraw = true;  // it goes without an event
+        if (shown && below.left.contains({mouse.x, mouse.y}))
+            pair_until_ = std::max(pair_until_, ImGui::GetTime() + 0.5);
+        if (shown)
             draw_pair(c, std::move(figures[2]), below.left);
         else
             draw_norms(c, std::move(figures[1]), below.left);
@@ -195,6 +200,9 @@ void WideView::draw_pair(Context& c, Figure figure, Rect area) {
     ImDrawList& list = *ImGui::GetWindowDrawList();
     list.AddLine({foot.x, foot.y}, {gate.x, gate.y}, c.color(Role::text), c.px(2));
     list.AddLine({foot.x, foot.y}, {up.x, up.y}, c.color(Role::text), c.px(2));
+    const float head = c.px(6);
+    list.AddTriangleFilled({gate.x + head, gate.y}, {gate.x - head, gate.y - head},
+                           {gate.x - head, gate.y + head}, c.color(Role::text));
     ui::text_mid(c, {foot.x, foot.y + c.px(18)}, "gate", {Role::muted}, kSans13);
     ui::text_mid(c, {foot.x, arrows.y0 - c.px(6)}, "up: drag its end", {Role::muted}, kSans13);
     const Rect knob{up.x - c.px(12), up.y - c.px(12), up.x + c.px(12), up.y + c.px(12)};
