@@ -86,7 +86,7 @@ TEST_CASE("L14: the pointer on Alignment shows the weight rows, and the end of o
     CHECK(knob.y0 < flat.y0 - 20);  // 60 degrees up
 }
 
-TEST_CASE("L14: a switch without an effect does not move; Train with it leads to L8 where L8 can take it") {
+TEST_CASE("L14: a switch without an effect does not move, Train with it leads to L8 where L8 can take it") {
     Screen screen({860, 1200});
     screen.set("experiment=optimiser");
     CHECK_FALSE(screen.shows("wide.train"));

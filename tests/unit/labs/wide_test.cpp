@@ -332,7 +332,7 @@ TEST_CASE("L14: channel 0 of the step that was too big, computed again") {
     CHECK(near(s.steps[8].lost_l1_pct, 100 * (1 - after / before), 0.02));
 }
 
-TEST_CASE("L14: v to nearest is the average rounded in every step; stochastic rounding keeps its mean") {
+TEST_CASE("L14: v to nearest is the average rounded in every step, stochastic rounding keeps its mean") {
     struct Row {
         const char* beta2;
         double off_pct;  // BF16, numpy
@@ -442,7 +442,7 @@ TEST_CASE("L14: what is not possible is refused with what is") {
     CHECK(lab.belongs("seed"));
 }
 
-TEST_CASE("L14: only the visible experiment has numbers and figures; back again they are the same") {
+TEST_CASE("L14: only the visible experiment has numbers and figures, back again they are the same") {
     WideLab lab;
     lab.update();
     const auto names = lab.metric_names();
