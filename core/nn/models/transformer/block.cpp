@@ -54,10 +54,10 @@ void Block<T>::forward(Matrix<T>& x, std::size_t sequences, const RotaryTable<T>
 template <class T>
 void Block<T>::attend(std::size_t sequences, const RotaryTable<T>& rotary, GemmCasts<T>& casts) {
     attention_ = {sequences, qkv.x.rows / sequences, shape_.heads, shape_.kv_heads, shape_.head_size()};
-    qkv.forward(casts, y_);
-    take_columns(y_, 0, shape_.d, q);
-    take_columns(y_, shape_.d, shape_.key_cols(), k);
-    take_columns(y_, shape_.d + shape_.key_cols(), shape_.key_cols(), v);
+    qkv.forward(casts, qkv_);
+    take_columns(qkv_, 0, shape_.d, q);
+    take_columns(qkv_, shape_.d, shape_.key_cols(), k);
+    take_columns(qkv_, shape_.d + shape_.key_cols(), shape_.key_cols(), v);
     rotate(q, rotary);
     rotate(k, rotary);
     casts.round_output(q);
