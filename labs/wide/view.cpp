@@ -110,9 +110,10 @@ bool WideView::key(Context&, ui::Key key) {
 
 std::span<const ViewKey> WideView::keys() const {
     static constexpr std::array kKeys = {
-        ViewKey{".", "SwiGLU: one step forward", ui::Key::period, ui::Key::period},
-        ViewKey{",", "SwiGLU: one step back", ui::Key::comma, ui::Key::comma},
+        ViewKey{".", "one step forward", ui::Key::period, ui::Key::period},
+        ViewKey{",", "one step back", ui::Key::comma, ui::Key::comma},
     };
+    if (!lab_.shows("swiglu")) return {};  // the others have no steps
     return kKeys;
 }
 

@@ -51,7 +51,11 @@ TEST_CASE("L14: a press on a row chooses the cast, one on the figure the number 
 
 TEST_CASE("L14: the step by its column and its slider, the norm by its knob") {
     Screen screen;
+    CHECK(screen.view.keys().empty());  // attention has no steps
+    CHECK_FALSE(screen.view.key(screen.gui.context, ui::Key::period));
     screen.set("experiment=swiglu");
+    for (const ViewKey& key : screen.view.keys()) CHECK(screen.view.key(screen.gui.context, key.first));
+    CHECK(screen.view.keys().size() == 2);
     const Rect columns = screen.gui.rect("wide.steps");
     screen.click(Point{columns.x0 + 19.5F / 24 * columns.width(), columns.y0 + 30});
     CHECK(screen.lab.params().step == 19);
