@@ -1,5 +1,6 @@
 // bench ui: what the window costs. Opens it, acts on it like a hand, and measures from outside what a person
 // waits for.
+#include "app/cli/bench/bench_measuring.h"
 #include "app/cli/bench/bench_sliders.h"
 #include "core/base/error.h"
 
@@ -235,6 +236,7 @@ void measure_window(WindowLoop& loop, const std::string& backend, int repeats, J
         loop.shell().open(entry.id);
         result["frames"][std::string(entry.id)] = time_frames(loop, repeats);
     }
+    result["measuring"] = time_measuring(loop);
     result["slider_to_pixels"] = time_sliders(loop, repeats);
     result["million_point_trace"] = time_trace(loop, repeats);
     result["idle"] = measure_idle(loop);
