@@ -1,4 +1,5 @@
-// Optimisers on flat FP32 arrays: one call per parameter tensor and step.
+// Optimisers on flat arrays: one call per parameter tensor and step. Training is in FP32; double is the reference of
+// the tests, through the same code.
 #pragma once
 
 #include <span>
@@ -8,9 +9,11 @@
 
 namespace fp8lab {
 
-struct Moments {
-    std::vector<float> m, v;  // AdamW only; empty for SGD
+template <class T>
+struct MomentsOf {
+    std::vector<T> m, v;  // AdamW only; empty for SGD
 };
+using Moments = MomentsOf<float>;
 
 // AdamW: Loshchilov and Hutter, "Decoupled Weight Decay Regularization", algorithm 2, with PyTorch's
 // defaults of beta and eps, decay w -= lr * weight_decay * w. SGD: no momentum, the same
@@ -25,9 +28,12 @@ struct OptimizerStep {
 // w -= the update from gradient g; moments grow to w's size on first use. Returns false when a value of w
 // became non-finite.
 bool update(const OptimizerStep& how, std::span<float> w, std::span<const float> g, Moments& moments);
+bool update(const OptimizerStep& how, std::span<double> w, std::span<const double> g,
+            MomentsOf<double>& moments);
 
 // Multiplies the gradients by limit / (norm + 1e-6) where that is below 1, as PyTorch's clip_grad_norm_ does; norm: of
 // all of them together, summed in float64. Returns the norm.
 double limit_norm(std::span<const std::span<float>> gradients, double limit);
+double limit_norm(std::span<const std::span<double>> gradients, double limit);
 
 }  // namespace fp8lab

@@ -18,9 +18,10 @@ constexpr std::size_t kSize = 70'001;  // several threads' ranges and an odd res
 // Loshchilov and Hutter's algorithm 2 with PyTorch's constants, in float64 and as plainly as it is printed.
 struct Reference {
     std::vector<double> w, m = std::vector<double>(kSize), v = std::vector<double>(kSize);
-    void step(const std::vector<float>& g, double lr, double decay, int t) {
+    template <class T>
+    void step(const std::vector<T>& g, double lr, double decay, int t) {
         for (std::size_t i = 0; i < kSize; ++i) {
-            const double gi = static_cast<double>(g[i]);
+            const auto gi = static_cast<double>(g[i]);
             m[i] = 0.9 * m[i] + 0.1 * gi;
             v[i] = 0.999 * v[i] + 0.001 * gi * gi;
             const double m_hat = m[i] / (1 - std::pow(0.9, t)), v_hat = v[i] / (1 - std::pow(0.999, t));
@@ -53,6 +54,31 @@ TEST_CASE("AdamW stays within 1e-6 of a float64 reference over ten steps") {
                                         std::max(1.0, std::abs(reference.w[i])));
         CHECK(worst <= 1e-6);
     }
+}
+
+TEST_CASE("AdamW and the limit of the norm in float64 round like float64, not like FP32") {
+    Rng rng(4);
+    std::vector<float> start(kSize), drawn(kSize);
+    rng.fill_normal(start);
+    std::vector<double> w(start.begin(), start.end()), g(kSize);
+    Reference reference;
+    reference.w = w;
+    MomentsOf<double> moments;
+    for (int t = 0; t < 10; ++t) {
+        rng.fill_normal(drawn);
+        for (std::size_t i = 0; i < kSize; ++i) g[i] = static_cast<double>(drawn[i]) / 3;
+        const std::array<std::span<double>, 1> all = {g};
+        const double norm = limit_norm(all, 1);
+        CHECK(std::abs(limit_norm(all, 2) - norm / (norm + 1e-6)) < 1e-12);
+        CHECK(update({.lr = 1e-2, .weight_decay = 0.1, .step = t}, w, g, moments));
+        reference.step(g, 1e-2, 0.1, t + 1);
+    }
+    for (std::size_t i = 0; i < kSize; ++i) REQUIRE(std::abs(w[i] - reference.w[i]) < 1e-13);
+    g[kSize - 1] = std::numeric_limits<double>::infinity();
+    CHECK_FALSE(update({}, w, g, moments));
+    w.assign(kSize, 1e300), g.assign(kSize, 0);  // infinity only to FP32
+    moments = {};
+    CHECK(update({}, w, g, moments));
 }
 
 TEST_CASE("SGD has no moments and decays the weights apart from the gradient") {
