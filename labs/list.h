@@ -15,7 +15,8 @@
     LAB(train)       \
     LAB(speed)       \
     LAB(memory)      \
-    LAB(four)
+    LAB(four)    \
+    LAB(transformer)
 
 namespace fp8lab {
 
