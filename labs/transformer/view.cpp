@@ -27,7 +27,7 @@ void TransformerView::stage(Context& c, Rect area) {
     const float height = area.height() / c.scale;
     const bool low = height < 640, narrow = area.width() < c.px(660);
     const Rect bar{area.x0, area.y1 - c.px(48), area.x1, area.y1};
-    const Rect block_area{area.x0, area.y0, area.x1, area.y0 + c.px(low ? 176 : 262)};
+    const Rect block_area{area.x0, area.y0, area.x1, area.y0 + c.px(low ? 176 : 266)};
     block(c, figures[0].title, block_area, low);
     Rect middle{area.x0, block_area.y1 + c.px(low ? 8 : 14), area.x1, bar.y0 - c.px(6)};
     if (!low) {

@@ -90,8 +90,8 @@ void TransformerView::block(Context& c, const std::string& title, Rect area, boo
     l.labels = c.px(l.narrow ? 72 : 80);
     l.pitch = (area.width() - l.labels) / static_cast<float>(kOperations);
     l.box = l.pitch - c.px(l.narrow ? 5 : 12);
-    l.stream = low ? 0 : area.y0 + c.px(54);
-    l.boxes = area.y0 + c.px(low ? 36 : 92);
+    l.stream = low ? 0 : area.y0 + c.px(58);
+    l.boxes = area.y0 + c.px(low ? 36 : 98);
     l.box_height = c.px(low ? 40 : 46);
     l.rows = l.boxes + l.box_height + c.px(low ? 6 : 12);
     l.row_height = (area.y1 - l.rows) / 4;

@@ -48,8 +48,9 @@ TEST_CASE("every exercise: its start fails, its solver passes, every near miss f
 }
 
 TEST_CASE("every exercise of a lab that trains: its start fails, its solver passes, every near miss fails") {
+    // Those of L13 take ten minutes: its own test judges them from recorded trainings.
     for (const ExerciseEntry& entry : all_exercises())
-        if (entry.lab->make()->live()) check_specimens(entry);
+        if (entry.lab->make()->live() && entry.lab->id != "transformer") check_specimens(entry);
 }
 
 TEST_CASE("every exercise passes the same when its lab was used before") {
