@@ -52,7 +52,7 @@ void plus(Context& c, Point at) {
 std::string amax_text(double amax, bool wide) {
     if (std::isnan(amax)) return "–";
     if (wide && amax >= 1000 && amax < 1e7) return group_thousands(std::llround(amax));
-    return format_number(amax, 3, true);
+    return amax >= 0.001 && amax < 1000 ? fmt::format("{:#.3g}", amax) : format_number(amax, 3, true);
 }
 std::string lost_text(double pct) {
     if (std::isnan(pct)) return "–";
