@@ -99,15 +99,15 @@ Verdict twice_the_batch(const Trail& trail, const Prediction*) {
 
 Verdict find_it(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
-    const double lost = now.number("selected.lost_pct"), gap = now.number("gap_b_pct");
+    const double gap = now.number("gap_b_pct");
     const std::string tensor = now.field("tensor");
+    const bool worst = whole(now) && tensor == now.text("worst_x");
+    const double lost = worst ? now.number("worst_x_lost_pct") : std::nan("");
     return {.conditions = {
                 channel_aligned(now),
                 whole_run(now),
-                {"the selected tensor loses most of all x",
-                 {tensor},
-                 whole(now) && tensor == now.text("worst_x")},
-                {"80 % or more of its elements become 0", {percent_of(lost)}, whole(now) && lost >= 80},
+                {"the selected tensor loses most of all x", {tensor}, worst},
+                {"80 % or more of its elements become 0, mean of 100 steps", {percent_of(lost)}, lost >= 80},
                 {"the loss 10 % or more above BF16", {percent_of(gap)}, whole(now) && gap >= 10}}};
 }
 

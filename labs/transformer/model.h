@@ -40,7 +40,7 @@ class TransformerLab final : public Lab {
     void update() override;
     // "block", "loss", "gap" and "histogram".
     std::vector<Figure> figures() const override;
-    Figure thumbnail() const override;  // this run's curves, or those of a small training
+    Figure thumbnail() const override;  // this run's curves, or the operations of a block
     std::vector<Metric> metrics() const override;
     std::vector<std::string> metric_names() const override;
     // Returns early when the run pauses at a non-finite value or fails on its way.
@@ -138,7 +138,6 @@ class TransformerLab final : public Lab {
     } alignment_ = Alignment::none;  // sent: its step is not known yet
     bool by_hand_ = false;           // align_step was set by the button
     std::function<void()> wake_;
-    mutable std::optional<training::History> small_;  // behind the thumbnail
     std::unique_ptr<TrainingRun> run_;
     std::shared_ptr<TrainingRun> ended_;  // the one before, until the next one's worker ends it
 };

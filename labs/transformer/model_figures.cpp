@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/backend/backend.h"
 #include "core/base/units.h"
+#include "core/nn/models/transformer/model.h"
 #include "labs/training/histogram.h"
 #include "labs/transformer/model.h"
 
@@ -252,27 +252,27 @@ std::vector<Figure> TransformerLab::figures() const {
     return all;
 }
 
-// A network that trains in some milliseconds, where nothing was trained yet.
+// This run's curves; before a run the operations on the residual stream, each in the colour of its format.
 Figure TransformerLab::thumbnail() const {
-    if (step() == 0 && !small_) {
-        TrainOptions options;
-        options.model = "transformer";
-        options.sizes = {{"d", 16}, {"heads", 2}, {"ffn", 32}, {"blocks", 1}, {"context", 32}};
-        options.task = "copying";
-        options.batch = 2;
-        options.steps = 40;
-        options.recipes = "bf16,delayed";
-        const TrainSpec spec = make_train_spec(options);
-        const auto trainer = cpu_backend()->make_trainer(spec);
-        trainer->step(options.steps.value());
-        small_.emplace().append(trainer->snapshot(), model_plan(spec));
-    }
-    const training::History& shown = step() > 0 ? history_ : *small_;
-    const auto arm_looks = looks();
     Figure figure{.id = "thumbnail", .title = {}};
+    if (step() == 0) {
+        const std::vector<Operation> ops = transformer::operations(1, transformer_plan({.vocabulary = 2}),
+                                                                   parse_recipe(defaults_.arm_b), {});
+        figure.x.range = Range{0, double(ops.size())};
+        figure.y.range = Range{0, 2};
+        for (std::size_t i = 0; i < ops.size(); ++i) {
+            const auto x = static_cast<double>(i);
+            figure.bars("operation##" + std::to_string(i), data({x + 0.12, x + 0.88}), data({1}),
+                        {.color = {ops[i].role, Tone::fill}});
+        }
+        figure.line("residual stream", data({0, double(ops.size())}), data({1.5, 1.5}),
+                    {.color = {Role::bf16}, .dash = Dash::dash});
+        return figure;
+    }
+    const auto arm_looks = looks();
     figure.y.scale = Scale::log10;
-    for (std::size_t i = shown.arms().size(); i-- > 0;) {
-        const ArmTrack& arm = shown.arms()[i];
+    for (std::size_t i = history_.arms().size(); i-- > 0;) {
+        const ArmTrack& arm = history_.arms()[i];
         figure.line(arm_looks[i].name, arm.step.data(), arm.mean.data(),
                     {.color = {arm_looks[i].role}, .width = arm_looks[i].width, .dash = arm_looks[i].dash});
     }

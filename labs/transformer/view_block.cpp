@@ -81,7 +81,9 @@ void TransformerView::block(Context& c, const std::string& title, Rect area, boo
     const Rect head{area.x0, area.y0, area.x1, area.y0 + c.px(28)};
     const float room = area.width() - c.px(150);
     const auto lines = ui::wrap_lines(c, title, kBold15, room);
-    ui::text_mid(c, {area.x0, area.y0 + c.px(14)}, lines.empty() ? "" : lines.front(), {Role::text}, kBold15);
+    std::string_view words = lines.empty() ? std::string_view() : lines.front();
+    while (lines.size() > 1 && (words.ends_with(',') || words.ends_with(':'))) words.remove_suffix(1);
+    ui::text_mid(c, {area.x0, area.y0 + c.px(14)}, words, {Role::text}, kBold15);
     ui::probe(c, "transformer.block.title", head, {}, title);
     block_switch(c, head);
     Layout l{};

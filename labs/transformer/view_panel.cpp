@@ -108,8 +108,7 @@ void TransformerView::more(Context& c) {
     const Color ink{press.hovered ? Role::text : Role::muted};
     const float y = (row.y0 + row.y1) / 2;
     ui::chevron(c, {row.x0 + c.px(5), y}, more_open_ ? ui::Direction::down : ui::Direction::right, ink);
-    ui::text_mid(c, {row.x0 + c.px(20), y}, "More: arm A, kept in BF16, history, training", ink,
-                 kSans13);
+    ui::text_mid(c, {row.x0 + c.px(20), y}, "More: arm A, kept in BF16, history, training", ink, kSans13);
     ui::advance(row);
     if (more_open_) {
         recipe_menu(c, "arm_a", "Arm A", 0);
