@@ -15,8 +15,9 @@
     LAB(train)       \
     LAB(speed)       \
     LAB(memory)      \
-    LAB(four)    \
-    LAB(transformer)
+    LAB(four)        \
+    LAB(transformer) \
+    LAB(wide)
 
 namespace fp8lab {
 

@@ -111,10 +111,15 @@ void print_table(const Tensor& tensor, const std::vector<Row>& rows) {
 
 void quantize_file(const QuantizeOptions& options) {
     const std::vector<Recipe> recipes = parse_recipes(options.recipes);
-    for (const Recipe& recipe : recipes)
-        if (!recipe.wide.empty())
-            throw usage_error("--recipe", "recipe " + recipe.name +
-                                              ": wide names layers of a training; quantize casts one tensor");
+    for (const Recipe& recipe : recipes) {
+        const auto refused = [&](const std::string& why) {
+            return usage_error("--recipe",
+                               "recipe " + recipe.name + ": " + why + "; quantize casts one tensor");
+        };
+        if (!recipe.wide.empty()) throw refused("wide names layers of a training");
+        if (recipe.scope != CastScope::linears) throw refused("scope names GEMMs of a transformer");
+        if (recipe.act != SwigluForm::plain) throw refused("act is what a transformer computes");
+    }
     const Tensor tensor = read_tensor(options.file);
     const std::vector<Row> rows = measure(tensor, recipes);
     const ErrorMetrics& first = rows[0].metrics;

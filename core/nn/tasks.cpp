@@ -9,7 +9,7 @@
 #include "core/base/rng.h"
 #include "core/nn/activation.h"
 #include "core/nn/streams.h"
-#include "core/nn/token_tasks.h"
+#include "core/nn/tokens/token_tasks.h"
 #include "core/tensors/npy.h"
 
 namespace fp8lab {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/nn/matrix.h"
-#include "core/nn/token_batch.h"
+#include "core/nn/tokens/token_batch.h"
 #include "core/nn/train_spec.h"
 
 namespace fp8lab {

@@ -14,7 +14,7 @@
 #include "core/base/units.h"
 #include "core/nn/model.h"
 #include "core/nn/tasks.h"
-#include "core/nn/token_tasks.h"
+#include "core/nn/tokens/token_tasks.h"
 
 namespace fp8lab {
 namespace {

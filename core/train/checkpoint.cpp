@@ -208,6 +208,19 @@ void save_checkpoints(const std::filesystem::path& dir, const TrainSpec& spec,
         write_file(paths[i], to_safetensors(to_safetensors(arms[i], spec, steps_done)));
 }
 
+std::string command_line_of(const std::filesystem::path& path) {
+    const MappedFile mapped(path);
+    const std::string where = path.string();
+    std::string line = metadata_of(index_safetensors(mapped.bytes(), where).metadata, where).command_line;
+    if (line.empty()) throw input_error(where, "its metadata do not say what it was trained with");
+    return line;
+}
+
+void set_parameters(Model<float>& model, const ArmCheckpoint& checkpoint) {
+    for (std::size_t i = 0; i < checkpoint.parameters.size(); ++i)
+        std::ranges::copy(checkpoint.parameters[i].values, model.parameters()[i].value.begin());
+}
+
 std::vector<std::filesystem::path> checkpoints_to_save(const std::filesystem::path& dir,
                                                        const TrainSpec& spec) {
     std::vector<std::filesystem::path> paths;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/nn/model.h"
 #include "core/nn/optimizer.h"
 #include "core/nn/trainer.h"
 #include "core/tensors/safetensors.h"
@@ -51,6 +52,11 @@ struct LoadedCheckpoints {
     std::vector<ArmCheckpoint> arms;
 };
 LoadedCheckpoints load_checkpoints(const std::filesystem::path& path, const TrainSpec& spec);
+
+// The command line in the metadata of one file. Throws input_error: no checkpoint, or one without a command line.
+std::string command_line_of(const std::filesystem::path& path);
+// The values of a checkpoint that has the model's shapes.
+void set_parameters(Model<float>& model, const ArmCheckpoint& checkpoint);
 
 // The files that save_checkpoints() writes, one per arm, and those that load_checkpoints() reads.
 std::vector<std::filesystem::path> checkpoints_to_save(const std::filesystem::path& dir,

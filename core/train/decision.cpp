@@ -29,8 +29,7 @@ std::vector<float> decision_grid(Model<float>& model, LossKind loss) {
 
 std::vector<float> decision_grid(const TrainSpec& spec, const ArmCheckpoint& weights) {
     const auto model = make_model(spec);
-    for (std::size_t i = 0; i < weights.parameters.size(); ++i)
-        std::ranges::copy(weights.parameters[i].values, model->parameters()[i].value.begin());
+    set_parameters(*model, weights);
     return decision_grid(*model, spec.loss);
 }
 

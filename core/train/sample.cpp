@@ -28,7 +28,7 @@ std::vector<int> sample_tokens(Model<float>& model, std::span<const int> prompt,
     std::vector<int> text(prompt.begin(), prompt.end());
     Rng rng(settings.seed, settings.stream);
     NoCasts<float> casts;
-    for (int n = 0; n < settings.count; ++n) {
+    for (int n = 0; n < settings.count && !(settings.stop && settings.stop()); ++n) {
         const std::size_t known = std::min(text.size(), settings.context);
         TokenBatch batch{.sequences = 1,
                          .context = settings.context,

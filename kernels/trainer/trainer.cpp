@@ -138,6 +138,9 @@ CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, 
     if (spec.model != "mlp")
         throw usage_error("--model",
                           fmt::format("{} does not train on a GPU yet: --backend cpu", spec.model));
+    const TrainSpec usual;
+    if (spec.beta1 != usual.beta1 || spec.beta2 != usual.beta2 || spec.eps != usual.eps || spec.clip != 0)
+        throw usage_error("--beta1, --beta2, --eps, --clip", "have no effect on a GPU yet: --backend cpu");
     for (const Recipe& recipe : spec.arms) model_plan(spec).check(recipe);
     check(cudaSetDevice(device_->index), "cudaSetDevice");
     check_memory();  // before anything that takes long
@@ -207,6 +210,7 @@ void CudaTrainer::apply(const Command& command) {
                           [&](const SetRecipe& c) { change_recipe(arm(c.arm), c.recipe); },
                           [&](const SetLearningRate& c) { spec_.lr = c.lr; },
                           [&](const PoisonBatch& c) { poison_ = c.factor; },
+                          [](const AlignChannel&) {},  // the MLP has no SwiGLU: check_command() refuses it
                           [&](const Watch& c) { watched_ = c.tensor; }},
                command);
 }

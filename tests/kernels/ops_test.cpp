@@ -158,7 +158,7 @@ TEST_CASE("the optimiser's weights and moments equal the CPU's bit for bit") {
     CHECK(cases > 0);
 }
 
-TEST_CASE("an arm that is not alive keeps its weights and moments; a weight that is not finite is told") {
+TEST_CASE("an arm that is not alive keeps its weights and moments, a weight that is not finite is told") {
     NEEDS_GPU();
     const Shape s = padded(70, 140);
     for (const KernelCase& kernel : kernel_cases()) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/rng.h"
+#include "core/nn/models/mlp/tensors.h"
 #include "core/scaling/hadamard.h"
 #include "core/train/cpu_trainer.h"
 #include "kernels/casts/emulate.h"
@@ -51,7 +52,7 @@ TEST_CASE("a rotation on the GPU has core's bits, in place and not, and leaves t
 }
 
 TEST_CASE(
-    "options of four bits train on the GPU as on the CPU; 40 samples are padded where they are rotated") {
+    "options of four bits train on the GPU as on the CPU, 40 samples are padded where they are rotated") {
     NEEDS_GPU();
     for (const std::string name :
          {"nvfp4:w2d=1", "nvfp4:rht=1", "nvfp4:target=4", "nvfp4:target=4or6", "nvfp4-te:target=4or6",

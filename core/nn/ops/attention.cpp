@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/nn/ops/exponential.h"
+#include "core/nn/ops/gate_rows.h"
 #include "core/nn/ops/loops.h"
 
 namespace fp8lab {
@@ -140,7 +140,7 @@ void attention_probabilities(const Matrix<T>& q, const Matrix<T>& k, const Atten
         const std::size_t n = std::min((positions + kLanes - 1) / kLanes * kLanes, shape.context);
         std::fill(row + positions, row + n, -std::numeric_limits<T>::infinity());
         const T top = largest(row, n);
-        for (std::size_t i = 0; i < n; ++i) row[i] = exponential(row[i] - top);
+        exponential_row(row, n, top);
         const T share = T{1} / sum(row, n);
         for (std::size_t i = 0; i < n; ++i) row[i] *= share;
     });

@@ -11,7 +11,7 @@ namespace fp8lab {
 // The relative error of exponential(float) against e^x is at most kExponentialError from kLeastExponent to
 // kMostExponent. Below it is 0 (e^x < 2.5e-38, so that no result is subnormal), above it is infinity, and of
 // NaN it is NaN.
-inline constexpr float kExponentialError = 2e-7F;
+inline constexpr float kExponentialError = 1e-7F;
 inline constexpr float kLeastExponent = -86.6F;
 inline constexpr float kMostExponent = 88.72283F;  // the largest number whose e^x is finite in FP32
 

@@ -4,53 +4,10 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/nn/ops/exponential.h"
+#include "core/nn/ops/gate_rows.h"
 #include "core/nn/ops/loops.h"
 
 namespace fp8lab {
-namespace {
-
-// Written so that a NaN stays one.
-template <GatedActivation kind, class T>
-T limited_gate(T silu) {
-    if constexpr (kind == GatedActivation::swiglu) return silu;
-    constexpr T limit{kGateLimit};
-    return silu > limit ? limit : silu;
-}
-template <GatedActivation kind, class T>
-T limited_up(T u) {
-    if constexpr (kind == GatedActivation::swiglu) return u;
-    constexpr T limit{kGateLimit};
-    const T below = u > limit ? limit : u;
-    return below < -limit ? -limit : below;
-}
-
-template <GatedActivation kind, class T>
-void gate_row(const T* gate, const T* up, std::size_t f, T* a) {
-    for (std::size_t c = 0; c < f; ++c) {
-        const T silu = gate[c] / (T{1} + exponential(-gate[c]));
-        a[c] = limited_gate<kind>(silu) * limited_up<kind>(up[c]);
-    }
-}
-
-template <GatedActivation kind, class T>
-void gate_row_backward(const T* da, const T* gate, const T* up, std::size_t f, T* dgate, T* dup) {
-    constexpr T limit{kGateLimit};
-    for (std::size_t c = 0; c < f; ++c) {
-        const T g = gate[c], u = up[c], sigmoid = T{1} / (T{1} + exponential(-g)), silu = g * sigmoid;
-        const T slope = sigmoid * (T{1} + g * (T{1} - sigmoid));
-        T dg = da[c] * limited_up<kind>(u) * slope, du = da[c] * limited_gate<kind>(silu);
-        if constexpr (kind == GatedActivation::clamp) {
-            dg = silu >= limit ? T{0} : dg;
-            du = std::abs(u) >= limit ? T{0} : du;
-        }
-        dgate[c] = dg;
-        dup[c] = du;
-    }
-}
-
-}  // namespace
-
 template <class T>
 void gated_activation(GatedActivation kind, const Matrix<T>& gate_up, Matrix<T>& a) {
     const std::size_t f = gate_up.cols / 2;
@@ -58,11 +15,7 @@ void gated_activation(GatedActivation kind, const Matrix<T>& gate_up, Matrix<T>&
     parallel_for(a.rows, loop_grain(4 * f), [&](std::size_t begin, std::size_t end) {
         for (std::size_t r = begin; r < end; ++r) {
             const T* const gate = gate_up.row(r).data();
-            T* const to = a.row(r).data();
-            if (kind == GatedActivation::swiglu)
-                gate_row<GatedActivation::swiglu>(gate, gate + f, f, to);
-            else
-                gate_row<GatedActivation::clamp>(gate, gate + f, f, to);
+            gate_row(kind, gate, gate + f, f, a.row(r).data());
         }
     });
 }
@@ -74,13 +27,9 @@ void gated_activation_backward(GatedActivation kind, const Matrix<T>& da, const 
     dgate_up.resize(da.rows, 2 * f);
     parallel_for(da.rows, loop_grain(4 * f), [&](std::size_t begin, std::size_t end) {
         for (std::size_t r = begin; r < end; ++r) {
-            const T* const gradient = da.row(r).data();
             const T* const gate = gate_up.row(r).data();
             T* const to = dgate_up.row(r).data();
-            if (kind == GatedActivation::swiglu)
-                gate_row_backward<GatedActivation::swiglu>(gradient, gate, gate + f, f, to, to + f);
-            else
-                gate_row_backward<GatedActivation::clamp>(gradient, gate, gate + f, f, to, to + f);
+            gate_row_backward(kind, da.row(r).data(), gate, gate + f, f, to, to + f);
         }
     });
 }

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "core/nn/ops/exponential.h"
+#include "core/nn/ops/gate_rows.h"
 #include "core/nn/ops/loops.h"
 
 namespace fp8lab {
@@ -31,7 +31,8 @@ bool is_first_largest(const T* logits, std::size_t n, std::size_t target) {
 template <class T>
 T row_term(const T* logits, std::size_t n, std::size_t target, T* powers, Term& term) {
     const T top = largest(logits, n);
-    for (std::size_t c = 0; c < n; ++c) powers[c] = exponential(logits[c] - top);
+    std::copy(logits, logits + n, powers);
+    exponential_row(powers, n, top);
     const T total = sum(powers, n);
     term.loss = std::log(static_cast<double>(total)) +
                 (static_cast<double>(top) - static_cast<double>(logits[target]));

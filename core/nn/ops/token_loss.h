@@ -3,7 +3,7 @@
 
 #include "core/nn/loss.h"
 #include "core/nn/matrix.h"
-#include "core/nn/token_batch.h"
+#include "core/nn/tokens/token_batch.h"
 
 namespace fp8lab {
 

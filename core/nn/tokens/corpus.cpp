@@ -1,4 +1,4 @@
-#include "core/nn/corpus.h"
+#include "core/nn/tokens/corpus.h"
 
 #include <algorithm>
 #include <array>
@@ -104,8 +104,8 @@ Corpus make_corpus(std::string_view utf8, const std::string& where) {
     if (corpus.symbols.size() < kFewestSymbols || corpus.symbols.size() > kMostSymbols)
         throw corpus_error(where, utf8.size(),
                            folded + std::to_string(corpus.symbols.size()) +
-                               " different symbols; a corpus has " + std::to_string(kFewestSymbols) + " to " +
-                               std::to_string(kMostSymbols));
+                               (corpus.symbols.size() == 1 ? " symbol" : " symbols") + "; a corpus has " +
+                               std::to_string(kFewestSymbols) + " to " + std::to_string(kMostSymbols));
     corpus.codes.reserve(corpus.text.size());
     for (const char c : corpus.text) corpus.codes.push_back(code[static_cast<unsigned char>(c)]);
     corpus.train = corpus.codes.size() * 9 / 10;

@@ -1,4 +1,4 @@
-#include "core/nn/token_tasks.h"
+#include "core/nn/tokens/token_tasks.h"
 
 #include <algorithm>
 #include <array>

@@ -70,7 +70,7 @@ TEST_CASE("play takes a step every half second and rests at the end of the serie
     CHECK_FALSE(screen.gui.context.wants_redraw);
 }
 
-TEST_CASE("key B walks through A, A and B, and B; the notebook's order says so") {
+TEST_CASE("key B walks through A, A and B, and B, the notebook's order says so") {
     Screen screen;
     CHECK_FALSE(screen.shows("delayed.notebooks_order"));
     CHECK(screen.view.key(screen.gui.context, ui::Key{'B'}));

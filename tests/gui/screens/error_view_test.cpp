@@ -48,7 +48,7 @@ TEST_CASE("controls without an effect on the tensor are not shown") {
     CHECK(screen.shows("sigma"));
 }
 
-TEST_CASE("error and metrics fit every stage; the tensor gives way on low ones") {
+TEST_CASE("error and metrics fit every stage, the tensor gives way on low ones") {
     for (const ImVec2 size : {ImVec2{560, 536}, {860, 760}, {944, 540}, {1500, 1000}})
         for (const float scale : {0.75F, 1.0F, 2.0F})
             for (const char* overlay : {"none", "both"}) {

@@ -107,7 +107,7 @@ TEST_CASE("a prediction can be skipped, hints open one by one, and all of it is 
     CHECK(desk.passed("L2.2")->hints == 3);
 }
 
-TEST_CASE("an answer is typed in the panel; a wrong one can be typed again") {
+TEST_CASE("an answer is typed in the panel, a wrong one can be typed again") {
     Desk desk("ruler");
     desk.click("exercise.L2.3");
     desk.click("exercise.start");
@@ -175,7 +175,7 @@ TEST_CASE("a claim card's experiment sets the lab, and is locked while an exerci
 }
 
 TEST_CASE(
-    "the number that a prediction begins with can be committed; a choice is made first, and that is said") {
+    "the number that a prediction begins with can be committed, a choice is made first, and that is said") {
     {
         Desk number("bits");
         number.click("predict.commit");
@@ -190,7 +190,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "an answer that is not a number is refused with a reason and does not reach the attempt; Tab goes to the "
+    "an answer that is not a number is refused with a reason and does not reach the attempt, Tab goes to the "
     "next field") {
     Desk desk("error");
     desk.click("predict.skip");

@@ -103,7 +103,7 @@ TEST_CASE("a file is never replaced without asking") {
 }
 
 TEST_CASE(
-    "the submission is handed in from the Exercises tab and can be parsed; so can the report be written") {
+    "the submission is handed in from the Exercises tab and can be parsed, so can the report be written") {
     Desk desk("bits");
     const Evidence evidence = test::solved(test::exercise("L1.1"));
     fs::create_directories(desk.ShellDesk::scratch.path / "exercises");

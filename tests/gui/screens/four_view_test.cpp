@@ -15,7 +15,7 @@ using Screen = test::LabScreen<FourLab, FourView>;
 
 }  // namespace
 
-TEST_CASE("L12: a press on a map marks the block there, in both maps; arrow keys go to its neighbours") {
+TEST_CASE("L12: a press on a map marks the block there, in both maps, arrow keys go to its neighbours") {
     Screen screen;
     const Rect map = screen.gui.rect("four.map.0");
     screen.click(Point{map.x0 + 0.75F * map.width(), map.y0 + 0.03F * map.height()});
@@ -38,7 +38,7 @@ TEST_CASE("L12: a press on a kind of tensor chooses it") {
     CHECK(screen.words("four.sqnr") != "");
 }
 
-TEST_CASE("L12: switches without an effect do not move; Train with it leads to L8") {
+TEST_CASE("L12: switches without an effect do not move, Train with it leads to L8") {
     Screen screen({860, 1200});
     screen.set("format=mxfp4");
     screen.click("block.1");

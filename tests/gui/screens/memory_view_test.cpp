@@ -65,7 +65,7 @@ TEST_CASE("L8's network: its cells are no menus, hidden bytes are not shown") {
     CHECK(screen.words("memory.total").ends_with(" GB"));
 }
 
-TEST_CASE("bars and table fit every stage; a narrow one shows the table or the tokens") {
+TEST_CASE("bars and table fit every stage, a narrow one shows the table or the tokens") {
     for (const ImVec2 size : {ImVec2{560, 536}, {860, 760}, {944, 540}, {1500, 1000}})
         for (const float scale : {0.75F, 1.0F, 2.0F})
             for (const char* plan : {"te", "seed-offload", "inference-fp8"}) {

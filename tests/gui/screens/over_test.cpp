@@ -47,7 +47,7 @@ Settings toured() {
 }  // namespace
 
 TEST_CASE(
-    "Ctrl+K opens the palette; what is typed finds labs, exercises, terms and commands; Enter takes the "
+    "Ctrl+K opens the palette, what is typed finds labs, exercises, terms and commands, Enter takes the "
     "first") {
     Desk desk{{1440, 900}, toured()};
     desk.key(ui::Key::k, true);

@@ -84,7 +84,7 @@ TEST_CASE("the room votes by digits and letters, the last vote can be taken back
     CHECK_FALSE(hall.shell.presentation().lecture()->asking());
 }
 
-TEST_CASE("up and down move the scene's knob; frozen, the picture stays whatever is pressed") {
+TEST_CASE("up and down move the scene's knob, frozen, the picture stays whatever is pressed") {
     Hall hall("L05-b-ramp-real");
     hall.press(ui::Key::enter);
     hall.press(ui::Key::up);

@@ -42,7 +42,7 @@ TEST_CASE("unreadable settings give one message, the defaults, and are kept besi
     }
 }
 
-TEST_CASE("of damaged settings the ones before are used; a reader leaves them where they are") {
+TEST_CASE("of damaged settings the ones before are used, a reader leaves them where they are") {
     const Scratch folder;
     save_settings(folder.path, {Theme::light, 1.5F, 1600, 1000, "train", false});
     save_settings(folder.path, {Theme::dark, 1.5F, 1600, 1000, "train", false});

@@ -45,7 +45,7 @@ struct Home {
 
 }  // namespace
 
-TEST_CASE("after a crash one question, first of all; Restore brings lab, fields and tab back") {
+TEST_CASE("after a crash one question, first of all, Restore brings lab, fields and tab back") {
     const Home home;
     {
         Desk desk(home);
@@ -253,7 +253,7 @@ TEST_CASE("a journal that cannot be written is said once, and the lab goes on") 
     CHECK_FALSE(desk.shows("toast"));
 }
 
-TEST_CASE("a drag is one step of undo, and so is a burst of keys; Reset all can be undone") {
+TEST_CASE("a drag is one step of undo, and so is a burst of keys, Reset all can be undone") {
     const Home home;
     Desk desk(home);
     desk.open("window", Tab::explore);

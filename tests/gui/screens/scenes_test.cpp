@@ -22,7 +22,7 @@ Scene scene_with(const std::string& members) {
 }  // namespace
 
 TEST_CASE(
-    "what a scene locks shows its value and does not move; what it hides is not there; Reset all lets go") {
+    "what a scene locks shows its value and does not move, what it hides is not there, Reset all lets go") {
     test::ShellDesk desk;
     desk.shell.open(scene_with(R"("state": {"margin": 3}, "locked": ["margin"], "hidden": ["format"])"));
     desk.gui.context.probes.items.clear();
@@ -69,7 +69,7 @@ TEST_CASE("a lab is saved as a scene by keys, asked about before it is replaced,
 }
 
 TEST_CASE(
-    "the sheet of a scene by keys: Tab goes from the title to the notes and on to the vote; all of it is in "
+    "the sheet of a scene by keys: Tab goes from the title to the notes and on to the vote, all of it is in "
     "the file") {
     test::ShellDesk desk;
     desk.shell.open("delayed");
@@ -122,7 +122,7 @@ TEST_CASE("a vote with one answer is not saved, and the sheet says what it needs
     CHECK_FALSE(std::filesystem::exists(desk.scratch.path / "scenes"));
 }
 
-TEST_CASE("a scene goes through the clipboard; what is no scene is said so and changes nothing") {
+TEST_CASE("a scene goes through the clipboard, what is no scene is said so and changes nothing") {
     test::ShellDesk desk;
     desk.shell.open("delayed");
     set_field(desk.shell.lab()->fields(), "margin=2");
@@ -148,11 +148,11 @@ TEST_CASE(
     "files dropped on the window: scenes open, decks are presented, tensors go to a lab that takes one") {
     test::ShellDesk desk;
     desk.shell.open_file(shipped_scenes().back());
-    CHECK(desk.shell.lab()->info().id == "four");
+    CHECK(desk.shell.lab()->info().id == "wide");
     const auto broken = desk.scratch.path / "broken.f8scene";
     write_file(broken, std::string_view("{\"fp8lab_scene\": 1,"));
     desk.shell.open_file(broken);
-    CHECK(desk.shell.lab()->info().id == "four");
+    CHECK(desk.shell.lab()->info().id == "wide");
     desk.shell.open("error");
     desk.shell.open_file("/nowhere/w.npy");
     CHECK(desk.shell.lab()->state()["file"] == "/nowhere/w.npy");  // the lab says what is wrong with it

@@ -75,7 +75,7 @@ TEST_CASE("Ctrl+T changes the theme, Ctrl and plus the scale, and both are to be
     CHECK(desk.gui.context.scale == kSmallestScale);
 }
 
-TEST_CASE("the panel folds to its tab and opens again; a wide window remembers it") {
+TEST_CASE("the panel folds to its tab and opens again, a wide window remembers it") {
     Desk desk;
     desk.shell.open(kFirst);
     desk.frame();
@@ -171,7 +171,7 @@ TEST_CASE("each lab and tab keeps where it was scrolled to, and one that was not
     CHECK(scroll("/Learn.bits") == left_at);
 }
 
-TEST_CASE("a toast goes after a while; a fault stays until it is closed") {
+TEST_CASE("a toast goes after a while, a fault stays until it is closed") {
     Desk desk({1440, 900});
     desk.shell.open("bits");
     desk.shell.say("Done", "That was it");

@@ -39,7 +39,7 @@ TEST_CASE("L9: the BF16 disc is dragged along the recorded M, and the points fol
     CHECK(screen.lab.params().m == 32768);
 }
 
-TEST_CASE("L9: the sliders stop at recorded values; the small buttons set one more or one less") {
+TEST_CASE("L9: the sliders stop at recorded values, the small buttons set one more or one less") {
     Screen screen;
     screen.drag("m", -37);
     CHECK(std::ranges::count(screen.lab.outcome().all_m, screen.lab.params().m) == 1);

@@ -171,7 +171,7 @@ TEST_CASE("the copy buttons copy the command and the recipe") {
     CHECK(std::string(ImGui::GetClipboardText()) == screen.lab.transformer_engine());
 }
 
-TEST_CASE("the speed is chosen in the panel; a speed of a scene is one more choice") {
+TEST_CASE("the speed is chosen in the panel, a speed of a scene is one more choice") {
     Screen screen;
     CHECK(screen.lab.params().speed_limit == 200);
     screen.click("train.speed_limit.2");
@@ -283,7 +283,7 @@ TEST_CASE("without a GPU and without a recording there is nothing of a GPU to se
     CHECK(none.lab.recorded() == nullptr);
 }
 
-TEST_CASE("a recording is drawn with its badge; a broken one as its fault") {
+TEST_CASE("a recording is drawn with its badge, a broken one as its fault") {
     const Assets scratch;
     std::filesystem::create_directories(scratch / "recordings");
     for (const bool broken : {false, true}) {

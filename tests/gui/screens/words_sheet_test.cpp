@@ -36,7 +36,7 @@ struct Desk : test::ShellDesk {
 
 }  // namespace
 
-TEST_CASE("F6 shows every figure of the lab in words; its buttons copy them") {
+TEST_CASE("F6 shows every figure of the lab in words, its buttons copy them") {
     Desk desk;
     desk.key(ui::Key::f6);
     CHECK_FALSE(desk.shows("words"));  // home has no figures
@@ -82,7 +82,7 @@ TEST_CASE("by keyboard alone: Tab walks to the copy buttons and brings them into
     CHECK_FALSE(desk.shows("words"));
 }
 
-TEST_CASE("each theme is chosen by its name and kept; Ctrl+T goes on between light and dark") {
+TEST_CASE("each theme is chosen by its name and kept, Ctrl+T goes on between light and dark") {
     Desk desk;
     for (const auto& [words, theme] : {std::pair{"theme projector", Theme::projector},
                                        {"high contrast", Theme::contrast},

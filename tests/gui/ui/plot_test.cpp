@@ -224,7 +224,7 @@ TEST_CASE("the x axis follows growing data until the user pans, and again after 
     CHECK(gui.frame().extents.y.hi == doctest::Approx(999 * 1.05));
 }
 
-TEST_CASE("a click in the legend hides a series and its part of the fit; a double click isolates one") {
+TEST_CASE("a click in the legend hides a series and its part of the fit, a double click isolates one") {
     Gui gui;
     gui.figure = two_lines(Scale::linear);
     gui.figure.line("c", data({1, 2}), data({1, 1000}));
@@ -242,7 +242,7 @@ TEST_CASE("a click in the legend hides a series and its part of the fit; a doubl
     CHECK(gui.state.view.hidden == std::vector<std::string>{"a", "c"});
 }
 
-TEST_CASE("the nearest sample is found within 12 px and no farther; a click returns it, a drag does not") {
+TEST_CASE("the nearest sample is found within 12 px and no farther, a click returns it, a drag does not") {
     Gui gui;
     gui.figure = two_lines(Scale::log10);
     const PlotResult first = gui.frame();

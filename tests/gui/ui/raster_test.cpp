@@ -32,7 +32,7 @@ Figure curve() {
 
 }  // namespace
 
-TEST_CASE("a rectangle covers its pixels and no other; the two triangles' common edge is drawn once") {
+TEST_CASE("a rectangle covers its pixels and no other, the two triangles' common edge is drawn once") {
     const ui::Picture picture = drawn([](ImDrawList& list) {
         list.AddRectFilled({4, 5}, {20, 15}, IM_COL32(255, 255, 255, 128));
     });

@@ -181,7 +181,7 @@ TEST_CASE("Escape leaves a value as it was") {
     CHECK(gui.context.typing.name.empty());
 }
 
-TEST_CASE("Tab leaves a field that is edited and keeps what was typed; a field after it is edited at once") {
+TEST_CASE("Tab leaves a field that is edited and keeps what was typed, a field after it is edited at once") {
     Gui gui;
     std::string first = "a", second = "b";
     double number = 1;

@@ -17,7 +17,7 @@ TEST_CASE("the CPU backend always works and says what it runs on") {
     CHECK(trainer->steps_done() == 2);
 }
 
-TEST_CASE("auto takes the GPU or says why not; cuda is never silently something else") {
+TEST_CASE("auto takes the GPU or says why not, cuda is never silently something else") {
     auto cuda = cuda_backend();
     const ChosenBackend chosen = choose_backend("auto");
     REQUIRE(chosen.backend);

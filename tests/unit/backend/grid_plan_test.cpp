@@ -51,7 +51,7 @@ TEST_CASE("alignment is asked around 4096, and of what each case is padded to") 
     CHECK(padded_to_16(1) == 16);
 }
 
-TEST_CASE("a sample has at least 0.2 ms of launches; long products have fewer samples") {
+TEST_CASE("a sample has at least 0.2 ms of launches, long products have fewer samples") {
     CHECK(grid_launches(0.007) * 0.007 >= 0.2);
     CHECK(grid_launches(0.2) == 1);
     CHECK(grid_launches(0.19) == 2);

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "app/cli/bench/bench_step.h"
-#include "app/cli/train_report.h"
+#include "app/cli/train/train_report.h"
 #include "core/base/error.h"
 #include "tests/fake_gpu.h"
 

@@ -45,6 +45,8 @@ constexpr VerbCalls kCalls[] = {
      "train --backend cpu --recipe bf16 --layers 4,4,1 --batch 4 --steps 1000000000 --csv SCRATCH/out --save "
      "SCRATCH/saved",
      works, "step ", " of 1000000000 steps; what was measured is written"},
+    {"generate", "generate --resume SCRATCH/model --characters 3",
+     "generate --resume SCRATCH/model --characters 1000000", works},
     {"bench", "bench step --backend cpu --recipe bf16 --layers 4,4 --batch 2 --repeat 1",
      "bench step --backend cpu --recipe bf16 --layers 4,4 --batch 2 --repeat 10000 --json", works},
     {"run", "run bits --export SCRATCH/figures", "run train --set steps=100000 --steps 100000", works},
@@ -62,7 +64,8 @@ constexpr VerbCalls kCalls[] = {
 class SilentDisplay {
   public:
     SilentDisplay() {
-        ::sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+        ::sockaddr_in address{
+            .sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
         ::socklen_t size = sizeof address;
         auto* any = reinterpret_cast<::sockaddr*>(&address);
         REQUIRE(::bind(socket_, any, size) == 0);
@@ -81,6 +84,20 @@ class SilentDisplay {
     std::string name_;
 };
 
+// Of a small transformer, as train --save writes it.
+const std::string& checkpoint() {
+    static const std::string bytes = [] {
+        const Scratch scratch;
+        fp8lab(
+            "train --model transformer --recipe bf16 --d 8 --heads 2 --ffn 8 --blocks 1 --context 8 --batch "
+            "1 "
+            "--steps 1 --save " +
+            scratch.path.string());
+        return slurp(scratch / "1-bf16.safetensors");
+    }();
+    return bytes;
+}
+
 struct Bench {
     Scratch scratch;
     Bench() {
@@ -88,6 +105,8 @@ struct Bench {
         spit(scratch / "values.npy", npy("<f4", "(3,)", bytes_of({1, 2, 500})));
         spit(scratch / "codes", "\x01\x7E");
         spit(scratch / "amax", "1\n2\n");
+        std::filesystem::create_directory(scratch / "model");
+        spit(scratch / "model/1-bf16.safetensors", checkpoint());
         std::filesystem::create_directories(scratch / "home/exercises");
         std::filesystem::copy(FP8LAB_SOURCE "/tests/unit/cli/evidence/L1.1.json",
                               scratch / "home/exercises/L1.1.json");

@@ -42,7 +42,7 @@ TEST_CASE("report writes a page and a submission that check accepts") {
     CHECK(fp8lab("report --profile " + ada.profile + " -o " + (ada.home / "no/where.html")).code == 1);
 }
 
-TEST_CASE("one submission that cannot be read is exit 4 with its place; among others it is a line") {
+TEST_CASE("one submission that cannot be read is exit 4 with its place, among others it is a line") {
     const HandedIn ada;
     const std::string bad = ada.home / "b.f8lab";
     spit(bad, "{\n \"fp8lab_bundle\": oops");
@@ -128,7 +128,8 @@ TEST_CASE("a copy under another name is said on the terminal, and changes no ver
                             ": the very same evidence\n"));
     // On a slow machine a line about the progress stands before it.
     CHECK(fp8lab("check --csv - " + ada.bundle + " " + copy)
-              .err.ends_with("fp8lab: check: 1 of 2 rows are much like an earlier one: see same_as and similar_to\n"));
+              .err.ends_with(
+                  "fp8lab: check: 1 of 2 rows are much like an earlier one: see same_as and similar_to\n"));
 }
 
 namespace {
@@ -195,7 +196,8 @@ namespace {
 std::string long_way(int pairs) {
     nlohmann::json json = nlohmann::json::parse(slurp(FP8LAB_SOURCE "/tests/unit/cli/evidence/L1.1.json"));
     nlohmann::json& groups = json["scene"]["deeds"];
-    const nlohmann::json flip = {{"events", nlohmann::json::array({nlohmann::json::array({"act", "toggle 0"})})}};
+    const nlohmann::json flip = {
+        {"events", nlohmann::json::array({nlohmann::json::array({"act", "toggle 0"})})}};
     groups.insert(groups.begin(), static_cast<std::size_t>(2 * pairs), flip);
     json["scene_hash"] = hash_of(json["scene"]);
     json.erase("checksum");
@@ -219,7 +221,7 @@ TEST_CASE("what an attempt takes to judge grows with its events and not faster")
     CHECK(many < 6 * some);
 }
 
-TEST_CASE("a signal keeps the rows that are known; before it they lie beside the table") {
+TEST_CASE("a signal keeps the rows that are known, before it they lie beside the table") {
     const Scratch home;
     const std::string folder = home / "class", table = home / "t/rows.csv";
     std::filesystem::create_directories(folder);

@@ -75,7 +75,7 @@ TEST_CASE("two runs of one command agree in every column but step_ms") {
     CHECK(first == second);
 }
 
-TEST_CASE("a diverged arm ends in nan and null; --fail-on-nan makes it an exit code") {
+TEST_CASE("a diverged arm ends in nan and null, --fail-on-nan makes it an exit code") {
     const std::string diverging = kSmall + "--recipe delayed:overflow=nonsaturate,bf16 --lr 1 ";
     const Finished run = fp8lab(diverging + "--json -");
     CHECK(run.code == 0);

@@ -67,7 +67,7 @@ void check_lab(std::string_view id) {
 FP8LAB_LABS(FP8LAB_SCENES)
 #undef FP8LAB_SCENES
 
-TEST_CASE("at least 30 scenes, each of the lab its name says; the decks find theirs") {
+TEST_CASE("at least 30 scenes, each of the lab its name says, the decks find theirs") {
     CHECK(shipped_scenes().size() >= 30);
     std::set<std::string> titles;
     for (const auto& path : shipped_scenes()) {
@@ -142,9 +142,9 @@ TEST_CASE("a scene that names a metric or a figure that the lab does not have is
     CHECK(refused("delayed", "\"headline\": {\"metric\": \"step\", \"value\": 1}\n").empty());  // a field
     CHECK(refused("delayed", "\"headline\": {\"metric\": \"a.steps\", \"value\": 1}\n") ==
           "line 5, column 24: the lab has no metric 'a.steps'" + listed);
-    CHECK(
-        refused("delayed", "\"figure\": \"time\"\n") ==
-        "line 5, column 11: the lab has no figure 'time' in the states of this scene; valid: timeline casts sqnr");
+    CHECK(refused("delayed", "\"figure\": \"time\"\n") ==
+          "line 5, column 11: the lab has no figure 'time' in the states of this scene; valid: timeline "
+          "casts sqnr");
     CHECK(refused("dleayed", "\"figure\": \"timeline\"\n")
               .starts_with("line 3, column 8: unknown lab 'dleayed'"));
     // What comes with a training only is known before it; what the other state has may be named.

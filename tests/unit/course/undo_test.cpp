@@ -8,7 +8,7 @@
 using namespace fp8lab;
 using Json = nlohmann::json;
 
-TEST_CASE("every change at rest is a step, back and forth; a new one ends what could be redone") {
+TEST_CASE("every change at rest is a step, back and forth, a new one ends what could be redone") {
     UndoHistory history;
     for (int i = 0; i < 3; ++i) history.note({{"a", i}, {"b", 0}}, i, false);
     CHECK(history.undoable() == 2);
@@ -23,7 +23,7 @@ TEST_CASE("every change at rest is a step, back and forth; a new one ends what c
     CHECK(history.undo()->at("a") == 1);
 }
 
-TEST_CASE("a burst of keys on one field is one step; a pause, another field or the mouse begins the next") {
+TEST_CASE("a burst of keys on one field is one step, a pause, another field or the mouse begins the next") {
     UndoHistory history;
     const auto steps = [&](Json state, double at, bool keys) {
         history.note(state, at, keys);

@@ -85,7 +85,7 @@ TEST_CASE("no gesture leaves the range of double or goes below 64 ulp") {
 }
 
 TEST_CASE(
-    "a range without width becomes its centre +- the larger of 0.5 and a tenth; on log axes a factor of 2") {
+    "a range without width becomes its centre +- the larger of 0.5 and a tenth, on log axes a factor of 2") {
     CHECK(drawable(spec_of(Scale::linear), {3, 3}) == Range{2.5, 3.5});
     CHECK(drawable(spec_of(Scale::linear), {-100, -100}) == Range{-110, -90});
     CHECK(drawable(spec_of(Scale::log2), {8, 8}) == Range{4, 16});

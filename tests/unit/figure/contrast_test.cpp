@@ -141,7 +141,7 @@ TEST_CASE("a format's curve stands out from its own window") {
             check_mark(theme, {role, Tone::line}, on(theme, {Role::e4m3, Tone::tint}));
 }
 
-TEST_CASE("the orange and the grey of white themes have a border, as look.md 2 has it; nothing else has") {
+TEST_CASE("the orange and the grey of white themes have a border, as look.md 2 has it, nothing else has") {
     for (const Theme theme : kThemes)
         for (const Role role : kData) {
             const bool white = theme == Theme::light || theme == Theme::projector;

@@ -87,7 +87,7 @@ TEST_CASE("gaps are kept when decimating, and a comb of NaN costs what the pixel
     CHECK(points(runs(xs, comb, {0, 100000}, {0, 10})) <= 4 * 402);
 }
 
-TEST_CASE("on a log axis zero and below lift the pen; they and NaN and Inf are counted") {
+TEST_CASE("on a log axis zero and below lift the pen, they and NaN and Inf are counted") {
     CHECK(runs({0, 1, 2, 3, 4}, {1, 10, 0, 10, 1}, {0, 4}, {0.1, 100}, false, Scale::log10).size() == 2);
     const Series series{"a", LineSeries{data({1, 2, 3, 4, 5}), data({-1, 0, std::nan(""), INFINITY, 2})}, {}};
     const Omitted omitted = count_omitted(series, {}, {.scale = Scale::log10});

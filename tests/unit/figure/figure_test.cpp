@@ -44,7 +44,7 @@ TEST_CASE("nothing, one point and constants have a range all the same") {
     CHECK(fit(constant).y == Range{-0.5, 0.5});
 }
 
-TEST_CASE("an axis' own range beats the fit, the view beats both; hidden series do not count") {
+TEST_CASE("an axis' own range beats the fit, the view beats both, hidden series do not count") {
     Figure f{.x = {.range = Range{0, 2000}}};
     f.line("a", data({1, 2}), data({1, 2})).line("b", data({1, 2}), data({1, 500}));
     CHECK(fit(f).x == Range{0, 2000});

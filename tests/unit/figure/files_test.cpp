@@ -64,7 +64,7 @@ TEST_CASE("CSV holds every sample, and its numbers read back to the same doubles
 }
 
 TEST_CASE(
-    "CSV adds columns for bars, bands and heatmaps only when there are any; names are quoted where needed") {
+    "CSV adds columns for bars, bands and heatmaps only when there are any, names are quoted where needed") {
     Figure f;
     f.bars("after, \"E5M2\"", data({1, 2, 4}), data({10, 20})).band("b", data({0}), data({1}), data({2}));
     const std::vector<std::string> lines = lines_of(to_csv(f));

@@ -142,7 +142,7 @@ TEST_CASE("a thumbnail is the data alone, in the whole rectangle") {
     CHECK(canvas.strips.size() == 2);
 }
 
-TEST_CASE("bars reach from their base to their heights; equal heatmap cells above 4,096 are merged") {
+TEST_CASE("bars reach from their base to their heights, equal heatmap cells above 4,096 are merged") {
     RecordingCanvas canvas;
     Figure bars{.x = {.range = Range{0, 2}}, .y = {.range = Range{0, 10}}};
     bars.bars("n", data({0, 1, 2}), data({5, 10}));

@@ -30,7 +30,7 @@ TEST_CASE("fills are Okabe-Ito's, tints translucent, opacity multiplies") {
     CHECK(rgba(Theme::dark, {Role::e4m3, Tone::line, 0.2F}).a == 51);
 }
 
-TEST_CASE("a theme is read by its name; an unknown one lists all four") {
+TEST_CASE("a theme is read by its name, an unknown one lists all four") {
     for (const Theme theme : kThemes) CHECK(parse_theme(to_string(theme)) == theme);
     CHECK_THROWS_WITH_AS(parse_theme("sepia"),
                          "--theme: unknown theme 'sepia'; valid: dark light projector contrast", Error);

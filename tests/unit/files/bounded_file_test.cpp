@@ -52,7 +52,7 @@ TEST_CASE("what is no file is said at once: nothing waits for a pipe, nothing re
     CHECK_THROWS_AS(read_head(home.path / "pipe", 10), Error);
 }
 
-TEST_CASE("a growing file has its name only when it is kept; until then its pieces are beside it") {
+TEST_CASE("a growing file has its name only when it is kept, until then its pieces are beside it") {
     const Scratch home;
     write_file(home.path / "t.csv", std::string_view("before"));
     const auto hidden = [&] {

@@ -10,7 +10,7 @@
 
 using namespace fp8lab;
 
-TEST_CASE("what drives a terminal is shown as text; everything else stays as it is") {
+TEST_CASE("what drives a terminal is shown as text, everything else stays as it is") {
     for (const char* text : {"", "plain", "2\u00b3\u00b2 \u2212 \u65e5\u672c \U0001F600", "\u00a0"})
         CHECK(printable(text) == text);
     CHECK(printable("a\x1b[31mred") == "a\\x1b[31mred");

@@ -11,7 +11,7 @@
 using namespace fp8lab;
 namespace fs = std::filesystem;
 
-TEST_CASE("three folders as XDG says; --profile and FP8LAB_HOME put them into one") {
+TEST_CASE("three folders as XDG says, --profile and FP8LAB_HOME put them into one") {
     ::setenv("HOME", "/h", 1);
     for (const char* name : {"FP8LAB_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"})
         ::unsetenv(name);

@@ -180,7 +180,7 @@ TEST_CASE("exercise L5.1 says of its margin only whether it is small enough") {
     CHECK(shown.conditions[2].met);  // margin 0
 }
 
-TEST_CASE("a training's evidence is judged from its series; a forged series is found by training again") {
+TEST_CASE("a training's evidence is judged from its series, a forged series is found by training again") {
     const ExerciseEntry lies = exercise("L8.2");
     const Evidence evidence = pass(lies, lies.exercise->solver);
     check_forgeries(lies, evidence);
@@ -242,7 +242,7 @@ TEST_CASE("a drag is one event, and an action is not an edit") {
     CHECK(run.trail().steps.size() == 2);
 }
 
-TEST_CASE("passes and predictions are there at the next start; a broken file is set aside") {
+TEST_CASE("passes and predictions are there at the next start, a broken file is set aside") {
     const Scratch home;
     const ExerciseEntry entry = exercise("L1.4");
     {

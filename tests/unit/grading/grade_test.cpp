@@ -250,7 +250,7 @@ TEST_CASE("the table is safe in a spreadsheet, and names copies") {
           std::string::npos);
 }
 
-TEST_CASE("a copy with another name, other times and new checksums is still named; nobody else is") {
+TEST_CASE("a copy with another name, other times and new checksums is still named, nobody else is") {
     const Scratch home;
     const ExerciseEntry entry = test::exercise("L1.1");
     Evidence ada = passes(0)[0];

@@ -64,7 +64,7 @@ TEST_CASE("curriculum.md 2.4: FP4 loses 19 % under one scale where rows differ, 
     CHECK(made("mx32-up.rel_l2_pct") == doctest::Approx(11.5).epsilon(0.03));
 }
 
-TEST_CASE("curriculum.md 2.4, refuted: scales by row buy a Gaussian 0.6 dB; ours buy 0.1 at most") {
+TEST_CASE("curriculum.md 2.4, refuted: scales by row buy a Gaussian 0.6 dB, ours buy 0.1 at most") {
     for (const char* cols : {"cols=256", "cols=1000", "cols=4096"}) {
         const Made made{"rows=256", cols};
         CAPTURE(cols);
@@ -73,7 +73,7 @@ TEST_CASE("curriculum.md 2.4, refuted: scales by row buy a Gaussian 0.6 dB; ours
     }
 }
 
-TEST_CASE("aha: scales buy range, not precision; a mantissa bit buys 6 dB") {
+TEST_CASE("aha: scales buy range, not precision, a mantissa bit buys 6 dB") {
     const auto spread = [](const Made& made) {  // over all that keep FP8 elements, the floor rule aside
         double lo = 1e9, hi = 0;
         for (const char* scheme : {"tensor", "row", "1x128", "128x128", "mx32-up"}) {

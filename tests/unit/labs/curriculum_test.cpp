@@ -133,7 +133,7 @@ TEST_CASE(
 }
 
 // curriculum.md 3.1.
-TEST_CASE("L1: 2 codes of E4M3 and 8 of E5M2 are not finite; 448 is 0x7E, 0xFE below 0, and 0x5F in E5M2") {
+TEST_CASE("L1: 2 codes of E4M3 and 8 of E5M2 are not finite, 448 is 0x7E, 0xFE below 0, and 0x5F in E5M2") {
     bits_lab::BitsLab lab;
     const auto not_finite = [&] { return metric(lab, "codes") - metric(lab, "finite_codes"); };
     CHECK(not_finite() == 2);

@@ -35,7 +35,7 @@ std::vector<Arm> train(const std::string& recipes, std::uint64_t seed,
     const int before = std::max(poison_at, 0);
     trainer->step(before);
     if (poison_at >= 0) trainer->set(PoisonBatch{1000});
-    trainer->step(options.steps - before);
+    trainer->step(trainer->spec().steps - before);
     std::vector<Arm> out;
     for (const ArmSnapshot& arm : trainer->snapshot().arms) {
         Arm& made = out.emplace_back();

@@ -259,7 +259,7 @@ TEST_CASE("L12: the marked block, by hand: tensor amax 10, block amax 3.1") {
     CHECK(static_cast<double>(made.lab.outcome().cast[0].back[31]) == doctest::Approx(-3.2143).epsilon(1e-4));
 }
 
-TEST_CASE("L12: own tensors that have no maps say why; partial blocks, zeros and large ones") {
+TEST_CASE("L12: own tensors that have no maps say why, partial blocks, zeros and large ones") {
     const Scratch scratch;
     const auto own = [&](const char* name, std::vector<float> values, std::size_t rows, std::size_t cols) {
         const std::string file = scratch / name;

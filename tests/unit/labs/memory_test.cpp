@@ -97,7 +97,7 @@ TEST_CASE("activations are Korthikanti's 34 s b h + 5 a s^2 b per layer, to the 
     CHECK(near(seven, 18.25e9, 0.01e9));
 }
 
-TEST_CASE("a whole model: layers, then norm, head and FP32 logits; full recomputation has one layer whole") {
+TEST_CASE("a whole model: layers, then norm, head and FP32 logits, full recomputation has one layer whole") {
     const ModelShape& llama = *find_model("llama3-8b");
     const Load load{.batch = 2, .sequence = 1024};
     const double tokens = 2048, h = 4096, f = 14336, v = 128256, kv = 8.0 / 32, a = 32;

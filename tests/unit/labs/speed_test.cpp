@@ -151,7 +151,7 @@ TEST_CASE("L9: one faster point below a slower one is not where FP8 wins from") 
     CHECK(Made({recording})("crossover_m") == 32768);
 }
 
-TEST_CASE("L9: no point is above its roof, whatever is chosen; the ridge is where the roofs meet") {
+TEST_CASE("L9: no point is above its roof, whatever is chosen, the ridge is where the roofs meet") {
     for (const std::string recipe : {"delayed", "current", "rowwise", "block128"})
         for (const std::string fast : {"fprop", "all", "none"}) {
             CAPTURE(recipe);

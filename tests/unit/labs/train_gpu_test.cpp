@@ -108,7 +108,7 @@ TEST_CASE("steps without statistics leave gaps, not zeros") {
     const auto means = [](Backends backends, int every) {
         GpuLab lab(std::move(backends), {"arm_b=unscaled", "steps=40"});
         lab.advance(40);
-        const TensorTrack& dy1 = *lab.history().arms()[1].find({TensorClass::dy, 1});
+        const TensorTrack& dy1 = *lab.history().arms()[1].find(MlpTensor{TensorClass::dy, 1});
         CHECK(dy1.amax.size() == 40);
         CHECK(dy1.underflow_pct.size() == static_cast<std::size_t>(40 / every));
         double sum = 0;  // of every fourth step, whatever was measured
@@ -170,7 +170,7 @@ TEST_CASE("out of memory is a sentence on the stage, and the CPU is still there"
     CHECK(lab.message().empty());
 }
 
-TEST_CASE("a GPU lost while it trains ends that training; what it reached stays, and the CPU goes on") {
+TEST_CASE("a GPU lost while it trains ends that training, what it reached stays, and the CPU goes on") {
     GpuLab lab(test::fake_backends({.lost_at = 6}));
     lab.advance(5);
     lab.advance(5);

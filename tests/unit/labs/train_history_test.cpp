@@ -11,6 +11,15 @@ using namespace fp8lab;
 using namespace fp8lab::train;
 using test::snapshot_of;
 
+namespace {
+
+ModelPlan one_layer() {
+    const int sizes[] = {4, 1};
+    return mlp_plan(sizes);
+}
+
+}  // namespace
+
 TEST_CASE("the tail mean is the mean of the last values, or of all while there are fewer") {
     const std::vector<double> values = {1, 2, 3, 10};
     CHECK(tail_mean(values, 2) == 6.5);
@@ -62,13 +71,13 @@ TEST_CASE("percentages carry three digits and their sign") {
 
 TEST_CASE("deltas join without gap or repeat, and a gap is refused") {
     History history;
-    history.append(snapshot_of(0, {{1, 2}, {3, 4}}), 1);
-    history.append(snapshot_of(2, {{5}, {6}}), 1);
+    history.append(snapshot_of(0, {{1, 2}, {3, 4}}), one_layer());
+    history.append(snapshot_of(2, {{5}, {6}}), one_layer());
     CHECK(*history.arms()[0].loss.data() == std::vector<double>{1, 2, 5});
     CHECK(*history.arms()[1].step.data() == std::vector<double>{0, 1, 2});
     CHECK(history.steps() == 3);
-    CHECK_THROWS_AS(history.append(snapshot_of(2, {{5}, {6}}), 1), Error);
-    CHECK_THROWS_AS(history.append(snapshot_of(7, {{5}, {6}}), 1), Error);
+    CHECK_THROWS_AS(history.append(snapshot_of(2, {{5}, {6}}), one_layer()), Error);
+    CHECK_THROWS_AS(history.append(snapshot_of(7, {{5}, {6}}), one_layer()), Error);
 }
 
 TEST_CASE("the gap compares the means of the last 100 steps, the curve is the mean of the 50 around") {
@@ -78,7 +87,7 @@ TEST_CASE("the gap compares the means of the last 100 steps, the curve is the me
         b.push_back(i < 50 ? 9 : i < 100 ? 2 : 2.2);  // tail: half 2, half 2.2
     }
     History history;
-    history.append(snapshot_of(0, {a, b}), 1);
+    history.append(snapshot_of(0, {a, b}), one_layer());
     CHECK(history.arms()[0].tail_loss() == doctest::Approx(2));
     CHECK(history.arms()[1].tail_loss() == doctest::Approx(2.1));
     CHECK(gap_pct(history, 1) == doctest::Approx(5));  // 100 (2.1 / 2 - 1)
@@ -95,16 +104,16 @@ TEST_CASE("the smoothed curve does not depend on how the steps were cut into sna
     std::vector<double> losses;
     for (int i = 0; i < 120; ++i) losses.push_back(1.0 / (i + 1));
     History whole, pieces;
-    whole.append(snapshot_of(0, {losses}), 1);
+    whole.append(snapshot_of(0, {losses}), one_layer());
     for (int from = 0; from < 120; from += 8) {
-        pieces.append(snapshot_of(from, {{losses.begin() + from, losses.begin() + from + 8}}), 1);
+        pieces.append(snapshot_of(from, {{losses.begin() + from, losses.begin() + from + 8}}), one_layer());
     }
     CHECK(*pieces.arms()[0].mean.data() == *whole.arms()[0].mean.data());
 }
 
 TEST_CASE("a curve is labelled with its own last value, also before 100 steps") {
     History history;
-    history.append(snapshot_of(0, {{8, 4}, {8, 2}}), 1);
+    history.append(snapshot_of(0, {{8, 4}, {8, 2}}), one_layer());
     TrainSpec spec;
     spec.arms = {parse_recipe("bf16"), parse_recipe("delayed")};
     const auto figures = train::figures({history, spec, {}, {}});

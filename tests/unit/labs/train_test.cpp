@@ -56,7 +56,7 @@ TEST_CASE("a trainer that throws leaves its sentence and everything reached so f
 TEST_CASE("the title says what the curves and the worst gradient say") {
     const auto title = [](const std::vector<double>& b, float underflow, std::optional<float> lost_l1 = {}) {
         History history;
-        history.append(snapshot_of(0, {{1, 1}, b}, underflow, lost_l1), 1);
+        history.append(snapshot_of(0, {{1, 1}, b}, underflow, lost_l1), mlp_plan(std::vector{4, 1}));
         TrainSpec spec;
         spec.arms = {parse_recipe("bf16"), parse_recipe("delayed")};
         return finding({history, spec, {}, {}});
@@ -89,7 +89,7 @@ TEST_CASE("a run that passes by its loss and has lost its gradient is told, a he
     CHECK(healthy->verdict().empty());
 }
 
-TEST_CASE("a record keeps the lost mass; one of before has none, which is not told as 0") {
+TEST_CASE("a record keeps the lost mass, one of before has none, which is not told as 0") {
     const auto has = [](const TrainLab& lab, std::string_view name) {
         const auto metrics = lab.metrics();
         return std::ranges::any_of(metrics, [&](const Metric& metric) { return metric.name == name; });
@@ -115,7 +115,7 @@ TEST_CASE("a record keeps the lost mass; one of before has none, which is not to
     CHECK(metric(*old, "worst_underflow_pct") == doctest::Approx(metric(*lab, "worst_underflow_pct")));
     for (const char* name : {"worst_lost_l1_pct", "worst_lost_energy_pct", "lost_l1_pct_dy1"})
         CHECK_FALSE(has(*old, name));
-    CHECK(std::isnan(old->history().arms()[1].find({TensorClass::dy, 1})->lost_l1_mean_pct()));
+    CHECK(std::isnan(old->history().arms()[1].find(MlpTensor{TensorClass::dy, 1})->lost_l1_mean_pct()));
     CHECK(old->verdict().find("absolute sum") == std::string::npos);
 }
 
@@ -167,11 +167,12 @@ TEST_CASE("the lab's series are those of the trainer, whatever the snapshots' rh
             CHECK(track.loss.values()[i] == all.arms[arm].records[i].loss);
             const TensorRecord& dy1 = all.arms[arm].records[i].tensors[2];
             if (!dy1.applies) continue;
-            CHECK(track.find({TensorClass::dy, 1})->scale.values()[i] == double{dy1.scale});
+            CHECK(track.find(MlpTensor{TensorClass::dy, 1})->scale.values()[i] == double{dy1.scale});
             underflow += double{dy1.underflow_pct};
         }
         if (arm == 1)
-            CHECK(track.find({TensorClass::dy, 1})->underflow_mean_pct() == doctest::Approx(underflow / 30));
+            CHECK(track.find(MlpTensor{TensorClass::dy, 1})->underflow_mean_pct() ==
+                  doctest::Approx(underflow / 30));
     }
 }
 
@@ -184,7 +185,7 @@ TEST_CASE("a margin moved between two steps shows in the next step's scale") {
     set_field(lab->fields(), "margin=1");
     lab->update();
     lab->advance(5);
-    const auto scale = lab->history().arms()[1].find({TensorClass::w, 2})->scale.values();
+    const auto scale = lab->history().arms()[1].find(MlpTensor{TensorClass::w, 2})->scale.values();
     CHECK(scale[10] == doctest::Approx(scale[9]).epsilon(0.02));
     CHECK(scale[11] == doctest::Approx(scale[9] / 2).epsilon(0.02));
     CHECK(lab->history().arms()[0].loss.size() == 15);  // the run went on
@@ -202,7 +203,7 @@ TEST_CASE("a recipe changed in mid-run acts at the next step and keeps the curve
     const ArmTrack& arm = lab->history().arms()[1];
     CHECK(arm.loss.size() == 20);
     CHECK(arm.loss.values()[9] == loss);
-    const auto scale = arm.find({TensorClass::w, 1})->scale.values();
+    const auto scale = arm.find(MlpTensor{TensorClass::w, 1})->scale.values();
     CHECK(scale[9] > 1);
     CHECK(scale[10] == 1);
 }
@@ -284,7 +285,7 @@ TEST_CASE("a poisoned batch is marked at the step in which it came, in a running
     };
     watch(*lab, [&] { return !marks().empty(); });
     lab->pause();
-    const auto amax = lab->history().arms()[1].find({TensorClass::x, 1})->amax.values();
+    const auto amax = lab->history().arms()[1].find(MlpTensor{TensorClass::x, 1})->amax.values();
     const auto largest = std::ranges::max_element(amax) - amax.begin();
     REQUIRE(marks().size() == 1);
     CHECK(marks()[0] == double(largest));

@@ -11,7 +11,7 @@
 using namespace fp8lab;
 namespace fs = std::filesystem;
 
-TEST_CASE("what was noted is found after a crash, the last of each key; closing leaves nothing") {
+TEST_CASE("what was noted is found after a crash, the last of each key, closing leaves nothing") {
     const Scratch folder;
     const fs::path file = folder.path / "state/journal.jsonl";
     CHECK_FALSE(Journal::left_behind(file).has_value());

@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "core/base/rng.h"
 
@@ -41,7 +43,8 @@ TEST_CASE("AdamW stays within 1e-6 of a float64 reference over ten steps") {
         for (int t = 0; t < 10; ++t) {
             rng.fill_normal(g, 1e-3F);
             const double lr = 1e-2 / (t + 1);
-            CHECK(update({.kind = OptimizerKind::adamw, .lr = lr, .weight_decay = decay, .step = t}, w, g, moments));
+            CHECK(update({.kind = OptimizerKind::adamw, .lr = lr, .weight_decay = decay, .step = t}, w, g,
+                         moments));
             reference.step(g, lr, decay, t + 1);
         }
         double worst = 0;
@@ -68,4 +71,33 @@ TEST_CASE("an update to a non-finite weight is told, wherever it is") {
             Moments moments;
             CHECK_FALSE(update({kind, 0.1, 0, 0}, w, g, moments));
         }
+}
+
+TEST_CASE(
+    "AdamW takes beta1, beta2 and eps: the first update is lr g / (|g| + eps), whatever the betas are") {
+    for (const double beta2 : {0.95, 0.999}) {
+        std::vector<float> w{1, 1}, g{0.5F, -3};
+        Moments moments;
+        update({.kind = OptimizerKind::adamw, .lr = 0.1, .beta1 = 0.8, .beta2 = beta2, .eps = 0.5}, w, g,
+               moments);
+        CHECK(w[0] == doctest::Approx(1 - 0.1 * 0.5 / (0.5 + 0.5)));
+        CHECK(w[1] == doctest::Approx(1 + 0.1 * 3 / (3 + 0.5)));
+        CHECK(moments.m[0] == doctest::Approx(0.2 * 0.5));
+        CHECK(moments.v[1] == doctest::Approx((1 - beta2) * 9));
+    }
+}
+
+TEST_CASE(
+    "limit_norm scales all gradients alike where their common norm is above the limit, and nothing else") {
+    std::vector<float> a{3, 0, 0}, b{0, 4};
+    const std::array<std::span<float>, 2> both = {a, b};
+    CHECK(limit_norm(both, 10) == doctest::Approx(5));
+    CHECK(a[0] == 3);
+    CHECK(limit_norm(both, 1) == doctest::Approx(5));
+    CHECK(a[0] == doctest::Approx(3 / 5.000001));
+    CHECK(b[1] == doctest::Approx(4 / 5.000001));
+    CHECK(limit_norm(both, 2) == doctest::Approx(1).epsilon(1e-5));
+    a[1] = std::numeric_limits<float>::quiet_NaN();
+    CHECK(std::isnan(limit_norm(both, 1)));
+    CHECK(b[1] == doctest::Approx(4 / 5.000001));
 }

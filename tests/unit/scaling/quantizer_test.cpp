@@ -134,7 +134,7 @@ TEST_CASE("quantising along rows is quantising the transpose along columns") {
     }
 }
 
-TEST_CASE("a given tensor scale is used; without one the tensor's own amax decides") {
+TEST_CASE("a given tensor scale is used, without one the tensor's own amax decides") {
     const Values in = {1, 2, -4, 0.5F};
     CHECK(run("delayed", in, {.rows = 1, .cols = 4, .tensor_scale = 8}).result.scale == 8);
     CHECK(run("current", in, {.rows = 1, .cols = 4}).result.scale == 112);
@@ -205,7 +205,7 @@ TEST_CASE("NaN, Inf and zeros in MX blocks stay in their block") {
     CHECK(q.result.stats.amax == kInf);
 }
 
-TEST_CASE("fp32 copies every bit; bf16 rounds to nearest and overflows to Inf") {
+TEST_CASE("fp32 copies every bit, bf16 rounds to nearest and overflows to Inf") {
     const Values in = {1.00390625F, -0.0F, 3.4e38F, kInf, 1e-45F, 0.1F};
     const Quantized same = run("fp32", in, {.rows = 2, .cols = 3});
     CHECK(same.out == in);

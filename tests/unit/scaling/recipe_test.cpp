@@ -169,7 +169,8 @@ TEST_CASE("an unknown recipe lists the valid ones") {
 TEST_CASE("an unknown option lists the valid ones with their values, without those that would do nothing") {
     CHECK(why_refused("mxfp4:hist=3") ==
           "unknown mxfp4 option 'hist'; valid: mxrule=up|floor|even round=nearest|stochastic "
-          "round_bwd=nearest|stochastic round_update=nearest|stochastic wide=first|last|NUMBER[+...] "
+          "round_bwd=nearest|stochastic round_update=nearest|stochastic scope=linears|attn|head|all "
+          "act=swiglu|smooth|clamp wide=first|last|NUMBER|GEMM[+...] "
           "overflow=saturate|nonsaturate "
           "master=fp32|none out=bf16|fp32 wgrad=fp32|bf16 fast_accum=fprop|all|none");
     CHECK(why_refused("bf16:history=4").starts_with("unknown bf16 option 'history'; valid: round="));
@@ -290,10 +291,10 @@ TEST_CASE("options of four bits: their values, and the recipes that take them") 
          {"", "0", "-1", "1.5", "middle", "first+first", "2+2", "first+", "+1", "1,2", "99999999999"})
         CHECK(why_refused("nvfp4:wide=" + std::string(bad)) ==
               "recipe nvfp4: '" + std::string(bad) +
-                  "' is not a value of wide; valid: first|last|NUMBER[+...]");
+                  "' is not a value of wide; valid: first|last|NUMBER|GEMM[+...]");
 }
 
-TEST_CASE("a wide layer has the casts of bf16; the others keep theirs") {
+TEST_CASE("a wide layer has the casts of bf16, the others keep theirs") {
     const Recipe r = parse_recipe("nvfp4-te:wide=first+last+3:out=fp32:round=stochastic");
     for (int layer = 1; layer <= 5; ++layer) {
         CAPTURE(layer);

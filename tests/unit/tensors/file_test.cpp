@@ -68,7 +68,7 @@ TEST_CASE("an .npy is read with its shape and its file's name") {
     CHECK(named.message == path + ": an .npy has one tensor and no name for it: leave out ':x'");
 }
 
-TEST_CASE("a tensor of a safetensors file is read by its name; the only one needs none") {
+TEST_CASE("a tensor of a safetensors file is read by its name, the only one needs none") {
     const Scratch scratch;
     const SafeTensors two{{{"b", {{2, 1, 2}, {1, 2, 3, 4}}}, {"a:0", {{1}, {9}}}}, {}};
     const std::string path = put(scratch, "two.safetensors", to_safetensors(two));

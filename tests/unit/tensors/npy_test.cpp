@@ -187,7 +187,7 @@ TEST_CASE("what to_npy writes is what NumPy would write") {
     CHECK(bytes == to_bytes(file(header, raw(values))));
 }
 
-TEST_CASE("to_npy and parse_npy are inverse; a wrong shape is refused") {
+TEST_CASE("to_npy and parse_npy are inverse, a wrong shape is refused") {
     for (const Shape& shape : {Shape{}, Shape{1}, Shape{2, 3}, Shape{0}, Shape{3, 1, 2}, Shape{4, 0}}) {
         std::size_t n = 1;
         for (const std::size_t extent : shape) n *= extent;

@@ -128,7 +128,7 @@ TEST_CASE("Student's t, SwiGLU h and outlier channels have the distributions tha
         CHECK(channels.values[i] == plain.values[i] * (i % 48 % 16 == 3 ? 30.0F : 1.0F));
 }
 
-TEST_CASE("the drawn picture has dark shades, a bright moon and stars of one pixel; it is always the same") {
+TEST_CASE("the drawn picture has dark shades, a bright moon and stars of one pixel, it is always the same") {
     const Tensor picture = make_tensor({.kind = "picture"});
     CHECK(picture.picture);
     CHECK((picture.rows == 128 && picture.cols == 128));
@@ -165,7 +165,7 @@ TEST_CASE("outliers take the place of as many elements as asked for and leave th
     CHECK(make_tensor(spec).outliers.size() == 10);
 }
 
-TEST_CASE("rows spread by as many binades as asked for; a column stands out by its factor") {
+TEST_CASE("rows spread by as many binades as asked for, a column stands out by its factor") {
     TensorSpec spec{.rows = 400, .cols = 300};
     const Tensor plain = make_tensor(spec);
     spec.row_spread = 3;

@@ -97,7 +97,7 @@ TEST_CASE("rht rotates x and dy of wgrad along the batch, padded to 16 rows, and
         }
 }
 
-TEST_CASE("dw of rotated operands is close to that of plain ones; with one operand rotated it is noise") {
+TEST_CASE("dw of rotated operands is close to that of plain ones, with one operand rotated it is noise") {
     constexpr std::size_t kBatch = 1000;
     const Matrix<float> x = normal(kBatch, 32, 1), dy = normal(kBatch, 48, 2);
     Matrix<float> exact, plain, both;
@@ -124,7 +124,7 @@ TEST_CASE("dw of rotated operands is close to that of plain ones; with one opera
     CHECK(sqnr_db(both) == doctest::Approx(sqnr_db(plain)).epsilon(0.03));
 }
 
-TEST_CASE("w2d: fprop and dgrad read the same weights; without it they do not") {
+TEST_CASE("w2d: fprop and dgrad read the same weights, without it they do not") {
     const Matrix<float> w = normal(40, 56, 7);
     const auto differ = [&](const std::string& text) {
         RecipeCasts casts(parse_recipe(text), plan_of(1), 1);
@@ -158,7 +158,7 @@ TEST_CASE("wide layers have BF16 operands, the others those of the recipe") {
         }
 }
 
-TEST_CASE("all layers wide is bf16; a tensor of 4 bits in between is not") {
+TEST_CASE("all layers wide is bf16, a tensor of 4 bits in between is not") {
     const auto found =
         losses("bf16,nvfp4-te:wide=1+2+3,mxfp4:wide=first+2+last,nvfp4-te:wide=first+last,nvfp4-te");
     CHECK(found[1] == found[0]);

@@ -111,7 +111,7 @@ TEST_CASE("a linear layer multiplies what its recipe made of x and w, and rounds
         }
 }
 
-TEST_CASE("wgrad=bf16 rounds the weight gradient to BF16 and nothing else; without it the gradient is FP32") {
+TEST_CASE("wgrad=bf16 rounds the weight gradient to BF16 and nothing else, without it the gradient is FP32") {
     const FormatInfo& bf16 = find_format("bf16");
     const int sizes[] = {6, 5, 4};
     Matrix<float> x(7, 6), dy(7, 4);
@@ -190,7 +190,7 @@ TEST_CASE("a poisoned batch is multiplied once") {
     CHECK(poisoned[6].tensors[0].amax == clean[6].tensors[0].amax);
 }
 
-TEST_CASE("the precision switch keeps the weights; a learning rate of zero stops learning") {
+TEST_CASE("the precision switch keeps the weights, a learning rate of zero stops learning") {
     const auto switched = records_of(small("bf16"), 8, 0, {SetRecipe{0, parse_recipe("current")}});
     const auto stayed = records_of(small("bf16"), 8);
     CHECK(switched[4].loss == stayed[4].loss);

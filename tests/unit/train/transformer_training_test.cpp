@@ -93,7 +93,7 @@ TEST_CASE("an arm does not depend on the arms beside it") {
     CHECK(trained(small("delayed:scope=attn"))[0] == together[1]);
 }
 
-TEST_CASE("a resumed transformer goes on as the run without interruption; BF16 goes on in FP8 and back") {
+TEST_CASE("a resumed transformer goes on as the run without interruption, BF16 goes on in FP8 and back") {
     for (const char* recipe : {"bf16", "delayed:scope=all", "nvfp4-te:act=smooth", "current:master=none"}) {
         CAPTURE(recipe);
         check_resumed(recipe, recipe, true);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/nn/ops/columns.h"
 #include "core/nn/ops/rms_norm.h"
 #include "core/nn/ops/swiglu.h"
 
@@ -14,18 +15,6 @@ template <class T>
 void add(Matrix<T>& x, const Matrix<T>& y, GemmCasts<T>& casts) {
     for (std::size_t i = 0; i < x.values.size(); ++i) x.values[i] += y.values[i];
     casts.round_output(x);
-}
-
-// Columns first .. first + out.cols of `in`.
-template <class T>
-void take_columns(const Matrix<T>& in, std::size_t first, std::size_t cols, Matrix<T>& out) {
-    out.resize(in.rows, cols);
-    for (std::size_t r = 0; r < in.rows; ++r)
-        std::ranges::copy(in.row(r).subspan(first, cols), out.row(r).begin());
-}
-template <class T>
-void put_columns(const Matrix<T>& in, std::size_t first, Matrix<T>& out) {
-    for (std::size_t r = 0; r < in.rows; ++r) std::ranges::copy(in.row(r), out.row(r).subspan(first).begin());
 }
 
 GatedActivation activation_of(SwigluForm form) {
@@ -65,10 +54,10 @@ void Block<T>::forward(Matrix<T>& x, std::size_t sequences, const RotaryTable<T>
 template <class T>
 void Block<T>::attend(std::size_t sequences, const RotaryTable<T>& rotary, GemmCasts<T>& casts) {
     attention_ = {sequences, qkv.x.rows / sequences, shape_.heads, shape_.kv_heads, shape_.head_size()};
-    qkv.forward(casts, y_);
-    take_columns(y_, 0, shape_.d, q);
-    take_columns(y_, shape_.d, shape_.key_cols(), k);
-    take_columns(y_, shape_.d + shape_.key_cols(), shape_.key_cols(), v);
+    qkv.forward(casts, qkv_);
+    take_columns(qkv_, 0, shape_.d, q);
+    take_columns(qkv_, shape_.d, shape_.key_cols(), k);
+    take_columns(qkv_, shape_.d + shape_.key_cols(), shape_.key_cols(), v);
     rotate(q, rotary);
     rotate(k, rotary);
     casts.round_output(q);

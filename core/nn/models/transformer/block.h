@@ -46,7 +46,7 @@ class Block {
     AttentionShape attention_;
     BlockTensors ids_;
     const Matrix<T>*q_cast_ = nullptr, *k_cast_ = nullptr, *v_cast_ = nullptr, *p_cast_ = nullptr;
-    Matrix<T> y_, gates_, a_, dh_, dn_, da_, dq_, dk_, dv_;
+    Matrix<T> qkv_, y_, gates_, a_, dh_, dn_, da_, dq_, dk_, dv_;
     bool smooth_ = false;
     std::vector<T> scales_;  // of the channels, with SwigluForm::smooth
     Matrix<T> scaled_w_;     // the weights of down divided by them

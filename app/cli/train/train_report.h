@@ -21,9 +21,10 @@ struct ArmSummary {
     double gap_pct = 0;         // of the tail loss against the first arm's
     double median_step_ms = 0;  // the trainer's own time of a step where it has one
     Provenance provenance = Provenance::cpu_emulated;
-    std::string emulated_because;  // on a GPU
-    std::optional<ArmCost> cost;   // on a GPU
-    std::string worst_underflow;   // the tensor with the highest mean underflow over the run: "dy3"
+    std::string emulated_because;          // on a GPU
+    std::optional<ArmCost> cost;           // on a GPU
+    std::optional<Evaluation> evaluation;  // the newest
+    std::string worst_underflow;           // the tensor with the highest mean underflow over the run: "dy3"
     double worst_underflow_pct = 0;
     double lost_l1_pct = 0, lost_energy_pct = 0;  // of that tensor, means over the run as well
     std::optional<NonFinite> stopped;
@@ -50,6 +51,7 @@ class TrainReport {
         Provenance provenance = Provenance::cpu_emulated;
         std::string emulated_because;
         std::optional<ArmCost> cost;
+        std::optional<Evaluation> evaluation;  // the newest
     };
     bool all_as_the_device() const;  // as to provenance
     const TrainSpec& spec_;

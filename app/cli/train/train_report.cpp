@@ -1,4 +1,4 @@
-#include "app/cli/train_report.h"
+#include "app/cli/train/train_report.h"
 
 #include <fmt/format.h>
 
@@ -83,6 +83,14 @@ void append_row(std::string& out, const StepRecord& record, const std::string& r
     out += '\n';
 }
 
+// A line end in the text is shown as a sign: the line is one line.
+std::string held_out_line(const ArmSummary& arm, std::size_t width) {
+    std::string text = arm.evaluation->prompt + "|" + arm.evaluation->continuation;
+    for (std::size_t at = 0; (at = text.find('\n', at)) != text.npos;) text.replace(at, 1, " / ");
+    return fmt::format("{:<{}}  held-out loss {}: {}\n", arm.recipe, width,
+                       format_number(arm.evaluation->loss), text);
+}
+
 std::string in_brackets(const std::string& reason) { return reason.empty() ? "" : " (" + reason + ")"; }
 
 }  // namespace
@@ -99,6 +107,7 @@ void TrainReport::add(Snapshot snapshot) {
         arms_[i].provenance = snapshot.arms[i].provenance;
         arms_[i].emulated_because = snapshot.arms[i].emulated_because;
         if (snapshot.arms[i].cost) arms_[i].cost = snapshot.arms[i].cost;
+        if (snapshot.arms[i].evaluation) arms_[i].evaluation = snapshot.arms[i].evaluation;
     }
 }
 
@@ -118,6 +127,7 @@ std::vector<ArmSummary> TrainReport::summaries() const {
         summary.tail_loss = tail_mean(records, [](const StepRecord& r) { return r.loss; });
         summary.tail_accuracy = tail_mean(records, [](const StepRecord& r) { return r.accuracy; });
         summary.cost = arms_[i].cost;
+        summary.evaluation = arms_[i].evaluation;
         summary.provenance = arms_[i].provenance;
         summary.emulated_because = arms_[i].emulated_because;
         summary.median_step_ms = summary.cost ? summary.cost->step_ms : median_ms(records);
@@ -176,6 +186,12 @@ nlohmann::json TrainReport::json() const {
                                         {"lost_l1_pct", number_or_null(arm.lost_l1_pct)},
                                         {"lost_energy_pct", number_or_null(arm.lost_energy_pct)}};
         if (!arm.emulated_because.empty()) entry["emulated_because"] = arm.emulated_because;
+        if (arm.evaluation)
+            entry["held_out"] = {{"step", arm.evaluation->step},
+                                 {"loss", number_or_null(arm.evaluation->loss)},
+                                 {"accuracy", number_or_null(arm.evaluation->accuracy)},
+                                 {"prompt", arm.evaluation->prompt},
+                                 {"continuation", arm.evaluation->continuation}};
         if (arm.cost) {
             entry["iqr_step_ms"] = arm.cost->step_q3_ms - arm.cost->step_q1_ms;
             entry["flop"] = arm.cost->flop;
@@ -213,6 +229,8 @@ std::string TrainReport::table() const {
             out += fmt::format("  {} became non-finite at step {}", arm.stopped->tensor, arm.stopped->step);
         out += '\n';
     }
+    for (const ArmSummary& arm : all)
+        if (arm.evaluation) out += held_out_line(arm, width);
     return out + fmt::format("{} steps; tail loss: mean of the last {}; gap: against {}\n", steps_done_,
                              kTailSteps, all.front().recipe);
 }

@@ -8,7 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/preparing.h"
-#include "app/cli/train_report.h"
+#include "app/cli/train/train_options.h"
+#include "app/cli/train/train_report.h"
 #include "app/cli/verb.h"
 #include "core/base/error.h"
 #include "core/base/stop.h"
@@ -23,10 +24,8 @@ namespace fp8lab::cli {
 namespace {
 
 struct TrainArguments {
-    TrainOptions train;
-    std::string backend = "auto", algo = "max";
-    std::string layers, csv, json, save, resume;
-    std::map<std::string, std::optional<int>> sizes;  // the options of all models
+    TrainFlags flags;
+    std::string backend = "auto", csv, json, save, resume;
     bool fail_on_nan = false;
 };
 
@@ -100,11 +99,7 @@ void refuse_nan(const TrainReport& report) {
 }
 
 void train_arms(TrainArguments options) {
-    options.train.recipe_defaults.algo = parse_recipe("delayed:algo=" + options.algo, {}, "--algo").algo;
-    if (!options.layers.empty()) options.train.layers = parse_layers(options.layers);
-    for (const auto& [name, value] : options.sizes)
-        if (value) options.train.sizes[name] = *value;
-    const TrainSpec spec = make_train_spec(options.train);
+    const TrainSpec spec = options.flags.spec();
     if (find_model(spec.model).tokens && options.backend == "auto") options.backend = "cpu";  // GPUs: not yet
     const ChosenBackend chosen = choose_backend(options.backend);
     declare_train_files(options, spec);
@@ -128,43 +123,9 @@ void train_arms(TrainArguments options) {
 
 void add_train(CLI::App& app, Globals&) {
     const auto options = std::make_shared<TrainArguments>();
-    TrainOptions& train = options->train;
     CLI::App* verb = app.add_subcommand("train", "Trains one arm per recipe on the same batches");
-    verb->add_option("--recipe", train.recipes, "R[,R...]: one arm each, e.g. bf16,delayed:margin=1")
-        ->capture_default_str();
+    add_train_options(*verb, options->flags);
     verb->add_option("--backend", options->backend, "auto, cpu or cuda")->capture_default_str();
-    verb->add_option("--model", train.model, "mlp or transformer")->capture_default_str();
-    verb->add_option("--task", train.task,
-                     "mlp: teacher, noise, spiral or npy:X,Y; transformer: text, text:FILE or copying");
-    for (const ModelEntry& model : models())
-        for (const ModelOption& option : model.options)
-            verb->add_option("--" + std::string(option.name), options->sizes[std::string(option.name)],
-                             fmt::format("{}: {}; {}", model.id, option.help, option.fallback));
-    verb->add_option("--layers", options->layers, "d0,...,dn");
-    verb->add_option("--activation", train.activation, "tanh, gelu or relu");
-    verb->add_option("--batch", train.batch, "batch size: rows, or sequences, per step");
-    verb->add_option("--steps", train.steps,
-                     "of the whole run, a resumed part included; 2000 (transformer: 600)");
-    verb->add_option("--lr", train.lr, "learning rate");
-    verb->add_option("--schedule", train.schedule, "constant or cosine; constant (transformer: cosine)");
-    verb->add_option("--warmup", train.warmup, "steps of schedule cosine up to the learning rate; 100");
-    verb->add_option("--optimizer", train.optimizer, "adamw or sgd")->capture_default_str();
-    verb->add_option("--weight-decay", train.weight_decay, "decoupled")->capture_default_str();
-    verb->add_option("--beta1", train.beta1, "of AdamW; 0.9");
-    verb->add_option("--beta2", train.beta2, "of AdamW; 0.999 (transformer: 0.95)");
-    verb->add_option("--eps", train.eps, "of AdamW; 1e-8");
-    verb->add_option("--clip", train.clip,
-                     "largest norm of all gradients together, 0 for any; 0 (transformer: 1)");
-    verb->add_option("--loss", train.loss, "mse or cross-entropy");
-    verb->add_option("--history", train.recipe_defaults.history, "amax history length of arms that name none")
-        ->capture_default_str();
-    verb->add_option("--margin", train.recipe_defaults.margin, "margin of arms that name none")
-        ->capture_default_str();
-    verb->add_option("--algo", options->algo, "amax reducer, max or most_recent, of arms that name none")
-        ->capture_default_str();
-    verb->add_option("--seed", train.seed, "seed of the initial weights, the batches and stochastic rounding")
-        ->check(check_seed)
-        ->capture_default_str();
     verb->add_option("--csv", options->csv, "CSV with every step of every arm");
     verb->add_option("--json", options->json, "summary");
     verb->add_option("--save", options->save, "folder for checkpoints at the end");

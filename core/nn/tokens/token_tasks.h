@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/nn/corpus.h"
-#include "core/nn/token_batch.h"
+#include "core/nn/tokens/corpus.h"
+#include "core/nn/tokens/token_batch.h"
 
 namespace fp8lab {
 

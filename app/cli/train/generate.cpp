@@ -1,0 +1,75 @@
+// fp8lab generate: text from the checkpoints of a transformer.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "app/cli/train/train_options.h"
+#include "app/cli/verb.h"
+#include "core/base/error.h"
+#include "core/base/stop.h"
+#include "core/files/console.h"
+#include "core/nn/model.h"
+#include "core/nn/tokens/corpus.h"
+#include "core/train/checkpoint.h"
+#include "core/train/sample.h"
+
+namespace fp8lab::cli {
+
+namespace {
+
+struct GenerateOptions {
+    std::string resume, prompt = "a gradient ";
+    SampleSettings sample;
+};
+
+void generate(GenerateOptions options) {
+    const auto files = checkpoints_to_load(options.resume);
+    if (files.empty()) throw input_error(options.resume, "has no checkpoint");
+    options.sample.stop = interrupted;
+    std::string out;
+    std::size_t written = 0;
+    const Interruptible keeps;
+    for (const std::filesystem::path& file : files) {
+        const std::string where = file.string();
+        TrainSpec spec = parse_command_line(command_line_of(file), where);
+        if (spec.task != TaskKind::text)
+            throw input_error(where, "was not trained on text; generate needs --task text");
+        spec.arms.resize(1);
+        const LoadedCheckpoints loaded = load_checkpoints(file, spec);
+        const Corpus corpus = corpus_of(spec.text_path);
+        const auto model = make_model(spec);
+        set_parameters(*model, loaded.arms.front());
+        options.sample.context = static_cast<std::size_t>(spec.sizes.at("context"));
+        std::string text = fold_text(options.prompt, "--prompt");
+        const std::vector<int> codes = sample_tokens(*model, encode(corpus, options.prompt), options.sample);
+        for (const int code : codes) text += corpus.symbols[static_cast<std::size_t>(code)];
+        written += codes.size();
+        if (files.size() > 1) out += fmt::format("# {}\n", file.filename().string());
+        out += text + "\n";
+    }
+    write_stdout(out);
+    end_if_interrupted(fmt::format("after {} characters; they are printed", written));
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app, Globals&) {
+    const auto options = std::make_shared<GenerateOptions>();
+    SampleSettings& sample = options->sample;
+    CLI::App* verb =
+        app.add_subcommand("generate", "Writes text with a transformer that train --save has saved");
+    verb->add_option("--resume", options->resume, "a checkpoint, or a folder with one per arm")->required();
+    verb->add_option("--prompt", options->prompt, "what the text starts with")->capture_default_str();
+    verb->add_option("--characters", sample.count, "how many follow")
+        ->check(CLI::Range(1, 1'000'000))
+        ->capture_default_str();
+    verb->add_option("--temperature", sample.temperature,
+                     "divides the logits; 0: always the most probable character")
+        ->check(CLI::Range(0.0, 100.0))
+        ->capture_default_str();
+    verb->add_option("--seed", sample.seed, "of the draws")->check(check_seed)->capture_default_str();
+    verb->callback([options] { generate(*options); });
+}
+
+}  // namespace fp8lab::cli

@@ -1,0 +1,71 @@
+#include "app/cli/train/train_options.h"
+
+#include <fmt/format.h>
+
+#include "app/cli/option_values.h"
+#include "app/cli/verb.h"
+#include "core/base/error.h"
+#include "core/nn/model.h"
+
+namespace fp8lab::cli {
+
+TrainSpec TrainFlags::spec() const {
+    TrainOptions options = train;
+    options.recipe_defaults.algo = parse_recipe("delayed:algo=" + algo, {}, "--algo").algo;
+    if (!layers.empty()) options.layers = parse_layers(layers);
+    for (const auto& [name, value] : sizes)
+        if (value) options.sizes[name] = *value;
+    return make_train_spec(options);
+}
+
+void add_train_options(CLI::App& verb, TrainFlags& flags) {
+    TrainOptions& train = flags.train;
+    verb.add_option("--recipe", train.recipes, "R[,R...]: one arm each, e.g. bf16,delayed:margin=1")
+        ->capture_default_str();
+    verb.add_option("--model", train.model, "mlp or transformer")->capture_default_str();
+    verb.add_option("--task", train.task,
+                    "mlp: teacher, noise, spiral or npy:X,Y; transformer: text, text:FILE or copying");
+    for (const ModelEntry& model : models())
+        for (const ModelOption& option : model.options)
+            verb.add_option("--" + std::string(option.name), flags.sizes[std::string(option.name)],
+                            fmt::format("{}: {}; {}", model.id, option.help, option.fallback));
+    verb.add_option("--layers", flags.layers, "d0,...,dn");
+    verb.add_option("--activation", train.activation, "tanh, gelu or relu");
+    verb.add_option("--batch", train.batch, "batch size: rows, or sequences, per step");
+    verb.add_option("--steps", train.steps,
+                    "of the whole run, a resumed part included; 2000 (transformer: 600)");
+    verb.add_option("--lr", train.lr, "learning rate");
+    verb.add_option("--schedule", train.schedule, "constant or cosine; constant (transformer: cosine)");
+    verb.add_option("--warmup", train.warmup, "steps of schedule cosine up to the learning rate; 100");
+    verb.add_option("--optimizer", train.optimizer, "adamw or sgd")->capture_default_str();
+    verb.add_option("--weight-decay", train.weight_decay, "decoupled")->capture_default_str();
+    verb.add_option("--beta1", train.beta1, "of AdamW; 0.9");
+    verb.add_option("--beta2", train.beta2, "of AdamW; 0.999 (transformer: 0.95)");
+    verb.add_option("--eps", train.eps, "of AdamW; 1e-8");
+    verb.add_option("--clip", train.clip,
+                    "largest norm of all gradients together, 0 for any; 0 (transformer: 1)");
+    verb.add_option("--loss", train.loss, "mse or cross-entropy");
+    verb.add_option("--history", train.recipe_defaults.history, "amax history length of arms that name none")
+        ->capture_default_str();
+    verb.add_option("--margin", train.recipe_defaults.margin, "margin of arms that name none")
+        ->capture_default_str();
+    verb.add_option("--algo", flags.algo, "amax reducer, max or most_recent, of arms that name none")
+        ->capture_default_str();
+    verb.add_option("--seed", train.seed, "seed of the initial weights, the batches and stochastic rounding")
+        ->check(check_seed)
+        ->capture_default_str();
+}
+
+TrainSpec parse_command_line(const std::string& command_line, const std::string& where) {
+    CLI::App line;
+    TrainFlags flags;
+    add_train_options(line, flags);
+    try {
+        line.parse(command_line);
+    } catch (const CLI::ParseError&) {
+        throw input_error(where, "its metadata have no command line that this version can read");
+    }
+    return flags.spec();
+}
+
+}  // namespace fp8lab::cli

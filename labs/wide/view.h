@@ -1,0 +1,90 @@
+// The view of L14: three experiments behind one switch, each with a chart on top and two parts below.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+
+#include "labs/ui/plot/plot.h"
+#include "labs/view.h"
+#include "labs/wide/model.h"
+
+namespace fp8lab::wide {
+
+class WideView final : public LabView {
+  public:
+    explicit WideView(WideLab& lab) : lab_(lab) {}
+    void stage(ui::Context& context, Rect area) override;
+    void explore(ui::Context& context, float width) override;
+    std::vector<std::pair<std::string, std::string>> status() const override;
+    bool key(ui::Context& context, ui::Key key) override;
+    std::span<const ViewKey> keys() const override;
+
+  private:
+    // The two parts below the chart, side by side or, on a narrow stage, behind a switch.
+    struct Below {
+        Rect left, right;
+        bool shows_left = true, shows_right = true;
+    };
+    Below split(ui::Context& context, Rect area, const std::array<std::string, 2>& names);
+    // view_attention.cpp
+    void draw_attention(ui::Context& context, Rect area);
+    void draw_keys(ui::Context& context, Figure figure, Rect area);
+    void draw_casts(ui::Context& context, Rect area);
+    void draw_cuts(ui::Context& context, Rect area);
+    // view_swiglu.cpp
+    void draw_swiglu(ui::Context& context, Rect area);
+    void draw_strip(ui::Context& context, const ui::PlotResult& plot, Rect area, int rows);
+    void draw_scrub(ui::Context& context, const ui::PlotResult& plot, float y);
+    void draw_norms(ui::Context& context, Figure figure, Rect area);
+    void draw_pair(ui::Context& context, Figure figure, Rect area);
+    void draw_inliers(ui::Context& context, Rect area);
+    // view_optimiser.cpp
+    void draw_optimiser(ui::Context& context, Rect area);
+    void draw_forget(ui::Context& context, Figure figure, Rect area);
+    void draw_gap(ui::Context& context, Figure figure, Rect area);
+    void draw_bytes(ui::Context& context, Rect area);
+    void draw_cliff(ui::Context& context, Figure figure, Rect area);
+    // view_panel.cpp
+    void draw_field(ui::Context& context, const Field& field, const Field& default_field);
+    void draw_keys_slider(ui::Context& context, const Field& field);
+    void draw_headline(ui::Context& context, float width);
+    void draw_summary(ui::Context& context, float width);
+    void draw_buttons(ui::Context& context, float width);
+
+    void set(const std::string& assignment) { set_field(lab_.fields(), assignment); }
+    void go_to(int step);
+
+    WideLab& lab_;
+    ui::PlotState upper_, left_, right_;
+    int part_ = 0;  // on a narrow stage: the left or the right part
+    // Until then the weight rows are shown instead of the norms: while the pointer or the ring is on Alignment, and a
+    // little longer, since the pointer has to reach them.
+    double pair_until_ = 0;  // s
+    bool pair_held_ = false;
+    bool more_open_ = false;
+};
+
+// view.cpp: a heading that may take more than one line; returns where it ends.
+float draw_heading(ui::Context& context, std::string_view words, Rect area);
+// Muted words, if all their lines have room.
+void draw_note(ui::Context& context, std::string_view words, Rect area);
+// Words beside the ends of lines, moved apart where they would overlap. x: their left edge.
+struct EndWords {
+    float y;
+    std::string value, name;
+    Color ink;
+};
+void draw_ends(ui::Context& context, std::vector<EndWords> ends, float x, Rect area);
+// The values of an x axis that is drawn without labels, and its name at the left end.
+void draw_axis(ui::Context& context, const ui::PlotResult& plot, std::string_view name,
+               std::span<const std::pair<double, std::string_view>> ticks, float left);
+// A row of a table with hairline above: words at the left, a number at the right.
+struct RowWords {
+    std::string words, value;
+    Color ink = {Role::text};
+    bool strong = false;
+};
+float draw_row(ui::Context& context, const RowWords& row, Rect area, float height);
+
+}  // namespace fp8lab::wide

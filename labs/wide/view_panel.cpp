@@ -1,0 +1,194 @@
+// The Explore tab of L14: the switch, the fields of the experiment, what it comes to, and the three side by side.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "labs/ui/draw.h"
+#include "labs/ui/widgets.h"
+#include "labs/wide/view.h"
+
+namespace fp8lab::wide {
+namespace {
+
+using ui::Context;
+
+struct Result {
+    std::string words;  // "22.0 %"
+    std::string of;     // "of the probability lost"
+    double value;
+    bool bad;
+};
+
+std::string percent_of(double pct) {
+    return std::isfinite(pct) ? (pct < 0 ? "−" : "") + share_text(std::fabs(pct)) + " %" : "–";
+}
+
+Result attention_result(const WideLab& lab) {
+    const double lost = lab.attention().casts[lab.cast()].lost_pct;
+    return {percent_of(lost), "of the probability lost", lost, lost > kMostLost_pct};
+}
+Result swiglu_result(const WideLab& lab) {
+    const SwigluStep& step = lab.step();
+    return {percent_of(step.lost_l1_pct), fmt::format("of channel 0 lost, step {}", lab.params().step),
+            step.lost_l1_pct, step.saturated > 0};
+}
+Result optimiser_result(const WideLab& lab) {
+    const Optimiser& o = lab.optimiser();
+    if (o.exact.empty()) return {"–", "", 0, false};
+    return {percent_of(o.error_pct()),
+            fmt::format("too {} after {} steps", o.v_end() >= o.exact.back() ? "large" : "small",
+                        o.spec.length()),
+            o.error_pct(), o.error_pct() > kMostOff_pct};
+}
+
+}  // namespace
+
+// Powers of two only: the mouse rounds to them, an arrow key goes to the next.
+void WideView::draw_keys_slider(Context& c, const Field& field) {
+    if (ui::withheld(c, field)) return;
+    const double before = lab_.params().attention_spec().keys;
+    double keys = before;
+    const bool changed =
+        ui::slider(c, "keys", field.info.label, field.info.te_name, keys, kLeastKeys, kMostKeys,
+                   {.logarithmic = true, .format = "{0:.0f}", .default_value = AttentionSpec().keys});
+    ui::tooltip(c, field.info.label, field.info.help);
+    if (!changed) return;
+    double at = std::round(std::log2(keys));
+    const bool small = std::fabs(std::log2(keys / before)) < 0.3;
+    if (small && !ImGui::IsMouseDown(ImGuiMouseButton_Left))
+        at = std::log2(before) + (keys > before ? 1 : -1);
+    set(fmt::format("keys={:.0f}", std::exp2(std::clamp(at, std::log2(kLeastKeys), std::log2(kMostKeys)))));
+}
+
+// A switch without an effect stays, dead, and says why.
+void WideView::draw_field(Context& c, const Field& field, const Field& default_field) {
+    if (field.info.name == "keys") return draw_keys_slider(c, field);
+    const std::string why = lab_.why_not(field.info.name);
+    if (why.empty()) {
+        ui::edit(c, field, &default_field);
+        return;
+    }
+    if (field.info.more || ui::withheld(c, field)) return;
+    ui::text(c, field.info.label, Role::muted, kSans13);
+    const std::array<std::string, 1> labels = {field.info.name == "v_scale" ? "one: " + why : "nearest"};
+    int selected = 0;
+    ui::segmented(c, field.info.name, labels, selected, 1);
+    ui::tooltip(c, field.info.label, why);
+}
+
+void WideView::explore(Context& c, float width) {
+    const std::vector<Field> fields = lab_.fields(), default_fields = lab_.defaults();
+    if (!ui::withheld(c, fields.front())) {
+        std::vector<std::string> labels;
+        int selected = 0;
+        for (const Choice& choice : fields.front().choices) {
+            if (choice.id == lab_.params().experiment) selected = static_cast<int>(labels.size());
+            labels.push_back(choice.label);
+        }
+        if (ui::segmented(c, "experiment", labels, selected))
+            set("experiment=" + fields.front().choices.at(static_cast<std::size_t>(selected)).id);
+    }
+    ImGui::Dummy({0, c.px(2)});
+    bool over_pair = false;
+    const auto draw = [&](bool more) {
+        for (std::size_t i = 1; i < fields.size(); ++i) {
+            const FieldInfo& info = fields[i].info;
+            if (info.hidden || info.more != more || !lab_.belongs(info.name)) continue;
+            const ImVec2 from = ImGui::GetCursorScreenPos();
+            draw_field(c, fields[i], default_fields[i]);
+            if (info.name != "rho") continue;
+            const ImVec2 mouse = ImGui::GetIO().MousePos;
+            over_pair =
+                c.focus.name == "rho" || (mouse.x >= from.x && mouse.x <= from.x + width &&
+                                          mouse.y >= from.y && mouse.y < ImGui::GetCursorScreenPos().y);
+        }
+    };
+    draw(false);
+    constexpr double kLinger_s = 1.5;
+    if (over_pair) pair_until_ = ImGui::GetTime() + kLinger_s;
+    if (lab_.shows("swiglu")) ui::wrapped(c, "Alignment is set here, not learnt.");
+    const Rect row = ui::next_area(c, 24);
+    const ui::Press press = ui::press(c, "wide.more", row);
+    if (press.clicked) more_open_ = !more_open_;
+    const Color ink{press.hovered ? Role::text : Role::muted};
+    const float y = (row.y0 + row.y1) / 2;
+    ui::chevron(c, {row.x0 + c.px(5), y}, more_open_ ? ui::Direction::down : ui::Direction::right, ink);
+    ui::text_mid(c, {row.x0 + c.px(20), y},
+                 lab_.shows("swiglu")      ? "More: history, seed"
+                 : lab_.shows("optimiser") ? "More: v at start, steps, parameters, seed"
+                                           : "More: row sum, head size, seed",
+                 ink, kSans13);
+    ui::advance(row);
+    if (more_open_) draw(true);
+    ui::divider(c);
+    draw_headline(c, width);
+    draw_summary(c, width);
+    draw_buttons(c, width);
+}
+
+void WideView::draw_headline(Context& c, float width) {
+    const Result result = lab_.shows("swiglu")      ? swiglu_result(lab_)
+                          : lab_.shows("optimiser") ? optimiser_result(lab_)
+                                                    : attention_result(lab_);
+    const Rect line = ui::next_area(c, 36);
+    const float y = (line.y0 + line.y1) / 2;
+    const Font font{Face::mono, 32};
+    ui::text_mid(c, {line.x0, y}, result.words, result.bad ? Color{Role::sat, Tone::ink} : Color{Role::text},
+                 font);
+    ui::probe(c, "wide.result", line, {}, result.words);
+    const float reach = ui::text_width(c, result.words, font);
+    ui::copyable(c, "value.result", {line.x0, line.y0, line.x0 + reach, line.y1}, result.value);
+    ui::text_mid(c, {line.x0 + width, y + c.px(6)}, result.of, {Role::muted}, kSans13, Anchor::right);
+    ui::advance(line);
+}
+
+void WideView::draw_summary(Context& c, float width) {
+    const Params& p = lab_.params();
+    ui::text(c, "The three experiments", Role::text, kBold15);
+    const std::vector<float> columns = {0.74F * width, 0.26F * width};
+    const auto row = [&](std::string_view experiment, std::string words, const Result& result) {
+        const bool here = lab_.shows(experiment);
+        ui::table_row(
+            c,
+            std::array{
+                ui::Cell{.text = std::move(words), .mono = false, .strong = here, .anchor = Anchor::left},
+                ui::Cell{.text = result.words, .role = result.bad ? Role::sat : Role::text, .strong = here}},
+            columns);
+    };
+    row("attention", fmt::format("Attention: P in {}, lost", format_label(p.format)), attention_result(lab_));
+    row("swiglu", fmt::format("SwiGLU: h in E4M3, lost in step {}", p.step), swiglu_result(lab_));
+    const Optimiser& o = lab_.optimiser();
+    const bool large = o.exact.empty() || o.v_end() >= o.exact.back();
+    row("optimiser",
+        fmt::format("Optimiser: v in {}, too {}", format_label(p.optimiser.format),
+                    large ? "large" : "small"),
+        optimiser_result(lab_));
+    ui::table_end(c, columns);
+    ui::wrapped(c, "Transformer Engine keeps all three wide: fp8_dpa=False, h in BF16, FP32 moments.");
+}
+
+// L8 has neither attention nor v in 16 bits: it takes the scaling of the experiment "swiglu".
+void WideView::draw_buttons(Context& c, float width) {
+    const std::string& fix = lab_.params().swiglu.fix;
+    const bool trains = lab_.shows("swiglu") && (fix == "none" || fix == "current");
+    const float half = (width / c.scale - 8) / 2;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const std::string code = lab_.te_code();
+    if (ui::button(c, "wide.copy_recipe", "Copy TE recipe", {.width = half}))
+        ImGui::SetClipboardText(code.c_str());
+    ui::tooltip(c, "Copy as Transformer Engine recipe", code);
+    if (!trains) return;
+    ImGui::SetCursorScreenPos({at.x + c.px(half + 8), at.y});
+    const std::string text = recipe_text(lab_.recipe());
+    if (ui::button(c, "wide.train", "Train with it", {.width = half})) {
+        const std::size_t colon = std::min(text.find(':'), text.size());
+        c.wanted_lab = {.lab = "train",
+                        .fields = {"arm_b=" + text.substr(0, colon), "round=recipe",
+                                   "options=" + text.substr(std::min(colon + 1, text.size()))}};
+    }
+    ui::tooltip(c, "Train with it", "Opens L8 with arm B = " + text + ".");
+}
+
+}  // namespace fp8lab::wide
