@@ -54,6 +54,7 @@ std::string percent_text(double percent) {
 
 std::string signed_percent(double percent) {
     if (!std::isfinite(percent)) return percent_text(percent);
+    if (std::abs(percent) < 0.005) return "0.00 %";  // no sign of what rounds to 0
     return (percent < 0 ? "\u2212" : "+") + percent_text(percent) + " %";
 }
 

@@ -71,8 +71,12 @@ void add_accuracies(Figure& figure, const std::vector<ArmTrack>& arms, const std
 void add_events(Figure& figure, const TransformerLab& lab, bool words) {
     Style style = kHairline;
     style.dash = Dash::dot;
-    style.in_legend = words;
-    if (const auto aligned = lab.aligned_at()) figure.vline("channel aligned##aligned", *aligned, style);
+    if (const auto aligned = lab.aligned_at()) {
+        // The words are at the top, where the curves and their labels are in the first steps.
+        constexpr int kCurvesAtTop = 100;
+        style.in_legend = words && *aligned >= kCurvesAtTop;
+        figure.vline("channel aligned##aligned", *aligned, style);
+    }
     if (lab.step() > 0 && lab.step() < kSteps)
         figure.vline("now", lab.step() - 1,
                      {.color = {Role::axis}, .width = 1, .dash = Dash::dot, .in_legend = false});

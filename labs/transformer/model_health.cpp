@@ -13,7 +13,7 @@ void Health::append(const ModelPlan& plan, std::span<const StepRecord> records) 
     lost_.resize(plan.tensors.size());
     gemms_.resize(plan.gemms.size());
     for (const StepRecord& record : records) {
-        std::vector<bool> saturated(plan.gemms.size(), false);
+        std::vector<bool> in_this_step(plan.gemms.size(), false);
         for (std::size_t i = 0; i < std::min(record.tensors.size(), tensors_.size()); ++i) {
             const TensorRecord& now = record.tensors[i];
             TensorHealth& health = tensors_[i];
@@ -27,9 +27,9 @@ void Health::append(const ModelPlan& plan, std::span<const StepRecord> records) 
             lost_[i].push_back(health.lost_pct);
             if (!now.applies || !(now.overflow_pct > 0)) continue;
             ++health.saturated_steps;
-            saturated[plan.tensors[i].gemm] = true;
+            in_this_step[plan.tensors[i].gemm] = true;
         }
-        for (std::size_t g = 0; g < gemms_.size(); ++g) gemms_[g] += saturated[g] ? 1 : 0;
+        for (std::size_t g = 0; g < gemms_.size(); ++g) gemms_[g] += in_this_step[g] ? 1 : 0;
     }
     for (std::size_t i = 0; i < tensors_.size(); ++i)
         tensors_[i].tail_lost_pct = training::tail_mean(lost_[i], training::kTailSteps);

@@ -20,7 +20,7 @@ struct Operation {
     std::string x = {}, w = {}, dy = {};  // its tensors by name; empty: it reads none that a recipe can cast
     double amax = kNan;                   // of x
     double x_lost_pct = kNan, dy_lost_pct = kNan;  // newest step; NaN: not cast
-    int saturated_steps = -1;                      // -1: not cast
+    int saturated_steps = -1;                      // steps in which x, w or dy was saturated; -1: not cast
     bool hurt = false;  // x loses 10 % or more, or more than 1 % of it is saturated
 };
 inline constexpr std::size_t kOperations = 9;

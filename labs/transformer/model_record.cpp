@@ -12,24 +12,27 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Six digits are more than any judge compares; JSON has no NaN.
-Json six_digits(double value) {
+// JSON has no NaN.
+Json rounded(double value, int digits) {
     if (!std::isfinite(value)) return nullptr;
-    return std::stod(fmt::format("{:.6g}", value));
+    return std::stod(fmt::format("{:.{}g}", value, digits));
 }
+// Six digits are more than any judge compares. Losses have nine: a gap is the difference of two that are nearly equal.
+Json six_digits(double value) { return rounded(value, 6); }
+Json nine_digits(double value) { return rounded(value, 9); }
 double value_of(const Json& json) { return json.is_null() ? kNan : json.get<double>(); }
 
 Json arm_json(const TransformerLab& lab, std::size_t index) {
     const training::ArmTrack& arm = lab.history().arms().at(index);
     Json json = {
         {"recipe", lab.spec().arms.at(index).name}, {"loss", Json::array()}, {"tensors", Json::object()}};
-    for (const double loss : arm.loss.values()) json["loss"].push_back(six_digits(loss));
+    for (const double loss : arm.loss.values()) json["loss"].push_back(nine_digits(loss));
     if (lab.spec().task == TaskKind::copying)
         for (const double accuracy : arm.accuracy.values()) json["accuracy"].push_back(six_digits(accuracy));
     if (arm.stopped) json["stopped"] = {{"step", arm.stopped->step}, {"tensor", arm.stopped->tensor}};
     if (const auto& told = lab.evaluation(index))
         json["evaluation"] = {{"step", told->step},
-                              {"loss", six_digits(told->loss)},
+                              {"loss", nine_digits(told->loss)},
                               {"accuracy", six_digits(told->accuracy)},
                               {"prompt", told->prompt},
                               {"continuation", told->continuation},

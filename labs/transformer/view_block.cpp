@@ -14,7 +14,7 @@ namespace {
 
 using ui::Context;
 
-constexpr std::array kRowNames = {"amax of x", "x lost %", "dy lost %", "saturated"};
+constexpr std::array kRowNames = {"amax of x", "x lost %", "dy lost %", "sat. steps"};
 
 void line(Context& c, Point from, Point to, Color color, float width = 1) {
     ImGui::GetWindowDrawList()->AddLine({from.x, from.y}, {to.x, to.y}, c.color(color),

@@ -1,14 +1,11 @@
-// L13's model over the real CPU trainer, for a few steps; what needs whole trainings is judged from recorded ones.
+// L13's model over the real CPU trainer, for a few steps. Its exercises: tests/unit/course/exercises_test.cpp.
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/files/files.h"
-#include "labs/course/exercise_run.h"
-#include "labs/transformer/model.h"
+#include "tests/transformer_runs.h"
 
 using namespace fp8lab;
 using namespace fp8lab::transformer;
@@ -35,56 +32,6 @@ double metric(const Lab& lab, std::string_view name) {
 
 const Operation& operation(const std::vector<Operation>& ops, std::string_view id) {
     return *std::ranges::find(ops, id, &Operation::id);
-}
-
-// ---- whole trainings, by their settings: recorded by the last test case of this file
-
-std::filesystem::path runs_file() {
-    return std::filesystem::path(FP8LAB_SOURCE) / "tests/unit/labs/transformer_runs.json";
-}
-
-std::string key_of(Lab& lab, int steps, int aligned) {
-    std::string key = std::to_string(steps);
-    const auto now = lab.fields(), defaults = lab.defaults();
-    for (std::size_t i = 0; i < now.size(); ++i)
-        if (!now[i].info.looks && now[i].info.name != "align_step" &&
-            field_text(now[i]) != field_text(defaults[i]))
-            key += " " + now[i].info.name + "=" + field_text(now[i]);
-    return aligned > 0 ? key + " align=" + std::to_string(aligned) : key;
-}
-
-// What the events leave behind; `runs` has the record of the last action that trains. Where it does not, `missing`
-// takes its key.
-Trail recorded_trail(const Exercise& exercise, std::span<const Event> events, const nlohmann::json& runs,
-                     std::string& missing) {
-    TransformerLab lab;
-    begin_exercise(lab, exercise);
-    Trail trail{.start = observe(lab), .steps = {}};
-    int steps = 0, aligned = 0;
-    for (const Event& event : events) {
-        if (event.kind == Event::Kind::set) set_field(lab.fields(), event.name + "=" + event.value);
-        if (event.kind == Event::Kind::act) {
-            if (event.name == "run") steps = kSteps;
-            if (event.name == "step") ++steps;
-            if (event.name == "align") aligned = steps;
-            if (event.name.starts_with("run to ")) steps = std::stoi(event.name.substr(7));
-            const std::string key = key_of(lab, steps, steps > aligned ? aligned : 0);
-            missing = runs.contains(key) ? "" : key;
-            lab.replay(missing.empty() ? runs[key].dump() : "");
-        }
-        trail.steps.push_back({{event}, observe(lab), lab.record()});
-    }
-    return trail;
-}
-
-std::string words(const Verdict& verdict) {
-    std::string out;
-    for (const Condition& condition : verdict.conditions) {
-        out += "\n  " + condition.text;
-        for (const std::string& value : condition.values) out += " | " + value;
-        out += condition.met ? ": yes" : ": not yet";
-    }
-    return out;
 }
 
 }  // namespace
@@ -211,9 +158,7 @@ TEST_CASE(
         const auto others = again.metrics();
         const Metric* other = find_metric(others, m.name);
         REQUIRE_MESSAGE(other, m.name);
-        // Losses are kept with six digits.
-        if (std::isfinite(m.value))
-            CHECK(std::abs(other->value - m.value) <= 1e-4 + 1e-5 * std::abs(m.value));
+        if (std::isfinite(m.value)) CHECK(other->value == doctest::Approx(m.value).epsilon(1e-5));
         CHECK(other->text == m.text);
     }
     again.restart();
@@ -267,56 +212,43 @@ TEST_CASE("L13: a record that does not fit its settings is refused") {
     refused(damaged);
 }
 
-TEST_CASE(
-    "L13: every exercise, judged from recorded trainings: its start fails, its solver passes, near misses "
-    "fail") {
-    // Attempts whose trainings are not in the file yet; the test case below records them.
-    constexpr int kNotRecorded = 12;
-    const auto runs = nlohmann::json::parse(read_text(runs_file()));
-    const Prediction guess{};
-    const TransformerLab lab;
-    int not_recorded = 0;
-    for (const Exercise& exercise : lab.exercises()) {
-        CAPTURE(exercise.id);
-        const auto check = [&](std::span<const Event> events, bool passes) {
-            std::string missing;
-            const Verdict verdict =
-                judge_exercise(exercise, recorded_trail(exercise, events, runs, missing), &guess);
-            if (missing.empty())
-                CHECK_MESSAGE(verdict.passed() == passes, words(verdict));
-            else
-                ++not_recorded;
-        };
-        check({}, false);
-        check(exercise.solver, true);
-        for (const NearMiss& miss : exercise.near_misses) {
-            CAPTURE(miss.why);
-            check(miss.events, false);
+TEST_CASE("L13: the recorded trainings are those of this trainer: their first steps, trained again") {
+    const test::TransformerRuns runs;
+    const auto check = [&](const char* key, std::initializer_list<std::string> settings) {
+        CAPTURE(key);
+        constexpr std::size_t kAgain = 12;
+        const auto lab = lab_with(settings);
+        lab->advance(kAgain);
+        for (std::size_t arm = 0; arm < 2; ++arm) {
+            const auto losses = lab->history().arms().at(arm).loss.values();
+            REQUIRE(losses.size() == kAgain);
+            for (std::size_t i = 0; i < kAgain; ++i)
+                CHECK(runs.all().at(key)["arms"][arm]["loss"][i].get<double>() ==
+                      doctest::Approx(losses[i]).epsilon(1e-5));
         }
-    }
-    CHECK(not_recorded == kNotRecorded);
+    };
+    check("600", {});
+    check("600 arm_b=nvfp4-te wide=last", {"arm_b=nvfp4-te", "wide=last"});
 }
 
-// Trains what the test before lacks, about ten minutes of two cores for all: labs_tests -ns -tc="*records the trainings*"
-TEST_CASE("L13: records the trainings of the exercises" * doctest::skip()) {
-    auto runs = std::filesystem::exists(runs_file()) ? nlohmann::json::parse(read_text(runs_file()))
-                                                     : nlohmann::json::object();
+// About ten minutes of two cores for all: labs_tests -ns -tc="*records the trainings*"
+TEST_CASE("L13: records the trainings of the exercises that are not in the file" * doctest::skip()) {
+    test::TransformerRuns runs;
     const TransformerLab all;
     for (const Exercise& exercise : all.exercises()) {
         std::vector<std::vector<Event>> attempts = {exercise.solver};
         for (const NearMiss& miss : exercise.near_misses) attempts.push_back(miss.events);
         for (const std::vector<Event>& events : attempts) {
             std::string missing;
-            recorded_trail(exercise, events, runs, missing);
+            runs.trail(exercise, events, missing);
             if (missing.empty()) continue;
             TransformerLab lab;
             const Trail trail = perform(lab, exercise, events);
-            runs[missing] = nlohmann::json::parse(trail.steps.back().record);
+            runs.add(missing, trail.steps.back().record);
             MESSAGE(missing << ": gap " << trail.now().number("gap_b_pct") << " %, worst x "
                             << trail.now().text("worst_x") << " " << trail.now().number("worst_x_lost_pct")
                             << " %, dy " << trail.now().text("worst_dy") << " "
                             << trail.now().number("worst_dy_lost_pct") << " %");
-            write_file(runs_file(), runs.dump() + "\n");
         }
     }
 }
