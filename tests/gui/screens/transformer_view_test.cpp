@@ -26,7 +26,7 @@ struct Screen : test::LabScreen<TransformerLab, TransformerView> {
 
 }  // namespace
 
-TEST_CASE("L13: a press on a box selects its tensor, on a cell the tensor of that row; arrow keys go on") {
+TEST_CASE("L13: a press on a box selects its tensor, on a cell the tensor of that row, arrow keys go on") {
     Screen screen({860, 800});
     CHECK(screen.lab.params().tensor == "1.down.x");
     screen.click("transformer.block.1");
@@ -46,7 +46,7 @@ TEST_CASE("L13: a press on a box selects its tensor, on a cell the tensor of tha
     CHECK(screen.lab.params().tensor == "1.down.x");
 }
 
-TEST_CASE("L13: run, pause, align, reset; the switches act on arm B") {
+TEST_CASE("L13: run, pause, align, reset, the switches act on arm B") {
     Screen screen({860, 800});
     screen.set("batch=4");
     screen.click("transformer.align");

@@ -127,7 +127,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "L13: a channel aligned by hand and one aligned after so many steps are the same run; its record repeats "
+    "L13: a channel aligned by hand and one aligned after so many steps are the same run, its record repeats "
     "it") {
     const auto by_hand = lab_with({"batch=4", "seed=2"});
     CHECK(by_hand->why_not_align() == "Start the training first.");
@@ -167,7 +167,7 @@ TEST_CASE(
     CHECK(by_field->params().align_step == 3);
 }
 
-TEST_CASE("L13: aligned while it runs, the step is found; a setting changed on the way leaves no record") {
+TEST_CASE("L13: aligned while it runs, the step is found, a setting changed on the way leaves no record") {
     const auto lab = lab_with({"batch=4"});
     lab->advance(2);
     lab->run_to(40);
