@@ -30,7 +30,7 @@ void Shell::open(const Scene& scene) {
         update(entry);
         std::string told = scene.sentence.empty() ? "Scene opened" : sentence_text(scene, *entry.lab);
         if (scene.steps > 0 && !sentence_is_known(scene, *entry.lab))
-            told = fmt::format("Scene opened. Press Run: it tells of {} steps.", scene.steps);
+            told = fmt::format("Scene opened. Run it to step {}.", scene.steps);
         say(scene.title, notices.empty() ? told : notices.front());
     }
 }

@@ -52,7 +52,10 @@ void add_losses(Figure& figure, const std::vector<ArmTrack>& arms, const std::ve
 
 void add_accuracies(Figure& figure, const std::vector<ArmTrack>& arms, const std::vector<ArmLook>& looks) {
     figure.y = {.label = "accuracy %", .range = Range{0, 105}};
-    figure.hline("99 %", kLearntPct, {.color = {Role::axis}, .width = 1, .dash = Dash::dash});
+    figure.subtitle += "   grey: 99 %";
+    // Not beyond the curves, whose labels are there.
+    figure.line("99 %", data({0, arms.front().step.last()}), data({kLearntPct, kLearntPct}),
+                {.color = {Role::axis}, .width = 1, .dash = Dash::dash, .in_legend = false});
     for (std::size_t i = arms.size(); i-- > 0;) {
         const auto values = arms[i].accuracy.values();
         std::vector<double> raw(values.begin(), values.end());
@@ -106,7 +109,8 @@ std::string TransformerLab::block_title() const {
         return fmt::format("{} of {} gradients lose more than a third of their elements", lost, gradients);
     const LinearCount linears = narrow_linears(plan(), recipe);
     if (linears.narrow == 0) return "No operation of arm B is in 8 bits or fewer";
-    const bool gap_known = std::isfinite(gap_pct());
+    // Of copying, losses near 0 are compared: their ratio says nothing.
+    const bool gap_known = std::isfinite(gap_pct()) && spec().task != TaskKind::copying;
     if (params_.attention == "fp8")
         return fmt::format("Attention in FP8 as well{}",
                            gap_known ? ": the gap is " + training::signed_percent(gap_pct()) : "");

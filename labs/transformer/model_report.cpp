@@ -184,11 +184,6 @@ std::string TransformerLab::transformer_engine() const {
     const Recipe& recipe = spec().arms.at(1);
     const std::string code = transformer_engine_code(recipe);
     if (code.starts_with('#')) return code;
-    const bool attention = recipe.scope == CastScope::attention || recipe.scope == CastScope::all;
-    std::string recipe_code = code;
-    if (attention && recipe_code.ends_with(')'))
-        recipe_code.insert(recipe_code.size() - 1,
-                           recipe_code.ends_with("()") ? "fp8_dpa=True" : ", fp8_dpa=True");
     return fmt::format(
         "recipe = {}\n"
         "block = te.TransformerLayer(\n"
@@ -197,7 +192,7 @@ std::string TransformerLab::transformer_engine() const {
         "    hidden_dropout=0.0, attention_dropout=0.0, params_dtype=torch.bfloat16)\n"
         "with te.autocast(enabled=True, recipe=recipe):\n"
         "    y = block(x, self_attn_mask_type=\"causal\", rotary_pos_emb=rope)",
-        recipe_code);
+        code);
 }
 
 }  // namespace fp8lab::transformer

@@ -59,6 +59,10 @@ void TransformerView::stage(Context& c, Rect area) {
 }
 
 void TransformerView::curves(Context& c, const std::vector<Figure>& figures, Rect area) {
+    if (lab_.spec().task == TaskKind::copying) {  // losses near 0: their ratio says nothing
+        ui::plot(c, "transformer.loss", figures[1], loss_, area);
+        return;
+    }
     const float gap_height = std::clamp(0.34F * area.height() / c.scale, 84.0F, 120.0F);
     const Rect loss_area{area.x0, area.y0, area.x1, area.y1 - c.px(gap_height)};
     const Rect gap_area{area.x0, loss_area.y1 + c.px(6), area.x1, area.y1};

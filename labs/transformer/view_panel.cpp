@@ -132,10 +132,16 @@ void TransformerView::numbers(Context& c, float width) {
     const bool started = lab_.step() > 0, copying = lab_.spec().task == TaskKind::copying;
     const Rect big = ui::next_area(c, 34);
     const float middle = (big.y0 + big.y1) / 2;
-    const std::string gap = started ? training::signed_percent(lab_.gap_pct()) : "";
+    const int learnt = lab_.learnt_at(1);
+    const std::string gap = !started     ? ""
+                            : !copying   ? training::signed_percent(lab_.gap_pct())
+                            : learnt < 0 ? "–"
+                                         : std::to_string(learnt);
+    const std::string what = !started  ? "no step yet"
+                             : copying ? fmt::format("steps to 99 %, {}", arm_looks[1].name)
+                                       : "gap, last 100 steps";
     ui::text_mid(c, {big.x0, middle}, gap, {arm_looks[1].role, Tone::ink}, {Face::mono, 32});
-    ui::text_mid(c, {big.x1, middle + c.px(5)}, started ? "gap, last 100 steps" : "no step yet",
-                 {Role::muted}, kSans13, Anchor::right);
+    ui::text_mid(c, {big.x1, middle + c.px(5)}, what, {Role::muted}, kSans13, Anchor::right);
     ui::advance(big);
     ui::probe(c, "transformer.gap_headline", big, {}, gap);
     const std::array<float, 4> columns = {0.24F * width, 0.24F * width, 0.26F * width, 0.26F * width};
@@ -152,9 +158,9 @@ void TransformerView::numbers(Context& c, float width) {
     ui::advance(header);
     ImGui::PopStyleVar();
     for (std::size_t i = 0; i < 2; ++i) {
-        const auto cell = [](double value) {
+        const auto cell = [](double value, int decimals = 3) {
             if (!std::isfinite(value)) return ui::Cell{.text = ""};
-            return ui::Cell{.text = fmt::format("{:.3f}", value), .value = value};
+            return ui::Cell{.text = fmt::format("{:.{}f}", value, decimals), .value = value};
         };
         const bool shown = started && i < lab_.history().arms().size();
         const training::ArmTrack* arm = shown ? &lab_.history().arms()[i] : nullptr;
@@ -162,14 +168,15 @@ void TransformerView::numbers(Context& c, float width) {
                             : copying ? 100 * training::tail_mean(arm->accuracy.values(), 20)
                                       : arm->tail_loss();
         const auto& told = lab_.evaluation(i);
-        ui::table_row(c,
-                      std::array{ui::Cell{.text = arm_looks[i].name,
-                                          .role = arm_looks[i].role,
-                                          .mono = false,
-                                          .strong = true,
-                                          .anchor = Anchor::left},
-                                 cell(lab_.first_loss(i)), cell(tail), cell(told ? told->loss : kNan)},
-                      columns);
+        ui::table_row(
+            c,
+            std::array{ui::Cell{.text = arm_looks[i].name,
+                                .role = arm_looks[i].role,
+                                .mono = false,
+                                .strong = true,
+                                .anchor = Anchor::left},
+                       cell(lab_.first_loss(i)), cell(tail, copying ? 1 : 3), cell(told ? told->loss : kNan)},
+            columns);
     }
     const Rect end = ui::next_area(c, 8);
     ui::hline(c, end.x0, end.x0 + width, end.y0, {Role::line});

@@ -73,6 +73,21 @@ TEST_CASE("L13: run, pause, align, reset, the switches act on arm B") {
     CHECK(screen.lab.spec().task == TaskKind::copying);
 }
 
+TEST_CASE("L13: of copying the panel tells the steps to 99 %, and no gap of losses near 0 is drawn") {
+    Screen screen({860, 800});
+    screen.set("batch=4");
+    screen.click("transformer.step");
+    screen.wait();
+    CHECK(screen.shows("transformer.gap"));
+    CHECK(screen.words("transformer.gap_headline").ends_with(" %"));
+    screen.click("transformer.reset");
+    screen.set("task=copying");
+    screen.click("transformer.step");
+    screen.wait();
+    CHECK_FALSE(screen.shows("transformer.gap"));
+    CHECK(screen.words("transformer.gap_headline") == "–");
+}
+
 TEST_CASE("L13: with blocks of 128 attention stays in BF16, with BF16 nothing is narrow") {
     Screen screen({860, 800});
     screen.set("arm_b=block128");

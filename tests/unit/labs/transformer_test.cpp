@@ -52,6 +52,14 @@ TEST_CASE("L13: the switches are options of arm B's recipe") {
     CHECK((spec.clip == 1 && spec.beta2 == 0.95 && spec.vocabulary == 55));
 }
 
+TEST_CASE("L13: the code for Transformer Engine says fp8_dpa once, with attention in FP8") {
+    CHECK(lab_with({})->transformer_engine().find("fp8_dpa") == std::string::npos);
+    const std::string code = lab_with({"attention=fp8"})->transformer_engine();
+    CHECK(code.find("fp8_dpa=True") != std::string::npos);
+    CHECK(code.find("fp8_dpa") == code.rfind("fp8_dpa"));
+    CHECK(code.find("te.TransformerLayer(") != std::string::npos);
+}
+
 TEST_CASE("L13: attention in FP8 with blocks of 128 is refused in one sentence") {
     TransformerLab lab;
     set_field(lab.fields(), "arm_b=block128");
