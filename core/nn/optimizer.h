@@ -18,8 +18,8 @@ struct Moments {
 struct OptimizerStep {
     OptimizerKind kind = OptimizerKind::adamw;
     double lr = 0, weight_decay = 0;
-    double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
     int step = 0;  // 0-based: the bias corrections use step + 1
+    double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
 };
 
 // w -= the update from gradient g; moments grow to w's size on first use. Returns false when a value of w

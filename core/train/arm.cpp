@@ -101,8 +101,8 @@ void Arm::step(const Batch& batch, int step, double lr, std::optional<TensorId> 
 }
 
 bool Arm::apply_update(int step, double lr) {
-    const OptimizerStep how{spec_.optimizer, lr,  spec_.weight_decay, spec_.beta1, spec_.beta2,
-                            spec_.eps,       step};
+    const OptimizerStep how{spec_.optimizer, lr,          spec_.weight_decay, step,
+                            spec_.beta1,     spec_.beta2, spec_.eps};
     bool finite = true;
     const auto parameters = model_->parameters();
     if (spec_.clip > 0) {

@@ -9,6 +9,7 @@
 #include "core/base/rng.h"
 #include "core/formats/codec.h"
 #include "kernels/bench/copy.h"
+#include "kernels/bench/turns.h"
 #include "kernels/device/random_fill.h"
 #include "kernels/gemm/gemm.h"
 
@@ -49,7 +50,7 @@ Job product_job(const std::string& name, const GemmSpec& spec, const Lt& lt, cud
             operands->plan.run(operands->a.get(), operands->b.get(), operands->d.get(),
                                operands->scales.get(), operands->scales.get(), s);
         });
-        job.run = [operands](int, cudaStream_t s) {
+        job.run = [operands](cudaStream_t s) {
             operands->plan.run(operands->a.get(), operands->b.get(), operands->d.get(),
                                operands->scales.get(), operands->scales.get(), s);
         };
@@ -74,22 +75,19 @@ void summarise(Timed& line, std::vector<double> ms) {
 }
 
 std::vector<Timed> time_in_turns(std::vector<Job> jobs, int repeats, cudaStream_t stream) {
-    std::vector<std::vector<double>> ms(jobs.size());
-    Event start, end;
-    constexpr int kWarmUp = 3;
-    for (int turn = -kWarmUp; turn < repeats; ++turn)
-        for (std::size_t i = 0; i < jobs.size(); ++i) {
-            if (!jobs[i].run) continue;
-            start.record(stream);
-            jobs[i].run(turn + kWarmUp, stream);
-            end.record(stream);
-            end.wait();
-            if (turn >= 0) ms[i].push_back(static_cast<double>(elapsed_ms(start, end)));
-        }
+    std::vector<GridTime> times(jobs.size());
+    std::vector<Turn> turns;
+    for (std::size_t i = 0; i < jobs.size(); ++i)
+        if (jobs[i].run) turns.push_back({&times[i], jobs[i].run, rough_ms(jobs[i].run, stream)});
+    time_turns(turns, repeats, stream, {});
     std::vector<Timed> lines;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-        summarise(jobs[i].line, std::move(ms[i]));
-        lines.push_back(std::move(jobs[i].line));
+        Timed& line = jobs[i].line;
+        line.median_ms = times[i].median_ms;
+        line.q1_ms = times[i].q1_ms;
+        line.q3_ms = times[i].q3_ms;
+        line.repeats = times[i].repeats;
+        lines.push_back(std::move(line));
     }
     return lines;
 }

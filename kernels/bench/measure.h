@@ -11,15 +11,14 @@
 namespace fp8lab::cuda {
 
 struct Job {
-    Timed line;  // name, bytes and flop; the times are filled in
-    std::function<void(int turn, cudaStream_t)>
-        run;  // `turn` counts up and selects another set of buffers each time
+    Timed line;                             // name, bytes and flop; the times are filled in
+    std::function<void(cudaStream_t)> run;  // one launch
 };
 
 // Writes median, quartiles and number of `ms` to the line; without values the line is unchanged.
 void summarise(Timed& line, std::vector<double> ms);
 
-// All jobs alternately, `repeats` times after a warm-up.
+// All jobs in turns (time_turns()), `repeats` samples of at least 0.2 ms each; the times are those of one launch.
 std::vector<Timed> time_in_turns(std::vector<Job> jobs, int repeats, cudaStream_t stream);
 
 // Bench of `bench gemm`: BF16 at 8192^3 first, the ceiling; then BF16 and every FP8 mode at (m, n, k),

@@ -105,12 +105,11 @@ std::optional<double> short_contest(LtProduct& product, const LtOperands& on, cu
                                     Answer& refused) {
     constexpr double kMostMs = 700;    // of the first round; the second is shorter
     constexpr double kShortMs = 0.05;  // a shorter measurement is lengthened
-    constexpr int kMostLaunches = 8, kRounds = 4;
+    constexpr int kMostLaunches = 8, kSamples = 9, kSamplesOfSlow = 3;
     constexpr std::size_t kFewest = 3, kFinalists = 6;
     struct Candidate {
         std::size_t index;
         double ms;
-        std::vector<double> more{};
     };
     std::vector<Candidate> ran;
     int launches = 1;
@@ -137,13 +136,16 @@ std::optional<double> short_contest(LtProduct& product, const LtOperands& on, cu
     refused = {};
     std::ranges::sort(ran, {}, &Candidate::ms);
     const bool slow = spent > kMostMs;
-    if (ran.size() > (slow ? kFewest : kFinalists))
-        ran.erase(ran.begin() + static_cast<std::ptrdiff_t>(slow ? kFewest : kFinalists), ran.end());
-    if (ran.size() > 1)
-        for (int round = 0; round < (slow ? kRounds / 2 : kRounds); ++round)
-            for (Candidate& candidate : ran) candidate.more.push_back(timed(candidate.index, launches));
-    for (Candidate& candidate : ran)
-        if (!candidate.more.empty()) candidate.ms = quartiles_of(candidate.more).median;
+    ran.resize(std::min(ran.size(), slow ? kFewest : kFinalists));
+    if (ran.size() > 1) {
+        // Without pauses: launches that wait for the host differ by more than the algorithms do.
+        std::vector<Turn> turns;
+        for (Candidate& candidate : ran)
+            turns.push_back({nullptr,
+                             [&product, &on, i = candidate.index](cudaStream_t s) { product.run(i, on, s); },
+                             candidate.ms, &candidate.ms});
+        time_turns(turns, slow ? kSamplesOfSlow : kSamples, stream, {});
+    }
     const auto winner = std::ranges::min_element(ran, {}, &Candidate::ms);
     const double ms = winner->ms;
     product.keep(winner->index);
