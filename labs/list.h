@@ -16,6 +16,7 @@
     LAB(speed)       \
     LAB(memory)      \
     LAB(four)        \
+    LAB(transformer) \
     LAB(wide)
 
 namespace fp8lab {

@@ -1,4 +1,6 @@
 // Scenes and lectures: from files into the window.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "app/shell/shell.h"
@@ -26,7 +28,9 @@ void Shell::open(const Scene& scene) {
         entry.scene = scene;
         open(id);
         update(entry);
-        const std::string told = scene.sentence.empty() ? "Scene opened" : sentence_text(scene, *entry.lab);
+        std::string told = scene.sentence.empty() ? "Scene opened" : sentence_text(scene, *entry.lab);
+        if (scene.steps > 0 && !sentence_is_known(scene, *entry.lab))
+            told = fmt::format("Scene opened. Run it to step {}.", scene.steps);
         say(scene.title, notices.empty() ? told : notices.front());
     }
 }

@@ -305,12 +305,24 @@ Scene scene_of(Lab& lab, const std::string& title, const std::string& notes) {
     return parse_scene(document.dump(2) + "\n", title);
 }
 
-std::string number_text(Lab& lab, std::string_view name) {
+namespace {
+std::optional<std::string> known_text(Lab& lab, std::string_view name) {
     const auto metrics = lab.metrics();
     if (const Metric* metric = find_metric(metrics, name)) return text_of(*metric);
     const auto fields = lab.fields();
     if (const Field* const field = find_field(fields, name)) return field_text(*field);
-    return lab.live() ? "-" : "does not apply";
+    return std::nullopt;
+}
+}  // namespace
+
+std::string number_text(Lab& lab, std::string_view name) {
+    return known_text(lab, name).value_or(lab.live() ? "-" : "does not apply");
+}
+
+bool sentence_is_known(const Scene& scene, Lab& lab) {
+    return std::ranges::all_of(parts_of(scene.sentence), [&](const Part& part) {
+        return !part.name || known_text(lab, *part.name).has_value();
+    });
 }
 
 std::string sentence_text(const Scene& scene, Lab& lab) { return filled_text(scene.sentence, lab); }

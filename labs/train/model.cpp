@@ -12,7 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/stop.h"
 #include "core/base/units.h"
-#include "labs/train/model_record.h"
+#include "labs/training/record.h"
 
 namespace fp8lab::train {
 namespace {

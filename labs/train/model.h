@@ -19,7 +19,6 @@
 #include "core/train/training_run.h"
 #include "labs/lab.h"
 #include "labs/train/model_figures.h"
-#include "labs/train/model_history.h"
 #include "labs/train/model_params.h"
 
 namespace fp8lab::train {

@@ -7,7 +7,6 @@
 
 #include "core/figure/figure.h"
 #include "labs/train/model_figures.h"
-#include "labs/train/model_history.h"
 
 namespace fp8lab::train {
 

@@ -115,11 +115,8 @@ std::size_t part_that_fits(const Context& context, std::string_view word, Font f
     return end < word.size() && underscore != std::string_view::npos ? underscore + 1 : end;
 }
 
-}  // namespace
-
-std::vector<std::string_view> wrap_lines(const Context& context, std::string_view text, Font font,
-                                         float width_px) {
-    std::vector<std::string_view> lines;
+void wrap_line(const Context& context, std::string_view text, Font font, float width_px,
+               std::vector<std::string_view>& lines) {
     while (!text.empty()) {
         std::size_t end = std::min(text.find(' '), text.size());
         if (const auto part = part_that_fits(context, text.substr(0, end), font, width_px); part < end) {
@@ -133,6 +130,19 @@ std::vector<std::string_view> wrap_lines(const Context& context, std::string_vie
             end = next;
         }
         lines.push_back(text.substr(0, end));
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+}
+
+}  // namespace
+
+std::vector<std::string_view> wrap_lines(const Context& context, std::string_view text, Font font,
+                                         float width_px) {
+    std::vector<std::string_view> lines;
+    while (!text.empty()) {  // code has lines of its own
+        const auto end = std::min(text.find('\n'), text.size());
+        if (end == 0) lines.push_back({});
+        wrap_line(context, text.substr(0, end), font, width_px, lines);
         text.remove_prefix(std::min(end + 1, text.size()));
     }
     return lines;

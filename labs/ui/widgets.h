@@ -43,7 +43,7 @@ void text_mid(Context&, Point middle_px, std::string_view text, Color color, Fon
               Anchor anchor = Anchor::left);
 float text_width(const Context&, std::string_view text, Font font);
 float line_height(float size);  // logical: 20 at 13, 22 at 15
-// Broken at spaces; a word that is wider than a line after an underscore, or where the line ends.
+// Broken at line ends and spaces; a word that is wider than a line after an underscore, or where the line ends.
 std::vector<std::string_view> wrap_lines(const Context&, std::string_view text, Font font, float width_px);
 void wrapped(Context&, std::string_view text, Role role = Role::muted, Font font = {Face::sans, 13});
 void warning(Context&, std::string_view text,

@@ -415,3 +415,12 @@ TEST_CASE("a number is copied from its menu by mouse and by keys, and exactly wi
     gui.frame(draw);
     CHECK(gui.context.focus.modal == 0);
 }
+
+TEST_CASE("text is broken at its line ends and keeps the indentation of code") {
+    Gui gui;
+    gui.frame([&](ui::Context& c) {
+        const auto lines = ui::wrap_lines(c, "f(\n    a, b)\n\nend", {Face::mono, 13}, 600);
+        CHECK(lines == std::vector<std::string_view>{"f(", "    a, b)", "", "end"});
+        CHECK(ui::wrap_lines(c, "one line", {Face::sans, 13}, 600).size() == 1);
+    });
+}

@@ -4,7 +4,7 @@
 #include <set>
 #include <thread>
 
-#include "labs/course/exercise_run.h"
+#include "tests/transformer_runs.h"
 
 using namespace fp8lab;
 
@@ -13,6 +13,13 @@ namespace {
 constexpr Prediction kGuess{};
 
 Verdict judged(const ExerciseEntry& entry, std::span<const Event> events) {
+    if (entry.lab->id == "transformer") {  // trainings of half a minute: recorded
+        static const test::TransformerRuns runs;
+        std::string missing;
+        const Trail trail = runs.trail(*entry.exercise, events, missing);
+        REQUIRE_MESSAGE(missing.empty(), "not recorded: " << missing);
+        return judge_exercise(*entry.exercise, trail, &kGuess);
+    }
     const auto lab = entry.lab->make();
     return judge_exercise(*entry.exercise, perform(*lab, *entry.exercise, events), &kGuess);
 }

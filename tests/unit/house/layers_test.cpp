@@ -163,13 +163,17 @@ TEST_CASE("a lab's model knows no GUI, and no lab knows another") {
         const std::string folder = fs::path(file).parent_path().string();  // labs/bits
         const bool is_toolkit = folder.starts_with("labs/ui"),
                    is_shared = folder == "labs/course" || folder == "labs/grading",
-                   is_lab = folder != "labs" && !is_toolkit && !is_shared;
+                   is_training = folder == "labs/training",
+                   is_lab = folder != "labs" && !is_toolkit && !is_shared && !is_training;
         const bool in_a_folder = target.starts_with("labs/") && target.find('/', 5) != std::string::npos;
         if (fs::path(file).filename().string().starts_with("model") ||
             fs::path(file).filename().string().starts_with("exercises"))
             CHECK_FALSE(starts_with_any(target, {"imgui", "labs/ui/", "labs/view"}));
         if (is_toolkit && target.starts_with("labs/")) CHECK(target.starts_with("labs/ui/"));
-        if (is_lab && in_a_folder) CHECK(starts_with_any(target, {folder + "/", "labs/ui/"}));
+        if (is_lab && in_a_folder) CHECK(starts_with_any(target, {folder + "/", "labs/ui/", "labs/training/"}));
+        // What labs that train share.
+        if (is_training) CHECK_FALSE(starts_with_any(target, kGui));
+        if (is_training && in_a_folder) CHECK(target.starts_with(folder + "/"));
         // What labs share in a course, and above it what is handed in.
         if (is_shared) CHECK_FALSE(starts_with_any(target, {"imgui", "labs/view"}));
         if (is_shared && in_a_folder) CHECK(starts_with_any(target, {folder + "/", "labs/course/"}));

@@ -1,13 +1,14 @@
-// A finished training as its series: what evidence keeps of L8, and what it is judged from again.
+// A finished training as its series: what evidence keeps of L8, and what it is judged from
+// again.
 #pragma once
 
 #include <string>
 #include <string_view>
 
 #include "core/nn/trainer.h"
-#include "labs/train/model_history.h"
+#include "labs/training/history.h"
 
-namespace fp8lab::train {
+namespace fp8lab::training {
 
 // JSON: of each arm the recipe, the loss of every step and, of each tensor that it casts, the underflow,
 // the steps in which something was saturated and, of each that lost anything, the lost mass.
@@ -18,4 +19,4 @@ std::string record_text(const History& history, const TrainSpec& spec);
 // where the arms or the number of steps are not the spec's.
 Snapshot parse_record(std::string_view text, const TrainSpec& spec);
 
-}  // namespace fp8lab::train
+}  // namespace fp8lab::training

@@ -1,4 +1,4 @@
-#include "labs/train/model_history.h"
+#include "labs/training/history.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/units.h"
 
-namespace fp8lab::train {
+namespace fp8lab::training {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -170,7 +170,7 @@ void History::append(const Snapshot& snapshot, const ModelPlan& plan) {
     if (arms_.empty()) arms_.assign(snapshot.arms.size(), blank(plan));
     for (std::size_t i = 0; i < std::min(arms_.size(), snapshot.arms.size()); ++i) {
         const ArmSnapshot& news = snapshot.arms[i];
-        for (const StepRecord& record : news.records) train::append(arms_[i], record);
+        for (const StepRecord& record : news.records) training::append(arms_[i], record);
         smooth(arms_[i]);
         if (news.stopped) arms_[i].stopped = news.stopped;
         if (news.watched) arms_[i].watched = news.watched;
@@ -189,4 +189,4 @@ void History::append(const Snapshot& snapshot, const ModelPlan& plan) {
     steps_ = snapshot.step;
 }
 
-}  // namespace fp8lab::train
+}  // namespace fp8lab::training

@@ -12,7 +12,7 @@
 #include "core/nn/model.h"
 #include "core/nn/trainer.h"
 
-namespace fp8lab::train {
+namespace fp8lab::training {
 
 inline constexpr std::size_t kMeanSteps = 50;   // the thick curve
 inline constexpr std::size_t kTailSteps = 100;  // the gap compares means of the last losses
@@ -112,4 +112,4 @@ class History {
     std::vector<ArmTrack> arms_;
 };
 
-}  // namespace fp8lab::train
+}  // namespace fp8lab::training

@@ -1,4 +1,4 @@
-#include "labs/train/model_record.h"
+#include "labs/training/record.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "core/base/error.h"
 #include "core/json/read_json.h"
 
-namespace fp8lab::train {
+namespace fp8lab::training {
 namespace {
 
 using Json = nlohmann::json;
@@ -145,4 +145,4 @@ Snapshot parse_record(std::string_view text, const TrainSpec& spec) {
     }
 }
 
-}  // namespace fp8lab::train
+}  // namespace fp8lab::training

@@ -1,13 +1,14 @@
-// The histogram of the watched tensor, before and after the cast, over the format's window.
+#include "labs/training/histogram.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "core/base/units.h"
-#include "labs/train/model_figures.h"
+#include "labs/training/looks.h"
 
-namespace fp8lab::train {
+namespace fp8lab::training {
 namespace {
 
 std::string_view class_name(TensorClass tensor) {
@@ -26,19 +27,19 @@ double share(std::int64_t count, std::int64_t n) {
     return n > 0 ? 100.0 * static_cast<double>(count) / static_cast<double>(n) : 0;
 }
 
-std::string histogram_title(const Picture& picture, const TensorView& view) {
-    const std::string name = to_string(MlpTensor(view.id));
+std::string histogram_title(const History& history, const OperandSpec& tensor, const TensorView& view) {
+    const std::string& name = tensor.name;
     const double lost = share(view.after.zeros - view.before.zeros, view.before.n);
     if (view.before.nonfinite > 0) return name + " is not finite";
     if (lost >= 1)
         return fmt::format("The cast turns {} % of {}’s elements into 0", format_number(lost, 3, true), name);
-    const auto& arms = picture.history.arms();
+    const auto& arms = history.arms();
     const TensorTrack* track = arms.back().find(view.id);
     if (arms.size() > 1) track = arms[1].find(view.id);
     if (track && !track->overflow_at.empty() && track->overflow_at.back() == view.step) {
         return name + " is saturated in this step";
     }
-    return fmt::format("{} {} before and after the cast", class_name(MlpTensor(view.id).tensor), name);
+    return fmt::format("{} {} before and after the cast", class_name(tensor.tensor), name);
 }
 
 // The binades to show: the data and the format's window, then room for the bar of zeros on the left. Bounds
@@ -108,17 +109,18 @@ void add_bars(Figure& figure, const TensorView& view, const Binades& range, Role
 
 }  // namespace
 
-Figure histogram_figure(const Picture& picture) {
-    const auto& arms = picture.history.arms();
+Figure histogram_figure(const History& history, const TrainSpec& spec, TensorId shown) {
+    const ModelPlan plan = model_plan(spec);
+    const auto& arms = history.arms();
     const std::size_t arm = arms.size() > 1 ? 1 : 0;
     Figure figure{.id = "histogram", .title = {}};
-    figure.x = {.label = "|" + to_string(picture.tensor) + "|",
+    figure.x = {.label = "|" + plan.tensor(shown).name + "|",
                 .scale = Scale::log2,
                 .range = Range{std::ldexp(1.0, -40), std::ldexp(1.0, 8)}};
     figure.y = {.label = "% of elements", .range = Range{0, 20}, .visible = false};
     if (arms.empty() || !arms[arm].watched) {
-        figure.title = fmt::format("{} {} before and after the cast", class_name(picture.tensor.tensor),
-                                   to_string(picture.tensor));
+        figure.title = fmt::format("{} {} before and after the cast", class_name(plan.tensor(shown).tensor),
+                                   plan.tensor(shown).name);
         figure.add(
             "",
             TextMark{std::ldexp(1.0, -16), 10, "watched from the next step on", Anchor::center, false, 0, 0},
@@ -126,12 +128,12 @@ Figure histogram_figure(const Picture& picture) {
         return figure;
     }
     const TensorView& view = *arms[arm].watched;
-    const Recipe& recipe = picture.spec.arms[arm];
-    figure.title = histogram_title(picture, view);
+    const Recipe& recipe = spec.arms[arm];
+    figure.title = histogram_title(history, plan.tensor(view.id), view);
     figure.x.label += " in step " + group_thousands(view.step);
     const Binades range = binades(view);
     figure.x.range = Range{std::ldexp(1.0, range.zero), std::ldexp(1.0, range.hi)};
-    const Role role = tensor_role(recipe, model_plan(picture.spec), view.id);
+    const Role role = tensor_role(recipe, plan, view.id);
     if (view.format && std::isfinite(view.scale)) {
         figure.xspan(std::string(view.format->label) + " window",
                      min_subnormal(*view.format) / double{view.scale},
@@ -141,4 +143,4 @@ Figure histogram_figure(const Picture& picture) {
     return figure;
 }
 
-}  // namespace fp8lab::train
+}  // namespace fp8lab::training

@@ -1,0 +1,155 @@
+// L13, a transformer block by block: two arms of one training. The switches are options of arm B's recipe.
+//
+// Recipes, their options, learning rate and the selected tensor act at the next step of the running training; task,
+// batch and seed at the next restart(). A channel of SwiGLU is aligned by the action "align", once, or after
+// `align_step` steps; so a run follows from its fields alone.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/train/training_run.h"
+#include "labs/lab.h"
+#include "labs/training/history.h"
+#include "labs/training/looks.h"
+#include "labs/transformer/model_health.h"
+#include "labs/transformer/model_operations.h"
+#include "labs/transformer/model_params.h"
+
+namespace fp8lab::transformer {
+
+// What an arm says behind the prompt, in the newest evaluation.
+struct Words {
+    std::string prompt, continuation;
+    std::vector<bool> wrong = {};  // of copying, per character
+    int step = 0;
+};
+
+class TransformerLab final : public Lab {
+  public:
+    TransformerLab();
+    ~TransformerLab() override;
+
+    const LabInfo& info() const override;
+    std::vector<Field> fields() override { return fields_of(params_); }
+    std::vector<Field> defaults() override { return fields_of(defaults_); }
+    void update() override;
+    // "block", "loss", "gap" and "histogram".
+    std::vector<Figure> figures() const override;
+    Figure thumbnail() const override;  // this run's curves, or the operations of a block
+    std::vector<Metric> metrics() const override;
+    std::vector<std::string> metric_names() const override;
+    // Returns early when the run pauses at a non-finite value or fails on its way.
+    void advance(int steps) override;
+    void set_wake(std::function<void()> wake) override { wake_ = std::move(wake); }
+    void reset() override;
+    std::span<const Exercise> exercises() const override;
+    bool live() const override { return true; }
+    bool busy() const override;
+    // Of a run at rest that its settings explain, also of one that has not come to its end.
+    std::string record() const override;
+    std::string no_record() const override;
+    void replay(std::string_view record) override;
+
+    // Behind the actions "run" (from the start where it has ended), "pause", "step", "run to <step>", "restart" and
+    // "align".
+    void run();
+    void pause();
+    void single_step();
+    void run_to(int step);
+    void restart();
+    void align();
+    std::string why_not_align() const;  // empty: it can be done
+
+    const TrainingRun::Status& status() const { return status_; }
+    bool running() const;
+    bool finished() const { return status_.state == RunState::done || step() >= kSteps; }
+    bool failed() const { return status_.state == RunState::failed; }
+    int step() const { return history_.steps(); }
+    std::optional<int> aligned_at() const;
+    const training::History& history() const { return history_; }
+    const std::array<Health, 2>& health() const { return health_; }
+    const std::optional<Evaluation>& evaluation(std::size_t arm) const { return evaluations_.at(arm); }
+    Words words(std::size_t arm) const;
+    const Params& params() const { return params_; }
+    const TrainSpec& spec() const;  // of the training at hand, live changes included
+    const ModelPlan& plan() const;
+    std::vector<std::string> waiting() const;  // labels of the settings that a restart would apply
+    std::vector<training::ArmLook> looks() const { return training::arm_looks(spec().arms); }
+
+    int block() const;  // of the selected tensor; of the head the last
+    TensorId selected() const;
+    std::vector<Operation> operations() const;  // of arm B, in block()
+    double gap_pct() const { return training::gap_pct(history_, 1); }
+    double first_loss(std::size_t arm) const;
+    double ln_vocabulary() const;
+    int learnt_at(
+        std::size_t arm) const;  // copying: steps until 20 steps have a mean accuracy of 99 %; -1: not yet
+
+    std::string block_title() const;
+    std::string loss_title() const;
+    std::string preparing() const;
+    std::string message() const;  // why it paused or failed; empty otherwise
+    std::string command() const;
+    std::string transformer_engine() const;
+
+  private:
+    void perform(std::string_view action) override;
+    struct Change {
+        int step;
+        std::string what;
+    };
+    void begin();
+    void go(int goal);
+    void send_changes();
+    void send_alignment();
+    void locate_alignment();
+    void drain();
+    bool explained() const;
+    const TrainSpec& fresh_spec() const;
+    std::vector<std::pair<std::string, std::string>> parameters() const;
+    Figure block_figure() const;
+    Figure loss_figure() const;
+    Figure gap_figure() const;
+    Figure histogram() const;
+
+    Params params_;
+    Params defaults_;  // never changed
+    Params live_;      // what the training at hand has been told
+    TrainSpec first_spec_, spec_;
+    mutable std::optional<std::pair<Params, TrainSpec>> fresh_;  // of params_, made once
+    mutable std::optional<std::pair<std::string, ModelPlan>> plan_;
+    std::vector<Change> changes_;
+    training::History history_;
+    std::array<Health, 2> health_;
+    std::array<std::optional<Evaluation>, 2> evaluations_;
+    std::string replayed_;
+    TrainingRun::Status status_;
+    int goal_ = 0;           // steps that the run goes to before it rests
+    bool expected_ = false;  // the snapshot of goal_ is to come
+    enum class Alignment {
+        none,
+        sent,
+        done
+    } alignment_ = Alignment::none;  // sent: its step is not known yet
+    bool by_hand_ = false;           // align_step was set by the button
+    std::function<void()> wake_;
+    std::unique_ptr<TrainingRun> run_;
+    std::shared_ptr<TrainingRun> ended_;  // the one before, until the next one's worker ends it
+};
+
+// model_record.cpp. A run as evidence keeps it: the losses of every step and how the tensors are at its end.
+struct Recorded {
+    Snapshot snapshot;
+    std::array<Health, 2> health;
+    int aligned_at = 0;  // 0: not
+};
+std::string record_text(const TransformerLab& lab);
+Recorded parse_record(std::string_view text, const TrainSpec& spec,
+                      const ModelPlan& plan);  // throws input_error
+
+}  // namespace fp8lab::transformer

@@ -1,0 +1,290 @@
+// The pictures of L13. Every title states what the data show at that moment, with its number.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "core/nn/models/transformer/model.h"
+#include "labs/training/histogram.h"
+#include "labs/transformer/model.h"
+
+namespace fp8lab::transformer {
+namespace {
+
+using training::ArmLook;
+using training::ArmTrack;
+
+constexpr double kTogetherPct = 2, kBandPct = 5, kLearntPct = 99;
+
+// Through the noise, as training::History has it of the losses: centred over 50 steps.
+std::vector<double> mean_pct(std::span<const double> accuracy) {
+    constexpr std::size_t kHalf = training::kMeanSteps / 2;
+    std::vector<double> out;
+    for (std::size_t i = 0; i < accuracy.size(); ++i) {
+        const std::size_t begin = i > kHalf ? i - kHalf : 0, end = std::min(i + kHalf, accuracy.size());
+        out.push_back(100 * training::tail_mean(accuracy.subspan(begin, end - begin), training::kMeanSteps));
+    }
+    return out;
+}
+
+Style raw_style(const ArmLook& look) {
+    return {.color = {look.role, Tone::line, 0.22F}, .width = 1, .in_legend = false};
+}
+Style mean_style(const ArmLook& look, std::string end_label) {
+    return {.color = {look.role},
+            .width = look.width,
+            .dash = look.dash,
+            .in_legend = false,
+            .end_label = std::move(end_label)};
+}
+
+void add_losses(Figure& figure, const std::vector<ArmTrack>& arms, const std::vector<ArmLook>& looks) {
+    for (std::size_t i = arms.size(); i-- > 0;)
+        figure.line(looks[i].name + " each batch##raw" + std::to_string(i), arms[i].step.data(),
+                    arms[i].loss.data(), raw_style(looks[i]));
+    for (std::size_t i = arms.size(); i-- > 0;) {  // the reference last: its dashes are on top
+        const std::string value = arms[i].stopped ? "NaN" : training::loss_text(arms[i].tail_loss());
+        figure.line(looks[i].name + "##" + std::to_string(i), arms[i].step.data(), arms[i].mean.data(),
+                    mean_style(looks[i], looks[i].name + " " + value));
+    }
+}
+
+void add_accuracies(Figure& figure, const std::vector<ArmTrack>& arms, const std::vector<ArmLook>& looks) {
+    figure.y = {.label = "accuracy %", .range = Range{0, 105}};
+    figure.subtitle += "   grey: 99 %";
+    // Not beyond the curves, whose labels are there.
+    figure.line("99 %", data({0, arms.front().step.last()}), data({kLearntPct, kLearntPct}),
+                {.color = {Role::axis}, .width = 1, .dash = Dash::dash, .in_legend = false});
+    for (std::size_t i = arms.size(); i-- > 0;) {
+        const auto values = arms[i].accuracy.values();
+        std::vector<double> raw(values.begin(), values.end());
+        for (double& value : raw) value *= 100;
+        figure.line(looks[i].name + " each batch##raw" + std::to_string(i), arms[i].step.data(),
+                    data(std::move(raw)), raw_style(looks[i]));
+    }
+    for (std::size_t i = arms.size(); i-- > 0;) {
+        std::vector<double> mean = mean_pct(arms[i].accuracy.values());
+        const std::string label = fmt::format("{} {}", looks[i].name, format_number(mean.back(), 3, true));
+        figure.line(looks[i].name + "##" + std::to_string(i), arms[i].step.data(), data(std::move(mean)),
+                    mean_style(looks[i], label));
+    }
+}
+
+void add_events(Figure& figure, const TransformerLab& lab, bool words) {
+    Style style = kHairline;
+    style.dash = Dash::dot;
+    if (const auto aligned = lab.aligned_at()) {
+        // The words are at the top, where the curves and their labels are in the first steps.
+        constexpr int kCurvesAtTop = 100;
+        style.in_legend = words && *aligned >= kCurvesAtTop;
+        figure.vline("channel aligned##aligned", *aligned, style);
+    }
+    if (lab.step() > 0 && lab.step() < kSteps)
+        figure.vline("now", lab.step() - 1,
+                     {.color = {Role::axis}, .width = 1, .dash = Dash::dot, .in_legend = false});
+}
+
+AxisSpec step_axis() { return {.label = "step", .range = Range{0, kSteps}}; }
+
+}  // namespace
+
+std::string TransformerLab::block_title() const {
+    const Recipe& recipe = spec().arms.at(1);
+    const std::string name = looks()[1].name;
+    const std::vector<Operation> ops = operations();
+    const auto down = std::ranges::find(ops, std::string_view("down"), &Operation::id);
+    if (aligned_at() && down->x_lost_pct >= 10)
+        return fmt::format("One channel of SwiGLU fills the window: {} % of what enters down becomes 0",
+                           format_number(down->x_lost_pct, 2, true));
+    int lost = 0, gradients = 0;
+    for (std::size_t i = 0; i < health_[1].tensors().size(); ++i) {
+        if (plan().tensors[i].tensor != TensorClass::dy ||
+            !is_narrow(recipe, plan(), {static_cast<std::uint16_t>(i)}))
+            continue;
+        ++gradients;
+        lost += health_[1].tensors()[i].lost_pct > 100.0 / 3 ? 1 : 0;
+    }
+    if (lost > 0)
+        return fmt::format("{} of {} gradients lose more than a third of their elements", lost, gradients);
+    const LinearCount linears = narrow_linears(plan(), recipe);
+    if (linears.narrow == 0) return "No operation of arm B is in 8 bits or fewer";
+    // Of copying, losses near 0 are compared: their ratio says nothing.
+    const bool gap_known = std::isfinite(gap_pct()) && spec().task != TaskKind::copying;
+    if (params_.attention == "fp8")
+        return fmt::format("Attention in FP8 as well{}",
+                           gap_known ? ": the gap is " + training::signed_percent(gap_pct()) : "");
+    const std::string which = linears.narrow == linears.all
+                                  ? "The four linears"
+                                  : fmt::format("{} of {} linears", linears.narrow, linears.all);
+    return fmt::format("{} are {}: {:.1f} % of the FLOP{}", which, name,
+                       flop_share_pct(plan(), recipe, spec().sizes.at("context")),
+                       gap_known ? ", " + training::signed_percent(gap_pct()) + " of the loss" : "");
+}
+
+std::string TransformerLab::loss_title() const {
+    const auto arm_looks = looks();
+    if (failed()) return status_.message;
+    if (step() == 0) return "Run it and watch whether the curves stay together";
+    for (std::size_t i = 0; i < history_.arms().size(); ++i)
+        if (const auto& stopped = history_.arms()[i].stopped)
+            return fmt::format("{} stopped at step {}: {} is not finite", arm_looks[i].name, stopped->step,
+                               stopped->tensor);
+    if (spec().task == TaskKind::copying) {
+        const int a = learnt_at(0), b = learnt_at(1);
+        if (a < 0 && b < 0) return "No arm has learnt to copy yet";
+        if (a >= 0 && b >= 0) return fmt::format("Both learn to copy: step {}, step {}", a, b);
+        return fmt::format("{} has learnt to copy: step {}", arm_looks[a >= 0 ? 0 : 1].name, std::max(a, b));
+    }
+    const double gap = gap_pct();
+    if (std::abs(gap) < kTogetherPct) return "The two curves stay together";
+    if (gap < 0)
+        return fmt::format("{} is {} % below {}", arm_looks[1].name, training::percent_text(gap),
+                           arm_looks[0].name);
+    const std::string since = aligned_at() ? fmt::format("From step {} on ", *aligned_at()) : "";
+    return fmt::format("{}{} falls behind: {}", since, arm_looks[1].name, training::signed_percent(gap));
+}
+
+// What is lost, as numbers for files; on the screen the view draws the flow.
+Figure TransformerLab::block_figure() const {
+    Figure figure{.id = "block", .title = block_title()};
+    const std::vector<Operation> ops = operations();
+    const auto cols = static_cast<int>(ops.size());
+    figure.x = {.label = "operation", .range = Range{0, double(cols)}, .visible = false};
+    figure.y = {.label = "lost %", .range = Range{0, 2}, .visible = false};
+    std::vector<double> values;
+    std::vector<std::string> labels;
+    for (const double Operation::*part : {&Operation::x_lost_pct, &Operation::dy_lost_pct})
+        for (const Operation& op : ops) {
+            values.push_back(op.*part);
+            labels.push_back(std::isfinite(op.*part) ? format_number(op.*part, 3, true) : "");
+        }
+    figure.heatmap("lost %",
+                   {.rows = 2, .cols = cols, .values = data(std::move(values)), .hi = 100, .labels = labels},
+                   {.color = {Role::under, Tone::fill}, .in_legend = false});
+    for (const Operation& op : ops) {
+        std::string words = fmt::format("{}, {}", op.name, op.format);
+        if (std::isfinite(op.amax)) words += fmt::format(": amax of x {}", format_number(op.amax));
+        if (std::isfinite(op.x_lost_pct))
+            words += fmt::format(", x loses {} %", format_number(op.x_lost_pct, 3));
+        if (std::isfinite(op.dy_lost_pct))
+            words += fmt::format(", dy loses {} %", format_number(op.dy_lost_pct, 3));
+        if (op.saturated_steps >= 0) words += fmt::format(", saturated in {} steps", op.saturated_steps);
+        figure.words.push_back(words + ".");
+    }
+    return figure;
+}
+
+Figure TransformerLab::loss_figure() const {
+    Figure figure{.id = "loss", .title = loss_title(), .subtitle = "thin: each batch   thick: mean of 50"};
+    figure.x = step_axis();
+    figure.y = {.label = "loss", .scale = Scale::log10};
+    const auto& arms = history_.arms();
+    const bool copying = spec().task == TaskKind::copying;
+    if (arms.empty() || arms.front().step.size() == 0)
+        figure.y.range = copying ? Range{0, 105} : Range{1, 5};
+    else if (copying)
+        add_accuracies(figure, arms, looks());
+    else
+        add_losses(figure, arms, looks());
+    if (copying) figure.y.label = "accuracy %", figure.y.scale = Scale::linear;
+    if (const Range shown = fit(figure).y; !figure.y.range && shown.hi < 2 * shown.lo)
+        figure.y.range = Range{shown.hi / 2, shown.hi};
+    add_events(figure, *this, true);
+    return figure;
+}
+
+Figure TransformerLab::gap_figure() const {
+    const auto arm_looks = looks();
+    Figure figure{.id = "gap", .title = "Gap of the losses", .subtitle = "means of the last 100 steps"};
+    const double gap = gap_pct();
+    if (std::isfinite(gap))
+        figure.title = fmt::format("{} is {} % {} {}", arm_looks[1].name, training::percent_text(gap),
+                                   gap < 0 ? "below" : "above", arm_looks[0].name);
+    figure.x = step_axis();
+    Range range{-2, 6.5};
+    if (history_.arms().size() > 1) {
+        const auto gaps = history_.arms()[1].gap_pct.values();
+        for (std::size_t i = std::min<std::size_t>(20, gaps.size()); i < gaps.size(); ++i) {
+            if (!std::isfinite(gaps[i])) continue;
+            range.lo = std::min(range.lo, 1.35 * gaps[i]);
+            range.hi = std::max(range.hi, 1.35 * gaps[i]);
+        }
+    }
+    figure.y = {.label = "gap %", .range = range};
+    figure.yspan(kBandPct > 0.2 * (range.hi - range.lo) ? "shaded: within 5 %" : "", 0, kBandPct,
+                 {.color = {Role::e4m3}});
+    figure.hline("no gap", 0, {.color = {Role::axis}, .width = 1, .in_legend = false});
+    if (history_.arms().size() > 1) {
+        const ArmTrack& arm = history_.arms()[1];
+        figure.line(arm_looks[1].name, arm.step.data(), arm.gap_pct.data(),
+                    {.color = {arm_looks[1].role}, .width = 2, .in_legend = false});
+    }
+    add_events(figure, *this, false);
+    return figure;
+}
+
+Figure TransformerLab::histogram() const {
+    Figure figure = training::histogram_figure(history_, spec(), selected());
+    const auto& arms = history_.arms();
+    if (arms.size() < 2 || !arms[1].watched) return figure;
+    const TensorView& view = *arms[1].watched;
+    if (!view.format || bits(*view.format) > 8 || view.before.n == 0 || view.before.nonfinite > 0)
+        return figure;
+    const double lost = 100.0 * static_cast<double>(view.after.zeros - view.before.zeros) /
+                        static_cast<double>(view.before.n);
+    const std::string& name = plan().tensor(view.id).name;
+    if (figure.title.ends_with("is saturated in this step")) return figure;
+    if (lost >= 1)
+        figure.title = fmt::format("{} % of {} is below the window", format_number(lost, 3, true), name);
+    else if (std::isfinite(view.scale))
+        figure.title = name + " fits into the window";
+    return figure;
+}
+
+std::vector<std::pair<std::string, std::string>> TransformerLab::parameters() const {
+    std::vector<std::pair<std::string, std::string>> out = {
+        {"command", "fp8lab train " + command_line(run_ ? first_spec_ : spec())},
+        {"provenance", std::string(to_string(Provenance::cpu_emulated))},
+        {"steps done", std::to_string(step())}};
+    for (const Change& change : changes_)
+        out.emplace_back("changed after step " + std::to_string(change.step), change.what);
+    if (const auto aligned = aligned_at())
+        out.emplace_back("channel aligned after step", std::to_string(*aligned));
+    return out;
+}
+
+std::vector<Figure> TransformerLab::figures() const {
+    std::vector<Figure> all = {block_figure(), loss_figure(), gap_figure(), histogram()};
+    for (Figure& figure : all) figure.parameters = parameters();
+    return all;
+}
+
+// This run's curves; before a run the operations on the residual stream, each in the colour of its format.
+Figure TransformerLab::thumbnail() const {
+    Figure figure{.id = "thumbnail", .title = {}};
+    if (step() == 0) {
+        const std::vector<Operation> ops = transformer::operations(1, transformer_plan({.vocabulary = 2}),
+                                                                   parse_recipe(defaults_.arm_b), {});
+        figure.x.range = Range{0, double(ops.size())};
+        figure.y.range = Range{0, 2};
+        for (std::size_t i = 0; i < ops.size(); ++i) {
+            const auto x = static_cast<double>(i);
+            figure.bars("operation##" + std::to_string(i), data({x + 0.12, x + 0.88}), data({1}),
+                        {.color = {ops[i].role, Tone::fill}});
+        }
+        figure.line("residual stream", data({0, double(ops.size())}), data({1.5, 1.5}),
+                    {.color = {Role::bf16}, .dash = Dash::dash});
+        return figure;
+    }
+    const auto arm_looks = looks();
+    figure.y.scale = Scale::log10;
+    for (std::size_t i = history_.arms().size(); i-- > 0;) {
+        const ArmTrack& arm = history_.arms()[i];
+        figure.line(arm_looks[i].name, arm.step.data(), arm.mean.data(),
+                    {.color = {arm_looks[i].role}, .width = arm_looks[i].width, .dash = arm_looks[i].dash});
+    }
+    return figure;
+}
+
+}  // namespace fp8lab::transformer

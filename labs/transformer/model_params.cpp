@@ -1,0 +1,171 @@
+#include "labs/transformer/model_params.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/nn/models/transformer/model.h"
+
+namespace fp8lab::transformer {
+namespace {
+
+// Only what is narrower than BF16 has a scope, and layers that are kept wide.
+bool narrow(const Recipe& recipe) { return recipe.fwd && bits(*recipe.fwd) <= 8; }
+
+std::string_view scope(const Params& p) {
+    if (p.attention == "fp8") return p.head == "fp8" ? "all" : "attn";
+    return p.head == "fp8" ? "head" : "linears";
+}
+
+std::vector<Choice> tensor_choices() {
+    std::vector<Choice> choices;
+    for (const std::string& name : tensor_names()) choices.push_back({name, name});
+    return choices;
+}
+
+std::vector<Field> first_tier(Params& p) {
+    return {
+        choice({.name = "arm_b",
+                .label = "Arm B",
+                .help =
+                    "The experiment, beside arm A; the switches below are for this arm. A change acts at the "
+                    "next step."},
+               &p.arm_b, recipe_choices()),
+        choice({.name = "attention",
+                .label = "Attention",
+                .te_name = "fp8_dpa",
+                .help = "The operands of attention’s two products: BF16, or E4M3 and E5M2 with one scale per "
+                        "tensor. A change acts at the next step."},
+               &p.attention, {{"bf16", "BF16"}, {"fp8", "FP8"}}),
+        choice({.name = "head",
+                .label = "LM head",
+                .help = "The linear layer that gives the logits. A change acts at the next step."},
+               &p.head, {{"bf16", "BF16"}, {"fp8", "FP8"}}),
+        choice(
+            {.name = "act",
+             .label = "SwiGLU",
+             .help = "smooth: each channel has a power of two of its own, which the weights of down take "
+                     "back. clamp: both factors are limited to 10, which is another function. A change acts "
+                     "at the next step."},
+            &p.act, {{"swiglu", "plain"}, {"smooth", "smooth"}, {"clamp", "clamp"}}),
+        choice(
+            {.name = "task",
+             .label = "Task",
+             .help = "text: the next character of this program’s lessons. copying: a sequence that repeats, "
+                     "for which attention must form an induction head. A change acts on Reset."},
+            &p.task, {{"text", "text"}, {"copying", "copying"}}),
+    };
+}
+
+std::vector<Field> second_tier(Params& p) {
+    return {
+        choice({.name = "arm_a",
+                .label = "Arm A",
+                .help = "The reference. A change acts at the next step.",
+                .more = true},
+               &p.arm_a, recipe_choices()),
+        choice(
+            {.name = "wide",
+             .label = "Kept in BF16",
+             .help =
+                 "Blocks, or one linear layer, whose operands stay in BF16. A change acts at the next step.",
+             .more = true},
+            &p.wide,
+            {{"none", "none"},
+             {"first", "first block"},
+             {"last", "last block"},
+             {"first+last", "both blocks"},
+             {"1.down", "1.down"}}),
+        integer(
+            {.name = "history",
+             .label = "History",
+             .te_name = "amax_history_len",
+             .unit = "steps",
+             .help =
+                 "How many steps an amax stays in the history. Delayed scaling only; a change acts at the "
+                 "next step.",
+             .more = true},
+            &p.history, 1, 1024, true),
+        integer({.name = "batch",
+                 .label = "Batch",
+                 .unit = "sequences",
+                 .help = "Sequences of 64 tokens per step. A change acts on Reset.",
+                 .more = true},
+                &p.batch, 4, 64, true),
+        number({.name = "lr",
+                .label = "Learning rate",
+                .help = "The same for both arms. A change acts at the next step.",
+                .more = true},
+               &p.lr, 1e-5, 1, true),
+        integer({.name = "seed",
+                 .label = "Seed",
+                 .help = "The seed of the initial weights and of the batches. A change acts on Reset.",
+                 .more = true},
+                &p.seed, 0, 9999),
+        integer(
+            {.name = "align_step",
+             .label = "Aligned after",
+             .unit = "steps",
+             .help = "After how many steps a channel of SwiGLU is aligned; 0: it is not. The button sets it.",
+             .more = true,
+             .hidden = true},
+            &p.align_step, 0, kSteps - 1),
+        choice({.name = "tensor",
+                .label = "Selected tensor",
+                .help = "The tensor of the histogram. x: what enters a linear layer, w: its weights, dy: the "
+                        "gradient of its output.",
+                .hidden = true,
+                .looks = true},
+               &p.tensor, tensor_choices()),
+        choice({.name = "backend",
+                .label = "Backend",
+                .help = "Where the training runs.",
+                .more = true,
+                .hidden = true},
+               &p.backend, {{"auto", "auto"}, {"cpu", "CPU"}}),
+    };
+}
+
+}  // namespace
+
+std::string arm_b_text(const Params& p) {
+    std::string text = p.arm_b;
+    const Recipe base = parse_recipe(p.arm_b);
+    if (base.scale == ScaleSource::delayed) text += fmt::format(":history={}", p.history);
+    if (narrow(base)) {
+        text += fmt::format(":scope={}", scope(p));
+        if (p.wide != "none") text += ":wide=" + p.wide;
+    }
+    if (p.act != "swiglu") text += ":act=" + p.act;
+    return recipe_text(parse_recipe(text, {}, "arm_b"));
+}
+
+TrainSpec spec_of(const Params& p) {
+    TrainOptions options;
+    options.model = "transformer";
+    options.task = p.task;
+    options.batch = p.batch;
+    options.lr = p.lr;
+    options.steps = kSteps;
+    options.seed = static_cast<std::uint64_t>(p.seed);
+    options.recipes = p.arm_a + "," + arm_b_text(p);
+    return make_train_spec(options);
+}
+
+std::vector<Field> fields_of(Params& params) {
+    std::vector<Field> all = first_tier(params);
+    for (Field& field : second_tier(params)) all.push_back(std::move(field));
+    return all;
+}
+
+const std::vector<std::string>& tensor_names() {
+    static const std::vector<std::string> kNames = [] {
+        std::vector<std::string> names;
+        for (const OperandSpec& tensor : transformer_plan({.blocks = kBlocks, .vocabulary = 2}).tensors)
+            names.push_back(tensor.name);
+        return names;
+    }();
+    return kNames;
+}
+
+}  // namespace fp8lab::transformer

@@ -1,0 +1,269 @@
+#include "labs/transformer/view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "labs/ui/draw.h"
+
+namespace fp8lab::transformer {
+namespace {
+
+using ui::Context;
+
+constexpr float kText = 82;  // height of what the arms write, logical px
+
+}  // namespace
+
+// From the top: the block, the figures, what the arms write, the controls. On a low stage the text is one of the
+// pictures at the right; on a narrow one so is the histogram beside the curves.
+void TransformerView::stage(Context& c, Rect area) {
+    pausing_ = pausing_ && lab_.running();
+    c.wants_redraw |= pausing_;
+    const std::vector<Figure> figures = lab_.figures();
+    const float height = area.height() / c.scale;
+    const bool low = height < 640, narrow = area.width() < c.px(660);
+    const Rect bar{area.x0, area.y1 - c.px(48), area.x1, area.y1};
+    const Rect block_area{area.x0, area.y0, area.x1, area.y0 + c.px(low ? 176 : 266)};
+    block(c, figures[0].title, block_area, low);
+    Rect middle{area.x0, block_area.y1 + c.px(low ? 8 : 14), area.x1, bar.y0 - c.px(6)};
+    if (!low) {
+        text(c, {area.x0, middle.y1 - c.px(kText), area.x1, middle.y1});
+        middle.y1 -= c.px(kText + 6);
+        ui::hline(c, area.x0, area.x1, middle.y1, {Role::line});
+        middle.y1 -= c.px(4);
+    }
+    if (narrow) {
+        const std::array<std::string, 3> names = {"Loss", "Histogram", "Text"};
+        narrow_picture_ = std::min(narrow_picture_, low ? 2 : 1);
+        ImGui::SetCursorScreenPos({middle.x0, middle.y1 - c.px(32)});
+        ImGui::BeginChild("transformer.pictures", {middle.width(), c.px(34)}, false,
+                          ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
+        ui::segmented(c, "transformer.pictures", std::span(names).first(low ? 3 : 2), narrow_picture_);
+        ImGui::EndChild();
+        middle.y1 -= c.px(38);
+        if (narrow_picture_ == 0) curves(c, figures, middle);
+        if (narrow_picture_ == 1) right_column(c, figures, middle, false);
+        if (narrow_picture_ == 2) text(c, middle);
+    } else {
+        const float split = std::round(area.x0 + 0.56F * area.width());
+        curves(c, figures, {middle.x0, middle.y0, split - c.px(12), middle.y1});
+        ui::fill_rect(c, {split, middle.y0, split + ui::hairline(c), middle.y1}, {Role::line});
+        right_column(c, figures, {split + c.px(20), middle.y0, middle.x1, middle.y1}, low);
+    }
+    ui::hline(c, area.x0, area.x1, bar.y0, {Role::line});
+    controls(c, {area.x0, bar.y0 + c.px(14), area.x1, bar.y1});
+}
+
+void TransformerView::curves(Context& c, const std::vector<Figure>& figures, Rect area) {
+    if (lab_.spec().task == TaskKind::copying) {  // losses near 0: their ratio says nothing
+        ui::plot(c, "transformer.loss", figures[1], loss_, area);
+        return;
+    }
+    const float gap_height = std::clamp(0.34F * area.height() / c.scale, 84.0F, 120.0F);
+    const Rect loss_area{area.x0, area.y0, area.x1, area.y1 - c.px(gap_height)};
+    const Rect gap_area{area.x0, loss_area.y1 + c.px(6), area.x1, area.y1};
+    Figure loss = figures[1];
+    loss.x.visible = false;  // the gap below shows the steps
+    if (loss_area.height() < c.px(150)) {
+        loss.subtitle.clear();
+        loss.y.label.clear();
+    }
+    Figure gap = figures[2];
+    gap.title.clear();
+    gap.subtitle.clear();
+    ui::plot(c, "transformer.loss", loss, loss_, loss_area, {.below = &gap});
+    gap_.cursor_x = loss_.cursor_x;
+    gap_.view.x = loss_.view.x;
+    gap_.follow = loss_.follow;
+    ui::plot(c, "transformer.gap", gap, gap_, gap_area, {.title_height = 0});
+    loss_.cursor_x = gap_.cursor_x;
+    loss_.view.x = gap_.view.x;
+    loss_.follow = gap_.follow;
+}
+
+void TransformerView::right_column(Context& c, const std::vector<Figure>& figures, Rect area,
+                                   bool with_text) {
+    const Rect bar{area.x0, area.y1 - c.px(32), area.x1, area.y1};
+    const std::string& tensor = lab_.params().tensor;
+    const std::size_t dot = tensor.rfind('.');
+    const std::string gemm = tensor.substr(0, dot);
+    std::vector<std::string> names;
+    for (const std::string& name : tensor_names())
+        if (name.substr(0, name.rfind('.')) == gemm) names.push_back(name.substr(dot + 1));
+    const float switch_width = c.px(names.size() > 3 ? 210 : 132);
+    ImGui::SetCursorScreenPos({bar.x0, bar.y0});
+    ImGui::BeginChild("transformer.tensor", {switch_width, c.px(34)}, false,
+                      ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
+    int selected = static_cast<int>(std::ranges::find(names, tensor.substr(dot + 1)) - names.begin());
+    if (ui::segmented(c, "transformer.tensor", names, selected))
+        select(gemm + "." + names[static_cast<std::size_t>(selected)]);
+    ImGui::EndChild();
+    if (with_text) {
+        const std::array<std::string, 2> pictures = {"Histogram", "Text"};
+        const float left = std::max(bar.x0 + switch_width + c.px(8), bar.x1 - c.px(170));
+        ImGui::SetCursorScreenPos({left, bar.y0});
+        ImGui::BeginChild("transformer.picture", {bar.x1 - left, c.px(34)}, false,
+                          ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
+        ui::segmented(c, "transformer.picture", pictures, picture_);
+        ImGui::EndChild();
+    }
+    area.y1 = bar.y0 - c.px(4);
+    if (with_text && picture_ == 1) return text(c, area);
+    ui::plot(c, "transformer.histogram", figures[3], histogram_, area, {.y_tick_width = 0});
+}
+
+// A line per arm; on a place that is higher than wide the lines are broken.
+void TransformerView::text(Context& c, Rect area) {
+    const bool copying = lab_.spec().task == TaskKind::copying;
+    ui::text_mid(c, {area.x0, area.y0 + c.px(14)}, copying ? "What each arm copies" : "What each arm writes",
+                 {Role::text}, kBold15);
+    const Words told = lab_.words(0);
+    std::string how = copying ? "wrong symbols underlined" : "prompt, then temperature 0.6";
+    if (told.step > 0) how += fmt::format(", step {}", told.step);
+    if (area.width() > c.px(440))
+        ui::text_mid(c, {area.x1, area.y0 + c.px(14)}, how, {Role::muted}, kSans13, Anchor::right);
+    ui::probe(c, "transformer.text", area, {}, told.prompt + told.continuation);
+    const auto arm_looks = lab_.looks();
+    const float indent = c.px(72), advance = ui::text_width(c, "m", kMono13);
+    const auto fit = static_cast<std::size_t>(std::max(8.0F, (area.width() - indent) / advance));
+    float y = area.y0 + c.px(42);
+    for (std::size_t arm = 0; arm < arm_looks.size(); ++arm) {
+        ui::text_mid(c, {area.x0, y}, arm_looks[arm].name, {arm_looks[arm].role, Tone::ink}, kBold13);
+        const Words words = lab_.words(arm);
+        if (words.step == 0) {
+            ui::text_mid(c, {area.x0 + indent, y}, "after 50 steps", {Role::muted}, kSans13);
+            y += c.px(22);
+            continue;
+        }
+        const std::string all = words.prompt + words.continuation;
+        const float room = area.y1 - y;
+        const auto most =
+            area.height() > c.px(kText + 20)
+                ? std::max<std::size_t>(1, static_cast<std::size_t>(room / c.px(22)) / (arm == 0 ? 2 : 1))
+                : 1;
+        for (std::size_t row = 0; row * fit < all.size() && row < most; ++row) {
+            for (std::size_t i = row * fit; i < std::min(all.size(), (row + 1) * fit); ++i) {
+                const bool prompt = i < words.prompt.size();
+                const std::size_t at = i - words.prompt.size();
+                const bool wrong = !prompt && at < words.wrong.size() && words.wrong[at];
+                const float x = area.x0 + indent + advance * static_cast<float>(i - row * fit);
+                const Color ink =
+                    wrong ? Color{Role::sat, Tone::ink} : Color{prompt ? Role::text : Role::muted};
+                ui::text_mid(c, {x, y}, std::string_view(all).substr(i, 1), ink,
+                             prompt || wrong ? kMonoBold13 : kMono13);
+                if (wrong) ui::fill_rect(c, {x, y + c.px(8), x + advance, y + c.px(9.5F)}, {Role::sat});
+            }
+            y += c.px(22);
+        }
+    }
+}
+
+// ---- run, step, reset
+
+void TransformerView::toggle_run() {
+    if (lab_.running()) {
+        pausing_ = true;
+        return lab_.act("pause");
+    }
+    lab_.act("run");
+}
+
+void TransformerView::controls(Context& c, Rect area) {
+    const auto place = [&](float x) { ImGui::SetCursorScreenPos({area.x0 + c.px(x), area.y0}); };
+    const bool running = lab_.running(), ended = lab_.finished() || lab_.failed();
+    place(0);
+    const char* run = running ? "Pause" : ended ? "Run again" : "Run";
+    const bool first = lab_.step() == 0 && !running;  // the one thing to press
+    if (ui::button(c, "transformer.run", run, {.key = ended ? "" : "Space", .primary = first, .width = 116}))
+        toggle_run();
+    place(124);
+    if (ui::button(c, "transformer.step", "Step",
+                   {.key = ".",
+                    .disabled = running || ended,
+                    .why_disabled = running ? "Pause first." : "The training is at its end.",
+                    .width = 72}))
+        lab_.act("step");
+    place(204);
+    if (ui::button(c, "transformer.reset", "Reset", {.width = 72})) lab_.act("restart");
+    const float y = area.y0 + c.px(16);
+    float x = area.x0 + c.px(296);
+    const std::string done = std::to_string(drag_step_ >= 0 ? drag_step_ : lab_.step()),
+                      total = fmt::format("of {}", kSteps);
+    ui::text_mid(c, {x, y}, done, {Role::text}, {Face::mono_bold, 15});
+    x += ui::text_width(c, done, {Face::mono_bold, 15}) + c.px(8);
+    ui::text_mid(c, {x, y}, total, {Role::muted}, kMono15);
+    const float left = area.x0 + c.px(304) + ui::text_width(c, "600", {Face::mono_bold, 15}) +
+                       ui::text_width(c, total, kMono15) + c.px(20);
+    if (const std::string preparing = lab_.preparing(); !preparing.empty())
+        ui::text_mid(c, {left, y}, preparing, {Role::muted}, kSans15);
+    else
+        run_slider(c, {left, area.y0, area.x1, area.y0 + c.px(32)});
+}
+
+// Shows how far the training is; dragged ahead, the training runs to that step and pauses.
+void TransformerView::run_slider(Context& c, Rect area) {
+    if (area.width() < c.px(60)) return;
+    const float radius = c.px(8);
+    const Rect track{area.x0 + radius, area.y0 + c.px(16), area.x1 - radius, area.y0 + c.px(16)};
+    const ui::Press press = ui::press(c, "transformer.run_to", area);
+    const auto x_of = [&](int step) { return track.x0 + track.width() * static_cast<float>(step) / kSteps; };
+    if (press.held) {
+        const float share = std::clamp((ImGui::GetIO().MousePos.x - track.x0) / track.width(), 0.0F, 1.0F);
+        const int near =
+            static_cast<int>(std::lround(share * kSteps / 10)) * 10;  // tens: a pixel is a step or more
+        drag_step_ = std::max(lab_.step(), near);
+    } else if (drag_step_ >= 0) {
+        if (drag_step_ > lab_.step()) lab_.act("run to " + std::to_string(drag_step_));
+        drag_step_ = -1;
+    }
+    if (press.focused && ui::key_pressed(ui::Key::right))
+        lab_.act("run to " + std::to_string(lab_.step() + kSteps / 20));
+    const float thick = 2 * ui::hairline(c), top = std::round(track.y0 - thick / 2);
+    const float knob = x_of(drag_step_ >= 0 ? drag_step_ : lab_.step());
+    ui::fill_rect(c, {area.x0, top, area.x1, top + thick}, {Role::line});
+    ui::fill_rect(c, {area.x0, top, x_of(lab_.step()), top + thick}, {Role::text});
+    auto& list = *ImGui::GetWindowDrawList();
+    list.AddCircleFilled({knob, track.y0}, c.px(10), c.color(Role::surface));
+    list.AddCircleFilled({knob, track.y0}, radius, c.color(Role::text));
+}
+
+bool TransformerView::key(Context&, ui::Key key) {
+    if (key == ui::Key::space) {
+        toggle_run();
+    } else if (key == ui::Key::period && !lab_.running() && !lab_.finished() && !lab_.failed()) {
+        lab_.act("step");
+    } else {
+        return false;
+    }
+    return true;
+}
+
+std::span<const ViewKey> TransformerView::keys() const {
+    static constexpr std::array kKeys = {
+        ViewKey{"Space", "runs and pauses", ui::Key::space, ui::Key::space},
+        ViewKey{".", "trains one step", ui::Key::period, ui::Key::period},
+    };
+    return kKeys;
+}
+
+std::vector<std::pair<std::string, std::string>> TransformerView::status() const {
+    const TrainSpec& spec = lab_.spec();
+    std::size_t weights = 0;
+    for (const ParameterSpec& p : lab_.plan().parameters) weights += p.elements();
+    return {{"seed", std::to_string(spec.seed)},
+            {"task", std::string(to_string(spec.task))},
+            {"model",
+             fmt::format("{} blocks, d {}, {} heads, {} weights", spec.sizes.at("blocks"), spec.sizes.at("d"),
+                         spec.sizes.at("heads"), group_thousands(static_cast<std::int64_t>(weights)))},
+            {"batch", fmt::format("{} tokens", group_thousands(spec.batch * spec.sizes.at("context")))}};
+}
+
+std::unique_ptr<LabView> make_view(Lab& lab) {
+    return std::make_unique<TransformerView>(dynamic_cast<TransformerLab&>(lab));
+}
+
+}  // namespace fp8lab::transformer

@@ -1,0 +1,56 @@
+// The stage and the panel of L13. Holds what is only on screen: axis ranges, what is folded, a slider in mid-drag.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "labs/transformer/model.h"
+#include "labs/ui/plot/plot.h"
+#include "labs/ui/widgets.h"
+#include "labs/view.h"
+
+namespace fp8lab::transformer {
+
+class TransformerView final : public LabView {
+  public:
+    explicit TransformerView(TransformerLab& lab) : lab_(lab) {}
+    void stage(ui::Context&, Rect area) override;
+    void explore(ui::Context&, float width) override;
+    std::vector<std::pair<std::string, std::string>> status() const override;
+    bool key(ui::Context&, ui::Key key) override;  // Space: run or pause; full stop: one step
+    std::span<const ViewKey> keys() const override;
+
+  private:
+    struct Layout;
+    // view_block.cpp: the flow of a block and the strips below its boxes
+    void block(ui::Context&, const std::string& title, Rect area, bool low);
+    void block_switch(ui::Context&, Rect line);
+    void flow(ui::Context&, const Layout&, const std::vector<Operation>&);
+    void strips(ui::Context&, const Layout&, const std::vector<Operation>&);
+    void columns(ui::Context&, const Layout&, const std::vector<Operation>&);
+    void select(const std::string& tensor) { set_field(lab_.fields(), "tensor=" + tensor); }
+    // view.cpp
+    void curves(ui::Context&, const std::vector<Figure>& figures, Rect area);
+    void right_column(ui::Context&, const std::vector<Figure>& figures, Rect area, bool with_text);
+    void text(ui::Context&, Rect area);
+    void controls(ui::Context&, Rect area);
+    void run_slider(ui::Context&, Rect area);
+    void toggle_run();
+    // view_panel.cpp
+    void recipe_menu(ui::Context&, const char* name, const std::string& label, std::size_t arm);
+    void switch_row(ui::Context&, const char* name, std::size_t enabled = static_cast<std::size_t>(-1),
+                    const std::string& why = {});
+    void more(ui::Context&);
+    void numbers(ui::Context&, float width);
+    void notes(ui::Context&);
+    void copy_buttons(ui::Context&, float width);
+
+    TransformerLab& lab_;
+    ui::PlotState loss_, gap_, histogram_;
+    int picture_ = 0, narrow_picture_ = 0;
+    bool more_open_ = false;
+    bool pausing_ = false;  // asked for, and not yet so: the worker tells nobody when it rests
+    int drag_step_ = -1;    // run-to slider in mid-drag
+};
+
+}  // namespace fp8lab::transformer
