@@ -44,10 +44,10 @@ class ReferenceTraining {
         const OptimizerStep how{.kind = spec_.optimizer,
                                 .lr = learning_rate(spec_, steps_done_),
                                 .weight_decay = spec_.weight_decay,
+                                .step = steps_done_,
                                 .beta1 = spec_.beta1,
                                 .beta2 = spec_.beta2,
-                                .eps = spec_.eps,
-                                .step = steps_done_};
+                                .eps = spec_.eps};
         for (std::size_t i = 0; i < moments_.size(); ++i)
             update(how, model_->parameters()[i].value, gradients[i], moments_[i]);
         ++steps_done_;
