@@ -2,11 +2,9 @@
 
 #ifdef FP8LAB_GUI
 
-#include <algorithm>
 #include <chrono>
-#include <cmath>
 
-#include "app/window/window_loop.h"
+#include "app/cli/bench/bench_frames.h"
 #include "core/base/error.h"
 #include "core/base/stop.h"
 #include "labs/speed/model.h"
@@ -43,10 +41,7 @@ nlohmann::json time_measuring(WindowLoop& loop) {
         lab.act("measure");
         double first_ms = 0;
         do {
-            frames.push_back(time_ms([&] {
-                loop.draw();
-                loop.window().finish();
-            }));
+            frames.push_back(frame_to_pixels_ms(loop));
             if (first_ms == 0 && !had_times && has_live_time(lab)) first_ms = ms_since(start);
             end_if_interrupted();
         } while (lab.busy());
@@ -54,13 +49,8 @@ nlohmann::json time_measuring(WindowLoop& loop) {
             throw Error{ErrorKind::failed, "bench ui", lab.measuring().problem()};
         if (first_ms > 0) first.push_back(first_ms);
     }
-    std::ranges::sort(frames);
-    const auto p99 = static_cast<std::size_t>(std::ceil(0.99 * static_cast<double>(frames.size()))) - 1;
-    const double p99_ms = frames[p99], largest_ms = frames.back();
     return {{"first_number_ms", to_json(summarize(std::move(first)))},
-            {"frames_to_pixels", to_json(summarize(std::move(frames)))},
-            {"p99_ms", p99_ms},
-            {"largest_ms", largest_ms}};
+            {"frames_to_pixels", frames_to_json(std::move(frames))}};
 }
 
 }  // namespace fp8lab::cli

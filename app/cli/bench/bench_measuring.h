@@ -11,7 +11,7 @@ namespace fp8lab::cli {
 
 // L9's "Measure" of the layer 4096 x 4096 x 4096 on this machine's GPU, three times, with a frame drawn after the
 // other meanwhile: {first_number_ms (from the action to the first time of a product, half a second of load
-// included), frames_to_pixels, p99_ms, largest_ms}. Null without a GPU.
+// included), frames_to_pixels}. Null without a GPU.
 nlohmann::json time_measuring(WindowLoop& loop);
 
 }  // namespace fp8lab::cli

@@ -1,5 +1,6 @@
 // bench ui: what the window costs. Opens it, acts on it like a hand, and measures from outside what a person
 // waits for.
+#include "app/cli/bench/bench_frames.h"
 #include "app/cli/bench/bench_measuring.h"
 #include "app/cli/bench/bench_sliders.h"
 #include "core/base/error.h"
@@ -167,24 +168,6 @@ void bring_back(WindowLoop& loop) {
     pass_time(loop, 0.2);
 }
 
-// Frames of the training's screen, in turns while it trains and while it is paused.
-Json time_frames_beside(WindowLoop& loop, train::TrainLab& lab, int repeats) {
-    std::vector<double> training, paused;
-    for (int round = 0; round < kRounds; ++round)
-        for (const bool trains : {true, false}) {
-            trains ? lab.start() : lab.pause();
-            pass_time(loop, 0.3);  // a pause that is under way, and the pictures that come with either
-            for (int i = 0; i < repeats; ++i, end_if_interrupted())
-                (trains ? training : paused).push_back(time_ms([&] {
-                    loop.draw();
-                    loop.window().finish();
-                }));
-        }
-    return {{"paused", to_json(summarize(paused))},
-            {"training", to_json(summarize(training))},
-            {"ratio", summarize(training).median_ms / summarize(paused).median_ms}};
-}
-
 // The window on the training, on home, and away, each round beginning with another of them, so that neither a
 // busy machine nor the training's age favours one.
 Json measure_training(WindowLoop& loop, const std::string& backend, int repeats) {
@@ -229,6 +212,15 @@ Json measure_training(WindowLoop& loop, const std::string& backend, int repeats)
             {"worker_blocked_ms", lab.status().blocked_ms}};
 }
 
+// L13 beside its frames.
+Json measure_transformer(WindowLoop& loop, int repeats) {
+    loop.shell().open("transformer");
+    Lab& lab = *loop.shell().lab();
+    const Json beside = time_frames_beside(loop, lab, repeats);
+    lab.act("pause");
+    return {{"frames_to_pixels", beside}};
+}
+
 // Adds to `result` as it goes.
 void measure_window(WindowLoop& loop, const std::string& backend, int repeats, Json& result) {
     result["frames"]["home"] = time_frames(loop, repeats);
@@ -241,6 +233,7 @@ void measure_window(WindowLoop& loop, const std::string& backend, int repeats, J
     result["million_point_trace"] = time_trace(loop, repeats);
     result["idle"] = measure_idle(loop);
     result["training"] = measure_training(loop, backend, repeats);
+    result["transformer"] = measure_transformer(loop, repeats);
 }
 
 }  // namespace

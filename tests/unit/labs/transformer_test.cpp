@@ -222,6 +222,9 @@ TEST_CASE("L13: a record that does not fit its settings is refused") {
 
 TEST_CASE("L13: the recorded trainings are those of this trainer: their first steps, trained again") {
     const test::TransformerRuns runs;
+    // Twice the largest difference over these steps between OpenBLAS's kernels for Zen, Cooper Lake, Skylake-X, Haswell,
+    // Sandy Bridge and Nehalem: 1.8e-4 (nvfp4-te). See recorded_losses_test.
+    constexpr double kTolerance = 3.6e-4;
     const auto check = [&](const char* key, std::initializer_list<std::string> settings) {
         CAPTURE(key);
         constexpr std::size_t kAgain = 12;
@@ -232,7 +235,7 @@ TEST_CASE("L13: the recorded trainings are those of this trainer: their first st
             REQUIRE(losses.size() == kAgain);
             for (std::size_t i = 0; i < kAgain; ++i)
                 CHECK(runs.all().at(key)["arms"][arm]["loss"][i].get<double>() ==
-                      doctest::Approx(losses[i]).epsilon(1e-5));
+                      doctest::Approx(losses[i]).epsilon(kTolerance));
         }
     };
     check("600", {});
