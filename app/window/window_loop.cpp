@@ -17,6 +17,7 @@
 #include "core/base/units.h"
 #include "core/files/console.h"
 #include "core/files/files.h"
+#include "core/threads/parallel.h"
 #include "labs/ui/fonts.h"
 
 namespace fp8lab {
@@ -67,6 +68,7 @@ GlWindow::Size first_size(const Settings& settings, float scale) {
 
 WindowLoop::WindowLoop(const WindowOptions& options)
     : options_(options), folders_(profile_folders(options.profile)), lock_(folders_) {
+    lower_priority_of_workers();
     const std::string not_moved = folders_.access == Access::read_write ? migrate_profile(folders_) : "";
     LoadedSettings loaded = load_settings(folders_);
     saved_ = loaded.settings;

@@ -25,6 +25,13 @@ class Pool {
 
     int size() const { return size_; }
 
+    void lower_priority_of_workers() {
+        const int size = size_;
+        resize(1);
+        yields_ = true;
+        resize(size);
+    }
+
     void resize(int count) {
         {
             std::lock_guard lock{mutex_};
@@ -65,6 +72,7 @@ class Pool {
     }
 
     void serve() {
+        if (yields_) lower_priority();
         std::unique_lock lock{mutex_};
         long seen = generation_;
         for (;;) {
@@ -105,6 +113,7 @@ class Pool {
     bool stopping_ = false;
     std::exception_ptr failure_;
     int size_ = 1;
+    bool yields_ = false;  // written while there are no workers
     std::vector<std::jthread> workers_;
 };
 
@@ -119,6 +128,7 @@ Pool& pool() {
 }  // namespace
 
 void set_threads(int count) { pool().resize(count); }
+void lower_priority_of_workers() { pool().lower_priority_of_workers(); }
 int threads() { return pool().size(); }
 void parallel_for(std::size_t count, std::size_t grain, const Body& body) {
     if (count > 0) pool().run(count, grain, body);

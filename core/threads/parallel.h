@@ -23,4 +23,8 @@ void parallel_for(std::size_t count, std::size_t grain,
 // Lowers the priority of the calling thread: for work that runs beside the frames of a window.
 void lower_priority();
 
+// Does so for the threads of parallel_for, the calling ones excepted, from now on. A window calls it at its start,
+// while no loop runs: then the loops of a training leave the processor to its frames.
+void lower_priority_of_workers();
+
 }  // namespace fp8lab

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <limits>
 
+#include "core/threads/parallel.h"
+
 namespace fp8lab {
 namespace {
 
@@ -77,6 +79,7 @@ class TrainingRun::Worker {
         : shared_(shared), wake_(wake), stop_(std::move(stop)) {}
 
     void run(const Make& make) {
+        lower_priority();
         try {
             set_state(RunState::preparing);
             trainer_ = make({[this](const std::string& what) { tell(what); }, stop_});

@@ -35,6 +35,13 @@ const std::vector<SliderScene>& slider_scenes() {
         {"adding dot", "adding", {"experiment=dot"}},
         {"adding weight", "adding", {"experiment=weight"}},
         {"train", "train", {}},
+        {"memory", "memory", {}},
+        {"four", "four", {}},
+        {"four picture", "four", {"tensor=picture"}},
+        {"transformer", "transformer", {}},
+        {"wide attention", "wide", {"experiment=attention"}},
+        {"wide swiglu", "wide", {"experiment=swiglu"}},
+        {"wide optimiser", "wide", {"experiment=optimiser"}},
     };
     return kScenes;
 }

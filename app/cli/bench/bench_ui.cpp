@@ -23,6 +23,7 @@
 #include "core/files/folders.h"
 #include "core/threads/parallel.h"
 #include "labs/train/model.h"
+#include "labs/transformer/model.h"
 #include "labs/ui/plot/plot.h"
 
 namespace fp8lab::cli {
@@ -215,10 +216,19 @@ Json measure_training(WindowLoop& loop, const std::string& backend, int repeats)
 // L13 beside its frames.
 Json measure_transformer(WindowLoop& loop, int repeats) {
     loop.shell().open("transformer");
-    Lab& lab = *loop.shell().lab();
+    auto& lab = dynamic_cast<transformer::TransformerLab&>(*loop.shell().lab());
     const Json beside = time_frames_beside(loop, lab, repeats);
+    lab.act("restart");
+    lab.act("run");
+    const long frames = loop.frames();
+    pass_time(loop, kTrain_s);
+    lab.update();
+    const double steps = lab.step(), redraws = static_cast<double>(loop.frames() - frames);
     lab.act("pause");
-    return {{"frames_to_pixels", beside}};
+    return {{"steps_per_second", steps / kTrain_s},
+            {"redraws_per_second", redraws / kTrain_s},
+            {"frames_to_pixels", beside},
+            {"worker_blocked_ms", lab.status().blocked_ms}};
 }
 
 // Adds to `result` as it goes.

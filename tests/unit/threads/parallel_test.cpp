@@ -1,8 +1,12 @@
 #include "core/threads/parallel.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <map>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -80,4 +84,24 @@ TEST_CASE("loops from two threads at once, and a loop inside a loop, both finish
     work();
     other.join();
     CHECK(total == 2 * 100 * 64);
+}
+
+TEST_CASE("the workers give way to a window's frames, the calling thread does not, whatever their number") {
+    set_threads(1);
+    lower_priority_of_workers();
+    const int caller = getpriority(PRIO_PROCESS, 0);
+    for (const int count : {2, 3}) {
+        set_threads(count);
+        std::mutex mutex;
+        std::map<std::thread::id, int> priorities;
+        while (priorities.size() < static_cast<std::size_t>(count))  // until every worker got a range
+            parallel_for(64, 1, [&](std::size_t, std::size_t) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                const std::lock_guard lock{mutex};
+                priorities[std::this_thread::get_id()] =
+                    getpriority(PRIO_PROCESS, 0);  // of this thread, on Linux
+            });
+        for (const auto& [id, priority] : priorities)
+            CHECK(priority == (id == std::this_thread::get_id() ? caller : std::min(caller + 10, 19)));
+    }
 }
