@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/base/rng.h"
+#include "core/nn/matrix.h"
 #include "core/threads/parallel.h"
 
 namespace fp8lab::four {
@@ -54,18 +55,15 @@ QuantizeRequest request_of(const Tensor& x, Along along = Along::cols) {
 }
 
 // dW of the cast operands, exact otherwise: (kWidth, kWidth) in float64.
-std::vector<double> product(std::span<const float> dy, std::span<const float> x) {
-    std::vector<double> out(kWidth * kWidth);
-    parallel_for(kWidth, 8, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t t = 0; t < kTokens; ++t)
-            for (std::size_t i = begin; i < end; ++i) {
-                const auto a = static_cast<double>(dy[t * kWidth + i]);
-                const float* row = x.data() + t * kWidth;
-                double* to = out.data() + i * kWidth;
-                for (std::size_t j = 0; j < kWidth; ++j) to[j] += a * static_cast<double>(row[j]);
-            }
-    });
-    return out;
+std::vector<double> product(const std::vector<float>& dy, const std::vector<float>& x) {
+    const auto wide = [](const std::vector<float>& values) {
+        Matrix<double> out(kTokens, kWidth);
+        std::ranges::copy(values, out.values.begin());
+        return out;
+    };
+    Matrix<double> out;
+    multiply_tn(wide(dy), wide(x), out);
+    return std::move(out.values);
 }
 
 double sqnr_of(const std::vector<double>& exact, const std::vector<double>& other) {
@@ -161,11 +159,14 @@ std::vector<float> rotated_back(std::span<const float> y, std::size_t rows, std:
     return out;
 }
 
-Copies weight_copies(const Way& way, int seed) {
-    const Tensor w = make_tensor({.size = kWeightSize,
-                                  .seed = seed,
-                                  .rows = static_cast<int>(kWeightSide),
-                                  .cols = static_cast<int>(kWeightSide)});
+Tensor weights_of(int seed) {
+    return make_tensor({.size = kWeightSize,
+                        .seed = seed,
+                        .rows = static_cast<int>(kWeightSide),
+                        .cols = static_cast<int>(kWeightSide)});
+}
+
+Copies weight_copies(const Way& way, const Tensor& w) {
     Way nearest = way;
     nearest.stochastic = false;
     const CastPlan plan = plan_of(nearest);

@@ -63,7 +63,8 @@ struct Copies {
     double apart_db = 0;    // SQNR of one against the other; infinite: equal
     double sqnr_db = 0;     // of the copy of fprop
 };
-Copies weight_copies(const Way& way, int seed);
+Tensor weights_of(int seed);  // W: 256 x 256, N(0, 0.05^2)
+Copies weight_copies(const Way& way, const Tensor& w);
 
 // SQNR of dW = dy^T x over 4096 tokens, (64, 64); dy is log-normal from token to token. Blocks run along the
 // tokens, and so does the rotation.

@@ -128,7 +128,8 @@ class Computation {
         if (found == copies_.end()) {
             constexpr std::size_t kMostKept = 32;
             if (copies_.size() >= kMostKept) copies_.clear();
-            copies_.emplace_back(key, weight_copies(way, seed));
+            if (weights_seed_ != seed) weights_ = weights_of(*(weights_seed_ = seed));
+            copies_.emplace_back(key, weight_copies(way, weights_));
             found = copies_.end() - 1;
         }
         return found->second;
@@ -139,6 +140,8 @@ class Computation {
     std::array<Tensor, 2> tensor_;
     std::array<Numbers, 2> nvfp4_ = {}, mxfp4_ = {}, four_or_six_ = {};  // of tensor_
     std::vector<std::pair<std::pair<Way, int>, Copies>> copies_;
+    std::optional<int> weights_seed_;
+    Tensor weights_;  // of weights_seed_
     std::string problem_;
     std::size_t rows_ = 0, cols_ = 0;
     std::vector<std::pair<Params, Kind>> cached_;
