@@ -1,8 +1,6 @@
 #include "core/base/rng.h"
 
-#include <cmath>
-#include <numbers>
-
+#include "core/base/normals.h"
 #include "core/threads/parallel.h"
 
 namespace fp8lab {
@@ -41,13 +39,13 @@ std::uint32_t Rng::below(std::uint32_t n) {
 float Rng::normal() {
     if (has_spare_) {
         has_spare_ = false;
-        return static_cast<float>(spare_);
+        return spare_;
     }
     const double u = 1.0 - uniform(), v = uniform();  // u in (0, 1]: the logarithm is finite
-    const double radius = std::sqrt(-2.0 * std::log(u)), angle = 2.0 * std::numbers::pi * v;
-    spare_ = radius * std::sin(angle);
+    const auto [cosine, sine] = normal_pair(u, v);
+    spare_ = sine;
     has_spare_ = true;
-    return static_cast<float>(radius * std::cos(angle));
+    return cosine;
 }
 
 void Rng::fill_normal(std::span<float> out, float sigma) {
@@ -55,15 +53,18 @@ void Rng::fill_normal(std::span<float> out, float sigma) {
         out.front() = sigma * normal();
         out = out.subspan(1);
     }
-    // A pair takes four words: the place of each in the stream is known without those before it.
-    constexpr std::size_t kWords = 4, kGrain = 4096;
+    constexpr std::size_t kWords = 4, kGrain = 4096;  // words of a pair and of a block
     const std::size_t pairs = out.size() / 2;
-    parallel_for(pairs, kGrain, [&](std::size_t begin, std::size_t end) {
-        Rng part(seed_, stream_);
-        part.seek(index_ + kWords * begin);
-        for (std::size_t i = 2 * begin; i < 2 * end; ++i) out[i] = sigma * part.normal();
-    });
-    if (pairs > 0) seek(index_ + kWords * pairs);
+    if (index_ % kWords == 0) {
+        // A pair is a block: its place in the stream is known without those before it.
+        parallel_for(pairs, kGrain, [&](std::size_t begin, std::size_t end) {
+            normal_pairs(seed_, stream_, index_ / kWords + begin, out.subspan(2 * begin, 2 * (end - begin)),
+                         sigma);
+        });
+        if (pairs > 0) seek(index_ + kWords * pairs);
+    } else {
+        for (float& x : out.first(2 * pairs)) x = sigma * normal();
+    }
     if (out.size() % 2 != 0) out.back() = sigma * normal();
 }
 

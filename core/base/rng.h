@@ -41,7 +41,7 @@ class Rng {
     std::uint32_t bits();                  // uniform 32-bit
     double uniform();                      // [0, 1), 53 bits
     std::uint32_t below(std::uint32_t n);  // [0, n), unbiased
-    float normal();                        // N(0, 1), Box-Muller in float64
+    float normal();                        // N(0, 1), Box-Muller in float64 (normals.h)
     // sigma * normal() for every element, in parallel.
     void fill_normal(std::span<float> out, float sigma = 1.0F);
     void seek(std::uint64_t index);  // the next bits() are number `index` of the stream
@@ -51,7 +51,7 @@ class Rng {
 
     std::uint64_t seed_, stream_, index_ = 0;
     std::array<std::uint32_t, 4> block_{};
-    double spare_ = 0;
+    float spare_ = 0;
     bool has_spare_ = false;
 };
 

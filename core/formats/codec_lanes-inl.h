@@ -15,6 +15,8 @@
 
 #include <hwy/highway.h>
 
+#include "core/base/philox-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace fp8lab::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -177,40 +179,22 @@ HWY_INLINE FloatVec decode_lanes(const CodecRow& row, IntVec code) {
 // Room for a chunk, a start in the middle of a Philox block, and the last vector's excess.
 using RandomBuffer = std::array<std::uint32_t, kChunk + 4 + 4 * kLanes>;
 
-// random_bits(seed, stream, first + i) for i < count: Philox4x32-10 (core/base/rng.h), one block a 64-bit
-// lane. Returns where number `first` stands. The upper halves of the lanes carry rubbish until the end:
-// MulEven does not see them.
+// random_bits(seed, stream, first + i) for i < count. Returns where number `first` stands.
 const std::uint32_t* fill_random(const CastOptions& options, std::uint64_t first, std::size_t count,
                                  RandomBuffer& buffer) {
-#if HWY_TARGET == HWY_SCALAR  // one lane is no room for the two halves of a product
+#if HWY_TARGET == HWY_SCALAR
     for (std::size_t i = 0; i < count; ++i)
         buffer[first % 4 + i] = random_bits(options.seed, options.stream, first + i);
 #else
-    const hn::ScalableTag<std::uint64_t> d64;
-    const Bits d32;
-    const auto multiply = [&](auto v, std::uint32_t by)
-                              HWY_ATTR { return hn::MulEven(hn::BitCast(d32, v), hn::Set(d32, by)); };
+    const PhiloxWords d64;
     const std::uint64_t first_block = first / 4, end_block = (first + count + 3) / 4;
     const std::size_t step = hn::Lanes(d64);
     auto* out = reinterpret_cast<std::uint64_t*>(buffer.data());
+    const auto low = hn::Set(d64, 0xFFFFFFFF);
     for (std::uint64_t block = first_block; block < end_block; block += step, out += 2 * step) {
-        auto c0 = hn::Iota(d64, block);
-        auto c1 = hn::ShiftRight<32>(c0);
-        auto c2 = hn::Set(d64, options.stream), c3 = hn::Set(d64, options.stream >> 32);
-        auto k0 = static_cast<std::uint32_t>(options.seed),
-             k1 = static_cast<std::uint32_t>(options.seed >> 32);
-        for (int round = 0; round < 10; ++round) {
-            const auto a = multiply(c0, 0xD2511F53), b = multiply(c2, 0xCD9E8D57);
-            c0 = hn::Xor(hn::Xor(hn::ShiftRight<32>(b), c1), hn::Set(d64, k0));
-            c1 = b;
-            c2 = hn::Xor(hn::Xor(hn::ShiftRight<32>(a), c3), hn::Set(d64, k1));
-            c3 = a;
-            k0 += 0x9E3779B9;
-            k1 += 0xBB67AE85;
-        }
-        const auto low = hn::Set(d64, 0xFFFFFFFF);
-        hn::StoreInterleaved2(hn::Or(hn::And(c0, low), hn::ShiftLeft<32>(c1)),
-                              hn::Or(hn::And(c2, low), hn::ShiftLeft<32>(c3)), d64, out);
+        const PhiloxBlock words = philox_lanes(options.seed, options.stream, block);
+        hn::StoreInterleaved2(hn::Or(hn::And(words.w0, low), hn::ShiftLeft<32>(words.w1)),
+                              hn::Or(hn::And(words.w2, low), hn::ShiftLeft<32>(words.w3)), d64, out);
     }
 #endif
     return buffer.data() + first % 4;

@@ -21,7 +21,8 @@ DelayedScale cold_start(const Recipe& recipe, const CastPlan& plan) {
 }
 
 // In 16 lanes, so that the compiler has a vector to work on and the order of the sums is fixed.
-#if defined(__x86_64__)
+// Clones are chosen while the program is loaded, before ThreadSanitizer can take a call from there.
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 __attribute__((target_clones("avx512f", "avx2", "default")))
 #endif
 float kurtosis(std::span<const float> values) {

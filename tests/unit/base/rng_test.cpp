@@ -2,8 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
+#include <numbers>
 #include <vector>
+
+#include "core/base/normals.h"
 
 using namespace fp8lab;
 
@@ -46,6 +50,40 @@ TEST_CASE("fill_normal gives the numbers of normal(), wherever it starts and wha
                 CHECK(at_once.normal() == one_by_one.normal());
                 CHECK(at_once.bits() == one_by_one.bits());
             }
+}
+
+TEST_CASE(
+    "normals are Box-Muller pairs of float64: at most the neighbour of what libm gives, and that rarely") {
+    constexpr std::size_t kPairs = 1'000'000;
+    Rng uniforms(11, 2);
+    std::vector<float> found(2 * kPairs);
+    Rng(11, 2).fill_normal(found);
+    std::size_t others = 0;
+    for (std::size_t i = 0; i < kPairs; ++i) {
+        const double u = 1.0 - uniforms.uniform(), v = uniforms.uniform();
+        const double radius = std::sqrt(-2 * std::log(u)), angle = 2 * std::numbers::pi * v;
+        const std::array expected = {static_cast<float>(radius * std::cos(angle)),
+                                     static_cast<float>(radius * std::sin(angle))};
+        for (std::size_t k = 0; k < 2; ++k) {
+            const float x = found[2 * i + k];
+            others += x != expected[k];
+            const bool near =
+                std::nextafter(x, -9.0F) <= expected[k] && expected[k] <= std::nextafter(x, 9.0F);
+            REQUIRE(near);
+        }
+    }
+    CHECK(others < 10);  // about 4 ulp of float64 in 2^29 of them, in 2 million numbers
+}
+
+TEST_CASE("the ends of Box-Muller's range: ln 1, the smallest u, a turn in eighths") {
+    CHECK(normal_pair(1, 0.3) == std::array{0.0F, 0.0F});
+    const double largest = std::sqrt(2 * 53 * std::numbers::ln2);
+    for (int eighth = 0; eighth < 8; ++eighth) {
+        const double angle = std::numbers::pi / 4 * eighth;
+        const auto [cosine, sine] = normal_pair(0x1p-53, eighth / 8.0);
+        CHECK(cosine == doctest::Approx(largest * std::cos(angle)).epsilon(1e-7));
+        CHECK(sine == doctest::Approx(largest * std::sin(angle)).epsilon(1e-7));
+    }
 }
 
 TEST_CASE("normals have mean 0, variance 1 and the tails of a Gaussian") {

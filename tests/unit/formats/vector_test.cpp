@@ -227,3 +227,23 @@ TEST_CASE("sizes, storage types and targets that do not fit are refused") {
     CHECK(error_of([] { force_vector_target("AVX9"); }).find("unknown target 'AVX9'; valid:") !=
           std::string::npos);
 }
+
+TEST_CASE("normals agree on every vector target, but for neighbours in one of many millions") {
+    const BestTargetAfterwards restore;
+    constexpr std::size_t kCount = 1'000'001;
+    std::vector<float> best(kCount), found(kCount);
+    Rng(3, 4).fill_normal(best, 0.5F);
+    for (const char* target : vector_targets()) {
+        CAPTURE(target);
+        force_vector_target(target);
+        Rng(3, 4).fill_normal(found, 0.5F);
+        std::size_t others = 0;
+        for (std::size_t i = 0; i < kCount; ++i) {
+            others += found[i] != best[i];
+            const bool near =
+                std::nextafter(best[i], -9.0F) <= found[i] && found[i] <= std::nextafter(best[i], 9.0F);
+            REQUIRE(near);
+        }
+        CHECK(others < 5);
+    }
+}
