@@ -13,7 +13,7 @@ namespace {
 
 constexpr LabInfo kInfo = {"wide",
                            14,
-                           "What stays wide",
+                           "Stays wide",
                            "What stays wide",
                            "Three places where recipes keep 16 or 32 bits. What breaks there in eight?",
                            30,
