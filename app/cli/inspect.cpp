@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -16,7 +17,6 @@
 #include "core/files/console.h"
 #include "core/files/files.h"
 #include "core/files/outputs.h"
-#include "core/inspect/compare.h"
 #include "core/inspect/report.h"
 #include "core/inspect/table.h"
 
@@ -51,12 +51,7 @@ class Progress {
 // To its end, or to a signal. `casts`: false ends it after the first pass.
 void run(Scan& scan, bool casts) {
     Progress progress;
-    const auto wanted = [&] {
-        return casts || std::ranges::any_of(scan.rows(), [](const ScanRow& row) {
-                   return !row.summarised && row.not_scanned.empty();
-               });
-    };
-    while (!interrupted() && wanted() && scan.step()) progress.tell_of(scan);
+    while (!interrupted() && (casts || !scan.summarised()) && scan.step()) progress.tell_of(scan);
 }
 
 std::string percent(double value) {
@@ -64,15 +59,18 @@ std::string percent(double value) {
 }
 
 std::string table_text(const InspectReport& report, const InspectOptions& options) {
-    const auto& recipes = report.scan->spec().recipes;
-    const auto rows = table_rows(report.scan->store(), report.scan->rows(),
-                                 {.fold = options.fold, .filter = options.filter, .recipe = report.order});
+    const Scanned& scanned = report.scanned;
+    const auto& recipes = scanned.recipes;
+    const auto by = std::ranges::find(recipes, "current", &ScanRecipe::id);
+    const auto order = by == recipes.end() ? 0 : static_cast<std::size_t>(by - recipes.begin());
+    const auto rows = table_rows(*scanned.store, scanned.rows,
+                                 {.fold = options.fold, .filter = options.filter, .recipe = order});
     std::vector<std::vector<std::string>> cells = {
         {options.fold ? "kind" : "tensor", "shape", "amax", "least", "binades"}};
     for (const ScanRecipe& recipe : recipes) cells[0].push_back(recipe.id);
     cells[0].emplace_back("recommended");
     for (const TableRow& row : rows) {
-        const ScanRow& worst = report.scan->rows()[row.worst];
+        const ScanRow& worst = scanned.rows[row.worst];
         std::vector<std::string> line = {printable(row.name), row.shape};
         if (row.summarised && worst.not_scanned.empty())
             for (const double value : {static_cast<double>(row.amax), static_cast<double>(row.least)})
@@ -107,18 +105,16 @@ void inspect(const InspectOptions& options) {
     if (!options.compare.empty()) outputs.reads(options.compare);
     if (options.csv != "-" || options.json) outputs.prints(options.json ? "--json" : "stdout");
     if (!options.csv.empty()) outputs.writes("--csv", options.csv, Holds::table);
-    InspectReport report{
-        .file = options.file,
-        .demands = options.demands,
-        .filter = options.filter,
-        .scan = std::make_unique<Scan>(open_store(options.file), ScanSpec{.recipes = recipes})};
+    Scan scan(open_store(options.file), {.recipes = recipes});
+    std::unique_ptr<Scan> before;
     if (!options.compare.empty())
-        report.before = std::make_unique<Scan>(open_store(options.compare), ScanSpec{.recipes = recipes});
-    report.find_order();
+        before = std::make_unique<Scan>(open_store(options.compare), ScanSpec{.recipes = recipes});
+    InspectReport report{.demands = options.demands, .filter = options.filter};
     {
         const Interruptible keeps;
-        if (report.before) run(*report.before, false);
-        run(*report.scan, true);
+        if (before) run(*before, false);
+        run(scan, true);
+        report.scanned = scanned_by(scan, before.get());
         if (!options.csv.empty() && options.csv != "-") write_file(options.csv, report.csv());
     }
     if (options.json) {
@@ -128,8 +124,8 @@ void inspect(const InspectOptions& options) {
     } else {
         write_stdout(options.csv == "-" ? report.csv() : table_text(report, options));
     }
-    end_if_interrupted(fmt::format("after {} of {} tensors; what was measured is written",
-                                   report.scan->scanned(), report.scan->rows().size()));
+    end_if_interrupted(fmt::format("after {} of {} tensors; what was measured is written", scan.scanned(),
+                                   scan.rows().size()));
 }
 
 }  // namespace

@@ -22,28 +22,31 @@ int Comparison::grown() const {
         std::ranges::count_if(kinds, [](const KindChange& k) { return k.amax_log2() > 1; }));
 }
 
-Comparison compare(const TensorStore& before, std::span<const ScanRow> rows_before, const TensorStore& after,
-                   std::span<const ScanRow> rows_after) {
+Before before_of(const Scanned& scanned, const ScanRow& row) {
+    const StoredTensor& tensor = scanned.store->tensors()[row.tensor];
+    const StoredTensor* const old = scanned.before->find(tensor.name);
+    if (!old) return {"new"};
+    if (old->shape != tensor.shape) return {"reshaped"};
+    return {"same", &scanned.rows_before[static_cast<std::size_t>(old - scanned.before->tensors().data())]};
+}
+
+Comparison compare(const Scanned& scanned) {
     Comparison out;
     std::map<std::string, KindChange> kinds;
-    for (const ScanRow& row : rows_after) {
-        const StoredTensor& tensor = after.tensors()[row.tensor];
-        const StoredTensor* const old = before.find(tensor.name);
-        if (!old) {
-            out.added.push_back(tensor.name);
-        } else if (old->shape != tensor.shape) {
-            out.reshaped.push_back(tensor.name);
-        } else {
-            const ScanRow& old_row = rows_before[static_cast<std::size_t>(old - before.tensors().data())];
-            if (!row.summarised || !old_row.summarised) continue;
+    for (const ScanRow& row : scanned.rows) {
+        const std::string& name = scanned.store->tensors()[row.tensor].name;
+        const Before before = before_of(scanned, row);
+        if (!before.row) {
+            (before.change == "new" ? out.added : out.reshaped).push_back(name);
+        } else if (row.summarised && before.row->summarised) {
             KindChange& kind = kinds[row.kind];
             kind.kind = row.kind, kind.use = row.use;
-            kind.before.add(old_row.summary);
+            kind.before.add(before.row->summary);
             kind.after.add(row.summary);
         }
     }
-    for (const StoredTensor& tensor : before.tensors())
-        if (!after.find(tensor.name)) out.missing.push_back(tensor.name);
+    for (const StoredTensor& tensor : scanned.before->tensors())
+        if (!scanned.store->find(tensor.name)) out.missing.push_back(tensor.name);
     for (auto& [name, kind] : kinds) out.kinds.push_back(std::move(kind));
     return out;
 }

@@ -30,8 +30,15 @@ struct Comparison {
     int same() const { return static_cast<int>(kinds.size()); }
 };
 
-// A tensor that has another shape in the second file counts as reshaped only. Of the first pass of both scans.
-Comparison compare(const TensorStore& before, std::span<const ScanRow> rows_before, const TensorStore& after,
-                   std::span<const ScanRow> rows_after);
+// Of the first pass of both scans; `scanned.before` is not null. A tensor that has another shape in the two files counts
+// as reshaped only.
+Comparison compare(const Scanned& scanned);
+
+// "same", "new" or "reshaped", and in the first case the tensor's row in the file before.
+struct Before {
+    std::string_view change;
+    const ScanRow* row = nullptr;
+};
+Before before_of(const Scanned& scanned, const ScanRow& row);
 
 }  // namespace fp8lab

@@ -35,36 +35,22 @@ std::string recommended(const Recommendation& advice, std::span<const ScanRecipe
     return advice.recipe ? recipes[*advice.recipe].id : "none";
 }
 
-// "same", "new", "reshaped", and the row of the file before.
-std::pair<std::string, const ScanRow*> before_of(const Scan& before, const StoredTensor& tensor) {
-    const StoredTensor* const old = before.store().find(tensor.name);
-    if (!old) return {"new", nullptr};
-    const auto index = static_cast<std::size_t>(old - before.store().tensors().data());
-    if (old->shape != tensor.shape) return {"reshaped", nullptr};
-    return {"same", &before.rows()[index]};
-}
-
 }  // namespace
 
-void InspectReport::find_order() {
-    order = 0;
-    for (std::size_t r = 0; r < scan->spec().recipes.size(); ++r)
-        if (scan->spec().recipes[r].id == "current") order = r;
-}
-
 std::string InspectReport::csv() const {
-    const auto& recipes = scan->spec().recipes;
-    std::string out = fmt::format("# file {}\n# min_sqnr_db {}, max_underflow_pct {}\n", printable(file),
-                                  shortest(demands.min_sqnr_db), shortest(demands.max_underflow_pct));
+    const auto& recipes = scanned.recipes;
+    std::string out = fmt::format("# file {}\n# min_sqnr_db {}, max_underflow_pct {}\n",
+                                  printable(scanned.store->path().string()), shortest(demands.min_sqnr_db),
+                                  shortest(demands.max_underflow_pct));
     out += "name,kind,class,dtype,shape,values,amax,least,binades,zeros_pct";
     for (const ScanRecipe& recipe : recipes)
         for (const char* column : {"sqnr_db", "underflow_pct", "overflow_pct", "worst_row_db", "bits"})
             out += "," + cell(fmt::format("{}_{}", column, recipe.id));
     out += ",recommended,reason,nan,inf,sampled_every";
-    if (before) out += ",before_amax,before_least,before_binades,change";
+    if (scanned.before) out += ",before_amax,before_least,before_binades,change";
     out += "\n";
-    for (const ScanRow& row : scan->rows()) {
-        const StoredTensor& tensor = scan->store().tensors()[row.tensor];
+    for (const ScanRow& row : scanned.rows) {
+        const StoredTensor& tensor = scanned.store->tensors()[row.tensor];
         if (lower(tensor.name).find(lower(filter)) == std::string::npos) continue;
         const TensorSummary& s = row.summary;
         out += fmt::format("{},{},{},{},{},{}", cell(printable(tensor.name)), cell(printable(row.kind)),
@@ -88,14 +74,14 @@ std::string InspectReport::csv() const {
                    ? "," + std::string("," + row.not_scanned)
                    : "," + cell(recommended(advice, recipes)) + "," + cell(reason_of(advice));
         out += row.summarised ? fmt::format(",{},{},{}", s.nan, s.inf, row.every) : ",,,";
-        if (before) {
-            const auto [change, old] = before_of(*before, tensor);
+        if (scanned.before) {
+            const auto [change, old] = before_of(scanned, row);
             if (old && old->summarised)
                 out += fmt::format(",{},{},{}", shortest(old->summary.amax), shortest(old->summary.least),
                                    shortest(old->summary.binades()));
             else
                 out += ",,,";
-            out += "," + change;
+            out += fmt::format(",{}", change);
         }
         out += "\n";
     }
@@ -103,20 +89,20 @@ std::string InspectReport::csv() const {
 }
 
 json InspectReport::json() const {
-    const auto& recipes = scan->spec().recipes;
+    const auto& recipes = scanned.recipes;
     nlohmann::json out;
-    out["file"] = file;
-    out["tensors"] = scan->rows().size();
+    out["file"] = scanned.store->path().string();
+    out["tensors"] = scanned.rows.size();
     out["demands"] = {{"min_sqnr_db", demands.min_sqnr_db}, {"max_underflow_pct", demands.max_underflow_pct}};
-    const Tally counts = tally(scan->rows(), recipes.size(), demands);
+    const Tally counts = tally(scanned.rows, recipes.size(), demands);
     out["cast"] = counts.done;
     for (std::size_t r = 0; r < recipes.size(); ++r) {
         out["losing"][recipes[r].id] = counts.losing[r];
         out["meeting"][recipes[r].id] = counts.meeting[r];
     }
     out["rows"] = nlohmann::json::array();
-    for (const ScanRow& row : scan->rows()) {
-        const StoredTensor& tensor = scan->store().tensors()[row.tensor];
+    for (const ScanRow& row : scanned.rows) {
+        const StoredTensor& tensor = scanned.store->tensors()[row.tensor];
         if (lower(tensor.name).find(lower(filter)) == std::string::npos) continue;
         nlohmann::json entry = {{"name", tensor.name},         {"kind", row.kind},
                                 {"class", to_string(row.use)}, {"dtype", tensor.dtype},
@@ -145,8 +131,8 @@ json InspectReport::json() const {
             entry["recommended"] = recommended(advice, recipes);
             entry["reason"] = reason_of(advice);
         }
-        if (before) {
-            const auto [change, old] = before_of(*before, tensor);
+        if (scanned.before) {
+            const auto [change, old] = before_of(scanned, row);
             entry["change"] = change;
             if (old && old->summarised)
                 entry["before"] = {{"amax", static_cast<double>(old->summary.amax)},
@@ -155,8 +141,8 @@ json InspectReport::json() const {
         }
         out["rows"].push_back(std::move(entry));
     }
-    if (before) {
-        const Comparison changes = compare(before->store(), before->rows(), scan->store(), scan->rows());
+    if (scanned.before) {
+        const Comparison changes = compare(scanned);
         out["comparison"] = {{"kinds", changes.same()},
                              {"grown", changes.grown()},
                              {"new", changes.added},
@@ -167,8 +153,8 @@ json InspectReport::json() const {
 }
 
 std::string InspectReport::foot() const {
-    const auto& recipes = scan->spec().recipes;
-    const Tally counts = tally(scan->rows(), recipes.size(), demands);
+    const auto& recipes = scanned.recipes;
+    const Tally counts = tally(scanned.rows, recipes.size(), demands);
     std::vector<std::string> losing, meeting;
     for (std::size_t r = 0; r < recipes.size(); ++r) {
         losing.push_back(fmt::format("{} {}", recipes[r].id, counts.losing[r]));
@@ -179,8 +165,8 @@ std::string InspectReport::foot() const {
     out += fmt::format("of {} tensors meet {} dB and {} %: {}\n", counts.done,
                        format_number(demands.min_sqnr_db), format_number(demands.max_underflow_pct),
                        fmt::join(meeting, ", "));
-    if (!before) return out;
-    const Comparison changes = compare(before->store(), before->rows(), scan->store(), scan->rows());
+    if (!scanned.before) return out;
+    const Comparison changes = compare(scanned);
     return out +
            fmt::format(
                "{} of {} kinds grew by more than a binade; {} tensors are new, {} missing, {} reshaped\n",

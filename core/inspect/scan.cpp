@@ -105,7 +105,8 @@ Scan::Scan(std::shared_ptr<const TensorStore> store, ScanSpec spec)
     const std::uint64_t every_of_all = (all + spec_.most_of_all - 1) / spec_.most_of_all;
     for (std::size_t i = 0; i < store_->tensors().size(); ++i) {
         const StoredTensor& tensor = store_->tensors()[i];
-        ScanRow row{.tensor = i, .use = use_of(tensor.name), .kind = kind_of(tensor.name)};
+        ScanRow row{
+            .tensor = i, .use = spec_.use.value_or(use_of(tensor.name)), .kind = kind_of(tensor.name)};
         const std::uint64_t values = tensor.values();
         const MatrixShape shape = tensor.matrix();
         const auto every =
@@ -183,18 +184,15 @@ std::vector<Scan::Piece> Scan::next_pieces(std::uint64_t values) {
 }
 
 bool Scan::step() {
-    std::vector<Piece> pieces = next_pieces(casts_ ? kCast : kSummarised);
-    if (pieces.empty() && !casts_) {
-        start_pass(true);
-        pieces = next_pieces(kCast);
-    }
-    if (pieces.empty()) return false;
-    if (casts_)
-        cast(pieces);
-    else
-        summarise(pieces);
+    const std::vector<Piece> pieces = next_pieces(casts_ ? kCast : kSummarised);
     for (const Piece& piece : pieces)
         done_ += piece.count * store_->tensors()[rows_[piece.row].tensor].matrix().cols;
+    if (casts_) {
+        cast(pieces);
+        return !pieces.empty();
+    }
+    summarise(pieces);
+    if (pieces_.empty() && waiting_.empty()) start_pass(true);
     return true;
 }
 
@@ -255,6 +253,13 @@ void Scan::cast(std::span<const Piece> pieces) {
         const bool last = i + 1 < pieces.size() ? pieces[i + 1].row != pieces[i].row : pieces_.empty();
         if (last) finish(pieces[i].row);
     }
+}
+
+Scanned scanned_by(const Scan& scan, const Scan* before) {
+    Scanned out{.store = scan.shared_store(), .recipes = scan.spec().recipes, .rows = scan.rows()};
+    if (before) out.before = before->shared_store(), out.rows_before = before->rows();
+    out.scanned = scan.scanned(), out.progress = scan.progress();
+    return out;
 }
 
 void Scan::finish(std::size_t index) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,7 @@ struct ScanRow {
 
 struct ScanSpec {
     std::vector<ScanRecipe> recipes;
+    std::optional<TensorUse> use = {};  // of all tensors; none: each by its name
     // Larger tensors and models are sampled, so that a file of any size takes about a minute. Values.
     std::uint64_t most_per_tensor = std::uint64_t{64} << 20, most_of_all = std::uint64_t{512} << 20;
 };
@@ -85,7 +87,9 @@ class Scan {
     bool step();
     // A tensor that somebody waits for: its second pass comes next.
     void prefer(std::size_t tensor);
+    bool summarised() const { return casts_; }  // the first pass is done
     const TensorStore& store() const { return *store_; }
+    const std::shared_ptr<const TensorStore>& shared_store() const { return store_; }
     const ScanSpec& spec() const { return spec_; }
     const std::vector<ScanRow>& rows() const { return rows_; }  // one per tensor, in their order
     std::size_t scanned() const { return scanned_; }            // rows that are done()
@@ -118,5 +122,16 @@ class Scan {
     std::size_t scanned_ = 0;
     std::uint64_t work_ = 0, done_ = 0;  // in values
 };
+
+// What is known of a model, and of an earlier state of it that it is compared with: values, so that another thread may
+// go on scanning.
+struct Scanned {
+    std::shared_ptr<const TensorStore> store, before = {};  // before: null where nothing is compared
+    std::vector<ScanRecipe> recipes = {};
+    std::vector<ScanRow> rows = {}, rows_before = {};  // rows_before: of the first pass
+    std::size_t scanned = 0;                           // rows that are done()
+    double progress = 0;
+};
+Scanned scanned_by(const Scan& scan, const Scan* before);  // before: may be null
 
 }  // namespace fp8lab

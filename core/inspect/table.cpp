@@ -58,7 +58,9 @@ std::vector<TableRow> table_rows(const TensorStore& store, std::span<const ScanR
         const ScanRow& row = rows[i];
         const std::string& name = store.tensors()[row.tensor].name;
         if (query.use && row.use != *query.use) continue;
-        if (lower(name).find(wanted) == std::string::npos) continue;
+        if (lower(name).find(wanted) == std::string::npos &&
+            lower(row.kind).find(wanted) == std::string::npos)
+            continue;
         std::size_t at = out.size();
         if (query.fold) at = kinds.try_emplace({row.kind, row.use, row.not_scanned}, at).first->second;
         if (at == out.size()) out.push_back(empty_row(row, query.fold ? row.kind : name));

@@ -29,7 +29,7 @@ struct TableRow {
 struct TableQuery {
     bool fold = false;
     std::optional<TensorUse> use = {};  // none: all
-    std::string filter = {};            // part of the name, in any case
+    std::string filter = {};            // part of the name or of the kind, in any case
     std::size_t recipe = 0;             // whose underflow orders
 };
 
