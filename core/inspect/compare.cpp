@@ -12,10 +12,17 @@ void ScanRange::add(const TensorSummary& summary) {
     if (summary.least > 0) least = least > 0 ? std::min(least, summary.least) : summary.least;
 }
 
-double KindChange::amax_log2() const {
-    if (before.amax == 0 || after.amax == 0) return std::numeric_limits<double>::quiet_NaN();
-    return std::log2(static_cast<double>(after.amax) / static_cast<double>(before.amax));
+namespace {
+
+double log2_ratio(float after, float before) {
+    if (before == 0 || after == 0) return std::numeric_limits<double>::quiet_NaN();
+    return std::log2(static_cast<double>(after) / static_cast<double>(before));
 }
+
+}  // namespace
+
+double KindChange::amax_log2() const { return log2_ratio(after.amax, before.amax); }
+double KindChange::least_log2() const { return log2_ratio(after.least, before.least); }
 
 int Comparison::grown() const {
     return static_cast<int>(

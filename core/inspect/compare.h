@@ -21,6 +21,7 @@ struct KindChange {
     TensorUse use = TensorUse::w;
     ScanRange before, after;
     double amax_log2() const;  // log2(after / before); NaN where one of them is 0
+    double least_log2() const;
 };
 
 struct Comparison {

@@ -169,6 +169,13 @@ const ScanRow* WorkbenchLab::row_before() const {
     return now && scanned().before ? before_of(scanned(), *now).row : nullptr;
 }
 
+const KindChange* WorkbenchLab::kind_change() const {
+    const ScanRow* const now = row();
+    if (!now || !comparison_) return nullptr;
+    const auto found = std::ranges::find(comparison_->kinds, now->kind, &KindChange::kind);
+    return found == comparison_->kinds.end() ? nullptr : &*found;
+}
+
 void WorkbenchLab::ask_detail() {
     const ScanRow* const now = row();
     if (now && now->outcomes.empty() && now->not_scanned.empty() && running()) run_.prefer(now->tensor);
@@ -229,6 +236,7 @@ std::string WorkbenchLab::title() const {
 
 std::string WorkbenchLab::advice_title() const {
     if (!row() || row()->outcomes.empty()) return "Recipes";
+    if (params_.covered) return "Which recipe has the fewest bits?";
     if (advice_.recipe)
         return fmt::format("Fewest bits for these demands: {}", scanned().recipes[*advice_.recipe].label);
     if (!advice_.nearest) return "Every recipe is exact";
@@ -279,6 +287,10 @@ std::vector<Metric> WorkbenchLab::metrics() const {
     add("lost_run_last", run ? static_cast<double>(detail_->longest().second) : kNan);
     add("lost_l1_pct", detail_ ? detail_->lost_l1_pct : kNan, "%");
     add("kinds_grown", comparison_ ? comparison_->grown() : kNan);
+    add("elements", now ? static_cast<double>(scanned().store->tensors()[now->tensor].values()) : kNan);
+    const KindChange* const kind = kind_change();
+    add("kind_amax_log2", kind ? kind->amax_log2() : kNan, "binades");
+    add("kind_least_log2", kind ? kind->least_log2() : kNan, "binades");
     const ScanRow* const before = row_before();
     const bool compared = before && before->summarised;
     add("before_amax", compared ? static_cast<double>(before->summary.amax) : kNan);

@@ -36,6 +36,7 @@ struct Params {
     std::string order =
         "underflow";  // a column: name, amax, least, binades, underflow (of current), or a recipe
     bool ascending = false;
+    bool covered = false;  // exercises: of the table of recipes only the chosen line is shown
 
     Demands demands() const;
     ScanRequest request() const;
@@ -83,8 +84,8 @@ class WorkbenchLab final : public Lab {
     const Recommendation& advice() const { return advice_; }
     std::string advice_title() const;
     std::string histogram_title() const;
-    std::string note()
-        const;  // assets/workbench_notes.json: what is known of a run in the sample; may be empty
+    std::string note() const;  // assets/workbench_notes.json: what zeros mean in such a tensor; may be empty
+    const KindChange* kind_change() const;  // of the selected tensor; null: not in both files
     const std::optional<Comparison>& comparison() const { return comparison_; }
     const ScanRow* row_before() const;  // the selected tensor in the second file; null: it is not there
     std::string csv() const;

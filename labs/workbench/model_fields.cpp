@@ -137,6 +137,12 @@ std::vector<Field> WorkbenchLab::fields_of(Params& p) {
                           .hidden = true,
                           .looks = true},
                          &p.ascending));
+    out.push_back(toggle({.name = "covered",
+                          .label = "Cover the recipes",
+                          .help = "Only the chosen line of the table of recipes is shown.",
+                          .hidden = true,
+                          .looks = true},
+                         &p.covered));
     return out;
 }
 

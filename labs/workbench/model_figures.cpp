@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "core/base/units.h"
+#include "core/files/files.h"
+#include "core/json/read_json.h"
 #include "labs/workbench/model.h"
 
 namespace fp8lab::workbench {
@@ -156,6 +159,40 @@ Figure WorkbenchLab::thumbnail() const {
     return figure;
 }
 
-std::string WorkbenchLab::note() const { return ""; }
+namespace {
+
+// "*attention.p": a text in which * stands for anything.
+bool fits(std::string_view pattern, std::string_view name) {
+    const std::size_t star = pattern.find('*');
+    if (star == pattern.npos) return pattern == name;
+    if (!name.starts_with(pattern.substr(0, star))) return false;
+    for (std::size_t at = star; at <= name.size(); ++at)
+        if (fits(pattern.substr(star + 1), name.substr(at))) return true;
+    return false;
+}
+
+struct Note {
+    std::string pattern, text;
+};
+const std::vector<Note>& notes() {
+    static const std::vector<Note> kNotes = [] {
+        std::vector<Note> out;
+        const auto path = asset("workbench_notes.json");
+        for (const auto& entry : parse_json(read_text(path), path.string()))
+            out.push_back({entry.at("name").get<std::string>(), entry.at("text").get<std::string>()});
+        return out;
+    }();
+    return kNotes;
+}
+
+}  // namespace
+
+std::string WorkbenchLab::note() const {
+    const ScanRow* const now = row();
+    if (!now) return "";
+    for (const Note& note : notes())
+        if (fits(note.pattern, scanned().store->tensors()[now->tensor].name)) return note.text;
+    return "";
+}
 
 }  // namespace fp8lab::workbench

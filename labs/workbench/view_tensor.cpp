@@ -126,9 +126,11 @@ void WorkbenchView::draw_recipes(Context& c, Rect area) {
     const float pitch = std::clamp((area.y1 - y) / static_cast<float>(order.size()), c.px(18), c.px(24));
     for (const std::size_t r : order) {
         const CastOutcome& o = row->outcomes[r];
+        const bool covered = lab_.params().covered && r != lab_.recipe();
         const Rect line{area.x0, y, area.x1, y + pitch};
         const Rect whole{line.x0 - c.px(7), line.y0, line.x1 + c.px(7), line.y1};
-        const bool chosen = r == lab_.recipe(), fewest = lab_.advice().recipe == r;
+        const bool chosen = r == lab_.recipe();
+        const bool fewest = lab_.advice().recipe == r && !lab_.params().covered;
         if (chosen) ui::fill_rect(c, whole, {Role::field}, 4);
         if (!chosen) ui::hline(c, line.x0, line.x1, line.y0, {Role::line});
         const ui::Press press = ui::press(c, "workbench.recipe." + recipes[r].id, whole, 4);
@@ -136,6 +138,8 @@ void WorkbenchView::draw_recipes(Context& c, Rect area) {
         if (press.clicked) set("recipe=" + recipes[r].id);
         const float middle = (line.y0 + line.y1) / 2;
         ui::text_mid(c, {line.x0, middle}, recipes[r].label, {Role::text}, chosen ? kBold13 : kSans13);
+        y += pitch;
+        if (covered) continue;
         const auto share = static_cast<float>(std::clamp(o.sqnr_db / 60, 0.0, 1.0));
         if (bar_most > c.px(12) && share > 0) {
             const Rect bar{bar_x, middle - c.px(5), bar_x + bar_most * share, middle + c.px(5)};
@@ -163,10 +167,10 @@ void WorkbenchView::draw_recipes(Context& c, Rect area) {
                      : good ? "yes"
                             : "no",
                      {good ? Role::text : Role::muted}, fewest ? kBold13 : kSans13, Anchor::right);
-        y += pitch;
     }
     ui::hline(c, area.x0, area.x1, y, {Role::line});
     y += c.px(8);
+    if (lab_.params().covered) return;
     std::string reasons;
     for (const std::string& reason : lab_.advice().reasons) reasons += (reasons.empty() ? "" : " ") + reason;
     draw_note(c, reasons, {area.x0, y, area.x1, area.y1});
