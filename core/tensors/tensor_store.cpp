@@ -39,8 +39,11 @@ StoredTensor from_npy(std::string name, const NpyIndex& index) {
 
 bool is_pickle(const std::filesystem::path& path, std::string_view head) {
     constexpr std::array<std::string_view, 4> kExtensions = {".pt", ".pth", ".bin", ".ckpt"};
-    return std::ranges::find(kExtensions, path.extension().string()) != kExtensions.end() ||
-           head.starts_with("\x80\x02") || head.find("/data.pkl") != head.npos;
+    // Protocols 2 to 5. The length of a safetensors header may begin with the same bytes: then its '{' follows.
+    const bool is_pickled = head.size() > 1 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5 &&
+                            (head.size() < 9 || head[8] != '{');
+    return std::ranges::find(kExtensions, path.extension().string()) != kExtensions.end() || is_pickled ||
+           head.find("/data.pkl") != head.npos;
 }
 
 }  // namespace
@@ -149,7 +152,8 @@ void TensorStore::read_rows(const StoredTensor& tensor, std::size_t first, std::
     const MatrixShape shape = tensor.matrix();
     if (dtype.empty()) throw usage_error(tensor.name, "dtype " + tensor.dtype + " is not a float");
     if (rows.empty()) return;
-    if (shape.cols == 0 || rows.size() % shape.cols != 0 || first > shape.rows || rows.size() / shape.cols > shape.rows - first)
+    if (shape.cols == 0 || rows.size() % shape.cols != 0 || first > shape.rows ||
+        rows.size() / shape.cols > shape.rows - first)
         throw usage_error(tensor.name, "only whole rows of the tensor are read");
     const std::size_t width = width_of_dtype(dtype);
     if (tensor.fortran_order) {
