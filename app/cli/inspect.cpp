@@ -105,10 +105,11 @@ void inspect(const InspectOptions& options) {
     if (!options.compare.empty()) outputs.reads(options.compare);
     if (options.csv != "-" || options.json) outputs.prints(options.json ? "--json" : "stdout");
     if (!options.csv.empty()) outputs.writes("--csv", options.csv, Holds::table);
-    Scan scan(open_store(options.file), {.recipes = recipes});
+    Scan scan(open_store(options.file), {.recipes = recipes, .filter = options.filter});
     std::unique_ptr<Scan> before;
     if (!options.compare.empty())
-        before = std::make_unique<Scan>(open_store(options.compare), ScanSpec{.recipes = recipes});
+        before = std::make_unique<Scan>(open_store(options.compare),
+                                        ScanSpec{.recipes = recipes, .filter = options.filter});
     InspectReport report{.demands = options.demands, .filter = options.filter};
     {
         const Interruptible keeps;

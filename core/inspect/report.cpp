@@ -6,7 +6,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/base/match.h"
 #include "core/base/units.h"
 #include "core/files/console.h"
 #include "core/inspect/compare.h"
@@ -51,7 +50,7 @@ std::string InspectReport::csv() const {
     out += "\n";
     for (const ScanRow& row : scanned.rows) {
         const StoredTensor& tensor = scanned.store->tensors()[row.tensor];
-        if (lower(tensor.name).find(lower(filter)) == std::string::npos) continue;
+        if (!matches(tensor.name, filter)) continue;
         const TensorSummary& s = row.summary;
         out += fmt::format("{},{},{},{},{},{}", cell(printable(tensor.name)), cell(printable(row.kind)),
                            to_string(row.use), tensor.dtype, fmt::join(tensor.shape, "x"), tensor.values());
@@ -103,7 +102,7 @@ json InspectReport::json() const {
     out["rows"] = nlohmann::json::array();
     for (const ScanRow& row : scanned.rows) {
         const StoredTensor& tensor = scanned.store->tensors()[row.tensor];
-        if (lower(tensor.name).find(lower(filter)) == std::string::npos) continue;
+        if (!matches(tensor.name, filter)) continue;
         nlohmann::json entry = {{"name", tensor.name},         {"kind", row.kind},
                                 {"class", to_string(row.use)}, {"dtype", tensor.dtype},
                                 {"shape", tensor.shape},       {"values", tensor.values()}};

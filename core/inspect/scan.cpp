@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 
+#include "core/base/match.h"
 #include "core/threads/parallel.h"
 
 namespace fp8lab {
@@ -57,6 +58,12 @@ void Binades::add(float value) {
     ++counts[static_cast<std::size_t>(exponent_of(magnitude) - kLowest)];
 }
 
+bool matches(std::string_view name, std::string_view filter) {
+    const std::string wanted = lower(filter);
+    return lower(name).find(wanted) != std::string::npos ||
+           lower(kind_of(name)).find(wanted) != std::string::npos;
+}
+
 double TensorSummary::binades() const {
     if (amax == 0) return 0;
     return std::log2(static_cast<double>(amax)) - std::log2(static_cast<double>(least));
@@ -101,7 +108,7 @@ Scan::Scan(std::shared_ptr<const TensorStore> store, ScanSpec spec)
     : store_(std::move(store)), spec_(std::move(spec)) {
     std::uint64_t all = 0;
     for (const StoredTensor& tensor : store_->tensors())
-        if (tensor.is_float && !tensor.is_scale) all += tensor.values();
+        if (tensor.is_float && !tensor.is_scale && matches(tensor.name, spec_.filter)) all += tensor.values();
     const std::uint64_t every_of_all = (all + spec_.most_of_all - 1) / spec_.most_of_all;
     for (std::size_t i = 0; i < store_->tensors().size(); ++i) {
         const StoredTensor& tensor = store_->tensors()[i];
@@ -114,7 +121,9 @@ Scan::Scan(std::shared_ptr<const TensorStore> store, ScanSpec spec)
         const bool sampled = every > 1 && shape.rows > kBand && !tensor.fortran_order;
         const std::uint64_t at_once = tensor.fortran_order ? values : shape.cols;
         if (sampled) row.every = every;
-        if (tensor.is_scale)
+        if (!matches(tensor.name, spec_.filter))
+            row.not_scanned = "filtered out";
+        else if (tensor.is_scale)
             row.not_scanned = "scales";
         else if (!tensor.is_float)
             row.not_scanned = "not a float";

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/inspect/names.h"
@@ -56,6 +57,9 @@ struct CastOutcome {
     double bits = 0;          // per element, scales included
 };
 
+// Whether the name or the kind has that text, in any case.
+bool matches(std::string_view name, std::string_view filter);
+
 struct ScanRow {
     std::size_t tensor = 0;  // of TensorStore::tensors()
     TensorUse use = TensorUse::w;
@@ -71,6 +75,7 @@ struct ScanRow {
 struct ScanSpec {
     std::vector<ScanRecipe> recipes;
     std::optional<TensorUse> use = {};  // of all tensors; none: each by its name
+    std::string filter = {};            // only tensors with this in their name or kind, in any case
     // Larger tensors and models are sampled, so that a file of any size takes about a minute. Values.
     std::uint64_t most_per_tensor = std::uint64_t{64} << 20, most_of_all = std::uint64_t{512} << 20;
 };

@@ -7,8 +7,6 @@
 #include <map>
 #include <tuple>
 
-#include "core/base/match.h"
-
 namespace fp8lab {
 namespace {
 
@@ -53,14 +51,11 @@ std::vector<TableRow> table_rows(const TensorStore& store, std::span<const ScanR
     std::vector<TableRow> out;
     // A kind has one use and either numbers or none, so that neither hides the other.
     std::map<std::tuple<std::string, TensorUse, std::string>, std::size_t> kinds;
-    const std::string wanted = lower(query.filter);
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const ScanRow& row = rows[i];
         const std::string& name = store.tensors()[row.tensor].name;
         if (query.use && row.use != *query.use) continue;
-        if (lower(name).find(wanted) == std::string::npos &&
-            lower(row.kind).find(wanted) == std::string::npos)
-            continue;
+        if (!matches(name, query.filter)) continue;
         std::size_t at = out.size();
         if (query.fold) at = kinds.try_emplace({row.kind, row.use, row.not_scanned}, at).first->second;
         if (at == out.size()) out.push_back(empty_row(row, query.fold ? row.kind : name));
