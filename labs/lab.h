@@ -21,13 +21,18 @@ namespace fp8lab {
 
 struct LabInfo {
     std::string_view id;           // "bits": the folder under labs/ and the word on the command line
-    int number;                    // 1: "L1"
+    int number;                    // 1: "L1"; 0: no number
     std::string_view short_title;  // rail, at most 16 letters: "Bits and codes"
     std::string_view title;        // "What does a byte mean?"
     std::string_view question;     // the line under the title
     int minutes;
     std::string_view after = {};  // the lab that this one builds on: "L1"; empty: none
     std::string_view gpu = {};    // what a GPU changes, for the card on home; empty: nothing
+
+    // "L1", and "L1 " before a name; empty: a lab without a number, which stands below the others.
+    std::string mark() const { return number > 0 ? "L" + std::to_string(number) : ""; }
+    std::string name() const { return number > 0 ? mark() : std::string(short_title); }
+    std::string mark_before() const { return number > 0 ? mark() + " " : ""; }
 };
 
 class Lab {
@@ -61,6 +66,8 @@ class Lab {
     virtual std::span<const Exercise> exercises() const { return {}; }  // labs/<id>/exercises.cpp
     // The result for the present parameters is not ready yet; exercises wait for it.
     virtual bool busy() const { return false; }
+    // The figures belong to older parameters, and are drawn faded. Those of a training are of its newest step.
+    virtual bool stale() const { return busy() && !live(); }
     // Labs that train: their numbers follow from a run, not from the fields alone. record(): the series of a
     // finished run without changes, as JSON; else empty. replay(): shows such a run instead of training, none
     // where the text is empty; throws input_error.

@@ -17,7 +17,8 @@
     LAB(memory)      \
     LAB(four)        \
     LAB(transformer) \
-    LAB(wide)
+    LAB(wide)        \
+    LAB(workbench)
 
 namespace fp8lab {
 

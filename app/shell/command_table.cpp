@@ -21,9 +21,9 @@ void Shell::add_commands() {
         const LabInfo& info = entry.lab->info();
         add({.id = std::string(info.id),
              .group = "Labs",
-             .label = "L" + std::to_string(info.number) + " " + std::string(info.short_title),
+             .label = info.mark_before() + std::string(info.short_title),
              .chords =
-                 info.number <= 9 ? std::vector{ctrl(ui::Key::digit_0 + info.number)} : std::vector<Chord>{},
+                 info.number >= 1 && info.number <= 9 ? std::vector{ctrl(ui::Key::digit_0 + info.number)} : std::vector<Chord>{},
              .run = [this, id = info.id] { open(id); },
              .help = std::string(info.title),
              .control = "rail." + std::string(info.id),

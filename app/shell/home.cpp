@@ -51,7 +51,7 @@ float Shell::draw_continue(Rect stage) {
     const float end = stage.x1 - context_.px(kMargin);
     if (last == entries_.end() && !first_time) return end;
     const std::string words = first_time ? "Take the tour, 40 seconds"
-                                         : "Continue  L" + std::to_string(last->lab->info().number) + " " +
+                                         : "Continue  " + last->lab->info().mark_before() +
                                                std::string(last->lab->info().short_title);
     const float width = ui::text_width(context_, words, kBold15) / context_.scale + 56;
     const float begin = end - context_.px(width);
@@ -85,11 +85,11 @@ float Shell::draw_card(Entry& entry, Rect card) {
              {.bare = true, .interactive = false, .crosshair = false});
     ui::hline(context_, card.x0, card.x1, foot + px(18), {Role::line});
     const float x = card.x0 + px(16);
-    ui::text_mid(context_, {x, foot + px(42)}, "L" + std::to_string(info.number), {Role::muted},
-                 {Face::mono, 13});
-    const float room = card.width() - px(48 + 12);
+    ui::text_mid(context_, {x, foot + px(42)}, info.mark(), {Role::muted}, {Face::mono, 13});
+    const float before = info.number > 0 ? 48 : 16;
+    const float room = card.width() - px(before + 12);
     const bool fits = ui::text_width(context_, info.title, kBold15) <= room;
-    ui::text_mid(context_, {card.x0 + px(48), foot + px(42)}, info.title, {Role::text},
+    ui::text_mid(context_, {card.x0 + px(before), foot + px(42)}, info.title, {Role::text},
                  {Face::sans_bold, fits ? 15.0F : 13.0F});
     std::string needs = std::to_string(info.minutes) + " min";
     if (!info.after.empty()) needs += " \u00b7 after " + std::string(info.after);

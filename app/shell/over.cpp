@@ -14,7 +14,7 @@ namespace {
 constexpr float kPaletteWidth = 680, kPaletteHeight = 520;
 
 std::string lab_name(const LabInfo& info) {
-    return "L" + std::to_string(info.number) + " " + std::string(info.short_title);
+    return info.mark_before() + std::string(info.short_title);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@ namespace fp8lab {
 namespace {
 
 constexpr float kMachine = 120;  // height of badge and reason
+constexpr std::size_t kLabsApart = 13;
 
 }  // namespace
 
@@ -123,12 +124,20 @@ void Shell::draw_rail(const WindowLayout& layout) {
     rail_item("", "", "Home", NAN, context_.px(72), full);
     ui::hline(context_, context_.px(full ? 24 : 12), context_.px(full ? 196 : 44), context_.px(116),
               {Role::line});
+    // With 16 labs and more they stand closer.
+    const float pitch = context_.px(entries_.size() > kLabsApart ? 36 : 38);
     float top = context_.px(124);
+    bool numbered = true;
     for (const Entry& entry : entries_) {
         const LabInfo& info = entry.lab->info();
-        rail_item(info.id, "L" + std::to_string(info.number), info.short_title, exercises_.share(*entry.lab),
-                  top, full);
-        top += context_.px(38);
+        if (numbered && info.number == 0) {
+            top += context_.px(5);
+            ui::hline(context_, context_.px(full ? 24 : 12), context_.px(full ? 196 : 44), top, {Role::line});
+            top += context_.px(7);
+            numbered = false;
+        }
+        rail_item(info.id, info.mark(), info.short_title, exercises_.share(*entry.lab), top, full);
+        top += pitch;
     }
     draw_machine(layout, top);
 }

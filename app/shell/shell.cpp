@@ -240,9 +240,9 @@ float Shell::draw_heading(const LabInfo& info, Rect stage) {
     const Font number{Face::mono, 24};
     const Font question{Face::sans, 15};
     const float x = stage.x0 + context_.px(kStageMargin);
-    const std::string label = "L" + std::to_string(info.number);
+    const std::string label = info.mark();
     ui::text_mid(context_, {x, stage.y0 + context_.px(40)}, label, {Role::muted}, number);
-    const float after = x + ui::text_width(context_, label, number) + context_.px(13);
+    const float after = label.empty() ? x : x + ui::text_width(context_, label, number) + context_.px(13);
     ui::text_mid(context_, {after, stage.y0 + context_.px(40)}, info.title, {Role::text}, title);
     float y = stage.y0 + context_.px(70);
     for (const auto line :
@@ -271,8 +271,7 @@ void Shell::draw_lab(const WindowLayout& layout, Entry& entry) {
         exercises_.draw_stage(*entry.lab, area);
     } else if (entry.failure.empty()) {
         entry.view->stage(context_, area);
-        // A training's figures are those of its newest step, not stale ones.
-        if (entry.lab->busy() && !entry.lab->live())
+        if (entry.lab->stale())
             ui::fill_rect(context_, area, {Role::surface, Tone::line, 0.5F});
     } else {
         ImGui::SetCursorScreenPos({area.x0, area.y0 + context_.px(16)});

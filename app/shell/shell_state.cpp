@@ -96,7 +96,7 @@ void Shell::restore(const Journal::Left& left) {
             if (state != left.values.end()) entry.lab->restore(state->second);
         } catch (const std::exception& error) {
             lost +=
-                fmt::format("{}L{}: {}", lost.empty() ? "" : "; ", entry.lab->info().number, error.what());
+                fmt::format("{}{}: {}", lost.empty() ? "" : "; ", entry.lab->info().name(), error.what());
         }
         update(entry);
     }

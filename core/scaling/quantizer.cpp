@@ -130,11 +130,11 @@ float parallel_amax(std::span<const float> values) {
     return amax(amaxes);
 }
 
-float per_tensor_scale(const CastPlan& plan, std::span<const float> values, float given) {
+float per_tensor_scale(const CastPlan& plan, std::span<const float> values, const QuantizeRequest& request) {
     if (!plan.scaled) return 1;
-    if (given != 0) return given;
-    return scale_from_amax(parallel_amax(values), static_cast<float>(max_finite(*plan.format)), plan.margin,
-                           1, plan.pow2);
+    if (request.tensor_scale != 0) return request.tensor_scale;
+    const float largest = request.tensor_amax < 0 ? parallel_amax(values) : request.tensor_amax;
+    return scale_from_amax(largest, static_cast<float>(max_finite(*plan.format)), plan.margin, 1, plan.pow2);
 }
 
 }  // namespace
@@ -171,7 +171,7 @@ QuantizeResult quantize(const CastPlan& plan, std::span<const float> in, std::sp
     QuantizeResult result;
     Cast cast(plan, in, out, request);
     if (plan.granularity == Granularity::tensor) {
-        result.scale = per_tensor_scale(plan, in, request.tensor_scale);
+        result.scale = per_tensor_scale(plan, in, request);
         cast.use_scale(result.scale);
         cast.run(result);
     } else {

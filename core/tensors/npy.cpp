@@ -26,9 +26,26 @@ constexpr std::size_t kMaxDimensions = 64;  // NumPy's own limit, NPY_MAXDIMS
 
 struct Header {
     std::string dtype;
+    std::size_t dtype_at = 0;  // byte of the file
     bool fortran_order = false;
     std::vector<std::size_t> shape;
 };
+
+Error unsupported(const std::string& where, std::size_t at, const std::string& what) {
+    return input_error(where, fmt::format("byte {}: {} is not supported; valid: <f2 <f4 <f8", at, what));
+}
+bool is_read(std::string_view dtype) { return dtype == "<f2" || dtype == "<f4" || dtype == "<f8"; }
+
+// Bytes of an element of "<i8", "|b1", ">f4"; 0: another dtype (objects, text, records), of which no size is known.
+std::size_t width_of(std::string_view dtype) {
+    constexpr std::string_view kOrders = "<>|=", kKinds = "biufc";
+    if (dtype.size() < 3 || kOrders.find(dtype[0]) == kOrders.npos || kKinds.find(dtype[1]) == kKinds.npos)
+        return 0;
+    std::size_t width = 0;
+    const char* const end = dtype.data() + dtype.size();
+    const auto read = std::from_chars(dtype.data() + 2, end, width);
+    return read.ec == std::errc{} && read.ptr == end && width <= 32 ? width : 0;
+}
 
 // The header is a Python dict literal with exactly the keys descr, fortran_order and shape, then spaces and a
 // newline. `offset` is where the text starts in the file: errors name positions in the file.
@@ -47,6 +64,8 @@ class HeaderParser {
             expect(':');
             if (key == "descr" && !has_descr) {
                 has_descr = true;
+                skip_space();
+                header.dtype_at = offset_ + at_;
                 header.dtype = parse_dtype();
             } else if (key == "fortran_order" && !has_order) {
                 has_order = true;
@@ -101,13 +120,10 @@ class HeaderParser {
     }
 
     std::string parse_dtype() {
-        constexpr std::string_view kValid = "; valid: <f2 <f4 <f8";
-        skip_space();
         const std::size_t start = at_;
-        if (accept('[')) throw fail(start, "structured dtype is not supported" + std::string(kValid));
+        if (accept('[')) throw unsupported(where_, offset_ + start, "structured dtype");
         std::string dtype = parse_string();
-        if (dtype != "<f2" && dtype != "<f4" && dtype != "<f8")
-            throw fail(start, "dtype '" + dtype + "' is not supported" + std::string(kValid));
+        if (width_of(dtype) == 0) throw unsupported(where_, offset_ + start, "dtype '" + dtype + "'");
         return dtype;
     }
 
@@ -192,7 +208,8 @@ std::vector<float> read_values(std::span<const std::byte> payload, std::size_t e
     return values;
 }
 
-// First index fastest -> last index fastest.
+}  // namespace
+
 std::vector<float> to_c_order(const std::vector<float>& values, const std::vector<std::size_t>& shape) {
     std::vector<std::size_t> index(shape.size(), 0), stride(shape.size(), 1);
     for (std::size_t d = 1; d < shape.size(); ++d) stride[d] = stride[d - 1] * shape[d - 1];
@@ -210,9 +227,9 @@ std::vector<float> to_c_order(const std::vector<float>& values, const std::vecto
     return out;
 }
 
-}  // namespace
+namespace {
 
-NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& where) {
+Header read_header(std::span<const std::byte> bytes, const std::string& where, std::size_t& data_start) {
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (!text.starts_with(kMagic)) throw input_error(where, "byte 0: not an .npy file (no \\x93NUMPY)");
     const auto need = [&](std::size_t size) {
@@ -233,18 +250,39 @@ NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& where) {
         throw input_error(
             where, fmt::format("byte 8: the header has {} bytes; at most {} are read", length, kMaxHeader));
     need(start + length);
-    const Header header = HeaderParser(text.substr(start, length), start, where).parse();
+    data_start = start + length;
+    return HeaderParser(text.substr(start, length), start, where).parse();
+}
 
-    const auto element = static_cast<std::size_t>(header.dtype[2] - '0');
+NpyIndex checked_index(Header header, std::size_t start, std::span<const std::byte> bytes,
+                       const std::string& where) {
+    const std::size_t element = width_of(header.dtype);
     const std::size_t expected = count_elements(header.shape, element, where) * element;
-    const std::span<const std::byte> payload = bytes.subspan(start + length);
+    const std::span<const std::byte> payload = bytes.subspan(start);
     if (payload.size() != expected)
         throw input_error(
-            where, fmt::format("byte {}: {} bytes of data where the shape needs {}: {}", start + length,
-                               payload.size(), expected,
-                               payload.size() < expected ? "the file is truncated" : "too much data"));
-    NpyArray array{header.dtype, header.shape, read_values(payload, element)};
-    if (header.fortran_order) array.values = to_c_order(array.values, array.shape);
+            where,
+            fmt::format("byte {}: {} bytes of data where the shape needs {}: {}", start, payload.size(),
+                        expected, payload.size() < expected ? "the file is truncated" : "too much data"));
+    return {std::move(header.dtype), std::move(header.shape), header.fortran_order, start, bytes.size()};
+}
+
+}  // namespace
+
+NpyIndex index_npy(std::span<const std::byte> bytes, const std::string& where) {
+    std::size_t start = 0;
+    Header header = read_header(bytes, where, start);
+    return checked_index(std::move(header), start, bytes, where);
+}
+
+NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& where) {
+    std::size_t start = 0;
+    Header header = read_header(bytes, where, start);
+    if (!is_read(header.dtype)) throw unsupported(where, header.dtype_at, "dtype '" + header.dtype + "'");
+    NpyIndex index = checked_index(std::move(header), start, bytes, where);
+    const std::size_t width = width_of(index.dtype);
+    NpyArray array{std::move(index.dtype), std::move(index.shape), read_values(bytes.subspan(start), width)};
+    if (index.fortran_order) array.values = to_c_order(array.values, array.shape);
     return array;
 }
 

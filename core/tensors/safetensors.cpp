@@ -20,15 +20,20 @@ static_assert(std::endian::native == std::endian::little, "tensors are copied as
 using nlohmann::json;
 constexpr std::size_t kPrefix = 8, kLongestHeader = std::size_t{16} << 20;
 
-// What can be read. A file may hold tensors of other dtypes, whose sizes are then taken on trust.
+// What can be read, and integers, whose sizes are checked. A file may hold tensors of other dtypes: their sizes are
+// taken on trust.
 struct Dtype {
     std::string_view name, format;  // format: empty for F64, which is wider than every format of ours
     std::size_t width;
+    bool is_float = true;
 };
 constexpr std::array kDtypes = {
     Dtype{"F64", "", 8},         Dtype{"F32", "fp32", 4},     Dtype{"F16", "fp16", 2},
     Dtype{"BF16", "bf16", 2},    Dtype{"F8_E4M3", "e4m3", 1}, Dtype{"F8_E5M2", "e5m2", 1},
-    Dtype{"F8_E8M0", "e8m0", 1},
+    Dtype{"F8_E8M0", "e8m0", 1}, Dtype{"I64", "", 8, false},  Dtype{"U64", "", 8, false},
+    Dtype{"I32", "", 4, false},  Dtype{"U32", "", 4, false},  Dtype{"I16", "", 2, false},
+    Dtype{"U16", "", 2, false},  Dtype{"I8", "", 1, false},   Dtype{"U8", "", 1, false},
+    Dtype{"BOOL", "", 1, false},
 };
 
 const Dtype* find_dtype(std::string_view name) {
@@ -167,26 +172,43 @@ SafeTensorsIndex index_safetensors(std::span<const std::byte> bytes, const std::
     return HeaderReader(bytes, where).read();
 }
 
+std::size_t width_of_dtype(std::string_view name) {
+    const Dtype* const dtype = find_dtype(name);
+    return dtype ? dtype->width : 0;
+}
+
+bool is_float_dtype(std::string_view name) {
+    const Dtype* const dtype = find_dtype(name);
+    return dtype && dtype->is_float;
+}
+
+void decode_stored(std::string_view name, std::span<const std::byte> stored, std::span<float> values) {
+    if (!is_float_dtype(name) || stored.size() != values.size() * width_of_dtype(name))
+        throw usage_error("decode_stored", "the dtype is no float, or the sizes differ");
+    if (values.empty()) return;
+    const Dtype& dtype = *find_dtype(name);
+    if (dtype.width == 8)
+        read_doubles(stored, values);
+    else if (dtype.width == 4)
+        std::memcpy(values.data(), stored.data(), stored.size());
+    else if (dtype.width == 2)
+        decode_to<std::uint16_t>(find_format(dtype.format), stored, values);
+    else
+        decode_to<std::uint8_t>(find_format(dtype.format), stored, values);
+}
+
 std::vector<float> read_safetensor(std::span<const std::byte> bytes, const SafeTensorInfo& info,
                                    const std::string& where) {
-    const Dtype* const dtype = find_dtype(info.dtype);
-    if (!dtype) {
+    if (!is_float_dtype(info.dtype)) {
         std::string valid;
-        for (const Dtype& each : kDtypes) valid.append(" ").append(each.name);
+        for (const Dtype& each : kDtypes)
+            if (each.is_float) valid.append(" ").append(each.name);
         throw input_error(where,
                           fmt::format("byte {}: dtype {} is not one of{}", info.begin, info.dtype, valid));
     }
     const std::span<const std::byte> stored = bytes.subspan(info.begin, info.end - info.begin);
-    std::vector<float> values(stored.size() / dtype->width);
-    if (values.empty()) return values;
-    if (dtype->width == 8)
-        read_doubles(stored, values);
-    else if (dtype->width == 4)
-        std::memcpy(values.data(), stored.data(), stored.size());
-    else if (dtype->width == 2)
-        decode_to<std::uint16_t>(find_format(dtype->format), stored, values);
-    else
-        decode_to<std::uint8_t>(find_format(dtype->format), stored, values);
+    std::vector<float> values(stored.size() / width_of_dtype(info.dtype));
+    decode_stored(info.dtype, stored, values);
     return values;
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fp8lab {
@@ -25,6 +26,14 @@ struct SafeTensorsIndex {
 // Reads only the header. Throws input_error with `where` and the byte offset: truncated file, malformed
 // header, offsets that overlap, leave gaps or contradict the shape.
 SafeTensorsIndex index_safetensors(std::span<const std::byte> bytes, const std::string& where);
+
+// Bytes of one element of a dtype as safetensors spells it; 0: not known, or less than one byte.
+std::size_t width_of_dtype(std::string_view dtype);
+// Whether decode_stored() reads it: F64 F32 F16 BF16 F8_E4M3 F8_E5M2 F8_E8M0.
+bool is_float_dtype(std::string_view dtype);
+// Consecutive elements as float32 (F64 rounded to nearest even), in the calling thread. `stored` has values.size() of
+// them, at any alignment. Throws usage_error for another dtype or size.
+void decode_stored(std::string_view dtype, std::span<const std::byte> stored, std::span<float> values);
 
 // The values of one tensor of that index in C order. dtypes F64 (rounded to nearest even), F32, F16, BF16,
 // F8_E4M3, F8_E5M2 and F8_E8M0; throws input_error for another one.

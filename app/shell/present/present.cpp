@@ -192,7 +192,7 @@ void Presentation::show(const Picture& picture, Rect area) {
         figure.y1 -= context_.px(28);
     }
     view().present(context_, picture.figure, plot_, figure);
-    if (lecture_->lab().busy() && !lecture_->lab().live() && !frozen_)
+    if (lecture_->lab().stale() && !frozen_)
         ui::fill_rect(context_, figure, {Role::surface, Tone::line, 0.5F});
 }
 

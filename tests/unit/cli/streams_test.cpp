@@ -40,6 +40,8 @@ constexpr VerbCalls kCalls[] = {
      waits_for_input},
     {"quantize", "quantize SCRATCH/values.npy --recipe mxfp8", "quantize SCRATCH/values.npy --recipe mxfp8",
      waits_for_reader},
+    {"inspect", "inspect SCRATCH/values.npy --csv SCRATCH/out", "inspect SCRATCH/large.npy", works,
+     "inspect: ", " of 1 tensors; what was measured is written"},
     {"simulate", "simulate --amax SCRATCH/amax", "simulate --amax -", waits_for_input},
     {"train", "train --backend cpu --recipe bf16 --layers 4,4,1 --batch 4 --steps 3 --csv SCRATCH/out",
      "train --backend cpu --recipe bf16 --layers 4,4,1 --batch 4 --steps 1000000000 --csv SCRATCH/out --save "
@@ -103,6 +105,9 @@ struct Bench {
     Bench() {
         spit(scratch / "values", bytes_of({1, 2, 500}));
         spit(scratch / "values.npy", npy("<f4", "(3,)", bytes_of({1, 2, 500})));
+        // 2^29 zeros that take no room on the disk: half a minute of casts.
+        spit(scratch / "large.npy", npy("<f4", "(8388608, 64)", ""));
+        std::filesystem::resize_file(scratch / "large.npy", 128 + (std::uintmax_t{1} << 31));
         spit(scratch / "codes", "\x01\x7E");
         spit(scratch / "amax", "1\n2\n");
         std::filesystem::create_directory(scratch / "model");

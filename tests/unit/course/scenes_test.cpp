@@ -73,7 +73,8 @@ TEST_CASE("at least 30 scenes, each of the lab its name says, the decks find the
     for (const auto& path : shipped_scenes()) {
         const Scene scene = read_scene(path);
         const int number = find_lab(scene.lab).make()->info().number;
-        CHECK(path.filename().string().substr(0, 3) == (number < 10 ? "L0" : "L") + std::to_string(number));
+        const std::string mark = number == 0 ? "W" : (number < 10 ? "L0" : "L") + std::to_string(number);
+        CHECK(path.filename().string().starts_with(mark + "-"));
         CHECK_MESSAGE(titles.insert(scene.title).second, scene.title);
     }
     CHECK(shipped_decks().size() >= 3);

@@ -118,6 +118,7 @@ TEST_CASE("each folder of core includes only the folders below it") {
         {"tensors", {"formats"}},
         {"stats", {"formats"}},
         {"scaling", {"stats"}},
+        {"inspect", {"scaling", "tensors"}},
         {"figure", {"base"}},
         {"lesson", {"figure", "files"}},
         {"nn", {"scaling", "tensors"}},

@@ -1,0 +1,152 @@
+// fp8lab inspect FILE [--recipe R,...] [--compare FILE] [--csv FILE] [--json]: every tensor of a model under every
+// recipe, as the Workbench shows it.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/verb.h"
+#include "core/base/error.h"
+#include "core/base/stop.h"
+#include "core/base/units.h"
+#include "core/files/console.h"
+#include "core/files/files.h"
+#include "core/files/outputs.h"
+#include "core/inspect/report.h"
+#include "core/inspect/table.h"
+
+namespace fp8lab::cli {
+namespace {
+
+struct InspectOptions {
+    std::string file, compare, recipes, filter, csv;
+    Demands demands;
+    bool fold = false, json = false;
+};
+
+std::shared_ptr<const TensorStore> open_store(const std::string& path) {
+    return std::make_shared<TensorStore>(path);
+}
+
+// A second; a line is said no more often.
+class Progress {
+  public:
+    void tell_of(const Scan& scan) {
+        const auto now = std::chrono::steady_clock::now();
+        if (now - told_ < std::chrono::seconds(1)) return;
+        told_ = now;
+        tell(fmt::format("inspect: {} of {} tensors, {:.0f} %", scan.scanned(), scan.rows().size(),
+                         100 * scan.progress()));
+    }
+
+  private:
+    std::chrono::steady_clock::time_point told_ = std::chrono::steady_clock::now();
+};
+
+// To its end, or to a signal. `casts`: false ends it after the first pass.
+void run(Scan& scan, bool casts) {
+    Progress progress;
+    while (!interrupted() && (casts || !scan.summarised()) && scan.step()) progress.tell_of(scan);
+}
+
+std::string percent(double value) {
+    return value == 0 ? "0" : value < 0.01 ? "<0.01" : format_number(value, 3);
+}
+
+std::string table_text(const InspectReport& report, const InspectOptions& options) {
+    const Scanned& scanned = report.scanned;
+    const auto& recipes = scanned.recipes;
+    const auto by = std::ranges::find(recipes, "current", &ScanRecipe::id);
+    const auto order = by == recipes.end() ? 0 : static_cast<std::size_t>(by - recipes.begin());
+    const auto rows = table_rows(*scanned.store, scanned.rows,
+                                 {.fold = options.fold, .filter = options.filter, .recipe = order});
+    std::vector<std::vector<std::string>> cells = {
+        {options.fold ? "kind" : "tensor", "shape", "amax", "least", "binades"}};
+    for (const ScanRecipe& recipe : recipes) cells[0].push_back(recipe.id);
+    cells[0].emplace_back("recommended");
+    for (const TableRow& row : rows) {
+        const ScanRow& worst = scanned.rows[row.worst];
+        std::vector<std::string> line = {printable(row.name), row.shape};
+        if (row.summarised && worst.not_scanned.empty())
+            for (const double value : {static_cast<double>(row.amax), static_cast<double>(row.least)})
+                line.push_back(format_number(value, 3));
+        if (line.size() == 4) line.push_back(fmt::format("{:.1f}", row.binades));
+        line.resize(5, "-");
+        for (const double pct : row.underflow_pct) line.push_back(percent(pct));
+        line.resize(5 + recipes.size(), "-");
+        const Recommendation advice = recommend(worst, recipes, options.demands);
+        line.push_back(!row.note.empty() && worst.outcomes.empty() ? row.note
+                       : advice.recipe                             ? recipes[*advice.recipe].id
+                                                                   : "none");
+        cells.push_back(std::move(line));
+    }
+    std::vector<std::size_t> widths(cells[0].size());
+    for (const auto& line : cells)
+        for (std::size_t c = 0; c < line.size(); ++c) widths[c] = std::max(widths[c], line[c].size());
+    std::string out;
+    for (const auto& line : cells) {
+        for (std::size_t c = 0; c + 1 < line.size(); ++c)
+            out += c == 0 ? fmt::format("{:<{}}", line[c], widths[c])
+                          : fmt::format("  {:>{}}", line[c], widths[c]);
+        out += "  " + line.back() + "\n";
+    }
+    return out + report.foot();
+}
+
+void inspect(const InspectOptions& options) {
+    auto recipes = options.recipes.empty() ? scan_recipes() : parse_scan_recipes(options.recipes);
+    Outputs outputs;
+    outputs.reads(options.file);
+    if (!options.compare.empty()) outputs.reads(options.compare);
+    if (options.csv != "-" || options.json) outputs.prints(options.json ? "--json" : "stdout");
+    if (!options.csv.empty()) outputs.writes("--csv", options.csv, Holds::table);
+    Scan scan(open_store(options.file), {.recipes = recipes, .filter = options.filter});
+    std::unique_ptr<Scan> before;
+    if (!options.compare.empty())
+        before = std::make_unique<Scan>(open_store(options.compare),
+                                        ScanSpec{.recipes = recipes, .filter = options.filter});
+    InspectReport report{.demands = options.demands, .filter = options.filter};
+    {
+        const Interruptible keeps;
+        if (before) run(*before, false);
+        run(scan, true);
+        report.scanned = scanned_by(scan, before.get());
+        if (!options.csv.empty() && options.csv != "-") write_file(options.csv, report.csv());
+    }
+    if (options.json) {
+        nlohmann::json out = json_header(cpu_backend()->device());
+        out.update(report.json());
+        print_json(out);
+    } else {
+        write_stdout(options.csv == "-" ? report.csv() : table_text(report, options));
+    }
+    end_if_interrupted(fmt::format("after {} of {} tensors; what was measured is written", scan.scanned(),
+                                   scan.rows().size()));
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, Globals&) {
+    const auto options = std::make_shared<InspectOptions>();
+    CLI::App* verb = app.add_subcommand("inspect", "Every tensor of a model under every recipe");
+    verb->add_option("file", options->file, ".safetensors, .safetensors.index.json, .npy or .npz")
+        ->required();
+    verb->add_option("--recipe", options->recipes, "R[,R...]; those of the Workbench");
+    verb->add_option("--compare", options->compare, "an earlier state of the same model");
+    verb->add_option("--min-sqnr", options->demands.min_sqnr_db, "demand on the SQNR, dB")
+        ->capture_default_str();
+    verb->add_option("--max-underflow", options->demands.max_underflow_pct, "demand on the underflow, %")
+        ->capture_default_str();
+    verb->add_flag("--fold", options->fold, "one row per kind of tensor, with the worst of its layers");
+    verb->add_option("--filter", options->filter, "only tensors with this in their name");
+    verb->add_option("--csv", options->csv, "table of all tensors as CSV; - is stdout");
+    verb->add_flag("--json", options->json, "as JSON");
+    verb->callback([options] { inspect(*options); });
+}
+
+}  // namespace fp8lab::cli

@@ -1,0 +1,176 @@
+#include "core/inspect/report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/base/units.h"
+#include "core/files/console.h"
+#include "core/inspect/compare.h"
+#include "core/inspect/table.h"
+
+namespace fp8lab {
+namespace {
+
+using nlohmann::json;
+
+json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+// A text of CSV: in quotes where it has to be.
+std::string cell(const std::string& text) {
+    if (text.find_first_of(",\"\n\r") == text.npos) return text;
+    std::string out = "\"";
+    for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
+    return out + "\"";
+}
+
+std::string reason_of(const Recommendation& advice) {
+    return fmt::format("{}", fmt::join(advice.reasons, " "));
+}
+
+std::string recommended(const Recommendation& advice, std::span<const ScanRecipe> recipes) {
+    return advice.recipe ? recipes[*advice.recipe].id : "none";
+}
+
+}  // namespace
+
+std::string InspectReport::csv() const {
+    const auto& recipes = scanned.recipes;
+    std::string out = fmt::format("# file {}\n# min_sqnr_db {}, max_underflow_pct {}\n",
+                                  printable(scanned.store->path().string()), shortest(demands.min_sqnr_db),
+                                  shortest(demands.max_underflow_pct));
+    out += "name,kind,class,dtype,shape,values,amax,least,binades,zeros_pct";
+    for (const ScanRecipe& recipe : recipes)
+        for (const char* column : {"sqnr_db", "underflow_pct", "overflow_pct", "worst_row_db", "bits"})
+            out += "," + cell(fmt::format("{}_{}", column, recipe.id));
+    out += ",recommended,reason,nan,inf,sampled_every";
+    if (scanned.before) out += ",before_amax,before_least,before_binades,change";
+    out += "\n";
+    for (const ScanRow& row : scanned.rows) {
+        const StoredTensor& tensor = scanned.store->tensors()[row.tensor];
+        if (!matches(tensor.name, filter)) continue;
+        const TensorSummary& s = row.summary;
+        out += fmt::format("{},{},{},{},{},{}", cell(printable(tensor.name)), cell(printable(row.kind)),
+                           to_string(row.use), tensor.dtype, fmt::join(tensor.shape, "x"), tensor.values());
+        if (row.summarised)
+            out += fmt::format(",{},{},{},{}", shortest(s.amax), shortest(s.least), shortest(s.binades()),
+                               shortest(s.zeros_pct()));
+        else
+            out += ",,,,";
+        for (std::size_t r = 0; r < recipes.size(); ++r) {
+            if (row.outcomes.empty()) {
+                out += ",,,,,";
+                continue;
+            }
+            const CastOutcome& o = row.outcomes[r];
+            for (const double value : {o.sqnr_db, o.underflow_pct, o.overflow_pct, o.worst_row_db, o.bits})
+                out += "," + shortest(value);
+        }
+        const Recommendation advice = recommend(row, recipes, demands);
+        out += row.outcomes.empty()
+                   ? "," + std::string("," + row.not_scanned)
+                   : "," + cell(recommended(advice, recipes)) + "," + cell(reason_of(advice));
+        out += row.summarised ? fmt::format(",{},{},{}", s.nan, s.inf, row.every) : ",,,";
+        if (scanned.before) {
+            const auto [change, old] = before_of(scanned, row);
+            if (old && old->summarised)
+                out += fmt::format(",{},{},{}", shortest(old->summary.amax), shortest(old->summary.least),
+                                   shortest(old->summary.binades()));
+            else
+                out += ",,,";
+            out += fmt::format(",{}", change);
+        }
+        out += "\n";
+    }
+    return out;
+}
+
+json InspectReport::json() const {
+    const auto& recipes = scanned.recipes;
+    nlohmann::json out;
+    out["file"] = scanned.store->path().string();
+    out["tensors"] = scanned.rows.size();
+    out["demands"] = {{"min_sqnr_db", demands.min_sqnr_db}, {"max_underflow_pct", demands.max_underflow_pct}};
+    const Tally counts = tally(scanned.rows, recipes.size(), demands);
+    out["cast"] = counts.done;
+    for (std::size_t r = 0; r < recipes.size(); ++r) {
+        out["losing"][recipes[r].id] = counts.losing[r];
+        out["meeting"][recipes[r].id] = counts.meeting[r];
+    }
+    out["rows"] = nlohmann::json::array();
+    for (const ScanRow& row : scanned.rows) {
+        const StoredTensor& tensor = scanned.store->tensors()[row.tensor];
+        if (!matches(tensor.name, filter)) continue;
+        nlohmann::json entry = {{"name", tensor.name},         {"kind", row.kind},
+                                {"class", to_string(row.use)}, {"dtype", tensor.dtype},
+                                {"shape", tensor.shape},       {"values", tensor.values()}};
+        if (!row.not_scanned.empty()) entry["not_scanned"] = row.not_scanned;
+        if (tensor.scales) entry["scales"] = tensor.scales->name + ", " + tensor.scales->words();
+        if (row.summarised) {
+            entry["amax"] = static_cast<double>(row.summary.amax);
+            entry["least"] = static_cast<double>(row.summary.least);
+            entry["binades"] = row.summary.binades();
+            entry["zeros_pct"] = row.summary.zeros_pct();
+            entry["nan"] = row.summary.nan;
+            entry["inf"] = row.summary.inf;
+            entry["sampled_every"] = row.every;
+        }
+        for (std::size_t r = 0; r < row.outcomes.size(); ++r) {
+            const CastOutcome& o = row.outcomes[r];
+            entry["recipes"][recipes[r].id] = {{"sqnr_db", number(o.sqnr_db)},
+                                               {"underflow_pct", number(o.underflow_pct)},
+                                               {"overflow_pct", number(o.overflow_pct)},
+                                               {"worst_row_db", number(o.worst_row_db)},
+                                               {"bits", number(o.bits)}};
+        }
+        if (!row.outcomes.empty()) {
+            const Recommendation advice = recommend(row, recipes, demands);
+            entry["recommended"] = recommended(advice, recipes);
+            entry["reason"] = reason_of(advice);
+        }
+        if (scanned.before) {
+            const auto [change, old] = before_of(scanned, row);
+            entry["change"] = change;
+            if (old && old->summarised)
+                entry["before"] = {{"amax", static_cast<double>(old->summary.amax)},
+                                   {"least", static_cast<double>(old->summary.least)},
+                                   {"binades", old->summary.binades()}};
+        }
+        out["rows"].push_back(std::move(entry));
+    }
+    if (scanned.before) {
+        const Comparison changes = compare(scanned);
+        out["comparison"] = {{"kinds", changes.same()},
+                             {"grown", changes.grown()},
+                             {"new", changes.added},
+                             {"missing", changes.missing},
+                             {"reshaped", changes.reshaped}};
+    }
+    return out;
+}
+
+std::string InspectReport::foot() const {
+    const auto& recipes = scanned.recipes;
+    const Tally counts = tally(scanned.rows, recipes.size(), demands);
+    std::vector<std::string> losing, meeting;
+    for (std::size_t r = 0; r < recipes.size(); ++r) {
+        losing.push_back(fmt::format("{} {}", recipes[r].id, counts.losing[r]));
+        meeting.push_back(fmt::format("{} {}", recipes[r].id, counts.meeting[r]));
+    }
+    std::string out = fmt::format("of {} tensors lose more than {} %: {}\n", counts.done,
+                                  format_number(demands.max_underflow_pct), fmt::join(losing, ", "));
+    out += fmt::format("of {} tensors meet {} dB and {} %: {}\n", counts.done,
+                       format_number(demands.min_sqnr_db), format_number(demands.max_underflow_pct),
+                       fmt::join(meeting, ", "));
+    if (!scanned.before) return out;
+    const Comparison changes = compare(scanned);
+    return out +
+           fmt::format(
+               "{} of {} kinds grew by more than a binade; {} tensors are new, {} missing, {} reshaped\n",
+               changes.grown(), changes.same(), changes.added.size(), changes.missing.size(),
+               changes.reshaped.size());
+}
+
+}  // namespace fp8lab

@@ -1,0 +1,27 @@
+// A scan as CSV and JSON: the verb `inspect` and the Workbench write the same.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "core/inspect/recommend.h"
+#include "core/inspect/scan.h"
+
+namespace fp8lab {
+
+struct InspectReport {
+    Scanned scanned = {};  // may be under way: cells without a number are empty, in JSON not there
+    Demands demands = {};
+    std::string filter = {};  // only tensors with this in their name
+
+    // name,kind,class,dtype,shape,values,amax,least,binades,zeros_pct, per recipe sqnr_db_R,underflow_pct_R,
+    // overflow_pct_R,worst_row_db_R,bits_R, then recommended,reason,nan,inf,sampled_every; with a second file
+    // before_amax,before_least,before_binades,change ("same", "new", "reshaped"). Lines that start with # say file and
+    // demands. A tensor that is not cast has the reason why in `reason`.
+    std::string csv() const;
+    nlohmann::json json() const;
+    std::string foot()
+        const;  // "of 150 tensors lose more than 1 %: unscaled 111, ...", for a table in a terminal
+};
+
+}  // namespace fp8lab

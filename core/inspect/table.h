@@ -1,0 +1,50 @@
+// The rows of the Workbench's table: tensors, or kinds of tensors with the worst of their members.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/inspect/recommend.h"
+#include "core/inspect/scan.h"
+
+namespace fp8lab {
+
+struct TableRow {
+    std::string name;  // of the tensor or kind
+    TensorUse use = TensorUse::w;
+    std::vector<std::size_t> members;  // of Scan::rows(); not empty
+    std::size_t worst = 0;  // the member with the most underflow under the recipe of the order, then binades
+    std::string dtype, shape;               // "384 x 128"; of the worst member
+    bool summarised = false, done = false;  // all members
+    // Largest amax, smallest value above 0, largest number of binades of one member.
+    float amax = 0, least = 0;
+    double binades = 0;
+    std::vector<double> underflow_pct;  // the highest of its members, per recipe; empty until done
+    std::string note;                   // why it has no numbers, or "1 of 4 bands of 128 rows"
+};
+
+struct TableQuery {
+    bool fold = false;
+    std::optional<TensorUse> use = {};  // none: all
+    std::string filter = {};            // part of the name or of the kind, in any case
+    std::size_t recipe = 0;             // whose underflow orders
+};
+
+// Most underflow first, then most binades, then by name; tensors without numbers last.
+std::vector<TableRow> table_rows(const TensorStore& store, std::span<const ScanRow> rows,
+                                 const TableQuery& query);
+
+std::string shape_text(std::span<const std::size_t> shape);  // "384 x 128"; "scalar"
+
+// How many tensors lose more than the demand, or meet the demands; of all that are cast.
+struct Tally {
+    int tensors = 0;  // that have numbers, or will
+    int done = 0;
+    std::vector<int> losing, meeting;  // per recipe
+};
+Tally tally(std::span<const ScanRow> rows, std::size_t recipes, const Demands& demands);
+
+}  // namespace fp8lab

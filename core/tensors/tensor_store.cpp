@@ -1,0 +1,175 @@
+#include "core/tensors/tensor_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/files/bounded_file.h"
+#include "core/files/mapped_file.h"
+#include "core/json/read_json.h"
+#include "core/tensors/npy.h"
+#include "core/tensors/npz.h"
+#include "core/tensors/safetensors.h"
+#include "core/tensors/weight_map.h"
+
+namespace fp8lab {
+namespace {
+
+constexpr std::size_t kLargestIndex = std::size_t{64} << 20;  // bytes; models of 10^5 tensors have 10 MB
+
+// decode_stored()'s name of NumPy's dtype; empty: no float.
+std::string_view float_dtype(std::string_view dtype) {
+    if (dtype == "<f8") return "F64";
+    if (dtype == "<f4") return "F32";
+    if (dtype == "<f2") return "F16";
+    return is_float_dtype(dtype) ? dtype : std::string_view{};
+}
+
+StoredTensor from_npy(std::string name, const NpyIndex& index) {
+    StoredTensor tensor{.name = std::move(name), .dtype = index.dtype, .shape = index.shape};
+    tensor.begin = index.begin, tensor.end = index.end;
+    tensor.fortran_order = index.fortran_order && index.shape.size() > 1;
+    tensor.is_float = !float_dtype(index.dtype).empty();
+    return tensor;
+}
+
+bool is_pickle(const std::filesystem::path& path, std::string_view head) {
+    constexpr std::array<std::string_view, 4> kExtensions = {".pt", ".pth", ".bin", ".ckpt"};
+    // Protocols 2 to 5. The length of a safetensors header may begin with the same bytes: then its '{' follows.
+    const bool is_pickled = head.size() > 1 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5 &&
+                            (head.size() < 9 || head[8] != '{');
+    return std::ranges::find(kExtensions, path.extension().string()) != kExtensions.end() || is_pickled ||
+           head.find("/data.pkl") != head.npos;
+}
+
+}  // namespace
+
+std::uint64_t StoredTensor::values() const {
+    std::uint64_t count = 1;
+    for (const std::size_t extent : shape)
+        if (__builtin_mul_overflow(count, extent, &count)) return 0;
+    return count;
+}
+
+TensorStore::TensorStore(const std::filesystem::path& path) : path_(path) {
+    const std::string head = read_head(path, 128), where = path.string();
+    if (is_pickle(path, head)) throw input_error(where, "holds code; save it as .safetensors");
+    if (path.extension() == ".json") {
+        open_shards(path);
+    } else if (head.starts_with("PK") || path.extension() == ".npz") {
+        files_.emplace_back(path);
+        for (const auto& [name, index] : index_npz(MappedFile(path).bytes(), where))
+            tensors_.push_back(from_npy(name, index));
+    } else if (head.starts_with("\x93NUMPY") || path.extension() == ".npy") {
+        files_.emplace_back(path);
+        tensors_.push_back(from_npy(path.stem().string(), index_npy(MappedFile(path).bytes(), where)));
+    } else {
+        open_safetensors(path);
+    }
+    std::ranges::sort(tensors_, {}, &StoredTensor::name);
+    find_scales();
+}
+
+void TensorStore::open_safetensors(const std::filesystem::path& path) {
+    const std::size_t file = files_.size();
+    files_.emplace_back(path);
+    for (auto& [name, info] : index_safetensors(MappedFile(path).bytes(), path.string()).tensors) {
+        StoredTensor tensor{.name = name, .dtype = info.dtype, .shape = info.shape, .file = file};
+        tensor.begin = info.begin, tensor.end = info.end;
+        tensor.is_float = is_float_dtype(info.dtype);
+        tensor.is_scale = info.dtype == "F8_E8M0";
+        tensors_.push_back(std::move(tensor));
+    }
+}
+
+void TensorStore::open_shards(const std::filesystem::path& index) {
+    const std::string text = read_bounded(index, kLargestIndex);
+    const WeightMap map = parse_weight_map(text, index.string());
+    std::map<std::string, std::string> file_of;  // tensor -> shard, as the shards have it
+    for (const std::string& shard : map.files) {
+        const std::size_t before = tensors_.size();
+        open_safetensors(index.parent_path() / shard);
+        for (std::size_t i = before; i < tensors_.size(); ++i) {
+            const auto [there, added] = file_of.emplace(tensors_[i].name, shard);
+            if (!added)
+                throw input_error((index.parent_path() / shard).string(),
+                                  fmt::format("byte {}: tensor '{}' is in '{}' too", tensors_[i].begin,
+                                              quote_from(tensors_[i].name), there->second));
+        }
+    }
+    for (const auto& [tensor, entry] : map.tensors) {
+        const auto there = file_of.find(tensor);
+        if (there == file_of.end() || there->second != entry.file)
+            throw input_error(index.string(), fmt::format("byte {}: tensor '{}' is not in '{}'", entry.place,
+                                                          quote_from(tensor), entry.file));
+    }
+}
+
+void TensorStore::find_scales() {
+    for (StoredTensor& tensor : tensors_) {
+        if (tensor.dtype != "F8_E4M3" && tensor.dtype != "F8_E5M2") continue;
+        for (const std::string& name : scale_names(tensor.name)) {
+            const auto found = std::ranges::lower_bound(tensors_, name, {}, &StoredTensor::name);
+            if (found == tensors_.end() || found->name != name || !found->is_float) continue;
+            const auto fail = [&](const std::string& why) {
+                return input_error(files_[found->file].path().string(),
+                                   fmt::format("byte {}: {}", found->begin, why));
+            };
+            // Checked before anything of that size is made.
+            if (found->values() > std::max<std::uint64_t>(tensor.values(), 1))
+                throw fail(fmt::format("tensor '{}' has more elements than its codes", quote_from(name)));
+            std::vector<float> values(found->values());
+            read_rows(*found, 0, values);
+            try {
+                tensor.scales = std::make_shared<WeightScales>(
+                    weight_scales(name, tensor.shape, found->shape, std::move(values)));
+            } catch (const Error& error) {
+                throw fail(error.why());
+            }
+            found->is_scale = true;
+            break;
+        }
+    }
+}
+
+std::uint64_t TensorStore::bytes() const {
+    std::uint64_t sum = 0;
+    for (const RandomFile& file : files_) sum += file.size();
+    return sum;
+}
+
+const StoredTensor* TensorStore::find(std::string_view name) const {
+    const auto found = std::ranges::find(tensors_, name, &StoredTensor::name);
+    return found == tensors_.end() ? nullptr : &*found;
+}
+
+void TensorStore::read_rows(const StoredTensor& tensor, std::size_t first, std::span<float> rows) const {
+    const std::string_view dtype = float_dtype(tensor.dtype);
+    const MatrixShape shape = tensor.matrix();
+    if (dtype.empty()) throw usage_error(tensor.name, "dtype " + tensor.dtype + " is not a float");
+    if (rows.empty()) return;
+    if (shape.cols == 0 || rows.size() % shape.cols != 0 || first > shape.rows ||
+        rows.size() / shape.cols > shape.rows - first)
+        throw usage_error(tensor.name, "only whole rows of the tensor are read");
+    const std::size_t width = width_of_dtype(dtype);
+    if (tensor.fortran_order) {
+        std::vector<std::byte> stored(tensor.end - tensor.begin);
+        std::vector<float> values(stored.size() / width);
+        files_[tensor.file].read(tensor.begin, stored);
+        decode_stored(dtype, stored, values);
+        values = to_c_order(values, tensor.shape);
+        std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(first * shape.cols), rows.size(),
+                    rows.begin());
+    } else {
+        std::vector<std::byte> stored(rows.size() * width);
+        files_[tensor.file].read(tensor.begin + first * shape.cols * width, stored);
+        decode_stored(dtype, stored, rows);
+    }
+    if (tensor.scales) apply_scales(*tensor.scales, first, shape.cols, rows);
+}
+
+}  // namespace fp8lab

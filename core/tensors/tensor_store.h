@@ -1,0 +1,62 @@
+// A model's tensors where they are: one .safetensors, .npy or .npz, or the .safetensors.index.json of a model in several
+// files. Opening reads headers and the scales of FP8 tensors, nothing else; values are read row by row on demand.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/files/random_file.h"
+#include "core/tensors/file.h"
+#include "core/tensors/weight_scales.h"
+
+namespace fp8lab {
+
+struct StoredTensor {
+    std::string name;                // as the file has it; of an .npy the file's name without its extension
+    std::string dtype;               // as the file spells it: "F8_E4M3", "<f4"
+    std::vector<std::size_t> shape;  // () for a scalar
+    std::size_t file = 0;            // of TensorStore::files()
+    std::size_t begin = 0, end = 0;  // bytes of that file
+    bool fortran_order = false;
+    bool is_float = false;                            // its values can be read
+    bool is_scale = false;                            // it holds the scales of another tensor, or E8M0 codes
+    std::shared_ptr<const WeightScales> scales = {};  // FP8: values are codes times these
+
+    MatrixShape matrix() const { return as_matrix(shape); }
+    std::uint64_t values() const;  // 0 where a dtype is not known and the shape overflows
+};
+
+class TensorStore {
+  public:
+    // Throws input_error with file, tensor and byte: everything that the readers of the formats refuse; an index that
+    // names a file outside its folder, or a tensor that its file does not have; two tensors of one name; scales of a
+    // wrong shape, or that are NaN, infinite or negative; a pickled checkpoint (.pt .pth .bin .ckpt), which holds code.
+    explicit TensorStore(const std::filesystem::path& path);
+
+    const std::filesystem::path& path() const { return path_; }
+    std::span<const RandomFile> files() const { return files_; }
+    std::uint64_t bytes() const;                                        // of all files
+    std::span<const StoredTensor> tensors() const { return tensors_; }  // by name
+    const StoredTensor* find(std::string_view name) const;              // null: none
+
+    // Rows first, first + 1, ... of the tensor's matrix as float32, as many as `rows` has room for; FP8 codes times
+    // their scales. An array in Fortran order is read whole in every call. In the calling thread; several may call at a
+    // time. Throws usage_error: not a float, or not whole rows of the tensor; input_error as RandomFile::read().
+    void read_rows(const StoredTensor& tensor, std::size_t first, std::span<float> rows) const;
+
+  private:
+    void open_safetensors(const std::filesystem::path& path);
+    void open_shards(const std::filesystem::path& index);
+    void find_scales();
+
+    std::filesystem::path path_;
+    std::vector<RandomFile> files_;
+    std::vector<StoredTensor> tensors_;
+};
+
+}  // namespace fp8lab

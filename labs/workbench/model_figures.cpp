@@ -1,0 +1,198 @@
+// The figures of the selected tensor, and what changed between two files.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/base/units.h"
+#include "core/files/files.h"
+#include "core/json/read_json.h"
+#include "labs/workbench/model.h"
+
+namespace fp8lab::workbench {
+namespace {
+
+// What a format holds under this scale, in the tensor's own units. Block formats: of the block with the tensor's amax.
+Range window_of(const CastPlan& plan, float amax) {
+    const double top = max_finite(*plan.format), least = min_subnormal(*plan.format);
+    const double scale = plan.scaled && amax > 0 ? top / static_cast<double>(amax) : 1;
+    return {least / scale, top / scale};
+}
+
+bool has_blocks(const CastPlan& plan) { return plan.granularity != Granularity::tensor; }
+
+struct Span {
+    int lo = 0, hi = 0;  // exponents: [2^lo, 2^hi)
+};
+Span span_of(const Binades& histogram) {
+    Span out{Binades::kLowest + Binades::kBins, Binades::kLowest};
+    for (int b = 0; b < Binades::kBins; ++b) {
+        if (histogram.counts[static_cast<std::size_t>(b)] == 0) continue;
+        out.lo = std::min(out.lo, b + Binades::kLowest);
+        out.hi = std::max(out.hi, b + Binades::kLowest + 1);
+    }
+    return out;
+}
+
+}  // namespace
+
+std::string WorkbenchLab::histogram_title() const {
+    const ScanRow* const now = row();
+    if (!now || !now->summarised) return "No tensor is selected";
+    if (now->summary.amax == 0) return "All values are 0";
+    const ScanRecipe& recipe = scanned().recipes[this->recipe()];
+    if (now->outcomes.empty() || !detail_) return "Values per binade";
+    const CastOutcome& o = now->outcomes[this->recipe()];
+    if (o.overflow_pct > 0) return fmt::format("{} % saturates", percent_text(o.overflow_pct));
+    if (detail_->underflow == 0) return fmt::format("All of it fits into {}", recipe.label);
+    return fmt::format("{} % lies below {}\u2019s window", percent_text(o.underflow_pct),
+                       has_blocks(scan_plan(recipe.recipe, now->use)) ? std::string_view(recipe.label)
+                                                                      : recipe.recipe.fwd->label);
+}
+
+Figure WorkbenchLab::histogram() const {
+    Figure figure{.id = "histogram", .title = histogram_title()};
+    figure.x = {.label = "|x|", .scale = Scale::log2, .range = Range{0x1p-40, 1}};
+    figure.y = {.label = "elements", .range = Range{0, 1}, .visible = false};
+    const ScanRow* const now = row();
+    if (!now || !now->summarised || now->summary.amax == 0) return figure;
+    const Recipe& recipe = scanned().recipes[this->recipe()].recipe;
+    const CastPlan plan = scan_plan(recipe, now->use);
+    const Range window = window_of(plan, now->summary.amax);
+    Span shown = span_of(now->summary.histogram);
+    shown.lo = std::max(std::min(shown.lo, shown.hi - 24), shown.hi - 96);
+    std::vector<double> edges, kept, lost;
+    for (int e = shown.lo; e <= shown.hi; ++e) edges.push_back(std::ldexp(1.0, e));
+    double top = 1;
+    for (int e = shown.lo; e < shown.hi; ++e) {
+        const auto bin = static_cast<std::size_t>(e - Binades::kLowest);
+        const auto all = static_cast<double>(now->summary.histogram.counts[bin]);
+        const double gone = detail_ ? static_cast<double>(detail_->lost.counts[bin]) : 0;
+        kept.push_back(all);
+        lost.push_back(std::min(gone, all));
+        top = std::max(top, all);
+    }
+    figure.x.range = Range{std::ldexp(1.0, shown.lo - 1), std::ldexp(1.0, shown.hi + 2)};
+    figure.y.range = Range{0, 1.2 * top};
+    const bool narrow = bits(*plan.format) <= 8;
+    if (narrow)
+        figure.xspan(has_blocks(plan) ? "window of the largest block" : "window",
+                     std::max(window.lo, figure.x.range->lo), std::min(window.hi, figure.x.range->hi),
+                     {.color = {has_blocks(plan) ? Role::under : recipe.role}});
+    const Data shared = data(std::move(edges));
+    figure.bars("elements", shared, data(std::move(kept)), {.color = {Role::truth, Tone::fill}});
+    if (detail_ && detail_->underflow > 0)
+        figure.bars("became 0", shared, data(std::move(lost)), {.color = {Role::under, Tone::fill}});
+    return figure;
+}
+
+Figure WorkbenchLab::where() const {
+    Figure figure{.id = "where", .title = detail_ ? detail_->title() : "Where"};
+    figure.x = {.label = "element", .range = Range{0, 1}};
+    figure.y = {.label = "most of it", .range = Range{0, 1}, .visible = false};
+    if (!detail_) return figure;
+    constexpr std::size_t kCells = 64;
+    const auto cells = detail_->cells(kCells);
+    const auto unit_of = [&](std::size_t cell) {
+        return static_cast<double>(cell * detail_->units / std::max<std::size_t>(cells.size(), 1));
+    };
+    figure.x.label = detail_->unit == PlaceUnit::row      ? "row"
+                     : detail_->unit == PlaceUnit::column ? "column"
+                                                          : "element";
+    figure.x.range = Range{0, static_cast<double>(detail_->units)};
+    using enum CastDetail::Place;
+    const auto add = [&](const char* name, CastDetail::Place place, Color color) {
+        std::vector<double> edges, heights;
+        for (std::size_t i = 0; i < cells.size(); ++i) {
+            edges.push_back(unit_of(i));
+            heights.push_back(cells[i] == place ? 1 : 0);
+        }
+        edges.push_back(static_cast<double>(detail_->units));
+        figure.bars(name, data(std::move(edges)), data(std::move(heights)), {.color = color});
+    };
+    add("kept", kept, {Role::truth, Tone::fill});
+    add("became 0", lost, {Role::under, Tone::fill});
+    add("saturated", cut, {Role::sat, Tone::fill});
+    add("all 0", zero, {Role::field});
+    return figure;
+}
+
+Figure WorkbenchLab::change() const {
+    Figure figure{.id = "change", .title = "Nothing is compared"};
+    figure.x = {.label = "kind, by its change"};
+    figure.y = {.label = "log2 amax after / before"};
+    if (!comparison_) return figure;
+    std::vector<double> changes;
+    for (const KindChange& kind : comparison_->kinds)
+        if (std::isfinite(kind.amax_log2())) changes.push_back(kind.amax_log2());
+    figure.title = comparison_->kinds.empty() ? "The two files have no tensor in common"
+                                              : fmt::format("{} of {} kinds grew by more than a binade",
+                                                            comparison_->grown(), comparison_->same());
+    std::ranges::sort(changes);
+    std::vector<double> places;
+    for (std::size_t i = 0; i < changes.size(); ++i) places.push_back(static_cast<double>(i + 1));
+    figure.hline("no change", 0);
+    figure.scatter("kinds", data(std::move(places)), data(std::move(changes)),
+                   {.color = {Role::truth}, .marker = Marker::disc, .in_legend = false});
+    return figure;
+}
+
+std::vector<Figure> WorkbenchLab::figures() const {
+    if (scanned().before) return {histogram(), change()};
+    return {histogram(), where()};
+}
+
+std::vector<std::string> WorkbenchLab::figure_ids() const { return {"histogram", "where", "change"}; }
+
+// Weights and gradients of one layer: two humps, of which one window takes one.
+Figure WorkbenchLab::thumbnail() const {
+    Figure figure{.id = "thumbnail", .title = {}};
+    std::vector<double> edges, heights;
+    for (int i = 0; i <= 24; ++i) edges.push_back(i);
+    for (int i = 0; i < 24; ++i)
+        heights.push_back(0.55 * std::exp(-0.12 * (i - 6) * (i - 6)) + std::exp(-0.06 * (i - 17) * (i - 17)));
+    figure.x = {.label = "", .range = Range{0, 24}, .visible = false};
+    figure.y = {.label = "", .range = Range{0, 1.15}, .visible = false};
+    figure.xspan("", 10.5, 23, {.color = {Role::e4m3}, .in_legend = false});
+    figure.bars("", data(std::move(edges)), data(std::move(heights)), {.color = {Role::truth, Tone::fill}});
+    return figure;
+}
+
+namespace {
+
+// "*attention.p": a text in which * stands for anything.
+bool fits(std::string_view pattern, std::string_view name) {
+    const std::size_t star = pattern.find('*');
+    if (star == pattern.npos) return pattern == name;
+    if (!name.starts_with(pattern.substr(0, star))) return false;
+    for (std::size_t at = star; at <= name.size(); ++at)
+        if (fits(pattern.substr(star + 1), name.substr(at))) return true;
+    return false;
+}
+
+struct Note {
+    std::string pattern, text;
+};
+const std::vector<Note>& notes() {
+    static const std::vector<Note> kNotes = [] {
+        std::vector<Note> out;
+        const auto path = asset("workbench_notes.json");
+        for (const auto& entry : parse_json(read_text(path), path.string()))
+            out.push_back({entry.at("name").get<std::string>(), entry.at("text").get<std::string>()});
+        return out;
+    }();
+    return kNotes;
+}
+
+}  // namespace
+
+std::string WorkbenchLab::note() const {
+    const ScanRow* const now = row();
+    if (!now) return "";
+    for (const Note& note : notes())
+        if (fits(note.pattern, scanned().store->tensors()[now->tensor].name)) return note.text;
+    return "";
+}
+
+}  // namespace fp8lab::workbench

@@ -1,0 +1,101 @@
+#include "labs/workbench/model_scan.h"
+
+#include <chrono>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/stop.h"
+#include "core/threads/parallel.h"
+
+namespace fp8lab::workbench {
+namespace {
+
+MxRule rule_of(const std::string& id) {
+    return id == "floor" ? MxRule::floor : id == "even" ? MxRule::even : MxRule::up;
+}
+
+std::optional<TensorUse> use_given(const std::string& id) {
+    for (const TensorUse use : {TensorUse::w, TensorUse::x, TensorUse::dy})
+        if (to_string(use) == id) return use;
+    return std::nullopt;
+}
+
+}  // namespace
+
+struct ScanRun::Work {
+    Scan scan;
+    std::unique_ptr<Scan> before;
+};
+
+void ScanRun::set_wake(std::function<void()> wake) {
+    wake_ = std::move(wake);
+    in_window_ = true;
+}
+
+void ScanRun::start(const ScanRequest& request) {
+    const ScanSpec spec{.recipes = scan_recipes(rule_of(request.mx_rule)), .use = use_given(request.cast_as)};
+    const auto store = std::make_shared<TensorStore>(request.file);
+    auto work = std::make_shared<Work>(Work{Scan(store, spec), nullptr});
+    if (!request.compare.empty())
+        work->before = std::make_unique<Scan>(std::make_shared<TensorStore>(request.compare), spec);
+    stop();
+    preferred_ = -1;
+    publish(*work, false, false);
+    running_ = true;
+    if (!in_window_) return this->work(*work, {});
+    worker_ = std::jthread([this, work](const std::stop_token& token) {
+        lower_priority();
+        this->work(*work, token);
+        if (wake_) wake_();
+    });
+}
+
+void ScanRun::cancel() { worker_.request_stop(); }
+void ScanRun::prefer(std::size_t tensor) { preferred_ = static_cast<std::ptrdiff_t>(tensor); }
+
+void ScanRun::stop() {
+    worker_.request_stop();
+    if (worker_.joinable()) worker_.join();
+    running_ = false;
+}
+
+void ScanRun::work(Work& work, const std::stop_token& token) {
+    using Clock = std::chrono::steady_clock;
+    constexpr auto kBetween = std::chrono::milliseconds(100);  // of two states that are shown
+    auto shown = Clock::now();
+    const auto ended = [&] { return token.stop_requested() || interrupted(); };
+    const auto show = [&] {
+        if (Clock::now() - shown < kBetween) return;
+        publish(work, false, false);
+        if (wake_) wake_();
+        shown = Clock::now();
+    };
+    try {
+        while (work.before && !ended() && !work.before->summarised() && work.before->step()) show();
+        for (bool more = true; more && !ended();) {
+            if (const std::ptrdiff_t wanted = preferred_.exchange(-1); wanted >= 0)
+                work.scan.prefer(static_cast<std::size_t>(wanted));
+            more = work.scan.step();
+            if (more) show();
+        }
+        publish(work, true, ended() && work.scan.scanned() < work.scan.rows().size());
+    } catch (...) {
+        const std::lock_guard lock{mutex_};
+        failure_ = std::current_exception();
+    }
+    running_ = false;
+}
+
+void ScanRun::publish(const Work& work, bool done, bool cancelled) {
+    ScanState state{scanned_by(work.scan, work.before.get()), done, cancelled};
+    const std::lock_guard lock{mutex_};
+    state_ = std::move(state);
+}
+
+std::optional<ScanState> ScanRun::take() {
+    const std::lock_guard lock{mutex_};
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    return std::exchange(state_, std::nullopt);
+}
+
+}  // namespace fp8lab::workbench

@@ -1,0 +1,155 @@
+#include "labs/workbench/view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab::workbench {
+namespace {
+
+using ui::Context;
+
+constexpr float kStrip = 38, kRow = 25, kAroundRows = 26 + 24 + 27;  // title, heads, foot
+
+}  // namespace
+
+std::string fitted(const Context& c, std::string words, Font font, float width_px) {
+    if (ui::text_width(c, words, font) <= width_px) return words;
+    while (!words.empty() && ui::text_width(c, words + "\u2026", font) > width_px) {
+        words.pop_back();
+        while (!words.empty() && (words.back() & 0xC0) == 0x80) words.pop_back();
+    }
+    return words + "\u2026";
+}
+
+float draw_heading(Context& c, std::string_view words, Rect area) {
+    float y = area.y0;
+    for (const std::string_view line : ui::wrap_lines(c, words, kBold15, area.width())) {
+        ui::text_at(c, {area.x0, y}, line, {Role::text}, kBold15);
+        y += c.px(ui::line_height(15));
+    }
+    return y;
+}
+
+// Name, size and progress; what is wrong with a file that was not opened.
+float WorkbenchView::draw_strip(Context& c, Rect area) {
+    const Rect strip{area.x0, area.y0, area.x1, area.y0 + c.px(kStrip)};
+    ui::fill_rect(c, strip, {Role::raised}, 6);
+    ui::stroke_rect(c, strip, {Role::line}, 6);
+    const float y = (strip.y0 + strip.y1) / 2, right = strip.x1 - c.px(12);
+    float x = strip.x0 + c.px(14);
+    if (!lab_.problem().empty()) {
+        ui::alert(c, {x + c.px(7), y}, {Role::warning});
+        const std::string words = fitted(c, lab_.problem(), kSans13, right - x - c.px(22));
+        ui::text_mid(c, {x + c.px(22), y}, words, {Role::warning}, kSans13);
+        ui::probe(c, "workbench.problem", strip, {}, lab_.problem());
+        ui::advance(strip);
+        ui::tooltip(c, "Not opened", lab_.problem());
+        return strip.y1;
+    }
+    const Scanned& s = lab_.scanned();
+    const std::string told = lab_.running() || !lab_.state().cancelled
+                                 ? fmt::format("{} of {} scanned", s.scanned, s.rows.size())
+                                 : fmt::format("stopped at {} of {}", s.scanned, s.rows.size());
+    const float words_from = right - ui::text_width(c, told, kSans13);
+    ui::text_mid(c, {right, y}, told, {Role::muted}, kSans13, Anchor::right);
+    ui::probe(c, "workbench.progress", strip, {}, told);
+    float end = words_from - c.px(16);
+    if (lab_.running()) {
+        ImGui::SetCursorScreenPos({end - c.px(72), y - c.px(16)});
+        if (ui::button(c, "workbench.cancel", "Cancel", {.width = 72})) lab_.act("cancel");
+        end -= c.px(84);
+    }
+    const float bar = std::min(c.px(180), 0.22F * area.width());
+    ui::fill_rect(c, {end - bar, y - c.px(1), end, y + c.px(1)}, {Role::line});
+    ui::fill_rect(c, {end - bar, y - c.px(1), end - bar + bar * static_cast<float>(s.progress), y + c.px(1)},
+                  {Role::text});
+    end -= bar + c.px(16);
+    const std::string name = fitted(c, lab_.file_name(), kBold13, end - x);
+    ui::text_mid(c, {x, y}, name, {Role::text}, kBold13);
+    x += ui::text_width(c, name, kBold13) + c.px(18);
+    if (x + c.px(60) < end)
+        ui::text_mid(c, {x, y}, fitted(c, lab_.file_words(), kSans13, end - x), {Role::muted}, kSans13);
+    return strip.y1;
+}
+
+void WorkbenchView::stage(Context& c, Rect area) {
+    float y = draw_strip(c, area) + c.px(14);
+    if (!lab_.scanned().store) return;
+    // Below the table: twelve recipes with their heads and reasons.
+    const float rest = area.y1 - y, lower = std::clamp(0.54F * rest, c.px(290), c.px(396));
+    const float room = (rest - lower) / c.scale - kAroundRows;
+    const auto rows = static_cast<std::size_t>(std::max(2.0F, std::floor(room / kRow)));
+    y = draw_table(c, {area.x0, y, area.x1, area.y1}, rows) + c.px(18);
+    draw_tensor(c, {area.x0, y, area.x1, area.y1});
+}
+
+void WorkbenchView::choose(std::size_t table_row) {
+    const TableRow& row = lab_.table().at(table_row);
+    set("tensor=" + lab_.scanned().store->tensors()[row.worst].name);
+}
+
+// The members of a kind, by its name as the filter.
+void WorkbenchView::unfold(std::size_t table_row) {
+    const std::string kind = lab_.table().at(table_row).name;
+    set("fold=false");
+    set("filter=" + kind);
+}
+
+bool WorkbenchView::key(Context&, ui::Key key) {
+    const auto now = lab_.selected_row();
+    const auto count = static_cast<int>(lab_.table().size());
+    if (count == 0) return false;
+    const int page = std::max(1, static_cast<int>(rows_shown_) - 1);
+    const int step = key == ui::Key::down        ? 1
+                     : key == ui::Key::up        ? -1
+                     : key == ui::Key::page_down ? page
+                     : key == ui::Key::page_up   ? -page
+                                                 : 0;
+    if (step != 0) {
+        const int to = std::clamp(static_cast<int>(now.value_or(0)) + step, 0, count - 1);
+        choose(static_cast<std::size_t>(to));
+        to_selected_ = true;
+        return true;
+    }
+    if (key == ui::Key::enter && now && lab_.params().fold) return unfold(*now), true;
+    if (key == ui::Key::backspace && !lab_.params().filter.empty()) {
+        set("filter=");
+        set("fold=true");
+        return true;
+    }
+    return false;
+}
+
+std::span<const ViewKey> WorkbenchView::keys() const {
+    static constexpr std::array kKeys = {
+        ViewKey{"Down, Up", "the next row, the one before", ui::Key::down, ui::Key::up},
+        ViewKey{"PgDn, PgUp", "a page of rows", ui::Key::page_up, ui::Key::page_down},
+        ViewKey{"Enter", "unfolds a kind into its layers", ui::Key::enter, ui::Key::enter},
+        ViewKey{"Backspace", "folds them again", ui::Key::backspace, ui::Key::backspace},
+    };
+    return kKeys;
+}
+
+std::vector<std::pair<std::string, std::string>> WorkbenchView::status() const {
+    const ScanRow* const row = lab_.row();
+    if (!row) return {{"tensor", "none"}};
+    const StoredTensor& tensor = lab_.scanned().store->tensors()[row->tensor];
+    const MatrixShape shape = tensor.matrix();
+    std::string as = fmt::format("{}, {} x {}", to_string(row->use), shape.rows, shape.cols);
+    if (row->every > 1) as += fmt::format(", sampled 1 of {} bands of 128 rows", row->every);
+    if (tensor.scales) as += fmt::format(", {} times {}", tensor.dtype, tensor.scales->name);
+    return {{"tensor", tensor.name}, {"as", as}};
+}
+
+std::unique_ptr<LabView> make_view(Lab& lab) {
+    return std::make_unique<WorkbenchView>(dynamic_cast<WorkbenchLab&>(lab));
+}
+
+}  // namespace fp8lab::workbench

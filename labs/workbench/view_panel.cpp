@@ -1,0 +1,142 @@
+// The Explore tab of the Workbench: the files, the demands, and what they come to.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/widgets.h"
+#include "labs/workbench/view.h"
+
+namespace fp8lab::workbench {
+namespace {
+
+using ui::Context;
+
+// The samples, then a path that was typed or dropped.
+struct Menu {
+    std::vector<std::string> values, labels;
+    int selected = 0;
+};
+Menu menu_of(const std::string& now, bool may_be_none) {
+    Menu menu;
+    if (may_be_none) menu.values = {""}, menu.labels = {"nothing"};
+    menu.values.insert(menu.values.end(), {std::string(kTrained), std::string(kUntrained)});
+    menu.labels.insert(menu.labels.end(), {"sample, after 600 steps", "sample, before training"});
+    const auto found = std::ranges::find(menu.values, now);
+    if (found == menu.values.end()) {
+        menu.values.push_back(now);
+        menu.labels.push_back(now.substr(now.rfind('/') + 1));
+    }
+    menu.selected = static_cast<int>(std::ranges::find(menu.values, now) - menu.values.begin());
+    return menu;
+}
+
+}  // namespace
+
+void WorkbenchView::draw_files(Context& c) {
+    const std::vector<Field> fields = lab_.fields();
+    for (const char* name : {"file", "compare"}) {
+        const Field& field = *find_field(fields, name);
+        if (ui::withheld(c, field)) continue;
+        Menu menu = menu_of(*std::get<std::string*>(field.value), std::string_view(name) == "compare");
+        ui::text(c, field.info.label, Role::muted, kSans13);
+        if (ui::dropdown(c, name, menu.labels, menu.selected))
+            set(std::string(name) + "=" + menu.values.at(static_cast<std::size_t>(menu.selected)));
+        ui::tooltip(c, field.info.label, field.info.help);
+        if (std::string_view(name) != "file") continue;
+        std::string path;
+        if (ui::text_input(c, "workbench.path", path, "or type a path, or drop a file on the window",
+                           kSans13) &&
+            !path.empty())
+            set("file=" + path);
+    }
+}
+
+void WorkbenchView::explore(Context& c, float width) {
+    draw_files(c);
+    const std::vector<Field> fields = lab_.fields(), default_fields = lab_.defaults();
+    ui::edit_fields(
+        c, "workbench.more", fields, default_fields, [](std::string_view) { return true; },
+        "worst row, bits, cast as, MX rule, tensor", more_open_);
+    ui::divider(c);
+    draw_uses(c, width);
+    draw_before(c, width);
+    draw_counts(c, width);
+}
+
+// Labs that take a tensor of one's own. L11 joins them where it has such a field.
+void WorkbenchView::draw_uses(Context& c, float width) {
+    const ScanRow* const row = lab_.row();
+    if (!row || !row->not_scanned.empty()) return;
+    ui::text(c, "Use this tensor in", Role::text, kBold15);
+    std::vector<const LabEntry*> takers;
+    for (const LabEntry& entry : lab_registry())
+        if (entry.number > 0 && takes_tensor(entry.id)) takers.push_back(&entry);
+    const auto n = static_cast<float>(takers.size());
+    const float gap = 8, each = (width / c.scale - gap * (n - 1)) / n;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    for (std::size_t i = 0; i < takers.size(); ++i) {
+        ImGui::SetCursorScreenPos({at.x + c.px((each + gap) * static_cast<float>(i)), at.y});
+        const std::string name = "use:L" + std::to_string(takers[i]->number);
+        if (ui::button(c, "workbench." + name, "L" + std::to_string(takers[i]->number), {.width = each}))
+            c.wanted_lab = {.lab = std::string(takers[i]->id), .fields = lab_.fields_for(takers[i]->id)};
+        ui::tooltip(c, takers[i]->title, "Opens the lab with this tensor.");
+    }
+    ImGui::Dummy({0, c.px(4)});
+}
+
+void WorkbenchView::draw_before(Context& c, float width) {
+    const ScanRow *const now = lab_.row(), *const old = lab_.row_before();
+    if (!now || !lab_.scanned().before) return;
+    const std::vector<float> columns = {0.5F * width, 0.25F * width, 0.25F * width};
+    const auto head = [](std::string words) {
+        return ui::Cell{.text = std::move(words), .role = Role::muted, .mono = false};
+    };
+    ui::table_row(
+        c,
+        std::array{
+            ui::Cell{.text = "Before and after", .mono = false, .strong = true, .anchor = Anchor::left},
+            head("before"), head("after")},
+        columns);
+    const auto row = [&](const char* words, auto value) {
+        const auto text = [&](const ScanRow* of) {
+            return of && of->summarised ? screen_number(value(*of), 3) : std::string(of ? "-" : "not there");
+        };
+        ui::table_row(c,
+                      std::array{ui::Cell{.text = words, .mono = false, .anchor = Anchor::left},
+                                 ui::Cell{.text = text(old)}, ui::Cell{.text = text(now)}},
+                      columns);
+    };
+    row("amax", [](const ScanRow& of) { return static_cast<double>(of.summary.amax); });
+    row("least, not 0", [](const ScanRow& of) { return static_cast<double>(of.summary.least); });
+    row("binades", [](const ScanRow& of) { return of.summary.binades(); });
+    ui::table_end(c, columns);
+    if (const auto& changes = lab_.comparison())
+        ui::wrapped(c, fmt::format("{} tensors are new, {} missing, {} reshaped.", changes->added.size(),
+                                   changes->missing.size(), changes->reshaped.size()));
+}
+
+void WorkbenchView::draw_counts(Context& c, float width) {
+    const Tally& counts = lab_.counts();
+    if (counts.tensors == 0) return;
+    ui::text(c, fmt::format("Tensors of {} that meet the demands", counts.done), Role::text, kBold13);
+    const Rect line = ui::next_area(c, 44);
+    float x = line.x0;
+    for (const auto& [id, words] : {std::pair{"mxfp8", "MXFP8"},
+                                    {"current", "one scale"},
+                                    {"mxfp6-e3m2", "E3M2"},
+                                    {"nvfp4", "NVFP4"}}) {
+        const auto recipe = lab_.find_recipe(id);
+        if (!recipe) continue;
+        ui::text_mid(c, {x, line.y0 + c.px(10)}, words, {Role::muted}, kSans13);
+        ui::text_mid(c, {x, line.y0 + c.px(32)}, std::to_string(counts.meeting[*recipe]), {Role::text},
+                     kMono15);
+        x += width / 4;
+    }
+    ui::advance(line);
+}
+
+}  // namespace fp8lab::workbench
