@@ -15,6 +15,7 @@ void add_quantize(CLI::App& app, Globals& globals);
 void add_simulate(CLI::App& app, Globals& globals);
 void add_train(CLI::App& app, Globals& globals);
 void add_generate(CLI::App& app, Globals& globals);
+void add_infer(CLI::App& app, Globals& globals);
 void add_bench(CLI::App& app, Globals& globals);
 void add_run(CLI::App& app, Globals& globals);
 void add_memory(CLI::App& app, Globals& globals);
@@ -26,7 +27,7 @@ void add_validate(CLI::App& app, Globals& globals);
 std::span<const AddVerb> verbs() {
     static constexpr std::array kVerbs = {
         add_doctor,   add_list,     add_formats, add_codes,      add_cast,     add_decode,
-        add_quantize, add_simulate, add_train,   add_generate,   add_bench,    add_run,
+        add_quantize, add_simulate, add_train,   add_generate, add_infer,   add_bench,    add_run,
         add_memory,   add_check,    add_report,  add_screenshot, add_validate,
     };
     return kVerbs;

@@ -39,9 +39,10 @@ float largest_of(const std::vector<float>& amaxes) {
     return amaxes.empty() ? 0 : *std::max_element(amaxes.begin(), amaxes.end());
 }
 
-BlockScales scales_to(Nvfp4Target target, int becomes, const std::vector<float>& amaxes) {
+// `given`: an amax to use instead of the largest of the blocks'; 0: none.
+BlockScales scales_to(Nvfp4Target target, int becomes, const std::vector<float>& amaxes, float given) {
     BlockScales scales;
-    const float amax = largest_of(amaxes);
+    const float amax = given != 0 ? given : largest_of(amaxes);
     scales.tensor_scale = encode_scale_of(amax, target);
     const float tensor_scale_inv = amax / (scale_max(target) * kElementMax);
     scales.scale_inv = rounded_scales(amaxes, scales.tensor_scale, becomes);
@@ -89,10 +90,10 @@ void nvfp4_block_scales(const CastPlan& plan, const std::vector<float>& amaxes, 
                         std::size_t cols, const BlockGrid& grid, const QuantizeRequest& request,
                         BlockScales& scales, std::vector<std::uint8_t>* targets) {
     const Nvfp4Target target = plan.target;
-    scales = scales_to(target, target == Nvfp4Target::four ? 4 : 6, amaxes);
+    scales = scales_to(target, target == Nvfp4Target::four ? 4 : 6, amaxes, request.tensor_amax);
     if (targets) targets->assign(amaxes.size(), target == Nvfp4Target::four ? 4 : 6);
     if (target != Nvfp4Target::four_or_six) return;
-    const BlockScales to_four = scales_to(target, 4, amaxes);
+    const BlockScales to_four = scales_to(target, 4, amaxes, request.tensor_amax);
     const std::vector<double> six = block_errors(plan, matrix, cols, grid, scales, request),
                               four = block_errors(plan, matrix, cols, grid, to_four, request);
     for (std::size_t i = 0; i < amaxes.size(); ++i) {

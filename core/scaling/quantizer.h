@@ -38,6 +38,7 @@ struct QuantizeRequest {
     std::size_t rows = 0, cols = 0;
     Along along = Along::cols;
     float tensor_scale = 0;  // per tensor: the scale to use (delayed); 0 = from this tensor's amax
+    float tensor_amax = 0;   // NVFP4: the amax that its tensor scale is computed from; 0 = this tensor's
     std::uint64_t seed = 0, stream = 0;  // stochastic rounding: element (r, c) uses index r * cols + c
     bool with_stats = true;              // false: only n and amax
     bool with_errors = false;            // QuantizeResult::errors
