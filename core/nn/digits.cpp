@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <span>
 #include <vector>
 
 #include "core/base/rng.h"
@@ -52,10 +51,24 @@ constexpr Interval kHeight{0.72, 0.94}, kWidth{0.42, 0.72}, kPen{0.11, 0.19};
 constexpr double kFlipped = 0.004;  // of the points
 constexpr std::size_t kPoints = 32, kCell = 4;
 
-double distance(Point2 p, Point2 a, Point2 b) {
+using Bitmap = std::array<bool, kPoints * kPoints>;
+
+// Blackens the points within `reach` of the line from a to b.
+void draw_line(Point2 a, Point2 b, double reach, Bitmap& bitmap) {
     const double dx = b.x - a.x, dy = b.y - a.y, length = dx * dx + dy * dy;
-    const double t = length > 0 ? std::clamp(((p.x - a.x) * dx + (p.y - a.y) * dy) / length, 0.0, 1.0) : 0.0;
-    return std::hypot(p.x - a.x - t * dx, p.y - a.y - t * dy);
+    const auto first = [&](double v) {
+        return static_cast<std::size_t>(std::clamp((v - reach) * kPoints - 1, 0.0, kPoints - 1.0));
+    };
+    const auto last = [&](double v) {
+        return static_cast<std::size_t>(std::clamp((v + reach) * kPoints + 1, 0.0, kPoints - 1.0));
+    };
+    for (std::size_t r = first(std::min(a.y, b.y)); r <= last(std::max(a.y, b.y)); ++r)
+        for (std::size_t c = first(std::min(a.x, b.x)); c <= last(std::max(a.x, b.x)); ++c) {
+            const double x = (static_cast<double>(c) + 0.5) / kPoints - a.x,
+                         y = (static_cast<double>(r) + 0.5) / kPoints - a.y;
+            const double t = length > 0 ? std::clamp((x * dx + y * dy) / length, 0.0, 1.0) : 0.0;
+            if (std::hypot(x - t * dx, y - t * dy) <= reach) bitmap[r * kPoints + c] = true;
+        }
 }
 
 // From the box to the picture, with the handwriting of this picture.
@@ -75,13 +88,6 @@ std::vector<Stroke> written(const Way& way, Rng& rng) {
     return out;
 }
 
-bool inked(Point2 p, std::span<const Stroke> strokes, double reach) {
-    for (const Stroke& stroke : strokes)
-        for (std::size_t i = 0; i + 1 < stroke.size(); ++i)
-            if (distance(p, stroke[i], stroke[i + 1]) <= reach) return true;
-    return false;
-}
-
 }  // namespace
 
 DenseBatch digit_picture(std::size_t i) {
@@ -95,14 +101,15 @@ DenseBatch digit_picture(std::size_t i) {
     const std::vector<Stroke> strokes = written(way, rng);
     const double reach = (kPen.lo + (kPen.hi - kPen.lo) * rng.uniform()) / 2;
     DenseBatch out{Matrix<float>(1, kDigitPixels), Matrix<float>(1, kDigitClasses)};
-    for (std::size_t r = 0; r < kPoints; ++r)
-        for (std::size_t c = 0; c < kPoints; ++c) {
-            const Point2 at{(static_cast<double>(c) + 0.5) / kPoints,
-                            (static_cast<double>(r) + 0.5) / kPoints};
-            const bool flipped = rng.uniform() < kFlipped;
-            if (inked(at, strokes, reach) != flipped)
-                out.x.values[r / kCell * (kPoints / kCell) + c / kCell] += 1.0F / (kCell * kCell);
-        }
+    Bitmap bitmap{};
+    for (const Stroke& stroke : strokes)
+        for (std::size_t point = 0; point + 1 < stroke.size(); ++point)
+            draw_line(stroke[point], stroke[point + 1], reach, bitmap);
+    for (std::size_t point = 0; point < bitmap.size(); ++point) {
+        const std::size_t r = point / kPoints, c = point % kPoints;
+        if (bitmap[point] != (rng.uniform() < kFlipped))
+            out.x.values[r / kCell * (kPoints / kCell) + c / kCell] += 1.0F / (kCell * kCell);
+    }
     out.y.values[digit] = 1;
     return out;
 }
