@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <cmath>
 
 #include "core/base/error.h"
 
@@ -16,8 +16,20 @@ constexpr LabInfo kInfo = {
     30,      "L6"};
 
 // Which experiments a field belongs to; one that is not listed: to all.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kBelongs = {
-    {{"uniform", "mix ranges"},
+constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kBelongs = {
+    {{"network", "mix ranges cascade"},
+     {"file", "mix ranges cascade"},
+     {"lower", "mix ranges"},
+     {"low", "cascade"},
+     {"high", "cascade"},
+     {"tau", "cascade"},
+     {"kv_model", "kv"},
+     {"kv_gb", "kv"},
+     {"cache", "kv"},
+     {"kv_outlier", "kv"},
+     {"kv_sharp", "kv"},
+     {"kv_seed", "kv"},
+     {"uniform", "mix ranges"},
      {"probe", "mix ranges"},
      {"budget", "mix"},
      {"act_scale", "mix ranges"},
@@ -36,7 +48,12 @@ LowerLab::LowerLab()
           [make = MixMaker()](const Request& request) mutable { return make(request.spec, request.cloud); }),
       cloud_job_([setup = std::shared_ptr<const Setup>()](const CloudSpec& spec) mutable {
           return make_cloud(spec, setup);
-      }) {
+      }),
+      ranges_job_([](const RangesSpec& spec) { return ranges_of(spec); }),
+      cascade_job_([setup = std::shared_ptr<const Setup>()](const CascadeSpec& spec) mutable {
+          return cascade_sweep(spec, setup);
+      }),
+      kv_job_([](const KvCase& kv) { return kv_errors(kv); }) {
     update();
 }
 
@@ -56,6 +73,12 @@ MixSpec Params::mix() const {
             .margin = margin,
             .budget = revealed ? budget : kMostBits};
 }
+
+RangesSpec Params::ranges() const {
+    return {setup().subject, both(), smoothing == "off" ? "0.5" : smoothing, batches, margin};
+}
+
+KvCase Params::kv_case() const { return {std::stoi(kv_outlier), std::stoi(kv_sharp), kv_seed}; }
 
 const Cloud* LowerLab::cloud() const {
     const bool here = params_.revealed && shows("mix") && cloud_ && cloud_->spec == params_.cloud();
@@ -81,11 +104,28 @@ std::string LowerLab::why_not(std::string_view field) const {
     return "";
 }
 
+namespace {
+
+template <class Spec, class Result>
+void refresh(const Spec& spec, bool visible, std::optional<Spec>& asked, Job<Spec, Result>& job,
+             Result& result) {
+    if (visible && asked != spec) job.request(*(asked = spec));
+    if (auto taken = job.take()) result = std::move(*taken);
+}
+
+}  // namespace
+
+bool LowerLab::busy() const {
+    return mix_job_.busy() || cloud_job_.busy() || ranges_job_.busy() || cascade_job_.busy() ||
+           kv_job_.busy();
+}
+
 void LowerLab::update() {
     if (!why_not("smoothing").empty()) params_.smoothing = "off", params_.outlier_ratio = 1;
-    if (params_.revealed && shows("mix") && asked_cloud_ != params_.cloud())
-        cloud_job_.request(*(asked_cloud_ = params_.cloud()));
-    if (auto taken = cloud_job_.take()) cloud_ = std::move(*taken);
+    refresh(params_.cloud(), params_.revealed && shows("mix"), asked_cloud_, cloud_job_, cloud_);
+    refresh(params_.ranges(), shows("ranges"), asked_ranges_, ranges_job_, ranges_);
+    refresh(params_.cascade(), shows("cascade"), asked_cascade_, cascade_job_, cascade_);
+    refresh(params_.kv_case(), shows("kv"), asked_kv_, kv_job_, kv_);
     Request request{params_.mix(), nullptr};
     if (request.spec.budget < kMostBits && cloud_ && cloud_->spec == params_.cloud()) request.cloud = cloud_;
     if (asked_mix_ != request) mix_job_.request(*(asked_mix_ = request));
@@ -94,7 +134,10 @@ void LowerLab::update() {
 
 void LowerLab::set_wake(std::function<void()> wake) {
     mix_job_.start_worker(wake);
-    cloud_job_.start_worker(std::move(wake));
+    cloud_job_.start_worker(wake);
+    ranges_job_.start_worker(wake);
+    cascade_job_.start_worker(wake);
+    kv_job_.start_worker(std::move(wake));
 }
 
 void LowerLab::reset() {
@@ -131,9 +174,24 @@ void LowerLab::perform(std::string_view action) {
     }
 }
 
-std::vector<std::string> LowerLab::figure_ids() const { return {"pareto"}; }
+std::vector<std::string> LowerLab::figure_ids() const {
+    return {"pareto", "outliers", "contrast",  "saturated", "cascade",
+            "cost",   "margins",  "kv_memory", "kv_error"};
+}
 
-std::vector<Figure> LowerLab::figures() const { return {pareto_figure(outcome_, cloud())}; }
+std::vector<Figure> LowerLab::figures() const {
+    const Params& p = params_;
+    if (shows("ranges")) {
+        const double db = outcome_.layers.size() > 1 ? outcome_.layers[1].sqnr_db_a : std::nan("");
+        return {outliers_figure(ranges_, p.outlier_ratio, db), contrast_figure(ranges_, p.contrast),
+                saturated_figure(ranges_)};
+    }
+    if (shows("cascade"))
+        return {cascade_figure(cascade_, p.tau), cost_figure(cascade_, p.tau),
+                margins_figure(cascade_, p.tau)};
+    if (shows("kv")) return {kv_memory_figure(p.kv), kv_error_figure(kv_, p.kv_case())};
+    return {pareto_figure(outcome_, cloud())};
+}
 
 Figure LowerLab::thumbnail() const {
     Figure figure = pareto_figure(outcome_, nullptr);
@@ -141,55 +199,6 @@ Figure LowerLab::thumbnail() const {
     std::erase_if(figure.series,
                   [](const Series& series) { return std::holds_alternative<TextMark>(series.shape); });
     return figure;
-}
-
-namespace {
-
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-
-void add_output(std::vector<Metric>& out, const std::string& prefix, const OutputRow& row) {
-    out.push_back({prefix + "bits", row.bits, "bit"});
-    out.push_back({prefix + "divergence", row.score.divergence});
-    out.push_back({prefix + "accuracy_pct", row.score.accuracy_pct, "%"});
-    out.push_back({prefix + "changed", static_cast<double>(row.score.changed)});
-}
-
-}  // namespace
-
-std::vector<Metric> LowerLab::metrics() const {
-    std::vector<Metric> out;
-    const Outcome& o = outcome_;
-    add_output(out, "", o.own);
-    out.push_back({"kb", o.own.kb, "KB"});
-    out.push_back({"mean_abs", o.own.score.mean_abs});
-    out.push_back({"max_abs", o.own.score.max_abs});
-    out.push_back({"relative_pct", o.own.score.relative_pct, "%"});
-    out.push_back({"accuracy_fp32_pct", o.accuracy_fp32_pct, "%"});
-    for (std::size_t l = 0; l < kLayerFields; ++l) {
-        const LayerRow* row = l < o.layers.size() ? &o.layers[l] : nullptr;
-        const auto add = [&](const char* name, double LayerRow::*member, const char* unit) {
-            out.push_back({fmt::format("{}_{}", name, l + 1), row ? row->*member : kNone, unit});
-        };
-        add("share_pct", &LayerRow::share_pct, "%");
-        add("sensitivity", &LayerRow::sensitivity, "");
-        add("underflow_pct_w", &LayerRow::underflow_pct_w, "%");
-        add("underflow_pct_a", &LayerRow::underflow_pct_a, "%");
-        add("sqnr_db_w", &LayerRow::sqnr_db_w, "dB");
-        add("sqnr_db_a", &LayerRow::sqnr_db_a, "dB");
-        add("saturated_pct_a", &LayerRow::saturated_pct_a, "%");
-        add("rel_l2_w", &LayerRow::rel_l2_w, "");
-    }
-    for (const OutputRow& row : o.uniforms) add_output(out, std::string(row.format->id) + ".", row);
-    const Cloud* all = cloud();
-    const Neighbours near =
-        all ? neighbours_of(all->all.points, o.own.bits, o.own.score.divergence) : Neighbours{};
-    const auto at = [&](std::size_t i) { return near.count > 0 ? all->all.points[i].divergence : kNone; };
-    out.push_back({"best_within", at(near.best)});
-    out.push_back({"median_within", near.count > 0 ? near.median : kNone});
-    out.push_back({"worst_within", at(near.worst)});
-    out.push_back({"mixes_within", all ? static_cast<double>(near.count) : kNone});
-    out.push_back({"rank", near.count > 0 ? static_cast<double>(near.rank) : kNone});
-    return out;
 }
 
 LabEntry entry() { return entry_of<LowerLab>(kInfo); }

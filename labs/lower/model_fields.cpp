@@ -94,6 +94,52 @@ void add_ranges(Params& p, std::vector<Field>& out) {
                          &p.contrast, 0.125, 8, true));
 }
 
+void add_cascade(Params& p, std::vector<Field>& out) {
+    out.push_back(
+        choice({.name = "low", .label = "Low", .help = "Every row is computed once in this format."}, &p.low,
+               choices_of(uniform_formats())));
+    out.push_back(choice({.name = "high",
+                          .label = "High",
+                          .help = "Rows whose two best classes are close are computed again in this format."},
+                         &p.high, choices_of(uniform_formats())));
+    out.push_back(number({.name = "tau",
+                          .label = "Repeat below",
+                          .help = "tau: a row is repeated where p1 − p2 in the low format is below it."},
+                         &p.tau, 0, 1));
+}
+
+void add_kv(Params& p, std::vector<Field>& out) {
+    std::vector<Choice> models;
+    for (const KvPreset& preset : kKvPresets)
+        models.push_back({std::string(preset.id), std::string(preset.label)});
+    out.push_back(choice({.name = "kv_model",
+                          .label = "Model",
+                          .help = "As Llama 3 8B, Llama 3 70B, and a small one with heads of 64."},
+                         &p.kv.model, std::move(models)));
+    out.push_back(number({.name = "kv_gb",
+                          .label = "Budget of the cache",
+                          .unit = "GB",
+                          .help = "10^9 bytes for keys and values of one sequence."},
+                         &p.kv.gigabytes, 1, 141, true));
+    out.push_back(choice(
+        {.name = "cache",
+         .label = "Cache",
+         .help = "pressure: new tokens in FP8; when the budget is full, the oldest are cast to NVFP4. "
+                 "vLLM: kv_cache_dtype."},
+        &p.kv.cache, {{"bf16", "BF16"}, {"fp8", "FP8"}, {"nvfp4", "NVFP4"}, {"pressure", "pressure"}}));
+    out.push_back(choice({.name = "kv_outlier",
+                          .label = "Outlier channels of K",
+                          .help = "Four of 128 channels of K are so many times larger."},
+                         &p.kv_outlier, {{"1", "×1"}, {"8", "×8"}}));
+    out.push_back(choice({.name = "kv_sharp",
+                          .label = "Queries",
+                          .help = "Times 1 the attention is flat, times 3 a few keys have most of it."},
+                         &p.kv_sharp, {{"1", "×1, flat"}, {"3", "×3, sharp"}}));
+    out.push_back(
+        integer({.name = "kv_seed", .label = "Seed", .help = "Of K, V and the queries.", .more = true},
+                &p.kv_seed, 1, 99));
+}
+
 void add_chips(Params& p, std::vector<Field>& out) {
     for (std::size_t l = 0; l < kLayerFields; ++l) {
         out.push_back(choice({.name = fmt::format("w{}", l + 1),
@@ -129,9 +175,11 @@ std::vector<Field> LowerLab::fields_of(Params& p) {
                 .help = "Formats layer by layer; the ranges of the inputs; two formats one after the other; "
                         "the KV cache.",
                 .hidden = true},
-               &p.experiment, {{"mix", "Mix"}}));
+               &p.experiment, {{"mix", "Mix"}, {"ranges", "Ranges"}, {"cascade", "Cascade"}, {"kv", "KV"}}));
     add_subject(p, out);
     add_ranges(p, out);
+    add_cascade(p, out);
+    add_kv(p, out);
     add_chips(p, out);
     return out;
 }

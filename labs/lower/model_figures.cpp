@@ -59,11 +59,11 @@ void add_uniforms(Figure& figure, const Outcome& o, Range y) {
         figure.add("",
                    TextMark{.x = row.bits,
                             .y = value,
-                            .text = std::string(row.format->label),
+                            .text = std::string(row.format->id == "e2m1" ? "E2M1" : row.format->label),
                             .anchor = left ? Anchor::right : Anchor::left,
                             .strong = false,
                             .dx = left ? -10.0F : 10.0F,
-                            .dy = row.format->id == "e2m1" ? 18.0F : 0.0F,
+                            .dy = row.format->id == "e2m1" ? 16.0F : 0.0F,
                             .boxed = true},
                    {.color = ink(*row.format), .in_legend = false});
     }
@@ -170,6 +170,7 @@ Figure pareto_figure(const Outcome& o, const Cloud* cloud) {
     figure.scatter("##own", data({bits}), data({own}),
                    {.color = {Role::text}, .marker = Marker::ring, .marker_size = 8, .in_legend = false});
     const bool left = bits > 4.8;
+    if (uniform_of(o.mix)) return figure;  // its mark has its name
     figure.add("",
                TextMark{.x = bits,
                         .y = own,

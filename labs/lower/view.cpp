@@ -21,8 +21,15 @@ constexpr float kLeastFigure = 208;
 }  // namespace
 
 void LowerView::stage(Context& c, Rect area) {
+    if (lab_.outcome().layers.empty()) return;
+    if (lab_.shows("cascade")) return draw_cascade(c, area);
+    if (lab_.shows("kv")) return draw_kv(c, area);
+    draw_mix(c, area);
+}
+
+// The figures of mix or ranges over the two tables.
+void LowerView::draw_mix(Context& c, Rect area) {
     const Outcome& o = lab_.outcome();
-    if (o.layers.empty()) return;
     const float layers =
                     kTitles + kHeads + 34 * static_cast<float>(std::min<std::size_t>(o.layers.size(), 8)),
                 outputs = kTitles + kHeads + 4 * 30;
@@ -30,7 +37,11 @@ void LowerView::stage(Context& c, Rect area) {
     const bool low = height - both < kLeastFigure;
     const float tables = low ? std::max(layers, outputs) + 44 : both;
     const float split = area.y1 - c.px(std::min(tables, height - 150));
-    draw_pareto(c, lab_.figures().front(), {area.x0, area.y0, area.x1, split - c.px(kGap)});
+    const Rect top{area.x0, area.y0, area.x1, split - c.px(kGap)};
+    if (lab_.shows("ranges"))
+        draw_ranges(c, top);
+    else
+        draw_pareto(c, lab_.figures().front(), top);
     Rect below{area.x0, split, area.x1, area.y1};
     if (!low) {
         draw_tables(c, below);

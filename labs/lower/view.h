@@ -20,9 +20,17 @@ class LowerView final : public LabView {
 
   private:
     // view.cpp
+    void draw_mix(ui::Context& context, Rect area);
     void draw_pareto(ui::Context& context, const Figure& figure, Rect area);
     void draw_knob(ui::Context& context, const ui::PlotResult& plot);
     void draw_dots(ui::Context& context, const Figure& figure, const ui::PlotResult& plot);
+    // view_ranges.cpp
+    void draw_ranges(ui::Context& context, Rect area);
+    void draw_cascade(ui::Context& context, Rect area);
+    void draw_speed_up(ui::Context& context, Rect area);
+    void draw_kv(ui::Context& context, Rect area);
+    // A press or a drag over the plot, and arrow keys, set a field to the value of x.
+    void draw_cursor(ui::Context& context, const ui::PlotResult& plot, std::string_view field, double step);
     // view_tables.cpp: both draw from the top of `area` and return where they end.
     float draw_tables(ui::Context& context, Rect area);
     float draw_layers(ui::Context& context, Rect area, float row);
@@ -37,8 +45,9 @@ class LowerView final : public LabView {
     void set(const std::string& assignment) { set_field(lab_.fields(), assignment); }
 
     LowerLab& lab_;
-    ui::PlotState upper_;
-    int part_ = 0;  // on a low stage: the layers or the outputs
+    ui::PlotState upper_, left_, right_, third_;
+    int part_ = 0;     // on a low stage: the layers or the outputs
+    int picture_ = 0;  // on a narrow stage: the left or the right figure
     bool more_open_ = false;
 };
 

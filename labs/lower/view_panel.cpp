@@ -56,39 +56,61 @@ void LowerView::explore(Context& c, float width) {
         }
     };
     draw(false);
+    const char* more = lab_.shows("kv")        ? "More: seed"
+                       : lab_.shows("cascade") ? "More: outliers, smoothing, contrast"
+                                               : "More: scales, calibration, outliers, smoothing";
     const Rect row = ui::next_area(c, 24);
     const ui::Press press = ui::press(c, "lower.more", row);
     if (press.clicked) more_open_ = !more_open_;
     const Color ink{press.hovered ? Role::text : Role::muted};
     const float y = (row.y0 + row.y1) / 2;
     ui::chevron(c, {row.x0 + c.px(5), y}, more_open_ ? ui::Direction::down : ui::Direction::right, ink);
-    ui::text_mid(c, {row.x0 + c.px(20), y}, "More: scales, calibration, outliers, smoothing", ink, kSans13);
+    ui::text_mid(c, {row.x0 + c.px(20), y}, more, ink, kSans13);
     ui::advance(row);
-    if (more_open_) draw(true);
+    // What an experiment is about stays in sight.
+    if (more_open_ || lab_.shows("ranges")) draw(true);
     ui::divider(c);
     draw_headline(c, width);
+    if (lab_.shows("kv")) return;
+    if (lab_.shows("cascade")) {
+        ui::wrapped(c, "Emulated on the CPU: the cost is counted, not timed. L9 measures products.");
+        return;
+    }
     draw_neighbours(c, width);
-    draw_buttons(c, width);
+    if (lab_.shows("mix")) draw_buttons(c, width);
     ui::wrapped(
-        c,
-        lab_.outcome().setup && lab_.outcome().setup->subject->random_inputs
-            ? "The weights are yours; their inputs are drawn from N(0, 1)."
-            : "Emulated: hardware multiplies NVFP4 only by FP4; mixes with W4A8 widen W first. Layers do not "
-              "add up: errors can cancel.");
+        c, lab_.outcome().setup->subject->random_inputs
+               ? "The weights are yours; their inputs are drawn from N(0, 1)."
+               : "Emulated: hardware multiplies NVFP4 only by FP4; mixes with W4A8 widen W first. Layers do "
+                 "not add up: errors can cancel.");
 }
 
 void LowerView::draw_headline(Context& c, float width) {
     const OutputRow& own = lab_.outcome().own;
+    const CascadeSweep& sweep = lab_.cascade();
+    const Params& p = lab_.params();
+    constexpr double kGB = 1e9;
+    double value = own.bits;
+    std::string words = fmt::format("{:.2f}", value), of = "bits per weight, scales included";
+    if (lab_.shows("ranges") && lab_.outcome().setup->network.classifies) {
+        value = own.score.accuracy_pct;
+        words = fmt::format("{:.2f} %", value), of = "right answers of your mix";
+    } else if (lab_.shows("cascade")) {
+        value = sweep.at.empty() ? std::nan("") : sweep.with(p.tau).accuracy_pct;
+        words = std::isnan(value) ? "–" : fmt::format("{:.2f} %", value), of = "right answers of the cascade";
+    } else if (lab_.shows("kv")) {
+        value = kv_tokens(p.kv.gigabytes * kGB, kv_bytes(p.kv, p.kv.cache));
+        words = group_thousands(static_cast<std::int64_t>(value)), of = "tokens in the budget";
+    }
     const Rect line = ui::next_area(c, 36);
     const float y = (line.y0 + line.y1) / 2;
     const Font font{Face::mono, 32};
-    const std::string words = fmt::format("{:.2f}", own.bits);
     ui::text_mid(c, {line.x0, y}, words, {Role::text}, font);
     ui::probe(c, "lower.result", line, {}, words);
     const float reach = ui::text_width(c, words, font);
-    ui::copyable(c, "value.result", {line.x0, line.y0, line.x0 + reach, line.y1}, own.bits);
-    ui::text_mid(c, {line.x0 + width, y + c.px(6)}, "bits per weight, scales included", {Role::muted},
-                 kSans13, Anchor::right);
+    ui::copyable(c, "value.result", {line.x0, line.y0, line.x0 + reach, line.y1}, value);
+    if (reach + c.px(12) + ui::text_width(c, of, kSans13) <= width)
+        ui::text_mid(c, {line.x0 + width, y + c.px(6)}, of, {Role::muted}, kSans13, Anchor::right);
     ui::advance(line);
 }
 
