@@ -15,6 +15,7 @@
     LAB(train)       \
     LAB(speed)       \
     LAB(memory)      \
+    LAB(lower_lab)   \
     LAB(four)        \
     LAB(transformer) \
     LAB(wide)        \

@@ -26,9 +26,9 @@ void add_validate(CLI::App& app, Globals& globals);
 
 std::span<const AddVerb> verbs() {
     static constexpr std::array kVerbs = {
-        add_doctor,   add_list,    add_formats,  add_codes,  add_cast,       add_decode,
-        add_quantize, add_inspect, add_simulate, add_train,  add_generate,   add_bench,
-        add_run,      add_memory,  add_check,    add_report, add_screenshot, add_validate,
+        add_doctor,  add_list,     add_formats, add_codes,      add_cast,     add_decode, add_quantize,
+        add_inspect, add_simulate, add_train,   add_generate,   add_infer,    add_bench,  add_run,
+        add_memory,  add_check,    add_report,  add_screenshot, add_validate,
     };
     return kVerbs;
 }

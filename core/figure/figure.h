@@ -116,7 +116,8 @@ struct TextMark {
     float dx = 0, dy = 0;
     std::optional<Range> room = {};
     std::optional<Color> ground =
-        {};  // a fill that they stand on: they take the colour that is legible there
+        {};              // a fill that they stand on: they take the colour that is legible there
+    bool boxed = false;  // on a rectangle of the surface's colour: words over many dots or lines
 };
 // A 1 px bracket above [x0, x1] with its words.
 struct Bracket {

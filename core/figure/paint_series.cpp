@@ -88,8 +88,13 @@ class SeriesPainter {
         const Rect area = words_area(mark);
         const Font font = mark.strong ? kBold15 : kSans13;
         if (!(area.width() > 0)) return;
+        constexpr float kRim = 3;
+        if (mark.boxed)
+            canvas_.rect(Rect{area.x0 - kRim, area.y0 + 1, area.x1 + kRim, area.y1 - 1},
+                         Color{Role::surface, Tone::line, 0.85F});
         if (!mark.ground) return words({area.x0, area.y0}, mark.text, font);
-        canvas_.text({area.x0, area.y0}, mark.text, ground_for_words(canvas_.theme(), *mark.ground).ink, font);
+        canvas_.text({area.x0, area.y0}, mark.text, ground_for_words(canvas_.theme(), *mark.ground).ink,
+                     font);
     }
     Rect words_area(const TextMark& mark) const {
         if (!inflated(plot_).contains({x_px(mark.x), y_px(mark.y)})) return {};

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/rng.h"
 #include "core/nn/activation.h"
+#include "core/nn/digits.h"
 #include "core/nn/streams.h"
 #include "core/nn/tokens/token_tasks.h"
 #include "core/tensors/npy.h"
@@ -235,6 +236,8 @@ std::unique_ptr<Task> make_task(const TrainSpec& spec) {
             return std::make_unique<NoiseTask>(spec);
         case TaskKind::spiral:
             return std::make_unique<DataTask>(spec, spiral_points(spec.seed));
+        case TaskKind::digits:
+            return std::make_unique<DataTask>(spec, digit_data().train);
         case TaskKind::text:
             return std::make_unique<TextTask>(spec);
         case TaskKind::copying:

@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/named.h"
 #include "core/base/units.h"
+#include "core/nn/digits.h"
 #include "core/nn/model.h"
 #include "core/nn/tasks.h"
 #include "core/nn/tokens/token_tasks.h"
@@ -20,8 +21,9 @@ namespace fp8lab {
 namespace {
 
 constexpr std::array kTasks = {Named{TaskKind::teacher, "teacher"}, Named{TaskKind::noise, "noise"},
-                               Named{TaskKind::spiral, "spiral"},   Named{TaskKind::npy, "npy:X,Y"},
-                               Named{TaskKind::text, "text"},       Named{TaskKind::copying, "copying"}};
+                               Named{TaskKind::spiral, "spiral"},   Named{TaskKind::digits, "digits"},
+                               Named{TaskKind::npy, "npy:X,Y"},     Named{TaskKind::text, "text"},
+                               Named{TaskKind::copying, "copying"}};
 constexpr std::array kActivations = {Named{Activation::tanh, "tanh"}, Named{Activation::gelu, "gelu"},
                                      Named{Activation::relu, "relu"}};
 constexpr std::array kSchedules = {Named{Schedule::constant, "constant"}, Named{Schedule::cosine, "cosine"}};
@@ -75,6 +77,12 @@ TaskDefaults task_defaults(const TrainSpec& spec) {
             return {.layers = {768, 3072, 768}, .activation = Activation::gelu, .batch = 32, .lr = 1e-4};
         case TaskKind::spiral:
             return {.layers = {2, 64, 64, 2}, .loss = LossKind::cross_entropy, .one_hot = true};
+        case TaskKind::digits:
+            return {.layers = {kDigitPixels, 128, 64, 32, kDigitClasses},
+                    .activation = Activation::relu,
+                    .loss = LossKind::cross_entropy,
+                    .one_hot = true,
+                    .schedule = Schedule::cosine};
         case TaskKind::text:
             return token_defaults(static_cast<int>(corpus_of(spec.text_path).symbols.size()));
         case TaskKind::copying:
@@ -124,7 +132,8 @@ void check_layers(const TrainSpec& spec, const TaskDefaults& task) {
         return spec.task == TaskKind::npy ? input_error(spec.x_path, std::move(why))
                                           : usage_error("--layers", std::move(why));
     };
-    const bool sizes_fixed = spec.task == TaskKind::spiral || spec.task == TaskKind::npy;
+    const bool sizes_fixed =
+        spec.task == TaskKind::spiral || spec.task == TaskKind::digits || spec.task == TaskKind::npy;
     if (sizes_fixed &&
         (spec.layers.front() != task.layers.front() || spec.layers.back() != task.layers.back()))
         throw wrong(fmt::format("the data have {} inputs and {} outputs, --layers has {}",

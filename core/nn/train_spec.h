@@ -14,7 +14,7 @@
 
 namespace fp8lab {
 
-enum class TaskKind { teacher, noise, spiral, npy, text, copying };
+enum class TaskKind { teacher, noise, spiral, digits, npy, text, copying };
 enum class Activation { tanh, gelu, relu };  // gelu: the tanh form
 enum class Schedule { constant, cosine };
 enum class OptimizerKind { adamw, sgd };

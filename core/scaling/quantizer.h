@@ -38,7 +38,8 @@ struct QuantizeRequest {
     std::size_t rows = 0, cols = 0;
     Along along = Along::cols;
     float tensor_scale = 0;  // per tensor: the scale to use (delayed); 0 = from this tensor's amax
-    float tensor_amax = -1;  // of the tensor that `in` is a part of, for its scale; below 0: `in` is all of it
+    float tensor_amax =
+        -1;  // for the tensor's scale: of the tensor that `in` is a part of, or calibrated; below 0: of `in`
     std::uint64_t seed = 0, stream = 0;  // stochastic rounding: element (r, c) uses index r * cols + c
     bool with_stats = true;              // false: only n and amax
     bool with_errors = false;            // QuantizeResult::errors

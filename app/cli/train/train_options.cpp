@@ -24,7 +24,7 @@ void add_train_options(CLI::App& verb, TrainFlags& flags) {
         ->capture_default_str();
     verb.add_option("--model", train.model, "mlp or transformer")->capture_default_str();
     verb.add_option("--task", train.task,
-                    "mlp: teacher, noise, spiral or npy:X,Y; transformer: text, text:FILE or copying");
+                    "mlp: teacher, noise, spiral, digits or npy:X,Y; transformer: text, text:FILE or copying");
     for (const ModelEntry& model : models())
         for (const ModelOption& option : model.options)
             verb.add_option("--" + std::string(option.name), flags.sizes[std::string(option.name)],

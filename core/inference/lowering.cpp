@@ -1,0 +1,97 @@
+#include "core/inference/lowering.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/scaling/delayed.h"
+
+namespace fp8lab {
+namespace {
+
+Matrix<float> cast(const Matrix<float>& in, const CastPlan& plan, float static_amax, CastStats* stats) {
+    QuantizeRequest request{.rows = in.rows, .cols = in.cols, .with_stats = stats != nullptr};
+    if (static_amax > 0 && plan.granularity == Granularity::tensor && plan.scaled)
+        request.tensor_scale =
+            scale_from_amax(static_amax, static_cast<float>(max_finite(*plan.format)), 0, 1, plan.pow2);
+    if (static_amax > 0 && plan.granularity == Granularity::block16) request.tensor_amax = static_amax;
+    Matrix<float> out(in.rows, in.cols);
+    const QuantizeResult result = quantize(plan, in.values, out.values, request);
+    if (stats) *stats = result.stats;
+    return out;
+}
+
+}  // namespace
+
+Mix uniform_mix(std::size_t layers, const LowFormat& format, bool activations) {
+    const LowFormat& kept = find_low_format("bf16", "format");
+    return {std::vector(layers, &format), std::vector(layers, activations ? &format : &kept)};
+}
+
+Mix single_mix(std::size_t layers, std::size_t layer, const LowFormat& format, bool activations) {
+    const LowFormat& kept = find_low_format("fp32", "format");
+    Mix mix{std::vector(layers, &kept), std::vector(layers, &kept)};
+    mix.weights.at(layer) = &format;
+    if (activations) mix.activations.at(layer) = &format;
+    return mix;
+}
+
+std::vector<float> calibrated_amaxes(const TrainedMlp& network, const Matrix<float>& x, std::size_t batches) {
+    constexpr std::size_t kBatch = 32;
+    const std::size_t rows = std::min(batches * kBatch, x.rows);
+    Matrix<float> part(rows, x.cols);
+    std::copy_n(x.values.begin(), part.values.size(), part.values.begin());
+    std::vector<float> out;
+    for (const Matrix<float>& input : layer_inputs(network, part)) out.push_back(amax(input.values));
+    return out;
+}
+
+Matrix<float> lowered_weights(const LinearLayer& layer, const LowFormat& format, CastStats* stats) {
+    return cast(layer.w, format.weights, 0, stats);
+}
+
+Matrix<float> lowered_input(const Matrix<float>& x, const LowFormat& format, float static_amax,
+                            CastStats* stats) {
+    return cast(x, format.activations, static_amax, stats);
+}
+
+Lowered run_lowered(const TrainedMlp& network, const Matrix<float>& x, const Mix& mix,
+                    const StaticScales& scales, bool with_losses) {
+    const std::size_t n = network.layers.size();
+    if (mix.weights.size() != n || mix.activations.size() != n)
+        throw usage_error("mix", "must have one format per layer");
+    if (!scales.amaxes.empty() && scales.amaxes.size() != n)
+        throw usage_error("scales", "must have one amax per layer");
+    Lowered out;
+    Matrix<float> in = x;
+    for (std::size_t l = 0; l < n; ++l) {
+        LayerLoss loss;
+        const float amax = scales.amaxes.empty() ? 0 : std::ldexp(scales.amaxes[l], scales.margin);
+        const Matrix<float> a = lowered_input(in, *mix.activations[l], amax, with_losses ? &loss.a : nullptr);
+        const Matrix<float> w =
+            lowered_weights(network.layers[l], *mix.weights[l], with_losses ? &loss.w : nullptr);
+        if (with_losses) out.layers.push_back(loss);
+        multiply_layer(a, w, network.layers[l].b, out.y);
+        if (l + 1 == n) break;
+        activate_in_place(network.activation, out.y);
+        std::swap(in, out.y);
+    }
+    return out;
+}
+
+double weight_bytes(const TrainedMlp& network, const Mix& mix) {
+    constexpr double kBitsPerByte = 8;
+    double bits = 0;
+    for (std::size_t l = 0; l < network.layers.size(); ++l) {
+        const Matrix<float>& w = network.layers[l].w;
+        bits +=
+            bits_per_element(mix.weights[l]->weights, w.rows, w.cols) * static_cast<double>(w.values.size());
+    }
+    return bits / kBitsPerByte;
+}
+
+double bits_per_weight(const TrainedMlp& network, const Mix& mix) {
+    return 8 * weight_bytes(network, mix) / static_cast<double>(network.weights());
+}
+
+}  // namespace fp8lab

@@ -1,0 +1,142 @@
+#include "labs/lower/model_outcome.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fp8lab::lower_lab {
+namespace {
+
+std::vector<const LowFormat*> formats(std::initializer_list<const char*> ids) {
+    std::vector<const LowFormat*> out;
+    for (const char* id : ids) out.push_back(&find_low_format(id, "format"));
+    return out;
+}
+
+OutputRow output_row(const Setup& setup, const Mix& mix, const LowFormat* format, const Matrix<float>& y) {
+    constexpr double kKB = 1000;
+    return {format, bits_per_weight(setup.network, mix), weight_bytes(setup.network, mix) / kKB,
+            score_of(setup.reference, y)};
+}
+
+std::vector<LayerRow> layer_rows(const Setup& setup, const Lowered& run,
+                                 const std::vector<double>& sensitivity) {
+    std::vector<LayerRow> out;
+    const auto all = static_cast<double>(setup.network.weights());
+    for (std::size_t l = 0; l < run.layers.size(); ++l) {
+        const Matrix<float>& w = setup.network.layers[l].w;
+        const CastStats &of_w = run.layers[l].w, &of_a = run.layers[l].a;
+        out.push_back({.outputs = w.rows,
+                       .inputs = w.cols,
+                       .share_pct = 100 * static_cast<double>(w.values.size()) / all,
+                       .sensitivity = sensitivity[l],
+                       .underflow_pct_w = of_w.underflow_pct(),
+                       .underflow_pct_a = of_a.underflow_pct(),
+                       .sqnr_db_w = of_w.sqnr_db(),
+                       .sqnr_db_a = of_a.sqnr_db(),
+                       .saturated_pct_a = of_a.overflow_pct(),
+                       .rel_l2_w = std::sqrt(of_w.noise / of_w.signal)});
+    }
+    return out;
+}
+
+// The parts of a state that the uniform formats and the sensitivities depend on.
+MixSpec without_chips(MixSpec spec) {
+    spec.w = spec.a = {};
+    spec.uniform = "mix", spec.budget = kMostBits;
+    return spec;
+}
+
+}  // namespace
+
+std::vector<const LowFormat*> chip_formats() {
+    return formats({"bf16", "int8", "e4m3", "mxfp8", "mxfp6-e2m3", "nvfp4", "mxfp4", "e2m1"});
+}
+
+std::vector<const LowFormat*> uniform_formats() {
+    return formats(
+        {"bf16", "int8", "e4m3", "e5m2", "mxfp8", "mxfp6-e2m3", "mxfp6-e3m2", "nvfp4", "mxfp4", "e2m1"});
+}
+
+std::shared_ptr<const Cloud> make_cloud(const CloudSpec& spec, std::shared_ptr<const Setup>& setup) {
+    setup = make_setup(spec.setup, setup);
+    auto out = std::make_shared<Cloud>();
+    out->spec = spec;
+    const auto known = chip_formats();
+    if (setup->network.layers.size() <= kMostLayersOfAllMixes) {
+        out->all = all_mixes(setup->network, setup->x, setup->reference, known, spec.both);
+        out->frontier = frontier_of(out->all.points);
+        return out;
+    }
+    const auto steps = formats({"mxfp8", "mxfp6-e2m3", "nvfp4", "mxfp4"});
+    out->greedy = greedy_path(setup->network, setup->x, setup->reference, steps, spec.both);
+    return out;
+}
+
+std::optional<Mix> best_under(const Cloud& cloud, double bits) {
+    if (const auto best = best_within(cloud.all.points, bits)) return cloud.all.mix(*best);
+    for (const GreedyStep& step : cloud.greedy)
+        if (step.point.bits <= bits) return step.mix;
+    return std::nullopt;
+}
+
+Mix mix_of(const MixSpec& spec, std::size_t layers) {
+    const LowFormat& kept = find_low_format("bf16", "format");
+    Mix mix;
+    for (std::size_t l = 0; l < layers; ++l) {
+        const std::size_t field = std::min(l, kLayerFields - 1);
+        const bool all_alike = spec.uniform != "mix";
+        const LowFormat& w = find_low_format(all_alike ? spec.uniform : spec.w[field], "format");
+        const bool as_w = all_alike || spec.a[field] == "w";
+        mix.weights.push_back(&w);
+        mix.activations.push_back(!spec.both ? &kept : as_w ? &w : &find_low_format(spec.a[field], "format"));
+    }
+    return mix;
+}
+
+Outcome MixMaker::operator()(const MixSpec& spec, const std::shared_ptr<const Cloud>& cloud) {
+    setup_ = make_setup(spec.setup, setup_);
+    const std::size_t n = setup_->network.layers.size();
+    const MixSpec key = without_chips(spec);
+    if (uniforms_.empty() || key != of_uniforms_) {
+        scales_ = {};
+        if (spec.calibrated)
+            scales_ = {calibrated_amaxes(setup_->network, setup_->subject->data.train_x,
+                                         static_cast<std::size_t>(spec.batches)),
+                       spec.margin};
+        uniforms_.clear();
+        for (const LowFormat* format : uniform_formats()) {
+            const Mix mix = uniform_mix(n, *format, spec.both);
+            uniforms_.push_back(
+                output_row(*setup_, mix, format, run_lowered(setup_->network, setup_->x, mix, scales_).y));
+        }
+        sensitivity_ = sensitivities(setup_->network, setup_->x, setup_->reference,
+                                     find_low_format(spec.probe, "probe"), spec.both);
+        of_uniforms_ = key;
+    }
+    Outcome out{.spec = spec, .setup = setup_, .mix = mix_of(spec, n), .uniforms = uniforms_};
+    if (spec.budget < kMostBits && cloud)
+        if (auto best = best_under(*cloud, spec.budget)) out.mix = std::move(*best);
+    const Lowered run = run_lowered(setup_->network, setup_->x, out.mix, scales_, true);
+    out.own = output_row(*setup_, out.mix, nullptr, run.y);
+    out.layers = layer_rows(*setup_, run, sensitivity_);
+    out.accuracy_fp32_pct = accuracy_pct_of(setup_->reference.answers, setup_->reference.right);
+    return out;
+}
+
+const LowFormat* uniform_of(const Mix& mix) {
+    const LowFormat* first = mix.weights.front();
+    const bool same =
+        std::ranges::all_of(mix.weights, [&](const LowFormat* f) { return f == first; }) &&
+        (mix.activations == mix.weights ||
+         std::ranges::all_of(mix.activations, [](const LowFormat* f) { return f->id == "bf16"; }));
+    return same ? first : nullptr;
+}
+
+std::string mix_words(const Mix& mix) {
+    if (const LowFormat* one = uniform_of(mix)) return std::string(one->label) + " everywhere";
+    std::string out;
+    for (const LowFormat* format : mix.weights) out += (out.empty() ? "" : ", ") + std::string(format->label);
+    return out;
+}
+
+}  // namespace fp8lab::lower_lab

@@ -1,0 +1,95 @@
+// What L11 shows of one state: the losses of each layer, the outputs against FP32, the uniform formats, all mixes.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/inference/mixes.h"
+#include "labs/lower/model_network.h"
+
+namespace fp8lab::lower_lab {
+
+inline constexpr std::size_t kLayerFields =
+    5;  // w1 to w5: what the fields can set; deeper networks are uniform
+inline constexpr double kMostBits = 16;
+
+// What the numbers of the experiments mix and ranges follow from.
+struct MixSpec {
+    SetupSpec setup = {};
+    bool both = true;             // weights and activations; else the activations stay in BF16
+    std::string uniform = "mix";  // or a format for every layer
+    std::array<std::string, kLayerFields> w = {}, a = {};  // formats; of a also "w", the weights' own
+    std::string probe = "nvfp4";
+    bool calibrated = false;
+    int batches = 4, margin = 0;
+    double budget = kMostBits;  // bits; below kMostBits the best mix under it
+    bool operator==(const MixSpec&) const = default;
+};
+
+// All mixes of one setup, with dynamic scales.
+struct CloudSpec {
+    SetupSpec setup = {};
+    bool both = true;
+    bool operator==(const CloudSpec&) const = default;
+};
+struct Cloud {
+    CloudSpec spec;
+    AllMixes all;  // without points where the network has too many layers: then `greedy`
+    std::vector<std::size_t> frontier;
+    std::vector<GreedyStep> greedy;
+};
+std::shared_ptr<const Cloud> make_cloud(const CloudSpec& spec, std::shared_ptr<const Setup>& setup);
+// The best mix under a budget; none: there is none.
+std::optional<Mix> best_under(const Cloud& cloud, double bits);
+
+// The formats of a chip, and those of "every layer in" and "one layer alone in".
+std::vector<const LowFormat*> chip_formats();
+std::vector<const LowFormat*> uniform_formats();
+
+struct LayerRow {
+    std::size_t outputs = 0, inputs = 0;
+    double share_pct = 0;  // of the weights
+    double sensitivity = 0;
+    double underflow_pct_w = 0, underflow_pct_a = 0, sqnr_db_w = 0, sqnr_db_a = 0;  // dB: +Inf where exact
+    double saturated_pct_a = 0, rel_l2_w = 0;
+};
+struct OutputRow {
+    const LowFormat* format = nullptr;  // null: the own mix
+    double bits = 0, kb = 0;
+    Score score = {};
+};
+struct Outcome {
+    MixSpec spec = {};
+    std::shared_ptr<const Setup> setup = {};
+    Mix mix = {};
+    OutputRow own = {};
+    std::vector<OutputRow> uniforms = {};  // uniform_formats(), with the same scales
+    std::vector<LayerRow> layers = {};
+    double accuracy_fp32_pct = 0;
+    std::size_t rows() const { return setup->x.rows; }
+};
+
+// Keeps what does not change from one state to the next.
+class MixMaker {
+  public:
+    // `cloud`: for a budget; null where it is not known.
+    Outcome operator()(const MixSpec& spec, const std::shared_ptr<const Cloud>& cloud);
+
+  private:
+    std::shared_ptr<const Setup> setup_;
+    MixSpec of_uniforms_;  // what the lists below were computed for
+    std::vector<OutputRow> uniforms_;
+    std::vector<double> sensitivity_;
+    StaticScales scales_;
+};
+
+// The mix that the fields say, without a budget.
+Mix mix_of(const MixSpec& spec, std::size_t layers);
+
+// "MXFP6 E2M3, NVFP4, ..."; the label alone of a uniform one.
+std::string mix_words(const Mix& mix);
+// The format of every layer; null: they differ.
+const LowFormat* uniform_of(const Mix& mix);
+
+}  // namespace fp8lab::lower_lab

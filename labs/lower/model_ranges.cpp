@@ -1,0 +1,103 @@
+#include "labs/lower/model_ranges.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/inference/lowering.h"
+#include "core/inference/rescale.h"
+
+namespace fp8lab::lower_lab {
+namespace {
+
+double value_of(const Reference& reference, const Matrix<float>& y) {
+    const Score score = score_of(reference, y);
+    return reference.classifies ? score.accuracy_pct : score.divergence;
+}
+
+void sweep_outliers(const Subject& subject, Ranges& out) {
+    for (int binade = 0; binade <= 10; ++binade) out.ratios.push_back(std::exp2(binade));
+    for (const char* id : {"e4m3", "int8", "mxfp6-e2m3", "nvfp4", "mxfp4"})
+        for (const bool second : {false, true})
+            out.outliers.push_back({&find_low_format(id, "format"), second});
+    const Reference reference = reference_of(forward(subject.network, subject.data.test.x),
+                                             subject.network.classifies, subject.data.test.y);
+    constexpr std::size_t kChannels = 4;
+    for (const double ratio : out.ratios) {
+        const TrainedMlp plain =
+            with_outliers(subject.network, subject.data.train_x, kChannels, static_cast<float>(ratio));
+        const TrainedMlp smooth = smoothed(plain, subject.data.train_x, std::stod(out.spec.smoothing));
+        for (SweepLine& line : out.outliers) {
+            const TrainedMlp& network = line.second ? smooth : plain;
+            const Mix mix = uniform_mix(network.layers.size(), *line.format, out.spec.both);
+            line.values.push_back(value_of(reference, run_lowered(network, subject.data.test.x, mix).y));
+        }
+    }
+}
+
+void sweep_contrast(const Subject& subject, Ranges& out) {
+    for (int half = -6; half <= 6; ++half) out.contrasts.push_back(std::exp2(0.5 * half));
+    for (const char* id : {"e4m3", "int8", "nvfp4"})
+        for (const bool second : {false, true})
+            out.contrast.push_back({&find_low_format(id, "format"), second});
+    const TrainedMlp& network = subject.network;
+    const StaticScales scales{
+        calibrated_amaxes(network, subject.data.train_x, static_cast<std::size_t>(out.spec.batches)),
+        out.spec.margin};
+    for (const double contrast : out.contrasts) {
+        Matrix<float> x = subject.data.test.x;
+        for (float& v : x.values) v *= static_cast<float>(contrast);
+        const Reference reference =
+            reference_of(forward(network, x), network.classifies, subject.data.test.y);
+        for (SweepLine& line : out.contrast) {
+            const Mix mix = uniform_mix(network.layers.size(), *line.format, out.spec.both);
+            const bool losses = line.second && line.format->id == "e4m3";
+            const Lowered run = run_lowered(network, x, mix, line.second ? scales : StaticScales{}, losses);
+            line.values.push_back(value_of(reference, run.y));
+            if (losses) out.saturated_pct.push_back(run.layers.front().a.overflow_pct());
+        }
+    }
+}
+
+}  // namespace
+
+Ranges ranges_of(const RangesSpec& spec) {
+    const Subject subject = make_subject(spec.subject);
+    Ranges out{.spec = spec, .classifies = subject.network.classifies};
+    if (subject.network.activation == Activation::relu && subject.network.layers.size() > 1)
+        sweep_outliers(subject, out);
+    sweep_contrast(subject, out);
+    return out;
+}
+
+CascadeSweep cascade_sweep(const CascadeSpec& spec, std::shared_ptr<const Setup>& setup) {
+    setup = make_setup(spec.setup, setup);
+    CascadeSweep out{.spec = spec, .setup = setup};
+    if (!setup->network.classifies) return out;
+    const auto outputs = [&](const std::string& format) {
+        const Mix mix = uniform_mix(setup->network.layers.size(), find_low_format(format, "format"));
+        return run_lowered(setup->network, setup->x, mix).y;
+    };
+    out.run = cascade_run(outputs(spec.low), outputs(spec.high));
+    constexpr int kPoints = 100;
+    for (int i = 0; i <= kPoints; ++i) {
+        out.taus.push_back(static_cast<double>(i) / kPoints);
+        out.at.push_back(out.with(out.taus.back()));
+    }
+    return out;
+}
+
+const KvShape& KvSpec::shape() const { return std::ranges::find(kKvPresets, model, &KvPreset::id)->shape; }
+
+double kv_bytes(const KvSpec& spec, std::string_view cache) {
+    const char* format = cache == "bf16" ? "bf16" : cache == "fp8" ? "e4m3" : "nvfp4";
+    return kv_bytes_per_token(spec.shape(), find_low_format(format, "format"));
+}
+
+KvErrors kv_errors(const KvCase& kv) {
+    KvErrors out;
+    for (std::size_t i = 0; i < out.size(); ++i)
+        out.at(i) = kv_error(kv, find_low_format(kKvFormats.at(i), "format"));
+    return out;
+}
+
+}  // namespace fp8lab::lower_lab

@@ -1,0 +1,133 @@
+#include "labs/lower/view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab::lower_lab {
+namespace {
+
+using ui::Context;
+
+constexpr float kTitles = 24, kHeads = 22, kGap = 14;  // of a table
+constexpr float kLeastFigure = 208;
+
+}  // namespace
+
+void LowerView::stage(Context& c, Rect area) {
+    if (lab_.outcome().layers.empty()) return;
+    if (lab_.shows("cascade")) return draw_cascade(c, area);
+    if (lab_.shows("kv")) return draw_kv(c, area);
+    draw_mix(c, area);
+}
+
+// The figures of mix or ranges over the two tables.
+void LowerView::draw_mix(Context& c, Rect area) {
+    const Outcome& o = lab_.outcome();
+    const float layers =
+                    kTitles + kHeads + 34 * static_cast<float>(std::min<std::size_t>(o.layers.size(), 8)),
+                outputs = kTitles + kHeads + 4 * 30;
+    const float both = layers + outputs + 2 * kGap, height = area.height() / c.scale;
+    const bool low = height - both < kLeastFigure;
+    const float tables = low ? std::max(layers, outputs) + 44 : both;
+    const float split = area.y1 - c.px(std::min(tables, height - 150));
+    const Rect top{area.x0, area.y0, area.x1, split - c.px(kGap)};
+    if (lab_.shows("ranges"))
+        draw_ranges(c, top);
+    else
+        draw_pareto(c, lab_.figures().front(), top);
+    Rect below{area.x0, split, area.x1, area.y1};
+    if (!low) {
+        draw_tables(c, below);
+        return;
+    }
+    static const std::array<std::string, 2> kParts = {"Layers", "Outputs"};
+    const float wide = c.px(190);
+    ImGui::SetCursorScreenPos({area.x1 - wide, split});
+    ImGui::BeginChild("lower.switch", {wide, c.px(34)}, false, ImGuiWindowFlags_NoScrollbar);
+    ui::segmented(c, "lower.part", kParts, part_);
+    ImGui::EndChild();
+    below.y0 += c.px(38);
+    if (part_ == 0)
+        draw_layers(c, below, 30);
+    else
+        draw_outputs(c, below, 28);
+}
+
+void LowerView::draw_pareto(Context& c, const Figure& figure, Rect area) {
+    const ui::PlotResult plot =
+        ui::plot(c, "lower.pareto", figure, upper_, area, {.crosshair = false, .y_tick_width = 52});
+    draw_dots(c, figure, plot);
+    draw_knob(c, plot);
+}
+
+// The mix under the pointer: its formats; a click takes it.
+void LowerView::draw_dots(Context& c, const Figure& figure, const ui::PlotResult& plot) {
+    const Cloud* cloud = lab_.cloud();
+    if (!cloud || cloud->all.points.empty() || !plot.hovered) return;
+    const ImVec2 mouse = ImGui::GetIO().MousePos;
+    constexpr float kReach = 8;
+    std::size_t nearest = 0;
+    float best = c.px(kReach);
+    for (std::size_t i = 0; i < cloud->all.points.size(); ++i) {
+        const MixPoint& point = cloud->all.points[i];
+        const Point at = plot.to_px(point.bits, std::max(point.divergence, figure.y.range->lo));
+        const float away = std::hypot(at.x - mouse.x, at.y - mouse.y);
+        if (away < best) best = away, nearest = i;
+    }
+    if (best >= c.px(kReach)) return;
+    const Mix mix = cloud->all.mix(nearest);
+    if (ImGui::IsMouseReleased(ImGuiMouseButton_Left) && !upper_.drag.active) lab_.take(mix);
+    ImGui::SetCursorScreenPos({mouse.x - 1, mouse.y - 1});
+    ImGui::Dummy({2, 2});
+    ui::tooltip(
+        c, mix_words(mix),
+        fmt::format("Divergence {}, {:.2f} bits per weight. A click takes this mix.",
+                    divergence_text(cloud->all.points[nearest].divergence), cloud->all.points[nearest].bits));
+}
+
+// The own mix as a knob: dragged along x it sets the budget.
+void LowerView::draw_knob(Context& c, const ui::PlotResult& plot) {
+    const Outcome& o = lab_.outcome();
+    const double bits = std::clamp(o.own.bits, plot.extents.x.lo, plot.extents.x.hi);
+    const double own = std::max(o.own.score.divergence, plot.extents.y.lo);
+    const Point at = plot.to_px(bits, own);
+    ImDrawList& list = *ImGui::GetWindowDrawList();
+    list.AddCircleFilled({at.x, at.y}, c.px(11.5F), c.color(Role::text));
+    list.AddCircleFilled({at.x, at.y}, c.px(10), c.color(Role::surface));
+    list.AddCircleFilled({at.x, at.y}, c.px(8), c.color(Role::text));
+    const float reach = c.px(13);
+    const ui::Press press =
+        ui::press(c, "lower.mix", {at.x - reach, at.y - reach, at.x + reach, at.y + reach}, 13);
+    const std::string why = lab_.why_not("budget");
+    ui::tooltip(
+        c, "Your mix",
+        why.empty() ? "Drag along the axis: bits for a budget. The best mix under it is taken." : why);
+    if (!why.empty()) return;
+    constexpr double kStep = 0.05;
+    double budget = 0;
+    if (press.held && ImGui::IsMouseDragging(ImGuiMouseButton_Left, c.px(3)))
+        budget = plot.x_at(ImGui::GetIO().MousePos.x);
+    else if (press.focused && (ui::key_pressed(ui::Key::left) || ui::key_pressed(ui::Key::right)))
+        budget =
+            std::min(lab_.params().budget, bits + kStep) + (ui::key_pressed(ui::Key::left) ? -1 : 1) * kStep;
+    if (budget > 0) set(fmt::format("budget={:.2f}", std::clamp(budget, 4.01, plot.extents.x.hi)));
+}
+
+std::vector<std::pair<std::string, std::string>> LowerView::status() const {
+    const Outcome& o = lab_.outcome();
+    if (!o.setup) return {};
+    return {{"model", o.setup->subject->name}, {"data", o.setup->subject->data.name}};
+}
+
+std::unique_ptr<LabView> make_view(Lab& lab) {
+    return std::make_unique<LowerView>(dynamic_cast<LowerLab&>(lab));
+}
+
+}  // namespace fp8lab::lower_lab

@@ -1,0 +1,54 @@
+// The view of L11: in the experiment mix the figure of bits and divergence over two tables, the layers with their chips
+// and the outputs against FP32.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "labs/lower/model.h"
+#include "labs/ui/plot/plot.h"
+#include "labs/view.h"
+
+namespace fp8lab::lower_lab {
+
+class LowerView final : public LabView {
+  public:
+    explicit LowerView(LowerLab& lab) : lab_(lab) {}
+    void stage(ui::Context& context, Rect area) override;
+    void explore(ui::Context& context, float width) override;
+    std::vector<std::pair<std::string, std::string>> status() const override;
+
+  private:
+    // view.cpp
+    void draw_mix(ui::Context& context, Rect area);
+    void draw_pareto(ui::Context& context, const Figure& figure, Rect area);
+    void draw_knob(ui::Context& context, const ui::PlotResult& plot);
+    void draw_dots(ui::Context& context, const Figure& figure, const ui::PlotResult& plot);
+    // view_ranges.cpp
+    void draw_ranges(ui::Context& context, Rect area);
+    void draw_cascade(ui::Context& context, Rect area);
+    void draw_speed_up(ui::Context& context, Rect area);
+    void draw_kv(ui::Context& context, Rect area);
+    // A press or a drag over the plot, and arrow keys, set a field to the value of x.
+    void draw_cursor(ui::Context& context, const ui::PlotResult& plot, std::string_view field, double step);
+    // view_tables.cpp: both draw from the top of `area` and return where they end.
+    float draw_tables(ui::Context& context, Rect area);
+    float draw_layers(ui::Context& context, Rect area, float row);
+    float draw_outputs(ui::Context& context, Rect area, float row);
+    void draw_chip(ui::Context& context, std::size_t layer, bool activation, Rect cell);
+    // view_panel.cpp
+    void draw_field(ui::Context& context, const Field& field, const Field& default_field);
+    void draw_headline(ui::Context& context, float width);
+    void draw_neighbours(ui::Context& context, float width);
+    void draw_buttons(ui::Context& context, float width);
+
+    void set(const std::string& assignment) { set_field(lab_.fields(), assignment); }
+
+    LowerLab& lab_;
+    ui::PlotState upper_, left_, right_, third_;
+    int part_ = 0;     // on a low stage: the layers or the outputs
+    int picture_ = 0;  // on a narrow stage: the left or the right figure
+    bool more_open_ = false;
+};
+
+}  // namespace fp8lab::lower_lab

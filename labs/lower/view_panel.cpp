@@ -1,0 +1,160 @@
+// The Explore tab of L11: the switch, the fields of the experiment, what the state comes to.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "labs/lower/view.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab::lower_lab {
+namespace {
+
+using ui::Context;
+
+}  // namespace
+
+// A field without an effect stays where it is, dead, and says why.
+void LowerView::draw_field(Context& c, const Field& field, const Field& default_field) {
+    const std::string why = lab_.why_not(field.info.name);
+    if (why.empty()) {
+        ui::edit(c, field, &default_field);
+        return;
+    }
+    if (ui::withheld(c, field)) return;
+    const Rect row = ui::next_area(c, 24);
+    const float y = (row.y0 + row.y1) / 2;
+    ui::text_mid(c, {row.x0, y}, field.info.label, {Role::muted, Tone::ink, 0.6F}, kSans13);
+    ui::text_mid(c, {row.x1, y}, "no effect now", {Role::muted, Tone::ink, 0.6F}, kSans13, Anchor::right);
+    ui::advance(row);
+    ui::tooltip(c, field.info.label, why);
+}
+
+void LowerView::explore(Context& c, float width) {
+    const std::vector<Field> fields = lab_.fields(), default_fields = lab_.defaults();
+    const Field& switched = fields.front();
+    if (switched.choices.size() > 1 && !ui::withheld(c, switched)) {
+        std::vector<std::string> labels;
+        int selected = 0;
+        for (const Choice& choice : switched.choices) {
+            if (choice.id == lab_.params().experiment) selected = static_cast<int>(labels.size());
+            labels.push_back(choice.label);
+        }
+        if (ui::segmented(c, "experiment", labels, selected))
+            set("experiment=" + switched.choices.at(static_cast<std::size_t>(selected)).id);
+        ImGui::Dummy({0, c.px(2)});
+    }
+    const auto draw = [&](bool more) {
+        for (std::size_t i = 1; i < fields.size(); ++i) {
+            const FieldInfo& info = fields[i].info;
+            if (info.hidden || info.more != more || !lab_.belongs(info.name)) continue;
+            if (info.name == "file" && lab_.params().network != "own") continue;
+            draw_field(c, fields[i], default_fields[i]);
+        }
+    };
+    draw(false);
+    const char* more = lab_.shows("kv")        ? "More: seed"
+                       : lab_.shows("cascade") ? "More: outliers, smoothing, contrast"
+                                               : "More: scales, calibration, outliers, smoothing";
+    const Rect row = ui::next_area(c, 24);
+    const ui::Press press = ui::press(c, "lower.more", row);
+    if (press.clicked) more_open_ = !more_open_;
+    const Color ink{press.hovered ? Role::text : Role::muted};
+    const float y = (row.y0 + row.y1) / 2;
+    ui::chevron(c, {row.x0 + c.px(5), y}, more_open_ ? ui::Direction::down : ui::Direction::right, ink);
+    ui::text_mid(c, {row.x0 + c.px(20), y}, more, ink, kSans13);
+    ui::advance(row);
+    // What an experiment is about stays in sight.
+    if (more_open_ || lab_.shows("ranges")) draw(true);
+    ui::divider(c);
+    draw_headline(c, width);
+    if (lab_.shows("kv")) return;
+    if (lab_.shows("cascade")) {
+        ui::wrapped(c, "Emulated on the CPU: the cost is counted, not timed. L9 measures products.");
+        return;
+    }
+    draw_neighbours(c, width);
+    if (lab_.shows("mix")) draw_buttons(c, width);
+    ui::wrapped(
+        c, lab_.outcome().setup->subject->random_inputs
+               ? "The weights are yours; their inputs are drawn from N(0, 1)."
+               : "Emulated: hardware multiplies NVFP4 only by FP4; mixes with W4A8 widen W first. Layers do "
+                 "not add up: errors can cancel.");
+}
+
+void LowerView::draw_headline(Context& c, float width) {
+    const OutputRow& own = lab_.outcome().own;
+    const CascadeSweep& sweep = lab_.cascade();
+    const Params& p = lab_.params();
+    constexpr double kGB = 1e9;
+    double value = own.bits;
+    std::string words = fmt::format("{:.2f}", value), of = "bits per weight, scales included";
+    if (lab_.shows("ranges") && lab_.outcome().setup->network.classifies) {
+        value = own.score.accuracy_pct;
+        words = fmt::format("{:.2f} %", value), of = "right answers of your mix";
+    } else if (lab_.shows("cascade")) {
+        value = sweep.at.empty() ? std::nan("") : sweep.with(p.tau).accuracy_pct;
+        words = std::isnan(value) ? "–" : fmt::format("{:.2f} %", value), of = "right answers of the cascade";
+    } else if (lab_.shows("kv")) {
+        value = kv_tokens(p.kv.gigabytes * kGB, kv_bytes(p.kv, p.kv.cache));
+        words = group_thousands(static_cast<std::int64_t>(value)), of = "tokens in the budget";
+    }
+    const Rect line = ui::next_area(c, 36);
+    const float y = (line.y0 + line.y1) / 2;
+    const Font font{Face::mono, 32};
+    ui::text_mid(c, {line.x0, y}, words, {Role::text}, font);
+    ui::probe(c, "lower.result", line, {}, words);
+    const float reach = ui::text_width(c, words, font);
+    ui::copyable(c, "value.result", {line.x0, line.y0, line.x0 + reach, line.y1}, value);
+    if (reach + c.px(12) + ui::text_width(c, of, kSans13) <= width)
+        ui::text_mid(c, {line.x0 + width, y + c.px(6)}, of, {Role::muted}, kSans13, Anchor::right);
+    ui::advance(line);
+}
+
+void LowerView::draw_neighbours(Context& c, float width) {
+    const Outcome& o = lab_.outcome();
+    const Cloud* cloud = lab_.cloud();
+    if (!cloud || cloud->all.points.empty()) return;
+    const Neighbours near = neighbours_of(cloud->all.points, o.own.bits, o.own.score.divergence);
+    if (near.count == 0) return;
+    const Rect head = ui::next_area(c, 22);
+    const float y = (head.y0 + head.y1) / 2;
+    ui::text_mid(c, {head.x0, y}, "Within 0.1 bit of it", {Role::text}, kBold13);
+    ui::text_mid(c, {head.x0 + width, y}, fmt::format("{} mixes", near.count), {Role::muted}, kSans13,
+                 Anchor::right);
+    ui::advance(head);
+    const std::vector<float> columns = {0.34F * width, 0.33F * width, 0.33F * width};
+    const double own = o.own.score.divergence;
+    const auto row = [&](const char* name, double value, bool yours) {
+        const std::string ratio =
+            yours ? std::string("yours") : fmt::format("{}×", screen_number(value / own, 2));
+        ui::table_row(c,
+                      std::array{ui::Cell{.text = name, .mono = false, .anchor = Anchor::left},
+                                 ui::Cell{.text = divergence_text(value), .value = value},
+                                 ui::Cell{.text = ratio, .strong = yours}},
+                      columns);
+    };
+    const double best = cloud->all.points[near.best].divergence;
+    row("best", best, near.rank == 1);
+    row("median", near.median, false);
+    row("worst", cloud->all.points[near.worst].divergence, false);
+    ui::table_end(c, columns);
+}
+
+void LowerView::draw_buttons(Context& c, float) {
+    const bool shown = lab_.params().revealed;
+    if (!shown) {
+        if (ui::button(c, "lower.reveal", "Show all mixes", {.width = -1})) lab_.act("reveal");
+        ui::tooltip(c, "Show all mixes",
+                    "Every mix of eight formats, the best ones and a budget. Exercise 3 is better without.");
+        return;
+    }
+    if (!lab_.cloud()) return;
+    if (ui::button(c, "lower.take_best", "Take the best with these bits", {.width = -1}))
+        lab_.act("take_best");
+}
+
+}  // namespace fp8lab::lower_lab

@@ -1,0 +1,215 @@
+// The stages of L11's experiments ranges, cascade and kv.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "labs/lower/view.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab::lower_lab {
+namespace {
+
+using ui::Context;
+
+constexpr float kNarrow = 680, kBetweenHalves = 16;
+
+// A heading that may take several lines; returns where it ends.
+float heading(Context& c, std::string_view words, Rect area) {
+    float y = area.y0;
+    for (const std::string_view line : ui::wrap_lines(c, words, kBold15, area.width())) {
+        ui::text_at(c, {area.x0, y}, line, {Role::text}, kBold15);
+        y += c.px(ui::line_height(15));
+    }
+    return y;
+}
+
+// Words at the end of each line, from top to bottom without overlap.
+void name_lines(Context& c, const Figure& figure, const ui::PlotResult& plot, float right) {
+    struct Name {
+        float y;
+        std::string_view words;
+        Color ink;
+    };
+    std::vector<Name> names;
+    for (const Series& series : figure.series) {
+        const auto* line = std::get_if<LineSeries>(&series.shape);
+        if (!line || !series.style.in_legend || !line->y || line->y->empty()) continue;
+        const float y = plot.to_px(plot.extents.x.hi, line->y->back()).y;
+        names.push_back(
+            {std::clamp(y, plot.area.y0, plot.area.y1), series.name, {series.style.color.role, Tone::ink}});
+    }
+    std::ranges::sort(names, {}, &Name::y);
+    const float pitch = c.px(16);
+    for (std::size_t i = 1; i < names.size(); ++i) names[i].y = std::max(names[i].y, names[i - 1].y + pitch);
+    for (std::size_t i = names.size(); i-- > 0;)
+        names[i].y = std::min(names[i].y, i + 1 < names.size() ? names[i + 1].y - pitch : plot.area.y1);
+    for (const Name& name : names)
+        if (plot.area.x1 + c.px(8) + ui::text_width(c, name.words, kSans13) <= right + 1)
+            ui::text_mid(c, {plot.area.x1 + c.px(8), name.y}, name.words, name.ink, kSans13);
+}
+
+}  // namespace
+
+void LowerView::draw_cursor(Context& c, const ui::PlotResult& plot, std::string_view field, double step) {
+    const std::vector<Field> fields = lab_.fields();
+    const Field& target = *find_field(fields, field);
+    const ui::Press press = ui::press(c, fmt::format("lower.{}", field), plot.area, 2);
+    double value = *std::get<double*>(target.value);
+    const ImVec2 mouse = ImGui::GetIO().MousePos;
+    const int arrows =
+        press.focused ? (ui::key_pressed(ui::Key::right) ? 1 : 0) - (ui::key_pressed(ui::Key::left) ? 1 : 0)
+                      : 0;
+    const bool pointed = (press.held || press.clicked) && plot.area.contains({mouse.x, mouse.y});
+    if (!pointed && arrows == 0) return;
+    if (target.logarithmic) {
+        const double at = pointed ? std::log2(plot.x_at(mouse.x)) : std::log2(value) + arrows * step;
+        value = std::exp2(std::round(at / step) * step);
+    } else {
+        const double at = pointed ? plot.x_at(mouse.x) : value + arrows * step;
+        value = std::round(at / step) * step;
+    }
+    set(fmt::format("{}={}", field, shortest(std::clamp(value, target.min, target.max))));
+}
+
+void LowerView::draw_ranges(Context& c, Rect area) {
+    std::vector<Figure> figures = lab_.figures();
+    const bool narrow = area.width() < c.px(kNarrow);
+    const float middle = std::round((area.x0 + area.x1) / 2);
+    Rect left{area.x0, area.y0, middle - c.px(kBetweenHalves), area.y1},
+        right{middle + c.px(kBetweenHalves), area.y0, area.x1, area.y1};
+    if (narrow) {
+        static const std::array<std::string, 2> kPictures = {"Outliers", "Contrast"};
+        ImGui::SetCursorScreenPos({area.x1 - c.px(200), area.y0});
+        ImGui::BeginChild("lower.pictures", {c.px(200), c.px(34)}, false, ImGuiWindowFlags_NoScrollbar);
+        ui::segmented(c, "lower.picture", kPictures, picture_);
+        ImGui::EndChild();
+        left = right = {area.x0, area.y0 + c.px(38), area.x1, area.y1};
+    }
+    const float names = c.px(92);
+    const auto draw = [&](Figure& figure, ui::PlotState& state, Rect room, const char* field) {
+        const float top = heading(c, figure.title, room);
+        figure.title.clear();
+        Figure plain = figure;
+        for (Series& series : plain.series) series.style.in_legend = false;
+        const ui::PlotResult plot = ui::plot(c, fmt::format("lower.{}_plot", field), plain, state,
+                                             {room.x0, top, room.x1 - names, room.y1},
+                                             {.interactive = false, .y_tick_width = 40, .title_height = 0});
+        name_lines(c, figure, plot, room.x1);
+        if (lab_.why_not(field).empty())
+            draw_cursor(c, plot, field, field == std::string_view("contrast") ? 0.5 : 1);
+    };
+    if (!narrow || picture_ == 0) draw(figures[0], left_, left, "outlier_ratio");
+    if (narrow && picture_ != 1) return;
+    const float strip = right.height() > c.px(250) ? c.px(96) : 0;
+    draw(figures[1], right_, {right.x0, right.y0, right.x1, right.y1 - strip}, "contrast");
+    if (strip == 0) return;
+    Figure& saturated = figures[2];
+    saturated.x.visible = false;
+    const Rect room{right.x0, right.y1 - strip + c.px(10), right.x1 - names, right.y1};
+    ui::text_at(c, {room.x0, room.y0}, saturated.title, {Role::muted}, kSans13);
+    saturated.title.clear();
+    saturated.y.label.clear();
+    ui::plot(c, "lower.saturated", saturated, third_, {room.x0, room.y0 + c.px(20), room.x1, room.y1},
+             {.interactive = false, .crosshair = false, .y_tick_width = 40, .title_height = 0});
+}
+
+void LowerView::draw_cascade(Context& c, Rect area) {
+    std::vector<Figure> figures = lab_.figures();
+    const bool narrow = area.width() < c.px(kNarrow);
+    const Rect left{area.x0, area.y0, narrow ? area.x1 : area.x0 + 0.66F * area.width(), area.y1};
+    const float height = left.height();
+    const std::array<float, 4> tops = {left.y0, left.y0 + 0.40F * height, left.y0 + 0.64F * height, left.y1};
+    std::array<ui::PlotState*, 3> states = {&upper_, &left_, &right_};
+    const std::array<const char*, 3> names = {"cascade", "cost", "margins"};
+    ui::PlotResult first;
+    for (std::size_t i = 0; i < figures.size(); ++i) {
+        const ui::PlotResult plot =
+            ui::plot(c, fmt::format("lower.{}", names.at(i)), figures[i], *states.at(i),
+                     {left.x0, tops.at(i), left.x1, tops.at(i + 1) - c.px(i == 2 ? 0 : 10)},
+                     {.interactive = false, .y_tick_width = 44, .title_height = i == 0 ? 28.0F : 0.0F});
+        if (i == 0) first = plot;
+    }
+    if (lab_.cascade().at.empty()) return;
+    draw_cursor(c, first, "tau", 0.01);
+    const float x = first.to_px(lab_.params().tau, first.extents.y.lo).x,
+                y = (first.area.y0 + first.area.y1) / 2;
+    ImDrawList& list = *ImGui::GetWindowDrawList();
+    list.AddCircleFilled({x, y}, c.px(10), c.color(Role::surface));
+    list.AddCircleFilled({x, y}, c.px(8), c.color(Role::text));
+    if (!narrow) draw_speed_up(c, {left.x1 + c.px(32), area.y0, area.x1, area.y1});
+}
+
+// The notebook's arithmetic of an average speed-up beside ours.
+void LowerView::draw_speed_up(Context& c, Rect area) {
+    const CascadeSweep& sweep = lab_.cascade();
+    const Cascade now = sweep.with(lab_.params().tau);
+    float y = heading(c, "What an average speed-up assumes", area) + c.px(6);
+    const auto note = [&](std::string_view words) {
+        for (const std::string_view line : ui::wrap_lines(c, words, kSans13, area.width())) {
+            ui::text_at(c, {area.x0, y}, line, {Role::muted}, kSans13);
+            y += c.px(20);
+        }
+        y += c.px(6);
+    };
+    const auto row = [&](const std::string& words, const std::string& value, bool strong = false) {
+        ui::hline(c, area.x0, area.x1, y, {Role::line});
+        ui::text_mid(c, {area.x0, y + c.px(15)}, words, {Role::text}, strong ? kBold13 : kSans13);
+        ui::text_mid(c, {area.x1, y + c.px(15)}, value, {Role::text}, strong ? kMonoBold13 : kMono13,
+                     Anchor::right);
+        y += c.px(30);
+    };
+    const double e = now.repeated_pct / 100;
+    row("rows repeated, e", fmt::format("{:.2f} %", now.repeated_pct));
+    row("cost, low = 0.5", fmt::format("{:.3f}", now.cost), true);
+    row("work saved", fmt::format("{:.1f} %", 100 * (1 - now.cost)));
+    ui::hline(c, area.x0, area.x1, y, {Role::line});
+    y += c.px(8);
+    note(
+        "0.5: FP4 has twice the rate of FP8 on NVIDIA’s data sheets for Blackwell. No time is measured "
+        "here.");
+    y = heading(c, "1 / (1/7 + e/2)", {area.x0, y + c.px(8), area.x1, area.y1}) + c.px(6);
+    note("A chapter of a course has FP4 7 times and FP8 2 times faster than FP16.");
+    row("with this e", fmt::format("{:.1f}×", 1 / (1.0 / 7 + e / 2)), true);
+    row("its 4× needs e =", "21 %");
+    ui::hline(c, area.x0, area.x1, y, {Role::line});
+    y += c.px(8);
+    note("Scales are dynamic, and per-tensor scales are those of the whole test set in both passes.");
+}
+
+void LowerView::draw_kv(Context& c, Rect area) {
+    std::vector<Figure> figures = lab_.figures();
+    const bool narrow = area.width() < c.px(kNarrow);
+    const float split = narrow ? area.y0 + 0.55F * area.height() : std::round(area.x0 + 0.56F * area.width());
+    const Rect memory = narrow ? Rect{area.x0, area.y0, area.x1, split - c.px(12)}
+                               : Rect{area.x0, area.y0, split - c.px(kBetweenHalves), area.y1 - c.px(70)};
+    const Rect error = narrow ? Rect{area.x0, split, area.x1, area.y1 - c.px(20)}
+                              : Rect{split + c.px(kBetweenHalves), area.y0, area.x1, area.y1 - c.px(70)};
+    const auto draw = [&](Figure& figure, const char* name, ui::PlotState& state, Rect room) {
+        const float top = heading(c, figure.title, room);
+        figure.title.clear();
+        ui::plot(c, name, figure, state, {room.x0, top, room.x1, room.y1},
+                 {.interactive = false, .y_tick_width = 44, .title_height = 24});
+    };
+    draw(figures[0], "lower.kv_memory", upper_, memory);
+    const std::string label = figures[1].x.label;
+    draw(figures[1], "lower.kv_error", left_, {error.x0, error.y0, error.x1, error.y1 - c.px(26)});
+    ui::text_at(c, {error.x0, error.y1 - c.px(4)}, label, {Role::muted}, kSans13);
+    if (narrow) return;
+    float y = area.y1 - c.px(44);
+    for (const std::string_view line : ui::wrap_lines(c,
+                                                      "Bytes per token = 2 × layers × KV heads × head size × "
+                                                      "bits / 8; FP8 has one scale per tensor, NVFP4 one "
+                                                      "E4M3 scale per 16 values. The errors are of one head "
+                                                      "with 2 048 random keys: how sharp real attention is, "
+                                                      "L13 shows.",
+                                                      kSans13, area.width())) {
+        ui::text_at(c, {area.x0, y}, line, {Role::muted}, kSans13);
+        y += c.px(20);
+    }
+}
+
+}  // namespace fp8lab::lower_lab
