@@ -16,6 +16,7 @@ void add_inspect(CLI::App& app, Globals& globals);
 void add_simulate(CLI::App& app, Globals& globals);
 void add_train(CLI::App& app, Globals& globals);
 void add_generate(CLI::App& app, Globals& globals);
+void add_infer(CLI::App& app, Globals& globals);
 void add_bench(CLI::App& app, Globals& globals);
 void add_run(CLI::App& app, Globals& globals);
 void add_memory(CLI::App& app, Globals& globals);
