@@ -4,7 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/rng.h"
-#include "core/nn/digits.h"
+#include "core/nn/pictures/digits.h"
 #include "core/nn/streams.h"
 
 namespace fp8lab {

@@ -24,8 +24,8 @@ Eigen::Map<RowMajor<T>> view(Matrix<T>& m) {
 
 // A product is cut into parts by its shape alone, and each part is computed by one thread. OpenBLAS's own
 // threads would cut it by their number, and which of its kernels sums an element decides the last bits.
-constexpr std::size_t kPart = 2'000'000;     // multiply-adds: less is not worth waking a thread
-constexpr std::size_t kNarrowest = 128;      // rows or columns: every part packs the other operand again
+constexpr std::size_t kPart = 2'000'000;  // multiply-adds: less is not worth waking a thread
+constexpr std::size_t kNarrowest = 128;   // rows or columns: every part packs the other operand again
 constexpr std::size_t kMostParts = 16, kPacket = 16;
 
 // Calls part(first, count) for parts of the `length` rows or columns of a product.

@@ -12,8 +12,8 @@
 #include "core/base/error.h"
 #include "core/base/named.h"
 #include "core/base/units.h"
-#include "core/nn/digits.h"
 #include "core/nn/model.h"
+#include "core/nn/pictures/digits.h"
 #include "core/nn/tasks.h"
 #include "core/nn/tokens/token_tasks.h"
 

@@ -197,6 +197,12 @@ std::string layers_title(const Outcome& o) {
     };
     bool lowest = !uniform_of(o.mix);
     for (std::size_t l = 0; l < o.layers.size(); ++l) lowest = lowest && (l == most || bits(l) > bits(most));
+    // Or one that costs far more than each other one.
+    constexpr double kFar = 3;
+    bool far = true;
+    for (std::size_t l = 0; l < o.layers.size(); ++l)
+        far = far && (l == most || o.layers[most].sensitivity > kFar * o.layers[l].sensitivity);
+    lowest = lowest || far;
     const std::size_t shown = lowest ? most : least;
     return fmt::format("Layer {} holds {:.0f} % of the weights, and {} costs it {}", shown + 1,
                        o.layers[shown].share_pct, probe, lowest ? "most" : "least");

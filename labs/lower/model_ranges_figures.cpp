@@ -41,9 +41,15 @@ void add_lines(Figure& figure, const std::vector<double>& xs, const std::vector<
              .in_legend = !line.second});
 }
 
-AxisSpec value_axis(bool classifies) {
-    if (classifies) return {.label = "accuracy %", .range = Range{0, 104}};
-    return {.label = "squared error over FP32’s squares", .scale = Scale::log10};
+// From below the lowest value up to 100 %.
+AxisSpec value_axis(bool classifies, const std::vector<SweepLine>& lines, const char* second) {
+    if (!classifies)
+        return {.label = fmt::format("squared error over FP32’s squares; {}", second), .scale = Scale::log10};
+    double least = 100;
+    for (const SweepLine& line : lines)
+        for (const double value : line.values) least = std::min(least, value);
+    return {.label = fmt::format("accuracy %; {}", second),
+            .range = Range{std::max(0.0, 10 * std::floor(least / 10) - 1), 101}};
 }
 
 std::string ratio_text(double ratio) { return screen_number(ratio, ratio < 10 ? 2 : 4); }
@@ -71,7 +77,7 @@ Figure outliers_figure(const Ranges& ranges, double ratio, double sqnr_db) {
     Figure figure{.id = "outliers",
                   .title = outliers_title(ranges, ratio, sqnr_db),
                   .x = {.label = "outlier ratio", .scale = Scale::log2, .range = Range{1, 1024}},
-                  .y = value_axis(ranges.classifies)};
+                  .y = value_axis(ranges.classifies, ranges.outliers, "dotted: with smoothing")};
     add_lines(figure, ranges.ratios, ranges.outliers, Dash::dot);
     figure.vline("", ratio, {.color = {Role::axis}, .width = 1, .in_legend = false});
     return figure;
@@ -80,7 +86,7 @@ Figure outliers_figure(const Ranges& ranges, double ratio, double sqnr_db) {
 Figure contrast_figure(const Ranges& ranges, double contrast) {
     Figure figure{.id = "contrast",
                   .x = {.label = "contrast", .scale = Scale::log2, .range = Range{0.125, 8}},
-                  .y = value_axis(ranges.classifies)};
+                  .y = value_axis(ranges.classifies, ranges.contrast, "dashed: calibrated")};
     const SweepLine *fixed = find_line(ranges.contrast, "e4m3", true),
                     *dynamic = find_line(ranges.contrast, "e4m3", false);
     if (fixed && dynamic && ranges.classifies)

@@ -56,19 +56,10 @@ void LowerView::explore(Context& c, float width) {
         }
     };
     draw(false);
-    const char* more = lab_.shows("kv")        ? "More: seed"
-                       : lab_.shows("cascade") ? "More: outliers, smoothing, contrast"
-                                               : "More: scales, calibration, outliers, smoothing";
-    const Rect row = ui::next_area(c, 24);
-    const ui::Press press = ui::press(c, "lower.more", row);
-    if (press.clicked) more_open_ = !more_open_;
-    const Color ink{press.hovered ? Role::text : Role::muted};
-    const float y = (row.y0 + row.y1) / 2;
-    ui::chevron(c, {row.x0 + c.px(5), y}, more_open_ ? ui::Direction::down : ui::Direction::right, ink);
-    ui::text_mid(c, {row.x0 + c.px(20), y}, more, ink, kSans13);
-    ui::advance(row);
-    // What an experiment is about stays in sight.
-    if (more_open_ || lab_.shows("ranges")) draw(true);
+    if (lab_.shows("ranges"))
+        draw(true);  // what this experiment is about
+    else if (draw_more(c))
+        draw(true);
     ui::divider(c);
     draw_headline(c, width);
     if (lab_.shows("kv")) return;
@@ -83,6 +74,22 @@ void LowerView::explore(Context& c, float width) {
                ? "The weights are yours; their inputs are drawn from N(0, 1)."
                : "Emulated: hardware multiplies NVFP4 only by FP4; mixes with W4A8 widen W first. Layers do "
                  "not add up: errors can cancel.");
+}
+
+// The line that opens the second tier; true while it is open.
+bool LowerView::draw_more(Context& c) {
+    const char* more = lab_.shows("kv")        ? "More: seed"
+                       : lab_.shows("cascade") ? "More: outliers, smoothing, contrast"
+                                               : "More: scales, calibration, outliers, smoothing";
+    const Rect row = ui::next_area(c, 24);
+    const ui::Press press = ui::press(c, "lower.more", row);
+    if (press.clicked) more_open_ = !more_open_;
+    const Color ink{press.hovered ? Role::text : Role::muted};
+    const float y = (row.y0 + row.y1) / 2;
+    ui::chevron(c, {row.x0 + c.px(5), y}, more_open_ ? ui::Direction::down : ui::Direction::right, ink);
+    ui::text_mid(c, {row.x0 + c.px(20), y}, more, ink, kSans13);
+    ui::advance(row);
+    return more_open_;
 }
 
 void LowerView::draw_headline(Context& c, float width) {

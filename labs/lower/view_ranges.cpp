@@ -104,7 +104,7 @@ void LowerView::draw_ranges(Context& c, Rect area) {
     };
     if (!narrow || picture_ == 0) draw(figures[0], left_, left, "outlier_ratio");
     if (narrow && picture_ != 1) return;
-    const float strip = right.height() > c.px(250) ? c.px(96) : 0;
+    const float strip = right.height() > c.px(300) ? c.px(96) : 0;
     draw(figures[1], right_, {right.x0, right.y0, right.x1, right.y1 - strip}, "contrast");
     if (strip == 0) return;
     Figure& saturated = figures[2];

@@ -49,6 +49,8 @@ constexpr VerbCalls kCalls[] = {
      works, "step ", " of 1000000000 steps; what was measured is written"},
     {"generate", "generate --resume SCRATCH/model --characters 3",
      "generate --resume SCRATCH/model --characters 1000000", works},
+    {"infer", "infer SCRATCH/mlp.safetensors --weights nvfp4 --activations nvfp4",
+     "infer SCRATCH/mlp.safetensors --weights nvfp4 --activations nvfp4 --csv", waits_for_reader},
     {"bench", "bench step --backend cpu --recipe bf16 --layers 4,4 --batch 2 --repeat 1",
      "bench step --backend cpu --recipe bf16 --layers 4,4 --batch 2 --repeat 10000 --json", works},
     {"run", "run bits --export SCRATCH/figures", "run train --set steps=100000 --steps 100000", works},
@@ -112,6 +114,8 @@ struct Bench {
         spit(scratch / "amax", "1\n2\n");
         std::filesystem::create_directory(scratch / "model");
         spit(scratch / "model/1-bf16.safetensors", checkpoint());
+        std::filesystem::copy(FP8LAB_SOURCE "/assets/models/digits-s1.safetensors",
+                              scratch / "mlp.safetensors");
         std::filesystem::create_directories(scratch / "home/exercises");
         std::filesystem::copy(FP8LAB_SOURCE "/tests/unit/cli/evidence/L1.1.json",
                               scratch / "home/exercises/L1.1.json");

@@ -123,6 +123,7 @@ TEST_CASE("each folder of core includes only the folders below it") {
         {"lesson", {"figure", "files"}},
         {"nn", {"scaling", "tensors"}},
         {"train", {"nn"}},
+        {"inference", {"train"}},
         {"backend", {"train"}},
     };
     check_rooms("core", arrows);

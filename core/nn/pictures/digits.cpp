@@ -1,4 +1,4 @@
-#include "core/nn/digits.h"
+#include "core/nn/pictures/digits.h"
 
 #include <algorithm>
 #include <array>

@@ -1,0 +1,123 @@
+// L11's view without a display: every control acts on the model, in every experiment and size.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "labs/lower/view.h"
+#include "tests/gui/screens/lab_screen.h"
+
+using namespace fp8lab;
+using namespace fp8lab::lower_lab;
+
+namespace {
+
+using Screen = test::LabScreen<LowerLab, LowerView>;
+
+}  // namespace
+
+TEST_CASE("L11: the switch shows one experiment, its figures and its fields") {
+    Screen screen;
+    CHECK((screen.shows("lower.pareto") && screen.shows("uniform") && !screen.shows("tau")));
+    screen.click("experiment.2");
+    CHECK(screen.lab.params().experiment == "cascade");
+    screen.gui.context.probes.items.clear();
+    screen.frame();
+    CHECK((screen.shows("lower.cascade") && screen.shows("lower.margins") && screen.shows("tau")));
+    CHECK_FALSE(screen.shows("lower.pareto"));
+    screen.set("experiment=kv");
+    CHECK((screen.shows("lower.kv_memory") && screen.shows("lower.kv_error") && !screen.shows("network")));
+    screen.set("experiment=ranges");
+    CHECK(
+        (screen.shows("lower.outlier_ratio") && screen.shows("lower.contrast") && screen.shows("lower.w1")));
+}
+
+TEST_CASE("L11: a chip changes one layer and keeps the others, whatever gave them their format") {
+    Screen screen;
+    screen.set("uniform=nvfp4");
+    screen.click("lower.w2");
+    REQUIRE(screen.shows("lower.w2.0"));
+    screen.click("lower.w2.3");  // the fourth of chip_formats()
+    screen.frame();
+    const Params& p = screen.lab.params();
+    CHECK(p.uniform == "mix");
+    CHECK(p.w[1] == "mxfp8");
+    CHECK((p.w[0] == "nvfp4" && p.w[2] == "nvfp4" && p.w[3] == "nvfp4"));
+    CHECK(p.a[1] == "w");
+    CHECK(screen.lab.outcome().mix.activations[1]->id == "mxfp8");
+    screen.click("lower.a2");
+    screen.click("lower.a2.0");
+    screen.frame();
+    CHECK(screen.lab.outcome().mix.activations[1]->id == "bf16");
+    screen.set("lower=weights");
+    CHECK_FALSE(screen.shows("lower.a2"));
+    CHECK(screen.lab.outcome().mix.activations[0]->id == "bf16");
+}
+
+TEST_CASE("L11: the mixes are shown when asked for, the knob sets a budget, a dot is taken") {
+    Screen screen;
+    CHECK(screen.lab.cloud() == nullptr);
+    screen.drag("lower.mix", -80);
+    CHECK(screen.lab.params().budget == kMostBits);  // not before
+    screen.click("lower.reveal");
+    screen.frame();
+    REQUIRE(screen.lab.cloud() != nullptr);
+    CHECK(screen.lab.cloud()->all.points.size() == 4096);
+    screen.drag("lower.mix", -200);
+    screen.frame();
+    const double budget = screen.lab.params().budget;
+    CHECK(budget < 8);
+    const auto best = best_within(screen.lab.cloud()->all.points, budget);
+    CHECK(screen.lab.outcome().mix == screen.lab.cloud()->all.mix(*best));
+    screen.click("lower.take_best");
+    screen.frame();
+    CHECK(screen.lab.params().budget == kMostBits);
+    CHECK(screen.lab.outcome().mix == screen.lab.cloud()->all.mix(*best));
+    CHECK(screen.words("lower.result") == fmt::format("{:.2f}", screen.lab.outcome().own.bits));
+}
+
+TEST_CASE("L11: a press on a figure sets what is on its axis") {
+    Screen screen({1100, 900});
+    screen.set("experiment=ranges");
+    const Rect ratios = screen.gui.rect("lower.outlier_ratio");
+    screen.click(Point{ratios.x0 + 0.601F * ratios.width(), (ratios.y0 + ratios.y1) / 2});
+    CHECK(screen.lab.params().outlier_ratio == 64);
+    const Rect contrasts = screen.gui.rect("lower.contrast");
+    screen.click(Point{contrasts.x0 + 0.834F * contrasts.width(), (contrasts.y0 + contrasts.y1) / 2});
+    CHECK(screen.lab.params().contrast == 4);
+    screen.set("experiment=cascade");
+    const Rect taus = screen.gui.rect("lower.tau");
+    screen.click(Point{taus.x0 + 0.9F * taus.width(), taus.y0 + 4});
+    CHECK(screen.lab.params().tau == doctest::Approx(0.9));
+}
+
+TEST_CASE("L11: the stage is whole at every size, in every experiment and for every network") {
+    for (const ImVec2 size : {ImVec2{560, 536}, {860, 760}, {944, 540}, {1500, 1000}})
+        for (const float scale : {0.75F, 1.0F, 2.0F})
+            for (const std::string experiment : {"mix", "ranges", "cascade", "kv"}) {
+                Screen screen({size.x * scale, size.y * scale}, scale);
+                CAPTURE(size.x);
+                CAPTURE(scale);
+                CAPTURE(experiment);
+                screen.set("experiment=" + experiment);
+                CHECK(test::draw_data_fault().empty());
+                const char* figure = experiment == "mix"       ? "lower.pareto"
+                                     : experiment == "ranges"  ? "lower.outlier_ratio"
+                                     : experiment == "cascade" ? "lower.cascade"
+                                                               : "lower.kv_memory";
+                const Rect plot = screen.gui.rect(figure);
+                CHECK(plot.height() > 60 * scale);
+                CHECK(plot.x1 <= screen.area.x1 + 1);
+                CHECK(plot.y1 <= screen.area.y1 + 1);
+                if (experiment != "mix") continue;
+                const Rect chip = screen.gui.rect("lower.w4");
+                CHECK(chip.y1 <= screen.area.y1 + 1);
+            }
+    Screen screen;
+    for (const char* network : {"digits-2", "digits-3", "teacher"})
+        for (const char* experiment : {"mix", "ranges", "cascade"}) {
+            screen.set(std::string("experiment=") + experiment);
+            screen.set(std::string("network=") + network);
+            CHECK(test::draw_data_fault().empty());
+        }
+}

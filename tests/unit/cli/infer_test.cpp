@@ -1,0 +1,135 @@
+// fp8lab infer on what train --save writes.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "process.h"
+
+namespace {
+
+const std::string kDigits = quoted(FP8LAB_SOURCE "/assets/models/digits-s1.safetensors") + " ";
+
+nlohmann::json json_of(const std::string& arguments) {
+    const auto result = fp8lab("infer " + arguments + " --json");
+    CAPTURE(result.err);
+    REQUIRE(result.code == 0);
+    return nlohmann::json::parse(result.out);
+}
+
+// 6 rows of 4 columns and their one-hot classes of 2.
+void spit_data(const Scratch& scratch, const std::string& name, int columns = 4) {
+    std::vector<float> x, y;
+    for (int i = 0; i < 6 * columns; ++i) x.push_back(static_cast<float>((i * 7) % 11) / 11);
+    for (int i = 0; i < 6; ++i) y.push_back(i % 2 == 0), y.push_back(i % 2 == 1);
+    spit(scratch / (name + "x.npy"), npy("<f4", "(6, " + std::to_string(columns) + ")", bytes_of(x)));
+    spit(scratch / (name + "y.npy"), npy("<f4", "(6, 2)", bytes_of(y)));
+}
+
+}  // namespace
+
+TEST_CASE("train --task digits, then infer: the network that was saved, on the digits kept for tests") {
+    const Scratch scratch;
+    REQUIRE(
+        fp8lab("train --backend cpu --task digits --recipe fp32 --steps 150 --save " + scratch / "m").code ==
+        0);
+    const auto json = json_of(scratch / "m/1-fp32.safetensors" + " --weights fp32 --activations fp32");
+    CHECK(json.at("rows") == 449);
+    CHECK(json.at("network") == "64-128-64-32-10");
+    CHECK(json.at("divergence") == 0);
+    CHECK(json.at("changed") == 0);
+    CHECK(json.at("bits") == 32);
+    CHECK(json.at("accuracy_pct").get<double>() > 80);
+    CHECK(json.at("layers").at(1).at("sqnr_db_w").is_null());  // exact
+}
+
+TEST_CASE("infer tells the layers, the cascade and all mixes, in JSON, CSV and a table") {
+    const auto json = json_of(kDigits +
+                              "--weights mxfp6-e2m3,mxfp4,mxfp6-e2m3,mxfp6-e2m3 --activations "
+                              "mxfp6-e2m3,mxfp4,mxfp6-e2m3,mxfp6-e2m3 --cascade mxfp4,mxfp8,0.9 --all-mixes");
+    CHECK(json.at("provenance") == "cpu-emulated");
+    CHECK(json.at("bits").get<double>() == doctest::Approx(5.376).epsilon(1e-3));
+    CHECK(json.at("divergence").get<double>() == doctest::Approx(0.0052).epsilon(0.05));
+    CHECK(json.at("layers").size() == 4);
+    CHECK(json.at("layers").at(1).at("weights") == "mxfp4");
+    double share = 0;
+    for (const auto& layer : json.at("layers")) share += layer.at("share_pct").get<double>();
+    CHECK(share == doctest::Approx(100));
+    CHECK(json.at("cascade").at("cost").get<double>() ==
+          doctest::Approx(0.5 + json.at("cascade").at("repeated_pct").get<double>() / 100));
+    const auto& mixes = json.at("mixes");
+    CHECK(mixes.at("count") == 4096);
+    CHECK(mixes.at("best_within").at("divergence").get<double>() <= json.at("divergence").get<double>());
+    CHECK(mixes.at("worst_within").at("divergence") > mixes.at("median_within"));
+    double bits = 0, divergence = 1e9;
+    for (const auto& point : mixes.at("frontier")) {
+        CHECK(point.at("bits").get<double>() > bits);
+        CHECK(point.at("divergence").get<double>() < divergence);
+        bits = point.at("bits"), divergence = point.at("divergence");
+    }
+    const auto rows = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
+    CHECK(rows(fp8lab("infer " + kDigits + "--weights nvfp4 --csv").out) == 1 + 4);
+    CHECK(rows(fp8lab("infer " + kDigits + "--weights nvfp4 --csv --all-mixes").out) == 1 + 4096);
+    const auto table = fp8lab("infer " + kDigits + "--weights nvfp4");
+    CHECK(table.out.starts_with("64-128-64-32-10, 449 test digits\n"));
+    CHECK(table.out.find("bits                       4.507\n") != std::string::npos);
+    CHECK(table.out == fp8lab("infer " + kDigits + "--weights nvfp4").out);
+}
+
+TEST_CASE("calibration, margin and smoothing act on the activations") {
+    const std::string int8 = kDigits + "--weights int8 --activations int8 ";
+    const double dynamic = json_of(int8).at("divergence"),
+                 fixed = json_of(int8 + "--calibrate 4").at("divergence"),
+                 margin = json_of(int8 + "--calibrate 4 --margin 4").at("divergence"),
+                 smooth = json_of(int8 + "--smooth 0.5").at("divergence");
+    CHECK(fixed != dynamic);
+    CHECK(margin > 10 * fixed);  // 4 of 7 bits are lost
+    CHECK(smooth != dynamic);
+    const std::string mx = kDigits + "--weights mxfp8 --activations mxfp8 ";
+    CHECK(json_of(mx).at("divergence") == json_of(mx + "--calibrate 1").at("divergence"));
+}
+
+TEST_CASE("a network of other data is tested on files, and a regression says how it is compared") {
+    const Scratch scratch;
+    spit_data(scratch, "a");
+    spit_data(scratch, "wide", 5);
+    const std::string pair = "npy:" + scratch / "ax.npy" + "," + scratch / "ay.npy";
+    REQUIRE(fp8lab("train --backend cpu --task " + pair +
+                   " --layers 4,8,2 --recipe fp32 --batch 4 --steps 5 --save " + scratch / "m")
+                .code == 0);
+    const std::string file = scratch / "m/1-fp32.safetensors";
+    CHECK(json_of(file + " --weights int8 --data " + pair).at("rows") == 6);
+    CHECK(
+        json_of(file + " --weights int8 --activations int8 --calibrate 1 --data " + pair + " --train " + pair)
+            .at("divergence_is") == "nats");
+    const auto regression =
+        json_of(quoted(FP8LAB_SOURCE "/assets/models/teacher-s1.safetensors") + " --weights nvfp4");
+    CHECK(regression.at("divergence_is") == "relative squared error");
+    CHECK(regression.at("accuracy_pct").is_null());
+
+    const auto refused = [](const std::string& call, int code, const std::string& why) {
+        CAPTURE(call);
+        const auto result = fp8lab("infer " + call);
+        CHECK(result.code == code);
+        CHECK(result.out.empty());
+        CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+        CHECK_MESSAGE(result.err.find(why) != std::string::npos, result.err);
+    };
+    const std::string wide = "npy:" + scratch / "widex.npy" + "," + scratch / "widey.npy";
+    refused(file + " --weights int8", 2, "4 columns");
+    refused(file + " --weights int8 --data " + wide, 4, "has 5 columns, the network 4 inputs");
+    refused(file + " --weights int8 --calibrate 2 --data " + pair, 2, "--train");
+    refused(file + " --weights int8 --train " + pair, 2, "belongs to --data");
+    refused(file + " --weights int8 --smooth 0.5 --data " + pair + " --train " + pair, 2, "needs relu");
+    refused(kDigits + "--weights e4m4", 2, "unknown format 'e4m4'; valid: fp32 bf16");
+    refused(kDigits + "--weights nvfp4,nvfp4", 2, "names 2 formats, the network has 4 layers");
+    refused(kDigits + "--weights nvfp4 --cascade nvfp4,mxfp8", 2, "LOW,HIGH,TAU");
+    refused(kDigits + "--weights nvfp4 --cascade nvfp4,mxfp8,1.5", 2, "LOW,HIGH,TAU");
+    refused(kDigits + "--weights nvfp4 --margin 2", 2, "--calibrate");
+    refused(kDigits, 2, "--weights");
+    refused("/no/such.safetensors --weights nvfp4", 4, "/no/such.safetensors");
+    refused(scratch / "ax.npy" + " --weights nvfp4", 4, "ax.npy");
+    refused(quoted(FP8LAB_SOURCE "/assets/models/teacher-s1.safetensors") +
+                " --weights nvfp4 --cascade nvfp4,mxfp8,0.5",
+            2, "classifies");
+}
