@@ -131,6 +131,7 @@ class Shell {
     const Glossary& glossary();
     std::map<std::string, std::string> lab_names() const;  // id -> "L5 Delayed scaling"
     void draw_rail(const WindowLayout& layout);
+    float draw_labs(const WindowLayout& layout);
     void rail_item(std::string_view id, std::string_view number, std::string_view title, float share,
                    float top, bool full);  // share: of its exercises passed; NaN: it has none
     void draw_theme_switch(Point center);

@@ -41,6 +41,7 @@ class WorkbenchView final : public LabView {
     void draw_recipes(ui::Context& context, Rect area);
     // view_panel.cpp
     void draw_files(ui::Context& context);
+    void draw_show(ui::Context& context, const Field& field);
     void draw_uses(ui::Context& context, float width);
     void draw_before(ui::Context& context, float width);
     void draw_counts(ui::Context& context, float width);

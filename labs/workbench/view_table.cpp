@@ -41,7 +41,7 @@ std::vector<WorkbenchView::Column> WorkbenchView::columns_in(const Context& c, R
         right -= c.px(wide ? 62 : 54);
     }
     for (const auto& [id, head, term, width] : {std::tuple{"binades", "binades", "binade", 66.0F},
-                                                {"least", "least", "", 68.0F},
+                                                {"least", "least", "", 78.0F},
                                                 {"amax", "amax", "amax", 68.0F},
                                                 {"shape", "shape", "", 84.0F}}) {
         const std::string_view name = id;
@@ -147,7 +147,7 @@ float WorkbenchView::draw_table(Context& c, Rect area, std::size_t rows) {
     rows_shown_ = static_cast<float>(rows);
     const float shown = height * rows_shown_;
     ImGui::SetCursorScreenPos({area.x0 - bleed, y});
-    ImGui::BeginChild("workbench.rows", {area.width() + 2 * bleed, shown}, false,
+    ImGui::BeginChild("workbench.rows", {area.width() + bleed + c.px(16), shown}, false,
                       ImGuiWindowFlags_NoScrollbar);
     const ImVec2 origin = ImGui::GetCursorScreenPos();
     const auto selected = lab_.selected_row();
