@@ -10,7 +10,7 @@ namespace fp8lab {
 namespace {
 
 constexpr float kMachine = 120;  // height of badge and reason
-constexpr float kNarrowMachine = 112;
+constexpr float kNarrowMachine = 113;
 constexpr std::size_t kLabsApart = 13;
 
 }  // namespace
@@ -156,8 +156,14 @@ float Shell::draw_labs(const WindowLayout& layout) {
             numbered = false;
         }
         rail_item(info.id, info.mark(), info.short_title, exercises_.share(*entry.lab), top, full);
+        if (scrolls && open_ == info.id && rail_shows_ != open_) {
+            ImGui::SetCursorScreenPos({layout.rail.x0, top});
+            ImGui::Dummy({1, pitch});
+            ImGui::SetScrollHereY();
+        }
         top += pitch;
     }
+    rail_shows_ = open_;
     if (!scrolls) return top;
     ui::advance({layout.rail.x0, first, layout.rail.x0 + 1, top});
     ui::scroll_thumbs(context_);

@@ -175,6 +175,7 @@ class Shell {
     SceneSheet scene_sheet_;
     ExportPanel export_;
     std::string open_;           // id; empty: home
+    std::string rail_shows_;     // the lab that the list of the rail was scrolled to
     std::string last_at_start_;  // what Continue continues with
     Tab tab_ = Tab::explore;
     bool panel_open_narrow_ = false;

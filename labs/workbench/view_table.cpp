@@ -43,7 +43,7 @@ std::vector<WorkbenchView::Column> WorkbenchView::columns_in(const Context& c, R
     for (const auto& [id, head, term, width] : {std::tuple{"binades", "binades", "binade", 66.0F},
                                                 {"least", "least", "", 78.0F},
                                                 {"amax", "amax", "amax", 68.0F},
-                                                {"shape", "shape", "", 84.0F}}) {
+                                                {"shape", "shape", "", 74.0F}}) {
         const std::string_view name = id;
         if (!wide && (name == "shape" || name == "least")) continue;
         out.push_back({std::string(id), head, term, right});

@@ -128,7 +128,7 @@ void WorkbenchView::draw_recipes(Context& c, Rect area) {
     ui::text_mid(c, {meets_x, y + c.px(10)}, "meets", {Role::muted}, kSans13, Anchor::right);
     y += c.px(22);
     const Demands demands = lab_.params().demands();
-    const float pitch = std::clamp((area.y1 - y) / static_cast<float>(order.size()), c.px(18), c.px(24));
+    const float pitch = std::clamp((area.y1 - y) / static_cast<float>(order.size()), c.px(18), c.px(22));
     for (const std::size_t r : order) {
         const CastOutcome& o = row->outcomes[r];
         const bool covered = lab_.params().covered && r != lab_.recipe();
