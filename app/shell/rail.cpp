@@ -155,7 +155,9 @@ float Shell::draw_labs(const WindowLayout& layout) {
             top += context_.px(7);
             numbered = false;
         }
-        rail_item(info.id, info.mark(), info.short_title, exercises_.share(*entry.lab), top, full);
+        const std::string mark =
+            full || info.number > 0 ? info.mark() : std::string(info.short_title.substr(0, 1));
+        rail_item(info.id, mark, info.short_title, exercises_.share(*entry.lab), top, full);
         if (scrolls && open_ == info.id && rail_shows_ != open_) {
             ImGui::SetCursorScreenPos({layout.rail.x0, top});
             ImGui::Dummy({1, pitch});

@@ -55,6 +55,7 @@ class WorkbenchView final : public LabView {
     int part_ = 0;  // on a narrow stage: figures or recipes
     bool more_open_ = false;
     bool to_selected_ = false;  // the table scrolls to it
+    std::string shown_tensor_;  // the field `tensor` when it last did
     float rows_shown_ = 1;
 };
 

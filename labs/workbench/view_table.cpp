@@ -38,7 +38,7 @@ std::vector<WorkbenchView::Column> WorkbenchView::columns_in(const Context& c, R
     for (std::size_t i = recipes.size(); i-- > 0;) {
         const ScanRecipe& recipe = lab_.scanned().recipes[recipes[i]];
         out.push_back({recipe.id, short_head(recipe), "underflow", right, static_cast<int>(recipes[i])});
-        right -= c.px(wide ? 62 : 54);
+        right -= c.px(wide ? 62 : i == 0 ? 64 : 54);
     }
     for (const auto& [id, head, term, width] : {std::tuple{"binades", "binades", "binade", 66.0F},
                                                 {"least", "least", "", 78.0F},
@@ -151,7 +151,9 @@ float WorkbenchView::draw_table(Context& c, Rect area, std::size_t rows) {
                       ImGuiWindowFlags_NoScrollbar);
     const ImVec2 origin = ImGui::GetCursorScreenPos();
     const auto selected = lab_.selected_row();
+    to_selected_ = to_selected_ || shown_tensor_ != lab_.params().tensor;
     if (to_selected_ && selected) {
+        shown_tensor_ = lab_.params().tensor;
         const float top = height * static_cast<float>(*selected);
         if (top < ImGui::GetScrollY()) ImGui::SetScrollY(top);
         if (top + height > ImGui::GetScrollY() + shown) ImGui::SetScrollY(top + height - shown);
