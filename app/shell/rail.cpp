@@ -1,4 +1,5 @@
 // The rail: home, the labs, the badge with its reason.
+#include <algorithm>
 #include <cmath>
 
 #include "app/shell/shell.h"
@@ -9,6 +10,7 @@ namespace fp8lab {
 namespace {
 
 constexpr float kMachine = 120;  // height of badge and reason
+constexpr float kNarrowMachine = 113;
 constexpr std::size_t kLabsApart = 13;
 
 }  // namespace
@@ -124,9 +126,26 @@ void Shell::draw_rail(const WindowLayout& layout) {
     rail_item("", "", "Home", NAN, context_.px(72), full);
     ui::hline(context_, context_.px(full ? 24 : 12), context_.px(full ? 196 : 44), context_.px(116),
               {Role::line});
-    // With 16 labs and more they stand closer.
-    const float pitch = context_.px(entries_.size() > kLabsApart ? 36 : 38);
+    const float foot = draw_labs(layout);
+    draw_machine(layout, foot);
+}
+
+// The list scrolls where the window is low; the badge below it stays. Returns where it ends.
+float Shell::draw_labs(const WindowLayout& layout) {
+    const bool full = layout.rail_full;
+    // With 14 labs and more they stand closer.
+    const float pitch = context_.px(entries_.size() > kLabsApart ? 36 : 38), from = context_.px(117);
+    const float needed = context_.px(124) + pitch * static_cast<float>(entries_.size()) + context_.px(12);
+    const float most = layout.rail.y1 - context_.px(full ? kMachine : kNarrowMachine);
+    const bool scrolls = needed > most;
     float top = context_.px(124);
+    if (scrolls) {
+        ImGui::SetCursorScreenPos({layout.rail.x0, from});
+        const ImVec2 size{layout.rail.width() - ui::hairline(context_), std::max(1.0F, most - from)};
+        ImGui::BeginChild("rail.labs", size, false, ImGuiWindowFlags_NoScrollbar);
+        top = ImGui::GetCursorScreenPos().y + context_.px(7);
+    }
+    const float first = top;
     bool numbered = true;
     for (const Entry& entry : entries_) {
         const LabInfo& info = entry.lab->info();
@@ -136,10 +155,22 @@ void Shell::draw_rail(const WindowLayout& layout) {
             top += context_.px(7);
             numbered = false;
         }
-        rail_item(info.id, info.mark(), info.short_title, exercises_.share(*entry.lab), top, full);
+        const std::string mark =
+            full || info.number > 0 ? info.mark() : std::string(info.short_title.substr(0, 1));
+        rail_item(info.id, mark, info.short_title, exercises_.share(*entry.lab), top, full);
+        if (scrolls && open_ == info.id && rail_shows_ != open_) {
+            ImGui::SetCursorScreenPos({layout.rail.x0, top});
+            ImGui::Dummy({1, pitch});
+            ImGui::SetScrollHereY();
+        }
         top += pitch;
     }
-    draw_machine(layout, top);
+    rail_shows_ = open_;
+    if (!scrolls) return top;
+    ui::advance({layout.rail.x0, first, layout.rail.x0 + 1, top});
+    ui::scroll_thumbs(context_);
+    ImGui::EndChild();
+    return most;
 }
 
 }  // namespace fp8lab

@@ -131,6 +131,7 @@ class Shell {
     const Glossary& glossary();
     std::map<std::string, std::string> lab_names() const;  // id -> "L5 Delayed scaling"
     void draw_rail(const WindowLayout& layout);
+    float draw_labs(const WindowLayout& layout);
     void rail_item(std::string_view id, std::string_view number, std::string_view title, float share,
                    float top, bool full);  // share: of its exercises passed; NaN: it has none
     void draw_theme_switch(Point center);
@@ -174,6 +175,7 @@ class Shell {
     SceneSheet scene_sheet_;
     ExportPanel export_;
     std::string open_;           // id; empty: home
+    std::string rail_shows_;     // the lab that the list of the rail was scrolled to
     std::string last_at_start_;  // what Continue continues with
     Tab tab_ = Tab::explore;
     bool panel_open_narrow_ = false;

@@ -12,6 +12,7 @@
 #include "core/tensors/npy.h"
 #include "core/tensors/picture.h"
 #include "core/tensors/safetensors.h"
+#include "core/tensors/tensor_store.h"
 
 namespace fp8lab {
 
@@ -63,6 +64,33 @@ Tensor from_png(std::span<const std::byte> bytes, const Source& source) {
     return read_picture(bytes, source.file);
 }
 
+// A file that has other files, or an archive, or codes with scales beside them: read through its store.
+Tensor from_store(const TensorStore& store, const StoredTensor& tensor) {
+    if (!tensor.is_float)
+        throw input_error(store.files()[tensor.file].path().string(),
+                          fmt::format("byte {}: dtype {} of tensor '{}' is not a float", tensor.begin,
+                                      tensor.dtype, tensor.name));
+    const MatrixShape shape = tensor.matrix();
+    Tensor out{shape.rows, shape.cols, std::vector<float>(tensor.values()), tensor.name, {}};
+    store.read_rows(tensor, 0, out.values);
+    return out;
+}
+
+Tensor from_store(const Source& source) {
+    const TensorStore store(source.file);
+    const auto tensors = store.tensors();
+    const auto name_of = [](const StoredTensor& tensor) { return tensor.name; };
+    if (!source.tensor && tensors.size() == 1) return from_store(store, tensors[0]);
+    if (!source.tensor)
+        throw usage_error(source.file,
+                          fmt::format("has {} tensors; name one, as FILE:TENSOR", tensors.size()));
+    const StoredTensor* const tensor = store.find(*source.tensor);
+    if (!tensor) throw unknown_name(source.file, "tensor", *source.tensor, tensors, name_of);
+    return from_store(store, *tensor);
+}
+
+bool is_store(const std::string& file) { return file.ends_with(".json") || file.ends_with(".npz"); }
+
 Tensor from_safetensors(std::span<const std::byte> bytes, const Source& source) {
     const SafeTensorsIndex index = index_safetensors(bytes, source.file);
     if (index.tensors.empty()) throw input_error(source.file, "byte 8: the file has no tensor");
@@ -77,6 +105,10 @@ Tensor from_safetensors(std::span<const std::byte> bytes, const Source& source) 
                                                    index.tensors.size(), names));
     }
     const auto& [name, info] = *found;
+    if (info.dtype.starts_with("F8_") && source.file != "-") {  // its scales may stand beside it
+        const TensorStore store(source.file);
+        return from_store(store, *store.find(name));
+    }
     const MatrixShape shape = as_matrix(info.shape);
     return {shape.rows, shape.cols, read_safetensor(bytes, info, source.file), name, {}};
 }
@@ -93,6 +125,12 @@ MatrixShape as_matrix(std::span<const std::size_t> shape) {
 
 Tensor read_tensor(std::string_view file_and_tensor) {
     const Source source = split(file_and_tensor);
+    if (is_store(source.file)) {
+        Tensor tensor = from_store(source);
+        if (tensor.values.empty())
+            throw input_error(source.file, "tensor '" + tensor.name + "' has no elements");
+        return tensor;
+    }
     const MappedFile file(source.file);
     Tensor tensor = is_png(file.bytes())                ? from_png(file.bytes(), source)
                     : is_npy(file.bytes(), source.file) ? from_npy(file.bytes(), source)

@@ -1,5 +1,6 @@
-// Reads a tensor of the user, "FILE[:TENSOR]": .npy, or .safetensors with F64 F32 F16 BF16 F8_E4M3 F8_E5M2
-// F8_E8M0, or .png, whose grey values are a tensor (picture.h).
+// Reads a tensor of the user, "FILE[:TENSOR]": .npy, .npz, or .safetensors with F64 F32 F16 BF16 F8_E4M3 F8_E5M2 F8_E8M0,
+// or the .safetensors.index.json of a model in several files; FP8 codes times the scales that stand beside them
+// (tensor_store.h); or .png, whose grey values are a tensor (picture.h).
 #pragma once
 
 #include <span>

@@ -23,7 +23,9 @@ WeightMap parse_weight_map(std::string_view text, const std::string& where) {
         throw input_error(where, "byte 0: no index of a model: it has no object 'weight_map'");
     WeightMap map;
     std::size_t at = 0;  // members mostly stand in the order of their names
-    for (const auto& [tensor, value] : index["weight_map"].items()) {
+    for (const auto& item : index["weight_map"].items()) {
+        const std::string& tensor = item.key();
+        const nlohmann::json& value = item.value();
         const std::string quoted = nlohmann::json(tensor).dump();
         std::size_t found = text.find(quoted, at);
         if (found == text.npos) found = text.find(quoted);

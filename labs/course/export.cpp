@@ -33,6 +33,8 @@ std::vector<std::filesystem::path> export_figures(Lab& lab, const std::filesyste
         write_file(paths.emplace_back(folder / (stem + ".svg")), to_svg(figure));
         write_file(paths.emplace_back(folder / (stem + ".csv")), to_csv(figure));
     }
+    if (const std::string table = lab.table_csv(); !table.empty())
+        write_file(paths.emplace_back(folder / (std::string(lab.info().id) + "-table.csv")), table);
     return paths;
 }
 
@@ -42,7 +44,8 @@ std::string export_stem(const LabInfo& info, std::string_view figure, std::strin
         if (c >= '0' && c <= '9') stamp += c;
         if (c == 'T') stamp += '-';
     }
-    return fmt::format("L{:02}_{}_{}", info.number, figure, stamp);
+    const std::string lab = info.number > 0 ? fmt::format("L{:02}", info.number) : std::string(info.id);
+    return fmt::format("{}_{}_{}", lab, figure, stamp);
 }
 
 std::filesystem::path export_folder() { return documents_folder() / "fp8lab"; }

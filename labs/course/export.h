@@ -9,8 +9,8 @@
 
 namespace fp8lab {
 
-// One SVG and one CSV per figure: "<id>-<figure>.svg" and ".csv" in `folder`, which is created. Returns the
-// paths. Throws Error{failed}.
+// One SVG and one CSV per figure: "<id>-<figure>.svg" and ".csv" in `folder`, which is created, and "<id>-table.csv"
+// of a lab with a table. Returns the paths. Throws Error{failed}.
 std::vector<std::filesystem::path> export_figures(Lab& lab, const std::filesystem::path& folder);
 
 // The lab's figures, each with lab, provenance, device and fields among its parameters.

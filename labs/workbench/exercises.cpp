@@ -31,7 +31,7 @@ Verdict fewest_bits(const Trail& trail, const Prediction*) {
                           : chosen == "mxfp8" || chosen == "block128"                    ? 1
                                                                                          : 0;
     return {.conditions = {{"25 dB and 1 %, as they were", {}, same},
-                           {"1 024 elements or more", number_cell(now.number("elements"), ""), large},
+                           {"1024 elements or more", number_cell(now.number("elements"), ""), large},
                            {"no recipe that meets them has fewer bits", {chosen}, best}},
             .measured = same && large && best ? std::vector<double>{family} : std::vector<double>{}};
 }
@@ -81,7 +81,7 @@ Exercise exercise_fewest() {
         .title = "Fewest bits",
         .question =
             "The table of recipes is covered. Find the recipe with the fewest bits that keeps this tensor at "
-            "25 dB and turns at most 1 % into 0. Any other tensor of 1 024 elements or more will do too.",
+            "25 dB and turns at most 1 % into 0. Any other tensor of 1024 elements or more will do too.",
         .prediction = ChoicePrediction{{"4 or 6 bits", "8 bits in blocks", "8 bits, one scale", "16 bits"}},
         .predict = "Which family will it be?",
         .start = {"tensor=dact.blocks.4.gate_up", "recipe=bf16", "covered=true"},

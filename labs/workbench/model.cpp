@@ -28,7 +28,12 @@ std::string path_of(const std::string& file) {
     return file;
 }
 
-std::string percent_text(double pct) { return pct == 0 ? "0" : pct < 0.01 ? "<0.01" : format_number(pct, 3); }
+std::string percent_text(double pct) {
+    if (pct == 0) return "0";
+    if (pct < 0.01) return "<0.01";
+    const double places = pct < 10 ? 100 : 10;
+    return format_number(std::round(pct * places) / places, 3);
+}
 
 Demands Params::demands() const {
     Demands out{.min_sqnr_db = min_sqnr, .max_underflow_pct = max_underflow, .max_bits = max_bits};
@@ -244,7 +249,8 @@ std::string WorkbenchLab::advice_title() const {
                        missed(row()->outcomes[*advice_.nearest], params_.demands()));
 }
 
-std::string WorkbenchLab::csv() const {
+std::string WorkbenchLab::table_csv() const {
+    if (!scanned().store) return {};
     return InspectReport{.scanned = scanned(), .demands = params_.demands(), .filter = params_.filter}.csv();
 }
 

@@ -88,7 +88,7 @@ class WorkbenchLab final : public Lab {
     const KindChange* kind_change() const;  // of the selected tensor; null: not in both files
     const std::optional<Comparison>& comparison() const { return comparison_; }
     const ScanRow* row_before() const;  // the selected tensor in the second file; null: it is not there
-    std::string csv() const;
+    std::string table_csv() const override;
     // The selected tensor as another lab takes it, "field=value"; empty: it takes none.
     std::vector<std::string> fields_for(std::string_view lab) const;
 

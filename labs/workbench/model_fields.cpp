@@ -96,7 +96,6 @@ std::vector<Field> WorkbenchLab::fields_of(Params& p) {
     out.push_back(
         choice({.name = "show",
                 .label = "Show",
-                .te_name = "tensor roles",
                 .help = "Weights, inputs, gradients, or the state of the optimiser, by their names."},
                &p.show, {{"all", "all"}, {"w", "w"}, {"x", "x"}, {"dy", "dy"}, {"state", "state"}}));
     out.push_back(toggle({.name = "fold",

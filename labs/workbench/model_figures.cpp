@@ -84,6 +84,11 @@ Figure WorkbenchLab::histogram() const {
     figure.bars("elements", shared, data(std::move(kept)), {.color = {Role::truth, Tone::fill}});
     if (detail_ && detail_->underflow > 0)
         figure.bars("became 0", shared, data(std::move(lost)), {.color = {Role::under, Tone::fill}});
+    if (detail_ && detail_->underflow > 0)
+        figure.add("", TextMark{figure.x.range->lo, 1.1 * top,
+                                fmt::format("{} of {} become 0", group_thousands(detail_->underflow),
+                                            group_thousands(now->summary.n)),
+                                Anchor::left, true, 2, 0});
     return figure;
 }
 
@@ -132,7 +137,7 @@ Figure WorkbenchLab::change() const {
     std::ranges::sort(changes);
     std::vector<double> places;
     for (std::size_t i = 0; i < changes.size(); ++i) places.push_back(static_cast<double>(i + 1));
-    figure.hline("no change", 0);
+    figure.hline("no change", 0, {.color = {Role::axis}, .width = 1, .in_legend = false});
     figure.scatter("kinds", data(std::move(places)), data(std::move(changes)),
                    {.color = {Role::truth}, .marker = Marker::disc, .in_legend = false});
     return figure;

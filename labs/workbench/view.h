@@ -41,6 +41,7 @@ class WorkbenchView final : public LabView {
     void draw_recipes(ui::Context& context, Rect area);
     // view_panel.cpp
     void draw_files(ui::Context& context);
+    void draw_show(ui::Context& context, const Field& field);
     void draw_uses(ui::Context& context, float width);
     void draw_before(ui::Context& context, float width);
     void draw_counts(ui::Context& context, float width);
@@ -54,6 +55,7 @@ class WorkbenchView final : public LabView {
     int part_ = 0;  // on a narrow stage: figures or recipes
     bool more_open_ = false;
     bool to_selected_ = false;  // the table scrolls to it
+    std::string shown_tensor_;  // the field `tensor` when it last did
     float rows_shown_ = 1;
 };
 

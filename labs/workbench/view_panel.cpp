@@ -55,12 +55,28 @@ void WorkbenchView::draw_files(Context& c) {
     }
 }
 
+// Five short words in one switch: edit() makes a list of more than four.
+void WorkbenchView::draw_show(Context& c, const Field& field) {
+    if (ui::withheld(c, field)) return;
+    std::vector<std::string> labels;
+    int selected = 0;
+    for (const Choice& choice : field.choices) {
+        if (choice.id == lab_.params().show) selected = static_cast<int>(labels.size());
+        labels.push_back(choice.label);
+    }
+    ui::text(c, field.info.label, Role::muted, kSans13);
+    if (ui::segmented(c, "show", labels, selected))
+        set("show=" + labels.at(static_cast<std::size_t>(selected)));
+    ui::tooltip(c, field.info.label, field.info.help);
+}
+
 void WorkbenchView::explore(Context& c, float width) {
     draw_files(c);
     const std::vector<Field> fields = lab_.fields(), default_fields = lab_.defaults();
+    draw_show(c, *find_field(fields, "show"));
     ui::edit_fields(
-        c, "workbench.more", fields, default_fields, [](std::string_view) { return true; },
-        "worst row, bits, cast as, MX rule, tensor", more_open_);
+        c, "workbench.more", fields, default_fields, [](std::string_view name) { return name != "show"; },
+        "worst row, bits, cast as, MX rule", more_open_);
     ui::divider(c);
     draw_uses(c, width);
     draw_before(c, width);

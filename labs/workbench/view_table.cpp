@@ -38,12 +38,12 @@ std::vector<WorkbenchView::Column> WorkbenchView::columns_in(const Context& c, R
     for (std::size_t i = recipes.size(); i-- > 0;) {
         const ScanRecipe& recipe = lab_.scanned().recipes[recipes[i]];
         out.push_back({recipe.id, short_head(recipe), "underflow", right, static_cast<int>(recipes[i])});
-        right -= c.px(wide ? 62 : 54);
+        right -= c.px(wide ? 62 : i == 0 ? 64 : 54);
     }
     for (const auto& [id, head, term, width] : {std::tuple{"binades", "binades", "binade", 66.0F},
-                                                {"least", "least", "", 68.0F},
+                                                {"least", "least", "", 78.0F},
                                                 {"amax", "amax", "amax", 68.0F},
-                                                {"shape", "shape", "", 84.0F}}) {
+                                                {"shape", "shape", "", 74.0F}}) {
         const std::string_view name = id;
         if (!wide && (name == "shape" || name == "least")) continue;
         out.push_back({std::string(id), head, term, right});
@@ -147,11 +147,13 @@ float WorkbenchView::draw_table(Context& c, Rect area, std::size_t rows) {
     rows_shown_ = static_cast<float>(rows);
     const float shown = height * rows_shown_;
     ImGui::SetCursorScreenPos({area.x0 - bleed, y});
-    ImGui::BeginChild("workbench.rows", {area.width() + 2 * bleed, shown}, false,
+    ImGui::BeginChild("workbench.rows", {area.width() + bleed + c.px(16), shown}, false,
                       ImGuiWindowFlags_NoScrollbar);
     const ImVec2 origin = ImGui::GetCursorScreenPos();
     const auto selected = lab_.selected_row();
+    to_selected_ = to_selected_ || shown_tensor_ != lab_.params().tensor;
     if (to_selected_ && selected) {
+        shown_tensor_ = lab_.params().tensor;
         const float top = height * static_cast<float>(*selected);
         if (top < ImGui::GetScrollY()) ImGui::SetScrollY(top);
         if (top + height > ImGui::GetScrollY() + shown) ImGui::SetScrollY(top + height - shown);

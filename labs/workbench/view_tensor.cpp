@@ -44,15 +44,20 @@ void WorkbenchView::draw_tensor(Context& c, Rect area) {
     if (!narrow || part_ == 1) draw_recipes(c, right);
     if (narrow && part_ == 1) return;
     std::vector<Figure> figures = lab_.figures();
-    const float places = c.px(left.height() > c.px(330) ? 146 : 88);
+    const bool changes = figures[1].id == "change", high = left.height() > c.px(330);
+    const float places = changes ? 0.52F * left.height() : c.px(high ? 146 : 88);
     const Rect upper{left.x0, left.y0, left.x1, left.y1 - places};
     for (Series& series : figures[0].series) series.style.in_legend = false;
-    const float title = draw_heading(c, figures[0].title, upper) + c.px(2);
+    const ScanRecipe& shown = lab_.scanned().recipes[lab_.recipe()];
+    const float shown_from = upper.x1 - ui::text_width(c, shown.label, kBold13);
+    ui::text_at(c, {shown_from, upper.y0 + c.px(1)}, shown.label, {shown.recipe.role, Tone::ink}, kBold13);
+    const Rect head{upper.x0, upper.y0, shown_from - c.px(12), upper.y1};
+    const float title = draw_heading(c, figures[0].title, head) + c.px(2);
     figures[0].title.clear();
     ui::plot(c, "workbench.histogram", figures[0], histogram_, {upper.x0, title, upper.x1, upper.y1},
              {.crosshair = false, .y_tick_width = 0, .title_height = 0});
     const Rect below{left.x0, upper.y1 + c.px(10), left.x1, left.y1};
-    if (figures[1].id == "change") {
+    if (changes) {
         ui::plot(c, "workbench.change", figures[1], change_, below, {.y_tick_width = 24});
         return;
     }
@@ -123,7 +128,7 @@ void WorkbenchView::draw_recipes(Context& c, Rect area) {
     ui::text_mid(c, {meets_x, y + c.px(10)}, "meets", {Role::muted}, kSans13, Anchor::right);
     y += c.px(22);
     const Demands demands = lab_.params().demands();
-    const float pitch = std::clamp((area.y1 - y) / static_cast<float>(order.size()), c.px(18), c.px(24));
+    const float pitch = std::clamp((area.y1 - y) / static_cast<float>(order.size()), c.px(18), c.px(22));
     for (const std::size_t r : order) {
         const CastOutcome& o = row->outcomes[r];
         const bool covered = lab_.params().covered && r != lab_.recipe();

@@ -74,7 +74,13 @@ std::vector<fs::path> ExportPanel::paths(Lab* lab) const {
             out.push_back(folder / (export_stem(lab->info(), figure.id, at_) +
                                     std::string(kExtensions[static_cast<std::size_t>(format_)])));
     }
+    if (has_table(*lab)) out.push_back(folder / (export_stem(lab->info(), "table", at_) + ".csv"));
     return out;
+}
+
+// All figures as CSV: with them goes the table of a lab that has one.
+bool ExportPanel::has_table(const Lab& lab) const {
+    return figure_ == 0 && format_ == 2 && !lab.table_csv().empty();
 }
 
 std::vector<ExportPanel::File> ExportPanel::files(Lab* lab) const {
@@ -102,6 +108,7 @@ std::vector<ExportPanel::File> ExportPanel::files(Lab* lab) const {
             bytes = bytes_of(format_ == 1 ? to_svg(figure, {.theme = theme}) : to_csv(figure));
         }
     }
+    if (has_table(*lab)) out.at(next).bytes = bytes_of(lab->table_csv());
     return out;
 }
 

@@ -32,6 +32,7 @@ class ExportPanel {
     std::filesystem::path folder() const;
     std::vector<std::filesystem::path> paths(Lab* lab) const;  // what would be written
     std::vector<File> files(Lab* lab) const;
+    bool has_table(const Lab& lab) const;
     void save(Lab* lab, bool replace);
     void draw_figure_choices(Lab& lab);
     void draw_files(Lab* lab);
