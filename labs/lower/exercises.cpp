@@ -197,7 +197,7 @@ Exercise exercise_trap() {
                       sets("uniform", "e4m3"), sets("uniform", "nvfp4"), sets("smoothing", "0.5")}},
             NearMiss{"the rescue changes the format",
                      {sets("outlier_ratio", "64"), sets("uniform", "nvfp4"), sets("uniform", "e4m3"),
-                      sets("uniform", "mxfp6-e2m3"), sets("smoothing", "0.5")}},
+                      sets("smoothing", "0.5")}},
             NearMiss{"nothing fails: smoothing comes first",
                      {sets("smoothing", "0.5"), sets("outlier_ratio", "64"), sets("uniform", "nvfp4"),
                       sets("uniform", "e4m3")}}}};

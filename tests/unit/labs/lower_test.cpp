@@ -1,0 +1,177 @@
+// L11's model: what a change of a field does to the numbers, own files, and the numbers that the lesson states.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "core/base/error.h"
+#include "labs/lower/model.h"
+#include "tests/unit/labs/lesson_numbers.h"
+
+using namespace fp8lab;
+using namespace fp8lab::lower_lab;
+
+namespace {
+
+double metric(const LowerLab& lab, std::string_view name) {
+    for (const Metric& m : lab.metrics())
+        if (m.name == name) return m.value;
+    FAIL("no metric " << name);
+    return 0;
+}
+void set(LowerLab& lab, std::initializer_list<const char*> assignments) {
+    for (const char* assignment : assignments) set_field(lab.fields(), assignment);
+    lab.update();
+}
+double after(std::initializer_list<const char*> assignments, std::string_view name) {
+    LowerLab lab;
+    set(lab, assignments);
+    return metric(lab, name);
+}
+
+}  // namespace
+
+TEST_CASE("the numbers of L11's lesson") {
+    const auto stated = test::lesson_numbers("lower");
+    const auto says = [&](const char* text, double value, double within) {
+        CAPTURE(text);
+        CHECK(stated.contains(text));
+        CHECK(std::fabs(std::stod(text) - value) <= within);
+    };
+    LowerLab lab;
+    says("97.3", metric(lab, "accuracy_fp32_pct"), 0.05);
+    says("0.0018", metric(lab, "e4m3.divergence"), 0.00005);
+    says("0.034", metric(lab, "nvfp4.divergence"), 0.0005);
+    says("0.082", metric(lab, "mxfp4.divergence"), 0.0005);
+    says("0.068", metric(lab, "e2m1.divergence"), 0.0006);
+    says("44", metric(lab, "share_pct_2"), 0.5);
+    says("20.6", after({"uniform=nvfp4"}, "sqnr_db_a_2"), 0.05);
+    set(lab, {"w1=mxfp6-e2m3", "w2=mxfp4", "w3=mxfp6-e2m3", "w4=mxfp6-e2m3", "revealed=on"});
+    says("5.4", metric(lab, "bits"), 0.05);
+    says("0.0052", metric(lab, "divergence"), 0.00005);
+    says("6.5", metric(lab, "nvfp4.divergence") / metric(lab, "divergence"), 0.06);
+    says("19", metric(lab, "worst_within") / metric(lab, "best_within"), 0.5);
+    LowerLab outliers;
+    set(outliers, {"experiment=ranges", "uniform=nvfp4", "outlier_ratio=64"});
+    says("76", metric(outliers, "accuracy_pct"), 0.5);
+    says("26.3", metric(outliers, "sqnr_db_a_2"), 0.05);
+    CHECK(metric(outliers, "underflow_pct_a_2") == doctest::Approx(25).epsilon(0.04));  // a quarter
+    says("96.7", after({"uniform=nvfp4", "outlier_ratio=64", "smoothing=0.5"}, "accuracy_pct"), 0.05);
+    LowerLab bright;
+    set(bright, {"uniform=e4m3", "act_scale=calibrated", "contrast=4"});
+    says("91.1", metric(bright, "accuracy_pct"), 0.05);
+    says("38", metric(bright, "saturated_pct_a_1"), 0.5);
+    says("97.1", after({"uniform=e4m3", "contrast=4"}, "accuracy_pct"), 0.05);
+    LowerLab cascade;
+    set(cascade, {"experiment=cascade", "tau=0.9"});
+    says("8", metric(cascade, "repeated_pct"), 0.5);
+    says("95.3", metric(cascade, "accuracy_low_pct"), 0.05);
+    says("0.58", metric(cascade, "cost"), 0.005);
+    says("3.56", after({"experiment=kv", "cache=nvfp4"}, "tokens") / after({"experiment=kv"}, "tokens"),
+         0.005);
+}
+
+TEST_CASE("the best mix under a budget has at most those bits and is the best of all that have") {
+    LowerLab lab;
+    set(lab, {"budget=5"});
+    CHECK(metric(lab, "bits") == 8.25);  // no effect before the mixes are shown
+    lab.act("reveal");
+    lab.update();
+    REQUIRE(lab.cloud() != nullptr);
+    for (const char* budget : {"budget=4.5", "budget=5.6", "budget=8"}) {
+        set(lab, {budget});
+        const double bits = metric(lab, "bits"), most = std::stod(std::string(budget).substr(7));
+        CHECK(bits <= most);
+        for (const MixPoint& point : lab.cloud()->all.points)
+            if (point.bits <= most) CHECK(point.divergence >= metric(lab, "divergence"));
+    }
+    set(lab, {"budget=16", "uniform=nvfp4"});
+    lab.act("take_best");
+    lab.update();
+    CHECK(lab.params().uniform == "mix");
+    CHECK(metric(lab, "bits") <= 4.51);
+    CHECK(metric(lab, "divergence") < metric(lab, "nvfp4.divergence"));
+    CHECK_THROWS_AS(lab.act("unknown"), Error);
+}
+
+TEST_CASE("the menus of formats are rows of the table of lowered formats, in its order, under its names") {
+    LowerLab lab;
+    std::size_t menus = 0;
+    for (const Field& field : lab.fields()) {
+        if (field.choices.empty() || field.info.name == "cache") continue;
+        std::vector<std::size_t> rows;
+        for (const Choice& choice : field.choices) {
+            const auto row = std::ranges::find(low_formats(), choice.id, &LowFormat::id);
+            if (row == low_formats().end()) continue;
+            CHECK(choice.label == row->label);
+            rows.push_back(static_cast<std::size_t>(row - low_formats().begin()));
+        }
+        if (rows.empty()) continue;
+        ++menus;
+        CAPTURE(field.info.name);
+        CHECK(std::ranges::is_sorted(rows));
+        CHECK(rows.front() == 1);  // all but fp32
+        const bool chip = field.info.hidden;
+        CHECK(rows.size() == low_formats().size() - (chip ? 3 : 1));  // a chip has no E5M2 and no E3M2
+    }
+    CHECK(menus == 2 + 2 + 2 * kLayerFields);
+}
+
+TEST_CASE("an input's format is that of the weights unless it is set apart") {
+    LowerLab lab;
+    set(lab, {"w1=nvfp4", "a2=bf16"});
+    const Mix& mix = lab.outcome().mix;
+    CHECK(mix.activations[0]->id == "nvfp4");
+    CHECK(mix.activations[1]->id == "bf16");
+    CHECK(mix.weights[1]->id == "mxfp8");
+    set(lab, {"lower=weights"});
+    for (const LowFormat* format : lab.outcome().mix.activations) CHECK(format->id == "bf16");
+    set(lab, {"lower=both", "uniform=mxfp4"});
+    CHECK(uniform_of(lab.outcome().mix)->id == "mxfp4");
+}
+
+TEST_CASE("own files: a checkpoint is a network, FILE:TENSOR one layer, what is neither is refused") {
+    const std::string file = FP8LAB_SOURCE "/assets/models/digits-s2.safetensors";
+    LowerLab lab, shipped;
+    set(shipped, {"network=digits-2", "uniform=nvfp4"});
+    set(lab, {"network=digits-2"});
+    set_field(lab.fields(), "file=" + file);
+    set(lab, {"network=own", "uniform=nvfp4"});
+    CHECK(metric(lab, "divergence") == metric(shipped, "divergence"));
+    CHECK_FALSE(lab.outcome().setup->subject->random_inputs);
+    set_field(lab.fields(), "file=" + file + ":w2");
+    lab.update();
+    CHECK(lab.outcome().layers.size() == 1);
+    CHECK(lab.outcome().layers[0].inputs == 128);
+    CHECK(lab.outcome().setup->subject->random_inputs);
+    CHECK(metric(lab, "rel_l2_w_1") == doctest::Approx(metric(shipped, "rel_l2_w_2")));
+    CHECK(std::isnan(metric(lab, "accuracy_pct")));
+    const auto refused = [&](const std::string& name) {
+        LowerLab fresh;
+        set_field(fresh.fields(), "file=" + name);
+        set_field(fresh.fields(), "network=own");
+        CHECK_THROWS_AS(fresh.update(), Error);
+        set_field(fresh.fields(), "network=digits");
+        CHECK_NOTHROW(fresh.update());
+        CHECK(fresh.outcome().layers.size() == 4);
+    };
+    refused("");
+    refused("/no/such.safetensors");
+    refused(file + ":w9");
+    refused(FP8LAB_SOURCE "/README.md");
+}
+
+TEST_CASE("networks without relu have no smoothing, one without classes no cascade") {
+    LowerLab lab;
+    set(lab, {"smoothing=0.5", "outlier_ratio=8"});
+    CHECK(lab.why_not("smoothing").empty());
+    set(lab, {"smoothing=off", "outlier_ratio=1", "network=teacher"});
+    CHECK_FALSE(lab.why_not("smoothing").empty());
+    CHECK(metric(lab, "divergence") > 0);
+    set(lab, {"experiment=cascade"});
+    CHECK(std::isnan(metric(lab, "cost")));
+    for (const char* experiment :
+         {"experiment=mix", "experiment=ranges", "experiment=cascade", "experiment=kv"}) {
+        set(lab, {experiment});
+        for (const Figure& figure : lab.figures()) CHECK(figure.id.size() > 1);
+    }
+}
