@@ -103,7 +103,7 @@ std::vector<CastDetail::Place> CastDetail::cells(std::size_t count) const {
 std::string CastDetail::title() const {
     const std::string_view name = plural(unit);
     if (underflow == 0) return "Where: nothing becomes 0";
-    if (runs.empty()) return fmt::format("Where: scattered, no {} mostly", name.substr(0, name.size() - 1));
+    if (runs.empty()) return fmt::format("Where: scattered over the {}", name);
     const auto gone = static_cast<std::size_t>(std::ranges::count(places, Place::lost));
     if (gone == units) return "Where: everywhere";
     const auto [first, last] = longest();

@@ -140,7 +140,7 @@ Exercise exercise_zeros() {
 Exercise exercise_upwards() {
     return {
         .id = "W.3",
-        .title = "SQNR hears the large",
+        .title = "SQNR and large elements",
         .question =
             "Find a tensor and a recipe of at most 8.1 bits that keeps 25 dB and still turns 20 % or more of "
             "the elements into 0.",

@@ -24,8 +24,9 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 }  // namespace
 
 std::string path_of(const std::string& file) {
-    if (file == kTrained || file == kUntrained) return asset("models/" + file + ".safetensors").string();
-    return file;
+    const std::string name = file.empty() ? std::string(kTrained) : file;
+    if (name == kTrained || name == kUntrained) return asset("models/" + name + ".safetensors").string();
+    return name;
 }
 
 std::string percent_text(double pct) {

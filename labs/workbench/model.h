@@ -18,7 +18,8 @@
 
 namespace fp8lab::workbench {
 
-// The shipped samples, by the name that the fields `file` and `compare` take instead of a path.
+// The shipped samples, by the name that the fields `file` and `compare` take instead of a path. An empty `file` is the
+// trained one.
 inline constexpr std::string_view kTrained = "transformer-600", kUntrained = "transformer-0";
 std::string path_of(const std::string& file);  // of a sample, or the text itself
 

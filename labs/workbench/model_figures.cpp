@@ -46,9 +46,10 @@ std::string WorkbenchLab::histogram_title() const {
     const CastOutcome& o = now->outcomes[this->recipe()];
     if (o.overflow_pct > 0) return fmt::format("{} % saturates", percent_text(o.overflow_pct));
     if (detail_->underflow == 0) return fmt::format("All of it fits into {}", recipe.label);
+    if (has_blocks(scan_plan(recipe.recipe, now->use)))
+        return fmt::format("{} % becomes 0 in {}", percent_text(o.underflow_pct), recipe.label);
     return fmt::format("{} % lies below {}\u2019s window", percent_text(o.underflow_pct),
-                       has_blocks(scan_plan(recipe.recipe, now->use)) ? std::string_view(recipe.label)
-                                                                      : recipe.recipe.fwd->label);
+                       recipe.recipe.fwd->label);
 }
 
 Figure WorkbenchLab::histogram() const {

@@ -105,7 +105,6 @@ void WorkbenchView::unfold(std::size_t table_row) {
 bool WorkbenchView::key(Context&, ui::Key key) {
     const auto now = lab_.selected_row();
     const auto count = static_cast<int>(lab_.table().size());
-    if (count == 0) return false;
     const int page = std::max(1, static_cast<int>(rows_shown_) - 1);
     const int step = key == ui::Key::down        ? 1
                      : key == ui::Key::up        ? -1
@@ -113,13 +112,17 @@ bool WorkbenchView::key(Context&, ui::Key key) {
                      : key == ui::Key::page_up   ? -page
                                                  : 0;
     if (step != 0) {
+        if (count == 0) return true;  // nothing to move through
         const int to = std::clamp(static_cast<int>(now.value_or(0)) + step, 0, count - 1);
         choose(static_cast<std::size_t>(to));
         to_selected_ = true;
         return true;
     }
-    if (key == ui::Key::enter && now && lab_.params().fold) return unfold(*now), true;
-    if (key == ui::Key::backspace && !lab_.params().filter.empty()) {
+    if (key == ui::Key::enter && lab_.params().fold) {
+        if (now) unfold(*now);
+        return true;
+    }
+    if (key == ui::Key::backspace) {
         set("filter=");
         set("fold=true");
         return true;

@@ -96,7 +96,7 @@ void WorkbenchView::draw_uses(Context& c, float width) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     for (std::size_t i = 0; i < takers.size(); ++i) {
         ImGui::SetCursorScreenPos({at.x + c.px((each + gap) * static_cast<float>(i)), at.y});
-        const std::string name = "use:L" + std::to_string(takers[i]->number);
+        const std::string name = "use." + takers[i]->mark();
         if (ui::button(c, "workbench." + name, "L" + std::to_string(takers[i]->number), {.width = each}))
             c.wanted_lab = {.lab = std::string(takers[i]->id), .fields = lab_.fields_for(takers[i]->id)};
         ui::tooltip(c, takers[i]->title, "Opens the lab with this tensor.");
