@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/formats/format.h"
+#include "core/inspect/scan.h"
 #include "core/scaling/recipe.h"
 #include "labs/lab.h"
 
@@ -93,6 +94,18 @@ TEST_CASE("every lab's menu of formats is the rows of the table with the propert
     }
 }
 
+namespace {
+
+// The list of core/inspect in its order, at the end of the choices.
+bool has_scan_recipes(const Field& field) {
+    const std::vector<ScanRecipe> all = scan_recipes();
+    return field.choices.size() >= all.size() &&
+           std::ranges::equal(all, std::span(field.choices).last(all.size()), {}, &ScanRecipe::id,
+                              &Choice::id);
+}
+
+}  // namespace
+
 TEST_CASE("no other choice of a lab names formats or recipes") {
     for (const LabEntry& entry : lab_registry()) {
         const auto lab = entry.make();
@@ -119,7 +132,10 @@ TEST_CASE("no other choice of a lab names formats or recipes") {
             const bool of_wide = entry.id == "wide" && field.info.name.ends_with("format");
             // A table of its own, core/inference/format.h; lower_test.cpp holds its menus to it.
             const bool of_lower = entry.id == "lower";
-            if (named > 1) CHECK((of_formats || of_recipes || of_bytes || of_blocks || of_wide || of_lower));
+            // All recipes of a scan are its columns, and it can be sorted by each.
+            const bool of_scan = entry.id == "workbench" && has_scan_recipes(field);
+            if (named > 1)
+                CHECK((of_formats || of_recipes || of_bytes || of_blocks || of_wide || of_lower || of_scan));
         }
     }
 }
