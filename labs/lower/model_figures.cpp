@@ -50,7 +50,8 @@ void add_uniforms(Figure& figure, const Outcome& o, Range y) {
                        {.color = ink(*row.format), .in_legend = false});
             continue;
         }
-        const bool left = named_at_left(*row.format);
+        const bool left = named_at_left(*row.format), own = uniform_of(o.mix) == row.format;
+        const float beside = own ? 16 : 10;  // the knob of the own mix is larger than a mark
         figure.scatter(fmt::format("##{}", row.format->id), data({row.bits}), data({value}),
                        {.color = {row.format->role, Tone::line},
                         .marker = marker_of(*row.format),
@@ -62,7 +63,7 @@ void add_uniforms(Figure& figure, const Outcome& o, Range y) {
                             .text = std::string(row.format->id == "e2m1" ? "E2M1" : row.format->label),
                             .anchor = left ? Anchor::right : Anchor::left,
                             .strong = false,
-                            .dx = left ? -10.0F : 10.0F,
+                            .dx = left ? -beside : beside,
                             .dy = row.format->id == "e2m1" ? 16.0F : 0.0F,
                             .boxed = true},
                    {.color = ink(*row.format), .in_legend = false});

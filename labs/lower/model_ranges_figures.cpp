@@ -64,6 +64,9 @@ std::string outliers_title(const Ranges& ranges, double ratio, double sqnr_db) {
         if (!line.second && (!worst || at_point(ranges.ratios, line.values, ratio) <
                                            at_point(ranges.ratios, worst->values, ratio)))
             worst = &line;
+    if (ratio == 1)
+        return fmt::format("Without outliers {} answers {:.0f} %, the fewest of five formats",
+                           worst->format->label, at_point(ranges.ratios, worst->values, 1));
     const auto acc = [&](const SweepLine& line) {
         return fmt::format("{:.0f} %", at_point(ranges.ratios, line.values, ratio));
     };
