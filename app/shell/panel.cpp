@@ -1,4 +1,6 @@
 // The panel: its tabs, the toast, Export and Reset all.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -179,7 +181,7 @@ void Shell::draw_toast(Rect area) {
     const ui::Press hit = ui::press(context_, "toast.close",
                                     {close.x - reach, close.y - reach, close.x + reach, close.y + reach}, 4);
     ui::cross(context_, close, {hit.hovered ? Role::text : Role::muted});
-    ui::probe(context_, "toast", area, {}, toast_.title);
+    ui::probe(context_, "toast", area, {}, fmt::format("{}: {}", toast_.title, toast_.line));
     if (hit.clicked) toast_ = {};
 }
 

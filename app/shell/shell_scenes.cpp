@@ -28,7 +28,10 @@ void Shell::open(const Scene& scene) {
         entry.scene = scene;
         open(id);
         update(entry);
-        std::string told = scene.sentence.empty() ? "Scene opened" : sentence_text(scene, *entry.lab);
+        // While a lab computes apart its numbers are still those of before.
+        const bool computing = !entry.lab->live() && entry.lab->busy();
+        std::string told =
+            scene.sentence.empty() || computing ? "Scene opened" : sentence_text(scene, *entry.lab);
         if (scene.steps > 0 && !sentence_is_known(scene, *entry.lab))
             told = fmt::format("Scene opened. Run it to step {}.", scene.steps);
         say(scene.title, notices.empty() ? told : notices.front());
