@@ -158,8 +158,8 @@ std::span<const Exercise> TransformerLab::exercises() const {
                       "Press Run and wait for step 600. Change nothing meanwhile."},
             .judge = below_two,
             .explanation =
-                "Scaled FP8 costs 0.05 to 1.4 % of this loss (delayed, current, rowwise, block128, "
-                "mxfp8; seeds 1 to 3), and FP32 differs from BF16 by 0.05 to 0.15 %. Which recipe "
+                "Scaled FP8 costs 0 to 1.4 % of this loss (delayed, current, rowwise, block128, "
+                "mxfp8; seeds 1 to 3), and FP32 differs from BF16 by up to 0.15 %. Which recipe "
                 "is best changes with the seed, so this loss cannot rank them.",
             .solver = {kRun},
             .near_misses = {NearMiss{"300 steps only", {kTo300}},
@@ -258,7 +258,7 @@ std::span<const Exercise> TransformerLab::exercises() const {
             .hints = {"NVIDIA’s recipe keeps some linears in BF16.",
                       "The control is Kept in BF16, in the group More.", "Set Kept in BF16 to last block."},
             .judge = four_bits,
-            .explanation = "With the last block in BF16, NVFP4 ends 2.2 to 2.8 % above BF16; with both "
+            .explanation = "With the last block in BF16, NVFP4 ends 2.1 to 2.9 % above BF16; with both "
                            "blocks in NVFP4 5.0 to 7.5 % (seeds 1 to 3; FP32 differs from BF16 by at most "
                            "0.15 %). NVIDIA’s recipe keeps the last layers in BF16 too, arXiv 2509.25149.",
             .solver = {sets("wide", "last"), kRun},
