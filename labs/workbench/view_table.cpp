@@ -19,7 +19,7 @@ constexpr float kRowHeight = 25;
 // "E4M3, one scale" -> "E4M3": a head has room for one word.
 std::string short_head(const ScanRecipe& recipe) {
     if (recipe.id == "unscaled") return "unscaled";
-    if (recipe.id == "rowwise") return "per row";
+    if (recipe.id == "rowwise") return "row";
     if (recipe.id == "block128") return "1\u00d7128";
     if (recipe.id == "mxfp6-e3m2") return "E3M2";
     if (recipe.id == "mxfp6-e2m3") return "E2M3";
@@ -38,12 +38,12 @@ std::vector<WorkbenchView::Column> WorkbenchView::columns_in(const Context& c, R
     for (std::size_t i = recipes.size(); i-- > 0;) {
         const ScanRecipe& recipe = lab_.scanned().recipes[recipes[i]];
         out.push_back({recipe.id, short_head(recipe), "underflow", right, static_cast<int>(recipes[i])});
-        right -= c.px(wide ? 62 : i == 0 ? 64 : 54);
+        right -= c.px(i == 0 ? 70 : wide ? 62 : 54);
     }
     for (const auto& [id, head, term, width] : {std::tuple{"binades", "binades", "binade", 66.0F},
-                                                {"least", "least", "", 78.0F},
-                                                {"amax", "amax", "amax", 68.0F},
-                                                {"shape", "shape", "", 74.0F}}) {
+                                                {"least", "least", "", 74.0F},
+                                                {"amax", "amax", "amax", 66.0F},
+                                                {"shape", "shape", "", 72.0F}}) {
         const std::string_view name = id;
         if (!wide && (name == "shape" || name == "least")) continue;
         out.push_back({std::string(id), head, term, right});

@@ -116,9 +116,9 @@ void WorkbenchView::draw_recipes(Context& c, Rect area) {
     std::vector<std::size_t> order(recipes.size());
     for (std::size_t r = 0; r < order.size(); ++r) order[r] = r;
     std::ranges::stable_sort(order, {}, [&](std::size_t r) { return row->outcomes[r].bits; });
-    const bool rows = area.width() >= c.px(470);
+    const bool rows = area.width() >= c.px(490);
     const float meets_x = area.x1, bits_x = area.x1 - c.px(58), zero_x = bits_x - c.px(54),
-                worst_x = zero_x - c.px(58), sqnr_x = rows ? worst_x - c.px(66) : zero_x - c.px(58);
+                worst_x = zero_x - c.px(58), sqnr_x = rows ? worst_x - c.px(86) : zero_x - c.px(58);
     const float bar_x = area.x0 + c.px(114), bar_most = std::max(0.0F, sqnr_x - c.px(46) - bar_x);
     ui::text_mid(c, {area.x0, y + c.px(10)}, "recipe", {Role::muted}, kSans13);
     ui::head(c, {sqnr_x, y + c.px(10)}, "SQNR dB", "sqnr");
