@@ -170,6 +170,7 @@ Exercise exercise_before() {
             "after training, and a smallest value that fell by 3 binades or more.",
         .prediction = ChoicePrediction{{"weights", "weight gradients", "gradients of activations", "inputs"}},
         .predict = "Where will it be?",
+        .start = {"tensor=blocks.2.out.weight"},
         .hints = {"What becomes sharper in training?", "Compare with, then the table Before and after.",
                   "dact.blocks.4.attention.ds: amax rose 4.5 binades, the smallest value fell 38.6."},
         .judge = before_and_after,

@@ -58,7 +58,8 @@ struct Taker {
     std::vector<std::string> also = {};
 };
 const std::vector<Taker>& takers() {
-    static const std::vector<Taker> kTakers = {{"error"}, {"window"}, {"blocks"}, {"four"}};
+    static const std::vector<Taker> kTakers = {
+        {"error"}, {"window"}, {"blocks"}, {"lower", {"network=own"}}, {"four"}};
     return kTakers;
 }
 
