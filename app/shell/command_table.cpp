@@ -22,8 +22,9 @@ void Shell::add_commands() {
         add({.id = std::string(info.id),
              .group = "Labs",
              .label = info.mark_before() + std::string(info.short_title),
-             .chords =
-                 info.number >= 1 && info.number <= 9 ? std::vector{ctrl(ui::Key::digit_0 + info.number)} : std::vector<Chord>{},
+             .chords = info.number >= 1 && info.number <= 9
+                           ? std::vector{ctrl(ui::Key::digit_0 + info.number)}
+                           : std::vector<Chord>{},
              .run = [this, id = info.id] { open(id); },
              .help = std::string(info.title),
              .control = "rail." + std::string(info.id),

@@ -13,9 +13,7 @@ namespace {
 
 constexpr float kPaletteWidth = 680, kPaletteHeight = 520;
 
-std::string lab_name(const LabInfo& info) {
-    return info.mark_before() + std::string(info.short_title);
-}
+std::string lab_name(const LabInfo& info) { return info.mark_before() + std::string(info.short_title); }
 
 }  // namespace
 

@@ -137,11 +137,12 @@ float Shell::draw_labs(const WindowLayout& layout) {
     const float pitch = context_.px(entries_.size() > kLabsApart ? 36 : 38), from = context_.px(117);
     const float needed = context_.px(124) + pitch * static_cast<float>(entries_.size()) + context_.px(12);
     const float most = layout.rail.y1 - context_.px(full ? kMachine : kNarrowMachine);
+    const float end = std::max(most, from + pitch);  // one lab at least
     const bool scrolls = needed > most;
     float top = context_.px(124);
     if (scrolls) {
         ImGui::SetCursorScreenPos({layout.rail.x0, from});
-        const ImVec2 size{layout.rail.width() - ui::hairline(context_), std::max(1.0F, most - from)};
+        const ImVec2 size{layout.rail.width() - ui::hairline(context_), end - from};
         ImGui::BeginChild("rail.labs", size, false, ImGuiWindowFlags_NoScrollbar);
         top = ImGui::GetCursorScreenPos().y + context_.px(7);
     }
@@ -170,7 +171,7 @@ float Shell::draw_labs(const WindowLayout& layout) {
     ui::advance({layout.rail.x0, first, layout.rail.x0 + 1, top});
     ui::scroll_thumbs(context_);
     ImGui::EndChild();
-    return most;
+    return end;
 }
 
 }  // namespace fp8lab

@@ -271,8 +271,7 @@ void Shell::draw_lab(const WindowLayout& layout, Entry& entry) {
         exercises_.draw_stage(*entry.lab, area);
     } else if (entry.failure.empty()) {
         entry.view->stage(context_, area);
-        if (entry.lab->stale())
-            ui::fill_rect(context_, area, {Role::surface, Tone::line, 0.5F});
+        if (entry.lab->stale()) ui::fill_rect(context_, area, {Role::surface, Tone::line, 0.5F});
     } else {
         ImGui::SetCursorScreenPos({area.x0, area.y0 + context_.px(16)});
         ui::warning(context_, "This lab stopped", kBold15);

@@ -29,9 +29,8 @@ void Shell::open(const Scene& scene) {
         open(id);
         update(entry);
         // While a lab computes apart its numbers are still those of before.
-        const bool computing = !entry.lab->live() && entry.lab->busy();
         std::string told =
-            scene.sentence.empty() || computing ? "Scene opened" : sentence_text(scene, *entry.lab);
+            scene.sentence.empty() || entry.lab->stale() ? "Scene opened" : sentence_text(scene, *entry.lab);
         if (scene.steps > 0 && !sentence_is_known(scene, *entry.lab))
             told = fmt::format("Scene opened. Run it to step {}.", scene.steps);
         say(scene.title, notices.empty() ? told : notices.front());

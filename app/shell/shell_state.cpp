@@ -95,8 +95,7 @@ void Shell::restore(const Journal::Left& left) {
             const auto state = left.values.find("lab." + id);
             if (state != left.values.end()) entry.lab->restore(state->second);
         } catch (const std::exception& error) {
-            lost +=
-                fmt::format("{}{}: {}", lost.empty() ? "" : "; ", entry.lab->info().name(), error.what());
+            lost += fmt::format("{}{}: {}", lost.empty() ? "" : "; ", entry.lab->info().name(), error.what());
         }
         update(entry);
     }

@@ -51,7 +51,8 @@ void add_uniforms(Figure& figure, const Outcome& o, Range y) {
             continue;
         }
         const bool left = named_at_left(*row.format), own = uniform_of(o.mix) == row.format;
-        const float beside = own ? 16 : 10;  // the knob of the own mix is larger than a mark
+        // Above or below the knob of the own mix, which is larger than a mark and may be at the right edge.
+        const float apart = value * value > y.lo * y.hi ? 24 : -24;
         figure.scatter(fmt::format("##{}", row.format->id), data({row.bits}), data({value}),
                        {.color = {row.format->role, Tone::line},
                         .marker = marker_of(*row.format),
@@ -61,10 +62,16 @@ void add_uniforms(Figure& figure, const Outcome& o, Range y) {
                    TextMark{.x = row.bits,
                             .y = value,
                             .text = std::string(row.format->id == "e2m1" ? "E2M1" : row.format->label),
-                            .anchor = left ? Anchor::right : Anchor::left,
+                            .anchor = own    ? Anchor::center
+                                      : left ? Anchor::right
+                                             : Anchor::left,
                             .strong = false,
-                            .dx = left ? -beside : beside,
-                            .dy = row.format->id == "e2m1" ? 16.0F : 0.0F,
+                            .dx = own    ? 0.0F
+                                  : left ? -10.0F
+                                         : 10.0F,
+                            .dy = own                        ? apart
+                                  : row.format->id == "e2m1" ? 16.0F
+                                                             : 0.0F,
                             .boxed = true},
                    {.color = ink(*row.format), .in_legend = false});
     }

@@ -14,7 +14,7 @@ namespace {
 
 using ui::Context;
 
-constexpr float kRowHeight = 25;
+constexpr float kRowHeight = 25, kNameWidth = 130;  // at least, for names
 
 // "E4M3, one scale" -> "E4M3": a head has room for one word.
 std::string short_head(const ScanRecipe& recipe) {
@@ -46,10 +46,15 @@ std::vector<WorkbenchView::Column> WorkbenchView::columns_in(const Context& c, R
                                                 {"shape", "shape", "", 72.0F}}) {
         const std::string_view name = id;
         if (!wide && (name == "shape" || name == "least")) continue;
+        if (right - c.px(width + kNameWidth) < area.x0) continue;
         out.push_back({std::string(id), head, term, right});
         right -= c.px(width);
     }
-    out.push_back({"name", lab_.params().fold ? "kind, worst of its layers" : "tensor", "", right});
+    out.push_back({"name",
+                   !lab_.params().fold ? "tensor"
+                   : wide              ? "kind, worst of its layers"
+                                       : "kind",
+                   "", right});
     std::ranges::reverse(out);
     return out;
 }

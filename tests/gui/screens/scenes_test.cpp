@@ -147,12 +147,12 @@ TEST_CASE("a scene goes through the clipboard, what is no scene is said so and c
 TEST_CASE(
     "files dropped on the window: scenes open, decks are presented, tensors go to a lab that takes one") {
     test::ShellDesk desk;
-    desk.shell.open_file(shipped_scenes().back());
-    CHECK(desk.shell.lab()->info().id == "wide");
+    desk.shell.open_file(shipped_scenes().front());
+    CHECK(desk.shell.lab()->info().id == "bits");
     const auto broken = desk.scratch.path / "broken.f8scene";
     write_file(broken, std::string_view("{\"fp8lab_scene\": 1,"));
     desk.shell.open_file(broken);
-    CHECK(desk.shell.lab()->info().id == "wide");
+    CHECK(desk.shell.lab()->info().id == "bits");
     desk.shell.open("error");
     desk.shell.open_file("/nowhere/w.npy");
     CHECK(desk.shell.lab()->state()["file"] == "/nowhere/w.npy");  // the lab says what is wrong with it
