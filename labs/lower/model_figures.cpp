@@ -29,9 +29,16 @@ Range divergences(const Outcome& o, const Cloud* cloud) {
 
 Color ink(const LowFormat& format) { return {format.role, Tone::ink}; }
 
-// Where a name would cover that of a neighbour at nearly the same bits, it is on the other side of its mark.
-bool named_at_left(const LowFormat& format) {
-    return format.id == "e4m3" || format.id == "e5m2" || format.id == "int8";
+// A name is beside its mark: on the other side where it would cover that of a neighbour at nearly the same bits, and
+// above or below the knob of the own mix, which is larger and may be at the right edge.
+struct NamePlace {
+    Anchor anchor;
+    float dx, dy;
+};
+NamePlace name_place(const LowFormat& format, bool own, bool high) {
+    if (own) return {Anchor::center, 0, high ? 24.0F : -24.0F};
+    if (format.id == "e4m3" || format.id == "e5m2" || format.id == "int8") return {Anchor::right, -10, 0};
+    return {Anchor::left, 10, format.id == "e2m1" ? 16.0F : 0.0F};
 }
 
 void add_uniforms(Figure& figure, const Outcome& o, Range y) {
@@ -50,9 +57,8 @@ void add_uniforms(Figure& figure, const Outcome& o, Range y) {
                        {.color = ink(*row.format), .in_legend = false});
             continue;
         }
-        const bool left = named_at_left(*row.format), own = uniform_of(o.mix) == row.format;
-        // Above or below the knob of the own mix, which is larger than a mark and may be at the right edge.
-        const float apart = value * value > y.lo * y.hi ? 24 : -24;
+        const NamePlace name =
+            name_place(*row.format, uniform_of(o.mix) == row.format, value * value > y.lo * y.hi);
         figure.scatter(fmt::format("##{}", row.format->id), data({row.bits}), data({value}),
                        {.color = {row.format->role, Tone::line},
                         .marker = marker_of(*row.format),
@@ -62,16 +68,10 @@ void add_uniforms(Figure& figure, const Outcome& o, Range y) {
                    TextMark{.x = row.bits,
                             .y = value,
                             .text = std::string(row.format->id == "e2m1" ? "E2M1" : row.format->label),
-                            .anchor = own    ? Anchor::center
-                                      : left ? Anchor::right
-                                             : Anchor::left,
+                            .anchor = name.anchor,
                             .strong = false,
-                            .dx = own    ? 0.0F
-                                  : left ? -10.0F
-                                         : 10.0F,
-                            .dy = own                        ? apart
-                                  : row.format->id == "e2m1" ? 16.0F
-                                                             : 0.0F,
+                            .dx = name.dx,
+                            .dy = name.dy,
                             .boxed = true},
                    {.color = ink(*row.format), .in_legend = false});
     }
