@@ -46,8 +46,8 @@ std::vector<float> calibrated_amaxes(const TrainedMlp& network, const Matrix<flo
     return out;
 }
 
-Matrix<float> lowered_weights(const LinearLayer& layer, const LowFormat& format, CastStats* stats) {
-    return cast(layer.w, format.weights, 0, stats);
+Matrix<float> lowered_weights(const Matrix<float>& w, const LowFormat& format, CastStats* stats) {
+    return cast(w, format.weights, 0, stats);
 }
 
 Matrix<float> lowered_input(const Matrix<float>& x, const LowFormat& format, float static_amax,
@@ -69,7 +69,7 @@ Lowered run_lowered(const TrainedMlp& network, const Matrix<float>& x, const Mix
         const float amax = scales.amaxes.empty() ? 0 : std::ldexp(scales.amaxes[l], scales.margin);
         const Matrix<float> a = lowered_input(in, *mix.activations[l], amax, with_losses ? &loss.a : nullptr);
         const Matrix<float> w =
-            lowered_weights(network.layers[l], *mix.weights[l], with_losses ? &loss.w : nullptr);
+            lowered_weights(network.layers[l].w, *mix.weights[l], with_losses ? &loss.w : nullptr);
         if (with_losses) out.layers.push_back(loss);
         multiply_layer(a, w, network.layers[l].b, out.y);
         if (l + 1 == n) break;
@@ -79,19 +79,33 @@ Lowered run_lowered(const TrainedMlp& network, const Matrix<float>& x, const Mix
     return out;
 }
 
-double weight_bytes(const TrainedMlp& network, const Mix& mix) {
+std::vector<LayerSize> layer_sizes(const TrainedMlp& network) {
+    std::vector<LayerSize> out;
+    for (const LinearLayer& layer : network.layers)
+        out.push_back({std::to_string(out.size() + 1), layer.w.rows, layer.w.cols});
+    return out;
+}
+
+double weight_bytes(std::span<const LayerSize> layers, const Mix& mix) {
     constexpr double kBitsPerByte = 8;
     double bits = 0;
-    for (std::size_t l = 0; l < network.layers.size(); ++l) {
-        const Matrix<float>& w = network.layers[l].w;
-        bits +=
-            bits_per_element(mix.weights[l]->weights, w.rows, w.cols) * static_cast<double>(w.values.size());
-    }
+    for (std::size_t l = 0; l < layers.size(); ++l)
+        bits += bits_per_element(mix.weights[l]->weights, layers[l].out, layers[l].in) *
+                static_cast<double>(layers[l].out * layers[l].in);
     return bits / kBitsPerByte;
 }
 
+double bits_per_weight(std::span<const LayerSize> layers, const Mix& mix) {
+    std::size_t weights = 0;
+    for (const LayerSize& layer : layers) weights += layer.out * layer.in;
+    return 8 * weight_bytes(layers, mix) / static_cast<double>(weights);
+}
+
+double weight_bytes(const TrainedMlp& network, const Mix& mix) {
+    return weight_bytes(layer_sizes(network), mix);
+}
 double bits_per_weight(const TrainedMlp& network, const Mix& mix) {
-    return 8 * weight_bytes(network, mix) / static_cast<double>(network.weights());
+    return bits_per_weight(layer_sizes(network), mix);
 }
 
 }  // namespace fp8lab

@@ -2,6 +2,8 @@
 // Blocks run along K.
 #pragma once
 
+#include <span>
+#include <string>
 #include <vector>
 
 #include "core/inference/format.h"
@@ -9,6 +11,13 @@
 #include "core/stats/tensor_stats.h"
 
 namespace fp8lab {
+
+// A linear layer as bits are counted: its weights are (out, in).
+struct LayerSize {
+    std::string name;  // "2", "1.qkv"
+    std::size_t out = 0, in = 0;
+};
+std::vector<LayerSize> layer_sizes(const TrainedMlp& network);
 
 // A format per layer for the weights and for the input of the layer.
 struct Mix {
@@ -44,11 +53,13 @@ Lowered run_lowered(const TrainedMlp& network, const Matrix<float>& x, const Mix
                     const StaticScales& scales = {}, bool with_losses = false);
 
 // Casts of one operand, as run_lowered() does it.
-Matrix<float> lowered_weights(const LinearLayer& layer, const LowFormat& format, CastStats* stats = nullptr);
+Matrix<float> lowered_weights(const Matrix<float>& w, const LowFormat& format, CastStats* stats = nullptr);
 Matrix<float> lowered_input(const Matrix<float>& x, const LowFormat& format, float static_amax = 0,
                             CastStats* stats = nullptr);
 
 // Mean bits per weight, scales included; and the bytes of all weights.
+double bits_per_weight(std::span<const LayerSize> layers, const Mix& mix);
+double weight_bytes(std::span<const LayerSize> layers, const Mix& mix);
 double bits_per_weight(const TrainedMlp& network, const Mix& mix);
 double weight_bytes(const TrainedMlp& network, const Mix& mix);
 

@@ -22,7 +22,7 @@ class Tree {
             const auto share =
                 static_cast<double>(layer.w.values.size()) / static_cast<double>(network.weights());
             for (const LowFormat* format : out.formats) {
-                weights_.push_back(lowered_weights(layer, *format));
+                weights_.push_back(lowered_weights(layer.w, *format));
                 bits_.push_back(share * bits_per_element(format->weights, layer.w.rows, layer.w.cols));
             }
         }

@@ -64,10 +64,10 @@ std::string infer_csv(const nlohmann::json& out, const std::optional<AllMixes>& 
         if (value.is_string()) return value.get<std::string>();
         return shortest(value.get<double>());
     };
-    constexpr std::array kColumns = {"layer",           "outputs",     "inputs",      "share_pct",
-                                     "weights",         "activations", "sensitivity", "underflow_pct_w",
-                                     "underflow_pct_a", "sqnr_db_w",   "sqnr_db_a",   "saturated_pct_a",
-                                     "rel_l2_w"};
+    constexpr std::array kColumns = {
+        "layer",     "name",        "outputs",         "inputs",          "share_pct",
+        "weights",   "activations", "sensitivity",     "underflow_pct_w", "underflow_pct_a",
+        "sqnr_db_w", "sqnr_db_a",   "saturated_pct_a", "rel_l2_w"};
     text = fmt::format("{}\n", fmt::join(kColumns, ","));
     for (const nlohmann::json& layer : out.at("layers")) {
         std::vector<std::string> cells;
@@ -83,13 +83,13 @@ std::string infer_table(const nlohmann::json& out) {
     for (const char* name : {"bits", "kb", "divergence", "accuracy_pct", "accuracy_fp32_pct", "changed",
                              "mean_abs", "max_abs", "relative_pct"})
         text += fmt::format("{:<20} {:>11}\n", name, cell_words(out.at(name)));
-    text += fmt::format("{:<5} {:>9} {:>7}  {:<11} {:<11} {:>11} {:>7} {:>7} {:>8} {:>8} {:>7}\n", "layer",
+    text += fmt::format("{:<9} {:>9} {:>7}  {:<11} {:<11} {:>11} {:>7} {:>7} {:>8} {:>8} {:>7}\n", "layer",
                         "shape", "share %", "weights", "activations", "alone", "under w", "under a", "dB w",
                         "dB a", "L2 w %");
     for (const nlohmann::json& l : out.at("layers")) {
         const double rel = l.at("rel_l2_w").is_null() ? std::nan("") : 100 * l.at("rel_l2_w").get<double>();
-        text += fmt::format("{:<5} {:>9} {:>7}  {:<11} {:<11} {:>11} {:>7} {:>7} {:>8} {:>8} {:>7}\n",
-                            l.at("layer").get<int>(),
+        text += fmt::format("{:<9} {:>9} {:>7}  {:<11} {:<11} {:>11} {:>7} {:>7} {:>8} {:>8} {:>7}\n",
+                            l.at("name").get<std::string>(),
                             fmt::format("{}x{}", l.at("outputs").get<int>(), l.at("inputs").get<int>()),
                             cell_words(l.at("share_pct")), l.at("weights").get<std::string>(),
                             l.at("activations").get<std::string>(), cell_words(l.at("sensitivity")),

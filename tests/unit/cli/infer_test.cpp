@@ -76,6 +76,31 @@ TEST_CASE("infer tells the layers, the cascade and all mixes, in JSON, CSV and a
     CHECK(table.out == fp8lab("infer " + kDigits + "--weights nvfp4").out);
 }
 
+TEST_CASE("infer lowers a transformer: its linears and its head, on held-out tokens") {
+    const Scratch scratch;
+    REQUIRE(
+        fp8lab(
+            "train --backend cpu --model transformer --d 32 --blocks 1 --heads 2 --ffn 96 --recipe delayed "
+            "--steps 40 --save " +
+            scratch / "m")
+            .code == 0);
+    const std::string file = scratch / "m/1-delayed.safetensors";
+    const auto json =
+        json_of(file + " --weights mxfp8,mxfp8,nvfp4,mxfp8,bf16 --activations mxfp8 --calibrate 2");
+    CHECK(json.at("network") == "transformer, 5 layers");
+    CHECK(json.at("rows") == 4096);
+    CHECK(json.at("layers").at(2).at("name") == "1.gate_up");
+    CHECK(json.at("layers").at(2).at("sensitivity") > json.at("layers").at(1).at("sensitivity"));
+    CHECK(json.at("layers").at(4).at("weights") == "bf16");
+    CHECK(json.at("divergence").get<double>() > 0);
+    CHECK(fp8lab("infer " + file + " --weights e4m3").out.find("\n1.qkv ") != std::string::npos);
+    for (const char* refused : {"--smooth 0.5", "--data npy:a,b", "--train npy:a,b", "--all-mixes"}) {
+        const auto result = fp8lab("infer " + file + " --weights e4m3 " + refused);
+        CHECK(result.code == 2);
+        CHECK(result.err.find("multilayer perceptrons") != std::string::npos);
+    }
+}
+
 TEST_CASE("calibration, margin and smoothing act on the activations") {
     const std::string int8 = kDigits + "--weights int8 --activations int8 ";
     const double dynamic = json_of(int8).at("divergence"),

@@ -1,0 +1,134 @@
+// Reads what infer was given: the network, its test rows, the formats.
+#include "app/cli/infer/infer_job.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <memory>
+
+#include "app/cli/train/train_options.h"
+#include "core/base/error.h"
+#include "core/files/files.h"
+#include "core/inference/mixes.h"
+#include "core/inference/rescale.h"
+#include "core/inference/token_model.h"
+
+namespace fp8lab::cli {
+namespace {
+
+std::vector<std::string> parts_of(const std::string& text) {
+    std::vector<std::string> out(1);
+    for (const char c : text) {
+        if (c == ',')
+            out.emplace_back();
+        else
+            out.back() += c;
+    }
+    return out;
+}
+
+// One format for all layers, or one per layer.
+std::vector<const LowFormat*> formats_of(const std::string& text, const char* option, std::size_t layers) {
+    std::vector<const LowFormat*> out;
+    for (const std::string& id : parts_of(text)) out.push_back(&find_low_format(id, option));
+    if (out.size() == 1) out.assign(layers, out.front());
+    if (out.size() != layers)
+        throw usage_error(option,
+                          fmt::format("names {} formats, the network has {} layers", out.size(), layers));
+    return out;
+}
+
+std::optional<CascadeNames> cascade_names(const std::string& text) {
+    if (text.empty()) return std::nullopt;
+    const std::vector<std::string> parts = parts_of(text);
+    const auto wrong = [&] {
+        return usage_error("--cascade", "takes LOW,HIGH,TAU with tau from 0 to 1; got '" + text + "'");
+    };
+    if (parts.size() != 3) throw wrong();
+    CascadeNames out{&find_low_format(parts[0], "--cascade"), &find_low_format(parts[1], "--cascade"), 0};
+    std::size_t read = 0;
+    try {
+        out.tau = std::stod(parts[2], &read);
+    } catch (const std::exception&) {
+        throw wrong();
+    }
+    if (read != parts[2].size() || !(out.tau >= 0 && out.tau <= 1)) throw wrong();
+    return out;
+}
+
+void take_formats(const InferOptions& options, InferJob& job) {
+    const std::size_t n = job.layers.size();
+    job.both = !options.activations.empty();
+    job.mix.weights = formats_of(options.weights, "--weights", n);
+    job.mix.activations = formats_of(job.both ? options.activations : "bf16", "--activations", n);
+    if (options.all_mixes && n > kMostLayersOfAllMixes)
+        throw usage_error(
+            "--all-mixes",
+            fmt::format("tries every mix of up to {} layers; this network has {}", kMostLayersOfAllMixes, n));
+}
+
+void prepare_mlp(const InferOptions& options, InferJob& job) {
+    TrainedMlp network = read_mlp(options.file);
+    job.network = fmt::format("{}", fmt::join(network.sizes(), "-"));
+    job.layers = layer_sizes(network);
+    take_formats(options, job);
+    if (job.cascade && !network.classifies) throw usage_error("--cascade", "needs a network that classifies");
+    if (options.data.empty() && !options.train.empty()) throw usage_error("--train", "belongs to --data");
+    const InferenceData data =
+        options.data.empty() ? data_of_task(network) : data_of_files(network, options.data, options.train);
+    job.data = data.name;
+    if ((options.calibrate > 0 || options.smooth) && data.train_x.rows == 0)
+        throw usage_error(options.calibrate > 0 ? "--calibrate" : "--smooth",
+                          "takes amaxes from training rows: name them with --train npy:X,Y");
+    if (options.smooth) network = smoothed(std::move(network), data.train_x, *options.smooth);
+    StaticScales scales;
+    if (options.calibrate > 0)
+        scales = {calibrated_amaxes(network, data.train_x, static_cast<std::size_t>(options.calibrate)),
+                  options.margin};
+    job.reference = reference_of(forward(network, data.test.x), network.classifies, data.test.y);
+    job.run = [network, rows = data.test.x, scales](const Mix& mix, bool with_losses) {
+        return run_lowered(network, rows, mix, scales, with_losses);
+    };
+    job.mlp = std::move(network), job.mlp_rows = data.test.x;
+}
+
+void prepare_tokens(const InferOptions& options, TrainSpec spec, InferJob& job) {
+    if (!options.data.empty() || !options.train.empty())
+        throw usage_error(
+            options.data.empty() ? "--train" : "--data",
+            "is for multilayer perceptrons; a model of tokens is tested on its task's held-out tokens");
+    if (options.smooth || options.all_mixes)
+        throw usage_error(options.smooth ? "--smooth" : "--all-mixes", "is for multilayer perceptrons");
+    spec.arms.resize(1);
+    const auto model = std::make_shared<TokenModel>(spec, load_checkpoints(options.file, spec).arms.front());
+    job.network = fmt::format("{}, {} layers", spec.model, model->layers().size());
+    job.layers = model->layers();
+    job.data = model->data().name;
+    take_formats(options, job);
+    StaticScales scales;
+    if (options.calibrate > 0)
+        scales = {model->calibrated_amaxes(static_cast<std::size_t>(options.calibrate)), options.margin};
+    job.reference = reference_of(model->forward(), true, model->data().targets);
+    job.run = [model, scales](const Mix& mix, bool with_losses) {
+        return model->run(mix, scales, with_losses);
+    };
+}
+
+}  // namespace
+
+InferJob prepare_infer(const InferOptions& options) {
+    InferJob job;
+    job.cascade = cascade_names(options.cascade);
+    const auto metadata = parse_safetensors(read_file(options.file), options.file).metadata;
+    const auto line = metadata.find("command_line");
+    const std::string command = line == metadata.end() ? "" : line->second,
+                      model = option_in(command, "--model");
+    if (model.empty() || model == "mlp")
+        prepare_mlp(options, job);
+    else
+        prepare_tokens(options, parse_command_line(command, options.file), job);
+    return job;
+}
+
+}  // namespace fp8lab::cli

@@ -1,0 +1,42 @@
+// What the verb infer works on.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/inference/data.h"
+#include "core/inference/lowering.h"
+#include "core/inference/score.h"
+
+namespace fp8lab::cli {
+
+struct InferOptions {
+    std::string file, data, train, weights, activations, cascade;
+    int calibrate = 0, margin = 0;
+    std::optional<double> smooth;
+    bool all_mixes = false, json = false, csv = false;
+};
+
+struct CascadeNames {
+    const LowFormat *low = nullptr, *high = nullptr;
+    double tau = 0;
+};
+
+// A multilayer perceptron or a model of tokens, with its test rows, when everything that was named has been read.
+struct InferJob {
+    std::string network, data;      // "64-128-64-32-10", "449 test digits"
+    std::vector<LayerSize> layers;  // in the order of the forward pass
+    Mix mix;
+    bool both = false;                                             // activations are lowered too
+    std::function<Lowered(const Mix& mix, bool with_losses)> run;  // of all test rows
+    Reference reference;
+    std::optional<CascadeNames> cascade;
+    std::optional<TrainedMlp> mlp = {};  // for --all-mixes
+    Matrix<float> mlp_rows = {};         // its test rows
+};
+// Throws usage_error and input_error: what cannot be read, or does not fit the network.
+InferJob prepare_infer(const InferOptions& options);
+
+}  // namespace fp8lab::cli
