@@ -42,7 +42,6 @@ NamePlace name_place(const LowFormat& format, bool own, bool high) {
 }
 
 void add_uniforms(Figure& figure, const Outcome& o, Range y) {
-    std::string below;  // marks below the axis, in words at its foot
     for (const OutputRow& row : o.uniforms) {
         const double value = row.score.divergence;
         if (row.bits > kBits.hi || value < y.lo) {
