@@ -104,7 +104,8 @@ TEST_CASE("weights alone in a format: the same logits as of a model that has tho
 }
 
 TEST_CASE(
-    "fewer bits cost more, whatever the seed; static scales from training sequences are near dynamic ones") {
+    "fewer bits cost more, whatever the seed, and static scales from training sequences are near dynamic "
+    "ones") {
     for (const std::uint64_t seed : {1U, 2U, 3U}) {
         const Trained t = trained(seed, 60);
         TokenModel model(t.spec, t.checkpoint);
