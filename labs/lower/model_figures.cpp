@@ -12,6 +12,7 @@ namespace {
 
 constexpr Range kBits{3.85, 8.75};
 constexpr double kLeastShown = 6e-5;
+constexpr double kAbove = 2.2;  // room for the knob above the largest divergence
 
 std::string times_text(double ratio) {
     return ratio < 9.95 ? screen_number(ratio, 2) : fmt::format("{:.0f}", ratio);
@@ -24,7 +25,7 @@ Range divergences(const Outcome& o, const Cloud* cloud) {
     if (cloud)
         for (const MixPoint& point : cloud->all.points) most = std::max(most, point.divergence);
     most = std::max(most, o.own.score.divergence);
-    return {least, 1.3 * most};
+    return {least, kAbove * most};
 }
 
 Color ink(const LowFormat& format) { return {format.role, Tone::ink}; }
@@ -52,6 +53,7 @@ void add_uniforms(Figure& figure, const Outcome& o, Range y) {
                                 .text = fmt::format("{}, {:.0f} bits: {}", row.format->label, row.bits,
                                                     divergence_text(value)),
                                 .anchor = Anchor::right,
+                                .dx = o.own.bits > kBits.hi ? -22.0F : 0.0F,  // the knob is at the edge
                                 .dy = -9},
                        {.color = ink(*row.format), .in_legend = false});
             continue;

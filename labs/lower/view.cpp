@@ -61,10 +61,12 @@ void LowerView::draw_mix(Context& c, Rect area) {
 }
 
 void LowerView::draw_pareto(Context& c, const Figure& figure, Rect area) {
+    std::vector<Series> names;
+    const Figure marks = without_names(figure, names);
     const ui::PlotResult plot =
-        ui::plot(c, "lower.pareto", figure, upper_, area, {.crosshair = false, .y_tick_width = 52});
+        ui::plot(c, "lower.pareto", marks, upper_, area, {.crosshair = false, .y_tick_width = 52});
     draw_dots(c, figure, plot);
-    draw_knob(c, plot);
+    draw_names(c, marks, names, plot, draw_knob(c, plot));
 }
 
 // The mix under the pointer: its formats; a click takes it.
@@ -93,7 +95,7 @@ void LowerView::draw_dots(Context& c, const Figure& figure, const ui::PlotResult
 }
 
 // The own mix as a knob: dragged along x it sets the budget.
-void LowerView::draw_knob(Context& c, const ui::PlotResult& plot) {
+Rect LowerView::draw_knob(Context& c, const ui::PlotResult& plot) {
     const Outcome& o = lab_.outcome();
     const double bits = std::clamp(o.own.bits, plot.extents.x.lo, plot.extents.x.hi);
     const double own = std::max(o.own.score.divergence, plot.extents.y.lo);
@@ -103,13 +105,13 @@ void LowerView::draw_knob(Context& c, const ui::PlotResult& plot) {
     list.AddCircleFilled({at.x, at.y}, c.px(10), c.color(Role::surface));
     list.AddCircleFilled({at.x, at.y}, c.px(8), c.color(Role::text));
     const float reach = c.px(13);
-    const ui::Press press =
-        ui::press(c, "lower.mix", {at.x - reach, at.y - reach, at.x + reach, at.y + reach}, 13);
+    const Rect knob{at.x - reach, at.y - reach, at.x + reach, at.y + reach};
+    const ui::Press press = ui::press(c, "lower.mix", knob, 13);
     const std::string why = lab_.why_not("budget");
     ui::tooltip(
         c, "Your mix",
         why.empty() ? "Drag along the axis: bits for a budget. The best mix under it is taken." : why);
-    if (!why.empty()) return;
+    if (!why.empty()) return knob;
     constexpr double kStep = 0.05;
     double budget = 0;
     if (press.held && ImGui::IsMouseDragging(ImGuiMouseButton_Left, c.px(3)))
@@ -118,6 +120,7 @@ void LowerView::draw_knob(Context& c, const ui::PlotResult& plot) {
         budget =
             std::min(lab_.params().budget, bits + kStep) + (ui::key_pressed(ui::Key::left) ? -1 : 1) * kStep;
     if (budget > 0) set(fmt::format("budget={:.2f}", std::clamp(budget, 4.01, plot.extents.x.hi)));
+    return knob;
 }
 
 std::vector<std::pair<std::string, std::string>> LowerView::status() const {

@@ -22,7 +22,11 @@ class LowerView final : public LabView {
     // view.cpp
     void draw_mix(ui::Context& context, Rect area);
     void draw_pareto(ui::Context& context, const Figure& figure, Rect area);
-    void draw_knob(ui::Context& context, const ui::PlotResult& plot);
+    Rect draw_knob(ui::Context& context, const ui::PlotResult& plot);  // where it is
+    // The figure without the words that make room for others, and these.
+    static Figure without_names(const Figure& figure, std::vector<Series>& names);
+    void draw_names(ui::Context& context, const Figure& figure, const std::vector<Series>& names,
+                    const ui::PlotResult& plot, Rect knob);
     void draw_dots(ui::Context& context, const Figure& figure, const ui::PlotResult& plot);
     // view_ranges.cpp
     void draw_ranges(ui::Context& context, Rect area);

@@ -169,9 +169,11 @@ float LowerView::draw_outputs(Context& c, Rect area, float row) {
     const auto draw = [&](const OutputRow& line, const std::string& name, bool strong) {
         const float middle = y + c.px(row) / 2;
         ui::hline(c, area.x0, area.x1, y, {Role::line});
-        ui::text_mid(c, {area.x0, middle}, name,
-                     line.format ? Color{line.format->role, Tone::ink} : Color{Role::text},
-                     strong ? kBold13 : kSans13);
+        const Font font = strong ? kBold13 : kSans13;
+        const float room = kColumns[0].at * area.width() - ui::text_width(c, "00.00", kMono13) - c.px(8);
+        const bool fits = !line.format || ui::text_width(c, name, font) <= room;
+        ui::text_mid(c, {area.x0, middle}, fits ? name : std::string(line.format->label),
+                     line.format ? Color{line.format->role, Tone::ink} : Color{Role::text}, font);
         const Score& s = line.score;
         const auto accuracy = classifies ? fmt::format("{:.2f}", s.accuracy_pct) : std::string("–");
         const std::array<std::string, 8> cells = {fmt::format("{:.2f}", line.bits),
