@@ -50,6 +50,12 @@ Figure LowerView::without_names(const Figure& figure, std::vector<Series>& names
 void LowerView::draw_names(Context& c, const Figure& figure, const std::vector<Series>& names,
                            const ui::PlotResult& plot, Rect knob) {
     std::vector<Rect> taken = {knob};
+    for (const Series& series : names) {  // the marks themselves
+        const auto& mark = std::get<TextMark>(series.shape);
+        const Point at = plot.to_px(mark.x, mark.y);
+        const float half = c.px(7);
+        taken.push_back({at.x - half, at.y - half, at.x + half, at.y + half});
+    }
     for (const Series& series : figure.series)
         if (const auto* const mark = std::get_if<TextMark>(&series.shape)) {
             const Font font = mark->strong ? kBold15 : kSans13;
