@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/nn/model.h"
 #include "core/scaling/block_scales.h"
 
 namespace fp8lab::cuda {
@@ -31,7 +32,41 @@ ScaleMode scale_mode_of(const CastPlan& plan) {
     return ScaleMode::tensor;
 }
 
+namespace {
+
+// The linear layers of a model of tokens.
+template <class Visit>
+void for_each_weight(const TrainSpec& spec, const Visit& visit) {
+    const ModelPlan plan = model_plan(spec);
+    for (const ParameterSpec& p : plan.parameters)
+        if (p.operand) visit(static_cast<double>(p.shape[0]), static_cast<double>(p.shape[1]));
+}
+
+double token_flop(const TrainSpec& spec, int batch) {
+    const double context = spec.sizes.at("context"), rows = padded(batch * spec.sizes.at("context"));
+    double flop = 0;
+    for_each_weight(spec, [&](double out, double in) { flop += 3 * 2 * rows * out * in; });
+    // Two products forward and four backward, each over the positions up to the row's own.
+    return flop + spec.sizes.at("blocks") * 6 * 2 * rows * context / 2 * spec.sizes.at("d");
+}
+
+}  // namespace
+
+double step_elements(const TrainSpec& spec) {
+    double total = 0;
+    if (spec.model != "mlp") {
+        const double rows = spec.batch * static_cast<double>(spec.sizes.at("context"));
+        for_each_weight(spec, [&](double out, double in) { total += out * in + rows * (out + in); });
+        return total;
+    }
+    for (std::size_t l = 0; l + 1 < spec.layers.size(); ++l)
+        total += static_cast<double>(spec.layers[l]) * spec.layers[l + 1] +
+                 static_cast<double>(spec.batch) * (spec.layers[l] + spec.layers[l + 1]);
+    return total;
+}
+
 double step_flop(const TrainSpec& spec, int batch) {
+    if (spec.model != "mlp") return token_flop(spec, batch);
     double flop = 0;
     for (std::size_t l = 0; l + 1 < spec.layers.size(); ++l)  // no gradient of the network's input
         flop += (l > 0 ? 3 : 2) * 2.0 * padded(batch) * padded(spec.layers[l]) * padded(spec.layers[l + 1]);

@@ -23,7 +23,8 @@ enum class Engine {
 };
 
 ScaleMode scale_mode_of(const CastPlan& plan);
-double step_flop(const TrainSpec& spec, int batch);      // of the products, padded
+double step_flop(const TrainSpec& spec, int batch);  // of the products, padded; of attention half (causal)
+double step_elements(const TrainSpec& spec);         // of weights, inputs and outputs of the GEMMs
 int steps_per_launch(const TrainSpec& spec, int batch);  // more than 1 where steps are short
 int data_slots(const TrainSpec& spec);                   // batches that the trainer keeps on the device
 // Small batches: the weight gradient is a part of the optimiser's kernel and is not stored.

@@ -4,6 +4,7 @@
 
 #include "core/base/rng.h"
 #include "core/nn/loss.h"
+#include "core/nn/streams.h"
 
 namespace fp8lab {
 namespace {
@@ -19,6 +20,12 @@ int draw(std::span<const float> logits, double temperature, double uniform) {
         if (uniform < sum) return static_cast<int>(i);
     }
     return static_cast<int>(p.size()) - 1;
+}
+
+std::string as_text(std::span<const int> codes, const std::string& symbols) {
+    std::string text;
+    for (const int code : codes) text += symbols[static_cast<std::size_t>(code)];
+    return text;
 }
 
 }  // namespace
@@ -38,6 +45,20 @@ std::vector<int> sample_tokens(Model<float>& model, std::span<const int> prompt,
         text.push_back(draw(logits.row(known - 1), settings.temperature, static_cast<double>(rng.uniform())));
     }
     return {text.begin() + static_cast<std::ptrdiff_t>(prompt.size()), text.end()};
+}
+
+void add_sample(Evaluation& now, Model<float>& model, const Task& task, const TrainSpec& spec) {
+    const std::vector<int> prompt = task.prompt(), expected = task.expected();
+    const std::string symbols = task.symbols();
+    const SampleSettings settings{
+        .context = static_cast<std::size_t>(spec.sizes.at("context")),
+        .count = expected.empty() ? kSampleLength : static_cast<int>(expected.size()),
+        .temperature = expected.empty() ? kTemperature : 0,
+        .seed = spec.seed,
+        .stream = stream(Draw::sample, 0, now.step)};
+    now.prompt = as_text(prompt, symbols);
+    now.continuation = as_text(sample_tokens(model, prompt, settings), symbols);
+    now.expected = as_text(expected, symbols);
 }
 
 }  // namespace fp8lab

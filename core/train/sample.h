@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/nn/model.h"
+#include "core/nn/trainer.h"
 
 namespace fp8lab {
 
@@ -22,5 +23,9 @@ struct SampleSettings {
 // Products in FP32. The prompt is not empty.
 std::vector<int> sample_tokens(Model<float>& model, std::span<const int> prompt,
                                const SampleSettings& settings);
+
+// Prompt, continuation and what is expected of it, as Evaluation has them, for the task of `spec`; of a model whose
+// weights are those after now.step steps.
+void add_sample(Evaluation& now, Model<float>& model, const Task& task, const TrainSpec& spec);
 
 }  // namespace fp8lab

@@ -198,6 +198,9 @@ void cast_slope(const SlopeSource& source, Shape shape, const CastTarget& target
 // == 0 leaves everything as it is. A non-finite new weight clears `finite`. Bytes per element: 24 (w m v) + 4
 // or 2 (g) + payload. In BF16 the payload, in BF16 too, is the new w, which is stored nowhere else: 2 + 8 (m
 // v) + 2 (g) + 2.
+struct AdamW {
+    float beta1 = 0.9F, beta2 = 0.999F, eps = 1e-8F;
+};
 struct UpdateSource {
     void *w = nullptr, *m = nullptr, *v = nullptr;  // of `element`; m and v null: SGD
     const void* g = nullptr;
@@ -206,6 +209,8 @@ struct UpdateSource {
     int input_slots = 1;
     const ArmState* arm = nullptr;
     std::int32_t* finite = nullptr;  // cleared when a new weight is not finite
+    AdamW adamw = {};
+    const float* gradient_factor = nullptr;  // multiplies g (clipping); null: 1
 };
 void update_weights(const UpdateSource& source, Shape shape, const CastTarget& target, cudaStream_t stream);
 // The same with the gradient dW = dy^T x multiplied on the way, by the tensor cores, and never stored
@@ -235,7 +240,8 @@ struct BiasUpdates {
     int layers = 0;
 };
 void update_biases(const BiasUpdates& updates, const StepInput* inputs, int input_slots, const ArmState* arm,
-                   std::int32_t* finite, cudaStream_t stream);
+                   std::int32_t* finite, cudaStream_t stream, const AdamW& adamw = {},
+                   const float* gradient_factor = nullptr);
 
 // ---- scaling
 // Current scaling: scale = max_finite * 2^-margin / amax from amax_bits (1 where amax is 0 or not finite);
@@ -243,14 +249,18 @@ void update_biases(const BiasUpdates& updates, const StepInput* inputs, int inpu
 void scale_from_amax(ScaleState* state, const ScaleControls* controls, cudaStream_t stream);
 // When a tensor was cast for the last time in a step: its record, then for delayed ones history and new
 // scale (Transformer Engine's order, core/scaling/delayed.h); amaxes and counts are cleared. history:
-// (tensors, kHistoryCapacity). Of the tensors in `set` (bit i: tensor i).
+// (tensors, kHistoryCapacity). Of the tensors of `range` that are in `set`: bit i is tensor range.first + i.
 using TensorSet = std::uint64_t;
-static_assert(3 * kMaxLayers <= 64);
-struct VectorAmaxes {  // of the tensors with one scale per row, by tensor: ScaleVectors::amaxes
-    std::uint32_t* amaxes[3 * kMaxLayers] = {};
-    int count[3 * kMaxLayers] = {};
+constexpr int kMostTensorsAtOnce = 48;
+struct TensorRange {
+    int first = 0, count = 0;  // count: at most kMostTensorsAtOnce
+    int tensors = 0;           // of the arm
 };
-void update_scales(ScaleState* states, float* history, int tensors, TensorSet set,
+struct VectorAmaxes {  // of the tensors with one scale per row, by tensor of the range: ScaleVectors::amaxes
+    std::uint32_t* amaxes[kMostTensorsAtOnce] = {};
+    int count[kMostTensorsAtOnce] = {};
+};
+void update_scales(ScaleState* states, float* history, TensorRange range, TensorSet set,
                    const ScaleControls* controls, TensorResult* records, const ArmState* arm,
                    cudaStream_t stream, const VectorAmaxes& vectors = {});
 // A history of another length keeps the newest amaxes that both lengths hold, min(old, new) - 1: entries

@@ -11,6 +11,8 @@ bool has_tensor_core(const FormatInfo& format) { return format.name == "e4m3" ||
 // Why the tensor cores cannot take a recipe on any GPU that this engine knows; empty: they may.
 std::string unfit(const Recipe& r) {
     if (!r.wide.empty()) return "an arm with some layers in BF16 is cast in FP32 here";
+    if (r.scope == CastScope::attention || r.scope == CastScope::all)
+        return "the products inside attention are cast in FP32 here";
     if (r.round != Rounding::nearest || r.round_bwd != Rounding::nearest)
         return "casts for the tensor cores round to nearest";
     if (r.master != MasterWeights::fp32)

@@ -1,6 +1,7 @@
-// One arm of a comparison on the GPU: a network with one recipe, its optimiser state and all buffers of a
-// step, in device memory. enqueue() puts whole steps on a stream and never synchronises, so that they can be
-// captured in a graph.
+// One arm of a comparison on the GPU: a model with one recipe, its optimiser state and all buffers of a step, in
+// device memory. enqueue() puts whole steps on a stream and never synchronises, so that they can be captured in a
+// graph. This class has what every model needs: scale states, casts, records; the models are kernels/mlp and
+// kernels/transformer.
 //
 // Operands. BF16 and FP8 recipes cast the output of a GEMM directly to the operand of the next one. Emulated
 // recipes (engine.h) keep values in FP32, quantise and dequantise them as core does (emulate.h), and multiply
@@ -10,66 +11,30 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "core/nn/models/mlp/tensors.h"
 #include "core/nn/trainer.h"
 #include "core/train/checkpoint.h"
 #include "core/train/preparation.h"
 #include "kernels/casts/emulate.h"
-#include "kernels/device/device.h"
-#include "kernels/device/launch.h"
 #include "kernels/gemm/engine.h"
-#include "kernels/gemm/gemm.h"
-#include "kernels/optimizer/parameters.h"
-#include "kernels/scaling/scale_buffers.h"
+#include "kernels/trainer/slot.h"
 
 namespace fp8lab::cuda {
 
-// The buffers of batches and learning rates; shared by the arms of a run.
+// The buffers of batches and learning rates; shared by the arms of a run. A model of rows has x and y, a model of
+// tokens `tokens` (TokenRing::base).
 struct StepRings {
-    const float *x = nullptr, *y = nullptr;  // data_slots batches
+    const float *x = nullptr, *y = nullptr;
+    const std::int32_t* tokens = nullptr;
     int data_slots = 1;
     const StepInput* inputs = nullptr;
     int input_slots = 1;
     bool overlap = false;  // a launch has several steps, and they overlap
 };
 
-// One tensor of the network (x, w or dy of a layer) and the operands that its GEMMs read.
-struct Slot {
-    Shape shape;
-    CastPlan plan;
-    MlpTensor id;
-    int index = 0;                 // into the scale states
-    Memory value;                  // FP32; of x and dy, where emulated or before the cast to MX
-    const void* values = nullptr;  // `value`, or the weights of the optimiser
-    Memory first, second;  // fp8: rows and columns; bf16: rows; emulated: along the first and the second GEMM
-    ScaleMode scaling = ScaleMode::tensor;
-    ScaleBuffers scales;      // fp8 with many scales
-    Buffer<float> scale_inv;  // fp8 with one scale; empty: in the scale state
-    Buffer<CastSums> stats;
-    bool cast = true;         // false: operands are `values` (recipe fp32; weights kept in BF16)
-    bool has_second = false;  // second differs from first
-    bool rotated = false;     // along the batch, for wgrad (Recipe::rht)
-    void keep_values();
-    const void* for_first() const { return cast ? first.get() : values; }
-    const void* for_second() const { return has_second ? second.get() : for_first(); }
-};
-
-struct ArmLayer {
-    int number = 1;  // 1-based
-    Slot x, w, dy;
-    Shape out;     // of the layer's output
-    Memory h, da;  // outputs of fprop and dgrad
-    Parameters master, m, v, dw;
-    Buffer<float> b, mb, vb, db, bias_partials;
-    Buffer<float> b_before;  // what the newest step used
-    std::optional<GemmPlan> fprop, dgrad,
-        wgrad;  // none: dgrad of the first layer; wgrad inside the optimiser
-};
+class Batches;
 
 struct ArmRecord {  // of one step, as read back
     StepResult result;
@@ -78,21 +43,23 @@ struct ArmRecord {  // of one step, as read back
 
 class CudaArm {
   public:
-    CudaArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice& choice, const Lt& lt,
-            const StepRings& rings, cudaStream_t stream, const Preparation& preparation);
+    virtual ~CudaArm() = default;
+    CudaArm(const CudaArm&) = delete;
+    CudaArm& operator=(const CudaArm&) = delete;
 
     Engine engine() const { return engine_; }
     const std::string& emulated_because() const { return emulated_because_; }
     const Recipe& recipe() const { return recipe_; }
-    // Small batches: the weight gradient is a part of the optimiser's kernel (launch.h, WeightProduct).
-    bool multiplies_in_update() const;
+    const ModelPlan& plan() const { return plan_; }
     std::size_t memory_bytes() const { return memory_bytes_; }
+    // Small batches: the weight gradient is a part of the optimiser's kernel (launch.h, WeightProduct).
+    virtual bool multiplies_in_update() const { return false; }
 
     // Enqueues `steps` steps, at most kStepsPerLaunch. `mark` (may be empty) is called after every launch
     // with its part, for the breakdown of the time.
-    enum class Part { gemm, cast, optimiser, bookkeeping };
+    enum class Part { gemm, cast, attention, norm, optimiser, bookkeeping };
     using Mark = std::function<void(Part)>;
-    void enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark& mark = {});
+    virtual void enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark& mark = {}) = 0;
 
     // They take effect with the next launch on the stream; graphs stay valid.
     void set_history(int length, cudaStream_t stream);
@@ -103,95 +70,108 @@ class CudaArm {
     // done the copy.
     void read_back(int first, int count, cudaStream_t stream);
     ArmRecord record(int step) const;
+    // Whether a step records the tensor: not what a library keeps to itself, like the probabilities of fused attention;
+    // and one in BF16 that GEMMs read where it lies only in steps with statistics.
+    bool records(TensorId id, bool with_stats) const {
+        const Slot* slot = slots_[id.index];
+        return slot && (with_stats || !slot->in_place());
+    }
+    // How many elements the record of a tensor is about; of one that it records.
+    std::int64_t recorded_elements(TensorId id) const;
 
     // Histograms of the newest values. Waits for the stream.
-    TensorView view(MlpTensor id, int step, cudaStream_t stream);
+    TensorView view(TensorId id, int step, cudaStream_t stream);
 
-    std::string nonfinite_parameter() const;  // the first one that is not finite, weights before biases: "w2"
-    ArmCheckpoint checkpoint() const;         // waits for the device
-    void restore(const ArmCheckpoint& checkpoint, int steps_done);  // of the same shapes
+    // Of a model of tokens, after `steps_done` steps: held-out loss under the recipe's casts, and a sample. Waits for the
+    // stream.
+    virtual Evaluation evaluate(Batches&, int /*steps_done*/, cudaStream_t) { return {}; }
+    virtual void align_channel(int /*token*/) {}  // Model::align_channel(); waits for the device
 
-  private:
+    // The first parameter that is not finite, weights before others: "w2".
+    virtual std::string nonfinite_parameter() const = 0;
+    virtual ArmCheckpoint checkpoint() const = 0;                               // waits for the device
+    virtual void restore(const ArmCheckpoint& checkpoint, int steps_done) = 0;  // of the same shapes
+
+  protected:
+    CudaArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice& choice);
+
+    // Where the values of a tensor come from, ready for any target.
     using Launch = std::function<void(const CastTarget&, Pass)>;
-    void allocate();
-    void initialise();
-    void make_plans(cudaStream_t stream, const Preparation& preparation);
-    struct Events;
-    struct Step;
-    void cast(Slot& slot, const Step& step, const Launch& launch);
-    void cast_value(Slot& slot, const Step& step);
-    void cast_emulated(Slot& slot, const Step& step);
-    int layer_count() const { return static_cast<int>(spec_.layers.size()) - 1; }
-    void round_emulated(void* product, Shape shape, OutType to, const Step& step);
-    EmulatedCast emulated(const Slot& slot, Along along) const;
-    bool scaled_from_itself(const Slot& slot) const;
+    // The step that is running, or the one that is done: `after` finds what the update has changed meanwhile.
+    enum class When { now, after };
+    virtual Launch source_of(const Slot& slot, const ArmState* arm, cudaStream_t stream, When when) = 0;
+
+    // What the launches of a step share. Both streams may be the same.
+    struct StepContext {
+        cudaStream_t main = nullptr, side = nullptr;
+        ArmState* arm = nullptr;
+        bool with_stats = false;
+        const Mark* mark = nullptr;
+        void tell(Part part) const {
+            if (mark && *mark) (*mark)(part);
+        }
+    };
+
+    void allocate_shared();                                 // states, records, the emulation's scratch memory
+    Slot make_slot(TensorId id, int rows, int cols) const;  // without memory
+    void add_slot(Slot& slot) { slots_[slot.id.index] = &slot; }  // the slot stays where it is
+    ScaleState* state(const Slot& slot) const { return states_now_ + slot.id.index; }
     Element operand_element(const Slot& slot) const;
-    Element gradient_in() const;
+    bool scaled_from_itself(const Slot& slot) const;
     bool cast_by_optimiser(const Slot& weights) const;
-    bool cast_beside(const ArmLayer& layer) const;
     const float* scale_inv(const Slot& slot) const;
     const float* factors(const Slot& slot, bool second) const;
-    Slot& x_of(ArmLayer& layer, const Step& step);
-    void forward(const Step& step);
-    void loss(const Step& step);
-    void backward(Step& step);
-    void update(Step& step);
-    void record_tensors(TensorSet set, const Step& step);
-    TensorSet later_gradients() const;
-    void optimise_biases(const Step& step);
-    void optimise(ArmLayer& layer, const Step& step, cudaStream_t stream);
-    void optimise_beside(ArmLayer& layer, Step& step);
-    void requantise_weights();
+    CastTarget target_of(const Slot& slot, bool with_stats) const;  // engines bf16 and fp8
+    void cast(Slot& slot, const StepContext& step, const Launch& launch);
+    void cast_kept(Slot& slot, const StepContext& step);  // of an emulated slot whose values are there
+    void cast_emulated(Slot& slot, const StepContext& step);
+    void round_emulated(void* product, Shape shape, OutType to, const StepContext& step);
+    EmulatedCast emulated(const Slot& slot, Along along) const;
+    // master=none: the weights themselves live on an E4M3 grid, rounded as the recipe says.
+    void quantize_storage(const Slot& weights, void* master, Rounding rounding, const ArmState* arm,
+                          cudaStream_t stream);
+    // Of the tensors in `chosen`, by index: what is done when their last cast of the step is enqueued.
+    void record_tensors(const std::vector<bool>& chosen, const StepContext& step);
+
+    AdamW adamw() const {
+        return {static_cast<float>(spec_.beta1), static_cast<float>(spec_.beta2),
+                static_cast<float>(spec_.eps)};
+    }
+
     void push_controls(cudaStream_t stream);
-    void quantize_storage(ArmLayer& layer, Rounding rounding, const ArmState* arm, cudaStream_t stream);
-    // Of the step that is running, or of the one that is done.
-    enum class When { now, after };
-    Launch source_of(const Slot& slot, const ArmState* arm, cudaStream_t stream, When when = When::now);
-    static const float* bias(const ArmLayer& layer, When when);
-    LossSource loss_source(const ArmState* arm, When when = When::now) const;
-    ScaleState* state(const Slot& slot) const { return states_.get() + slot.index; }
-    // `planned_as`: the layer under which `plan` has it; 0: the network's input of the next step.
-    Slot make_slot(const ArmMemory& plan, MlpTensor id, int rows, int cols, int planned_as);
-    BatchRing ring(const float* base, int cols, const ArmState* arm, bool poisoned) const;
+    std::vector<ScaleCheckpoint> scale_checkpoints() const;
+    // Scale states of a fresh or saved arm; `storage`: scales of weights that are stored in E4M3, by tensor (0: not).
+    void restore_scales(const std::vector<ScaleCheckpoint>& saved, const std::vector<float>& storage,
+                        int steps_done);
+    float storage_scale(const ParameterCheckpoint& weights) const;
+    const std::vector<bool>& all_tensors() const { return all_; }
 
     const TrainSpec& spec_;
     Recipe recipe_;
-    Engine engine_;
-    std::string emulated_because_;
-    const Lt& lt_;
-    StepRings rings_;
-    Element kept_in_;  // weights and their moments
-    Element out_;      // of fprop and dgrad
-    std::vector<std::unique_ptr<ArmLayer>> layers_;
-    // The second buffer for x of the first layer where steps overlap: the x of a step is cast while the step
-    // before still reads its own.
-    std::optional<Slot> other_x_;
-    int tensors_ = 0;
+    const ModelPlan plan_;
+    const Engine engine_;
+    const std::string emulated_because_;
+    const Element kept_in_;  // weights and their moments
+    const Element out_;      // of fprop and dgrad
+    const int tensors_;
+    std::vector<Slot*> slots_;  // by tensor
+    std::vector<bool> all_;
     Buffer<ScaleState> states_;
+    ScaleState* states_now_ = nullptr;  // what casts read and write: `states_`, or an evaluation's own
     Buffer<float> history_;
     Buffer<ScaleControls> controls_;
     Buffer<ArmState> arm_;
     Buffer<std::int32_t> finite_;
     Buffer<StepResult> results_;
     Buffer<TensorResult> tensor_results_;
+    Memory scratch_, rotated_;  // of emulated casts
+    std::size_t memory_bytes_ = 0;
+
+  private:
     Pinned<StepResult> host_results_;
     Pinned<TensorResult> host_tensors_;
     Pinned<ScaleControls> host_controls_;
     std::size_t next_control_ = 0;
-    Buffer<double> loss_partials_;
-    Buffer<float2> row_stats_;
-    Buffer<std::uint8_t> row_correct_;
-    Memory scratch_, rotated_;
-    struct Events {
-        // The scales of the step are up to date, except those of dy in the backward pass; the next batch is
-        // cast.
-        Event scales;
-        Event finished;  // the step
-        std::vector<Event> forks;
-    };
-    Stream side_;  // beside the trainer's
-    Events events_;
-    std::size_t memory_bytes_ = 0;
 };
 
 }  // namespace fp8lab::cuda

@@ -7,13 +7,17 @@
 
 namespace fp8lab::cuda {
 
-// Statistics are NaN where the step did not compute them. Where only some steps compute them, those of w
-// belong to the cast of another step and are left out.
-StepRecord to_record(const ArmRecord& record, const CudaArm& arm, const TrainSpec& spec, bool with_stats,
-                     bool in_every_step);
+struct RecordContext {
+    bool classes = false;  // the loss is a cross entropy
+    double scored = 1;     // rows, or tokens, that the accuracy is about
+    // Statistics are NaN where the step did not compute them. Where only some steps compute them, those of w
+    // belong to the cast of another step and are left out.
+    bool with_stats = false, in_every_step = false;
+};
+StepRecord to_record(const ArmRecord& record, const CudaArm& arm, const RecordContext& context);
 
 // The first tensor of the step, in the order of the computation, that was not finite: "x1", "loss", "dy2",
 // "w1".
-std::string first_nonfinite(const ArmRecord& record, const CudaArm& arm, const TrainSpec& spec);
+std::string first_nonfinite(const ArmRecord& record, const CudaArm& arm);
 
 }  // namespace fp8lab::cuda

@@ -12,13 +12,15 @@
 
 #include "core/base/error.h"
 #include "core/base/overloaded.h"
-#include "core/nn/tasks.h"
+#include "core/nn/model.h"
 #include "core/train/decision.h"
 #include "kernels/bench/measure.h"
 #include "kernels/checks/probe.h"
 #include "kernels/device/ranges.h"
-#include "kernels/trainer/arm.h"
+#include "kernels/mlp/arm.h"
+#include "kernels/trainer/batches.h"
 #include "kernels/trainer/records.h"
+#include "kernels/transformer/arm.h"
 
 namespace fp8lab::cuda {
 namespace {
@@ -36,7 +38,14 @@ struct TrainedArm {
     std::optional<NonFinite> stopped;
     std::deque<double> step_ms;
     std::vector<std::pair<std::string, double>> parts;
-    int graphs = 0;  // captured
+    std::optional<Evaluation> evaluation;  // the newest
+    std::optional<TensorView> watched;     // before the evaluation
+    int graphs = 0;                        // captured
+    void forget_graphs() {
+        many.reset();
+        one.reset();
+        one_with_stats.reset();
+    }
 };
 
 // Work that is on its way: the host looks at its records when `done`.
@@ -82,13 +91,13 @@ class CudaTrainer final : public Trainer {
                              [&](const GemmSpec& spec) { return refusal_of(device_->lt, spec, stream()); });
     }
     void check_memory() const;
-    void make_rings();
-    StepRings rings() const {
-        return {x_.get(), y_.get(), data_slots_, inputs_.get(), kInputSlots, per_launch_ > 1};
-    }
+    std::unique_ptr<CudaArm> make_arm(const Recipe& recipe) const;
     void apply(const Command& command);
     void change_recipe(TrainedArm& arm, const Recipe& recipe);
     void stage(int first, int count);
+    int steps_at_once(int wanted) const;
+    void evaluate();
+    std::optional<TensorView> view(TrainedArm& target);
     void launch(int count);
     void run(TrainedArm& arm, int count, bool with_stats);
     void collect(std::size_t leave);
@@ -105,15 +114,10 @@ class CudaTrainer final : public Trainer {
     std::shared_ptr<Device> device_;
     Launching launching_;
     Preparation preparation_;
-    std::unique_ptr<Task> task_;
-    int per_launch_ = 1, data_slots_ = 1;
+    bool tokens_;  // the model's batches are tokens
+    std::unique_ptr<Batches> batches_;
+    int per_launch_ = 1;
     bool stats_always_ = false, stats_wanted_ = true;
-    Buffer<float> x_, y_;
-    Buffer<StepInput> inputs_;
-    std::unique_ptr<Pinned<float>> host_x_, host_y_;
-    std::unique_ptr<Pinned<StepInput>> host_inputs_;
-    Batch batch_;  // dense
-    const DenseBatch& dense() const { return std::get<DenseBatch>(batch_); }
     std::vector<TrainedArm> arms_;
     std::deque<InFlight> in_flight_;
     std::vector<Event> spare_events_;
@@ -123,36 +127,30 @@ class CudaTrainer final : public Trainer {
     int steps_done_ = 0;
 };
 
-double elements_of(const TrainSpec& spec) {
-    double total = 0;
-    for (std::size_t l = 0; l + 1 < spec.layers.size(); ++l)
-        total += static_cast<double>(spec.layers[l]) * spec.layers[l + 1] +
-                 static_cast<double>(spec.batch) * (spec.layers[l] + spec.layers[l + 1]);
-    return total;
-}
-
 CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, Launching launching,
                          const Preparation& preparation)
-    : spec_(spec), device_(std::move(device)), launching_(launching), preparation_(preparation) {
+    : spec_(spec),
+      device_(std::move(device)),
+      launching_(launching),
+      preparation_(preparation),
+      tokens_(find_model(spec.model).tokens) {
     if (spec.arms.empty()) throw usage_error("--recipe", "at least one recipe");
-    if (spec.model != "mlp")
-        throw usage_error("--model",
-                          fmt::format("{} does not train on a GPU yet: --backend cpu", spec.model));
-    const TrainSpec usual;
-    if (spec.beta1 != usual.beta1 || spec.beta2 != usual.beta2 || spec.eps != usual.eps || spec.clip != 0)
-        throw usage_error("--beta1, --beta2, --eps, --clip", "have no effect on a GPU yet: --backend cpu");
     for (const Recipe& recipe : spec.arms) model_plan(spec).check(recipe);
     check(cudaSetDevice(device_->index), "cudaSetDevice");
-    check_memory();  // before anything that takes long
-    task_ = make_task(spec_);
+    if (!tokens_) check_memory();  // before anything that takes long
+    batches_ = std::make_unique<Batches>(spec_);
     per_launch_ = steps_per_launch(spec_, spec_.batch);
-    stats_always_ = elements_of(spec_) <= kSmallElements;
-    make_rings();
-    for (const Recipe& recipe : spec_.arms) {
-        arms_.emplace_back();
-        arms_.back().arm = std::make_unique<CudaArm>(spec_, recipe, engine_of(recipe), device_->lt, rings(),
-                                                     stream(), preparation_);
-    }
+    stats_always_ = step_elements(spec_) <= kSmallElements;
+    for (const Recipe& recipe : spec_.arms) arms_.emplace_back().arm = make_arm(recipe);
+}
+
+std::unique_ptr<CudaArm> CudaTrainer::make_arm(const Recipe& recipe) const {
+    const StepRings rings = batches_->rings(per_launch_ > 1);
+    if (tokens_)
+        return std::make_unique<TransformerArm>(spec_, recipe, engine_of(recipe), device_->lt, rings,
+                                                stream(), preparation_);
+    return std::make_unique<MlpArm>(spec_, recipe, engine_of(recipe), device_->lt, rings, stream(),
+                                    preparation_);
 }
 
 void CudaTrainer::check_memory() const {
@@ -176,27 +174,6 @@ void CudaTrainer::check_memory() const {
                                      : std::string("fewer arms or smaller layers would fit")));
 }
 
-// Data that never change are staged once; the others through a ring that is as long as the host may be ahead.
-void CudaTrainer::make_rings() {
-    data_slots_ = data_slots(spec_);
-    const auto slots = static_cast<std::size_t>(data_slots_), batch = static_cast<std::size_t>(spec_.batch);
-    const std::size_t x = batch * static_cast<std::size_t>(spec_.layers.front()),
-                      y = batch * static_cast<std::size_t>(spec_.layers.back());
-    x_ = Buffer<float>(slots * x);
-    y_ = Buffer<float>(slots * y);
-    inputs_ = Buffer<StepInput>(kInputSlots);
-    host_inputs_ = std::make_unique<Pinned<StepInput>>(kInputSlots);
-    if (data_slots_ == 1) {
-        task_->draw(0, batch_);
-        x_.upload(dense().x.values);
-        y_.upload(dense().y.values);
-        batch_ = {};
-        return;
-    }
-    host_x_ = std::make_unique<Pinned<float>>(slots * x);
-    host_y_ = std::make_unique<Pinned<float>>(slots * y);
-}
-
 const TrainedArm& CudaTrainer::arm(int index) const {
     if (index < 0 || index >= static_cast<int>(arms_.size()))
         throw usage_error("arm", fmt::format("{} is not in 0..{}", index, arms_.size() - 1));
@@ -210,7 +187,13 @@ void CudaTrainer::apply(const Command& command) {
                           [&](const SetRecipe& c) { change_recipe(arm(c.arm), c.recipe); },
                           [&](const SetLearningRate& c) { spec_.lr = c.lr; },
                           [&](const PoisonBatch& c) { poison_ = c.factor; },
-                          [](const AlignChannel&) {},  // the MLP has no SwiGLU: check_command() refuses it
+                          [&](const AlignChannel&) {
+                              drain();
+                              for (TrainedArm& each : arms_) {
+                                  each.forget_graphs();  // a step has more to do from here on
+                                  each.arm->align_channel(batches_->task().rarest());
+                              }
+                          },
                           [&](const Watch& c) { watched_ = c.tensor; }},
                command);
 }
@@ -222,52 +205,25 @@ void CudaTrainer::change_recipe(TrainedArm& target, const Recipe& recipe) {
     ArmCheckpoint state = target.arm->checkpoint();
     const Recipe old = target.arm->recipe();
     std::erase_if(state.scales, [&](const ScaleCheckpoint& s) {
-        const MlpTensor id(s.id);
+        const ModelPlan& plan = target.arm->plan();
         const auto format = [&](const Recipe& r) {
-            return cast_plan(r, id.tensor, id.layer, static_cast<int>(spec_.layers.size()) - 1).format;
+            return cast_plan(plan.recipe_of(r, s.id), plan.tensor(s.id).tensor).format;
         };
         return format(old) != format(recipe);
     });
-    target.many.reset();
-    target.one.reset();
-    target.one_with_stats.reset();
+    target.forget_graphs();
     target.arm.reset();  // before the new one takes its memory
-    target.arm = std::make_unique<CudaArm>(spec_, recipe, engine_of(recipe), device_->lt, rings(), stream(),
-                                           preparation_);
+    target.arm = make_arm(recipe);
     preparation_.end();
     target.arm->restore(state, steps_done_);
     target.step_ms.clear();
     arms_.front().parts.clear();  // all arms are measured again
 }
 
-// What steps first, ..., first + count - 1 need from the host. The slots were last read by launches that are
-// done.
+// What steps first, ..., first + count - 1 need from the host.
 void CudaTrainer::stage(int first, int count) {
-    for (int i = 0; i < count; ++i) {
-        const int step = first + i;
-        const auto slot = static_cast<std::size_t>(step % kInputSlots);
-        constexpr double kBeta1 = 0.9, kBeta2 = 0.999;
-        const double lr = learning_rate(spec_, step);
-        StepInput& input = host_inputs_->values()[slot];
-        input.lr = static_cast<float>(lr);
-        input.rate = static_cast<float>(lr / (1 - std::pow(kBeta1, step + 1)));
-        input.spread = static_cast<float>(1 / std::sqrt(1 - std::pow(kBeta2, step + 1)));
-        input.decay = static_cast<float>(lr * spec_.weight_decay);
-        input.poison = std::exchange(poison_, 1.0F);
-        check(cudaMemcpyAsync(inputs_.get() + slot, &input, sizeof input, cudaMemcpyHostToDevice, stream()),
-              "step inputs");
-        if (data_slots_ == 1) continue;
-        task_->draw(step, batch_);
-        const auto copy = [&](const std::vector<float>& from, Pinned<float>& host, Buffer<float>& to) {
-            float* const staged = host.values().data() + slot * from.size();
-            std::ranges::copy(from, staged);
-            check(cudaMemcpyAsync(to.get() + slot * from.size(), staged, from.size() * 4,
-                                  cudaMemcpyHostToDevice, stream()),
-                  "batch");
-        };
-        copy(dense().x.values, *host_x_, x_);
-        copy(dense().y.values, *host_y_, y_);
-    }
+    for (int step = first; step < first + count; ++step)
+        batches_->stage(step, learning_rate(spec_, step), std::exchange(poison_, 1.0F), stream());
 }
 
 // The first step runs without a graph: modules load and libraries initialise then, which a capture must not
@@ -323,12 +279,33 @@ void CudaTrainer::step(int n) {
         if (steps_done_ >= kStepBeforeParts && arms_.front().parts.empty() && warm()) {
             measure_parts();
             --n;
+            if (tokens_ && (steps_done_ % kEvaluationSteps == 0 || steps_done_ == spec_.steps)) evaluate();
             continue;
         }
-        const bool stats_first = stats_wanted_ && !stats_always_;  // of one step
-        const int count = n >= per_launch_ && !stats_first ? per_launch_ : 1;
+        const int count = steps_at_once(n);
         launch(count);
         n -= count;
+        if (tokens_ && (steps_done_ % kEvaluationSteps == 0 || steps_done_ == spec_.steps)) evaluate();
+    }
+}
+
+int CudaTrainer::steps_at_once(int wanted) const {
+    const bool stats_first = stats_wanted_ && !stats_always_;  // of one step
+    if (tokens_) {
+        wanted = std::min(wanted, kEvaluationSteps - steps_done_ % kEvaluationSteps);
+        if (spec_.steps > steps_done_) wanted = std::min(wanted, spec_.steps - steps_done_);
+    }
+    return wanted >= per_launch_ && !stats_first ? per_launch_ : 1;
+}
+
+void CudaTrainer::evaluate() {
+    const Range range("evaluation");
+    drain();
+    for (TrainedArm& target : arms_) {
+        if (target.stopped) continue;
+        // The evaluation's forward pass replaces what the view is computed from.
+        if (watched_) target.watched = view(target);
+        target.evaluation = target.arm->evaluate(*batches_, steps_done_, stream());
     }
 }
 
@@ -345,12 +322,15 @@ void CudaTrainer::finish(InFlight& work) {
         TrainedArm& target = arms_[i];
         const double ms = static_cast<double>(elapsed_ms(work.marks[i], work.marks[i + 1])) / work.count;
         for (int s = work.first; s < work.first + work.count && !target.stopped; ++s) {
-            StepRecord record =
-                to_record(target.arm->record(s), *target.arm, spec_, work.with_stats, stats_always_);
+            StepRecord record = to_record(target.arm->record(s), *target.arm,
+                                          {.classes = spec_.loss == LossKind::cross_entropy,
+                                           .scored = batches_->scored(s),
+                                           .with_stats = work.with_stats,
+                                           .in_every_step = stats_always_});
             record.step = s;
             record.step_ms = ms;
             if (!std::isfinite(record.loss) || target.arm->record(s).result.alive == 0)
-                target.stopped = NonFinite{s, first_nonfinite(target.arm->record(s), *target.arm, spec_)};
+                target.stopped = NonFinite{s, first_nonfinite(target.arm->record(s), *target.arm)};
             if (target.stopped) record.loss = std::numeric_limits<double>::quiet_NaN();
             target.records.push_back(std::move(record));
         }
@@ -388,15 +368,25 @@ void CudaTrainer::measure_parts() {
         device_->stream.wait();
         target.parts = {{"GEMM", 0},
                         {"casts", 0},
+                        {"attention", 0},
+                        {"norms and the rest", 0},
                         {target.arm->multiplies_in_update() ? "wgrad + optimiser" : "optimiser", 0},
                         {"bookkeeping", 0}};
         for (std::size_t i = 1; i < parts.size(); ++i)
             target.parts[static_cast<std::size_t>(parts[i])].second +=
                 static_cast<double>(elapsed_ms(events[i - 1], events[i]));
+        std::erase_if(target.parts, [](const auto& part) { return part.second == 0; });  // the model has none
     }
     in_flight_.push_back(std::move(work));
     ++steps_done_;
     drain();
+}
+
+std::optional<TensorView> CudaTrainer::view(TrainedArm& target) {
+    if (target.watched && target.watched->step == steps_done_ - 1 && target.watched->id == *watched_)
+        return target.watched;
+    if (!target.arm->records(*watched_, true)) return std::nullopt;
+    return target.arm->view(*watched_, steps_done_ - 1, stream());
 }
 
 ArmCost CudaTrainer::cost(const TrainedArm& target) const {
@@ -421,6 +411,7 @@ ArmCost CudaTrainer::cost(const TrainedArm& target) const {
 std::string CudaTrainer::note() const {
     std::vector<int> dimensions = spec_.layers;
     dimensions.push_back(spec_.batch);
+    if (tokens_) dimensions = {spec_.vocabulary, spec_.batch * spec_.sizes.at("context")};
     std::string out;
     std::set<int> told;
     for (const int n : dimensions)
@@ -442,8 +433,8 @@ Snapshot CudaTrainer::snapshot() {
         out.provenance = provenance_of(target.arm->engine());
         out.emulated_because = target.arm->emulated_because();
         if (!target.step_ms.empty()) out.cost = cost(target);
-        if (watched_ && steps_done_ > 0)
-            out.watched = target.arm->view(MlpTensor(*watched_), steps_done_ - 1, stream());
+        out.evaluation = target.evaluation;
+        if (watched_ && steps_done_ > 0) out.watched = view(target);
         if (spec_.task == TaskKind::spiral && !target.stopped)
             out.decision = decision_grid(spec_, target.arm->checkpoint());
         snapshot.arms.push_back(std::move(out));

@@ -48,17 +48,19 @@ struct NormSource {
     const float *inverse_rms = nullptr, *gain = nullptr;  // (rows), (d)
     bool round = true;
 };
-void cast_norm(const NormSource& source, Shape shape, const CastTarget& target, Pass pass, cudaStream_t stream);
+void cast_norm(const NormSource& source, Shape shape, const CastTarget& target, Pass pass,
+               cudaStream_t stream);
 
-// dstream = round(dstream + dx), dx of dy (rows, d) through the norm; `first`: there is no dstream to add to.
+// out = round(dstream + dx), dx of dy (rows, d) through the norm. out may be dstream.
 // gain_partials (norm_partials(shape), padded d): sums over strips of rows of dy * normalised, each in the order of the
 // rows; update_biases() and sum_strips() add them up. Bytes: 2 dy + 2 x + 2 + 2 dstream.
 struct NormBackward {
     const void *dy = nullptr, *x = nullptr;
     Element element = Element::bf16;
     const float *inverse_rms = nullptr, *gain = nullptr;
-    void* dstream = nullptr;
-    bool first = false, round = true;
+    const void* dstream = nullptr;  // null: there is none to add to
+    void* out = nullptr;
+    bool round = true;
     float* gain_partials = nullptr;
 };
 int norm_partials(Shape shape);
@@ -73,7 +75,8 @@ struct Rotary {
     int cols = 0;  // of the first columns: heads of q and of k; the others (v) are not rotated
 };
 // In place: m (rows, padded_cols) = round(rotated m). The columns of v are not touched.
-void rotate_heads(void* m, Element element, Shape shape, const Rotary& rotary, bool round, cudaStream_t stream);
+void rotate_heads(void* m, Element element, Shape shape, const Rotary& rotary, bool round,
+                  cudaStream_t stream);
 // A source of casts: m rotated back by the same angles, rounded; the columns of v as they are (rounded too).
 struct RotatedBackSource {
     const void* m = nullptr;
@@ -94,7 +97,8 @@ struct GateSource {
     bool round = true;
     const float* channel_scales = nullptr;  // (ffn), multiplied after rounding; null: none (smooth)
 };
-void cast_gate(const GateSource& source, Shape shape, const CastTarget& target, Pass pass, cudaStream_t stream);
+void cast_gate(const GateSource& source, Shape shape, const CastTarget& target, Pass pass,
+               cudaStream_t stream);
 struct GateSlopeSource {
     const void *da = nullptr, *gate_up = nullptr;
     Element element = Element::bf16;
@@ -138,25 +142,29 @@ struct HeadMatrix {
     void* data = nullptr;  // of the first head
     int stride = 0;        // elements between rows
 };
-void attention_probabilities(const HeadMatrix& q, const HeadMatrix& k, Element element, const AttentionSizes& sizes,
-                             float* p, int p_stride, cudaStream_t stream);
+void attention_probabilities(const HeadMatrix& q, const HeadMatrix& k, Element element,
+                             const AttentionSizes& sizes, float* p, int p_stride, cudaStream_t stream);
 void attention_output(const float* p, int p_stride, const HeadMatrix& v, Element element,
                       const AttentionSizes& sizes, bool round, const HeadMatrix& out, cudaStream_t stream);
 void attention_value_gradient(const float* p, int p_stride, const HeadMatrix& dout, Element element,
-                              const AttentionSizes& sizes, bool round, const HeadMatrix& dv, cudaStream_t stream);
+                              const AttentionSizes& sizes, bool round, const HeadMatrix& dv,
+                              cudaStream_t stream);
 // dS = P * (dP - rowsum(dP * P)), dP = dout v^T.
 void attention_score_gradient(const float* p, int p_stride, const HeadMatrix& dout, const HeadMatrix& v,
                               Element element, const AttentionSizes& sizes, float* ds, cudaStream_t stream);
 void attention_query_gradient(const float* ds, int p_stride, const HeadMatrix& k, Element element,
-                              const AttentionSizes& sizes, bool round, const HeadMatrix& dq, cudaStream_t stream);
+                              const AttentionSizes& sizes, bool round, const HeadMatrix& dq,
+                              cudaStream_t stream);
 void attention_key_gradient(const float* ds, int p_stride, const HeadMatrix& q, Element element,
-                            const AttentionSizes& sizes, bool round, const HeadMatrix& dk, cudaStream_t stream);
+                            const AttentionSizes& sizes, bool round, const HeadMatrix& dk,
+                            cudaStream_t stream);
 
 // ---- gradient norm and clipping, in two stages without atomics: partials[first ...] of each gradient, then the factor.
 // norm_blocks(count): how many partials a gradient of `count` elements has. Sums in FP64 in a fixed order.
 int square_partials(long long count);
 void sum_of_squares(const void* g, Element element, long long count, double* partials, cudaStream_t stream);
 // factor = limit / (norm + 1e-6) where that is below 1, else 1 (core's limit_norm()); norm may be null.
-void clip_factor(const double* partials, int count, double limit, float* factor, double* norm, cudaStream_t stream);
+void clip_factor(const double* partials, int count, double limit, float* factor, double* norm,
+                 cudaStream_t stream);
 
 }  // namespace fp8lab::cuda

@@ -111,7 +111,7 @@ TEST_CASE("delayed scales are core's over random amaxes while every slider moves
                     expected[t].update(amax);
                 }
                 device.upload(states);
-                update_scales(device.get(), history.get(), kTensors, ~TensorSet{0}, device_controls.get(),
+                update_scales(device.get(), history.get(), {0, kTensors, kTensors}, ~TensorSet{0}, device_controls.get(),
                               records.get(), arm.get(), nullptr);
                 states = device.download();
                 for (std::size_t t = 0; t < kTensors; ++t) {
@@ -139,7 +139,7 @@ TEST_CASE(
     const Buffer<ScaleControls> controls = one(ScaleControls{});
     const Buffer<TensorResult> records(2 * kRecordSlots);
     const Buffer<ArmState> arm = one(ArmState{kRecordSlots + 3, 1});
-    update_scales(device.get(), history.get(), 2, ~TensorSet{0}, controls.get(), records.get(), arm.get(),
+    update_scales(device.get(), history.get(), {0, 2, 2}, ~TensorSet{0}, controls.get(), records.get(), arm.get(),
                   nullptr);
     const std::vector<TensorResult> found = records.download();
     CHECK(std::bit_cast<float>(found[6].amax_bits) == 3);
@@ -178,14 +178,14 @@ TEST_CASE("update_scales() clears the amaxes of rows and columns of the tensors 
     vectors.amaxes[0] = first.get();
     vectors.amaxes[2] = second.get();
     vectors.count[0] = vectors.count[2] = static_cast<int>(kCount) - 1;
-    update_scales(device.get(), history.get(), 3, TensorSet{0b101}, controls.get(), records.get(), arm.get(),
+    update_scales(device.get(), history.get(), {0, 3, 3}, TensorSet{0b101}, controls.get(), records.get(), arm.get(),
                   nullptr, vectors);
     std::vector<std::uint32_t> cleared(kCount, 0);
     cleared.back() = start.back();
     CHECK(first.download() == cleared);
     CHECK(second.download() == cleared);
     first.upload(start);
-    update_scales(device.get(), history.get(), 3, TensorSet{0b010}, controls.get(), records.get(), arm.get(),
+    update_scales(device.get(), history.get(), {0, 3, 3}, TensorSet{0b010}, controls.get(), records.get(), arm.get(),
                   nullptr, vectors);
     done();
     CHECK(first.download() == start);

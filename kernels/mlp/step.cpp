@@ -1,5 +1,5 @@
 // The launches of one step, in order.
-#include "kernels/trainer/arm_step.h"
+#include "kernels/mlp/step.h"
 
 #include <fmt/format.h>
 
@@ -9,12 +9,12 @@
 namespace fp8lab::cuda {
 
 // Steps of a launch alternate.
-Slot& CudaArm::x_of(ArmLayer& layer, const Step& step) {
+Slot& MlpArm::x_of(MlpLayer& layer, const Step& step) {
     return layer.number == 1 && step.other_x ? *other_x_ : layer.x;
 }
 
 // The first product needs only its own layer of the step before, whose other updates may still be at work.
-void CudaArm::forward(const Step& step) {
+void MlpArm::forward(const Step& step) {
     for (const auto& layer : layers_) {
         Slot& x = x_of(*layer, step);
         if (layer->number > 1 || step.first || !other_x_) cast_value(x, step);
@@ -27,8 +27,8 @@ void CudaArm::forward(const Step& step) {
     }
 }
 
-void CudaArm::loss(const Step& step) {
-    ArmLayer& last = *layers_.back();
+void MlpArm::loss(const Step& step) {
+    MlpLayer& last = *layers_.back();
     const bool classes = spec_.loss == LossKind::cross_entropy;
     if (classes) {
         softmax_rows(loss_source(step.arm), last.out, row_stats_.get(), loss_partials_.get(),
@@ -38,41 +38,33 @@ void CudaArm::loss(const Step& step) {
     cast_value(last.dy, step);
 }
 
-// What is done with a tensor when its last cast of the step is enqueued.
-void CudaArm::record_tensors(TensorSet set, const Step& step) {
-    VectorAmaxes vectors;
-    for (const auto& layer : layers_)
-        for (const Slot* slot : {&x_of(*layer, step), &layer->w, &layer->dy}) {
-            vectors.amaxes[slot->index] = slot->scales.vectors(nullptr).amaxes;
-            vectors.count[slot->index] = static_cast<int>(slot->scales.amaxes());
-        }
-    update_scales(states_.get(), history_.get(), tensors_, set, controls_.get(), tensor_results_.get(),
-                  step.arm, step.side, vectors);
-    if (!step.with_stats) return;
-    for (const auto& layer : layers_)
-        for (const Slot* slot : {&x_of(*layer, step), &layer->w, &layer->dy})
-            if (set >> slot->index & 1)
-                reduce_stats(slot->stats.get(), stats_blocks(slot->shape), tensor_results_.get(), slot->index,
-                             tensors_, step.arm, step.side);
+void MlpArm::record_now(const std::vector<bool>& chosen, const Step& step) {
+    add_slot(x_of(*layers_.front(), step));
+    record_tensors(chosen, step);
 }
 
 // The dy of all layers but the last: cast in the backward pass.
-TensorSet CudaArm::later_gradients() const {
-    TensorSet set = 0;
-    for (std::size_t l = 0; l + 1 < layers_.size(); ++l) set |= TensorSet{1} << layers_[l]->dy.index;
+std::vector<bool> MlpArm::later_gradients() const {
+    std::vector<bool> set(static_cast<std::size_t>(tensors_));
+    for (std::size_t l = 0; l + 1 < layers_.size(); ++l) set[layers_[l]->dy.id.index] = true;
+    return set;
+}
+std::vector<bool> MlpArm::all_but_later_gradients() const {
+    std::vector<bool> set = later_gradients();
+    set.flip();
     return set;
 }
 
 // Beside the backward pass: whether the loss is finite, the scales of all other tensors, the next batch, and
 // for small batches the update of every layer whose weights dgrad has read.
-void CudaArm::backward(Step& step) {
+void MlpArm::backward(Step& step) {
     step.fork();
     const Shape out = layers_.back()->out;
     const bool classes = spec_.loss == LossKind::cross_entropy;
     const double rows = out.rows, values = rows * out.cols;
     finish_loss(loss_partials_.get(), classes ? out.rows : stats_blocks(out), classes ? rows : values,
                 classes ? row_correct_.get() : nullptr, out.rows, results_.get(), step.arm, step.side);
-    record_tensors(~later_gradients(), step);
+    record_now(all_but_later_gradients(), step);
     if (other_x_ && !step.last) {
         const Step next = step.next_beside();
         cast_value(x_of(*layers_.front(), next), next);
@@ -80,8 +72,8 @@ void CudaArm::backward(Step& step) {
     step.record(events_.scales);
     step.tell(Part::bookkeeping);
     for (std::size_t l = layers_.size() - 1; l > 0; --l) {
-        ArmLayer& layer = *layers_[l];
-        ArmLayer& below = *layers_[l - 1];
+        MlpLayer& layer = *layers_[l];
+        MlpLayer& below = *layers_[l - 1];
         // FP8 reads the transposed weights; the others take the weights as they lie.
         layer.dgrad->run(layer.dy.for_first(), layer.w.for_second(), layer.da.get(), factors(layer.dy, false),
                          factors(layer.w, true), step.main);
@@ -92,17 +84,17 @@ void CudaArm::backward(Step& step) {
     }
 }
 
-void CudaArm::optimise_biases(const Step& step) {
+void MlpArm::optimise_biases(const Step& step) {
     BiasUpdates biases;
     for (const auto& layer : layers_)
         biases.layer[biases.layers++] = {
             layer->b.get(),         layer->mb.get(),       layer->vb.get(),
             layer->db.get(),        layer->b_before.get(), layer->bias_partials.get(),
             tiles_down(layer->out), layer->out.cols,       layer->out.padded_cols};
-    update_biases(biases, rings_.inputs, rings_.input_slots, step.arm, finite_.get(), step.side);
+    update_biases(biases, rings_.inputs, rings_.input_slots, step.arm, finite_.get(), step.side, adamw());
 }
 
-void CudaArm::optimise(ArmLayer& layer, const Step& step, cudaStream_t stream) {
+void MlpArm::optimise(MlpLayer& layer, const Step& step, cudaStream_t stream) {
     const Slot& x = x_of(layer, step);
     CastTarget target;
     if (cast_by_optimiser(layer.w)) {
@@ -126,6 +118,7 @@ void CudaArm::optimise(ArmLayer& layer, const Step& step, cudaStream_t stream) {
     source.input_slots = rings_.input_slots;
     source.arm = step.arm;
     source.finite = finite_.get();
+    source.adamw = adamw();
     if (layer.wgrad)
         update_weights(source, layer.w.shape, target, stream);
     else
@@ -135,13 +128,13 @@ void CudaArm::optimise(ArmLayer& layer, const Step& step, cudaStream_t stream) {
              factors(layer.dy, true), factors(x, true), x.scaling != ScaleMode::tensor},
             layer.w.shape, target, stream);
     if (recipe_.master == MasterWeights::none)
-        quantize_storage(layer, recipe_.round_update, step.arm, stream);
+        quantize_storage(layer.w, layer.master.get(), recipe_.round_update, step.arm, stream);
     step.tell(Part::optimiser);
 }
 
 // Beside what the main stream does next: the update, and the next step's cast of weights that the optimiser
 // does not cast. Within a launch no control moves: its scales are those that the step itself would compute.
-void CudaArm::optimise_beside(ArmLayer& layer, Step& step) {
+void MlpArm::optimise_beside(MlpLayer& layer, Step& step) {
     step.fork();
     optimise(layer, step, step.side);
     if (step.last || cast_by_optimiser(layer.w) || !cast_beside(layer)) return;
@@ -150,18 +143,18 @@ void CudaArm::optimise_beside(ArmLayer& layer, Step& step) {
 }
 
 // The first layer's are updated last, and read first.
-bool CudaArm::cast_beside(const ArmLayer& layer) const {
+bool MlpArm::cast_beside(const MlpLayer& layer) const {
     return layer.number > 1 && engine_ != Engine::emulated;
 }
 
-void CudaArm::update(Step& step) {
+void MlpArm::update(Step& step) {
     step.fork();
-    if (layers_.size() > 1) record_tensors(later_gradients(), step);
+    if (layers_.size() > 1) record_now(later_gradients(), step);
     optimise_biases(step);
     step.tell(Part::bookkeeping);
     step.wait(events_.scales);
     for (std::size_t l = layers_.size(); l-- > 0;) {
-        ArmLayer& layer = *layers_[l];
+        MlpLayer& layer = *layers_[l];
         if (layer.wgrad) {
             const Slot& x = x_of(layer, step);
             layer.wgrad->run(layer.dy.for_second(), x.for_second(), layer.dw.get(), factors(layer.dy, true),
@@ -177,20 +170,11 @@ void CudaArm::update(Step& step) {
 }
 
 // What the optimiser does at the end of every step.
-void CudaArm::requantise_weights() {
-    const Mark nobody;
-    const Step step{.main = nullptr,
-                    .side = nullptr,
-                    .events = events_,
-                    .arm = arm_.get(),
-                    .first = true,
-                    .last = true,
-                    .other_x = false,
-                    .with_stats = true,
-                    .mark = nobody};
+void MlpArm::requantise_weights() {
+    const Step step({nullptr, nullptr, arm_.get(), true, nullptr}, events_, true, true, false);
     for (const auto& layer : layers_) {
         if (recipe_.master == MasterWeights::none)
-            quantize_storage(*layer, Rounding::nearest, step.arm, step.main);
+            quantize_storage(layer->w, layer->master.get(), Rounding::nearest, step.arm, step.main);
         if (cast_by_optimiser(layer->w)) cast_value(layer->w, step);
     }
 }
@@ -198,7 +182,7 @@ void CudaArm::requantise_weights() {
 // Bookkeeping, the cast of the next batch and finished layers' updates run beside the backward pass, the next
 // weight gradient and the beginning of the next step. When the parts are timed (`mark`) everything runs one
 // after the other; the results are the same bytes.
-void CudaArm::enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark& mark) {
+void MlpArm::enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark& mark) {
     const auto named = [](const char* name, const auto& part) {
         const Range range(name);
         part();
@@ -207,15 +191,8 @@ void CudaArm::enqueue(cudaStream_t stream, int steps, bool with_stats, const Mar
         throw Error(ErrorKind::backend, "steps of a launch", fmt::format("{} are too many", steps));
     for (int i = 0; i < steps; ++i) {
         const bool last = i + 1 == steps, other_x = other_x_ && (steps - 1 - i) % 2 == 1;
-        Step step{.main = stream,
-                  .side = mark ? stream : side_.get(),
-                  .events = events_,
-                  .arm = arm_.get() + i,
-                  .first = i == 0,
-                  .last = last,
-                  .other_x = other_x,
-                  .with_stats = with_stats,
-                  .mark = mark};
+        Step step({stream, mark ? stream : side_.get(), arm_.get() + i, with_stats, &mark}, events_, i == 0,
+                  last, other_x);
         named("forward", [&] { forward(step); });
         named("loss", [&] { loss(step); });
         named("backward", [&] { backward(step); });

@@ -1,0 +1,187 @@
+#include "kernels/mlp/arm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/nn/model.h"
+
+namespace fp8lab::cuda {
+
+MlpArm::MlpArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice& choice, const Lt& lt,
+               const StepRings& rings, cudaStream_t stream, const Preparation& preparation)
+    : CudaArm(spec, recipe, choice), lt_(lt), rings_(rings) {
+    if (layer_count() > kMaxLayers)
+        throw Error(ErrorKind::backend, "--layers", "the GPU trains at most 16 layers");
+    if (spec.clip != 0)  // the update of a layer does not wait for the gradients of the others
+        throw usage_error("--clip", "has no effect on model mlp on a GPU: --backend cpu");
+    allocate();
+    for (std::size_t i = 0; i < layers_.size() + 2; ++i) events_.forks.emplace_back();
+    make_plans(stream, preparation);
+    push_controls(stream);
+    preparation.begin(fmt::format("{}: initial weights", recipe.base));
+    initialise();
+}
+
+Slot MlpArm::make_layer_slot(const ArmMemory& plan, MlpTensor id, int rows, int cols, int planned_as) {
+    Slot slot = make_slot(id, rows, cols);
+    // The order of the GEMMs: x and w serve fprop first, dy serves dgrad first, and wgrad where there is no dgrad.
+    if (id.tensor == TensorClass::dy && id.layer == 1) slot.first_along = Along::rows;
+    const auto bytes = [&](ArmPart part) { return plan.bytes(part, planned_as, id.tensor); };
+    if (bytes(ArmPart::value) > 0) slot.keep_values();
+    slot.first = Memory(bytes(ArmPart::first));
+    slot.second = Memory(bytes(ArmPart::second));
+    slot.cast = engine_ == Engine::fp8 || slot.first.bytes() > 0;
+    slot.has_second = engine_ == Engine::fp8 || slot.second.bytes() > 0;
+    if (engine_ == Engine::emulated)  // emulated casts leave the padding alone
+        for (const Memory* operand : {&slot.first, &slot.second})
+            if (operand->bytes() > 0) fill_zeros(operand->get(), operand->bytes());
+    if (bytes(ArmPart::scale_inv) > 0) slot.scales = ScaleBuffers(slot.scaling, slot.shape);
+    slot.stats = Buffer<CastSums>(bytes(ArmPart::stats) / sizeof(CastSums));
+    return slot;
+}
+
+void MlpArm::allocate() {
+    std::size_t before = 0, after = 0, total = 0;
+    check(cudaMemGetInfo(&before, &total), "cudaMemGetInfo");
+    const ArmMemory plan(spec_, recipe_, engine_, spec_.batch);
+    for (std::size_t l = 0; l + 1 < spec_.layers.size(); ++l) {
+        const int in = spec_.layers[l], out = spec_.layers[l + 1], number = static_cast<int>(l) + 1;
+        auto layer = std::make_unique<MlpLayer>();
+        layer->number = number;
+        layer->x = make_layer_slot(plan, {TensorClass::x, number}, spec_.batch, in, number);
+        layer->w = make_layer_slot(plan, {TensorClass::w, number}, out, in, number);
+        layer->dy = make_layer_slot(plan, {TensorClass::dy, number}, spec_.batch, out, number);
+        layer->out = layer->dy.shape;
+        const auto parameters = [&](ArmPart part, Element element) {
+            return plan.bytes(part, number) > 0 ? Parameters(element, layer->w.shape) : Parameters();
+        };
+        const auto floats = [&](ArmPart part) {
+            return Buffer<float>(plan.bytes(part, number) / sizeof(float));
+        };
+        layer->h = Memory(plan.bytes(ArmPart::output, number));
+        layer->da = Memory(plan.bytes(ArmPart::input_gradient, number));
+        layer->master = parameters(ArmPart::master, kept_in_);
+        layer->w.values = layer->master.get();
+        layer->dw = parameters(ArmPart::weight_gradient, gradient_in());
+        layer->b = floats(ArmPart::bias);
+        layer->b_before = floats(ArmPart::bias_before);
+        layer->db = floats(ArmPart::bias_gradient);
+        layer->m = parameters(ArmPart::m, kept_in_);
+        layer->v = parameters(ArmPart::v, kept_in_);
+        layer->mb = floats(ArmPart::bias_m);
+        layer->vb = floats(ArmPart::bias_v);
+        layer->bias_partials = floats(ArmPart::bias_partials);
+        for (Slot* slot : {&layer->x, &layer->w, &layer->dy}) add_slot(*slot);
+        layers_.push_back(std::move(layer));
+    }
+    if (plan.bytes(ArmPart::stats, 0) > 0) {
+        other_x_ = make_layer_slot(plan, {TensorClass::x, 1}, spec_.batch, spec_.layers.front(), 0);
+        other_x_->scale_inv = Buffer<float>(plan.bytes(ArmPart::next_scale_inv) / sizeof(float));
+    }
+    const auto rows = static_cast<std::size_t>(spec_.batch);
+    allocate_shared();
+    loss_partials_ = Buffer<double>(plan.bytes(ArmPart::loss_partials) / sizeof(double));
+    row_stats_ = Buffer<float2>(rows);
+    row_correct_ = Buffer<std::uint8_t>(rows);
+    scratch_ = Memory(plan.bytes(ArmPart::scratch));
+    rotated_ = Memory(plan.bytes(ArmPart::rotated));
+    check(cudaMemGetInfo(&after, &total), "cudaMemGetInfo");
+    memory_bytes_ = before > after ? before - after : 0;
+}
+
+void MlpArm::make_plans(cudaStream_t stream, const Preparation& preparation) {
+    for (const auto& layer : layers_) {
+        LayerProducts products = products_of(recipe_, engine_, layer->out.padded_rows,
+                                             layer->w.shape.padded_cols, layer->w.shape.padded_rows);
+        products.wgrad.d = gradient_in();
+        const auto choose = [&](std::optional<GemmPlan>& plan, std::string_view product,
+                                const GemmSpec& spec) {
+            preparation.begin(fmt::format("{}: {} of layer {}", recipe_.base, product, layer->number));
+            plan.emplace(lt_, spec, stream);
+        };
+        choose(layer->fprop, "fprop", products.fprop);
+        if (layer->number > 1) choose(layer->dgrad, "dgrad", products.dgrad);
+        if (!multiplies_in_update()) choose(layer->wgrad, "wgrad", products.wgrad);
+    }
+}
+
+Element MlpArm::gradient_in() const {
+    constexpr int kAny = 16;
+    return kept_in_ == Element::bf16 ? Element::bf16
+                                     : products_of(recipe_, engine_, kAny, kAny, kAny).wgrad.d;
+}
+
+bool MlpArm::multiplies_in_update() const {
+    return cuda::multiplies_in_update(spec_, recipe_, engine_, spec_.batch);
+}
+
+// The model of core, from the seed alone: every arm and backend starts from the same weights.
+void MlpArm::initialise() {
+    const auto model = make_model(spec_);
+    model->initialise(spec_.seed);
+    ArmCheckpoint start;
+    for (const Parameter<float>& p : model->parameters())
+        start.parameters.push_back({{p.value.begin(), p.value.end()}, {}, {}});
+    restore(start, 0);
+}
+
+std::string MlpArm::nonfinite_parameter() const {
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    const auto bad = [](const std::vector<float>& values) {
+        return !std::ranges::all_of(values, [](float v) { return std::isfinite(v); });
+    };
+    for (const auto& layer : layers_)
+        if (bad(layer->master.read())) return fmt::format("w{}", layer->number);
+    for (const auto& layer : layers_)
+        if (bad(layer->b.download())) return fmt::format("b{}", layer->number);
+    return "update";
+}
+
+ArmCheckpoint MlpArm::checkpoint() const {
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    ArmCheckpoint out{.recipe = recipe_text(recipe_), .parameters = {}, .scales = scale_checkpoints()};
+    const std::vector<ScaleState> states = states_.download();
+    for (const auto& layer : layers_) {
+        const Shape s = layer->w.shape;
+        const auto vector = [&](const Buffer<float>& b) {
+            std::vector<float> values = b.download();
+            values.resize(std::min(values.size(), static_cast<std::size_t>(s.rows)));
+            return values;
+        };
+        ParameterCheckpoint weights{layer->master.read(), {layer->m.read(), layer->v.read()}, {}};
+        if (recipe_.master == MasterWeights::none) weights.storage_scale = states[layer->w.id.index].scale;
+        out.parameters.push_back(std::move(weights));
+        out.parameters.push_back({vector(layer->b), {vector(layer->mb), vector(layer->vb)}, {}});
+    }
+    return out;
+}
+
+void MlpArm::restore(const ArmCheckpoint& checkpoint, int steps_done) {
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    std::vector<float> storage(static_cast<std::size_t>(tensors_), 0.0F);
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+        MlpLayer& layer = *layers_[l];
+        const ParameterCheckpoint &weights = checkpoint.parameters[2 * l],
+                                  &bias = checkpoint.parameters[2 * l + 1];
+        const auto vector = [&](std::vector<float> from, Buffer<float>& to) {
+            if (to.size() == 0) return;
+            from.resize(to.size(), 0.0F);
+            to.upload(from);
+        };
+        layer.master.write(weights.values);
+        layer.m.write(weights.moments.m);
+        layer.v.write(weights.moments.v);
+        vector(bias.values, layer.b);
+        vector(bias.moments.m, layer.mb);
+        vector(bias.moments.v, layer.vb);
+        storage[layer.w.id.index] = storage_scale(weights);
+    }
+    restore_scales(checkpoint.scales, storage, steps_done);
+    requantise_weights();
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+}
+
+}  // namespace fp8lab::cuda

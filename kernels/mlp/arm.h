@@ -1,0 +1,91 @@
+// The multilayer perceptron on the GPU (core/nn/models/mlp).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/nn/models/mlp/tensors.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/optimizer/parameters.h"
+#include "kernels/trainer/arm.h"
+
+namespace fp8lab::cuda {
+
+struct MlpLayer {
+    int number = 1;  // 1-based
+    Slot x, w, dy;
+    Shape out;     // of the layer's output
+    Memory h, da;  // outputs of fprop and dgrad
+    Parameters master, m, v, dw;
+    Buffer<float> b, mb, vb, db, bias_partials;
+    Buffer<float> b_before;  // what the newest step used
+    std::optional<GemmPlan> fprop, dgrad,
+        wgrad;  // none: dgrad of the first layer; wgrad inside the optimiser
+};
+
+class MlpArm final : public CudaArm {
+  public:
+    // Throws Error{backend}: more than kMaxLayers layers, or as GemmPlan and Memory.
+    MlpArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice& choice, const Lt& lt,
+           const StepRings& rings, cudaStream_t stream, const Preparation& preparation);
+
+    bool multiplies_in_update() const override;
+    void enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark& mark) override;
+    std::string nonfinite_parameter() const override;
+    ArmCheckpoint checkpoint() const override;
+    void restore(const ArmCheckpoint& checkpoint, int steps_done) override;
+
+  private:
+    void allocate();
+    void initialise();
+    void make_plans(cudaStream_t stream, const Preparation& preparation);
+    struct Events;
+    struct Step;
+    void cast_value(Slot& slot, const Step& step);
+    int layer_count() const { return static_cast<int>(spec_.layers.size()) - 1; }
+    Element gradient_in() const;
+    bool cast_beside(const MlpLayer& layer) const;
+    Slot& x_of(MlpLayer& layer, const Step& step);
+    void forward(const Step& step);
+    void loss(const Step& step);
+    void backward(Step& step);
+    void update(Step& step);
+    std::vector<bool> later_gradients() const;
+    std::vector<bool> all_but_later_gradients() const;
+    void record_now(const std::vector<bool>& chosen, const Step& step);
+    void optimise_biases(const Step& step);
+    void optimise(MlpLayer& layer, const Step& step, cudaStream_t stream);
+    void optimise_beside(MlpLayer& layer, Step& step);
+    void requantise_weights();
+    Launch source_of(const Slot& slot, const ArmState* arm, cudaStream_t stream, When when) override;
+    static const float* bias(const MlpLayer& layer, When when);
+    LossSource loss_source(const ArmState* arm, When when = When::now) const;
+    // Slot with the memory of `plan`; planned_as: the layer under which it has it; 0: the network's input of the next
+    // step.
+    Slot make_layer_slot(const ArmMemory& plan, MlpTensor id, int rows, int cols, int planned_as);
+    BatchRing ring(const float* base, int cols, const ArmState* arm, bool poisoned) const;
+
+    const Lt& lt_;
+    StepRings rings_;
+    std::vector<std::unique_ptr<MlpLayer>> layers_;
+    // The second buffer for x of the first layer where steps overlap: the x of a step is cast while the step
+    // before still reads its own.
+    std::optional<Slot> other_x_;
+    Buffer<double> loss_partials_;
+    Buffer<float2> row_stats_;
+    Buffer<std::uint8_t> row_correct_;
+    struct Events {
+        // The scales of the step are up to date, except those of dy in the backward pass; the next batch is
+        // cast.
+        Event scales;
+        Event finished;  // the step
+        std::vector<Event> forks;
+    };
+    Stream side_;  // beside the trainer's
+    Events events_;
+};
+
+}  // namespace fp8lab::cuda

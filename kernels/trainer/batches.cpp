@@ -1,0 +1,124 @@
+#include "kernels/trainer/batches.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/nn/model.h"
+#include "kernels/transformer/launch.h"
+
+namespace fp8lab::cuda {
+namespace {
+
+std::size_t size(int n) { return static_cast<std::size_t>(n); }
+int tokens_of(const TrainSpec& spec) { return spec.batch * spec.sizes.at("context"); }
+std::size_t token_stride(const TrainSpec& spec) {
+    return static_cast<std::size_t>(
+        TokenRing{.rows = tokens_of(spec), .vocabulary = spec.vocabulary}.stride());
+}
+
+}  // namespace
+
+Batches::Batches(const TrainSpec& spec)
+    : spec_(spec),
+      task_(make_task(spec)),
+      data_slots_(data_slots(spec)),
+      inputs_(kInputSlots),
+      host_inputs_(kInputSlots),
+      scored_(kInputSlots, static_cast<double>(spec.batch)) {
+    const std::size_t slots = size(data_slots_), batch = size(spec.batch);
+    if (find_model(spec.model).tokens) {
+        tokens_ = Buffer<std::int32_t>(slots * token_stride(spec));
+        host_tokens_ = std::make_unique<Pinned<std::int32_t>>(tokens_.size());
+        return;
+    }
+    const std::size_t x = batch * size(spec.layers.front()), y = batch * size(spec.layers.back());
+    x_ = Buffer<float>(slots * x);
+    y_ = Buffer<float>(slots * y);
+    if (data_slots_ == 1) {
+        task_->draw(0, batch_);
+        x_.upload(std::get<DenseBatch>(batch_).x.values);
+        y_.upload(std::get<DenseBatch>(batch_).y.values);
+        batch_ = {};
+        return;
+    }
+    host_x_ = std::make_unique<Pinned<float>>(slots * x);
+    host_y_ = std::make_unique<Pinned<float>>(slots * y);
+}
+
+StepRings Batches::rings(bool overlap) const {
+    return {x_.get(), y_.get(), tokens_.get(), data_slots_, inputs_.get(), kInputSlots, overlap};
+}
+
+void Batches::stage_input(std::size_t slot, const StepInput& input, cudaStream_t stream) {
+    StepInput& staged = host_inputs_.values()[slot];
+    staged = input;
+    check(cudaMemcpyAsync(inputs_.get() + slot, &staged, sizeof staged, cudaMemcpyHostToDevice, stream),
+          "step inputs");
+}
+
+void Batches::stage(int step, double lr, float poison, cudaStream_t stream) {
+    const std::size_t slot = size(step % kInputSlots);
+    StepInput input;
+    input.lr = static_cast<float>(lr);
+    input.rate = static_cast<float>(lr / (1 - std::pow(spec_.beta1, step + 1)));
+    input.spread = static_cast<float>(1 / std::sqrt(1 - std::pow(spec_.beta2, step + 1)));
+    input.decay = static_cast<float>(lr * spec_.weight_decay);
+    input.poison = poison;
+    stage_input(slot, input, stream);
+    if (data_slots_ == 1) return;
+    task_->draw(step, batch_);
+    if (host_tokens_)
+        copy_tokens(slot, stream);
+    else
+        copy_dense(slot, stream);
+}
+
+bool Batches::stage_held_out(int i, int step, cudaStream_t stream) {
+    if (!task_->held_out(i, batch_)) return false;
+    stage_input(size(step % kInputSlots), {}, stream);
+    copy_tokens(size(step % kInputSlots), stream);
+    return true;
+}
+
+void Batches::copy_dense(std::size_t slot, cudaStream_t stream) {
+    const auto copy = [&](const std::vector<float>& from, Pinned<float>& host, Buffer<float>& to) {
+        float* const staged = host.values().data() + slot * from.size();
+        std::ranges::copy(from, staged);
+        check(cudaMemcpyAsync(to.get() + slot * from.size(), staged, from.size() * sizeof(float),
+                              cudaMemcpyHostToDevice, stream),
+              "batch");
+    };
+    copy(std::get<DenseBatch>(batch_).x.values, *host_x_, x_);
+    copy(std::get<DenseBatch>(batch_).y.values, *host_y_, y_);
+}
+
+// The rows sorted by their token are for the embedding's gradient: a counting sort.
+void Batches::copy_tokens(std::size_t slot, cudaStream_t stream) {
+    const auto& batch = std::get<TokenBatch>(batch_);
+    const std::size_t rows = batch.size(), stride = token_stride(spec_);
+    const std::span<std::int32_t> staged = host_tokens_->values().subspan(slot * stride, stride);
+    auto take = [at = std::size_t{0}, staged](std::size_t count) mutable {
+        return staged.subspan(std::exchange(at, at + count), count);
+    };
+    const auto tokens = take(rows), targets = take(rows), order = take(rows),
+               starts = take(size(spec_.vocabulary) + 1), scored = take(1);
+    std::ranges::fill(starts, 0);
+    for (const int token : batch.tokens) ++starts[size(token) + 1];
+    std::partial_sum(starts.begin(), starts.end(), starts.begin());
+    std::vector<std::int32_t> next(starts.begin(), starts.end());
+    scored[0] = 0;
+    for (std::size_t r = 0; r < rows; ++r) {
+        const bool counts = batch.is_scored(r);
+        tokens[r] = batch.tokens[r];
+        targets[r] = counts ? batch.targets[r] : -1;
+        scored[0] += counts;
+        order[size(next[size(batch.tokens[r])]++)] = static_cast<std::int32_t>(r);
+    }
+    scored_[slot] = static_cast<double>(scored[0]);
+    check(cudaMemcpyAsync(tokens_.get() + slot * stride, staged.data(), staged.size_bytes(),
+                          cudaMemcpyHostToDevice, stream),
+          "batch");
+}
+
+}  // namespace fp8lab::cuda

@@ -1,0 +1,45 @@
+// The batches and learning rates of a run on their way to the GPU, shared by its arms. Data that never change are
+// staged once; the others through rings that are as long as the host may be ahead.
+#pragma once
+
+#include <memory>
+
+#include "core/nn/tasks.h"
+#include "kernels/device/device.h"
+#include "kernels/trainer/arm.h"
+
+namespace fp8lab::cuda {
+
+class Batches {
+  public:
+    explicit Batches(const TrainSpec& spec);
+
+    StepRings rings(bool overlap) const;
+    // What `step` needs. Its slot was last read by launches that are done. `poison` multiplies its x.
+    void stage(int step, double lr, float poison, cudaStream_t stream);
+    // How many rows, or tokens, the accuracy of that step is about; of the newest kInputSlots steps.
+    double scored(int step) const { return scored_[static_cast<std::size_t>(step % kInputSlots)]; }
+    // Stages held-out batch i in the place of the batch of `step`, which is done with. False: the task has none. The
+    // number of its scored tokens is scored(step) then.
+    bool stage_held_out(int i, int step, cudaStream_t stream);
+    const Task& task() const { return *task_; }
+
+  private:
+    void copy_dense(std::size_t slot, cudaStream_t stream);
+    void copy_tokens(std::size_t slot, cudaStream_t stream);
+    void stage_input(std::size_t slot, const StepInput& input, cudaStream_t stream);
+
+    const TrainSpec& spec_;
+    std::unique_ptr<Task> task_;
+    int data_slots_ = 1;
+    Batch batch_;
+    Buffer<float> x_, y_;
+    Buffer<std::int32_t> tokens_;
+    Buffer<StepInput> inputs_;
+    std::unique_ptr<Pinned<float>> host_x_, host_y_;
+    std::unique_ptr<Pinned<std::int32_t>> host_tokens_;
+    Pinned<StepInput> host_inputs_;
+    std::vector<double> scored_;
+};
+
+}  // namespace fp8lab::cuda

@@ -1,0 +1,159 @@
+// The decoder-only transformer on the GPU (core/nn/models/transformer). Everything beside the GEMMs is
+// kernels/transformer/launch.h; attention is attention.h.
+//
+// In arms of BF16 and FP8 the residual stream, the outputs of GEMMs and the gradients between them are BF16, and so is
+// what attention reads and writes; a GEMM of the plan that the recipe leaves in BF16 (the head, by default) reads them
+// where they lie. Emulated arms keep all of it in FP32, rounded as core does.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/nn/models/transformer/model.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/trainer/arm.h"
+#include "kernels/transformer/attention.h"
+#include "kernels/transformer/launch.h"
+#include "kernels/transformer/weights.h"
+
+namespace fp8lab::cuda {
+
+// A linear layer without bias.
+struct TransformerLinear {
+    int in = 0, out = 0;
+    Slot x, w, dy;
+    MatrixParameter* weight = nullptr;
+    const Parameters* dw = nullptr;  // where wgrad goes
+    std::optional<GemmPlan> fprop, dgrad, wgrad;
+};
+
+struct TransformerNorm {
+    VectorParameter* gain = nullptr;
+    Buffer<float> inverse_rms;
+    Memory stream, gradient;  // the residual stream that it reads, and the gradient there
+};
+
+// The operands of attention in an emulated arm.
+struct AttentionCasts {
+    Slot q, k, v, p, ds, dout;
+};
+
+struct TransformerBlock {
+    TransformerNorm norm1, norm2;
+    TransformerLinear qkv, out, gate_up, down;
+    Memory qkv_out, dqkv;                  // q and k are rotated in place; the gradients are not rotated back
+    Memory attended, dattended;            // what attention gives, and its gradient
+    Memory gates, da;                      // gate and up; the gradient of the gate's result
+    std::unique_ptr<Attention> attention;  // none where its operands are cast:
+    std::optional<AttentionCasts> casts;
+    Buffer<float> channel_scales;  // SwigluForm::smooth
+    Buffer<float> scaled_down;     // the weights of down divided by them
+};
+
+class TransformerArm final : public CudaArm {
+  public:
+    // Throws usage_error: d, ffn or the width of a head is not a multiple of 16 (8: a head). Else as GemmPlan and
+    // Memory.
+    TransformerArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice& choice, const Lt& lt,
+                   const StepRings& rings, cudaStream_t stream, const Preparation& preparation);
+    ~TransformerArm() override;
+
+    void enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark& mark) override;
+    Evaluation evaluate(Batches& batches, int steps_done, cudaStream_t stream) override;
+    void align_channel(int token) override;
+    std::string nonfinite_parameter() const override;
+    ArmCheckpoint checkpoint() const override;
+    void restore(const ArmCheckpoint& checkpoint, int steps_done) override;
+
+  private:
+    using Block = TransformerBlock;
+    using Linear = TransformerLinear;
+    using Norm = TransformerNorm;
+
+    void allocate();
+    void allocate_block(Block& block, const std::string& name, const Memory& gradient);
+    // x and dy: matrices of `rows_` rows that are these tensors as they lie; null: a source computes them.
+    void add_linear(Linear& linear, const std::string& gemm, int out, int in, const Memory* x = nullptr,
+                    const Memory* dy = nullptr);
+    void add_attention(Block& block, const std::string& name);
+    void add_operand(Slot& slot, TensorId id, int rows, int cols, const void* in_place);
+    void add_norm(Norm& norm, const std::string& gain);
+    void set_sources(Block& block);
+    void make_plans(cudaStream_t stream, const Preparation& preparation);
+    void initialise();
+    void requantise_weights();
+    // Of the aligned channel: no gradient, and the weights as they were made.
+    void hold_gradient(const Linear& linear, const StepContext& step);
+    void hold_aligned(cudaStream_t stream);
+
+    // What a GEMM or a kernel leaves for the next one: BF16, or FP32 where the recipe is emulated. Zeros.
+    Memory activations(int cols) const;
+    Shape shape(int cols) const { return shape_of(rows_, cols); }
+    bool rounds() const { return recipe_.out == OutType::bf16; }
+    AttentionSizes attention_sizes() const;
+
+    void forward(const StepContext& step);
+    void attend(Block& block, const StepContext& step);
+    void attend_with_casts(Block& block, const StepContext& step);
+    void loss(const StepContext& step);
+    void backward(const StepContext& step);
+    void attend_backward(Block& block, const StepContext& step);
+    void attend_backward_with_casts(Block& block, const StepContext& step);
+    void update(const StepContext& step);
+
+    void multiply(Linear& linear, void* y, const StepContext& step);  // y = x w^T
+    void multiply_back(Linear& linear, void* dx,
+                       const StepContext& step);  // dx = dy w, then dw, then the update
+    void add(const Norm& from, const void* y, Norm& to, const StepContext& step);
+    void norm_back(Norm& norm, const void* dy, const Memory* gradient, const StepContext& step);
+    void smooth(Block& block, const StepContext& step);
+    void optimise(MatrixParameter& parameter, const Slot* slot, const StepContext& step, cudaStream_t stream);
+    void optimise_gains(const StepContext& step);
+    void cast_now(Slot& slot, const StepContext& step);
+    bool recast(const Slot& weights) const;  // at the beginning of each step
+    void fork(const StepContext& step);
+    Launch source_of(const Slot& slot, const ArmState* arm, cudaStream_t stream, When when) override;
+    Launch norm_source(const Norm& norm, Shape shape, cudaStream_t stream) const;
+    TokenRing tokens(const ArmState* arm) const;
+    TokenLossSource loss_source(const ArmState* arm) const;
+    GateSource gate_source(const Block& block) const;
+    Rotary rotary() const;
+    bool clips() const { return spec_.clip > 0; }
+
+    const TransformerShape shape_;
+    const int rows_;  // tokens of a batch
+    const Lt& lt_;
+    StepRings rings_;
+    // By tensor: where its values come from.
+    using Source = std::function<Launch(const ArmState*, cudaStream_t)>;
+    std::vector<Source> sources_;
+    WeightList weights_;
+    MatrixParameter* embedding_ = nullptr;
+    Parameters head_gradient_;  // of a head that reads the embedding
+    std::vector<std::unique_ptr<Block>> blocks_;
+    Norm norm_;
+    Linear head_;
+    Memory y_, dx_;  // outputs of GEMMs that the next kernel takes
+    Memory logits_;
+    Buffer<float> cos_, sin_;
+    Buffer<float2> row_stats_;
+    Buffer<double> row_loss_;
+    Buffer<std::uint8_t> row_correct_;
+    Buffer<std::uint32_t> channel_amax_;
+    Buffer<double> square_partials_;
+    Buffer<float> clip_factor_;
+    // Of an evaluation: its casts leave the scales alone.
+    Buffer<ScaleState> evaluation_states_;
+    Buffer<ArmState> evaluation_arm_;
+    Buffer<StepResult> evaluation_results_;
+    bool evaluates_ = false;
+    std::vector<float> held_row_, held_column_;  // the aligned channel; empty: none
+    Buffer<float> held_;                         // row, then column, on the device
+    Stream side_;                                // of the updates, beside the backward pass
+    std::vector<Event> forks_;
+    std::size_t forks_used_ = 0;
+};
+
+}  // namespace fp8lab::cuda

@@ -1,0 +1,65 @@
+#include "kernels/transformer/attention.h"
+
+#include "kernels/device/launch.h"
+
+namespace fp8lab::cuda {
+namespace {
+
+class Materialised final : public Attention {
+  public:
+    Materialised(const AttentionSizes& sizes, const AttentionPlaces& places)
+        : sizes_(sizes),
+          places_(places),
+          stride_(padded(sizes.context)),
+          p_(static_cast<std::size_t>(sizes.sequences) * static_cast<std::size_t>(sizes.heads) *
+             static_cast<std::size_t>(sizes.context) * static_cast<std::size_t>(stride_)),
+          ds_(p_.size()) {}
+
+    void forward(const void* qkv, void* out, cudaStream_t stream) override {
+        const Parts in = parts(const_cast<void*>(qkv));
+        attention_probabilities(in.q, in.k, places_.element, sizes_, p_.get(), stride_, stream);
+        attention_output(p_.get(), stride_, in.v, places_.element, sizes_, true, {out, places_.out_stride},
+                         stream);
+    }
+    void backward(const void* qkv, const void*, const void* dout, void* dqkv, cudaStream_t stream) override {
+        const Parts in = parts(const_cast<void*>(qkv)), to = parts(dqkv);
+        const HeadMatrix d{const_cast<void*>(dout), places_.out_stride};
+        attention_value_gradient(p_.get(), stride_, d, places_.element, sizes_, true, to.v, stream);
+        attention_score_gradient(p_.get(), stride_, d, in.v, places_.element, sizes_, ds_.get(), stream);
+        attention_query_gradient(ds_.get(), stride_, in.k, places_.element, sizes_, true, to.q, stream);
+        attention_key_gradient(ds_.get(), stride_, in.q, places_.element, sizes_, true, to.k, stream);
+    }
+    std::string_view name() const override { return "materialised"; }
+
+  private:
+    struct Parts {
+        HeadMatrix q, k, v;
+    };
+    Parts parts(void* qkv) const {
+        const int q = sizes_.heads * sizes_.head_size, k = sizes_.kv_heads * sizes_.head_size;
+        const auto at = [&](int column) {
+            return HeadMatrix{static_cast<std::byte*>(qkv) +
+                                  static_cast<std::ptrdiff_t>(column) * bytes_of(places_.element),
+                              places_.qkv_stride};
+        };
+        return {at(0), at(q), at(q + k)};
+    }
+
+    AttentionSizes sizes_;
+    AttentionPlaces places_;
+    int stride_;
+    Buffer<float> p_, ds_;
+};
+
+}  // namespace
+
+std::unique_ptr<Attention> make_materialised_attention(const AttentionSizes& sizes,
+                                                       const AttentionPlaces& places) {
+    return std::make_unique<Materialised>(sizes, places);
+}
+
+std::unique_ptr<Attention> make_attention(const AttentionSizes& sizes, const AttentionPlaces& places) {
+    return make_materialised_attention(sizes, places);
+}
+
+}  // namespace fp8lab::cuda

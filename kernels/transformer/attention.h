@@ -1,0 +1,36 @@
+// Causal attention in BF16, as a training step has it: forward, and backward from what the forward pass left.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <string_view>
+
+#include "kernels/device/device.h"
+#include "kernels/transformer/launch.h"
+
+namespace fp8lab::cuda {
+
+// Matrices of (sequences * context) rows: q, k, v side by side in one, and their gradients in another of the same shape;
+// the output and its gradient.
+struct AttentionPlaces {
+    Element element = Element::bf16;
+    int qkv_stride = 0, out_stride = 0;  // elements between rows
+};
+
+class Attention {
+  public:
+    virtual ~Attention() = default;
+    virtual void forward(const void* qkv, void* out, cudaStream_t stream) = 0;
+    virtual void backward(const void* qkv, const void* out, const void* dout, void* dqkv,
+                          cudaStream_t stream) = 0;
+    virtual std::string_view name() const = 0;
+};
+
+// With the probabilities in memory, for every shape.
+std::unique_ptr<Attention> make_materialised_attention(const AttentionSizes& sizes,
+                                                       const AttentionPlaces& places);
+// cuDNN's where it is found and takes the shape, else the one above.
+std::unique_ptr<Attention> make_attention(const AttentionSizes& sizes, const AttentionPlaces& places);
+
+}  // namespace fp8lab::cuda

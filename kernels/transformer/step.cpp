@@ -1,0 +1,319 @@
+// The launches of one step, in order.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "kernels/device/ranges.h"
+#include "kernels/transformer/arm.h"
+
+namespace fp8lab::cuda {
+namespace {
+
+// The columns [first, first + to.cols) of `from`, FP32.
+void copy_columns(const void* from, Shape shape, int first, const Slot& to, cudaStream_t stream) {
+    const auto pitch = [](int cols) { return static_cast<std::size_t>(cols) * sizeof(float); };
+    check(cudaMemcpy2DAsync(const_cast<void*>(to.values), pitch(to.shape.padded_cols),
+                            static_cast<const float*>(from) + first, pitch(shape.padded_cols),
+                            pitch(to.shape.cols), static_cast<std::size_t>(shape.rows),
+                            cudaMemcpyDeviceToDevice, stream),
+          "columns");
+}
+
+HeadMatrix heads(const void* values, int stride, int first = 0) {
+    return {static_cast<float*>(const_cast<void*>(values)) + first, stride};
+}
+float* values_of(const Slot& slot) { return static_cast<float*>(slot.value.get()); }
+HeadMatrix heads(const Slot& slot) { return heads(slot.for_first(), slot.shape.padded_cols); }
+
+}  // namespace
+
+// Weights that the optimiser casts are ready, unless the aligned channel was put back since.
+bool TransformerArm::recast(const Slot& weights) const {
+    return !cast_by_optimiser(weights) || !held_row_.empty() || recipe_.act == SwigluForm::smooth;
+}
+
+void TransformerArm::multiply(Linear& linear, void* y, const StepContext& step) {
+    cast_now(linear.x, step);
+    if (linear.w.cast && recast(linear.w)) cast_now(linear.w, step);
+    linear.fprop->run(linear.x.for_first(), linear.w.for_first(), y, factors(linear.x, false),
+                      factors(linear.w, false), step.main);
+    step.tell(Part::gemm);
+    round_emulated(y, shape(linear.out), recipe_.out, step);
+}
+
+void TransformerArm::multiply_back(Linear& linear, void* dx, const StepContext& step) {
+    cast_now(linear.dy, step);
+    linear.dgrad->run(linear.dy.for_first(), linear.w.for_second(), dx, factors(linear.dy, false),
+                      factors(linear.w, true), step.main);
+    step.tell(Part::gemm);
+    round_emulated(dx, shape(linear.in), recipe_.out, step);
+    linear.wgrad->run(linear.dy.for_second(), linear.x.for_second(), linear.dw->get(),
+                      factors(linear.dy, true), factors(linear.x, true), step.main);
+    step.tell(Part::gemm);
+    round_emulated(linear.dw->get(), linear.w.shape, recipe_.wgrad, step);
+    if (!held_row_.empty()) hold_gradient(linear, step);
+}
+
+void TransformerArm::add(const Norm& from, const void* y, Norm& to, const StepContext& step) {
+    add_and_measure(from.stream.get(), y, out_, shape(static_cast<int>(shape_.d)), rounds(), to.stream.get(),
+                    to.inverse_rms.get(), step.main);
+    step.tell(Part::norm);
+}
+
+void TransformerArm::norm_back(Norm& norm, const void* dy, const Memory* gradient, const StepContext& step) {
+    norm_backward(
+        {dy, norm.stream.get(), out_, norm.inverse_rms.get(), norm.gain->value.get(),
+         gradient ? gradient->get() : nullptr, norm.gradient.get(), rounds(), norm.gain->partials.get()},
+        shape(static_cast<int>(shape_.d)), step.main);
+    step.tell(Part::norm);
+}
+
+void TransformerArm::attend(Block& block, const StepContext& step) {
+    const Shape qkv = shape(block.qkv.out);
+    rotate_heads(block.qkv_out.get(), out_, qkv, rotary(), rounds(), step.main);
+    step.tell(Part::norm);
+    if (block.casts) return attend_with_casts(block, step);
+    block.attention->forward(block.qkv_out.get(), block.attended.get(), step.main);
+    step.tell(Part::attention);
+}
+
+void TransformerArm::attend_with_casts(Block& block, const StepContext& step) {
+    AttentionCasts& c = *block.casts;
+    const Shape qkv = shape(block.qkv.out), d = shape(static_cast<int>(shape_.d));
+    const AttentionSizes sizes = attention_sizes();
+    copy_columns(block.qkv_out.get(), qkv, 0, c.q, step.main);
+    copy_columns(block.qkv_out.get(), qkv, c.q.shape.cols, c.k, step.main);
+    copy_columns(block.qkv_out.get(), qkv, c.q.shape.cols + c.k.shape.cols, c.v, step.main);
+    for (Slot* slot : {&c.q, &c.k, &c.v}) cast_kept(*slot, step);
+    attention_probabilities(heads(c.q), heads(c.k), Element::f32, sizes, values_of(c.p),
+                            c.p.shape.padded_cols, step.main);
+    step.tell(Part::attention);
+    cast_kept(c.p, step);
+    attention_output(static_cast<const float*>(c.p.for_first()), c.p.shape.padded_cols, heads(c.v),
+                     Element::f32, sizes, rounds(), heads(block.attended.get(), d.padded_cols), step.main);
+    step.tell(Part::attention);
+}
+
+void TransformerArm::attend_backward(Block& block, const StepContext& step) {
+    if (block.casts) return attend_backward_with_casts(block, step);
+    block.attention->backward(block.qkv_out.get(), block.attended.get(), block.dattended.get(),
+                              block.dqkv.get(), step.main);
+    step.tell(Part::attention);
+}
+
+void TransformerArm::attend_backward_with_casts(Block& block, const StepContext& step) {
+    AttentionCasts& c = *block.casts;
+    const AttentionSizes sizes = attention_sizes();
+    const int stride = padded(block.qkv.out), p_stride = c.p.shape.padded_cols, k_at = c.q.shape.cols,
+              v_at = k_at + c.k.shape.cols;
+    cast_kept(c.dout, step);
+    attention_value_gradient(static_cast<const float*>(c.p.for_first()), p_stride, heads(c.dout),
+                             Element::f32, sizes, false, heads(block.dqkv.get(), stride, v_at), step.main);
+    attention_score_gradient(values_of(c.p), p_stride, heads(c.dout), heads(c.v), Element::f32, sizes,
+                             values_of(c.ds), step.main);
+    step.tell(Part::attention);
+    cast_kept(c.ds, step);
+    const auto* const ds = static_cast<const float*>(c.ds.for_first());
+    attention_query_gradient(ds, p_stride, heads(c.k), Element::f32, sizes, false,
+                             heads(block.dqkv.get(), stride), step.main);
+    attention_key_gradient(ds, p_stride, heads(c.q), Element::f32, sizes, false,
+                           heads(block.dqkv.get(), stride, k_at), step.main);
+    step.tell(Part::attention);
+}
+
+// Smooth-SwiGLU: one scale a channel before the cast, and the weights of down divided by it.
+void TransformerArm::smooth(Block& block, const StepContext& step) {
+    if (block.scaled_down.size() == 0) return;
+    GateSource plain = gate_source(block);
+    plain.channel_scales = nullptr;
+    channel_scales(plain, block.down.x.shape, channel_amax_.get(), block.channel_scales.get(), step.main);
+    unscale_columns(static_cast<const float*>(block.down.weight->master.get()), block.channel_scales.get(),
+                    block.down.w.shape, block.scaled_down.get(), step.main);
+    step.tell(Part::norm);
+}
+
+void TransformerArm::forward(const StepContext& step) {
+    Norm& first = blocks_.front()->norm1;
+    const Shape d = shape(static_cast<int>(shape_.d));
+    gather(tokens(step.arm), static_cast<const float*>(embedding_->master.get()), d, out_, rounds(),
+           first.stream.get(), step.main);
+    add_and_measure(first.stream.get(), nullptr, out_, d, rounds(), nullptr, first.inverse_rms.get(),
+                    step.main);
+    step.tell(Part::norm);
+    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+        Block& block = *blocks_[b];
+        multiply(block.qkv, block.qkv_out.get(), step);
+        attend(block, step);
+        multiply(block.out, y_.get(), step);
+        add(block.norm1, y_.get(), block.norm2, step);
+        multiply(block.gate_up, block.gates.get(), step);
+        smooth(block, step);
+        multiply(block.down, y_.get(), step);
+        add(block.norm2, y_.get(), b + 1 < blocks_.size() ? blocks_[b + 1]->norm1 : norm_, step);
+    }
+    multiply(head_, logits_.get(), step);
+}
+
+void TransformerArm::loss(const StepContext& step) {
+    token_rows(loss_source(step.arm), shape(static_cast<int>(shape_.vocabulary)), row_stats_.get(),
+               row_loss_.get(), row_correct_.get(), step.main);
+    // The rows' terms are divided by the number of scored tokens already.
+    finish_loss(row_loss_.get(), rows_, 1, row_correct_.get(), rows_,
+                evaluates_ ? evaluation_results_.get() : results_.get(), step.arm, step.main);
+    step.tell(Part::norm);
+}
+
+void TransformerArm::backward(const StepContext& step) {
+    const auto done = [&](Linear& linear) {
+        if (!clips() && linear.weight != embedding_) {
+            fork(step);
+            optimise(*linear.weight, &linear.w, step, step.side);
+        }
+    };
+    multiply_back(head_, dx_.get(), step);
+    done(head_);
+    norm_back(norm_, dx_.get(), nullptr, step);
+    const Memory* gradient = &norm_.gradient;
+    for (std::size_t b = blocks_.size(); b-- > 0;) {
+        Block& block = *blocks_[b];
+        multiply_back(block.down, block.da.get(), step);
+        if (block.scaled_down.size() > 0)
+            unscale_columns(static_cast<const float*>(block.down.dw->get()), block.channel_scales.get(),
+                            block.down.w.shape, static_cast<float*>(block.down.dw->get()), step.main);
+        done(block.down);
+        multiply_back(block.gate_up, dx_.get(), step);
+        done(block.gate_up);
+        norm_back(block.norm2, dx_.get(), gradient, step);
+        multiply_back(block.out, block.dattended.get(), step);
+        done(block.out);
+        attend_backward(block, step);
+        multiply_back(block.qkv, dx_.get(), step);
+        done(block.qkv);
+        norm_back(block.norm1, dx_.get(), &block.norm2.gradient, step);
+        gradient = &block.norm1.gradient;
+    }
+    const auto* const head = shape_.tied ? static_cast<const float*>(head_gradient_.get()) : nullptr;
+    gather_backward(tokens(step.arm), gradient->get(), out_, shape(static_cast<int>(shape_.d)), head,
+                    static_cast<float*>(embedding_->gradient.get()), step.main);
+    step.tell(Part::norm);
+}
+
+void TransformerArm::optimise(MatrixParameter& parameter, const Slot* slot, const StepContext& step,
+                              cudaStream_t stream) {
+    CastTarget target;
+    target.element = Element::f32;  // nothing is stored; the next step casts
+    if (slot && !recast(*slot)) {
+        target = target_of(*slot, step.with_stats);
+        if (!slot->cast) target.rows = parameter.master.get();
+    }
+    UpdateSource source;
+    source.w = parameter.master.get();
+    source.m = parameter.m.get();
+    source.v = parameter.v.get();
+    source.g = parameter.gradient.get();
+    source.element = parameter.master.element();
+    source.g_element = parameter.gradient.element();
+    source.inputs = rings_.inputs;
+    source.input_slots = rings_.input_slots;
+    source.arm = step.arm;
+    source.finite = finite_.get();
+    source.adamw = adamw();
+    source.gradient_factor = clip_factor_.get();
+    update_weights(source, parameter.shape, target, stream);
+    if (slot && recipe_.master == MasterWeights::none)
+        quantize_storage(*slot, parameter.master.get(), recipe_.round_update, step.arm, stream);
+    step.tell(Part::optimiser);
+}
+
+void TransformerArm::optimise_gains(const StepContext& step) {
+    const auto vectors = weights_.vectors();
+    const int strips = norm_partials(shape(static_cast<int>(shape_.d)));
+    for (std::size_t first = 0; first < vectors.size(); first += kMaxLayers) {
+        BiasUpdates updates;
+        for (std::size_t i = first; i < std::min(first + kMaxLayers, vectors.size()); ++i) {
+            VectorParameter& p = *vectors[i];
+            updates.layer[updates.layers++] = {
+                p.value.get(),        p.m.get(),      p.v.get(),
+                p.gradient.get(),     p.before.get(), clips() ? p.gradient.get() : p.partials.get(),
+                clips() ? 1 : strips, p.count,        padded(p.count)};
+        }
+        update_biases(updates, rings_.inputs, rings_.input_slots, step.arm, finite_.get(), step.main, adamw(),
+                      clip_factor_.get());
+    }
+    step.tell(Part::optimiser);
+}
+
+// What the backward pass has not updated yet: with clipping everything.
+void TransformerArm::update(const StepContext& step) {
+    if (clips()) {
+        const int strips = norm_partials(shape(static_cast<int>(shape_.d)));
+        for (VectorParameter* p : weights_.vectors()) {
+            sum_strips(p->partials.get(), strips, p->count, padded(p->count), p->gradient.get(), step.main);
+            sum_of_squares(p->gradient.get(), Element::f32, padded(p->count),
+                           square_partials_.get() + p->partials_at, step.main);
+        }
+        for (MatrixParameter* p : weights_.matrices())
+            sum_of_squares(p->gradient.get(), p->gradient.element(),
+                           static_cast<long long>(elements(p->shape)),
+                           square_partials_.get() + p->partials_at, step.main);
+        clip_factor(square_partials_.get(), static_cast<int>(square_partials_.size()), spec_.clip,
+                    clip_factor_.get(), nullptr, step.main);
+        step.tell(Part::optimiser);
+        for (const auto& block : blocks_)
+            for (Linear* linear : {&block->qkv, &block->out, &block->gate_up, &block->down})
+                optimise(*linear->weight, &linear->w, step, step.main);
+        if (!shape_.tied) optimise(*head_.weight, &head_.w, step, step.main);
+    }
+    optimise(*embedding_, shape_.tied ? &head_.w : nullptr, step, step.main);
+    optimise_gains(step);
+}
+
+// The next work on the side stream waits for all work that the main one has so far.
+void TransformerArm::fork(const StepContext& step) {
+    if (step.main == step.side) return;
+    Event& event = forks_[forks_used_++ % forks_.size()];
+    event.record(step.main);
+    check(cudaStreamWaitEvent(step.side, event.get()), "cudaStreamWaitEvent");
+}
+
+void TransformerArm::requantise_weights() {
+    const StepContext step{nullptr, nullptr, arm_.get(), true, nullptr};
+    const auto ready = [&](Linear& linear) {
+        if (recipe_.master == MasterWeights::none)
+            quantize_storage(linear.w, linear.weight->master.get(), Rounding::nearest, step.arm, step.main);
+        if (linear.w.cast && !recast(linear.w)) cast_now(linear.w, step);
+    };
+    for (const auto& block : blocks_)
+        for (Linear* linear : {&block->qkv, &block->out, &block->gate_up, &block->down}) ready(*linear);
+    ready(head_);
+}
+
+void TransformerArm::enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark& mark) {
+    const auto named = [](const char* name, const auto& part) {
+        const Range range(name);
+        part();
+    };
+    if (steps > kStepsPerLaunch)
+        throw Error(ErrorKind::backend, "steps of a launch", fmt::format("{} are too many", steps));
+    for (int i = 0; i < steps; ++i) {
+        const bool last = i + 1 == steps;
+        const StepContext step{stream, mark ? stream : side_.get(), arm_.get() + i, with_stats, &mark};
+        forks_used_ = 0;
+        named("forward", [&] { forward(step); });
+        named("loss", [&] { loss(step); });
+        named("backward", [&] { backward(step); });
+        named("update", [&] { update(step); });
+        if (step.main != step.side) {  // the side stream's updates are a part of the step
+            Event& event = forks_[forks_used_++ % forks_.size()];
+            event.record(step.side);
+            check(cudaStreamWaitEvent(step.main, event.get()), "cudaStreamWaitEvent");
+        }
+        if (!held_row_.empty()) hold_aligned(stream);
+        record_tensors(all_tensors(), {stream, stream, step.arm, with_stats, &mark});
+        finish_step(finite_.get(), results_.get(), step.arm, last ? arm_.get() : nullptr, stream);
+        step.tell(Part::bookkeeping);
+    }
+}
+
+}  // namespace fp8lab::cuda
