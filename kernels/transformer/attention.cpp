@@ -1,6 +1,8 @@
 #include "kernels/transformer/attention.h"
 
-#include "kernels/device/launch.h"
+#include <string>
+
+#include "kernels/transformer/cudnn.h"
 
 namespace fp8lab::cuda {
 namespace {
@@ -59,6 +61,11 @@ std::unique_ptr<Attention> make_materialised_attention(const AttentionSizes& siz
 }
 
 std::unique_ptr<Attention> make_attention(const AttentionSizes& sizes, const AttentionPlaces& places) {
+    // cuDNN's kernels are for models of size; below, a few launches of few blocks are faster, and need no library.
+    constexpr int kShortContext = 128;
+    std::string why;
+    if (sizes.context > kShortContext)
+        if (auto fused = make_cudnn_attention(sizes, places, why)) return fused;
     return make_materialised_attention(sizes, places);
 }
 

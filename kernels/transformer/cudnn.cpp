@@ -1,0 +1,275 @@
+#include "kernels/transformer/cudnn.h"
+
+#ifndef FP8LAB_CUDNN
+
+namespace fp8lab::cuda {
+
+std::string cudnn_text() {
+    return "cuDNN: this build found no cudnn.h and cudnn_frontend.h (packages nvidia-cudnn-cu13 and "
+           "nvidia-cudnn-frontend of Python)";
+}
+
+std::unique_ptr<Attention> make_cudnn_attention(const AttentionSizes&, const AttentionPlaces&,
+                                                std::string& why) {
+    why = cudnn_text();
+    return nullptr;
+}
+
+}  // namespace fp8lab::cuda
+
+#else
+
+#include <cudnn_frontend.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/error.h"
+
+namespace cudnn_frontend {
+void* cudnn_dlhandle = nullptr;  // the frontend looks its functions up here
+}
+
+namespace fp8lab::cuda {
+namespace {
+
+namespace fe = cudnn_frontend;
+using Folders = std::vector<std::filesystem::path>;
+
+// The library's folder in each python3.N below `root`.
+void add_python_folders(const std::filesystem::path& root, const char* packages, Folders& to) {
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(root, none))
+        if (entry.path().filename().string().starts_with("python3"))
+            to.push_back(entry.path() / packages / "nvidia/cudnn/lib");
+}
+
+Folders folders() {
+    Folders out;
+    const auto variable = [](const char* name) -> std::filesystem::path {
+        const char* const value = std::getenv(name);
+        return value ? value : "";
+    };
+    if (const auto told = variable("FP8LAB_CUDNN_DIR"); !told.empty()) return {told, told / "lib"};
+    if (const auto environment = variable("VIRTUAL_ENV"); !environment.empty())
+        add_python_folders(environment / "lib", "site-packages", out);
+    if (const auto home = variable("HOME"); !home.empty())
+        add_python_folders(home / ".local/lib", "site-packages", out);
+    add_python_folders("/usr/local/lib", "dist-packages", out);
+    add_python_folders("/usr/lib", "dist-packages", out);
+    out.emplace_back();  // the loader's own
+    return out;
+}
+
+struct Library {
+    std::string text;
+    bool found = false;
+};
+
+const Library& library() {
+    static const Library opened = [] {
+        for (const auto& folder : folders()) {
+            const auto path = folder / "libcudnn.so.9";
+            void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+            if (!handle) continue;
+            fe::cudnn_dlhandle = handle;
+            const std::size_t version = fe::detail::get_backend_version();
+            return Library{fmt::format("cuDNN {}.{}.{} ({})", version / 10000, version / 100 % 100,
+                                       version % 100, path.string()),
+                           true};
+        }
+        return Library{
+            "cuDNN is not found: libcudnn.so.9 is neither in FP8LAB_CUDNN_DIR nor in a Python package "
+            "nor among the system's libraries",
+            false};
+    }();
+    return opened;
+}
+
+void require(fe::error_t status) {
+    if (status.is_bad()) throw Error(ErrorKind::backend, "cuDNN", status.get_message());
+}
+
+class Handle {
+  public:
+    Handle() {
+        if (fe::detail::create_handle(&handle_) != CUDNN_STATUS_SUCCESS)
+            throw Error(ErrorKind::backend, "cuDNN", "cudnnCreate failed");
+    }
+    ~Handle() { fe::detail::destroy_handle(handle_); }
+    Handle(const Handle&) = delete;
+    Handle& operator=(const Handle&) = delete;
+    cudnnHandle_t on(cudaStream_t stream) {
+        fe::detail::set_stream(handle_, stream);
+        return handle_;
+    }
+
+  private:
+    cudnnHandle_t handle_ = nullptr;
+};
+
+enum Uid : std::int64_t { kQ = 1, kK, kV, kO, kStats, kDO, kDQ, kDK, kDV };
+
+class CudnnAttention final : public Attention {
+  public:
+    CudnnAttention(const AttentionSizes& s, const AttentionPlaces& places)
+        : s_(s),
+          places_(places),
+          stats_(static_cast<std::size_t>(s.sequences) * static_cast<std::size_t>(s.heads) *
+                 static_cast<std::size_t>(s.context)) {
+        forward_ = forward_graph();
+        backward_ = backward_graph();
+        std::size_t most = 0;
+        for (const auto& graph : {forward_, backward_}) {
+            require(graph->build(handle_.on(nullptr), {fe::HeurMode_t::A}));
+            std::int64_t bytes = 0;
+            require(graph->get_workspace_size(bytes));
+            most = std::max(most, static_cast<std::size_t>(bytes));
+        }
+        workspace_ = Memory(most);
+    }
+
+    void forward(const void* qkv, void* out, cudaStream_t stream) override {
+        run(*forward_,
+            {{kQ, part(qkv, 0)},
+             {kK, part(qkv, k_at())},
+             {kV, part(qkv, v_at())},
+             {kO, out},
+             {kStats, stats_.get()}},
+            stream);
+    }
+    void backward(const void* qkv, const void* out, const void* dout, void* dqkv,
+                  cudaStream_t stream) override {
+        run(*backward_,
+            {{kQ, part(qkv, 0)},
+             {kK, part(qkv, k_at())},
+             {kV, part(qkv, v_at())},
+             {kO, const_cast<void*>(out)},
+             {kDO, const_cast<void*>(dout)},
+             {kStats, stats_.get()},
+             {kDQ, part(dqkv, 0)},
+             {kDK, part(dqkv, k_at())},
+             {kDV, part(dqkv, v_at())}},
+            stream);
+    }
+    std::string_view name() const override { return "cuDNN"; }
+
+  private:
+    using Graph = fe::graph::Graph;
+    using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
+    using Pointers = std::unordered_map<std::int64_t, void*>;
+
+    int k_at() const { return s_.heads * s_.head_size; }
+    int v_at() const { return k_at() + s_.kv_heads * s_.head_size; }
+    void* part(const void* base, int column) const {
+        return static_cast<std::byte*>(const_cast<void*>(base)) +
+               static_cast<std::ptrdiff_t>(column) * bytes_of(places_.element);
+    }
+    void run(Graph& graph, Pointers pointers, cudaStream_t stream) {
+        require(graph.execute(handle_.on(stream), pointers, workspace_.get()));
+    }
+    // (sequences, heads, context, head_size), as columns of a matrix of `stride` elements a row.
+    std::vector<std::int64_t> dims(int heads) const {
+        return {s_.sequences, heads, s_.context, s_.head_size};
+    }
+    std::vector<std::int64_t> strides(int stride) const {
+        return {static_cast<std::int64_t>(s_.context) * stride, s_.head_size, stride, 1};
+    }
+    Tensor input(Graph& graph, const char* name, Uid uid, int heads, int stride) const {
+        return graph.tensor(fe::graph::Tensor_attributes()
+                                .set_name(name)
+                                .set_uid(uid)
+                                .set_dim(dims(heads))
+                                .set_stride(strides(stride)));
+    }
+    Tensor stats_tensor(Graph& graph) const {
+        const std::int64_t t = s_.context, h = s_.heads;
+        return graph.tensor(fe::graph::Tensor_attributes()
+                                .set_name("stats")
+                                .set_uid(kStats)
+                                .set_dim({s_.sequences, h, t, 1})
+                                .set_stride({h * t, t, 1, 1})
+                                .set_data_type(fe::DataType_t::FLOAT));
+    }
+    void output(const Tensor& tensor, Uid uid, int heads, int stride) const {
+        tensor->set_output(true).set_uid(uid).set_dim(dims(heads)).set_stride(strides(stride));
+    }
+    static std::shared_ptr<Graph> empty_graph() {
+        auto graph = std::make_shared<Graph>();
+        graph->set_io_data_type(fe::DataType_t::BFLOAT16)
+            .set_intermediate_data_type(fe::DataType_t::FLOAT)
+            .set_compute_data_type(fe::DataType_t::FLOAT);
+        return graph;
+    }
+    float scale() const { return 1 / std::sqrt(static_cast<float>(s_.head_size)); }
+
+    std::shared_ptr<Graph> forward_graph() const {
+        auto graph = empty_graph();
+        const int in = places_.qkv_stride;
+        auto [o, stats] =
+            graph->sdpa(input(*graph, "q", kQ, s_.heads, in), input(*graph, "k", kK, s_.kv_heads, in),
+                        input(*graph, "v", kV, s_.kv_heads, in),
+                        fe::graph::SDPA_attributes()
+                            .set_name("attention")
+                            .set_generate_stats(true)
+                            .set_causal_mask(true)
+                            .set_attn_scale(scale()));
+        output(o, kO, s_.heads, places_.out_stride);
+        stats->set_output(true).set_uid(kStats).set_data_type(fe::DataType_t::FLOAT);
+        return graph;
+    }
+    std::shared_ptr<Graph> backward_graph() const {
+        auto graph = empty_graph();
+        const int in = places_.qkv_stride, out = places_.out_stride;
+        auto [dq, dk, dv] = graph->sdpa_backward(
+            input(*graph, "q", kQ, s_.heads, in), input(*graph, "k", kK, s_.kv_heads, in),
+            input(*graph, "v", kV, s_.kv_heads, in), input(*graph, "o", kO, s_.heads, out),
+            input(*graph, "do", kDO, s_.heads, out), stats_tensor(*graph),
+            fe::graph::SDPA_backward_attributes()
+                .set_name("attention backward")
+                .set_causal_mask(true)
+                .set_attn_scale(scale())
+                .set_deterministic_algorithm(true));
+        output(dq, kDQ, s_.heads, in);
+        output(dk, kDK, s_.kv_heads, in);
+        output(dv, kDV, s_.kv_heads, in);
+        return graph;
+    }
+
+    AttentionSizes s_;
+    AttentionPlaces places_;
+    Buffer<float> stats_;
+    Handle handle_;
+    std::shared_ptr<Graph> forward_, backward_;
+    Memory workspace_;
+};
+
+}  // namespace
+
+std::string cudnn_text() { return library().text; }
+
+std::unique_ptr<Attention> make_cudnn_attention(const AttentionSizes& sizes, const AttentionPlaces& places,
+                                                std::string& why) {
+    why = library().text;
+    if (!library().found) return nullptr;
+    if (places.element != Element::bf16) {
+        why = "cuDNN's attention is in BF16";
+        return nullptr;
+    }
+    try {
+        return std::make_unique<CudnnAttention>(sizes, places);
+    } catch (const std::exception& error) {  // the frontend throws its own where it misses a library
+        why = library().text + ": " + error.what();
+        return nullptr;
+    }
+}
+
+}  // namespace fp8lab::cuda
+
+#endif
