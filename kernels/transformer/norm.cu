@@ -56,8 +56,8 @@ struct RowParts {
     float inverse;
 };
 
-// A block takes a strip of rows, its teams every kTeams-th of them; the next row's loads are on their way while one is
-// worked on.
+// A block takes a strip of rows, its teams every kTeams-th of them; in BF16 the next row's loads are on their way while
+// one is worked on.
 template <class T, int kTeam, int kThreadsOfBlock>
 __global__ void __launch_bounds__(kThreadsOfBlock, 512 / kThreadsOfBlock)
     backward_kernel(NormBackward how, Shape s, int strip) {
@@ -81,7 +81,9 @@ __global__ void __launch_bounds__(kThreadsOfBlock, 512 / kThreadsOfBlock)
         parts.inverse = how.inverse_rms[row];
         return parts;
     };
-    RowParts<T> next = fetch(first + team);
+    constexpr bool kAhead = !std::is_same_v<T, float>;  // whose registers are full without
+    RowParts<T> next;
+    if constexpr (kAhead) next = fetch(first + team);
     Eight gain[kRowEights], sums[kRowEights] = {};
 #pragma unroll
     for (int k = 0; k < kRowEights; ++k)
@@ -89,8 +91,8 @@ __global__ void __launch_bounds__(kThreadsOfBlock, 512 / kThreadsOfBlock)
     for (int i = 0; i < strip; i += kTeams) {  // as often in every team
         const int row = first + i + team;
         const bool real = row < end;
-        const RowParts<T> parts = next;
-        next = fetch(row + kTeams);
+        const RowParts<T> parts = kAhead ? next : fetch(row);
+        if constexpr (kAhead) next = fetch(row + kTeams);
         Eight dn[kRowEights], unit[kRowEights];
         float dot = 0;
 #pragma unroll

@@ -1,4 +1,6 @@
 // Rotary embedding in place, and the cast of what is rotated back.
+#include <string>
+
 #include "kernels/casts/tile.cuh"
 #include "kernels/transformer/parts.cuh"
 
@@ -69,22 +71,13 @@ void run(T* m, Shape s, const Rotary& rotary, bool round, cudaStream_t stream) {
            round);
 }
 
-// Whether the halves of heads come in eights.
-bool in_eights(const Rotary& rotary) { return rotary.head_size / 2 % kThreadCols == 0; }
-
 // ---- the cast
 __device__ inline Packed<float> packed(const float (&v)[kThreadCols]) {
     return {make_float4(v[0], v[1], v[2], v[3]), make_float4(v[4], v[5], v[6], v[7])};
 }
-__device__ inline Packed<__nv_bfloat16> packed(const __nv_bfloat16 (&v)[kThreadCols]) {
-    const auto word = [&](int i) {
-        return __bfloat16_as_ushort(v[i]) | static_cast<std::uint32_t>(__bfloat16_as_ushort(v[i + 1])) << 16;
-    };
-    return {make_uint4(word(0), word(2), word(4), word(6))};
-}
-
 // By the negative angle the low half of a head becomes low cos + high sin, the high one high cos - low sin: mine cos +
-// other sin, with the sign of the sine.
+// other sin, with the sign of the sine. Element by element, where heads are no multiple of 16 wide, in FP32 only: it
+// takes as long to compile as everything else of this file.
 template <class T>
 struct RotatedBack {
     static constexpr bool kBiasSums = false, kLoss = false;
@@ -112,27 +105,28 @@ struct RotatedBack {
         Raw raw{fetch8(row + c), {}, {}, {}};
         if (!turned) return raw;
         const std::size_t first = static_cast<std::size_t>(r % rotary.context) * (rotary.head_size / 2);
-        if (eights) {
+        if (eights || !std::is_same_v<T, float>) {
             raw.other = fetch8(row + c + other);
             raw.cos = fetch8(rotary.cos + first + angle);
             raw.sin = fetch8(rotary.sin + first + angle);
             return raw;
         }
-        T others[kThreadCols];
-        Eight cos, sin;
+        if constexpr (std::is_same_v<T, float>) {
+            Eight others, cos, sin;
 #pragma unroll
-        for (int j = 0; j < kThreadCols; ++j) {
-            const int half = rotary.head_size / 2, at = (c + j) % rotary.head_size;
-            const bool is_low = at < half, is_turned = c + j < rotary.cols;
-            others[j] = is_turned ? row[is_low ? c + j + half : c + j - half] : T(0.0F);
-            cos[j] = is_turned ? rotary.cos[first + (is_low ? at : at - half)] : 1.0F;
-            sin[j] = is_turned ? rotary.sin[first + (is_low ? at : at - half)] : 0.0F;
-            // Added to what is not turned: -0, which changes nothing.
-            if (!is_low || !is_turned) sin[j] = -sin[j];
+            for (int j = 0; j < kThreadCols; ++j) {
+                const int half = rotary.head_size / 2, at = (c + j) % rotary.head_size;
+                const bool is_low = at < half, is_turned = c + j < rotary.cols;
+                others[j] = is_turned ? row[is_low ? c + j + half : c + j - half] : 0.0F;
+                cos[j] = is_turned ? rotary.cos[first + (is_low ? at : at - half)] : 1.0F;
+                sin[j] = is_turned ? rotary.sin[first + (is_low ? at : at - half)] : 0.0F;
+                // Added to what is not turned: -0, which changes nothing.
+                if (!is_low || !is_turned) sin[j] = -sin[j];
+            }
+            raw.other = packed(others);
+            raw.cos = packed(cos);
+            raw.sin = packed(sin);
         }
-        raw.other = packed(others);
-        raw.cos = packed(cos);
-        raw.sin = packed(sin);
         return raw;
     }
     __device__ void values(const Raw& raw, int, int, bool, Shape, Eight& v) const {
@@ -163,7 +157,7 @@ void rotate_heads(void* m, Element element, Shape shape, const Rotary& rotary, b
                   cudaStream_t stream) {
     with_type(element, [&](auto* type) {
         using T = std::remove_cv_t<std::remove_pointer_t<decltype(type)>>;
-        if (in_eights(rotary))
+        if (rotates_in_eights(rotary.head_size))
             run<T, kThreadCols>(static_cast<T*>(m), shape, rotary, round, stream);
         else
             run<T, 1>(static_cast<T*>(m), shape, rotary, round, stream);
@@ -172,10 +166,14 @@ void rotate_heads(void* m, Element element, Shape shape, const Rotary& rotary, b
 
 void cast_rotated_back(const RotatedBackSource& source, Shape shape, const CastTarget& target, Pass pass,
                        cudaStream_t stream) {
+    const bool eights = rotates_in_eights(source.rotary.head_size);
+    if (!eights && source.element != Element::f32)
+        throw Error(
+            ErrorKind::backend, "cast of a rotated matrix",
+            "heads are a multiple of 16 wide in BF16, not " + std::to_string(source.rotary.head_size));
     with_type(source.element, [&](auto* type) {
         using T = std::remove_cv_t<std::remove_pointer_t<decltype(type)>>;
-        launch_cast(RotatedBack<T>{static_cast<const T*>(source.m), source.rotary, source.round,
-                                   in_eights(source.rotary)},
+        launch_cast(RotatedBack<T>{static_cast<const T*>(source.m), source.rotary, source.round, eights},
                     shape, target, pass, stream);
     });
 }
