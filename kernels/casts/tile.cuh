@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
     __shared__ __align__(16) std::uint32_t transposed[kTileCols * kThreadsDown];
     wait_for_the_kernel_before();
     const int tx = threadIdx.x % kThreadsAcross, ty = threadIdx.x / kThreadsAcross;
-    const int tile_r = blockIdx.y * kDown, tile_c = blockIdx.x * kTileCols;
+    const int tile_r = blockIdx.y * kDown, tile_c = tile_column(source, s) * kTileCols;
     const int r0 = tile_r + ty * kRows, c = tile_c + tx * kThreadCols;
     const bool inside =
         c < s.padded_cols && r0 < s.padded_rows;  // padding is in 16s, a thread's part in 2s or 4s and 8s
@@ -114,6 +114,14 @@ struct Low : Source {
 template <class Source>
 constexpr int kRowsOf<Low<Source>> = kFewRows;
 
+// The optimiser's tiles are its own; other sources of which this is false never have so few rows.
+template <class Source>
+constexpr bool kMayBeLow = kManyScales<Source>;
+
+// FP32 values of emulated recipes, which are only copied: casts of their own follow.
+template <class Source>
+constexpr bool kOnlyCopied = false;
+
 inline TileTarget tile_target(const CastTarget& to, float* bias_partials = nullptr,
                               double* loss_partials = nullptr) {
     return {to.rows,       to.columns,    to.state,  to.stats_partials,
@@ -124,29 +132,35 @@ template <class Source>
 void launch_cast(const Source& source, Shape s, const CastTarget& to, Pass pass, cudaStream_t stream,
                  float* bias_partials = nullptr, double* loss_partials = nullptr) {
     const TileTarget target = tile_target(to, bias_partials, loss_partials);
-    if (to.scaling != ScaleMode::tensor) {
-        if constexpr (kManyScales<Source>)
-            return launch_vectors(source, s, target, to, pass, stream);
-        else
-            throw Error(ErrorKind::backend, "cast", "this source has one scale");
-    }
-    if (pass == Pass::amax_only)
-        return launch_tiles<Source, ToBf16, Gather::amax_only>(source, s, target, stream);
-    switch (to.element) {
-        case Element::f32:
-            return launch_tiles<Source, ToF32, Gather::nothing>(source, s, target, stream);
-        case Element::bf16:
-            if constexpr (kManyScales<Source>)  // not the optimiser's, whose tiles are its own
-                if (s.padded_rows <= kFewRows * kThreadsDown)
-                    return launch_payload<Low<Source>, ToBf16>({source}, s, target, stream);
-            return launch_payload<Source, ToBf16>(source, s, target, stream);
-        case Element::e4m3:
-            return launch_payload<Source, ToFp8<__NV_E4M3>>(source, s, target, stream);
-        case Element::e5m2:
-            if constexpr (kMayBeE5m2<Source>)
-                return launch_payload<Source, ToFp8<__NV_E5M2>>(source, s, target, stream);
+    if constexpr (kOnlyCopied<Source>) {
+        if (to.element != Element::f32 || pass != Pass::cast)
+            throw Error(ErrorKind::backend, "cast", "this source in FP32 is copied to FP32 only");
+        launch_tiles<Source, ToF32, Gather::nothing>(source, s, target, stream);
+    } else {
+        if (to.scaling != ScaleMode::tensor) {
+            if constexpr (kManyScales<Source>)
+                return launch_vectors(source, s, target, to, pass, stream);
             else
-                throw Error(ErrorKind::backend, "cast", kForwardIsE4m3);
+                throw Error(ErrorKind::backend, "cast", "this source has one scale");
+        }
+        if (pass == Pass::amax_only)
+            return launch_tiles<Source, ToBf16, Gather::amax_only>(source, s, target, stream);
+        switch (to.element) {
+            case Element::f32:
+                return launch_tiles<Source, ToF32, Gather::nothing>(source, s, target, stream);
+            case Element::bf16:
+                if constexpr (kMayBeLow<Source>)
+                    if (s.padded_rows <= kFewRows * kThreadsDown)
+                        return launch_payload<Low<Source>, ToBf16>({source}, s, target, stream);
+                return launch_payload<Source, ToBf16>(source, s, target, stream);
+            case Element::e4m3:
+                return launch_payload<Source, ToFp8<__NV_E4M3>>(source, s, target, stream);
+            case Element::e5m2:
+                if constexpr (kMayBeE5m2<Source>)
+                    return launch_payload<Source, ToFp8<__NV_E5M2>>(source, s, target, stream);
+                else
+                    throw Error(ErrorKind::backend, "cast", kForwardIsE4m3);
+        }
     }
 }
 

@@ -68,6 +68,16 @@ __device__ inline void loads_are_sent(Source& source) {
     if constexpr (requires { source.ready(); }) source.ready();
 }
 
+// Which column of tiles a block takes. Sources that read the same memory for several columns of tiles say which of them
+// neighbouring blocks take.
+template <class Source>
+__device__ inline int tile_column(const Source& source, Shape s) {
+    if constexpr (requires { source.tile_column(s); })
+        return source.tile_column(s);
+    else
+        return static_cast<int>(blockIdx.x);
+}
+
 // Whether a source is ever cast to E5M2. Tensor cores take E4M3 operands in the forward pass (engine.h), so
 // kernels for the others would be compiled for nobody.
 template <class Source>

@@ -17,8 +17,9 @@ struct BlockPlace {
     __device__ int column() const { return c0 + tx * kThreadCols; }
 };
 // `y`: the block's among the rows of blocks.
-__device__ inline BlockPlace block_place(unsigned y) {
-    return {static_cast<int>(y) * kBlock, static_cast<int>(blockIdx.x) * kBlock,
+template <class Source>
+__device__ inline BlockPlace block_place(const Source& source, Shape s, unsigned y) {
+    return {static_cast<int>(y) * kBlock, tile_column(source, s) * kBlock,
             static_cast<int>(threadIdx.x % kThreadsAcross), static_cast<int>(threadIdx.x / kThreadsAcross)};
 }
 
@@ -101,8 +102,10 @@ __device__ inline void for_values(Source& source, const BlockPlace& at, Shape s,
 // slower: one H200, CUDA 13.0, 2026-11-22, GELU + 1x128 at 78.8 instead of 83.0 % of a copy.)
 constexpr unsigned kBlocksAhead = 132;  // measured on 132 multiprocessors; 66 is as good, 200 is not
 template <class Source>
+constexpr bool kPrefetches = sizeof(typename Source::Raw) <= 16;
+template <class Source>
 __device__ inline void prefetch_later_block(const Source& source, Shape s) {
-    if constexpr (sizeof(typename Source::Raw) > 16)
+    if constexpr (!kPrefetches<Source>)
         return;
     else {
         constexpr int kLine = 64;  // elements of 2 bytes

@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(kThreads, kResident<Source>)
     row_amaxes(Source source, Shape s, TileTarget target, ScaleVectors vectors) {
     __shared__ __align__(16) VectorMemory shared;
     wait_for_the_kernel_before();
-    const BlockPlace at = block_place(blockIdx.y);
+    const BlockPlace at = block_place(source, s, blockIdx.y);
     with_values(source, at, s, [&](auto&& values) {
         const auto again = [&](auto&& take) {
             Source copy = source;
@@ -180,8 +180,8 @@ __global__ void __launch_bounds__(kThreads, kResident<Source>)
     row_cast(Source source, Shape s, TileTarget target, ScaleVectors vectors) {
     __shared__ __align__(16) VectorMemory shared;
     wait_for_the_kernel_before();
-    const BlockPlace at =
-        block_place(gridDim.y - 1 - blockIdx.y);  // of what the amaxes were found in last, part is in L2
+    const BlockPlace at = block_place(
+        source, s, gridDim.y - 1 - blockIdx.y);  // of what the amaxes were found in last, part is in L2
     with_values(source, at, s, [&](auto&& values) {
         scale_from_amax(at, s, target.state->max_finite, vectors, shared);
         __syncthreads();
@@ -195,7 +195,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     block_cast(Source source, Shape s, TileTarget target, bool squares, ScaleVectors vectors) {
     __shared__ __align__(16) VectorMemory shared;
     wait_for_the_kernel_before();
-    const BlockPlace at = block_place(blockIdx.y);
+    const BlockPlace at = block_place(source, s, blockIdx.y);
     with_values(source, at, s, [&](auto&& values) {
         prefetch_later_block(source, s);
         const float max_finite = target.state->max_finite;
@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     row_cast_at_once(Source source, Shape s, TileTarget target, ScaleVectors vectors) {
     __shared__ __align__(16) VectorMemory shared;
     wait_for_the_kernel_before();
-    const BlockPlace at = block_place(blockIdx.y);
+    const BlockPlace at = block_place(source, s, blockIdx.y);
     with_values(source, at, s, [&](auto&& values) {
         Eight held[kBlockRows];
         const auto keep = [&](int tile, int i, const Eight& v) {

@@ -194,13 +194,20 @@ struct SlopeSource {
 void cast_slope(const SlopeSource& source, Shape shape, const CastTarget& target, Pass pass,
                 cudaStream_t stream);
 
+// AdamW's constants, as core/nn/optimizer.cpp rounds them to FP32.
+struct AdamWConstants {
+    float beta1 = 0, beta2 = 0, eps = 0;
+    float new1 = 0, new2 = 0;  // 1 - beta
+};
+constexpr AdamWConstants adamw_constants(double beta1 = 0.9, double beta2 = 0.999, double eps = 1e-8) {
+    return {static_cast<float>(beta1), static_cast<float>(beta2), static_cast<float>(eps),
+            static_cast<float>(1 - beta1), static_cast<float>(1 - beta2)};
+}
+
 // ---- the optimiser, element by element: w, m and v are updated in place and the new w is cast. arm->alive
 // == 0 leaves everything as it is. A non-finite new weight clears `finite`. Bytes per element: 24 (w m v) + 4
 // or 2 (g) + payload. In BF16 the payload, in BF16 too, is the new w, which is stored nowhere else: 2 + 8 (m
 // v) + 2 (g) + 2.
-struct AdamW {
-    float beta1 = 0.9F, beta2 = 0.999F, eps = 1e-8F;
-};
 struct UpdateSource {
     void *w = nullptr, *m = nullptr, *v = nullptr;  // of `element`; m and v null: SGD
     const void* g = nullptr;
@@ -209,8 +216,8 @@ struct UpdateSource {
     int input_slots = 1;
     const ArmState* arm = nullptr;
     std::int32_t* finite = nullptr;  // cleared when a new weight is not finite
-    AdamW adamw = {};
-    const float* gradient_factor = nullptr;  // multiplies g (clipping); null: 1
+    AdamWConstants adamw = adamw_constants();
+    const float* gradient_factor = nullptr;  // multiplies the gradient, in FP32; null: 1
 };
 void update_weights(const UpdateSource& source, Shape shape, const CastTarget& target, cudaStream_t stream);
 // The same with the gradient dW = dy^T x multiplied on the way, by the tensor cores, and never stored
@@ -228,7 +235,8 @@ struct WeightProduct {
 };
 void update_weights(const UpdateSource& source, const WeightProduct& product, Shape shape,
                     const CastTarget& target, cudaStream_t stream);
-// Biases of all layers in one launch: the gradient is the sum of bias_partials over tiles, in order.
+// Biases of all layers in one launch: the gradient is the sum of bias_partials over tiles, in order; `gradient_factor`
+// multiplies it as it is used, not in db.
 struct BiasUpdate {
     float *b = nullptr, *m = nullptr, *v = nullptr;
     float *db = nullptr, *before = nullptr;  // written: the summed gradient; b as this step used it
@@ -240,7 +248,7 @@ struct BiasUpdates {
     int layers = 0;
 };
 void update_biases(const BiasUpdates& updates, const StepInput* inputs, int input_slots, const ArmState* arm,
-                   std::int32_t* finite, cudaStream_t stream, const AdamW& adamw = {},
+                   std::int32_t* finite, cudaStream_t stream, const AdamWConstants& adamw = adamw_constants(),
                    const float* gradient_factor = nullptr);
 
 // ---- scaling

@@ -17,7 +17,7 @@ struct StoredGradient {
 };
 
 __global__ void bias_kernel(BiasUpdates updates, const StepInput* inputs, int slots, const ArmState* arm,
-                            std::int32_t* finite) {
+                            std::int32_t* finite, AdamWConstants adamw, const float* gradient_factor) {
     wait_for_the_kernel_before();
     const BiasUpdate& u = updates.layer[blockIdx.y];
     const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -27,9 +27,9 @@ __global__ void bias_kernel(BiasUpdates updates, const StepInput* inputs, int sl
     u.db[i] = g;
     u.before[i] = u.b[i];
     if (!arm->alive) return;
-    const Factors factors = factors_of(inputs, slots, arm, u.m != nullptr);
+    const Factors factors = factors_of(inputs, slots, arm, u.m != nullptr, gradient_factor);
     float m = factors.adamw ? u.m[i] : 0, v = factors.adamw ? u.v[i] : 0;
-    const float b = updated(factors, u.b[i], g, m, v);
+    const float b = updated(factors, adamw, u.b[i], g, m, v);
     u.b[i] = b;
     if (factors.adamw) u.m[i] = m, u.v[i] = v;
     if (!isfinite(b)) *finite = 0;
@@ -64,14 +64,16 @@ void update_weights(const UpdateSource& source, Shape shape, const CastTarget& t
 }
 
 void update_biases(const BiasUpdates& updates, const StepInput* inputs, int input_slots, const ArmState* arm,
-                   std::int32_t* finite, cudaStream_t stream) {
+                   std::int32_t* finite, cudaStream_t stream, const AdamWConstants& adamw,
+                   const float* gradient_factor) {
     constexpr int kBlock = 128;
     int widest = 1;
     for (int l = 0; l < updates.layers; ++l)
         widest = updates.layer[l].count > widest ? updates.layer[l].count : widest;
     const dim3 grid(static_cast<unsigned>((widest + kBlock - 1) / kBlock),
                     static_cast<unsigned>(updates.layers));
-    launch("update_biases", bias_kernel, grid, kBlock, stream, updates, inputs, input_slots, arm, finite);
+    launch("update_biases", bias_kernel, grid, kBlock, stream, updates, inputs, input_slots, arm, finite,
+           adamw, gradient_factor);
 }
 
 void finish_step(const std::int32_t* finite, StepResult* records, ArmState* arm, ArmState* all,

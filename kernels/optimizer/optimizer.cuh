@@ -9,21 +9,24 @@ namespace fp8lab::cuda {
 struct Factors {
     float rate, spread, decay;
     bool adamw;
+    float gradient;  // multiplies it
 };
 
 // One weight; m and v as in core/nn/optimizer.h.
-__device__ inline float updated(const Factors& f, float w, float g, float& m, float& v) {
+__device__ inline float updated(const Factors& f, const AdamWConstants& how, float w, float g, float& m,
+                                float& v) {
+    g *= f.gradient;
     if (!f.adamw) return w - (f.decay * w + f.rate * g);
-    constexpr float kBeta1 = 0.9F, kBeta2 = 0.999F, kEps = 1e-8F;
-    constexpr auto kNew1 = static_cast<float>(1 - 0.9), kNew2 = static_cast<float>(1 - 0.999);
-    m = kBeta1 * m + kNew1 * g;
-    v = kBeta2 * v + kNew2 * g * g;
-    return w - f.decay * w - f.rate * m / (sqrtf(v) * f.spread + kEps);
+    m = how.beta1 * m + how.new1 * g;
+    v = how.beta2 * v + how.new2 * g * g;
+    return w - f.decay * w - f.rate * m / (sqrtf(v) * f.spread + how.eps);
 }
 
-__device__ inline Factors factors_of(const StepInput* inputs, int slots, const ArmState* arm, bool adamw) {
+__device__ inline Factors factors_of(const StepInput* inputs, int slots, const ArmState* arm, bool adamw,
+                                     const float* gradient_factor) {
     const StepInput input = inputs[arm->step % slots];
-    return {adamw ? input.rate : input.lr, input.spread, input.decay, adamw};
+    return {adamw ? input.rate : input.lr, input.spread, input.decay, adamw,
+            gradient_factor ? *gradient_factor : 1.0F};
 }
 
 // T: of weights and moments, float or BF16; see UpdateSource. Gradient: prepare(), once a block; fetch(r, c,
@@ -42,7 +45,7 @@ struct Update {
     Factors factors{};
     bool alive = true;
     __device__ void prepare(int) {
-        factors = factors_of(u.inputs, u.input_slots, u.arm, u.m != nullptr);
+        factors = factors_of(u.inputs, u.input_slots, u.arm, u.m != nullptr, u.gradient_factor);
         alive = u.arm->alive != 0;
         gradient.prepare();
     }
@@ -65,7 +68,7 @@ struct Update {
         bool finite = true;
 #pragma unroll
         for (int j = 0; j < kThreadCols; ++j) {
-            w[j] = updated(factors, w[j], g[j], m[j], v[j]);
+            w[j] = updated(factors, u.adamw, w[j], g[j], m[j], v[j]);
             finite = finite && isfinite(w[j]);
         }
         if constexpr (std::is_same_v<T, float>) store8_streaming(in(u.w, r, c, s), w);

@@ -87,6 +87,8 @@ class CudaTrainer final : public Trainer {
     const TrainedArm& arm(int index) const;
     TrainedArm& arm(int index) { return const_cast<TrainedArm&>(std::as_const(*this).arm(index)); }
     EngineChoice engine_of(const Recipe& recipe) const {
+        if (tokens_ && recipe.out == OutType::fp32 && recipe.fwd->name != "fp32")
+            return {Engine::emulated, "between the GEMMs of a transformer the tensor cores' arms have BF16"};
         return choose_engine(recipe,
                              [&](const GemmSpec& spec) { return refusal_of(device_->lt, spec, stream()); });
     }

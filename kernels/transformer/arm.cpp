@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "core/base/error.h"
 #include "core/nn/model.h"
@@ -17,17 +18,16 @@ namespace {
 std::size_t size(int n) { return static_cast<std::size_t>(n); }
 
 // The kernels read eight elements of a row at once, and cuBLASLt takes FP8 in multiples of 16.
-void check_sizes(const TransformerShape& s) {
-    const auto refuse = [](std::string_view option, std::size_t value, int multiple) {
-        throw usage_error(std::string(option),
-                          fmt::format("{} is not a multiple of {}, which a GPU needs here: "
-                                      "--backend cpu takes it",
-                                      value, multiple));
-    };
-    if (s.d % 16 != 0) refuse("--d", s.d, 16);
-    if (s.ffn % 16 != 0) refuse("--ffn", s.ffn, 16);
-    if (s.head_size() % 8 != 0) refuse("width of a head", s.head_size(), 8);
-    if (s.key_cols() % 8 != 0) refuse("width of K", s.key_cols(), 8);
+void check_sizes(const TransformerShape& s, Engine engine) {
+    const std::size_t head = engine == Engine::emulated ? 2 : 16;
+    for (const auto& [what, value, multiple] : {std::tuple{"--d", s.d, std::size_t{16}},
+                                                {"--ffn", s.ffn, std::size_t{16}},
+                                                {"the width of a head, d / heads,", s.head_size(), head},
+                                                {"the width of K", s.key_cols(), std::size_t{8}}})
+        if (value % multiple != 0)
+            throw usage_error(
+                what,
+                fmt::format("{} is not a multiple of {}, which a GPU needs: --backend cpu", value, multiple));
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ TransformerArm::TransformerArm(const TrainSpec& spec, const Recipe& recipe, cons
       lt_(lt),
       rings_(rings),
       sources_(plan_.tensors.size()) {
-    check_sizes(shape_);
+    check_sizes(shape_, engine_);
     std::size_t before = 0, after = 0, total = 0;
     check(cudaMemGetInfo(&before, &total), "cudaMemGetInfo");
     allocate();

@@ -4,7 +4,7 @@
 // of the same name in core/nn/ops.
 //
 // Activations are BF16, or FP32 in emulated recipes: `element`, f32 or bf16, of every matrix of a call but the
-// parameters, which are FP32. `round`: results are rounded to BF16 before anything else is done with them
+// parameters, which are FP32. Exponentials are core's, bit for bit, in FP32, and the hardware's in BF16. `round`: results are rounded to BF16 before anything else is done with them
 // (Recipe::out); in BF16 matrices they are anyway. Widths (d, ffn, heads * head_size) are multiples of 16, so that
 // only rows and the vocabulary have padding. Padded rows of results are zeros where the result is an operand of a GEMM
 // (casts write zeros) and untouched elsewhere; they are never read into a sum.
@@ -30,8 +30,8 @@ struct TokenRing {
 // out[r] = round(table[token r] * poison), table (vocabulary, shape.padded_cols). out (rows, d).
 void gather(const TokenRing& batch, const float* table, Shape shape, Element element, bool round, void* out,
             cudaStream_t stream);
-// dtable[v] = poison * the sum of the rows of dx with token v, in their order, + add[v] (add may be null; same layout;
-// FP32). Tokens that do not occur get add[v] or 0. Deterministic: one block a token, no atomics.
+// dtable[v] = the sum of poison * the rows of dx with token v, in their order, + add[v] (add may be null; same layout;
+// FP32). Tokens that do not occur get add[v] or 0. Deterministic: no atomics. dx (rows, d), `shape` its.
 void gather_backward(const TokenRing& batch, const void* dx, Element element, Shape shape, const float* add,
                      float* dtable, cudaStream_t stream);
 
@@ -41,7 +41,8 @@ void gather_backward(const TokenRing& batch, const void* dx, Element element, Sh
 void add_and_measure(const void* x, const void* y, Element element, Shape shape, bool round, void* sum,
                      float* inverse_rms, cudaStream_t stream);
 
-// A source of casts (launch.h): round(x inverse_rms gain). Bytes read: 2.
+// A source of casts (launch.h): round(x inverse_rms gain). Bytes read: 2. Every source of this file casts BF16 to
+// whatever tensor cores take, and copies FP32, of emulated recipes, to FP32 only: casts of their own follow.
 struct NormSource {
     const void* x = nullptr;
     Element element = Element::bf16;
@@ -74,10 +75,12 @@ struct Rotary {
     int context = 0, head_size = 0;
     int cols = 0;  // of the first columns: heads of q and of k; the others (v) are not rotated
 };
+constexpr bool rotates_in_eights(int head_size) { return head_size % 16 == 0; }
 // In place: m (rows, padded_cols) = round(rotated m). The columns of v are not touched.
 void rotate_heads(void* m, Element element, Shape shape, const Rotary& rotary, bool round,
                   cudaStream_t stream);
-// A source of casts: m rotated back by the same angles, rounded; the columns of v as they are (rounded too).
+// A source of casts: m rotated back by the same angles, rounded; the columns of v as they are (rounded too). In BF16
+// heads are a multiple of 16 wide (rotates_in_eights()).
 struct RotatedBackSource {
     const void* m = nullptr;
     Element element = Element::bf16;
@@ -123,7 +126,8 @@ struct TokenLossSource {
     bool round = true;
 };
 // row_stats {max, sum of exp(y - max)}; row_loss: the row's loss / scored targets, 0 where it is not scored; correct: 1
-// where its largest logit (the first, if several are equal) is the target. One read of the logits.
+// where its largest logit (the first, if several are equal) is the target. One read of the logits; rows that are not
+// scored are not read, and their stats are {0, 1}.
 void token_rows(const TokenLossSource& source, Shape shape, float2* row_stats, double* row_loss,
                 std::uint8_t* correct, cudaStream_t stream);
 // A source of casts: round((softmax - one-hot) / scored), 0 in rows that are not scored.
@@ -133,7 +137,7 @@ void cast_token_gradient(const TokenLossSource& source, Shape shape, const CastT
 // ---- attention, materialised: P and dS in memory, products in FP32. For every shape and type; what cuDNN does not
 // take, or where it is not found. Matrices of q, k, v, dq, dk, dv are columns of (sequences * context, stride)
 // matrices, head h at column h * head_size; P and dS (sequences * heads * context, stride p_stride), FP32. Causal:
-// nothing is computed above the diagonal, where P and dS are 0. See core/nn/ops/attention.h, whose six operations these
+// nothing is computed above the diagonal, where P and dS are 0, up to the end of the stride. See core/nn/ops/attention.h, whose six operations these
 // are; sums in FP32 in a fixed order.
 struct AttentionSizes {
     int sequences = 0, context = 0, heads = 0, kv_heads = 0, head_size = 0;
@@ -160,7 +164,7 @@ void attention_key_gradient(const float* ds, int p_stride, const HeadMatrix& q, 
                             cudaStream_t stream);
 
 // ---- gradient norm and clipping, in two stages without atomics: partials[first ...] of each gradient, then the factor.
-// norm_blocks(count): how many partials a gradient of `count` elements has. Sums in FP64 in a fixed order.
+// square_partials(count): how many partials a gradient of `count` elements has. Sums in FP64 in a fixed order.
 int square_partials(long long count);
 void sum_of_squares(const void* g, Element element, long long count, double* partials, cudaStream_t stream);
 // factor = limit / (norm + 1e-6) where that is below 1, else 1 (core's limit_norm()); norm may be null.

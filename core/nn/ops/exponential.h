@@ -1,10 +1,17 @@
-// An exponential that a loop over FP32 numbers vectorises: no branch, no table, no call.
+// An exponential that a loop over FP32 numbers vectorises: no branch, no table, no call. The kernels compile the same
+// function, and give the same bits.
 #pragma once
 
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+
+#ifdef __CUDACC__
+#define FP8LAB_ALSO_IN_KERNELS __host__ __device__
+#else
+#define FP8LAB_ALSO_IN_KERNELS
+#endif
 
 namespace fp8lab {
 
@@ -18,7 +25,7 @@ inline constexpr float kMostExponent = 88.72283F;  // the largest number whose e
 // e^x = 2^n e^r, n = round(x / ln 2), so that |r| <= ln(2) / 2. n ln 2 is subtracted in two parts, the first
 // short enough for an exact product (Cody and Waite, "Software Manual for the Elementary Functions", chapter
 // 6). e^r is Taylor's polynomial of degree 7, whose remainder is below 6e-9.
-inline float exponential(float x) {
+FP8LAB_ALSO_IN_KERNELS inline float exponential(float x) {
     constexpr float kInverseLn2 = 1.44269504F, kLn2High = 0.693359375F, kLn2Low = -2.12194440e-4F;
     constexpr float kRound = 0x1.8p23F;  // adding it leaves the nearest integer in the last bits
     const float shifted = x * kInverseLn2 + kRound, n = shifted - kRound;
@@ -41,3 +48,5 @@ inline float exponential(float x) {
 inline double exponential(double x) { return std::exp(x); }
 
 }  // namespace fp8lab
+
+#undef FP8LAB_ALSO_IN_KERNELS

@@ -1,0 +1,65 @@
+// The gated activation and its derivatives, in the order of core/nn/ops/gate_rows.cpp.
+#pragma once
+
+#include "core/nn/ops/exponential.h"
+#include "core/nn/ops/swiglu.h"
+#include "kernels/transformer/parts.cuh"
+
+namespace fp8lab::cuda {
+
+constexpr float kLimit = static_cast<float>(kGateLimit);
+
+template <bool kFast>
+__device__ inline float sigmoid(float g) {
+    if constexpr (kFast) return fast_inverse(1.0F + fast_exp2(-kLog2E * g));
+    return 1.0F / (1.0F + exponential(-g));
+}
+template <bool kFast>
+__device__ inline float silu(float g) {
+    if constexpr (kFast) return g * sigmoid<true>(g);
+    return g / (1.0F + exponential(-g));
+}
+
+// Written so that a NaN stays one.
+__device__ inline float limited_gate(float silu) { return silu > kLimit ? kLimit : silu; }
+__device__ inline float limited_up(float u) {
+    const float below = u > kLimit ? kLimit : u;
+    return below < -kLimit ? -kLimit : below;
+}
+
+// gate becomes the activation.
+template <class T>
+__device__ inline void activate_gate(GateKind kind, Eight& gate, const Eight& up) {
+    if (kind == GateKind::swiglu) {
+#pragma unroll
+        for (int j = 0; j < kThreadCols; ++j) gate[j] = silu<kFastMath<T>>(gate[j]) * up[j];
+    } else {
+#pragma unroll
+        for (int j = 0; j < kThreadCols; ++j)
+            gate[j] = limited_gate(silu<kFastMath<T>>(gate[j])) * limited_up(up[j]);
+    }
+}
+
+// da becomes the gradient of the gate, or of up.
+template <class T>
+__device__ inline void gate_gradient(GateKind kind, Eight& da, const Eight& gate, const Eight& up) {
+    const bool limits = kind == GateKind::clamp;
+#pragma unroll
+    for (int j = 0; j < kThreadCols; ++j) {
+        const float g = gate[j], s = sigmoid<kFastMath<T>>(g), slope = s * (1.0F + g * (1.0F - s));
+        da[j] = da[j] * (limits ? limited_up(up[j]) : up[j]) * slope;
+        if (limits && g * s >= kLimit) da[j] = 0;
+    }
+}
+template <class T>
+__device__ inline void up_gradient(GateKind kind, Eight& da, const Eight& gate, const Eight& up) {
+    const bool limits = kind == GateKind::clamp;
+#pragma unroll
+    for (int j = 0; j < kThreadCols; ++j) {
+        const float g = gate[j], silu = g * sigmoid<kFastMath<T>>(g);
+        da[j] *= limits ? limited_gate(silu) : silu;
+        if (limits && fabsf(up[j]) >= kLimit) da[j] = 0;
+    }
+}
+
+}  // namespace fp8lab::cuda

@@ -1,0 +1,69 @@
+// The cast of the gradients through the gate.
+#include "kernels/casts/tile.cuh"
+#include "kernels/transformer/gate.cuh"
+
+namespace fp8lab::cuda {
+namespace {
+
+// The target's columns are those of the gate and then those of up: (rows, 2 ffn). Both read the same.
+template <class T>
+struct GateSloped {
+    static constexpr bool kBiasSums = false, kLoss = false;
+    static constexpr int kAhead = 2;
+    struct Raw {
+        Packed<T> da, gate, up;
+    };
+    const T *da, *gate_up;
+    const float* channel_scales;
+    GateKind kind;
+    bool round;
+    int ffn;
+    Eight scales = {};
+    // Neighbouring blocks take the same columns of the two halves: what the first reads, the second finds in the L2 cache.
+    __device__ int tile_column(Shape s) const {
+        const auto block = static_cast<int>(blockIdx.x), of_half = s.padded_cols / (2 * kTileCols);
+        return s.padded_cols % (2 * kTileCols) == 0 ? block % 2 * of_half + block / 2 : block;
+    }
+    __device__ void prepare(int c) {
+        if (!channel_scales) return;
+        load8(channel_scales + (c < ffn ? c : c - ffn), scales);
+    }
+    __device__ Raw fetch(int r, int c, Shape s) const {
+        const int channel = c < ffn ? c : c - ffn;
+        const T* const gate = gate_up + static_cast<std::size_t>(r) * s.padded_cols + channel;
+        return {fetch8(da + static_cast<std::size_t>(r) * ffn + channel), fetch8(gate), fetch8(gate + ffn)};
+    }
+    __device__ void values(const Raw& raw, int, int c, bool, Shape, Eight& v) const {
+        Eight gate, up;
+        unpack(raw.da, v);
+        unpack(raw.gate, gate);
+        unpack(raw.up, up);
+        if (channel_scales)
+#pragma unroll
+            for (int j = 0; j < kThreadCols; ++j) v[j] *= scales[j];
+        if (c < ffn)
+            gate_gradient<T>(kind, v, gate, up);
+        else
+            up_gradient<T>(kind, v, gate, up);
+        round_results<T>(round, v);
+    }
+};
+
+}  // namespace
+
+template <class T>
+constexpr bool kMayBeLow<GateSloped<T>> = false;
+template <>
+constexpr bool kOnlyCopied<GateSloped<float>> = true;
+
+void cast_gate_slope(const GateSlopeSource& source, Shape shape, const CastTarget& target, Pass pass,
+                     cudaStream_t stream) {
+    with_type(source.element, [&](auto* type) {
+        using T = std::remove_cv_t<std::remove_pointer_t<decltype(type)>>;
+        launch_cast(GateSloped<T>{static_cast<const T*>(source.da), static_cast<const T*>(source.gate_up),
+                                  source.channel_scales, source.kind, source.round, shape.padded_cols / 2},
+                    shape, target, pass, stream);
+    });
+}
+
+}  // namespace fp8lab::cuda

@@ -1,0 +1,102 @@
+// What the kernels of a transformer share: results rounded to BF16, the batch in its ring, sums over the threads of a
+// row.
+#pragma once
+
+#include <type_traits>
+
+#include "kernels/casts/eight.cuh"
+#include "kernels/device/launching.cuh"
+#include "kernels/transformer/launch.h"
+
+namespace fp8lab::cuda {
+
+// What activations in FP32 round to where the recipe says so; those in BF16 always.
+template <class T>
+__device__ inline void round_results([[maybe_unused]] bool round, Eight& v) {
+    if constexpr (std::is_same_v<T, float>)
+        if (!round) return;
+#pragma unroll
+    for (int i = 0; i < kThreadCols; i += 2) {
+        const __nv_bfloat162 pair = __floats2bfloat162_rn(v[i], v[i + 1]);
+        const auto word = *reinterpret_cast<const std::uint32_t*>(&pair);
+        v[i] = __uint_as_float(word << 16);
+        v[i + 1] = __uint_as_float(word & 0xFFFF0000u);
+    }
+}
+template <class T>
+__device__ inline T as_result([[maybe_unused]] bool round, float x) {
+    if constexpr (std::is_same_v<T, float>)
+        return round ? __bfloat162float(__float2bfloat16_rn(x)) : x;
+    else
+        return __float2bfloat16_rn(x);
+}
+
+// ---- the batch of this step
+struct TokenBatchView {
+    const std::int32_t *tokens, *targets, *order, *starts, *scored;
+};
+__device__ inline TokenBatchView batch_of(const TokenRing& ring) {
+    const std::int32_t* const tokens =
+        ring.slots == 1 ? ring.base : ring.base + ring.arm->step % ring.slots * ring.stride();
+    const std::int32_t *const targets = tokens + ring.rows, *const order = targets + ring.rows,
+                              *const starts = order + ring.rows;
+    return {tokens, targets, order, starts, starts + ring.vocabulary + 1};
+}
+__device__ inline float poison_of(const TokenRing& ring) {
+    return ring.inputs ? ring.inputs[ring.arm->step % ring.input_slots].poison : 1.0F;
+}
+
+// ---- exponentials. Fast: the hardware's, whose relative error is about |x| 2^-24, for results that are rounded to BF16
+// at once. Otherwise core's, bit for bit.
+constexpr float kLog2E = 1.44269504F;
+__device__ inline float fast_exp2(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+__device__ inline float fast_inverse(float x) {
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+template <class T>
+constexpr bool kFastMath = !std::is_same_v<T, float>;
+
+// ---- teams: a row is the work of kTeam threads of a block, a warp or more, two times 8 elements each at most.
+constexpr int kRowEights = 2;
+constexpr int widest_row(int team) { return team * kRowEights * kThreadCols; }
+
+// The sum over the team, in a fixed order, for all of its threads. All threads of the block take part. `slots`: one for
+// each of the block's warps; those of one call may be used again two calls later.
+template <int kTeam>
+__device__ inline float team_sum(float value, float* slots) {
+#pragma unroll
+    for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xFFFFFFFFu, value, offset);
+    if constexpr (kTeam == 32) {
+        return value;
+    } else {
+        constexpr int kWarps = kTeam / 32;
+        if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = value;
+        __syncthreads();
+        const float* const mine = slots + threadIdx.x / kTeam * kWarps;
+        float total = 0;
+#pragma unroll
+        for (int w = 0; w < kWarps; ++w) total += mine[w];
+        return total;
+    }
+}
+
+// run.template operator()<T, kTeam, kThreadsOfBlock>() for rows of `cols` elements in the type `element`.
+template <class Run>
+void with_team(Element element, int cols, Run run) {
+    using Bf16 = __nv_bfloat16;
+    if (element == Element::f32)  // of emulated recipes: fewer kernels
+        return cols <= widest_row(32) ? run.template operator()<float, 32, 256>()
+                                      : run.template operator()<float, 512, 512>();
+    if (cols <= widest_row(32)) return run.template operator()<Bf16, 32, 256>();
+    if (cols <= widest_row(128)) return run.template operator()<Bf16, 128, 256>();
+    if (cols <= widest_row(256)) return run.template operator()<Bf16, 256, 256>();
+    run.template operator()<Bf16, 512, 512>();
+}
+
+}  // namespace fp8lab::cuda

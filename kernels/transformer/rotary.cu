@@ -1,0 +1,181 @@
+// Rotary embedding in place, and the cast of what is rotated back.
+#include <string>
+
+#include "kernels/casts/tile.cuh"
+#include "kernels/transformer/parts.cuh"
+
+namespace fp8lab::cuda {
+namespace {
+
+// ---- in place: a thread turns kWidth pairs of kHeads heads by the same angles.
+constexpr int kHeads = 4, kThreadsOfBlock = 128;
+
+template <class T, int kWidth>
+__device__ inline void load(const T* from, float (&v)[kWidth]) {
+    if constexpr (kWidth == kThreadCols)
+        unpack(fetch8(from), v);
+    else
+        v[0] = static_cast<float>(*from);
+}
+template <class T, int kWidth>
+__device__ inline void store(T* to, bool round, float (&v)[kWidth]) {
+    if constexpr (kWidth == kThreadCols) {
+        round_results<T>(round, v);
+        store8(to, v);
+    } else {
+        *to = as_result<T>(round, v[0]);
+    }
+}
+
+template <class T, int kWidth>
+__global__ void __launch_bounds__(kThreadsOfBlock)
+    rotate_heads_kernel(T* m, Shape s, Rotary rotary, bool round) {
+    wait_for_the_kernel_before();
+    const int half = rotary.head_size / 2, units = half / kWidth, heads = rotary.cols / rotary.head_size;
+    const long long thread = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    const int r = static_cast<int>(thread / units), i = static_cast<int>(thread % units) * kWidth;
+    if (r >= s.rows) return;
+    const std::size_t angle = static_cast<std::size_t>(r % rotary.context) * half + i;
+    const int head = static_cast<int>(blockIdx.y) * kHeads;
+    T* const row = m + static_cast<std::size_t>(r) * s.padded_cols + head * rotary.head_size + i;
+    float cos[kWidth], sin[kWidth], low[kHeads][kWidth], high[kHeads][kWidth];
+    load(rotary.cos + angle, cos);
+    load(rotary.sin + angle, sin);
+#pragma unroll
+    for (int h = 0; h < kHeads; ++h) {
+        if (head + h >= heads) break;
+        load(row + h * rotary.head_size, low[h]);
+        load(row + h * rotary.head_size + half, high[h]);
+    }
+#pragma unroll
+    for (int h = 0; h < kHeads; ++h) {
+        if (head + h >= heads) break;
+#pragma unroll
+        for (int j = 0; j < kWidth; ++j) {
+            const float a = low[h][j], b = high[h][j];
+            low[h][j] = a * cos[j] - b * sin[j];
+            high[h][j] = a * sin[j] + b * cos[j];
+        }
+        store(row + h * rotary.head_size, round, low[h]);
+        store(row + h * rotary.head_size + half, round, high[h]);
+    }
+}
+
+template <class T, int kWidth>
+void run(T* m, Shape s, const Rotary& rotary, bool round, cudaStream_t stream) {
+    const long long threads = static_cast<long long>(s.rows) * (rotary.head_size / 2 / kWidth);
+    const int heads = rotary.cols / rotary.head_size;
+    const dim3 grid(static_cast<unsigned>((threads + kThreadsOfBlock - 1) / kThreadsOfBlock),
+                    static_cast<unsigned>((heads + kHeads - 1) / kHeads));
+    launch("rotate_heads", rotate_heads_kernel<T, kWidth>, grid, kThreadsOfBlock, stream, m, s, rotary,
+           round);
+}
+
+// ---- the cast
+__device__ inline Packed<float> packed(const float (&v)[kThreadCols]) {
+    return {make_float4(v[0], v[1], v[2], v[3]), make_float4(v[4], v[5], v[6], v[7])};
+}
+// By the negative angle the low half of a head becomes low cos + high sin, the high one high cos - low sin: mine cos +
+// other sin, with the sign of the sine. Element by element, where heads are no multiple of 16 wide, in FP32 only: it
+// takes as long to compile as everything else of this file.
+template <class T>
+struct RotatedBack {
+    static constexpr bool kBiasSums = false, kLoss = false;
+    static constexpr int kAhead = 2;
+    struct Raw {
+        Packed<T> mine, other;
+        Packed<float> cos, sin;
+    };
+    const T* m;
+    Rotary rotary;
+    bool round, eights;
+    // With eights, of the thread's columns: whether they are turned, where the other half is and the angle's index.
+    bool turned = false, low = true;
+    int other = 0, angle = 0;
+    __device__ void prepare(int c) {
+        turned = c < rotary.cols;
+        if (!eights) return;
+        const int half = rotary.head_size / 2, at = c % rotary.head_size;
+        low = at < half;
+        other = low ? half : -half;
+        angle = low ? at : at - half;
+    }
+    __device__ Raw fetch(int r, int c, Shape s) const {
+        const T* const row = m + static_cast<std::size_t>(r) * s.padded_cols;
+        Raw raw{fetch8(row + c), {}, {}, {}};
+        if (!turned) return raw;
+        const std::size_t first = static_cast<std::size_t>(r % rotary.context) * (rotary.head_size / 2);
+        if (eights || !std::is_same_v<T, float>) {
+            raw.other = fetch8(row + c + other);
+            raw.cos = fetch8(rotary.cos + first + angle);
+            raw.sin = fetch8(rotary.sin + first + angle);
+            return raw;
+        }
+        if constexpr (std::is_same_v<T, float>) {
+            Eight others, cos, sin;
+#pragma unroll
+            for (int j = 0; j < kThreadCols; ++j) {
+                const int half = rotary.head_size / 2, at = (c + j) % rotary.head_size;
+                const bool is_low = at < half, is_turned = c + j < rotary.cols;
+                others[j] = is_turned ? row[is_low ? c + j + half : c + j - half] : 0.0F;
+                cos[j] = is_turned ? rotary.cos[first + (is_low ? at : at - half)] : 1.0F;
+                sin[j] = is_turned ? rotary.sin[first + (is_low ? at : at - half)] : 0.0F;
+                // Added to what is not turned: -0, which changes nothing.
+                if (!is_low || !is_turned) sin[j] = -sin[j];
+            }
+            raw.other = packed(others);
+            raw.cos = packed(cos);
+            raw.sin = packed(sin);
+        }
+        return raw;
+    }
+    __device__ void values(const Raw& raw, int, int, bool, Shape, Eight& v) const {
+        unpack(raw.mine, v);
+        if (turned) {
+            Eight others, cos, sin;
+            unpack(raw.other, others);
+            unpack(raw.cos, cos);
+            unpack(raw.sin, sin);
+#pragma unroll
+            for (int j = 0; j < kThreadCols; ++j) {
+                const float product = others[j] * sin[j];
+                v[j] = v[j] * cos[j] + (low ? product : -product);
+            }
+        }
+        round_results<T>(round, v);
+    }
+};
+
+}  // namespace
+
+template <class T>
+constexpr bool kMayBeLow<RotatedBack<T>> = false;
+template <>
+constexpr bool kOnlyCopied<RotatedBack<float>> = true;
+
+void rotate_heads(void* m, Element element, Shape shape, const Rotary& rotary, bool round,
+                  cudaStream_t stream) {
+    with_type(element, [&](auto* type) {
+        using T = std::remove_cv_t<std::remove_pointer_t<decltype(type)>>;
+        if (rotates_in_eights(rotary.head_size))
+            run<T, kThreadCols>(static_cast<T*>(m), shape, rotary, round, stream);
+        else
+            run<T, 1>(static_cast<T*>(m), shape, rotary, round, stream);
+    });
+}
+
+void cast_rotated_back(const RotatedBackSource& source, Shape shape, const CastTarget& target, Pass pass,
+                       cudaStream_t stream) {
+    const bool eights = rotates_in_eights(source.rotary.head_size);
+    if (!eights && source.element != Element::f32)
+        throw Error(
+            ErrorKind::backend, "cast of a rotated matrix",
+            "heads are a multiple of 16 wide in BF16, not " + std::to_string(source.rotary.head_size));
+    with_type(source.element, [&](auto* type) {
+        using T = std::remove_cv_t<std::remove_pointer_t<decltype(type)>>;
+        launch_cast(RotatedBack<T>{static_cast<const T*>(source.m), source.rotary, source.round, eights},
+                    shape, target, pass, stream);
+    });
+}
+
+}  // namespace fp8lab::cuda
