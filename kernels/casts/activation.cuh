@@ -3,6 +3,7 @@
 // rounded to 8 bits or to BF16 at once.
 #pragma once
 
+#include "kernels/device/instructions.cuh"
 #include "kernels/device/launch.h"
 
 namespace fp8lab::cuda {
@@ -10,9 +11,7 @@ namespace fp8lab::cuda {
 template <bool kFast>
 __device__ inline float tanh_of(float x) {
     if constexpr (!kFast) return tanhf(x);
-    float y;
-    asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
+    return fast_tanh(x);
 }
 
 constexpr float kGeluScale = 0.7978845608F, kGeluCubic = 0.044715F;  // sqrt(2 / pi)

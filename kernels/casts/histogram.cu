@@ -2,6 +2,7 @@
 #include <cuda_fp8.h>
 
 #include "kernels/casts/emulate.h"
+#include "kernels/device/launching.cuh"
 
 namespace fp8lab::cuda {
 namespace {
@@ -52,8 +53,8 @@ __global__ void histogram_kernel(const void* in, Element element, const float* f
 
 void log2_histogram(const void* in, Element element, const float* factor, long long count,
                     unsigned long long* counts, cudaStream_t stream) {
-    histogram_kernel<<<132 * 4, kThreads, 0, stream>>>(in, element, factor, count, counts);
-    check(cudaGetLastError(), "log2_histogram");
+    launch_alone("log2_histogram", histogram_kernel, dim3(132 * 4), kThreads, stream, in, element, factor, count,
+                 counts);
 }
 
 }  // namespace fp8lab::cuda

@@ -11,6 +11,7 @@
 #include "kernels/casts/eight.cuh"
 #include "kernels/device/cast_sums.cuh"
 #include "kernels/device/device.h"
+#include "kernels/device/instructions.cuh"
 #include "kernels/device/launch.h"
 #include "kernels/device/launching.cuh"
 
@@ -40,21 +41,8 @@ struct ToFp8 {
     static __device__ bool overflows(float x) {  // what saturation changes: numerics.md 3.3
         return kKind == __NV_E4M3 ? fabsf(x) > 464.0F : fabsf(x) >= 61440.0F;
     }
-    // Four codes a word: the second conversion takes the first one's result along, which two 16-bit results
-    // put together do not.
     static __device__ std::uint32_t quad(float a, float b, float c, float d) {
-        std::uint32_t out;
-        if constexpr (kKind == __NV_E4M3)
-            asm("{ .reg .b16 low, high; cvt.rn.satfinite.e4m3x2.f32 low, %2, %1; "
-                "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3; mov.b32 %0, {low, high}; }"
-                : "=r"(out)
-                : "f"(a), "f"(b), "f"(c), "f"(d));
-        else
-            asm("{ .reg .b16 low, high; cvt.rn.satfinite.e5m2x2.f32 low, %2, %1; "
-                "cvt.rn.satfinite.e5m2x2.f32 high, %4, %3; mov.b32 %0, {low, high}; }"
-                : "=r"(out)
-                : "f"(a), "f"(b), "f"(c), "f"(d));
-        return out;
+        return fp8_quad<kKind>(a, b, c, d);
     }
     static __device__ float back(std::uint32_t code) {
         return __half2float(__half(__nv_cvt_fp8_to_halfraw(static_cast<__nv_fp8_storage_t>(code), kKind)));
@@ -105,13 +93,6 @@ __device__ T block_sum(T value, T* shared) {
     if (threadIdx.x == 0)
         for (int w = 0; w < kThreads / 32; ++w) total += shared[w];
     return total;
-}
-
-// |x| or the larger so far, as the bits of a non-negative float; NaN is larger than Inf.
-__device__ inline float larger(float so_far, float x) {
-    float out;
-    asm("{ .reg .f32 a; abs.f32 a, %2; max.NaN.f32 %0, %1, a; }" : "=f"(out) : "f"(so_far), "f"(x));
-    return out;
 }
 
 // `seen`: the tensor's amax when the block began. Most warps of a large tensor have nothing larger to say and

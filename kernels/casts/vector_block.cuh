@@ -112,7 +112,7 @@ __device__ inline void prefetch_later_block(const Source& source, Shape s) {
         const unsigned later = blockIdx.y * gridDim.x + blockIdx.x + kBlocksAhead;
         const int r = static_cast<int>(later / gridDim.x * kBlock + threadIdx.x / 2),
                   c = static_cast<int>(later % gridDim.x * kBlock + threadIdx.x % 2 * kLine);
-        if (r < s.rows && c < s.cols) asm volatile("prefetch.global.L2 [%0];" ::"l"(source.address(r, c, s)));
+        if (r < s.rows && c < s.cols) prefetch(source.address(r, c, s));
     }
 }
 

@@ -1,6 +1,7 @@
 #include <cuda_fp8.h>
 
 #include "kernels/checks/self_checks.h"
+#include "kernels/device/launching.cuh"
 
 namespace fp8lab::cuda {
 namespace {
@@ -33,16 +34,18 @@ __global__ void __launch_bounds__(kThreads)
 AllInputs convert_all_inputs(const GoldenConversion& to) {
     const Buffer<unsigned long long> checksum(1), counts(256);
     constexpr unsigned kBlocks = 132 * 8;
+    const auto run = [&](auto kernel) {
+        launch_alone("convert_all_inputs", kernel, dim3(kBlocks), kThreads, nullptr, checksum.get(), counts.get());
+    };
     const bool saturate = to.overflow == Overflow::saturate;
     if (to.format == "e4m3" && saturate)
-        convert<__NV_E4M3, __NV_SATFINITE><<<kBlocks, kThreads>>>(checksum.get(), counts.get());
+        run(convert<__NV_E4M3, __NV_SATFINITE>);
     else if (to.format == "e4m3")
-        convert<__NV_E4M3, __NV_NOSAT><<<kBlocks, kThreads>>>(checksum.get(), counts.get());
+        run(convert<__NV_E4M3, __NV_NOSAT>);
     else if (saturate)
-        convert<__NV_E5M2, __NV_SATFINITE><<<kBlocks, kThreads>>>(checksum.get(), counts.get());
+        run(convert<__NV_E5M2, __NV_SATFINITE>);
     else
-        convert<__NV_E5M2, __NV_NOSAT><<<kBlocks, kThreads>>>(checksum.get(), counts.get());
-    check(cudaGetLastError(), "convert_all_inputs");
+        run(convert<__NV_E5M2, __NV_NOSAT>);
     return {checksum.download()[0], counts.download()};
 }
 

@@ -3,6 +3,9 @@
 // microsecond a kernel, which is what short steps are made of.
 #pragma once
 
+#include <tuple>
+#include <utility>
+
 #include "kernels/device/device.h"
 
 namespace fp8lab::cuda {
@@ -20,6 +23,10 @@ template <class... Parameters, class... Arguments>
 void launch_with(const char* name, cudaLaunchAttribute attribute, unsigned attributes,
                  void (*kernel)(Parameters...), dim3 grid, unsigned block, cudaStream_t stream,
                  Arguments&&... arguments) {
+#ifdef FP8LAB_SIMULATOR
+    std::tuple<Parameters...> values(static_cast<Parameters>(std::forward<Arguments>(arguments))...);
+    simulator::launch({grid.x, grid.y, grid.z}, {block, 1, 1}, [=] { std::apply(kernel, values); });
+#else
     cudaLaunchConfig_t config{};
     config.gridDim = grid;
     config.blockDim = dim3(block);
@@ -28,6 +35,7 @@ void launch_with(const char* name, cudaLaunchAttribute attribute, unsigned attri
     config.numAttrs = attributes;
     check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...),
           name);
+#endif
 }
 
 template <class... Parameters, class... Arguments>
@@ -38,6 +46,13 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, unsigned
     attribute.val.programmaticStreamSerializationAllowed = 1;
     launch_with(name, attribute, launches_overlap() ? 1 : 0, kernel, grid, block, stream,
                 std::forward<Arguments>(arguments)...);
+}
+
+// For kernels that do not wait for the one before: the stream does.
+template <class... Parameters, class... Arguments>
+void launch_alone(const char* name, void (*kernel)(Parameters...), dim3 grid, unsigned block,
+                  cudaStream_t stream, Arguments&&... arguments) {
+    launch_with(name, {}, 0, kernel, grid, block, stream, std::forward<Arguments>(arguments)...);
 }
 
 // For kernels whose blocks wait for each other: the GPU starts all of them at once.

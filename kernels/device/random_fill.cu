@@ -1,5 +1,6 @@
-#include "kernels/device/device.h"
 #include "kernels/device/random_fill.h"
+
+#include "kernels/device/launching.cuh"
 
 namespace fp8lab::cuda {
 namespace {
@@ -43,8 +44,8 @@ __global__ void fill_more_kernel(std::uint32_t* out, std::size_t words, bool fp1
 }
 
 void fill_more(void* out, std::size_t bytes, bool fp16, std::uint32_t seed, cudaStream_t stream) {
-    fill_more_kernel<<<132 * 8, 256, 0, stream>>>(static_cast<std::uint32_t*>(out), bytes / 4, fp16, seed);
-    check(cudaGetLastError(), "fill_random");
+    launch_alone("fill_random", fill_more_kernel, dim3(132 * 8), 256, stream, static_cast<std::uint32_t*>(out),
+                 bytes / 4, fp16, seed);
 }
 
 }  // namespace
@@ -57,8 +58,8 @@ void fill_random_bytes(void* out, std::size_t bytes, std::uint32_t seed, cudaStr
 }
 
 void fill_random(void* out, Element element, std::size_t bytes, std::uint32_t seed, cudaStream_t stream) {
-    fill_kernel<<<132 * 8, 256, 0, stream>>>(static_cast<std::uint32_t*>(out), bytes / 4, element, seed);
-    check(cudaGetLastError(), "fill_random");
+    launch_alone("fill_random", fill_kernel, dim3(132 * 8), 256, stream, static_cast<std::uint32_t*>(out), bytes / 4,
+                 element, seed);
 }
 
 }  // namespace fp8lab::cuda

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "kernels/casts/eight.cuh"
+#include "kernels/device/instructions.cuh"
 #include "kernels/device/launching.cuh"
 #include "kernels/transformer/launch.h"
 
@@ -49,16 +50,6 @@ __device__ inline float poison_of(const TokenRing& ring) {
 // ---- exponentials. Fast: the hardware's, whose relative error is about |x| 2^-24, for results that are rounded to BF16
 // at once. Otherwise core's, bit for bit.
 constexpr float kLog2E = 1.44269504F;
-__device__ inline float fast_exp2(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-__device__ inline float fast_inverse(float x) {
-    float y;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
 template <class T>
 constexpr bool kFastMath = !std::is_same_v<T, float>;
 

@@ -1,0 +1,85 @@
+// Instructions of the GPU that CUDA C++ has no name for. Each has its definition beside it, for compilers of the CPU:
+// tests run the kernels there too (tests/simulator).
+#pragma once
+
+#include <cuda_fp8.h>
+
+#include <cmath>
+#include <cstdint>
+
+namespace fp8lab::cuda {
+
+// Four codes a word, saturating: the second conversion takes the first one's result along, which two 16-bit results
+// put together do not.
+template <__nv_fp8_interpretation_t kKind>
+__device__ inline std::uint32_t fp8_quad(float a, float b, float c, float d) {
+    std::uint32_t out = 0;
+#ifdef __CUDA_ARCH__
+    if constexpr (kKind == __NV_E4M3)
+        asm("{ .reg .b16 low, high; cvt.rn.satfinite.e4m3x2.f32 low, %2, %1; "
+            "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3; mov.b32 %0, {low, high}; }"
+            : "=r"(out)
+            : "f"(a), "f"(b), "f"(c), "f"(d));
+    else
+        asm("{ .reg .b16 low, high; cvt.rn.satfinite.e5m2x2.f32 low, %2, %1; "
+            "cvt.rn.satfinite.e5m2x2.f32 high, %4, %3; mov.b32 %0, {low, high}; }"
+            : "=r"(out)
+            : "f"(a), "f"(b), "f"(c), "f"(d));
+#else
+    const float values[] = {a, b, c, d};
+    for (int i = 0; i < 4; ++i)
+        out |= static_cast<std::uint32_t>(__nv_cvt_float_to_fp8(values[i], __NV_SATFINITE, kKind)) << (8 * i);
+#endif
+    return out;
+}
+
+// |x| or the larger so far, as the bits of a non-negative float; NaN is larger than Inf.
+__device__ inline float larger(float so_far, float x) {
+#ifdef __CUDA_ARCH__
+    float out;
+    asm("{ .reg .f32 a; abs.f32 a, %2; max.NaN.f32 %0, %1, a; }" : "=f"(out) : "f"(so_far), "f"(x));
+    return out;
+#else
+    if (std::isnan(so_far) || std::isnan(x)) return std::nanf("");
+    return std::fmax(so_far, std::fabs(x));
+#endif
+}
+
+// Approximations: relative errors of about 2^-11 (tanh), |x| 2^-24 (2^x), 2^-23 (1 / x).
+__device__ inline float fast_tanh(float x) {
+#ifdef __CUDA_ARCH__
+    float y;
+    asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return std::tanh(x);
+#endif
+}
+__device__ inline float fast_exp2(float x) {
+#ifdef __CUDA_ARCH__
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return std::exp2(x);
+#endif
+}
+__device__ inline float fast_inverse(float x) {
+#ifdef __CUDA_ARCH__
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return 1 / x;
+#endif
+}
+
+__device__ inline void prefetch(const void* address) {
+#ifdef __CUDA_ARCH__
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
+#else
+    static_cast<void>(address);
+#endif
+}
+
+}  // namespace fp8lab::cuda
