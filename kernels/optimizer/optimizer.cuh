@@ -79,5 +79,7 @@ struct Update {
 
 template <class Gradient, class T>
 constexpr bool kManyScales<Update<Gradient, T>> = false;  // weights cannot be updated twice
+template <class Gradient, class T>
+constexpr bool kMayBeE5m2<Update<Gradient, T>> = false;
 
 }  // namespace fp8lab::cuda
