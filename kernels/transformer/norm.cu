@@ -167,10 +167,11 @@ int rows_of_strip(Shape s) {
     return rows < least ? least : rows;
 }
 
+static_assert(widest_row(512) == kWidestNorm);
 void check_row(Shape s) {
-    if (s.cols % 16 != 0 || s.cols != s.padded_cols || s.cols > widest_row(512))
+    if (s.cols % 16 != 0 || s.cols != s.padded_cols || s.cols > kWidestNorm)
         throw Error(ErrorKind::backend, "norm",
-                    "rows are a multiple of 16 wide, and " + std::to_string(widest_row(512)) + " at most");
+                    "rows are a multiple of 16 wide, and " + std::to_string(kWidestNorm) + " at most");
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ struct Scored {
             // Often the largest of the row, now and then twice there.
             const auto row = logits.begin() + static_cast<std::ptrdiff_t>(size_of(r, vocabulary));
             if (r % 3 == 0) target = static_cast<int>(std::max_element(row, row + vocabulary) - row);
+            if (target == 1) target = 0;  // whose logit is -Inf here and there
             batch.targets.push_back(target);
             batch.scored.push_back(counts);
             scored += counts;
@@ -118,7 +119,7 @@ TEST_CASE("rows of logits have core's loss and accuracy, and their gradient is c
                 };
                 const Values values = copied(launch, x.s);
                 CHECK(far(values, gradient.values, (round ? half_step(Element::bf16) : 0) + 4e-6,
-                          1e-6 / x.scored) == 0);
+                          4e-6 / x.scored) == 0);
                 if (element == Element::bf16 && vocabulary < 2000) check_casts(launch, x.s, values, true);
             }
         }
