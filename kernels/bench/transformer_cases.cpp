@@ -35,7 +35,7 @@ void measure(const TransformerBench& b, void* const* m, cudaStream_t stream) {
 }
 void backward(const TransformerBench& b, void* const* m, cudaStream_t stream) {
     norm_backward(
-        {m[0], m[1], kBf16, b.inverse_rms.get(), b.gain.get(), m[2], false, true, b.gain_partials.get()},
+        {m[0], m[1], kBf16, b.inverse_rms.get(), b.gain.get(), m[2], m[2], true, b.gain_partials.get()},
         b.shape, stream);
 }
 void rotate(const TransformerBench& b, void* const* m, cudaStream_t stream) {

@@ -53,15 +53,16 @@ struct NormSource {
 void cast_norm(const NormSource& source, Shape shape, const CastTarget& target, Pass pass,
                cudaStream_t stream);
 
-// dstream = round(dstream + dx), dx of dy (rows, d) through the norm; `first`: there is no dstream to add to.
+// out = round(dstream + dx), dx of dy (rows, d) through the norm. out may be dstream.
 // gain_partials (norm_partials(shape), padded d): sums over strips of rows of dy * normalised, each in the order of the
 // rows; update_biases() and sum_strips() add them up. Bytes: 2 dy + 2 x + 2 + 2 dstream.
 struct NormBackward {
     const void *dy = nullptr, *x = nullptr;
     Element element = Element::bf16;
     const float *inverse_rms = nullptr, *gain = nullptr;
-    void* dstream = nullptr;
-    bool first = false, round = true;
+    const void* dstream = nullptr;  // null: there is none to add to
+    void* out = nullptr;
+    bool round = true;
     float* gain_partials = nullptr;
 };
 int norm_partials(Shape shape);

@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kThreadsOfBlock, 512 / kThreadsOfBlock)
             if (column(k) >= s.cols) continue;
             parts.dy[k] = fetch8(static_cast<const T*>(how.dy) + at + column(k));
             parts.x[k] = fetch8(static_cast<const T*>(how.x) + at + column(k));
-            if (!how.first) parts.stream[k] = fetch8(static_cast<const T*>(how.dstream) + at + column(k));
+            if (how.dstream) parts.stream[k] = fetch8(static_cast<const T*>(how.dstream) + at + column(k));
         }
         parts.inverse = how.inverse_rms[row];
         return parts;
@@ -114,15 +114,14 @@ __global__ void __launch_bounds__(kThreadsOfBlock, 512 / kThreadsOfBlock)
         for (int k = 0; k < kRowEights; ++k) {
             if (column(k) >= s.cols) continue;
             Eight v = {};
-            if (!how.first) unpack(parts.stream[k], v);
+            if (how.dstream) unpack(parts.stream[k], v);
 #pragma unroll
             for (int j = 0; j < kThreadCols; ++j) {
                 const float dx = parts.inverse * (dn[k][j] - unit[k][j] * mean);
-                v[j] = how.first ? dx : v[j] + dx;
+                v[j] = how.dstream ? v[j] + dx : dx;
             }
             round_results<T>(how.round, v);
-            store8(static_cast<T*>(how.dstream) + static_cast<std::size_t>(row) * s.padded_cols + column(k),
-                   v);
+            store8(static_cast<T*>(how.out) + static_cast<std::size_t>(row) * s.padded_cols + column(k), v);
         }
     }
     float* const out = how.gain_partials + static_cast<std::size_t>(blockIdx.x) * s.padded_cols;

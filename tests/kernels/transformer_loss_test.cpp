@@ -247,7 +247,7 @@ TEST_CASE("updates with other constants of AdamW and a factor of the gradients a
             source.w = w_memory.get(), source.g = g_memory.get();
             if (adamw) source.m = m_memory.get(), source.v = v_memory.get();
             source.inputs = inputs.get(), source.arm = arm.get(), source.finite = finite.get();
-            source.adamw = adamw_constants(how.beta1, how.beta2, how.eps);
+            source.adamw = {how.beta1, how.beta2, how.eps};
             source.gradient_factor = factor == 1 ? nullptr : factor_memory.get();
             CastTarget target;
             target.element = Element::f32;

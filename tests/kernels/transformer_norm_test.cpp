@@ -144,9 +144,12 @@ TEST_CASE("the gradient through a norm and of its gains is core's, twice the sam
                 std::vector<Values> results;
                 for (int again = 0; again < 2; ++again) {
                     partials.upload(Values(partials.size(), kPoison));
-                    const OnDevice dstream(first ? Values(n, kNan) : stream, s, element, kPoison);
-                    norm_backward({dy_memory.get(), x_memory.get(), element, inverse.get(), gains.get(),
-                                   dstream.get(), first, round, partials.get()},
+                    // In place, and the second time, where there is a stream to add to, out of place.
+                    const OnDevice before(stream, s, element),
+                        dstream(again ? Values(n, kNan) : stream, s, element, kPoison);
+                    const void* const from = first ? nullptr : again ? before.get() : dstream.get();
+                    norm_backward({dy_memory.get(), x_memory.get(), element, inverse.get(), gains.get(), from,
+                                   dstream.get(), round, partials.get()},
                                   s, nullptr);
                     done();
                     const Values found = dstream.real(), sums = partials.download();
@@ -192,8 +195,8 @@ TEST_CASE("a row with a NaN or an Inf changes no other row") {
     const Buffer<float> inverse(static_cast<std::size_t>(s.rows)),
         gains = on_device(Values(768, 1.0F)), partials(size_of(norm_partials(s), s.padded_cols));
     add_and_measure(memory.get(), nullptr, Element::bf16, s, true, nullptr, inverse.get(), nullptr);
-    norm_backward({dy.get(), memory.get(), Element::bf16, inverse.get(), gains.get(), dstream.get(), false,
-                   true, partials.get()},
+    norm_backward({dy.get(), memory.get(), Element::bf16, inverse.get(), gains.get(), dstream.get(),
+                   dstream.get(), true, partials.get()},
                   s, nullptr);
     done();
     const Values found = inverse.download(), dx = dstream.real();
