@@ -8,10 +8,10 @@ namespace {
 
 constexpr float kNegativeInfinity = -__builtin_huge_valf();
 
-// e^(x - shift)
+// e^(x - shift), of x = shift 1: sums are scaled again and again by it.
 template <class T>
 __device__ inline float shifted_exponential(float x, float shift) {
-    if constexpr (kFastMath<T>) return fast_exp2(fmaf(x, kLog2E, -kLog2E * shift));
+    if constexpr (kFastMath<T>) return fast_exp2((x - shift) * kLog2E);
     return exponential(x - shift);
 }
 
