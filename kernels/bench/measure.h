@@ -25,7 +25,7 @@ std::vector<Timed> time_in_turns(std::vector<Job> jobs, int repeats, cudaStream_
 // refusals in words.
 std::vector<Timed> time_products(std::array<int, 3> mnk, int repeats);
 
-// Bench of `bench cast`: every case of cases.h on random matrices of (rows, cols), multiples of 16. First
+// Bench of `bench cast`: every case of cases.h and transformer_cases.h on random matrices of (rows, cols), multiples of 16. First
 // line: the ceiling, a copy of 1 GiB by the faster of cudaMemcpyAsync and a kernel of ours. Each measurement
 // moves at least 2 GiB through buffers larger than the caches, alternating with both copies. Throws
 // Error{backend} where the memory of the GPU is too small.

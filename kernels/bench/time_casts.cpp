@@ -5,6 +5,7 @@
 #include "kernels/bench/cases.h"
 #include "kernels/bench/copy.h"
 #include "kernels/bench/measure.h"
+#include "kernels/bench/transformer_cases.h"
 #include "kernels/device/random_fill.h"
 #include "kernels/scaling/scale_buffers.h"
 
@@ -154,8 +155,7 @@ std::vector<Timed> time_casts(std::array<int, 2> shape, int repeats) {
     Stopwatch watch;
     Copies copies(watch.stream());
     std::vector<Timed> lines(1);
-    for (const KernelCase& kernel : kernel_cases()) {
-        const Bench bench(kernel, {rows, cols, rows, cols}, watch.stream());
+    const auto time = [&](std::string_view name, std::string_view by, const auto& bench) {
         const auto work = [&](cudaStream_t stream) { bench.enqueue(stream); };
         watch.ms(work);
         watch.ms(work);
@@ -164,14 +164,21 @@ std::vector<Timed> time_casts(std::array<int, 2> shape, int repeats) {
             ms.push_back(watch.ms(work) / bench.sets());
             copies.measure(watch);
         }
-        Timed line = line_of(std::string(kernel.name), bench.bytes(),
-                             kernel.scaling == ScaleMode::tensor    ? "tile_cast"
-                             : kernel.scaling == ScaleMode::block32 ? "mx_cast"
-                             : kernel.scaling == ScaleMode::row     ? "row_cast"
-                                                                    : "block_cast");
+        Timed line = line_of(std::string(name), bench.bytes(), std::string(by));
         summarise(line, std::move(ms));
         lines.push_back(std::move(line));
-    }
+    };
+    const Shape whole{rows, cols, rows, cols};
+    for (const KernelCase& kernel : kernel_cases())
+        time(kernel.name,
+             kernel.scaling == ScaleMode::tensor    ? "tile_cast"
+             : kernel.scaling == ScaleMode::block32 ? "mx_cast"
+             : kernel.scaling == ScaleMode::row     ? "row_cast"
+                                                    : "block_cast",
+             Bench(kernel, whole, watch.stream()));
+    for (const TransformerCase& kernel : transformer_cases())
+        if (cols <= kWidestNorm || !kernel.of_rows)
+            time(kernel.name, kernel.kernel, TransformerBench(kernel, whole, kMovedBytes, watch.stream()));
     lines[0] = copies.faster();
     return lines;
 }

@@ -194,15 +194,11 @@ struct SlopeSource {
 void cast_slope(const SlopeSource& source, Shape shape, const CastTarget& target, Pass pass,
                 cudaStream_t stream);
 
-// AdamW's constants, as core/nn/optimizer.cpp rounds them to FP32.
-struct AdamWConstants {
-    float beta1 = 0, beta2 = 0, eps = 0;
-    float new1 = 0, new2 = 0;  // 1 - beta
+// AdamW's constants. The kernels round them to FP32 as core/nn/optimizer.cpp does, 1 - beta computed in FP64 first: do not
+// round them before.
+struct AdamW {
+    double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
 };
-constexpr AdamWConstants adamw_constants(double beta1 = 0.9, double beta2 = 0.999, double eps = 1e-8) {
-    return {static_cast<float>(beta1), static_cast<float>(beta2), static_cast<float>(eps),
-            static_cast<float>(1 - beta1), static_cast<float>(1 - beta2)};
-}
 
 // ---- the optimiser, element by element: w, m and v are updated in place and the new w is cast. arm->alive
 // == 0 leaves everything as it is. A non-finite new weight clears `finite`. Bytes per element: 24 (w m v) + 4
@@ -216,7 +212,7 @@ struct UpdateSource {
     int input_slots = 1;
     const ArmState* arm = nullptr;
     std::int32_t* finite = nullptr;  // cleared when a new weight is not finite
-    AdamWConstants adamw = adamw_constants();
+    AdamW adamw;
     const float* gradient_factor = nullptr;  // multiplies the gradient, in FP32; null: 1
 };
 void update_weights(const UpdateSource& source, Shape shape, const CastTarget& target, cudaStream_t stream);
@@ -248,7 +244,7 @@ struct BiasUpdates {
     int layers = 0;
 };
 void update_biases(const BiasUpdates& updates, const StepInput* inputs, int input_slots, const ArmState* arm,
-                   std::int32_t* finite, cudaStream_t stream, const AdamWConstants& adamw = adamw_constants(),
+                   std::int32_t* finite, cudaStream_t stream, const AdamW& adamw = {},
                    const float* gradient_factor = nullptr);
 
 // ---- scaling

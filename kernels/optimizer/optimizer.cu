@@ -64,7 +64,7 @@ void update_weights(const UpdateSource& source, Shape shape, const CastTarget& t
 }
 
 void update_biases(const BiasUpdates& updates, const StepInput* inputs, int input_slots, const ArmState* arm,
-                   std::int32_t* finite, cudaStream_t stream, const AdamWConstants& adamw,
+                   std::int32_t* finite, cudaStream_t stream, const AdamW& adamw,
                    const float* gradient_factor) {
     constexpr int kBlock = 128;
     int widest = 1;
@@ -73,7 +73,7 @@ void update_biases(const BiasUpdates& updates, const StepInput* inputs, int inpu
     const dim3 grid(static_cast<unsigned>((widest + kBlock - 1) / kBlock),
                     static_cast<unsigned>(updates.layers));
     launch("update_biases", bias_kernel, grid, kBlock, stream, updates, inputs, input_slots, arm, finite,
-           adamw, gradient_factor);
+           constants_of(adamw), gradient_factor);
 }
 
 void finish_step(const std::int32_t* finite, StepResult* records, ArmState* arm, ArmState* all,

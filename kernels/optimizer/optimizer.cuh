@@ -6,6 +6,15 @@
 
 namespace fp8lab::cuda {
 
+// AdamW's constants in FP32.
+struct AdamWConstants {
+    float beta1, beta2, eps, new1, new2;  // new: 1 - beta
+};
+inline AdamWConstants constants_of(const AdamW& how) {
+    return {static_cast<float>(how.beta1), static_cast<float>(how.beta2), static_cast<float>(how.eps),
+            static_cast<float>(1 - how.beta1), static_cast<float>(1 - how.beta2)};
+}
+
 struct Factors {
     float rate, spread, decay;
     bool adamw;
@@ -42,6 +51,7 @@ struct Update {
     };
     UpdateSource u;
     Gradient gradient;
+    AdamWConstants adamw = constants_of(u.adamw);
     Factors factors{};
     bool alive = true;
     __device__ void prepare(int) {
@@ -68,7 +78,7 @@ struct Update {
         bool finite = true;
 #pragma unroll
         for (int j = 0; j < kThreadCols; ++j) {
-            w[j] = updated(factors, u.adamw, w[j], g[j], m[j], v[j]);
+            w[j] = updated(factors, adamw, w[j], g[j], m[j], v[j]);
             finite = finite && isfinite(w[j]);
         }
         if constexpr (std::is_same_v<T, float>) store8_streaming(in(u.w, r, c, s), w);
@@ -79,5 +89,7 @@ struct Update {
 
 template <class Gradient, class T>
 constexpr bool kManyScales<Update<Gradient, T>> = false;  // weights cannot be updated twice
+template <class Gradient, class T>
+constexpr bool kMayBeE5m2<Update<Gradient, T>> = false;
 
 }  // namespace fp8lab::cuda

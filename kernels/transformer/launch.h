@@ -35,7 +35,8 @@ void gather(const TokenRing& batch, const float* table, Shape shape, Element ele
 void gather_backward(const TokenRing& batch, const void* dx, Element element, Shape shape, const float* add,
                      float* dtable, cudaStream_t stream);
 
-// ---- residual stream and norms: x (rows, d)
+// ---- residual stream and norms: x (rows, d), d at most kWidestNorm but in cast_norm().
+constexpr int kWidestNorm = 8192;
 // sum = round(x + y), and its inverse_rms (rows), 1 / sqrt(mean sum^2 + kRmsEpsilon). y null: of x alone, and `sum` is
 // not written. One pass: 2 + 2 read, 2 written bytes an element in BF16.
 void add_and_measure(const void* x, const void* y, Element element, Shape shape, bool round, void* sum,

@@ -121,8 +121,7 @@ __global__ void __launch_bounds__(kThreadsOfBlock, 512 / kThreadsOfBlock)
                 v[j] = how.dstream ? v[j] + dx : dx;
             }
             round_results<T>(how.round, v);
-            store8(static_cast<T*>(how.out) + static_cast<std::size_t>(row) * s.padded_cols + column(k),
-                   v);
+            store8(static_cast<T*>(how.out) + static_cast<std::size_t>(row) * s.padded_cols + column(k), v);
         }
     }
     float* const out = how.gain_partials + static_cast<std::size_t>(blockIdx.x) * s.padded_cols;
@@ -167,10 +166,11 @@ int rows_of_strip(Shape s) {
     return rows < least ? least : rows;
 }
 
+static_assert(widest_row(512) == kWidestNorm);
 void check_row(Shape s) {
-    if (s.cols % 16 != 0 || s.cols != s.padded_cols || s.cols > widest_row(512))
+    if (s.cols % 16 != 0 || s.cols != s.padded_cols || s.cols > kWidestNorm)
         throw Error(ErrorKind::backend, "norm",
-                    "rows are a multiple of 16 wide, and " + std::to_string(widest_row(512)) + " at most");
+                    "rows are a multiple of 16 wide, and " + std::to_string(kWidestNorm) + " at most");
 }
 
 }  // namespace

@@ -8,10 +8,10 @@ namespace {
 
 constexpr float kNegativeInfinity = -__builtin_huge_valf();
 
-// e^(x - shift)
+// e^(x - shift), of x = shift 1: sums are scaled again and again by it.
 template <class T>
 __device__ inline float shifted_exponential(float x, float shift) {
-    if constexpr (kFastMath<T>) return fast_exp2(fmaf(x, kLog2E, -kLog2E * shift));
+    if constexpr (kFastMath<T>) return fast_exp2((x - shift) * kLog2E);
     return exponential(x - shift);
 }
 
@@ -28,9 +28,9 @@ struct Softmax {
         for (int j = 0; j < kThreadCols; ++j) total += shifted_exponential<T>(v[j], by);
         top = now, sum = total;
     }
-    __device__ void add(const Softmax& other) {
-        const float now = fmaxf(top, other.top), by = shift(now);
-        sum = sum * shifted_exponential<T>(top, by) + other.sum * shifted_exponential<T>(other.top, by);
+    __device__ void add(float other_top, float other_sum) {
+        const float now = fmaxf(top, other_top), by = shift(now);
+        sum = sum * shifted_exponential<T>(top, by) + other_sum * shifted_exponential<T>(other_top, by);
         top = now;
     }
 };
@@ -90,22 +90,22 @@ __global__ void __launch_bounds__(kThreadsOfBlock)
     }
 #pragma unroll
     for (int offset = 16; offset > 0; offset /= 2) {
-        Softmax<T> other;
-        other.top = __shfl_xor_sync(0xFFFFFFFFu, all.top, offset);
-        other.sum = __shfl_xor_sync(0xFFFFFFFFu, all.sum, offset);
-        all.add(other);
+        const float top = __shfl_xor_sync(0xFFFFFFFFu, all.top, offset),
+                    sum = __shfl_xor_sync(0xFFFFFFFFu, all.sum, offset);
+        all.add(top, sum);
     }
     beaten = __any_sync(0xFFFFFFFFu, beaten);
     if constexpr (kTeam > 32) {
         static_assert(kTeams == 1);
         constexpr int kWarps = kTeam / 32;
-        __shared__ Softmax<T> of_warps[kWarps];
+        __shared__ float tops[kWarps], sums[kWarps];
         __shared__ bool beaten_in[kWarps];
-        if (lane % 32 == 0) of_warps[lane / 32] = all, beaten_in[lane / 32] = beaten;
+        if (lane % 32 == 0)
+            tops[lane / 32] = all.top, sums[lane / 32] = all.sum, beaten_in[lane / 32] = beaten;
         __syncthreads();
         if (lane != 0) return;
         for (int w = 1; w < kWarps; ++w) {
-            all.add(of_warps[w]);
+            all.add(tops[w], sums[w]);
             beaten = beaten || beaten_in[w];
         }
     }

@@ -1,0 +1,56 @@
+// The kernels of a transformer's step as a table for their timings: the matrices that each moves, and its launch.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "kernels/device/device.h"
+#include "kernels/scaling/scale_buffers.h"
+#include "kernels/transformer/launch.h"
+
+namespace fp8lab::cuda {
+
+struct TransformerBench;
+
+// A matrix of a case: `times` as wide as the shape; `moved`: how often its bytes are read or written.
+struct MovedMatrix {
+    Element element = Element::bf16;
+    int times = 1, moved = 1;
+};
+
+// Of a shape (rows, cols): cols is d, and ffn or the vocabulary where those are the width.
+struct TransformerCase {
+    std::string_view name, kernel;
+    std::vector<MovedMatrix> matrices;  // of a cast: the payload and its transpose last
+    void (*launch)(const TransformerBench& bench, void* const* matrices, cudaStream_t stream);
+    bool transposed = false;  // a cast to E4M3 both ways; else, of a cast, to BF16
+    ScaleMode scaling = ScaleMode::tensor;
+    bool of_rows = false;  // rows are whole in registers: kWidestNorm columns at most
+};
+double bytes_per_element(const TransformerCase& kernel);  // of (rows, cols)
+const std::vector<TransformerCase>& transformer_cases();
+
+// Memory for as many turns of a case as move `least_bytes`, so that none finds its data in a cache.
+struct TransformerBench {
+    TransformerBench(const TransformerCase& kernel, Shape shape, double least_bytes, cudaStream_t stream);
+    void enqueue(cudaStream_t stream) const;
+    double bytes() const;  // of a turn
+    int sets() const { return static_cast<int>(memory.size() / kernel.matrices.size()); }
+    CastTarget target(void* const* payload) const;
+    TokenRing ring() const { return {tokens.get(), shape.rows, shape.cols, 1, nullptr, 1, nullptr}; }
+
+    const TransformerCase& kernel;
+    Shape shape;
+    Rotary rotary;
+    std::vector<Memory> memory;
+    Buffer<float> gain, inverse_rms, cos, sin, gain_partials;
+    Buffer<std::int32_t> tokens;
+    Buffer<float2> row_stats;
+    Buffer<double> row_sums;
+    Buffer<std::uint8_t> correct;
+    Buffer<ScaleState> state{1};
+    Buffer<ScaleControls> controls{1};
+    ScaleBuffers scales;
+};
+
+}  // namespace fp8lab::cuda

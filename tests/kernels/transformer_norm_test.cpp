@@ -1,0 +1,265 @@
+// The residual stream, its norms and the embedding against core.
+#include <doctest/doctest.h>
+
+#include "core/nn/ops/embedding.h"
+#include "core/nn/ops/rms_norm.h"
+#include "tests/kernels/transformer_memory.h"
+
+using namespace fp8lab;
+using namespace fp8lab::cuda;
+using namespace fp8lab::cuda::test;
+
+namespace {
+
+// Every size of a team, its widest row, and one beyond it.
+const std::vector<Shape> kShapes = {padded(1, 16),    padded(20, 64),   padded(300, 96),   padded(33, 512),
+                                    padded(40, 528),  padded(33, 2048), padded(19, 2064),  padded(50, 4096),
+                                    padded(18, 4112), padded(17, 8192), padded(2100, 128), padded(1, 8192)};
+
+double largest_size(const Values& values) { return static_cast<double>(amax(values)); }
+
+struct Tokens {
+    std::vector<int> tokens;
+    Buffer<std::int32_t> ring;
+    Buffer<StepInput> inputs;
+    Buffer<ArmState> arm;
+    TokenRing batch;
+};
+// Entry 2 of a ring of 3, in a step whose poison is `poison`.
+Tokens tokens_of(int rows, int vocabulary, float poison) {
+    constexpr int kSlots = 3, kStep = 5;
+    Tokens t;
+    std::mt19937 dice(static_cast<std::uint32_t>(rows + vocabulary));
+    for (int r = 0; r < rows; ++r)  // few are frequent, most do not occur
+        t.tokens.push_back(
+            static_cast<int>(dice() % (r % 3 == 0 ? 3U : static_cast<std::uint32_t>(vocabulary))));
+    TokenRing layout;
+    layout.rows = rows, layout.vocabulary = vocabulary;
+    const auto stride = static_cast<std::size_t>(layout.stride());
+    std::vector<std::int32_t> entry(stride * kSlots, 0);
+    auto* const to = entry.data() + kStep % kSlots * stride;
+    auto* const order = to + 2 * rows;
+    auto* const starts = order + rows;
+    int next = 0;
+    for (int v = 0; v < vocabulary; ++v) {
+        starts[v] = next;
+        for (int r = 0; r < rows; ++r)
+            if (t.tokens[static_cast<std::size_t>(r)] == v) order[next++] = r;
+    }
+    starts[vocabulary] = next;
+    std::ranges::copy(t.tokens, to);
+    t.ring = on_device(entry);
+    std::vector<StepInput> inputs(4);
+    inputs[kStep % 4].poison = poison;
+    t.inputs = on_device(inputs);
+    t.arm = one(ArmState{kStep, 1});
+    t.batch = {t.ring.get(), rows, vocabulary, kSlots, t.inputs.get(), 4, t.arm.get()};
+    return t;
+}
+
+}  // namespace
+
+TEST_CASE("the residual sum is core's, and the inverse of its root mean square within 1e-6") {
+    NEEDS_GPU();
+    for (const Shape s : kShapes)
+        for (const Element element : kBoth)
+            for (const bool round : {true, false}) {
+                if (!round && element == Element::bf16) continue;
+                CAPTURE(s.rows);
+                CAPTURE(s.cols);
+                const std::size_t n = size_of(s.rows, s.cols);
+                const Values x = normals(n, 1, element), y = normals(n, 2, element, 0.3F);
+                Values sum = x;
+                for (std::size_t i = 0; i < n; ++i) sum[i] += y[i];
+                sum = rounded(sum, round);
+                const OnDevice x_memory(x, s, element), y_memory(y, s, element), out(s, element);
+                Buffer<float> inverse(static_cast<std::size_t>(s.padded_rows));
+                const Values poison(inverse.size(), kPoison);
+                const auto check_inverse = [&](const Values& of) {
+                    std::vector<double> expected;
+                    for (int r = 0; r < s.rows; ++r) {
+                        double squares = 0;
+                        for (int c = 0; c < s.cols; ++c) {
+                            const auto v = static_cast<double>(of[at(r, s.cols, c)]);
+                            squares += v * v;
+                        }
+                        expected.push_back(1 / std::sqrt(squares / s.cols + kRmsEpsilon));
+                    }
+                    Values found = inverse.download();
+                    CHECK(std::count(found.begin() + s.rows, found.end(), kPoison) == s.padded_rows - s.rows);
+                    found.resize(static_cast<std::size_t>(s.rows));
+                    CHECK(far(found, expected, 1e-6, 0) == 0);
+                };
+                inverse.upload(poison);
+                add_and_measure(x_memory.get(), y_memory.get(), element, s, round, out.get(), inverse.get(),
+                                nullptr);
+                done();
+                CHECK(different(out.real(), sum) == 0);
+                CHECK(out.touched(kPoison) == 0);
+                check_inverse(sum);
+                inverse.upload(poison);
+                add_and_measure(x_memory.get(), nullptr, element, s, round, out.get(), inverse.get(),
+                                nullptr);
+                done();
+                check_inverse(x);
+                CHECK(different(out.real(), sum) == 0);  // not written
+                // In place.
+                add_and_measure(x_memory.get(), y_memory.get(), element, s, round, x_memory.get(),
+                                inverse.get(), nullptr);
+                done();
+                CHECK(different(x_memory.real(), sum) == 0);
+                check_inverse(sum);
+            }
+}
+
+TEST_CASE("the gradient through a norm and of its gains is core's, twice the same bytes") {
+    NEEDS_GPU();
+    for (const Shape s : kShapes)
+        for (const Element element : kBoth)
+            for (const bool first : {false, true}) {
+                CAPTURE(s.rows);
+                CAPTURE(s.cols);
+                CAPTURE(first);
+                const bool round = element == Element::bf16;
+                const std::size_t n = size_of(s.rows, s.cols), d = static_cast<std::size_t>(s.cols);
+                const Values x = normals(n, 1, element, 2), dy = normals(n, 2, element),
+                             stream = normals(n, 3, element), gain = normals(d, 4);
+                Matrix<double> normalised, y, dx;
+                std::vector<double> inverse_rms, dg;
+                const auto wide = [&](const Values& values) {
+                    Matrix<double> m(static_cast<std::size_t>(s.rows), d);
+                    std::ranges::copy(values, m.values.begin());
+                    return m;
+                };
+                const std::vector<double> wide_gain(gain.begin(), gain.end());
+                rms_norm(wide(x), wide_gain, kRmsEpsilon, normalised, inverse_rms, y);
+                rms_norm_backward(wide(dy), normalised, inverse_rms, wide_gain, dx, dg);
+                if (!first)
+                    for (std::size_t i = 0; i < n; ++i) dx.values[i] += static_cast<double>(stream[i]);
+                const Buffer<float> inverse = on_device(Values(inverse_rms.begin(), inverse_rms.end())),
+                                    gains = on_device(gain);
+                const OnDevice x_memory(x, s, element), dy_memory(dy, s, element);
+                const int strips = norm_partials(s);
+                Buffer<float> partials(size_of(strips, s.padded_cols) + 16);
+                std::vector<Values> results;
+                for (int again = 0; again < 2; ++again) {
+                    partials.upload(Values(partials.size(), kPoison));
+                    // In place, and the second time, where there is a stream to add to, out of place.
+                    const OnDevice before(stream, s, element),
+                        dstream(again ? Values(n, kNan) : stream, s, element, kPoison);
+                    const void* const from = first ? nullptr : again ? before.get() : dstream.get();
+                    norm_backward({dy_memory.get(), x_memory.get(), element, inverse.get(), gains.get(), from,
+                                   dstream.get(), round, partials.get()},
+                                  s, nullptr);
+                    done();
+                    const Values found = dstream.real(), sums = partials.download();
+                    CHECK(dstream.touched(kPoison) == 0);
+                    CHECK(std::count(sums.end() - 16, sums.end(), kPoison) == 16);
+                    if (again == 0) {
+                        const double size = largest_size(dy) * largest_size(gain) * 4;
+                        CHECK(far(found, dx.values, half_step(element) + 1e-6, 1e-6 * size) == 0);
+                    }
+                    results.push_back(found), results.push_back(sums);
+                }
+                CHECK(different(results[0], results[2]) == 0);
+                CHECK(different(results[1], results[3]) == 0);
+                // Sums of the strips, in order.
+                const Buffer<float> out(d);
+                sum_strips(partials.get(), strips, s.cols, s.padded_cols, out.get(), nullptr);
+                done();
+                Values expected(d);
+                for (int strip = 0; strip < strips; ++strip)
+                    for (std::size_t c = 0; c < d; ++c)
+                        expected[c] += results[1][size_of(strip, s.padded_cols) + c];
+                const Values found = out.download();
+                CHECK(different(found, expected) == 0);
+                std::vector<double> size(d);
+                std::size_t wrong = 0;
+                for (std::size_t i = 0; i < n; ++i)
+                    size[i % d] += std::abs(static_cast<double>(dy[i]) * normalised.values[i]);
+                for (std::size_t c = 0; c < d; ++c)
+                    wrong += std::abs(static_cast<double>(found[c]) - dg[c]) > 4e-6 * size[c];
+                CHECK(wrong == 0);
+            }
+}
+
+TEST_CASE("a row with a NaN or an Inf changes no other row") {
+    NEEDS_GPU();
+    const Shape s = padded(40, 768);
+    const std::size_t n = size_of(s.rows, s.cols);
+    Values x = normals(n, 1, Element::bf16);
+    x[at(7, s.cols, 100)] = kNan;
+    x[at(9, s.cols, 700)] = kInf;
+    const OnDevice memory(x, s, Element::bf16), dy(normals(n, 2, Element::bf16), s, Element::bf16),
+        dstream(Values(n, 0.0F), s, Element::bf16);
+    const Buffer<float> inverse(static_cast<std::size_t>(s.rows)),
+        gains = on_device(Values(768, 1.0F)), partials(size_of(norm_partials(s), s.padded_cols));
+    add_and_measure(memory.get(), nullptr, Element::bf16, s, true, nullptr, inverse.get(), nullptr);
+    norm_backward({dy.get(), memory.get(), Element::bf16, inverse.get(), gains.get(), dstream.get(),
+                   dstream.get(), true, partials.get()},
+                  s, nullptr);
+    done();
+    const Values found = inverse.download(), dx = dstream.real();
+    for (int r = 0; r < s.rows; ++r) {
+        CHECK(std::isnan(found[static_cast<std::size_t>(r)]) == (r == 7));
+        for (int c = 0; c < s.cols; ++c)
+            if (r != 7 && r != 9) REQUIRE(std::isfinite(dx[at(r, s.cols, c)]));
+    }
+    CHECK(found[9] == 0);
+    CHECK(std::isnan(dx[at(7, s.cols, 5)]));
+}
+
+TEST_CASE("rows that no team holds are refused in a sentence") {
+    for (const Shape s : {padded(4, 24), padded(4, 8208)})
+        CHECK_THROWS_WITH_AS(
+            add_and_measure(nullptr, nullptr, Element::bf16, s, true, nullptr, nullptr, nullptr),
+            doctest::Contains("multiple of 16 wide, and 8192 at most"), Error);
+}
+
+TEST_CASE("the embedding and its gradient are core's, byte for byte, of the ring's batch and its poison") {
+    NEEDS_GPU();
+    for (const auto& [rows, vocabulary, d] : {std::tuple{1, 16, 16},
+                                              {64, 55, 64},
+                                              {130, 16, 96},
+                                              {700, 55, 768},
+                                              {200, 50257, 32},
+                                              {33, 300, 4096}})
+        for (const Element element : kBoth)
+            for (const float poison : {1.0F, 0.37F}) {
+                CAPTURE(rows);
+                CAPTURE(vocabulary);
+                CAPTURE(poison);
+                const Shape s = padded(rows, d), of_table = padded(vocabulary, d);
+                const bool round = element == Element::bf16;
+                const Tokens t = tokens_of(rows, vocabulary, poison);
+                const Values table = normals(size_of(vocabulary, d), 1);
+                const OnDevice table_memory(table, of_table, Element::f32), out(s, element);
+                gather(t.batch, static_cast<const float*>(table_memory.get()), s, element, round, out.get(),
+                       nullptr);
+                done();
+                Matrix<float> expected;
+                gather(matrix(table, vocabulary, d), t.tokens, expected);
+                for (float& x : expected.values) x *= poison;
+                CHECK(different(out.real(), rounded(expected.values, round)) == 0);
+                CHECK(out.touched(kPoison) == 0);
+
+                const Values dx = normals(size_of(rows, d), 2, element);
+                const OnDevice dx_memory(dx, s, element);
+                Matrix<float> scaled = matrix(dx, rows, d), dtable;
+                for (float& x : scaled.values) x *= poison;
+                gather_backward(scaled, t.tokens, static_cast<std::size_t>(vocabulary), dtable);
+                const Values add = normals(size_of(vocabulary, d), 3);
+                const OnDevice add_memory(add, of_table, Element::f32);
+                for (const bool tied : {false, true}) {
+                    if (tied)
+                        for (std::size_t i = 0; i < add.size(); ++i) dtable.values[i] += add[i];
+                    const OnDevice sums(of_table, Element::f32);
+                    gather_backward(t.batch, dx_memory.get(), element, s,
+                                    tied ? static_cast<const float*>(add_memory.get()) : nullptr,
+                                    static_cast<float*>(sums.get()), nullptr);
+                    done();
+                    CHECK(different(sums.real(), dtable.values) == 0);
+                    CHECK(sums.touched(kPoison) == 0);
+                }
+            }
+}
