@@ -133,7 +133,7 @@ class CudaArm {
     // Of the tensors in `chosen`, by index: what is done when their last cast of the step is enqueued.
     void record_tensors(const std::vector<bool>& chosen, const StepContext& step);
 
-    AdamWConstants adamw() const { return adamw_constants(spec_.beta1, spec_.beta2, spec_.eps); }
+    AdamW adamw() const { return {spec_.beta1, spec_.beta2, spec_.eps}; }
 
     void push_controls(cudaStream_t stream);
     std::vector<ScaleCheckpoint> scale_checkpoints() const;
