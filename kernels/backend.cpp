@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "core/base/error.h"
+#include "kernels/bench/blocks.h"
 #include "kernels/bench/grid.h"
 #include "kernels/bench/measure.h"
 #include "kernels/checks/probe.h"
@@ -14,6 +15,7 @@
 #include "kernels/device/sensors.h"
 #include "kernels/gemm/gemm_cache.h"
 #include "kernels/trainer/trainer.h"
+#include "kernels/transformer/cudnn.h"
 
 namespace fp8lab::cuda {
 namespace {
@@ -38,7 +40,8 @@ class CudaBackend final : public Backend {
                          {"memory", fmt::format("{:.1f} GB", gigabytes)},
                          {"driver supports CUDA", dotted(driver)},
                          {"CUDA runtime", dotted(runtime)},
-                         {"cuBLASLt", lt_version_text()}},
+                         {"cuBLASLt", lt_version_text()},
+                         {"attention", cudnn_text()}},
                         static_cast<double>(properties_.totalGlobalMem)};
         if (std::string version = driver_version(); !version.empty())
             info.facts.emplace_back("driver", std::move(version));
@@ -63,6 +66,9 @@ class CudaBackend final : public Backend {
     std::vector<Timed> time_casts(std::array<int, 2> shape, int repeats) override {
         opened();
         return cuda::time_casts(shape, repeats);
+    }
+    std::vector<BlockTimes> time_blocks(const TrainSpec& spec, int repeats) override {
+        return cuda::time_blocks(spec, opened(), repeats);
     }
     GemmGrid measure_grid(const GridOptions& options, const GridProgress& progress) override {
         opened();

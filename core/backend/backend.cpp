@@ -72,6 +72,7 @@ using MakeBackend = Backend* (*)(int device, const char* version, std::string* r
 
 std::vector<SelfCheck> Backend::self_checks(bool full) { return codec_self_checks(full); }
 std::vector<Timed> Backend::time_products(std::array<int, 3>, int) { throw needs_gpu("gemm"); }
+std::vector<BlockTimes> Backend::time_blocks(const TrainSpec&, int) { throw needs_gpu("blocks"); }
 std::vector<Timed> Backend::time_casts(std::array<int, 2>, int) { throw needs_gpu("cast"); }
 std::vector<AccumulationError> Backend::accumulation_errors() { throw needs_gpu("accumulate"); }
 std::vector<double> Backend::allocated_bytes(const TrainSpec&) {

@@ -53,6 +53,13 @@ struct AccumulationError {
     double rel_rms = 0, rel_bias = 0;  // ||D - R|| / ||R||, mean(D - R) / mean |R|
 };
 
+struct BlockTimes {  // of one arm
+    std::string recipe, attention;
+    double median_ms = 0, q1_ms = 0, q3_ms = 0;
+    std::vector<std::pair<std::string, double>> parts;  // ms, each alone: ArmCost::parts
+    double memory_bytes = 0;
+};
+
 class Backend {
   public:
     virtual ~Backend() = default;
@@ -69,6 +76,9 @@ class Backend {
     virtual std::vector<Timed> time_products(std::array<int, 3> mnk, int repeats);
     virtual std::vector<Timed> time_casts(std::array<int, 2> shape, int repeats);
     virtual std::vector<AccumulationError> accumulation_errors();
+    // The blocks of a transformer alone, forward, backward and update, for each arm of the spec: their input and the
+    // gradient of their output are given, there is no embedding, head, loss or clipping. The arms in turns.
+    virtual std::vector<BlockTimes> time_blocks(const TrainSpec& spec, int repeats);
     // The grid of gemm_grid.h; `command` and `date` are left to the caller. What does not fit into the memory
     // of the GPU is in `skipped`. `progress` may be empty.
     virtual GemmGrid measure_grid(const GridOptions& options, const GridProgress& progress);

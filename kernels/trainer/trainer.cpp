@@ -19,6 +19,7 @@
 #include "kernels/device/ranges.h"
 #include "kernels/mlp/arm.h"
 #include "kernels/trainer/batches.h"
+#include "kernels/trainer/part_times.h"
 #include "kernels/trainer/records.h"
 #include "kernels/transformer/arm.h"
 
@@ -352,32 +353,17 @@ void CudaTrainer::measure_parts() {
     work.marks.emplace_back();
     work.marks.back().record(stream());
     for (TrainedArm& target : arms_) {
-        std::deque<Event> events;
-        std::vector<CudaArm::Part> parts;
-        const auto mark = [&](CudaArm::Part part) {
-            events.emplace_back();
-            events.back().record_in_graph(stream());
-            parts.push_back(part);
-        };
+        PartTimes times(stream());
         const Graph graph(stream(), [&] {
-            mark(CudaArm::Part::bookkeeping);  // the start
-            target.arm->enqueue(stream(), 1, stats_always_, mark);
+            times.begin();
+            target.arm->enqueue(stream(), 1, stats_always_, times.marks());
         });
         graph.launch(stream());
         target.arm->read_back(steps_done_, 1, stream());
         work.marks.emplace_back();
         work.marks.back().record(stream());
         device_->stream.wait();
-        target.parts = {{"GEMM", 0},
-                        {"casts", 0},
-                        {"attention", 0},
-                        {"norms and the rest", 0},
-                        {target.arm->multiplies_in_update() ? "wgrad + optimiser" : "optimiser", 0},
-                        {"bookkeeping", 0}};
-        for (std::size_t i = 1; i < parts.size(); ++i)
-            target.parts[static_cast<std::size_t>(parts[i])].second +=
-                static_cast<double>(elapsed_ms(events[i - 1], events[i]));
-        std::erase_if(target.parts, [](const auto& part) { return part.second == 0; });  // the model has none
+        target.parts = times.read(target.arm->multiplies_in_update());
     }
     in_flight_.push_back(std::move(work));
     ++steps_done_;

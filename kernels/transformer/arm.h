@@ -61,6 +61,12 @@ class TransformerArm final : public CudaArm {
     ~TransformerArm() override;
 
     void enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark& mark) override;
+    // The blocks alone (Backend::time_blocks()), on random values that fill_block_inputs() leaves.
+    void fill_block_inputs(cudaStream_t stream);
+    void enqueue_blocks(cudaStream_t stream, const Mark& mark);
+    std::string_view attention() const {
+        return blocks_.front()->attention ? blocks_.front()->attention->name() : "materialised, cast";
+    }
     Evaluation evaluate(Batches& batches, int steps_done, cudaStream_t stream) override;
     void align_channel(int token) override;
     std::string nonfinite_parameter() const override;
@@ -95,10 +101,13 @@ class TransformerArm final : public CudaArm {
     AttentionSizes attention_sizes() const;
 
     void forward(const StepContext& step);
+    void forward_blocks(const StepContext& step);
     void attend(Block& block, const StepContext& step);
     void attend_with_casts(Block& block, const StepContext& step);
     void loss(const StepContext& step);
     void backward(const StepContext& step);
+    void backward_blocks(const StepContext& step);
+    void update_beside(Linear& linear, const StepContext& step);
     void attend_backward(Block& block, const StepContext& step);
     void attend_backward_with_casts(Block& block, const StepContext& step);
     void update(const StepContext& step);
@@ -114,6 +123,7 @@ class TransformerArm final : public CudaArm {
     void cast_now(Slot& slot, const StepContext& step);
     bool recast(const Slot& weights) const;  // at the beginning of each step
     void fork(const StepContext& step);
+    void join(const StepContext& step);
     Launch source_of(const Slot& slot, const ArmState* arm, cudaStream_t stream, When when) override;
     Launch norm_source(const Norm& norm, Shape shape, cudaStream_t stream) const;
     TokenRing tokens(const ArmState* arm) const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "kernels/device/random_fill.h"
 #include "kernels/device/ranges.h"
 #include "kernels/transformer/arm.h"
 
@@ -134,12 +135,18 @@ void TransformerArm::smooth(Block& block, const StepContext& step) {
 }
 
 void TransformerArm::forward(const StepContext& step) {
-    Norm& first = blocks_.front()->norm1;
     const Shape d = shape(static_cast<int>(shape_.d));
     gather(tokens(step.arm), static_cast<const float*>(embedding_->master.get()), d, out_, rounds(),
-           first.stream.get(), step.main);
-    add_and_measure(first.stream.get(), nullptr, out_, d, rounds(), nullptr, first.inverse_rms.get(),
-                    step.main);
+           blocks_.front()->norm1.stream.get(), step.main);
+    step.tell(Part::norm);
+    forward_blocks(step);
+    multiply(head_, logits_.get(), step);
+}
+
+void TransformerArm::forward_blocks(const StepContext& step) {
+    const Norm& first = blocks_.front()->norm1;
+    add_and_measure(first.stream.get(), nullptr, out_, shape(static_cast<int>(shape_.d)), rounds(), nullptr,
+                    first.inverse_rms.get(), step.main);
     step.tell(Part::norm);
     for (std::size_t b = 0; b < blocks_.size(); ++b) {
         Block& block = *blocks_[b];
@@ -152,7 +159,6 @@ void TransformerArm::forward(const StepContext& step) {
         multiply(block.down, y_.get(), step);
         add(block.norm2, y_.get(), b + 1 < blocks_.size() ? blocks_[b + 1]->norm1 : norm_, step);
     }
-    multiply(head_, logits_.get(), step);
 }
 
 void TransformerArm::loss(const StepContext& step) {
@@ -165,15 +171,18 @@ void TransformerArm::loss(const StepContext& step) {
 }
 
 void TransformerArm::backward(const StepContext& step) {
-    const auto done = [&](Linear& linear) {
-        if (!clips() && linear.weight != embedding_) {
-            fork(step);
-            optimise(*linear.weight, &linear.w, step, step.side);
-        }
-    };
     multiply_back(head_, dx_.get(), step);
-    done(head_);
+    update_beside(head_, step);
     norm_back(norm_, dx_.get(), nullptr, step);
+    backward_blocks(step);
+    const auto* const head = shape_.tied ? static_cast<const float*>(head_gradient_.get()) : nullptr;
+    gather_backward(tokens(step.arm), blocks_.front()->norm1.gradient.get(), out_,
+                    shape(static_cast<int>(shape_.d)), head, static_cast<float*>(embedding_->gradient.get()),
+                    step.main);
+    step.tell(Part::norm);
+}
+
+void TransformerArm::backward_blocks(const StepContext& step) {
     const Memory* gradient = &norm_.gradient;
     for (std::size_t b = blocks_.size(); b-- > 0;) {
         Block& block = *blocks_[b];
@@ -181,22 +190,25 @@ void TransformerArm::backward(const StepContext& step) {
         if (block.scaled_down.size() > 0)
             unscale_columns(static_cast<const float*>(block.down.dw->get()), block.channel_scales.get(),
                             block.down.w.shape, static_cast<float*>(block.down.dw->get()), step.main);
-        done(block.down);
+        update_beside(block.down, step);
         multiply_back(block.gate_up, dx_.get(), step);
-        done(block.gate_up);
+        update_beside(block.gate_up, step);
         norm_back(block.norm2, dx_.get(), gradient, step);
         multiply_back(block.out, block.dattended.get(), step);
-        done(block.out);
+        update_beside(block.out, step);
         attend_backward(block, step);
         multiply_back(block.qkv, dx_.get(), step);
-        done(block.qkv);
+        update_beside(block.qkv, step);
         norm_back(block.norm1, dx_.get(), &block.norm2.gradient, step);
         gradient = &block.norm1.gradient;
     }
-    const auto* const head = shape_.tied ? static_cast<const float*>(head_gradient_.get()) : nullptr;
-    gather_backward(tokens(step.arm), gradient->get(), out_, shape(static_cast<int>(shape_.d)), head,
-                    static_cast<float*>(embedding_->gradient.get()), step.main);
-    step.tell(Part::norm);
+}
+
+// Beside what the backward pass does next, unless the update waits for the norm of all gradients.
+void TransformerArm::update_beside(Linear& linear, const StepContext& step) {
+    if (clips() || linear.weight == embedding_) return;
+    fork(step);
+    optimise(*linear.weight, &linear.w, step, step.side);
 }
 
 void TransformerArm::optimise(MatrixParameter& parameter, const Slot* slot, const StepContext& step,
@@ -277,6 +289,32 @@ void TransformerArm::fork(const StepContext& step) {
     check(cudaStreamWaitEvent(step.side, event.get()), "cudaStreamWaitEvent");
 }
 
+// The side stream's updates are a part of the step.
+void TransformerArm::join(const StepContext& step) {
+    if (step.main == step.side || forks_used_ == 0) return;
+    Event& event = forks_[forks_used_++ % forks_.size()];
+    event.record(step.side);
+    check(cudaStreamWaitEvent(step.main, event.get()), "cudaStreamWaitEvent");
+}
+
+void TransformerArm::fill_block_inputs(cudaStream_t stream) {
+    const std::size_t bytes =
+        elements(shape(static_cast<int>(shape_.d))) * static_cast<std::size_t>(bytes_of(out_));
+    fill_random(blocks_.front()->norm1.stream.get(), out_, bytes, 1, stream);
+    fill_random(norm_.gradient.get(), out_, bytes, 2, stream);
+}
+
+void TransformerArm::enqueue_blocks(cudaStream_t stream, const Mark& mark) {
+    const StepContext step{stream, mark ? stream : side_.get(), arm_.get(), false, &mark};
+    forks_used_ = 0;
+    forward_blocks(step);
+    backward_blocks(step);
+    optimise_gains(step);
+    join(step);
+    record_tensors(all_tensors(), {stream, stream, step.arm, false, &mark});
+    step.tell(Part::bookkeeping);
+}
+
 void TransformerArm::requantise_weights() {
     const StepContext step{nullptr, nullptr, arm_.get(), true, nullptr};
     const auto ready = [&](Linear& linear) {
@@ -304,11 +342,7 @@ void TransformerArm::enqueue(cudaStream_t stream, int steps, bool with_stats, co
         named("loss", [&] { loss(step); });
         named("backward", [&] { backward(step); });
         named("update", [&] { update(step); });
-        if (step.main != step.side) {  // the side stream's updates are a part of the step
-            Event& event = forks_[forks_used_++ % forks_.size()];
-            event.record(step.side);
-            check(cudaStreamWaitEvent(step.main, event.get()), "cudaStreamWaitEvent");
-        }
+        join(step);
         if (!held_row_.empty()) hold_aligned(stream);
         record_tensors(all_tensors(), {stream, stream, step.arm, with_stats, &mark});
         finish_step(finite_.get(), results_.get(), step.arm, last ? arm_.get() : nullptr, stream);

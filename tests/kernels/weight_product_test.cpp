@@ -117,7 +117,7 @@ Weights update(const Problem& p, Element dy_element, bool multiplied, bool with_
     if (with_stats) target.stats_partials = stats.get();
     const UpdateSource source{w.get(),      m.get(),      v.get(),      multiplied ? nullptr : gradient.get(),
                               Element::f32, Element::f32, inputs.get(), 1,
-                              arms.get(),   finite.get()};
+                              arms.get(),   finite.get(), {}};
     if (multiplied)
         update_weights(source, {dy.get(), x.get(), dy_element, p.batch, dy_inv.get(), x_inv.get(), by_column},
                        shape, target, nullptr);

@@ -21,6 +21,8 @@ constexpr std::array kKinds = {
               "--shape --grid --seconds"},
     BenchKind{"accumulate", "what fast FP8 accumulation loses, on a GPU", bench_accumulate},
     BenchKind{"ui", "the window: first frame, frames, slider to pixel, idle, training beside it", bench_ui},
+    BenchKind{"blocks", "the blocks of a transformer, forward, backward and update, on a GPU", bench_blocks,
+              "--shape --batch --recipe --state"},
     BenchKind{"step", "a training step in every recipe, against the FP32 step", bench_step,
               "--layers --batch --recipe --state --sweep --brief"},
 };
@@ -88,10 +90,12 @@ void add_bench(CLI::App& app, Globals& globals) {
     }
     verb->add_option(names, a->kind, kinds)->required();
     verb->add_option("--backend", a->options.backend, "auto, cpu or cuda");
-    verb->add_option("--shape", a->options.shape, "gemm: M,N,K; cast on a GPU: ROWS,COLS");
+    verb->add_option("--shape", a->options.shape,
+                     "gemm: M,N,K; cast on a GPU: ROWS,COLS; blocks: D,HEADS,FFN,CONTEXT,BLOCKS");
     verb->add_option("--layers", a->options.layers, "step: d0,...,dn");
-    verb->add_option("--batch", a->options.batch, "step: rows of a batch")->check(CLI::Range(1, 1 << 20));
-    verb->add_option("--recipe", a->options.recipe, "step: R[,R...]");
+    verb->add_option("--batch", a->options.batch, "step: rows of a batch; blocks: sequences")
+        ->check(CLI::Range(1, 1 << 20));
+    verb->add_option("--recipe", a->options.recipe, "step, blocks: R[,R...]");
     verb->add_option("--state", a->options.state,
                      "step: fp32, or bf16: weights and moments of recipe bf16 without FP32 master, on a GPU");
     verb->add_flag("--sweep", a->options.sweep, "step: from which size on FP8 is faster, on a GPU");

@@ -54,6 +54,7 @@ void bench_grid(const BenchOptions& options, bool json);  // of bench gemm
 nlohmann::json bench_accumulate(const BenchOptions& options, const Globals& globals, bool json);
 nlohmann::json bench_gpu_casts(const BenchOptions& options, Backend& backend, bool json);
 nlohmann::json bench_ui(const BenchOptions& options, const Globals& globals, bool json);
+nlohmann::json bench_blocks(const BenchOptions& options, const Globals& globals, bool json);
 nlohmann::json bench_step(const BenchOptions& options, const Globals& globals, bool json);
 
 }  // namespace fp8lab::cli

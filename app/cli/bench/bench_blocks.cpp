@@ -1,0 +1,68 @@
+// bench blocks: the blocks of a transformer on a GPU, forward, backward and update, in every recipe.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "app/cli/bench/bench.h"
+#include "core/base/error.h"
+#include "core/base/units.h"
+
+namespace fp8lab::cli {
+namespace {
+
+constexpr std::array<const char*, 5> kSizes = {"d", "heads", "ffn", "context", "blocks"};
+
+TrainSpec blocks_spec(const BenchOptions& options) {
+    const std::vector<int> shape =
+        parse_layers(options.shape.empty() ? "1024,16,2816,1024,4" : options.shape);
+    if (shape.size() != kSizes.size())
+        throw usage_error("--shape", "'" + options.shape + "' is not D,HEADS,FFN,CONTEXT,BLOCKS");
+    TrainOptions train;
+    train.model = "transformer";
+    for (std::size_t i = 0; i < kSizes.size(); ++i) train.sizes[kSizes[i]] = shape[i];
+    train.batch = options.batch > 0 ? options.batch : 8;
+    train.recipes = options.recipe.empty() ? "bf16,delayed,current,rowwise" : options.recipe;
+    TrainSpec spec = make_train_spec(train);
+    spec.clip = 0;
+    if (options.state != "fp32" && options.state != "bf16")
+        throw usage_error("--state", "'" + options.state + "' is neither fp32 nor bf16");
+    if (options.state == "bf16") spec.state = StateType::bf16;
+    return spec;
+}
+
+}  // namespace
+
+nlohmann::json bench_blocks(const BenchOptions& options, const Globals&, bool json) {
+    constexpr int kRepeats = 21;
+    const ChosenBackend chosen = choose_backend(options.backend);
+    const TrainSpec spec = blocks_spec(options);
+    const DeviceInfo device = chosen.backend->device();
+    const auto times = chosen.backend->time_blocks(spec, options.repeat > 0 ? options.repeat : kRepeats);
+    nlohmann::json out = json_header(device, spec.seed);
+    out["bench"] = "blocks";
+    out["batch"] = spec.batch;
+    out["sizes"] = spec.sizes;
+    out["state"] = options.state;
+    if (!json)
+        fmt::print("{}\n{:<24}{:>10}{:>10}{:>9}  {}\n", device.name, "recipe", "ms", "IQR", "GB",
+                   "attention, parts");
+    for (const BlockTimes& arm : times) {
+        nlohmann::json row = {{"recipe", arm.recipe},
+                              {"median_ms", arm.median_ms},
+                              {"iqr_ms", arm.q3_ms - arm.q1_ms},
+                              {"memory_bytes", arm.memory_bytes},
+                              {"attention", arm.attention}};
+        std::string parts = arm.attention;
+        for (const auto& [name, ms] : arm.parts) {
+            row["parts_ms"][name] = ms;
+            parts += fmt::format(", {} {:.3f}", name, ms);
+        }
+        out["arms"].push_back(std::move(row));
+        if (!json)
+            fmt::print("{:<24}{:>10.3f}{:>10.3f}{:>9.2f}  {}\n", arm.recipe, arm.median_ms,
+                       arm.q3_ms - arm.q1_ms, arm.memory_bytes / 1e9, parts);
+    }
+    return out;
+}
+
+}  // namespace fp8lab::cli

@@ -1,0 +1,35 @@
+// Where the time of a step goes: an event after every launch, in a graph.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/trainer/arm.h"
+
+namespace fp8lab::cuda {
+
+class PartTimes {
+  public:
+    explicit PartTimes(cudaStream_t stream) : stream_(stream) {}
+    // During the capture: the beginning, and what launches are told.
+    void begin() { mark(CudaArm::Part::bookkeeping); }
+    CudaArm::Mark marks() {
+        return [this](CudaArm::Part part) { mark(part); };
+    }
+    // Once the stream has run the graph: ms of each part, ArmCost::parts without the gaps.
+    std::vector<std::pair<std::string, double>> read(bool multiplies_in_update) const;
+
+  private:
+    void mark(CudaArm::Part part) {
+        events_.emplace_back();
+        events_.back().record_in_graph(stream_);
+        parts_.push_back(part);
+    }
+    cudaStream_t stream_;
+    std::deque<Event> events_;
+    std::vector<CudaArm::Part> parts_;
+};
+
+}  // namespace fp8lab::cuda
