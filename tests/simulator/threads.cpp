@@ -126,7 +126,9 @@ void run_block(unsigned threads, Order order) {
                                                            : (turn * factor + offset) % span;
             if (i >= threads) continue;
             Fiber& fiber = *fibers[i];
-            if (!fiber.done) resume(fiber);
+            // Some warps are left behind for a while.
+            const bool rests = order == Order::shuffled && (dice >> (i / kWarp % 16 + 8) & 1) != 0;
+            if (!fiber.done && !rests) resume(fiber);
             left = left || !fiber.done;
         }
     }

@@ -13,7 +13,8 @@ struct Index {
 };
 extern Index thread_index, block_index, block_size, grid_size;  // of the running thread
 
-enum class Order { forwards, backwards, shuffled };  // shuffled: otherwise in every round
+// shuffled: the threads in another order in every round, and warps at different paces.
+enum class Order { forwards, backwards, shuffled };
 
 // Runs `kernel` once in every thread of every block of the grid, one block after the other.
 void run_grid(Index grid, Index block, const std::function<void()>& kernel, Order order = Order::forwards);
