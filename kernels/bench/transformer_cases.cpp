@@ -67,6 +67,12 @@ void token_gradient(const TransformerBench& b, void* const* m, cudaStream_t stre
                             stream);
     });
 }
+void embedding(const TransformerBench& b, void* const* m, cudaStream_t stream) {
+    gather(b.embedding_ring(), static_cast<const float*>(m[0]), b.shape, kBf16, true, m[1], stream);
+}
+void embedding_gradient(const TransformerBench& b, void* const* m, cudaStream_t stream) {
+    gather_backward(b.embedding_ring(), m[0], kBf16, b.shape, nullptr, static_cast<float*>(m[1]), stream);
+}
 void squares(const TransformerBench& b, void* const* m, cudaStream_t stream) {
     const auto elements = static_cast<long long>(b.shape.rows) * b.shape.cols;
     sum_of_squares(m[0], Element::f32, elements, b.row_sums.get(), stream);
@@ -120,6 +126,8 @@ std::vector<TransformerCase> make_cases() {
         {"token loss", "token_rows_kernel", {{kBf16}}, tokens},
         {"token gradient + cast + transpose", "tile_cast", cast, token_gradient, true},
         {"token gradient to BF16", "tile_cast", copy, token_gradient},
+        {"embedding", "gather_kernel", {{Element::f32}, {kBf16}}, embedding},
+        {"embedding backward", "gather_backward_kernel", {{kBf16}, {Element::f32}}, embedding_gradient},
         {"sum of squares of FP32", "squares_kernel", {{Element::f32}}, squares},
     };
 }
@@ -165,6 +173,13 @@ TransformerBench::TransformerBench(const TransformerCase& of, Shape s, double le
     for (int r = 0; r < s.rows; ++r) entry[count(s.rows + r)] = r % s.cols;
     entry.back() = s.rows;
     tokens = Buffer<std::int32_t>(std::span<const std::int32_t>(entry));
+    entry.assign(count(static_cast<int>(TokenRing{nullptr, s.rows, s.rows}.stride())), 0);
+    for (int r = 0; r < s.rows; ++r) {
+        entry[count(r)] = entry[count(2 * s.rows + r)] = s.rows - 1 - r;  // the token, and its row
+        entry[count(3 * s.rows + r)] = r;
+    }
+    entry[count(4 * s.rows)] = s.rows;
+    embedded = Buffer<std::int32_t>(std::span<const std::int32_t>(entry));
     row_stats = Buffer<float2>(std::span<const float2>(std::vector<float2>(count(s.rows), float2{3, 50})));
     const int squared = square_partials(static_cast<long long>(s.rows) * s.cols);
     row_sums = Buffer<double>(count(squared > s.rows ? squared : s.rows));

@@ -38,13 +38,17 @@ struct TransformerBench {
     int sets() const { return static_cast<int>(memory.size() / kernel.matrices.size()); }
     CastTarget target(void* const* payload) const;
     TokenRing ring() const { return {tokens.get(), shape.rows, shape.cols, 1, nullptr, 1, nullptr}; }
+    // Of a vocabulary of as many tokens as there are rows: each occurs once.
+    TokenRing embedding_ring() const {
+        return {embedded.get(), shape.rows, shape.rows, 1, nullptr, 1, nullptr};
+    }
 
     const TransformerCase& kernel;
     Shape shape;
     Rotary rotary;
     std::vector<Memory> memory;
     Buffer<float> gain, inverse_rms, cos, sin, gain_partials;
-    Buffer<std::int32_t> tokens;
+    Buffer<std::int32_t> tokens, embedded;
     Buffer<float2> row_stats;
     Buffer<double> row_sums;
     Buffer<std::uint8_t> correct;

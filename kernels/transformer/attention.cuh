@@ -43,24 +43,34 @@ __device__ inline void store4(float* to, int count, bool quads, const float (&v)
         if (i < count) to[i] = v[i];
 }
 
-// The part of a matrix whose rows are those of the tile: 4 threads a row. from: its first element; rows, depth: how many
-// there are.
+// In shared memory as T would hold it: P and dS, which are in FP32, are operands of products in T.
 template <class T>
+__device__ inline void round_to(float (&v)[4]) {
+    if constexpr (!std::is_same_v<T, float>)
+#pragma unroll
+        for (float& x : v) x = static_cast<float>(static_cast<T>(x));
+}
+
+// The part of a matrix whose rows are those of the tile: 4 threads a row. from: its first element; rows, depth: how many
+// there are. Operand: what it is rounded to.
+template <class Operand = float, class T>
 __device__ inline void load_rows(TileRows& part, const T* from, std::size_t stride, int rows, int depth,
                                  bool quads) {
     const int i = static_cast<int>(threadIdx.x) / 4, k = static_cast<int>(threadIdx.x) % 4 * 4;
     float v[4];
     load4(from + i * stride + k, i < rows ? depth - k : 0, quads, v);
+    round_to<Operand>(v);
 #pragma unroll
     for (int j = 0; j < 4; ++j) part[k + j][i] = v[j];
 }
 // The same of a matrix whose columns are those of the tile, and whose rows are its depth: 16 threads a row.
-template <class T>
+template <class Operand = float, class T>
 __device__ inline void load_columns(TileRows& part, const T* from, std::size_t stride, int columns, int depth,
                                     bool quads) {
     const TileThread thread;
     float v[4];
     load4(from + thread.y * stride + 4 * thread.x, thread.y < depth ? columns - 4 * thread.x : 0, quads, v);
+    round_to<Operand>(v);
     *reinterpret_cast<float4*>(&part[thread.y][4 * thread.x]) = make_float4(v[0], v[1], v[2], v[3]);
 }
 

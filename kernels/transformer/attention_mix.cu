@@ -33,11 +33,11 @@ __global__ void __launch_bounds__(kThreadsOfTile)
         const T* const from = b.row(token + k, b_head, size) + column;
         __syncthreads();
         if constexpr (kOverQueries)
-            load_columns(left, w + static_cast<std::size_t>(k) * w_stride + first, w_stride, rows, depth,
-                         w_stride % 4 == 0);
+            load_columns<T>(left, w + static_cast<std::size_t>(k) * w_stride + first, w_stride, rows, depth,
+                            w_stride % 4 == 0);
         else
-            load_rows(left, w + static_cast<std::size_t>(first) * w_stride + k, w_stride, rows, depth,
-                      w_stride % 4 == 0);
+            load_rows<T>(left, w + static_cast<std::size_t>(first) * w_stride + k, w_stride, rows, depth,
+                         w_stride % 4 == 0);
         const int c = kWide * thread.x;
         if constexpr (kWide == 4) {
             float v[4];

@@ -138,8 +138,9 @@ void cast_token_gradient(const TokenLossSource& source, Shape shape, const CastT
 // ---- attention, materialised: P and dS in memory, products in FP32. For every shape and type; what cuDNN does not
 // take, or where it is not found. Matrices of q, k, v, dq, dk, dv are columns of (sequences * context, stride)
 // matrices, head h at column h * head_size; P and dS (sequences * heads * context, stride p_stride), FP32. Causal:
-// nothing is computed above the diagonal, where P and dS are 0, up to the end of the stride. See core/nn/ops/attention.h, whose six operations these
-// are; sums in FP32 in a fixed order.
+// nothing is computed above the diagonal, where P and dS are 0, up to the end of the stride. See
+// core/nn/ops/attention.h, whose six operations these are; sums in FP32 in a fixed order. In BF16 the products that read
+// P or dS as an operand round it to BF16, as core's casts do; dS itself comes from P as it is.
 struct AttentionSizes {
     int sequences = 0, context = 0, heads = 0, kv_heads = 0, head_size = 0;
 };

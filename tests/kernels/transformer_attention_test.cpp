@@ -127,10 +127,11 @@ TEST_CASE("the six operations of attention are core's, and repeat their bytes") 
                 for (int c = r % z.context + 1; c < stride; ++c) above += found_p[at(r, stride, c)] != 0;
             CHECK(above == 0);
 
-            // Of core's P, with NaN behind each row.
-            const Values rounded_p = narrow(p);
-            p = wide(rounded_p, p.rows, p.cols);
-            const Buffer<float> weights = on_device(strided(rounded_p, z.context, stride, kNan));
+            // Of core's P, with NaN behind each row. As an operand it is rounded.
+            const Values narrow_p = narrow(p);
+            p = wide(narrow_p, p.rows, p.cols);
+            const Matrix<double> operand = wide(rounded(narrow_p, round), p.rows, p.cols);
+            const Buffer<float> weights = on_device(strided(narrow_p, z.context, stride, kNan));
             const auto product = [&](int cols, const Matrix<double>& expected, double absolute,
                                      const auto& launch) {
                 Values first;
@@ -144,11 +145,11 @@ TEST_CASE("the six operations of attention are core's, and repeat their bytes") 
                     first = found;
                 }
             };
-            attention_output(p, wide_v, shape, out);
+            attention_output(operand, wide_v, shape, out);
             product(q_cols, out, 4e-6, [&](const HeadMatrix& to) {
                 attention_output(weights.get(), stride, v_memory.view(), element, z, round, to, nullptr);
             });
-            attention_value_gradient(p, wide_dout, shape, dv);
+            attention_value_gradient(operand, wide_dout, shape, dv);
             const double many = 4e-6 * std::sqrt(static_cast<double>(z.context * shape.group()));
             product(k_cols, dv, many, [&](const HeadMatrix& to) {
                 attention_value_gradient(weights.get(), stride, dout_memory.view(), element, z, round, to,
@@ -163,9 +164,9 @@ TEST_CASE("the six operations of attention are core's, and repeat their bytes") 
             CHECK(far(found_ds, strided(narrow(ds), z.context, stride, 0), 1e-6,
                       1e-6 * std::sqrt(z.head_size) * 4) == 0);
             CHECK(different(scores_of(score_gradient), found_ds) == 0);
-            const Values rounded_ds = narrow(ds);
-            ds = wide(rounded_ds, ds.rows, ds.cols);
-            const Buffer<float> slopes = on_device(strided(rounded_ds, z.context, stride, kNan));
+            const Values narrow_ds = narrow(ds);
+            ds = wide(rounded(narrow_ds, round), ds.rows, ds.cols);
+            const Buffer<float> slopes = on_device(strided(narrow_ds, z.context, stride, kNan));
             attention_query_gradient(ds, wide_k, shape, dq);
             product(q_cols, dq, many * 4, [&](const HeadMatrix& to) {
                 attention_query_gradient(slopes.get(), stride, k_memory.view(), element, z, round, to,

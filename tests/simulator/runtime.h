@@ -3,15 +3,23 @@
 // does not show: dependencies between streams that are missing, and times.
 #pragma once
 
+#include <cstdlib>
 #include <functional>
+#include <string_view>
 
 #include "tests/simulator/threads.h"
 
 namespace fp8lab::simulator {
 
 void enqueue(std::function<void()> work);
+// FP8LAB_SIMULATOR_ORDER: forwards (also if it is not set), backwards or shuffled.
+inline Order order_of_threads() {
+    const char* const name = std::getenv("FP8LAB_SIMULATOR_ORDER");
+    const std::string_view order = name ? name : "forwards";
+    return order == "backwards" ? Order::backwards : order == "shuffled" ? Order::shuffled : Order::forwards;
+}
 inline void launch(Index grid, Index block, std::function<void()> kernel) {
-    enqueue([=] { run_grid(grid, block, kernel); });
+    enqueue([=] { run_grid(grid, block, kernel, order_of_threads()); });
 }
 
 }  // namespace fp8lab::simulator

@@ -1,12 +1,13 @@
 #include "tests/simulator/threads.h"
 
+#include <ucontext.h>
+
+#include <bit>
 #include <csetjmp>
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
 #include <vector>
-
-#include <ucontext.h>
 
 namespace fp8lab::simulator {
 
@@ -71,7 +72,8 @@ void fiber_main() {
     for (;;) {
         (*body)();
         running->done = true;
-        for (Barrier* barrier : {&block_barrier, &warp().barrier}) {  // nobody waits for a thread that has ended
+        for (Barrier* barrier :
+             {&block_barrier, &warp().barrier}) {  // nobody waits for a thread that has ended
             --barrier->expected;
             barrier->open_if_complete();
         }
@@ -111,11 +113,22 @@ void run_block(unsigned threads, Order order) {
         fiber.index = {i % block_size.x, i / block_size.x % block_size.y, i / block_size.x / block_size.y};
         ++warps[i / kWarp].barrier.expected;
     }
+    // A permutation of the threads: an odd factor and an offset, modulo the power of two that holds them.
+    const unsigned span = std::bit_ceil(threads);
+    std::uint32_t dice = 2463534242u + block_index.x * 7 + block_index.y * 31;
     for (bool left = true; left;) {
         left = false;
-        for (unsigned i = 0; i < threads; ++i) {
-            Fiber& fiber = *fibers[order == Order::forwards ? i : threads - 1 - i];
-            if (!fiber.done) resume(fiber);
+        dice = dice * 1664525u + 1013904223u;
+        const unsigned factor = (dice >> 8) | 1, offset = dice >> 16;
+        for (unsigned turn = 0; turn < (order == Order::shuffled ? span : threads); ++turn) {
+            const unsigned i = order == Order::forwards    ? turn
+                               : order == Order::backwards ? threads - 1 - turn
+                                                           : (turn * factor + offset) % span;
+            if (i >= threads) continue;
+            Fiber& fiber = *fibers[i];
+            // Some warps are left behind for a while.
+            const bool rests = order == Order::shuffled && (dice >> (i / kWarp % 16 + 8) & 1) != 0;
+            if (!fiber.done && !rests) resume(fiber);
             left = left || !fiber.done;
         }
     }
