@@ -33,7 +33,7 @@ struct Scored {
             // Often the largest of the row, now and then twice there.
             const auto row = logits.begin() + static_cast<std::ptrdiff_t>(size_of(r, vocabulary));
             if (r % 3 == 0) target = static_cast<int>(std::max_element(row, row + vocabulary) - row);
-            if (r % 12 == 9) target = vocabulary / 2;  // as large as the first, which is before it
+            if (r % 12 == 3) target = vocabulary / 2;  // as large as the first, which is before it
             if (r % 12 == 10) target = 5;
             if (target == 1) target = 0;  // whose logit is -Inf here and there
             batch.targets.push_back(target);

@@ -116,18 +116,20 @@ void run_block(unsigned threads, Order order) {
     // A permutation of the threads: an odd factor and an offset, modulo the power of two that holds them.
     const unsigned span = std::bit_ceil(threads);
     std::uint32_t dice = 2463534242u + block_index.x * 7 + block_index.y * 31;
+    std::uint32_t resting = 0, round = 0;
     for (bool left = true; left;) {
         left = false;
         dice = dice * 1664525u + 1013904223u;
         const unsigned factor = (dice >> 8) | 1, offset = dice >> 16;
+        // Some warps are left behind for so long that others come to their next barrier.
+        if (round++ % 32 == 0) resting = dice >> 8;
         for (unsigned turn = 0; turn < (order == Order::shuffled ? span : threads); ++turn) {
             const unsigned i = order == Order::forwards    ? turn
                                : order == Order::backwards ? threads - 1 - turn
                                                            : (turn * factor + offset) % span;
             if (i >= threads) continue;
             Fiber& fiber = *fibers[i];
-            // Some warps are left behind for a while.
-            const bool rests = order == Order::shuffled && (dice >> (i / kWarp % 16 + 8) & 1) != 0;
+            const bool rests = order == Order::shuffled && (resting >> (i / kWarp % 16) & 1) != 0;
             if (!fiber.done && !rests) resume(fiber);
             left = left || !fiber.done;
         }
