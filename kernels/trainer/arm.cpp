@@ -38,7 +38,6 @@ CudaArm::CudaArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice
       out_(engine_ == Engine::emulated || recipe.out == OutType::fp32 ? Element::f32 : Element::bf16),
       tensors_(static_cast<int>(plan_.tensors.size())),
       slots_(plan_.tensors.size()),
-      all_(plan_.tensors.size(), true),
       host_results_(kRecordSlots),
       host_tensors_(kRecordSlots * plan_.tensors.size()),
       host_controls_(kControlsAhead) {

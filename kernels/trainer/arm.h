@@ -86,6 +86,9 @@ class CudaArm {
     // stream.
     virtual Evaluation evaluate(Batches&, int /*steps_done*/, cudaStream_t) { return {}; }
     virtual void align_channel(int /*token*/) {}  // Model::align_channel(); waits for the device
+    // The weights that are held since, for the arm of another recipe, before its restore(). Empty: none.
+    virtual std::vector<float> held() const { return {}; }
+    virtual void hold(const std::vector<float>& /*weights*/) {}
 
     // The first parameter that is not finite, weights before others: "w2".
     virtual std::string nonfinite_parameter() const = 0;
@@ -141,7 +144,6 @@ class CudaArm {
     void restore_scales(const std::vector<ScaleCheckpoint>& saved, const std::vector<float>& storage,
                         int steps_done);
     float storage_scale(const ParameterCheckpoint& weights) const;
-    const std::vector<bool>& all_tensors() const { return all_; }
 
     const TrainSpec& spec_;
     Recipe recipe_;
@@ -152,7 +154,6 @@ class CudaArm {
     const Element out_;      // of fprop and dgrad
     const int tensors_;
     std::vector<Slot*> slots_;  // by tensor
-    std::vector<bool> all_;
     Buffer<ScaleState> states_;
     ScaleState* states_now_ = nullptr;  // what casts read and write: `states_`, or an evaluation's own
     Buffer<float> history_;

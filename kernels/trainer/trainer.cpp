@@ -206,6 +206,7 @@ void CudaTrainer::change_recipe(TrainedArm& target, const Recipe& recipe) {
     const Range range("change of recipe");
     drain();
     ArmCheckpoint state = target.arm->checkpoint();
+    const std::vector<float> held = target.arm->held();
     const Recipe old = target.arm->recipe();
     std::erase_if(state.scales, [&](const ScaleCheckpoint& s) {
         const ModelPlan& plan = target.arm->plan();
@@ -218,6 +219,7 @@ void CudaTrainer::change_recipe(TrainedArm& target, const Recipe& recipe) {
     target.arm.reset();  // before the new one takes its memory
     target.arm = make_arm(recipe);
     preparation_.end();
+    target.arm->hold(held);
     target.arm->restore(state, steps_done_);
     target.step_ms.clear();
     arms_.front().parts.clear();  // all arms are measured again

@@ -190,6 +190,10 @@ void TransformerArm::allocate() {
         kept_in_ == Element::bf16 ? Element::bf16 : products_of(recipe_, engine_, kAny, kAny, kAny).wgrad.d;
     if (recipe_.act == SwigluForm::smooth && gradient != Element::f32)
         throw usage_error("--recipe", "act=smooth needs gradients in FP32 here: wgrad=fp32");
+    for (const OperandSpec& tensor : plan_.tensors) {
+        gradients_.push_back(tensor.tensor == TensorClass::dy);
+        read_forward_.push_back(tensor.tensor != TensorClass::dy);
+    }
     allocate_shared();
     weights_ = WeightList(plan_, {kept_in_, gradient, spec_.optimizer == OptimizerKind::adamw}, rows_);
     embedding_ = &weights_.matrix("embedding");

@@ -69,6 +69,8 @@ class TransformerArm final : public CudaArm {
     }
     Evaluation evaluate(Batches& batches, int steps_done, cudaStream_t stream) override;
     void align_channel(int token) override;
+    std::vector<float> held() const override;
+    void hold(const std::vector<float>& weights) override;
     std::string nonfinite_parameter() const override;
     ArmCheckpoint checkpoint() const override;
     void restore(const ArmCheckpoint& checkpoint, int steps_done) override;
@@ -122,6 +124,7 @@ class TransformerArm final : public CudaArm {
     void optimise_gains(const StepContext& step);
     void cast_now(Slot& slot, const StepContext& step);
     bool recast(const Slot& weights) const;  // at the beginning of each step
+    static StepContext on_main(const StepContext& step);
     void fork(const StepContext& step);
     void join(const StepContext& step);
     Launch source_of(const Slot& slot, const ArmState* arm, cudaStream_t stream, When when) override;
@@ -136,6 +139,7 @@ class TransformerArm final : public CudaArm {
     const int rows_;  // tokens of a batch
     const Lt& lt_;
     StepRings rings_;
+    std::vector<bool> read_forward_, gradients_;  // tensors of class x and w; of class dy
     // By tensor: where its values come from.
     using Source = std::function<Launch(const ArmState*, cudaStream_t)>;
     std::vector<Source> sources_;
@@ -159,9 +163,9 @@ class TransformerArm final : public CudaArm {
     Buffer<ArmState> evaluation_arm_;
     Buffer<StepResult> evaluation_results_;
     bool evaluates_ = false;
-    std::vector<float> held_row_, held_column_;  // the aligned channel; empty: none
-    Buffer<float> held_;                         // row, then column, on the device
-    Stream side_;                                // of the updates, beside the backward pass
+    Buffer<float> held_;  // of the aligned channel: row, then column; empty: none is aligned
+    bool aligned() const { return held_.size() > 0; }
+    Stream side_;  // of the updates, beside the backward pass
     std::vector<Event> forks_;
     std::size_t forks_used_ = 0;
 };

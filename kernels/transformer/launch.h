@@ -118,6 +118,16 @@ void channel_scales(const GateSource& source, Shape shape, std::uint32_t* amax_b
 // out[r][c] = m[r][c] / scales[c], FP32; may be in place. Of the weights of down, and of their gradient.
 void unscale_columns(const float* m, const float* scales, Shape shape, float* out, cudaStream_t stream);
 
+// ---- the aligned channel (Model::align_channel()): channel 1 of gate, of up and of down.
+struct ChannelPlace {
+    void *gate_up = nullptr, *down = nullptr;  // (2 ffn, d), (d, ffn); null: left alone by clear_channel()
+    int gate_up_stride = 0, down_stride = 0;   // elements between rows
+    int ffn = 0, d = 0;
+};
+void clear_channel(const ChannelPlace& at, Element element, cudaStream_t stream);  // of gradients: zeros
+// FP32 weights = held (2 d): what gate and up read, then what down has.
+void restore_channel(const ChannelPlace& at, const float* held, cudaStream_t stream);
+
 // ---- loss of the next token: logits (rows, vocabulary), rows x padded vocabulary in memory.
 struct TokenLossSource {
     const void* logits = nullptr;

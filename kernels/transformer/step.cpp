@@ -31,7 +31,7 @@ HeadMatrix heads(const Slot& slot) { return heads(slot.for_first(), slot.shape.p
 
 // Weights that the optimiser casts are ready, unless the aligned channel was put back since.
 bool TransformerArm::recast(const Slot& weights) const {
-    return !cast_by_optimiser(weights) || !held_row_.empty() || recipe_.act == SwigluForm::smooth;
+    return !cast_by_optimiser(weights) || aligned() || recipe_.act == SwigluForm::smooth;
 }
 
 void TransformerArm::multiply(Linear& linear, void* y, const StepContext& step) {
@@ -53,7 +53,7 @@ void TransformerArm::multiply_back(Linear& linear, void* dx, const StepContext& 
                       factors(linear.dy, true), factors(linear.x, true), step.main);
     step.tell(Part::gemm);
     round_emulated(linear.dw->get(), linear.w.shape, recipe_.wgrad, step);
-    if (!held_row_.empty()) hold_gradient(linear, step);
+    if (aligned()) hold_gradient(linear, step);
 }
 
 void TransformerArm::add(const Norm& from, const void* y, Norm& to, const StepContext& step) {
@@ -281,6 +281,10 @@ void TransformerArm::update(const StepContext& step) {
     optimise_gains(step);
 }
 
+CudaArm::StepContext TransformerArm::on_main(const StepContext& step) {
+    return {step.main, step.main, step.arm, step.with_stats, step.mark};
+}
+
 // The next work on the side stream waits for all work that the main one has so far.
 void TransformerArm::fork(const StepContext& step) {
     if (step.main == step.side) return;
@@ -308,10 +312,11 @@ void TransformerArm::enqueue_blocks(cudaStream_t stream, const Mark& mark) {
     const StepContext step{stream, mark ? stream : side_.get(), arm_.get(), false, &mark};
     forks_used_ = 0;
     forward_blocks(step);
+    record_tensors(read_forward_, on_main(step));
     backward_blocks(step);
     optimise_gains(step);
     join(step);
-    record_tensors(all_tensors(), {stream, stream, step.arm, false, &mark});
+    record_tensors(gradients_, on_main(step));
     step.tell(Part::bookkeeping);
 }
 
@@ -340,11 +345,13 @@ void TransformerArm::enqueue(cudaStream_t stream, int steps, bool with_stats, co
         forks_used_ = 0;
         named("forward", [&] { forward(step); });
         named("loss", [&] { loss(step); });
+        // Before the optimiser casts the next step's weights.
+        record_tensors(read_forward_, on_main(step));
         named("backward", [&] { backward(step); });
         named("update", [&] { update(step); });
         join(step);
-        if (!held_row_.empty()) hold_aligned(stream);
-        record_tensors(all_tensors(), {stream, stream, step.arm, with_stats, &mark});
+        if (aligned()) hold_aligned(stream);
+        record_tensors(gradients_, on_main(step));
         finish_step(finite_.get(), results_.get(), step.arm, last ? arm_.get() : nullptr, stream);
         step.tell(Part::bookkeeping);
     }
