@@ -7,15 +7,15 @@
 #include <mutex>
 
 #include "core/base/error.h"
-#include "kernels/bench/blocks.h"
 #include "kernels/bench/grid.h"
 #include "kernels/bench/measure.h"
 #include "kernels/checks/probe.h"
 #include "kernels/checks/self_checks.h"
 #include "kernels/device/sensors.h"
 #include "kernels/gemm/gemm_cache.h"
+#include "kernels/layers/cudnn.h"
+#include "kernels/trainer/time_blocks.h"
 #include "kernels/trainer/trainer.h"
-#include "kernels/transformer/cudnn.h"
 
 namespace fp8lab::cuda {
 namespace {

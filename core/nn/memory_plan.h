@@ -1,5 +1,5 @@
-// The device memory of a training on a GPU, as the list of its allocations. CudaArm::allocate()
-// (kernels/trainer/arm.cpp) allocates what is in the list, the trainer's refusal for lack of memory counts it,
+// The device memory of a training on a GPU, as the list of its allocations. MlpArm::allocate()
+// (kernels/mlp/arm.cpp) allocates what is in the list, the trainer's refusal for lack of memory counts it,
 // and L10 shows it.
 //
 // Held against memory_bytes of every recorded arm: within 2 % or two pages of 2 MiB

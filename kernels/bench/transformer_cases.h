@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "kernels/device/device.h"
+#include "kernels/layers/launch.h"
 #include "kernels/scaling/scale_buffers.h"
-#include "kernels/transformer/launch.h"
 
 namespace fp8lab::cuda {
 

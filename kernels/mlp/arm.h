@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/nn/models/mlp/tensors.h"
+#include "kernels/arm/arm.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/optimizer/parameters.h"
-#include "kernels/trainer/arm.h"
 
 namespace fp8lab::cuda {
 

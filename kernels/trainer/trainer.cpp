@@ -14,13 +14,13 @@
 #include "core/base/overloaded.h"
 #include "core/nn/model.h"
 #include "core/train/decision.h"
+#include "kernels/arm/batches.h"
+#include "kernels/arm/part_times.h"
+#include "kernels/arm/records.h"
 #include "kernels/bench/measure.h"
 #include "kernels/checks/probe.h"
 #include "kernels/device/ranges.h"
 #include "kernels/mlp/arm.h"
-#include "kernels/trainer/batches.h"
-#include "kernels/trainer/part_times.h"
-#include "kernels/trainer/records.h"
 #include "kernels/transformer/arm.h"
 
 namespace fp8lab::cuda {

@@ -10,7 +10,7 @@
 #include "core/nn/model.h"
 #include "core/nn/ops/rope.h"
 #include "core/train/sample.h"
-#include "kernels/trainer/batches.h"
+#include "kernels/arm/batches.h"
 
 namespace fp8lab::cuda {
 namespace {

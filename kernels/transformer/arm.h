@@ -1,5 +1,5 @@
 // The decoder-only transformer on the GPU (core/nn/models/transformer). Everything beside the GEMMs is
-// kernels/transformer/launch.h; attention is attention.h.
+// kernels/layers/launch.h; attention is attention.h.
 //
 // In arms of BF16 and FP8 the residual stream, the outputs of GEMMs and the gradients between them are BF16, and so is
 // what attention reads and writes; a GEMM of the plan that the recipe leaves in BF16 (the head, by default) reads them
@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "core/nn/models/transformer/model.h"
+#include "kernels/arm/arm.h"
 #include "kernels/gemm/gemm.h"
-#include "kernels/trainer/arm.h"
-#include "kernels/transformer/attention.h"
-#include "kernels/transformer/launch.h"
+#include "kernels/layers/attention.h"
+#include "kernels/layers/launch.h"
 #include "kernels/transformer/weights.h"
 
 namespace fp8lab::cuda {

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "kernels/trainer/slot.h"
-#include "kernels/transformer/launch.h"
+#include "kernels/arm/slot.h"
+#include "kernels/layers/launch.h"
 
 namespace fp8lab::cuda {
 namespace {

@@ -15,7 +15,7 @@
 #include "core/base/error.h"
 #include "core/nn/matrix.h"
 #include "core/scaling/block_scales.h"
-#include "kernels/transformer/launch.h"
+#include "kernels/layers/launch.h"
 #include "tests/kernels/case_launch.h"
 #include "tests/kernels/gemm_reference.h"
 #include "tests/kernels/gpu.h"

@@ -110,21 +110,11 @@ TEST_CASE("the kernels include no GUI, no lab and no application") {
 
 TEST_CASE("each folder of core includes only the folders below it") {
     const Arrows arrows = {
-        {"threads", {}},
-        {"base", {"threads"}},
-        {"json", {"base"}},
-        {"files", {"json"}},
-        {"formats", {"files"}},
-        {"tensors", {"formats"}},
-        {"stats", {"formats"}},
-        {"scaling", {"stats"}},
-        {"inspect", {"scaling", "tensors"}},
-        {"figure", {"base"}},
-        {"lesson", {"figure", "files"}},
-        {"nn", {"scaling", "tensors"}},
-        {"train", {"nn"}},
-        {"inference", {"train"}},
-        {"backend", {"train"}},
+        {"threads", {}},        {"base", {"threads"}},           {"json", {"base"}},
+        {"files", {"json"}},    {"formats", {"files"}},          {"tensors", {"formats"}},
+        {"stats", {"formats"}}, {"scaling", {"stats"}},          {"inspect", {"scaling", "tensors"}},
+        {"figure", {"base"}},   {"lesson", {"figure", "files"}}, {"nn", {"scaling", "tensors"}},
+        {"train", {"nn"}},      {"inference", {"train"}},        {"backend", {"train"}},
     };
     check_rooms("core", arrows);
 }
@@ -137,20 +127,20 @@ TEST_CASE("each room of the kernels includes only the rooms below it") {
         {"loss", {"casts"}},
         {"optimizer", {"casts"}},
         {"gemm", {"device"}},
-        {"bench", {"gemm", "loss", "optimizer"}},
+        {"layers", {"casts"}},
+        {"bench", {"gemm", "loss", "optimizer", "layers"}},
         {"checks", {"gemm", "casts"}},
-        {"trainer", {"bench", "checks"}},
+        {"arm", {"gemm", "optimizer", "layers"}},
+        {"mlp", {"arm", "loss"}},
+        {"transformer", {"arm"}},
+        {"trainer", {"mlp", "transformer", "bench", "checks"}},
     };
     check_rooms("kernels", arrows);
 }
 
 TEST_CASE("each room of the shell includes only the rooms below it") {
     const Arrows arrows = {
-        {"sheets", {}},
-        {"export", {"sheets"}},
-        {"exercises", {}},
-        {"present", {}},
-        {"profile", {}},
+        {"sheets", {}}, {"export", {"sheets"}}, {"exercises", {}}, {"present", {}}, {"profile", {}},
     };
     check_rooms("app/shell", arrows);
 }
@@ -172,7 +162,8 @@ TEST_CASE("a lab's model knows no GUI, and no lab knows another") {
             fs::path(file).filename().string().starts_with("exercises"))
             CHECK_FALSE(starts_with_any(target, {"imgui", "labs/ui/", "labs/view"}));
         if (is_toolkit && target.starts_with("labs/")) CHECK(target.starts_with("labs/ui/"));
-        if (is_lab && in_a_folder) CHECK(starts_with_any(target, {folder + "/", "labs/ui/", "labs/training/"}));
+        if (is_lab && in_a_folder)
+            CHECK(starts_with_any(target, {folder + "/", "labs/ui/", "labs/training/"}));
         // What labs that train share.
         if (is_training) CHECK_FALSE(starts_with_any(target, kGui));
         if (is_training && in_a_folder) CHECK(target.starts_with(folder + "/"));

@@ -1,6 +1,6 @@
 // The cast behind a norm.
 #include "kernels/casts/tile.cuh"
-#include "kernels/transformer/parts.cuh"
+#include "kernels/layers/parts.cuh"
 
 namespace fp8lab::cuda {
 namespace {

@@ -1,6 +1,6 @@
 // The norm of all gradients and what clipping multiplies them by.
 #include "kernels/casts/tile.cuh"
-#include "kernels/transformer/parts.cuh"
+#include "kernels/layers/parts.cuh"
 
 namespace fp8lab::cuda {
 namespace {

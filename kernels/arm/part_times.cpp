@@ -1,4 +1,4 @@
-#include "kernels/trainer/part_times.h"
+#include "kernels/arm/part_times.h"
 
 namespace fp8lab::cuda {
 

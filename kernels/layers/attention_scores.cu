@@ -3,7 +3,7 @@
 
 #include "core/nn/ops/exponential.h"
 #include "kernels/casts/tile.cuh"
-#include "kernels/transformer/attention.cuh"
+#include "kernels/layers/attention.cuh"
 
 namespace fp8lab::cuda {
 namespace {

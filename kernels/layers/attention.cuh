@@ -1,7 +1,7 @@
 // What the products of attention share: tiles of 64 rows, 16 elements deep, in shared memory, and FP32 sums in registers.
 #pragma once
 
-#include "kernels/transformer/parts.cuh"
+#include "kernels/layers/parts.cuh"
 
 namespace fp8lab::cuda {
 

@@ -1,7 +1,7 @@
 // The loss of the next token: a row's maximum and sum in one read of its logits; the cast of their gradient.
 #include "core/nn/ops/exponential.h"
 #include "kernels/casts/tile.cuh"
-#include "kernels/transformer/parts.cuh"
+#include "kernels/layers/parts.cuh"
 
 namespace fp8lab::cuda {
 namespace {

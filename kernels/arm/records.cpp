@@ -1,4 +1,4 @@
-#include "kernels/trainer/records.h"
+#include "kernels/arm/records.h"
 
 #include <bit>
 #include <cmath>

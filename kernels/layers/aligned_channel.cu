@@ -2,7 +2,7 @@
 #include <cuda_bf16.h>
 
 #include "kernels/device/launching.cuh"
-#include "kernels/transformer/launch.h"
+#include "kernels/layers/launch.h"
 
 namespace fp8lab::cuda {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "kernels/trainer/arm.h"
+#include "kernels/arm/arm.h"
 
 namespace fp8lab::cuda {
 

@@ -1,4 +1,4 @@
-#include "kernels/trainer/arm.h"
+#include "kernels/arm/arm.h"
 
 #include <fmt/format.h>
 

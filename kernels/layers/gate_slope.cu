@@ -1,6 +1,6 @@
 // The cast of the gradients through the gate.
 #include "kernels/casts/tile.cuh"
-#include "kernels/transformer/gate.cuh"
+#include "kernels/layers/gate.cuh"
 
 namespace fp8lab::cuda {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "kernels/transformer/attention.h"
+#include "kernels/layers/attention.h"
 
 namespace fp8lab::cuda {
 

@@ -1,8 +1,8 @@
-#include "kernels/transformer/attention.h"
+#include "kernels/layers/attention.h"
 
 #include <string>
 
-#include "kernels/transformer/cudnn.h"
+#include "kernels/layers/cudnn.h"
 
 namespace fp8lab::cuda {
 namespace {

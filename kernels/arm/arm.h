@@ -17,9 +17,9 @@
 #include "core/nn/trainer.h"
 #include "core/train/checkpoint.h"
 #include "core/train/preparation.h"
+#include "kernels/arm/slot.h"
 #include "kernels/casts/emulate.h"
 #include "kernels/gemm/engine.h"
-#include "kernels/trainer/slot.h"
 
 namespace fp8lab::cuda {
 

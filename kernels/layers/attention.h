@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "kernels/device/device.h"
-#include "kernels/transformer/launch.h"
+#include "kernels/layers/launch.h"
 
 namespace fp8lab::cuda {
 

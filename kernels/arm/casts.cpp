@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "core/nn/streams.h"
-#include "kernels/trainer/arm.h"
+#include "kernels/arm/arm.h"
 
 namespace fp8lab::cuda {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "kernels/casts/tile.cuh"
-#include "kernels/transformer/attention.cuh"
+#include "kernels/layers/attention.cuh"
 
 namespace fp8lab::cuda {
 namespace {

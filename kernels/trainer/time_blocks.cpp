@@ -1,11 +1,11 @@
-#include "kernels/bench/blocks.h"
+#include "kernels/trainer/time_blocks.h"
 
 #include "core/nn/model.h"
+#include "kernels/arm/batches.h"
+#include "kernels/arm/part_times.h"
 #include "kernels/bench/measure.h"
 #include "kernels/checks/probe.h"
 #include "kernels/gemm/engine.h"
-#include "kernels/trainer/batches.h"
-#include "kernels/trainer/part_times.h"
 #include "kernels/transformer/arm.h"
 
 namespace fp8lab::cuda {

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "kernels/casts/tile.cuh"
-#include "kernels/transformer/parts.cuh"
+#include "kernels/layers/parts.cuh"
 
 namespace fp8lab::cuda {
 namespace {

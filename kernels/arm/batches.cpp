@@ -1,11 +1,11 @@
-#include "kernels/trainer/batches.h"
+#include "kernels/arm/batches.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "core/nn/model.h"
-#include "kernels/transformer/launch.h"
+#include "kernels/layers/launch.h"
 
 namespace fp8lab::cuda {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/trainer/arm.h"
+#include "kernels/arm/arm.h"
 
 namespace fp8lab::cuda {
 

@@ -3,7 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/nn/ops/rms_norm.h"
-#include "kernels/transformer/parts.cuh"
+#include "kernels/layers/parts.cuh"
 
 namespace fp8lab::cuda {
 namespace {

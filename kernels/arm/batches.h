@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "core/nn/tasks.h"
+#include "kernels/arm/arm.h"
 #include "kernels/device/device.h"
-#include "kernels/trainer/arm.h"
 
 namespace fp8lab::cuda {
 

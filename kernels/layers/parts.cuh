@@ -7,7 +7,7 @@
 #include "kernels/casts/eight.cuh"
 #include "kernels/device/instructions.cuh"
 #include "kernels/device/launching.cuh"
-#include "kernels/transformer/launch.h"
+#include "kernels/layers/launch.h"
 
 namespace fp8lab::cuda {
 

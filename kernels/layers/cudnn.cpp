@@ -1,4 +1,4 @@
-#include "kernels/transformer/cudnn.h"
+#include "kernels/layers/cudnn.h"
 
 #ifndef FP8LAB_CUDNN
 

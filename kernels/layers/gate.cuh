@@ -3,7 +3,7 @@
 
 #include "core/nn/ops/exponential.h"
 #include "core/nn/ops/swiglu.h"
-#include "kernels/transformer/parts.cuh"
+#include "kernels/layers/parts.cuh"
 
 namespace fp8lab::cuda {
 
