@@ -155,7 +155,8 @@ TEST_CASE("an aligned channel, a poisoned batch and a change of recipe act on th
         trainer->set(SetRecipe{0, parse_recipe("current")});
         trainer->step(20);
         auto& losses = trainer == cpu.get() ? expected : found;
-        for (const StepRecord& r : trainer->snapshot().arms[0].records) losses.push_back(r.loss);
+        const Snapshot snapshot = trainer->snapshot();
+        for (const StepRecord& r : snapshot.arms[0].records) losses.push_back(r.loss);
     }
     REQUIRE(expected.size() == 60);
     REQUIRE(found.size() == 60);
