@@ -107,7 +107,7 @@ void TrainView::right_column(ui::Context& c, const std::vector<Figure>& figures,
     if (find(figures, "boundary-a")) choices.emplace_back("Boundary");
     choices.emplace_back("Histogram");
     if (find(figures, "step")) choices.emplace_back("One step");
-    const Recorded* recorded = lab_.recorded();
+    const auto recorded = lab_.recorded();
     if (recorded) choices.emplace_back("Recorded");
     picture_ = std::min(picture_, static_cast<int>(choices.size()) - 1);
     if (choices.size() > 1) {
@@ -119,7 +119,7 @@ void TrainView::right_column(ui::Context& c, const std::vector<Figure>& figures,
     }
     const std::string& chosen = choices[static_cast<std::size_t>(picture_)];
     if (chosen == "Boundary") return boundaries(c, figures, area);
-    if (chosen == "Recorded") return recorded_table(c, area, *recorded);
+    if (chosen == "Recorded") return recorded_table(c, area, *recorded, recording_);
     if (chosen == "One step") {
         const bool low = area.height() < c.px(180);
         Figure step = step_figure(lab_.history(), arm_looks(lab_.spec().arms), low);

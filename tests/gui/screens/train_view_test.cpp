@@ -298,9 +298,22 @@ TEST_CASE("a recording is drawn with its badge, a broken one as its fault") {
         screen.click("train.picture.1");
         REQUIRE(screen.lab.recorded());
         CHECK(screen.lab.recorded()->problem.empty() == !broken);
+        CHECK_FALSE(screen.gui.context.probes.items.contains("train.recording"));  // there is one
         CHECK(screen.gui.context.probes.items.contains("badge") == !broken);
         CHECK(test::draw_data_fault().empty());
     }
+}
+
+TEST_CASE("of several recordings the table shows the one that its menu names") {
+    Screen screen;
+    screen.click("train.picture.1");
+    const auto name = [&] { return screen.gui.context.probes.items.at("train.recording.name").words; };
+    CHECK(name().starts_with("H200, 2026-"));
+    screen.click("train.recording");
+    screen.click("train.recording.1");
+    screen.frame();
+    CHECK(name().starts_with("H100, 2026-"));
+    CHECK(test::draw_data_fault().empty());
 }
 
 TEST_CASE("after a failure the run button starts anew, on the CPU if that is chosen") {
