@@ -41,6 +41,7 @@ class TrainView : public LabView {
                     std::size_t enabled = static_cast<std::size_t>(-1));
     void show_tensor(ui::Context&);
     void more(ui::Context&);
+    void option_switches(ui::Context&);  // and the text for what they do not have
     void numbers(ui::Context&, float width);
     void copy_buttons(ui::Context&, float width);
     void toast(ui::Context&);
