@@ -13,7 +13,7 @@ constexpr std::string_view kNoLayer = "none";  // the recipe's text has no word 
 const std::vector<OptionSwitch>& all_switches() {
     static const std::vector<OptionSwitch> kAll = {
         {{.name = "w2d",
-          .label = "Weights share a scale",
+          .label = "Weight scales",
           .te_name = "disable_2d_quantization",
           .help =
               "1×16: along a row. 16×16: W and its transpose have the same scales. A change acts at the next "

@@ -46,8 +46,12 @@ void TrainView::stage(ui::Context& c, Rect area) {
     const TrainSpec spec = lab_.spec();
     const std::size_t arm = shown_arm(spec);
     const auto looks = arm_looks(spec.arms);
-    title(c, left, "Tensor health, " + looks[arm].name + " arm",
-          left.width() > c.px(440) ? "underflow, lost: run mean %   overflow: steps" : "");
+    const std::string name = "Tensor health, " + looks[arm].name + " arm", counted = "overflow: steps";
+    const auto fits = [&](const std::string& note) {
+        return ui::text_width(c, name, kBold15) + ui::text_width(c, note, kSans13) + c.px(16) <= left.width();
+    };
+    const std::string whole = "underflow, lost: run mean %   " + counted;
+    title(c, left, name, fits(whole) ? whole : fits(counted) ? counted : "");
     const Rect rows{left.x0, left.y0 + c.px(24), left.x1, left.y1};
     const ModelPlan plan = model_plan(spec);
     std::string shown = to_string(lab_.shown_tensor());
