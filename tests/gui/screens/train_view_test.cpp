@@ -284,10 +284,10 @@ TEST_CASE("without a GPU and without a recording there is nothing of a GPU to se
 }
 
 TEST_CASE("a recording is drawn with its badge, a broken one as its fault") {
-    const Assets scratch;
-    std::filesystem::create_directories(scratch / "recordings");
     for (const bool broken : {false, true}) {
         CAPTURE(broken);
+        const Assets scratch;  // recordings are read once for each folder
+        std::filesystem::create_directories(scratch / "recordings");
         write_file(
             scratch / "recordings/h200.json",
             std::string_view(broken ? "{" : R"({"gpu": "NVIDIA H200", "driver": "580.95", "cuda": "13.0",
