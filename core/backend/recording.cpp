@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/backend/json_member.h"
+#include "core/base/environment.h"
 #include "core/base/error.h"
 #include "core/files/files.h"
 #include "core/json/read_json.h"
@@ -143,6 +146,33 @@ std::optional<Recording> load_recording() {
     const auto paths = recorded_files();
     if (paths.empty()) return std::nullopt;
     return parse_recording(read_text(paths.front()), paths.front().string());
+}
+
+const Recording* Shipped::find(std::string_view id) const {
+    const auto found = std::ranges::find(recordings, id, &Recording::id);
+    return found == recordings.end() ? nullptr : &*found;
+}
+
+std::shared_ptr<const Shipped> shipped() {
+    static std::mutex mutex;
+    static std::map<std::string, std::shared_ptr<const Shipped>> by_folder;  // tests have assets of their own
+    const std::lock_guard lock(mutex);
+    const char* folder = environment("FP8LAB_ASSETS");
+    auto& found = by_folder[folder ? folder : ""];
+    if (found) return found;
+    Shipped read;
+    try {
+        read.recordings = load_recordings();
+    } catch (const Error& error) {
+        read.problem = error.what();
+    }
+    return found = std::make_shared<const Shipped>(std::move(read));
+}
+
+std::string short_gpu_name(std::string_view gpu) {
+    constexpr std::string_view kMaker = "NVIDIA ";
+    if (gpu.starts_with(kMaker)) gpu.remove_prefix(kMaker.size());
+    return std::string(gpu.starts_with("GeForce") ? gpu : gpu.substr(0, gpu.find(' ')));
 }
 
 std::string why_fp8(const std::optional<Recording>& recording) {

@@ -6,6 +6,7 @@
 //    "results": [<the JSON of one bench>, ...]}
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -54,6 +55,17 @@ Recording parse_recording(std::string_view json, const std::string& where);
 std::vector<Recording> load_recordings();
 // The first of them; the others are not read.
 std::optional<Recording> load_recording();
+
+// All recordings among the assets, or why one cannot be read.
+struct Shipped {
+    std::vector<Recording> recordings;
+    std::string problem;
+    const Recording* find(std::string_view id) const;  // null where there is none
+};
+std::shared_ptr<const Shipped> shipped();  // read once for each folder of assets
+
+// "H200" of "NVIDIA H200", "H100" of "NVIDIA H100 80GB HBM3".
+std::string short_gpu_name(std::string_view gpu);
 
 // Why anybody wants FP8, in two sentences: its bytes, and the recorded step that it makes faster by the
 // largest factor, with GPU and date. Without such a step the first alone.

@@ -37,6 +37,19 @@ constexpr std::array kUses = {
     Use{"updates", "weight"},
 };
 
+constexpr std::string_view kFirstRecorded = "recorded";
+
+// The recordings, the first by the name that it has in older evidence, then the card at hand.
+std::vector<Choice> hardware_choices() {
+    std::vector<Choice> out;
+    for (const Recording& recording : shipped()->recordings)
+        out.push_back(
+            {out.empty() ? std::string(kFirstRecorded) : recording.id, short_gpu_name(recording.gpu)});
+    if (out.empty()) out.push_back({std::string(kFirstRecorded), "Recorded"});
+    out.push_back({"live", "This GPU"});
+    return out;
+}
+
 std::vector<Choice> method_choices() {
     std::vector<Choice> out;
     for (const Method method : kMethods)
@@ -182,9 +195,9 @@ std::vector<Field> AddingLab::fields_of(Params& params) {
             &params.interval, 16, kLongest, true),
         choice({.name = "hardware",
                 .label = "Measured on",
-                .help = "The same products on a GPU: the numbers recorded on an H200, or this machine’s, "
-                        "which are measured when you choose it."},
-               &params.hardware, {{"recorded", "Recorded H200"}, {"live", "This GPU"}}),
+                .help = "The same products on a GPU: recorded numbers, or those of this machine, which are "
+                        "measured when you choose it."},
+               &params.hardware, hardware_choices()),
         number({.name = "start", .label = "Weight", .help = "The weight’s value before the first update."},
                &params.start, 0x1p-6, 64, true),
         number({.name = "update",
@@ -228,8 +241,7 @@ void AddingLab::add_hardware() {
         }
         hardware = *measured_;
     } else {
-        if (!recorded_) recorded_ = recorded_hardware();
-        hardware = *recorded_;
+        hardware = recorded_hardware(outcome_.params.hardware);
     }
 }
 
@@ -260,19 +272,19 @@ void AddingLab::reset() {
     update();
 }
 
-Hardware recorded_hardware() {
+Hardware recorded_hardware(std::string_view id) {
     Hardware out;
-    try {
-        const std::optional<Recording> recording = load_recording();
-        if (!recording || recording->accumulation.empty()) {
-            out.problem = "This build carries no recording of a GPU's accumulation.";
-            return out;
-        }
-        out.lines = recording->accumulation;
-        out.where = recording->gpu + ", " + recording->date;
-    } catch (const Error& error) {
-        out.problem = error.what();
+    const auto all = shipped();
+    const Recording* recording = id != kFirstRecorded      ? all->find(id)
+                                 : all->recordings.empty() ? nullptr
+                                                           : &all->recordings.front();
+    if (!recording || recording->accumulation.empty()) {
+        out.problem =
+            all->problem.empty() ? "This build carries no recording of a GPU's accumulation." : all->problem;
+        return out;
     }
+    out.lines = recording->accumulation;
+    out.where = recording->gpu + ", " + recording->date;
     return out;
 }
 

@@ -27,7 +27,7 @@ struct Params {
     int draws = 1000;
     std::string data = "uniform";
     int k = 4096, width = Accumulator::kHopper, interval = 128;
-    std::string hardware = "recorded";  // recorded live
+    std::string hardware = "recorded";  // the first recording; the id of another; live
     double start = 1, update = 0.01;
     int updates = 1000;
     int seed = 1;
@@ -136,7 +136,7 @@ class AddingLab final : public Lab {
     Backends backends_;
     std::unique_ptr<Job<Params, Outcome>> computing_;
     std::unique_ptr<Job<Backends, Hardware>> measuring_;
-    std::optional<Hardware> recorded_, measured_;  // once asked for
+    std::optional<Hardware> measured_;  // once asked for
     static std::vector<Field> fields_of(Params& params);
 
     Params params_;
@@ -150,7 +150,7 @@ std::vector<Choice> sum_formats();  // those that tensors of a training have
 std::vector<Sum> make_sums(const Params& params);
 Dice make_dice(const Params& params);
 Weight make_weight(const Params& params);
-Hardware recorded_hardware();
+Hardware recorded_hardware(std::string_view id);       // of `hardware`
 Hardware measured_hardware(const Backends& backends);  // a second or two, on the GPU
 
 std::vector<Figure> sum_figures(const Outcome& outcome, const Params& params);

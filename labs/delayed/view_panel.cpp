@@ -78,14 +78,7 @@ void DelayedView::explore(Context& c, float width) {
         }
     };
     draw(false);
-    const Rect row = ui::next_area(c, 24);
-    const ui::Press press = ui::press(c, "delayed.more", row);
-    if (press.clicked) more_open_ = !more_open_;
-    const Color ink{press.hovered ? Role::text : Role::muted};
-    const float y = (row.y0 + row.y1) / 2;
-    ui::chevron(c, {row.x0 + c.px(5), y}, more_open_ ? ui::Direction::down : ui::Direction::right, ink);
-    ui::text_mid(c, {row.x0 + c.px(20), y}, "More: interval, tensor, seed", ink, {Face::sans, 13});
-    ui::advance(row);
+    ui::disclosure(c, "delayed.more", "More: interval, tensor, seed", more_open_);
     if (more_open_) draw(true);
     ui::divider(c);
     draw_comparison(c, width);

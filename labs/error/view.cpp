@@ -23,18 +23,6 @@ std::string_view term_of(std::string_view column) {
     return column == "overflow_pct" ? "saturation" : "relative-error";
 }
 
-// A line that opens the second tier of controls.
-void disclosure(Context& context, std::string_view name, std::string_view label, bool& open) {
-    const Rect row = ui::next_area(context, 32);
-    const ui::Press press = ui::press(context, name, row);
-    if (press.clicked) open = !open;
-    const Color ink{press.hovered ? Role::text : Role::muted};
-    const float y = (row.y0 + row.y1) / 2;
-    ui::chevron(context, {row.x0 + context.px(5), y}, open ? ui::Direction::down : ui::Direction::right, ink);
-    ui::text_mid(context, {row.x0 + context.px(20), y}, label, ink, kSans13);
-    ui::advance(row);
-}
-
 }  // namespace
 
 void ErrorView::stage(Context& context, Rect area) {
@@ -145,7 +133,7 @@ void ErrorView::explore(Context& context, float) {
         }
     };
     draw(false);
-    disclosure(context, "error.more", "More: size, outliers, own tensor", more_open_);
+    ui::disclosure(context, "error.more", "More: size, outliers, own tensor", more_open_, 32);
     if (more_open_) draw(true);
 }
 

@@ -36,6 +36,12 @@ Tensor cut(const Tensor& tensor, std::size_t rows, std::size_t cols) {
     return out;
 }
 
+std::vector<int> powers_to(int most) {
+    std::vector<int> out;
+    for (int n = 1; n <= most; n *= 2) out.push_back(n);
+    return out;
+}
+
 std::string not_finite(const Tensor& tensor) {
     std::size_t nans = 0, infinities = 0, first = tensor.values.size();
     for (std::size_t i = 0; i < tensor.values.size(); ++i) {
@@ -111,7 +117,7 @@ class Computation {
             if (each.tensor.kind == "lognormal") each.tensor.sigma = params.tensor.sigma;
             auto found = std::ranges::find(cached_, each, &std::pair<Params, Kind>::first);
             if (found == cached_.end()) {
-                const auto tensors = pair_of(make_tensor(each.tensor), signs);
+                const auto tensors = pair_of(drawn(each.tensor), signs);
                 if (cached_.size() >= 8 * kKinds.size()) cached_.clear();
                 cached_.emplace_back(
                     each, Kind{kKinds[i], kLabels[i], both(kNvfp4, tensors), both(kMxfp4, tensors)});
@@ -120,6 +126,17 @@ class Computation {
             out.push_back(found->second);
         }
         return out;
+    }
+
+    // Of the table's six: other signs rotate the same tensors.
+    const Tensor& drawn(const TensorSpec& spec) {
+        auto found = std::ranges::find(table_, spec, &std::pair<TensorSpec, Tensor>::first);
+        if (found == table_.end()) {
+            if (table_.size() >= 2 * kKinds.size()) table_.clear();
+            table_.emplace_back(spec, make_tensor(spec));
+            found = table_.end() - 1;
+        }
+        return found->second;
     }
 
     Copies copies(const Way& way, int seed) {
@@ -145,6 +162,7 @@ class Computation {
     std::string problem_;
     std::size_t rows_ = 0, cols_ = 0;
     std::vector<std::pair<Params, Kind>> cached_;
+    std::vector<std::pair<TensorSpec, Tensor>> table_;
 };
 
 // Of a tensor, seed and signs; the lines are kept while the switches change.
@@ -187,20 +205,33 @@ class MeanComputation {
         if (found != kept_.end()) return *found;
         constexpr std::size_t kMostKept = 8;
         if (kept_.size() >= kMostKept) kept_.erase(kept_.begin());
+        // Of the same tensor under other signs all that is not rotated is known.
+        const auto same = std::ranges::find(kept_, params.tensor, &Lines::spec);
+        std::optional<Lines> known;
+        if (same != kept_.end()) known = *same;
         Lines& lines = kept_.emplace_back();
+        if (known) {
+            lines = std::move(*known);
+            lines.signs = signs;
+            std::erase_if(lines.own, [](const auto& own) { return own.first.second; });
+            if (lines.tensor[0].values.empty()) return lines;
+            lines.tensor[1] = rotated(lines.tensor[0], signs);
+            lines.nvfp4_rotated =
+                mean_line(kNvfp4, lines.tensor[1], static_cast<std::uint64_t>(params.tensor.seed),
+                          powers_to(kGainCasts));
+            return lines;
+        }
         lines.spec = params.tensor, lines.signs = signs;
         Tensor own = make_tensor(params.tensor);
         if (own.rows > kSampled || own.cols > kSampled)
             own = cut(own, std::min(own.rows, kSampled), std::min(own.cols, kSampled));
         if (!not_finite(own).empty() || own.cols < kBlock) return lines;
         lines.tensor = pair_of(std::move(own), signs);
-        std::vector<int> powers, few;
-        for (int n = 1; n <= kMostCasts; n *= 2) powers.push_back(n);
-        for (int n = 1; n <= kGainCasts; n *= 2) few.push_back(n);
+        const std::vector<int> powers = powers_to(kMostCasts);
         const auto seed = static_cast<std::uint64_t>(params.tensor.seed);
         lines.nvfp4 = mean_line(kNvfp4, lines.tensor[0], seed, powers);
         lines.mxfp4 = mean_line(kMxfp4, lines.tensor[0], seed, powers);
-        lines.nvfp4_rotated = mean_line(kNvfp4, lines.tensor[1], seed, few);
+        lines.nvfp4_rotated = mean_line(kNvfp4, lines.tensor[1], seed, powers_to(kGainCasts));
         lines.nearest_db = {cast_numbers(kNvfp4, lines.tensor[0]).sqnr_db,
                             cast_numbers(kMxfp4, lines.tensor[0]).sqnr_db};
         return lines;

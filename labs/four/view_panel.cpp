@@ -41,14 +41,7 @@ void FourView::explore(Context& c, float width) {
             if (fields[i].info.more == more) draw_field(c, fields[i], default_fields[i]);
     };
     draw(false);
-    const Rect row = ui::next_area(c, 24);
-    const ui::Press press = ui::press(c, "four.more", row);
-    if (press.clicked) more_open_ = !more_open_;
-    const Color ink{press.hovered ? Role::text : Role::muted};
-    const float y = (row.y0 + row.y1) / 2;
-    ui::chevron(c, {row.x0 + c.px(5), y}, more_open_ ? ui::Direction::down : ui::Direction::right, ink);
-    ui::text_mid(c, {row.x0 + c.px(20), y}, "More: casts, block, signs, seed, own tensor", ink, kSans13);
-    ui::advance(row);
+    ui::disclosure(c, "four.more", "More: casts, block, signs, seed, own tensor", more_open_);
     if (more_open_) draw(true);
     ui::divider(c);
     draw_result(c, width);

@@ -32,9 +32,16 @@ std::vector<Choice> with_plan(std::vector<Choice> choices) {
     return choices;
 }
 
-std::string pcie_help() {
+std::vector<Choice> card_choices() {
+    std::vector<Choice> out;
+    for (const Card& card : kCards) out.push_back({std::string(card.id), std::string(card.label)});
+    out.push_back({"live", "the card at hand"});
+    return out;
+}
+
+std::string pcie_help(const std::string& card) {
     std::string out = "Bytes per second between CPU and GPU, each way. 25 GB/s is typical of PCIe 4.0 x16.";
-    if (const Allocated& recorded = recorded_bytes(); recorded.host_copy > 0)
+    if (const Allocated recorded = recorded_bytes(card); recorded.host_copy > 0)
         out += fmt::format(" The recording’s {} copies {:.0f} GB/s.", recorded.gpu, recorded.host_copy / kGB);
     return out;
 }
@@ -106,17 +113,13 @@ std::vector<Field> MemoryLab::fields_of(Params& p) {
                  .te_name = "offload_optimizer",
                  .help = "What is kept in the memory of the CPU, where the update then runs."},
                 &p.offload, {{"none", "none"}, {"optimiser", "m and v"}, {"master", "m, v and master"}}));
-    more(number({.name = "pcie", .label = "PCIe", .unit = "GB/s", .help = pcie_help()}, &p.pcie, 8, 64));
-    more(
-        choice({.name = "gpu",
-                .label = "GPU",
-                .help = "The card whose memory the plan must fit into. The driver of an H200 says 150.1 GB."},
-               &p.gpu,
-               {{"24", "24 GB"},
-                {"80", "80 GB (H100)"},
-                {"141", "141 GB (H200)"},
-                {"192", "192 GB (B200)"},
-                {"live", "the card at hand"}}));
+    more(number({.name = "pcie", .label = "PCIe", .unit = "GB/s", .help = pcie_help(p.gpu)}, &p.pcie, 8, 64));
+    more(choice(
+        {.name = "gpu",
+         .label = "GPU",
+         .help = "The card whose memory the plan must fit into. The driver of an H200 says 150.1 GB. The "
+                 "allocated bytes are those of its recording, where there is one."},
+        &p.gpu, card_choices()));
     more(choice(
         {.name = "attention",
          .label = "Attention",
@@ -220,7 +223,7 @@ void MemoryLab::update() {
         if (asked_ != question) card_.request(*(asked_ = question));
         if (auto answer = card_.take()) live_ = std::move(*answer);
     }
-    outcome_ = outcome_of(params_, live_ ? *live_ : recorded_bytes());
+    outcome_ = outcome_of(params_, live_ ? *live_ : recorded_bytes(params_.gpu));
 }
 
 Provenance MemoryLab::provenance() const {

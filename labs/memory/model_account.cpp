@@ -40,19 +40,6 @@ Load load_of(const Params& p) {
             .zero = p.zero};
 }
 
-struct Card {
-    double bytes;
-    std::string name;
-};
-// Makers' numbers, but for the H200, whose driver says 150.1 GB.
-Card card_of(const std::string& gpu, const Allocated& allocated) {
-    if (gpu == "live" && allocated.live) return {allocated.memory, allocated.gpu};
-    if (gpu == "24") return {24e9, "24 GB card"};
-    if (gpu == "80") return {80e9, "H100"};
-    if (gpu == "192") return {192e9, "B200"};
-    return {150.1e9, "H200"};
-}
-
 Side side_of(const Plan& plan, const ModelShape& model, const Load& load, double pcie) {
     return {.plan = plan,
             .account = account(plan, model, load, pcie),
@@ -126,9 +113,10 @@ Outcome outcome_of(const Params& p, const Allocated& allocated) {
     Outcome out{.model = model_of(p), .load = load_of(p), .mlp = p.model == "mlp", .trainer = kTrainer};
     out.allocated = allocated;
     for (std::size_t i = 0; i < out.trainer.size(); ++i) out.trainer[i].allocated = allocated.bytes[i];
-    const Card card = card_of(p.gpu, allocated);
-    out.gpu_bytes = card.bytes;
-    out.gpu_name = card.name;
+    const Card& card = find_card(p.gpu);
+    const bool live = p.gpu == "live" && allocated.live;
+    out.gpu_bytes = live ? allocated.memory : card.bytes;
+    out.gpu_name = live ? allocated.gpu : card.name;
     out.break_even = kNaN;
     if (out.mlp) {
         out.own = side_of(out.trainer[1]);

@@ -36,33 +36,6 @@ Row row_of(const cuda::Allocation& one, bool fp8) {
     }
 }
 
-Allocated read_recording() {
-    Allocated out;
-    try {
-        const auto recording = load_recording();
-        if (!recording) {
-            out.problem = "There is no recording.";
-            return out;
-        }
-        out.gpu = recording->gpu;
-        if (recording->grid && recording->grid->host_copy.up_ms > 0 &&
-            recording->grid->host_copy.down_ms > 0) {
-            const GridHostCopy& copy = recording->grid->host_copy;
-            out.host_copy = 1e3 * copy.bytes / std::max(copy.up_ms, copy.down_ms);
-        }
-        const TrainSpec network = own_network();
-        for (const RecordedStep& step : recording->steps) {
-            if (step.layers != network.layers || step.batch != network.batch) continue;
-            for (std::size_t i = 0; i < kRecipes.size(); ++i)
-                if (const RecordedArm* arm = step.find(kRecipes[i]); arm && arm->memory_bytes > 0)
-                    out.bytes[i] = arm->memory_bytes;
-        }
-    } catch (const Error& error) {
-        out.problem = error.what();
-    }
-    return out;
-}
-
 }  // namespace
 
 TrainSpec own_network() {
@@ -103,9 +76,33 @@ OwnArm own_arm(const std::string& recipe) {
     return out;
 }
 
-const Allocated& recorded_bytes() {
-    static const Allocated kRead = read_recording();
-    return kRead;
+const Card& find_card(std::string_view id) {
+    constexpr std::size_t kUsual = 2;
+    const auto found = std::ranges::find(kCards, id, &Card::id);
+    return found == kCards.end() ? kCards[kUsual] : *found;
+}
+
+Allocated recorded_bytes(std::string_view card) {
+    const auto all = shipped();
+    Allocated out;
+    out.problem = all->problem;
+    if (all->recordings.empty()) {
+        if (out.problem.empty()) out.problem = "There is no recording.";
+        return out;
+    }
+    const Recording* of_card = all->find(find_card(card).recording);
+    const Recording& recording = of_card ? *of_card : all->recordings.front();
+    out.gpu = recording.gpu;
+    if (recording.grid && recording.grid->host_copy.up_ms > 0 && recording.grid->host_copy.down_ms > 0) {
+        const GridHostCopy& copy = recording.grid->host_copy;
+        out.host_copy = 1e3 * copy.bytes / std::max(copy.up_ms, copy.down_ms);
+    }
+    static const TrainSpec kNetwork = own_network();
+    if (const RecordedStep* step = recording.step(kNetwork.layers, kNetwork.batch))
+        for (std::size_t i = 0; i < kRecipes.size(); ++i)
+            if (const RecordedArm* arm = step->find(kRecipes[i]); arm && arm->memory_bytes > 0)
+                out.bytes[i] = arm->memory_bytes;
+    return out;
 }
 
 Allocated measured_bytes(const Backends& backends, bool arms) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/backend/backends.h"
@@ -34,8 +35,20 @@ struct Allocated {
     bool live = false;         // of the card at hand; else recorded
     std::string problem = {};  // why there is no recording; empty otherwise
 };
-// Of the recordings among the assets; read once.
-const Allocated& recorded_bytes();
+// The cards of the field `gpu`, in its order.
+struct Card {
+    std::string_view id, label, name;
+    double bytes;
+    std::string_view recording;  // of it; "": there is none
+};
+// Makers' numbers, but for the H200, whose driver says 150.1 GB.
+inline constexpr std::array kCards = {
+    Card{"24", "24 GB", "24 GB card", 24e9, ""}, Card{"80", "80 GB (H100)", "H100", 80e9, "h100"},
+    Card{"141", "141 GB (H200)", "H200", 150.1e9, "h200"}, Card{"192", "192 GB (B200)", "B200", 192e9, ""}};
+const Card& find_card(std::string_view id);  // the H200 for another id
+
+// Of the recording of that card; of the first recording where there is none.
+Allocated recorded_bytes(std::string_view card);
 // Builds both arms on the GPU, reads their bytes and frees them; without `arms` only asks for the card. Throws
 // Error{backend}: no GPU, or not enough memory.
 Allocated measured_bytes(const Backends& backends, bool arms);

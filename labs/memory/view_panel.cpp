@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/backend/recording.h"
 #include "core/base/units.h"
 #include "labs/memory/view.h"
 #include "labs/ui/draw.h"
@@ -61,14 +62,7 @@ void MemoryView::explore(Context& c, float width) {
     draw(false);
     if (lab_.outcome().mlp)
         ui::wrapped(c, "The trainer has no sequence, no checkpointing and no ZeRO: nothing to set.");
-    const Rect row = ui::next_area(c, 24);
-    const ui::Press press = ui::press(c, "memory.more", row);
-    if (press.clicked) more_open_ = !more_open_;
-    const Color ink{press.hovered ? Role::text : Role::muted};
-    const float y = (row.y0 + row.y1) / 2;
-    ui::chevron(c, {row.x0 + c.px(5), y}, more_open_ ? ui::Direction::down : ui::Direction::right, ink);
-    ui::text_mid(c, {row.x0 + c.px(20), y}, "More: ZeRO, GPUs, offload, PCIe, attention", ink, kSans13);
-    ui::advance(row);
+    ui::disclosure(c, "memory.more", "More: ZeRO, GPUs, offload, PCIe, attention", more_open_);
     if (more_open_) draw(true);
     ui::divider(c);
     draw_result(c, width);
@@ -104,7 +98,7 @@ void MemoryView::draw_trainer(Context& c, float width) {
     const Outcome& o = lab_.outcome();
     ui::text(c, "Held against our own trainer", Role::text, kBold15);
     const Allocated& allocated = o.allocated;
-    const std::string card = allocated.gpu.starts_with("NVIDIA ") ? allocated.gpu.substr(7) : allocated.gpu;
+    const std::string card = short_gpu_name(allocated.gpu);
     ui::wrapped(c, allocated.problem.empty() ? fmt::format("GB of 4096-16384-4096, batch 8192, {}", card)
                                              : allocated.problem);
     const std::vector<float> columns = {0.2F * width, 0.27F * width, 0.27F * width, 0.26F * width};

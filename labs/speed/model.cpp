@@ -5,12 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <map>
-#include <mutex>
 #include <set>
 #include <utility>
 
-#include "core/base/environment.h"
 #include "core/base/error.h"
 #include "labs/speed/model_figures.h"
 
@@ -29,9 +26,7 @@ constexpr LabInfo kInfo{
 
 // "H200, recorded 2026-11-22".
 std::string label_of(const Recording& recording) {
-    std::string gpu = recording.gpu;
-    if (gpu.starts_with("NVIDIA ")) gpu.erase(0, 7);
-    return fmt::format("{}, recorded {}", gpu, recording.date);
+    return fmt::format("{}, recorded {}", short_gpu_name(recording.gpu), recording.date);
 }
 
 std::vector<Choice> choices_of(const Shipped& shipped) {
@@ -51,22 +46,6 @@ int major_of(const std::string& version) { return std::atoi(version.c_str()); }
 
 }  // namespace
 
-std::shared_ptr<const Shipped> shipped() {
-    static std::mutex mutex;
-    static std::map<std::string, std::shared_ptr<const Shipped>> by_folder;  // tests have assets of their own
-    const std::lock_guard lock(mutex);
-    const char* folder = environment("FP8LAB_ASSETS");
-    auto& found = by_folder[folder ? folder : ""];
-    if (found) return found;
-    Shipped read;
-    try {
-        read.recordings = load_recordings();
-    } catch (const Error& error) {
-        read.problem = error.what();
-    }
-    return found = std::make_shared<const Shipped>(std::move(read));
-}
-
 SpeedLab::SpeedLab() : SpeedLab(shipped(), {}) {}
 
 SpeedLab::SpeedLab(std::shared_ptr<const Shipped> shipped, Backends backends)
@@ -84,9 +63,7 @@ const LabInfo& SpeedLab::info() const { return kInfo; }
 
 Source SpeedLab::source_of(const std::string& id) const {
     if (id == kLive) return {nullptr, &times_};
-    for (const Recording& recording : shipped_->recordings)
-        if (recording.id == id) return {&recording, nullptr};
-    return {};
+    return {shipped_->find(id), nullptr};
 }
 
 void SpeedLab::set_wake(std::function<void()> wake) { live_.start_worker(std::move(wake)); }

@@ -17,13 +17,6 @@
 
 namespace fp8lab::speed {
 
-// All recordings among the assets, or why one cannot be read.
-struct Shipped {
-    std::vector<Recording> recordings;
-    std::string problem;
-};
-std::shared_ptr<const Shipped> shipped();  // read once
-
 class SpeedLab : public Lab {
   public:
     SpeedLab();  // of the shipped recordings and this machine's GPU

@@ -149,12 +149,6 @@ std::vector<FormatRow> formats_of(const Params& params, const GemmGrid* grid) {
     return out;
 }
 
-// "H100" of "NVIDIA H100 80GB HBM3".
-std::string short_name(std::string gpu) {
-    if (gpu.starts_with("NVIDIA ")) gpu.erase(0, 7);
-    return gpu.starts_with("GeForce") ? gpu : gpu.substr(0, gpu.find(' '));
-}
-
 double zeros_gain(const GemmGrid* grid) {
     if (grid)
         for (const GridZeros& row : grid->zeros)
@@ -230,7 +224,7 @@ Outcome outcome_of(const Params& params, const Source& source, const Source& ove
     out.middle = beside(params, source, kMiddle);
     out.roofs = roofs_of(source, params);
     out.over_roofs = roofs_of(over, params);
-    out.over_gpu = short_name(over.gpu());
+    out.over_gpu = short_gpu_name(over.gpu());
     out.sheet = datasheet(out.gpu);
     out.all_m = recorded_m(source, params);
     out.all_layers = recorded_layers(source);

@@ -69,40 +69,58 @@ void add_roof_names(Figure& figure, std::vector<RoofName> names) {
 void add_roofs(Figure& figure, const Outcome& o, double least) {
     std::vector<RoofName> names;
     const double low = figure.y.range->lo;
-    const auto compute = [&](double tflops, double ridge, Role role, Style style, const std::string& source) {
-        if (!(tflops > 0)) return;
+    const auto compute = [&](double tflops, double ridge, Style style, const std::string& source) {
         const double from = ridge > 0 && ridge < kRoofsEnd ? ridge : least;
         figure.line(source + "##roof", data({from, kRoofsEnd}), data({tflops, tflops}), std::move(style));
-        names.push_back({tflops, fmt::format("{:.0f} {}", tflops, source), role});
     };
     const Roofs& r = o.roofs;
     const double memory = r.memory > 0 ? r.memory : o.sheet ? o.sheet->memory : kNan;
-    if (o.sheet) {
-        for (const double peak : {o.sheet->bf16, o.sheet->fp8})
-            compute(peak, peak / memory, Role::muted, thin(Role::muted, Dash::dot), "datasheet");
-    }
+    if (o.sheet)
+        for (const double peak : {o.sheet->bf16, o.sheet->fp8}) {
+            compute(peak, peak / memory, thin(Role::muted, Dash::dot), "datasheet");
+            names.push_back({peak, fmt::format("{:.0f} datasheet", peak), Role::muted});
+        }
     const double top = r.fp8 > 0 ? r.fp8 : r.bf16 > 0 ? r.bf16 : o.sheet ? o.sheet->fp8 : kNan;
-    if (memory > 0 && top > 0) {
-        figure.line("memory", data({least, top / memory}), data({memory * least, top}),
-                    {.color = {Role::text}, .width = 2, .in_legend = false});
-        const double at = least * std::pow(top / memory / least, 0.65);  // the words end before the line
+    // `share` of its way up: the words stand beside the line there, on the side that `anchor` names.
+    const auto memory_roof = [&](double tb_s, double peak, Style style, const std::string& source,
+                                 double share, Anchor anchor) {
+        if (!(tb_s > 0 && peak > 0)) return;
+        figure.line(source + "##memory", data({least, peak / tb_s}), data({tb_s * least, peak}),
+                    std::move(style));
+        const double at = least * std::pow(peak / tb_s / least, share);
+        const bool left = anchor == Anchor::right;
         figure.add("",
                    TextMark{.x = at,
-                            .y = memory * at,
-                            .text = fmt::format("memory {} TB/s, {}", screen_number(memory, 2),
-                                                r.memory > 0 ? "measured" : "datasheet"),
-                            .anchor = Anchor::right,
-                            .dx = -14,
-                            .dy = -6},
+                            .y = tb_s * at,
+                            .text = fmt::format("memory {} TB/s, {}", screen_number(tb_s, 2), source),
+                            .anchor = anchor,
+                            .dx = left ? -14.0F : 14.0F,
+                            .dy = left ? -6.0F : 6.0F},
                    words_in(Role::muted));
-    }
-    compute(r.fp8, r.ridge_fp8(), Role::e4m3, {.color = {Role::e4m3}, .width = 3, .in_legend = false},
-            "measured");
-    compute(r.bf16, r.ridge_bf16(), Role::bf16,
-            {.color = {Role::bf16}, .width = 2, .dash = Dash::dash, .in_legend = false}, "measured");
-    for (const double tflops : {o.over_roofs.bf16, o.over_roofs.fp8})
-        compute(tflops, tflops / o.over_roofs.memory, Role::muted, thin(Role::muted, Dash::long_dash),
-                o.over_gpu);
+    };
+    const Roofs& over = o.over_roofs;
+    const bool below = over.memory > memory;  // the upper one has its words on the left
+    memory_roof(over.memory, over.fp8 > 0 ? over.fp8 : over.bf16, thin(Role::muted, Dash::long_dash),
+                o.over_gpu, below ? 0.65 : 0.4, below ? Anchor::right : Anchor::left);
+    memory_roof(memory, top, {.color = {Role::text}, .width = 2, .in_legend = false},
+                r.memory > 0 ? "measured" : "datasheet", below ? 0.4 : 0.65,
+                below ? Anchor::left : Anchor::right);
+    // The other recording's roof shares a line of words with this one's.
+    const auto measured = [&](double tflops, double at, double others, Role role, Style style) {
+        if (tflops > 0) compute(tflops, at, std::move(style), "measured");
+        if (others > 0) compute(others, others / over.memory, thin(Role::muted, Dash::long_dash), o.over_gpu);
+        const std::string other = others > 0 ? fmt::format("{} {:.0f}", o.over_gpu, others) : "";
+        if (tflops > 0)
+            names.push_back({tflops,
+                             fmt::format("{:.0f} {}", tflops, other.empty() ? "measured" : "(" + other + ")"),
+                             role});
+        else if (others > 0)
+            names.push_back({others, other, Role::muted});
+    };
+    measured(r.fp8, r.ridge_fp8(), over.fp8, Role::e4m3,
+             {.color = {Role::e4m3}, .width = 3, .in_legend = false});
+    measured(r.bf16, r.ridge_bf16(), over.bf16, Role::bf16,
+             {.color = {Role::bf16}, .width = 2, .dash = Dash::dash, .in_legend = false});
     const auto ridge = [&](double at, double roof, Role role, const std::string& words, Anchor anchor) {
         if (!(at > 0 && at < kRoofsEnd)) return;
         figure.line("ridge##" + words, data({at, at}), data({low, roof}), thin(role, Dash::dot));

@@ -65,6 +65,12 @@ void SpeedView::draw_roofline(Context& c, Rect area) {
                 words->dy = 0;
             }
     }
+    // The roofs end where their names have room beside them.
+    constexpr float kNames = 112, kTicks = 56;  // logical px
+    const double share = c.px(kNames) / (area.width() - c.px(kTicks));
+    Range& shown = *figure.x.range;
+    if (share < 0.5)
+        shown.hi = std::max(shown.hi, kRoofsEnd * std::pow(kRoofsEnd / shown.lo, share / (1 - share)));
     const ui::PlotResult plot = ui::plot(c, "speed.roofline", figure, roofline_, area, {.crosshair = false});
     draw_handle(c, plot);
     draw_hover(c, plot);

@@ -41,14 +41,7 @@ void SpeedView::explore(Context& c, float width) {
     edit("recipe");
     for (const char* name : {"m", "n", "k"}) size_slider(c, name);
     edit("fast_accum");
-    const Rect row = ui::next_area(c, 24);
-    const ui::Press press = ui::press(c, "speed.more", row);
-    if (press.clicked) more_open_ = !more_open_;
-    const Color ink{press.hovered ? Role::text : Role::muted};
-    const float y = (row.y0 + row.y1) / 2;
-    ui::chevron(c, {row.x0 + c.px(5), y}, more_open_ ? ui::Direction::down : ui::Direction::right, ink);
-    ui::text_mid(c, {row.x0 + c.px(20), y}, "More: casts, groups, data, padding", ink, kSans13);
-    ui::advance(row);
+    ui::disclosure(c, "speed.more", "More: casts, groups, data, padding", more_open_);
     if (more_open_)
         for (const Field& field : fields)
             if (field.info.more && !field.info.hidden) edit(field.info.name);

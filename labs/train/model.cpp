@@ -91,17 +91,10 @@ std::string_view TrainLab::backend() const {
     return gpu_reason().empty() ? "cuda" : "cpu";
 }
 
-const Recorded* TrainLab::recorded() const {
+std::shared_ptr<const Shipped> TrainLab::recorded() const {
     if (gpu_reason().empty()) return nullptr;
-    if (!recorded_) {
-        recorded_.emplace();
-        try {
-            recorded_->recording = load_recording();
-        } catch (const Error& error) {
-            recorded_->problem = error.what();
-        }
-    }
-    return recorded_->recording || !recorded_->problem.empty() ? &*recorded_ : nullptr;
+    auto all = shipped();
+    return all->recordings.empty() && all->problem.empty() ? nullptr : all;
 }
 
 MlpTensor TrainLab::shown_tensor() const {

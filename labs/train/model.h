@@ -23,12 +23,6 @@
 
 namespace fp8lab::train {
 
-// Recorded times of a GPU among the assets, or why the file cannot be read.
-struct Recorded {
-    std::optional<Recording> recording;
-    std::string problem;
-};
-
 class TrainLab : public Lab {
   public:
     explicit TrainLab(Backends backends = {});
@@ -81,8 +75,9 @@ class TrainLab : public Lab {
     // "cpu" or "cuda": where a training would run that starts now, and why not on the GPU (empty: it can).
     std::string_view backend() const;
     std::string gpu_reason() const { return backends_.gpu_reason(); }
-    const Recorded* recorded() const;  // where there is no GPU; null where there is one, or no recording
-    TrainSpec spec() const;            // of the training at hand, live changes included
+    // Where there is no GPU; null where there is one, or no recording.
+    std::shared_ptr<const Shipped> recorded() const;
+    TrainSpec spec() const;                    // of the training at hand, live changes included
     std::vector<std::string> waiting() const;  // labels of the settings that a restart would apply
     void show_tensor(const std::string& name) { params_.tensor = name; }  // "dy1"
     MlpTensor shown_tensor() const;  // of the last layer where the task has fewer than `tensor` says
@@ -129,8 +124,7 @@ class TrainLab : public Lab {
     std::string replayed_;  // the record that history_ shows instead of a training
     TrainingRun::Status status_;
     std::function<void()> wake_;
-    mutable std::optional<History> small_;      // behind the thumbnail, made once
-    mutable std::optional<Recorded> recorded_;  // read when first asked for
+    mutable std::optional<History> small_;  // behind the thumbnail, made once
     Backends backends_;
     std::string_view live_backend_;  // of the training at hand
     std::unique_ptr<TrainingRun> run_;

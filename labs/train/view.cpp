@@ -46,8 +46,12 @@ void TrainView::stage(ui::Context& c, Rect area) {
     const TrainSpec spec = lab_.spec();
     const std::size_t arm = shown_arm(spec);
     const auto looks = arm_looks(spec.arms);
-    title(c, left, "Tensor health, " + looks[arm].name + " arm",
-          left.width() > c.px(440) ? "underflow, lost: run mean %   overflow: steps" : "");
+    const std::string name = "Tensor health, " + looks[arm].name + " arm", counted = "overflow: steps";
+    const auto fits = [&](const std::string& note) {
+        return ui::text_width(c, name, kBold15) + ui::text_width(c, note, kSans13) + c.px(16) <= left.width();
+    };
+    const std::string whole = "underflow, lost: run mean %   " + counted;
+    title(c, left, name, fits(whole) ? whole : fits(counted) ? counted : "");
     const Rect rows{left.x0, left.y0 + c.px(24), left.x1, left.y1};
     const ModelPlan plan = model_plan(spec);
     std::string shown = to_string(lab_.shown_tensor());
@@ -107,7 +111,7 @@ void TrainView::right_column(ui::Context& c, const std::vector<Figure>& figures,
     if (find(figures, "boundary-a")) choices.emplace_back("Boundary");
     choices.emplace_back("Histogram");
     if (find(figures, "step")) choices.emplace_back("One step");
-    const Recorded* recorded = lab_.recorded();
+    const auto recorded = lab_.recorded();
     if (recorded) choices.emplace_back("Recorded");
     picture_ = std::min(picture_, static_cast<int>(choices.size()) - 1);
     if (choices.size() > 1) {
@@ -119,7 +123,7 @@ void TrainView::right_column(ui::Context& c, const std::vector<Figure>& figures,
     }
     const std::string& chosen = choices[static_cast<std::size_t>(picture_)];
     if (chosen == "Boundary") return boundaries(c, figures, area);
-    if (chosen == "Recorded") return recorded_table(c, area, *recorded);
+    if (chosen == "Recorded") return recorded_table(c, area, *recorded, recording_);
     if (chosen == "One step") {
         const bool low = area.height() < c.px(180);
         Figure step = step_figure(lab_.history(), arm_looks(lab_.spec().arms), low);

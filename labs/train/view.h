@@ -41,13 +41,15 @@ class TrainView : public LabView {
                     std::size_t enabled = static_cast<std::size_t>(-1));
     void show_tensor(ui::Context&);
     void more(ui::Context&);
+    void option_switches(ui::Context&);  // and the text for what they do not have
     void numbers(ui::Context&, float width);
     void copy_buttons(ui::Context&, float width);
     void toast(ui::Context&);
 
     TrainLab& lab_;
     ui::PlotState loss_, gap_, histogram_, step_, boundary_[3];
-    int picture_ = 0;  // of those that the right column has to show
+    int picture_ = 0;    // of those that the right column has to show
+    int recording_ = 0;  // of those that it shows as a table
     bool more_cast_ = false, more_run_ = false;
     bool toast_closed_ = false;
     bool pausing_ = false;  // asked for, and not yet so: the worker tells nobody when it rests
@@ -59,7 +61,7 @@ class TrainView : public LabView {
 void health_table(ui::Context&, Rect area, const ArmTrack& arm, const Recipe& recipe, const ModelPlan& plan,
                   std::string& shown);
 
-// The steps of a recording as a table, under its badge; or why it cannot be read.
-void recorded_table(ui::Context&, Rect area, const Recorded& recorded);
+// The steps of a recording as a table, under its badge, with a menu of the others; or why one cannot be read.
+void recorded_table(ui::Context&, Rect area, const Shipped& recorded, int& chosen);
 
 }  // namespace fp8lab::train

@@ -226,7 +226,10 @@ void TrainView::more(ui::Context& c) {
         for (const char* name :
              {"fwd", "bwd", "round", "overflow", "master", "round_update", "options", "interval"}) {
             if (name == std::string_view("interval") && !delayed(lab_.spec())) continue;
-            edit(c, name);
+            if (name == std::string_view("options"))
+                option_switches(c);
+            else
+                edit(c, name);
         }
     }
     if (more_run_) {

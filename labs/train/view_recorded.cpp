@@ -13,28 +13,37 @@ namespace {
 
 ui::Cell head(const char* words) { return {.text = words, .role = Role::muted, .mono = false}; }
 
+constexpr float kMenuHeight = 24;
+
 std::string milliseconds(const RecordedArm* arm) { return arm ? step_text(arm->median_ms) : ""; }
 
 }  // namespace
 
-void recorded_table(ui::Context& c, Rect area, const Recorded& recorded) {
+void recorded_table(ui::Context& c, Rect area, const Shipped& recorded, int& chosen) {
     ImGui::SetCursorScreenPos({area.x0, area.y0});
     ImGui::BeginChild("train.recorded", {area.width(), area.height()}, false, ImGuiWindowFlags_NoScrollbar);
-    if (!recorded.recording) {
+    if (recorded.recordings.empty()) {
         ui::warning(c, recorded.problem);
         ImGui::EndChild();
         return;
     }
-    const Recording& recording = *recorded.recording;
+    const Recording& recording = recorded.recordings.at(static_cast<std::size_t>(chosen));
     const bool wide = area.width() >= c.px(270);
     const float width = area.width() - c.px(10);  // beside the thumb of a place too low for all rows
     ui::badge(c, Provenance::recorded);
-    const std::string where = recording.gpu + ", " + recording.date;
-    if (wide) {
-        const float y = ui::next_area(c, 0).y0 - c.px(20);  // beside the badge
-        ui::text_mid(c, {area.x0 + width, y}, where, {Role::muted}, kSans13, Anchor::right);
+    // Beside the badge, or under it where there is no room.
+    const auto name = [](const Recording& one) { return short_gpu_name(one.gpu) + ", " + one.date; };
+    const float y = wide ? ui::next_area(c, 0).y0 - c.px(20) : ui::next_area(c, kMenuHeight).y0 + c.px(12);
+    const Rect place{wide ? area.x0 + width - c.px(172) : area.x0, y - c.px(12), area.x0 + width,
+                     y + c.px(12)};
+    if (recorded.recordings.size() > 1) {
+        std::vector<std::string> names;
+        for (const Recording& one : recorded.recordings) names.push_back(name(one));
+        ui::cell_menu(c, "train.recording", place, names[static_cast<std::size_t>(chosen)], {Role::text},
+                      names, chosen);
+        ui::probe(c, "train.recording.name", place, {}, names[static_cast<std::size_t>(chosen)]);
     } else {
-        ui::wrapped(c, where);
+        ui::text_mid(c, {place.x1, y}, name(recording), {Role::muted}, kSans13, Anchor::right);
     }
     // In a narrow place the times go; a speed-up without its size would say nothing.
     const std::vector<float> columns =

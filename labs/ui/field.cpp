@@ -116,9 +116,10 @@ void show_locked(Context& context, const Field& field) {
     tooltip(context, field.info.label, "The scene holds it fast; Reset all lets go.");
 }
 
-// A line that opens the second tier of controls.
-void disclosure(Context& context, std::string_view name, const std::string& label, bool& open) {
-    const Rect row = next_area(context, 32);
+}  // namespace
+
+void disclosure(Context& context, std::string_view name, std::string_view label, bool& open, float height) {
+    const Rect row = next_area(context, height);
     const Press hit = press(context, name, row);
     if (hit.clicked) open = !open;
     const Color ink{hit.hovered ? Role::text : Role::muted};
@@ -127,8 +128,6 @@ void disclosure(Context& context, std::string_view name, const std::string& labe
     text_mid(context, {row.x0 + context.px(20), y}, label, ink, {Face::sans, 13});
     advance(row);
 }
-
-}  // namespace
 
 bool withheld(Context& context, const Field& field) {
     const auto listed = [&](const std::vector<std::string>& names) {
@@ -169,7 +168,8 @@ void edit_fields(Context& context, std::string_view name, std::span<const Field>
     bool has_more = false;
     tier(true, [&](std::size_t) { has_more = true; });
     if (!has_more) return;
-    disclosure(context, name, "More: " + std::string(words), more_open);
+    constexpr float kHigh = 32;
+    disclosure(context, name, "More: " + std::string(words), more_open, kHigh);
     if (more_open) tier(true, draw);
 }
 

@@ -103,6 +103,9 @@ bool edit(Context&, const Field& field, const Field* default_field = nullptr);
 // here. For views with a control of their own for it; edit() does this by itself.
 bool withheld(Context&, const Field& field);
 
+// A line that opens the second tier of controls, or anything else that is below it. `height`: logical px.
+void disclosure(Context&, std::string_view name, std::string_view label, bool& open, float height = 24);
+
 // The controls of a lab's field table, without hidden ones and those for which `shown` returns false: the
 // first tier, and the second behind a line `name` with the text "More: <words>". `defaults`: the same table
 // of a new lab.

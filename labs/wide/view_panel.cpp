@@ -109,18 +109,11 @@ void WideView::explore(Context& c, float width) {
     constexpr double kLinger_s = 1.5;
     if (over_pair) pair_until_ = ImGui::GetTime() + kLinger_s;
     if (lab_.shows("swiglu")) ui::wrapped(c, "Alignment is set here, not learnt.");
-    const Rect row = ui::next_area(c, 24);
-    const ui::Press press = ui::press(c, "wide.more", row);
-    if (press.clicked) more_open_ = !more_open_;
-    const Color ink{press.hovered ? Role::text : Role::muted};
-    const float y = (row.y0 + row.y1) / 2;
-    ui::chevron(c, {row.x0 + c.px(5), y}, more_open_ ? ui::Direction::down : ui::Direction::right, ink);
-    ui::text_mid(c, {row.x0 + c.px(20), y},
-                 lab_.shows("swiglu")      ? "More: history, seed"
-                 : lab_.shows("optimiser") ? "More: v at start, steps, parameters, seed"
-                                           : "More: row sum, head size, seed",
-                 ink, kSans13);
-    ui::advance(row);
+    ui::disclosure(c, "wide.more",
+                   lab_.shows("swiglu")      ? "More: history, seed"
+                   : lab_.shows("optimiser") ? "More: v at start, steps, parameters, seed"
+                                             : "More: row sum, head size, seed",
+                   more_open_);
     if (more_open_) draw(true);
     ui::divider(c);
     draw_headline(c, width);

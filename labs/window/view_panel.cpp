@@ -58,14 +58,7 @@ void WindowView::explore(Context& c, float width) {
         }
     };
     draw(false);
-    const Rect row = ui::next_area(c, 24);
-    const ui::Press press = ui::press(c, "window.more", row);
-    if (press.clicked) more_open_ = !more_open_;
-    const Color ink{press.hovered ? Role::text : Role::muted};
-    const float y = (row.y0 + row.y1) / 2;
-    ui::chevron(c, {row.x0 + c.px(5), y}, more_open_ ? ui::Direction::down : ui::Direction::right, ink);
-    ui::text_mid(c, {row.x0 + c.px(20), y}, "More: overflow, outliers, loss scale", ink, {Face::sans, 13});
-    ui::advance(row);
+    ui::disclosure(c, "window.more", "More: overflow, outliers, loss scale", more_open_);
     if (more_open_) draw(true);
     ImGui::Dummy({0, c.px(12)});
     draw_table(c, width);

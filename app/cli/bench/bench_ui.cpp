@@ -3,6 +3,7 @@
 #include "app/cli/bench/bench_frames.h"
 #include "app/cli/bench/bench_measuring.h"
 #include "app/cli/bench/bench_sliders.h"
+#include "app/cli/bench/bench_switches.h"
 #include "core/base/error.h"
 
 #ifdef FP8LAB_GUI
@@ -239,6 +240,7 @@ void measure_window(WindowLoop& loop, const std::string& backend, int repeats, J
         result["frames"][std::string(entry.id)] = time_frames(loop, repeats);
     }
     result["measuring"] = time_measuring(loop);
+    result["switch_to_pixels"] = time_switches(loop, repeats);
     result["slider_to_pixels"] = time_sliders(loop, repeats);
     result["million_point_trace"] = time_trace(loop, repeats);
     result["idle"] = measure_idle(loop);

@@ -284,10 +284,10 @@ TEST_CASE("without a GPU and without a recording there is nothing of a GPU to se
 }
 
 TEST_CASE("a recording is drawn with its badge, a broken one as its fault") {
-    const Assets scratch;
-    std::filesystem::create_directories(scratch / "recordings");
     for (const bool broken : {false, true}) {
         CAPTURE(broken);
+        const Assets scratch;  // recordings are read once for each folder
+        std::filesystem::create_directories(scratch / "recordings");
         write_file(
             scratch / "recordings/h200.json",
             std::string_view(broken ? "{" : R"({"gpu": "NVIDIA H200", "driver": "580.95", "cuda": "13.0",
@@ -298,9 +298,22 @@ TEST_CASE("a recording is drawn with its badge, a broken one as its fault") {
         screen.click("train.picture.1");
         REQUIRE(screen.lab.recorded());
         CHECK(screen.lab.recorded()->problem.empty() == !broken);
+        CHECK_FALSE(screen.gui.context.probes.items.contains("train.recording"));  // there is one
         CHECK(screen.gui.context.probes.items.contains("badge") == !broken);
         CHECK(test::draw_data_fault().empty());
     }
+}
+
+TEST_CASE("of several recordings the table shows the one that its menu names") {
+    Screen screen;
+    screen.click("train.picture.1");
+    const auto name = [&] { return screen.gui.context.probes.items.at("train.recording.name").words; };
+    CHECK(name().starts_with("H200, 2026-"));
+    screen.click("train.recording");
+    screen.click("train.recording.1");
+    screen.frame();
+    CHECK(name().starts_with("H100, 2026-"));
+    CHECK(test::draw_data_fault().empty());
 }
 
 TEST_CASE("after a failure the run button starts anew, on the CPU if that is chosen") {

@@ -97,6 +97,32 @@ TEST_CASE("a recording that is not whole is refused with the place") {
     refused(changed("\"arms\": [", "\"arms\": [], \"old\": ["), "'results[1].arms' is not a list");
 }
 
+TEST_CASE("the shipped recordings: the H200 first, the H100 with the same benches") {
+    const auto all = shipped();
+    REQUIRE(all->problem.empty());
+    REQUIRE(all->recordings.size() >= 2);
+    CHECK(all->recordings.front().id == "h200");
+    CHECK(all->find("none") == nullptr);
+    const Recording *h200 = all->find("h200"), *h100 = all->find("h100");
+    REQUIRE(h100);
+    CHECK(h100->gpu == "NVIDIA H100 80GB HBM3");
+    CHECK(h100->accumulation.size() == h200->accumulation.size());
+    REQUIRE((h100->grid && h200->grid));
+    CHECK(h100->grid->recorded_layers() == h200->grid->recorded_layers());
+    for (const RecordedStep& step : h200->steps) {
+        CAPTURE(step.layers);
+        CAPTURE(step.batch);
+        CHECK(h100->step(step.layers, step.batch));
+    }
+}
+
+TEST_CASE("a GPU's short name tells two cards apart") {
+    CHECK(short_gpu_name("NVIDIA H200") == "H200");
+    CHECK(short_gpu_name("NVIDIA H100 80GB HBM3") == "H100");
+    CHECK(short_gpu_name("NVIDIA GeForce RTX 4090") == "GeForce RTX 4090");
+    CHECK(short_gpu_name("").empty());
+}
+
 TEST_CASE("why FP8: its bytes, and the step that it makes faster by the largest factor, with GPU and date") {
     const std::string bytes =
         "Why FP8: a number takes 1 byte instead of the 2 of BF16, and tensor cores multiply it faster.";

@@ -211,6 +211,20 @@ TEST_CASE("the model of Hopper's accumulator agrees with an H200 while the kerne
     }
 }
 
+TEST_CASE("each recording is offered, and the one that is chosen gives the hardware's numbers") {
+    AddingLab lab;
+    set_field(lab.fields(), "experiment=dot");
+    const auto where = [&](const std::string& hardware) {
+        set_field(lab.fields(), "hardware=" + hardware);
+        lab.update();
+        return lab.outcome().dot.hardware.where;
+    };
+    CHECK(where("recorded").starts_with("NVIDIA H200, 2026-"));
+    CHECK(where("h100").starts_with("NVIDIA H100 80GB HBM3, 2026-"));
+    CHECK(lab.outcome().dot.hardware.provenance == Provenance::recorded);
+    CHECK(lab.outcome().dot.hardware.lines.size() == 20);
+}
+
 TEST_CASE("this machine's GPU takes the place of the recorded one, or the reason why there is none") {
     struct Gpu : test::FakeGpuBackend {
         Gpu() : FakeGpuBackend({}) {}

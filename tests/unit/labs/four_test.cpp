@@ -231,6 +231,29 @@ TEST_CASE("L12: the numbers follow from the fields, and a switch back gives the 
     }
 }
 
+TEST_CASE(
+    "L12: numbers under other signs and with other ways are those of a new lab, whatever was shown before") {
+    FourLab walked;
+    const std::vector<std::string> all = {
+        "rounding=stochastic", "target=4or6", "signs=none", "rht=off", "signs=drawn",
+        "sign_seed=7",         "rht=on",      "seed=2",     "signs=te"};
+    for (std::size_t count = 1; count <= all.size(); ++count) {
+        CAPTURE(all[count - 1]);
+        set_field(walked.fields(), all[count - 1]);
+        walked.update();
+        FourLab fresh;
+        for (std::size_t i = 0; i < count; ++i) set_field(fresh.fields(), all[i]);
+        fresh.update();
+        const auto of_walked = walked.metrics(), of_fresh = fresh.metrics();
+        REQUIRE(of_walked.size() == of_fresh.size());
+        for (std::size_t i = 0; i < of_fresh.size(); ++i) {
+            CAPTURE(of_fresh[i].name);
+            CHECK((of_walked[i].value == of_fresh[i].value ||
+                   (std::isnan(of_walked[i].value) && std::isnan(of_fresh[i].value))));
+        }
+    }
+}
+
 TEST_CASE("L12: titles are sentences of the numbers") {
     CHECK(Made{}.lab.figures()[0].title == "Fewer zeros, yet more noise: RHT costs NVFP4 1.1 dB");
     CHECK(Made{"format=mxfp4"}.lab.figures()[0].title.starts_with("RHT gives MXFP4 2."));

@@ -262,6 +262,26 @@ TEST_CASE("the help of PCIe names what the recorded GPU copies") {
     CHECK(help.find(gb_per_second) != std::string::npos);
 }
 
+TEST_CASE("the allocated bytes and the PCIe of a recorded card are those of its own recording") {
+    const Recording* h100 = shipped()->find("h100");
+    REQUIRE(h100);
+    const RecordedStep* step = h100->step(std::vector{4096, 16384, 4096}, 8192);
+    REQUIRE(step);
+    MemoryLab lab;
+    set_fields(lab, std::vector<std::string>{"model=mlp", "gpu=80"});
+    CHECK(lab.device().find(h100->gpu) != std::string::npos);
+    for (const auto& [name, recipe] : {std::pair("bf16", "bf16"), std::pair("fp8", "delayed")}) {
+        CAPTURE(name);
+        CHECK(metric_of(lab, fmt::format("own.{}_allocated_gb", name)) ==
+              doctest::Approx(step->find(recipe)->memory_bytes / 1e9));
+        CHECK(std::fabs(metric_of(lab, fmt::format("own.{}_off_pct", name))) <= 2);
+    }
+    const std::vector<Field> fields = lab.fields();
+    CHECK(find_field(fields, "pcie")->info.help.find(h100->gpu) != std::string::npos);
+    set_fields(lab, std::vector<std::string>{"gpu=24"});  // none of it: the first one's
+    CHECK(lab.device().find("NVIDIA H200") != std::string::npos);
+}
+
 TEST_CASE("with a GPU the bytes are those of the card, and its size is the line") {
     MemoryLab lab(test::fake_backends());
     set_fields(lab, std::vector<std::string>{"model=mlp", "gpu=live"});

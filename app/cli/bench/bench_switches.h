@@ -1,0 +1,17 @@
+// The part of `bench ui` that turns switches.
+#pragma once
+
+#include "app/cli/bench/bench.h"
+
+namespace fp8lab {
+class WindowLoop;
+}
+
+namespace fp8lab::cli {
+
+// Every choice of every switch and list of L12, `repeats` times: from the choice to the pixels of the figures that
+// follow from it, those that are computed apart included. {field: {median_ms, largest_ms, ..., slowest: choice}}.
+// "seed" beside them: another seed, which draws everything anew.
+nlohmann::json time_switches(WindowLoop& loop, int repeats);
+
+}  // namespace fp8lab::cli

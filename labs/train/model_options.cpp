@@ -1,0 +1,92 @@
+#include "labs/train/model_options.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "core/base/error.h"
+
+namespace fp8lab::train {
+namespace {
+
+constexpr std::string_view kNoLayer = "none";  // the recipe's text has no word for it
+
+const std::vector<OptionSwitch>& all_switches() {
+    static const std::vector<OptionSwitch> kAll = {
+        {{.name = "w2d",
+          .label = "Weight scales",
+          .te_name = "disable_2d_quantization",
+          .help =
+              "1×16: along a row. 16×16: W and its transpose have the same scales. A change acts at the next "
+              "step."},
+         {{"0", "1×16"}, {"1", "16×16"}}},
+        {{.name = "rht",
+          .label = "Random Hadamard",
+          .te_name = "disable_rht",
+          .help = "The rotation of both operands of wgrad along the batch. A change acts at the next step."},
+         {{"0", "off"}, {"1", "on"}}},
+        {{.name = "target",
+          .label = "Block amax becomes",
+          .te_name = "4over6",
+          .help = "What the amax of a block becomes before the cast. 4 or 6: block by block the one with the "
+                  "smaller squared error. A change acts at the next step."},
+         {{"6", "6"}, {"4", "4"}, {"4or6", "4 or 6"}}},
+        {{.name = "wide",
+          .label = "Layers kept in BF16",
+          .help =
+              "In Transformer Engine such a layer runs outside te.autocast. A change acts at the next step."},
+         {{std::string(kNoLayer), "none"}, {"first", "first"}, {"last", "last"}, {"first+last", "both"}}},
+    };
+    return kAll;
+}
+
+std::string without(std::string_view options, std::string_view key) {
+    std::string out;
+    while (!options.empty()) {
+        const std::string_view part = options.substr(0, options.find(':'));
+        options.remove_prefix(std::min(options.size(), part.size() + 1));
+        if (part.substr(0, part.find('=')) == key) continue;
+        out += (out.empty() ? "" : ":") + std::string(part);
+    }
+    return out;
+}
+
+std::string with(const std::string& options, std::string_view key, std::string_view value) {
+    const std::string rest = without(options, key);
+    if (value == kNoLayer) return rest;
+    return rest + (rest.empty() ? "" : ":") + std::string(key) + "=" + std::string(value);
+}
+
+// The whole recipe of arm B with these options, as its shortest text. Nothing: it has no such option.
+std::optional<std::string> recipe_with(const Params& params, const std::string& options) {
+    try {
+        return recipe_text(parse_recipe(params.arm_b + (options.empty() ? "" : ":" + options)));
+    } catch (const Error&) {
+        return std::nullopt;
+    }
+}
+
+}  // namespace
+
+std::vector<OptionSwitch> option_switches(const Params& params) {
+    std::vector<OptionSwitch> out;
+    if (!recipe_with(params, params.options)) return out;
+    for (const OptionSwitch& option : all_switches())
+        if (recipe_with(params, option.info.name + "=" + option.choices.back().id)) out.push_back(option);
+    return out;
+}
+
+std::string chosen_option(const Params& params, const OptionSwitch& option) {
+    const auto now = recipe_with(params, params.options);
+    for (const Choice& choice : option.choices)
+        if (now && recipe_with(params, with(params.options, option.info.name, choice.id)) == now)
+            return choice.id;
+    return "";
+}
+
+std::string options_with(const Params& params, const OptionSwitch& option, std::string_view choice) {
+    const std::string plain = without(params.options, option.info.name),
+                      named = with(params.options, option.info.name, choice);
+    return recipe_with(params, plain) == recipe_with(params, named) ? plain : named;
+}
+
+}  // namespace fp8lab::train

@@ -1,0 +1,108 @@
+// L8's switches for the options of a recipe against the recipe that its text gives.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/scaling/recipe.h"
+#include "labs/train/model_options.h"
+
+using namespace fp8lab;
+using namespace fp8lab::train;
+
+namespace {
+
+Params params_of(const std::string& arm_b, const std::string& options = "") {
+    Params params;
+    params.arm_b = arm_b;
+    params.options = options;
+    return params;
+}
+
+std::set<std::string> offered(const Params& params) {
+    std::set<std::string> out;
+    for (const OptionSwitch& option : option_switches(params)) out.insert(option.info.name);
+    return out;
+}
+
+OptionSwitch option_named(const Params& params, const std::string& name) {
+    for (const OptionSwitch& option : option_switches(params))
+        if (option.info.name == name) return option;
+    FAIL("no switch " << name);
+    return {};
+}
+
+}  // namespace
+
+TEST_CASE("L8 offers a switch for each option that arm B's recipe takes") {
+    CHECK(offered(params_of("nvfp4")) == std::set<std::string>{"w2d", "rht", "target", "wide"});
+    CHECK(offered(params_of("nvfp4-te")) == std::set<std::string>{"w2d", "rht", "target", "wide"});
+    for (const char* recipe : {"mxfp4", "mxfp8", "delayed"})
+        CHECK(offered(params_of(recipe)) == std::set<std::string>{"wide"});
+    CHECK(offered(params_of("bf16")).empty());
+    CHECK(offered(params_of("nvfp4", "w2d=7")).empty());  // not valid: its error says why
+}
+
+TEST_CASE("every combination of L8's switches gives the recipe that they say, and reads back") {
+    for (const char* base : {"nvfp4", "nvfp4-te"})
+        for (const OptionSwitch& first : option_switches(params_of(base)))
+            for (const OptionSwitch& second : option_switches(params_of(base))) {
+                if (first.info.name == second.info.name) continue;
+                for (const Choice& a : first.choices)
+                    for (const Choice& b : second.choices) {
+                        Params params = params_of(base);
+                        params.options = options_with(params, first, a.id);
+                        params.options = options_with(params, second, b.id);
+                        CAPTURE(base);
+                        CAPTURE(params.options);
+                        CHECK(chosen_option(params, first) == a.id);
+                        CHECK(chosen_option(params, second) == b.id);
+                        const Recipe recipe = arms_of(params)[1];
+                        const auto value = [&](const std::string& key) {
+                            return first.info.name == key ? a.id
+                                   : second.info.name == key
+                                       ? b.id
+                                       : chosen_option(params_of(base), option_named(params, key));
+                        };
+                        CHECK(recipe.square_weights == (value("w2d") == "1"));
+                        CHECK(recipe.rht == (value("rht") == "1"));
+                        CHECK((recipe.target == Nvfp4Target::four_or_six) == (value("target") == "4or6"));
+                        CHECK((recipe.target == Nvfp4Target::four) == (value("target") == "4"));
+                        CHECK(recipe.wide.first == value("wide").starts_with("first"));
+                        CHECK(recipe.wide.last == value("wide").ends_with("last"));
+                    }
+            }
+}
+
+TEST_CASE("a switch of L8 leaves the other options as they were, and no word where the recipe has it so") {
+    Params params = params_of("nvfp4", "mxrule=up");
+    CHECK(option_switches(params).empty());  // of another recipe
+    params = params_of("nvfp4", "scope=linears:wide=2+3");
+    const OptionSwitch rht = option_named(params, "rht"), wide = option_named(params, "wide");
+    CHECK(chosen_option(params, wide).empty());  // none of its choices
+    params.options = options_with(params, rht, "1");
+    CHECK(params.options == "scope=linears:wide=2+3:rht=1");
+    params.options = options_with(params, wide, "none");
+    CHECK(params.options == "scope=linears:rht=1");
+    params.options = options_with(params, rht, "0");
+    CHECK(params.options == "scope=linears");
+    // The row nvfp4-te has both on: off needs a word, on none.
+    params = params_of("nvfp4-te");
+    CHECK(chosen_option(params, option_named(params, "w2d")) == "1");
+    params.options = options_with(params, option_named(params, "w2d"), "0");
+    CHECK(params.options == "w2d=0");
+    params.options = options_with(params, option_named(params, "w2d"), "1");
+    CHECK(params.options.empty());
+}
+
+TEST_CASE("L8's switches have the names of Transformer Engine where it has the option") {
+    for (const OptionSwitch& option : option_switches(params_of("nvfp4"))) {
+        CAPTURE(option.info.name);
+        const bool theirs = option.info.name != "wide";
+        CHECK(option.info.te_name.empty() != theirs);
+        CHECK_FALSE(option.info.help.empty());
+    }
+    const std::string code = transformer_engine_code(parse_recipe("nvfp4"));
+    CHECK(code.find("disable_rht=True") != std::string::npos);
+    CHECK(code.find("disable_2d_quantization=True") != std::string::npos);
+}
