@@ -53,9 +53,10 @@ void LowerView::draw_chip(Context& c, std::size_t layer, bool activation, Rect c
     const Mix& mix = lab_.outcome().mix;
     const LowFormat& format = *(activation ? mix.activations : mix.weights)[layer];
     const std::string name = fmt::format("{}{}", activation ? "a" : "w", layer + 1);
+    const std::string field = layer < kLayerFields ? name : activation ? "a_more" : "w_more";
     const Color ink{format.role, Tone::ink};
-    const bool dead = layer >= kLayerFields || (activation && !lab_.params().both()) ||
-                      std::ranges::find(c.locked, name) != c.locked.end();
+    const bool dead =
+        (activation && !lab_.params().both()) || std::ranges::find(c.locked, field) != c.locked.end();
     const Rect area = ui::inset(cell, c.px(4));
     if (dead) {
         ui::text_mid(c, {area.x0 + c.px(4), (area.y0 + area.y1) / 2}, format.label, ink, kMono13);
