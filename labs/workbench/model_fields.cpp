@@ -58,8 +58,10 @@ struct Taker {
     std::vector<std::string> also = {};
 };
 const std::vector<Taker>& takers() {
-    static const std::vector<Taker> kTakers = {
-        {"error"}, {"window"}, {"blocks"}, {"lower", {"network=own"}}, {"four"}};
+    static const std::vector<Taker> kTakers = {{"ruler"},  {"error"},
+                                               {"window"}, {"delayed", {"scenario=rows"}},
+                                               {"blocks"}, {"lower", {"network=own"}},
+                                               {"four"}};
     return kTakers;
 }
 

@@ -86,7 +86,7 @@ TEST_CASE("the Workbench: a second file shows what changed, before and after") {
 
 TEST_CASE("the Workbench: buttons lead to the labs that take a tensor") {
     Screen screen;
-    for (const char* lab : {"L3", "L4", "L6", "L11", "L12"}) {
+    for (const char* lab : {"L2", "L3", "L4", "L5", "L6", "L11", "L12"}) {
         CAPTURE(lab);
         screen.gui.context.wanted_lab = {};
         screen.click(std::string("workbench.use.") + lab);
