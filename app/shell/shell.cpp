@@ -184,7 +184,9 @@ void Shell::keys() {
         run_command({.key = key, .ctrl = io.KeyCtrl, .shift = io.KeyShift, .alt = io.KeyAlt});
     }
     if (sheet_ == Sheet::palette || sheet_ == Sheet::glossary) return;  // characters are typed there
-    for (const ImWchar c : io.InputQueueCharacters) run_command({.character = c});
+    for (const ImWchar c : io.InputQueueCharacters)
+        if (covered || current() == nullptr || !current()->view->character(context_, c))
+            run_command({.character = c});
 }
 
 void Shell::frame(double frame_ms) {

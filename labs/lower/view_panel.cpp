@@ -72,8 +72,8 @@ void LowerView::explore(Context& c, float width) {
     ui::wrapped(
         c, lab_.outcome().setup->subject->random_inputs
                ? "The weights are yours; their inputs are drawn from N(0, 1)."
-               : "Emulated: hardware multiplies NVFP4 only by FP4; mixes with W4A8 widen W first. Layers do "
-                 "not add up: errors can cancel.");
+               : "Emulated: hardware multiplies NVFP4 only by FP4, and widens weights of 4 bits before it "
+                 "multiplies them by 8. Layers do not add up: errors can cancel.");
 }
 
 // The line that opens the second tier; true while it is open.

@@ -53,6 +53,7 @@ TEST_CASE("the numbers of L11's lesson") {
     set(lab, {"w1=mxfp6-e2m3", "w2=mxfp4", "w3=mxfp6-e2m3", "w4=mxfp6-e2m3", "revealed=on"});
     says("5.4", metric(lab, "bits"), 0.05);
     says("0.0052", metric(lab, "divergence"), 0.00005);
+    says("0.9", metric(lab, "bits") - metric(lab, "nvfp4.bits"), 0.05);
     says("6.5", metric(lab, "nvfp4.divergence") / metric(lab, "divergence"), 0.06);
     says("19", metric(lab, "worst_within") / metric(lab, "best_within"), 0.5);
     LowerLab outliers;
