@@ -44,6 +44,12 @@ void add_more(Params& p, std::vector<Field>& out) {
                         .help = "The one that the figures show; empty: that of the first row.",
                         .more = true},
                        &p.tensor));
+    out.push_back(text({.name = "filter",
+                        .label = "Name has",
+                        .help = "Only tensors with this in their name; key /.",
+                        .more = true,
+                        .looks = true},
+                       &p.filter));
     out.push_back(text({.name = "uses",
                         .label = "Single tensors cast as",
                         .help = "JSON: the name of a tensor and w, x, dy or state. The figures set it.",
@@ -121,11 +127,6 @@ std::vector<Field> WorkbenchLab::fields_of(Params& p) {
                           .unit = "%",
                           .help = "Demand on the share of elements that become 0."},
                          &p.max_underflow, 0.001, 50, true));
-    out.push_back(text({.name = "filter",
-                        .label = "Name has",
-                        .help = "Only tensors with this in their name; key /.",
-                        .looks = true},
-                       &p.filter));
     add_more(p, out);
     out.push_back(choice(
         {.name = "recipe", .label = "Recipe", .help = "The one that the figures show.", .hidden = true},

@@ -91,7 +91,7 @@ void WorkbenchView::explore(Context& c, float width) {
     draw_show(c, *find_field(fields, "show"));
     ui::edit_fields(
         c, "workbench.more", fields, default_fields, [](std::string_view name) { return name != "show"; },
-        "worst row, bits, cast as, MX rule", more_open_);
+        "name, worst row, bits, cast as, MX rule", more_open_);
     ui::divider(c);
     draw_class(c);
     draw_uses(c, width);

@@ -176,7 +176,7 @@ float WorkbenchView::draw_filter(Context& c, Rect area) {
     constexpr float kWidth = 220;
     if (c.typing.name != "workbench.filter" && lab_.params().filter.empty()) return 0;
     const ImVec2 cursor = ImGui::GetCursorScreenPos();
-    ImGui::SetCursorScreenPos({area.x1 - c.px(kWidth), area.y0 - c.px(8)});
+    ImGui::SetCursorScreenPos({area.x1 - c.px(kWidth), area.y0 - c.px(6)});
     ImGui::BeginChild("workbench.filter.box", {c.px(kWidth), c.px(34)}, false, ImGuiWindowFlags_NoScrollbar);
     std::string words = lab_.params().filter;
     if (ui::text_input(c, "workbench.filter", words, "a part of the name", kMono13)) set("filter=" + words);
