@@ -30,8 +30,8 @@ Mix uniform_mix(std::size_t layers, const LowFormat& format, bool activations = 
 Mix single_mix(std::size_t layers, std::size_t layer, const LowFormat& format, bool activations = true);
 
 // Calibrated ("static") scales of the layer inputs: computed from amaxes that were measured before, one per layer
-// (calibration.h), and divided by 2^margin. Used where the format has a scale per tensor; what is larger saturates. Empty: dynamic scales,
-// from the tensor at hand.
+// (calibration.h), and divided by 2^margin. Used where the format has a scale per tensor; what is larger saturates.
+// Empty: dynamic scales, from the tensor at hand.
 struct StaticScales {
     std::vector<float> amaxes;
     int margin = 0;

@@ -41,9 +41,9 @@ class TokenModel {
     static constexpr std::size_t kMostKept = std::size_t{1} << 28;
     std::vector<float> calibrated_amaxes(const Calibration& calibration);
     // SmoothQuant, as smoothed() of rescale.h, of the layers that read a norm (qkv, gate_up, head): the norm's gain
-    // takes the division, as in the paper. From then on everything is of the model with these scales; forward() stays as
-    // it is to the bit. The inputs are those of `batches` batches of 32 training sequences. Throws usage_error unless
-    // 0 <= alpha <= 1.
+    // takes the division, as in the paper; of a tied head only the weights that its GEMM reads are multiplied. From
+    // then on everything is of the model with these scales; forward() stays as it is to the bit. The inputs are those
+    // of `batches` batches of 32 training sequences. Throws usage_error unless 0 <= alpha <= 1.
     void smooth(double alpha, std::size_t batches);
 
     // Of the casts that run a pass.

@@ -36,9 +36,9 @@ ScanCache::Entry* ScanCache::find(const TensorStore& store, const StoredTensor& 
     return found == entries_.end() ? nullptr : &found->second;
 }
 
-ScanCache::Entry& ScanCache::keep(const TensorStore& store, const StoredTensor& tensor, std::size_t every,
-                                  const TensorSummary& summary) {
-    return entries_.try_emplace(key_of(store, tensor, every), Entry{summary}).first->second;
+void ScanCache::keep(const TensorStore& store, const StoredTensor& tensor, std::size_t every,
+                     const TensorSummary& summary) {
+    if (entries_.size() < kMostTensors) entries_.try_emplace(key_of(store, tensor, every), Entry{summary});
 }
 
 }  // namespace fp8lab

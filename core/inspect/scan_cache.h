@@ -28,8 +28,10 @@ class ScanCache {
     };
     // Null: not measured.
     Entry* find(const TensorStore& store, const StoredTensor& tensor, std::size_t every);
-    Entry& keep(const TensorStore& store, const StoredTensor& tensor, std::size_t every,
-                const TensorSummary& summary);
+    // Up to kMostTensors of them; what is measured beyond that is measured again.
+    static constexpr std::size_t kMostTensors = 20'000;  // of some 4 KB each
+    void keep(const TensorStore& store, const StoredTensor& tensor, std::size_t every,
+              const TensorSummary& summary);
 
   private:
     std::map<std::string, Entry> entries_;

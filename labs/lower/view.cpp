@@ -30,8 +30,7 @@ void LowerView::stage(Context& c, Rect area) {
 // The figures of mix or ranges over the two tables.
 void LowerView::draw_mix(Context& c, Rect area) {
     const Outcome& o = lab_.outcome();
-    const float layers =
-                    kTitles + kHeads + 34 * static_cast<float>(std::min<std::size_t>(o.layers.size(), 8)),
+    const float layers = kTitles + kHeads + 34 * static_cast<float>(std::min(o.layers.size(), kMostRows)),
                 outputs = kTitles + kHeads + 4 * 30;
     const float both = layers + outputs + 2 * kGap, height = area.height() / c.scale;
     const bool low = height - both < kLeastFigure;

@@ -45,7 +45,7 @@ void number_at(Context& c, float right, float y, const std::string& words, const
 }  // namespace
 
 float LowerView::draw_tables(Context& c, Rect area) {
-    constexpr float kLayers = 46 + 34 * 8;  // with its heads; more rows scroll
+    constexpr float kLayers = 46 + 34 * static_cast<float>(kMostRows);  // with its heads
     const float end =
         draw_layers(c, {area.x0, area.y0, area.x1, std::min(area.y1, area.y0 + c.px(kLayers))}, 34);
     return draw_outputs(c, {area.x0, end + c.px(14), area.x1, area.y1}, 30);
