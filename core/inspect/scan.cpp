@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kBand = 128;              // rows: blocks of 128 x 128 stay whole
 constexpr std::size_t kPiece = 128 * 1024;      // values that one thread reads and casts at a time, at least
 constexpr std::uint64_t kSummarised = 4 << 20;  // values of a step of the first pass; ~20 ms
-constexpr std::uint64_t kCast = 1 << 20;        // of the second, of 12 recipes; ~50 ms
+constexpr std::size_t kCasts = 2;               // pieces of the second that a thread casts in a step; ~25 ms
 constexpr double kCastCost = 12;                // of a value in the second pass, compared with the first
 
 // The lowest SQNR of the rows that have one.
@@ -225,7 +225,8 @@ std::vector<Scan::Piece> Scan::next_pieces(std::uint64_t values) {
 }
 
 bool Scan::step() {
-    const std::vector<Piece> pieces = next_pieces(casts_ ? kCast : kSummarised);
+    const std::vector<Piece> pieces =
+        next_pieces(casts_ ? kCasts * kPiece * static_cast<std::size_t>(threads()) : kSummarised);
     for (const Piece& piece : pieces)
         done_ += cost(piece.row, piece.count * store_->tensors()[rows_[piece.row].tensor].matrix().cols);
     if (casts_) {
