@@ -23,7 +23,8 @@ float magnitude_percentile(std::vector<float> values, double percentile) {
     const auto at = values.begin() + below;
     std::nth_element(values.begin(), at, values.end());
     if (at + 1 == values.end()) return *at;
-    const auto low = static_cast<double>(*at), high = static_cast<double>(*std::min_element(at + 1, values.end()));
+    const auto low = static_cast<double>(*at),
+               high = static_cast<double>(*std::min_element(at + 1, values.end()));
     return static_cast<float>(low + (place - std::floor(place)) * (high - low));
 }
 
@@ -32,9 +33,10 @@ float calibrated_amax(std::vector<float> input, double percentile, const std::st
     if (percentile == 100) return largest;
     const float out = magnitude_percentile(std::move(input), percentile);
     if (out == 0 && largest > 0)
-        throw usage_error("percentile", fmt::format("{} of the input of layer {} is 0, and no scale follows from "
-                                                    "that: take a larger one",
-                                                    percentile, layer));
+        throw usage_error("percentile",
+                          fmt::format("{} of the input of layer {} is 0, and no scale follows from "
+                                      "that: take a larger one",
+                                      percentile, layer));
     return out;
 }
 
@@ -47,8 +49,8 @@ std::vector<float> calibrated_amaxes(const TrainedMlp& network, const Matrix<flo
     std::copy_n(x.values.begin(), part.values.size(), part.values.begin());
     std::vector<float> out;
     for (Matrix<float>& input : layer_inputs(network, part))
-        out.push_back(calibrated_amax(std::move(input.values), calibration.percentile,
-                                      std::to_string(out.size() + 1)));
+        out.push_back(
+            calibrated_amax(std::move(input.values), calibration.percentile, std::to_string(out.size() + 1)));
     return out;
 }
 
