@@ -38,6 +38,11 @@ class LabView {
         (void)key;
         return false;
     }
+    // The same of a typed character, for signs that are on another key of each keyboard.
+    virtual bool character(ui::Context&, unsigned typed) {
+        (void)typed;
+        return false;
+    }
     virtual std::span<const ViewKey> keys() const { return {}; }
 };
 

@@ -64,6 +64,7 @@ Shell::Shell(ui::Context& context, Settings settings, Machine machine, ProfileFo
         made.lab->set_wake(wake_);
         update(made);
         made.thumbnail = made.lab->thumbnail();
+        exercises_.reveal(*made.lab);
         made.undo.note(made.lab->state(), 0, false);
         recovery_.journal().assume("lab." + std::string(entry.id), made.lab->state());
         entries_.push_back(std::move(made));
@@ -135,6 +136,7 @@ void Shell::warn(std::string title, std::string line) {
 // An attempt at an exercise starts anew from its own start.
 void Shell::reset(Entry& entry) {
     if (!exercises_.restart(*entry.lab)) entry.lab->reset();
+    exercises_.reveal(*entry.lab);
     entry.scene.reset();
     if (!toast_.stays) toast_ = {};
 }
@@ -182,7 +184,9 @@ void Shell::keys() {
         run_command({.key = key, .ctrl = io.KeyCtrl, .shift = io.KeyShift, .alt = io.KeyAlt});
     }
     if (sheet_ == Sheet::palette || sheet_ == Sheet::glossary) return;  // characters are typed there
-    for (const ImWchar c : io.InputQueueCharacters) run_command({.character = c});
+    for (const ImWchar c : io.InputQueueCharacters)
+        if (covered || current() == nullptr || !current()->view->character(context_, c))
+            run_command({.character = c});
 }
 
 void Shell::frame(double frame_ms) {

@@ -78,11 +78,14 @@ class Shell {
     // stands.
     void present(Deck deck);
     void present();
-    void open(const Scene& scene);                      // its lab, on the desk; throws input_error
-    // A scene, deck or tensor that was dropped on the window; a toast says what is wrong with it.
+    void open(const Scene& scene);  // its lab, on the desk; throws input_error
+    // Scenes, decks or tensors that were dropped on the window; a toast says what is wrong with one. Several tensors are
+    // one list where the lab takes it, else the last is opened.
+    void open_files(std::span<const std::string> paths);
     void open_file(const std::filesystem::path& path);
-    void lead_to(const ui::Context::WantedLab& wanted);  // that lab, with these fields; a toast says what is wrong
-    void paste();                                       // a scene as text, from the clipboard
+    void lead_to(
+        const ui::Context::WantedLab& wanted);  // that lab, with these fields; a toast says what is wrong
+    void paste();                               // a scene as text, from the clipboard
     Presentation& presentation() { return presentation_; }
     ExercisesTab& exercises() { return exercises_; }
     const Settings& settings() const { return settings_; }  // what is to be saved

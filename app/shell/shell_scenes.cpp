@@ -53,6 +53,20 @@ void Shell::open_file(const std::filesystem::path& path) {
     }
 }
 
+void Shell::open_files(std::span<const std::string> paths) {
+    std::string list;
+    const auto fields = current() == nullptr ? std::vector<Field>{} : current()->lab->fields();
+    const Field* const file = find_field(fields, "file");
+    for (const std::string& path : paths) {
+        const std::string extension = std::filesystem::path(path).extension().string();
+        if (file && file->info.lines && extension != ".f8scene" && extension != ".f8deck")
+            list += (list.empty() ? "" : "\n") + path;
+        else
+            open_file(path);
+    }
+    if (!list.empty()) set_field(*file, list);
+}
+
 void Shell::lead_to(const ui::Context::WantedLab& wanted) {
     for (Entry& entry : entries_) {
         if (entry.lab->info().id != wanted.lab) continue;

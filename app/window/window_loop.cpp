@@ -152,7 +152,7 @@ double WindowLoop::draw(const std::function<void()>& inject_input) {
     }
     const double start = glfwGetTime();
     woken_ = false;
-    for (const std::string& path : window_->take_drops()) shell_->open_file(path);
+    shell_->open_files(window_->take_drops());
     window_->begin_frame(inject_input);
     shell_->frame(frame_ms_);
     window_->end_frame();

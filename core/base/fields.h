@@ -31,6 +31,7 @@ struct FieldInfo {
     bool more = false;         // second tier, behind "More"
     bool hidden = false;  // no default widget (the view draws its own, or it belongs to a figure's handle)
     bool looks = false;   // what is shown, or how fast: no result depends on it
+    bool lines = false;   // a text that may hold several values, one per line
 };
 
 struct Field {

@@ -12,6 +12,21 @@ constexpr double kSmallest = 1e-300;  // log axes: above the subnormals, whose u
 
 bool is_log(Scale scale) { return scale == Scale::log2 || scale == Scale::log10; }
 
+double squeezed(const AxisBreak& gap, double value) {
+    if (value <= gap.lo) return value;
+    const double share = std::min((value - gap.lo) / (gap.hi - gap.lo), 1.0);
+    return gap.lo + share * gap.width + std::max(value - gap.hi, 0.0);
+}
+double stretched(const AxisBreak& gap, double coordinate) {
+    const double beyond = coordinate - gap.lo;
+    if (beyond <= 0) return coordinate;
+    if (beyond <= gap.width) return gap.lo + beyond / gap.width * (gap.hi - gap.lo);
+    return gap.hi + beyond - gap.width;
+}
+
+// Plain subtraction keeps every digit of a deep zoom.
+bool is_plain(const AxisSpec& spec) { return spec.scale == Scale::linear && !spec.gap; }
+
 double min_width(Range range) {
     const double end = std::max(std::fabs(range.lo), std::fabs(range.hi));
     return std::max(64 * (std::nextafter(end, kInfinity) - end),
@@ -23,7 +38,7 @@ double min_width(Range range) {
 double to_scale(const AxisSpec& spec, double value) {
     switch (spec.scale) {
         case Scale::linear:
-            return value;
+            return spec.gap ? squeezed(*spec.gap, value) : value;
         case Scale::log2:
             return value > 0 ? std::log2(value) : kNan;
         case Scale::log10:
@@ -38,7 +53,7 @@ double to_scale(const AxisSpec& spec, double value) {
 double from_scale(const AxisSpec& spec, double coordinate) {
     switch (spec.scale) {
         case Scale::linear:
-            return coordinate;
+            return spec.gap ? stretched(*spec.gap, coordinate) : coordinate;
         case Scale::log2:
             return std::exp2(coordinate);
         case Scale::log10:
@@ -66,7 +81,7 @@ Axis::Axis(const AxisSpec& spec, Range range, double px_lo, double px_hi)
     : spec_(spec), range_(drawable(spec, range)), px_lo_(px_lo), px_hi_(px_hi) {
     if (is_log(spec_.scale))
         span_ = std::log1p((range_.hi - range_.lo) / range_.lo);
-    else if (spec_.scale == Scale::linear)
+    else if (is_plain(spec_))
         span_ = range_.hi - range_.lo;
     else
         span_ = to_scale(spec_, range_.hi) - to_scale(spec_, range_.lo);
@@ -75,14 +90,14 @@ Axis::Axis(const AxisSpec& spec, Range range, double px_lo, double px_hi)
 // The low end is subtracted first, and log1p takes the difference: a deep zoom keeps every digit that the
 // data have.
 double Axis::to_unit(double value) const {
-    if (spec_.scale == Scale::linear) return (value - range_.lo) / span_;
-    if (spec_.scale == Scale::symlog) return (to_scale(spec_, value) - to_scale(spec_, range_.lo)) / span_;
+    if (is_plain(spec_)) return (value - range_.lo) / span_;
+    if (!is_log(spec_.scale)) return (to_scale(spec_, value) - to_scale(spec_, range_.lo)) / span_;
     return value > 0 ? std::log1p((value - range_.lo) / range_.lo) / span_ : kNan;
 }
 
 double Axis::from_unit(double unit) const {
-    if (spec_.scale == Scale::linear) return range_.lo + unit * span_;
-    if (spec_.scale == Scale::symlog) return from_scale(spec_, to_scale(spec_, range_.lo) + unit * span_);
+    if (is_plain(spec_)) return range_.lo + unit * span_;
+    if (!is_log(spec_.scale)) return from_scale(spec_, to_scale(spec_, range_.lo) + unit * span_);
     return range_.lo + range_.lo * std::expm1(unit * span_);
 }
 

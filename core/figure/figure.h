@@ -27,12 +27,20 @@ struct Range {
     bool operator==(const Range&) const = default;
 };
 
+// Of a linear axis: what lies between lo and hi is squeezed into `width`, in units of the axis, and the axis is drawn
+// broken there.
+struct AxisBreak {
+    double lo = 0, hi = 1, width = 0.1;
+    bool holds(double value) const { return value > lo && value < hi; }
+};
+
 struct AxisSpec {
     std::string label = {};  // with its unit, e.g. "gap %"
     Scale scale = Scale::linear;
-    std::optional<Range> range = {};  // none: fitted to the data, 5 % padding
-    double linear_threshold = 1.0;    // symlog: linear within +-this
-    bool visible = true;              // tick labels and label
+    std::optional<Range> range = {};    // none: fitted to the data, 5 % padding
+    double linear_threshold = 1.0;      // symlog: linear within +-this
+    bool visible = true;                // tick labels and label
+    std::optional<AxisBreak> gap = {};  // x axes
 };
 
 enum class Dash { solid, dash, dot, long_dash };  // dash 7-4 (bf16), dot 2-3 (block)

@@ -144,6 +144,20 @@ void paint_header(const Figure& figure, const View2D& view, const FigureLayout& 
     }
 }
 
+// Two strokes over the interrupted line.
+void paint_break(const FigureLayout& layout, Canvas& canvas) {
+    const auto& gap = layout.x.spec().gap;
+    const Range shown = layout.x.range();
+    if (!gap || gap->lo <= shown.lo || gap->hi >= shown.hi) return;
+    const auto middle = static_cast<float>((layout.x.to_px(gap->lo) + layout.x.to_px(gap->hi)) / 2);
+    const float y = layout.plot.y1 + 0.5F;
+    canvas.rect(Rect{middle - 5, y - 1.5F, middle + 5, y + 1.5F}, Color{Role::surface});
+    for (const float x : {middle - 3, middle + 3}) {
+        const std::array<Point, 2> stroke = {Point{x - 2, y + 5}, {x + 2, y - 5}};
+        canvas.line_strip(stroke, Color{Role::axis}, 1, Dash::solid, false);
+    }
+}
+
 void paint_x_axis(const Figure& figure, const FigureLayout& layout, Canvas& canvas) {
     const Rect plot = layout.plot;
     const auto is_heatmap = [](const Series& s) { return std::holds_alternative<HeatmapSeries>(s.shape); };
@@ -151,6 +165,7 @@ void paint_x_axis(const Figure& figure, const FigureLayout& layout, Canvas& canv
     if (figure.x.visible || !cells)
         canvas.rect(Rect{plot.x0, plot.y1, plot.x1, plot.y1 + 1}, Color{Role::axis});
     if (!figure.x.visible) return;
+    paint_break(layout, canvas);
     for (const Tick& tick : layout.x_ticks) {
         const auto x = static_cast<float>(layout.x.to_px(tick.value));
         const float length = tick.label.empty() ? 3 : 5;

@@ -26,8 +26,7 @@ double decimal(double integer, int exponent) {
     return exponent < 0 ? integer / std::pow(10.0, -exponent) : integer * std::pow(10.0, exponent);
 }
 
-std::vector<Tick> linear_ticks(const Axis& axis, int most) {
-    const Range range = axis.range();
+std::vector<Tick> linear_ticks(const Axis& axis, Range range, int most) {
     int exponent = static_cast<int>(std::floor(std::log10((range.hi - range.lo) / most)));
     for (;; ++exponent)
         for (const int mantissa : {1, 2, 5}) {
@@ -46,6 +45,20 @@ std::vector<Tick> linear_ticks(const Axis& axis, int most) {
             }
             return out;
         }
+}
+
+// Where the axis is broken: of both parts, none in between.
+std::vector<Tick> linear_ticks(const Axis& axis, int most) {
+    const Range range = axis.range();
+    const auto& gap = axis.spec().gap;
+    if (!gap || gap->hi <= range.lo || gap->lo >= range.hi) return linear_ticks(axis, range, most);
+    std::vector<Tick> out;
+    if (gap->lo > range.lo) out = linear_ticks(axis, {range.lo, gap->lo}, std::max(most - 1, 1));
+    if (gap->hi < range.hi) {
+        const auto beyond = linear_ticks(axis, {gap->hi, range.hi}, 1);
+        out.insert(out.end(), beyond.begin(), beyond.end());
+    }
+    return out;
 }
 
 // base^e for e in view, times each of `parts`; every `step`-th power.

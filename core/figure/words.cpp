@@ -37,8 +37,10 @@ std::string on_scale(Scale scale) {
 
 std::string axis_words(std::string_view name, const AxisSpec& axis, Range range) {
     const std::string label = axis.label.empty() ? "" : ", " + axis.label + ",";
-    return fmt::format("The {} axis{} runs from {} to {}{}.", name, label, number(range.lo), number(range.hi),
-                       on_scale(axis.scale));
+    const std::string broken =
+        axis.gap ? fmt::format(", broken from {} to {}", number(axis.gap->lo), number(axis.gap->hi)) : "";
+    return fmt::format("The {} axis{} runs from {} to {}{}{}.", name, label, number(range.lo),
+                       number(range.hi), on_scale(axis.scale), broken);
 }
 
 // Least and most of the finite values, and how many are not.

@@ -36,16 +36,6 @@ Mix single_mix(std::size_t layers, std::size_t layer, const LowFormat& format, b
     return mix;
 }
 
-std::vector<float> calibrated_amaxes(const TrainedMlp& network, const Matrix<float>& x, std::size_t batches) {
-    constexpr std::size_t kBatch = 32;
-    const std::size_t rows = std::min(batches * kBatch, x.rows);
-    Matrix<float> part(rows, x.cols);
-    std::copy_n(x.values.begin(), part.values.size(), part.values.begin());
-    std::vector<float> out;
-    for (const Matrix<float>& input : layer_inputs(network, part)) out.push_back(amax(input.values));
-    return out;
-}
-
 Matrix<float> lowered_weights(const Matrix<float>& w, const LowFormat& format, CastStats* stats) {
     return cast(w, format.weights, 0, stats);
 }

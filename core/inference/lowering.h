@@ -29,16 +29,14 @@ Mix uniform_mix(std::size_t layers, const LowFormat& format, bool activations = 
 // All in FP32 but one layer (from 0).
 Mix single_mix(std::size_t layers, std::size_t layer, const LowFormat& format, bool activations = true);
 
-// Calibrated ("static") scales of the layer inputs: computed from amaxes that were measured before, one per layer, and
-// divided by 2^margin. Used where the format has a scale per tensor; what is larger saturates. Empty: dynamic scales,
-// from the tensor at hand.
+// Calibrated ("static") scales of the layer inputs: computed from amaxes that were measured before, one per layer
+// (calibration.h), and divided by 2^margin. Used where the format has a scale per tensor; what is larger saturates.
+// Empty: dynamic scales, from the tensor at hand.
 struct StaticScales {
     std::vector<float> amaxes;
     int margin = 0;
     bool operator==(const StaticScales&) const = default;
 };
-// The largest |input| of each layer over the first `batches` batches of 32 rows of x, in FP32.
-std::vector<float> calibrated_amaxes(const TrainedMlp& network, const Matrix<float>& x, std::size_t batches);
 
 // Of both operands of a layer; stats.sqnr_db() is +Inf where nothing was lost.
 struct LayerLoss {

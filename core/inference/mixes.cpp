@@ -145,10 +145,11 @@ Neighbours neighbours_of(std::span<const MixPoint> points, double bits, double d
     return out;
 }
 
-std::vector<GreedyStep> greedy_path(const TrainedMlp& network, const Matrix<float>& x,
-                                    const Reference& reference, std::span<const LowFormat* const> formats,
-                                    bool activations, const std::function<bool()>& stop) {
-    const std::size_t n = network.layers.size();
+std::vector<GreedyStep> greedy_path(std::span<const LayerSize> layers,
+                                    const std::function<double(const Mix&)>& divergence,
+                                    std::span<const LowFormat* const> formats, bool activations,
+                                    const std::function<bool()>& stop) {
+    const std::size_t n = layers.size();
     const auto mix_of = [&](const std::vector<std::size_t>& at) {
         Mix mix = uniform_mix(n, *formats.front(), activations);
         for (std::size_t l = 0; l < n; ++l) {
@@ -158,8 +159,7 @@ std::vector<GreedyStep> greedy_path(const TrainedMlp& network, const Matrix<floa
         return mix;
     };
     const auto step_of = [&](const Mix& mix) {
-        return GreedyStep{
-            mix, {bits_per_weight(network, mix), divergence_of(reference, run_lowered(network, x, mix).y)}};
+        return GreedyStep{mix, {bits_per_weight(layers, mix), divergence(mix)}};
     };
     std::vector<std::size_t> at(n, 0);
     std::vector<GreedyStep> path = {step_of(mix_of(at))};
@@ -182,6 +182,13 @@ std::vector<GreedyStep> greedy_path(const TrainedMlp& network, const Matrix<floa
         path.push_back(std::move(*best));
     }
     return path;
+}
+
+std::vector<const LowFormat*> greedy_formats() {
+    std::vector<const LowFormat*> out;
+    for (const char* id : {"mxfp8", "mxfp6-e2m3", "nvfp4", "mxfp4"})
+        out.push_back(&find_low_format(id, "format"));
+    return out;
 }
 
 std::vector<double> sensitivities(const TrainedMlp& network, const Matrix<float>& x,

@@ -58,9 +58,13 @@ struct GreedyStep {
     Mix mix;
     MixPoint point;
 };
-std::vector<GreedyStep> greedy_path(const TrainedMlp& network, const Matrix<float>& x,
-                                    const Reference& reference, std::span<const LowFormat* const> formats,
-                                    bool activations, const std::function<bool()>& stop = {});
+// `divergence`: of a mix. `stop` is asked before each step; where it returns true the path ends.
+std::vector<GreedyStep> greedy_path(std::span<const LayerSize> layers,
+                                    const std::function<double(const Mix&)>& divergence,
+                                    std::span<const LowFormat* const> formats, bool activations,
+                                    const std::function<bool()>& stop = {});
+// mxfp8, mxfp6-e2m3, nvfp4, mxfp4: what L11 and `infer` go through.
+std::vector<const LowFormat*> greedy_formats();
 
 // The divergence with one layer in `format` and all others in FP32, layer by layer.
 std::vector<double> sensitivities(const TrainedMlp& network, const Matrix<float>& x,

@@ -17,9 +17,8 @@ void check(const TrainedMlp& network, const std::string& what) {
 }
 
 std::vector<float> column_amaxes(const Matrix<float>& m) {
-    std::vector<float> out(m.cols);
-    for (std::size_t r = 0; r < m.rows; ++r)
-        for (std::size_t c = 0; c < m.cols; ++c) out[c] = std::max(out[c], std::fabs(m.row(r)[c]));
+    std::vector<float> out;
+    add_column_amaxes(m, out);
     return out;
 }
 
@@ -43,18 +42,31 @@ TrainedMlp with_outliers(TrainedMlp network, const Matrix<float>& x, std::size_t
     return network;
 }
 
+void add_column_amaxes(const Matrix<float>& m, std::vector<float>& amaxes) {
+    amaxes.resize(m.cols);
+    for (std::size_t r = 0; r < m.rows; ++r)
+        for (std::size_t c = 0; c < m.cols; ++c) amaxes[c] = std::max(amaxes[c], std::fabs(m.row(r)[c]));
+}
+
+std::vector<float> smoothing_scales(const std::vector<float>& inputs, const std::vector<float>& weights,
+                                    double alpha) {
+    std::vector<float> out(inputs.size(), 1);
+    for (std::size_t j = 0; j < inputs.size(); ++j) {
+        if (!(inputs[j] > 0 && weights[j] > 0)) continue;
+        const double s = std::pow(static_cast<double>(inputs[j]), alpha) /
+                         std::pow(static_cast<double>(weights[j]), 1 - alpha);
+        out[j] = static_cast<float>(std::exp2(std::nearbyint(std::log2(s))));
+    }
+    return out;
+}
+
 TrainedMlp smoothed(TrainedMlp network, const Matrix<float>& x, double alpha) {
     check(network, "smoothing");
     for (std::size_t l = 1; l < network.layers.size(); ++l) {
-        const std::vector<float> inputs = column_amaxes(layer_inputs(network, x)[l]),
-                                 weights = column_amaxes(network.layers[l].w);
-        for (std::size_t j = 0; j < inputs.size(); ++j) {
-            if (!(inputs[j] > 0 && weights[j] > 0)) continue;
-            const double s = std::pow(static_cast<double>(inputs[j]), alpha) /
-                             std::pow(static_cast<double>(weights[j]), 1 - alpha);
-            divide_channel(network.layers[l - 1], network.layers[l], j,
-                           static_cast<float>(std::exp2(std::nearbyint(std::log2(s)))));
-        }
+        const std::vector<float> scales = smoothing_scales(column_amaxes(layer_inputs(network, x)[l]),
+                                                           column_amaxes(network.layers[l].w), alpha);
+        for (std::size_t j = 0; j < scales.size(); ++j)
+            if (scales[j] != 1) divide_channel(network.layers[l - 1], network.layers[l], j, scales[j]);
     }
     return network;
 }

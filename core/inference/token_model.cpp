@@ -4,79 +4,98 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "core/base/error.h"
+#include "core/inference/rescale.h"
 #include "core/scaling/recipe.h"
 
 namespace fp8lab {
 namespace {
 
-// The casts of a mix. A weight and an input of a layer are kept until the end of the pass.
-class MixCasts final : public GemmCasts<float> {
+// What a pass reads of a layer: value by value, with the scales of smoothing.
+class LayerCasts : public GemmCasts<float> {
   public:
-    MixCasts(const ModelPlan& plan, const std::vector<int>& layer_of_gemm, SwigluForm swiglu, const Mix& mix,
+    LayerCasts(const ModelPlan& plan, const TokenModel::Wiring& wiring, std::size_t layers)
+        : plan_(plan), wiring_(wiring), scaled_w_(layers), scaled_x_(layers) {}
+
+    const Matrix<float>& operand(TensorId id, Along, const Matrix<float>& value) final {
+        const OperandSpec& tensor = plan_.tensor(id);
+        const int at = wiring_.layer_of_gemm[tensor.gemm];
+        if (at < 0) return value;
+        const auto l = static_cast<std::size_t>(at);
+        const bool weights = tensor.tensor == TensorClass::w;
+        const std::vector<float>& scales = wiring_.smoothing[l];
+        if (scales.empty()) return weights ? read_w(l, value) : read_x(l, value);
+        Matrix<float>& scaled = (weights ? scaled_w_ : scaled_x_)[l] = value;
+        for (std::size_t r = 0; r < scaled.rows; ++r)
+            for (std::size_t c = 0; c < scaled.cols; ++c)
+                scaled.row(r)[c] = weights ? scaled.row(r)[c] * scales[c] : scaled.row(r)[c] / scales[c];
+        return weights ? read_w(l, scaled) : read_x(l, scaled);
+    }
+    void round_output(Matrix<float>&) final {}
+    void round_gradient(Matrix<float>&) final {}
+    SwigluForm swiglu() const final { return wiring_.swiglu; }
+
+  protected:
+    // The result is valid until the end of the pass.
+    virtual const Matrix<float>& read_w(std::size_t, const Matrix<float>& value) { return value; }
+    virtual const Matrix<float>& read_x(std::size_t, const Matrix<float>& value) { return value; }
+
+  private:
+    const ModelPlan& plan_;
+    const TokenModel::Wiring& wiring_;
+    std::vector<Matrix<float>> scaled_w_, scaled_x_;
+};
+
+class MixCasts final : public LayerCasts {
+  public:
+    MixCasts(const ModelPlan& plan, const TokenModel::Wiring& wiring, const Mix& mix,
              const StaticScales& scales, std::vector<LayerLoss>* losses)
-        : plan_(plan),
-          layer_of_gemm_(layer_of_gemm),
-          swiglu_(swiglu),
+        : LayerCasts(plan, wiring, mix.weights.size()),
           mix_(mix),
           scales_(scales),
           losses_(losses),
           w_(mix.weights.size()),
           x_(mix.weights.size()) {}
 
-    const Matrix<float>& operand(TensorId id, Along, const Matrix<float>& value) override {
-        const OperandSpec& tensor = plan_.tensor(id);
-        const int at = layer_of_gemm_[tensor.gemm];
-        if (at < 0) return value;
-        const auto l = static_cast<std::size_t>(at);
-        LayerLoss* const loss = losses_ ? &(*losses_)[l] : nullptr;
-        if (tensor.tensor == TensorClass::w)
-            return w_[l] = lowered_weights(value, *mix_.weights[l], loss ? &loss->w : nullptr);
-        const float amax = scales_.amaxes.empty() ? 0 : std::ldexp(scales_.amaxes[l], scales_.margin);
-        return x_[l] = lowered_input(value, *mix_.activations[l], amax, loss ? &loss->a : nullptr);
+  protected:
+    const Matrix<float>& read_w(std::size_t l, const Matrix<float>& value) override {
+        return w_[l] = lowered_weights(value, *mix_.weights[l], losses_ ? &(*losses_)[l].w : nullptr);
     }
-    void round_output(Matrix<float>&) override {}
-    void round_gradient(Matrix<float>&) override {}
-    SwigluForm swiglu() const override { return swiglu_; }
+    const Matrix<float>& read_x(std::size_t l, const Matrix<float>& value) override {
+        const float amax = scales_.amaxes.empty() ? 0 : std::ldexp(scales_.amaxes[l], scales_.margin);
+        return x_[l] = lowered_input(value, *mix_.activations[l], amax, losses_ ? &(*losses_)[l].a : nullptr);
+    }
 
   private:
-    const ModelPlan& plan_;
-    const std::vector<int>& layer_of_gemm_;
-    SwigluForm swiglu_;
     const Mix& mix_;
     const StaticScales& scales_;
     std::vector<LayerLoss>* losses_;
     std::vector<Matrix<float>> w_, x_;
 };
 
-// Every product in FP32, and the amax of each layer's input.
-class AmaxCasts final : public GemmCasts<float> {
+// In FP32. Each layer's input goes to `seen`.
+class SeenCasts final : public LayerCasts {
   public:
-    AmaxCasts(const ModelPlan& plan, const std::vector<int>& layer_of_gemm, SwigluForm swiglu,
-              std::size_t layers)
-        : amaxes(layers), plan_(plan), layer_of_gemm_(layer_of_gemm), swiglu_(swiglu) {}
+    using Seen = std::function<void(std::size_t layer, const Matrix<float>& x)>;
+    SeenCasts(const ModelPlan& plan, const TokenModel::Wiring& wiring, std::size_t layers, Seen seen)
+        : LayerCasts(plan, wiring, layers), seen_(std::move(seen)) {}
 
-    const Matrix<float>& operand(TensorId id, Along, const Matrix<float>& value) override {
-        const OperandSpec& tensor = plan_.tensor(id);
-        const int at = layer_of_gemm_[tensor.gemm];
-        if (at >= 0 && tensor.tensor == TensorClass::x) {
-            float& largest = amaxes[static_cast<std::size_t>(at)];
-            largest = std::max(largest, amax(value.values));
-        }
+  protected:
+    const Matrix<float>& read_x(std::size_t l, const Matrix<float>& value) override {
+        seen_(l, value);
         return value;
     }
-    void round_output(Matrix<float>&) override {}
-    void round_gradient(Matrix<float>&) override {}
-    SwigluForm swiglu() const override { return swiglu_; }
-
-    std::vector<float> amaxes;
 
   private:
-    const ModelPlan& plan_;
-    const std::vector<int>& layer_of_gemm_;
-    SwigluForm swiglu_;
+    Seen seen_;
 };
+
+// Behind a norm, whose gains can take a scale.
+bool reads_norm(const LayerSize& layer) {
+    return layer.name.ends_with(".qkv") || layer.name.ends_with(".gate_up") || layer.name == "head";
+}
 
 TokenData held_out_of(const TrainSpec& spec) {
     const auto task = make_task(spec);
@@ -101,24 +120,26 @@ TokenData held_out_of(const TrainSpec& spec) {
 
 TokenModel::TokenModel(const TrainSpec& spec, const ArmCheckpoint& checkpoint)
     : spec_(spec),
-      swiglu_(checkpoint.recipe.empty() ? SwigluForm::plain : parse_recipe(checkpoint.recipe).act),
+      wiring_{.swiglu = checkpoint.recipe.empty() ? SwigluForm::plain : parse_recipe(checkpoint.recipe).act},
       model_(make_model(spec)),
       data_(held_out_of(spec)) {
     set_parameters(*model_, checkpoint);
     const ModelPlan& plan = model_->plan();
-    layer_of_gemm_.assign(plan.gemms.size(), -1);
+    std::vector<int>& layer_of_gemm = wiring_.layer_of_gemm;
+    layer_of_gemm.assign(plan.gemms.size(), -1);
     for (const ParameterSpec& parameter : plan.parameters) {
         if (!parameter.operand) continue;
         const std::size_t gemm = plan.tensor(*parameter.operand).gemm;
-        layer_of_gemm_[gemm] = 0;  // numbered below, in the order of the GEMMs
+        layer_of_gemm[gemm] = 0;  // numbered below, in the order of the GEMMs
     }
     for (std::size_t g = 0; g < plan.gemms.size(); ++g) {
-        if (layer_of_gemm_[g] < 0) continue;
-        layer_of_gemm_[g] = static_cast<int>(layers_.size());
+        if (layer_of_gemm[g] < 0) continue;
+        layer_of_gemm[g] = static_cast<int>(layers_.size());
         for (const ParameterSpec& parameter : plan.parameters)
             if (parameter.operand && plan.tensor(*parameter.operand).gemm == g)
                 layers_.push_back({plan.gemms[g].name, parameter.shape.at(0), parameter.shape.at(1)});
     }
+    wiring_.smoothing.resize(layers_.size());
     const std::size_t vocabulary = forward().cols;
     std::vector<int> right;
     for (std::size_t i = 0; i < data_.test.size(); ++i)
@@ -147,27 +168,70 @@ Lowered TokenModel::run(const Mix& mix, const StaticScales& scales, bool with_lo
         throw usage_error("scales", "must have one amax per layer");
     Lowered out;
     if (with_losses) out.layers.resize(n);
-    MixCasts casts(model_->plan(), layer_of_gemm_, swiglu_, mix, scales, with_losses ? &out.layers : nullptr);
+    MixCasts casts(model_->plan(), wiring_, mix, scales, with_losses ? &out.layers : nullptr);
     out.y = scored(model_->forward(data_.test, casts));
     return out;
 }
 
 Matrix<float> TokenModel::forward() {
-    AmaxCasts casts(model_->plan(), layer_of_gemm_, swiglu_, layers_.size());
+    LayerCasts casts(model_->plan(), wiring_, layers_.size());
     return scored(model_->forward(data_.test, casts));
 }
 
-std::vector<float> TokenModel::calibrated_amaxes(std::size_t batches) {
+void TokenModel::calibrate(std::size_t batches, GemmCasts<float>& casts) {
     TrainSpec spec = spec_;
     spec.batch = kTrainSequences;
     const auto task = make_task(spec);
-    AmaxCasts casts(model_->plan(), layer_of_gemm_, swiglu_, layers_.size());
     Batch batch;
     for (std::size_t i = 0; i < batches; ++i) {
         task->draw(static_cast<int>(i), batch);
         model_->forward(batch, casts);
     }
-    return casts.amaxes;
+}
+
+std::vector<float> TokenModel::calibrated_amaxes(const Calibration& calibration) {
+    check_percentile(calibration.percentile);
+    std::vector<float> largest(layers_.size());
+    std::vector<std::vector<float>> kept(layers_.size());
+    std::size_t values = 0;
+    const auto see = [&](std::size_t l, const Matrix<float>& x) {
+        if (calibration.percentile == 100) {
+            largest[l] = std::max(largest[l], amax(x.values));
+            return;
+        }
+        values += x.values.size();
+        if (values > kMostKept)
+            throw usage_error("percentile",
+                              fmt::format("of more than {} values at a time: take fewer batches", kMostKept));
+        kept[l].insert(kept[l].end(), x.values.begin(), x.values.end());
+    };
+    SeenCasts casts(model_->plan(), wiring_, layers_.size(), see);
+    calibrate(calibration.batches, casts);
+    if (calibration.percentile == 100) return largest;
+    for (std::size_t l = 0; l < layers_.size(); ++l)
+        largest[l] = calibrated_amax(std::move(kept[l]), calibration.percentile, layers_[l].name);
+    return largest;
+}
+
+void TokenModel::smooth(double alpha, std::size_t batches) {
+    if (!(alpha >= 0 && alpha <= 1))
+        throw usage_error("smoothing", fmt::format("alpha is 0 to 1; got {}", alpha));
+    wiring_.smoothing.assign(layers_.size(), {});
+    std::vector<std::vector<float>> inputs(layers_.size());
+    const auto see = [&](std::size_t l, const Matrix<float>& x) { add_column_amaxes(x, inputs[l]); };
+    SeenCasts casts(model_->plan(), wiring_, layers_.size(), see);
+    calibrate(batches, casts);
+    for (const ParameterSpec& parameter : model_->plan().parameters) {
+        if (!parameter.operand) continue;
+        const auto l =
+            static_cast<std::size_t>(wiring_.layer_of_gemm[model_->plan().tensor(*parameter.operand).gemm]);
+        if (!reads_norm(layers_[l])) continue;
+        Matrix<float> w(layers_[l].out, layers_[l].in);
+        std::ranges::copy(model_->values(*parameter.operand), w.values.begin());
+        std::vector<float> weights;
+        add_column_amaxes(w, weights);
+        wiring_.smoothing[l] = smoothing_scales(inputs[l], weights, alpha);
+    }
 }
 
 }  // namespace fp8lab

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/inference/calibration.h"
 #include "core/inference/lowering.h"
 #include "core/nn/model.h"
 #include "core/train/checkpoint.h"
@@ -35,17 +36,32 @@ class TokenModel {
     Lowered run(const Mix& mix, const StaticScales& scales = {}, bool with_losses = false);
     // In FP32.
     Matrix<float> forward();
-    // The largest |input| of each layer over `batches` batches of 32 training sequences, in FP32.
-    std::vector<float> calibrated_amaxes(std::size_t batches);
+    // As of a multilayer perceptron (calibration.h), over batches of 32 training sequences. Throws usage_error besides: a
+    // percentile of more than kMostKept values, which all have to be in memory.
+    static constexpr std::size_t kMostKept = std::size_t{1} << 28;
+    std::vector<float> calibrated_amaxes(const Calibration& calibration);
+    // SmoothQuant, as smoothed() of rescale.h, of the layers that read a norm (qkv, gate_up, head): the norm's gain
+    // takes the division, as in the paper; of a tied head only the weights that its GEMM reads are multiplied. From
+    // then on everything is of the model with these scales; forward() stays as it is to the bit. The inputs are those
+    // of `batches` batches of 32 training sequences. Throws usage_error unless 0 <= alpha <= 1.
+    void smooth(double alpha, std::size_t batches);
+
+    // Of the casts that run a pass.
+    struct Wiring {
+        std::vector<int> layer_of_gemm = {};  // -1: a product inside attention
+        // Per layer, empty: none. x / s and w * s, channel by channel.
+        std::vector<std::vector<float>> smoothing = {};
+        SwigluForm swiglu = SwigluForm::plain;
+    };
 
   private:
     Matrix<float> scored(const Matrix<float>& logits) const;
+    void calibrate(std::size_t batches, GemmCasts<float>& casts);
 
     TrainSpec spec_;
-    SwigluForm swiglu_;
+    Wiring wiring_;
     std::unique_ptr<Model<float>> model_;
     std::vector<LayerSize> layers_;
-    std::vector<int> layer_of_gemm_;  // -1: a product inside attention
     TokenData data_;
 };
 

@@ -1,6 +1,7 @@
 // What the name of a tensor says: its kind, and what it is in a training.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,7 @@ std::string kind_of(std::string_view name);
 
 // w: weights. x: inputs of layers. dy: gradients. state: moments of an optimiser.
 enum class TensorUse { w, x, dy, state };
+inline constexpr std::array kTensorUses = {TensorUse::w, TensorUse::x, TensorUse::dy, TensorUse::state};
 std::string_view to_string(TensorUse use);
 
 // By the parts between dots: dy where one is grad, dact or dy; state: adam, exp_avg, exp_avg_sq, m or v as the first

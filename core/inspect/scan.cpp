@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "core/base/match.h"
 #include "core/threads/parallel.h"
@@ -15,7 +16,7 @@ namespace {
 constexpr std::size_t kBand = 128;              // rows: blocks of 128 x 128 stay whole
 constexpr std::size_t kPiece = 128 * 1024;      // values that one thread reads and casts at a time, at least
 constexpr std::uint64_t kSummarised = 4 << 20;  // values of a step of the first pass; ~20 ms
-constexpr std::uint64_t kCast = 1 << 20;        // of the second, of 12 recipes; ~50 ms
+constexpr std::size_t kCasts = 2;               // pieces of the second that a thread casts in a step; ~25 ms
 constexpr double kCastCost = 12;                // of a value in the second pass, compared with the first
 
 // The lowest SQNR of the rows that have one.
@@ -112,8 +113,11 @@ Scan::Scan(std::shared_ptr<const TensorStore> store, ScanSpec spec)
     const std::uint64_t every_of_all = (all + spec_.most_of_all - 1) / spec_.most_of_all;
     for (std::size_t i = 0; i < store_->tensors().size(); ++i) {
         const StoredTensor& tensor = store_->tensors()[i];
-        ScanRow row{
-            .tensor = i, .use = spec_.use.value_or(use_of(tensor.name)), .kind = kind_of(tensor.name)};
+        ScanRow row{.tensor = i,
+                    .use = spec_.use.value_or(use_of(tensor.own_name())),
+                    .kind = tensor.name.substr(0, tensor.prefix) + kind_of(tensor.own_name())};
+        if (const auto given = spec_.uses.find(tensor.name); given != spec_.uses.end())
+            row.use = given->second;
         const std::uint64_t values = tensor.values();
         const MatrixShape shape = tensor.matrix();
         const auto every =
@@ -131,28 +135,56 @@ Scan::Scan(std::shared_ptr<const TensorStore> store, ScanSpec spec)
             row.not_scanned = "empty";
         else if (at_once > spec_.most_per_tensor)
             row.not_scanned = tensor.fortran_order ? "too large for Fortran order" : "a row is too large";
-        if (row.not_scanned.empty())
-            work_ += values / row.every;
-        else
-            ++scanned_;
         rows_.push_back(std::move(row));
     }
     sums_.resize(rows_.size());
+    missing_.resize(rows_.size());
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+        if (!rows_[i].not_scanned.empty()) {
+            ++scanned_;
+            continue;
+        }
+        take_known(i);
+        const std::uint64_t values = store_->tensors()[rows_[i].tensor].values() / rows_[i].every;
+        for (const bool casts : {false, true}) {
+            casts_ = casts;
+            if (casts || !rows_[i].summarised) work_ += cost(i, values);
+        }
+    }
     start_pass(false);
 }
 
-double Scan::progress() const {
-    if (work_ == 0) return 1;
-    const auto work = static_cast<double>(work_), done = static_cast<double>(done_);
-    return (casts_ ? work + done * kCastCost : done) / (work * (1 + kCastCost));
+CastPlan Scan::plan(std::size_t row, std::size_t recipe) const {
+    return scan_plan(spec_.recipes[recipe].recipe, rows_[row].use);
 }
+
+// Of the cache; the rest is missing.
+void Scan::take_known(std::size_t index) {
+    ScanRow& row = rows_[index];
+    const ScanCache::Entry* const known =
+        spec_.cache ? spec_.cache->find(*store_, store_->tensors()[row.tensor], row.every) : nullptr;
+    for (std::size_t r = 0; r < spec_.recipes.size(); ++r)
+        if (!known || !known->find(plan(index, r))) missing_[index].push_back(r);
+    if (!known) return;
+    row.summary = known->summary;
+    row.summarised = true;
+    if (missing_[index].empty()) finish(index);
+}
+
+double Scan::cost(std::size_t row, std::uint64_t values) const {
+    const auto n = static_cast<double>(values);
+    return casts_ ? kCastCost * n * static_cast<double>(missing_[row].size()) /
+                        static_cast<double>(std::max<std::size_t>(spec_.recipes.size(), 1))
+                  : n;
+}
+
+double Scan::progress() const { return work_ == 0 ? 1 : std::min(done_ / work_, 1.0); }
 
 void Scan::start_pass(bool casts) {
     casts_ = casts;
-    done_ = 0;
     waiting_.clear();
     for (std::size_t i = rows_.size(); i-- > 0;)
-        if (rows_[i].not_scanned.empty()) waiting_.push_back(i);
+        if (!rows_[i].done() && (casts || !rows_[i].summarised)) waiting_.push_back(i);
     if (!casts) return;
     // The widest first: they are the first rows of the table.
     std::ranges::stable_sort(waiting_, {}, [&](std::size_t i) { return rows_[i].summary.binades(); });
@@ -193,9 +225,10 @@ std::vector<Scan::Piece> Scan::next_pieces(std::uint64_t values) {
 }
 
 bool Scan::step() {
-    const std::vector<Piece> pieces = next_pieces(casts_ ? kCast : kSummarised);
+    const std::vector<Piece> pieces =
+        next_pieces(casts_ ? kCasts * kPiece * static_cast<std::size_t>(threads()) : kSummarised);
     for (const Piece& piece : pieces)
-        done_ += piece.count * store_->tensors()[rows_[piece.row].tensor].matrix().cols;
+        done_ += cost(piece.row, piece.count * store_->tensors()[rows_[piece.row].tensor].matrix().cols);
     if (casts_) {
         cast(pieces);
         return !pieces.empty();
@@ -224,6 +257,8 @@ void Scan::summarise(std::span<const Piece> pieces) {
         ScanRow& row = rows_[pieces[i].row];
         row.summary += parts[i];
         row.summarised = i + 1 < pieces.size() ? pieces[i + 1].row != pieces[i].row : pieces_.empty();
+        if (row.summarised && spec_.cache)
+            spec_.cache->keep(*store_, store_->tensors()[row.tensor], row.every, row.summary);
     }
 }
 
@@ -235,8 +270,8 @@ Scan::PieceCasts Scan::cast_piece(const Piece& piece) const {
         for (float& value : x)
             if (!std::isfinite(value)) value = 0;
     PieceCasts out;
-    for (const ScanRecipe& recipe : spec_.recipes) {
-        out.stats.push_back(quantize(scan_plan(recipe.recipe, row.use), x, q,
+    for (const std::size_t r : missing_[piece.row]) {
+        out.stats.push_back(quantize(plan(piece.row, r), x, q,
                                      {.rows = piece.count, .cols = cols, .tensor_amax = row.summary.amax})
                                 .stats);
         out.worst_db.push_back(worst_row(x, q, cols));
@@ -273,17 +308,24 @@ Scanned scanned_by(const Scan& scan, const Scan* before) {
 
 void Scan::finish(std::size_t index) {
     ScanRow& row = rows_[index];
-    const MatrixShape shape = store_->tensors()[row.tensor].matrix();
-    PieceCasts& sum = sums_[index];
-    for (std::size_t r = 0; r < spec_.recipes.size(); ++r) {
-        const CastStats& stats = sum.stats[r];
-        const bool zeros = row.summary.amax == 0;
-        row.outcomes.push_back(
-            {stats.sqnr_db(), stats.underflow_pct(), stats.overflow_pct(),
-             zeros ? std::numeric_limits<double>::quiet_NaN() : sum.worst_db[r],
-             bits_per_element(scan_plan(spec_.recipes[r].recipe, row.use), shape.rows, shape.cols)});
+    const StoredTensor& tensor = store_->tensors()[row.tensor];
+    const MatrixShape shape = tensor.matrix();
+    const PieceCasts sum = std::exchange(sums_[index], {});
+    const bool zeros = row.summary.amax == 0;
+    std::vector<CastOutcome> outcomes(spec_.recipes.size());
+    ScanCache::Entry* const kept = spec_.cache ? spec_.cache->find(*store_, tensor, row.every) : nullptr;
+    if (kept)
+        for (std::size_t r = 0; r < outcomes.size(); ++r)
+            if (const auto known = kept->find(plan(index, r))) outcomes[r] = *known;
+    for (std::size_t i = 0; i < missing_[index].size(); ++i) {
+        const std::size_t r = missing_[index][i];
+        const CastStats& stats = sum.stats[i];
+        outcomes[r] = {stats.sqnr_db(), stats.underflow_pct(), stats.overflow_pct(),
+                       zeros ? std::numeric_limits<double>::quiet_NaN() : sum.worst_db[i],
+                       bits_per_element(plan(index, r), shape.rows, shape.cols)};
+        if (kept) kept->keep(plan(index, r), outcomes[r]);
     }
-    sum = {};
+    row.outcomes = std::move(outcomes);
     ++scanned_;
 }
 

@@ -6,13 +6,16 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/inspect/measures.h"
 #include "core/inspect/names.h"
+#include "core/inspect/scan_cache.h"
 #include "core/scaling/quantizer.h"
 #include "core/tensors/tensor_store.h"
 
@@ -29,33 +32,6 @@ std::vector<ScanRecipe> scan_recipes(MxRule rule = MxRule::up);
 // Any recipes, "R,R,..."; the id is the recipe as given. Throws usage_error as parse_recipes(), and for delayed, which
 // needs a history, and options that a tensor alone does not have (wide, scope, act).
 std::vector<ScanRecipe> parse_scan_recipes(const std::string& comma_separated);
-
-// Counts per binade of |x|, of all float32 exponents: bin b holds 2^(kLowest + b) <= |x| < 2^(kLowest + b + 1).
-struct Binades {
-    static constexpr int kLowest = -149, kBins = 277;
-    std::array<std::int64_t, kBins> counts{};
-    void add(float value);  // finite, not 0
-};
-
-// NaN and Inf are counted and then treated as 0: no other number has anything of them.
-struct TensorSummary {
-    std::int64_t n = 0, zeros = 0, nan = 0, inf = 0;
-    float amax = 0, least = 0;  // least |x| above 0; 0 where all are 0
-    Binades histogram;
-    double binades() const;  // log2(amax) - log2(least); 0 where all are 0
-    double zeros_pct() const {
-        return n > 0 ? 100.0 * static_cast<double>(zeros) / static_cast<double>(n) : 0;
-    }
-    void add(std::span<float> values);  // sets those that are not finite to 0
-    TensorSummary& operator+=(const TensorSummary& other);
-};
-
-// dB and percent as in CastStats. Inf: exact. NaN: of zeros.
-struct CastOutcome {
-    double sqnr_db = 0, underflow_pct = 0, overflow_pct = 0;
-    double worst_row_db = 0;  // the lowest SQNR of a row that is not all 0
-    double bits = 0;          // per element, scales included
-};
 
 // Whether the name or the kind has that text, in any case.
 bool matches(std::string_view name, std::string_view filter);
@@ -74,10 +50,13 @@ struct ScanRow {
 
 struct ScanSpec {
     std::vector<ScanRecipe> recipes;
-    std::optional<TensorUse> use = {};  // of all tensors; none: each by its name
-    std::string filter = {};            // only tensors with this in their name or kind, in any case
+    std::optional<TensorUse> use = {};                        // of all tensors; none: each by its name
+    std::map<std::string, TensorUse, std::less<>> uses = {};  // of single tensors; before `use`
+    std::string filter = {};  // only tensors with this in their name or kind, in any case
     // Larger tensors and models are sampled, so that a file of any size takes about a minute. Values.
     std::uint64_t most_per_tensor = std::uint64_t{64} << 20, most_of_all = std::uint64_t{512} << 20;
+    std::shared_ptr<ScanCache> cache =
+        {};  // null: none. What it has is there at once; what is measured is added
 };
 
 // block128 has square blocks for w; for everything else the plan is that of x. Gradients are cast to the format of x
@@ -104,7 +83,7 @@ class Scan {
     struct Piece {
         std::size_t row, first, count;  // row: of rows_; rows of the matrix
     };
-    struct PieceCasts {
+    struct PieceCasts {  // per recipe that is missing
         std::vector<CastStats> stats;
         std::vector<double> worst_db;
     };
@@ -116,16 +95,20 @@ class Scan {
     std::vector<float> read(const Piece& piece) const;
     void finish(std::size_t row);
     void start_pass(bool casts);
+    void take_known(std::size_t row);
+    double cost(std::size_t row, std::uint64_t values) const;  // of this pass
+    CastPlan plan(std::size_t row, std::size_t recipe) const;
 
     std::shared_ptr<const TensorStore> store_;
     ScanSpec spec_;
     std::vector<ScanRow> rows_;
-    std::vector<PieceCasts> sums_;      // of the rows that are under way
-    std::vector<std::size_t> waiting_;  // rows of this pass, the next one last
-    std::vector<Piece> pieces_;         // of the row under way, the next one last
-    bool casts_ = false;                // the pass
+    std::vector<PieceCasts> sums_;                   // of the rows that are under way
+    std::vector<std::vector<std::size_t>> missing_;  // recipes that a row has to be cast with
+    std::vector<std::size_t> waiting_;               // rows of this pass, the next one last
+    std::vector<Piece> pieces_;                      // of the row under way, the next one last
+    bool casts_ = false;                             // the pass
     std::size_t scanned_ = 0;
-    std::uint64_t work_ = 0, done_ = 0;  // in values
+    double work_ = 0, done_ = 0;  // in values of the first pass
 };
 
 // What is known of a model, and of an earlier state of it that it is compared with: values, so that another thread may

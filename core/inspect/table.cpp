@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "core/inspect/compare.h"
 namespace fp8lab {
 namespace {
 
@@ -35,6 +36,7 @@ void add_member(TableRow& out, std::size_t index, std::span<const ScanRow> rows,
     if (row.summary.least > 0)
         out.least = out.least > 0 ? std::min(out.least, row.summary.least) : row.summary.least;
     out.binades = std::max(out.binades, row.summary.binades());
+    out.not_finite += row.summary.nan + row.summary.inf;
     out.underflow_pct.resize(std::max(out.underflow_pct.size(), row.outcomes.size()));
     for (std::size_t r = 0; r < row.outcomes.size(); ++r)
         out.underflow_pct[r] = std::max(out.underflow_pct[r], row.outcomes[r].underflow_pct);
@@ -79,6 +81,24 @@ std::vector<TableRow> table_rows(const TensorStore& store, std::span<const ScanR
         return key(a) < key(b);
     });
     return out;
+}
+
+void add_before(std::span<TableRow> table, const Scanned& scanned) {
+    for (TableRow& row : table) {
+        TableBefore& out = row.before;
+        out.change = before_of(scanned, scanned.rows[row.worst]).change;
+        for (const std::size_t member : row.members) {
+            const ScanRow* const old = before_of(scanned, scanned.rows[member]).row;
+            if (!old) continue;
+            ScanRange range{out.amax, out.least};
+            range.add(old->summary);
+            out.amax = range.amax, out.least = range.least;
+            out.binades = std::max(out.binades, old->summary.binades());
+            out.underflow_pct.resize(std::max(out.underflow_pct.size(), old->outcomes.size()));
+            for (std::size_t r = 0; r < old->outcomes.size(); ++r)
+                out.underflow_pct[r] = std::max(out.underflow_pct[r], old->outcomes[r].underflow_pct);
+        }
+    }
 }
 
 Tally tally(std::span<const ScanRow> rows, std::size_t recipes, const Demands& demands) {

@@ -12,6 +12,15 @@
 
 namespace fp8lab {
 
+// The same of an earlier state, of the members that are in it with the same shape.
+struct TableBefore {
+    std::string_view change =
+        {};  // "same", "new", "reshaped": of the worst member; empty: nothing is compared
+    float amax = 0, least = 0;
+    double binades = 0;
+    std::vector<double> underflow_pct = {};  // empty until one is cast
+};
+
 struct TableRow {
     std::string name;  // of the tensor or kind
     TensorUse use = TensorUse::w;
@@ -23,7 +32,9 @@ struct TableRow {
     float amax = 0, least = 0;
     double binades = 0;
     std::vector<double> underflow_pct;  // the highest of its members, per recipe; empty until done
-    std::string note;                   // why it has no numbers, or "1 of 4 bands of 128 rows"
+    std::int64_t not_finite = 0;        // NaN and Inf of all members
+    TableBefore before = {};
+    std::string note;  // why it has no numbers, or "1 of 4 bands of 128 rows"
 };
 
 struct TableQuery {
@@ -36,6 +47,9 @@ struct TableQuery {
 // Most underflow first, then most binades, then by name; tensors without numbers last.
 std::vector<TableRow> table_rows(const TensorStore& store, std::span<const ScanRow> rows,
                                  const TableQuery& query);
+
+// Fills TableRow::before; `scanned.before` is not null.
+void add_before(std::span<TableRow> table, const Scanned& scanned);
 
 std::string shape_text(std::span<const std::size_t> shape);  // "384 x 128"; "scalar"
 

@@ -92,6 +92,9 @@ struct Exercise {
     std::array<std::string, 3> hints = {};  // nudge, which control, worked value
     Judge judge = nullptr;
     std::string explanation = {};  // shown after passing: why it is so, 1-3 sentences
+    // An action of the lab that shows what was asked for; done on passing, and from then on whenever the lab starts
+    // anew. Empty: none.
+    std::string reveals = {};
 
     // Examples for the test of all exercises: the start fails, the solver passes, every near miss fails.
     std::vector<Event> solver = {};

@@ -25,6 +25,7 @@ struct CastPlan {
     Nvfp4Target target = Nvfp4Target::six;  // of block16
     Rounding rounding = Rounding::nearest;
     Overflow overflow = Overflow::saturate;
+    bool operator==(const CastPlan&) const = default;
 };
 // The rotation (Recipe::rht) is not in the plan: whoever casts rotates before.
 CastPlan cast_plan(const Recipe& recipe, TensorClass tensor);

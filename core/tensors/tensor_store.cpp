@@ -74,6 +74,30 @@ TensorStore::TensorStore(const std::filesystem::path& path) : path_(path) {
     find_scales();
 }
 
+TensorStore TensorStore::of_files(std::span<const std::filesystem::path> paths) {
+    if (paths.empty()) throw usage_error("file", "no file is named");
+    if (paths.size() == 1) return TensorStore(paths.front());
+    TensorStore out;
+    out.path_ = paths.front();
+    out.listed_ = paths.size();
+    std::set<std::string> taken;
+    for (const std::filesystem::path& path : paths) {
+        TensorStore one(path);
+        std::string name = path.stem().string();
+        for (int n = 2; !taken.insert(name).second; ++n) name = fmt::format("{}-{}", path.stem().string(), n);
+        name += '/';
+        for (StoredTensor& tensor : one.tensors_) {
+            tensor.name.insert(0, name);
+            tensor.prefix = name.size();
+            tensor.file += out.files_.size();
+            out.tensors_.push_back(std::move(tensor));
+        }
+        std::ranges::move(one.files_, std::back_inserter(out.files_));
+    }
+    std::ranges::sort(out.tensors_, {}, &StoredTensor::name);
+    return out;
+}
+
 void TensorStore::open_safetensors(const std::filesystem::path& path) {
     const std::size_t file = files_.size();
     files_.emplace_back(path);

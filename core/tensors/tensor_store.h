@@ -18,6 +18,7 @@ namespace fp8lab {
 
 struct StoredTensor {
     std::string name;                // as the file has it; of an .npy the file's name without its extension
+    std::size_t prefix = 0;          // of a list of files: so many characters of the name are the file's
     std::string dtype;               // as the file spells it: "F8_E4M3", "<f4"
     std::vector<std::size_t> shape;  // () for a scalar
     std::size_t file = 0;            // of TensorStore::files()
@@ -27,6 +28,7 @@ struct StoredTensor {
     bool is_scale = false;                            // it holds the scales of another tensor, or E8M0 codes
     std::shared_ptr<const WeightScales> scales = {};  // FP8: values are codes times these
 
+    std::string_view own_name() const { return std::string_view(name).substr(prefix); }
     MatrixShape matrix() const { return as_matrix(shape); }
     std::uint64_t values() const;  // 0 where a dtype is not known and the shape overflows
 };
@@ -38,7 +40,12 @@ class TensorStore {
     // wrong shape, or that are NaN, infinite or negative; a pickled checkpoint (.pt .pth .bin .ckpt), which holds code.
     explicit TensorStore(const std::filesystem::path& path);
 
-    const std::filesystem::path& path() const { return path_; }
+    // Several files as one list: before each tensor's name stands its file's without the extension, "model-1/w"; of two
+    // files of that name the second has "-2". One file is as above. Throws as above; usage_error for none.
+    static TensorStore of_files(std::span<const std::filesystem::path> paths);
+
+    const std::filesystem::path& path() const { return path_; }  // of a list the first
+    std::size_t listed() const { return listed_; }               // how many paths it was opened with
     std::span<const RandomFile> files() const { return files_; }
     std::uint64_t bytes() const;                                        // of all files
     std::span<const StoredTensor> tensors() const { return tensors_; }  // by name
@@ -50,11 +57,13 @@ class TensorStore {
     void read_rows(const StoredTensor& tensor, std::size_t first, std::span<float> rows) const;
 
   private:
+    TensorStore() = default;
     void open_safetensors(const std::filesystem::path& path);
     void open_shards(const std::filesystem::path& index);
     void find_scales();
 
     std::filesystem::path path_;
+    std::size_t listed_ = 1;
     std::vector<RandomFile> files_;
     std::vector<StoredTensor> tensors_;
 };

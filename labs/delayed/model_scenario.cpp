@@ -39,6 +39,7 @@ constexpr std::array kKinds = {
     Kind{.id = "w1", .label = "Recorded in L8: weight w1", .recorded = "series/l8_w1.txt"},
     Kind{.id = "dy1", .label = "Recorded in L8: gradient dy1", .recorded = "series/l8_dy1.txt"},
     Kind{.id = "file", .label = "Amaxes of your own"},
+    Kind{.id = "rows", .label = "Rows of your own tensor", .fresh = true},
 };
 
 const Kind& find_kind(std::string_view id) {
@@ -97,6 +98,18 @@ void thin(std::vector<float>& values, std::size_t most) {
     values = std::move(kept);
 }
 
+// A row a step; the first rows of a large tensor.
+Tensor rows_of(const ScenarioSpec& spec) {
+    if (spec.tensor.file.empty())
+        throw usage_error("file",
+                          "no file is named; the scenario 'rows' takes the rows of a tensor as steps");
+    Tensor out = make_tensor(spec.tensor);
+    if (out.values.empty()) throw input_error(spec.tensor.file, "has no row");
+    out.rows = std::min(out.rows, std::max<std::size_t>(kMostCast / out.cols, 1));
+    out.values.resize(out.rows * out.cols);
+    return out;
+}
+
 }  // namespace
 
 std::vector<Choice> scenario_choices() {
@@ -111,6 +124,15 @@ bool uses_jump_at(std::string_view kind) { return find_kind(kind).jump_at; }
 
 Tensors::Tensors(const ScenarioSpec& spec) {
     const Kind& kind = find_kind(spec.kind);
+    if (spec.kind == "rows") {
+        Tensor own = rows_of(spec);
+        levels_.assign(own.rows, 1);
+        draws_ = std::move(own.values);
+        per_step_ = own.cols, fresh_ = true;
+        for (std::size_t t = 0; t < own.rows; ++t)
+            amaxes_.push_back(amax(std::span(draws_).subspan(t * per_step_, per_step_)));
+        return;
+    }
     levels_ = levels_of(spec, kind);
     TensorSpec draw = spec.tensor;
     const int count = static_cast<int>(levels_.size());

@@ -14,7 +14,8 @@
 namespace fp8lab::delayed {
 
 // kind: one of scenario_choices(). `spike`, `shift` and `vanishing` multiply a fresh draw of the tensor in
-// every step, whose amax is what it turns out to be. The others say each step's amax: one draw, scaled to it.
+// every step, whose amax is what it turns out to be. `rows`: a step per row of the tensor in tensor.file.
+// The others say each step's amax: one draw, scaled to it.
 struct ScenarioSpec {
     std::string kind = "trace";
     double growth = 1.5;      // growth: factor a step; vanishing: divisor a step

@@ -30,6 +30,7 @@ bool belongs(std::string_view field, const Params& params) {
     if (field == "margin") return algo != "static";
     if (field == "interval") return algo == "max" || algo == "most_recent";
     if (field == "file") return true;
+    if (scenario.kind == "rows" && (field == "tensor" || field == "sigma" || field == "seed")) return false;
     if (field == "tensor" || field == "sigma" || field == "seed") return has_effect(scenario.tensor, field);
     return true;
 }

@@ -220,8 +220,9 @@ Exercise exercise_budget() {
         .judge = budget_game,
         .explanation =
             "Layer 2 holds 44 % of the weights, and four bits cost it least. 11 of the 4 096 mixes pass: "
-            "in each, layer 1 has MXFP6 E2M3 and layer 2 four bits. All mixes are drawn from now on "
-            "with Show all mixes.",
+            "in each, layer 1 has MXFP6 E2M3 and layer 2 four bits. The figure shows all of them from now "
+            "on.",
+        .reveals = "reveal",
         .solver = mix("mxfp6-e2m3", "mxfp4", "mxfp6-e2m3", "mxfp6-e2m3"),
         .near_misses = {NearMiss{"the same bits, layers 1 and 2 swapped",
                                  mix("mxfp4", "mxfp6-e2m3", "mxfp6-e2m3", "mxfp6-e2m3")},

@@ -16,7 +16,7 @@ constexpr LabInfo kInfo = {
     30,      "L6"};
 
 // Which experiments a field belongs to; one that is not listed: to all.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kBelongs = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kBelongs = {
     {{"network", "mix ranges cascade"},
      {"file", "mix ranges cascade"},
      {"lower", "mix ranges"},
@@ -34,6 +34,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kBelongs
      {"budget", "mix"},
      {"act_scale", "mix ranges"},
      {"batches", "mix ranges"},
+     {"percentile", "mix ranges"},
      {"margin", "mix ranges"},
      {"outlier_ratio", "mix ranges cascade"},
      {"smoothing", "mix ranges cascade"},
@@ -67,15 +68,18 @@ MixSpec Params::mix() const {
             .uniform = uniform,
             .w = w,
             .a = a,
+            .w_more = w_more,
+            .a_more = a_more,
             .probe = probe,
             .calibrated = act_scale == "calibrated",
             .batches = batches,
             .margin = margin,
+            .percentile = percentile,
             .budget = revealed ? budget : kMostBits};
 }
 
 RangesSpec Params::ranges() const {
-    return {setup().subject, both(), smoothing == "off" ? "0.5" : smoothing, batches, margin};
+    return {setup().subject, both(), smoothing == "off" ? "0.5" : smoothing, batches, margin, percentile};
 }
 
 KvCase Params::kv_case() const { return {std::stoi(kv_outlier), std::stoi(kv_sharp), kv_seed}; }
@@ -98,7 +102,7 @@ std::string LowerLab::why_not(std::string_view field) const {
                                           outcome_.setup->network.layers.size() > 1);
     if ((field == "smoothing" || field == "outlier_ratio") && !relu)
         return "Only a network with relu can move a scale from one layer to the next.";
-    if ((field == "batches" || field == "margin") && params_.act_scale == "dynamic")
+    if ((field == "batches" || field == "percentile" || field == "margin") && params_.act_scale == "dynamic")
         return "Dynamic scales are computed from the tensor at hand.";
     if (field == "act_scale" && !params_.both()) return "The activations stay in BF16.";
     return "";
@@ -146,18 +150,22 @@ void LowerLab::reset() {
 }
 
 void LowerLab::take(const Mix& mix) {
-    params_.uniform = "mix";
-    params_.budget = kMostBits;
-    for (std::size_t l = 0; l < std::min(mix.weights.size(), kLayerFields); ++l) {
-        params_.w[l] = mix.weights[l]->id;
-        const bool as_w = !params_.both() || mix.activations[l] == mix.weights[l];
-        params_.a[l] = as_w ? "w" : mix.activations[l]->id;
+    Params& p = params_;
+    p.uniform = "mix";
+    p.budget = kMostBits;
+    const std::size_t n = mix.weights.size();
+    for (std::size_t l = 0; l < n; ++l) {
+        set_format_of_layer(p.w, p.w_more, l, n, mix.weights[l]->id);
+        const bool as_w = !p.both() || mix.activations[l] == mix.weights[l];
+        set_format_of_layer(p.a, p.a_more, l, n, as_w ? "w" : mix.activations[l]->id);
     }
 }
 
 void LowerLab::choose(std::size_t layer, bool activation, std::string_view format) {
     take(outcome_.mix);
-    (activation ? params_.a : params_.w).at(layer) = format;
+    Params& p = params_;
+    set_format_of_layer(activation ? p.a : p.w, activation ? p.a_more : p.w_more, layer,
+                        outcome_.mix.weights.size(), format);
 }
 
 void LowerLab::perform(std::string_view action) {

@@ -23,10 +23,12 @@ struct Params {
     double budget = kMostBits;
     std::string act_scale = "dynamic";  // "dynamic", "calibrated"
     int batches = 4, margin = 0;
+    double percentile = 100;
     double outlier_ratio = 1;
     std::string smoothing = "off";
     double contrast = 1;
     std::array<std::string, kLayerFields> w, a;  // of a: "w" for the format of the weights
+    std::string w_more = "mxfp8", a_more = "w";  // as in MixSpec
     bool revealed = false;                       // the mixes are drawn
     std::string low = "mxfp4", high = "mxfp8";   // of the cascade
     double tau = 0.5;

@@ -1,6 +1,8 @@
 // The parameters of L11 and its field table.
 #include <fmt/format.h>
 
+#include <tuple>
+
 #include "labs/lower/model.h"
 
 namespace fp8lab::lower_lab {
@@ -67,6 +69,13 @@ void add_ranges(Params& p, std::vector<Field>& out) {
                            .help = "Of 32 training rows. The amax is the largest over all of them.",
                            .more = true},
                           &p.batches, 1, 16));
+    out.push_back(number(
+        {.name = "percentile",
+         .label = "Percentile",
+         .unit = "%",
+         .help = "The calibrated scale holds so many of the magnitudes; those above saturate. 100: the amax.",
+         .more = true},
+        &p.percentile, 90, 100));
     out.push_back(integer({.name = "margin",
                            .label = "Margin",
                            .te_name = "margin",
@@ -153,6 +162,15 @@ void add_chips(Params& p, std::vector<Field>& out) {
                               .hidden = true},
                              &p.a[l], choices_of(chip_formats(), {{"w", "as its weights"}})));
     }
+    for (const auto& [name, label, value] :
+         {std::tuple{"w_more", "Weights of the layers after the fifth", &p.w_more},
+          {"a_more", "Inputs of the layers after the fifth", &p.a_more}})
+        out.push_back(
+            text({.name = name,
+                  .label = label,
+                  .help = "Formats, as of infer --weights: the last holds for the layers that are left.",
+                  .hidden = true},
+                 value));
     out.push_back(toggle({.name = "revealed",
                           .label = "All mixes",
                           .help = "Draws every mix of formats and the best ones.",

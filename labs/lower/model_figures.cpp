@@ -10,7 +10,8 @@
 namespace fp8lab::lower_lab {
 namespace {
 
-constexpr Range kBits{3.85, 8.75};
+constexpr Range kBits{3.85, 16.25};
+constexpr AxisBreak kNoFormat{8.75, 15.75, 0.12};  // only mixes with a layer in BF16 are in between
 constexpr double kLeastShown = 6e-5;
 constexpr double kAbove = 2.2;  // room for the knob above the largest divergence
 
@@ -42,20 +43,29 @@ NamePlace name_place(const LowFormat& format, bool own, bool high) {
     return {Anchor::left, 10, format.id == "e2m1" ? 16.0F : 0.0F};
 }
 
+// A mark below the axis is an arrow at its foot, with its value.
+void add_below(Figure& figure, const OutputRow& row, Range y) {
+    const double foot = y.lo * std::pow(y.hi / y.lo, 0.03);
+    figure.scatter(fmt::format("##{}", row.format->id), data({row.bits}), data({foot}),
+                   {.color = {row.format->role, Tone::line},
+                    .marker = Marker::triangle_down,
+                    .marker_size = 5,
+                    .in_legend = false});
+    const auto put = [&](std::string words, float dy) {
+        figure.add(
+            "",
+            TextMark{.x = row.bits, .y = foot, .text = std::move(words), .anchor = Anchor::center, .dy = dy},
+            {.color = ink(*row.format), .in_legend = false});
+    };
+    put(divergence_text(row.score.divergence), -17);
+    put(std::string(row.format->label), -34);
+}
+
 void add_uniforms(Figure& figure, const Outcome& o, Range y) {
     for (const OutputRow& row : o.uniforms) {
         const double value = row.score.divergence;
-        if (row.bits > kBits.hi || value < y.lo) {
-            if (!(row.bits > kBits.hi)) continue;
-            figure.add("",
-                       TextMark{.x = kBits.hi,
-                                .y = y.lo,
-                                .text = fmt::format("{}, {:.0f} bits: {}", row.format->label, row.bits,
-                                                    divergence_text(value)),
-                                .anchor = Anchor::right,
-                                .dx = o.own.bits > kBits.hi ? -22.0F : 0.0F,  // the knob is at the edge
-                                .dy = -9},
-                       {.color = ink(*row.format), .in_legend = false});
+        if (value < y.lo) {
+            add_below(figure, row, y);
             continue;
         }
         const NamePlace name =
@@ -81,7 +91,8 @@ void add_uniforms(Figure& figure, const Outcome& o, Range y) {
 void add_cloud(Figure& figure, const Cloud& cloud, const Outcome& o, Range y) {
     std::vector<double> xs, ys, best_x, best_y;
     for (const MixPoint& point : cloud.all.points)
-        if (point.bits <= kBits.hi) xs.push_back(point.bits), ys.push_back(std::max(point.divergence, y.lo));
+        if (!kNoFormat.holds(point.bits))
+            xs.push_back(point.bits), ys.push_back(std::max(point.divergence, y.lo));
     const std::string dots =
         cloud.all.points.empty()
             ? std::string("one layer lowered after the other")
@@ -91,12 +102,12 @@ void add_cloud(Figure& figure, const Cloud& cloud, const Outcome& o, Range y) {
             dots, data(std::move(xs)), data(std::move(ys)),
             {.color = {Role::muted, Tone::line, 0.34F}, .marker = Marker::disc, .marker_size = 1.6F});
     const auto add_best = [&](const MixPoint& point) {
-        if (point.bits > kBits.hi) return;
+        if (point.bits > kNoFormat.lo) return;
         best_x.push_back(point.bits), best_y.push_back(std::max(point.divergence, y.lo));
     };
     for (const std::size_t i : cloud.frontier) add_best(cloud.all.points[i]);
     for (auto step = cloud.greedy.rbegin(); step != cloud.greedy.rend(); ++step) add_best(step->point);
-    if (!best_x.empty()) best_x.push_back(kBits.hi), best_y.push_back(best_y.back());
+    if (!best_x.empty()) best_x.push_back(kNoFormat.lo), best_y.push_back(best_y.back());
     figure.line(cloud.greedy.empty() ? "best for its bits" : dots, data(std::move(best_x)),
                 data(std::move(best_y)), {.color = {Role::text}, .width = 2, .step = true});
     const Neighbours near = neighbours_of(cloud.all.points, o.own.bits, o.own.score.divergence);
@@ -165,7 +176,8 @@ std::string pareto_title(const Outcome& o, const Cloud* cloud) {
 }
 
 Figure pareto_figure(const Outcome& o, const Cloud* cloud) {
-    Figure figure{.id = "pareto", .x = {.label = "bits per weight, scales included", .range = kBits}};
+    Figure figure{.id = "pareto",
+                  .x = {.label = "bits per weight, scales included", .range = kBits, .gap = kNoFormat}};
     if (o.uniforms.empty()) return figure;
     const Range y = divergences(o, cloud);
     figure.title = pareto_title(o, cloud);
@@ -175,7 +187,7 @@ Figure pareto_figure(const Outcome& o, const Cloud* cloud) {
                 .range = y};
     if (cloud) add_cloud(figure, *cloud, o, y);
     add_uniforms(figure, o, y);
-    const double own = std::max(o.own.score.divergence, y.lo), bits = std::min(o.own.bits, kBits.hi);
+    const double own = std::max(o.own.score.divergence, y.lo), bits = o.own.bits;
     figure.scatter("##own", data({bits}), data({own}),
                    {.color = {Role::text}, .marker = Marker::ring, .marker_size = 8, .in_legend = false});
     const bool left = bits > 4.8;

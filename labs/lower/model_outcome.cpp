@@ -42,6 +42,7 @@ std::vector<LayerRow> layer_rows(const Setup& setup, const Lowered& run,
 // The parts of a state that the uniform formats and the sensitivities depend on.
 MixSpec without_chips(MixSpec spec) {
     spec.w = spec.a = {};
+    spec.w_more = spec.a_more = {};
     spec.uniform = "mix", spec.budget = kMostBits;
     return spec;
 }
@@ -67,8 +68,10 @@ std::shared_ptr<const Cloud> make_cloud(const CloudSpec& spec, std::shared_ptr<c
         out->frontier = frontier_of(out->all.points);
         return out;
     }
-    const auto steps = formats({"mxfp8", "mxfp6-e2m3", "nvfp4", "mxfp4"});
-    out->greedy = greedy_path(setup->network, setup->x, setup->reference, steps, spec.both);
+    const auto divergence = [&](const Mix& mix) {
+        return divergence_of(setup->reference, run_lowered(setup->network, setup->x, mix).y);
+    };
+    out->greedy = greedy_path(layer_sizes(setup->network), divergence, greedy_formats(), spec.both);
     return out;
 }
 
@@ -79,16 +82,41 @@ std::optional<Mix> best_under(const Cloud& cloud, double bits) {
     return std::nullopt;
 }
 
+std::string format_of_layer(const std::array<std::string, kLayerFields>& fields, const std::string& more,
+                            std::size_t layer) {
+    if (layer < kLayerFields) return fields.at(layer);
+    std::size_t begin = 0;
+    for (std::size_t skip = layer - kLayerFields; skip > 0; --skip) {
+        const std::size_t comma = more.find(',', begin);
+        if (comma == more.npos) break;
+        begin = comma + 1;
+    }
+    return more.substr(begin, more.find(',', begin) - begin);
+}
+
+void set_format_of_layer(std::array<std::string, kLayerFields>& fields, std::string& more, std::size_t layer,
+                         std::size_t layers, std::string_view format) {
+    if (layer < kLayerFields) {
+        fields.at(layer) = format;
+        return;
+    }
+    std::string list;
+    for (std::size_t l = kLayerFields; l < layers; ++l)
+        list += (l > kLayerFields ? "," : "") +
+                (l == layer ? std::string(format) : format_of_layer(fields, more, l));
+    more = std::move(list);
+}
+
 Mix mix_of(const MixSpec& spec, std::size_t layers) {
     const LowFormat& kept = find_low_format("bf16", "format");
     Mix mix;
     for (std::size_t l = 0; l < layers; ++l) {
-        const std::size_t field = std::min(l, kLayerFields - 1);
         const bool all_alike = spec.uniform != "mix";
-        const LowFormat& w = find_low_format(all_alike ? spec.uniform : spec.w[field], "format");
-        const bool as_w = all_alike || spec.a[field] == "w";
+        const std::string in_w = all_alike ? spec.uniform : format_of_layer(spec.w, spec.w_more, l),
+                          in_a = all_alike ? "w" : format_of_layer(spec.a, spec.a_more, l);
+        const LowFormat& w = find_low_format(in_w, "format");
         mix.weights.push_back(&w);
-        mix.activations.push_back(!spec.both ? &kept : as_w ? &w : &find_low_format(spec.a[field], "format"));
+        mix.activations.push_back(!spec.both ? &kept : in_a == "w" ? &w : &find_low_format(in_a, "format"));
     }
     return mix;
 }
@@ -100,8 +128,7 @@ Outcome MixMaker::operator()(const MixSpec& spec, const std::shared_ptr<const Cl
     if (uniforms_.empty() || key != of_uniforms_) {
         scales_ = {};
         if (spec.calibrated)
-            scales_ = {calibrated_amaxes(setup_->network, setup_->subject->data.train_x,
-                                         static_cast<std::size_t>(spec.batches)),
+            scales_ = {calibrated_amaxes(setup_->network, setup_->subject->data.train_x, spec.calibration()),
                        spec.margin};
         uniforms_.clear();
         for (const LowFormat* format : uniform_formats()) {

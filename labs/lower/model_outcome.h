@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "core/inference/calibration.h"
 #include "core/inference/mixes.h"
 #include "labs/lower/model_network.h"
 
 namespace fp8lab::lower_lab {
 
-inline constexpr std::size_t kLayerFields =
-    5;  // w1 to w5: what the fields can set; deeper networks are uniform
+inline constexpr std::size_t kLayerFields = 5;  // w1 to w5: a field each; deeper layers are in a list
 inline constexpr double kMostBits = 16;
 
 // What the numbers of the experiments mix and ranges follow from.
@@ -20,9 +20,13 @@ struct MixSpec {
     bool both = true;             // weights and activations; else the activations stay in BF16
     std::string uniform = "mix";  // or a format for every layer
     std::array<std::string, kLayerFields> w = {}, a = {};  // formats; of a also "w", the weights' own
+    std::string w_more = "mxfp8",
+                a_more = "w";  // of the layers after them, "F[,F...]": the last holds for the rest
     std::string probe = "nvfp4";
     bool calibrated = false;
     int batches = 4, margin = 0;
+    double percentile = 100;
+    Calibration calibration() const { return {static_cast<std::size_t>(batches), percentile}; }
     double budget = kMostBits;  // bits; below kMostBits the best mix under it
     bool operator==(const MixSpec&) const = default;
 };
@@ -38,6 +42,12 @@ struct Cloud {
     AllMixes all;  // without points where the network has too many layers: then `greedy`
     std::vector<std::size_t> frontier;
     std::vector<GreedyStep> greedy;
+
+    bool is_greedy() const { return !greedy.empty(); }
+    // Of all mixes, or of the steps.
+    std::size_t size() const { return is_greedy() ? greedy.size() : all.points.size(); }
+    MixPoint point(std::size_t i) const { return is_greedy() ? greedy[i].point : all.points[i]; }
+    Mix mix(std::size_t i) const { return is_greedy() ? greedy[i].mix : all.mix(i); }
 };
 std::shared_ptr<const Cloud> make_cloud(const CloudSpec& spec, std::shared_ptr<const Setup>& setup);
 // The best mix under a budget; none: there is none.
@@ -84,7 +94,14 @@ class MixMaker {
     StaticScales scales_;
 };
 
-// The mix that the fields say, without a budget.
+// The format of a layer (from 0) as the fields have it: of the array, or of the list after it.
+std::string format_of_layer(const std::array<std::string, kLayerFields>& fields, const std::string& more,
+                            std::size_t layer);
+// Sets it; the list then names `layers` - kLayerFields formats.
+void set_format_of_layer(std::array<std::string, kLayerFields>& fields, std::string& more, std::size_t layer,
+                         std::size_t layers, std::string_view format);
+
+// The mix that the fields say, without a budget. Throws usage_error: a list names a format that is not known.
 Mix mix_of(const MixSpec& spec, std::size_t layers);
 
 // "MXFP6 E2M3, NVFP4, ..."; the label alone of a uniform one.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/inference/calibration.h"
 #include "core/inference/lowering.h"
 #include "core/inference/rescale.h"
 
@@ -41,7 +42,8 @@ void sweep_contrast(const Subject& subject, Ranges& out) {
             out.contrast.push_back({&find_low_format(id, "format"), second});
     const TrainedMlp& network = subject.network;
     const StaticScales scales{
-        calibrated_amaxes(network, subject.data.train_x, static_cast<std::size_t>(out.spec.batches)),
+        calibrated_amaxes(network, subject.data.train_x,
+                          {static_cast<std::size_t>(out.spec.batches), out.spec.percentile}),
         out.spec.margin};
     for (const double contrast : out.contrasts) {
         Matrix<float> x = subject.data.test.x;

@@ -21,6 +21,7 @@ struct RangesSpec {
     bool both = true;
     std::string smoothing = "0.5";  // of the dotted lines
     int batches = 4, margin = 0;    // of the dashed lines
+    double percentile = 100;
     bool operator==(const RangesSpec&) const = default;
 };
 // One line of a sweep: accuracy in percent; of a network that does not classify the divergence.

@@ -70,7 +70,7 @@ std::string outliers_title(const Ranges& ranges, double ratio, double sqnr_db) {
     const auto acc = [&](const SweepLine& line) {
         return fmt::format("{:.0f} %", at_point(ranges.ratios, line.values, ratio));
     };
-    return fmt::format("Four channels ×{}: {} answers {}, E4M3 {}. The SQNR of x2 says {} dB",
+    return fmt::format("Four channels ×{}: {} answers {}, E4M3 {}. The input of layer 2 still has {} dB",
                        ratio_text(ratio), worst->format->label, acc(*worst),
                        acc(*find_line(ranges.outliers, "e4m3", false)),
                        std::isfinite(sqnr_db) ? fmt::format("{:.1f}", sqnr_db) : "n/a");
@@ -107,7 +107,7 @@ Figure contrast_figure(const Ranges& ranges, double contrast) {
 
 Figure saturated_figure(const Ranges& ranges) {
     Figure figure{.id = "saturated",
-                  .title = "E4M3, calibrated: % of x1 that saturates",
+                  .title = "E4M3, calibrated: % of the inputs that saturate",
                   .x = {.label = "contrast", .scale = Scale::log2, .range = Range{0.125, 8}},
                   .y = {.label = "saturated %", .range = Range{0, 100}}};
     const std::vector<double> zeros(ranges.contrasts.size());

@@ -30,8 +30,7 @@ void LowerView::stage(Context& c, Rect area) {
 // The figures of mix or ranges over the two tables.
 void LowerView::draw_mix(Context& c, Rect area) {
     const Outcome& o = lab_.outcome();
-    const float layers =
-                    kTitles + kHeads + 34 * static_cast<float>(std::min<std::size_t>(o.layers.size(), 8)),
+    const float layers = kTitles + kHeads + 34 * static_cast<float>(std::min(o.layers.size(), kMostRows)),
                 outputs = kTitles + kHeads + 4 * 30;
     const float both = layers + outputs + 2 * kGap, height = area.height() / c.scale;
     const bool low = height - both < kLeastFigure;
@@ -72,26 +71,26 @@ void LowerView::draw_pareto(Context& c, const Figure& figure, Rect area) {
 // The mix under the pointer: its formats; a click takes it.
 void LowerView::draw_dots(Context& c, const Figure& figure, const ui::PlotResult& plot) {
     const Cloud* cloud = lab_.cloud();
-    if (!cloud || cloud->all.points.empty() || !plot.hovered) return;
+    if (!cloud || !plot.hovered) return;
     const ImVec2 mouse = ImGui::GetIO().MousePos;
     constexpr float kReach = 8;
     std::size_t nearest = 0;
     float best = c.px(kReach);
-    for (std::size_t i = 0; i < cloud->all.points.size(); ++i) {
-        const MixPoint& point = cloud->all.points[i];
+    for (std::size_t i = 0; i < cloud->size(); ++i) {
+        const MixPoint point = cloud->point(i);
+        if (figure.x.gap && figure.x.gap->holds(point.bits)) continue;  // not drawn
         const Point at = plot.to_px(point.bits, std::max(point.divergence, figure.y.range->lo));
         const float away = std::hypot(at.x - mouse.x, at.y - mouse.y);
         if (away < best) best = away, nearest = i;
     }
     if (best >= c.px(kReach)) return;
-    const Mix mix = cloud->all.mix(nearest);
+    const Mix mix = cloud->mix(nearest);
     if (ImGui::IsMouseReleased(ImGuiMouseButton_Left) && !upper_.drag.active) lab_.take(mix);
     ImGui::SetCursorScreenPos({mouse.x - 1, mouse.y - 1});
     ImGui::Dummy({2, 2});
-    ui::tooltip(
-        c, mix_words(mix),
-        fmt::format("Divergence {}, {:.2f} bits per weight. A click takes this mix.",
-                    divergence_text(cloud->all.points[nearest].divergence), cloud->all.points[nearest].bits));
+    ui::tooltip(c, mix_words(mix),
+                fmt::format("Divergence {}, {:.2f} bits per weight. A click takes this mix.",
+                            divergence_text(cloud->point(nearest).divergence), cloud->point(nearest).bits));
 }
 
 // The own mix as a knob: dragged along x it sets the budget.
@@ -119,7 +118,7 @@ Rect LowerView::draw_knob(Context& c, const ui::PlotResult& plot) {
     else if (press.focused && (ui::key_pressed(ui::Key::left) || ui::key_pressed(ui::Key::right)))
         budget =
             std::min(lab_.params().budget, bits + kStep) + (ui::key_pressed(ui::Key::left) ? -1 : 1) * kStep;
-    if (budget > 0) set(fmt::format("budget={:.2f}", std::clamp(budget, 4.01, plot.extents.x.hi)));
+    if (budget > 0) set(fmt::format("budget={:.2f}", std::clamp(budget, 4.01, kMostBits)));
     return knob;
 }
 

@@ -11,6 +11,8 @@
 
 namespace fp8lab::lower_lab {
 
+inline constexpr std::size_t kMostRows = 6;  // of the layers over the outputs; more scroll
+
 class LowerView final : public LabView {
   public:
     explicit LowerView(LowerLab& lab) : lab_(lab) {}

@@ -72,8 +72,8 @@ void LowerView::explore(Context& c, float width) {
     ui::wrapped(
         c, lab_.outcome().setup->subject->random_inputs
                ? "The weights are yours; their inputs are drawn from N(0, 1)."
-               : "Emulated: hardware multiplies NVFP4 only by FP4; mixes with W4A8 widen W first. Layers do "
-                 "not add up: errors can cancel.");
+               : "Emulated: hardware multiplies NVFP4 only by FP4, and widens weights of 4 bits before it "
+                 "multiplies them by 8. Layers do not add up: errors can cancel.");
 }
 
 // The line that opens the second tier; true while it is open.
@@ -155,13 +155,24 @@ void LowerView::draw_buttons(Context& c, float) {
     const bool shown = lab_.params().revealed;
     if (!shown) {
         if (ui::button(c, "lower.reveal", "Show all mixes", {.width = -1})) lab_.act("reveal");
-        ui::tooltip(c, "Show all mixes",
-                    "Every mix of eight formats, the best ones and a budget. Exercise 3 is better without.");
+        ui::tooltip(
+            c, "Show all mixes",
+            "Every mix of eight formats, the best ones and a budget; of more than five layers one path "
+            "through them. Exercise 3 is better without.");
         return;
     }
     if (!lab_.cloud()) return;
-    if (ui::button(c, "lower.take_best", "Take the best with these bits", {.width = -1}))
+    const bool greedy = lab_.cloud()->is_greedy();
+    if (ui::button(c, "lower.take_best",
+                   greedy ? "Take the greedy mix with these bits" : "Take the best with these bits",
+                   {.width = -1}))
         lab_.act("take_best");
+    ui::tooltip(
+        c, greedy ? "Greedy" : "The best",
+        greedy
+            ? "Too many layers to try every mix: from MXFP8 everywhere, in each step the layer whose added "
+              "divergence per saved bit is the least. Another mix can be better."
+            : "Of all mixes with at most these bits, the one with the least divergence.");
 }
 
 }  // namespace fp8lab::lower_lab

@@ -172,7 +172,7 @@ void LowerView::draw_speed_up(Context& c, Rect area) {
         "0.5: FP4 has twice the rate of FP8 on NVIDIA’s data sheets for Blackwell. No time is measured "
         "here.");
     y = heading(c, "1 / (1/7 + e/2)", {area.x0, y + c.px(8), area.x1, area.y1}) + c.px(6);
-    note("A chapter of a course has FP4 7 times and FP8 2 times faster than FP16.");
+    note("A chapter of a course counts FP4 as 7 times and FP8 as 2 times as fast as FP16.");
     row("with this e", fmt::format("{:.1f}×", 1 / (1.0 / 7 + e / 2)), true);
     row("its 4× needs e =", "21 %");
     ui::hline(c, area.x0, area.x1, y, {Role::line});

@@ -45,7 +45,9 @@ void number_at(Context& c, float right, float y, const std::string& words, const
 }  // namespace
 
 float LowerView::draw_tables(Context& c, Rect area) {
-    const float end = draw_layers(c, area, 34);
+    constexpr float kLayers = 46 + 34 * static_cast<float>(kMostRows);  // with its heads
+    const float end =
+        draw_layers(c, {area.x0, area.y0, area.x1, std::min(area.y1, area.y0 + c.px(kLayers))}, 34);
     return draw_outputs(c, {area.x0, end + c.px(14), area.x1, area.y1}, 30);
 }
 
@@ -53,9 +55,10 @@ void LowerView::draw_chip(Context& c, std::size_t layer, bool activation, Rect c
     const Mix& mix = lab_.outcome().mix;
     const LowFormat& format = *(activation ? mix.activations : mix.weights)[layer];
     const std::string name = fmt::format("{}{}", activation ? "a" : "w", layer + 1);
+    const std::string field = layer < kLayerFields ? name : activation ? "a_more" : "w_more";
     const Color ink{format.role, Tone::ink};
-    const bool dead = layer >= kLayerFields || (activation && !lab_.params().both()) ||
-                      std::ranges::find(c.locked, name) != c.locked.end();
+    const bool dead =
+        (activation && !lab_.params().both()) || std::ranges::find(c.locked, field) != c.locked.end();
     const Rect area = ui::inset(cell, c.px(4));
     if (dead) {
         ui::text_mid(c, {area.x0 + c.px(4), (area.y0 + area.y1) / 2}, format.label, ink, kMono13);
@@ -102,8 +105,18 @@ float LowerView::draw_layers(Context& c, Rect area, float row) {
     y += c.px(12);
     double most = 0;
     for (const LayerRow& layer : o.layers) most = std::max(most, layer.sensitivity);
-    const float high = c.px(row);
-    for (std::size_t l = 0; l < o.layers.size() && y + high <= area.y1 + 1; ++l) {
+    const float high = c.px(row), rows = static_cast<float>(o.layers.size());
+    const bool scrolls = y + rows * high > area.y1 + 1;
+    const float end =
+        scrolls ? y + high * std::max(1.0F, std::floor((area.y1 + 1 - y) / high)) : y + rows * high;
+    if (scrolls) {
+        ImGui::SetCursorScreenPos({area.x0, y});
+        ImGui::BeginChild("lower.layers", {area.width() + c.px(16), end - y}, false,
+                          ImGuiWindowFlags_NoScrollbar);
+        y = ImGui::GetCursorScreenPos().y;
+    }
+    const float first = y;
+    for (std::size_t l = 0; l < o.layers.size(); ++l) {
         const LayerRow& layer = o.layers[l];
         const float middle = y + high / 2;
         ui::hline(c, area.x0, area.x1, y, {Role::line});
@@ -134,8 +147,13 @@ float LowerView::draw_layers(Context& c, Rect area, float row) {
         number_at(c, x(at.db_a), middle, db_text(layer.sqnr_db_a), "db_a." + name, layer.sqnr_db_a);
         y += high;
     }
-    ui::hline(c, area.x0, area.x1, y, {Role::line});
-    return y;
+    if (scrolls) {
+        ui::advance({area.x0, first, area.x0 + 1, y});
+        ui::scroll_thumbs(c);
+        ImGui::EndChild();
+    }
+    ui::hline(c, area.x0, area.x1, end, {Role::line});
+    return end;
 }
 
 float LowerView::draw_outputs(Context& c, Rect area, float row) {

@@ -64,7 +64,8 @@ Verdict slide_home(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
     const double normal = now.number("e4m3.normal_pct"), overflow = now.number("e4m3.overflow_pct");
     const auto percent = [](double value) { return format_number(value, 4, true) + " %"; };
-    const bool same_tensor = now.text("tensor") == "normal" && now.text("size") == trail.start.text("size");
+    const bool same_tensor = now.text("tensor") == "normal" && now.text("file").empty() &&
+                             now.text("size") == trail.start.text("size");
     return {.conditions = {{"still the same tensor", {}, same_tensor},
                            {"99.9 % or more among the normals", {percent(normal)}, normal >= 99.9},
                            {"nothing saturated", {percent(overflow)}, overflow == 0}},

@@ -22,6 +22,19 @@ std::vector<FormatInfo> chosen_formats(const Params& params) {
     return out;
 }
 
+// Of a tensor of one's own: what has a place on a ruler, and of many elements every k-th and the largest, so that the
+// scale can be dragged.
+std::vector<float> thinned(std::vector<float> values, bool own) {
+    constexpr std::size_t kMost = 1 << 18;
+    if (own) std::erase_if(values, [](float x) { return !std::isfinite(x); });
+    if (values.size() <= kMost) return values;
+    const auto smaller = [](float a, float b) { return std::fabs(a) < std::fabs(b); };
+    std::vector<float> out = {*std::ranges::max_element(values, smaller)};
+    const std::size_t every = (values.size() + kMost - 1) / kMost;
+    for (std::size_t i = every - 1; i < values.size(); i += every) out.push_back(values[i]);
+    return out;
+}
+
 // Fixed by the data and the formats at scale 1.
 Range axis_range(const Params& params, const std::vector<FormatInfo>& chosen,
                  const std::vector<float>& tensor) {
@@ -131,6 +144,7 @@ std::vector<Field> RulerLab::fields_of(Params& params) {
                  .more = true},
                 &params.tensor.cols, 256, 1 << 18, true),
         tensor_field(params.tensor, "seed", true),
+        tensor_field(params.tensor, "file", true),
         number(
             {.name = "brush_lo",
              .label = "Interval from",
@@ -147,7 +161,7 @@ std::vector<Field> RulerLab::fields_of(Params& params) {
 
 void RulerLab::update() {
     if (drawn_ != params_.tensor) {
-        outcome_.tensor = make_tensor(params_.tensor).values;
+        outcome_.tensor = thinned(make_tensor(params_.tensor).values, !params_.tensor.file.empty());
         drawn_ = params_.tensor;
     }
     const std::vector<FormatInfo> chosen = chosen_formats(params_);

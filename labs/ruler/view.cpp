@@ -24,7 +24,12 @@ int arrow_step() {
 }
 
 // Controls of a tensor that is not there, or of another distribution, are not shown.
-bool has_effect(std::string_view field, std::string_view tensor) {
+bool has_effect(std::string_view field, const TensorSpec& spec) {
+    const std::string_view tensor = spec.kind;
+    const bool drawn = spec.file.empty();
+    if (!drawn &&
+        (field == "tensor" || field == "size" || field == "elements" || field == "seed" || field == "sigma"))
+        return false;
     if (field == "sigma") return tensor == "lognormal";
     return tensor != "none" || (field != "size" && field != "elements" && field != "seed");
 }
@@ -220,12 +225,15 @@ void RulerView::explore(Context& context, float) {
     const std::vector<Field> default_fields = lab_.defaults();
     ui::edit_fields(
         context, "ruler.more", fields, default_fields,
-        [&](std::string_view name) { return has_effect(name, lab_.params().tensor.kind); },
+        [&](std::string_view name) { return has_effect(name, lab_.params().tensor); },
         "two more rulers, fixed point, tensor", more_open_);
 }
 
 std::vector<std::pair<std::string, std::string>> RulerView::status() const {
     const TensorSpec& tensor = lab_.params().tensor;
+    if (!tensor.file.empty())
+        return {{"tensor", tensor.file},
+                {"drawn", group_thousands(std::ssize(lab_.outcome().tensor)) + " elements"}};
     if (tensor.kind == "none") return {{"tensor", "none"}};
     return {{"seed", std::to_string(tensor.seed)},
             {"tensor", tensor.kind + ", " + group_thousands(tensor.cols) + " elements"}};

@@ -32,8 +32,8 @@ constexpr std::array kCommonKeys = {
     KeyName{Key::end, ImGuiKey_End},
 };
 // Those for which 1.86 has no name, or another one.
-constexpr std::array kOtherKeys = {Key::comma,           Key::minus,      Key::period,      Key::equal,
-                                   Key::keypad_subtract, Key::keypad_add, Key::keypad_enter};
+constexpr std::array kOtherKeys = {Key::comma, Key::minus,           Key::period,     Key::slash,
+                                   Key::equal, Key::keypad_subtract, Key::keypad_add, Key::keypad_enter};
 constexpr int kDigits = 10, kLetters = 26, kFunctionKeys = 12;
 
 constexpr auto make_keys() {

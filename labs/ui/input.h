@@ -20,7 +20,7 @@ namespace fp8lab::ui {
 // clang-format off
 enum class Key : int {
     none = 0,
-    space = 32, comma = 44, minus = 45, period = 46, equal = 61,
+    space = 32, comma = 44, minus = 45, period = 46, slash = 47, equal = 61,
     digit_0 = 48, digit_1, digit_2, digit_3, digit_4, digit_5, digit_6, digit_7, digit_8, digit_9,
     a = 65, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z,
     escape = 256, enter, tab, backspace, insert, del, right, left, down, up, page_up, page_down, home, end,

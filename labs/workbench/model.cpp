@@ -7,12 +7,14 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/base/error.h"
 #include "core/base/units.h"
 #include "core/files/files.h"
 #include "core/inspect/report.h"
+#include "core/json/read_json.h"
 
 namespace fp8lab::workbench {
 namespace {
@@ -46,7 +48,8 @@ ScanRequest Params::request() const {
     return {.file = path_of(file),
             .compare = compare.empty() ? "" : path_of(compare),
             .mx_rule = mx_rule,
-            .cast_as = cast_as};
+            .cast_as = cast_as,
+            .uses = uses};
 }
 
 WorkbenchLab::WorkbenchLab()
@@ -114,6 +117,9 @@ void WorkbenchLab::make_table() {
     for (const TensorUse use : {TensorUse::w, TensorUse::x, TensorUse::dy, TensorUse::state})
         if (to_string(use) == params_.show) query.use = use;
     table_ = table_rows(*scanned().store, scanned().rows, query);
+    if (scanned().before) add_before(table_, scanned());
+    not_finite_ = 0;
+    for (const TableRow& each : table_) not_finite_ += each.not_finite;
     sort_table();
     counts_ = tally(scanned().rows, scanned().recipes.size(), params_.demands());
     const ScanRow* const selected = row();
@@ -124,6 +130,7 @@ void WorkbenchLab::sort_table() {
     const std::string& by = params_.order;
     const auto sort = [&](auto key) { std::ranges::stable_sort(table_, {}, key); };
     if (by == "name") sort([](const TableRow& row) { return row.name; });
+    if (by == "not_finite") sort([](const TableRow& row) { return -row.not_finite; });
     if (by == "amax") sort([](const TableRow& row) { return -row.amax; });
     if (by == "least") sort([](const TableRow& row) { return -row.least; });
     if (by == "binades") sort([](const TableRow& row) { return -row.binades; });
@@ -206,7 +213,9 @@ void WorkbenchLab::ask_detail() {
 }
 
 std::string WorkbenchLab::file_name() const {
-    return scanned().store ? scanned().store->path().filename().string() : "";
+    if (!scanned().store) return "";
+    const std::size_t files = scanned().store->listed();
+    return files > 1 ? fmt::format("{} files", files) : scanned().store->path().filename().string();
 }
 
 std::string WorkbenchLab::file_words() const {
@@ -238,6 +247,17 @@ std::string WorkbenchLab::title() const {
     return fmt::format("Unscaled, {} of {} tensors lose more than {} %; with one scale {}, in MXFP8 {}",
                        count("unscaled"), counts_.done, format_number(params_.max_underflow),
                        words(count("current")), words(count("mxfp8")));
+}
+
+std::string WorkbenchLab::uses_with(TensorUse use) const {
+    nlohmann::json uses = params_.uses.empty() ? nlohmann::json::object() : parse_json(params_.uses, "uses");
+    if (!row()) return params_.uses;
+    const StoredTensor& tensor = scanned().store->tensors()[row()->tensor];
+    if (use == use_of(tensor.own_name()) && params_.cast_as == "name")
+        uses.erase(tensor.name);
+    else
+        uses[tensor.name] = to_string(use);
+    return uses.empty() ? "" : uses.dump();
 }
 
 std::string WorkbenchLab::advice_title() const {
@@ -294,6 +314,8 @@ std::vector<Metric> WorkbenchLab::metrics() const {
     add("lost_run_last", run ? static_cast<double>(detail_->longest().second) : kNan);
     add("lost_l1_pct", detail_ ? detail_->lost_l1_pct : kNan, "%");
     add("kinds_grown", comparison_ ? comparison_->grown() : kNan);
+    add("not_finite", summary ? static_cast<double>(now->summary.nan + now->summary.inf) : kNan);
+    out.push_back({.name = "cast_as", .text = now ? std::string(to_string(now->use)) : "none"});
     add("elements", now ? static_cast<double>(scanned().store->tensors()[now->tensor].values()) : kNan);
     const KindChange* const kind = kind_change();
     add("kind_amax_log2", kind ? kind->amax_log2() : kNan, "binades");

@@ -31,6 +31,7 @@ struct Params {
     double min_row = 0;  // 0: off
     double max_bits = 16;
     std::string cast_as = "name", mx_rule = "up", columns = "usual";
+    std::string uses;                // as in ScanRequest
     std::string tensor;              // empty: the first row's
     std::string recipe = "current";  // highlighted
     std::string filter;
@@ -73,7 +74,7 @@ class WorkbenchLab final : public Lab {
     const std::vector<TableRow>& table() const { return table_; }
     std::vector<std::size_t> columns() const;  // recipes of the table
     const Tally& counts() const { return counts_; }
-    std::string file_name() const;                    // "transformer-600.safetensors"
+    std::string file_name() const;                    // "transformer-600.safetensors", "3 files"
     std::string file_words() const;                   // "150 tensors, 1.5 M values, F32"
     std::string title() const;                        // of the table
     std::optional<std::size_t> selected() const;      // a row of scanned().rows; none: there are none
@@ -90,6 +91,9 @@ class WorkbenchLab final : public Lab {
     const std::optional<Comparison>& comparison() const { return comparison_; }
     const ScanRow* row_before() const;  // the selected tensor in the second file; null: it is not there
     std::string table_csv() const override;
+    // The field `uses` with the selected tensor cast as that; as its name says where it is that.
+    std::string uses_with(TensorUse use) const;
+    bool shows_not_finite() const { return not_finite_ > 0; }  // a column for NaN and Inf
     // The selected tensor as another lab takes it, "field=value"; empty: it takes none.
     std::vector<std::string> fields_for(std::string_view lab) const;
 
@@ -118,6 +122,7 @@ class WorkbenchLab final : public Lab {
     ScanState state_;
     std::vector<TableRow> table_;
     Tally counts_;
+    std::int64_t not_finite_ = 0;
     Recommendation advice_;
     std::optional<Comparison> comparison_;
     std::string asked_detail_;

@@ -50,6 +50,11 @@ void add_more(Params& p, std::vector<Field>& out) {
                         .more = true,
                         .looks = true},
                        &p.filter));
+    out.push_back(text({.name = "uses",
+                        .label = "Single tensors cast as",
+                        .help = "JSON: the name of a tensor and w, x, dy or state. The figures set it.",
+                        .hidden = true},
+                       &p.uses));
 }
 
 // What a lab is set to besides its file. A lab that takes tensors of one's own has a line here.
@@ -58,8 +63,10 @@ struct Taker {
     std::vector<std::string> also = {};
 };
 const std::vector<Taker>& takers() {
-    static const std::vector<Taker> kTakers = {
-        {"error"}, {"window"}, {"blocks"}, {"lower", {"network=own"}}, {"four"}};
+    static const std::vector<Taker> kTakers = {{"ruler"},  {"error"},
+                                               {"window"}, {"delayed", {"scenario=rows"}},
+                                               {"blocks"}, {"lower", {"network=own"}},
+                                               {"four"}};
     return kTakers;
 }
 
@@ -74,20 +81,25 @@ std::vector<std::string> WorkbenchLab::fields_for(std::string_view lab) const {
     const ScanRow* const now = row();
     if (taker == takers().end() || !now) return {};
     std::vector<std::string> out = taker->also;
-    const std::string& tensor = scanned().store->tensors()[now->tensor].name;
-    const std::string file = scanned().store->path().string();
-    out.push_back("file=" + (file.ends_with(".npy") ? file : file + ":" + tensor));
+    const StoredTensor& tensor = scanned().store->tensors()[now->tensor];
+    const bool list = scanned().store->listed() > 1;
+    const std::string file =
+        (list ? scanned().store->files()[tensor.file].path() : scanned().store->path()).string();
+    out.push_back("file=" + (file.ends_with(".npy") ? file : file + ":" + std::string(tensor.own_name())));
     return out;
 }
 
 std::vector<Field> WorkbenchLab::fields_of(Params& p) {
     std::vector<Field> out;
-    out.push_back(text({.name = "file",
-                        .label = "File",
-                        .help = "A .safetensors, .npy or .npz, or the .safetensors.index.json of a model in "
-                                "several files. Empty or transformer-600: the sample.",
-                        .hidden = true},
-                       &p.file));
+    out.push_back(
+        text({.name = "file",
+              .label = "File",
+              .help = "A .safetensors, .npy or .npz, or the .safetensors.index.json of a model in "
+                      "several files. Several, one per line, are one list. Empty or transformer-600: the "
+                      "sample.",
+              .hidden = true,
+              .lines = true},
+             &p.file));
     out.push_back(
         text({.name = "compare",
               .label = "Compare with",
@@ -123,7 +135,8 @@ std::vector<Field> WorkbenchLab::fields_of(Params& p) {
                                   {"name", "name"},
                                   {"amax", "amax"},
                                   {"least", "least"},
-                                  {"binades", "binades"}};
+                                  {"binades", "binades"},
+                                  {"not_finite", "NaN and Inf"}};
     for (const Choice& recipe : recipe_menu()) orders.push_back(recipe);
     out.push_back(choice({.name = "order",
                           .label = "Sorted by",

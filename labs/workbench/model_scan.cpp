@@ -1,10 +1,14 @@
 #include "labs/workbench/model_scan.h"
 
+#include <algorithm>
 #include <chrono>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/stop.h"
+#include "core/json/read_json.h"
 #include "core/threads/parallel.h"
 
 namespace fp8lab::workbench {
@@ -20,6 +24,30 @@ std::optional<TensorUse> use_given(const std::string& id) {
     return std::nullopt;
 }
 
+std::map<std::string, TensorUse, std::less<>> uses_of(const std::string& text) {
+    std::map<std::string, TensorUse, std::less<>> out;
+    if (text.empty()) return out;
+    const nlohmann::json uses = parse_json(text, "uses");
+    if (!uses.is_object()) throw input_error("uses", "must be an object of names and w, x, dy or state");
+    for (const auto& [name, use] : uses.items()) {
+        const std::string id = use.is_string() ? use.get<std::string>() : "";
+        const auto known = std::ranges::find(kTensorUses, id, [](TensorUse u) { return to_string(u); });
+        if (known == kTensorUses.end()) throw input_error("uses", "'" + name + "' must be w, x, dy or state");
+        out[name] = *known;
+    }
+    return out;
+}
+
+std::shared_ptr<const TensorStore> open_files(const std::string& lines) {
+    std::vector<std::filesystem::path> paths;
+    for (std::size_t at = 0; at <= lines.size();) {
+        const std::size_t end = std::min(lines.find('\n', at), lines.size());
+        if (end > at) paths.emplace_back(lines.substr(at, end - at));
+        at = end + 1;
+    }
+    return std::make_shared<TensorStore>(TensorStore::of_files(paths));
+}
+
 }  // namespace
 
 struct ScanRun::Work {
@@ -33,12 +61,15 @@ void ScanRun::set_wake(std::function<void()> wake) {
 }
 
 void ScanRun::start(const ScanRequest& request) {
-    const ScanSpec spec{.recipes = scan_recipes(rule_of(request.mx_rule)), .use = use_given(request.cast_as)};
-    const auto store = std::make_shared<TensorStore>(request.file);
+    const ScanSpec spec{.recipes = scan_recipes(rule_of(request.mx_rule)),
+                        .use = use_given(request.cast_as),
+                        .uses = uses_of(request.uses),
+                        .cache = cache_};
+    const auto store = open_files(request.file);
+    const auto before = request.compare.empty() ? nullptr : open_files(request.compare);
+    stop();  // the cache belongs to one scan at a time
     auto work = std::make_shared<Work>(Work{Scan(store, spec), nullptr});
-    if (!request.compare.empty())
-        work->before = std::make_unique<Scan>(std::make_shared<TensorStore>(request.compare), spec);
-    stop();
+    if (before) work->before = std::make_unique<Scan>(before, spec);
     preferred_ = -1;
     publish(*work, false, false);
     running_ = true;
@@ -78,6 +109,7 @@ void ScanRun::work(Work& work, const std::stop_token& token) {
             more = work.scan.step();
             if (more) show();
         }
+        while (work.before && !ended() && work.before->step()) show();
         publish(work, true, ended() && work.scan.scanned() < work.scan.rows().size());
     } catch (...) {
         const std::lock_guard lock{mutex_};

@@ -16,8 +16,9 @@
 namespace fp8lab::workbench {
 
 struct ScanRequest {
-    std::string file, compare;  // paths; compare may be empty
+    std::string file, compare;  // paths, one per line; compare may be empty
     std::string mx_rule = "up", cast_as = "name";
+    std::string uses = {};  // JSON, {"blocks.1.qkv.weight": "w"}: of single tensors; empty: none
     bool operator==(const ScanRequest&) const = default;
 };
 
@@ -31,7 +32,8 @@ class ScanRun {
     ~ScanRun() { stop(); }
     // Without it start() returns when all is done.
     void set_wake(std::function<void()> wake);
-    // The files are opened before it returns, so that what was there stays where that fails: throws input_error.
+    // The files are opened before it returns, so that what was there stays where that fails: throws input_error. What an
+    // earlier request has measured of the same files is not read again.
     void start(const ScanRequest& request);
     void cancel();                    // what was measured stays
     void prefer(std::size_t tensor);  // is cast next
@@ -45,6 +47,7 @@ class ScanRun {
     void work(Work& work, const std::stop_token& token);
     void publish(const Work& work, bool done, bool cancelled);
 
+    std::shared_ptr<ScanCache> cache_ = std::make_shared<ScanCache>();
     std::function<void()> wake_;
     bool in_window_ = false;
     std::atomic<bool> running_ = false;

@@ -15,7 +15,7 @@ namespace {
 
 using ui::Context;
 
-constexpr float kStrip = 38, kRow = 25, kAroundRows = 26 + 24 + 27;  // title, heads, foot
+constexpr float kStrip = 38, kAroundRows = 26 + 24 + 27;  // title, heads, foot
 
 }  // namespace
 
@@ -85,7 +85,7 @@ void WorkbenchView::stage(Context& c, Rect area) {
     // Below the table: twelve recipes with their heads and reasons.
     const float rest = area.y1 - y, lower = std::clamp(0.54F * rest, c.px(290), c.px(396));
     const float room = (rest - lower) / c.scale - kAroundRows;
-    const auto rows = static_cast<std::size_t>(std::max(2.0F, std::floor(room / kRow)));
+    const auto rows = static_cast<std::size_t>(std::max(2.0F, std::floor(room / row_height())));
     y = draw_table(c, {area.x0, y, area.x1, area.y1}, rows) + c.px(18);
     draw_tensor(c, {area.x0, y, area.x1, area.y1});
 }
@@ -102,7 +102,18 @@ void WorkbenchView::unfold(std::size_t table_row) {
     set("filter=" + kind);
 }
 
-bool WorkbenchView::key(Context&, ui::Key key) {
+bool WorkbenchView::character(Context& c, unsigned typed) { return typed == '/' && key(c, ui::Key::slash); }
+
+bool WorkbenchView::key(Context& c, ui::Key key) {
+    if (key == ui::Key::slash) {
+        if (c.typing.name != "workbench.filter")
+            c.typing = {.name = "workbench.filter",
+                        .text = lab_.params().filter,
+                        .wants_focus = true,
+                        .select = true};
+        c.wants_redraw = true;
+        return true;
+    }
     const auto now = lab_.selected_row();
     const auto count = static_cast<int>(lab_.table().size());
     const int page = std::max(1, static_cast<int>(rows_shown_) - 1);
@@ -134,6 +145,7 @@ std::span<const ViewKey> WorkbenchView::keys() const {
     static constexpr std::array kKeys = {
         ViewKey{"Down, Up", "the next row, the one before", ui::Key::down, ui::Key::up},
         ViewKey{"PgDn, PgUp", "a page of rows", ui::Key::page_up, ui::Key::page_down},
+        ViewKey{"/", "filters by a part of the name", ui::Key::slash, ui::Key::slash},
         ViewKey{"Enter", "unfolds a kind into its layers", ui::Key::enter, ui::Key::enter},
         ViewKey{"Backspace", "folds them again", ui::Key::backspace, ui::Key::backspace},
     };

@@ -1,6 +1,7 @@
 // The view of the Workbench: the table of all tensors, and below it the selected one.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@ class WorkbenchView final : public LabView {
     void explore(ui::Context& context, float width) override;
     std::vector<std::pair<std::string, std::string>> status() const override;
     bool key(ui::Context& context, ui::Key key) override;
+    bool character(ui::Context& context, unsigned typed) override;
     std::span<const ViewKey> keys() const override;
 
   private:
@@ -30,6 +32,9 @@ class WorkbenchView final : public LabView {
     float draw_strip(ui::Context& context, Rect area);
     // view_table.cpp
     float draw_table(ui::Context& context, Rect area, std::size_t rows);
+    float row_height() const;  // logical px; two lines where a second file is compared
+    float draw_filter(ui::Context& context, Rect area);  // right of the title, while there is one; its width
+    void draw_missing(ui::Context& context, Rect line, std::size_t index);
     std::vector<Column> columns_in(const ui::Context& context, Rect area) const;
     void draw_heads(ui::Context& context, const std::vector<Column>& columns, Rect area, float y);
     void draw_row(ui::Context& context, const std::vector<Column>& columns, const TableRow& row, Rect line,
@@ -39,8 +44,12 @@ class WorkbenchView final : public LabView {
     void draw_tensor(ui::Context& context, Rect area);
     void draw_places(ui::Context& context, Rect area);
     void draw_recipes(ui::Context& context, Rect area);
+    // view_browse.cpp: the folder at hand, under the file field that it is for.
+    void draw_browser(ui::Context& context);
+    void open(const std::filesystem::path& path);
     // view_panel.cpp
-    void draw_files(ui::Context& context);
+    void draw_files(ui::Context& context, float width);
+    void draw_class(ui::Context& context);
     void draw_show(ui::Context& context, const Field& field);
     void draw_uses(ui::Context& context, float width);
     void draw_before(ui::Context& context, float width);
@@ -57,6 +66,10 @@ class WorkbenchView final : public LabView {
     bool to_selected_ = false;  // the table scrolls to it
     std::string shown_tensor_;  // the field `tensor` when it last did
     float rows_shown_ = 1;
+    // The browser: the field that it opens a file for, empty: closed; what was typed; the folder's names.
+    std::string browsing_, path_, listed_;
+    std::vector<std::string> names_;
+    std::string trouble_;
 };
 
 // What of the words fits, with an ellipsis at the end where that is not all.

@@ -28,7 +28,9 @@ Menu menu_of(const std::string& now, bool may_be_none) {
     const auto found = std::ranges::find(menu.values, now);
     if (found == menu.values.end()) {
         menu.values.push_back(now);
-        menu.labels.push_back(now.substr(now.rfind('/') + 1));
+        const auto lines = std::ranges::count(now, '\n');
+        menu.labels.push_back(lines > 0 ? fmt::format("{} files", lines + 1)
+                                        : now.substr(now.rfind('/') + 1));
     }
     menu.selected = static_cast<int>(std::ranges::find(menu.values, now) - menu.values.begin());
     return menu;
@@ -36,22 +38,35 @@ Menu menu_of(const std::string& now, bool may_be_none) {
 
 }  // namespace
 
-void WorkbenchView::draw_files(Context& c) {
+void WorkbenchView::draw_files(Context& c, float width) {
     const std::vector<Field> fields = lab_.fields();
     for (const char* name : {"file", "compare"}) {
         const Field& field = *find_field(fields, name);
         if (ui::withheld(c, field)) continue;
-        Menu menu = menu_of(*std::get<std::string*>(field.value), std::string_view(name) == "compare");
+        const std::string& value = *std::get<std::string*>(field.value);
+        Menu menu = menu_of(value, std::string_view(name) == "compare");
         ui::text(c, field.info.label, Role::muted, kSans13);
+        constexpr float kOpen = 84;
+        const ImVec2 at = ImGui::GetCursorScreenPos();
+        ImGui::BeginChild(name, {width - c.px(kOpen + 8), c.px(32)}, false, ImGuiWindowFlags_NoScrollbar);
         if (ui::dropdown(c, name, menu.labels, menu.selected))
             set(std::string(name) + "=" + menu.values.at(static_cast<std::size_t>(menu.selected)));
         ui::tooltip(c, field.info.label, field.info.help);
-        if (std::string_view(name) != "file") continue;
-        std::string path;
-        if (ui::text_input(c, "workbench.path", path, "or type a path, or drop a file on the window",
-                           kSans13) &&
-            !path.empty())
-            set("file=" + path);
+        ImGui::EndChild();
+        ImGui::SetCursorScreenPos({at.x + width - c.px(kOpen), at.y});
+        const bool here = browsing_ == name;
+        if (ui::button(c, std::string("workbench.open.") + name, here ? "Close" : "Open", {.width = kOpen})) {
+            browsing_ = here ? "" : name;
+            listed_.clear();
+            std::error_code ignored;
+            const auto folder = value.find('/') != value.npos && value.find('\n') == value.npos
+                                    ? std::filesystem::path(value).parent_path()
+                                    : std::filesystem::current_path(ignored);
+            path_ = folder.string() + (folder.string().ends_with('/') ? "" : "/");
+        }
+        ui::tooltip(c, "Open",
+                    "A file of your own. Files may also be dropped on the window: several are one list.");
+        if (here) draw_browser(c);
     }
 }
 
@@ -71,19 +86,39 @@ void WorkbenchView::draw_show(Context& c, const Field& field) {
 }
 
 void WorkbenchView::explore(Context& c, float width) {
-    draw_files(c);
+    draw_files(c, width);
     const std::vector<Field> fields = lab_.fields(), default_fields = lab_.defaults();
     draw_show(c, *find_field(fields, "show"));
     ui::edit_fields(
         c, "workbench.more", fields, default_fields, [](std::string_view name) { return name != "show"; },
-        "worst row, bits, cast as, MX rule", more_open_);
+        "name, worst row, bits, cast as, MX rule", more_open_);
     ui::divider(c);
+    draw_class(c);
     draw_uses(c, width);
     draw_before(c, width);
     draw_counts(c, width);
 }
 
-// Labs that take a tensor of one's own. L11 joins them where it has such a field.
+// What the selected tensor is cast as; its name may mislead.
+void WorkbenchView::draw_class(Context& c) {
+    const ScanRow* const row = lab_.row();
+    if (!row || !row->not_scanned.empty()) return;
+    std::vector<std::string> labels;
+    int selected = 0;
+    for (const TensorUse use : kTensorUses) {
+        if (use == row->use) selected = static_cast<int>(labels.size());
+        labels.emplace_back(to_string(use));
+    }
+    ui::text(c, "This tensor is", Role::muted, kSans13);
+    if (ui::segmented(c, "workbench.class", labels, selected))
+        set("uses=" + lab_.uses_with(kTensorUses.at(static_cast<std::size_t>(selected))));
+    ui::tooltip(
+        c, "This tensor is",
+        "By its name: w a weight, x an input, dy a gradient, state of the optimiser. Show goes by it, and "
+        "E4M3 in blocks of 128 takes 128 x 128 for weights.");
+}
+
+// Labs that take a tensor of one's own.
 void WorkbenchView::draw_uses(Context& c, float width) {
     const ScanRow* const row = lab_.row();
     if (!row || !row->not_scanned.empty()) return;

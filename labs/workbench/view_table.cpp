@@ -14,7 +14,7 @@ namespace {
 
 using ui::Context;
 
-constexpr float kRowHeight = 25, kNameWidth = 130;  // at least, for names
+constexpr float kRowHeight = 25, kTwoLines = 40, kNameWidth = 130;  // at least, for names
 
 // "E4M3, one scale" -> "E4M3": a head has room for one word.
 std::string short_head(const ScanRecipe& recipe) {
@@ -39,6 +39,10 @@ std::vector<WorkbenchView::Column> WorkbenchView::columns_in(const Context& c, R
         const ScanRecipe& recipe = lab_.scanned().recipes[recipes[i]];
         out.push_back({recipe.id, short_head(recipe), "underflow", right, static_cast<int>(recipes[i])});
         right -= c.px(i == 0 ? 70 : wide ? 62 : 54);
+    }
+    if (lab_.shows_not_finite()) {
+        out.push_back({"not_finite", "NaN, Inf", "special-values", right});
+        right -= c.px(74);
     }
     for (const auto& [id, head, term, width] : {std::tuple{"binades", "binades", "binade", 66.0F},
                                                 {"least", "least", "", 74.0F},
@@ -82,47 +86,103 @@ void WorkbenchView::draw_heads(Context& c, const std::vector<Column>& columns, R
     }
 }
 
+namespace {
+
+struct Cell {
+    std::string words;
+    Color ink{Role::text};
+    Font font = kMono13;
+};
+
+Cell underflow_cell(const std::vector<double>& underflow_pct, std::size_t recipe, double limit) {
+    if (recipe >= underflow_pct.size()) return {};
+    const double pct = underflow_pct[recipe];
+    return {percent_text(pct), {pct > limit ? Role::text : Role::muted}, pct > limit ? kMonoBold13 : kMono13};
+}
+
+std::string shape_words(std::string shape) {
+    std::string out;
+    for (const char each : shape)
+        if (each == 'x')
+            out += "\u00d7";
+        else if (each != ' ')
+            out += each;
+    return out;
+}
+
+}  // namespace
+
+float WorkbenchView::row_height() const { return lab_.scanned().before ? kTwoLines : kRowHeight; }
+
 void WorkbenchView::draw_row(Context& c, const std::vector<Column>& columns, const TableRow& row, Rect line,
                              bool selected) {
-    const float y = (line.y0 + line.y1) / 2;
     const ScanRow& worst = lab_.scanned().rows[row.worst];
+    const bool compared = lab_.scanned().before != nullptr,
+               known = row.summarised && worst.not_scanned.empty();
+    const float middle = (line.y0 + line.y1) / 2, y = compared ? line.y0 + c.px(12) : middle,
+                below = line.y0 + c.px(28);
     const double limit = lab_.params().max_underflow;
+    const TableBefore& before = row.before;
+    const bool has_before = before.change == "same" && known;
     for (const Column& column : columns) {
         if (column.id == "name") {
             const Font font = selected ? kMonoBold13 : kMono13;
             ui::text_mid(c, {line.x0, y}, fitted(c, row.name, font, column.right - line.x0 - c.px(8)),
                          {Role::text}, font);
+            if (compared && worst.not_scanned.empty())
+                ui::text_mid(c, {line.x0, below}, has_before ? "before" : before.change, {Role::muted},
+                             kSans13);
             continue;
         }
-        std::string words;
-        Color ink{Role::text};
-        Font font = kMono13;
-        if (column.recipe >= 0 && !row.underflow_pct.empty()) {
-            const double pct = row.underflow_pct[static_cast<std::size_t>(column.recipe)];
-            words = percent_text(pct);
-            ink = {pct > limit ? Role::text : Role::muted};
-            if (pct > limit) font = kMonoBold13;
+        Cell now, old;
+        if (column.recipe >= 0) {
+            const auto recipe = static_cast<std::size_t>(column.recipe);
+            now = underflow_cell(row.underflow_pct, recipe, limit);
+            old = underflow_cell(before.underflow_pct, recipe, limit);
         } else if (column.id == "shape") {
-            words = row.shape;
-            std::ranges::replace(words, 'x', '\x01');
-            std::string cross;
-            for (const char each : words)
-                if (each == '\x01')
-                    cross += "\u00d7";
-                else if (each != ' ')
-                    cross += each;
-            words = cross;
-            ink = {Role::muted};
-        } else if (row.summarised && worst.not_scanned.empty()) {
-            if (column.id == "amax") words = size_text(row.amax);
-            if (column.id == "least") words = size_text(row.least);
-            if (column.id == "binades") words = fmt::format("{:.1f}", row.binades);
+            now = {shape_words(row.shape), {Role::muted}};
+        } else if (known) {
+            if (column.id == "amax") now.words = size_text(row.amax), old.words = size_text(before.amax);
+            if (column.id == "least") now.words = size_text(row.least), old.words = size_text(before.least);
+            if (column.id == "binades")
+                now.words = fmt::format("{:.1f}", row.binades),
+                old.words = fmt::format("{:.1f}", before.binades);
+            if (column.id == "not_finite") {
+                now.words = group_thousands(row.not_finite);
+                now.ink = {row.not_finite > 0 ? Role::sat : Role::muted, Tone::ink};
+            }
         }
-        ui::text_mid(c, {column.right, y}, words, ink, font, Anchor::right);
+        ui::text_mid(c, {column.right, y}, now.words, now.ink, now.font, Anchor::right);
+        if (has_before)
+            ui::text_mid(c, {column.right, below}, old.words, {Role::muted}, kMono13, Anchor::right);
     }
     if (!worst.not_scanned.empty())
-        ui::text_mid(c, {line.x1, y}, row.dtype + ", " + worst.not_scanned, {Role::muted}, kSans13,
+        ui::text_mid(c, {line.x1, middle}, row.dtype + ", " + worst.not_scanned, {Role::muted}, kSans13,
                      Anchor::right);
+}
+
+// A tensor that only the second file has.
+void WorkbenchView::draw_missing(Context& c, Rect line, std::size_t index) {
+    const float y = (line.y0 + line.y1) / 2;
+    ui::hline(c, line.x0, line.x1, line.y0, {Role::line});
+    const char* const words = "only in the second file";
+    const float room = line.width() - ui::text_width(c, words, kSans13) - c.px(16);
+    ui::text_mid(c, {line.x0, y}, fitted(c, lab_.comparison()->missing[index], kMono13, room), {Role::muted},
+                 kMono13);
+    ui::text_mid(c, {line.x1, y}, words, {Role::muted}, kSans13, Anchor::right);
+}
+
+float WorkbenchView::draw_filter(Context& c, Rect area) {
+    constexpr float kWidth = 220;
+    if (c.typing.name != "workbench.filter" && lab_.params().filter.empty()) return 0;
+    const ImVec2 cursor = ImGui::GetCursorScreenPos();
+    ImGui::SetCursorScreenPos({area.x1 - c.px(kWidth), area.y0 - c.px(6)});
+    ImGui::BeginChild("workbench.filter.box", {c.px(kWidth), c.px(34)}, false, ImGuiWindowFlags_NoScrollbar);
+    std::string words = lab_.params().filter;
+    if (ui::text_input(c, "workbench.filter", words, "a part of the name", kMono13)) set("filter=" + words);
+    ImGui::EndChild();
+    ImGui::SetCursorScreenPos(cursor);
+    return c.px(kWidth + 16);
 }
 
 void WorkbenchView::draw_foot(Context& c, const std::vector<Column>& columns, Rect line) {
@@ -143,11 +203,12 @@ void WorkbenchView::draw_foot(Context& c, const std::vector<Column>& columns, Re
 }
 
 float WorkbenchView::draw_table(Context& c, Rect area, std::size_t rows) {
-    float y = draw_heading(c, lab_.title(), area) + c.px(4);
+    const float filter = draw_filter(c, area);
+    float y = draw_heading(c, lab_.title(), {area.x0, area.y0, area.x1 - filter, area.y1}) + c.px(4);
     const auto columns = columns_in(c, area);
     draw_heads(c, columns, area, y + c.px(11));
     y += c.px(24);
-    const float height = c.px(kRowHeight), bleed = c.px(7);
+    const float height = c.px(row_height()), bleed = c.px(7);
     const auto& table = lab_.table();
     rows_shown_ = static_cast<float>(rows);
     const float shown = height * rows_shown_;
@@ -179,7 +240,13 @@ float WorkbenchView::draw_table(Context& c, Rect area, std::size_t rows) {
             unfold(i);
         draw_row(c, columns, table[i], line, chosen);
     }
-    ui::advance({origin.x, origin.y, origin.x + 1, origin.y + height * static_cast<float>(table.size())});
+    const std::size_t missing = lab_.comparison() ? lab_.comparison()->missing.size() : 0,
+                      all = table.size() + missing;
+    for (std::size_t i = std::max(first, table.size()); i < std::min(all, first + rows + 1); ++i) {
+        const float top = origin.y + height * static_cast<float>(i);
+        draw_missing(c, {area.x0, top, area.x1, top + height}, i - table.size());
+    }
+    ui::advance({origin.x, origin.y, origin.x + 1, origin.y + height * static_cast<float>(all)});
     ui::scroll_thumbs(c);
     ImGui::EndChild();
     y += shown;

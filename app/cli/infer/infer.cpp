@@ -59,6 +59,7 @@ std::vector<const LowFormat*> mixed_formats() {
 }
 
 void infer(const InferOptions& options) {
+    check_percentile(options.percentile, "--percentile");
     const Interruptible keeps;
     const InferJob job = prepare_infer(options);
     const Lowered run = job.run(job.mix, true);
@@ -104,6 +105,14 @@ void infer(const InferOptions& options) {
         end_if_interrupted("before all mixes were tried");
         out["mixes"] = mixes_json(*all, out["bits"].get<double>(), score.divergence);
     }
+    if (options.greedy) {
+        const auto divergence = [&](const Mix& mix) {
+            return divergence_of(job.reference, job.run(mix, false).y);
+        };
+        out["greedy"] =
+            greedy_json(greedy_path(job.layers, divergence, greedy_formats(), job.both, interrupted));
+        end_if_interrupted("before the last step of --greedy");
+    }
     end_if_interrupted();
     if (options.json)
         print_json(out);
@@ -126,15 +135,26 @@ void add_infer(CLI::App& app, Globals&) {
         verb->add_option("--calibrate", options->calibrate,
                          "static scales of the activations: amaxes of that many batches of 32 training rows")
             ->check(CLI::Range(1, 1'000'000));
+    verb->add_option(
+            "--percentile", options->percentile,
+            "of the magnitudes that --calibrate has seen, instead of their amax; above 0, at most 100")
+        ->needs(calibrate);
     verb->add_option("--margin", options->margin, "binades that calibrated scales leave free")
         ->check(CLI::Range(0, 16))
         ->needs(calibrate);
     verb->add_option("--smooth", options->smooth, "SmoothQuant's alpha, 0 to 1")->check(CLI::Range(0.0, 1.0));
     verb->add_option("--cascade", options->cascade,
                      "LOW,HIGH,TAU: rows with p1 - p2 < TAU in LOW are run again in HIGH");
-    verb->add_flag("--all-mixes", options->all_mixes, "every mix of 8 formats, networks of up to 5 layers");
+    CLI::Option* all_mixes = verb->add_flag("--all-mixes", options->all_mixes,
+                                            "every mix of 8 formats, networks of up to 5 layers");
+    verb->add_flag(
+            "--greedy", options->greedy,
+            "from all layers in MXFP8, one layer after the other in fewer bits, the cheapest step first")
+        ->excludes(all_mixes);
     CLI::Option* json = verb->add_flag("--json", options->json, "as JSON");
-    verb->add_flag("--csv", options->csv, "one row per layer, or per mix with --all-mixes")->excludes(json);
+    verb->add_flag("--csv", options->csv,
+                   "one row per layer, per mix with --all-mixes, or per step with --greedy")
+        ->excludes(json);
     verb->callback([options] { infer(*options); });
 }
 

@@ -84,8 +84,7 @@ void prepare_mlp(const InferOptions& options, InferJob& job) {
     if (options.smooth) network = smoothed(std::move(network), data.train_x, *options.smooth);
     StaticScales scales;
     if (options.calibrate > 0)
-        scales = {calibrated_amaxes(network, data.train_x, static_cast<std::size_t>(options.calibrate)),
-                  options.margin};
+        scales = {calibrated_amaxes(network, data.train_x, options.calibration()), options.margin};
     job.reference = reference_of(forward(network, data.test.x), network.classifies, data.test.y);
     job.run = [network, rows = data.test.x, scales](const Mix& mix, bool with_losses) {
         return run_lowered(network, rows, mix, scales, with_losses);
@@ -98,17 +97,18 @@ void prepare_tokens(const InferOptions& options, TrainSpec spec, InferJob& job) 
         throw usage_error(
             options.data.empty() ? "--train" : "--data",
             "is for multilayer perceptrons; a model of tokens is tested on its task's held-out tokens");
-    if (options.smooth || options.all_mixes)
-        throw usage_error(options.smooth ? "--smooth" : "--all-mixes", "is for multilayer perceptrons");
+    if (options.all_mixes)
+        throw usage_error("--all-mixes", "is for multilayer perceptrons; --greedy takes a model of tokens");
     spec.arms.resize(1);
     const auto model = std::make_shared<TokenModel>(spec, load_checkpoints(options.file, spec).arms.front());
     job.network = fmt::format("{}, {} layers", spec.model, model->layers().size());
     job.layers = model->layers();
     job.data = model->data().name;
     take_formats(options, job);
+    constexpr std::size_t kSmoothBatches = 4;
+    if (options.smooth) model->smooth(*options.smooth, kSmoothBatches);
     StaticScales scales;
-    if (options.calibrate > 0)
-        scales = {model->calibrated_amaxes(static_cast<std::size_t>(options.calibrate)), options.margin};
+    if (options.calibrate > 0) scales = {model->calibrated_amaxes(options.calibration()), options.margin};
     job.reference = reference_of(model->forward(), true, model->data().targets);
     job.run = [model, scales](const Mix& mix, bool with_losses) {
         return model->run(mix, scales, with_losses);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/inference/calibration.h"
 #include "core/inference/data.h"
 #include "core/inference/lowering.h"
 #include "core/inference/score.h"
@@ -15,8 +16,10 @@ namespace fp8lab::cli {
 struct InferOptions {
     std::string file, data, train, weights, activations, cascade;
     int calibrate = 0, margin = 0;
+    double percentile = 100;
     std::optional<double> smooth;
-    bool all_mixes = false, json = false, csv = false;
+    bool all_mixes = false, greedy = false, json = false, csv = false;
+    Calibration calibration() const { return {static_cast<std::size_t>(calibrate), percentile}; }
 };
 
 struct CascadeNames {

@@ -47,6 +47,15 @@ nlohmann::json mixes_json(const AllMixes& all, double bits, double divergence) {
     return out;
 }
 
+nlohmann::json greedy_json(const std::vector<GreedyStep>& path) {
+    nlohmann::json out = nlohmann::json::array();
+    for (const GreedyStep& step : path)
+        out.push_back({{"bits", step.point.bits},
+                       {"divergence", finite_or_null(step.point.divergence)},
+                       {"weights", names_of(step.mix.weights)}});
+    return out;
+}
+
 std::string infer_csv(const nlohmann::json& out, const std::optional<AllMixes>& all) {
     std::string text;
     if (all) {
@@ -57,6 +66,17 @@ std::string infer_csv(const nlohmann::json& out, const std::optional<AllMixes>& 
             text +=
                 fmt::format("{},{},{}\n", shortest(all->points[i].bits), shortest(all->points[i].divergence),
                             fmt::join(names_of(all->mix(i).weights), ","));
+        return text;
+    }
+    if (out.contains("greedy")) {
+        text = "bits,divergence";
+        for (std::size_t l = 1; l <= out.at("layers").size(); ++l) text += fmt::format(",weights_{}", l);
+        text += '\n';
+        for (const nlohmann::json& step : out.at("greedy"))
+            text += fmt::format(
+                "{},{},{}\n", shortest(step.at("bits").get<double>()),
+                step.at("divergence").is_null() ? "" : shortest(step.at("divergence").get<double>()),
+                fmt::join(step.at("weights").get<std::vector<std::string>>(), ","));
         return text;
     }
     const auto cell = [](const nlohmann::json& value) {
@@ -100,12 +120,19 @@ std::string infer_table(const nlohmann::json& out) {
     if (out.contains("cascade"))
         for (const auto& [name, value] : out.at("cascade").items())
             if (value.is_number()) text += fmt::format("cascade {:<17} {:>11}\n", name, cell_words(value));
-    if (out.contains("mixes")) {
-        text += fmt::format("best for its bits, of {} mixes:\n", out.at("mixes").at("count").get<int>());
-        for (const nlohmann::json& p : out.at("mixes").at("frontier"))
+    const auto add_mixes = [&](const nlohmann::json& points) {
+        for (const nlohmann::json& p : points)
             text +=
                 fmt::format("{:>9} {:>11}  {}\n", cell_words(p.at("bits")), cell_words(p.at("divergence")),
                             fmt::join(p.at("weights").get<std::vector<std::string>>(), ","));
+    };
+    if (out.contains("mixes")) {
+        text += fmt::format("best for its bits, of {} mixes:\n", out.at("mixes").at("count").get<int>());
+        add_mixes(out.at("mixes").at("frontier"));
+    }
+    if (out.contains("greedy")) {
+        text += "one layer after the other in fewer bits, the cheapest step first:\n";
+        add_mixes(out.at("greedy"));
     }
     return text;
 }

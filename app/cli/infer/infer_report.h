@@ -13,7 +13,8 @@ nlohmann::json finite_or_null(double value);  // JSON has no word for Inf and Na
 
 // The frontier of all mixes and the neighbours of one of them.
 nlohmann::json mixes_json(const AllMixes& all, double bits, double divergence);
-// A row per layer; with all mixes a row per mix.
+nlohmann::json greedy_json(const std::vector<GreedyStep>& path);
+// A row per layer; with all mixes a row per mix, with the greedy path a row per step.
 std::string infer_csv(const nlohmann::json& out, const std::optional<AllMixes>& all);
 std::string infer_table(const nlohmann::json& out);
 

@@ -38,6 +38,7 @@ class ExercisesTab {
     bool under_way(const Lab& lab) const { return session(lab).run != nullptr; }
     void lay_over(const Lab& lab);        // what was drawn, over the figure that it is about
     void follow(Lab& lab);                // once a frame, after the views
+    void reveal(Lab& lab) const;          // what its passed exercises show, unless an attempt is under way
     bool restart(Lab& lab);               // Reset all while an attempt is under way: from its start again
     bool has_hint(const Lab& lab) const;  // one more to open
     void next_hint(const Lab& lab);

@@ -38,6 +38,7 @@ constexpr std::array kNamed = {
     NamedKey{ui::Key::keypad_subtract, "Keypad-"},
     NamedKey{ui::Key::comma, ","},
     NamedKey{ui::Key::period, "."},
+    NamedKey{ui::Key::slash, "/"},
     NamedKey{ui::Key::insert, "Insert"},
     NamedKey{ui::Key::keypad_enter, "KeypadEnter"},
 };

@@ -109,7 +109,7 @@ TEST_CASE("at most six controls of L5 show at a time, and six behind More") {
     for (const bool more : {false, true}) {
         if (more) screen.click("delayed.more");
         for (const Choice& scenario : scenario_choices()) {
-            if (scenario.id == "file") continue;
+            if (scenario.id == "file" || scenario.id == "rows") continue;
             for (const char* algo : {"max", "ema", "percentile", "static", "current"}) {
                 screen.set("scenario=" + scenario.id);
                 screen.set(std::string("algo=") + algo);

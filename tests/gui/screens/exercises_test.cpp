@@ -1,7 +1,9 @@
 // A learner's way through an exercise in the panel, without a display.
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "core/files/files.h"
 #include "labs/grading/recheck.h"
@@ -13,7 +15,8 @@ using test::Gui;
 namespace {
 
 struct Desk : test::ShellDesk {
-    explicit Desk(const char* lab, ImVec2 size = {1440, 900}) : ShellDesk(size) {
+    explicit Desk(const char* lab, ImVec2 size = {1440, 900}, const ProfileFolders& folders = {})
+        : ShellDesk(size, {}, folders) {
         shell.open(lab);
         shell.show(Tab::exercises);
         frame();
@@ -231,4 +234,37 @@ TEST_CASE("a hint that is opened below the panel's edge comes into view") {
     REQUIRE(item != desk.gui.context.probes.items.end());
     CHECK(item->second.rect.y1 <= item->second.clip.y1 + 1);
     CHECK(item->second.rect.y0 >= item->second.clip.y0 - 1);
+}
+
+TEST_CASE("L11.3 passed: all mixes are drawn by themselves, after Reset all and in the next window too") {
+    const Scratch profile;
+    const auto revealed = [](Shell& shell) {
+        return field_text(*find_field(shell.lab()->fields(), "revealed"));
+    };
+    {
+        Desk desk("lower", {1440, 900}, ProfileFolders(profile.path));
+        CHECK(revealed(desk.shell) == "off");
+        desk.click("exercise.L11.3");
+        desk.click("predict.skip");
+        CHECK(revealed(desk.shell) == "off");
+        for (const char* chip : {"w1=mxfp6-e2m3", "w2=mxfp4", "w3=mxfp6-e2m3", "w4=mxfp6-e2m3"}) {
+            CHECK((revealed(desk.shell) == "on") == (desk.passed("L11.3") != nullptr));
+            set_field(desk.shell.lab()->fields(), chip);
+            for (int i = 0; i < 4; ++i) {
+                while (desk.shell.lab()->busy()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                desk.frame();
+            }
+        }
+        REQUIRE(desk.passed("L11.3") != nullptr);
+        CHECK(revealed(desk.shell) == "on");
+        desk.key(ui::Key::r, true, true);
+        CHECK(revealed(desk.shell) == "on");
+        CHECK(field_text(*find_field(desk.shell.lab()->fields(), "w2")) == "mxfp8");
+    }
+    Desk again("lower", {1440, 900}, ProfileFolders(profile.path));
+    CHECK(revealed(again.shell) == "on");
+    again.click("exercise.L11.3");
+    again.click("exercise.again");
+    again.click("predict.skip");
+    CHECK(revealed(again.shell) == "off");  // a new attempt begins without
 }

@@ -4,8 +4,12 @@
 
 #include <cmath>
 
+#include "core/base/rng.h"
+#include "core/files/files.h"
+#include "core/tensors/safetensors.h"
 #include "labs/lower/view.h"
 #include "tests/gui/screens/lab_screen.h"
+#include "tests/scratch.h"
 
 using namespace fp8lab;
 using namespace fp8lab::lower_lab;
@@ -120,4 +124,40 @@ TEST_CASE("L11: the stage is whole at every size, in every experiment and for ev
             screen.set(std::string("network=") + network);
             CHECK(test::draw_data_fault().empty());
         }
+}
+
+TEST_CASE("L11: more layers than have room scroll, and each has its chips") {
+    const Scratch scratch;
+    SafeTensors file;
+    file.metadata = {{"command_line", "--task digits --activation relu --loss cross-entropy --seed 1"}};
+    constexpr std::size_t kLayers = 12;
+    for (std::size_t l = 1; l <= kLayers; ++l) {
+        const std::size_t in = l == 1 ? 64 : 16, out = l == kLayers ? 10 : 16;
+        SafeTensor w{{out, in}, std::vector<float>(in * out)};
+        Rng(7, l).fill_normal(w.values, 0.3F);
+        file.tensors["w" + std::to_string(l)] = w;
+        file.tensors["b" + std::to_string(l)] = {{out}, std::vector<float>(out)};
+    }
+    write_file(scratch / "deep.safetensors", to_safetensors(file));
+    Screen screen;
+    set_field(screen.lab.fields(), "file=" + scratch / "deep.safetensors");
+    screen.set("network=own");
+    const auto visible = [&](const std::string& name) {
+        const auto& item = screen.gui.context.probes.items.find(name)->second;
+        return item.rect.y0 >= item.clip.y0 - 1 && item.rect.y1 <= item.clip.y1 + 1;
+    };
+    CHECK(visible("lower.w1"));
+    CHECK_FALSE(visible("lower.w12"));
+    screen.gui.move(screen.gui.center("lower.w1"));
+    screen.frame();
+    for (int i = 0; i < 12; ++i) {
+        ImGui::GetIO().MouseWheel = -1;
+        screen.frame();
+    }
+    CHECK(visible("lower.w12"));
+    screen.click("lower.w12");
+    screen.click("lower.w12.5");
+    screen.frame();
+    CHECK(screen.lab.outcome().mix.weights[11] == chip_formats()[5]);
+    CHECK(screen.lab.outcome().mix.weights[10]->id == "mxfp8");
 }

@@ -2,9 +2,13 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <filesystem>
 
+#include "core/files/files.h"
+#include "core/tensors/npy.h"
 #include "labs/workbench/view.h"
 #include "tests/gui/screens/lab_screen.h"
+#include "tests/scratch.h"
 
 using namespace fp8lab;
 using namespace fp8lab::workbench;
@@ -86,7 +90,7 @@ TEST_CASE("the Workbench: a second file shows what changed, before and after") {
 
 TEST_CASE("the Workbench: buttons lead to the labs that take a tensor") {
     Screen screen;
-    for (const char* lab : {"L3", "L4", "L6", "L11", "L12"}) {
+    for (const char* lab : {"L2", "L3", "L4", "L5", "L6", "L11", "L12"}) {
         CAPTURE(lab);
         screen.gui.context.wanted_lab = {};
         screen.click(std::string("workbench.use.") + lab);
@@ -113,4 +117,78 @@ TEST_CASE("the Workbench: nothing leaves the stage at any size, and a narrow one
         screen.click("workbench.part.1");
         CHECK(screen.shows("workbench.recipe.mxfp8"));
     }
+}
+
+TEST_CASE("the Workbench: / filters by name, from the key and from the character") {
+    Screen screen;
+    for (const bool character : {false, true}) {
+        screen.set("filter=");
+        CHECK_FALSE(screen.shows("workbench.filter"));
+        CHECK((character ? screen.view.character(screen.gui.context, '/')
+                         : screen.view.key(screen.gui.context, ui::Key::slash)));
+        screen.frame();
+        screen.frame();
+        REQUIRE(screen.shows("workbench.filter"));
+        ui::feed_text("attention");
+        screen.frame();
+        test::tap(ui::Key::enter, [&] { screen.frame(); });
+        CHECK(screen.lab.params().filter == "attention");
+        screen.frame();
+        CHECK(screen.lab.table().size() < 20);
+        CHECK(screen.shows("workbench.filter"));  // what filters stays to be seen
+    }
+    CHECK_FALSE(screen.view.character(screen.gui.context, 'x'));
+}
+
+TEST_CASE("the Workbench: a file is opened from its folder, and the second one too") {
+    const Scratch scratch;
+    std::filesystem::create_directory(scratch.path / "models");
+    for (const char* name : {"models/one.npy", "models/two.npy", "models/notes.txt", "models/.hidden.npy"})
+        write_file(scratch.path / name, to_npy(std::vector<float>{1, 2}, std::vector<std::size_t>{2}));
+    Screen screen;
+    screen.set("file=" + (scratch / "models/one.npy"));
+    screen.click("workbench.open.file");
+    REQUIRE(screen.shows("workbench.name.2"));
+    CHECK_FALSE(screen.shows("workbench.name.3"));  // .., one.npy, two.npy
+    screen.click("workbench.name.2");
+    screen.frame();
+    CHECK(screen.lab.params().file == scratch / "models/two.npy");
+    screen.gui.context.probes.items.clear();
+    screen.frame();
+    CHECK_FALSE(screen.shows("workbench.path"));
+    screen.click("workbench.open.compare");
+    REQUIRE(screen.shows("workbench.path"));
+    screen.click("workbench.path");
+    for (int i = 0; i < 3; ++i) screen.frame();
+    test::tap(
+        ui::Key::a, [&] { screen.frame(); }, true);
+    ui::feed_text(scratch / "models/one.npy");
+    screen.frame();
+    test::tap(ui::Key::enter, [&] { screen.frame(); });
+    screen.frame();
+    CHECK(screen.lab.params().compare == scratch / "models/one.npy");
+}
+
+TEST_CASE(
+    "the Workbench: with a second file each row has its values before, and what is missing is at the end") {
+    Screen screen;
+    const float high = screen.gui.rect("workbench.row.0").height();
+    screen.set("compare=transformer-0");
+    CHECK(screen.gui.rect("workbench.row.0").height() > 1.4F * high);
+    for (const TableRow& row : screen.lab.table()) {
+        const bool moments = row.name.starts_with("adam.");
+        CHECK(row.before.change == (moments ? "new" : "same"));
+        CHECK(row.before.underflow_pct.size() == (moments ? 0 : screen.lab.scanned().recipes.size()));
+    }
+}
+
+TEST_CASE("the Workbench: a switch corrects what the selected tensor is") {
+    Screen screen;
+    screen.set("tensor=dact.head");
+    screen.click("workbench.class.0");
+    screen.frame();
+    CHECK(screen.lab.row()->use == TensorUse::w);
+    screen.click("workbench.class.2");
+    screen.frame();
+    CHECK(screen.lab.params().uses.empty());
 }

@@ -94,11 +94,43 @@ TEST_CASE("infer lowers a transformer: its linears and its head, on held-out tok
     CHECK(json.at("layers").at(4).at("weights") == "bf16");
     CHECK(json.at("divergence").get<double>() > 0);
     CHECK(fp8lab("infer " + file + " --weights e4m3").out.find("\n1.qkv ") != std::string::npos);
-    for (const char* refused : {"--smooth 0.5", "--data npy:a,b", "--train npy:a,b", "--all-mixes"}) {
+    const std::string int8 = file + " --weights int8 --activations int8 ";
+    CHECK(json_of(int8 + "--smooth 0.5").at("divergence") != json_of(int8).at("divergence"));
+    CHECK(json_of(int8 + "--calibrate 2 --percentile 99").at("layers").at(0).at("saturated_pct_a") > 0);
+    for (const char* refused : {"--data npy:a,b", "--train npy:a,b", "--all-mixes"}) {
         const auto result = fp8lab("infer " + file + " --weights e4m3 " + refused);
         CHECK(result.code == 2);
         CHECK(result.err.find("multilayer perceptrons") != std::string::npos);
     }
+}
+
+TEST_CASE("the greedy path goes from MXFP8 to MXFP4 everywhere, in JSON, CSV and a table") {
+    const auto path = json_of(kDigits + "--weights nvfp4 --activations nvfp4 --greedy").at("greedy");
+    REQUIRE(path.size() == 1 + 3 * 4);
+    CHECK(path.front().at("weights") == nlohmann::json({"mxfp8", "mxfp8", "mxfp8", "mxfp8"}));
+    CHECK(path.back().at("weights") == nlohmann::json({"mxfp4", "mxfp4", "mxfp4", "mxfp4"}));
+    CHECK(path.back().at("divergence") ==
+          json_of(kDigits + "--weights mxfp4 --activations mxfp4").at("divergence"));
+    for (std::size_t i = 1; i < path.size(); ++i) CHECK(path[i].at("bits") < path[i - 1].at("bits"));
+    const auto csv = fp8lab("infer " + kDigits + "--weights nvfp4 --greedy --csv").out;
+    CHECK(csv.starts_with("bits,divergence,weights_1,weights_2,weights_3,weights_4\n8.25,"));
+    CHECK(std::count(csv.begin(), csv.end(), '\n') == 1 + 13);
+    const auto table = fp8lab("infer " + kDigits + "--weights nvfp4 --greedy").out;
+    CHECK(table.find("mxfp8,mxfp8,mxfp8,mxfp8\n") != std::string::npos);
+}
+
+TEST_CASE("a percentile saturates what is above it, and 100 is the amax") {
+    const std::string int8 = kDigits + "--weights int8 --activations int8 --calibrate 4 ";
+    const auto whole = json_of(int8), same = json_of(int8 + "--percentile 100"),
+               most = json_of(int8 + "--percentile 99");
+    CHECK(whole.at("divergence") == same.at("divergence"));
+    double saturated = 0;
+    for (std::size_t l = 0; l < 4; ++l) {
+        const double pct = most.at("layers").at(l).at("saturated_pct_a");
+        CHECK(pct < 3);
+        saturated += pct;
+    }
+    CHECK(saturated > 1);
 }
 
 TEST_CASE("calibration, margin and smoothing act on the activations") {
@@ -151,6 +183,14 @@ TEST_CASE("a network of other data is tested on files, and a regression says how
     refused(kDigits + "--weights nvfp4 --cascade nvfp4,mxfp8", 2, "LOW,HIGH,TAU");
     refused(kDigits + "--weights nvfp4 --cascade nvfp4,mxfp8,1.5", 2, "LOW,HIGH,TAU");
     refused(kDigits + "--weights nvfp4 --margin 2", 2, "--calibrate");
+    refused(kDigits + "--weights nvfp4 --percentile 99", 2, "--calibrate");
+    for (const char* wrong : {"0", "-3", "100.5"})
+        refused(kDigits + "--weights nvfp4 --calibrate 2 --percentile " + wrong, 2,
+                "--percentile: must be above 0");
+    refused(kDigits + "--weights nvfp4 --calibrate 2 --percentile nan", 2, "--percentile: 'nan' is not");
+    refused(kDigits + "--weights int8 --activations int8 --calibrate 2 --percentile 5", 2, "is 0");
+    refused(kDigits + "--weights nvfp4 --calibrate 2 --percentile many", 2, "--percentile");
+    refused(kDigits + "--weights nvfp4 --greedy --all-mixes", 2, "--greedy");
     refused(kDigits, 2, "--weights");
     refused("/no/such.safetensors --weights nvfp4", 4, "/no/such.safetensors");
     refused(scratch / "ax.npy" + " --weights nvfp4", 4, "ax.npy");

@@ -129,3 +129,17 @@ TEST_CASE("every lab has its exercises: four to six each") {
         CHECK(count <= 6);
     }
 }
+
+TEST_CASE("what an exercise reveals is an action of its lab that changes what is shown") {
+    std::size_t found = 0;
+    for (const ExerciseEntry& entry : all_exercises()) {
+        if (entry.exercise->reveals.empty()) continue;
+        ++found;
+        CAPTURE(entry.exercise->id);
+        const auto lab = entry.lab->make();
+        const auto before = lab->state();
+        lab->act(entry.exercise->reveals);
+        CHECK(lab->state() != before);
+    }
+    CHECK(found > 0);
+}

@@ -53,6 +53,33 @@ TEST_CASE("a low log axis keeps two powers where every second one is too many an
     CHECK(labels(Scale::log10, {1e-4, 30}, 2).size() == 2);
 }
 
+TEST_CASE("a broken axis is even on both sides of its break, and every value has one place") {
+    AxisSpec spec;
+    spec.gap = AxisBreak{8, 15, 1};
+    const Axis axis(spec, {4, 16}, 0, 600);  // 4 units, 1 for the break, 1
+    CHECK(axis.to_px(4) == doctest::Approx(0));
+    CHECK(axis.to_px(6) == doctest::Approx(200));
+    CHECK(axis.to_px(8) == doctest::Approx(400));
+    CHECK(axis.to_px(11.5) == doctest::Approx(450));
+    CHECK(axis.to_px(15) == doctest::Approx(500));
+    CHECK(axis.to_px(16) == doctest::Approx(600));
+    double before = -1;
+    for (double value = 4; value <= 16; value += 0.125) {
+        CHECK(axis.to_px(value) > before);
+        before = axis.to_px(value);
+        CHECK(axis.from_px(before) == doctest::Approx(value));
+    }
+    Labels found;
+    for (const Tick& tick : make_ticks(axis, 9)) found.push_back(tick.label);
+    CHECK(found == Labels{"4", "5", "6", "7", "8", "16"});
+    // A part that is zoomed into is as without a break.
+    const Axis part(spec, {4, 8}, 0, 400), plain({}, {4, 8}, 0, 400);
+    CHECK(part.to_px(5.3) == doctest::Approx(plain.to_px(5.3)));
+    CHECK(make_ticks(part, 5).size() == make_ticks(plain, 5).size());
+    CHECK(axis.zoomed(200, 0.5).lo == doctest::Approx(5));
+    CHECK(axis.panned(100).hi == doctest::Approx(15));
+}
+
 TEST_CASE("panning keeps the content under the mouse, zooming the value under it") {
     for (const Scale scale : kScales) {
         const Axis axis(spec_of(scale), {1, 1000}, 0, 600);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/files/files.h"
+#include "core/inference/calibration.h"
 #include "core/inference/cascade.h"
 #include "core/inference/data.h"
 #include "core/inference/mixes.h"
@@ -92,7 +93,7 @@ TEST_CASE("calibrated scales and a margin give numpy's accuracy on brighter inpu
         Matrix<float> bright = c.data.test.x;
         for (float& v : bright.values) v *= 4;
         const Reference reference = reference_of(forward(c.network, bright), true, c.data.test.y);
-        const std::vector<float> amaxes = calibrated_amaxes(c.network, c.data.train_x, 4);
+        const std::vector<float> amaxes = calibrated_amaxes(c.network, c.data.train_x, {4});
         for (const auto& [name, golden] : c.golden.at("calibrated4").items()) {
             CAPTURE(name);
             const std::size_t colon = name.find(':');

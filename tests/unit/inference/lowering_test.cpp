@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "core/base/error.h"
+#include "core/inference/calibration.h"
 #include "core/inference/rescale.h"
 #include "tests/unit/inference/made.h"
 
@@ -83,7 +84,7 @@ TEST_CASE("scales calibrated on the rows at hand are the dynamic ones, where the
         CAPTURE(f.id);
         // The second layer's input is lowered too, so its amax is that of its own pass.
         const Mix first{{&f, &format("fp32")}, {&f, &format("fp32")}};
-        const StaticScales own{calibrated_amaxes(n, x, 1), 0};
+        const StaticScales own{calibrated_amaxes(n, x, {1}), 0};
         CHECK(run_lowered(n, x, first, own).y.values == run_lowered(n, x, first).y.values);
         StaticScales half = own;
         for (float& amax : half.amaxes) amax /= 4;

@@ -90,7 +90,10 @@ TEST_CASE("the greedy path lowers one layer by one format in each step, down to 
     const Matrix<float> x = normal(9, 16, 7);
     const Reference reference = made_reference(n, x);
     const auto known = formats({"mxfp8", "mxfp6-e2m3", "mxfp4"});
-    const auto path = greedy_path(n, x, reference, known, true);
+    const auto divergence = [&](const Mix& mix) {
+        return divergence_of(reference, run_lowered(n, x, mix).y);
+    };
+    const auto path = greedy_path(layer_sizes(n), divergence, known, true);
     CHECK(path.size() == 6 * 2 + 1);
     CHECK(path.front().mix == uniform_mix(6, *known.front()));
     CHECK(path.back().mix == uniform_mix(6, *known.back()));

@@ -4,8 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <cmath>
 
 #include "core/base/error.h"
+#include "core/inference/mixes.h"
 #include "core/inference/score.h"
 #include "core/nn/trainer.h"
 #include "core/train/cpu_trainer.h"
@@ -118,13 +120,93 @@ TEST_CASE(
         CHECK(nvfp4 < e2m1);
         CHECK(divergence(model, "nvfp4", false) < nvfp4);
         const Mix mix = uniform_mix(5, format("e4m3"));
-        const StaticScales scales = {model.calibrated_amaxes(4), 0};
+        const StaticScales scales = {model.calibrated_amaxes({4}), 0};
         const double fixed = divergence_of(reference(model), model.run(mix, scales).y);
         CHECK(fixed < 2 * e4m3);
         StaticScales small = scales;
         for (float& a : small.amaxes) a /= 16;  // most of what is larger saturates
         CHECK(divergence_of(reference(model), model.run(mix, small).y) > 10 * e4m3);
     }
+}
+
+TEST_CASE("smoothing moves scales behind the norms, and the model stays what it is, to the bit") {
+    const Trained t = trained(1, 60);
+    TokenModel plain(t.spec, t.checkpoint);
+    const Matrix<float> logits = plain.forward();
+    const std::vector<float> before = plain.calibrated_amaxes({1});
+    for (const double alpha : {0.0, 0.5, 1.0}) {
+        TokenModel smooth(t.spec, t.checkpoint);
+        smooth.smooth(alpha, 2);
+        CHECK(smooth.forward().values == logits.values);
+        const std::vector<float> after = smooth.calibrated_amaxes({1});
+        const Mix mix = uniform_mix(5, format("e4m3"));
+        for (std::size_t l = 0; l < 5; ++l) {
+            CAPTURE(smooth.layers()[l].name);
+            const bool moved = l == 0 || l == 2 || l == 4;  // qkv, gate_up, head
+            CHECK((after[l] != before[l]) == moved);
+            const Mix alone = single_mix(5, l, format("e4m3"));
+            if (!moved) CHECK(smooth.run(alone).y.values == plain.run(alone).y.values);
+        }
+        // With alpha 1 every channel of an input is at most sqrt(2) on its calibration sequences.
+        if (alpha == 1) CHECK(after[0] <= std::sqrt(2.0F) * 1.0001F);
+    }
+    TokenModel model(t.spec, t.checkpoint);
+    for (const double alpha : {-0.1, 1.1, std::nan("")})
+        CHECK_THROWS_WITH_AS(model.smooth(alpha, 1), doctest::Contains("alpha is 0 to 1"), Error);
+}
+
+TEST_CASE("smoothing takes an outlier channel out of the input of qkv") {
+    for (const std::uint64_t seed : {1U, 2U, 3U}) {
+        Trained t = trained(seed, 60);
+        constexpr std::size_t kChannel = 5, kWidth = 32;
+        const ModelPlan plan = model_plan(t.spec);
+        for (std::size_t i = 0; i < plan.parameters.size(); ++i) {  // the same function
+            std::vector<float>& values = t.checkpoint.parameters[i].values;
+            if (plan.parameters[i].name == "1.norm1") values[kChannel] *= 64;
+            if (plan.parameters[i].name == "1.qkv.w")
+                for (std::size_t at = kChannel; at < values.size(); at += kWidth) values[at] /= 64;
+        }
+        TokenModel plain(t.spec, t.checkpoint), smooth(t.spec, t.checkpoint);
+        smooth.smooth(0.5, 2);
+        const Mix mix = single_mix(5, 0, format("int8"));
+        const Reference ref = reference(plain);
+        CAPTURE(seed);
+        CHECK(divergence_of(ref, smooth.run(mix).y) * 10 < divergence_of(ref, plain.run(mix).y));
+    }
+}
+
+TEST_CASE("percentiles of a transformer's inputs lie below its amaxes, and too many values are refused") {
+    const Trained t = trained(1, 20);
+    TokenModel model(t.spec, t.checkpoint);
+    const std::vector<float> largest = model.calibrated_amaxes({2}), most = model.calibrated_amaxes({2, 99}),
+                             half = model.calibrated_amaxes({2, 50});
+    for (std::size_t l = 0; l < 5; ++l) {
+        CHECK(most[l] < largest[l]);
+        CHECK(half[l] < most[l]);
+        CHECK(half[l] > 0);
+    }
+    CHECK_THROWS_WITH_AS(model.calibrated_amaxes({1, 0}), doctest::Contains("above 0"), Error);
+    // 4,480 numbers per token of the five layers, 2,048 tokens per batch.
+    CHECK_THROWS_WITH_AS(model.calibrated_amaxes({1'000'000, 99}), doctest::Contains("take fewer batches"),
+                         Error);
+}
+
+TEST_CASE("the greedy path of a transformer: the divergences are those of its mixes") {
+    const Trained t = trained(1, 40, TaskKind::copying);
+    TokenModel model(t.spec, t.checkpoint);
+    const Reference ref = reference(model);
+    const std::vector formats = {&format("mxfp8"), &format("mxfp4")};
+    const auto divergence = [&](const Mix& mix) { return divergence_of(ref, model.run(mix).y); };
+    const auto path = greedy_path(model.layers(), divergence, formats, true);
+    REQUIRE(path.size() == 6);
+    for (std::size_t i = 0; i < path.size(); ++i) {
+        CHECK(path[i].point.divergence == divergence(path[i].mix));
+        CHECK(path[i].point.bits == doctest::Approx(bits_per_weight(model.layers(), path[i].mix)));
+        CHECK(std::ranges::count(path[i].mix.weights, formats[1]) == std::ptrdiff_t(i));
+    }
+    int left = 2;
+    const auto stopped = greedy_path(model.layers(), divergence, formats, true, [&] { return --left < 0; });
+    CHECK(stopped.size() == 3);
 }
 
 TEST_CASE("a model that was trained with a clamped SwiGLU is computed with it") {

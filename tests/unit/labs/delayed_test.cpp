@@ -13,6 +13,7 @@
 #include "core/base/units.h"
 #include "core/files/files.h"
 #include "core/formats/codec.h"
+#include "core/tensors/safetensors.h"
 #include "core/train/cpu_trainer.h"
 #include "labs/delayed/model.h"
 #include "tests/scratch.h"
@@ -313,7 +314,7 @@ TEST_CASE("L5: pinning keeps A beside what A becomes, on the same tensors") {
 TEST_CASE("L5: every scenario and rule gives finite figures with a finding as title") {
     DelayedLab lab;
     for (const Choice& scenario : scenario_choices()) {
-        if (scenario.id == "file") continue;
+        if (scenario.id == "file" || scenario.id == "rows") continue;
         for (const char* algo : {"max", "most_recent", "ema", "percentile", "static", "current"}) {
             for (const char* compare : {"a", "ab", "b"}) {
                 set(lab, {"scenario=" + scenario.id, std::string("algo=") + algo,
@@ -332,6 +333,23 @@ TEST_CASE("L5: every scenario and rule gives finite figures with a finding as ti
         }
     }
     CHECK_FALSE(lab.thumbnail().series.empty());
+}
+
+TEST_CASE("L5: the rows of a tensor of one's own are the steps, each with its amax and its values") {
+    const Scratch scratch;
+    const std::vector<float> values = {1, -2, 0.5F, 4, 0.25F, -64, 3, 0, 0};
+    write_file(scratch.path / "t.safetensors", to_safetensors({{{"w", {{3, 3}, values}}}, {}}));
+    DelayedLab lab;
+    set(lab, {"file=" + (scratch / "t.safetensors") + ":w", "scenario=rows"});
+    CHECK(lab.tensors().amaxes() == std::vector<float>{2, 64, 3});
+    for (std::size_t t = 0; t < 3; ++t)
+        CHECK(std::ranges::equal(lab.tensors().at(t), std::span(values).subspan(3 * t, 3)));
+    CHECK(lab.steps() == 3);
+    CHECK(lab.figures().front().title.size() > 10);
+    set_field(lab.fields(), "file=");
+    CHECK_THROWS_WITH_AS(lab.update(), doctest::Contains("no file is named"), Error);
+    set(lab, {"file=" + (scratch / "t.safetensors") + ":w"});
+    CHECK(lab.tensors().steps() == 3);
 }
 
 TEST_CASE("L5: amaxes of one's own come from a file, and a bad one is refused with its line") {

@@ -1,10 +1,15 @@
 // L11's model: what a change of a field does to the numbers, own files, and the numbers that the lesson states.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/rng.h"
+#include "core/files/files.h"
+#include "core/tensors/safetensors.h"
 #include "labs/lower/model.h"
+#include "tests/scratch.h"
 #include "tests/unit/labs/lesson_numbers.h"
 
 using namespace fp8lab;
@@ -48,6 +53,7 @@ TEST_CASE("the numbers of L11's lesson") {
     set(lab, {"w1=mxfp6-e2m3", "w2=mxfp4", "w3=mxfp6-e2m3", "w4=mxfp6-e2m3", "revealed=on"});
     says("5.4", metric(lab, "bits"), 0.05);
     says("0.0052", metric(lab, "divergence"), 0.00005);
+    says("0.9", metric(lab, "bits") - metric(lab, "nvfp4.bits"), 0.05);
     says("6.5", metric(lab, "nvfp4.divergence") / metric(lab, "divergence"), 0.06);
     says("19", metric(lab, "worst_within") / metric(lab, "best_within"), 0.5);
     LowerLab outliers;
@@ -61,6 +67,17 @@ TEST_CASE("the numbers of L11's lesson") {
     says("91.1", metric(bright, "accuracy_pct"), 0.05);
     says("38", metric(bright, "saturated_pct_a_1"), 0.5);
     says("97.1", after({"uniform=e4m3", "contrast=4"}, "accuracy_pct"), 0.05);
+    const auto clipped = [&](const char* network, const char* format) {
+        return after({network, format, "outlier_ratio=64", "act_scale=calibrated", "percentile=95"},
+                     "accuracy_pct");
+    };
+    says("95.8", clipped("network=digits", "uniform=nvfp4"), 0.05);
+    says("96.0", clipped("network=digits-2", "uniform=nvfp4"), 0.05);
+    says("94.9", clipped("network=digits-3", "uniform=nvfp4"), 0.05);
+    says("2",
+         after({"uniform=e4m3", "outlier_ratio=64", "act_scale=calibrated"}, "accuracy_pct") -
+             clipped("network=digits", "uniform=e4m3"),
+         0.05);
     LowerLab cascade;
     set(cascade, {"experiment=cascade", "tau=0.9"});
     says("8", metric(cascade, "repeated_pct"), 0.5);
@@ -174,4 +191,56 @@ TEST_CASE("networks without relu have no smoothing, one without classes no casca
         set(lab, {experiment});
         for (const Figure& figure : lab.figures()) CHECK(figure.id.size() > 1);
     }
+}
+
+TEST_CASE(
+    "a network of more than five layers: every layer has its format, and a step of the greedy path is "
+    "taken") {
+    const Scratch scratch;
+    SafeTensors file;
+    file.metadata = {{"command_line", "--task digits --activation relu --loss cross-entropy --seed 1"}};
+    const std::array<std::size_t, 8> sizes = {64, 24, 24, 20, 20, 16, 16, 10};
+    for (std::size_t l = 1; l < sizes.size(); ++l) {
+        SafeTensor w{{sizes[l], sizes[l - 1]}, std::vector<float>(sizes[l] * sizes[l - 1])},
+            b{{sizes[l]}, std::vector<float>(sizes[l])};
+        Rng(7, l).fill_normal(w.values, 0.2F);
+        file.tensors["w" + std::to_string(l)] = w, file.tensors["b" + std::to_string(l)] = b;
+    }
+    write_file(scratch / "deep.safetensors", to_safetensors(file));
+    LowerLab lab;
+    set_field(lab.fields(), "file=" + scratch / "deep.safetensors");
+    set(lab, {"network=own", "revealed=on"});
+    REQUIRE(lab.outcome().layers.size() == 7);
+    const Cloud* cloud = lab.cloud();
+    REQUIRE(cloud != nullptr);
+    CHECK(cloud->is_greedy());
+    REQUIRE(cloud->size() == 1 + 3 * 7);
+    for (const std::size_t step : {1U, 9U, 20U, 21U}) {
+        const Mix wanted = cloud->mix(step);
+        lab.take(wanted);
+        lab.update();
+        CHECK(lab.outcome().mix == wanted);
+        CHECK(lab.outcome().own.score.divergence == doctest::Approx(cloud->point(step).divergence));
+    }
+    set(lab, {"budget=5.3"});
+    const Mix under = lab.outcome().mix;
+    CHECK(metric(lab, "bits") <= 5.3);
+    lab.act("take_best");
+    lab.update();
+    CHECK(lab.params().budget == kMostBits);
+    CHECK(lab.outcome().mix == under);
+    lab.choose(6, false, "bf16");
+    lab.update();
+    CHECK(lab.outcome().mix.weights[6]->id == "bf16");
+    lab.choose(5, true, "int8");
+    lab.update();
+    for (std::size_t l = 0; l < 7; ++l) {
+        if (l != 6) CHECK(lab.outcome().mix.weights[l] == under.weights[l]);
+        if (l != 5 && l != 6) CHECK(lab.outcome().mix.activations[l] == under.activations[l]);
+    }
+    CHECK(lab.outcome().mix.activations[5]->id == "int8");
+    set_field(lab.fields(), "w_more=nvfp4,e4m4");
+    CHECK_THROWS_WITH_AS(lab.update(), doctest::Contains("unknown format 'e4m4'"), Error);
+    set(lab, {"w_more=nvfp4"});
+    CHECK(lab.outcome().mix.weights[6]->id == "nvfp4");
 }

@@ -8,8 +8,11 @@
 
 #include "core/base/error.h"
 #include "core/base/units.h"
+#include "core/files/files.h"
 #include "core/formats/codec.h"
+#include "core/tensors/safetensors.h"
 #include "labs/ruler/model.h"
+#include "tests/scratch.h"
 #include "tests/unit/labs/lesson_numbers.h"
 
 using namespace fp8lab;
@@ -292,6 +295,26 @@ TEST_CASE("ruler: the field table reads back what it wrote and refuses what it d
     CHECK(lab.state() == state);
     lab.reset();
     CHECK(lab.state() == RulerLab().state());
+}
+
+TEST_CASE(
+    "L2: a tensor of one's own lies under the ruler: finite values, of many every k-th and the largest") {
+    const Scratch scratch;
+    std::vector<float> values(300'000);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1000) / 1000;
+    values[7] = std::numeric_limits<float>::infinity(), values[8] = std::nanf(""), values[77'777] = -5000;
+    write_file(
+        scratch.path / "t.safetensors",
+        to_safetensors({{{"few", {{4}, {1, -2, std::nanf(""), 0.5F}}}, {"many", {{300'000}, values}}}, {}}));
+    RulerLab lab;
+    set(lab, "file=" + (scratch / "t.safetensors") + ":few");
+    CHECK(lab.outcome().tensor == std::vector<float>{1, -2, 0.5F});
+    set(lab, "file=" + (scratch / "t.safetensors") + ":many");
+    CHECK(lab.outcome().tensor.size() <= (1 << 18) + 1);
+    CHECK(lab.outcome().tensor.size() > 100'000);
+    CHECK(lab.outcome().tensor.front() == -5000);
+    for (const Figure& figure : lab.figures()) CHECK_FALSE(figure.series.empty());
+    CHECK_THROWS_AS(set(lab, "file=/no/such.npy"), Error);
 }
 
 TEST_CASE("every number in the lesson of L2 is computed here") {

@@ -232,3 +232,54 @@ TEST_CASE("files that have no floats, one row, or zeros") {
     CHECK(numpy("tensors") == 4);
     CHECK(numpy.lab.table().size() == 6);
 }
+
+TEST_CASE("several files are one list, and a tensor of it leads to its own file") {
+    const Scratch scratch;
+    SafeTensors a, b;
+    a.tensors["w"] = {{2, 2}, {1, 2, 3, 4}}, b.tensors["w"] = {{2, 2}, {8, 7, 6, 5}};
+    write_file(scratch.path / "a.safetensors", to_safetensors(a));
+    write_file(scratch.path / "b.safetensors", to_safetensors(b));
+    const Made made = {"file=" + (scratch / "a.safetensors") + "\n" + (scratch / "b.safetensors"),
+                       "fold=false", "tensor=b/w"};
+    CHECK(made("tensors") == 2);
+    CHECK(made.lab.file_name() == "2 files");
+    CHECK(made("amax") == 8);
+    CHECK(made.lab.fields_for("error").back() == "file=" + (scratch / "b.safetensors") + ":w");
+    Made broken;
+    set_field(broken.lab.fields(), "file=" + (scratch / "a.safetensors") + "\n/no/such.npy");
+    CHECK_THROWS_WITH_AS(broken.lab.update(), doctest::Contains("/no/such.npy"), Error);
+}
+
+TEST_CASE("a tensor's use can be corrected, by itself and back") {
+    Made made = {"tensor=dact.head"};
+    const double by_name = made("sqnr_db_block128");
+    CHECK(made.lab.row()->use == TensorUse::dy);
+    set_field(made.lab.fields(), "uses=" + made.lab.uses_with(TensorUse::w));
+    made.lab.update();
+    CHECK(made.lab.row()->use == TensorUse::w);
+    CHECK(made("sqnr_db_block128") != by_name);
+    CHECK(made("sqnr_db_mxfp8") == Made({"tensor=dact.head"})("sqnr_db_mxfp8"));
+    set_field(made.lab.fields(), "show=w");
+    made.lab.update();
+    CHECK(std::ranges::count(made.lab.table(), "dact.head", &TableRow::name) == 1);
+    CHECK(made.lab.uses_with(TensorUse::dy).empty());
+    set_field(made.lab.fields(), "uses=");
+    made.lab.update();
+    CHECK(made("sqnr_db_block128") == by_name);
+    for (const char* wrong : {"uses=[1]", "uses={\"a\": \"q\"}", "uses={\"a\": 1}", "uses=w"}) {
+        set_field(made.lab.fields(), wrong);
+        CHECK_THROWS_AS(made.lab.update(), Error);
+    }
+}
+
+TEST_CASE("a column for NaN and Inf is there when one is") {
+    const Scratch scratch;
+    const Made plain;
+    CHECK_FALSE(plain.lab.shows_not_finite());
+    write_file(scratch.path / "n.npy",
+               to_npy(std::vector<float>{1, std::nanf(""), INFINITY, 2}, std::vector<std::size_t>{2, 2}));
+    const Made made = {"file=" + (scratch / "n.npy")};
+    CHECK(made.lab.shows_not_finite());
+    CHECK(made("not_finite") == 2);
+    CHECK(made("amax") == 2);
+}

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <numeric>
 
@@ -251,4 +252,48 @@ TEST_CASE("a file that changes while it is open is an error, not a crash") {
     std::vector<float> values(4);
     CHECK_THROWS_WITH_AS(store.read_rows(store.tensors()[0], 0, values),
                          (path + ": was changed while it was read; open it again").c_str(), Error);
+}
+
+TEST_CASE("several files are one list, each name behind its file's") {
+    const Scratch scratch;
+    std::filesystem::create_directory(scratch.path / "later");
+    SafeTensors a, b;
+    a.tensors["w"] = {{2}, {1, 2}}, a.tensors["0.v"] = {{1}, {3}};
+    b.tensors["w"] = {{3}, {4, 5, 6}};
+    const std::filesystem::path one = put(scratch, "step.1.safetensors", to_safetensors(a)),
+                                two = put(scratch, "later/step.1.safetensors", to_safetensors(b)),
+                                row = put(scratch, "row.npy",
+                                          to_npy(std::vector<float>{7, 8}, std::vector<std::size_t>{2}));
+    const TensorStore store = TensorStore::of_files(std::vector{one, two, row});
+    std::vector<std::string> names;
+    for (const StoredTensor& tensor : store.tensors()) names.push_back(tensor.name);
+    CHECK(names == std::vector<std::string>{"row/row", "step.1-2/w", "step.1/0.v", "step.1/w"});
+    CHECK(all_of(store, "step.1/w") == std::vector<float>{1, 2});
+    CHECK(all_of(store, "step.1-2/w") == std::vector<float>{4, 5, 6});
+    CHECK(all_of(store, "row/row") == std::vector<float>{7, 8});
+    CHECK(store.find("step.1/0.v")->own_name() == "0.v");
+    CHECK(store.listed() == 3);
+    const TensorStore single = TensorStore::of_files(std::vector{one});
+    CHECK(single.find("w") != nullptr);
+    CHECK(single.find("w")->own_name() == "w");
+    CHECK(single.listed() == 1);
+    CHECK_THROWS_WITH_AS(TensorStore::of_files({}), doctest::Contains("no file is named"), Error);
+    CHECK_THROWS_WITH_AS(TensorStore::of_files(std::vector{one, scratch.path / "no.npy"}),
+                         doctest::Contains("no.npy"), Error);
+}
+
+TEST_CASE("FP8 codes in a list of files keep the scales of their own file") {
+    const Scratch scratch;
+    const auto file = [&](const char* name, float scale) {
+        std::vector<std::uint8_t> data = {0x38, 0x38, 0, 0, 0, 0};  // two codes of 1, then the scale
+        std::memcpy(data.data() + 2, &scale, sizeof scale);
+        return std::filesystem::path(put(scratch, name,
+                                         safetensors_file("{" + entry("w", "F8_E4M3", "[1,2]", 0, 2) + "," +
+                                                              entry("w_scale", "F32", "[1]", 2, 6) + "}",
+                                                          data)));
+    };
+    const TensorStore store =
+        TensorStore::of_files(std::vector{file("a.safetensors", 2), file("b.safetensors", 3)});
+    CHECK(all_of(store, "a/w") == std::vector<float>{2, 2});
+    CHECK(all_of(store, "b/w") == std::vector<float>{3, 3});
 }

@@ -1,0 +1,37 @@
+// What a scan measures of a tensor: of its values, and of each cast.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+namespace fp8lab {
+
+// Counts per binade of |x|, of all float32 exponents: bin b holds 2^(kLowest + b) <= |x| < 2^(kLowest + b + 1).
+struct Binades {
+    static constexpr int kLowest = -149, kBins = 277;
+    std::array<std::int64_t, kBins> counts{};
+    void add(float value);  // finite, not 0
+};
+
+// NaN and Inf are counted and then treated as 0: no other number has anything of them.
+struct TensorSummary {
+    std::int64_t n = 0, zeros = 0, nan = 0, inf = 0;
+    float amax = 0, least = 0;  // least |x| above 0; 0 where all are 0
+    Binades histogram;
+    double binades() const;  // log2(amax) - log2(least); 0 where all are 0
+    double zeros_pct() const {
+        return n > 0 ? 100.0 * static_cast<double>(zeros) / static_cast<double>(n) : 0;
+    }
+    void add(std::span<float> values);  // sets those that are not finite to 0
+    TensorSummary& operator+=(const TensorSummary& other);
+};
+
+// dB and percent as in CastStats. Inf: exact. NaN: of zeros.
+struct CastOutcome {
+    double sqnr_db = 0, underflow_pct = 0, overflow_pct = 0;
+    double worst_row_db = 0;  // the lowest SQNR of a row that is not all 0
+    double bits = 0;          // per element, scales included
+};
+
+}  // namespace fp8lab
