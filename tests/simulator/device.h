@@ -105,7 +105,8 @@ inline unsigned __reduce_add_sync(unsigned, unsigned value) {
         fp8lab::simulator::combine(value, [](std::uint64_t a, std::uint64_t b) { return a + b; }));
 }
 inline int __any_sync(unsigned, int value) {
-    return fp8lab::simulator::combine(value != 0, [](std::uint64_t a, std::uint64_t b) { return a | b; }) != 0;
+    return fp8lab::simulator::combine(value != 0, [](std::uint64_t a, std::uint64_t b) { return a | b; }) !=
+           0;
 }
 
 template <class T>

@@ -2,14 +2,13 @@
 // One algorithm, no workspace.
 #include <cublasLt.h>
 
+#include <Eigen/Core>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <map>
 #include <vector>
-
-#include <Eigen/Core>
 
 #include "core/formats/codec.h"
 #include "tests/simulator/runtime.h"
@@ -45,7 +44,8 @@ float decoded(const void* from, cudaDataType_t type, std::int64_t i) {
         case CUDA_R_32F:
             return static_cast<const float*>(from)[i];
         case CUDA_R_16BF:
-            return std::bit_cast<float>(static_cast<std::uint32_t>(static_cast<const std::uint16_t*>(from)[i]) << 16);
+            return std::bit_cast<float>(static_cast<std::uint32_t>(static_cast<const std::uint16_t*>(from)[i])
+                                        << 16);
         case CUDA_R_8F_E4M3:
         case CUDA_R_8F_E5M2: {
             static const auto table = [](const char* format) {
@@ -79,8 +79,8 @@ float scale_of(const float* scales, std::int32_t mode, std::int64_t v, std::int6
 }
 
 // op(A) (m, k) or op(B) (k, n). `along_rows`: K is the rows of the result.
-Matrix operand(const void* from, const Layout& layout, cublasOperation_t op, bool along_rows, const float* scales,
-               std::int32_t mode) {
+Matrix operand(const void* from, const Layout& layout, cublasOperation_t op, bool along_rows,
+               const float* scales, std::int32_t mode) {
     const std::int64_t rows = op == CUBLAS_OP_N ? layout.rows : layout.cols,
                        cols = op == CUBLAS_OP_N ? layout.cols : layout.rows;
     Matrix out(rows, cols);
@@ -108,8 +108,10 @@ void store(const Matrix& result, const Layout& layout, void* to) {
 }
 
 bool takes_mode(std::int32_t mode) {
-    return mode == CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F || mode == CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F ||
-           mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F || mode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+    return mode == CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F ||
+           mode == CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F ||
+           mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F ||
+           mode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
 }
 
 template <class T>
@@ -151,16 +153,17 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasL
     as<Description>(desc).attributes[which] = word;
     return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, std::uint64_t rows,
-                                          std::uint64_t cols, std::int64_t ld) {
-    return make(layout, new Layout{type, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(cols), ld});
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type,
+                                          std::uint64_t rows, std::uint64_t cols, std::int64_t ld) {
+    return make(layout,
+                new Layout{type, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(cols), ld});
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
     delete reinterpret_cast<Layout*>(layout);
     return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t, cublasLtMatrixLayoutAttribute_t, const void*,
-                                                std::size_t) {
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t, cublasLtMatrixLayoutAttribute_t,
+                                                const void*, std::size_t) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
@@ -170,12 +173,14 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
     delete reinterpret_cast<int*>(preference);
     return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t,
-                                                    const void*, std::size_t) {
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
+                                                    cublasLtMatmulPreferenceAttributes_t, const void*,
+                                                    std::size_t) {
     return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
-                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                                               cublasLtMatmulPreference_t, int,
                                               cublasLtMatmulHeuristicResult_t results[], int* count) {
     *count = 0;
@@ -197,8 +202,8 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, c
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* alpha, const void* a,
                               cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
                               const void*, const void*, cublasLtMatrixLayout_t, void* d,
-                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t*, void*, std::size_t,
-                              cudaStream_t) {
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t*, void*,
+                              std::size_t, cudaStream_t) {
     // What the description says now: a graph keeps it.
     const float factor = *static_cast<const float*>(alpha);
     simulator::enqueue([=, how = as<Description>(desc), la = as<Layout>(a_layout), lb = as<Layout>(b_layout),

@@ -31,8 +31,8 @@ struct EventState {
 void copy_rows(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
                std::size_t rows) {
     for (std::size_t r = 0; r < rows; ++r)
-        std::memmove(static_cast<std::byte*>(to) + r * to_pitch, static_cast<const std::byte*>(from) + r * from_pitch,
-                     width);
+        std::memmove(static_cast<std::byte*>(to) + r * to_pitch,
+                     static_cast<const std::byte*>(from) + r * from_pitch, width);
 }
 
 }  // namespace
@@ -134,7 +134,8 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t
 cudaError_t cudaMemset2DAsync(void* to, std::size_t pitch, int value, std::size_t width, std::size_t rows,
                               cudaStream_t) {
     enqueue([=] {
-        for (std::size_t r = 0; r < rows; ++r) std::memset(static_cast<std::byte*>(to) + r * pitch, value, width);
+        for (std::size_t r = 0; r < rows; ++r)
+            std::memset(static_cast<std::byte*>(to) + r * pitch, value, width);
     });
     return cudaSuccess;
 }
@@ -166,7 +167,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     delete reinterpret_cast<int*>(stream);
     return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return captured ? cudaErrorStreamCaptureUnsupported : cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t) {
+    return captured ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+}
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) {

@@ -1,0 +1,67 @@
+// Whole trainings by the GPU's trainer, its kernels on the CPU.
+#include "tests/kernels/training.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "core/nn/model.h"
+#include "core/train/cpu_trainer.h"
+#include "tests/scratch.h"
+
+using namespace fp8lab;
+using namespace fp8lab::test;
+
+namespace {
+
+TrainSpec transformer(const std::string& recipes, int steps, double clip) {
+    TrainOptions options;
+    options.model = "transformer";
+    options.batch = 2;
+    options.steps = steps;
+    options.recipes = recipes;
+    options.sizes = {{"context", 17}, {"d", 32}, {"heads", 2}, {"ffn", 48}, {"blocks", 2}, {"kv-heads", 1}};
+    options.clip = clip;
+    return make_train_spec(options);
+}
+
+// Emulated recipes are the CPU's; on the tensor cores sums have another order, and roundings follow them.
+void check_like_cpu(const TrainSpec& spec, int steps, double bound) {
+    CAPTURE(spec.arms[0].name);
+    const auto cpu = make_cpu_trainer(spec);
+    const auto gpu = cuda::make_cuda_trainer(spec, device());
+    const Run expected = run(*cpu, steps), found = run(*gpu, steps);
+    REQUIRE(found.losses.size() == expected.losses.size());
+    for (std::size_t i = 0; i < found.losses.size(); ++i)
+        CHECK(std::abs(found.losses[i] / expected.losses[i] - 1) < bound);
+}
+
+}  // namespace
+
+TEST_CASE("the MLP's steps on the GPU are the CPU's") {
+    for (const std::string recipe : {"fp32", "bf16", "delayed", "rowwise", "block128", "nvfp4-te"})
+        check_like_cpu(reference(recipe, 6), 6, 2e-3);
+}
+
+TEST_CASE("the transformer's steps on the GPU are the CPU's") {
+    for (const std::string recipe :
+         {"fp32", "mxfp8", "nvfp4-te", "delayed:scope=attn", "delayed:wide=1.down"})
+        check_like_cpu(transformer(recipe, 4, 0), 4, 1e-5);
+    for (const std::string recipe : {"bf16", "delayed", "current", "rowwise", "delayed:act=smooth"})
+        check_like_cpu(transformer(recipe, 4, 1), 4, 2e-3);
+}
+
+TEST_CASE("a transformer that is saved and resumed on the GPU goes on with the same bytes") {
+    const TrainSpec spec = transformer("delayed", 4, 1);
+    const Scratch folder;
+    const auto whole = cuda::make_cuda_trainer(spec, device());
+    whole->step(4);
+    const auto bytes = bytes_after(*whole, folder, "whole");
+    const auto begun = cuda::make_cuda_trainer(spec, device(), cuda::Launching::one_by_one);
+    begun->step(2);
+    begun->save(folder.path / "begun");
+    const auto resumed = cuda::make_cuda_trainer(spec, device());
+    resumed->load(folder.path / "begun");
+    resumed->step(2);
+    CHECK(bytes_after(*resumed, folder, "resumed") == bytes);
+}
