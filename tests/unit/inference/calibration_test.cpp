@@ -96,7 +96,7 @@ TEST_CASE("a lower percentile never gives a larger scale's amax, and what is abo
     CHECK(saturated == 0);
 }
 
-TEST_CASE("a percentile outside (0, 100], and one that is 0, are refused in a sentence") {
+TEST_CASE("a percentile of 0 or below, above 100 or of a tensor that is 0 there, is refused in a sentence") {
     const TrainedMlp n = made_network({8, 16, 3});
     const Matrix<float> x = normal(32, 8, 2);
     for (const double p : {0.0, -1.0, 100.001, std::numeric_limits<double>::quiet_NaN(),
