@@ -30,6 +30,7 @@ bool has_effect(std::string_view field, const TensorSpec& spec) {
     if (!drawn &&
         (field == "tensor" || field == "size" || field == "elements" || field == "seed" || field == "sigma"))
         return false;
+    if (field == "file") return !drawn;  // it comes from the Workbench, or is dropped on the window
     if (field == "sigma") return tensor == "lognormal";
     return tensor != "none" || (field != "size" && field != "elements" && field != "seed");
 }

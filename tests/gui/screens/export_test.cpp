@@ -75,7 +75,8 @@ TEST_CASE("a figure is saved as PNG, SVG and CSV, with its parameters inside, an
         const std::string extension = fs::path(name).extension().string();
         CHECK(text.starts_with(kMarks[extension == ".png" ? 0 : extension == ".svg" ? 1 : 2]));
         for (const Field& field : desk.shell.lab()->fields())
-            CHECK_MESSAGE(text.find(field.info.name) != std::string::npos, field.info.name);
+            if (!field_text(field).empty())
+                CHECK_MESSAGE(text.find(field.info.name) != std::string::npos, field.info.name);
         CHECK(text.find("cpu-emulated") != std::string::npos);
     }
 }
