@@ -73,6 +73,16 @@ Slot CudaArm::make_slot(TensorId id, int rows, int cols) const {
     return slot;
 }
 
+// The model of core, from the seed alone: every arm and backend starts from the same weights.
+void CudaArm::initialise() {
+    const auto model = make_model(spec_);
+    model->initialise(spec_.seed);
+    ArmCheckpoint start;
+    for (const Parameter<float>& p : model->parameters())
+        start.parameters.push_back({{p.value.begin(), p.value.end()}, {}, {}});
+    restore(start, 0);
+}
+
 void CudaArm::push_controls(cudaStream_t stream) {
     ScaleControls& slot = host_controls_.values()[next_control_++ % host_controls_.values().size()];
     slot = {recipe_.history, recipe_.algo == AmaxAlgo::most_recent, recipe_.margin, recipe_.interval,

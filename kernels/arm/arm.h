@@ -138,6 +138,7 @@ class CudaArm {
 
     AdamW adamw() const { return {spec_.beta1, spec_.beta2, spec_.eps}; }
 
+    void initialise();  // restores the weights that the seed gives; when the buffers are there
     void push_controls(cudaStream_t stream);
     std::vector<ScaleCheckpoint> scale_checkpoints() const;
     // Scale states of a fresh or saved arm; `storage`: scales of weights that are stored in E4M3, by tensor (0: not).

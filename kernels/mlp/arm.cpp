@@ -118,16 +118,6 @@ bool MlpArm::multiplies_in_update() const {
     return cuda::multiplies_in_update(spec_, recipe_, engine_, spec_.batch);
 }
 
-// The model of core, from the seed alone: every arm and backend starts from the same weights.
-void MlpArm::initialise() {
-    const auto model = make_model(spec_);
-    model->initialise(spec_.seed);
-    ArmCheckpoint start;
-    for (const Parameter<float>& p : model->parameters())
-        start.parameters.push_back({{p.value.begin(), p.value.end()}, {}, {}});
-    restore(start, 0);
-}
-
 std::string MlpArm::nonfinite_parameter() const {
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     const auto bad = [](const std::vector<float>& values) {

@@ -40,7 +40,6 @@ class MlpArm final : public CudaArm {
 
   private:
     void allocate();
-    void initialise();
     void make_plans(cudaStream_t stream, const Preparation& preparation);
     struct Events;
     struct Step;

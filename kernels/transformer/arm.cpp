@@ -262,16 +262,6 @@ void TransformerArm::make_plans(cudaStream_t stream, const Preparation& preparat
     plan(head_, "head");
 }
 
-// The model of core, from the seed alone: every arm and backend starts from the same weights.
-void TransformerArm::initialise() {
-    const auto model = make_model(spec_);
-    model->initialise(spec_.seed);
-    ArmCheckpoint start;
-    for (const Parameter<float>& p : model->parameters())
-        start.parameters.push_back({{p.value.begin(), p.value.end()}, {}, {}});
-    restore(start, 0);
-}
-
 std::string TransformerArm::nonfinite_parameter() const {
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     const std::string name = weights_.nonfinite();

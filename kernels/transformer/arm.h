@@ -90,7 +90,6 @@ class TransformerArm final : public CudaArm {
     void add_norm(Norm& norm, const std::string& gain);
     void set_sources(Block& block);
     void make_plans(cudaStream_t stream, const Preparation& preparation);
-    void initialise();
     void requantise_weights();
     // Of the aligned channel: no gradient, and the weights as they were made.
     void hold_gradient(const Linear& linear, const StepContext& step);
