@@ -29,8 +29,7 @@ using Json = nlohmann::json;
 RecordedArm arm_of(const JsonMember& arm) {
     RecordedArm out{.recipe = arm.text("recipe"),
                     .median_ms = arm.above_zero("median_ms"),
-                    .iqr_ms = arm.at_least_zero("iqr_ms"),
-                    .tflops = arm.above_zero("tflops")};
+                    .iqr_ms = arm.at_least_zero("iqr_ms")};
     if (arm.has("q1_ms")) out.q1_ms = arm.above_zero("q1_ms");
     if (arm.has("q3_ms")) out.q3_ms = arm.above_zero("q3_ms");
     if (arm.has("memory_bytes")) out.memory_bytes = arm.at_least_zero("memory_bytes");
@@ -46,10 +45,27 @@ RecordedStep step_of(const JsonMember& result) {
     RecordedStep step;
     for (const Json& width : result.list("layers")) step.layers.push_back(result.count(width, "layers"));
     step.batch = result.count("batch");
-    for (std::size_t i = 0; i < result.list("arms").size(); ++i)
+    for (std::size_t i = 0; i < result.list("arms").size(); ++i) {
         step.arms.push_back(arm_of(result.element("arms", i)));
+        step.arms.back().tflops = result.element("arms", i).above_zero("tflops");
+    }
     if (result.has("state")) step.state = result.text("state");
     return step;
+}
+
+RecordedBlocks blocks_of(const JsonMember& result) {
+    RecordedBlocks out;
+    const JsonMember sizes = result.member("sizes");
+    for (const auto& size : sizes.json().items())
+        out.sizes[size.key()] = sizes.count(size.value(), size.key().c_str());
+    for (const char* needed : {"blocks", "d", "context"})
+        if (!out.sizes.contains(needed)) result.fail("sizes", fmt::format("has no '{}'", needed));
+    out.step.batch = result.count("batch");
+    for (std::size_t i = 0; i < result.list("arms").size(); ++i)
+        out.step.arms.push_back(arm_of(result.element("arms", i)));
+    if (!out.step.arms.empty()) out.attention = result.element("arms", 0).text("attention");
+    if (result.has("state")) out.step.state = result.text("state");
+    return out;
 }
 
 std::vector<AccumulationError> accumulation_of(const JsonMember& result) {
@@ -97,9 +113,14 @@ double RecordedStep::speedup(std::string_view recipe) const {
     return reference && own ? reference->median_ms / own->median_ms : 0;
 }
 
+std::string RecordedBlocks::name() const {
+    const int count = sizes.at("blocks");
+    return fmt::format("{} block{}, d {}", count, count == 1 ? "" : "s", sizes.at("d"));
+}
+
 Recording parse_recording(std::string_view json, const std::string& where) {
-    constexpr std::array<std::string_view, 8> kKinds = {"step", "step-sweep", "gemm",     "gemm-grid",
-                                                        "cast", "accumulate", "validate", "ui"};
+    constexpr std::array<std::string_view, 9> kKinds = {
+        "step", "step-sweep", "gemm", "gemm-grid", "cast", "accumulate", "validate", "ui", "blocks"};
     Json parsed;
     try {
         parsed = Json::parse(json);
@@ -121,10 +142,12 @@ Recording parse_recording(std::string_view json, const std::string& where) {
             result.fail("bench", fmt::format("is '{}'; valid: {}", kind, fmt::join(kKinds, " ")));
         if (kind == "step") recording.steps.push_back(step_of(result));
         if (kind == "accumulate") recording.accumulation = accumulation_of(result);
+        if (kind == "blocks") recording.blocks.push_back(blocks_of(result));
         if (kind == "gemm-grid") recording.grid = gemm_grid_of(result);
     }
     std::ranges::stable_sort(recording.steps, {},
                              [](const RecordedStep& step) { return std::pair(step.layers, step.batch); });
+    std::ranges::stable_sort(recording.blocks, {}, [](const RecordedBlocks& b) { return b.sizes.at("d"); });
     return recording;
 }
 

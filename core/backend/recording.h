@@ -6,6 +6,7 @@
 //    "results": [<the JSON of one bench>, ...]}
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -36,17 +37,24 @@ struct RecordedStep {  // one result with "bench": "step"
     // Time of bf16 divided by the time of this recipe; 0 where one of the two is missing.
     double speedup(std::string_view recipe) const;
 };
+struct RecordedBlocks {                // one result with "bench": "blocks": the blocks of a transformer alone
+    std::map<std::string, int> sizes;  // "d", "heads", "ffn", "context", "blocks"
+    RecordedStep step;                 // without layers; batch: sequences
+    std::string attention;             // of its first arm: "cuDNN 9.19"
+    std::string name() const;          // "12 blocks, d 768"
+};
 struct Recording {
     std::string id;  // the file's name without .json: "h200"
     std::string gpu, driver, cuda, date, command;
     std::vector<RecordedStep> steps;              // by layers, then batch
     std::vector<AccumulationError> accumulation;  // of the result with "bench": "accumulate"
     std::optional<GemmGrid> grid;                 // of the result with "bench": "gemm-grid"
+    std::vector<RecordedBlocks> blocks;           // by d
     const RecordedStep* step(std::span<const int> layers, int batch) const;  // null where it was not measured
 };
 
 // Throws input_error(where): not JSON (with line and column), a member missing or of the wrong type, an
-// unknown kind of bench, a time that is not above 0. Only results of the kinds "step", "accumulate" and
+// unknown kind of bench, a time that is not above 0. Only results of the kinds "step", "accumulate", "blocks" and
 // "gemm-grid" are read.
 Recording parse_recording(std::string_view json, const std::string& where);
 

@@ -44,6 +44,6 @@ constexpr int tiles_across(int padded_cols) { return (padded_cols + kTileCols - 
 
 // Bytes of the structures of launch.h.
 constexpr std::size_t kScaleStateBytes = 48, kScaleControlsBytes = 20, kStepInputBytes = 20,
-                      kArmStateBytes = 8, kStepResultBytes = 24, kCastSumsBytes = 40, kTensorResultBytes = 64;
+                      kArmStateBytes = 8, kStepResultBytes = 24, kCastSumsBytes = 48, kTensorResultBytes = 72;
 
 }  // namespace fp8lab::cuda

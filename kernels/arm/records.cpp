@@ -19,6 +19,11 @@ bool overflow_is_nonfinite(const CastPlan& plan) {
     return plan.overflow == Overflow::nonsaturate && (has_nan(*plan.format) || has_infinity(*plan.format));
 }
 
+// As core's: of the finite elements; NaN where all are zero.
+float kurtosis(const CastSums& sums, std::int64_t n) {
+    return static_cast<float>(sums.fourth * static_cast<double>(n) / (sums.signal * sums.signal));
+}
+
 TensorRecord to_record(const TensorResult& tensor, TensorId id, const CudaArm& arm, bool with_stats,
                        bool measured) {
     const CastPlan plan = plan_of(id, arm);
@@ -39,6 +44,7 @@ TensorRecord to_record(const TensorResult& tensor, TensorId id, const CudaArm& a
     r.overflow_pct = measured ? static_cast<float>(stats.overflow_pct()) : kNaN;
     r.sqnr_db = measured ? static_cast<float>(stats.sqnr_db()) : kNaN;
     r.lost_l1_pct = measured ? static_cast<float>(stats.lost_l1_pct()) : kNaN;
+    if (measured && arm.plan().gated) r.kurtosis = kurtosis(tensor.sums, stats.n);
     r.lost_energy_pct = measured ? static_cast<float>(stats.lost_energy_pct()) : kNaN;
     return r;
 }

@@ -181,6 +181,7 @@ __global__ void __launch_bounds__(kThreads)
                 sums.signal += wide * wide;
                 sums.noise += error * error;
                 sums.mass.add(wide, became_zero);
+                sums.fourth += wide * wide * (wide * wide);
             }
         }
     }

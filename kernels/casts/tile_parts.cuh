@@ -173,6 +173,7 @@ __device__ inline void measure(const Eight& v, const std::uint32_t (&words)[kWor
         g.sums.signal = fma(kept, kept, g.sums.signal);
         g.sums.noise = fma(error, error, g.sums.noise);
         g.sums.mass.add(kept, became_zero);
+        g.sums.fourth = fma(kept * kept, kept * kept, g.sums.fourth);
     }
 }
 

@@ -13,15 +13,16 @@ __device__ T warp_sum(T value) {
     return value;
 }
 
-// What all threads of the block have gathered, into *out. All five sums go through shared memory together:
-// five times one sum would make a short step longer.
+// What all threads of the block have gathered, into *out. All six sums go through shared memory together:
+// six times one sum would make a short step longer.
 template <int kBlockThreads>
 __device__ inline void store_cast_sums(const CastSums& mine, CastSums* out) {
-    constexpr int kSums = 5, kWarps = kBlockThreads / 32;
+    constexpr int kSums = 6, kWarps = kBlockThreads / 32;
     static_assert(sizeof(CastSums) == kSums * sizeof(double));
     __shared__ double shared[kSums][kWarps];
-    const double sums[kSums] = {warp_sum(mine.signal), warp_sum(mine.noise), warp_sum(mine.mass.l1),
-                                warp_sum(mine.mass.lost_l1), warp_sum(mine.mass.lost_energy)};
+    const double sums[kSums] = {warp_sum(mine.signal),           warp_sum(mine.noise),
+                                warp_sum(mine.mass.l1),          warp_sum(mine.mass.lost_l1),
+                                warp_sum(mine.mass.lost_energy), warp_sum(mine.fourth)};
     __syncthreads();  // the tile before has been read
     if (threadIdx.x % 32 == 0) {
 #pragma unroll

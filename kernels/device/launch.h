@@ -68,6 +68,7 @@ struct StepResult {
 struct CastSums {                  // over finite elements, as CastStats has them
     double signal = 0, noise = 0;  // of x^2, of (x - q)^2
     LostMass mass;
+    double fourth = 0;  // of x^4
 };
 struct TensorResult {
     float scale = 1;

@@ -54,7 +54,7 @@ __global__ void update_kernel(ScaleState* states, float* history, TensorRange ra
     record.underflow = state.underflow;
     record.overflow = state.overflow;
     const double unknown = __longlong_as_double(0x7FF8000000000000LL);
-    record.sums = {unknown, unknown, {unknown, unknown, unknown}};
+    record.sums = {unknown, unknown, {unknown, unknown, unknown}, unknown};
     if (state.delayed) {
         ring[state.history_at] = latest;
         state.history_at = (state.history_at + 1) & (kHistoryCapacity - 1);
@@ -83,6 +83,7 @@ __global__ void reduce_stats_kernel(const CastSums* partials, int count, TensorR
         sum.signal += partials[i].signal;
         sum.noise += partials[i].noise;
         sum.mass += partials[i].mass;
+        sum.fourth += partials[i].fourth;
     }
     TensorResult& record = records[static_cast<std::size_t>(arm->step % kRecordSlots) * tensors + tensor];
     store_cast_sums<kThreads>(sum, &record.sums);

@@ -27,7 +27,8 @@ namespace fp8lab::cuda {
 namespace {
 
 constexpr int kInFlight = 2;                 // launches that the host is ahead
-constexpr double kSmallElements = 1 << 20;   // networks up to this size take statistics in every step
+// Networks up to these sizes take statistics in every step: what L8 trains, and L13 with its largest batch.
+constexpr double kSmallElements = 1 << 20, kSmallOfTokens = 1 << 24;
 constexpr int kStepBeforeParts = 30;         // clocks and caches are what they will be
 constexpr std::size_t kTimedLaunches = 200;  // that the median of the step time is over
 
@@ -143,7 +144,7 @@ CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, 
     if (!tokens_) check_memory();  // before anything that takes long
     batches_ = std::make_unique<Batches>(spec_);
     per_launch_ = steps_per_launch(spec_, spec_.batch);
-    stats_always_ = step_elements(spec_) <= kSmallElements;
+    stats_always_ = step_elements(spec_) <= (tokens_ ? kSmallOfTokens : kSmallElements);
     for (const Recipe& recipe : spec_.arms) arms_.emplace_back().arm = make_arm(recipe);
 }
 

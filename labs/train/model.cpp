@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/stop.h"
 #include "core/base/units.h"
+#include "labs/training/backend.h"
 #include "labs/training/record.h"
 
 namespace fp8lab::train {
@@ -27,23 +28,15 @@ constexpr LabInfo kInfo{
     .after = "L5",
     .gpu = "GPU too"};
 
-// On the worker, where the GPU may take its half second. Only "auto" may end on the CPU instead, and only
-// where there is no GPU to be had: then gpu_reason() says so from here on.
+// On the worker.
 std::unique_ptr<Trainer> make_trainer(const Backends& backends, const Params& params,
                                       std::string_view backend, const TrainSpec& spec,
                                       const Preparation& preparation) {
-    Backend* chosen = nullptr;
-    try {
-        chosen = &backends.get(backend);
-    } catch (const Error&) {
-        if (params.backend != "auto") throw;
-        chosen = &backends.get("cpu");
-        backend = "cpu";
-    }
-    if (backend == "cpu" && params.task == "noise" && params.size != kCpuSize)
+    const auto chosen = training::get_backend(backends, params.backend, backend);
+    if (chosen.name == "cpu" && params.task == "noise" && params.size != kCpuSize)
         throw Error(ErrorKind::backend, fmt::format("Size {}", fmt::join(spec.layers, "-")),
                     "is offered on the GPU only. Choose another size, or the GPU as backend.");
-    return chosen->make_trainer(spec, preparation);
+    return chosen.backend.make_trainer(spec, preparation);
 }
 
 bool acts_on_reset(std::string_view field) {
@@ -86,10 +79,7 @@ std::string TrainLab::device() const {
     return gpu ? gpu->name : "";
 }
 
-std::string_view TrainLab::backend() const {
-    if (params_.backend != "auto") return params_.backend == "cuda" ? "cuda" : "cpu";
-    return gpu_reason().empty() ? "cuda" : "cpu";
-}
+std::string_view TrainLab::backend() const { return training::backend_of(backends_, params_.backend); }
 
 std::shared_ptr<const Shipped> TrainLab::recorded() const {
     if (gpu_reason().empty()) return nullptr;

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "core/base/units.h"
-#include "labs/train/model_cost.h"
+#include "labs/training/cost.h"
 
 namespace fp8lab::train {
 namespace {
@@ -238,7 +238,8 @@ std::string finding(const Picture& picture) {
 }
 
 std::vector<Figure> figures(const Picture& picture) {
-    std::vector<Figure> all = {loss_figure(picture), gap_figure(picture), histogram_figure(picture.history, picture.spec, picture.tensor)};
+    std::vector<Figure> all = {loss_figure(picture), gap_figure(picture),
+                               histogram_figure(picture.history, picture.spec, picture.tensor)};
     all.push_back(tensor_figure(picture, "amax", "The largest element of every tensor",
                                 {.label = "amax", .scale = Scale::log2, .range = {}}, &TensorTrack::step,
                                 &TensorTrack::amax));

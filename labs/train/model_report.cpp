@@ -9,7 +9,7 @@
 
 #include "core/base/units.h"
 #include "labs/train/model.h"
-#include "labs/train/model_cost.h"
+#include "labs/training/cost.h"
 
 namespace fp8lab::train {
 namespace {

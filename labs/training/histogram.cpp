@@ -109,7 +109,8 @@ void add_bars(Figure& figure, const TensorView& view, const Binades& range, Role
 
 }  // namespace
 
-Figure histogram_figure(const History& history, const TrainSpec& spec, TensorId shown) {
+Figure histogram_figure(const History& history, const TrainSpec& spec, TensorId shown,
+                        std::string_view none) {
     const ModelPlan plan = model_plan(spec);
     const auto& arms = history.arms();
     const std::size_t arm = arms.size() > 1 ? 1 : 0;
@@ -121,10 +122,8 @@ Figure histogram_figure(const History& history, const TrainSpec& spec, TensorId 
     if (arms.empty() || !arms[arm].watched) {
         figure.title = fmt::format("{} {} before and after the cast", class_name(plan.tensor(shown).tensor),
                                    plan.tensor(shown).name);
-        figure.add(
-            "",
-            TextMark{std::ldexp(1.0, -16), 10, "watched from the next step on", Anchor::center, false, 0, 0},
-            {.color = {Role::muted}});
+        figure.add("", TextMark{std::ldexp(1.0, -16), 10, std::string(none), Anchor::center, false, 0, 0},
+                   {.color = {Role::muted}});
         return figure;
     }
     const TensorView& view = *arms[arm].watched;

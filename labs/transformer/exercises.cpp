@@ -157,10 +157,9 @@ std::span<const Exercise> TransformerLab::exercises() const {
             .hints = {"Everything is set already.", "Press Run, below the curves, or the Space key.",
                       "Press Run and wait for step 600. Change nothing meanwhile."},
             .judge = below_two,
-            .explanation =
-                "Scaled FP8 costs 0 to 1.4 % of this loss (delayed, current, rowwise, block128, "
-                "mxfp8; seeds 1 to 3), and FP32 differs from BF16 by up to 0.15 %. Which recipe "
-                "is best changes with the seed, so this loss cannot rank them.",
+            .explanation = "Scaled FP8 costs 0 to 1.4 % of this loss (delayed, current, rowwise, block128, "
+                           "mxfp8; seeds 1 to 3), and FP32 differs from BF16 by up to 0.15 %. Which recipe "
+                           "is best changes with the seed, so this loss cannot rank them.",
             .solver = {kRun},
             .near_misses = {NearMiss{"300 steps only", {kTo300}},
                             NearMiss{"arm A is not BF16", {sets("arm_a", "current"), kRun}},

@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/stop.h"
 #include "core/base/units.h"
+#include "labs/training/backend.h"
 
 namespace fp8lab::transformer {
 namespace {
@@ -23,14 +24,27 @@ constexpr LabInfo kInfo{.id = "transformer",
                         .title = "A transformer, block by block",
                         .question = "Which of its operations may run in FP8, and which tensor breaks first?",
                         .minutes = 40,
-                        .after = "L8"};
+                        .after = "L8",
+                        .gpu = "GPU too"};
 
 }  // namespace
 
-TransformerLab::TransformerLab() = default;
+TransformerLab::TransformerLab(Backends backends) : backends_(std::move(backends)) {}
 TransformerLab::~TransformerLab() = default;
 
 const LabInfo& TransformerLab::info() const { return kInfo; }
+
+Provenance TransformerLab::provenance() const {
+    const auto& arms = history_.arms();
+    return arms.empty() ? Provenance::cpu_emulated : arms.back().provenance;
+}
+
+std::string TransformerLab::device() const {
+    const auto gpu = provenance() == Provenance::cpu_emulated ? std::nullopt : backends_.gpu_device();
+    return gpu ? gpu->name : "";
+}
+
+std::string_view TransformerLab::backend() const { return training::backend_of(backends_, params_.backend); }
 
 // Names and sizes come from the corpus, a file: read once per setting, not once per frame.
 const TrainSpec& TransformerLab::fresh_spec() const {
@@ -73,12 +87,13 @@ void TransformerLab::begin() {
     if (run_) return;
     if (!replayed_.empty()) restart();
     live_ = params_;
+    live_backend_ = backend();
     first_spec_ = spec_ = fresh_spec();
     run_ = std::make_unique<TrainingRun>(
-        [before = std::exchange(ended_, nullptr), backend = std::shared_ptr<Backend>(cpu_backend()),
-         spec = spec_](const Preparation& preparation) mutable {
+        [before = std::exchange(ended_, nullptr), backends = backends_, setting = params_.backend,
+         name = live_backend_, spec = spec_](const Preparation& preparation) mutable {
             before.reset();  // waits for its last step and frees its memory
-            return backend->make_trainer(spec, preparation);
+            return training::get_backend(backends, setting, name).backend.make_trainer(spec, preparation);
         },
         wake_);
     run_->send(Watch{selected()});
@@ -267,6 +282,8 @@ void TransformerLab::send_changes() {
 std::vector<std::string> TransformerLab::waiting() const {
     if (!run_) return {};
     std::vector<std::string> labels;
+    // "auto" may have ended on the CPU.
+    if (backend() != live_backend_ && params_.backend != live_.backend) labels.emplace_back("backend");
     if (params_.task != live_.task) labels.emplace_back("task");
     if (params_.batch != live_.batch) labels.emplace_back("batch");
     if (params_.seed != live_.seed) labels.emplace_back("seed");

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "core/backend/backends.h"
+#include "core/backend/recording.h"
 #include "core/train/training_run.h"
 #include "labs/lab.h"
 #include "labs/training/history.h"
@@ -31,14 +33,16 @@ struct Words {
 
 class TransformerLab final : public Lab {
   public:
-    TransformerLab();
+    explicit TransformerLab(Backends backends = {});
     ~TransformerLab() override;
 
     const LabInfo& info() const override;
+    Provenance provenance() const override;
+    std::string device() const override;
     std::vector<Field> fields() override { return fields_of(params_); }
     std::vector<Field> defaults() override { return fields_of(defaults_); }
     void update() override;
-    // "block", "loss", "gap" and "histogram".
+    // "block", "loss", "gap" and "histogram"; "step" where a GPU's times are known.
     std::vector<Figure> figures() const override;
     Figure thumbnail() const override;  // this run's curves, or the operations of a block
     std::vector<Metric> metrics() const override;
@@ -81,6 +85,13 @@ class TransformerLab final : public Lab {
     std::vector<std::string> waiting() const;  // labels of the settings that a restart would apply
     std::vector<training::ArmLook> looks() const { return training::arm_looks(spec().arms); }
 
+    // "cpu" or "cuda": where a training would run that starts now, and why not on the GPU (empty: it can).
+    std::string_view backend() const;
+    std::string gpu_reason() const { return backends_.gpu_reason(); }
+    std::string cost_sentence() const;  // of both arms' steps on the GPU; empty: there are no times
+    // What is shown where there is no GPU; null: there is one, or nothing was recorded.
+    std::shared_ptr<const Shipped> recorded() const;
+
     int block() const;  // of the selected tensor; of the head the last
     TensorId selected() const;
     std::vector<Operation> operations() const;  // of arm B, in block()
@@ -117,6 +128,8 @@ class TransformerLab final : public Lab {
     Figure gap_figure() const;
     Figure histogram() const;
 
+    Backends backends_;
+    std::string_view live_backend_;  // of the training at hand
     Params params_;
     Params defaults_;  // never changed
     Params live_;      // what the training at hand has been told

@@ -6,6 +6,7 @@
 
 #include "core/base/units.h"
 #include "core/nn/models/transformer/model.h"
+#include "labs/training/cost.h"
 #include "labs/training/histogram.h"
 #include "labs/transformer/model.h"
 
@@ -229,6 +230,8 @@ Figure TransformerLab::histogram() const {
     const auto& arms = history_.arms();
     if (arms.size() < 2 || !arms[1].watched) return figure;
     const TensorView& view = *arms[1].watched;
+    if (view.id.index != selected().index && std::isnan(health_[1].tensors().at(selected().index).amax))
+        return training::histogram_figure({}, spec(), selected(), "the GPU’s attention kernel keeps it");
     if (!view.format || bits(*view.format) > 8 || view.before.n == 0 || view.before.nonfinite > 0)
         return figure;
     const double lost = 100.0 * static_cast<double>(view.after.zeros - view.before.zeros) /
@@ -245,8 +248,9 @@ Figure TransformerLab::histogram() const {
 std::vector<std::pair<std::string, std::string>> TransformerLab::parameters() const {
     std::vector<std::pair<std::string, std::string>> out = {
         {"command", "fp8lab train " + command_line(run_ ? first_spec_ : spec())},
-        {"provenance", std::string(to_string(Provenance::cpu_emulated))},
+        {"provenance", std::string(to_string(provenance()))},
         {"steps done", std::to_string(step())}};
+    if (const std::string gpu = device(); !gpu.empty()) out.emplace_back("device", gpu);
     for (const Change& change : changes_)
         out.emplace_back("changed after step " + std::to_string(change.step), change.what);
     if (const auto aligned = aligned_at())
@@ -256,6 +260,7 @@ std::vector<std::pair<std::string, std::string>> TransformerLab::parameters() co
 
 std::vector<Figure> TransformerLab::figures() const {
     std::vector<Figure> all = {block_figure(), loss_figure(), gap_figure(), histogram()};
+    if (training::has_costs(history_)) all.push_back(training::step_figure(history_, looks()));
     for (Figure& figure : all) figure.parameters = parameters();
     return all;
 }

@@ -119,10 +119,9 @@ std::vector<Field> second_tier(Params& p) {
                &p.tensor, tensor_choices()),
         choice({.name = "backend",
                 .label = "Backend",
-                .help = "Where the training runs.",
-                .more = true,
+                .help = "Where the training runs. Once it has begun, a change acts on Reset.",
                 .hidden = true},
-               &p.backend, {{"auto", "auto"}, {"cpu", "CPU"}}),
+               &p.backend, {{"auto", "auto"}, {"cpu", "CPU"}, {"cuda", "GPU"}}),
     };
 }
 

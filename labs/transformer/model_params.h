@@ -14,7 +14,7 @@ namespace fp8lab::transformer {
 inline constexpr int kSteps = 600, kBlocks = 2;
 
 struct Params {
-    std::string backend = "auto";                   // or "cpu"
+    std::string backend = "auto";                   // or "cpu", "cuda"
     std::string arm_a = "bf16", arm_b = "delayed";  // a recipe's name
     // Options of arm B's recipe: scope, act, wide, history.
     std::string attention = "bf16", head = "bf16", act = "swiglu", wide = "none";

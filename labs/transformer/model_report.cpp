@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/units.h"
+#include "labs/training/cost.h"
 #include "labs/transformer/model.h"
 
 namespace fp8lab::transformer {
@@ -100,6 +101,16 @@ std::vector<Metric> TransformerLab::metrics() const {
     all.push_back({.name = "gap_b_pct", .value = gap_pct(), .unit = "%"});
     if (const auto aligned = aligned_at())
         all.push_back({.name = "aligned_at", .value = double(*aligned), .unit = "steps"});
+    for (std::size_t i = 0; i < history_.arms().size(); ++i) {
+        const auto& cost = history_.arms()[i].cost;
+        if (!cost) continue;
+        const std::string name = fmt::format("ms_{}", "ab"[i]);
+        all.push_back({.name = name, .value = cost->step_ms, .unit = "ms"});
+        for (const auto& [part, ms] : cost->parts)
+            all.push_back({.name = name + "." + part, .value = ms, .unit = "ms"});
+    }
+    if (const auto speedup = training::speedup_of(history_, 1))
+        all.push_back({.name = "speedup_b", .value = speedup->ratio});
     for (const auto& [name, gradients] : {std::pair{"worst_x", false}, {"worst_dy", true}}) {
         const Worst worst = worst_of(health_[1], plan(), recipe, gradients);
         if (worst.name.empty()) continue;
@@ -146,6 +157,9 @@ std::vector<std::string> TransformerLab::metric_names() const {
                              "stopped_b",
                              "gap_b_pct",
                              "aligned_at",
+                             "ms_a",
+                             "ms_b",
+                             "speedup_b",
                              "worst_x",
                              "worst_x_lost_pct",
                              "worst_dy",
@@ -158,6 +172,23 @@ std::vector<std::string> TransformerLab::metric_names() const {
     for (const OperandSpec& tensor : plan().tensors)
         for (const char* name : kParts) out.push_back(tensor.name + "." + name);
     return out;
+}
+
+std::string TransformerLab::cost_sentence() const {
+    const std::string sentence = training::speedup_details(history_, looks());
+    const auto speedup = training::speedup_of(history_, 1);
+    if (!speedup || speedup->ratio >= 1) return sentence;
+    return sentence +
+           " A model of this size has too little to multiply: casts and launches cost more than "
+           "FP8 saves.";
+}
+
+std::shared_ptr<const Shipped> TransformerLab::recorded() const {
+    if (gpu_reason().empty()) return nullptr;
+    auto all = shipped();
+    const bool any =
+        std::ranges::any_of(all->recordings, [](const Recording& one) { return !one.blocks.empty(); });
+    return any ? all : nullptr;
 }
 
 std::string TransformerLab::preparing() const {

@@ -37,17 +37,19 @@ void TransformerView::stage(Context& c, Rect area) {
         middle.y1 -= c.px(4);
     }
     if (narrow) {
-        const std::array<std::string, 3> names = {"Loss", "Histogram", "Text"};
-        narrow_picture_ = std::min(narrow_picture_, low ? 2 : 1);
+        std::vector<std::string> names = pictures(figures, low);
+        names.insert(names.begin(), "Loss");
+        narrow_picture_ = std::min(narrow_picture_, static_cast<int>(names.size()) - 1);
         ImGui::SetCursorScreenPos({middle.x0, middle.y1 - c.px(32)});
         ImGui::BeginChild("transformer.pictures", {middle.width(), c.px(34)}, false,
                           ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
-        ui::segmented(c, "transformer.pictures", std::span(names).first(low ? 3 : 2), narrow_picture_);
+        ui::segmented(c, "transformer.pictures", names, narrow_picture_);
         ImGui::EndChild();
         middle.y1 -= c.px(38);
-        if (narrow_picture_ == 0) curves(c, figures, middle);
-        if (narrow_picture_ == 1) right_column(c, figures, middle, false);
-        if (narrow_picture_ == 2) text(c, middle);
+        if (narrow_picture_ == 0)
+            curves(c, figures, middle);
+        else
+            picture(c, figures, names[static_cast<std::size_t>(narrow_picture_)], middle);
     } else {
         const float split = std::round(area.x0 + 0.56F * area.width());
         curves(c, figures, {middle.x0, middle.y0, split - c.px(12), middle.y1});
@@ -85,35 +87,69 @@ void TransformerView::curves(Context& c, const std::vector<Figure>& figures, Rec
     loss_.follow = gap_.follow;
 }
 
-void TransformerView::right_column(Context& c, const std::vector<Figure>& figures, Rect area,
-                                   bool with_text) {
+std::vector<std::string> TransformerView::pictures(const std::vector<Figure>& figures, bool with_text) const {
+    std::vector<std::string> names = {"Histogram"};
+    if (with_text) names.emplace_back("Text");
+    if (figures.back().id == "step") names.emplace_back("One step");
+    if (lab_.recorded()) names.emplace_back("Recorded");
+    return names;
+}
+
+void TransformerView::picture(Context& c, const std::vector<Figure>& figures, const std::string& name,
+                              Rect area) {
+    if (name == "Text") return text(c, area);
+    if (name == "Recorded") return recorded(c, area);
+    if (name != "One step") return histogram(c, figures[3], area);
+    ui::plot(c, "transformer.step", figures.back(), step_, area, {.crosshair = false, .y_tick_width = 0});
+}
+
+std::vector<std::string> TransformerView::operands() const {
+    const std::string& tensor = lab_.params().tensor;
+    const std::string gemm = tensor.substr(0, tensor.rfind('.'));
+    std::vector<std::string> names;
+    for (const std::string& name : tensor_names())
+        if (name.substr(0, name.rfind('.')) == gemm) names.push_back(name.substr(name.rfind('.') + 1));
+    return names;
+}
+
+float TransformerView::tensor_switch_width(const Context& c) const {
+    return c.px(operands().size() > 3 ? 210 : 104);
+}
+
+// The figure, and the switch between the tensors of the selected GEMM.
+void TransformerView::histogram(Context& c, const Figure& figure, Rect area) {
     const Rect bar{area.x0, area.y1 - c.px(32), area.x1, area.y1};
     const std::string& tensor = lab_.params().tensor;
     const std::size_t dot = tensor.rfind('.');
-    const std::string gemm = tensor.substr(0, dot);
-    std::vector<std::string> names;
-    for (const std::string& name : tensor_names())
-        if (name.substr(0, name.rfind('.')) == gemm) names.push_back(name.substr(dot + 1));
-    const float switch_width = c.px(names.size() > 3 ? 210 : 132);
+    const std::vector<std::string> names = operands();
     ImGui::SetCursorScreenPos({bar.x0, bar.y0});
-    ImGui::BeginChild("transformer.tensor", {switch_width, c.px(34)}, false,
+    ImGui::BeginChild("transformer.tensor", {tensor_switch_width(c), c.px(34)}, false,
                       ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
     int selected = static_cast<int>(std::ranges::find(names, tensor.substr(dot + 1)) - names.begin());
     if (ui::segmented(c, "transformer.tensor", names, selected))
-        select(gemm + "." + names[static_cast<std::size_t>(selected)]);
+        select(tensor.substr(0, dot + 1) + names[static_cast<std::size_t>(selected)]);
     ImGui::EndChild();
-    if (with_text) {
-        const std::array<std::string, 2> pictures = {"Histogram", "Text"};
-        const float left = std::max(bar.x0 + switch_width + c.px(8), bar.x1 - c.px(170));
-        ImGui::SetCursorScreenPos({left, bar.y0});
-        ImGui::BeginChild("transformer.picture", {bar.x1 - left, c.px(34)}, false,
-                          ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
-        ui::segmented(c, "transformer.picture", pictures, picture_);
-        ImGui::EndChild();
-    }
     area.y1 = bar.y0 - c.px(4);
-    if (with_text && picture_ == 1) return text(c, area);
-    ui::plot(c, "transformer.histogram", figures[3], histogram_, area, {.y_tick_width = 0});
+    ui::plot(c, "transformer.histogram", figure, histogram_, area, {.y_tick_width = 0});
+}
+
+void TransformerView::right_column(Context& c, const std::vector<Figure>& figures, Rect area,
+                                   bool with_text) {
+    const std::vector<std::string> names = pictures(figures, with_text);
+    picture_ = std::min(picture_, static_cast<int>(names.size()) - 1);
+    const std::string& chosen = names[static_cast<std::size_t>(picture_)];
+    if (names.size() > 1) {
+        const float own = chosen == "Histogram" ? tensor_switch_width(c) + c.px(8) : 0;
+        const float wanted = c.px(86) * static_cast<float>(names.size());
+        const bool beside = own > 0 && own + wanted <= area.width();
+        ImGui::SetCursorScreenPos({std::max(area.x0, area.x1 - wanted), area.y1 - c.px(32)});
+        ImGui::BeginChild("transformer.picture", {std::min(area.width(), wanted), c.px(34)}, false,
+                          ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
+        ui::segmented(c, "transformer.picture", names, picture_);
+        ImGui::EndChild();
+        if (!beside) area.y1 -= c.px(38);
+    }
+    picture(c, figures, chosen, area);
 }
 
 // A line per arm; on a place that is higher than wide the lines are broken.

@@ -31,23 +31,35 @@ class TransformerView final : public LabView {
     void select(const std::string& tensor) { set_field(lab_.fields(), "tensor=" + tensor); }
     // view.cpp
     void curves(ui::Context&, const std::vector<Figure>& figures, Rect area);
+    // The pictures at the right: the histogram always, the times of a step where there are some, recorded ones where
+    // there is no GPU, and the text where it has no place of its own.
+    std::vector<std::string> pictures(const std::vector<Figure>& figures, bool with_text) const;
+    void picture(ui::Context&, const std::vector<Figure>& figures, const std::string& name, Rect area);
+    void histogram(ui::Context&, const Figure& figure, Rect area);
+    std::vector<std::string> operands() const;  // of the selected GEMM: "x", "w", "dy"
+    float tensor_switch_width(const ui::Context&) const;
     void right_column(ui::Context&, const std::vector<Figure>& figures, Rect area, bool with_text);
+    void recorded(ui::Context&, Rect area);
     void text(ui::Context&, Rect area);
     void controls(ui::Context&, Rect area);
     void run_slider(ui::Context&, Rect area);
     void toggle_run();
     // view_panel.cpp
+    void backend_choice(ui::Context&);
     void recipe_menu(ui::Context&, const char* name, const std::string& label, std::size_t arm);
     void switch_row(ui::Context&, const char* name, std::size_t enabled = static_cast<std::size_t>(-1),
                     const std::string& why = {});
+    bool labelled_switch(ui::Context&, const Field& field, std::span<const std::string> labels, int& selected,
+                         std::size_t enabled, const std::string& why);
     void more(ui::Context&);
     void numbers(ui::Context&, float width);
     void notes(ui::Context&);
     void copy_buttons(ui::Context&, float width);
 
     TransformerLab& lab_;
-    ui::PlotState loss_, gap_, histogram_;
+    ui::PlotState loss_, gap_, histogram_, step_;
     int picture_ = 0, narrow_picture_ = 0;
+    int recording_ = 0, recorded_shape_ = 0;
     bool more_open_ = false;
     bool pausing_ = false;  // asked for, and not yet so: the worker tells nobody when it rests
     int drag_step_ = -1;    // run-to slider in mid-drag

@@ -24,6 +24,7 @@ constexpr const char* kNoBlockAttention = "Transformer Engine has no FP8 attenti
 
 void TransformerView::explore(Context& c, float width) {
     const auto arm_looks = lab_.looks();
+    backend_choice(c);
     recipe_menu(c, "arm_b", fmt::format("Arm B, beside arm A in {}", arm_looks[0].name), 1);
     const Params& p = lab_.params();
     const bool narrow = is_narrow(parse_recipe(p.arm_b), lab_.plan(), *lab_.plan().find("1.down.x"));
@@ -42,6 +43,18 @@ void TransformerView::explore(Context& c, float width) {
     numbers(c, width);
     notes(c);
     copy_buttons(c, width);
+}
+
+// A choice that cannot be made is there, and says why.
+void TransformerView::backend_choice(Context& c) {
+    const std::vector<Field> fields = lab_.fields();
+    const Field& field = named(fields, "backend");
+    const std::string reason = lab_.gpu_reason();
+    const std::array<std::string, 2> labels = {"CPU", "GPU"};
+    int selected = lab_.backend() == "cuda" ? 1 : 0;
+    if (labelled_switch(c, field, labels, selected, reason.empty() ? 2 : 1,
+                        reason.empty() ? "" : "No GPU. " + reason))
+        *std::get<std::string*>(field.value) = selected == 1 ? "cuda" : "cpu";
 }
 
 void TransformerView::recipe_menu(Context& c, const char* name, const std::string& label, std::size_t arm) {
@@ -73,7 +86,6 @@ void TransformerView::recipe_menu(Context& c, const char* name, const std::strin
     ui::tooltip(c, field.info.label, field.info.help);
 }
 
-// A label at the left, with Transformer Engine's name, and a switch at the right, on one line.
 void TransformerView::switch_row(Context& c, const char* name, std::size_t enabled, const std::string& why) {
     const std::vector<Field> fields = lab_.fields();
     const Field& field = named(fields, name);
@@ -85,20 +97,28 @@ void TransformerView::switch_row(Context& c, const char* name, std::size_t enabl
         if (choice.id == *value) selected = static_cast<int>(labels.size());
         labels.push_back(choice.label);
     }
+    if (labelled_switch(c, field, labels, selected, enabled, why))
+        *value = field.choices[static_cast<std::size_t>(selected)].id;
+}
+
+// A label at the left, with Transformer Engine's name, and a switch at the right, on one line. `why`: what the tooltip
+// says instead of the help.
+bool TransformerView::labelled_switch(Context& c, const Field& field, std::span<const std::string> labels,
+                                      int& selected, std::size_t enabled, const std::string& why) {
     const Rect row = ui::next_area(c, 32);
     const float y = (row.y0 + row.y1) / 2, left = c.px(labels.size() > 2 ? 76 : 150);
     ui::text_mid(c, {row.x0, y}, field.info.label, {Role::text}, kSans15);
     ui::text_mid(c, {row.x0 + ui::text_width(c, field.info.label, kSans15) + c.px(8), y}, field.info.te_name,
                  {Role::muted}, kMono13);
     ImGui::SetCursorScreenPos({row.x0 + left, row.y0});
-    ImGui::BeginChild(name, {row.width() - left, row.height()}, false,
+    ImGui::BeginChild(field.info.name.c_str(), {row.width() - left, row.height()}, false,
                       ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
-    if (ui::segmented(c, std::string("transformer.") + name, labels, selected, enabled))
-        *value = field.choices[static_cast<std::size_t>(selected)].id;
+    const bool changed = ui::segmented(c, "transformer." + field.info.name, labels, selected, enabled);
     ImGui::EndChild();
     ImGui::SetCursorScreenPos({row.x0, row.y0});
     ui::advance(row);
     ui::tooltip(c, field.info.label, why.empty() ? field.info.help : why);
+    return changed;
 }
 
 void TransformerView::more(Context& c) {
@@ -194,8 +214,11 @@ void TransformerView::notes(Context& c) {
         ui::wrapped(c,
                     "The channel was set by hand and is held. In a real run such a channel grew over 200 "
                     "billion tokens.");
-    ui::wrapped(c,
-                "Exact: every cast, scale and loss. Simplified: 2 blocks, 600 steps; the CPU adds in FP32.");
+    if (const std::string cost = lab_.cost_sentence(); !cost.empty()) ui::wrapped(c, cost, Role::text);
+    ui::wrapped(
+        c, lab_.provenance() == Provenance::cpu_emulated
+               ? "Exact: every cast, scale and loss. Simplified: 2 blocks, 600 steps; the CPU adds in FP32."
+               : "Exact: every cast, scale and loss. Simplified: 2 blocks, 600 steps.");
 }
 
 void TransformerView::copy_buttons(Context& c, float width) {

@@ -51,6 +51,43 @@ TEST_CASE("the transformer's steps on the GPU are the CPU's") {
         check_like_cpu(transformer(recipe, 4, 1), 4, 2e-3);
 }
 
+namespace {
+
+// Of all linear layers, in `steps` steps.
+void check_statistics(const std::string& recipe, std::size_t steps, double bound) {
+    CAPTURE(recipe);
+    const TrainSpec spec = transformer(recipe, 4, 1);
+    const ModelPlan plan = model_plan(spec);
+    const auto cpu = make_cpu_trainer(spec);
+    const auto gpu = cuda::make_cuda_trainer(spec, device());
+    for (Trainer* trainer : {cpu.get(), gpu.get()}) trainer->step(static_cast<int>(steps));
+    const Snapshot of_cpu = cpu->snapshot(), of_gpu = gpu->snapshot();
+    const auto &expected = of_cpu.arms[0].records, &found = of_gpu.arms[0].records;
+    REQUIRE((expected.size() == steps && found.size() == steps));
+    std::size_t compared = 0;
+    for (std::size_t step = 0; step < steps; ++step)
+        for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
+            const TensorRecord &e = expected[step].tensors[i], &f = found[step].tensors[i];
+            if (plan.gemms[plan.tensors[i].gemm].role != GemmRole::linear) continue;
+            CAPTURE(step);
+            CAPTURE(plan.tensors[i].name);
+            CHECK(f.kurtosis == doctest::Approx(e.kurtosis).epsilon(bound));
+            CHECK(f.amax == doctest::Approx(e.amax).epsilon(bound));
+            CHECK(f.sqnr_db == doctest::Approx(e.sqnr_db).epsilon(bound));
+            CHECK(std::abs(f.underflow_pct - e.underflow_pct) < 100 * bound);
+            CHECK(std::abs(f.overflow_pct - e.overflow_pct) < 100 * bound);
+            ++compared;
+        }
+    CHECK(compared == steps * 2 * 4 * 3);  // blocks, linear layers, x w dy
+}
+
+}  // namespace
+
+TEST_CASE("small transformers have the statistics of every step on the GPU, those of the CPU") {
+    check_statistics("mxfp8", 4, 1e-3);    // emulated
+    check_statistics("delayed", 1, 2e-2);  // on the tensor cores, before roundings add up
+}
+
 TEST_CASE("a transformer that is saved and resumed on the GPU goes on with the same bytes") {
     const TrainSpec spec = transformer("delayed", 4, 1);
     const Scratch folder;

@@ -47,11 +47,10 @@ nlohmann::json bench_blocks(const BenchOptions& options, const Globals&, bool js
         fmt::print("{}\n{:<24}{:>10}{:>10}{:>9}  {}\n", device.name, "recipe", "ms", "IQR", "GB",
                    "attention, parts");
     for (const BlockTimes& arm : times) {
-        nlohmann::json row = {{"recipe", arm.recipe},
-                              {"median_ms", arm.median_ms},
-                              {"iqr_ms", arm.q3_ms - arm.q1_ms},
-                              {"memory_bytes", arm.memory_bytes},
-                              {"attention", arm.attention}};
+        nlohmann::json row = {
+            {"recipe", arm.recipe},      {"median_ms", arm.median_ms}, {"iqr_ms", arm.q3_ms - arm.q1_ms},
+            {"q1_ms", arm.q1_ms},        {"q3_ms", arm.q3_ms},         {"memory_bytes", arm.memory_bytes},
+            {"attention", arm.attention}};
         std::string parts = arm.attention;
         for (const auto& [name, ms] : arm.parts) {
             row["parts_ms"][name] = ms;

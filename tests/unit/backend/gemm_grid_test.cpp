@@ -283,6 +283,36 @@ TEST_CASE("a recording takes the grid in as one of its results") {
                          Error);
 }
 
+TEST_CASE("a recording takes in the blocks of a transformer, the narrower ones first") {
+    const std::string arm =
+        R"({"recipe": "RECIPE", "median_ms": MS, "iqr_ms": 0.1, "attention": "cuDNN 9.19", "memory_bytes": 5e9,
+            "parts_ms": {"GEMM": 8.4, "casts": 0.9}})";
+    const auto with = [&](std::string recipe, std::string ms) {
+        std::string out = arm;
+        out.replace(out.find("RECIPE"), 6, recipe);
+        return out.replace(out.find("MS,"), 2, ms);
+    };
+    const auto blocks = [&](int d, const std::string& sizes) {
+        return R"({"bench": "blocks", "batch": 4, "sizes": {"d": )" + std::to_string(d) + sizes +
+               R"(}, "arms": [)" + with("bf16", "21.1") + "," + with("delayed", "13.6") + "]}";
+    };
+    const auto file = [&](const std::string& results) {
+        return R"({"gpu": "NVIDIA H200", "driver": "580", "cuda": "13.0", "date": "2026-11-23", "command": "record",
+                   "results": [)" +
+               results + "]}";
+    };
+    const std::string sizes = R"(, "blocks": 1, "context": 2048)";
+    const Recording recording =
+        parse_recording(file(blocks(4096, sizes) + "," + blocks(768, sizes)), "a/x.json");
+    REQUIRE(recording.blocks.size() == 2);
+    CHECK(recording.blocks[0].name() == "1 block, d 768");
+    CHECK(recording.blocks[1].attention == "cuDNN 9.19");
+    CHECK(recording.blocks[1].step.speedup("delayed") == doctest::Approx(21.1 / 13.6));
+    CHECK(recording.blocks[1].step.find("delayed")->part_ms("GEMM") == 8.4);
+    CHECK_THROWS_WITH_AS(parse_recording(file(blocks(768, R"(, "blocks": 1)")), "x.json"),
+                         doctest::Contains("has no 'context'"), Error);
+}
+
 TEST_CASE("every shipped recording is whole, has an id and the usual one first") {
     const std::vector<Recording> all = load_recordings();
     REQUIRE_FALSE(all.empty());

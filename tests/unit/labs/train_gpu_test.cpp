@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "labs/train/model.h"
-#include "labs/train/model_cost.h"
+#include "labs/training/cost.h"
 #include "tests/fake_gpu.h"
 
 using namespace fp8lab;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "tests/fake_gpu.h"
 #include "tests/transformer_runs.h"
 
 using namespace fp8lab;
@@ -262,4 +263,48 @@ TEST_CASE("L13: records the trainings of the exercises that are not in the file"
                             << trail.now().number("worst_dy_lost_pct") << " %");
         }
     }
+}
+
+TEST_CASE("L13: on a GPU it says where it ran and what a step took; a change of backend waits for Reset") {
+    TransformerLab lab(test::fake_backends());
+    for (const char* setting : {"batch=4", "backend=cpu"}) set_field(lab.fields(), setting);
+    lab.update();
+    lab.advance(2);
+    CHECK(lab.provenance() == Provenance::cpu_emulated);
+    CHECK(lab.device().empty());
+    CHECK(lab.cost_sentence().empty());
+    CHECK(lab.figures().back().id == "histogram");
+    CHECK_FALSE(find_metric(lab.metrics(), "ms_a"));
+    set_field(lab.fields(), "backend=auto");
+    lab.update();
+    CHECK(lab.waiting() == std::vector<std::string>{"backend"});
+    lab.restart();
+    lab.advance(2);
+    CHECK(lab.waiting().empty());
+    CHECK(lab.backend() == "cuda");
+    CHECK(lab.provenance() == Provenance::tensor_core);
+    CHECK(lab.device() == "Test double, 80 GB");
+    CHECK(metric(lab, "ms_a") == 12);
+    CHECK(metric(lab, "ms_b") == 7.5);
+    CHECK(metric(lab, "ms_b.GEMM") == doctest::Approx(5.1));
+    CHECK(metric(lab, "speedup_b") == doctest::Approx(1.6));
+    CHECK(lab.cost_sentence().starts_with("FP8 is 1.60 times as fast as BF16"));
+    CHECK(lab.figures().back().id == "step");
+    CHECK_FALSE(lab.recorded());  // there is a GPU
+}
+
+TEST_CASE("L13: auto takes the CPU where the GPU cannot be made, cuda says why") {
+    test::FakeGpu gpu;
+    gpu.refusal = "The driver is too old.";
+    TransformerLab lab(test::fake_backends(gpu));
+    set_field(lab.fields(), "batch=4");
+    lab.update();
+    lab.advance(1);
+    CHECK(lab.provenance() == Provenance::cpu_emulated);
+    CHECK(lab.waiting().empty());
+    CHECK(lab.gpu_reason() == "The driver is too old.");
+    TransformerLab wanted(test::fake_backends(gpu));
+    for (const char* setting : {"batch=4", "backend=cuda"}) set_field(wanted.fields(), setting);
+    wanted.update();
+    CHECK_THROWS_WITH_AS(wanted.advance(1), doctest::Contains("The driver is too old."), Error);
 }

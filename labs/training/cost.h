@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "core/figure/figure.h"
-#include "labs/train/model_figures.h"
+#include "labs/training/looks.h"
 
-namespace fp8lab::train {
+namespace fp8lab::training {
 
 bool has_costs(const History& history);  // of any arm
 
@@ -27,7 +27,7 @@ std::string speedup_sentence(const History& history, const std::vector<ArmLook>&
 std::string speedup_details(const History& history, const std::vector<ArmLook>& looks);
 
 // Figure "step": the parts of one step, an arm a bar. `low`: for a place of little height, without axis and
-// shares.
+// shares; so are more than two bars.
 Figure step_figure(const History& history, const std::vector<ArmLook>& looks, bool low = false);
 
-}  // namespace fp8lab::train
+}  // namespace fp8lab::training

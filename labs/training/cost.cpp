@@ -1,4 +1,4 @@
-#include "labs/train/model_cost.h"
+#include "labs/training/cost.h"
 
 #include <fmt/format.h>
 
@@ -7,13 +7,13 @@
 
 #include "core/base/units.h"
 
-namespace fp8lab::train {
+namespace fp8lab::training {
 namespace {
 
 // Products in the arm's colour, its casts in a lighter one; what no format changes is grey.
-Color part_color(std::size_t part, Role arm) {
-    if (part == 0) return {arm, Tone::fill};
-    if (part == 1) return {arm, Tone::fill, 0.5F};
+Color part_color(std::string_view name, std::size_t part, Role arm) {
+    if (name == "GEMM") return {arm, Tone::fill};
+    if (name == "casts") return {arm, Tone::fill, 0.5F};
     return {Role::muted, Tone::fill, part % 2 == 0 ? 0.7F : 0.3F};
 }
 
@@ -29,7 +29,7 @@ void add_bar(Figure& figure, const ArmCost& cost, const ArmLook& look, double bo
     for (std::size_t i = 0; i < cost.parts.size(); ++i) {
         const auto& [name, ms] = cost.parts[i];
         figure.band(fmt::format("{}##{}", name, look.name), data({from, from + ms}), data({bottom, bottom}),
-                    data({top, top}), {.color = part_color(i, look.role), .in_legend = last});
+                    data({top, top}), {.color = part_color(name, i, look.role), .in_legend = last});
         if (!low && ms >= 0.13 * longest) {
             figure.add("",
                        TextMark{.x = from + ms / 2,
@@ -118,4 +118,4 @@ Figure step_figure(const History& history, const std::vector<ArmLook>& looks, bo
     return figure;
 }
 
-}  // namespace fp8lab::train
+}  // namespace fp8lab::training
