@@ -1,7 +1,8 @@
 // The one mechanism of every cast: a block takes a tile of kTileRows x kTileCols elements, a thread 4 rows x
 // 8 columns of it. The source yields FP32 values; they are cast, stored by rows, transposed in shared memory and
 // stored by columns, while amax, statistics and sums over columns are gathered. In BF16 tiles of half the
-// height serve where few blocks or few rows would leave threads without work.
+// height serve where few blocks or few rows would leave threads without work. A source whose matrix has two halves
+// that come from the same loads is read once: the block takes a tile of each half.
 #pragma once
 
 #include "core/base/error.h"
@@ -21,29 +22,37 @@ constexpr int kBlocksAtOnce = 0;
 template <class Source>
 constexpr int kRowsOf = kThreadRows;
 
+// Parts of the matrix, side by side, that the source computes from the same loads. More than one: the source keeps all
+// rows of a thread, and its matrix has no padding in its columns.
+template <class Source>
+constexpr int kPartsOf = 1;
+
 template <class Source, class Out, Gather kGather>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
     tile_cast(Source source, Shape s, TileTarget target) {
     constexpr bool kHasStats = kGather == Gather::stats, kHasState = kGather != Gather::nothing,
                    kAmax = kGather == Gather::amax_only;
-    constexpr int kRows = kRowsOf<Source>, kDown = kRows * kThreadsDown;
+    constexpr int kRows = kRowsOf<Source>, kDown = kRows * kThreadsDown, kParts = kPartsOf<Source>;
     static_assert(kRows == kThreadRows || Out::kBytes == 2);  // four rows are transposed at once
+    static_assert(kParts == 1 || (Source::kAhead == kRows && !Source::kBiasSums && !Source::kLoss));
     __shared__ __align__(16) std::uint32_t transposed[kTileCols * kThreadsDown];
     wait_for_the_kernel_before();
+    const Shape part_shape{s.rows, s.cols / kParts, s.padded_rows, s.padded_cols / kParts};
     const int tx = threadIdx.x % kThreadsAcross, ty = threadIdx.x / kThreadsAcross;
-    const int tile_r = blockIdx.y * kDown, tile_c = tile_column(source, s) * kTileCols;
+    const int column = kParts > 1 ? static_cast<int>(blockIdx.x) : tile_column(source, s);
+    const int tile_r = blockIdx.y * kDown, tile_c = column * kTileCols;
     const int r0 = tile_r + ty * kRows, c = tile_c + tx * kThreadCols;
-    const bool inside =
-        c < s.padded_cols && r0 < s.padded_rows;  // padding is in 16s, a thread's part in 2s or 4s and 8s
+    const bool inside = c < part_shape.padded_cols &&
+                        r0 < s.padded_rows;  // padding is in 16s, a thread's part in 2s or 4s and 8s
     const float scale = kHasState && target.scaled && !kAmax ? target.state->scale : 1.0F;
     const std::uint32_t seen = kHasState ? target.state->amax_bits : 0;
-    const bool whole = tile_r + kDown <= s.rows && tile_c + kTileCols <= s.cols;  // of the block: no padding
+    const bool whole =
+        tile_r + kDown <= s.rows && tile_c + kTileCols <= part_shape.cols;  // of the block: no padding
     // Threads outside read what is inside, so that no branch stands between the loads.
     const int safe_c = inside ? c : 0;
     void* const rows = inside ? target.rows : nullptr;
     source.prepare(safe_c);
     Gathered g;
-    std::uint32_t low[kRows] = {}, high[kRows] = {};  // FP8 only: columns 0-3 and 4-7 of a row
     // kAhead rows are on their way from memory while one is worked on.
     typename Source::Raw raw[Source::kAhead];
     const auto fetch = [&](int row) {
@@ -53,29 +62,37 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
     for (int row = 0; row < Source::kAhead; ++row) fetch(row);
     loads_are_sent(source);
 #pragma unroll
-    for (int row = 0; row < kRows; ++row) {
-        const bool real = whole || (inside && r0 + row < s.rows);
-        Eight v;
-        source.values(raw[row % Source::kAhead], r0 + row, c, real, s, v);
-        if (row + Source::kAhead < kRows) fetch(row + Source::kAhead);
+    for (int part = 0; part < kParts; ++part) {
+        const int first = part * part_shape.padded_cols;  // its first column
+        std::uint32_t low[kRows] = {}, high[kRows] = {};  // FP8 only: columns 0-3 and 4-7 of a row
 #pragma unroll
-        for (int j = 0; j < kThreadCols; ++j) {
-            if (!whole && (!real || c + j >= s.cols)) v[j] = 0;
-            if constexpr (kHasState) g.amax = larger(g.amax, v[j]);
-            if constexpr (Source::kBiasSums) g.column[j] += v[j];
+        for (int row = 0; row < kRows; ++row) {
+            const bool real = whole || (inside && r0 + row < s.rows);
+            Eight v;
+            source.values(raw[row % Source::kAhead], r0 + row, first + c, real, s, v);
+            if (kParts == 1 && row + Source::kAhead < kRows) fetch(row + Source::kAhead);
+#pragma unroll
+            for (int j = 0; j < kThreadCols; ++j) {
+                if (!whole && (!real || c + j >= part_shape.cols)) v[j] = 0;
+                if constexpr (kHasState) g.amax = larger(g.amax, v[j]);
+                if constexpr (Source::kBiasSums) g.column[j] += v[j];
+            }
+            if constexpr (!kAmax) {
+                const std::size_t at = static_cast<std::size_t>(r0 + row) * s.padded_cols + first + c;
+                const uint2 words = cast_row<Out, kHasStats>(v, scale, rows, at, g);
+                low[row] = words.x, high[row] = words.y;
+            }
         }
-        if constexpr (!kAmax) {
-            const std::size_t at = static_cast<std::size_t>(r0 + row) * s.padded_cols + c;
-            const uint2 words = cast_row<Out, kHasStats>(v, scale, rows, at, g);
-            low[row] = words.x, high[row] = words.y;
-        }
-    }
-    if constexpr (Out::kBytes == 1 && !kAmax) {
-        if (target.columns) {
-            std::uint32_t words[kThreadCols];
-            transpose4(low, words);
-            transpose4(high, words + 4);
-            store_columns(static_cast<std::uint8_t*>(target.columns), words, s, tile_r, tile_c, transposed);
+        if constexpr (Out::kBytes == 1 && !kAmax) {
+            if (target.columns) {
+                std::uint32_t words[kThreadCols];
+                transpose4(low, words);
+                transpose4(high, words + 4);
+                if (part > 0) __syncthreads();  // the part before has been read
+                store_columns(static_cast<std::uint8_t*>(target.columns) +
+                                  static_cast<std::size_t>(first) * s.padded_rows,
+                              words, part_shape, tile_r, tile_c, transposed);
+            }
         }
     }
     if constexpr (kHasState) max_amax(target.state, seen, g.amax);
@@ -85,13 +102,15 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
     }
     if constexpr (Source::kBiasSums || Source::kLoss)
         store_source_sums(source, g.column, blockIdx.y, s, target, transposed);
-    if constexpr (kHasStats) store_stats(g, blockIdx.y, target);
+    if constexpr (kHasStats) store_stats(g, blockIdx.y, tiles_across(s), target);
 }
 
 template <class Source, class Out, Gather kGather>
 void launch_tiles(const Source& source, Shape s, const TileTarget& target, cudaStream_t stream) {
     constexpr int kDown = kRowsOf<Source> * kThreadsDown;
-    const dim3 grid(static_cast<unsigned>(tiles_across(s)),
+    if (kPartsOf < Source >> 1 && s.cols != s.padded_cols)
+        throw Error(ErrorKind::backend, "cast", "a matrix of two halves has no padding between them");
+    const dim3 grid(static_cast<unsigned>(tiles_across(s.padded_cols / kPartsOf<Source>)),
                     static_cast<unsigned>((s.padded_rows + kDown - 1) / kDown));
     launch("cast kernel", tile_cast<Source, Out, kGather>, grid, kThreads, stream, source, s, target);
 }

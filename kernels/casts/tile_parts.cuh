@@ -244,8 +244,13 @@ __device__ inline void store_source_sums(const Source& source, const Eight& colu
     }
 }
 
-__device__ inline void store_stats(const Gathered& g, unsigned tile_row, const TileTarget& target) {
-    store_cast_sums<kThreads>(g.sums, target.stats + tile_row * gridDim.x + blockIdx.x);
+// A row of tiles has `across` sums. Where its blocks are fewer, the others are zeros.
+__device__ inline void store_stats(const Gathered& g, unsigned tile_row, int across,
+                                   const TileTarget& target) {
+    CastSums* const row = target.stats + tile_row * static_cast<unsigned>(across);
+    store_cast_sums<kThreads>(g.sums, row + blockIdx.x);
+    for (unsigned other = blockIdx.x + gridDim.x; other < static_cast<unsigned>(across); other += gridDim.x)
+        if (threadIdx.x == 0) row[other] = {};
     const std::uint32_t underflow = __reduce_add_sync(0xFFFFFFFFu, g.underflow),
                         overflow = __reduce_add_sync(0xFFFFFFFFu, g.overflow);
     if (threadIdx.x % 32 != 0) return;

@@ -24,47 +24,57 @@ __global__ void gather_kernel(TokenRing ring, const float* table, Shape s, bool 
     store8(out + static_cast<std::size_t>(r) * s.padded_cols + c, v);
 }
 
-// A thread adds up 8 columns of a token's rows, in their order; the loads of several rows are on their way at once.
+// A thread adds up twice 8 columns of a token's rows, half a row apart, in their order; the loads of several rows are on
+// their way at once.
 template <class T>
 __global__ void __launch_bounds__(kThreadsOfBlock)
     gather_backward_kernel(TokenRing ring, const T* dx, Shape s, const float* add, float* dtable) {
-    constexpr int kAhead = 8;
+    constexpr int kAhead = 4, kTwice = 2;
     wait_for_the_kernel_before();
-    const int eights = s.padded_cols / kThreadCols;
+    const int half = s.padded_cols / kTwice, eights = half / kThreadCols;
     const long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
     const int token = static_cast<int>(i / eights), c = static_cast<int>(i % eights) * kThreadCols;
     if (token >= ring.vocabulary) return;
     const TokenBatchView batch = batch_of(ring);
     const int end = batch.starts[token + 1];
     const float factor = poison_of(ring);
-    Eight sum = {};
+    Eight sum[kTwice] = {};
     for (int first = batch.starts[token]; first < end; first += kAhead) {
-        Packed<T> raw[kAhead];
-#pragma unroll
-        for (int k = 0; k < kAhead; ++k)
-            if (first + k < end)
-                raw[k] = fetch8(dx + static_cast<std::size_t>(batch.order[first + k]) * s.padded_cols + c);
+        Packed<T> raw[kAhead][kTwice];
 #pragma unroll
         for (int k = 0; k < kAhead; ++k) {
             if (first + k >= end) break;
-            Eight v;
-            unpack(raw[k], v);
+            const T* const row = dx + static_cast<std::size_t>(batch.order[first + k]) * s.padded_cols + c;
 #pragma unroll
-            for (int j = 0; j < kThreadCols; ++j) sum[j] += v[j] * factor;
+            for (int h = 0; h < kTwice; ++h) raw[k][h] = fetch8(row + h * half);
+        }
+#pragma unroll
+        for (int k = 0; k < kAhead; ++k) {
+            if (first + k >= end) break;
+#pragma unroll
+            for (int h = 0; h < kTwice; ++h) {
+                Eight v;
+                unpack(raw[k][h], v);
+#pragma unroll
+                for (int j = 0; j < kThreadCols; ++j) sum[h][j] += v[j] * factor;
+            }
         }
     }
     const std::size_t at = static_cast<std::size_t>(token) * s.padded_cols + c;
-    if (add) {
-        Eight v;
-        load8(add + at, v);
 #pragma unroll
-        for (int j = 0; j < kThreadCols; ++j) sum[j] += v[j];
+    for (int h = 0; h < kTwice; ++h) {
+        if (add) {
+            Eight v;
+            load8(add + at + h * half, v);
+#pragma unroll
+            for (int j = 0; j < kThreadCols; ++j) sum[h][j] += v[j];
+        }
+        store8(dtable + at + h * half, sum[h]);
     }
-    store8(dtable + at, sum);
 }
 
-dim3 blocks_for(long long rows, Shape s) {
-    const long long threads = rows * (s.padded_cols / kThreadCols);
+dim3 blocks_for(long long rows, int cols) {
+    const long long threads = rows * (cols / kThreadCols);
     return dim3(static_cast<unsigned>((threads + kThreadsOfBlock - 1) / kThreadsOfBlock));
 }
 
@@ -74,8 +84,8 @@ void gather(const TokenRing& batch, const float* table, Shape shape, Element ele
             cudaStream_t stream) {
     with_type(element, [&](auto* type) {
         using T = std::remove_cv_t<std::remove_pointer_t<decltype(type)>>;
-        launch("gather", gather_kernel<T>, blocks_for(shape.rows, shape), kThreadsOfBlock, stream, batch,
-               table, shape, round, static_cast<T*>(out));
+        launch("gather", gather_kernel<T>, blocks_for(shape.rows, shape.padded_cols), kThreadsOfBlock, stream,
+               batch, table, shape, round, static_cast<T*>(out));
     });
 }
 
@@ -83,8 +93,9 @@ void gather_backward(const TokenRing& batch, const void* dx, Element element, Sh
                      float* dtable, cudaStream_t stream) {
     with_type(element, [&](auto* type) {
         using T = std::remove_cv_t<std::remove_pointer_t<decltype(type)>>;
-        launch("gather_backward", gather_backward_kernel<T>, blocks_for(batch.vocabulary, shape),
-               kThreadsOfBlock, stream, batch, static_cast<const T*>(dx), shape, add, dtable);
+        launch("gather_backward", gather_backward_kernel<T>,
+               blocks_for(batch.vocabulary, shape.padded_cols / 2), kThreadsOfBlock, stream, batch,
+               static_cast<const T*>(dx), shape, add, dtable);
     });
 }
 

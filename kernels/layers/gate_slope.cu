@@ -5,11 +5,11 @@
 namespace fp8lab::cuda {
 namespace {
 
-// The target's columns are those of the gate and then those of up: (rows, 2 ffn). Both read the same.
+// The target's columns are those of the gate and then those of up: (rows, 2 ffn). Both come from the same loads.
 template <class T>
 struct GateSloped {
     static constexpr bool kBiasSums = false, kLoss = false;
-    static constexpr int kAhead = 2;
+    static constexpr int kAhead = kThreadRows;
     struct Raw {
         Packed<T> da, gate, up;
     };
@@ -19,7 +19,8 @@ struct GateSloped {
     bool round;
     int ffn;
     Eight scales = {};
-    // Neighbouring blocks take the same columns of the two halves: what the first reads, the second finds in the L2 cache.
+    // Casts with many scales: neighbouring blocks take the same columns of the two halves, and what the first
+    // reads, the second finds in the L2 cache.
     __device__ int tile_column(Shape s) const {
         const auto block = static_cast<int>(blockIdx.x), of_half = s.padded_cols / (2 * kTileCols);
         return s.padded_cols % (2 * kTileCols) == 0 ? block % 2 * of_half + block / 2 : block;
@@ -53,6 +54,10 @@ struct GateSloped {
 
 template <class T>
 constexpr bool kMayBeLow<GateSloped<T>> = false;
+template <class T>
+constexpr int kPartsOf<GateSloped<T>> = 2;
+template <>
+constexpr int kBlocksAtOnce<GateSloped<__nv_bfloat16>> = 2;
 template <>
 constexpr bool kOnlyCopied<GateSloped<float>> = true;
 

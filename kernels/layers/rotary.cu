@@ -8,14 +8,24 @@ namespace fp8lab::cuda {
 namespace {
 
 // ---- in place: a thread turns kWidth pairs of kHeads heads by the same angles.
-constexpr int kHeads = 4, kThreadsOfBlock = 128;
+constexpr int kHeads = 8, kThreadsOfBlock = 128;
 
+// kWidth elements as they lie in memory.
 template <class T, int kWidth>
-__device__ inline void load(const T* from, float (&v)[kWidth]) {
+using Lying = std::conditional_t<kWidth == kThreadCols, Packed<T>, T>;
+template <class T, int kWidth>
+__device__ inline Lying<T, kWidth> fetch(const T* from) {
     if constexpr (kWidth == kThreadCols)
-        unpack(fetch8(from), v);
+        return fetch8(from);
     else
-        v[0] = static_cast<float>(*from);
+        return *from;
+}
+template <class T, int kWidth>
+__device__ inline void widen(const Lying<T, kWidth>& from, float (&v)[kWidth]) {
+    if constexpr (kWidth == kThreadCols)
+        unpack(from, v);
+    else
+        v[0] = static_cast<float>(from);
 }
 template <class T, int kWidth>
 __device__ inline void store(T* to, bool round, float (&v)[kWidth]) {
@@ -38,26 +48,29 @@ __global__ void __launch_bounds__(kThreadsOfBlock)
     const std::size_t angle = static_cast<std::size_t>(r % rotary.context) * half + i;
     const int head = static_cast<int>(blockIdx.y) * kHeads;
     T* const row = m + static_cast<std::size_t>(r) * s.padded_cols + head * rotary.head_size + i;
-    float cos[kWidth], sin[kWidth], low[kHeads][kWidth], high[kHeads][kWidth];
-    load(rotary.cos + angle, cos);
-    load(rotary.sin + angle, sin);
+    Lying<T, kWidth> low[kHeads], high[kHeads];
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
         if (head + h >= heads) break;
-        load(row + h * rotary.head_size, low[h]);
-        load(row + h * rotary.head_size + half, high[h]);
+        low[h] = fetch<T, kWidth>(row + h * rotary.head_size);
+        high[h] = fetch<T, kWidth>(row + h * rotary.head_size + half);
     }
+    float cos[kWidth], sin[kWidth];
+    widen<float, kWidth>(fetch<float, kWidth>(rotary.cos + angle), cos);
+    widen<float, kWidth>(fetch<float, kWidth>(rotary.sin + angle), sin);
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
         if (head + h >= heads) break;
+        float a[kWidth], b[kWidth], turned_a[kWidth], turned_b[kWidth];
+        widen<T, kWidth>(low[h], a);
+        widen<T, kWidth>(high[h], b);
 #pragma unroll
         for (int j = 0; j < kWidth; ++j) {
-            const float a = low[h][j], b = high[h][j];
-            low[h][j] = a * cos[j] - b * sin[j];
-            high[h][j] = a * sin[j] + b * cos[j];
+            turned_a[j] = a[j] * cos[j] - b[j] * sin[j];
+            turned_b[j] = a[j] * sin[j] + b[j] * cos[j];
         }
-        store(row + h * rotary.head_size, round, low[h]);
-        store(row + h * rotary.head_size + half, round, high[h]);
+        store(row + h * rotary.head_size, round, turned_a);
+        store(row + h * rotary.head_size + half, round, turned_b);
     }
 }
 
@@ -72,19 +85,16 @@ void run(T* m, Shape s, const Rotary& rotary, bool round, cudaStream_t stream) {
 }
 
 // ---- the cast
-__device__ inline Packed<float> packed(const float (&v)[kThreadCols]) {
-    return {make_float4(v[0], v[1], v[2], v[3]), make_float4(v[4], v[5], v[6], v[7])};
-}
 // By the negative angle the low half of a head becomes low cos + high sin, the high one high cos - low sin: mine cos +
-// other sin, with the sign of the sine. Element by element, where heads are no multiple of 16 wide, in FP32 only: it
-// takes as long to compile as everything else of this file.
+// other sin, with the sign of the sine. The other half is in the same tile, so its loads find it in a cache. Element by
+// element, where heads are no multiple of 16 wide, in FP32 only: it takes as long to compile as everything else of this
+// file.
 template <class T>
 struct RotatedBack {
     static constexpr bool kBiasSums = false, kLoss = false;
-    static constexpr int kAhead = 2;
+    static constexpr int kAhead = kThreadRows;
     struct Raw {
-        Packed<T> mine, other;
-        Packed<float> cos, sin;
+        Packed<T> mine;
     };
     const T* m;
     Rotary rotary;
@@ -100,46 +110,36 @@ struct RotatedBack {
         other = low ? half : -half;
         angle = low ? at : at - half;
     }
-    __device__ Raw fetch(int r, int c, Shape s) const {
-        const T* const row = m + static_cast<std::size_t>(r) * s.padded_cols;
-        Raw raw{fetch8(row + c), {}, {}, {}};
-        if (!turned) return raw;
-        const std::size_t first = static_cast<std::size_t>(r % rotary.context) * (rotary.head_size / 2);
-        if (eights || !std::is_same_v<T, float>) {
-            raw.other = fetch8(row + c + other);
-            raw.cos = fetch8(rotary.cos + first + angle);
-            raw.sin = fetch8(rotary.sin + first + angle);
-            return raw;
-        }
-        if constexpr (std::is_same_v<T, float>) {
-            Eight others, cos, sin;
-#pragma unroll
-            for (int j = 0; j < kThreadCols; ++j) {
-                const int half = rotary.head_size / 2, at = (c + j) % rotary.head_size;
-                const bool is_low = at < half, is_turned = c + j < rotary.cols;
-                others[j] = is_turned ? row[is_low ? c + j + half : c + j - half] : 0.0F;
-                cos[j] = is_turned ? rotary.cos[first + (is_low ? at : at - half)] : 1.0F;
-                sin[j] = is_turned ? rotary.sin[first + (is_low ? at : at - half)] : 0.0F;
-                // Added to what is not turned: -0, which changes nothing.
-                if (!is_low || !is_turned) sin[j] = -sin[j];
-            }
-            raw.other = packed(others);
-            raw.cos = packed(cos);
-            raw.sin = packed(sin);
-        }
-        return raw;
+    __device__ const T* address(int r, int c, Shape s) const {
+        return m + static_cast<std::size_t>(r) * s.padded_cols + c;
     }
-    __device__ void values(const Raw& raw, int, int, bool, Shape, Eight& v) const {
+    __device__ Raw fetch(int r, int c, Shape s) const { return {fetch8(address(r, c, s))}; }
+    __device__ void values(const Raw& raw, int r, int c, bool real, Shape s, Eight& v) const {
         unpack(raw.mine, v);
-        if (turned) {
-            Eight others, cos, sin;
-            unpack(raw.other, others);
-            unpack(raw.cos, cos);
-            unpack(raw.sin, sin);
+        if (turned && real) {
+            const T* const row = address(r, 0, s);
+            const std::size_t first = static_cast<std::size_t>(r % rotary.context) * (rotary.head_size / 2);
+            if (eights || !std::is_same_v<T, float>) {
+                Eight others, cos, sin;
+                unpack(fetch8(row + c + other), others);
+                load8(rotary.cos + first + angle, cos);
+                load8(rotary.sin + first + angle, sin);
 #pragma unroll
-            for (int j = 0; j < kThreadCols; ++j) {
-                const float product = others[j] * sin[j];
-                v[j] = v[j] * cos[j] + (low ? product : -product);
+                for (int j = 0; j < kThreadCols; ++j) {
+                    const float product = others[j] * sin[j];
+                    v[j] = v[j] * cos[j] + (low ? product : -product);
+                }
+            } else if constexpr (std::is_same_v<T, float>) {
+#pragma unroll
+                for (int j = 0; j < kThreadCols; ++j) {
+                    if (c + j >= rotary.cols) break;
+                    const int half = rotary.head_size / 2, at = (c + j) % rotary.head_size;
+                    const bool is_low = at < half;
+                    const float cos = rotary.cos[first + (is_low ? at : at - half)],
+                                sin = rotary.sin[first + (is_low ? at : at - half)],
+                                product = row[is_low ? c + j + half : c + j - half] * sin;
+                    v[j] = v[j] * cos + (is_low ? product : -product);
+                }
             }
         }
         round_results<T>(round, v);

@@ -167,8 +167,8 @@ constexpr bool kOnlyCopied<TokenGradient<float>> = true;
 
 void token_rows(const TokenLossSource& source, Shape shape, float2* row_stats, double* row_loss,
                 std::uint8_t* correct, cudaStream_t stream) {
-    constexpr int kNarrow = 1024,
-                  kThreadsOfBlock = 256;  // up to so many logits a warp has no more than four reads
+    // Up to so many logits a warp has no more than four reads; of so many rows the warps alone fill a GPU.
+    constexpr int kNarrow = 1024, kManyRows = 4096, kThreadsOfBlock = 256;
     with_type(source.element, [&](auto* type) {
         using T = std::remove_cv_t<std::remove_pointer_t<decltype(type)>>;
         const auto run = [&]<int kTeam>() {
@@ -177,7 +177,7 @@ void token_rows(const TokenLossSource& source, Shape shape, float2* row_stats, d
                    dim3(static_cast<unsigned>((shape.rows + kTeams - 1) / kTeams)), kThreadsOfBlock, stream,
                    static_cast<const T*>(source.logits), source.batch, shape, row_stats, row_loss, correct);
         };
-        if (shape.cols <= kNarrow)
+        if (shape.cols <= kNarrow || shape.rows >= kManyRows)
             run.template operator()<32>();
         else
             run.template operator()<kThreadsOfBlock>();
