@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures this machine's GPU and writes one recording for labs L7 to L10: scripts/record.sh OUT.json [FP8LAB]
+# Measures this machine's GPU and writes one recording for labs L7 to L10 and L13: scripts/record.sh OUT.json [FP8LAB]
 # OUT.json: assets/recordings/ID.json makes it one that the labs offer. FP8LAB: the program (default: build/headless,
 # then build/release). Takes about 7 minutes on an H200; the GPU should do nothing else. What does not fit into its
 # memory is left out, with a line on stderr.
@@ -54,6 +54,8 @@ if [ ${#results[@]} -eq 0 ]; then exit 3; fi
 measure gemm gemm --backend cuda
 measure accumulate accumulate --backend cuda
 all=bf16,delayed,current,rowwise,block128
+measure "blocks, d 768" blocks --backend cuda --shape 768,12,2048,1024,12 --batch 8 --recipe "$all"
+measure "blocks, d 4096" blocks --backend cuda --shape 4096,32,14336,2048,1 --batch 4 --recipe "$all"
 small=("768,3072,768" "1024,4096,1024" "2048,8192,2048" "4096,4096,4096")
 for batch in 32 512 2048; do
     steps 80 "$all" "$batch" "${small[@]}" 4096,16384,4096
@@ -70,7 +72,7 @@ fact() { sed -nE "s/.*\"$1\":\"([^\"]*)\".*/\1/p" "$work/grid.json" | head -n 1;
 {
     printf '{"gpu": "%s", "driver": "%s", "cuda": "%s", "cublaslt": "%s", "date": "%s",\n "command": "%s",\n "results": [\n' \
         "$(fact GPU)" "$(fact driver)" "$(fact 'CUDA runtime')" "$(fact cublaslt)" "$(fact date)" \
-        "scripts/record.sh (fp8lab bench gemm --grid, gemm, accumulate, step --brief)"
+        "scripts/record.sh (fp8lab bench gemm --grid, gemm, accumulate, blocks, step --brief)"
     separator=""
     for result in "${results[@]}"; do
         printf '%s' "$separator"

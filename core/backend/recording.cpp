@@ -65,6 +65,7 @@ RecordedBlocks blocks_of(const JsonMember& result) {
         out.step.arms.push_back(arm_of(result.element("arms", i)));
     if (!out.step.arms.empty()) out.attention = result.element("arms", 0).text("attention");
     if (result.has("state")) out.step.state = result.text("state");
+    out.date = result.text("date");
     return out;
 }
 

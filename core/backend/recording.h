@@ -40,7 +40,8 @@ struct RecordedStep {  // one result with "bench": "step"
 struct RecordedBlocks {                // one result with "bench": "blocks": the blocks of a transformer alone
     std::map<std::string, int> sizes;  // "d", "heads", "ffn", "context", "blocks"
     RecordedStep step;                 // without layers; batch: sequences
-    std::string attention;             // of its first arm: "cuDNN 9.19"
+    std::string attention;             // of its first arm: "cuDNN"
+    std::string date;
     std::string name() const;          // "12 blocks, d 768"
 };
 struct Recording {

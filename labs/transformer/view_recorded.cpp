@@ -30,6 +30,20 @@ Color color_of(const PartLook& part, Role arm) {
     return {part.grey ? Role::muted : arm, Tone::fill, part.alpha};
 }
 
+// What Amdahl's law says of the step from its GEMMs alone: 1 / (1 - s + s / r), s their share of the step in bf16, r how
+// many times as fast they are.
+std::string amdahl(const RecordedStep& step, const RecordedArm& arm) {
+    const RecordedArm* bf16 = step.find("bf16");
+    if (!bf16 || bf16 == &arm || bf16->part_ms("GEMM") == 0 || arm.part_ms("GEMM") == 0) return {};
+    const double share = bf16->part_ms("GEMM") / bf16->median_ms,
+                 ratio = bf16->part_ms("GEMM") / arm.part_ms("GEMM");
+    return fmt::format(
+        " GEMMs take {:.0f} % of the step in bf16 and are {:.2f} times as fast: Amdahl’s law says {:.2f}, "
+        "measured "
+        "is {:.2f}.",
+        100 * share, ratio, 1 / (1 - share + share / ratio), step.speedup(arm.recipe));
+}
+
 // A row an arm: name, its parts end to end, the time of the whole step. Parts that run side by side are longer
 // together than the step.
 void bars(Context& c, const RecordedBlocks& blocks, Rect area) {
@@ -61,6 +75,7 @@ void bars(Context& c, const RecordedBlocks& blocks, Rect area) {
         for (const PartLook& part : kParts)
             parts += fmt::format(" {} {} ms,", part.name, training::step_text(arm.part_ms(part.name)));
         parts.back() = '.';
+        parts += amdahl(blocks.step, arm);
         ImGui::SetCursorScreenPos({row.x0, row.y0});
         ui::advance(row);
         ui::tooltip(c, arm.recipe, parts);
@@ -99,7 +114,7 @@ void TransformerView::recorded(Context& c, Rect area) {
     ImGui::SetCursorScreenPos({area.x0, area.y0});
     ui::badge(c, Provenance::recorded);
     std::vector<std::string> names;
-    for (const Recording* one : all) names.push_back(short_gpu_name(one->gpu) + ", " + one->date);
+    for (const Recording* one : all) names.push_back(short_gpu_name(one->gpu) + ", " + one->blocks.front().date);
     const Rect menu{std::max(area.x0, area.x1 - c.px(172)), area.y0, area.x1, area.y0 + c.px(24)};
     if (names.size() > 1)
         ui::cell_menu(c, "transformer.recording", menu, names[static_cast<std::size_t>(recording_)],

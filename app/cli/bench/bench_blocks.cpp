@@ -1,7 +1,9 @@
 // bench blocks: the blocks of a transformer on a GPU, forward, backward and update, in every recipe.
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <array>
+#include <chrono>
 
 #include "app/cli/bench/bench.h"
 #include "core/base/error.h"
@@ -40,6 +42,7 @@ nlohmann::json bench_blocks(const BenchOptions& options, const Globals&, bool js
     const auto times = chosen.backend->time_blocks(spec, options.repeat > 0 ? options.repeat : kRepeats);
     nlohmann::json out = json_header(device, spec.seed);
     out["bench"] = "blocks";
+    out["date"] = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::chrono::system_clock::now()));
     out["batch"] = spec.batch;
     out["sizes"] = spec.sizes;
     out["state"] = options.state;
