@@ -23,7 +23,7 @@ namespace {
 constexpr std::array kTasks = {Named{TaskKind::teacher, "teacher"}, Named{TaskKind::noise, "noise"},
                                Named{TaskKind::spiral, "spiral"},   Named{TaskKind::digits, "digits"},
                                Named{TaskKind::npy, "npy:X,Y"},     Named{TaskKind::text, "text"},
-                               Named{TaskKind::copying, "copying"}};
+                               Named{TaskKind::copying, "copying"}, Named{TaskKind::zipf, "zipf"}};
 constexpr std::array kActivations = {Named{Activation::tanh, "tanh"}, Named{Activation::gelu, "gelu"},
                                      Named{Activation::relu, "relu"}};
 constexpr std::array kSchedules = {Named{Schedule::constant, "constant"}, Named{Schedule::cosine, "cosine"}};
@@ -87,6 +87,8 @@ TaskDefaults task_defaults(const TrainSpec& spec) {
             return token_defaults(static_cast<int>(corpus_of(spec.text_path).symbols.size()));
         case TaskKind::copying:
             return token_defaults(static_cast<int>(CopyingSequences::kSymbols));
+        case TaskKind::zipf:
+            return token_defaults(spec.vocabulary);
         case TaskKind::npy:
             break;
     }
@@ -97,8 +99,23 @@ TaskDefaults task_defaults(const TrainSpec& spec) {
             .one_hot = one_hot};
 }
 
+int parse_vocabulary(std::string_view text) {
+    int v = 0;
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), v);
+    if (failure != std::errc{} || end != text.data() + text.size() || v < ZipfLanguage::kSmallest ||
+        v > ZipfLanguage::kLargest)
+        throw usage_error("--task", fmt::format("zipf:V takes a vocabulary of {} to {}, got '{}'",
+                                                ZipfLanguage::kSmallest, ZipfLanguage::kLargest, text));
+    return v;
+}
+
 void set_task(TrainSpec& spec, const std::string& text) {
-    constexpr std::string_view kNpy = "npy:", kText = "text:";
+    constexpr std::string_view kNpy = "npy:", kText = "text:", kZipf = "zipf:";
+    if (text.starts_with(kZipf)) {
+        spec.task = TaskKind::zipf;
+        spec.vocabulary = parse_vocabulary(std::string_view(text).substr(kZipf.size()));
+        return;
+    }
     if (text.starts_with(kText)) {
         spec.task = TaskKind::text;
         spec.text_path = text.substr(kText.size());
@@ -108,6 +125,7 @@ void set_task(TrainSpec& spec, const std::string& text) {
     if (!text.starts_with(kNpy)) {
         spec.task = parse(kTasks, "--task", text);
         if (spec.task == TaskKind::npy) throw usage_error("--task", "npy:X,Y names two files");
+        if (spec.task == TaskKind::zipf) spec.vocabulary = ZipfLanguage::kUsual;
         return;
     }
     const std::size_t comma = text.find(',');
@@ -231,6 +249,7 @@ namespace {
 std::string task_text(const TrainSpec& spec) {
     if (spec.task == TaskKind::npy) return fmt::format("npy:{},{}", spec.x_path, spec.y_path);
     if (!spec.text_path.empty()) return "text:" + spec.text_path;
+    if (spec.task == TaskKind::zipf) return fmt::format("zipf:{}", spec.vocabulary);
     return std::string(to_string(spec.task));
 }
 
