@@ -162,13 +162,26 @@ void check_layers(const TrainSpec& spec, const TaskDefaults& task) {
     }
 }
 
+// Rows of matrices, and these times the heads, are counted in 32 bits.
+void check_tokens(const TrainSpec& spec) {
+    constexpr std::int64_t kMost = 1 << 20;
+    const int context = spec.sizes.at("context");
+    const std::int64_t tokens = std::int64_t{spec.batch} * context;
+    if (tokens > kMost)
+        throw usage_error("--batch", fmt::format("{} sequences of {} tokens are {} a step; the most are {}",
+                                                 spec.batch, context, tokens, kMost));
+}
+
 void check_fit(const TrainSpec& spec, const TaskDefaults& task) {
     const ModelEntry& model = find_model(spec.model);
     if (model.tokens != (task.vocabulary > 0))
         throw usage_error("--task",
                           fmt::format("{} is no task of --model {}", to_string(spec.task), spec.model));
     if (spec.loss == LossKind::mse && model.tokens) throw usage_error("--loss", "tokens need cross-entropy");
-    if (!model.tokens) check_layers(spec, task);
+    if (model.tokens)
+        check_tokens(spec);
+    else
+        check_layers(spec, task);
     model.check(spec);
     const ModelPlan plan = model.plan(spec);
     for (const Recipe& arm : spec.arms) plan.check(arm);

@@ -62,6 +62,12 @@ TEST_CASE("an odd vocabulary trains on the GPU as on the CPU, with a tied head a
         check_like_cpu(transformer(recipe, 2, 1, "zipf:257", 1), 2, 2e-3);
 }
 
+TEST_CASE("a vocabulary of 50,257 trains on the GPU as on the CPU") {
+    TrainSpec spec = transformer("delayed:scope=head", 2, 1, "zipf:50257", 1);
+    spec.batch = 1;
+    check_like_cpu(spec, 2, 2e-3);
+}
+
 // Text and zipf hold out 8 sequences a batch: more than a batch of the training, or fewer; the last piece of 3 is
 // not full.
 TEST_CASE("the held-out loss of the GPU is the CPU's, whatever the batch is") {
@@ -71,6 +77,7 @@ TEST_CASE("the held-out loss of the GPU is the CPU's, whatever the batch is") {
         TrainSpec spec = transformer("fp32", 1, 0, task);
         spec.batch = batch;
         spec.steps = 1;
+        spec.sizes["context"] = 6;
         const auto cpu = make_cpu_trainer(spec);
         const auto gpu = cuda::make_cuda_trainer(spec, device());
         cpu->step(1);

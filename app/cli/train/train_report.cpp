@@ -93,6 +93,16 @@ std::string held_out_line(const ArmSummary& arm, std::size_t width) {
                        arm.evaluation->prompt.empty() ? "" : ": " + text);
 }
 
+// "bf16  12 ms a step (GEMM 8.16, casts 1.8, optimiser 1.56, gaps 0.48), 4.2 GB"
+std::string cost_line(const ArmSummary& arm, std::size_t width) {
+    std::string parts;
+    for (const auto& [name, ms] : arm.cost->parts)
+        parts += fmt::format("{}{} {}", parts.empty() ? " (" : ", ", name, format_number(ms));
+    if (!parts.empty()) parts += ")";
+    return fmt::format("{:<{}}  {} ms a step{}, {:.2f} GB\n", arm.recipe, width,
+                       format_number(arm.cost->step_ms), parts, arm.cost->memory_bytes / 1e9);
+}
+
 // What the losses of task zipf are to be compared with.
 struct KnownLosses {
     double entropy, entropy_rate;
@@ -252,6 +262,8 @@ std::string TrainReport::table() const {
             out += fmt::format("  {} became non-finite at step {}", arm.stopped->tensor, arm.stopped->step);
         out += '\n';
     }
+    for (const ArmSummary& arm : all)
+        if (arm.cost) out += cost_line(arm, width);
     for (const ArmSummary& arm : all)
         if (arm.evaluation) out += held_out_line(arm, width);
     if (const auto known = known_losses(spec_))

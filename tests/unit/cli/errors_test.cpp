@@ -54,6 +54,8 @@ TEST_CASE("an unknown name or value ends with 2 and lists the valid ones") {
              Case{"train --model transformer --loss mse", "tokens need cross-entropy"},
              Case{"train --model transformer --task copying --context 16", "--context"},
              Case{"train --model transformer --task zipf:1", "2 to 131072"},
+             Case{"train --model transformer --task zipf --context 1025 --batch 1024",
+                  "1024 sequences of 1025 tokens are 1049600 a step; the most are 1048576"},
              Case{"train --model transformer --task zipf:many", "got 'many'"},
              Case{"train --task zipf", "is no task of --model mlp"},
              Case{"train --beta2 1", "--beta2"},
