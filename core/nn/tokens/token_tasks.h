@@ -59,6 +59,7 @@ class CopyingSequences {
 // every seed, so what is held out is of the language that was trained on.
 class ZipfSequences {
   public:
+    // Throws as ZipfLanguage.
     ZipfSequences(int vocabulary, std::uint64_t seed, std::size_t sequences, std::size_t context);
     int vocabulary() const { return language_.vocabulary(); }
     void draw(int step, TokenBatch& batch) const;   // by Rng(seed, stream(Draw::batch, 0, step))

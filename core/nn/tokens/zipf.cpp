@@ -1,7 +1,11 @@
 #include "core/nn/tokens/zipf.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+
+#include "core/base/error.h"
 
 namespace fp8lab {
 namespace {
@@ -18,6 +22,9 @@ double information(double p) { return p > 0 ? -p * std::log(p) : 0; }
 }  // namespace
 
 ZipfLanguage::ZipfLanguage(int vocabulary) {
+    if (vocabulary < kSmallest || vocabulary > kLargest)
+        throw usage_error(
+            "--task", fmt::format("a vocabulary of {} is not in {}..{}", vocabulary, kSmallest, kLargest));
     std::vector<double> sums{0};
     for (int r = 0; r < vocabulary; ++r) sums.push_back(sums.back() + 1 / (r + 1 + kOffset));
     for (const double sum : sums)  // the last one is the whole circle, which is 0 again

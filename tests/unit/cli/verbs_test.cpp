@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <vector>
@@ -79,8 +80,8 @@ TEST_CASE(
     "on the notebook's ramp simulate and L5 agree: 11 of 16 steps, none at margin 1, none in its order") {
     const std::string series = FP8LAB_SOURCE "/assets/series/notebook_ramp.txt";
     for (const std::string margin : {"0", "1"}) {
-        const auto rows = json::parse(
-            fp8lab("simulate --json --history 16 --margin " + margin + " --amax " + quoted(series)).out);
+        const auto rows =
+            json::parse(fp8lab("simulate --json --history 16 --margin " + margin + " --amax " + quoted(series)).out);
         const auto lab = json::parse(
             fp8lab("run delayed --set scenario=ramp --set history=16 --set margin=" + margin).out);
         std::istringstream scales(lab["metrics"]["a.scales"].get<std::string>());
@@ -106,11 +107,10 @@ TEST_CASE("train writes the columns of cli.md and repeats itself in all but the 
     REQUIRE(a.size() == 41);
     CHECK(a[0].starts_with(
         "step,recipe,loss,accuracy,step_ms,amax_x1,scale_x1,underflow_pct_x1,overflow_pct_x1,amax_w1,"));
-    CHECK(
-        a[0].ends_with("amax_dy2,scale_dy2,underflow_pct_dy2,overflow_pct_dy2,"  // and the newer ones
-                       "lost_l1_pct_x1,lost_energy_pct_x1,lost_l1_pct_w1,lost_energy_pct_w1,"
-                       "lost_l1_pct_dy1,lost_energy_pct_dy1,lost_l1_pct_x2,lost_energy_pct_x2,"
-                       "lost_l1_pct_w2,lost_energy_pct_w2,lost_l1_pct_dy2,lost_energy_pct_dy2"));
+    CHECK(a[0].ends_with("amax_dy2,scale_dy2,underflow_pct_dy2,overflow_pct_dy2,"  // and the newer ones
+                         "lost_l1_pct_x1,lost_energy_pct_x1,lost_l1_pct_w1,lost_energy_pct_w1,"
+                         "lost_l1_pct_dy1,lost_energy_pct_dy1,lost_l1_pct_x2,lost_energy_pct_x2,"
+                         "lost_l1_pct_w2,lost_energy_pct_w2,lost_l1_pct_dy2,lost_energy_pct_dy2"));
     for (const std::string& line : a) CHECK(std::ranges::count(line, ',') == 4 + 6 * 6);
     const auto without_time = [](const std::string& line) {
         std::vector<std::string> cells;

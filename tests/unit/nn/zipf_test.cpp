@@ -185,5 +185,7 @@ TEST_CASE("zipf: a batch depends on seed and step alone, held-out batches and th
     }
     ZipfSequences(50257, 1, 2, 16).held_out(0, again);  // fewer sequences are the first ones
     one.held_out(0, batch);
+    CHECK_THROWS_WITH(ZipfSequences(1, 1, 4, 16), "--task: a vocabulary of 1 is not in 2..131072");
+    CHECK_THROWS_WITH(ZipfLanguage(131073), "--task: a vocabulary of 131073 is not in 2..131072");
     CHECK(std::equal(again.tokens.begin(), again.tokens.end(), batch.tokens.begin()));
 }
