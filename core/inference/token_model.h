@@ -25,7 +25,9 @@ class TokenModel {
   public:
     static constexpr int kTestBatches = 8, kTrainSequences = 32;  // batches of the task; per batch
 
-    // `spec`: of the training, with a text or a copying task. Throws usage_error("--data", ...) for another task.
+    // `spec`: of the training, on a task of tokens. Throws usage_error("--data", ...) for another task, and where the
+    // held-out tokens have more than kMostLogits logits, several copies of which are in memory.
+    static constexpr std::size_t kMostLogits = std::size_t{1} << 27;
     TokenModel(const TrainSpec& spec, const ArmCheckpoint& checkpoint);
 
     const std::vector<LayerSize>& layers() const { return layers_; }  // in the order of the forward pass

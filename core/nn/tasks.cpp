@@ -90,6 +90,8 @@ TokenBatch& tokens(Batch& batch) {
     return std::get<TokenBatch>(batch);
 }
 
+constexpr std::size_t kHeldOutSequences = 8;  // whatever the batch is: losses can be compared
+
 class TextTask final : public Task {
   public:
     explicit TextTask(const TrainSpec& spec)
@@ -123,7 +125,6 @@ class TextTask final : public Task {
     }
 
   private:
-    static constexpr std::size_t kHeldOutSequences = 8;  // whatever the batch is: losses can be compared
     Corpus corpus_;
     TextSequences sequences_, held_out_;
 };
@@ -156,6 +157,22 @@ class CopyingTask final : public Task {
         return batch;
     }
     CopyingSequences sequences_, one_;
+};
+
+class ZipfTask final : public Task {
+  public:
+    explicit ZipfTask(const TrainSpec& spec)
+        : sequences_(spec.vocabulary, spec.seed, static_cast<std::size_t>(spec.batch), context_of(spec)),
+          held_out_(spec.vocabulary, spec.seed, kHeldOutSequences, context_of(spec)) {}
+    void draw(int step, Batch& batch) override { sequences_.draw(step, tokens(batch)); }
+    bool held_out(int i, Batch& batch) const override {
+        held_out_.held_out(i, tokens(batch));
+        return true;
+    }
+    int rarest() const override { return sequences_.vocabulary() - 1; }
+
+  private:
+    ZipfSequences sequences_, held_out_;
 };
 
 Matrix<float> load_matrix(const std::string& path) {
@@ -242,6 +259,8 @@ std::unique_ptr<Task> make_task(const TrainSpec& spec) {
             return std::make_unique<TextTask>(spec);
         case TaskKind::copying:
             return std::make_unique<CopyingTask>(spec);
+        case TaskKind::zipf:
+            return std::make_unique<ZipfTask>(spec);
         case TaskKind::npy:
             return std::make_unique<DataTask>(spec, load_npy_data(spec.x_path, spec.y_path));
     }

@@ -25,7 +25,8 @@ class Task {
     virtual void draw(int step, Batch& batch) = 0;  // reuses the batch's memory
     // Batch i of data that is not trained on, the same for every seed. False: the task has none.
     virtual bool held_out(int, Batch&) const { return false; }
-    // Tasks of tokens: one character per token; and what a sample starts with.
+    // Tasks of tokens: one character per token, and what a sample starts with. Empty: tokens that are no characters,
+    // of which no sample is written.
     virtual std::string symbols() const { return {}; }
     virtual std::vector<int> prompt() const { return {}; }
     virtual int rarest() const { return 0; }  // the token that the training data have least often

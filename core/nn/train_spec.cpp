@@ -23,7 +23,7 @@ namespace {
 constexpr std::array kTasks = {Named{TaskKind::teacher, "teacher"}, Named{TaskKind::noise, "noise"},
                                Named{TaskKind::spiral, "spiral"},   Named{TaskKind::digits, "digits"},
                                Named{TaskKind::npy, "npy:X,Y"},     Named{TaskKind::text, "text"},
-                               Named{TaskKind::copying, "copying"}};
+                               Named{TaskKind::copying, "copying"}, Named{TaskKind::zipf, "zipf"}};
 constexpr std::array kActivations = {Named{Activation::tanh, "tanh"}, Named{Activation::gelu, "gelu"},
                                      Named{Activation::relu, "relu"}};
 constexpr std::array kSchedules = {Named{Schedule::constant, "constant"}, Named{Schedule::cosine, "cosine"}};
@@ -87,6 +87,8 @@ TaskDefaults task_defaults(const TrainSpec& spec) {
             return token_defaults(static_cast<int>(corpus_of(spec.text_path).symbols.size()));
         case TaskKind::copying:
             return token_defaults(static_cast<int>(CopyingSequences::kSymbols));
+        case TaskKind::zipf:
+            return token_defaults(spec.vocabulary);
         case TaskKind::npy:
             break;
     }
@@ -97,8 +99,23 @@ TaskDefaults task_defaults(const TrainSpec& spec) {
             .one_hot = one_hot};
 }
 
+int parse_vocabulary(std::string_view text) {
+    int v = 0;
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), v);
+    if (failure != std::errc{} || end != text.data() + text.size() || v < ZipfLanguage::kSmallest ||
+        v > ZipfLanguage::kLargest)
+        throw usage_error("--task", fmt::format("zipf:V takes a vocabulary of {} to {}, got '{}'",
+                                                ZipfLanguage::kSmallest, ZipfLanguage::kLargest, text));
+    return v;
+}
+
 void set_task(TrainSpec& spec, const std::string& text) {
-    constexpr std::string_view kNpy = "npy:", kText = "text:";
+    constexpr std::string_view kNpy = "npy:", kText = "text:", kZipf = "zipf:";
+    if (text.starts_with(kZipf)) {
+        spec.task = TaskKind::zipf;
+        spec.vocabulary = parse_vocabulary(std::string_view(text).substr(kZipf.size()));
+        return;
+    }
     if (text.starts_with(kText)) {
         spec.task = TaskKind::text;
         spec.text_path = text.substr(kText.size());
@@ -108,6 +125,7 @@ void set_task(TrainSpec& spec, const std::string& text) {
     if (!text.starts_with(kNpy)) {
         spec.task = parse(kTasks, "--task", text);
         if (spec.task == TaskKind::npy) throw usage_error("--task", "npy:X,Y names two files");
+        if (spec.task == TaskKind::zipf) spec.vocabulary = ZipfLanguage::kUsual;
         return;
     }
     const std::size_t comma = text.find(',');
@@ -144,13 +162,26 @@ void check_layers(const TrainSpec& spec, const TaskDefaults& task) {
     }
 }
 
+// Rows of matrices, and these times the heads, are counted in 32 bits.
+void check_tokens(const TrainSpec& spec) {
+    constexpr std::int64_t kMost = 1 << 20;
+    const int context = spec.sizes.at("context");
+    const std::int64_t tokens = std::int64_t{spec.batch} * context;
+    if (tokens > kMost)
+        throw usage_error("--batch", fmt::format("{} sequences of {} tokens are {} a step; the most are {}",
+                                                 spec.batch, context, tokens, kMost));
+}
+
 void check_fit(const TrainSpec& spec, const TaskDefaults& task) {
     const ModelEntry& model = find_model(spec.model);
     if (model.tokens != (task.vocabulary > 0))
         throw usage_error("--task",
                           fmt::format("{} is no task of --model {}", to_string(spec.task), spec.model));
     if (spec.loss == LossKind::mse && model.tokens) throw usage_error("--loss", "tokens need cross-entropy");
-    if (!model.tokens) check_layers(spec, task);
+    if (model.tokens)
+        check_tokens(spec);
+    else
+        check_layers(spec, task);
     model.check(spec);
     const ModelPlan plan = model.plan(spec);
     for (const Recipe& arm : spec.arms) plan.check(arm);
@@ -231,6 +262,7 @@ namespace {
 std::string task_text(const TrainSpec& spec) {
     if (spec.task == TaskKind::npy) return fmt::format("npy:{},{}", spec.x_path, spec.y_path);
     if (!spec.text_path.empty()) return "text:" + spec.text_path;
+    if (spec.task == TaskKind::zipf) return fmt::format("zipf:{}", spec.vocabulary);
     return std::string(to_string(spec.task));
 }
 

@@ -14,7 +14,7 @@
 
 namespace fp8lab {
 
-enum class TaskKind { teacher, noise, spiral, digits, npy, text, copying };
+enum class TaskKind { teacher, noise, spiral, digits, npy, text, copying, zipf };
 enum class Activation { tanh, gelu, relu };  // gelu: the tanh form
 enum class Schedule { constant, cosine };
 enum class OptimizerKind { adamw, sgd };
@@ -30,7 +30,7 @@ struct TrainSpec {
     TaskKind task = TaskKind::teacher;
     std::string x_path, y_path;                 // task npy
     std::string text_path;                      // task text; empty: the text that comes with the program
-    int vocabulary = 0;                         // of the task, where it has tokens
+    int vocabulary = 0;                         // of the task, where it has tokens; task zipf: chosen
     std::vector<int> layers = {32, 64, 64, 1};  // d0, ..., dn: n linear layers
     Activation activation = Activation::tanh;
     LossKind loss = LossKind::mse;
@@ -50,7 +50,7 @@ struct TrainSpec {
 struct TrainOptions {
     std::string model = "mlp";
     std::map<std::string, int, std::less<>> sizes = {};
-    std::string task = {};  // "npy:X,Y", "text:FILE"
+    std::string task = {};  // "npy:X,Y", "text:FILE", "zipf:V"
     std::optional<std::vector<int>> layers;
     std::string activation, loss;  // empty: the task's default
     std::optional<int> batch;

@@ -41,8 +41,10 @@ void check_command(const TrainSpec& spec, const Command& command) {
                           },
                           [](const PoisonBatch&) {},  // Inf and NaN are experiments
                           [&](const AlignChannel&) {
-                              if (!model_plan(spec).gated || spec.task != TaskKind::text)
-                                  throw usage_error("align", "needs --model transformer and --task text");
+                              const bool rare = spec.task == TaskKind::text || spec.task == TaskKind::zipf;
+                              if (!model_plan(spec).gated || !rare)
+                                  throw usage_error("align",
+                                                    "needs --model transformer and --task text or zipf");
                           },
                           [&](const Watch& c) {
                               const std::size_t tensors = model_plan(spec).tensors.size();

@@ -100,7 +100,7 @@ struct ArmCost {  // what a step of this arm costs on a GPU; on the CPU only Ste
 struct Evaluation {
     int step = 0;                   // steps done
     double loss = 0, accuracy = 0;  // held-out data, with the casts of the recipe
-    // What the weights (FP32) say behind a prompt: drawn at kTemperature, with the same random numbers in every arm;
+    // What the weights (FP32) say behind a prompt, of a task whose tokens are characters, else empty: drawn at kTemperature, with the same random numbers in every arm;
     // where only one continuation is right, the most probable tokens, and `expected` beside them.
     std::string prompt = {}, continuation = {}, expected = {};
 };

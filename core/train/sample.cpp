@@ -49,6 +49,7 @@ std::vector<int> sample_tokens(Model<float>& model, std::span<const int> prompt,
 
 void add_sample(Evaluation& now, Model<float>& model, const Task& task, const TrainSpec& spec) {
     const std::vector<int> prompt = task.prompt(), expected = task.expected();
+    if (prompt.empty()) return;
     const std::string symbols = task.symbols();
     const SampleSettings settings{
         .context = static_cast<std::size_t>(spec.sizes.at("context")),

@@ -74,8 +74,21 @@ void Batches::stage(int step, double lr, float poison, cudaStream_t stream) {
         copy_dense(slot, stream);
 }
 
-bool Batches::stage_held_out(int i, int step, cudaStream_t stream) {
+bool Batches::stage_held_out(int i, int piece, int step, cudaStream_t stream) {
     if (!task_->held_out(i, batch_)) return false;
+    auto& batch = std::get<TokenBatch>(batch_);
+    const std::size_t rows = size(tokens_of(spec_)), all = batch.size(), first = size(piece) * rows;
+    if (first >= all) return false;
+    if (all != rows) {
+        const TokenBatch whole = std::exchange(batch, {});
+        batch.sequences = size(spec_.batch);
+        batch.context = whole.context;
+        for (std::size_t r = first; r < first + rows; ++r) {
+            batch.tokens.push_back(whole.tokens[r % all]);
+            batch.targets.push_back(whole.targets[r % all]);
+            batch.scored.push_back(r < all && whole.is_scored(r));
+        }
+    }
     stage_input(size(step % kInputSlots), {}, stream);
     copy_tokens(size(step % kInputSlots), stream);
     return true;

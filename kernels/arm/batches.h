@@ -19,9 +19,10 @@ class Batches {
     void stage(int step, double lr, float poison, cudaStream_t stream);
     // How many rows, or tokens, the accuracy of that step is about; of the newest kInputSlots steps.
     double scored(int step) const { return scored_[static_cast<std::size_t>(step % kInputSlots)]; }
-    // Stages held-out batch i in the place of the batch of `step`, which is done with. False: the task has none. The
-    // number of its scored tokens is scored(step) then.
-    bool stage_held_out(int i, int step, cudaStream_t stream);
+    // Stages held-out batch i in the place of the batch of `step`, which is done with, piece by piece where it has other
+    // sequences than a batch; what the last piece lacks is sequences of the first one, not scored. The number of scored
+    // tokens is scored(step) then. False: there is no such piece; of piece 0: the task holds out nothing.
+    bool stage_held_out(int i, int piece, int step, cudaStream_t stream);
     const Task& task() const { return *task_; }
 
   private:

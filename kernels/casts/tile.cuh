@@ -22,10 +22,27 @@ constexpr int kBlocksAtOnce = 0;
 template <class Source>
 constexpr int kRowsOf = kThreadRows;
 
-// Parts of the matrix, side by side, that the source computes from the same loads. More than one: the source keeps all
-// rows of a thread, and its matrix has no padding in its columns.
+// Parts of the matrix, side by side, that the source computes from the same loads. More than one: its matrix has no
+// padding in its columns.
 template <class Source>
 constexpr int kPartsOf = 1;
+
+// Sources whose registers leave too few loads on their way: each block sends for what a later one reads, which finds it
+// in the L2 cache.
+template <class Source>
+constexpr bool kSendsAhead = false;
+template <class Source>
+__device__ inline void send_ahead(const Source& source, Shape s, int down) {
+    if constexpr (kSendsAhead<Source>) {
+        constexpr int kLine = 64, kLines = kTileCols / kLine;  // elements of 2 bytes
+        const unsigned later = blockIdx.y * gridDim.x + blockIdx.x + kBlocksAhead;
+        const int r = static_cast<int>(later / gridDim.x) * down + static_cast<int>(threadIdx.x) / kLines,
+                  c = static_cast<int>(later % gridDim.x) * kTileCols +
+                      static_cast<int>(threadIdx.x) % kLines * kLine;
+        if (static_cast<int>(threadIdx.x) < down * kLines && r < s.rows && c < s.cols)
+            prefetch(source.address(r, c, s));
+    }
+}
 
 template <class Source, class Out, Gather kGather>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
@@ -34,7 +51,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
                    kAmax = kGather == Gather::amax_only;
     constexpr int kRows = kRowsOf<Source>, kDown = kRows * kThreadsDown, kParts = kPartsOf<Source>;
     static_assert(kRows == kThreadRows || Out::kBytes == 2);  // four rows are transposed at once
-    static_assert(kParts == 1 || (Source::kAhead == kRows && !Source::kBiasSums && !Source::kLoss));
+    static_assert(kParts == 1 || (!Source::kBiasSums && !Source::kLoss));
     __shared__ __align__(16) std::uint32_t transposed[kTileCols * kThreadsDown];
     wait_for_the_kernel_before();
     const Shape part_shape{s.rows, s.cols / kParts, s.padded_rows, s.padded_cols / kParts};
@@ -61,16 +78,18 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
 #pragma unroll
     for (int row = 0; row < Source::kAhead; ++row) fetch(row);
     loads_are_sent(source);
+    send_ahead(source, s, kDown);
+    std::uint32_t low[kParts][kRows] = {},
+                  high[kParts][kRows] = {};  // FP8 only: columns 0-3 and 4-7 of a row
 #pragma unroll
-    for (int part = 0; part < kParts; ++part) {
-        const int first = part * part_shape.padded_cols;  // its first column
-        std::uint32_t low[kRows] = {}, high[kRows] = {};  // FP8 only: columns 0-3 and 4-7 of a row
+    for (int row = 0; row < kRows; ++row) {
+        const bool real = whole || (inside && r0 + row < s.rows);
 #pragma unroll
-        for (int row = 0; row < kRows; ++row) {
-            const bool real = whole || (inside && r0 + row < s.rows);
+        for (int part = 0; part < kParts; ++part) {
+            const int column_of_part = part * part_shape.padded_cols + c;
             Eight v;
-            source.values(raw[row % Source::kAhead], r0 + row, first + c, real, s, v);
-            if (kParts == 1 && row + Source::kAhead < kRows) fetch(row + Source::kAhead);
+            source.values(raw[row % Source::kAhead], r0 + row, column_of_part, real, s, v);
+            if (part == kParts - 1 && row + Source::kAhead < kRows) fetch(row + Source::kAhead);
 #pragma unroll
             for (int j = 0; j < kThreadCols; ++j) {
                 if (!whole && (!real || c + j >= part_shape.cols)) v[j] = 0;
@@ -78,19 +97,22 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
                 if constexpr (Source::kBiasSums) g.column[j] += v[j];
             }
             if constexpr (!kAmax) {
-                const std::size_t at = static_cast<std::size_t>(r0 + row) * s.padded_cols + first + c;
+                const std::size_t at = static_cast<std::size_t>(r0 + row) * s.padded_cols + column_of_part;
                 const uint2 words = cast_row<Out, kHasStats>(v, scale, rows, at, g);
-                low[row] = words.x, high[row] = words.y;
+                low[part][row] = words.x, high[part][row] = words.y;
             }
         }
-        if constexpr (Out::kBytes == 1 && !kAmax) {
-            if (target.columns) {
+    }
+    if constexpr (Out::kBytes == 1 && !kAmax) {
+        if (target.columns) {
+#pragma unroll
+            for (int part = 0; part < kParts; ++part) {
                 std::uint32_t words[kThreadCols];
-                transpose4(low, words);
-                transpose4(high, words + 4);
+                transpose4(low[part], words);
+                transpose4(high[part], words + 4);
                 if (part > 0) __syncthreads();  // the part before has been read
                 store_columns(static_cast<std::uint8_t*>(target.columns) +
-                                  static_cast<std::size_t>(first) * s.padded_rows,
+                                  static_cast<std::size_t>(part) * part_shape.padded_cols * s.padded_rows,
                               words, part_shape, tile_r, tile_c, transposed);
             }
         }

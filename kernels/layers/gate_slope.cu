@@ -9,7 +9,7 @@ namespace {
 template <class T>
 struct GateSloped {
     static constexpr bool kBiasSums = false, kLoss = false;
-    static constexpr int kAhead = kThreadRows;
+    static constexpr int kAhead = 2;
     struct Raw {
         Packed<T> da, gate, up;
     };

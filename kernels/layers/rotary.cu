@@ -92,9 +92,10 @@ void run(T* m, Shape s, const Rotary& rotary, bool round, cudaStream_t stream) {
 template <class T>
 struct RotatedBack {
     static constexpr bool kBiasSums = false, kLoss = false;
-    static constexpr int kAhead = kThreadRows;
+    static constexpr int kAhead = 2;
     struct Raw {
         Packed<T> mine;
+        Packed<float> cos, sin;
     };
     const T* m;
     Rotary rotary;
@@ -113,17 +114,25 @@ struct RotatedBack {
     __device__ const T* address(int r, int c, Shape s) const {
         return m + static_cast<std::size_t>(r) * s.padded_cols + c;
     }
-    __device__ Raw fetch(int r, int c, Shape s) const { return {fetch8(address(r, c, s))}; }
+    __device__ std::size_t first_angle(int r) const {
+        return static_cast<std::size_t>(r % rotary.context) * (rotary.head_size / 2);
+    }
+    __device__ Raw fetch(int r, int c, Shape s) const {
+        Raw raw{fetch8(address(r, c, s)), {}, {}};
+        if (!turned || (!eights && std::is_same_v<T, float>)) return raw;
+        raw.cos = fetch8(rotary.cos + first_angle(r) + angle);
+        raw.sin = fetch8(rotary.sin + first_angle(r) + angle);
+        return raw;
+    }
     __device__ void values(const Raw& raw, int r, int c, bool real, Shape s, Eight& v) const {
         unpack(raw.mine, v);
         if (turned && real) {
             const T* const row = address(r, 0, s);
-            const std::size_t first = static_cast<std::size_t>(r % rotary.context) * (rotary.head_size / 2);
             if (eights || !std::is_same_v<T, float>) {
                 Eight others, cos, sin;
                 unpack(fetch8(row + c + other), others);
-                load8(rotary.cos + first + angle, cos);
-                load8(rotary.sin + first + angle, sin);
+                unpack(raw.cos, cos);
+                unpack(raw.sin, sin);
 #pragma unroll
                 for (int j = 0; j < kThreadCols; ++j) {
                     const float product = others[j] * sin[j];
@@ -135,8 +144,8 @@ struct RotatedBack {
                     if (c + j >= rotary.cols) break;
                     const int half = rotary.head_size / 2, at = (c + j) % rotary.head_size;
                     const bool is_low = at < half;
-                    const float cos = rotary.cos[first + (is_low ? at : at - half)],
-                                sin = rotary.sin[first + (is_low ? at : at - half)],
+                    const std::size_t first = first_angle(r) + (is_low ? at : at - half);
+                    const float cos = rotary.cos[first], sin = rotary.sin[first],
                                 product = row[is_low ? c + j + half : c + j - half] * sin;
                     v[j] = v[j] * cos + (is_low ? product : -product);
                 }
@@ -150,6 +159,8 @@ struct RotatedBack {
 
 template <class T>
 constexpr bool kMayBeLow<RotatedBack<T>> = false;
+template <>
+constexpr bool kSendsAhead<RotatedBack<__nv_bfloat16>> = true;
 template <>
 constexpr bool kOnlyCopied<RotatedBack<float>> = true;
 

@@ -45,6 +45,15 @@ __global__ void __launch_bounds__(kThreadsOfBlock)
     const int row = static_cast<int>(blockIdx.x) * kTeams + static_cast<int>(threadIdx.x) / kTeam,
               lane = static_cast<int>(threadIdx.x) % kTeam;
     if (row >= s.rows) return;  // a whole team, which is a warp where a block has several
+    const T* const y = logits + static_cast<std::size_t>(row) * s.padded_cols;
+    const int eights = (s.cols + kThreadCols - 1) / kThreadCols;
+    // The next loads are on their way while these are worked on, the first ones before the target is known.
+    Packed<T> raw[kAhead];
+    const auto fetch = [&](int eight, int k) {
+        if (eight < eights) raw[k] = fetch8(y + eight * kThreadCols);
+    };
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) fetch(lane + k * kTeam, k);
     const TokenBatchView batch = batch_of(ring);
     const int target = batch.targets[row];
     if (target < 0) {
@@ -54,22 +63,17 @@ __global__ void __launch_bounds__(kThreadsOfBlock)
         correct[row] = 0;
         return;
     }
-    const T* const y = logits + static_cast<std::size_t>(row) * s.padded_cols;
     const float score = static_cast<float>(y[target]);
     Softmax<T> all;
     bool beaten = false;  // by an earlier logit as large, or a later one that is larger
-    const int eights = (s.cols + kThreadCols - 1) / kThreadCols;
     for (int first = lane; first < eights; first += kTeam * kAhead) {
-        Packed<T> raw[kAhead];
-#pragma unroll
-        for (int k = 0; k < kAhead; ++k)
-            if (first + k * kTeam < eights) raw[k] = fetch8(y + (first + k * kTeam) * kThreadCols);
 #pragma unroll
         for (int k = 0; k < kAhead; ++k) {
             const int c = (first + k * kTeam) * kThreadCols;
             if (c >= s.cols) break;
             Eight v;
             unpack(raw[k], v);
+            fetch(first + (k + kAhead) * kTeam, k);
             if (c + kThreadCols > s.cols)
 #pragma unroll
                 for (int j = 0; j < kThreadCols; ++j)
@@ -162,6 +166,8 @@ template <class T>
 constexpr bool kMayBeLow<TokenGradient<T>> = false;
 template <class T>
 constexpr bool kPrefetches<TokenGradient<T>> = true;
+template <>
+constexpr bool kSendsAhead<TokenGradient<__nv_bfloat16>> = true;
 template <>
 constexpr bool kOnlyCopied<TokenGradient<float>> = true;
 

@@ -295,11 +295,10 @@ void TransformerArm::restore(const ArmCheckpoint& checkpoint, int steps_done) {
 Evaluation TransformerArm::evaluate(Batches& batches, int steps_done, cudaStream_t stream) {
     const int step = steps_done - 1;
     Evaluation out{.step = steps_done};
-    if (!batches.stage_held_out(0, step, stream)) return out;
+    if (!batches.stage_held_out(0, 0, step, stream)) return out;
     const ArmState now{step, 1};
     evaluation_arm_.upload(std::span(&now, 1));
-    for (int i = 0; i < kHeldOutBatches; ++i) {
-        batches.stage_held_out(i, step, stream);
+    const auto evaluate_piece = [&] {
         check(cudaMemcpyAsync(evaluation_states_.get(), states_.get(), states_.size() * sizeof(ScaleState),
                               cudaMemcpyDeviceToDevice, stream),
               "scales");
@@ -311,10 +310,20 @@ Evaluation TransformerArm::evaluate(Batches& batches, int steps_done, cudaStream
         states_now_ = states_.get();
         evaluates_ = false;
         check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-        const StepResult result = evaluation_results_.download()[size(step % kRecordSlots)];
-        out.loss += result.loss / kHeldOutBatches;
-        out.accuracy += result.correct / batches.scored(step) / kHeldOutBatches;
+        return evaluation_results_.download()[size(step % kRecordSlots)];
+    };
+    for (int i = 0; i < kHeldOutBatches; ++i) {
+        double loss = 0, correct = 0, scored = 0;
+        for (int piece = 0; batches.stage_held_out(i, piece, step, stream); ++piece) {
+            const StepResult result = evaluate_piece();
+            loss += result.loss * batches.scored(step);
+            correct += result.correct;
+            scored += batches.scored(step);
+        }
+        out.loss += loss / scored / kHeldOutBatches;
+        out.accuracy += correct / scored / kHeldOutBatches;
     }
+    if (batches.task().prompt().empty()) return out;
     const auto model = make_model(spec_);
     ArmCheckpoint weights;
     weights.parameters = weights_.read();

@@ -16,15 +16,15 @@ using ui::Context;
 
 // GEMMs in the arm's colour, casts in a lighter one; what no format changes is grey.
 struct PartLook {
-    const char* name;
+    const char *name, *label;
     float alpha;  // of the arm's colour, or of grey
     bool grey;
 };
-constexpr std::array<PartLook, 5> kParts = {{{"GEMM", 1, false},
-                                             {"casts", 0.5F, false},
-                                             {"attention", 0.75F, true},
-                                             {"norms", 0.3F, true},
-                                             {"optimiser", 0.55F, true}}};
+constexpr std::array<PartLook, 5> kParts = {{{"GEMM", "GEMM", 1, false},
+                                             {"casts", "casts", 0.5F, false},
+                                             {"attention", "attention", 0.75F, true},
+                                             {"norms and the rest", "norms", 0.3F, true},
+                                             {"optimiser", "optimiser", 0.55F, true}}};
 
 Color color_of(const PartLook& part, Role arm) {
     return {part.grey ? Role::muted : arm, Tone::fill, part.alpha};
@@ -73,7 +73,7 @@ void bars(Context& c, const RecordedBlocks& blocks, Rect area) {
         std::string parts = fmt::format("IQR {:.2f} ms, {} of memory. Parts, each alone:", arm.iqr_ms,
                                         format_bytes(static_cast<std::uint64_t>(arm.memory_bytes)));
         for (const PartLook& part : kParts)
-            parts += fmt::format(" {} {} ms,", part.name, training::step_text(arm.part_ms(part.name)));
+            parts += fmt::format(" {} {} ms,", part.label, training::step_text(arm.part_ms(part.name)));
         parts.back() = '.';
         parts += amdahl(blocks.step, arm);
         ImGui::SetCursorScreenPos({row.x0, row.y0});
@@ -88,8 +88,8 @@ void legend(Context& c, Role role, Rect line) {
     float x = line.x0;
     for (const PartLook& part : kParts) {
         ui::fill_rect(c, {x, y - side / 2, x + side, y + side / 2}, color_of(part, role));
-        ui::text_mid(c, {x + c.px(14), y}, part.name, {Role::muted}, kSans13);
-        x += c.px(21) + ui::text_width(c, part.name, kSans13);
+        ui::text_mid(c, {x + c.px(14), y}, part.label, {Role::muted}, kSans13);
+        x += c.px(21) + ui::text_width(c, part.label, kSans13);
     }
 }
 
@@ -114,7 +114,8 @@ void TransformerView::recorded(Context& c, Rect area) {
     ImGui::SetCursorScreenPos({area.x0, area.y0});
     ui::badge(c, Provenance::recorded);
     std::vector<std::string> names;
-    for (const Recording* one : all) names.push_back(short_gpu_name(one->gpu) + ", " + one->blocks.front().date);
+    for (const Recording* one : all)
+        names.push_back(short_gpu_name(one->gpu) + ", " + one->blocks.front().date);
     const Rect menu{std::max(area.x0, area.x1 - c.px(172)), area.y0, area.x1, area.y0 + c.px(24)};
     if (names.size() > 1)
         ui::cell_menu(c, "transformer.recording", menu, names[static_cast<std::size_t>(recording_)],

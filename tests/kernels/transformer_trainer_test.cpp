@@ -79,6 +79,7 @@ TEST_CASE("options and shapes of the transformer train on the GPU as on the CPU"
     check_like_cpu(transformer("fp32", 60, {{"kv-heads", 1}, {"tie", 1}, {"context", 17}}), 60, usual);
     check_like_cpu(transformer("bf16", 60, {{"context", 160}, {"blocks", 1}}), 60, usual);
     check_like_cpu(transformer("delayed", 60, {}, "copying"), 60, usual);
+    check_like_cpu(transformer("delayed:scope=head", 60, {{"tie", 1}}, "zipf:257"), 60, usual);
     TrainSpec clipped = transformer("delayed", 60);
     clipped.clip = 0.5, clipped.beta1 = 0.8, clipped.beta2 = 0.95, clipped.eps = 1e-6,
     clipped.weight_decay = 0.1;

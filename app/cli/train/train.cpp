@@ -100,7 +100,6 @@ void refuse_nan(const TrainReport& report) {
 
 void train_arms(TrainArguments options) {
     const TrainSpec spec = options.flags.spec();
-    if (find_model(spec.model).tokens && options.backend == "auto") options.backend = "cpu";  // GPUs: not yet
     const ChosenBackend chosen = choose_backend(options.backend);
     declare_train_files(options, spec);
     const auto trainer = prepare(*chosen.backend, spec, options.resume);

@@ -23,8 +23,9 @@ void add_train_options(CLI::App& verb, TrainFlags& flags) {
     verb.add_option("--recipe", train.recipes, "R[,R...]: one arm each, e.g. bf16,delayed:margin=1")
         ->capture_default_str();
     verb.add_option("--model", train.model, "mlp or transformer")->capture_default_str();
-    verb.add_option("--task", train.task,
-                    "mlp: teacher, noise, spiral, digits or npy:X,Y; transformer: text, text:FILE or copying");
+    verb.add_option(
+        "--task", train.task,
+        "mlp: teacher, noise, spiral, digits or npy:X,Y; transformer: text, text:FILE, copying or zipf:V");
     for (const ModelEntry& model : models())
         for (const ModelOption& option : model.options)
             verb.add_option("--" + std::string(option.name), flags.sizes[std::string(option.name)],

@@ -16,6 +16,7 @@ namespace fp8lab::cli {
 struct ArmSummary {
     std::string recipe;
     int steps = 0;
+    double first_loss = 0;      // of the first step that was done here
     double tail_loss = 0;       // mean of the last 100 steps
     double tail_accuracy = 0;   // the same, fraction of right answers
     double gap_pct = 0;         // of the tail loss against the first arm's

@@ -96,4 +96,28 @@ void CopyingSequences::held_out(int i, TokenBatch& batch) const {
     fill(kHeldOutSeed, held_out_stream(i), batch);
 }
 
+ZipfSequences::ZipfSequences(int vocabulary, std::uint64_t seed, std::size_t sequences, std::size_t context)
+    : language_(vocabulary), seed_(seed), sequences_(sequences), context_(context) {}
+
+void ZipfSequences::fill(std::uint64_t seed, std::uint64_t stream_id, TokenBatch& batch) const {
+    resize(batch, sequences_, context_);
+    batch.scored.clear();
+    Rng rng(seed, stream_id);
+    for (std::size_t s = 0; s < sequences_; ++s) {
+        int token = language_.draw(rng);
+        for (std::size_t i = s * context_; i < (s + 1) * context_; ++i) {
+            batch.tokens[i] = token;
+            batch.targets[i] = token = language_.draw_next(token, rng);
+        }
+    }
+}
+
+void ZipfSequences::draw(int step, TokenBatch& batch) const {
+    fill(seed_, stream(Draw::batch, 0, step), batch);
+}
+
+void ZipfSequences::held_out(int i, TokenBatch& batch) const {
+    fill(kHeldOutSeed, held_out_stream(i), batch);
+}
+
 }  // namespace fp8lab

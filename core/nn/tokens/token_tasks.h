@@ -7,6 +7,7 @@
 
 #include "core/nn/tokens/corpus.h"
 #include "core/nn/tokens/token_batch.h"
+#include "core/nn/tokens/zipf.h"
 
 namespace fp8lab {
 
@@ -50,6 +51,24 @@ class CopyingSequences {
   private:
     void fill(std::uint64_t seed, std::uint64_t stream_id, TokenBatch& batch) const;
 
+    std::uint64_t seed_;
+    std::size_t sequences_, context_;
+};
+
+// Sequences of ZipfLanguage, each with a first token of its own; all targets are scored. The language is the same for
+// every seed, so what is held out is of the language that was trained on.
+class ZipfSequences {
+  public:
+    // Throws as ZipfLanguage.
+    ZipfSequences(int vocabulary, std::uint64_t seed, std::size_t sequences, std::size_t context);
+    int vocabulary() const { return language_.vocabulary(); }
+    void draw(int step, TokenBatch& batch) const;   // by Rng(seed, stream(Draw::batch, 0, step))
+    void held_out(int i, TokenBatch& batch) const;  // of a fixed seed of its own
+
+  private:
+    void fill(std::uint64_t seed, std::uint64_t stream_id, TokenBatch& batch) const;
+
+    ZipfLanguage language_;
     std::uint64_t seed_;
     std::size_t sequences_, context_;
 };

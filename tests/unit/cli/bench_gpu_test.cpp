@@ -78,7 +78,8 @@ TEST_CASE("train's report copes with steps without statistics and names provenan
     const auto trainer = card.make_trainer(make_train_spec(options));
     TrainReport report(trainer->spec(), card.device());
     trainer->step(6);
-    report.add(trainer->snapshot());
+    const Snapshot snapshot = trainer->snapshot();
+    report.add(snapshot);
     const ArmSummary unscaled = report.summaries()[1];
     CHECK(unscaled.worst_underflow == "dy1");
     CHECK(unscaled.worst_underflow_pct > 1);  // of the two steps that were measured
@@ -89,6 +90,13 @@ TEST_CASE("train's report copes with steps without statistics and names provenan
     CHECK(json["arms"][2]["emulated_because"] == "no such cast");
     CHECK_FALSE(json["arms"][1].contains("emulated_because"));
     CHECK(json["arms"][1]["memory_bytes"] == doctest::Approx(3.9e9));
+    CHECK(json["arms"][1]["timed_steps"] == 64);
+    REQUIRE(json["arms"][1]["parts_ms"].size() == 4);
+    CHECK(json["arms"][1]["parts_ms"]["GEMM"] == doctest::Approx(5.1));
+    CHECK(json["arms"][1]["first_loss"] == snapshot.arms[1].records.front().loss);
+    CHECK(
+        report.table().find("7.5 ms a step (GEMM 5.1, casts 1.125, optimiser 0.975, gaps 0.3), 3.90 GB\n") !=
+        std::string::npos);
     CHECK(report.table().find("gpu-emulated") != std::string::npos);
     CHECK(report.csv().find("# nvfp4: gpu-emulated (no such cast)\n") != std::string::npos);
     CHECK(report.csv().find(",nan") == std::string::npos);

@@ -42,6 +42,10 @@ TEST_CASE("generate refuses what it cannot use, with one sentence") {
                    "--steps 1 --recipe bf16 --save " +
                    scratch / "copying")
                 .code == 0);
+    REQUIRE(fp8lab("train --model transformer --task zipf:20 --d 8 --heads 2 --ffn 8 --context 8 --batch 1 "
+                   "--steps 1 --recipe bf16 --save " +
+                   scratch / "zipf")
+                .code == 0);
     const auto refused = [&](const std::string& call, int code, const std::string& why) {
         CAPTURE(call);
         const auto result = fp8lab("generate --resume " + call);
@@ -54,6 +58,7 @@ TEST_CASE("generate refuses what it cannot use, with one sentence") {
     refused(scratch / "m" + " --temperature -1", 2, "--temperature");
     refused(scratch / "mlp", 4, "not trained on text");
     refused(scratch / "copying", 4, "not trained on text");
+    refused(scratch / "zipf", 4, "not trained on text");
     refused("/no/such/folder", 4, "/no/such/folder");
 }
 

@@ -109,6 +109,32 @@ TEST_CASE("a run goes on from a checkpoint in another recipe") {
     check_refused(longer + "--resume " + (scratch / "b.safetensors"), 4, "byte 200");
 }
 
+TEST_CASE("of tokens that are no characters the summary has losses and what they are compared with") {
+    const std::string call =
+        "train --model transformer --backend cpu --task zipf:257 --d 8 --heads 2 --ffn 8 --context 16 "
+        "--batch 2 "
+        "--steps 4 --recipe bf16 ";
+    const Finished run = fp8lab(call + "--json -");
+    REQUIRE(run.code == 0);
+    const json summary = json::parse(run.out);
+    CHECK(summary["command_line"].get<std::string>().find("--task zipf:257") != std::string::npos);
+    CHECK(summary["language"]["vocabulary"] == 257);
+    CHECK(summary["language"]["entropy"] == doctest::Approx(4.8455).epsilon(1e-5));
+    CHECK(summary["language"]["entropy_rate"] == doctest::Approx(4.1277).epsilon(1e-5));
+    const json& arm = summary["arms"][0];
+    const auto rows = rows_of(fp8lab(call + "--csv -").out);
+    REQUIRE(rows.size() == 5);
+    CHECK(arm["first_loss"].get<double>() == std::stod(rows[1][2]));
+    CHECK(arm["held_out"]["loss"].get<double>() > 4.1277);
+    CHECK(!arm["held_out"].contains("prompt"));
+    const Finished table = fp8lab(call);
+    CHECK(table.out.find("held-out loss 5.") != std::string::npos);
+    CHECK(table.out.find('|') == std::string::npos);
+    CHECK(table.out.find("entropy of the tokens 4.846, entropy rate 4.128\n") != std::string::npos);
+    const json teacher = json::parse(fp8lab(kSmall + "--json -").out);
+    CHECK(!teacher.contains("language"));
+}
+
 TEST_CASE("what train refuses, it refuses in one line before anything runs") {
     check_refused("train --recipe bf17", 2, "valid: fp32 bf16");
     check_refused("train --task techer", 2, "valid: teacher noise spiral");

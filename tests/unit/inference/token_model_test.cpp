@@ -26,7 +26,7 @@ Trained trained(std::uint64_t seed, int steps, TaskKind task = TaskKind::text, i
                 const std::string& recipe = "bf16") {
     TrainOptions options;
     options.model = "transformer";
-    options.task = task == TaskKind::text ? "text" : "copying";
+    options.task = to_string(task);
     options.recipes = recipe;
     options.seed = seed;
     options.steps = steps;
@@ -226,4 +226,21 @@ TEST_CASE("a mix of another length and a task without held-out tokens are refuse
     TokenModel model(t.spec, t.checkpoint);
     CHECK_THROWS_AS(model.run(uniform_mix(4, format("e4m3"))), Error);
     CHECK_THROWS_AS(model.run(uniform_mix(5, format("e4m3")), {{1, 2}, 0}), Error);
+}
+
+TEST_CASE("a model of tokens that are no characters is computed too, unless its logits are too many") {
+    const Trained t = trained(1, 2, TaskKind::zipf, 1);
+    TokenModel model(t.spec, t.checkpoint);
+    CHECK(model.layers().back().out == 4096);
+    CHECK(model.data().targets.cols == 4096);
+    CHECK(model.data().name == "4096 held-out tokens");
+    CHECK(divergence(model, "e4m3") > 0);
+    TrainOptions options;
+    options.model = "transformer";
+    options.task = "zipf:50257";
+    options.sizes = {{"d", 8}, {"heads", 1}, {"ffn", 8}, {"blocks", 1}, {"context", 1024}};
+    CHECK_THROWS_WITH_AS(TokenModel(make_train_spec(options), {}),
+                         "--data: 65536 held-out tokens of a vocabulary of 50257 have 3.29e+09 logits; the "
+                         "most that are kept are 134217728",
+                         Error);
 }

@@ -116,3 +116,29 @@ TEST_CASE("the command line spells every value out") {
         "--recipe bf16,delayed:margin=1 --task teacher --layers 32,16,1 --activation tanh --batch 256 "
         "--steps 2000 --lr 0.002 --schedule constant --optimizer adamw --weight-decay 0 --loss mse --seed 1");
 }
+
+TEST_CASE("task zipf has any vocabulary, and the command line says which") {
+    TrainOptions options = task("zipf");
+    options.model = "transformer";
+    const TrainSpec usual = make_train_spec(options);
+    CHECK(usual.task == TaskKind::zipf);
+    CHECK(usual.vocabulary == 4096);
+    CHECK(usual.batch == 8);
+    CHECK(usual.beta2 == 0.95);
+    CHECK(command_line(usual).find("--task zipf:4096 --model transformer") != std::string::npos);
+    for (const int v : {2, 50257, 131072}) {
+        options.task = "zipf:" + std::to_string(v);
+        const TrainSpec spec = make_train_spec(options);
+        CHECK(spec.vocabulary == v);
+        CHECK(command_line(spec).find("--task " + options.task + " ") != std::string::npos);
+    }
+    for (const char* wrong :
+         {"1", "0", "-2", "131073", "99999999999999", "", "many", "257 ", "2.5", "257,2"}) {
+        options.task = std::string("zipf:") + wrong;
+        const Failure failure = failure_of(options);
+        CHECK(failure.kind == ErrorKind::usage);
+        CHECK(failure.text ==
+              std::string("--task: zipf:V takes a vocabulary of 2 to 131072, got '") + wrong + "'");
+    }
+    CHECK(failure_of(task("zipf:300")).text == "--task: zipf is no task of --model mlp");
+}

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/nn/models/transformer/model.h"
 #include "core/nn/recipe_casts.h"
+#include "core/nn/tokens/zipf.h"
 #include "core/threads/parallel.h"
 #include "core/train/cpu_trainer.h"
 #include "tests/scratch.h"
@@ -191,4 +192,52 @@ TEST_CASE("records have kurtosis: 3 for normal weights, and none where a recipe 
     REQUIRE(id);
     CHECK(snapshot.arms[0].records[0].tensors[id->index].kurtosis == doctest::Approx(3).epsilon(0.25));
     CHECK(std::isnan(snapshot.arms[1].records[0].tensors[id->index].kurtosis));
+}
+
+TEST_CASE(
+    "tokens of a Markov chain are learnt beyond their frequencies, and no further than their entropy rate") {
+    TrainOptions options;
+    options.model = "transformer";
+    options.task = "zipf:257";
+    options.sizes = {{"d", 32}, {"heads", 2}, {"ffn", 96}, {"blocks", 1}};
+    options.steps = 200;
+    options.recipes = "bf16";
+    const TrainSpec spec = make_train_spec(options);
+    auto trainer = make_cpu_trainer(spec);
+    const ZipfLanguage language(257);
+    trainer->step(200);
+    const ArmSnapshot arm = trainer->snapshot().arms[0];
+    CHECK(arm.records.front().loss == doctest::Approx(std::log(257)).epsilon(0.05));
+    REQUIRE(arm.evaluation);
+    MESSAGE("first loss " << arm.records.front().loss << ", held-out " << arm.evaluation->loss);
+    CHECK(arm.evaluation->step == 200);
+    CHECK(arm.evaluation->loss < language.entropy() - 0.1);
+    CHECK(arm.evaluation->loss > language.entropy_rate());
+    CHECK(arm.evaluation->prompt.empty());  // tokens are no characters
+    CHECK(arm.evaluation->continuation.empty());
+}
+
+TEST_CASE(
+    "a training on tokens of a Markov chain is the same again and resumes, and its rarest token is the "
+    "last") {
+    const TrainSpec spec = small("bf16,delayed:scope=head", "zipf:100");
+    CHECK(make_task(spec)->rarest() == 99);
+    CHECK(make_task(spec)->symbols().empty());
+    const auto expected = trained(spec);
+    CHECK(trained(spec) == expected);
+    CHECK(trained(small("bf16,delayed:scope=head", "zipf:100", 2)) != expected);
+    const Scratch scratch;
+    auto first = make_cpu_trainer(spec);
+    first->step(7);
+    first->save(scratch.path);
+    auto second = make_cpu_trainer(spec);
+    second->load(scratch.path);
+    second->step(5);
+    const auto resumed = losses(*second);
+    for (std::size_t arm = 0; arm < 2; ++arm)
+        CHECK(resumed[arm] == std::vector(expected[arm].begin() + 7, expected[arm].end()));
+    second->set(AlignChannel{});
+    second->step(1);
+    CHECK(std::isfinite(losses(*second)[0][0]));
+    CHECK_THROWS_AS(make_cpu_trainer(small("bf16", "zipf:101"))->load(scratch.path), Error);
 }
