@@ -48,6 +48,26 @@ struct GateSloped {
             up_gradient<T>(kind, v, gate, up);
         round_results<T>(round, v);
     }
+    // Of the gate and of up.
+    __device__ void parts(const Raw& raw, Eight (&v)[2]) const {
+        Eight da, gate, up;
+        unpack(raw.da, da);
+        unpack(raw.gate, gate);
+        unpack(raw.up, up);
+        if (channel_scales)
+#pragma unroll
+            for (int j = 0; j < kThreadCols; ++j) da[j] *= scales[j];
+        if constexpr (kFastMath<T>) {
+            gate_gradients(kind, da, gate, up, v[0], v[1]);
+        } else {
+#pragma unroll
+            for (int j = 0; j < kThreadCols; ++j) v[0][j] = v[1][j] = da[j];
+            gate_gradient<T>(kind, v[0], gate, up);
+            up_gradient<T>(kind, v[1], gate, up);
+        }
+        round_results<T>(round, v[0]);
+        round_results<T>(round, v[1]);
+    }
 };
 
 }  // namespace

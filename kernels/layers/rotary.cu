@@ -159,8 +159,8 @@ struct RotatedBack {
 
 template <class T>
 constexpr bool kMayBeLow<RotatedBack<T>> = false;
-template <>
-constexpr bool kSendsAhead<RotatedBack<__nv_bfloat16>> = true;
+template <class T>
+constexpr int kTilesOf<RotatedBack<T>> = 2;  // a row's angles are those of all heads
 template <>
 constexpr bool kOnlyCopied<RotatedBack<float>> = true;
 

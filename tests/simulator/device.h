@@ -109,6 +109,7 @@ inline int __any_sync(unsigned, int value) {
            0;
 }
 
+inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
 template <class T>
 T __ldcs(const T* p) {
     return *p;
