@@ -22,6 +22,10 @@ class Batches {
     // Stages held-out batch i in the place of the batch of `step`, which is done with. False: the task has none. The
     // number of its scored tokens is scored(step) then.
     bool stage_held_out(int i, int step, cudaStream_t stream);
+    std::size_t memory_bytes() const {  // on the device
+        return (x_.size() + y_.size()) * sizeof(float) + tokens_.size() * sizeof(std::int32_t) +
+               inputs_.size() * sizeof(StepInput);
+    }
     const Task& task() const { return *task_; }
 
   private:
