@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <bit>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "kernels/checks/probe.h"
 #include "kernels/layers/launch.h"
 #include "kernels/transformer/arm.h"
+#include "tests/kernels/gpu.h"
 #include "tests/kernels/training.h"
 
 using namespace fp8lab;
@@ -18,12 +20,20 @@ using fp8lab::test::device;
 
 namespace {
 
+// The stand-in for the runtime counts bytes; a GPU takes pages.
+#ifdef FP8LAB_SIMULATOR
+constexpr bool kCountsBytes = true;
+#else
+constexpr bool kCountsBytes = false;
+#endif
+
 struct Case {
     std::string recipe;
     int context = 16, batch = 2;
     double clip = 0;
     bool tied = false;
     StateType state = StateType::fp32;
+    int d = 32, ffn = 48;
 };
 
 TrainSpec spec_of(const Case& c) {
@@ -32,7 +42,7 @@ TrainSpec spec_of(const Case& c) {
     options.batch = c.batch;
     options.steps = 4;
     options.recipes = c.recipe;
-    options.sizes = {{"context", c.context}, {"d", 32},       {"heads", 2},   {"ffn", 48},
+    options.sizes = {{"context", c.context}, {"d", c.d},      {"heads", 2},   {"ffn", c.ffn},
                      {"blocks", 2},          {"kv-heads", 1}, {"tie", c.tied}};
     options.clip = c.clip;
     TrainSpec spec = make_train_spec(options);
@@ -135,7 +145,14 @@ void check_same(const Trained& a, const Trained& b) {
 }  // namespace
 
 TEST_CASE("a transformer's arm allocates what is in its list, and shared memory changes no bit") {
-    for (const Case& c : kCases) {
+    NEEDS_GPU();
+    std::vector<Case> cases = kCases;
+    if (!kCountsBytes)  // updates take long enough to run beside the backward pass
+        for (const char* recipe : {"bf16", "delayed", "current", "block128"})
+            for (const bool tied : {false, true})
+                cases.push_back(
+                    {.recipe = recipe, .context = 256, .batch = 8, .tied = tied, .d = 1024, .ffn = 2816});
+    for (const Case& c : cases) {
         CAPTURE(c.recipe);
         CAPTURE(c.tied);
         CAPTURE(c.clip);
@@ -143,24 +160,30 @@ TEST_CASE("a transformer's arm allocates what is in its list, and shared memory 
         const Trained apart = train(spec, Sharing::none), shared = train(spec, Sharing::all);
         CHECK_FALSE(apart.shares);
         CHECK(shared.shares);
-        CHECK(apart.allocated == apart.listed);
-        CHECK(shared.allocated == shared.listed);
-        CHECK(shared.allocated < apart.allocated);
+        if (kCountsBytes) {
+            CHECK(apart.allocated == apart.listed);
+            CHECK(shared.allocated == shared.listed);
+        }
+        CHECK(shared.listed < apart.listed);
         check_same(apart, shared);
+        // The head begins with small weights.
+        CHECK(std::abs(shared.records[0].result.loss - std::log(spec.vocabulary)) < 0.2);
     }
 }
 
 TEST_CASE("rows that are padded share nothing, and the list counts them") {
+    NEEDS_GPU();
     for (const std::string recipe : {"bf16", "delayed", "nvfp4-te"}) {
         CAPTURE(recipe);
         const TrainSpec spec = spec_of({.recipe = recipe, .context = 17});
         const Trained run = train(spec, Sharing::all);
         CHECK_FALSE(run.shares);
-        CHECK(run.allocated == run.listed);
+        if (kCountsBytes) CHECK(run.allocated == run.listed);
     }
 }
 
 TEST_CASE("what the list knows of the kernels' sizes is what the kernels say") {
+    NEEDS_GPU();
     for (const int cols : {16, 64, 512, 528, 4096})
         for (int rows = 1; rows < 20000; rows += rows < 100 ? 1 : 97) {
             CAPTURE(rows);
