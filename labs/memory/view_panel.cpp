@@ -100,9 +100,11 @@ void MemoryView::draw_trainer(Context& c, float width) {
     const Allocated& allocated = o.allocated;
     const OwnModel& model = o.ours() ? *o.own_model : kOwnModels.front();
     const std::string card = short_gpu_name(allocated.gpu);
-    ui::wrapped(c, allocated.problem.empty()
-                       ? fmt::format("GB of {}, batch {}, {}", model.sizes, model.batch, card)
-                       : allocated.problem);
+    const bool taken = allocated.bytes[0] || allocated.bytes[1];
+    const std::string what = fmt::format("GB of {}, batch {}", model.sizes, model.batch);
+    ui::wrapped(c, !allocated.problem.empty() ? allocated.problem
+                   : taken                    ? fmt::format("{}, {}", what, card)
+                                              : what + ", not recorded on a card");
     const std::vector<float> columns = {0.2F * width, 0.27F * width, 0.27F * width, 0.26F * width};
     const auto head = [](const char* words) {
         return ui::Cell{.text = words, .role = Role::muted, .mono = false};
@@ -113,7 +115,7 @@ void MemoryView::draw_trainer(Context& c, float width) {
     for (std::size_t i = 0; i < o.trainer.size(); ++i) {
         const OwnArm& arm = o.trainer[i];
         const bool known = arm.allocated && !hidden;
-        const std::string missing = hidden ? "hidden" : "not recorded";
+        const std::string missing = hidden ? "hidden" : "unknown";
         std::array cells = {
             ui::Cell{.text = i == 0 ? "BF16" : "FP8",
                      .role = i == 0 ? Role::bf16 : Role::e4m3,

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/nn/model.h"
 #include "kernels/arm/batches.h"
 #include "kernels/checks/probe.h"
@@ -169,6 +170,53 @@ TEST_CASE("a transformer's arm allocates what is in its list, and shared memory 
         // The head begins with small weights.
         CHECK(std::abs(shared.records[0].result.loss - std::log(spec.vocabulary)) < 0.2);
     }
+}
+
+TEST_CASE("what shares memory is not offered for a view, weights are, and a small model offers all") {
+    NEEDS_GPU();
+    for (const Sharing sharing : {Sharing::all, Sharing::by_size}) {
+        const TrainSpec spec = spec_of({"delayed"});
+        const Batches batches(spec);
+        const TransformerArm arm(spec, spec.arms[0], engine_of(spec), device()->lt, batches.rings(false),
+                                 device()->stream.get(), {}, sharing);
+        for (std::size_t i = 0; i < arm.plan().tensors.size(); ++i) {
+            CAPTURE(arm.plan().tensors[i].name);
+            const bool weight = arm.plan().tensors[i].tensor == TensorClass::w;
+            CHECK(arm.keeps({static_cast<std::uint16_t>(i)}) == (weight || sharing == Sharing::by_size));
+        }
+    }
+}
+
+TEST_CASE("a transformer that does not fit is refused before anything is allocated, with what would fit") {
+    NEEDS_GPU();
+    device();
+    const auto free_bytes = [] {
+        std::size_t available = 0, total = 0;
+        check(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
+        return available;
+    };
+    const auto refused = [](int d, int blocks, int batch) {
+        TrainOptions options;
+        options.model = "transformer";
+        options.batch = batch;
+        options.recipes = "bf16,delayed";
+        options.sizes = {{"context", 128}, {"d", d}, {"heads", 8}, {"ffn", 2816}, {"blocks", blocks}};
+        try {
+            make_cuda_trainer(make_train_spec(options), device());
+        } catch (const Error& error) {
+            return std::string(error.what());
+        }
+        return std::string();
+    };
+    const std::size_t before = free_bytes();
+    const std::string batch = refused(1024, 8, 1 << 16), layers = refused(4096, 96, 4);
+    if (kCountsBytes) CHECK(free_bytes() == before);
+    CAPTURE(batch);
+    CHECK(batch.find("2 arms with a batch of 65536 need ") != std::string::npos);
+    CHECK(batch.find("a batch of ") != batch.rfind("a batch of "));
+    CHECK(batch.ends_with("would fit"));
+    CAPTURE(layers);
+    CHECK(layers.find("fewer arms or smaller layers would fit") != std::string::npos);
 }
 
 TEST_CASE("rows that are padded share nothing, and the list counts them") {
