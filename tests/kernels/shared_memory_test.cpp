@@ -1,6 +1,7 @@
 // The memory of a transformer's arm: what it allocates is what its list says, and what shares memory is not missed.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <string>
@@ -169,6 +170,32 @@ TEST_CASE("a transformer's arm allocates what is in its list, and shared memory 
         check_same(apart, shared);
         // The head begins with small weights.
         CHECK(std::abs(shared.records[0].result.loss - std::log(spec.vocabulary)) < 0.2);
+    }
+}
+
+TEST_CASE("a measurement of the blocks alone finds its inputs again in every repeat") {
+    NEEDS_GPU();
+    const auto measured = [](const std::string& recipe, Sharing sharing) {
+        const TrainSpec spec = spec_of({.recipe = recipe});
+        Batches batches(spec);
+        const cudaStream_t stream = device()->stream.get();
+        batches.stage(0, 2e-3, 1, stream);
+        TransformerArm arm(spec, spec.arms[0], engine_of(spec), device()->lt, batches.rings(false), stream,
+                           {}, sharing);
+        arm.fill_block_inputs(stream);
+        for (int i = 0; i < 3; ++i) arm.enqueue_blocks(stream, {});
+        device()->stream.wait();
+        std::vector<std::vector<std::uint32_t>> out;
+        for (const ParameterCheckpoint& p : arm.checkpoint().parameters) {
+            CHECK(std::ranges::all_of(p.values, [](float v) { return std::isfinite(v); }));
+            out.push_back(bits(p.values));
+            out.push_back(bits(p.moments.m));
+        }
+        return out;
+    };
+    for (const std::string recipe : {"bf16", "delayed", "rowwise"}) {
+        CAPTURE(recipe);
+        CHECK(measured(recipe, Sharing::all) == measured(recipe, Sharing::none));
     }
 }
 

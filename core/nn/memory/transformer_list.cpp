@@ -246,7 +246,9 @@ void TransformerList::add_parameters() {
             of(ArmPart::bias_before, bytes);
             if (moments) of(ArmPart::bias_m, bytes);
             if (moments) of(ArmPart::bias_v, bytes);
-            of(ArmPart::bias_partials, size(strips_of(rows_, cols)) * bytes, computed);
+            // The update reads all of them, also where the blocks alone are measured.
+            of(ArmPart::bias_partials, size(strips_of(rows_, cols)) * bytes,
+               p.name == "norm" ? Life{} : computed);
             partials += squares(size(padded(cols)));
         }
     }
