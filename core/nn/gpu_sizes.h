@@ -42,6 +42,17 @@ constexpr int kTileRows = 64, kTileCols = 128;  // the tile of a thread block
 constexpr int tiles_down(int padded_rows) { return (padded_rows + kTileRows - 1) / kTileRows; }
 constexpr int tiles_across(int padded_cols) { return (padded_cols + kTileCols - 1) / kTileCols; }
 
+// Partial sums of the gradient of a norm's gain, over strips of the rows, and of the sum of the squares of a gradient:
+// norm_partials() and square_partials() of kernels/layers/launch.h are these.
+constexpr int strips_of(int rows, int cols) {
+    constexpr int kMostStrips = 256, kLeast = 8, kNarrow = 512;
+    const int least = cols <= kNarrow ? 4 * kLeast : kLeast,
+              each = ((rows + kMostStrips - 1) / kMostStrips + kLeast - 1) / kLeast * kLeast,
+              strip = each < least ? least : each;
+    return (rows + strip - 1) / strip;
+}
+constexpr long long kSquaresOfBlock = 256 * 64;
+
 // Bytes of the structures of launch.h.
 constexpr std::size_t kScaleStateBytes = 48, kScaleControlsBytes = 20, kStepInputBytes = 20,
                       kArmStateBytes = 8, kStepResultBytes = 24, kCastSumsBytes = 48, kTensorResultBytes = 72;

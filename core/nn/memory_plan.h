@@ -1,9 +1,14 @@
-// The device memory of a training on a GPU, as the list of its allocations. MlpArm::allocate()
-// (kernels/mlp/arm.cpp) allocates what is in the list, the trainer's refusal for lack of memory counts it,
+// The device memory of a training on a GPU, as the list of its allocations. The arms (kernels/mlp/arm.cpp,
+// kernels/transformer/arm.cpp) allocate what is in the list, the trainer's refusal for lack of memory counts it,
 // and L10 shows it.
 //
-// Held against memory_bytes of every recorded arm: within 2 % or two pages of 2 MiB
+// Held against memory_bytes of every recorded arm of an MLP: within 2 % or two pages of 2 MiB
 // (tests/unit/backend/memory_plan_test.cpp).
+//
+// A transformer's allocations that a step uses only for a while share one pool: two have the same bytes of it only where
+// no phase of the step uses both. The phases are those of the step's main stream, in its order. What the optimiser reads
+// beside the backward pass (the gradient of the weights) is used until the step ends. Models of up to 2^26
+// step_elements(), which take less than about a gigabyte, share nothing: every tensor can be looked at after the step.
 #pragma once
 
 #include <cstddef>
@@ -27,6 +32,8 @@ double step_flop(const TrainSpec& spec, int batch);  // of the products, padded;
 double step_elements(const TrainSpec& spec);         // of weights, inputs and outputs of the GEMMs
 int steps_per_launch(const TrainSpec& spec, int batch);  // more than 1 where steps are short
 int data_slots(const TrainSpec& spec);                   // batches that the trainer keeps on the device
+bool measures_every_step(const TrainSpec& spec);         // small networks take statistics in every step
+bool shares_memory(const TrainSpec& spec);               // large models of tokens: see below
 // Small batches: the weight gradient is a part of the optimiser's kernel and is not stored.
 bool multiplies_in_update(const TrainSpec& spec, const Recipe& recipe, Engine engine, int batch);
 // What a cast of an emulated recipe needs beside its tensor: the amaxes of its blocks.
@@ -68,28 +75,93 @@ enum class ArmPart {
     row_correct,
     scratch,
     rotated,  // x or dy of wgrad, where the recipe has rht
+    // Of a transformer alone. Gains are `bias` and what belongs to it.
+    stream,  // the residual stream that a norm reads
+    stream_gradient,
+    inverse_rms,
+    qkv,
+    qkv_gradient,
+    attended,
+    attended_gradient,
+    gates,
+    gate_gradient,
+    attention_kept,     // for the backward pass
+    attention_scratch,  // tensor x: of the forward pass; dy: of the backward pass
+    channel_scales,     // SwigluForm::smooth
+    scaled_weights,
+    product,           // of the linears whose result is added to the stream
+    product_gradient,  // of the linears that read a norm
+    logits,
+    head_gradient,  // of a head that reads the embedding
+    row_loss,
+    channel_amax,
+    square_partials,
+    clip_factor,
+    evaluation_states,
+    evaluation_step,
+    evaluation_results,
+    cosines,
+    sines,
+};
+
+// The phases of a step that use an allocation, both included.
+struct Life {
+    static constexpr int kAlways = -1;
+    int first = kAlways, last = kAlways;
+    bool always() const { return first == kAlways; }
+    bool overlaps(const Life& other) const {
+        return always() || other.always() || (first <= other.last && other.first <= last);
+    }
+    bool operator==(const Life&) const = default;
 };
 
 struct Allocation {
     ArmPart part;
-    int layer = 0;  // 1-based; 0: of the arm. Tensor x of layer 0 is the network's input of the next step.
+    // MLP: of the layer, 1-based; 0: of the arm. Tensor x of layer 0 is the network's input of the next step.
+    // Transformer, 1-based too: of ModelPlan::tensors for what belongs to a tensor, of ModelPlan::parameters for what
+    // belongs to a parameter, of the block, or of the norm: two a block, and the last.
+    int layer = 0;
     TensorClass tensor = TensorClass::x;
     std::size_t bytes = 0;
+    Life life = {};
+    std::size_t offset = 0;  // in the pool, where `life` is not always
 };
+
+// What attention needs beside its operands, of one block.
+struct AttentionBytes {
+    std::size_t kept = 0;                   // from the forward to the backward pass
+    std::size_t forward = 0, backward = 0;  // scratch memory
+    bool operator==(const AttentionBytes&) const = default;
+};
+// With the probabilities in memory, FP32.
+AttentionBytes materialised_attention(const TrainSpec& spec, int batch);
+// As FlashAttention-2 (Dao, arXiv 2307.08691, algorithms 1 and 2): the log-sum-exp of every row is kept; the backward
+// pass has dQ in FP32 and a sum for each row. What a library takes is asked when it is there.
+AttentionBytes flash_attention(const TrainSpec& spec, int batch);
+
+// by_size: as shares_memory() says. Nothing is shared where the tokens of a batch are no multiple of 16: padded rows that
+// no kernel writes stay zeros.
+enum class Sharing { by_size, none, all };
 
 // All dimensions are padded to multiples of 16.
 class ArmMemory {
   public:
-    ArmMemory(const TrainSpec& spec, const Recipe& recipe, Engine engine, int batch);
+    // `attention`: of a transformer whose engine is not emulated.
+    ArmMemory(const TrainSpec& spec, const Recipe& recipe, Engine engine, int batch,
+              const AttentionBytes& attention = {}, Sharing sharing = Sharing::by_size);
     std::span<const Allocation> allocations() const { return list_; }
+    const Allocation* find(ArmPart part, int layer = 0, TensorClass tensor = TensorClass::x) const;
     // 0: not allocated.
     std::size_t bytes(ArmPart part, int layer = 0, TensorClass tensor = TensorClass::x) const;
-    std::size_t requested_bytes() const;  // the sum
+    std::size_t pool_bytes() const { return pool_; }  // one allocation; 0: nothing is shared
+    bool shares() const { return pool_ > 0; }
+    std::size_t requested_bytes() const;  // the sum, the pool counted once
     // What cudaMalloc takes for them: above 1 MiB in pages of 2 MiB, the small ones packed into such pages.
     std::size_t device_bytes() const;
 
   private:
     std::vector<Allocation> list_;
+    std::size_t pool_ = 0;
 };
 
 // The trainer's own: batches, targets and learning rates, which all arms share.

@@ -76,10 +76,12 @@ class CudaArm {
         const Slot* slot = slots_[id.index];
         return slot && (with_stats || !slot->in_place());
     }
+    // Whether what a view is made of is still there after the step: not where other tensors have taken its memory.
+    virtual bool keeps(TensorId) const { return true; }
     // How many elements the record of a tensor is about; of one that it records.
     std::int64_t recorded_elements(TensorId id) const;
 
-    // Histograms of the newest values. Waits for the stream.
+    // Histograms of the newest values, of a tensor that it records and keeps. Waits for the stream.
     TensorView view(TensorId id, int step, cudaStream_t stream);
 
     // Of a model of tokens, after `steps_done` steps: held-out loss under the recipe's casts, and a sample. Waits for the

@@ -23,6 +23,10 @@ class Batches {
     // sequences than a batch; what the last piece lacks is sequences of the first one, not scored. The number of scored
     // tokens is scored(step) then. False: there is no such piece; of piece 0: the task holds out nothing.
     bool stage_held_out(int i, int piece, int step, cudaStream_t stream);
+    std::size_t memory_bytes() const {  // on the device
+        return (x_.size() + y_.size()) * sizeof(float) + tokens_.size() * sizeof(std::int32_t) +
+               inputs_.size() * sizeof(StepInput);
+    }
     const Task& task() const { return *task_; }
 
   private:

@@ -70,7 +70,7 @@ Memory::Memory(std::size_t bytes) : bytes_(bytes) {
     check(status, "cudaMalloc");
 }
 Memory::~Memory() {
-    if (pointer_) cudaFree(pointer_);
+    if (pointer_ && owned_) cudaFree(pointer_);
 }
 
 namespace {

@@ -56,12 +56,18 @@ class Memory {
   public:
     Memory() = default;
     explicit Memory(std::size_t bytes);
+    // A part of another, which lives longer.
+    Memory(const Memory& whole, std::size_t offset, std::size_t bytes)
+        : pointer_(static_cast<std::byte*>(whole.pointer_) + offset), bytes_(bytes), owned_(false) {}
     ~Memory();
     Memory(Memory&& other) noexcept
-        : pointer_(std::exchange(other.pointer_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+        : pointer_(std::exchange(other.pointer_, nullptr)),
+          bytes_(std::exchange(other.bytes_, 0)),
+          owned_(other.owned_) {}
     Memory& operator=(Memory&& other) noexcept {
         std::swap(pointer_, other.pointer_);
         std::swap(bytes_, other.bytes_);
+        std::swap(owned_, other.owned_);
         return *this;
     }
     void* get() const { return pointer_; }
@@ -70,6 +76,7 @@ class Memory {
   private:
     void* pointer_ = nullptr;
     std::size_t bytes_ = 0;
+    bool owned_ = true;
 };
 
 // Done on return. cudaMemset() and copies from pageable memory are not: they run on the legacy stream, with
@@ -88,6 +95,8 @@ class Buffer {
         fill_zeros(memory_.get(), count * sizeof(T));
     }
     explicit Buffer(std::span<const T> values) : Buffer(values.size()) { upload(values); }
+    explicit Buffer(Memory memory)
+        : memory_(std::move(memory)), count_(memory_.bytes() / sizeof(T)) {}  // as it is
     T* get() const { return static_cast<T*>(memory_.get()); }
     std::size_t size() const { return count_; }
     void upload(std::span<const T> values) { copy_to_device(get(), values.data(), values.size_bytes()); }

@@ -13,23 +13,27 @@ class Materialised final : public Attention {
         : sizes_(sizes),
           places_(places),
           stride_(padded(sizes.context)),
-          p_(static_cast<std::size_t>(sizes.sequences) * static_cast<std::size_t>(sizes.heads) *
-             static_cast<std::size_t>(sizes.context) * static_cast<std::size_t>(stride_)),
-          ds_(p_.size()) {}
+          bytes_(sizeof(float) * static_cast<std::size_t>(sizes.sequences) *
+                 static_cast<std::size_t>(sizes.heads) * static_cast<std::size_t>(sizes.context) *
+                 static_cast<std::size_t>(stride_)) {}
 
-    void forward(const void* qkv, void* out, cudaStream_t stream) override {
+    AttentionBytes bytes() const override { return {.kept = bytes_, .forward = 0, .backward = bytes_}; }
+    void forward(const void* qkv, void* out, const AttentionMemory& memory, cudaStream_t stream) override {
         const Parts in = parts(const_cast<void*>(qkv));
-        attention_probabilities(in.q, in.k, places_.element, sizes_, p_.get(), stride_, stream);
-        attention_output(p_.get(), stride_, in.v, places_.element, sizes_, true, {out, places_.out_stride},
-                         stream);
+        auto* const p = static_cast<float*>(memory.kept);
+        attention_probabilities(in.q, in.k, places_.element, sizes_, p, stride_, stream);
+        attention_output(p, stride_, in.v, places_.element, sizes_, true, {out, places_.out_stride}, stream);
     }
-    void backward(const void* qkv, const void*, const void* dout, void* dqkv, cudaStream_t stream) override {
+    void backward(const void* qkv, const void*, const void* dout, void* dqkv, const AttentionMemory& memory,
+                  cudaStream_t stream) override {
+        const auto* const p = static_cast<const float*>(memory.kept);
+        auto* const ds = static_cast<float*>(memory.scratch);
         const Parts in = parts(const_cast<void*>(qkv)), to = parts(dqkv);
         const HeadMatrix d{const_cast<void*>(dout), places_.out_stride};
-        attention_value_gradient(p_.get(), stride_, d, places_.element, sizes_, true, to.v, stream);
-        attention_score_gradient(p_.get(), stride_, d, in.v, places_.element, sizes_, ds_.get(), stream);
-        attention_query_gradient(ds_.get(), stride_, in.k, places_.element, sizes_, true, to.q, stream);
-        attention_key_gradient(ds_.get(), stride_, in.q, places_.element, sizes_, true, to.k, stream);
+        attention_value_gradient(p, stride_, d, places_.element, sizes_, true, to.v, stream);
+        attention_score_gradient(p, stride_, d, in.v, places_.element, sizes_, ds, stream);
+        attention_query_gradient(ds, stride_, in.k, places_.element, sizes_, true, to.q, stream);
+        attention_key_gradient(ds, stride_, in.q, places_.element, sizes_, true, to.k, stream);
     }
     std::string_view name() const override { return "materialised"; }
 
@@ -50,7 +54,7 @@ class Materialised final : public Attention {
     AttentionSizes sizes_;
     AttentionPlaces places_;
     int stride_;
-    Buffer<float> p_, ds_;
+    std::size_t bytes_;
 };
 
 }  // namespace

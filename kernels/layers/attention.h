@@ -6,7 +6,7 @@
 #include <memory>
 #include <string_view>
 
-#include "kernels/device/device.h"
+#include "core/nn/memory_plan.h"
 #include "kernels/layers/launch.h"
 
 namespace fp8lab::cuda {
@@ -18,12 +18,19 @@ struct AttentionPlaces {
     int qkv_stride = 0, out_stride = 0;  // elements between rows
 };
 
+// Of AttentionBytes: `kept` of the forward pass is given to the backward pass, `scratch` is the pass's own.
+struct AttentionMemory {
+    void *kept = nullptr, *scratch = nullptr;
+};
+
+// It has no memory of its own: the blocks of a model share one.
 class Attention {
   public:
     virtual ~Attention() = default;
-    virtual void forward(const void* qkv, void* out, cudaStream_t stream) = 0;
+    virtual AttentionBytes bytes() const = 0;
+    virtual void forward(const void* qkv, void* out, const AttentionMemory& memory, cudaStream_t stream) = 0;
     virtual void backward(const void* qkv, const void* out, const void* dout, void* dqkv,
-                          cudaStream_t stream) = 0;
+                          const AttentionMemory& memory, cudaStream_t stream) = 0;
     virtual std::string_view name() const = 0;
 };
 

@@ -118,45 +118,44 @@ enum Uid : std::int64_t { kQ = 1, kK, kV, kO, kStats, kDO, kDQ, kDK, kDV };
 
 class CudnnAttention final : public Attention {
   public:
-    CudnnAttention(const AttentionSizes& s, const AttentionPlaces& places)
-        : s_(s),
-          places_(places),
-          stats_(static_cast<std::size_t>(s.sequences) * static_cast<std::size_t>(s.heads) *
-                 static_cast<std::size_t>(s.context)) {
+    CudnnAttention(const AttentionSizes& s, const AttentionPlaces& places) : s_(s), places_(places) {
         forward_ = forward_graph();
         backward_ = backward_graph();
-        std::size_t most = 0;
-        for (const auto& graph : {forward_, backward_}) {
-            require(graph->build(handle_.on(nullptr), {fe::HeurMode_t::A}));
+        const auto build = [&](Graph& graph) {
+            require(graph.build(handle_.on(nullptr), {fe::HeurMode_t::A}));
             std::int64_t bytes = 0;
-            require(graph->get_workspace_size(bytes));
-            most = std::max(most, static_cast<std::size_t>(bytes));
-        }
-        workspace_ = Memory(most);
+            require(graph.get_workspace_size(bytes));
+            return static_cast<std::size_t>(bytes);
+        };
+        bytes_.kept = sizeof(float) * static_cast<std::size_t>(s.sequences) *
+                      static_cast<std::size_t>(s.heads) * static_cast<std::size_t>(s.context);
+        bytes_.forward = build(*forward_);
+        bytes_.backward = build(*backward_);
     }
 
-    void forward(const void* qkv, void* out, cudaStream_t stream) override {
+    AttentionBytes bytes() const override { return bytes_; }
+    void forward(const void* qkv, void* out, const AttentionMemory& memory, cudaStream_t stream) override {
         run(*forward_,
             {{kQ, part(qkv, 0)},
              {kK, part(qkv, k_at())},
              {kV, part(qkv, v_at())},
              {kO, out},
-             {kStats, stats_.get()}},
-            stream);
+             {kStats, memory.kept}},
+            memory.scratch, stream);
     }
     void backward(const void* qkv, const void* out, const void* dout, void* dqkv,
-                  cudaStream_t stream) override {
+                  const AttentionMemory& memory, cudaStream_t stream) override {
         run(*backward_,
             {{kQ, part(qkv, 0)},
              {kK, part(qkv, k_at())},
              {kV, part(qkv, v_at())},
              {kO, const_cast<void*>(out)},
              {kDO, const_cast<void*>(dout)},
-             {kStats, stats_.get()},
+             {kStats, memory.kept},
              {kDQ, part(dqkv, 0)},
              {kDK, part(dqkv, k_at())},
              {kDV, part(dqkv, v_at())}},
-            stream);
+            memory.scratch, stream);
     }
     std::string_view name() const override { return "cuDNN"; }
 
@@ -171,8 +170,8 @@ class CudnnAttention final : public Attention {
         return static_cast<std::byte*>(const_cast<void*>(base)) +
                static_cast<std::ptrdiff_t>(column) * bytes_of(places_.element);
     }
-    void run(Graph& graph, Pointers pointers, cudaStream_t stream) {
-        require(graph.execute(handle_.on(stream), pointers, workspace_.get()));
+    void run(Graph& graph, Pointers pointers, void* workspace, cudaStream_t stream) {
+        require(graph.execute(handle_.on(stream), pointers, workspace));
     }
     // (sequences, heads, context, head_size), as columns of a matrix of `stride` elements a row.
     std::vector<std::int64_t> dims(int heads) const {
@@ -244,10 +243,9 @@ class CudnnAttention final : public Attention {
 
     AttentionSizes s_;
     AttentionPlaces places_;
-    Buffer<float> stats_;
+    AttentionBytes bytes_;
     Handle handle_;
     std::shared_ptr<Graph> forward_, backward_;
-    Memory workspace_;
 };
 
 }  // namespace

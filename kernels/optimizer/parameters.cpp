@@ -21,6 +21,9 @@ Parameters::Parameters(Element element, Shape shape)
     fill_zeros(memory_.get(), memory_.bytes());
 }
 
+Parameters::Parameters(Element element, Shape shape, Memory memory)
+    : element_(element), shape_(shape), memory_(std::move(memory)) {}
+
 void Parameters::write(const std::vector<float>& values) const {
     if (memory_.bytes() == 0) return;
     fill_zeros(memory_.get(), memory_.bytes());

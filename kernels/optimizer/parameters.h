@@ -12,7 +12,8 @@ namespace fp8lab::cuda {
 class Parameters {
   public:
     Parameters() = default;
-    Parameters(Element element, Shape shape);  // zeros
+    Parameters(Element element, Shape shape);                 // zeros
+    Parameters(Element element, Shape shape, Memory memory);  // as it is, of the size that the shape needs
     Element element() const { return element_; }
     void* get() const { return memory_.get(); }
     // (rows, cols) as FP32; BF16 is rounded to nearest on writing. No values: zeros. Without memory write()

@@ -27,8 +27,6 @@ namespace fp8lab::cuda {
 namespace {
 
 constexpr int kInFlight = 2;                 // launches that the host is ahead
-// Networks up to these sizes take statistics in every step: what L8 trains, and L13 with its largest batch.
-constexpr double kSmallElements = 1 << 20, kSmallOfTokens = 1 << 24;
 constexpr int kStepBeforeParts = 30;         // clocks and caches are what they will be
 constexpr std::size_t kTimedLaunches = 200;  // that the median of the step time is over
 
@@ -141,10 +139,10 @@ CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, 
     if (spec.arms.empty()) throw usage_error("--recipe", "at least one recipe");
     for (const Recipe& recipe : spec.arms) model_plan(spec).check(recipe);
     check(cudaSetDevice(device_->index), "cudaSetDevice");
-    if (!tokens_) check_memory();  // before anything that takes long
+    check_memory();  // before anything that takes long
     batches_ = std::make_unique<Batches>(spec_);
     per_launch_ = steps_per_launch(spec_, spec_.batch);
-    stats_always_ = step_elements(spec_) <= (tokens_ ? kSmallOfTokens : kSmallElements);
+    stats_always_ = measures_every_step(spec_);
     for (const Recipe& recipe : spec_.arms) arms_.emplace_back().arm = make_arm(recipe);
 }
 
@@ -160,22 +158,27 @@ std::unique_ptr<CudaArm> CudaTrainer::make_arm(const Recipe& recipe) const {
 void CudaTrainer::check_memory() const {
     std::size_t available = 0, total = 0;
     check(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
+    std::vector<Engine> engines;
+    for (const Recipe& recipe : spec_.arms) engines.push_back(engine_of(recipe).engine);
+    const bool attends = tokens_ && std::ranges::count(engines, Engine::emulated) < std::ssize(engines);
     const auto needed = [&](int batch) {
+        const AttentionBytes attention = attends ? attention_bytes(spec_, batch) : AttentionBytes{};
         std::size_t bytes = ring_bytes(spec_, batch);
-        for (const Recipe& recipe : spec_.arms)
-            bytes += ArmMemory(spec_, recipe, engine_of(recipe).engine, batch).device_bytes();
+        for (std::size_t i = 0; i < engines.size(); ++i)
+            bytes += ArmMemory(spec_, spec_.arms[i], engines[i], batch, attention).device_bytes();
         return static_cast<double>(bytes);
     };
     const auto room = static_cast<double>(available);
-    if (needed(spec_.batch) <= room) return;
+    const double all = needed(spec_.batch);
+    if (all <= room) return;
     int fits = spec_.batch;
     while (fits > 0 && needed(fits) > room) fits /= 2;
-    throw Error(ErrorKind::backend, "GPU memory",
-                fmt::format("{} arms with a batch of {} need {:.1f} GB, {:.1f} of {:.1f} GB are free; {}",
-                            spec_.arms.size(), spec_.batch, needed(spec_.batch) / 1e9, room / 1e9,
-                            static_cast<double>(total) / 1e9,
-                            fits > 0 ? fmt::format("a batch of {} would fit", fits)
-                                     : std::string("fewer arms or smaller layers would fit")));
+    throw Error(
+        ErrorKind::backend, "GPU memory",
+        fmt::format("{} arms with a batch of {} need {:.1f} GB, {:.1f} of {:.1f} GB are free; {}",
+                    spec_.arms.size(), spec_.batch, all / 1e9, room / 1e9, static_cast<double>(total) / 1e9,
+                    fits > 0 ? fmt::format("a batch of {} would fit", fits)
+                             : std::string("fewer arms or smaller layers would fit")));
 }
 
 const TrainedArm& CudaTrainer::arm(int index) const {
@@ -376,7 +379,7 @@ void CudaTrainer::measure_parts() {
 std::optional<TensorView> CudaTrainer::view(TrainedArm& target) {
     if (target.watched && target.watched->step == steps_done_ - 1 && target.watched->id == *watched_)
         return target.watched;
-    if (!target.arm->records(*watched_, true)) return std::nullopt;
+    if (!target.arm->records(*watched_, true) || !target.arm->keeps(*watched_)) return std::nullopt;
     return target.arm->view(*watched_, steps_done_ - 1, stream());
 }
 

@@ -30,11 +30,27 @@ void check_sizes(const TransformerShape& s, Engine engine) {
                 fmt::format("{} is not a multiple of {}, which a GPU needs: --backend cpu", value, multiple));
 }
 
+AttentionSizes sizes_of(const TransformerShape& s, int batch) {
+    return {batch, static_cast<int>(s.context), static_cast<int>(s.heads), static_cast<int>(s.kv_heads),
+            static_cast<int>(s.head_size())};
+}
+
+// In BF16.
+std::unique_ptr<Attention> attention_of(const TransformerShape& s, int batch) {
+    return make_attention(
+        sizes_of(s, batch),
+        {Element::bf16, padded(static_cast<int>(s.d + 2 * s.key_cols())), padded(static_cast<int>(s.d))});
+}
+
 }  // namespace
+
+AttentionBytes attention_bytes(const TrainSpec& spec, int batch) {
+    return attention_of(transformer_shape(spec), batch)->bytes();
+}
 
 TransformerArm::TransformerArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice& choice,
                                const Lt& lt, const StepRings& rings, cudaStream_t stream,
-                               const Preparation& preparation)
+                               const Preparation& preparation, Sharing sharing)
     : CudaArm(spec, recipe, choice),
       shape_(transformer_shape(spec)),
       rows_(spec.batch * static_cast<int>(shape_.context)),
@@ -42,8 +58,12 @@ TransformerArm::TransformerArm(const TrainSpec& spec, const Recipe& recipe, cons
       rings_(rings),
       sources_(plan_.tensors.size()) {
     check_sizes(shape_, engine_);
+    // Before the memory is looked at: cuDNN takes some.
+    if (engine_ != Engine::emulated) attention_ = attention_of(shape_, spec_.batch);
     std::size_t before = 0, after = 0, total = 0;
     check(cudaMemGetInfo(&before, &total), "cudaMemGetInfo");
+    memory_.emplace(ArmMemory(spec_, recipe_, engine_, spec_.batch,
+                              attention_ ? attention_->bytes() : AttentionBytes{}, sharing));
     allocate();
     check(cudaMemGetInfo(&after, &total), "cudaMemGetInfo");
     memory_bytes_ = before > after ? before - after : 0;
@@ -54,54 +74,21 @@ TransformerArm::TransformerArm(const TrainSpec& spec, const Recipe& recipe, cons
 }
 TransformerArm::~TransformerArm() = default;
 
-Memory TransformerArm::activations(int cols) const {
-    Memory memory(elements(shape_of(rows_, cols)) * size(bytes_of(out_)));
-    fill_zeros(memory.get(), memory.bytes());
-    return memory;
-}
-
-AttentionSizes TransformerArm::attention_sizes() const {
-    return {spec_.batch, static_cast<int>(shape_.context), static_cast<int>(shape_.heads),
-            static_cast<int>(shape_.kv_heads), static_cast<int>(shape_.head_size())};
-}
+AttentionSizes TransformerArm::attention_sizes() const { return sizes_of(shape_, spec_.batch); }
 
 // in_place: what has the tensor's values already; null: a source computes them.
 void TransformerArm::add_operand(Slot& slot, TensorId id, int rows, int cols, const void* in_place) {
     slot = make_slot(id, rows, cols);
-    const std::size_t n = elements(slot.shape);
     const bool weight = slot.tensor == TensorClass::w;
-    if (slot.engine == Engine::fp8) {
-        slot.first = Memory(n);
-        slot.second = Memory(n);
-        slot.has_second = true;
-        if (slot.scaling != ScaleMode::tensor) slot.scales = ScaleBuffers(slot.scaling, slot.shape);
-        if (slot.scaling == ScaleMode::block32) {
-            if (weight)
-                slot.values = in_place;
-            else
-                slot.keep_values();
-        }
-    } else if (slot.engine == Engine::bf16) {
-        // Weights in FP32 are cast, weights in BF16 are read where they are.
-        slot.cast = !in_place || (weight && kept_in_ == Element::f32);
-        slot.values = in_place;
-        if (slot.cast) slot.first = Memory(2 * n);
-    } else {
-        slot.values = in_place;
-        if (!in_place) slot.keep_values();
-        slot.cast = slot.plan.format->name != "fp32";
-        const bool one_cast = slot.plan.granularity == Granularity::tensor ||
-                              (slot.plan.granularity == Granularity::block16 && slot.plan.square_blocks);
-        slot.has_second = slot.cast && !one_cast;
-        if (slot.cast) slot.first = Memory(4 * n);
-        if (slot.has_second) slot.second = Memory(4 * n);
-        for (const Memory* operand : {&slot.first, &slot.second})  // emulated casts leave the padding alone
-            if (operand->bytes() > 0) fill_zeros(operand->get(), operand->bytes());
-        const std::size_t scratch = emulation_scratch_bytes(slot.plan, slot.shape.padded_rows, cols);
-        if (scratch > scratch_.bytes()) scratch_ = Memory(scratch);
-        if (slot.rotated && 4 * n > rotated_.bytes()) rotated_ = Memory(4 * n);
-    }
-    slot.stats = Buffer<CastSums>(size(stats_blocks(slot.shape)));
+    const auto take = [&](ArmPart part) { return memory_->take(part, id.index + 1, slot.tensor); };
+    slot.value = take(ArmPart::value);
+    slot.values = slot.value.get() ? slot.value.get() : in_place;
+    slot.first = take(ArmPart::first);
+    slot.second = take(ArmPart::second);
+    slot.cast = slot.first.bytes() > 0;
+    slot.has_second = slot.second.bytes() > 0;
+    if (slot.scaling != ScaleMode::tensor) slot.scales = ScaleBuffers(slot.scaling, slot.shape);
+    slot.stats = Buffer<CastSums>(take(ArmPart::stats));
     add_slot(slot);
     if (in_place)
         sources_[id.index] = [in_place, element = weight ? Element::f32 : out_, shape = slot.shape](
@@ -150,41 +137,42 @@ void TransformerArm::add_attention(Block& block, const std::string& name) {
         };
 }
 
-void TransformerArm::add_norm(Norm& norm, const std::string& gain) {
+void TransformerArm::add_norm(Norm& norm, int number, const std::string& gain) {
     norm.gain = &weights_.vector(gain);
-    norm.inverse_rms = Buffer<float>(size(rows_));
-    norm.stream = activations(static_cast<int>(shape_.d));
-    norm.gradient = activations(static_cast<int>(shape_.d));
+    norm.inverse_rms = memory_->buffer<float>(ArmPart::inverse_rms, number);
+    norm.stream = memory_->take(ArmPart::stream, number);
+    norm.gradient = memory_->take(ArmPart::stream_gradient, number);
 }
 
 // gradient: of the stream behind the block.
-void TransformerArm::allocate_block(Block& block, const std::string& name, const Memory& gradient) {
+void TransformerArm::allocate_block(Block& block, int number, const Memory& gradient) {
+    const std::string name = std::to_string(number) + ".";
+    const auto take = [&](ArmPart part) { return memory_->take(part, number); };
     const auto d = static_cast<int>(shape_.d), ffn = static_cast<int>(shape_.ffn),
                qkv = d + 2 * static_cast<int>(shape_.key_cols());
-    block.qkv_out = activations(qkv);
-    block.dqkv = activations(qkv);
-    block.attended = activations(d);
-    block.dattended = activations(d);
-    block.gates = activations(2 * ffn);
-    block.da = activations(ffn);
+    block.qkv_out = take(ArmPart::qkv);
+    block.dqkv = take(ArmPart::qkv_gradient);
+    block.attended = take(ArmPart::attended);
+    block.dattended = take(ArmPart::attended_gradient);
+    block.gates = take(ArmPart::gates);
+    block.da = take(ArmPart::gate_gradient);
+    block.attention_kept = take(ArmPart::attention_kept);
+    block.attention_forward = take(ArmPart::attention_scratch);
+    block.attention_backward = memory_->take(ArmPart::attention_scratch, number, TensorClass::dy);
     add_linear(block.qkv, name + "qkv", qkv, d);
-    if (engine_ == Engine::emulated)
-        add_attention(block, name + "attention.");
-    else
-        block.attention = make_attention(attention_sizes(), {out_, padded(qkv), padded(d)});
+    if (engine_ == Engine::emulated) add_attention(block, name + "attention.");
     add_linear(block.out, name + "out", d, d, &block.attended, &block.norm2.gradient);
     add_linear(block.gate_up, name + "gate_up", 2 * ffn, d);
     add_linear(block.down, name + "down", d, ffn, nullptr, &gradient);
     if (recipe_.act == SwigluForm::smooth) {
-        block.channel_scales = Buffer<float>(size(padded(ffn)));
-        block.scaled_down = Buffer<float>(elements(block.down.w.shape));
-        block.down.w.values = engine_ == Engine::fp8 ? nullptr : block.scaled_down.get();
+        block.channel_scales = Buffer<float>(take(ArmPart::channel_scales));
+        block.scaled_down = Buffer<float>(take(ArmPart::scaled_weights));
+        block.down.w.values = block.scaled_down.get();
     }
     set_sources(block);
 }
 
 void TransformerArm::allocate() {
-    const auto d = static_cast<int>(shape_.d), vocabulary = static_cast<int>(shape_.vocabulary);
     constexpr int kAny = 16;
     const Element gradient =
         kept_in_ == Element::bf16 ? Element::bf16 : products_of(recipe_, engine_, kAny, kAny, kAny).wgrad.d;
@@ -195,36 +183,22 @@ void TransformerArm::allocate() {
         read_forward_.push_back(tensor.tensor != TensorClass::dy);
     }
     allocate_shared();
-    weights_ = WeightList(plan_, {kept_in_, gradient, spec_.optimizer == OptimizerKind::adamw}, rows_);
+    weights_ = WeightList(plan_, {kept_in_, gradient}, *memory_);
     embedding_ = &weights_.matrix("embedding");
-    if (shape_.tied) head_gradient_ = Parameters(Element::f32, embedding_->shape);
-    y_ = activations(d);
-    dx_ = activations(d);
-    logits_ = activations(vocabulary);
-    const std::size_t rows = size(rows_);
-    row_stats_ = Buffer<float2>(rows);
-    row_loss_ = Buffer<double>(rows);
-    row_correct_ = Buffer<std::uint8_t>(rows);
-    if (recipe_.act == SwigluForm::smooth)
-        channel_amax_ = Buffer<std::uint32_t>(size(padded(static_cast<int>(shape_.ffn))));
-    if (clips()) square_partials_ = Buffer<double>(weights_.square_partials());
-    if (clips()) clip_factor_ = Buffer<float>(1);
-    evaluation_states_ = Buffer<ScaleState>(size(tensors_));
-    evaluation_arm_ = Buffer<ArmState>(1);
-    evaluation_results_ = Buffer<StepResult>(kRecordSlots);
-    const RotaryTable<float> table(shape_.context, shape_.head_size());
-    cos_ = Buffer<float>(std::span<const float>(table.cos().values));
-    sin_ = Buffer<float>(std::span<const float>(table.sin().values));
-    add_norm(norm_, "norm");
-    for (std::size_t b = 1; b <= shape_.blocks; ++b) {
+    if (shape_.tied)
+        head_gradient_ = Parameters(Element::f32, embedding_->shape, memory_->take(ArmPart::head_gradient));
+    allocate_arm();
+    const int blocks = static_cast<int>(shape_.blocks);
+    add_norm(norm_, 2 * blocks + 1, "norm");
+    for (int b = 1; b <= blocks; ++b) {
         auto& block = blocks_.emplace_back(std::make_unique<Block>());
-        add_norm(block->norm1, std::to_string(b) + ".norm1");
-        add_norm(block->norm2, std::to_string(b) + ".norm2");
+        add_norm(block->norm1, 2 * b - 1, std::to_string(b) + ".norm1");
+        add_norm(block->norm2, 2 * b, std::to_string(b) + ".norm2");
     }
     for (std::size_t b = 0; b < shape_.blocks; ++b)
-        allocate_block(*blocks_[b], std::to_string(b + 1) + ".",
+        allocate_block(*blocks_[b], static_cast<int>(b) + 1,
                        b + 1 < shape_.blocks ? blocks_[b + 1]->norm1.gradient : norm_.gradient);
-    add_linear(head_, "head", vocabulary, d);
+    add_linear(head_, "head", static_cast<int>(shape_.vocabulary), static_cast<int>(shape_.d));
     sources_[head_.x.id.index] = [this](const ArmState*, cudaStream_t stream) {
         return norm_source(norm_, head_.x.shape, stream);
     };
@@ -236,6 +210,28 @@ void TransformerArm::allocate() {
     };
     // Of each layer's update, and a few more.
     for (std::size_t i = 0; i < 6 * shape_.blocks + 8; ++i) forks_.emplace_back();
+}
+
+void TransformerArm::allocate_arm() {
+    y_ = memory_->take(ArmPart::product);
+    dx_ = memory_->take(ArmPart::product_gradient);
+    logits_ = memory_->take(ArmPart::logits);
+    row_stats_ = memory_->buffer<float2>(ArmPart::row_stats);
+    row_loss_ = memory_->buffer<double>(ArmPart::row_loss);
+    row_correct_ = memory_->buffer<std::uint8_t>(ArmPart::row_correct);
+    channel_amax_ = memory_->buffer<std::uint32_t>(ArmPart::channel_amax);
+    square_partials_ = memory_->buffer<double>(ArmPart::square_partials);
+    clip_factor_ = memory_->buffer<float>(ArmPart::clip_factor);
+    evaluation_states_ = memory_->buffer<ScaleState>(ArmPart::evaluation_states);
+    evaluation_arm_ = memory_->buffer<ArmState>(ArmPart::evaluation_step);
+    evaluation_results_ = memory_->buffer<StepResult>(ArmPart::evaluation_results);
+    scratch_ = memory_->take(ArmPart::scratch);
+    rotated_ = memory_->take(ArmPart::rotated);
+    const RotaryTable<float> table(shape_.context, shape_.head_size());
+    cos_ = memory_->buffer<float>(ArmPart::cosines);
+    sin_ = memory_->buffer<float>(ArmPart::sines);
+    cos_.upload(table.cos().values);
+    sin_.upload(table.sin().values);
 }
 
 void TransformerArm::make_plans(cudaStream_t stream, const Preparation& preparation) {

@@ -13,6 +13,7 @@
 
 #include "core/nn/models/transformer/model.h"
 #include "kernels/arm/arm.h"
+#include "kernels/arm/arm_buffers.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/layers/attention.h"
 #include "kernels/layers/launch.h"
@@ -43,13 +44,13 @@ struct AttentionCasts {
 struct TransformerBlock {
     TransformerNorm norm1, norm2;
     TransformerLinear qkv, out, gate_up, down;
-    Memory qkv_out, dqkv;                  // q and k are rotated in place; the gradients are not rotated back
-    Memory attended, dattended;            // what attention gives, and its gradient
-    Memory gates, da;                      // gate and up; the gradient of the gate's result
-    std::unique_ptr<Attention> attention;  // none where its operands are cast:
-    std::optional<AttentionCasts> casts;
-    Buffer<float> channel_scales;  // SwigluForm::smooth
-    Buffer<float> scaled_down;     // the weights of down divided by them
+    Memory qkv_out, dqkv;        // q and k are rotated in place; the gradients are not rotated back
+    Memory attended, dattended;  // what attention gives, and its gradient
+    Memory gates, da;            // gate and up; the gradient of the gate's result
+    Memory attention_kept, attention_forward, attention_backward;
+    std::optional<AttentionCasts> casts;  // where its operands are cast
+    Buffer<float> channel_scales;         // SwigluForm::smooth
+    Buffer<float> scaled_down;            // the weights of down divided by them
 };
 
 class TransformerArm final : public CudaArm {
@@ -57,15 +58,19 @@ class TransformerArm final : public CudaArm {
     // Throws usage_error: d, ffn or the width of a head is not a multiple of 16 (8: a head). Else as GemmPlan and
     // Memory.
     TransformerArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice& choice, const Lt& lt,
-                   const StepRings& rings, cudaStream_t stream, const Preparation& preparation);
+                   const StepRings& rings, cudaStream_t stream, const Preparation& preparation,
+                   Sharing sharing = Sharing::by_size);
     ~TransformerArm() override;
 
     void enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark& mark) override;
     // The blocks alone (Backend::time_blocks()), on random values that fill_block_inputs() leaves.
     void fill_block_inputs(cudaStream_t stream);
     void enqueue_blocks(cudaStream_t stream, const Mark& mark);
-    std::string_view attention() const {
-        return blocks_.front()->attention ? blocks_.front()->attention->name() : "materialised, cast";
+    std::string_view attention() const { return attention_ ? attention_->name() : "materialised, cast"; }
+    const ArmMemory& memory() const { return memory_->list(); }
+    // Weights and what their gradients come from have memory of their own.
+    bool keeps(TensorId id) const override {
+        return !memory().shares() || plan_.tensor(id).tensor == TensorClass::w;
     }
     Evaluation evaluate(Batches& batches, int steps_done, cudaStream_t stream) override;
     void align_channel(int token) override;
@@ -81,13 +86,14 @@ class TransformerArm final : public CudaArm {
     using Norm = TransformerNorm;
 
     void allocate();
-    void allocate_block(Block& block, const std::string& name, const Memory& gradient);
+    void allocate_arm();
+    void allocate_block(Block& block, int number, const Memory& gradient);
     // x and dy: matrices of `rows_` rows that are these tensors as they lie; null: a source computes them.
     void add_linear(Linear& linear, const std::string& gemm, int out, int in, const Memory* x = nullptr,
                     const Memory* dy = nullptr);
     void add_attention(Block& block, const std::string& name);
     void add_operand(Slot& slot, TensorId id, int rows, int cols, const void* in_place);
-    void add_norm(Norm& norm, const std::string& gain);
+    void add_norm(Norm& norm, int number, const std::string& gain);
     void set_sources(Block& block);
     void make_plans(cudaStream_t stream, const Preparation& preparation);
     void requantise_weights();
@@ -95,11 +101,9 @@ class TransformerArm final : public CudaArm {
     void hold_gradient(const Linear& linear, const StepContext& step);
     void hold_aligned(cudaStream_t stream);
 
-    // What a GEMM or a kernel leaves for the next one: BF16, or FP32 where the recipe is emulated. Zeros.
-    Memory activations(int cols) const;
     Shape shape(int cols) const { return shape_of(rows_, cols); }
-    bool rounds() const { return recipe_.out == OutType::bf16; }
     AttentionSizes attention_sizes() const;
+    bool rounds() const { return recipe_.out == OutType::bf16; }
 
     void forward(const StepContext& step);
     void forward_blocks(const StepContext& step);
@@ -108,6 +112,7 @@ class TransformerArm final : public CudaArm {
     void loss(const StepContext& step);
     void backward(const StepContext& step);
     void backward_blocks(const StepContext& step);
+    void clear_padding(const MatrixParameter& parameter, cudaStream_t stream) const;
     void update_beside(Linear& linear, const StepContext& step);
     void attend_backward(Block& block, const StepContext& step);
     void attend_backward_with_casts(Block& block, const StepContext& step);
@@ -138,6 +143,8 @@ class TransformerArm final : public CudaArm {
     const int rows_;  // tokens of a batch
     const Lt& lt_;
     StepRings rings_;
+    std::unique_ptr<Attention> attention_;  // of all blocks; none where its operands are cast
+    std::optional<ArmBuffers> memory_;
     std::vector<bool> read_forward_, gradients_;  // tensors of class x and w; of class dy
     // By tensor: where its values come from.
     using Source = std::function<Launch(const ArmState*, cudaStream_t)>;
@@ -168,5 +175,8 @@ class TransformerArm final : public CudaArm {
     std::vector<Event> forks_;
     std::size_t forks_used_ = 0;
 };
+
+// What attention in BF16 needs on this GPU: of cuDNN where it takes the shape. Slow: cuDNN makes its plans.
+AttentionBytes attention_bytes(const TrainSpec& spec, int batch);
 
 }  // namespace fp8lab::cuda

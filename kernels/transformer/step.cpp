@@ -75,7 +75,8 @@ void TransformerArm::attend(Block& block, const StepContext& step) {
     rotate_heads(block.qkv_out.get(), out_, qkv, rotary(), rounds(), step.main);
     step.tell(Part::norm);
     if (block.casts) return attend_with_casts(block, step);
-    block.attention->forward(block.qkv_out.get(), block.attended.get(), step.main);
+    attention_->forward(block.qkv_out.get(), block.attended.get(),
+                        {block.attention_kept.get(), block.attention_forward.get()}, step.main);
     step.tell(Part::attention);
 }
 
@@ -98,8 +99,8 @@ void TransformerArm::attend_with_casts(Block& block, const StepContext& step) {
 
 void TransformerArm::attend_backward(Block& block, const StepContext& step) {
     if (block.casts) return attend_backward_with_casts(block, step);
-    block.attention->backward(block.qkv_out.get(), block.attended.get(), block.dattended.get(),
-                              block.dqkv.get(), step.main);
+    attention_->backward(block.qkv_out.get(), block.attended.get(), block.dattended.get(), block.dqkv.get(),
+                         {block.attention_kept.get(), block.attention_backward.get()}, step.main);
     step.tell(Part::attention);
 }
 
@@ -175,11 +176,24 @@ void TransformerArm::backward(const StepContext& step) {
     update_beside(head_, step);
     norm_back(norm_, dx_.get(), nullptr, step);
     backward_blocks(step);
+    clear_padding(*embedding_, step.main);
     const auto* const head = shape_.tied ? static_cast<const float*>(head_gradient_.get()) : nullptr;
     gather_backward(tokens(step.arm), blocks_.front()->norm1.gradient.get(), out_,
                     shape(static_cast<int>(shape_.d)), head, static_cast<float*>(embedding_->gradient.get()),
                     step.main);
     step.tell(Part::norm);
+}
+
+// gather_backward() leaves padded rows alone, and others have had the memory.
+void TransformerArm::clear_padding(const MatrixParameter& parameter, cudaStream_t stream) const {
+    const Shape s = parameter.shape;
+    if (!memory().shares() || s.rows == s.padded_rows) return;
+    const auto row = static_cast<std::size_t>(s.padded_cols) *
+                     static_cast<std::size_t>(bytes_of(parameter.gradient.element()));
+    check(cudaMemsetAsync(
+              static_cast<std::byte*>(parameter.gradient.get()) + row * static_cast<std::size_t>(s.rows), 0,
+              row * static_cast<std::size_t>(s.padded_rows - s.rows), stream),
+          "padding");
 }
 
 void TransformerArm::backward_blocks(const StepContext& step) {

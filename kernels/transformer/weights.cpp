@@ -27,8 +27,10 @@ std::vector<float> download(const Buffer<float>& from, int count) {
 
 }  // namespace
 
-WeightList::WeightList(const ModelPlan& plan, const WeightTypes& types, int rows) {
+WeightList::WeightList(const ModelPlan& plan, const WeightTypes& types, const ArmBuffers& memory) {
+    int number = 0;
     for (const ParameterSpec& spec : plan.parameters) {
+        ++number;
         Entry entry{.read_by_gemm = spec.operand.has_value(), .matrix = nullptr, .vector = nullptr};
         const int count = static_cast<int>(spec.shape.back());
         if (spec.shape.size() == 2) {
@@ -39,9 +41,13 @@ WeightList::WeightList(const ModelPlan& plan, const WeightTypes& types, int rows
             const Element kept = entry.read_by_gemm && spec.name != "embedding" ? types.kept : Element::f32,
                           gradient = kept == Element::f32 && spec.name == "embedding" ? Element::f32
                                                                                       : types.gradient;
-            p->master = Parameters(kept, p->shape);
-            p->gradient = Parameters(gradient, p->shape);
-            if (types.moments) p->m = Parameters(kept, p->shape), p->v = Parameters(kept, p->shape);
+            const auto of = [&](ArmPart part, Element element) {
+                return Parameters(element, p->shape, memory.take(part, number));
+            };
+            p->master = of(ArmPart::master, kept);
+            p->gradient = of(ArmPart::weight_gradient, gradient);
+            p->m = of(ArmPart::m, kept);
+            p->v = of(ArmPart::v, kept);
             p->partials_at = square_partials_;
             square_partials_ += size(cuda::square_partials(static_cast<long long>(elements(p->shape))));
             entry.matrix = std::move(p);
@@ -49,12 +55,13 @@ WeightList::WeightList(const ModelPlan& plan, const WeightTypes& types, int rows
             auto p = std::make_unique<VectorParameter>();
             p->name = spec.name;
             p->count = count;
-            const std::size_t n = size(padded(count));
-            p->value = Buffer<float>(n);
-            p->gradient = Buffer<float>(n);
-            p->before = Buffer<float>(n);
-            if (types.moments) p->m = Buffer<float>(n), p->v = Buffer<float>(n);
-            p->partials = Buffer<float>(n * size(norm_partials(shape_of(rows, count))));
+            const auto of = [&](ArmPart part) { return memory.buffer<float>(part, number); };
+            p->value = of(ArmPart::bias);
+            p->gradient = of(ArmPart::bias_gradient);
+            p->before = of(ArmPart::bias_before);
+            p->m = of(ArmPart::bias_m);
+            p->v = of(ArmPart::bias_v);
+            p->partials = of(ArmPart::bias_partials);
             p->partials_at = square_partials_;
             square_partials_ += size(cuda::square_partials(padded(count)));
             entry.vector = std::move(p);

@@ -7,6 +7,7 @@
 
 #include "core/nn/model_plan.h"
 #include "core/train/checkpoint.h"
+#include "kernels/arm/arm_buffers.h"
 #include "kernels/optimizer/parameters.h"
 
 namespace fp8lab::cuda {
@@ -27,14 +28,12 @@ struct VectorParameter {  // a gain
 
 struct WeightTypes {
     Element kept = Element::f32, gradient = Element::f32;  // of matrices that a GEMM reads
-    bool moments = true;
 };
 
 class WeightList {
   public:
     WeightList() = default;
-    // `rows` of a batch, of which norms sum the gradient of their gain.
-    WeightList(const ModelPlan& plan, const WeightTypes& types, int rows);
+    WeightList(const ModelPlan& plan, const WeightTypes& types, const ArmBuffers& memory);
     MatrixParameter& matrix(std::string_view name);
     VectorParameter& vector(std::string_view name);
     std::vector<MatrixParameter*> matrices();

@@ -23,7 +23,7 @@ std::vector<Choice> model_choices() {
     std::vector<Choice> out;
     for (const ModelShape& model : models()) out.push_back({model.id, model.label});
     out.push_back({"own", "a model of your own"});
-    out.push_back({"mlp", "L8’s network"});
+    for (const OwnModel& model : kOwnModels) out.push_back({std::string(model.id), std::string(model.label)});
     return out;
 }
 
@@ -41,7 +41,7 @@ std::vector<Choice> card_choices() {
 
 std::string pcie_help(const std::string& card) {
     std::string out = "Bytes per second between CPU and GPU, each way. 25 GB/s is typical of PCIe 4.0 x16.";
-    if (const Allocated recorded = recorded_bytes(card); recorded.host_copy > 0)
+    if (const Allocated recorded = recorded_bytes("mlp", card); recorded.host_copy > 0)
         out += fmt::format(" The recording’s {} copies {:.0f} GB/s.", recorded.gpu, recorded.host_copy / kGB);
     return out;
 }
@@ -182,9 +182,9 @@ std::string MemoryLab::why_not(std::string_view field) const {
     };
     const bool dimension = one_of({"kind", "layers", "hidden", "ffn", "heads", "kv_heads", "vocab", "tied"});
     if (dimension && params_.model != "own") return "It belongs to a model of your own.";
-    if (outcome_.mlp && one_of({"plan", "compare", "batch", "seq", "checkpointing", "gpus", "zero", "offload",
-                                "pcie", "attention"}))
-        return "L8’s trainer has none.";
+    if (outcome_.ours() && one_of({"plan", "compare", "batch", "seq", "checkpointing", "gpus", "zero",
+                                   "offload", "pcie", "attention"}))
+        return "Our trainer has none.";
     if (field == "contexts" && !outcome_.own.plan.infers()) return "It belongs to inference.";
     if (outcome_.own.plan.infers() &&
         one_of({"checkpointing", "attention", "zero", "offload", "pcie", "batch"}))
@@ -204,7 +204,7 @@ void MemoryLab::perform(std::string_view action) {
     if (action != "allocate") return Lab::perform(action);
     params_.gpu = "live";
     ++times_;
-    arms_ = true;
+    if (arms_.empty()) arms_ = kOwnModels.front().id;
     update();
 }
 
@@ -216,14 +216,14 @@ void MemoryLab::update() {
     if (params_.gpu != "live") {
         asked_.reset();
         live_.reset();
-        arms_ = false;
+        arms_.clear();
     } else {
-        arms_ = arms_ || params_.model == "mlp";
+        if (find_own_model(params_.model)) arms_ = params_.model;
         const Question question{arms_, times_};
         if (asked_ != question) card_.request(*(asked_ = question));
         if (auto answer = card_.take()) live_ = std::move(*answer);
     }
-    outcome_ = outcome_of(params_, live_ ? *live_ : recorded_bytes(params_.gpu));
+    outcome_ = outcome_of(params_, live_ ? *live_ : recorded_bytes(params_.model, params_.gpu));
 }
 
 Provenance MemoryLab::provenance() const {

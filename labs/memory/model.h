@@ -49,7 +49,8 @@ struct Outcome {
     ModelShape model = {};
     Load load = {};
     Side own = {}, other = {};
-    bool mlp = false;  // L8's network: both sides from its lists of allocations
+    const OwnModel* own_model = nullptr;  // our trainer: both sides from its lists of allocations
+    bool ours() const { return own_model != nullptr; }
     double parameters = 0;
     double gpu_bytes = 0;           // size of the GPU
     std::string gpu_name = {};      // "H200"
@@ -87,9 +88,9 @@ class MemoryLab final : public Lab {
 
   private:
     static std::vector<Field> fields_of(Params& params);
-    // Of the card at hand: its size, and the bytes of both arms where `arms` is set.
+    // Of the card at hand: its size, and the bytes of both arms of our trainer.
     struct Question {
-        bool arms = false;
+        std::string arms = {};  // the model; empty: none
         int times = 0;
         bool operator==(const Question&) const = default;
     };
@@ -99,8 +100,8 @@ class MemoryLab final : public Lab {
     Outcome outcome_;
     Job<Question, Allocated> card_;
     std::optional<Question> asked_;
-    int times_ = 0;      // "allocate" was done
-    bool arms_ = false;  // their bytes are wanted, not the size of the card alone
+    int times_ = 0;     // "allocate" was done
+    std::string arms_;  // their bytes are wanted, not the size of the card alone
     std::optional<Allocated> live_;
 };
 

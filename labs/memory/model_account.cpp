@@ -47,14 +47,16 @@ Side side_of(const Plan& plan, const ModelShape& model, const Load& load, double
             .per_parameter = plan.bytes(Place::gpu)};
 }
 
-// L8's arms as plans: what has bytes has a format.
-Side side_of(const OwnArm& arm) {
+// Our trainer's arms as plans: what has bytes has a format.
+Side side_of(const OwnArm& arm, const OwnModel& model) {
     const bool fp8 = arm.recipe != "bf16";
     Side side{.plan = find_plan(fp8 ? "te" : "bf16"), .account = arm.account};
-    side.plan.name = fp8 ? "L8’s trainer in FP8" : "L8’s trainer in BF16";
+    side.plan.name = fp8 ? model.fp8 : model.bf16;
     side.plan[Row::gradients] = Keep::fp32;
-    side.plan.inputs = fp8 ? Inputs::fp8_both : Inputs::bf16;
-    if (fp8) side.plan[Row::weights] = Keep::none;
+    // Memory is shared: the copy that fprop read is gone in the backward pass.
+    const Inputs narrow = arm.saved > 0 ? Inputs::fp8 : Inputs::fp8_both;
+    side.plan.inputs = fp8 ? narrow : Inputs::bf16;
+    if (fp8 && arm.account[Row::weights] == 0) side.plan[Row::weights] = Keep::none;
     side.act_layer = kNaN;
     side.per_parameter = arm.per_weight;
     return side;
@@ -108,9 +110,14 @@ double difference_at(const Outcome& outcome, double tokens, double pcie) {
 }
 
 Outcome outcome_of(const Params& p, const Allocated& allocated) {
-    static const std::array<OwnArm, 2> kTrainer = {own_arm("bf16"), own_arm("delayed")};
+    static const std::array<OwnArm, 2> kNetwork = {own_arm("mlp", "bf16"), own_arm("mlp", "delayed")};
+    static const std::array<OwnArm, 2> kTransformer = {own_arm("transformer", "bf16"),
+                                                       own_arm("transformer", "delayed")};
     const double pcie = p.pcie * kGB;
-    Outcome out{.model = model_of(p), .load = load_of(p), .mlp = p.model == "mlp", .trainer = kTrainer};
+    Outcome out{.model = model_of(p),
+                .load = load_of(p),
+                .own_model = find_own_model(p.model),
+                .trainer = p.model == "transformer" ? kTransformer : kNetwork};
     out.allocated = allocated;
     for (std::size_t i = 0; i < out.trainer.size(); ++i) out.trainer[i].allocated = allocated.bytes[i];
     const Card& card = find_card(p.gpu);
@@ -118,13 +125,13 @@ Outcome outcome_of(const Params& p, const Allocated& allocated) {
     out.gpu_bytes = live ? allocated.memory : card.bytes;
     out.gpu_name = live ? allocated.gpu : card.name;
     out.break_even = kNaN;
-    if (out.mlp) {
-        out.own = side_of(out.trainer[1]);
-        out.other = side_of(out.trainer[0]);
-        const TrainSpec network = own_network();
-        for (std::size_t l = 0; l + 1 < network.layers.size(); ++l)
-            out.parameters += static_cast<double>(network.layers[l]) * network.layers[l + 1];
-        out.load.sequence = network.batch;
+    if (out.ours()) {
+        out.own = side_of(out.trainer[1], *out.own_model);
+        out.other = side_of(out.trainer[0], *out.own_model);
+        const TrainSpec spec = own_model(out.own_model->id);
+        out.parameters = own_weights(spec);
+        out.load.sequence = spec.batch;
+        if (p.model == "transformer") out.load.sequence *= spec.sizes.at("context");
         return out;
     }
     out.parameters = out.model.parameters();
@@ -197,17 +204,18 @@ std::vector<Metric> MemoryLab::metrics() const {
     gigabytes("gpu_size_gb", o.gpu_bytes);
     add("offload_s", own.offload_s, "s");
     add("offload_overlapped_s", own.offload_overlapped_s, "s");
-    word("update_path", o.mlp ? "master" : update_path(o.own.plan));
+    word("update_path", o.ours() ? "master" : update_path(o.own.plan));
     constexpr double kSide = 1024, kMiB = 1024.0 * 1024.0;
-    add("linear_forward_mib", o.mlp ? kNaN : linear_forward_bytes(o.own.plan, kSide, kSide, kSide) / kMiB,
+    add("linear_forward_mib", o.ours() ? kNaN : linear_forward_bytes(o.own.plan, kSide, kSide, kSide) / kMiB,
         "MiB");
-    add("kv_bytes_per_token", o.mlp ? 0 : kv_bytes_per_token(o.model, o.own.plan.kv), "B");
+    add("kv_bytes_per_token", o.ours() ? 0 : kv_bytes_per_token(o.model, o.own.plan.kv), "B");
     for (std::size_t i = 0; i < o.trainer.size(); ++i) {
         const OwnArm& arm = o.trainer[i];
         const std::string name = i == 0 ? "own.bf16_" : "own.fp8_";
         gigabytes(name + "calculated_gb", arm.calculated);
         gigabytes(name + "allocated_gb", arm.allocated.value_or(kNaN));
         add(name + "off_pct", arm.off_pct(), "%");
+        gigabytes(name + "saved_gb", arm.saved);
     }
     return out;
 }

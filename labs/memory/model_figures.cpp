@@ -224,7 +224,7 @@ Color color_of(const Side& side, Row row) {
 
 Figure bars_figure(const Outcome& o) {
     const double widest =
-        1.1 * std::max({o.own.account.on_gpu(), o.other.account.on_gpu(), o.mlp ? 0 : o.gpu_bytes, 1.0});
+        1.1 * std::max({o.own.account.on_gpu(), o.other.account.on_gpu(), o.ours() ? 0 : o.gpu_bytes, 1.0});
     Figure figure{.id = "bars",
                   .title = finding(o),
                   .x = {.label = "GB per GPU", .range = Range{0, widest / kGB}},
@@ -238,7 +238,7 @@ Figure bars_figure(const Outcome& o) {
     add_names(figure, o.own, kHigh[1] + 12, widest);
     add_head(figure, o.own, kHigh[1] + 36);
     add_head(figure, o.other, kLow[1] + 20);
-    if (!o.mlp) add_gpu(figure, o, widest, kHigh[1] + 74);
+    if (!o.ours()) add_gpu(figure, o, widest, kHigh[1] + 74);
     figure.words = {figure.title + ".", sentence_of(o.own), sentence_of(o.other),
                     fmt::format("The GPU has {}.", gb_text(o.gpu_bytes))};
     return figure;
@@ -250,7 +250,7 @@ Figure tokens_figure(const Outcome& o, double pcie) {
         .title = tokens_title(o),
         .x = {.label = "tokens per GPU", .scale = Scale::log2, .range = Range{kFewestTokens, kAxisTokens}},
         .y = {.label = fmt::format("{} − {}, GB", o.own.plan.brief, o.other.plan.brief)}};
-    if (o.mlp) return figure;
+    if (o.ours()) return figure;
     const Role role = o.own.plan.role;
     std::vector<double> tokens, difference, above;
     constexpr int kPoints = 57;  // eight to a power of two
@@ -296,7 +296,7 @@ Figure plans_figure(const Params& params, const Outcome& o) {
                   .title = "The other plans, same model",
                   .x = {.label = "GB per GPU"},
                   .y = {.visible = false}};
-    if (o.mlp) return figure;
+    if (o.ours()) return figure;
     const std::vector<Plan> others = other_plans(params, o);
     const auto count = static_cast<double>(others.size());
     double widest = 1;

@@ -5,6 +5,7 @@
 
 #include "core/backend/recording.h"
 #include "core/base/error.h"
+#include "core/nn/model.h"
 
 namespace fp8lab::memory {
 namespace {
@@ -22,6 +23,8 @@ Row row_of(const cuda::Allocation& one, bool fp8) {
             return !fp8 ? Row::weights : one.part == ArmPart::first ? Row::copy : Row::copy_t;
         case ArmPart::output:
         case ArmPart::input_gradient:
+        case ArmPart::stream:
+        case ArmPart::stream_gradient:
             return Row::activations;
         case ArmPart::master:
             return Row::master;
@@ -48,21 +51,55 @@ TrainSpec own_network() {
     return spec;
 }
 
+TrainSpec own_transformer() {
+    TrainSpec spec;
+    spec.model = "transformer";
+    spec.task = TaskKind::text;
+    spec.vocabulary = 50257;
+    spec.sizes = {{"d", 768},     {"heads", 12},     {"kv-heads", 12}, {"ffn", 2048},
+                  {"blocks", 12}, {"context", 1024}, {"tie", 1}};
+    spec.loss = LossKind::cross_entropy;
+    spec.batch = 8;
+    for (const char* recipe : kRecipes) spec.arms.push_back(parse_recipe(recipe));
+    return spec;
+}
+
+const OwnModel* find_own_model(std::string_view id) {
+    const auto found = std::ranges::find(kOwnModels, id, &OwnModel::id);
+    return found == kOwnModels.end() ? nullptr : &*found;
+}
+
+TrainSpec own_model(std::string_view id) { return id == "transformer" ? own_transformer() : own_network(); }
+
 double OwnArm::off_pct() const {
     return allocated ? 100 * (calculated / *allocated - 1) : std::numeric_limits<double>::quiet_NaN();
 }
 
-OwnArm own_arm(const std::string& recipe) {
-    const TrainSpec spec = own_network();
-    const bool fp8 = recipe != "bf16";
-    const cuda::ArmMemory memory(spec, parse_recipe(recipe), fp8 ? cuda::Engine::fp8 : cuda::Engine::bf16,
-                                 spec.batch);
-    OwnArm out{.recipe = recipe, .calculated = static_cast<double>(memory.device_bytes())};
+double own_weights(const TrainSpec& spec) {
     double weights = 0;
-    for (std::size_t l = 0; l + 1 < spec.layers.size(); ++l)
-        weights += static_cast<double>(spec.layers[l]) * spec.layers[l + 1];
+    for (const ParameterSpec& p : model_plan(spec).parameters)
+        if (p.shape.size() == 2) weights += static_cast<double>(p.elements());
+    return weights;
+}
+
+OwnArm own_arm(std::string_view model, const std::string& recipe) {
+    const TrainSpec spec = own_model(model);
+    const bool fp8 = recipe != "bf16", tokens = model == "transformer";
+    const auto memory_of = [&](cuda::Sharing sharing) {
+        return cuda::ArmMemory(
+            spec, parse_recipe(recipe), fp8 ? cuda::Engine::fp8 : cuda::Engine::bf16, spec.batch,
+            tokens ? cuda::flash_attention(spec, spec.batch) : cuda::AttentionBytes{}, sharing);
+    };
+    const cuda::ArmMemory memory = memory_of(cuda::Sharing::by_size);
+    OwnArm out{.recipe = recipe, .calculated = static_cast<double>(memory.device_bytes())};
+    out.saved = static_cast<double>(memory_of(cuda::Sharing::none).device_bytes()) - out.calculated;
+    // What shares memory: activations, and gradients that come when those are done with.
+    out.account.gpu[index(Row::activations)] = static_cast<double>(memory.pool_bytes());
     for (const cuda::Allocation& one : memory.allocations()) {
-        const Row row = row_of(one, fp8);
+        if (!one.life.always()) continue;
+        // A linear that stays in BF16 has one copy of its weights, of two bytes.
+        const bool wide = tokens && !memory.find(ArmPart::second, one.layer, one.tensor);
+        const Row row = row_of(one, fp8 && !wide);
         const auto bytes = static_cast<double>(one.bytes);
         out.account.gpu[index(row)] += bytes;
         const bool operand = one.part == ArmPart::first || one.part == ArmPart::second;
@@ -72,7 +109,7 @@ OwnArm own_arm(const std::string& recipe) {
     }
     out.account.gpu[index(Row::workspace)] +=  // the rest of the pages
         out.calculated - static_cast<double>(memory.requested_bytes());
-    out.per_weight = out.account.states() / weights;
+    out.per_weight = out.account.states() / own_weights(spec);
     return out;
 }
 
@@ -82,7 +119,7 @@ const Card& find_card(std::string_view id) {
     return found == kCards.end() ? kCards[kUsual] : *found;
 }
 
-Allocated recorded_bytes(std::string_view card) {
+Allocated recorded_bytes(std::string_view model, std::string_view card) {
     const auto all = shipped();
     Allocated out;
     out.problem = all->problem;
@@ -98,6 +135,7 @@ Allocated recorded_bytes(std::string_view card) {
         out.host_copy = 1e3 * copy.bytes / std::max(copy.up_ms, copy.down_ms);
     }
     static const TrainSpec kNetwork = own_network();
+    if (model == "transformer") return out;
     if (const RecordedStep* step = recording.step(kNetwork.layers, kNetwork.batch))
         for (std::size_t i = 0; i < kRecipes.size(); ++i)
             if (const RecordedArm* arm = step->find(kRecipes[i]); arm && arm->memory_bytes > 0)
@@ -105,12 +143,12 @@ Allocated recorded_bytes(std::string_view card) {
     return out;
 }
 
-Allocated measured_bytes(const Backends& backends, bool arms) {
+Allocated measured_bytes(const Backends& backends, const std::string& arms) {
     Backend& gpu = backends.get("cuda");
     const DeviceInfo device = gpu.device();
     Allocated out{.gpu = device.name, .memory = device.memory_bytes, .live = true};
-    if (!arms) return out;
-    const std::vector<double> bytes = gpu.allocated_bytes(own_network());
+    if (arms.empty()) return out;
+    const std::vector<double> bytes = gpu.allocated_bytes(own_model(arms));
     for (std::size_t i = 0; i < std::min(bytes.size(), out.bytes.size()); ++i) out.bytes[i] = bytes[i];
     return out;
 }

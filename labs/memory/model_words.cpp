@@ -29,10 +29,13 @@ std::string finding(const Outcome& o) {
     const auto [own, other] = names(o);
     const double difference = o.difference(), total = o.own.account.on_gpu();
     const std::string size = gb_text(std::fabs(difference));
-    if (!o.mlp && total > o.gpu_bytes)
+    if (!o.ours() && total > o.gpu_bytes)
         return fmt::format("{}: {} too much for {} {}", own, gb_text(total - o.gpu_bytes),
                            o.gpu_name.starts_with('H') ? "an" : "a", o.gpu_name);
-    if (o.mlp)
+    if (o.ours() && o.trainer[1].saved > 0)
+        return fmt::format("{} takes {} less than {}; sharing memory saves {} and {}", own, size, other,
+                           gb_text(o.trainer[1].saved), gb_text(o.trainer[0].saved));
+    if (o.ours())
         return fmt::format("{} takes only {} less than {}: it keeps two copies of each input", own, size,
                            other);
     const std::string compared = difference == 0 ? fmt::format("{} takes as much as {}", own, other)
@@ -47,7 +50,14 @@ std::string finding(const Outcome& o) {
 }
 
 std::string cause(const Outcome& o) {
-    if (o.mlp)
+    if (o.ours() && o.trainer[1].saved > 0)
+        return fmt::format(
+            "{} bytes per parameter, {} in BF16, without gradients: they share the memory of x, dy and "
+            "outputs "
+            "of {} tokens.",
+            screen_number(o.own.per_parameter), screen_number(o.other.per_parameter),
+            group_thousands(std::llround(o.load.sequence)));
+    if (o.ours())
         return fmt::format(
             "{} bytes per parameter, {} in BF16. The rest are x, dy and outputs of a batch of {}.",
             screen_number(o.own.per_parameter), screen_number(o.other.per_parameter),
@@ -67,7 +77,9 @@ std::string cause(const Outcome& o) {
 }
 
 std::string tokens_title(const Outcome& o) {
-    if (o.mlp) return "L8’s network: no tokens";
+    if (o.ours())
+        return fmt::format("{}: {}", o.own_model->label,
+                           o.own_model->id == "mlp" ? "no tokens" : "its tokens are fixed");
     const auto [own, other] = names(o);
     const double even = o.break_even;
     const bool more = o.difference() > 0;

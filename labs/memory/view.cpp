@@ -53,7 +53,7 @@ void MemoryView::stage(Context& c, Rect area) {
 
 // The difference over tokens and, below it, the other plans; of L8's network what its bars are.
 void MemoryView::draw_right(Context& c, const std::vector<Figure>& figures, Rect area) {
-    if (!lab_.outcome().mlp) {
+    if (!lab_.outcome().ours()) {
         const bool room = area.height() >= c.px(400);
         const float middle = room ? area.y0 + 0.55F * area.height() : area.y1;
         draw_tokens(c, figures[1], {area.x0, area.y0, area.x1, middle - (room ? c.px(12) : 0)});
@@ -69,6 +69,12 @@ void MemoryView::draw_right(Context& c, const std::vector<Figure>& figures, Rect
         "the "
         "gradient, the operands of each GEMM, outputs, scales, statistics and records. Sizes are padded to "
         "multiples of 16; more than 1 MiB takes whole pages of 2 MiB.");
+    if (const double saved = lab_.outcome().trainer[1].saved; saved > 0)
+        ui::wrapped(
+            c,
+            fmt::format("Activations and gradients that are not needed at the same time share memory: they "
+                        "stand under activations. In FP8 this saves {}.",
+                        gb_text(saved)));
     ImGui::EndChild();
 }
 
@@ -125,7 +131,8 @@ void MemoryView::draw_plans(Context& c, Figure figure, Rect area) {
 
 std::vector<std::pair<std::string, std::string>> MemoryView::status() const {
     const Outcome& o = lab_.outcome();
-    if (o.mlp) return {{"network", "4096-16384-4096"}, {"batch", "8192"}};
+    if (o.ours())
+        return {{"network", std::string(o.own_model->sizes)}, {"batch", std::string(o.own_model->batch)}};
     return {{"parameters", fmt::format("{:.4g} × 10^9", o.parameters / kGB)},
             {"tokens per GPU", group_thousands(std::llround(o.load.tokens()))},
             {"GPUs", fmt::format("{:.0f}", o.load.gpus)}};

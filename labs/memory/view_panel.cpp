@@ -60,7 +60,7 @@ void MemoryView::explore(Context& c, float width) {
         }
     };
     draw(false);
-    if (lab_.outcome().mlp)
+    if (lab_.outcome().ours())
         ui::wrapped(c, "The trainer has no sequence, no checkpointing and no ZeRO: nothing to set.");
     ui::disclosure(c, "memory.more", "More: ZeRO, GPUs, offload, PCIe, attention", more_open_);
     if (more_open_) draw(true);
@@ -75,10 +75,10 @@ void MemoryView::draw_result(Context& c, float width) {
     const Rect line = ui::next_area(c, 36);
     const float y = (line.y0 + line.y1) / 2;
     const std::string total = gb_text(o.own.account.on_gpu());
-    const bool lost = !o.mlp && update_path(o.own.plan) == "none";
+    const bool lost = !o.ours() && update_path(o.own.plan) == "none";
     ui::text_mid(c, {line.x0, y}, total, {lost ? Role::muted : Role::text}, {Face::mono, 32});
     ui::probe(c, "memory.total", line, {}, total);
-    if (!o.mlp)
+    if (!o.ours())
         ui::text_mid(c, {line.x0 + width, y + c.px(6)},
                      fmt::format("of {} on {} {}", screen_number(o.gpu_bytes / kGB),
                                  o.gpu_name.starts_with('H') ? "an" : "a", o.gpu_name),
@@ -87,8 +87,8 @@ void MemoryView::draw_result(Context& c, float width) {
     ui::wrapped(c, cause(o));
     if (lost) ui::warning(c, "FP8 weights without a master: updates round away (L7).");
     const Params& p = lab_.params();
-    if (!o.mlp && p.zero > 0 && p.gpus == 1) ui::wrapped(c, "One GPU shards nothing.");
-    if (!o.mlp && p.offload == "master" && o.own.plan[Row::master] == Keep::none &&
+    if (!o.ours() && p.zero > 0 && p.gpus == 1) ui::wrapped(c, "One GPU shards nothing.");
+    if (!o.ours() && p.offload == "master" && o.own.plan[Row::master] == Keep::none &&
         o.own.plan[Row::m] == Keep::none)
         ui::wrapped(c, "There is nothing to offload.");
 }
@@ -98,9 +98,13 @@ void MemoryView::draw_trainer(Context& c, float width) {
     const Outcome& o = lab_.outcome();
     ui::text(c, "Held against our own trainer", Role::text, kBold15);
     const Allocated& allocated = o.allocated;
+    const OwnModel& model = o.ours() ? *o.own_model : kOwnModels.front();
     const std::string card = short_gpu_name(allocated.gpu);
-    ui::wrapped(c, allocated.problem.empty() ? fmt::format("GB of 4096-16384-4096, batch 8192, {}", card)
-                                             : allocated.problem);
+    const bool taken = allocated.bytes[0] || allocated.bytes[1];
+    const std::string what = fmt::format("GB of {}, batch {}", model.sizes, model.batch);
+    ui::wrapped(c, !allocated.problem.empty() ? allocated.problem
+                   : taken                    ? fmt::format("{}, {}", what, card)
+                                              : what + ", not recorded on a card");
     const std::vector<float> columns = {0.2F * width, 0.27F * width, 0.27F * width, 0.26F * width};
     const auto head = [](const char* words) {
         return ui::Cell{.text = words, .role = Role::muted, .mono = false};
@@ -111,7 +115,7 @@ void MemoryView::draw_trainer(Context& c, float width) {
     for (std::size_t i = 0; i < o.trainer.size(); ++i) {
         const OwnArm& arm = o.trainer[i];
         const bool known = arm.allocated && !hidden;
-        const std::string missing = hidden ? "hidden" : "not recorded";
+        const std::string missing = hidden ? "hidden" : "unknown";
         std::array cells = {
             ui::Cell{.text = i == 0 ? "BF16" : "FP8",
                      .role = i == 0 ? Role::bf16 : Role::e4m3,

@@ -53,7 +53,7 @@ void MemoryView::draw_cell(Context& c, const std::string& name, Rect cell) {
     const Row row = std::ranges::find(rows(), base, &RowInfo::field)->row;
     const Outcome& o = lab_.outcome();
     const Color ink = place ? Color{Role::muted} : ink_of(o, row);
-    const bool locked = std::ranges::find(c.locked, name) != c.locked.end() || o.mlp;
+    const bool locked = std::ranges::find(c.locked, name) != c.locked.end() || o.ours();
     const Rect area{cell.x0 - c.px(4), cell.y0 + c.px(2), cell.x1, cell.y1 - c.px(2)};
     if (locked) {
         ui::text_mid(c, {cell.x0, (cell.y0 + cell.y1) / 2}, cell_text(o, row, place), ink, kMono13);
@@ -132,7 +132,7 @@ void MemoryView::draw_table(Context& c, Rect area) {
         }
         const double here = own.gpu[i], there = other.gpu[i],
                      each = i < kStates ? bytes_of(o.own.plan.states[i]) : 0;
-        if (i < kStates && !o.mlp) number(0, screen_number(each), false, name, each);
+        if (i < kStates && !o.ours()) number(0, screen_number(each), false, name, each);
         number(1, gb_short(here), false, name, here / kGB);
         number(2, gb_short(there), false, name, there / kGB);
         number(3, change_text(here - there), true, name, (here - there) / kGB);
@@ -155,7 +155,7 @@ void MemoryView::draw_table(Context& c, Rect area) {
         foot = fmt::format("Activations: {:.1f} s·b·h bytes per layer in {}, {:.1f} in {}.",
                            o.own.act_layer / o.model.hidden, o.own.plan.brief,
                            o.other.act_layer / o.model.hidden, o.other.plan.brief);
-    else if (!o.mlp)
+    else if (!o.ours())
         foot = "Activations and workspace are not counted.";
     if (foot_shown) {
         ui::text_at(c, {left, y}, foot, {Role::muted}, kSans13);
@@ -164,7 +164,7 @@ void MemoryView::draw_table(Context& c, Rect area) {
             "Everything at once, without fragmentation and buffers of communication. Embeddings and head are "
             "counted "
             "in FP8 too.";
-        for (const std::string_view line : ui::wrap_lines(c, o.mlp ? "" : kSimplified, kSans13, width)) {
+        for (const std::string_view line : ui::wrap_lines(c, o.ours() ? "" : kSimplified, kSans13, width)) {
             if (y + c.px(20) > origin.y + area.height()) break;
             ui::text_at(c, {left, y}, line, {Role::muted}, kSans13);
             y += c.px(20);

@@ -56,6 +56,10 @@ void print_table(const Lab& lab) {
     line("on the GPU", "gpu_gb", "GB");
     line("on the CPU", "cpu_gb", "GB");
     line("compared plan, on the GPU", "compare_gpu_gb", "GB");
+    if (find("own.fp8_saved_gb").value > 0) {
+        line("saved by sharing, FP8", "own.fp8_saved_gb", "GB");
+        line("saved by sharing, BF16", "own.bf16_saved_gb", "GB");
+    }
     line("bytes per parameter", "bytes_per_parameter", "B");
     line("tokens to break even", "break_even_tokens", "");
     line("transfers of a step", "offload_s", "s");

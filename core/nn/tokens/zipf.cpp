@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kCircle = 4294967296.0, kOffset = 2.7;
 // The circle divided by the golden ratio: its multiples lie far from each other.
-constexpr std::uint32_t kTurn = 0x9E3779B9;
+constexpr std::uint32_t kGoldenTurn = 0x9E3779B9;
 constexpr int kGuideBits = 15;
 constexpr double kFresh = 0.5, kEach = (1 - kFresh) / ZipfLanguage::kSuccessors;
 
@@ -42,7 +42,7 @@ std::uint32_t ZipfLanguage::length(int token) const {
 }
 
 ZipfLanguage::Arc ZipfLanguage::turned(int token, int turn) const {
-    return {starts_[size(token)] + static_cast<std::uint32_t>(turn + 1) * kTurn, length(token)};
+    return {starts_[size(token)] + static_cast<std::uint32_t>(turn + 1) * kGoldenTurn, length(token)};
 }
 
 // The last token that starts at the point or before it: one of those from the start of the point's part to its end.

@@ -250,6 +250,33 @@ TEST_CASE("our own trainer: the formula of weights and rows, and the recorded by
     CHECK(made.lab.why_not("zero").ends_with("."));
 }
 
+TEST_CASE("our own transformer: what it takes, and what sharing saves") {
+    const Made made{"model=transformer"};
+    // 12 (4 d^2 + 3 d ffn) and the embedding, which is the head.
+    const double parameters = 12 * (4 * 768.0 * 768 + 3 * 768.0 * 2048) + 50257 * 768.0;
+    CHECK(made("parameters") == parameters);
+    CHECK(made("master_gb") == doctest::Approx(4e-9 * (parameters + 15 * 768)).epsilon(1e-4));
+    CHECK(made("m_gb") == made("master_gb"));
+    CHECK(made("gradients_gb") == 0);  // with the activations
+    // The head stays in BF16; its copy has padded rows.
+    CHECK(made("weights_gb") == doctest::Approx(2e-9 * 50272 * 768));
+    CHECK(made("copy_gb") == doctest::Approx(1e-9 * (parameters - 50257 * 768.0)));
+    CHECK(made("copy_t_gb") == made("copy_gb"));
+    CHECK(made("gpu_gb") == made("own.fp8_calculated_gb"));
+    // Streams, their norms, q, k, v, attention's result, gate and up, and what the gate gives, in BF16.
+    CHECK(made("activations_gb") > 1e-9 * 8 * 1024 * 12 * 2 * (8 * 768 + 2 * 2048));
+    for (const char* arm : {"bf16", "fp8"}) {
+        CAPTURE(arm);
+        CHECK(made(fmt::format("own.{}_saved_gb", arm)) > 3);
+        CHECK(std::isnan(made(fmt::format("own.{}_allocated_gb", arm))));
+    }
+    CHECK(made("own.fp8_calculated_gb") < made("own.bf16_calculated_gb"));
+    CHECK(Made{"model=mlp"}("own.fp8_saved_gb") == 0);
+    MemoryLab lab(test::fake_backends());
+    set_fields(lab, std::vector<std::string>{"model=transformer", "gpu=live"});
+    CHECK(metric_of(lab, "own.bf16_allocated_gb") > 0);
+}
+
 TEST_CASE("the help of PCIe names what the recorded GPU copies") {
     const auto recording = load_recording();
     REQUIRE((recording && recording->grid));

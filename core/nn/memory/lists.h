@@ -1,0 +1,45 @@
+// The lists of allocations of each model, and their places in a pool: parts of core/nn/memory_plan.h.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/nn/memory_plan.h"
+
+namespace fp8lab::cuda {
+
+std::vector<Allocation> mlp_list(const TrainSpec& spec, const Recipe& recipe, Engine engine, int batch);
+std::vector<Allocation> transformer_list(const TrainSpec& spec, const Recipe& recipe, Engine engine,
+                                         int batch, const AttentionBytes& attention);
+
+// Sets the offset of every allocation that is not used always, and returns the size of their pool. The largest first,
+// each at the lowest place that is free in all phases of its life; equal ones in the order of the list. Offsets are
+// multiples of 512.
+std::size_t place_in_pool(std::span<Allocation> list);
+// The most bytes that are in use at once: no pool is smaller.
+std::size_t most_at_once(std::span<const Allocation> list);
+
+inline std::size_t size(int n) { return static_cast<std::size_t>(n); }
+// Bytes of an element of the gradients of the weights.
+std::size_t gradient_bytes(const TrainSpec& spec, const Recipe& recipe, Engine engine);
+// Padded.
+std::size_t elements(int rows, int cols);
+std::size_t stats_blocks(int rows, int cols);
+
+// What both lists are made of.
+class ListMaker {
+  public:
+    std::vector<Allocation> list;
+
+  protected:
+    void add(ArmPart part, std::size_t bytes, int layer = 0, TensorClass tensor = TensorClass::x,
+             Life life = {}) {
+        if (bytes > 0) list.push_back({part, layer, tensor, bytes, life});
+    }
+    // An FP8 operand with many scales, of padded rows and columns.
+    void add_scales(ScaleMode mode, int rows, int cols, int layer, TensorClass tensor);
+    // States, records and the step, whatever the model is.
+    void add_shared(std::size_t tensors);
+};
+
+}  // namespace fp8lab::cuda

@@ -1,0 +1,125 @@
+// The allocations of kernels/mlp/arm.cpp.
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "core/nn/memory/lists.h"
+
+namespace fp8lab::cuda {
+namespace {
+
+class MlpList : public ListMaker {
+  public:
+    MlpList(const TrainSpec& spec, const Recipe& recipe, Engine engine, int batch);
+
+  private:
+    void add_tensor(TensorClass tensor, int layer, int rows, int cols);
+    void add_layer(int layer, int in, int out);
+    void add_arm();
+    int layers() const { return static_cast<int>(spec_.layers.size()) - 1; }
+    CastPlan plan_of(TensorClass tensor, int layer) const {
+        return cast_plan(recipe_, tensor, std::max(layer, 1), layers());
+    }
+
+    const TrainSpec& spec_;
+    const Recipe& recipe_;
+    Engine engine_;
+    int batch_;
+};
+
+MlpList::MlpList(const TrainSpec& spec, const Recipe& recipe, Engine engine, int batch)
+    : spec_(spec), recipe_(recipe), engine_(engine), batch_(batch) {
+    for (std::size_t l = 0; l + 1 < spec.layers.size(); ++l)
+        add_layer(static_cast<int>(l) + 1, spec.layers[l], spec.layers[l + 1]);
+    if (engine != Engine::emulated &&
+        steps_per_launch(spec, batch) > 1) {  // steps overlap: two inputs at once
+        add_tensor(TensorClass::x, 0, batch, spec.layers.front());
+        if (scale_mode_of(cast_plan(recipe, TensorClass::x)) == ScaleMode::tensor)
+            add(ArmPart::next_scale_inv, sizeof(float));
+    }
+    add_arm();
+}
+
+void MlpList::add_tensor(TensorClass tensor, int layer, int rows, int cols) {
+    const auto of = [&](ArmPart part, std::size_t bytes) { add(part, bytes, layer, tensor); };
+    const CastPlan plan = plan_of(tensor, layer);
+    const std::size_t n = elements(rows, cols);
+    // No dgrad into the network's input: nobody reads w1 along its rows or dy1 along its columns.
+    const bool both = layer > 1 || tensor == TensorClass::x;
+    if (engine_ == Engine::emulated) {
+        const bool cast = plan.format->name != "fp32";
+        if (tensor != TensorClass::w) of(ArmPart::value, 4 * n);
+        if (cast) of(ArmPart::first, 4 * n);
+        // 16x16 blocks are the same along both dimensions: one cast.
+        const bool one_cast = plan.granularity == Granularity::tensor ||
+                              (plan.granularity == Granularity::block16 && plan.square_blocks);
+        if (cast && both && !one_cast) of(ArmPart::second, 4 * n);
+    } else if (engine_ == Engine::bf16) {
+        // Weights that are kept in BF16 are read where they are.
+        if (spec_.state == StateType::fp32 || tensor != TensorClass::w) of(ArmPart::first, 2 * n);
+    } else {
+        if (both || tensor == TensorClass::w) of(ArmPart::first, n);
+        if (both || tensor == TensorClass::dy) of(ArmPart::second, n);
+        const ScaleMode mode = scale_mode_of(plan);
+        add_scales(mode, rows, cols, layer, tensor);
+        if (mode == ScaleMode::block32 && tensor != TensorClass::w) of(ArmPart::value, 4 * n);
+    }
+    of(ArmPart::stats, stats_blocks(rows, cols) * kCastSumsBytes);
+}
+
+void MlpList::add_layer(int layer, int in, int out) {
+    const auto of = [&](ArmPart part, std::size_t bytes) { add(part, bytes, layer); };
+    add_tensor(TensorClass::x, layer, batch_, in);
+    add_tensor(TensorClass::w, layer, out, in);
+    add_tensor(TensorClass::dy, layer, batch_, out);
+    const std::size_t result = engine_ == Engine::emulated || recipe_.out == OutType::fp32 ? 4 : 2,
+                      kept = spec_.state == StateType::bf16 ? 2 : 4, weights = elements(out, in),
+                      biases = sizeof(float) * size(padded(out));
+    of(ArmPart::output, result * elements(batch_, out));
+    if (layer > 1) of(ArmPart::input_gradient, result * elements(batch_, in));
+    of(ArmPart::master, kept * weights);
+    if (!multiplies_in_update(spec_, recipe_, engine_, batch_))
+        of(ArmPart::weight_gradient, gradient_bytes(spec_, recipe_, engine_) * weights);
+    of(ArmPart::bias, biases);
+    of(ArmPart::bias_before, biases);
+    of(ArmPart::bias_gradient, biases);
+    if (spec_.optimizer == OptimizerKind::adamw) {
+        of(ArmPart::m, kept * weights);
+        of(ArmPart::v, kept * weights);
+        of(ArmPart::bias_m, biases);
+        of(ArmPart::bias_v, biases);
+    }
+    of(ArmPart::bias_partials, size(tiles_down(padded(batch_))) * biases);
+}
+
+void MlpList::add_arm() {
+    const auto of = [&](ArmPart part, std::size_t bytes) { add(part, bytes); };
+    const std::size_t tensors = 3 * (spec_.layers.size() - 1), rows = size(batch_);
+    add_shared(tensors);
+    of(ArmPart::loss_partials, sizeof(double) * std::max(stats_blocks(batch_, spec_.layers.back()), rows));
+    of(ArmPart::row_stats, 2 * sizeof(float) * rows);
+    of(ArmPart::row_correct, rows);
+    if (engine_ != Engine::emulated) return;
+    std::size_t scratch = 1, rotated = 0;
+    for (std::size_t l = 0; l + 1 < spec_.layers.size(); ++l) {
+        const int in = spec_.layers[l], out = spec_.layers[l + 1], layer = static_cast<int>(l) + 1;
+        const bool rotates = recipe_of_layer(recipe_, layer, layers()).rht;
+        if (rotates) rotated = std::max(rotated, 4 * elements(batch_, std::max(in, out)));
+        // What is rotated has its padding too.
+        const int batch = rotates ? padded(batch_) : batch_;
+        for (const auto& [tensor, r, c] : {std::tuple{TensorClass::x, batch, in},
+                                           {TensorClass::w, out, in},
+                                           {TensorClass::dy, batch, out}})
+            scratch = std::max(scratch, emulation_scratch_bytes(plan_of(tensor, layer), r, c));
+    }
+    of(ArmPart::scratch, scratch);
+    of(ArmPart::rotated, rotated);
+}
+
+}  // namespace
+
+std::vector<Allocation> mlp_list(const TrainSpec& spec, const Recipe& recipe, Engine engine, int batch) {
+    return std::move(MlpList(spec, recipe, engine, batch).list);
+}
+
+}  // namespace fp8lab::cuda
