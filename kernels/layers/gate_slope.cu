@@ -35,18 +35,11 @@ struct GateSloped {
         return {fetch8(da + static_cast<std::size_t>(r) * ffn + channel), fetch8(gate), fetch8(gate + ffn)};
     }
     __device__ void values(const Raw& raw, int, int c, bool, Shape, Eight& v) const {
-        Eight gate, up;
-        unpack(raw.da, v);
-        unpack(raw.gate, gate);
-        unpack(raw.up, up);
-        if (channel_scales)
+        Eight both[2];
+        parts(raw, both);
+        const bool of_gate = c < ffn;
 #pragma unroll
-            for (int j = 0; j < kThreadCols; ++j) v[j] *= scales[j];
-        if (c < ffn)
-            gate_gradient<T>(kind, v, gate, up);
-        else
-            up_gradient<T>(kind, v, gate, up);
-        round_results<T>(round, v);
+        for (int j = 0; j < kThreadCols; ++j) v[j] = of_gate ? both[0][j] : both[1][j];
     }
     // Of the gate and of up.
     __device__ void parts(const Raw& raw, Eight (&v)[2]) const {
@@ -57,14 +50,7 @@ struct GateSloped {
         if (channel_scales)
 #pragma unroll
             for (int j = 0; j < kThreadCols; ++j) da[j] *= scales[j];
-        if constexpr (kFastMath<T>) {
-            gate_gradients(kind, da, gate, up, v[0], v[1]);
-        } else {
-#pragma unroll
-            for (int j = 0; j < kThreadCols; ++j) v[0][j] = v[1][j] = da[j];
-            gate_gradient<T>(kind, v[0], gate, up);
-            up_gradient<T>(kind, v[1], gate, up);
-        }
+        gate_gradients<T>(kind, da, gate, up, v[0], v[1]);
         round_results<T>(round, v[0]);
         round_results<T>(round, v[1]);
     }

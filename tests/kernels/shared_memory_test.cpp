@@ -236,10 +236,10 @@ TEST_CASE("a transformer that does not fit is refused before anything is allocat
         return std::string();
     };
     const std::size_t before = free_bytes();
-    const std::string batch = refused(1024, 8, 1 << 16), layers = refused(4096, 96, 4);
+    const std::string batch = refused(1024, 8, 1 << 13), layers = refused(4096, 96, 4);
     if (kCountsBytes) CHECK(free_bytes() == before);
     CAPTURE(batch);
-    CHECK(batch.find("2 arms with a batch of 65536 need ") != std::string::npos);
+    CHECK(batch.find("2 arms with a batch of 8192 need ") != std::string::npos);
     CHECK(batch.find("a batch of ") != batch.rfind("a batch of "));
     CHECK(batch.ends_with("would fit"));
     CAPTURE(layers);
