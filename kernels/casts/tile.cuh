@@ -27,108 +27,79 @@ constexpr int kRowsOf = kThreadRows;
 template <class Source>
 constexpr int kPartsOf = 1;
 
-// Tiles in a row that a block takes one after another: for sources that read the same for all of them, which the first
-// finds in the L2 cache and the others in the multiprocessor's own.
-template <class Source>
-constexpr int kTilesOf = 1;
-
-// Sources whose registers leave too few loads on their way: each block sends for what a later one reads, which finds it
-// in the L2 cache.
-template <class Source>
-constexpr bool kSendsAhead = false;
-template <class Source>
-__device__ inline void send_ahead(const Source& source, Shape s, int down) {
-    if constexpr (kSendsAhead<Source>) {
-        constexpr int kLine = 64, kLines = kTileCols / kLine;  // elements of 2 bytes
-        const unsigned later = blockIdx.y * gridDim.x + blockIdx.x + kBlocksAhead;
-        const int r = static_cast<int>(later / gridDim.x) * down + static_cast<int>(threadIdx.x) / kLines,
-                  c = static_cast<int>(later % gridDim.x) * kTilesOf<Source> * kTileCols +
-                      static_cast<int>(threadIdx.x) % kLines * kLine;
-        if (static_cast<int>(threadIdx.x) < down * kLines && r < s.rows && c < s.cols)
-            prefetch(source.address(r, c, s));
-    }
-}
-
 template <class Source, class Out, Gather kGather>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
     tile_cast(Source source, Shape s, TileTarget target) {
     constexpr bool kHasStats = kGather == Gather::stats, kHasState = kGather != Gather::nothing,
                    kAmax = kGather == Gather::amax_only;
-    constexpr int kRows = kRowsOf<Source>, kDown = kRows * kThreadsDown, kParts = kPartsOf<Source>,
-                  kTiles = kTilesOf<Source>;
+    constexpr int kRows = kRowsOf<Source>, kDown = kRows * kThreadsDown, kParts = kPartsOf<Source>;
     static_assert(kRows == kThreadRows || Out::kBytes == 2);  // four rows are transposed at once
-    static_assert((kParts == 1 && kTiles == 1) || (!Source::kBiasSums && !Source::kLoss));
+    static_assert(kParts == 1 || (!Source::kBiasSums && !Source::kLoss));
     __shared__ __align__(16) std::uint32_t transposed[kTileCols * kThreadsDown];
     wait_for_the_kernel_before();
     const Shape part_shape{s.rows, s.cols / kParts, s.padded_rows, s.padded_cols / kParts};
     const int tx = threadIdx.x % kThreadsAcross, ty = threadIdx.x / kThreadsAcross;
-    const int tile_r = blockIdx.y * kDown, r0 = tile_r + ty * kRows;
+    const int column = kParts > 1 ? static_cast<int>(blockIdx.x) : tile_column(source, s);
+    const int tile_r = blockIdx.y * kDown, tile_c = column * kTileCols;
+    const int r0 = tile_r + ty * kRows, c = tile_c + tx * kThreadCols;
+    const bool inside = c < part_shape.padded_cols &&
+                        r0 < s.padded_rows;  // padding is in 16s, a thread's part in 2s or 4s and 8s
     const float scale = kHasState && target.scaled && !kAmax ? target.state->scale : 1.0F;
     const std::uint32_t seen = kHasState ? target.state->amax_bits : 0;
+    const bool whole =
+        tile_r + kDown <= s.rows && tile_c + kTileCols <= part_shape.cols;  // of the block: no padding
+    // Threads outside read what is inside, so that no branch stands between the loads.
+    const int safe_c = inside ? c : 0;
+    void* const rows = inside ? target.rows : nullptr;
+    source.prepare(safe_c);
     Gathered g;
-#pragma unroll 1
-    for (int tile = 0; tile < kTiles; ++tile) {
-        const int column =
-            kParts > 1 || kTiles > 1 ? static_cast<int>(blockIdx.x) * kTiles + tile : tile_column(source, s);
-        const int tile_c = column * kTileCols, c = tile_c + tx * kThreadCols;
-        if (kTiles > 1 && tile_c >= part_shape.padded_cols) break;
-        const bool inside = c < part_shape.padded_cols &&
-                            r0 < s.padded_rows;  // padding is in 16s, a thread's part in 2s or 4s and 8s
-        const bool whole =
-            tile_r + kDown <= s.rows && tile_c + kTileCols <= part_shape.cols;  // of the block: no padding
-        // Threads outside read what is inside, so that no branch stands between the loads.
-        const int safe_c = inside ? c : 0;
-        void* const rows = inside ? target.rows : nullptr;
-        source.prepare(safe_c);
-        // kAhead rows are on their way from memory while one is worked on.
-        typename Source::Raw raw[Source::kAhead];
-        const auto fetch = [&](int row) {
-            raw[row % Source::kAhead] = source.fetch(min(r0 + row, s.rows - 1), safe_c, s);
-        };
+    // kAhead rows are on their way from memory while one is worked on.
+    typename Source::Raw raw[Source::kAhead];
+    const auto fetch = [&](int row) {
+        raw[row % Source::kAhead] = source.fetch(min(r0 + row, s.rows - 1), safe_c, s);
+    };
 #pragma unroll
-        for (int row = 0; row < Source::kAhead; ++row) fetch(row);
-        loads_are_sent(source);
-        send_ahead(source, s, kDown);
-        std::uint32_t low[kParts][kRows] = {},
-                      high[kParts][kRows] = {};  // FP8 only: columns 0-3 and 4-7 of a row
+    for (int row = 0; row < Source::kAhead; ++row) fetch(row);
+    loads_are_sent(source);
+    std::uint32_t low[kParts][kRows] = {},
+                  high[kParts][kRows] = {};  // FP8 only: columns 0-3 and 4-7 of a row
 #pragma unroll
-        for (int row = 0; row < kRows; ++row) {
-            const bool real = whole || (inside && r0 + row < s.rows);
-            Eight values[kParts];
-            if constexpr (kParts > 1)
-                source.parts(raw[row % Source::kAhead], values);
-            else
-                source.values(raw[row % Source::kAhead], r0 + row, c, real, s, values[0]);
-            if (row + Source::kAhead < kRows) fetch(row + Source::kAhead);
+    for (int row = 0; row < kRows; ++row) {
+        const bool real = whole || (inside && r0 + row < s.rows);
+        Eight values[kParts];
+        if constexpr (kParts > 1)
+            source.parts(raw[row % Source::kAhead], values);
+        else
+            source.values(raw[row % Source::kAhead], r0 + row, c, real, s, values[0]);
+        if (row + Source::kAhead < kRows) fetch(row + Source::kAhead);
 #pragma unroll
-            for (int part = 0; part < kParts; ++part) {
-                Eight& v = values[part];
+        for (int part = 0; part < kParts; ++part) {
+            Eight& v = values[part];
 #pragma unroll
-                for (int j = 0; j < kThreadCols; ++j) {
-                    if (!whole && (!real || c + j >= part_shape.cols)) v[j] = 0;
-                    if constexpr (kHasState) g.amax = larger(g.amax, v[j]);
-                    if constexpr (Source::kBiasSums) g.column[j] += v[j];
-                }
-                if constexpr (!kAmax) {
-                    const std::size_t at = static_cast<std::size_t>(r0 + row) * s.padded_cols +
-                                           part * part_shape.padded_cols + c;
-                    const uint2 words = cast_row<Out, kHasStats>(v, scale, rows, at, g);
-                    low[part][row] = words.x, high[part][row] = words.y;
-                }
+            for (int j = 0; j < kThreadCols; ++j) {
+                if (!whole && (!real || c + j >= part_shape.cols)) v[j] = 0;
+                if constexpr (kHasState) g.amax = larger(g.amax, v[j]);
+                if constexpr (Source::kBiasSums) g.column[j] += v[j];
+            }
+            if constexpr (!kAmax) {
+                const std::size_t at =
+                    static_cast<std::size_t>(r0 + row) * s.padded_cols + part * part_shape.padded_cols + c;
+                const uint2 words = cast_row<Out, kHasStats>(v, scale, rows, at, g);
+                low[part][row] = words.x, high[part][row] = words.y;
             }
         }
-        if constexpr (Out::kBytes == 1 && !kAmax) {
-            if (target.columns) {
+    }
+    if constexpr (Out::kBytes == 1 && !kAmax) {
+        if (target.columns) {
 #pragma unroll
-                for (int part = 0; part < kParts; ++part) {
-                    std::uint32_t words[kThreadCols];
-                    transpose4(low[part], words);
-                    transpose4(high[part], words + 4);
-                    if (part > 0 || tile > 0) __syncthreads();  // what was there has been read
-                    store_columns(static_cast<std::uint8_t*>(target.columns) +
-                                      static_cast<std::size_t>(part) * part_shape.padded_cols * s.padded_rows,
-                                  words, part_shape, tile_r, tile_c, transposed);
-                }
+            for (int part = 0; part < kParts; ++part) {
+                std::uint32_t words[kThreadCols];
+                transpose4(low[part], words);
+                transpose4(high[part], words + 4);
+                if (part > 0) __syncthreads();  // the part before has been read
+                store_columns(static_cast<std::uint8_t*>(target.columns) +
+                                  static_cast<std::size_t>(part) * part_shape.padded_cols * s.padded_rows,
+                              words, part_shape, tile_r, tile_c, transposed);
             }
         }
     }
@@ -147,10 +118,8 @@ void launch_tiles(const Source& source, Shape s, const TileTarget& target, cudaS
     constexpr int kDown = kRowsOf<Source> * kThreadsDown;
     if (kPartsOf < Source >> 1 && s.cols != s.padded_cols)
         throw Error(ErrorKind::backend, "cast", "a matrix of two halves has no padding between them");
-    constexpr int kTiles = kTilesOf<Source>;
-    const dim3 grid(
-        static_cast<unsigned>((tiles_across(s.padded_cols / kPartsOf<Source>) + kTiles - 1) / kTiles),
-        static_cast<unsigned>((s.padded_rows + kDown - 1) / kDown));
+    const dim3 grid(static_cast<unsigned>(tiles_across(s.padded_cols / kPartsOf<Source>)),
+                    static_cast<unsigned>((s.padded_rows + kDown - 1) / kDown));
     launch("cast kernel", tile_cast<Source, Out, kGather>, grid, kThreads, stream, source, s, target);
 }
 

@@ -85,16 +85,18 @@ void run(T* m, Shape s, const Rotary& rotary, bool round, cudaStream_t stream) {
 }
 
 // ---- the cast
+__device__ inline Packed<float> packed(const float (&v)[kThreadCols]) {
+    return {make_float4(v[0], v[1], v[2], v[3]), make_float4(v[4], v[5], v[6], v[7])};
+}
 // By the negative angle the low half of a head becomes low cos + high sin, the high one high cos - low sin: mine cos +
-// other sin, with the sign of the sine. The other half is in the same tile, so its loads find it in a cache. Element by
-// element, where heads are no multiple of 16 wide, in FP32 only: it takes as long to compile as everything else of this
-// file.
+// other sin, with the sign of the sine. Element by element, where heads are no multiple of 16 wide, in FP32 only: it
+// takes as long to compile as everything else of this file.
 template <class T>
 struct RotatedBack {
     static constexpr bool kBiasSums = false, kLoss = false;
     static constexpr int kAhead = 2;
     struct Raw {
-        Packed<T> mine;
+        Packed<T> mine, other;
         Packed<float> cos, sin;
     };
     const T* m;
@@ -111,44 +113,46 @@ struct RotatedBack {
         other = low ? half : -half;
         angle = low ? at : at - half;
     }
-    __device__ const T* address(int r, int c, Shape s) const {
-        return m + static_cast<std::size_t>(r) * s.padded_cols + c;
-    }
-    __device__ std::size_t first_angle(int r) const {
-        return static_cast<std::size_t>(r % rotary.context) * (rotary.head_size / 2);
-    }
     __device__ Raw fetch(int r, int c, Shape s) const {
-        Raw raw{fetch8(address(r, c, s)), {}, {}};
-        if (!turned || (!eights && std::is_same_v<T, float>)) return raw;
-        raw.cos = fetch8(rotary.cos + first_angle(r) + angle);
-        raw.sin = fetch8(rotary.sin + first_angle(r) + angle);
+        const T* const row = m + static_cast<std::size_t>(r) * s.padded_cols;
+        Raw raw{fetch8(row + c), {}, {}, {}};
+        if (!turned) return raw;
+        const std::size_t first = static_cast<std::size_t>(r % rotary.context) * (rotary.head_size / 2);
+        if (eights || !std::is_same_v<T, float>) {
+            raw.other = fetch8(row + c + other);
+            raw.cos = fetch8(rotary.cos + first + angle);
+            raw.sin = fetch8(rotary.sin + first + angle);
+            return raw;
+        }
+        if constexpr (std::is_same_v<T, float>) {
+            Eight others, cos, sin;
+#pragma unroll
+            for (int j = 0; j < kThreadCols; ++j) {
+                const int half = rotary.head_size / 2, at = (c + j) % rotary.head_size;
+                const bool is_low = at < half, is_turned = c + j < rotary.cols;
+                others[j] = is_turned ? row[is_low ? c + j + half : c + j - half] : 0.0F;
+                cos[j] = is_turned ? rotary.cos[first + (is_low ? at : at - half)] : 1.0F;
+                sin[j] = is_turned ? rotary.sin[first + (is_low ? at : at - half)] : 0.0F;
+                // Added to what is not turned: -0, which changes nothing.
+                if (!is_low || !is_turned) sin[j] = -sin[j];
+            }
+            raw.other = packed(others);
+            raw.cos = packed(cos);
+            raw.sin = packed(sin);
+        }
         return raw;
     }
-    __device__ void values(const Raw& raw, int r, int c, bool real, Shape s, Eight& v) const {
+    __device__ void values(const Raw& raw, int, int, bool, Shape, Eight& v) const {
         unpack(raw.mine, v);
-        if (turned && real) {
-            const T* const row = address(r, 0, s);
-            if (eights || !std::is_same_v<T, float>) {
-                Eight others, cos, sin;
-                unpack(fetch8(row + c + other), others);
-                unpack(raw.cos, cos);
-                unpack(raw.sin, sin);
+        if (turned) {
+            Eight others, cos, sin;
+            unpack(raw.other, others);
+            unpack(raw.cos, cos);
+            unpack(raw.sin, sin);
 #pragma unroll
-                for (int j = 0; j < kThreadCols; ++j) {
-                    const float product = others[j] * sin[j];
-                    v[j] = v[j] * cos[j] + (low ? product : -product);
-                }
-            } else if constexpr (std::is_same_v<T, float>) {
-#pragma unroll
-                for (int j = 0; j < kThreadCols; ++j) {
-                    if (c + j >= rotary.cols) break;
-                    const int half = rotary.head_size / 2, at = (c + j) % rotary.head_size;
-                    const bool is_low = at < half;
-                    const std::size_t first = first_angle(r) + (is_low ? at : at - half);
-                    const float cos = rotary.cos[first], sin = rotary.sin[first],
-                                product = row[is_low ? c + j + half : c + j - half] * sin;
-                    v[j] = v[j] * cos + (is_low ? product : -product);
-                }
+            for (int j = 0; j < kThreadCols; ++j) {
+                const float product = others[j] * sin[j];
+                v[j] = v[j] * cos[j] + (low ? product : -product);
             }
         }
         round_results<T>(round, v);
@@ -159,8 +163,6 @@ struct RotatedBack {
 
 template <class T>
 constexpr bool kMayBeLow<RotatedBack<T>> = false;
-template <class T>
-constexpr int kTilesOf<RotatedBack<T>> = 2;  // a row's angles are those of all heads
 template <>
 constexpr bool kOnlyCopied<RotatedBack<float>> = true;
 

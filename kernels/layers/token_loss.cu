@@ -167,8 +167,6 @@ constexpr bool kMayBeLow<TokenGradient<T>> = false;
 template <class T>
 constexpr bool kPrefetches<TokenGradient<T>> = true;
 template <>
-constexpr bool kSendsAhead<TokenGradient<__nv_bfloat16>> = true;
-template <>
 constexpr bool kOnlyCopied<TokenGradient<float>> = true;
 
 void token_rows(const TokenLossSource& source, Shape shape, float2* row_stats, double* row_loss,

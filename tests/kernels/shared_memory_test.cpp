@@ -102,6 +102,7 @@ Trained train(const TrainSpec& spec, Sharing sharing) {
     for (int step = 0; step < 3; ++step) batches.stage(step, 2e-3, 1, stream);  // the evaluation took a place
     arm.enqueue(stream, 2, true, {});
     arm.read_back(0, 3, stream);
+    device()->stream.wait();
     for (int step = 0; step < 3; ++step) out.records.push_back(arm.record(step));
     out.end = arm.checkpoint();
     return out;
