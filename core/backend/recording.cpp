@@ -26,6 +26,14 @@ constexpr const char* kUsualRecording = "h200";
 
 using Json = nlohmann::json;
 
+std::vector<std::pair<std::string, double>> parts_of(const JsonMember& arm) {
+    std::vector<std::pair<std::string, double>> out;
+    const JsonMember parts = arm.member("parts_ms");
+    for (const auto& part : parts.json().items())
+        out.emplace_back(part.key(), parts.at_least_zero(part.key().c_str()));
+    return out;
+}
+
 RecordedArm arm_of(const JsonMember& arm) {
     RecordedArm out{.recipe = arm.text("recipe"),
                     .median_ms = arm.above_zero("median_ms"),
@@ -33,11 +41,7 @@ RecordedArm arm_of(const JsonMember& arm) {
     if (arm.has("q1_ms")) out.q1_ms = arm.above_zero("q1_ms");
     if (arm.has("q3_ms")) out.q3_ms = arm.above_zero("q3_ms");
     if (arm.has("memory_bytes")) out.memory_bytes = arm.at_least_zero("memory_bytes");
-    if (arm.has("parts_ms")) {
-        const JsonMember parts = arm.member("parts_ms");
-        for (const auto& part : parts.json().items())
-            out.parts_ms.emplace_back(part.key(), parts.at_least_zero(part.key().c_str()));
-    }
+    if (arm.has("parts_ms")) out.parts_ms = parts_of(arm);
     return out;
 }
 
@@ -53,19 +57,37 @@ RecordedStep step_of(const JsonMember& result) {
     return step;
 }
 
-RecordedBlocks blocks_of(const JsonMember& result) {
+RecordedBlocks sized(const JsonMember& result) {
     RecordedBlocks out;
     const JsonMember sizes = result.member("sizes");
-    for (const auto& size : sizes.json().items())
-        out.sizes[size.key()] = sizes.count(size.value(), size.key().c_str());
-    for (const char* needed : {"blocks", "d", "context"})
-        if (!out.sizes.contains(needed)) result.fail("sizes", fmt::format("has no '{}'", needed));
+    for (const char* name : {"blocks", "d", "context"}) out.sizes[name] = sizes.count(name);
     out.step.batch = result.count("batch");
+    if (result.has("state")) out.step.state = result.text("state");
+    out.date = result.text("date");
+    return out;
+}
+
+RecordedBlocks blocks_of(const JsonMember& result) {
+    RecordedBlocks out = sized(result);
     for (std::size_t i = 0; i < result.list("arms").size(); ++i)
         out.step.arms.push_back(arm_of(result.element("arms", i)));
     if (!out.step.arms.empty()) out.attention = result.element("arms", 0).text("attention");
-    if (result.has("state")) out.step.state = result.text("state");
-    out.date = result.text("date");
+    return out;
+}
+
+RecordedBlocks training_of(const JsonMember& result) {
+    RecordedBlocks out = sized(result);
+    out.steps = result.count("steps_done");
+    out.vocabulary = result.member("language").count("vocabulary");
+    for (std::size_t i = 0; i < result.list("arms").size(); ++i) {
+        const JsonMember arm = result.element("arms", i);
+        out.step.arms.push_back({.recipe = arm.text("recipe"),
+                                 .median_ms = arm.above_zero("median_step_ms"),
+                                 .iqr_ms = arm.at_least_zero("iqr_step_ms"),
+                                 .memory_bytes = arm.at_least_zero("memory_bytes"),
+                                 .parts_ms = parts_of(arm)});
+        out.held_out.push_back(arm.member("held_out").above_zero("loss"));
+    }
     return out;
 }
 
@@ -120,8 +142,8 @@ std::string RecordedBlocks::name() const {
 }
 
 Recording parse_recording(std::string_view json, const std::string& where) {
-    constexpr std::array<std::string_view, 9> kKinds = {
-        "step", "step-sweep", "gemm", "gemm-grid", "cast", "accumulate", "validate", "ui", "blocks"};
+    constexpr std::array<std::string_view, 10> kKinds = {
+        "step", "step-sweep", "gemm", "gemm-grid", "cast", "accumulate", "validate", "ui", "blocks", "train"};
     Json parsed;
     try {
         parsed = Json::parse(json);
@@ -144,11 +166,13 @@ Recording parse_recording(std::string_view json, const std::string& where) {
         if (kind == "step") recording.steps.push_back(step_of(result));
         if (kind == "accumulate") recording.accumulation = accumulation_of(result);
         if (kind == "blocks") recording.blocks.push_back(blocks_of(result));
+        if (kind == "train") recording.blocks.push_back(training_of(result));
         if (kind == "gemm-grid") recording.grid = gemm_grid_of(result);
     }
     std::ranges::stable_sort(recording.steps, {},
                              [](const RecordedStep& step) { return std::pair(step.layers, step.batch); });
-    std::ranges::stable_sort(recording.blocks, {}, [](const RecordedBlocks& b) { return b.sizes.at("d"); });
+    std::ranges::stable_sort(recording.blocks, {},
+                             [](const RecordedBlocks& b) { return std::pair(b.steps, b.sizes.at("d")); });
     return recording;
 }
 

@@ -37,12 +37,16 @@ struct RecordedStep {  // one result with "bench": "step"
     // Time of bf16 divided by the time of this recipe; 0 where one of the two is missing.
     double speedup(std::string_view recipe) const;
 };
-struct RecordedBlocks {                // one result with "bench": "blocks": the blocks of a transformer alone
-    std::map<std::string, int> sizes;  // "d", "heads", "ffn", "context", "blocks"
+// One result with "bench": "blocks", the blocks of a transformer alone, or with "bench": "train", a whole training: the
+// JSON of `fp8lab train`, with sizes, batch and date.
+struct RecordedBlocks {
+    std::map<std::string, int> sizes;  // "d", "blocks", "context"
     RecordedStep step;                 // without layers; batch: sequences
-    std::string attention;             // of its first arm: "cuDNN"
+    std::string attention;             // of its first arm: "cuDNN"; of a training empty
     std::string date;
-    std::string name() const;          // "12 blocks, d 768"
+    int steps = 0, vocabulary = 0;  // of a training
+    std::vector<double> held_out;   // of a training: the loss at its end, by arm
+    std::string name() const;       // "12 blocks, d 768"
 };
 struct Recording {
     std::string id;  // the file's name without .json: "h200"
@@ -50,13 +54,13 @@ struct Recording {
     std::vector<RecordedStep> steps;              // by layers, then batch
     std::vector<AccumulationError> accumulation;  // of the result with "bench": "accumulate"
     std::optional<GemmGrid> grid;                 // of the result with "bench": "gemm-grid"
-    std::vector<RecordedBlocks> blocks;           // by d
+    std::vector<RecordedBlocks> blocks;           // by d, then trainings
     const RecordedStep* step(std::span<const int> layers, int batch) const;  // null where it was not measured
 };
 
 // Throws input_error(where): not JSON (with line and column), a member missing or of the wrong type, an
-// unknown kind of bench, a time that is not above 0. Only results of the kinds "step", "accumulate", "blocks" and
-// "gemm-grid" are read.
+// unknown kind of bench, a time that is not above 0. Only results of the kinds "step", "accumulate", "blocks",
+// "train" and "gemm-grid" are read.
 Recording parse_recording(std::string_view json, const std::string& where);
 
 // All recordings among the assets: h200 first, then by id. Empty where there is none. Throws as

@@ -93,6 +93,21 @@ void legend(Context& c, Role role, Rect line) {
     }
 }
 
+std::string short_name(const RecordedBlocks& blocks) {
+    return blocks.steps > 0 ? "V " + group_thousands(blocks.vocabulary)
+                            : fmt::format("{} \u00d7 d {}", blocks.sizes.at("blocks"), blocks.sizes.at("d"));
+}
+
+std::string words_of(const RecordedBlocks& blocks) {
+    if (blocks.steps == 0)
+        return fmt::format("{}; {} tokens; attention: {}", blocks.name(),
+                           group_thousands(blocks.step.batch * blocks.sizes.at("context")), blocks.attention);
+    std::vector<std::string> losses;
+    for (const double loss : blocks.held_out) losses.push_back(fmt::format("{:.2f}", loss));
+    return fmt::format("{}; {} steps: held-out loss {}", blocks.name(), blocks.steps,
+                       fmt::join(losses, ", "));
+}
+
 std::string title_of(const RecordedBlocks& blocks) {
     const RecordedArm* best = nullptr;
     for (const RecordedArm& arm : blocks.step.arms)
@@ -124,7 +139,7 @@ void TransformerView::recorded(Context& c, Rect area) {
         ui::text_mid(c, {area.x1, area.y0 + c.px(12)}, names.front(), {Role::muted}, kSans13, Anchor::right);
 
     std::vector<std::string> shapes;
-    for (const RecordedBlocks& one : recording.blocks) shapes.push_back(one.name());
+    for (const RecordedBlocks& one : recording.blocks) shapes.push_back(short_name(one));
     recorded_shape_ = std::min(recorded_shape_, static_cast<int>(shapes.size()) - 1);
     float top = area.y0 + c.px(30);
     if (shapes.size() > 1) {
@@ -143,9 +158,7 @@ void TransformerView::recorded(Context& c, Rect area) {
     bars(c, blocks, {area.x0, top + c.px(26), area.x1, area.y1 - 2 * line - c.px(4)});
     legend(c, parse_recipe(blocks.step.arms.back().recipe).role,
            {area.x0, area.y1 - 2 * line, area.x1, area.y1 - line});
-    const std::string how = fmt::format("{} tokens, attention by {}, CUDA {}",
-                                        group_thousands(blocks.step.batch * blocks.sizes.at("context")),
-                                        blocks.attention, recording.cuda);
+    const std::string how = words_of(blocks);
     const Rect below{area.x0, area.y1 - line, area.x1, area.y1};
     ui::text_mid(c, {below.x0, (below.y0 + below.y1) / 2}, how, {Role::muted}, kSans13);
     ui::probe(c, "transformer.recorded.how", below, {}, how);

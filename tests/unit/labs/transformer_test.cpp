@@ -265,7 +265,7 @@ TEST_CASE("L13: records the trainings of the exercises that are not in the file"
     }
 }
 
-TEST_CASE("L13: on a GPU it says where it ran and what a step took; a change of backend waits for Reset") {
+TEST_CASE("L13: on a GPU it says where it ran and what a step took, and a change of backend waits for Reset") {
     TransformerLab lab(test::fake_backends());
     for (const char* setting : {"batch=4", "backend=cpu"}) set_field(lab.fields(), setting);
     lab.update();
