@@ -157,13 +157,22 @@ void Presentation::frame(Rect window) {
         plot_ = {};
         shown_ = lecture_->at();
     }
-    if (!frozen_) lecture_->lab().update();
+    std::string failure;
+    if (!frozen_) {
+        try {
+            lecture_->lab().update();
+        } catch (const std::exception& error) {  // as at the desk: the lab stops, the window goes on
+            failure = error.what();
+        }
+    }
     ui::fill_rect(context_, window, {Role::surface});
     const Rect strip{window.x0, window.y1 - context_.px(kStrip), window.x1, window.y1};
     const Rect area{window.x0 + context_.px(kPresentMargin), window.y0 + context_.px(24),
                     window.x1 - context_.px(kPresentMargin), strip.y0 - context_.px(12)};
     if (lecture_->asking())
         draw_question(area);
+    else if (!failure.empty())
+        draw_sentence("This lab stopped. " + failure, area);
     else
         show(frozen_ ? *frozen_ : take(), area);
     draw_strip(strip);

@@ -124,3 +124,24 @@ TEST_CASE("L13: the stage is whole at every size") {
                 }
             }
 }
+
+TEST_CASE(
+    "L13: without a GPU the recorded steps are beside the histogram, a bar an arm, each card and each "
+    "shape") {
+    for (const ImVec2 stage : {ImVec2{860, 800}, {900, 560}, {640, 560}}) {
+        Screen screen(stage);
+        const auto text = [&](const std::string& probe) {
+            return screen.gui.context.probes.items.at(probe).words;
+        };
+        const std::string tabs = stage.x > 660 ? "transformer.picture." : "transformer.pictures.";
+        const bool low = stage.y < 700, narrow = stage.x <= 660;
+        screen.click(tabs + std::to_string(1 + (low ? 1 : 0) + (narrow ? 1 : 0)));
+        CHECK(text("transformer.recorded.title").find("times as fast as bf16") != std::string::npos);
+        for (const char* recipe : {"bf16", "delayed", "current", "rowwise", "block128"})
+            CHECK(text(std::string("transformer.recorded.") + recipe) != "");
+        const std::string blocks = text("transformer.recorded.how");
+        CHECK(blocks.find("12 blocks, d 768") != std::string::npos);
+        screen.click("transformer.recorded_shape.2");
+        CHECK(text("transformer.recorded.how").find("held-out loss") != std::string::npos);
+    }
+}

@@ -114,6 +114,38 @@ TEST_CASE("the shipped recordings: the H200 first, the H100 with the same benche
         CAPTURE(step.batch);
         CHECK(h100->step(step.layers, step.batch));
     }
+    REQUIRE(h100->blocks.size() == h200->blocks.size());
+    for (std::size_t i = 0; i < h200->blocks.size(); ++i) {
+        const RecordedBlocks &one = h200->blocks[i], &other = h100->blocks[i];
+        CHECK(one.name() == other.name());
+        CHECK(one.steps == other.steps);
+        CHECK(one.step.speedup("delayed") > 1);
+        CHECK(other.step.speedup("delayed") > 1);
+    }
+    // The training of 124 million parameters: a step's sums have one order on both cards.
+    CHECK(h200->blocks.back().vocabulary == 50257);
+    CHECK(h200->blocks.back().held_out == h100->blocks.back().held_out);
+}
+
+TEST_CASE(
+    "a recorded training of a transformer: times, memory and losses of each arm, and what is missing is "
+    "told") {
+    const std::string text =
+        R"({"gpu": "NVIDIA H200", "driver": "580", "cuda": "13.0", "date": "2026-11-23", "command": "record",
+            "results": [{"bench": "train", "date": "2026-11-23", "batch": 8, "steps_done": 200,
+              "sizes": {"d": 768, "blocks": 12, "context": 1024}, "language": {"vocabulary": 50257},
+              "arms": [{"recipe": "bf16", "median_step_ms": 16.5, "iqr_step_ms": 0.3, "memory_bytes": 6e9,
+                        "parts_ms": {"GEMM": 10.2}, "held_out": {"loss": 8.01}}]}]})";
+    const Recording recording = parse_recording(text, "x.json");
+    REQUIRE(recording.blocks.size() == 1);
+    const RecordedBlocks& run = recording.blocks[0];
+    CHECK((run.steps == 200 && run.vocabulary == 50257 && run.step.batch == 8));
+    CHECK(run.step.find("bf16")->median_ms == 16.5);
+    CHECK(run.step.find("bf16")->memory_bytes == 6e9);
+    CHECK(run.held_out == std::vector<double>{8.01});
+    std::string without = text;
+    without.replace(without.find("held_out"), 8, "held_in_");
+    CHECK_THROWS_WITH_AS(parse_recording(without, "x.json"), doctest::Contains("results[0].arms[0]"), Error);
 }
 
 TEST_CASE("a GPU's short name tells two cards apart") {
