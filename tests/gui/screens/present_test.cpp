@@ -1,6 +1,9 @@
 // A lecture by keys, without a display: what the room sees after each.
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "app/window/notes_window.h"
 #include "labs/ui/fonts.h"
 #include "tests/gui/screens/shell_desk.h"
@@ -99,6 +102,24 @@ TEST_CASE("up and down move the scene's knob, frozen, the picture stays whatever
     hall.press(ui::Key::f);
     CHECK(hall.words("present.state") == "A");
     CHECK(hall.words("present.number.0") == "11");  // what was pressed meanwhile did nothing
+}
+
+TEST_CASE("a lab that cannot compute what was chosen says so in a lecture, and the lecture goes on") {
+    Hall hall("delayed-scaling");
+    hall.press(ui::Key::enter);
+    Lab& lab = hall.shell.presentation().lecture()->lab();
+    set_field(lab.fields(), "scenario=rows");  // of a file that nobody named
+    std::string said;
+    for (int i = 0; i < 2000 && said.find("no file is named") == std::string::npos; ++i) {
+        hall.frame();
+        if (hall.shows("present.sentence")) said = hall.words("present.sentence");
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    CHECK(said.starts_with("This lab stopped. "));
+    CHECK(said.find("no file is named") != std::string::npos);
+    set_field(lab.fields(), "scenario=ramp");
+    hall.press(ui::Key::escape);
+    CHECK_FALSE(hall.shell.presentation().active());
 }
 
 TEST_CASE("after a lecture the desk is as it was left") {
