@@ -59,14 +59,17 @@ Binades binades(const TensorView& view) {
     if (hi == 0) return {-17, 8, -23};
     lo += Log2Histogram::kLowest;
     hi += Log2Histogram::kLowest;
-    const int data_hi = hi;
+    const int data_lo = lo, data_hi = hi;
     if (view.format && std::isfinite(view.scale)) {
         lo = std::min(
             lo, static_cast<int>(std::floor(std::log2(min_subnormal(*view.format) / double{view.scale}))));
         hi = std::max(hi,
                       static_cast<int>(std::ceil(std::log2(max_finite(*view.format) / double{view.scale}))));
     }
-    hi = std::min({hi + 2, data_hi + 8, lo + 56});  // a window that goes on is cut off
+    // A window that goes on is cut off: BF16's begins 130 binades below what is in it.
+    constexpr int kMost = 56, kAbove = 8;
+    lo = std::max(lo, std::min(data_lo, data_hi + kAbove - kMost));
+    hi = std::min({hi + 2, data_hi + kAbove, lo + kMost});
     const int first_tick = 8 * static_cast<int>(std::floor(lo / 8.0));
     return {first_tick - 1, hi, first_tick - 7};
 }

@@ -265,7 +265,8 @@ TEST_CASE("L13: records the trainings of the exercises that are not in the file"
     }
 }
 
-TEST_CASE("L13: on a GPU it says where it ran and what a step took, and a change of backend waits for Reset") {
+TEST_CASE(
+    "L13: on a GPU it says where it ran and what a step took, and a change of backend waits for Reset") {
     TransformerLab lab(test::fake_backends());
     for (const char* setting : {"batch=4", "backend=cpu"}) set_field(lab.fields(), setting);
     lab.update();
@@ -307,4 +308,15 @@ TEST_CASE("L13: auto takes the CPU where the GPU cannot be made, cuda says why")
     for (const char* setting : {"batch=4", "backend=cuda"}) set_field(wanted.fields(), setting);
     wanted.update();
     CHECK_THROWS_WITH_AS(wanted.advance(1), doctest::Contains("The driver is too old."), Error);
+}
+
+TEST_CASE("L13: the histogram of a tensor in BF16 shows its values, not the lower end of the window") {
+    const auto lab = lab_with({"batch=4", "backend=cpu", "tensor=1.attention.q"});
+    lab->advance(2);
+    const auto figures = lab->figures();
+    const auto figure = std::ranges::find(figures, std::string_view("histogram"), &Figure::id);
+    REQUIRE(figure != figures.end());
+    REQUIRE(figure->x.range);
+    CHECK(figure->x.range->hi >= metric(*lab, "1.attention.q.amax"));
+    CHECK(figure->x.range->lo < 1e-3);
 }
