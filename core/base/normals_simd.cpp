@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "core/base/normals.h"
+#include "core/base/rng.h"
 
 // Vectors whose size is known at compile time only.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
@@ -69,6 +70,20 @@ void pairs(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, float*
     }
 }
 
+// In pieces that stay in the first-level cache: a start in the middle of a block, and the last vector's excess,
+// need a buffer.
+void numbers(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::uint32_t* out,
+             std::size_t count) {
+    constexpr std::size_t kPiece = 1024;
+    alignas(64) std::array<std::uint32_t, kPiece + kPhiloxExcess> buffer;
+    while (count > 0) {
+        const std::size_t skipped = first % 4, size = std::min(count, kPiece - skipped);
+        philox_numbers(seed, stream, first / 4, (skipped + size + 3) / 4, buffer.data());
+        std::copy_n(buffer.data() + skipped, size, out);
+        first += size, out += size, count -= size;
+    }
+}
+
 void one_pair(double u, double v, float* out) {
     const Doubles d;
     const Pair pair = box_muller(hn::Set(d, u), hn::Set(d, v));
@@ -84,12 +99,18 @@ namespace {
 
 HWY_EXPORT(pairs);
 HWY_EXPORT(one_pair);
+HWY_EXPORT(numbers);
 
 }  // namespace
 
 void normal_pairs(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::span<float> out,
                   float sigma) {
     HWY_DYNAMIC_DISPATCH(pairs)(seed, stream, first, out.data(), out.size() / 2, sigma);
+}
+
+void random_bits(std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
+                 std::span<std::uint32_t> out) {
+    HWY_DYNAMIC_DISPATCH(numbers)(seed, stream, first, out.data(), out.size());
 }
 
 std::array<float, 2> normal_pair(double u, double v) {

@@ -53,6 +53,27 @@ HWY_INLINE PhiloxBlock philox_lanes(std::uint64_t seed, std::uint64_t stream, st
 #endif
 }
 
+// The numbers of `blocks` blocks from `first` on, in order. Writes whole vectors: `out` has room for
+// kPhiloxExcess numbers more.
+constexpr std::size_t kPhiloxExcess = 4 * hwy::HWY_NAMESPACE::MaxLanes(PhiloxWords());
+HWY_INLINE void philox_numbers(std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
+                               std::size_t blocks, std::uint32_t* out) {
+#if HWY_TARGET == HWY_SCALAR
+    for (std::size_t i = 0; i < 4 * blocks; ++i) out[i] = random_bits(seed, stream, 4 * first + i);
+#else
+    namespace hn = hwy::HWY_NAMESPACE;
+    const PhiloxWords d64;
+    const std::size_t step = hn::Lanes(d64);
+    auto* to = reinterpret_cast<std::uint64_t*>(out);
+    const auto low = hn::Set(d64, 0xFFFFFFFF);
+    for (std::uint64_t block = 0; block < blocks; block += step, to += 2 * step) {
+        const PhiloxBlock words = philox_lanes(seed, stream, first + block);
+        hn::StoreInterleaved2(hn::Or(hn::And(words.w0, low), hn::ShiftLeft<32>(words.w1)),
+                              hn::Or(hn::And(words.w2, low), hn::ShiftLeft<32>(words.w3)), d64, to);
+    }
+#endif
+}
+
 }  // namespace fp8lab::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif

@@ -34,6 +34,9 @@ constexpr std::uint32_t random_bits(std::uint64_t seed, std::uint64_t stream, st
                       {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)})[index % 4];
 }
 
+// out[i] = random_bits(seed, stream, first + i).
+void random_bits(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::span<std::uint32_t> out);
+
 // One stream, read sequentially.
 class Rng {
   public:

@@ -177,26 +177,13 @@ HWY_INLINE FloatVec decode_lanes(const CodecRow& row, IntVec code) {
 }
 
 // Room for a chunk, a start in the middle of a Philox block, and the last vector's excess.
-using RandomBuffer = std::array<std::uint32_t, kChunk + 4 + 4 * kLanes>;
+using RandomBuffer = std::array<std::uint32_t, kChunk + 4 + kPhiloxExcess>;
 
 // random_bits(seed, stream, first + i) for i < count. Returns where number `first` stands.
 const std::uint32_t* fill_random(const CastOptions& options, std::uint64_t first, std::size_t count,
                                  RandomBuffer& buffer) {
-#if HWY_TARGET == HWY_SCALAR
-    for (std::size_t i = 0; i < count; ++i)
-        buffer[first % 4 + i] = random_bits(options.seed, options.stream, first + i);
-#else
-    const PhiloxWords d64;
     const std::uint64_t first_block = first / 4, end_block = (first + count + 3) / 4;
-    const std::size_t step = hn::Lanes(d64);
-    auto* out = reinterpret_cast<std::uint64_t*>(buffer.data());
-    const auto low = hn::Set(d64, 0xFFFFFFFF);
-    for (std::uint64_t block = first_block; block < end_block; block += step, out += 2 * step) {
-        const PhiloxBlock words = philox_lanes(options.seed, options.stream, block);
-        hn::StoreInterleaved2(hn::Or(hn::And(words.w0, low), hn::ShiftLeft<32>(words.w1)),
-                              hn::Or(hn::And(words.w2, low), hn::ShiftLeft<32>(words.w3)), d64, out);
-    }
-#endif
+    philox_numbers(options.seed, options.stream, first_block, end_block - first_block, buffer.data());
     return buffer.data() + first % 4;
 }
 

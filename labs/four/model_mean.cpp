@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/rng.h"
 #include "core/threads/parallel.h"
 
 namespace fp8lab::four {
@@ -73,54 +74,134 @@ MeanLine whole_casts(const CastPlan& plan, const Tensor& x, std::uint64_t seed, 
     return out;
 }
 
+// Between which two codes each cast of an element chooses, and how often it took the upper one.
+struct ChunkChoices {
+    std::array<float, kChunk> low, step, inverse;  // in codes; the scale after the cast
+    std::array<std::uint32_t, kChunk> fraction;    // of the step, in 2^-32: the upper code where it carries
+    std::array<std::uint32_t, kChunk> upper;       // casts that took it
+};
+
+// One request whose scales do not depend on the random numbers.
+class Choices {
+  public:
+    Choices(const CastPlan& plan, const MeanRequest& request, std::uint64_t seed, MeanLine& line)
+        : format_(plan.format), x_(request.tensor), at_(request.at), line_(&line) {
+        grid_ = block_grid(plan, x_->rows, x_->cols, Along::cols);
+        scales_ = block_scales(plan, x_->values, x_->cols, grid_,
+                               {.rows = x_->rows, .cols = x_->cols, .seed = seed});
+        sums_.assign(at_.size(), std::vector<MeanSums>(chunks()));
+        // Codes without their sign ascend with the numbers; beyond the largest there is no step.
+        const std::uint32_t largest = encode(*format_, std::numeric_limits<float>::max());
+        for (std::uint32_t code = 0; code <= largest; ++code) {
+            const float low = decode(*format_, code);
+            low_[code] = low;
+            step_[code] = code < largest ? decode(*format_, code + 1) - low : 0;
+        }
+    }
+    std::size_t chunks() const { return (x_->values.size() + kChunk - 1) / kChunk; }
+    const std::vector<int>& at() const { return at_; }
+    std::span<const float> values(std::size_t chunk) const {
+        const std::span<const float> all = x_->values;
+        return chunk < chunks() ? all.subspan(chunk * kChunk, std::min(kChunk, all.size() - chunk * kChunk))
+                                : std::span<const float>();
+    }
+
+    void begin(std::size_t chunk, ChunkChoices& of) const {
+        const std::span<const float> x = values(chunk);
+        std::array<float, kChunk> scaled;
+        std::array<std::uint8_t, kChunk> codes;
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            const std::size_t r = (chunk * kChunk + i) / x_->cols, c = (chunk * kChunk + i) % x_->cols;
+            const std::size_t block = r / grid_.height * grid_.across + c / grid_.width;
+            scaled[i] = std::fabs(x[i] * scales_.scale[block]);
+            of.inverse[i] = std::copysign(scales_.scale_inv[block], x[i]);
+        }
+        encode(*format_, std::span<const float>(scaled).first(x.size()), std::span(codes).first(x.size()),
+               {.rounding = Rounding::toward_zero});
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            of.low[i] = low_[codes[i]], of.step[i] = step_[codes[i]];
+            // Exact: the step is a power of two.
+            of.fraction[i] = of.step[i] > 0
+                                 ? static_cast<std::uint32_t>(0x1p32 * ((static_cast<double>(scaled[i]) -
+                                                                         static_cast<double>(of.low[i])) /
+                                                                        static_cast<double>(of.step[i])))
+                                 : 0;
+        }
+        of.upper.fill(0);
+    }
+    void measure_point(std::size_t point, std::size_t chunk, const ChunkChoices& of) {
+        const std::span<const float> x = values(chunk);
+        std::array<double, kChunk> sum;
+        for (std::size_t i = 0; i < x.size(); ++i)
+            sum[i] = (at_[point] * static_cast<double>(of.low[i]) +
+                      of.upper[i] * static_cast<double>(of.step[i])) *
+                     static_cast<double>(of.inverse[i]);
+        sums_[point][chunk] = measure(x, std::span<const double>(sum).first(x.size()), at_[point]);
+    }
+    void finish() {
+        line_->n = at_;
+        for (const std::vector<MeanSums>& point : sums_)
+            line_->numbers.push_back(numbers_of(point, x_->values.size()));
+    }
+
+  private:
+    const FormatInfo* format_;
+    const Tensor* x_;
+    std::vector<int> at_;
+    MeanLine* line_;
+    BlockGrid grid_;
+    BlockScales scales_;
+    std::vector<std::vector<MeanSums>> sums_;  // of the points, of the chunks
+    std::array<float, 128> low_ = {}, step_ = {};
+};
+
+// A chunk of all requests, so that its random numbers are drawn once and stay in the first-level cache.
+void measure_chunk(std::vector<Choices>& all, std::size_t chunk, std::uint64_t seed) {
+    std::vector<ChunkChoices> of(all.size());
+    int most = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        all[i].begin(chunk, of[i]);
+        most = std::max(most, all[i].at().back());
+    }
+    std::vector<std::size_t> point(all.size());
+    std::array<std::uint32_t, kChunk> random;
+    for (int n = 1; n <= most; ++n) {
+        random_bits(seed, static_cast<std::uint64_t>(n), chunk * kChunk, random);
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            const std::vector<int>& at = all[i].at();
+            if (point[i] == at.size()) continue;
+            for (std::size_t e = 0; e < kChunk; ++e)
+                of[i].upper[e] += of[i].fraction[e] + random[e] < random[e];  // the sum carries
+            if (at[point[i]] == n) all[i].measure_point(point[i]++, chunk, of[i]);
+        }
+    }
+}
+
 }  // namespace
 
 const Numbers& MeanLine::at(int casts) const {
     return numbers.at(static_cast<std::size_t>(std::ranges::find(n, casts) - n.begin()));
 }
 
-MeanLine mean_line(Way way, const Tensor& x, std::uint64_t seed, const std::vector<int>& at) {
-    way.stochastic = true;
-    const CastPlan plan = plan_of(way);
-    if (way.nvfp4 && way.target == Nvfp4Target::four_or_six) return whole_casts(plan, x, seed, at);
-    const BlockGrid grid = block_grid(plan, x.rows, x.cols, Along::cols);
-    const BlockScales scales =
-        block_scales(plan, x.values, x.cols, grid, {.rows = x.rows, .cols = x.cols, .seed = seed});
-    const std::size_t chunks = (x.values.size() + kChunk - 1) / kChunk;
-    std::vector<std::vector<MeanSums>> sums(at.size(), std::vector<MeanSums>(chunks));
-    const auto one_chunk = [&](std::size_t chunk) {
-        const std::size_t first = chunk * kChunk, count = std::min(kChunk, x.values.size() - first);
-        const std::span<const float> values = std::span(x.values).subspan(first, count);
-        std::array<float, kChunk> scaled, codes, inverse;
-        std::array<float, kChunk> total = {};
-        std::array<double, kChunk> sum;
-        for (std::size_t i = 0; i < count; ++i) {
-            const std::size_t r = (first + i) / x.cols, c = (first + i) % x.cols;
-            const std::size_t block = r / grid.height * grid.across + c / grid.width;
-            scaled[i] = values[i] * scales.scale[block];
-            inverse[i] = scales.scale_inv[block];
+std::vector<MeanLine> mean_lines(std::span<const MeanRequest> requests, std::uint64_t seed) {
+    std::vector<MeanLine> out(requests.size());
+    std::vector<Choices> all;
+    std::size_t chunks = 0;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+        const auto& [way, tensor, at] = requests[i];
+        CastPlan plan = plan_of(way);
+        plan.rounding = Rounding::stochastic;
+        if (way.nvfp4 && way.target == Nvfp4Target::four_or_six) {
+            out[i] = whole_casts(plan, *tensor, seed, at);
+            continue;
         }
-        int done = 0;
-        for (std::size_t point = 0; point < at.size(); ++point) {
-            for (; done < at[point]; ++done) {
-                quantize(*plan.format, std::span<const float>(scaled).first(count),
-                         std::span(codes).first(count),
-                         {.rounding = Rounding::stochastic,
-                          .seed = seed,
-                          .stream = static_cast<std::uint64_t>(done) + 1,
-                          .first = first});
-                for (std::size_t i = 0; i < count; ++i) total[i] += codes[i];
-            }
-            for (std::size_t i = 0; i < count; ++i)
-                sum[i] = static_cast<double>(total[i]) * static_cast<double>(inverse[i]);
-            sums[point][chunk] = measure(values, std::span<const double>(sum).first(count), at[point]);
-        }
-    };
+        all.emplace_back(plan, requests[i], seed, out[i]);
+        chunks = std::max(chunks, all.back().chunks());
+    }
     parallel_for(chunks, 1, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t chunk = begin; chunk < end; ++chunk) one_chunk(chunk);
+        for (std::size_t chunk = begin; chunk < end; ++chunk) measure_chunk(all, chunk, seed);
     });
-    MeanLine out{.n = at, .numbers = {}};
-    for (const std::vector<MeanSums>& point : sums) out.numbers.push_back(numbers_of(point, x.values.size()));
+    for (Choices& choices : all) choices.finish();
     return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "labs/four/model_cast.h"
@@ -18,9 +19,15 @@ struct MeanLine {
     std::vector<Numbers> numbers;        // one for each n
     const Numbers& at(int casts) const;  // an n that the line has
 };
-// The means of the casts with streams 1 to n, at each n of `at` (ascending). Where the scales do not depend on
-// the dice (all but 4or6) the scaled elements are made once and only the codes are drawn anew: the same codes
-// as quantize() gives, and their sum is exact in float32.
-MeanLine mean_line(Way way, const Tensor& x, std::uint64_t seed, const std::vector<int>& at);
+// The means of the casts of a tensor with streams 1 to n, at each n of `at` (ascending).
+struct MeanRequest {
+    Way way;
+    const Tensor* tensor = nullptr;
+    std::vector<int> at;
+};
+// A line for each request; `way.stochastic` is taken as true. The same numbers as casting n times with
+// quantize() and streams 1 to n. Where the scales do not depend on the random numbers (all but 4or6) a cast is
+// a choice between two codes, so that a random number is drawn once for all requests and compared.
+std::vector<MeanLine> mean_lines(std::span<const MeanRequest> requests, std::uint64_t seed);
 
 }  // namespace fp8lab::four

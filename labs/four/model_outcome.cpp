@@ -216,9 +216,7 @@ class MeanComputation {
             std::erase_if(lines.own, [](const auto& own) { return own.first.second; });
             if (lines.tensor[0].values.empty()) return lines;
             lines.tensor[1] = rotated(lines.tensor[0], signs);
-            lines.nvfp4_rotated =
-                mean_line(kNvfp4, lines.tensor[1], static_cast<std::uint64_t>(params.tensor.seed),
-                          powers_to(kGainCasts));
+            lines.nvfp4_rotated = line({kNvfp4, &lines.tensor[1], powers_to(kGainCasts)}, params);
             return lines;
         }
         lines.spec = params.tensor, lines.signs = signs;
@@ -228,13 +226,19 @@ class MeanComputation {
         if (!not_finite(own).empty() || own.cols < kBlock) return lines;
         lines.tensor = pair_of(std::move(own), signs);
         const std::vector<int> powers = powers_to(kMostCasts);
-        const auto seed = static_cast<std::uint64_t>(params.tensor.seed);
-        lines.nvfp4 = mean_line(kNvfp4, lines.tensor[0], seed, powers);
-        lines.mxfp4 = mean_line(kMxfp4, lines.tensor[0], seed, powers);
-        lines.nvfp4_rotated = mean_line(kNvfp4, lines.tensor[1], seed, powers_to(kGainCasts));
+        const std::array requests = {MeanRequest{kNvfp4, &lines.tensor[0], powers},
+                                     MeanRequest{kMxfp4, &lines.tensor[0], powers},
+                                     MeanRequest{kNvfp4, &lines.tensor[1], powers_to(kGainCasts)}};
+        std::vector<MeanLine> drawn = mean_lines(requests, static_cast<std::uint64_t>(params.tensor.seed));
+        lines.nvfp4 = std::move(drawn[0]), lines.mxfp4 = std::move(drawn[1]);
+        lines.nvfp4_rotated = std::move(drawn[2]);
         lines.nearest_db = {cast_numbers(kNvfp4, lines.tensor[0]).sqnr_db,
                             cast_numbers(kMxfp4, lines.tensor[0]).sqnr_db};
         return lines;
+    }
+
+    static MeanLine line(const MeanRequest& request, const Params& params) {
+        return mean_lines({&request, 1}, static_cast<std::uint64_t>(params.tensor.seed)).front();
     }
 
     static Numbers own(Lines& lines, const Params& params, const Way& way, int casts) {
@@ -253,8 +257,7 @@ class MeanComputation {
             if (of == key && has(line)) return line.at(casts);
         std::vector<int> at = {casts};
         for (int n = 1; n < casts; n *= 2) at.insert(at.end() - 1, n);
-        lines.own.emplace_back(key, mean_line(way, lines.tensor[turned ? 1 : 0],
-                                              static_cast<std::uint64_t>(params.tensor.seed), at));
+        lines.own.emplace_back(key, line({way, &lines.tensor[turned ? 1 : 0], at}, params));
         return lines.own.back().second.at(casts);
     }
 

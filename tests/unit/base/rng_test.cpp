@@ -36,6 +36,16 @@ TEST_CASE("the sequential generator and the random access agree") {
     }
 }
 
+TEST_CASE("random bits of a span are those of each index, wherever it starts and whatever its length") {
+    for (const std::uint64_t first : std::initializer_list<std::uint64_t>{0, 1, 6, 0x3FFFFFFFF})
+        for (const std::size_t n : {0, 1, 3, 4, 5, 1021, 1024, 3000}) {
+            std::vector<std::uint32_t> found(n + 1, 7);
+            random_bits(5, 0x100000002, first, std::span(found).first(n));
+            for (std::size_t i = 0; i < n; ++i) REQUIRE(found[i] == random_bits(5, 0x100000002, first + i));
+            CHECK(found[n] == 7);
+        }
+}
+
 TEST_CASE("fill_normal gives the numbers of normal(), wherever it starts and whatever its length") {
     for (const int before : {0, 1, 2, 5})
         for (const int words : {0, 1, 3})  // a start inside a block of four

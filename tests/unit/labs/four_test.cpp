@@ -189,10 +189,16 @@ TEST_CASE("L12: the maps are Transformer Engine's NVFP4, element by element, as 
 
 TEST_CASE("L12: the mean of n casts is the mean of n results of quantize(), with streams 1 to n") {
     const Tensor x = make_tensor({.kind = "swiglu_h", .size = 1, .seed = 3, .rows = 37, .cols = 48});
-    for (const Way& way : {Way{}, Way{.square = true}, Way{.nvfp4 = false}, Way{.target = Nvfp4Target::four},
-                           Way{.target = Nvfp4Target::four_or_six}}) {
-        const MeanLine line = mean_line(way, x, 3, {1, 3, 5});
-        Way drawn = way;
+    const std::array ways = {Way{}, Way{.square = true}, Way{.nvfp4 = false},
+                             Way{.target = Nvfp4Target::four}, Way{.target = Nvfp4Target::four_or_six}};
+    std::vector<MeanRequest> requests;
+    for (const Way& way : ways) requests.push_back({way, &x, {1, 3, 5}});
+    requests.push_back({ways[0], &x, {2}});  // fewer casts than the others
+    const std::vector<MeanLine> lines = mean_lines(requests, 3);
+    CHECK(lines.back().n == std::vector{2});
+    for (std::size_t w = 0; w < ways.size(); ++w) {
+        const MeanLine& line = lines[w];
+        Way drawn = ways[w];
         drawn.stochastic = true;
         std::vector<double> sum(x.values.size());
         std::vector<float> back(x.values.size());
