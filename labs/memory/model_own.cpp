@@ -14,6 +14,21 @@ using cuda::ArmPart;
 
 constexpr std::array kRecipes = {"bf16", "delayed"};
 
+// Null where it was not measured.
+const RecordedStep* recorded_step(const Recording& recording, std::string_view model) {
+    static const TrainSpec kNetwork = own_network(), kTransformer = own_transformer();
+    if (model != "transformer") return recording.step(kNetwork.layers, kNetwork.batch);
+    const auto is_it = [&](const RecordedBlocks& one) {
+        return one.vocabulary == kTransformer.vocabulary && one.step.batch == kTransformer.batch &&
+               std::ranges::all_of(one.sizes, [](const auto& size) {
+                   const auto own = kTransformer.sizes.find(size.first);
+                   return own != kTransformer.sizes.end() && own->second == size.second;
+               });
+    };
+    const auto found = std::ranges::find_if(recording.blocks, is_it);
+    return found == recording.blocks.end() ? nullptr : &found->step;
+}
+
 // The row of the table that an allocation belongs to.
 Row row_of(const cuda::Allocation& one, bool fp8) {
     switch (one.part) {
@@ -134,9 +149,7 @@ Allocated recorded_bytes(std::string_view model, std::string_view card) {
         const GridHostCopy& copy = recording.grid->host_copy;
         out.host_copy = 1e3 * copy.bytes / std::max(copy.up_ms, copy.down_ms);
     }
-    static const TrainSpec kNetwork = own_network();
-    if (model == "transformer") return out;
-    if (const RecordedStep* step = recording.step(kNetwork.layers, kNetwork.batch))
+    if (const RecordedStep* step = recorded_step(recording, model))
         for (std::size_t i = 0; i < kRecipes.size(); ++i)
             if (const RecordedArm* arm = step->find(kRecipes[i]); arm && arm->memory_bytes > 0)
                 out.bytes[i] = arm->memory_bytes;

@@ -63,6 +63,47 @@ TEST_CASE("every recorded arm: the calculated bytes are within 2 % or two pages 
     CHECK(arms >= 17);
 }
 
+TEST_CASE(
+    "every recorded transformer: the calculated bytes are within 2 % or two pages of the allocated ones") {
+    int arms = 0;
+    for (const auto& file : std::filesystem::directory_iterator(asset("recordings"))) {
+        const auto recording = nlohmann::json::parse(read_text(file.path()));
+        if (!recording.contains("results")) continue;
+        for (const auto& result : recording["results"]) {
+            const bool training = result["bench"] == "train";
+            if (!training && result["bench"] != "blocks") continue;
+            TrainOptions options;
+            options.model = "transformer";
+            options.batch = result["batch"];
+            for (const auto& [name, size] : result["sizes"].items()) options.sizes[name] = size;
+            if (training) {
+                options.task = "zipf:" + std::to_string(result["language"]["vocabulary"].get<int>());
+                options.sizes["heads"] = 12, options.sizes["ffn"] = 2048, options.sizes["tie"] = 1;
+            }
+            for (const auto& arm : result["arms"]) {
+                const std::string recipe = arm["recipe"];
+                TrainSpec spec = make_train_spec(options);
+                if (!training) spec.clip = 0;
+                const ArmMemory memory(spec, parse_recipe(recipe), engine_on_hopper(recipe), spec.batch,
+                                       flash_attention(spec, spec.batch), Sharing::by_size);
+                // The blocks alone have three matrices more: x, dy and dx in BF16.
+                const double outside =
+                    training ? 0.0 : 3.0 * 2 * spec.batch * spec.sizes.at("context") * spec.sizes.at("d");
+                const double allocated = arm["memory_bytes"],
+                             calculated = static_cast<double>(memory.device_bytes()) + outside;
+                CAPTURE(file.path().filename().string());
+                CAPTURE(result["sizes"].dump());
+                CAPTURE(recipe);
+                CAPTURE(calculated);
+                CAPTURE(allocated);
+                CHECK(std::fabs(calculated - allocated) <= std::max(0.02 * allocated, 2 * kPage));
+                ++arms;
+            }
+        }
+    }
+    CHECK(arms >= 24);
+}
+
 TEST_CASE("a layer of 32 to 48 with a batch of 16, counted by hand") {
     const TrainSpec spec = network({32, 48}, 16);
     const ArmMemory bf16 = memory_of(spec, "bf16"), fp8 = memory_of(spec, "delayed");
