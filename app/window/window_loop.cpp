@@ -135,6 +135,10 @@ void WindowLoop::run_for(double seconds) {
     time_is_up_ = false;
 }
 
+void WindowLoop::run_until(const std::function<bool()>& done) {
+    for (draw(); open() && !(done() && !woken_); draw()) wait();
+}
+
 void WindowLoop::turn() {
     if (glfwGetWindowAttrib(window_->handle(), GLFW_ICONIFIED) == GLFW_TRUE) {
         glfwWaitEventsTimeout(std::min(60.0, shell_->rest(glfwGetTime())));

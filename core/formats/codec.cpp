@@ -191,4 +191,12 @@ float decode(const FormatInfo& format, std::uint32_t code) {
     return static_cast<float>(value_of(format, code));
 }
 
+void count_rounded_up(std::span<const std::uint32_t> fraction, std::span<const std::uint32_t> random,
+                      std::span<std::uint32_t> counts) {
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+        const std::uint32_t sum = fraction[i] + random[i];
+        counts[i] += sum < random[i] ? 1 : 0;
+    }
+}
+
 }  // namespace fp8lab

@@ -52,6 +52,12 @@ void decode(const FormatInfo& format, std::span<const std::uint8_t> codes, std::
 void decode(const FormatInfo& format, std::span<const std::uint16_t> codes, std::span<float> values);
 void decode(const FormatInfo& format, std::span<const std::uint32_t> codes, std::span<float> values);
 
+// Stochastic rounding of one value again and again: `fraction` of the step between two codes, in 2^-32, is what the lower
+// code lacks. counts[i] += 1 where the cast with random[i] takes the upper code: fraction[i] + random[i] carries. The three
+// spans have one size.
+void count_rounded_up(std::span<const std::uint32_t> fraction, std::span<const std::uint32_t> random,
+                      std::span<std::uint32_t> counts);
+
 // Quantises and dequantises in one pass: out[i] = decode(encode(in[i] * scale)) * scale_inv, scale_inv = 1 / scale rounded
 // to float32 (numerics.md 3.3: one fixed order of operations). in and out may be the same memory.
 void quantize(const FormatInfo& format, std::span<const float> in, std::span<float> out, const CastOptions& = {});

@@ -77,8 +77,8 @@ MeanLine whole_casts(const CastPlan& plan, const Tensor& x, std::uint64_t seed, 
 // Between which two codes each cast of an element chooses, and how often it took the upper one.
 struct ChunkChoices {
     std::array<float, kChunk> low, step, inverse;  // in codes; the scale after the cast
-    std::array<std::uint32_t, kChunk> fraction;    // of the step, in 2^-32: the upper code where it carries
-    std::array<std::uint32_t, kChunk> upper;       // casts that took it
+    std::array<std::uint32_t, kChunk> fraction;    // of the step, in 2^-32
+    std::array<std::uint32_t, kChunk> upper;       // casts that took the upper code
 };
 
 // One request whose scales do not depend on the random numbers.
@@ -121,11 +121,11 @@ class Choices {
         for (std::size_t i = 0; i < x.size(); ++i) {
             of.low[i] = low_[codes[i]], of.step[i] = step_[codes[i]];
             // Exact: the step is a power of two.
-            of.fraction[i] = of.step[i] > 0
-                                 ? static_cast<std::uint32_t>(0x1p32 * ((static_cast<double>(scaled[i]) -
-                                                                         static_cast<double>(of.low[i])) /
-                                                                        static_cast<double>(of.step[i])))
-                                 : 0;
+            const double part = of.step[i] > 0
+                                    ? (static_cast<double>(scaled[i]) - static_cast<double>(of.low[i])) /
+                                          static_cast<double>(of.step[i])
+                                    : 0;
+            of.fraction[i] = static_cast<std::uint32_t>(0x1p32 * part);
         }
         of.upper.fill(0);
     }
@@ -170,8 +170,7 @@ void measure_chunk(std::vector<Choices>& all, std::size_t chunk, std::uint64_t s
         for (std::size_t i = 0; i < all.size(); ++i) {
             const std::vector<int>& at = all[i].at();
             if (point[i] == at.size()) continue;
-            for (std::size_t e = 0; e < kChunk; ++e)
-                of[i].upper[e] += of[i].fraction[e] + random[e] < random[e];  // the sum carries
+            count_rounded_up(of[i].fraction, random, of[i].upper);
             if (at[point[i]] == n) all[i].measure_point(point[i]++, chunk, of[i]);
         }
     }

@@ -5,9 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
-#include <thread>
 
 #include "app/window/window_loop.h"
 #include "core/base/stop.h"
@@ -15,16 +13,13 @@
 namespace fp8lab::cli {
 namespace {
 
-// Until the lab has nothing left to compute and the last of it is drawn.
+// Until the lab has nothing left to compute and the last of it is drawn, at the pace of the window: frames that nothing
+// asks for would take the cores that compute.
 double time_setting(WindowLoop& loop, const std::string& setting) {
     Lab& lab = *loop.shell().lab();
     return time_ms([&] {
         set_field(lab.fields(), setting);
-        do {
-            loop.draw();
-            if (lab.busy()) std::this_thread::sleep_for(std::chrono::microseconds(500));
-        } while (lab.busy());
-        loop.draw();
+        loop.run_until([&] { return !lab.busy(); });
         loop.window().finish();
     });
 }
