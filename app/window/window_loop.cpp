@@ -136,7 +136,7 @@ void WindowLoop::run_for(double seconds) {
 }
 
 void WindowLoop::run_until(const std::function<bool()>& done) {
-    for (draw(); open() && !(done() && !woken_); draw()) wait();
+    for (draw(); open() && !time_is_up_ && !done(); draw()) wait();
 }
 
 void WindowLoop::turn() {

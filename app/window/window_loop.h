@@ -26,8 +26,9 @@ class WindowLoop {
     void end_run();                // run_for() returns; from any thread
     void run_for(double seconds);  // the same, for a while: what a person's inaction looks like (`bench ui`)
 
-    // Frame by frame at the window's own pace, the first one now, until `done` holds and nothing waits to be drawn.
+    // Frame by frame at the window's own pace, the first one now, until `done` holds after one of them.
     void run_until(const std::function<bool()>& done);
+    bool woken() const { return woken_; }  // since the last frame began: there is something new to draw
 
     // One frame now; returns our own work in ms, OpenGL's drawing included, waiting for the display not.
     // `inject_input` may move the mouse (labs/ui/input.h) after the system's events were taken.

@@ -171,14 +171,16 @@ void CudaTrainer::check_memory() const {
     const auto room = static_cast<double>(available);
     const double all = needed(spec_.batch);
     if (all <= room) return;
+    const bool one = spec_.arms.size() == 1;
     int fits = spec_.batch;
     while (fits > 0 && needed(fits) > room) fits /= 2;
-    throw Error(
-        ErrorKind::backend, "GPU memory",
-        fmt::format("{} arms with a batch of {} need {:.1f} GB, {:.1f} of {:.1f} GB are free; {}",
-                    spec_.arms.size(), spec_.batch, all / 1e9, room / 1e9, static_cast<double>(total) / 1e9,
-                    fits > 0 ? fmt::format("a batch of {} would fit", fits)
-                             : std::string("fewer arms or smaller layers would fit")));
+    throw Error(ErrorKind::backend, "GPU memory",
+                fmt::format("a batch of {} for {} arm{} needs {:.1f} GB, {:.1f} of {:.1f} GB are free; {}",
+                            spec_.batch, spec_.arms.size(), one ? "" : "s", all / 1e9, room / 1e9,
+                            static_cast<double>(total) / 1e9,
+                            fits > 0 ? fmt::format("a batch of {} would fit", fits)
+                            : one    ? std::string("no batch fits: choose a smaller model")
+                                     : std::string("no batch fits: choose fewer arms or a smaller model")));
 }
 
 const TrainedArm& CudaTrainer::arm(int index) const {

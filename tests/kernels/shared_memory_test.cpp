@@ -223,11 +223,11 @@ TEST_CASE("a transformer that does not fit is refused before anything is allocat
         check(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
         return available;
     };
-    const auto refused = [](int d, int blocks, int batch) {
+    const auto refused = [](int d, int blocks, int batch, const char* recipes) {
         TrainOptions options;
         options.model = "transformer";
         options.batch = batch;
-        options.recipes = "bf16,delayed";
+        options.recipes = recipes;
         options.sizes = {{"context", 128}, {"d", d}, {"heads", 8}, {"ffn", 2816}, {"blocks", blocks}};
         try {
             make_cuda_trainer(make_train_spec(options), device());
@@ -237,14 +237,18 @@ TEST_CASE("a transformer that does not fit is refused before anything is allocat
         return std::string();
     };
     const std::size_t before = free_bytes();
-    const std::string batch = refused(1024, 8, 1 << 13), layers = refused(4096, 96, 4);
+    const std::string batch = refused(1024, 8, 1 << 13, "bf16,delayed"),
+                      layers = refused(4096, 96, 4, "bf16,delayed"), one = refused(4096, 96, 4, "bf16");
     if (kCountsBytes) CHECK(free_bytes() == before);
     CAPTURE(batch);
-    CHECK(batch.find("2 arms with a batch of 8192 need ") != std::string::npos);
+    CHECK(batch.find("a batch of 8192 for 2 arms needs ") != std::string::npos);
     CHECK(batch.find("a batch of ") != batch.rfind("a batch of "));
     CHECK(batch.ends_with("would fit"));
     CAPTURE(layers);
-    CHECK(layers.find("fewer arms or smaller layers would fit") != std::string::npos);
+    CHECK(layers.ends_with("no batch fits: choose fewer arms or a smaller model"));
+    CAPTURE(one);
+    CHECK(one.find("a batch of 4 for 1 arm needs ") != std::string::npos);
+    CHECK(one.ends_with("no batch fits: choose a smaller model"));
 }
 
 TEST_CASE("rows that are padded share nothing, and the list counts them") {

@@ -19,7 +19,7 @@ double time_setting(WindowLoop& loop, const std::string& setting) {
     Lab& lab = *loop.shell().lab();
     return time_ms([&] {
         set_field(lab.fields(), setting);
-        loop.run_until([&] { return !lab.busy(); });
+        loop.run_until([&] { return !lab.busy() && !loop.woken(); });
         loop.window().finish();
     });
 }

@@ -216,21 +216,22 @@ Json measure_training(WindowLoop& loop, const std::string& backend, int repeats)
 
 // L13 beside its frames.
 Json measure_transformer(WindowLoop& loop, int repeats) {
-    constexpr double kSlice_s = 0.01;
     loop.shell().open("transformer");
     auto& lab = dynamic_cast<transformer::TransformerLab&>(*loop.shell().lab());
     const Json beside = time_frames_beside(loop, lab, repeats);
     lab.act("restart");
     lab.act("run");
-    while (lab.running() && lab.step() == 0) pass_time(loop, kSlice_s);  // a GPU's plans are made first
+    loop.run_until([&] { return !lab.running() || lab.step() > 0; });  // a GPU's plans are made first
+    end_if_interrupted();
     const int first = lab.step();
     const long frames = loop.frames();
     const auto start = std::chrono::steady_clock::now();
     double seconds = 0;
-    while (seconds < kTrain_s && !lab.finished()) {  // a GPU is at the end before
-        pass_time(loop, kSlice_s);
+    loop.run_until([&] {
         seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    }
+        return seconds >= kTrain_s || lab.finished();  // a GPU is at the end before
+    });
+    end_if_interrupted();
     lab.update();
     const double steps = lab.step() - first, redraws = static_cast<double>(loop.frames() - frames);
     lab.act("pause");
