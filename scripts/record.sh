@@ -88,7 +88,7 @@ fact() { sed -nE "s/.*\"$1\":\"([^\"]*)\".*/\1/p" "$work/grid.json" | head -n 1;
 {
     printf '{"gpu": "%s", "driver": "%s", "cuda": "%s", "cublaslt": "%s", "date": "%s",\n "command": "%s",\n "results": [\n' \
         "$(fact GPU)" "$(fact driver)" "$(fact 'CUDA runtime')" "$(fact cublaslt)" "$(fact date)" \
-        "scripts/record.sh (fp8lab bench gemm --grid, gemm, accumulate, blocks, step --brief)"
+        "scripts/record.sh (fp8lab bench gemm --grid, gemm, accumulate, blocks, step --brief; fp8lab train)"
     separator=""
     for result in "${results[@]}"; do
         printf '%s' "$separator"

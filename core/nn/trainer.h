@@ -100,9 +100,12 @@ struct ArmCost {  // what a step of this arm costs on a GPU; on the CPU only Ste
 struct Evaluation {
     int step = 0;                   // steps done
     double loss = 0, accuracy = 0;  // held-out data, with the casts of the recipe
-    // What the weights (FP32) say behind a prompt, of a task whose tokens are characters, else empty: drawn at kTemperature, with the same random numbers in every arm;
-    // where only one continuation is right, the most probable tokens, and `expected` beside them.
+    // What the weights (FP32) write behind a prompt, of a task whose tokens are characters, else empty: drawn at
+    // kTemperature, with the same random numbers in every arm; where only one continuation is right, the most probable
+    // tokens, and `expected` beside them. Text is drawn on the CPU: beside a GPU's steps it takes a tenth of the time at
+    // most, so that `text_step` may be an older step than `step`; at the last step it is not.
     std::string prompt = {}, continuation = {}, expected = {};
+    int text_step = 0;
 };
 inline constexpr int kEvaluationSteps = 50, kHeldOutBatches = 8, kSampleLength = 85;
 inline constexpr double kTemperature = 0.6;

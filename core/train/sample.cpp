@@ -37,10 +37,9 @@ std::vector<int> sample_tokens(Model<float>& model, std::span<const int> prompt,
     NoCasts<float> casts;
     for (int n = 0; n < settings.count && !(settings.stop && settings.stop()); ++n) {
         const std::size_t known = std::min(text.size(), settings.context);
-        TokenBatch batch{.sequences = 1,
-                         .context = settings.context,
-                         .tokens = {text.end() - static_cast<std::ptrdiff_t>(known), text.end()}};
-        batch.tokens.resize(settings.context, 0);  // attention does not look ahead
+        const TokenBatch batch{.sequences = 1,
+                               .context = known,
+                               .tokens = {text.end() - static_cast<std::ptrdiff_t>(known), text.end()}};
         const Matrix<float>& logits = model.forward(batch, casts);
         text.push_back(draw(logits.row(known - 1), settings.temperature, static_cast<double>(rng.uniform())));
     }
@@ -57,6 +56,7 @@ void add_sample(Evaluation& now, Model<float>& model, const Task& task, const Tr
         .temperature = expected.empty() ? kTemperature : 0,
         .seed = spec.seed,
         .stream = stream(Draw::sample, 0, now.step)};
+    now.text_step = now.step;
     now.prompt = as_text(prompt, symbols);
     now.continuation = as_text(sample_tokens(model, prompt, settings), symbols);
     now.expected = as_text(expected, symbols);

@@ -28,7 +28,10 @@ namespace {
 
 constexpr int kInFlight = 2;                 // launches that the host is ahead
 constexpr int kStepBeforeParts = 30;         // clocks and caches are what they will be
+constexpr int kStepsForText = 9;             // the time of steps for that of a text: Evaluation::text_step
 constexpr std::size_t kTimedLaunches = 200;  // that the median of the step time is over
+
+using Clock = std::chrono::steady_clock;
 
 // One arm with its graphs and what is known of its finished steps.
 struct TrainedArm {
@@ -127,6 +130,7 @@ class CudaTrainer final : public Trainer {
     std::optional<TensorId> watched_;
     float poison_ = 1;
     int steps_done_ = 0;
+    Clock::time_point next_text_{};  // no text of an evaluation is drawn earlier
 };
 
 CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, Launching launching,
@@ -312,12 +316,25 @@ int CudaTrainer::steps_at_once(int wanted) const {
 void CudaTrainer::evaluate() {
     const Range range("evaluation");
     drain();
+    const bool writes = steps_done_ == spec_.steps || Clock::now() >= next_text_;
+    Clock::duration writing{};
     for (TrainedArm& target : arms_) {
         if (target.stopped) continue;
         // The evaluation's forward pass replaces what the view is computed from.
         if (watched_) target.watched = view(target);
-        target.evaluation = target.arm->evaluate(*batches_, steps_done_, stream());
+        Evaluation now = target.arm->evaluate(*batches_, steps_done_, stream());
+        if (writes || !target.evaluation) {
+            const auto start = Clock::now();
+            target.arm->write_text(now, batches_->task());
+            writing += Clock::now() - start;
+        } else {
+            const Evaluation& before = *target.evaluation;
+            now.prompt = before.prompt, now.continuation = before.continuation;
+            now.expected = before.expected, now.text_step = before.text_step;
+        }
+        target.evaluation = std::move(now);
     }
+    if (writing > Clock::duration{}) next_text_ = Clock::now() + kStepsForText * writing;
 }
 
 void CudaTrainer::collect(std::size_t leave) {

@@ -319,13 +319,16 @@ Evaluation TransformerArm::evaluate(Batches& batches, int steps_done, cudaStream
         out.loss += loss / scored / kHeldOutBatches;
         out.accuracy += correct / scored / kHeldOutBatches;
     }
-    if (batches.task().prompt().empty()) return out;
+    return out;
+}
+
+void TransformerArm::write_text(Evaluation& now, const Task& task) {
+    if (task.prompt().empty()) return;
     const auto model = make_model(spec_);
     ArmCheckpoint weights;
     weights.parameters = weights_.read();
     set_parameters(*model, weights);
-    add_sample(out, *model, batches.task(), spec_);
-    return out;
+    add_sample(now, *model, task, spec_);
 }
 
 }  // namespace fp8lab::cuda

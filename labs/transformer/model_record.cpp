@@ -36,7 +36,8 @@ Json arm_json(const TransformerLab& lab, std::size_t index) {
                               {"accuracy", six_digits(told->accuracy)},
                               {"prompt", told->prompt},
                               {"continuation", told->continuation},
-                              {"expected", told->expected}};
+                              {"expected", told->expected},
+                              {"text_step", told->text_step}};
     const Health& health = lab.health().at(index);
     for (std::size_t i = 0; i < health.tensors().size(); ++i) {
         const TensorHealth& t = health.tensors()[i];
@@ -76,7 +77,8 @@ ArmSnapshot arm_from(const Json& json, const Recipe& recipe) {
                                 .accuracy = value_of(told.at("accuracy")),
                                 .prompt = told.at("prompt").get<std::string>(),
                                 .continuation = told.at("continuation").get<std::string>(),
-                                .expected = told.at("expected").get<std::string>()};
+                                .expected = told.at("expected").get<std::string>(),
+                                .text_step = told.value("text_step", told.at("step").get<int>())};
     return arm;
 }
 

@@ -55,8 +55,9 @@ Words TransformerLab::words(std::size_t arm) const {
         std::ranges::replace(text, '\n', ' ');
         return text;
     };
-    Words out{
-        .prompt = one_line(told->prompt), .continuation = one_line(told->continuation), .step = told->step};
+    Words out{.prompt = one_line(told->prompt),
+              .continuation = one_line(told->continuation),
+              .step = told->text_step};
     if (told->expected.empty()) return out;
     for (std::size_t i = 0; i < told->continuation.size(); ++i)
         out.wrong.push_back(i >= told->expected.size() || told->continuation[i] != told->expected[i]);

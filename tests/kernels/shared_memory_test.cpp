@@ -99,6 +99,7 @@ Trained train(const TrainSpec& spec, Sharing sharing) {
     for (int step = 0; step < 3; ++step) batches.stage(step, 2e-3, 1, stream);
     arm.enqueue(stream, 1, true, {});
     out.evaluation = arm.evaluate(batches, 1, stream);
+    arm.write_text(out.evaluation, batches.task());
     for (int step = 0; step < 3; ++step) batches.stage(step, 2e-3, 1, stream);  // the evaluation took a place
     arm.enqueue(stream, 2, true, {});
     arm.read_back(0, 3, stream);

@@ -103,6 +103,7 @@ TEST_CASE("held-out loss and sample of the GPU are those of the CPU") {
         CHECK(std::abs(found->accuracy - expected->accuracy) < 0.02);
         CHECK(found->prompt == expected->prompt);
         CHECK(found->continuation.size() == expected->continuation.size());
+        CHECK(found->text_step == 50);
         // An evaluation changes nothing of the training.
         const Scratch folder;
         const auto other = cuda::make_cuda_trainer(transformer(recipe, 100), device());
@@ -111,6 +112,27 @@ TEST_CASE("held-out loss and sample of the GPU are those of the CPU") {
         for (int i = 0; i < 50; ++i) steady->step(1);
         CHECK(bytes_after(*other, folder, "together") == bytes_after(*steady, folder, "one by one"));
     }
+}
+
+TEST_CASE("a text that is not drawn anew is that of an earlier step, and the last step has its own") {
+    NEEDS_GPU();
+    const auto gpu = cuda::make_cuda_trainer(transformer("delayed", 120), device());
+    gpu->step(50);
+    const auto first = gpu->snapshot().arms[0].evaluation;
+    REQUIRE(first);
+    CHECK(first->text_step == 50);
+    gpu->step(50);
+    const auto second = gpu->snapshot().arms[0].evaluation;
+    REQUIRE(second);
+    CHECK(second->step == 100);
+    CHECK(second->loss != first->loss);
+    CHECK(second->prompt == first->prompt);
+    if (second->text_step != 100) {  // there was not yet time for another
+        CHECK(second->text_step == 50);
+        CHECK(second->continuation == first->continuation);
+    }
+    gpu->step(20);
+    CHECK(gpu->snapshot().arms[0].evaluation->text_step == 120);
 }
 
 TEST_CASE("the transformer gives the same bytes again, with and without graphs, and resumes exactly") {

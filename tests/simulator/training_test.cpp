@@ -128,6 +128,8 @@ TEST_CASE("the held-out loss of the GPU is the CPU's, whatever the batch is") {
         CHECK(found->prompt == expected->prompt);
         CHECK(found->continuation.size() == expected->continuation.size());
         CHECK(found->prompt.empty() == (task != "text"));
+        CHECK(found->text_step == expected->text_step);
+        CHECK(found->text_step == (task == "text" ? 1 : 0));
     }
 }
 

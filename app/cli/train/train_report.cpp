@@ -221,6 +221,7 @@ nlohmann::json TrainReport::json() const {
             if (!arm.evaluation->prompt.empty()) {
                 entry["held_out"]["prompt"] = arm.evaluation->prompt;
                 entry["held_out"]["continuation"] = arm.evaluation->continuation;
+                entry["held_out"]["text_step"] = arm.evaluation->text_step;
             }
         }
         if (arm.cost) {
