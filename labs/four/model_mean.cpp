@@ -102,8 +102,7 @@ class Choices {
     const std::vector<int>& at() const { return at_; }
     std::span<const float> values(std::size_t chunk) const {
         const std::span<const float> all = x_->values;
-        return chunk < chunks() ? all.subspan(chunk * kChunk, std::min(kChunk, all.size() - chunk * kChunk))
-                                : std::span<const float>();
+        return all.subspan(chunk * kChunk, std::min(kChunk, all.size() - chunk * kChunk));
     }
 
     void begin(std::size_t chunk, ChunkChoices& of) const {
@@ -155,23 +154,29 @@ class Choices {
     std::array<float, 128> low_ = {}, step_ = {};
 };
 
-// A chunk of all requests, so that its random numbers are drawn once and stay in the first-level cache.
+// A chunk of all requests that have one, so that its random numbers are drawn once and stay in the first-level cache.
 void measure_chunk(std::vector<Choices>& all, std::size_t chunk, std::uint64_t seed) {
-    std::vector<ChunkChoices> of(all.size());
+    struct Part {
+        Choices* whole;
+        ChunkChoices of;
+        std::size_t point = 0;
+    };
+    std::vector<Part> parts;
     int most = 0;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        all[i].begin(chunk, of[i]);
-        most = std::max(most, all[i].at().back());
+    for (Choices& one : all) {
+        if (chunk >= one.chunks()) continue;
+        parts.push_back({&one, {}});
+        one.begin(chunk, parts.back().of);
+        most = std::max(most, one.at().back());
     }
-    std::vector<std::size_t> point(all.size());
     std::array<std::uint32_t, kChunk> random;
     for (int n = 1; n <= most; ++n) {
         random_bits(seed, static_cast<std::uint64_t>(n), chunk * kChunk, random);
-        for (std::size_t i = 0; i < all.size(); ++i) {
-            const std::vector<int>& at = all[i].at();
-            if (point[i] == at.size()) continue;
-            count_rounded_up(of[i].fraction, random, of[i].upper);
-            if (at[point[i]] == n) all[i].measure_point(point[i]++, chunk, of[i]);
+        for (Part& part : parts) {
+            const std::vector<int>& at = part.whole->at();
+            if (part.point == at.size()) continue;
+            count_rounded_up(part.of.fraction, random, part.of.upper);
+            if (at[part.point] == n) part.whole->measure_point(part.point++, chunk, part.of);
         }
     }
 }

@@ -194,8 +194,12 @@ TEST_CASE("L12: the mean of n casts is the mean of n results of quantize(), with
     std::vector<MeanRequest> requests;
     for (const Way& way : ways) requests.push_back({way, &x, {1, 3, 5}});
     requests.push_back({ways[0], &x, {2}});  // fewer casts than the others
+    const Tensor large = make_tensor({.kind = "normal", .size = 1, .seed = 3, .rows = 96, .cols = 48});
+    requests.push_back({ways[0], &large, {2}});  // more elements
     const std::vector<MeanLine> lines = mean_lines(requests, 3);
-    CHECK(lines.back().n == std::vector{2});
+    CHECK(lines[ways.size()].n == std::vector{2});
+    const MeanRequest alone{ways[0], &large, {2}};
+    CHECK(lines.back().at(2).sqnr_db == mean_lines({&alone, 1}, 3).front().at(2).sqnr_db);
     for (std::size_t w = 0; w < ways.size(); ++w) {
         const MeanLine& line = lines[w];
         Way drawn = ways[w];
