@@ -52,9 +52,8 @@ void decode(const FormatInfo& format, std::span<const std::uint8_t> codes, std::
 void decode(const FormatInfo& format, std::span<const std::uint16_t> codes, std::span<float> values);
 void decode(const FormatInfo& format, std::span<const std::uint32_t> codes, std::span<float> values);
 
-// Stochastic rounding of one value again and again: `fraction` of the step between two codes, in 2^-32, is what the lower
-// code lacks. counts[i] += 1 where the cast with random[i] takes the upper code: fraction[i] + random[i] carries. The three
-// spans have one size.
+// How often stochastic rounding takes the upper of the two codes next to a value. fraction[i] is (|x| - lower) / (upper -
+// lower) of element i in units of 2^-32: counts[i] += 1 where fraction[i] + random[i] carries. The spans have one size.
 void count_rounded_up(std::span<const std::uint32_t> fraction, std::span<const std::uint32_t> random,
                       std::span<std::uint32_t> counts);
 
