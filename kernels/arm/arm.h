@@ -86,8 +86,6 @@ class CudaArm {
 
     // Of a model of tokens, after `steps_done` steps: held-out loss under the recipe's casts. Waits for the stream.
     virtual Evaluation evaluate(Batches&, int /*steps_done*/, cudaStream_t) { return {}; }
-    // The text of an evaluation that was made just now (core/train/sample.h), on the CPU.
-    virtual void write_text(Evaluation&, const Task&) {}
     virtual void align_channel(int /*token*/) {}  // Model::align_channel(); waits for the device
     // The weights that are held since, for the arm of another recipe, before its restore(). Empty: none.
     virtual std::vector<float> held() const { return {}; }

@@ -13,7 +13,9 @@
 #include "core/base/error.h"
 #include "core/base/overloaded.h"
 #include "core/nn/model.h"
+#include "core/threads/parallel.h"
 #include "core/train/decision.h"
+#include "core/train/sample.h"
 #include "kernels/arm/batches.h"
 #include "kernels/arm/part_times.h"
 #include "kernels/arm/records.h"
@@ -21,6 +23,7 @@
 #include "kernels/checks/probe.h"
 #include "kernels/device/ranges.h"
 #include "kernels/mlp/arm.h"
+#include "kernels/trainer/room.h"
 #include "kernels/transformer/arm.h"
 
 namespace fp8lab::cuda {
@@ -95,13 +98,13 @@ class CudaTrainer final : public Trainer {
         return choose_engine(recipe,
                              [&](const GemmSpec& spec) { return refusal_of(device_->lt, spec, stream()); });
     }
-    void check_memory() const;
     std::unique_ptr<CudaArm> make_arm(const Recipe& recipe) const;
     void apply(const Command& command);
     void change_recipe(TrainedArm& arm, const Recipe& recipe);
     void stage(int first, int count);
     int steps_at_once(int wanted) const;
     void evaluate();
+    void write_texts();
     std::optional<TensorView> view(TrainedArm& target);
     void launch(int count);
     void run(TrainedArm& arm, int count, bool with_stats);
@@ -130,7 +133,7 @@ class CudaTrainer final : public Trainer {
     std::optional<TensorId> watched_;
     float poison_ = 1;
     int steps_done_ = 0;
-    Clock::time_point next_text_{};  // no text of an evaluation is drawn earlier
+    Clock::time_point next_texts_{};  // no text of an evaluation is drawn earlier
 };
 
 CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, Launching launching,
@@ -143,7 +146,9 @@ CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, 
     if (spec.arms.empty()) throw usage_error("--recipe", "at least one recipe");
     for (const Recipe& recipe : spec.arms) model_plan(spec).check(recipe);
     check(cudaSetDevice(device_->index), "cudaSetDevice");
-    check_memory();  // before anything that takes long
+    std::vector<Engine> engines;
+    for (const Recipe& recipe : spec.arms) engines.push_back(engine_of(recipe).engine);
+    check_room(spec, engines);  // before anything that takes long
     batches_ = std::make_unique<Batches>(spec_);
     per_launch_ = steps_per_launch(spec_, spec_.batch);
     stats_always_ = measures_every_step(spec_);
@@ -157,34 +162,6 @@ std::unique_ptr<CudaArm> CudaTrainer::make_arm(const Recipe& recipe) const {
                                                 stream(), preparation_);
     return std::make_unique<MlpArm>(spec_, recipe, engine_of(recipe), device_->lt, rings, stream(),
                                     preparation_);
-}
-
-void CudaTrainer::check_memory() const {
-    std::size_t available = 0, total = 0;
-    check(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
-    std::vector<Engine> engines;
-    for (const Recipe& recipe : spec_.arms) engines.push_back(engine_of(recipe).engine);
-    const bool attends = tokens_ && std::ranges::count(engines, Engine::emulated) < std::ssize(engines);
-    const auto needed = [&](int batch) {
-        const AttentionBytes attention = attends ? attention_bytes(spec_, batch) : AttentionBytes{};
-        std::size_t bytes = ring_bytes(spec_, batch);
-        for (std::size_t i = 0; i < engines.size(); ++i)
-            bytes += ArmMemory(spec_, spec_.arms[i], engines[i], batch, attention).device_bytes();
-        return static_cast<double>(bytes);
-    };
-    const auto room = static_cast<double>(available);
-    const double all = needed(spec_.batch);
-    if (all <= room) return;
-    const bool one = spec_.arms.size() == 1;
-    int fits = spec_.batch;
-    while (fits > 0 && needed(fits) > room) fits /= 2;
-    throw Error(ErrorKind::backend, "GPU memory",
-                fmt::format("a batch of {} for {} arm{} needs {:.1f} GB, {:.1f} of {:.1f} GB are free; {}",
-                            spec_.batch, spec_.arms.size(), one ? "" : "s", all / 1e9, room / 1e9,
-                            static_cast<double>(total) / 1e9,
-                            fits > 0 ? fmt::format("a batch of {} would fit", fits)
-                            : one    ? std::string("no batch fits: choose a smaller model")
-                                     : std::string("no batch fits: choose fewer arms or a smaller model")));
 }
 
 const TrainedArm& CudaTrainer::arm(int index) const {
@@ -316,25 +293,36 @@ int CudaTrainer::steps_at_once(int wanted) const {
 void CudaTrainer::evaluate() {
     const Range range("evaluation");
     drain();
-    const bool writes = steps_done_ == spec_.steps || Clock::now() >= next_text_;
-    Clock::duration writing{};
     for (TrainedArm& target : arms_) {
         if (target.stopped) continue;
         // The evaluation's forward pass replaces what the view is computed from.
         if (watched_) target.watched = view(target);
         Evaluation now = target.arm->evaluate(*batches_, steps_done_, stream());
-        if (writes || !target.evaluation) {
-            const auto start = Clock::now();
-            target.arm->write_text(now, batches_->task());
-            writing += Clock::now() - start;
-        } else {
+        if (target.evaluation) {
             const Evaluation& before = *target.evaluation;
             now.prompt = before.prompt, now.continuation = before.continuation;
             now.expected = before.expected, now.text_step = before.text_step;
         }
         target.evaluation = std::move(now);
     }
-    if (writing > Clock::duration{}) next_text_ = Clock::now() + kStepsForText * writing;
+    if (!batches_->task().prompt().empty() && (steps_done_ == spec_.steps || Clock::now() >= next_texts_))
+        write_texts();
+}
+
+// On the CPU, while the GPU waits: the arms at the same time.
+void CudaTrainer::write_texts() {
+    const auto start = Clock::now();
+    std::vector<std::unique_ptr<Model<float>>> models;
+    for (const TrainedArm& target : arms_) {
+        models.push_back(target.stopped ? nullptr : make_model(spec_));
+        if (models.back()) set_parameters(*models.back(), target.arm->checkpoint());
+    }
+    parallel_for(arms_.size(), 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i)
+            if (models[i]) add_sample(*arms_[i].evaluation, *models[i], batches_->task(), spec_);
+    });
+    const auto end = Clock::now();
+    next_texts_ = end + kStepsForText * (end - start);
 }
 
 void CudaTrainer::collect(std::size_t leave) {

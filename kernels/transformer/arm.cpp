@@ -9,7 +9,6 @@
 #include "core/base/error.h"
 #include "core/nn/model.h"
 #include "core/nn/ops/rope.h"
-#include "core/train/sample.h"
 #include "kernels/arm/batches.h"
 
 namespace fp8lab::cuda {
@@ -320,15 +319,6 @@ Evaluation TransformerArm::evaluate(Batches& batches, int steps_done, cudaStream
         out.accuracy += correct / scored / kHeldOutBatches;
     }
     return out;
-}
-
-void TransformerArm::write_text(Evaluation& now, const Task& task) {
-    if (task.prompt().empty()) return;
-    const auto model = make_model(spec_);
-    ArmCheckpoint weights;
-    weights.parameters = weights_.read();
-    set_parameters(*model, weights);
-    add_sample(now, *model, task, spec_);
 }
 
 }  // namespace fp8lab::cuda

@@ -73,7 +73,6 @@ class TransformerArm final : public CudaArm {
         return !memory().shares() || plan_.tensor(id).tensor == TensorClass::w;
     }
     Evaluation evaluate(Batches& batches, int steps_done, cudaStream_t stream) override;
-    void write_text(Evaluation& now, const Task& task) override;
     void align_channel(int token) override;
     std::vector<float> held() const override;
     void hold(const std::vector<float>& weights) override;
