@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <memory>
+#include <span>
 
 #include "core/backend/grid_plan.h"
 #include "kernels/bench/copy.h"
@@ -103,10 +104,16 @@ double rough_ms(const std::function<void(cudaStream_t)>& launch, cudaStream_t st
 
 std::optional<double> short_contest(LtProduct& product, const LtOperands& on, cudaStream_t stream,
                                     Answer& refused) {
-    constexpr double kMostMs = 700;    // of the first round; the second is shorter
+    constexpr double kMostMs = 700;    // of the first runs; the rounds are shorter
     constexpr double kShortMs = 0.05;  // a shorter measurement is lengthened
-    constexpr int kMostLaunches = 8, kSamples = 9, kSamplesOfSlow = 3;
-    constexpr std::size_t kFewest = 3, kFinalists = 6;
+    constexpr int kMostLaunches = 8;
+    constexpr std::size_t kFewest = 3;
+    struct Round {
+        std::size_t most;
+        int samples;
+    };
+    constexpr std::array<Round, 2> kRounds = {{{6, 5}, {3, 21}}};
+    constexpr std::array<Round, 1> kRoundsOfSlow = {{{kFewest, 3}}};
     struct Candidate {
         std::size_t index;
         double ms;
@@ -135,21 +142,22 @@ std::optional<double> short_contest(LtProduct& product, const LtOperands& on, cu
     if (ran.empty()) return std::nullopt;
     refused = {};
     std::ranges::sort(ran, {}, &Candidate::ms);
-    const bool slow = spent > kMostMs;
-    ran.resize(std::min(ran.size(), slow ? kFewest : kFinalists));
-    if (ran.size() > 1) {
+    const std::span<const Round> rounds =
+        spent > kMostMs ? std::span<const Round>(kRoundsOfSlow) : std::span<const Round>(kRounds);
+    for (const Round& round : rounds) {
+        ran.resize(std::min(ran.size(), round.most));
+        if (ran.size() == 1) break;
         // Without pauses: launches that wait for the host differ by more than the algorithms do.
         std::vector<Turn> turns;
         for (Candidate& candidate : ran)
             turns.push_back({nullptr,
                              [&product, &on, i = candidate.index](cudaStream_t s) { product.run(i, on, s); },
                              candidate.ms, &candidate.ms});
-        time_turns(turns, slow ? kSamplesOfSlow : kSamples, stream, {});
+        time_turns(turns, round.samples, stream, {});
+        std::ranges::sort(ran, {}, &Candidate::ms);
     }
-    const auto winner = std::ranges::min_element(ran, {}, &Candidate::ms);
-    const double ms = winner->ms;
-    product.keep(winner->index);
-    return ms;
+    product.keep(ran.front().index);
+    return ran.front().ms;
 }
 
 namespace {
