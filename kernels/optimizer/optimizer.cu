@@ -59,7 +59,9 @@ void update_weights(const UpdateSource& source, Shape shape, const CastTarget& t
     if (target.element != Element::bf16 || source.g_element != Element::bf16)
         throw Error(ErrorKind::backend, "update of weights",
                     "weights in BF16 have gradients in BF16 and are cast to nothing else");
-    Update<StoredGradient<T, 4>, T> update{source, {narrow}};
+    // One row ahead: four blocks a multiprocessor. At the clocks of a step (its GEMMs are at the power limit) that is
+    // faster than four rows ahead in two blocks.
+    Update<StoredGradient<T, 1>, T> update{source, {narrow}};
     launch_payload<decltype(update), ToBf16>(update, shape, tile_target(target), stream);
 }
 
