@@ -74,8 +74,8 @@ void feed_system_key(int key, bool down, int modifiers) {
 namespace {
 
 constexpr std::array kOtherNames = {
-    ImGuiKey_Comma,          ImGuiKey_Minus,     ImGuiKey_Period,      ImGuiKey_Equal,
-    ImGuiKey_KeypadSubtract, ImGuiKey_KeypadAdd, ImGuiKey_KeypadEnter,
+    ImGuiKey_Comma, ImGuiKey_Minus,          ImGuiKey_Period,    ImGuiKey_Slash,
+    ImGuiKey_Equal, ImGuiKey_KeypadSubtract, ImGuiKey_KeypadAdd, ImGuiKey_KeypadEnter,
 };
 static_assert(kOtherNames.size() == kOtherKeys.size());
 

@@ -67,7 +67,7 @@ class WorkbenchLab final : public Lab {
     void cancel() { run_.cancel(); }
 
     const Params& params() const { return params_; }
-    const ScanState& state() const { return state_; }
+    const ScanState& scan_state() const { return state_; }
     const Scanned& scanned() const { return state_.scanned; }
     const std::string& problem() const { return problem_; }
     bool running() const { return run_.running(); }

@@ -54,7 +54,7 @@ float WorkbenchView::draw_strip(Context& c, Rect area) {
         return strip.y1;
     }
     const Scanned& s = lab_.scanned();
-    const std::string told = lab_.running() || !lab_.state().cancelled
+    const std::string told = lab_.running() || !lab_.scan_state().cancelled
                                  ? fmt::format("{} of {} scanned", s.scanned, s.rows.size())
                                  : fmt::format("stopped at {} of {}", s.scanned, s.rows.size());
     const float words_from = right - ui::text_width(c, told, kSans13);

@@ -194,7 +194,7 @@ TEST_CASE("in a window a scan can be stopped, keeps what it has and starts again
     lab.act("cancel");
     wait(lab);
     CHECK_FALSE(lab.running());
-    CHECK(lab.state().cancelled == (lab.scanned().scanned < 3));
+    CHECK(lab.scan_state().cancelled == (lab.scanned().scanned < 3));
     CHECK(lab.table().size() == 2);
     CHECK(lab.table()[0].amax > 0);
     lab.act("scan");
