@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures this machine's GPU and writes one recording for labs L7 to L10 and L13: scripts/record.sh OUT.json [FP8LAB]
 # OUT.json: assets/recordings/ID.json makes it one that the labs offer. FP8LAB: the program (default: build/headless,
-# then build/release). Takes about 7 minutes on an H200; the GPU should do nothing else. What does not fit into its
+# then build/release). Takes about 9 minutes on an H200; the GPU should do nothing else. What does not fit into its
 # memory is left out, with a line on stderr.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -135,8 +135,12 @@ void WindowLoop::run_for(double seconds) {
     time_is_up_ = false;
 }
 
-void WindowLoop::run_until(const std::function<bool()>& done) {
-    for (draw(); open() && !time_is_up_ && !done(); draw()) wait();
+bool WindowLoop::run_until(const std::function<bool()>& done) {
+    for (draw(); !done(); draw()) {
+        if (!open() || time_is_up_) return false;
+        wait();
+    }
+    return true;
 }
 
 void WindowLoop::turn() {

@@ -23,11 +23,12 @@ class WindowLoop {
     ~WindowLoop();
 
     void run();                    // until the window is closed; then saves the settings
-    void end_run();                // run_for() returns; from any thread
+    void end_run();                // run_for() and run_until() return; from any thread
     void run_for(double seconds);  // the same, for a while: what a person's inaction looks like (`bench ui`)
 
-    // Frame by frame at the window's own pace, the first one now, until `done` holds after one of them.
-    void run_until(const std::function<bool()>& done);
+    // Frame by frame at the window's own pace, the first one now. True: `done` held after one of them; false: the window
+    // was closed, or end_run() was called.
+    bool run_until(const std::function<bool()>& done);
     bool woken() const { return woken_; }  // since the last frame began: there is something new to draw
 
     // One frame now; returns our own work in ms, OpenGL's drawing included, waiting for the display not.

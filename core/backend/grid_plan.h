@@ -11,7 +11,7 @@
 namespace fp8lab {
 
 struct GridOptions {
-    double seconds = 180;  // nothing new is begun after that; what is missing is listed in `skipped`
+    double seconds = 300;  // nothing new is begun after that; what is missing is listed in `skipped`
     int repeats = 40;      // samples; three fifths of it for products above 8 ms
 };
 // Called between measurements with what comes next and the share that is done, 0 to 1. Returns false to stop:

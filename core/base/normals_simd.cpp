@@ -1,5 +1,5 @@
-// Compiled once for every vector target of the machine family (this file is included again by foreach_target.h) and
-// chosen at run time.
+// random_bits() of rng.h, and normals.h. Compiled once for every vector target of the machine family (this file is
+// included again by foreach_target.h) and chosen at run time.
 #include <algorithm>
 #include <numbers>
 

@@ -104,7 +104,8 @@ double rough_ms(const std::function<void(cudaStream_t)>& launch, cudaStream_t st
 
 std::optional<double> short_contest(LtProduct& product, const LtOperands& on, cudaStream_t stream,
                                     Answer& refused) {
-    constexpr double kMostMs = 700;    // of the first runs; the rounds are shorter
+    constexpr double kMostMs = 700;    // of the first runs
+    constexpr double kLongMs = 30;     // longer products have fewer samples
     constexpr double kShortMs = 0.05;  // a shorter measurement is lengthened
     constexpr int kMostLaunches = 8;
     constexpr std::size_t kFewest = 3;
@@ -142,8 +143,8 @@ std::optional<double> short_contest(LtProduct& product, const LtOperands& on, cu
     if (ran.empty()) return std::nullopt;
     refused = {};
     std::ranges::sort(ran, {}, &Candidate::ms);
-    const std::span<const Round> rounds =
-        spent > kMostMs ? std::span<const Round>(kRoundsOfSlow) : std::span<const Round>(kRounds);
+    const bool slow = spent > kMostMs || ran.front().ms > kLongMs;
+    const auto rounds = slow ? std::span<const Round>(kRoundsOfSlow) : std::span<const Round>(kRounds);
     for (const Round& round : rounds) {
         ran.resize(std::min(ran.size(), round.most));
         if (ran.size() == 1) break;

@@ -5,9 +5,8 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/nn/memory_plan.h"
 #include "core/nn/model.h"
-#include "kernels/arm/batches.h"
-#include "kernels/layers/attention.h"
 #include "kernels/transformer/arm.h"
 
 namespace fp8lab::cuda {

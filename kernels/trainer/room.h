@@ -8,8 +8,8 @@
 
 namespace fp8lab::cuda {
 
-// `engines`: of the arms of `spec`. Throws Error{backend, "GPU memory"}: the arms need more than is free, with the
-// largest batch that would fit. Nothing is allocated.
+// `engines`: of the arms of `spec`. Throws Error{backend, "GPU memory"} where the arms need more than is free; it names a
+// batch that would fit: the wanted one, halved until it does. Nothing is allocated.
 void check_room(const TrainSpec& spec, const std::vector<Engine>& engines);
 
 }  // namespace fp8lab::cuda

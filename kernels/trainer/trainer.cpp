@@ -31,7 +31,7 @@ namespace {
 
 constexpr int kInFlight = 2;                 // launches that the host is ahead
 constexpr int kStepBeforeParts = 30;         // clocks and caches are what they will be
-constexpr int kStepsForText = 9;             // the time of steps for that of a text: Evaluation::text_step
+constexpr int kStepsPerText = 9;             // time of steps over that of the texts: Evaluation::text_step
 constexpr std::size_t kTimedLaunches = 200;  // that the median of the step time is over
 
 using Clock = std::chrono::steady_clock;
@@ -309,20 +309,31 @@ void CudaTrainer::evaluate() {
         write_texts();
 }
 
-// On the CPU, while the GPU waits: the arms at the same time.
+// On the CPU; the GPU waits. Small models write at the same time, a large one has all threads for its products.
 void CudaTrainer::write_texts() {
+    constexpr std::size_t kSmall = 1 << 20;  // weights
     const auto start = Clock::now();
-    std::vector<std::unique_ptr<Model<float>>> models;
-    for (const TrainedArm& target : arms_) {
-        models.push_back(target.stopped ? nullptr : make_model(spec_));
-        if (models.back()) set_parameters(*models.back(), target.arm->checkpoint());
+    std::vector<std::unique_ptr<Model<float>>> models(arms_.size());
+    const auto write = [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+            if (!models[i]) continue;
+            add_sample(*arms_[i].evaluation, *models[i], batches_->task(), spec_);
+            models[i].reset();
+        }
+    };
+    bool small = true;
+    for (std::size_t i = 0; i < arms_.size(); ++i) {
+        if (arms_[i].stopped) continue;
+        models[i] = make_model(spec_);
+        set_parameters(*models[i], arms_[i].arm->checkpoint());
+        std::size_t weights = 0;
+        for (const Parameter<float>& p : models[i]->parameters()) weights += p.value.size();
+        small = weights < kSmall;
+        if (!small) write(i, i + 1);
     }
-    parallel_for(arms_.size(), 1, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i)
-            if (models[i]) add_sample(*arms_[i].evaluation, *models[i], batches_->task(), spec_);
-    });
+    if (small) parallel_for(arms_.size(), 1, write);
     const auto end = Clock::now();
-    next_texts_ = end + kStepsForText * (end - start);
+    next_texts_ = end + kStepsPerText * (end - start);
 }
 
 void CudaTrainer::collect(std::size_t leave) {

@@ -76,9 +76,11 @@ MeanLine whole_casts(const CastPlan& plan, const Tensor& x, std::uint64_t seed, 
 
 // Between which two codes each cast of an element chooses, and how often it took the upper one.
 struct ChunkChoices {
-    std::array<float, kChunk> low, step, inverse;  // in codes; the scale after the cast
-    std::array<std::uint32_t, kChunk> fraction;    // of the step, in 2^-32
-    std::array<std::uint32_t, kChunk> upper;       // casts that took the upper code
+    std::array<float, kChunk> low, step;  // values of the format
+    std::array<float, kChunk>
+        inverse;  // what they are multiplied by: the scale, with the sign of the element
+    std::array<std::uint32_t, kChunk> fraction;  // of the step, in 2^-32
+    std::array<std::uint32_t, kChunk> upper;     // casts that took the upper code
 };
 
 // One request whose scales do not depend on the random numbers.

@@ -19,15 +19,17 @@ struct MeanLine {
     std::vector<Numbers> numbers;        // one for each n
     const Numbers& at(int casts) const;  // an n that the line has
 };
-// The means of the casts of a tensor with streams 1 to n, at each n of `at` (ascending).
+// A line that is wanted. The tensor is not owned. `at`: the n of the line, from 1, each larger than the one before; not
+// empty.
 struct MeanRequest {
     Way way;
     const Tensor* tensor = nullptr;
     std::vector<int> at;
 };
-// A line for each request; `way.stochastic` is taken as true. The same numbers as casting n times with
-// quantize() and streams 1 to n. Where the scales do not depend on the random numbers (all but 4or6) a cast is
-// a choice between two codes, so that a random number is drawn once for all requests and compared.
+// A line for each request, of stochastic casts whatever `way` says. The codes are those of quantize() with streams 1 to n;
+// but for 4or6 their sum is exact, where quantize() rounds each result to float32. Where the scales do not depend on the
+// random numbers (all but 4or6) a cast is a choice between two codes, by a random number that is drawn once for all
+// requests.
 std::vector<MeanLine> mean_lines(std::span<const MeanRequest> requests, std::uint64_t seed);
 
 }  // namespace fp8lab::four

@@ -24,11 +24,11 @@
 
 namespace fp8lab::transformer {
 
-// What an arm says behind the prompt, in the newest evaluation.
+// What an arm writes behind the prompt: its newest text.
 struct Words {
     std::string prompt, continuation;
     std::vector<bool> wrong = {};  // of copying, per character
-    int step = 0;
+    int step = 0;                  // steps done when it was written; 0: none is there yet
 };
 
 class TransformerLab final : public Lab {

@@ -132,7 +132,9 @@ TEST_CASE("a text that is not drawn anew is that of an earlier step, and the las
         CHECK(second->continuation == first->continuation);
     }
     gpu->step(20);
-    CHECK(gpu->snapshot().arms[0].evaluation->text_step == 120);
+    const auto last = gpu->snapshot().arms[0].evaluation;
+    REQUIRE(last);
+    CHECK(last->text_step == 120);
 }
 
 TEST_CASE("the transformer gives the same bytes again, with and without graphs, and resumes exactly") {

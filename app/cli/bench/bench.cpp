@@ -102,9 +102,10 @@ void add_bench(CLI::App& app, Globals& globals) {
     verb->add_flag(
         "--brief", a->options.brief,
         "step on a GPU: the steps alone, without this card's ceilings and without a hand on the sliders");
-    verb->add_flag("--grid", a->options.grid,
-                   "gemm: products of layers over M, N, K and their casts, for a recording; two to three minutes");
-    verb->add_option("--seconds", a->options.seconds, "gemm --grid: begins nothing new after that; 180")
+    verb->add_flag(
+        "--grid", a->options.grid,
+        "gemm: products of layers over M, N, K and their casts, for a recording; two to three minutes");
+    verb->add_option("--seconds", a->options.seconds, "gemm --grid: begins nothing new after that; 300")
         ->check(CLI::Range(1.0, 3600.0));
     verb->add_option("--repeat", a->options.repeat, "measurements of each timing")
         ->check(CLI::Range(1, 10000));

@@ -16,7 +16,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr double kUsualSeconds = 180, kMostDrift_pct = 5;
+constexpr double kUsualSeconds = 300, kMostDrift_pct = 5;
 
 // A line every few seconds: what is measured, how much is done, and about how long it will take.
 GridProgress told_progress(double most_seconds) {

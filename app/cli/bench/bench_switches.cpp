@@ -8,6 +8,7 @@
 #include <map>
 
 #include "app/window/window_loop.h"
+#include "core/base/error.h"
 #include "core/base/stop.h"
 
 namespace fp8lab::cli {
@@ -19,7 +20,7 @@ double time_setting(WindowLoop& loop, const std::string& setting) {
     Lab& lab = *loop.shell().lab();
     return time_ms([&] {
         set_field(lab.fields(), setting);
-        loop.run_until([&] { return !lab.busy() && !loop.woken(); });
+        wait_until(loop, [&] { return !lab.busy() && !loop.woken(); });
         loop.window().finish();
     });
 }
@@ -41,6 +42,12 @@ nlohmann::json of_field(std::map<std::string, std::vector<double>> by_choice) {
 }
 
 }  // namespace
+
+void wait_until(WindowLoop& loop, const std::function<bool()>& done) {
+    if (loop.run_until(done)) return;
+    end_if_interrupted();
+    throw Error{ErrorKind::failed, "bench ui", "the window was closed"};
+}
 
 nlohmann::json time_switches(WindowLoop& loop, int repeats) {
     constexpr std::string_view kOwn = "file";  // there is none to choose

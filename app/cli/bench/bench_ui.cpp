@@ -221,17 +221,16 @@ Json measure_transformer(WindowLoop& loop, int repeats) {
     const Json beside = time_frames_beside(loop, lab, repeats);
     lab.act("restart");
     lab.act("run");
-    loop.run_until([&] { return !lab.running() || lab.step() > 0; });  // a GPU's plans are made first
-    end_if_interrupted();
+    wait_until(loop, [&] { return !lab.running() || lab.step() > 0; });  // a GPU's plans are made first
+    if (lab.failed()) throw Error{ErrorKind::failed, "bench ui", lab.status().message};
     const int first = lab.step();
     const long frames = loop.frames();
     const auto start = std::chrono::steady_clock::now();
     double seconds = 0;
-    loop.run_until([&] {
+    wait_until(loop, [&] {
         seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        return seconds >= kTrain_s || lab.finished();  // a GPU is at the end before
+        return seconds >= kTrain_s || !lab.running();  // a GPU is at the end before
     });
-    end_if_interrupted();
     lab.update();
     const double steps = lab.step() - first, redraws = static_cast<double>(loop.frames() - frames);
     lab.act("pause");

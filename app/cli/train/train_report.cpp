@@ -89,8 +89,11 @@ void append_row(std::string& out, const StepRecord& record, const std::string& r
 std::string held_out_line(const ArmSummary& arm, std::size_t width) {
     std::string text = arm.evaluation->prompt + "|" + arm.evaluation->continuation;
     for (std::size_t at = 0; (at = text.find('\n', at)) != text.npos;) text.replace(at, 1, " / ");
-    return fmt::format("{:<{}}  held-out loss {}{}\n", arm.recipe, width, format_number(arm.evaluation->loss),
-                       arm.evaluation->prompt.empty() ? "" : ": " + text);
+    const Evaluation& now = *arm.evaluation;
+    const std::string earlier =
+        now.text_step == now.step ? "" : fmt::format(" (text after {} steps)", now.text_step);
+    return fmt::format("{:<{}}  held-out loss {}{}\n", arm.recipe, width, format_number(now.loss),
+                       now.prompt.empty() ? "" : earlier + ": " + text);
 }
 
 // "bf16  12 ms a step (GEMM 8.16, casts 1.8, optimiser 1.56, gaps 0.48), 4.2 GB"
