@@ -50,7 +50,8 @@ constexpr const char* kLibrary = "libfp8lab-cuda.so";
 std::filesystem::path library_path() {
     for (const char* folder : {"", "../lib/fp8lab"}) {
         const std::filesystem::path path = executable_folder() / folder / kLibrary;
-        if (std::filesystem::exists(path)) return path;
+        std::error_code none;
+        if (std::filesystem::exists(path, none)) return path;
     }
     return {};
 }

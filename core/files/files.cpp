@@ -202,8 +202,10 @@ fs::path asset(std::string_view name) {
     }
     std::string tried;
     for (const fs::path& root : roots) {
-        if (fs::exists(root / name)) return root / name;
+        std::error_code problem;
+        if (fs::exists(root / name, problem)) return root / name;
         tried += (tried.empty() ? "" : " and ") + (root / name).lexically_normal().string();
+        if (problem) tried += " (" + problem.message() + ")";
     }
     throw input_error("assets", "not found: " + tried);
 }
