@@ -133,6 +133,31 @@ TEST_CASE("the held-out loss of the GPU is the CPU's, whatever the batch is") {
     }
 }
 
+TEST_CASE("arms that write their texts at the same time write what each writes alone") {
+    const auto texts = [](const std::string& recipes) {
+        TrainSpec spec = transformer(recipes, 1, 0, "text");
+        spec.steps = 3;
+        spec.lr = 5;  // so that the arms write different texts
+        spec.sizes["context"] = 6;
+        const auto trainer = cuda::make_cuda_trainer(spec, device());
+        trainer->step(3);
+        std::vector<std::string> out;
+        for (const ArmSnapshot& arm : trainer->snapshot().arms) {
+            REQUIRE(arm.evaluation);
+            CHECK(arm.evaluation->text_step == 3);
+            out.push_back(arm.evaluation->continuation);
+        }
+        return out;
+    };
+    const std::vector<std::string> together = texts("fp32,nvfp4"), first = texts("fp32"),
+                                   second = texts("nvfp4");
+    REQUIRE(together.size() == 2);
+    CHECK(together[0] == first[0]);
+    CHECK(together[1] == second[0]);
+    CHECK(together[0].size() == kSampleLength);
+    CHECK(together[0] != together[1]);
+}
+
 TEST_CASE("a transformer that is saved and resumed on the GPU goes on with the same bytes") {
     const TrainSpec spec = transformer("delayed", 4, 1);
     const Scratch folder;
