@@ -29,7 +29,7 @@ bool time_turns(const std::vector<Turn>& turns, int repeats, cudaStream_t stream
 double rough_ms(const std::function<void(cudaStream_t)>& launch, cudaStream_t stream);
 
 // Each candidate of the heuristic runs twice, the six best have five samples in turns, the three best of those 21 more,
-// and the fastest is kept. Large products have fewer candidates and samples: a contest takes about two seconds at most.
+// and the fastest is kept. Large products have fewer candidates and samples: a contest of the grid takes less than three seconds.
 // Returns the time of the winner in ms; nothing where every candidate refuses, with the answer in `refused`.
 std::optional<double> short_contest(LtProduct& product, const LtOperands& on, cudaStream_t stream,
                                     Answer& refused);

@@ -311,8 +311,10 @@ void CudaTrainer::evaluate() {
 
 // On the CPU; the GPU waits. Small models write at the same time, a large one has all threads for its products.
 void CudaTrainer::write_texts() {
-    constexpr std::size_t kSmall = 1 << 20;  // weights
+    constexpr std::size_t kLarge = 1 << 20;
     const auto start = Clock::now();
+    std::size_t weights = 0;
+    for (const ParameterSpec& p : arms_.front().arm->plan().parameters) weights += p.elements();
     std::vector<std::unique_ptr<Model<float>>> models(arms_.size());
     const auto write = [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) {
@@ -321,17 +323,13 @@ void CudaTrainer::write_texts() {
             models[i].reset();
         }
     };
-    bool small = true;
     for (std::size_t i = 0; i < arms_.size(); ++i) {
         if (arms_[i].stopped) continue;
         models[i] = make_model(spec_);
         set_parameters(*models[i], arms_[i].arm->checkpoint());
-        std::size_t weights = 0;
-        for (const Parameter<float>& p : models[i]->parameters()) weights += p.value.size();
-        small = weights < kSmall;
-        if (!small) write(i, i + 1);
+        if (weights >= kLarge) write(i, i + 1);
     }
-    if (small) parallel_for(arms_.size(), 1, write);
+    parallel_for(arms_.size(), 1, write);
     const auto end = Clock::now();
     next_texts_ = end + kStepsPerText * (end - start);
 }

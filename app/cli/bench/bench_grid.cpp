@@ -16,7 +16,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr double kUsualSeconds = 300, kMostDrift_pct = 5;
+constexpr double kMostDrift_pct = 5;
 
 // A line every few seconds: what is measured, how much is done, and about how long it will take.
 GridProgress told_progress(double most_seconds) {
@@ -92,7 +92,7 @@ void bench_grid(const BenchOptions& options, bool json) {
                     chosen.reason.empty() ? "measures a GPU; the backend here is the CPU"
                                           : "measures a GPU. " + chosen.reason);
     GridOptions grid_options;
-    grid_options.seconds = options.seconds > 0 ? options.seconds : kUsualSeconds;
+    if (options.seconds > 0) grid_options.seconds = options.seconds;
     if (options.repeat > 0) grid_options.repeats = options.repeat;
     const Interruptible keeps;
     GemmGrid grid = chosen.backend->measure_grid(grid_options, told_progress(grid_options.seconds));
