@@ -139,23 +139,22 @@ std::int64_t CudaArm::recorded_elements(TensorId id) const {
 }
 
 void CudaArm::record_tensors(const std::vector<bool>& chosen, const StepContext& step) {
-    constexpr int kAtOnce = kMostTensorsAtOnce;
-    for (int first = 0; first < tensors_; first += kAtOnce) {
-        const int count = std::min(tensors_ - first, kAtOnce);
-        TensorSet set = 0;
-        VectorAmaxes vectors;
-        for (int i = 0; i < count; ++i) {
-            const auto at = static_cast<std::size_t>(first + i);
-            const Slot* slot = slots_[at];
-            if (!slot || !chosen[at]) continue;
-            set |= TensorSet{1} << i;
-            vectors.amaxes[i] = slot->scales.vectors(nullptr).amaxes;
-            vectors.count[i] = static_cast<int>(slot->scales.amaxes());
-        }
-        if (set != 0)
-            update_scales(states_.get(), history_.get(), {first, count, tensors_}, set, controls_.get(),
-                          tensor_results_.get(), step.arm, step.side, vectors);
+    UpdatedTensors updated;
+    updated.of = tensors_;
+    const auto update = [&] {
+        update_scales(states_.get(), history_.get(), updated, controls_.get(), tensor_results_.get(),
+                      step.arm, step.side);
+        updated.count = 0;
+    };
+    for (const Slot* slot : slots_) {
+        if (!slot || !chosen[slot->id.index]) continue;
+        const int i = updated.count++;
+        updated.tensor[i] = static_cast<int>(slot->id.index);
+        updated.amaxes[i] = slot->scales.vectors(nullptr).amaxes;
+        updated.amax_count[i] = static_cast<int>(slot->scales.amaxes());
+        if (updated.count == kMostTensorsAtOnce) update();
     }
+    update();
     if (!step.with_stats) return;
     for (const Slot* slot : slots_)
         if (slot && chosen[slot->id.index] && slot->stats.size() > 0)

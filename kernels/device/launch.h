@@ -232,8 +232,9 @@ struct WeightProduct {
 };
 void update_weights(const UpdateSource& source, const WeightProduct& product, Shape shape,
                     const CastTarget& target, cudaStream_t stream);
-// Biases of all layers in one launch: the gradient is the sum of bias_partials over tiles, in order; `gradient_factor`
-// multiplies it as it is used, not in db.
+// Biases of all layers in one launch: the gradient is the sum of bias_partials over tiles, in kBiasSums sums of every
+// kBiasSums-th tile that are then added up in order; `gradient_factor` multiplies it as it is used, not in db.
+constexpr int kBiasSums = 8;
 struct BiasUpdate {
     float *b = nullptr, *m = nullptr, *v = nullptr;
     float *db = nullptr, *before = nullptr;  // written: the summed gradient; b as this step used it
@@ -254,20 +255,19 @@ void update_biases(const BiasUpdates& updates, const StepInput* inputs, int inpu
 void scale_from_amax(ScaleState* state, const ScaleControls* controls, cudaStream_t stream);
 // When a tensor was cast for the last time in a step: its record, then for delayed ones history and new
 // scale (Transformer Engine's order, core/scaling/delayed.h); amaxes and counts are cleared. history:
-// (tensors, kHistoryCapacity). Of the tensors of `range` that are in `set`: bit i is tensor range.first + i.
-using TensorSet = std::uint64_t;
-constexpr int kMostTensorsAtOnce = 48;
-struct TensorRange {
-    int first = 0, count = 0;  // count: at most kMostTensorsAtOnce
-    int tensors = 0;           // of the arm
-};
-struct VectorAmaxes {  // of the tensors with one scale per row, by tensor of the range: ScaleVectors::amaxes
+// (tensors of the arm, kHistoryCapacity).
+constexpr int kMostTensorsAtOnce = 192;
+struct UpdatedTensors {
+    int of = 0;     // tensors of the arm
+    int count = 0;  // tensors that are updated: the first entries of each array
+    int tensor[kMostTensorsAtOnce] = {};
+    // ScaleVectors::amaxes and how many, where a tensor has one scale per row; else null and 0.
     std::uint32_t* amaxes[kMostTensorsAtOnce] = {};
-    int count[kMostTensorsAtOnce] = {};
+    int amax_count[kMostTensorsAtOnce] = {};
 };
-void update_scales(ScaleState* states, float* history, TensorRange range, TensorSet set,
+void update_scales(ScaleState* states, float* history, const UpdatedTensors& updated,
                    const ScaleControls* controls, TensorResult* records, const ArmState* arm,
-                   cudaStream_t stream, const VectorAmaxes& vectors = {});
+                   cudaStream_t stream);
 // A history of another length keeps the newest amaxes that both lengths hold, min(old, new) - 1: entries
 // older than the newest `keep` become 0.
 void truncate_history(const ScaleState* states, float* history, int tensors, int keep, cudaStream_t stream);

@@ -16,14 +16,27 @@ struct StoredGradient {
     __device__ void values(const Raw& raw, int, int, Eight& v) const { unpack(raw, v); }
 };
 
-__global__ void bias_kernel(BiasUpdates updates, const StepInput* inputs, int slots, const ArmState* arm,
-                            std::int32_t* finite, AdamWConstants adamw, const float* gradient_factor) {
+// A block takes kBiasesOfBlock biases, kBiasSums threads each.
+constexpr int kBiasesOfBlock = 32;
+__global__ void __launch_bounds__(kBiasesOfBlock* kBiasSums)
+    bias_kernel(BiasUpdates updates, const StepInput* inputs, int slots, const ArmState* arm,
+                std::int32_t* finite, AdamWConstants adamw, const float* gradient_factor) {
+    __shared__ float sums[kBiasSums][kBiasesOfBlock];
     wait_for_the_kernel_before();
     const BiasUpdate& u = updates.layer[blockIdx.y];
-    const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-    if (i >= u.count) return;
+    const int lane = static_cast<int>(threadIdx.x) % kBiasesOfBlock,
+              part = static_cast<int>(threadIdx.x) / kBiasesOfBlock,
+              i = static_cast<int>(blockIdx.x) * kBiasesOfBlock + lane;
+    float sum = 0;
+#pragma unroll 8
+    for (int tile = part; tile < (i < u.count ? u.tiles : 0); tile += kBiasSums)
+        sum += u.partials[static_cast<std::size_t>(tile) * u.padded + i];
+    sums[part][lane] = sum;
+    __syncthreads();
+    if (part > 0 || i >= u.count) return;
     float g = 0;
-    for (int tile = 0; tile < u.tiles; ++tile) g += u.partials[static_cast<std::size_t>(tile) * u.padded + i];
+#pragma unroll
+    for (int p = 0; p < kBiasSums; ++p) g += sums[p][lane];
     u.db[i] = g;
     u.before[i] = u.b[i];
     if (!arm->alive) return;
@@ -68,14 +81,13 @@ void update_weights(const UpdateSource& source, Shape shape, const CastTarget& t
 void update_biases(const BiasUpdates& updates, const StepInput* inputs, int input_slots, const ArmState* arm,
                    std::int32_t* finite, cudaStream_t stream, const AdamW& adamw,
                    const float* gradient_factor) {
-    constexpr int kBlock = 128;
     int widest = 1;
     for (int l = 0; l < updates.layers; ++l)
         widest = updates.layer[l].count > widest ? updates.layer[l].count : widest;
-    const dim3 grid(static_cast<unsigned>((widest + kBlock - 1) / kBlock),
+    const dim3 grid(static_cast<unsigned>((widest + kBiasesOfBlock - 1) / kBiasesOfBlock),
                     static_cast<unsigned>(updates.layers));
-    launch("update_biases", bias_kernel, grid, kBlock, stream, updates, inputs, input_slots, arm, finite,
-           constants_of(adamw), gradient_factor);
+    launch("update_biases", bias_kernel, grid, kBiasesOfBlock * kBiasSums, stream, updates, inputs,
+           input_slots, arm, finite, constants_of(adamw), gradient_factor);
 }
 
 void finish_step(const std::int32_t* finite, StepResult* records, ArmState* arm, ArmState* all,

@@ -27,14 +27,13 @@ __device__ float block_max(float value) {
     return largest;
 }
 
-__global__ void update_kernel(ScaleState* states, float* history, TensorRange range, TensorSet set,
-                              const ScaleControls* controls, TensorResult* records, const ArmState* arm,
-                              VectorAmaxes vectors) {
+__global__ void update_kernel(ScaleState* states, float* history, UpdatedTensors updated,
+                              const ScaleControls* controls, TensorResult* records, const ArmState* arm) {
     wait_for_the_kernel_before();
-    const unsigned place = blockIdx.x, tensor = static_cast<unsigned>(range.first) + place;
-    if (!(set >> place & 1)) return;
-    for (int i = static_cast<int>(threadIdx.x); i < vectors.count[place]; i += kThreads)
-        vectors.amaxes[place][i] = 0;
+    const unsigned place = blockIdx.x;
+    const int tensor = updated.tensor[place];
+    for (int i = static_cast<int>(threadIdx.x); i < updated.amax_count[place]; i += kThreads)
+        updated.amaxes[place][i] = 0;
     ScaleState& state = states[tensor];
     const ScaleControls c = *controls;
     const float newest = __uint_as_float(state.amax_bits);
@@ -48,7 +47,7 @@ __global__ void update_kernel(ScaleState* states, float* history, TensorRange ra
     // A NaN counts as Inf: fmaxf would drop it.
     const float latest = isnan(newest) ? __int_as_float(0x7F800000) : newest;
     const float amax = c.most_recent ? latest : fmaxf(largest, latest);
-    TensorResult& record = records[static_cast<std::size_t>(arm->step % kRecordSlots) * static_cast<unsigned>(range.tensors) + tensor];
+    TensorResult& record = records[static_cast<std::size_t>(arm->step % kRecordSlots) * updated.of + tensor];
     record.scale = state.scale_used;
     record.amax_bits = state.amax_bits;
     record.underflow = state.underflow;
@@ -108,11 +107,12 @@ void scale_from_amax(ScaleState* state, const ScaleControls* controls, cudaStrea
     launch("scale_from_amax", current_kernel, dim3(1), 1, stream, state, controls);
 }
 
-void update_scales(ScaleState* states, float* history, TensorRange range, TensorSet set,
+void update_scales(ScaleState* states, float* history, const UpdatedTensors& updated,
                    const ScaleControls* controls, TensorResult* records, const ArmState* arm,
-                   cudaStream_t stream, const VectorAmaxes& vectors) {
-    launch("update_scales", update_kernel, dim3(static_cast<unsigned>(range.count)), kThreads, stream, states,
-           history, range, set, controls, records, arm, vectors);
+                   cudaStream_t stream) {
+    if (updated.count == 0) return;
+    launch("update_scales", update_kernel, dim3(static_cast<unsigned>(updated.count)), kThreads, stream,
+           states, history, updated, controls, records, arm);
 }
 
 void truncate_history(const ScaleState* states, float* history, int tensors, int keep, cudaStream_t stream) {

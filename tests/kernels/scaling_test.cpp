@@ -56,6 +56,13 @@ float an_amax(std::mt19937& dice) {
     return std::ldexp(1.0F + static_cast<float>(dice() % 1000) / 1000, static_cast<int>(dice() % 30) - 15);
 }
 
+UpdatedTensors all_of(int tensors) {
+    UpdatedTensors all;
+    all.of = all.count = tensors;
+    for (int i = 0; i < tensors; ++i) all.tensor[i] = i;
+    return all;
+}
+
 // The states of a launch whose first step is `step`.
 Buffer<ArmState> launch_at(int step) {
     std::vector<ArmState> states;
@@ -111,7 +118,7 @@ TEST_CASE("delayed scales are core's over random amaxes while every slider moves
                     expected[t].update(amax);
                 }
                 device.upload(states);
-                update_scales(device.get(), history.get(), {0, kTensors, kTensors}, ~TensorSet{0}, device_controls.get(),
+                update_scales(device.get(), history.get(), all_of(kTensors), device_controls.get(),
                               records.get(), arm.get(), nullptr);
                 states = device.download();
                 for (std::size_t t = 0; t < kTensors; ++t) {
@@ -139,8 +146,7 @@ TEST_CASE(
     const Buffer<ScaleControls> controls = one(ScaleControls{});
     const Buffer<TensorResult> records(2 * kRecordSlots);
     const Buffer<ArmState> arm = one(ArmState{kRecordSlots + 3, 1});
-    update_scales(device.get(), history.get(), {0, 2, 2}, ~TensorSet{0}, controls.get(), records.get(), arm.get(),
-                  nullptr);
+    update_scales(device.get(), history.get(), all_of(2), controls.get(), records.get(), arm.get(), nullptr);
     const std::vector<TensorResult> found = records.download();
     CHECK(std::bit_cast<float>(found[6].amax_bits) == 3);
     CHECK(found[7].scale == 7);
@@ -174,19 +180,24 @@ TEST_CASE("update_scales() clears the amaxes of rows and columns of the tensors 
     const Buffer<ScaleControls> controls = one(ScaleControls{});
     const Buffer<TensorResult> records(3 * kRecordSlots);
     const Buffer<ArmState> arm(1);
-    VectorAmaxes vectors;
-    vectors.amaxes[0] = first.get();
-    vectors.amaxes[2] = second.get();
-    vectors.count[0] = vectors.count[2] = static_cast<int>(kCount) - 1;
-    update_scales(device.get(), history.get(), {0, 3, 3}, TensorSet{0b101}, controls.get(), records.get(), arm.get(),
-                  nullptr, vectors);
+    UpdatedTensors updated;
+    updated.of = 3;
+    updated.count = 2;
+    updated.tensor[1] = 2;
+    updated.amaxes[0] = first.get();
+    updated.amaxes[1] = second.get();
+    updated.amax_count[0] = updated.amax_count[1] = static_cast<int>(kCount) - 1;
+    update_scales(device.get(), history.get(), updated, controls.get(), records.get(), arm.get(), nullptr);
     std::vector<std::uint32_t> cleared(kCount, 0);
     cleared.back() = start.back();
     CHECK(first.download() == cleared);
     CHECK(second.download() == cleared);
     first.upload(start);
-    update_scales(device.get(), history.get(), {0, 3, 3}, TensorSet{0b010}, controls.get(), records.get(), arm.get(),
-                  nullptr, vectors);
+    updated.count = 1;
+    updated.tensor[0] = 1;
+    updated.amaxes[0] = nullptr;
+    updated.amax_count[0] = 0;
+    update_scales(device.get(), history.get(), updated, controls.get(), records.get(), arm.get(), nullptr);
     done();
     CHECK(first.download() == start);
 }
@@ -353,7 +364,7 @@ TEST_CASE("weights that are not finite stop the arm at the end of the step") {
 TEST_CASE("biases of all layers are updated in one launch, bit for bit as on the CPU") {
     NEEDS_GPU();
     for (const OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::sgd}) {
-        constexpr int kCounts[] = {5, 300}, kTiles[] = {1, 9};
+        constexpr int kCounts[] = {5, 300}, kTiles[] = {1, 43};
         std::vector<Buffer<float>> kept;
         const auto keep = [&](const std::vector<float>& values) {
             kept.push_back(on_device(values));
@@ -373,9 +384,12 @@ TEST_CASE("biases of all layers are updated in one launch, bit for bit as on the
             for (float& v : moments[l].v) v = std::abs(v);
             partials.push_back(random_values(static_cast<std::size_t>(padded * kTiles[l]), seed + 4));
             g.emplace_back(n);
-            for (std::size_t i = 0; i < n; ++i)
+            for (std::size_t i = 0; i < n; ++i) {
+                float sums[kBiasSums] = {};
                 for (std::size_t t = 0; t < static_cast<std::size_t>(kTiles[l]); ++t)
-                    g[l][i] += partials[l][t * static_cast<std::size_t>(padded) + i];
+                    sums[t % kBiasSums] += partials[l][t * static_cast<std::size_t>(padded) + i];
+                for (const float sum : sums) g[l][i] += sum;
+            }
             BiasUpdate& u = updates.layer[l];
             u.b = keep(b[l]);
             if (kind == OptimizerKind::adamw) u.m = keep(moments[l].m), u.v = keep(moments[l].v);
