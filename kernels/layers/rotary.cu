@@ -159,12 +159,70 @@ struct RotatedBack {
     }
 };
 
+// The same in BF16 of a matrix whose q, k and v are equally wide, which is read in three parts: the same columns of q and
+// of k turn by the same angles, which are loaded once.
+struct RotatedBackThirds {
+    static constexpr bool kBiasSums = false, kLoss = false;
+    static constexpr int kAhead = 1, kTurned = 2;
+    struct Raw {
+        Packed<__nv_bfloat16> mine[kTurned], other[kTurned], v;
+        Packed<float> cos, sin;
+    };
+    const __nv_bfloat16* m;
+    Rotary rotary;
+    bool low = true;
+    int other = 0, angle = 0;
+    __device__ void prepare(int c) {
+        const int half = rotary.head_size / 2, at = c % rotary.head_size;
+        low = at < half;
+        other = low ? half : -half;
+        angle = low ? at : at - half;
+    }
+    __device__ Raw fetch(int r, int c, Shape s) const {
+        const int part = rotary.cols / kTurned;
+        const __nv_bfloat16* const q = m + static_cast<std::size_t>(r) * s.padded_cols + c;
+        const __nv_bfloat16* const k = q + part;
+        const std::size_t at = static_cast<std::size_t>(r % rotary.context) * (rotary.head_size / 2) + angle;
+        return {{fetch8(q), fetch8(k)},
+                {fetch8(q + other), fetch8(k + other)},
+                fetch8(k + part),
+                fetch8(rotary.cos + at),
+                fetch8(rotary.sin + at)};
+    }
+    __device__ void parts(const Raw& raw, Eight (&v)[kTurned + 1]) const {
+        Eight cos, sin;
+        unpack(raw.cos, cos);
+        unpack(raw.sin, sin);
+#pragma unroll
+        for (int part = 0; part < kTurned; ++part) {
+            Eight others;
+            unpack(raw.mine[part], v[part]);
+            unpack(raw.other[part], others);
+#pragma unroll
+            for (int j = 0; j < kThreadCols; ++j) {
+                const float product = others[j] * sin[j];
+                v[part][j] = v[part][j] * cos[j] + (low ? product : -product);
+            }
+            round_results<__nv_bfloat16>(true, v[part]);
+        }
+        unpack(raw.v, v[kTurned]);
+    }
+};
+
 }  // namespace
 
 template <class T>
 constexpr bool kMayBeLow<RotatedBack<T>> = false;
 template <>
 constexpr bool kOnlyCopied<RotatedBack<float>> = true;
+template <>
+constexpr bool kMayBeLow<RotatedBackThirds> = false;
+template <>
+constexpr bool kManyScales<RotatedBackThirds> = false;
+template <>
+constexpr int kPartsOf<RotatedBackThirds> = RotatedBackThirds::kTurned + 1;
+template <>
+constexpr int kBlocksAtOnce<RotatedBackThirds> = 3;
 
 void rotate_heads(void* m, Element element, Shape shape, const Rotary& rotary, bool round,
                   cudaStream_t stream) {
@@ -184,6 +242,12 @@ void cast_rotated_back(const RotatedBackSource& source, Shape shape, const CastT
         throw Error(
             ErrorKind::backend, "cast of a rotated matrix",
             "heads are a multiple of 16 wide in BF16, not " + std::to_string(source.rotary.head_size));
+    // As many heads of k as of q.
+    if (source.element == Element::bf16 && target.scaling == ScaleMode::tensor &&
+        shape.cols == shape.padded_cols && 2 * shape.cols == 3 * source.rotary.cols &&
+        source.rotary.cols % (2 * source.rotary.head_size) == 0)
+        return launch_cast(RotatedBackThirds{static_cast<const __nv_bfloat16*>(source.m), source.rotary},
+                           shape, target, pass, stream);
     with_type(source.element, [&](auto* type) {
         using T = std::remove_cv_t<std::remove_pointer_t<decltype(type)>>;
         launch_cast(RotatedBack<T>{static_cast<const T*>(source.m), source.rotary, source.round, eights},
