@@ -42,13 +42,21 @@ constexpr int kTileRows = 64, kTileCols = 128;  // the tile of a thread block
 constexpr int tiles_down(int padded_rows) { return (padded_rows + kTileRows - 1) / kTileRows; }
 constexpr int tiles_across(int padded_cols) { return (padded_cols + kTileCols - 1) / kTileCols; }
 
+// A norm whose rows are this wide at most casts what it gives to FP8 as well (casts_with_norm() of
+// kernels/layers/launch.h): kCastRows of its rows fit in the shared memory of a block.
+constexpr int kWidestCastNorm = 1024, kCastRows = 32;
+
 // Partial sums of the gradient of a norm's gain, over strips of the rows, and of the sum of the squares of a gradient:
-// norm_partials() and square_partials() of kernels/layers/launch.h are these.
+// norm_partials() and square_partials() of kernels/layers/launch.h are these. At most 256 strips: two blocks a
+// multiprocessor of the largest GPUs, and few partial sums.
+constexpr int rows_of_strip(int rows, int cols) {
+    constexpr int kMostStrips = 256;
+    const int multiple = cols <= kWidestCastNorm ? kCastRows : 8,
+              each = (rows + kMostStrips - 1) / kMostStrips;
+    return (each + multiple - 1) / multiple * multiple;
+}
 constexpr int strips_of(int rows, int cols) {
-    constexpr int kMostStrips = 256, kLeast = 8, kNarrow = 512;
-    const int least = cols <= kNarrow ? 4 * kLeast : kLeast,
-              each = ((rows + kMostStrips - 1) / kMostStrips + kLeast - 1) / kLeast * kLeast,
-              strip = each < least ? least : each;
+    const int strip = rows_of_strip(rows, cols);
     return (rows + strip - 1) / strip;
 }
 constexpr long long kSquaresOfBlock = 256 * 64;

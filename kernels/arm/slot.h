@@ -30,6 +30,7 @@ struct Slot {
     bool cast = true;         // false: operands are `values` (recipe fp32; weights kept in BF16)
     bool has_second = false;  // second differs from first
     bool rotated = false;     // along the batch, for wgrad (Recipe::rht)
+    bool of_norm = false;     // a norm's kernel gives its values, and may cast them
 
     void keep_values();  // allocates `value`
     // BF16 that GEMMs read where it was written: there is no cast.

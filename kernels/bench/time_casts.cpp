@@ -177,7 +177,7 @@ std::vector<Timed> time_casts(std::array<int, 2> shape, int repeats) {
                                                     : "block_cast",
              Bench(kernel, whole, watch.stream()));
     for (const TransformerCase& kernel : transformer_cases())
-        if (cols <= kWidestNorm || !kernel.of_rows)
+        if (kernel.widest == 0 || cols <= kernel.widest)
             time(kernel.name, kernel.kernel, TransformerBench(kernel, whole, kMovedBytes, watch.stream()));
     lines[0] = copies.faster();
     return lines;

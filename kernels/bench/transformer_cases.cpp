@@ -12,11 +12,8 @@ constexpr int kContext = 2048;
 constexpr Element kBf16 = Element::bf16, kE4m3 = Element::e4m3;
 
 std::size_t count(int n) { return static_cast<std::size_t>(n); }
-// The payload of a cast of twice the width.
-Shape both_halves(Shape s) { return {s.rows, 2 * s.cols, s.padded_rows, 2 * s.padded_cols}; }
-Shape payload_shape(const TransformerCase& kernel, Shape s) {
-    return kernel.matrices.back().times == 2 ? both_halves(s) : s;
-}
+// Side by side: gate and up; q, k and v.
+Shape times(int n, Shape s) { return {s.rows, n * s.cols, s.padded_rows, n * s.padded_cols}; }
 
 // The amaxes of rows and columns first, where the scales are theirs.
 template <class Cast>
@@ -31,19 +28,32 @@ void norm(const TransformerBench& b, void* const* m, cudaStream_t stream) {
     });
 }
 void measure(const TransformerBench& b, void* const* m, cudaStream_t stream) {
-    add_and_measure(m[0], m[1], kBf16, b.shape, true, m[2], b.inverse_rms.get(), stream);
+    add_and_measure({m[0], m[1], kBf16, true, m[2], b.inverse_rms.get(), nullptr}, b.shape, stream);
+}
+void measure_and_cast(const TransformerBench& b, void* const* m, cudaStream_t stream) {
+    const CastTarget cast = b.target(m + 3);
+    add_and_measure({m[0], m[1], kBf16, true, m[2], b.inverse_rms.get(), b.gain.get()}, b.shape, stream,
+                    &cast);
+}
+NormBackward backward_of(const TransformerBench& b, void* const* m) {
+    return {m[0], m[1], kBf16, b.inverse_rms.get(), b.gain.get(), m[2], m[2], true, b.gain_partials.get()};
 }
 void backward(const TransformerBench& b, void* const* m, cudaStream_t stream) {
-    norm_backward(
-        {m[0], m[1], kBf16, b.inverse_rms.get(), b.gain.get(), m[2], m[2], true, b.gain_partials.get()},
-        b.shape, stream);
+    norm_backward(backward_of(b, m), b.shape, stream);
+}
+void backward_and_cast(const TransformerBench& b, void* const* m, cudaStream_t stream) {
+    const CastTarget cast = b.target(m + 3);
+    norm_backward(backward_of(b, m), b.shape, stream, &cast);
 }
 void rotate(const TransformerBench& b, void* const* m, cudaStream_t stream) {
     rotate_heads(m[0], kBf16, b.shape, b.rotary, true, stream);
 }
+// Of q, k and v: the first two are rotated.
 void rotated_back(const TransformerBench& b, void* const* m, cudaStream_t stream) {
+    Rotary rotary = b.rotary;
+    rotary.cols *= 2;
     run(b, [&](Pass pass) {
-        cast_rotated_back({m[0], kBf16, b.rotary, true}, b.shape, b.target(m + 1), pass, stream);
+        cast_rotated_back({m[0], kBf16, rotary, true}, times(3, b.shape), b.target(m + 1), pass, stream);
     });
 }
 void gate(const TransformerBench& b, void* const* m, cudaStream_t stream) {
@@ -53,7 +63,7 @@ void gate(const TransformerBench& b, void* const* m, cudaStream_t stream) {
 }
 void gate_slope(const TransformerBench& b, void* const* m, cudaStream_t stream) {
     run(b, [&](Pass pass) {
-        cast_gate_slope({m[0], m[1], kBf16, GateKind::swiglu, true, nullptr}, both_halves(b.shape),
+        cast_gate_slope({m[0], m[1], kBf16, GateKind::swiglu, true, nullptr}, times(2, b.shape),
                         b.target(m + 2), pass, stream);
     });
 }
@@ -80,6 +90,7 @@ void squares(const TransformerBench& b, void* const* m, cudaStream_t stream) {
 
 std::vector<TransformerCase> make_cases() {
     const std::vector<MovedMatrix> cast = {{kBf16}, {kE4m3}, {kE4m3}}, copy = {{kBf16}, {kBf16}},
+                                   rotated_cast = {{kBf16, 3}, {kE4m3, 3}, {kE4m3, 3}},
                                    gate_cast = {{kBf16, 2}, {kE4m3}, {kE4m3}},
                                    slope_cast = {{kBf16}, {kBf16, 2}, {kE4m3, 2}, {kE4m3, 2}};
     constexpr ScaleMode kBlocks = ScaleMode::block128;
@@ -90,7 +101,14 @@ std::vector<TransformerCase> make_cases() {
          measure,
          false,
          ScaleMode::tensor,
-         true},
+         kWidestNorm},
+        {"residual add + RMS + cast + transpose",
+         "measure_kernel",
+         {{kBf16}, {kBf16}, {kBf16}, {kE4m3}, {kE4m3}},
+         measure_and_cast,
+         true,
+         ScaleMode::tensor,
+         kWidestCastNorm},
         {"RMSNorm + cast + transpose", "tile_cast", cast, norm, true},
         {"RMSNorm + 1x128 cast + transpose", "block_cast", cast, norm, true, kBlocks},
         {"RMSNorm + row cast + transpose",
@@ -106,11 +124,18 @@ std::vector<TransformerCase> make_cases() {
          backward,
          false,
          ScaleMode::tensor,
-         true},
+         kWidestNorm},
+        {"RMSNorm backward + dgain + residual + cast + transpose",
+         "backward_kernel",
+         {{kBf16}, {kBf16}, {kBf16, 1, 2}, {kE4m3}, {kE4m3}},
+         backward_and_cast,
+         true,
+         ScaleMode::tensor,
+         kWidestCastNorm},
         {"RoPE in place", "rotate_heads_kernel", {{kBf16, 1, 2}}, rotate},
-        {"RoPE back + cast + transpose", "tile_cast", cast, rotated_back, true},
-        {"RoPE back + 1x128 cast + transpose", "block_cast", cast, rotated_back, true, kBlocks},
-        {"RoPE back to BF16", "tile_cast", copy, rotated_back},
+        {"RoPE back + cast + transpose", "tile_cast", rotated_cast, rotated_back, true},
+        {"RoPE back + 1x128 cast + transpose", "block_cast", rotated_cast, rotated_back, true, kBlocks},
+        {"RoPE back to BF16", "tile_cast", {{kBf16, 3}, {kBf16, 3}}, rotated_back},
         {"SwiGLU + cast + transpose", "tile_cast", gate_cast, gate, true},
         {"SwiGLU + 1x128 cast + transpose", "block_cast", gate_cast, gate, true, kBlocks},
         {"SwiGLU + row cast + transpose",
@@ -149,7 +174,7 @@ const std::vector<TransformerCase>& transformer_cases() {
 
 TransformerBench::TransformerBench(const TransformerCase& of, Shape s, double least_bytes,
                                    cudaStream_t stream)
-    : kernel(of), shape(s), scales(of.scaling, payload_shape(of, s)) {
+    : kernel(of), shape(s), scales(of.scaling, times(of.matrices.back().times, s)) {
     const auto elements = count(s.rows) * count(s.cols);
     const auto turns = static_cast<int>(std::ceil(least_bytes / bytes()));
     std::uint32_t seed = 1;

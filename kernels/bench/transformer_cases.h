@@ -25,7 +25,7 @@ struct TransformerCase {
     void (*launch)(const TransformerBench& bench, void* const* matrices, cudaStream_t stream);
     bool transposed = false;  // a cast to E4M3 both ways; else, of a cast, to BF16
     ScaleMode scaling = ScaleMode::tensor;
-    bool of_rows = false;  // rows are whole in registers: kWidestNorm columns at most
+    int widest = 0;  // columns at most, where rows are whole in registers; 0: any
 };
 double bytes_per_element(const TransformerCase& kernel);  // of (rows, cols)
 const std::vector<TransformerCase>& transformer_cases();

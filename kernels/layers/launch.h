@@ -37,10 +37,23 @@ void gather_backward(const TokenRing& batch, const void* dx, Element element, Sh
 
 // ---- residual stream and norms: x (rows, d), d at most kWidestNorm but in cast_norm().
 constexpr int kWidestNorm = 8192;
+// Whether the two kernels that follow take the cast of what they give along: from BF16 to FP8 with one scale, without
+// statistics, of rows kWidestCastNorm wide at most. The codes are those of a cast of their own.
+bool casts_with_norm(Element element, Shape shape);
+
 // sum = round(x + y), and its inverse_rms (rows), 1 / sqrt(mean sum^2 + kRmsEpsilon). y null: of x alone, and `sum` is
-// not written. One pass: 2 + 2 read, 2 written bytes an element in BF16.
-void add_and_measure(const void* x, const void* y, Element element, Shape shape, bool round, void* sum,
-                     float* inverse_rms, cudaStream_t stream);
+// not written. `cast`: what cast_norm() gives, to E4M3. One pass: 2 + 2 read, 2 written bytes an element in BF16, and 2
+// of a cast both ways.
+struct NormForward {
+    const void *x = nullptr, *y = nullptr;
+    Element element = Element::bf16;
+    bool round = true;
+    void* sum = nullptr;
+    float* inverse_rms = nullptr;
+    const float* gain = nullptr;  // (d); of the cast
+};
+void add_and_measure(const NormForward& how, Shape shape, cudaStream_t stream,
+                     const CastTarget* cast = nullptr);
 
 // A source of casts (launch.h): round(x inverse_rms gain). Bytes read: 2. Every source of this file casts BF16 to
 // whatever tensor cores take, and copies FP32, of emulated recipes, to FP32 only: casts of their own follow.
@@ -55,7 +68,8 @@ void cast_norm(const NormSource& source, Shape shape, const CastTarget& target, 
 
 // out = round(dstream + dx), dx of dy (rows, d) through the norm. out may be dstream.
 // gain_partials (norm_partials(shape), padded d): sums over strips of rows of dy * normalised, each in the order of the
-// rows; update_biases() and sum_strips() add them up. Bytes: 2 dy + 2 x + 2 + 2 dstream.
+// rows; update_biases() and sum_strips() add them up. `cast`: of `out`. Bytes: 2 dy + 2 x + 2 + 2 dstream, and 2 of a
+// cast both ways.
 struct NormBackward {
     const void *dy = nullptr, *x = nullptr;
     Element element = Element::bf16;
@@ -66,7 +80,8 @@ struct NormBackward {
     float* gain_partials = nullptr;
 };
 int norm_partials(Shape shape);
-void norm_backward(const NormBackward& how, Shape shape, cudaStream_t stream);
+void norm_backward(const NormBackward& how, Shape shape, cudaStream_t stream,
+                   const CastTarget* cast = nullptr);
 // out[i] = the sum over strips of partials (strips, padded)[., i], in order.
 void sum_strips(const float* partials, int strips, int count, int padded, float* out, cudaStream_t stream);
 

@@ -1,5 +1,4 @@
-// What the kernels of a transformer share: results rounded to BF16, the batch in its ring, sums over the threads of a
-// row.
+// What the kernels of a transformer share: results rounded to BF16, the batch in its ring, exponentials.
 #pragma once
 
 #include <type_traits>
@@ -52,42 +51,5 @@ __device__ inline float poison_of(const TokenRing& ring) {
 constexpr float kLog2E = 1.44269504F;
 template <class T>
 constexpr bool kFastMath = !std::is_same_v<T, float>;
-
-// ---- teams: a row is the work of kTeam threads of a block, a warp or more, two times 8 elements each at most.
-constexpr int kRowEights = 2;
-constexpr int widest_row(int team) { return team * kRowEights * kThreadCols; }
-
-// The sum over the team, in a fixed order, for all of its threads. All threads of the block take part. `slots`: one for
-// each of the block's warps; those of one call may be used again two calls later.
-template <int kTeam>
-__device__ inline float team_sum(float value, float* slots) {
-#pragma unroll
-    for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xFFFFFFFFu, value, offset);
-    if constexpr (kTeam == 32) {
-        return value;
-    } else {
-        constexpr int kWarps = kTeam / 32;
-        if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = value;
-        __syncthreads();
-        const float* const mine = slots + threadIdx.x / kTeam * kWarps;
-        float total = 0;
-#pragma unroll
-        for (int w = 0; w < kWarps; ++w) total += mine[w];
-        return total;
-    }
-}
-
-// run.template operator()<T, kTeam, kThreadsOfBlock>() for rows of `cols` elements in the type `element`.
-template <class Run>
-void with_team(Element element, int cols, Run run) {
-    using Bf16 = __nv_bfloat16;
-    if (element == Element::f32)  // of emulated recipes: fewer kernels
-        return cols <= widest_row(32) ? run.template operator()<float, 32, 256>()
-                                      : run.template operator()<float, 512, 512>();
-    if (cols <= widest_row(32)) return run.template operator()<Bf16, 32, 256>();
-    if (cols <= widest_row(128)) return run.template operator()<Bf16, 128, 256>();
-    if (cols <= widest_row(256)) return run.template operator()<Bf16, 256, 256>();
-    run.template operator()<Bf16, 512, 512>();
-}
 
 }  // namespace fp8lab::cuda

@@ -168,6 +168,7 @@ void TransformerArm::allocate_block(Block& block, int number, const Memory& grad
         block.scaled_down = Buffer<float>(take(ArmPart::scaled_weights));
         block.down.w.values = block.scaled_down.get();
     }
+    for (Slot* slot : {&block.qkv.x, &block.gate_up.x, &block.out.dy, &block.down.dy}) slot->of_norm = true;
     set_sources(block);
 }
 
@@ -198,6 +199,7 @@ void TransformerArm::allocate() {
         allocate_block(*blocks_[b], static_cast<int>(b) + 1,
                        b + 1 < shape_.blocks ? blocks_[b + 1]->norm1.gradient : norm_.gradient);
     add_linear(head_, "head", static_cast<int>(shape_.vocabulary), static_cast<int>(shape_.d));
+    head_.x.of_norm = true;
     sources_[head_.x.id.index] = [this](const ArmState*, cudaStream_t stream) {
         return norm_source(norm_, head_.x.shape, stream);
     };
@@ -207,8 +209,8 @@ void TransformerArm::allocate() {
                 cast_token_gradient(source, shape, target, pass, stream);
             };
     };
-    // Of each layer's update, and a few more.
-    for (std::size_t i = 0; i < 6 * shape_.blocks + 8; ++i) forks_.emplace_back();
+    // A step's: one a block, of the head, and of each side.
+    for (std::size_t i = 0; i < shape_.blocks + 1 + kOfBlock; ++i) events_.emplace_back();
 }
 
 void TransformerArm::allocate_arm() {

@@ -6,6 +6,8 @@
 // where they lie. Emulated arms keep all of it in FP32, rounded as core does.
 #pragma once
 
+#include <array>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -106,14 +108,15 @@ class TransformerArm final : public CudaArm {
     bool rounds() const { return recipe_.out == OutType::bf16; }
 
     void forward(const StepContext& step);
-    void forward_blocks(const StepContext& step);
+    // behind: what the norm behind the last block is cast for; null: nobody.
+    void forward_blocks(const StepContext& step, const Slot* behind);
     void attend(Block& block, const StepContext& step);
     void attend_with_casts(Block& block, const StepContext& step);
     void loss(const StepContext& step);
     void backward(const StepContext& step);
     void backward_blocks(const StepContext& step);
     void clear_padding(const MatrixParameter& parameter, cudaStream_t stream) const;
-    void update_beside(Linear& linear, const StepContext& step);
+    void update_beside(std::initializer_list<Linear*> linears, const StepContext& step);
     void attend_backward(Block& block, const StepContext& step);
     void attend_backward_with_casts(Block& block, const StepContext& step);
     void update(const StepContext& step);
@@ -121,15 +124,20 @@ class TransformerArm final : public CudaArm {
     void multiply(Linear& linear, void* y, const StepContext& step);  // y = x w^T
     void multiply_back(Linear& linear, void* dx,
                        const StepContext& step);  // dx = dy w, then dw, then the update
-    void add(const Norm& from, const void* y, Norm& to, const StepContext& step);
-    void norm_back(Norm& norm, const void* dy, const Memory* gradient, const StepContext& step);
+    // reader: what the result is cast for; null: nobody.
+    void add(const Norm& from, const void* y, Norm& to, const Slot* reader, const StepContext& step);
+    void norm_back(Norm& norm, const void* dy, const Memory* gradient, const Slot* reader,
+                   const StepContext& step);
+    std::optional<CastTarget> cast_with_norm(const Slot* reader, const StepContext& step) const;
     void smooth(Block& block, const StepContext& step);
     void optimise(MatrixParameter& parameter, const Slot* slot, const StepContext& step, cudaStream_t stream);
     void optimise_gains(const StepContext& step);
     void cast_now(Slot& slot, const StepContext& step);
+    void cast_unless_done(Slot& slot, const StepContext& step);
     bool recast(const Slot& weights) const;  // at the beginning of each step
     static StepContext on_main(const StepContext& step);
-    void fork(const StepContext& step);
+    Event& next_event() { return events_[events_used_++ % events_.size()]; }
+    cudaStream_t side() { return sides_.front().get(); }
     void join(const StepContext& step);
     Launch source_of(const Slot& slot, const ArmState* arm, cudaStream_t stream, When when) override;
     Launch norm_source(const Norm& norm, Shape shape, cudaStream_t stream) const;
@@ -171,9 +179,11 @@ class TransformerArm final : public CudaArm {
     bool evaluates_ = false;
     Buffer<float> held_;  // of the aligned channel: row, then column; empty: none is aligned
     bool aligned() const { return held_.size() > 0; }
-    Stream side_;  // of the updates, beside the backward pass
-    std::vector<Event> forks_;
-    std::size_t forks_used_ = 0;
+    static constexpr std::size_t kOfBlock = 4;  // linear layers
+    std::array<Stream, kOfBlock> sides_;  // of the updates, beside the backward pass and beside each other
+    std::size_t sides_used_ = 0;          // in this step
+    std::vector<Event> events_;
+    std::size_t events_used_ = 0;
 };
 
 // What attention in BF16 needs on this GPU: of cuDNN where it takes the shape. Slow: cuDNN makes its plans.

@@ -78,4 +78,18 @@ void TransformerArm::cast_now(Slot& slot, const StepContext& step) {
     cast(slot, step, source_of(slot, step.arm, step.main, When::now));
 }
 
+// What the norm before it has not cast.
+void TransformerArm::cast_unless_done(Slot& slot, const StepContext& step) {
+    if (!cast_with_norm(&slot, step)) cast_now(slot, step);
+}
+
+// The cast that the norm's kernel takes along, where it can: the scale is known, and there are no statistics.
+std::optional<CastTarget> TransformerArm::cast_with_norm(const Slot* reader, const StepContext& step) const {
+    if (!reader || !reader->of_norm || reader->engine != Engine::fp8 || step.with_stats ||
+        reader->scaling != ScaleMode::tensor || scaled_from_itself(*reader) ||
+        !casts_with_norm(out_, reader->shape))
+        return std::nullopt;
+    return target_of(*reader, false);
+}
+
 }  // namespace fp8lab::cuda

@@ -35,7 +35,7 @@ bool TransformerArm::recast(const Slot& weights) const {
 }
 
 void TransformerArm::multiply(Linear& linear, void* y, const StepContext& step) {
-    cast_now(linear.x, step);
+    cast_unless_done(linear.x, step);
     if (linear.w.cast && recast(linear.w)) cast_now(linear.w, step);
     linear.fprop->run(linear.x.for_first(), linear.w.for_first(), y, factors(linear.x, false),
                       factors(linear.w, false), step.main);
@@ -44,7 +44,7 @@ void TransformerArm::multiply(Linear& linear, void* y, const StepContext& step) 
 }
 
 void TransformerArm::multiply_back(Linear& linear, void* dx, const StepContext& step) {
-    cast_now(linear.dy, step);
+    cast_unless_done(linear.dy, step);
     linear.dgrad->run(linear.dy.for_first(), linear.w.for_second(), dx, factors(linear.dy, false),
                       factors(linear.w, true), step.main);
     step.tell(Part::gemm);
@@ -56,17 +56,22 @@ void TransformerArm::multiply_back(Linear& linear, void* dx, const StepContext& 
     if (aligned()) hold_gradient(linear, step);
 }
 
-void TransformerArm::add(const Norm& from, const void* y, Norm& to, const StepContext& step) {
-    add_and_measure(from.stream.get(), y, out_, shape(static_cast<int>(shape_.d)), rounds(), to.stream.get(),
-                    to.inverse_rms.get(), step.main);
+void TransformerArm::add(const Norm& from, const void* y, Norm& to, const Slot* reader,
+                         const StepContext& step) {
+    const auto cast = cast_with_norm(reader, step);
+    add_and_measure(
+        {from.stream.get(), y, out_, rounds(), to.stream.get(), to.inverse_rms.get(), to.gain->value.get()},
+        shape(static_cast<int>(shape_.d)), step.main, cast ? &*cast : nullptr);
     step.tell(Part::norm);
 }
 
-void TransformerArm::norm_back(Norm& norm, const void* dy, const Memory* gradient, const StepContext& step) {
+void TransformerArm::norm_back(Norm& norm, const void* dy, const Memory* gradient, const Slot* reader,
+                               const StepContext& step) {
+    const auto cast = cast_with_norm(reader, step);
     norm_backward(
         {dy, norm.stream.get(), out_, norm.inverse_rms.get(), norm.gain->value.get(),
          gradient ? gradient->get() : nullptr, norm.gradient.get(), rounds(), norm.gain->partials.get()},
-        shape(static_cast<int>(shape_.d)), step.main);
+        shape(static_cast<int>(shape_.d)), step.main, cast ? &*cast : nullptr);
     step.tell(Part::norm);
 }
 
@@ -140,25 +145,24 @@ void TransformerArm::forward(const StepContext& step) {
     gather(tokens(step.arm), static_cast<const float*>(embedding_->master.get()), d, out_, rounds(),
            blocks_.front()->norm1.stream.get(), step.main);
     step.tell(Part::norm);
-    forward_blocks(step);
+    forward_blocks(step, &head_.x);
     multiply(head_, logits_.get(), step);
 }
 
-void TransformerArm::forward_blocks(const StepContext& step) {
-    const Norm& first = blocks_.front()->norm1;
-    add_and_measure(first.stream.get(), nullptr, out_, shape(static_cast<int>(shape_.d)), rounds(), nullptr,
-                    first.inverse_rms.get(), step.main);
-    step.tell(Part::norm);
+void TransformerArm::forward_blocks(const StepContext& step, const Slot* behind) {
+    Block& first = *blocks_.front();
+    add(first.norm1, nullptr, first.norm1, &first.qkv.x, step);
     for (std::size_t b = 0; b < blocks_.size(); ++b) {
         Block& block = *blocks_[b];
+        Block* const next = b + 1 < blocks_.size() ? blocks_[b + 1].get() : nullptr;
         multiply(block.qkv, block.qkv_out.get(), step);
         attend(block, step);
         multiply(block.out, y_.get(), step);
-        add(block.norm1, y_.get(), block.norm2, step);
+        add(block.norm1, y_.get(), block.norm2, &block.gate_up.x, step);
         multiply(block.gate_up, block.gates.get(), step);
         smooth(block, step);
         multiply(block.down, y_.get(), step);
-        add(block.norm2, y_.get(), b + 1 < blocks_.size() ? blocks_[b + 1]->norm1 : norm_, step);
+        add(block.norm2, y_.get(), next ? next->norm1 : norm_, next ? &next->qkv.x : behind, step);
     }
 }
 
@@ -173,8 +177,8 @@ void TransformerArm::loss(const StepContext& step) {
 
 void TransformerArm::backward(const StepContext& step) {
     multiply_back(head_, dx_.get(), step);
-    update_beside(head_, step);
-    norm_back(norm_, dx_.get(), nullptr, step);
+    update_beside({&head_}, step);
+    norm_back(norm_, dx_.get(), nullptr, &blocks_.back()->down.dy, step);
     backward_blocks(step);
     clear_padding(*embedding_, step.main);
     const auto* const head = shape_.tied ? static_cast<const float*>(head_gradient_.get()) : nullptr;
@@ -204,25 +208,35 @@ void TransformerArm::backward_blocks(const StepContext& step) {
         if (block.scaled_down.size() > 0)
             unscale_columns(static_cast<const float*>(block.down.dw->get()), block.channel_scales.get(),
                             block.down.w.shape, static_cast<float*>(block.down.dw->get()), step.main);
-        update_beside(block.down, step);
         multiply_back(block.gate_up, dx_.get(), step);
-        update_beside(block.gate_up, step);
-        norm_back(block.norm2, dx_.get(), gradient, step);
+        norm_back(block.norm2, dx_.get(), gradient, &block.out.dy, step);
         multiply_back(block.out, block.dattended.get(), step);
-        update_beside(block.out, step);
         attend_backward(block, step);
         multiply_back(block.qkv, dx_.get(), step);
-        update_beside(block.qkv, step);
-        norm_back(block.norm1, dx_.get(), &block.norm2.gradient, step);
+        update_beside({&block.down, &block.gate_up, &block.out, &block.qkv}, step);
+        norm_back(block.norm1, dx_.get(), &block.norm2.gradient, b > 0 ? &blocks_[b - 1]->down.dy : nullptr,
+                  step);
         gradient = &block.norm1.gradient;
     }
 }
 
-// Beside what the backward pass does next, unless the update waits for the norm of all gradients.
-void TransformerArm::update_beside(Linear& linear, const StepContext& step) {
-    if (clips() || linear.weight == embedding_) return;
-    fork(step);
-    optimise(*linear.weight, &linear.w, step, step.side);
+// Beside what the backward pass does next and beside each other, unless the updates wait for the norm of all gradients.
+// A block's together: each wait of one stream for another leaves a gap between the GEMMs of the main one.
+void TransformerArm::update_beside(std::initializer_list<Linear*> linears, const StepContext& step) {
+    if (clips() || (*linears.begin())->weight == embedding_) return;
+    if (step.main == step.side) {
+        for (Linear* linear : linears) optimise(*linear->weight, &linear->w, step, step.main);
+        return;
+    }
+    Event& ready = next_event();
+    ready.record(step.main);
+    sides_used_ = std::max(sides_used_, linears.size());
+    auto side = sides_.begin();
+    for (Linear* linear : linears) {
+        check(cudaStreamWaitEvent(side->get(), ready.get()), "cudaStreamWaitEvent");
+        optimise(*linear->weight, &linear->w, step, side->get());
+        ++side;
+    }
 }
 
 void TransformerArm::optimise(MatrixParameter& parameter, const Slot* slot, const StepContext& step,
@@ -299,20 +313,14 @@ CudaArm::StepContext TransformerArm::on_main(const StepContext& step) {
     return {step.main, step.main, step.arm, step.with_stats, step.mark};
 }
 
-// The next work on the side stream waits for all work that the main one has so far.
-void TransformerArm::fork(const StepContext& step) {
-    if (step.main == step.side) return;
-    Event& event = forks_[forks_used_++ % forks_.size()];
-    event.record(step.main);
-    check(cudaStreamWaitEvent(step.side, event.get()), "cudaStreamWaitEvent");
-}
-
-// The side stream's updates are a part of the step.
+// The updates on the side streams are a part of the step.
 void TransformerArm::join(const StepContext& step) {
-    if (step.main == step.side || forks_used_ == 0) return;
-    Event& event = forks_[forks_used_++ % forks_.size()];
-    event.record(step.side);
-    check(cudaStreamWaitEvent(step.main, event.get()), "cudaStreamWaitEvent");
+    for (std::size_t side = 0; side < sides_used_; ++side) {
+        Event& done = next_event();
+        done.record(sides_[side].get());
+        check(cudaStreamWaitEvent(step.main, done.get()), "cudaStreamWaitEvent");
+    }
+    sides_used_ = 0;
 }
 
 void TransformerArm::fill_block_inputs(cudaStream_t stream) {
@@ -323,10 +331,12 @@ void TransformerArm::fill_block_inputs(cudaStream_t stream) {
 }
 
 void TransformerArm::enqueue_blocks(cudaStream_t stream, const Mark& mark) {
-    const StepContext step{stream, mark ? stream : side_.get(), arm_.get(), false, &mark};
-    forks_used_ = 0;
-    forward_blocks(step);
+    const StepContext step{stream, mark ? stream : side(), arm_.get(), false, &mark};
+    events_used_ = 0;
+    forward_blocks(step, nullptr);
     record_tensors(read_forward_, on_main(step));
+    Slot& last = blocks_.back()->down.dy;
+    if (cast_with_norm(&last, step)) cast_now(last, step);  // the norm behind it has no part in this
     backward_blocks(step);
     optimise_gains(step);
     join(step);
@@ -355,8 +365,8 @@ void TransformerArm::enqueue(cudaStream_t stream, int steps, bool with_stats, co
         throw Error(ErrorKind::backend, "steps of a launch", fmt::format("{} are too many", steps));
     for (int i = 0; i < steps; ++i) {
         const bool last = i + 1 == steps;
-        const StepContext step{stream, mark ? stream : side_.get(), arm_.get() + i, with_stats, &mark};
-        forks_used_ = 0;
+        const StepContext step{stream, mark ? stream : side(), arm_.get() + i, with_stats, &mark};
+        events_used_ = 0;
         named("forward", [&] { forward(step); });
         named("loss", [&] { loss(step); });
         // Before the optimiser casts the next step's weights.

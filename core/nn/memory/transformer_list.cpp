@@ -35,11 +35,15 @@ class TransformerList : public ListMaker {
         int rows, cols;
         int first, last;        // the first GEMM that reads it, and the last
         bool in_place = false;  // it is what another kernel left
+        int norm = -1;          // the phase of the norm whose kernel may cast it; -1: none does
+    };
+    struct Values {  // of x or dy, as above
+        bool in_place = false;
+        int norm = -1;
     };
     void add_operand(TensorId id, const Operand& how);
     void add_emulated(TensorId id, const Operand& how, const CastPlan& plan, bool rotated);
-    void add_linear(const std::string& gemm, int out, int in, int forward, int backward,
-                    bool x_in_place = false, bool dy_in_place = false);
+    void add_linear(const std::string& gemm, int out, int in, int forward, int backward, Values x, Values dy);
     void add_block(int block, const AttentionBytes& attention);
     void add_attention_casts(int block);
     void add_norm(int number, const std::string& gain, Life stream, Life gradient, int backward);
@@ -88,7 +92,7 @@ TransformerList::TransformerList(const TrainSpec& spec, const Recipe& recipe, En
     add_activations(ArmPart::product, d(), 0, {at_.forward(0, out), at_.forward(last, add2)});
     add_activations(ArmPart::product_gradient, d(), 0, {at_.head_back(), at_.backward(0, norm1_back)});
     add_activations(ArmPart::logits, vocabulary(), 0, {at_.head(), at_.head_back()});
-    add_linear("head", vocabulary(), d(), at_.head(), at_.head_back());
+    add_linear("head", vocabulary(), d(), at_.head(), at_.head_back(), {.norm = at_.forward(last, add2)}, {});
     add_parameters();
     add_arm();
 }
@@ -120,7 +124,8 @@ void TransformerList::add_block(int block, const AttentionBytes& attention) {
     add_activations(ArmPart::attended_gradient, d(), number, {b(out_back), b(attend_back)});
     add_activations(ArmPart::gates, 2 * ffn(), number, {f(gate_up), b(gate_up_back)});
     add_activations(ArmPart::gate_gradient, ffn(), number, {b(down_back), b(gate_up_back)});
-    add_linear(name + "qkv", qkv_cols, d(), f(qkv), b(qkv_back));
+    add_linear(name + "qkv", qkv_cols, d(), f(qkv), b(qkv_back),
+               {.norm = block == 0 ? f(qkv) : at_.forward(block - 1, add2)}, {});
     if (engine_ == Engine::emulated) {
         add_attention_casts(block);
     } else {
@@ -132,9 +137,12 @@ void TransformerList::add_block(int block, const AttentionBytes& attention) {
         of(ArmPart::attention_scratch, attention.forward, TensorClass::x, {forward, forward});
         of(ArmPart::attention_scratch, attention.backward, TensorClass::dy, {backward, backward});
     }
-    add_linear(name + "out", d(), d(), f(out), b(out_back), true, true);
-    add_linear(name + "gate_up", 2 * ffn(), d(), f(gate_up), b(gate_up_back));
-    add_linear(name + "down", d(), ffn(), f(down), b(down_back), false, true);
+    add_linear(name + "out", d(), d(), f(out), b(out_back), {.in_place = true},
+               {.in_place = true, .norm = b(norm2_back)});
+    add_linear(name + "gate_up", 2 * ffn(), d(), f(gate_up), b(gate_up_back), {.norm = f(add1)}, {});
+    add_linear(name + "down", d(), ffn(), f(down), b(down_back), {},
+               {.in_place = true,
+                .norm = block + 1 == at_.blocks ? at_.norm_back() : at_.backward(block + 1, norm1_back)});
     if (recipe_.act != SwigluForm::smooth) return;
     add(ArmPart::channel_scales, sizeof(float) * size(padded(ffn())), number);
     add(ArmPart::scaled_weights, sizeof(float) * elements(d(), ffn()), number);
@@ -159,11 +167,11 @@ void TransformerList::add_attention_casts(int block) {
 }
 
 void TransformerList::add_linear(const std::string& gemm, int out, int in, int forward, int backward,
-                                 bool x_in_place, bool dy_in_place) {
+                                 Values x, Values dy) {
     const auto id = [&](const char* which) { return *plan_.find(gemm + which); };
-    add_operand(id(".x"), {rows_, in, forward, backward, x_in_place});
+    add_operand(id(".x"), {rows_, in, forward, backward, x.in_place, x.norm});
     add_operand(id(".w"), {out, in, forward, backward, true});
-    add_operand(id(".dy"), {rows_, out, backward, backward, dy_in_place});
+    add_operand(id(".dy"), {rows_, out, backward, backward, dy.in_place, dy.norm});
     if (shape_.tied && gemm == "head")
         add(ArmPart::head_gradient, sizeof(float) * elements(out, in), 0, TensorClass::x,
             {backward, at_.embedding()});
@@ -179,8 +187,8 @@ void TransformerList::add_operand(TensorId id, const Operand& how) {
     const std::size_t n = elements(how.rows, how.cols);
     const bool weight = tensor == TensorClass::w;
     // The optimiser casts weights for the next step.
-    const Life life = weight ? Life{} : Life{how.first, how.last},
-               now = weight ? Life{} : Life{how.first, how.first};
+    Life life = weight ? Life{} : Life{how.first, how.last},
+         now = weight ? Life{} : Life{how.first, how.first};
     const auto of = [&](ArmPart part, std::size_t bytes, Life during) {
         add(part, bytes, layer, tensor, during);
     };
@@ -193,6 +201,8 @@ void TransformerList::add_operand(TensorId id, const Operand& how) {
         return;
     }
     const ScaleMode mode = scale_mode_of(plan);
+    if (how.norm >= 0 && mode == ScaleMode::tensor && how.cols <= kWidestCastNorm)
+        life.first = now.first = how.norm;
     of(ArmPart::first, n, now);    // fprop of x, dgrad of dy
     of(ArmPart::second, n, life);  // wgrad
     add_scales(mode, how.rows, how.cols, layer, tensor);
