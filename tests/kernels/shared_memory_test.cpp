@@ -99,6 +99,7 @@ Trained train(const TrainSpec& spec, Sharing sharing, bool evaluates) {
     out.shares = arm.memory().shares();
     for (int step = 0; step < 3; ++step) batches.stage(step, 2e-3, 1, stream);
     arm.enqueue(stream, 1, true, {});
+    device()->stream.wait();  // an evaluation takes the place of a batch that is done with
     if (evaluates) out.evaluation = arm.evaluate(batches, 1, stream);
     for (int step = 0; step < 3; ++step) batches.stage(step, 2e-3, 1, stream);  // the evaluation took a place
     arm.enqueue(stream, 2, true, {});
