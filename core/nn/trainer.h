@@ -91,7 +91,8 @@ struct ArmCost {  // what a step of this arm costs on a GPU; on the CPU only Ste
     double flop = 0;                                     // of the GEMMs of one step
     double memory_bytes = 0;                             // device memory of this arm
     // "GEMM", "casts", "optimiser", "bookkeeping": ms of one step, each timed alone. Where their sum is less
-    // than the step, "gaps" is the difference; where it is more, parts of a step run at the same time.
+    // than the step, "gaps" is the difference; where it is more, parts of a step run at the same time. A cast in the
+    // kernel of a norm counts as a norm.
     std::vector<std::pair<std::string, double>> parts;
     int graphs = 0;    // captured so far
     std::string note;  // Trainer::note()

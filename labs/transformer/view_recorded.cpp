@@ -75,6 +75,7 @@ void bars(Context& c, const RecordedBlocks& blocks, Rect area) {
         for (const PartLook& part : kParts)
             parts += fmt::format(" {} {} ms,", part.label, training::step_text(arm.part_ms(part.name)));
         parts.back() = '.';
+        if (arm.recipe != "bf16") parts += " Norms include the casts that are in the same kernel.";
         parts += amdahl(blocks.step, arm);
         ImGui::SetCursorScreenPos({row.x0, row.y0});
         ui::advance(row);
