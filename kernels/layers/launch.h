@@ -37,8 +37,9 @@ void gather_backward(const TokenRing& batch, const void* dx, Element element, Sh
 
 // ---- residual stream and norms: x (rows, d), d at most kWidestNorm but in cast_norm().
 constexpr int kWidestNorm = 8192;
-// Whether the two kernels that follow take the cast of what they give along: from BF16 to FP8 with one scale, without
-// statistics, of rows kWidestCastNorm wide at most. The codes are those of a cast of their own.
+// Whether the two kernels that follow can also cast their result: from BF16 to FP8 with one scale, without statistics,
+// rows of kWidestCastNorm columns at most. The codes are the same as those of a separate cast. Another cast throws
+// Error{backend}.
 bool casts_with_norm(Element element, Shape shape);
 
 // sum = round(x + y), and its inverse_rms (rows), 1 / sqrt(mean sum^2 + kRmsEpsilon). y null: of x alone, and `sum` is

@@ -161,8 +161,8 @@ struct RotatedBack {
 
 // The same in BF16 of a matrix whose q, k and v are equally wide, which is read in three parts: the same columns of q and
 // of k turn by the same angles, which are loaded once. Heads end where tiles do, so that the other half of a head is in
-// the registers of the same warp: 87.0 % of a copy instead of 83.3 % with loads of it, 69 % part by part (one H200, CUDA
-// 13.0, 2026-11-24, bench cast --shape 8192,4096).
+// the registers of the same warp: 87.0 % of a copy instead of 83.2 % where it is loaded (one H200, CUDA 13.0, 2026-11-24,
+// bench cast --shape 8192,4096).
 struct RotatedBackThirds {
     static constexpr bool kBiasSums = false, kLoss = false;
     static constexpr int kAhead = 1, kTurned = 2;
