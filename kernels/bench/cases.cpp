@@ -261,6 +261,7 @@ std::vector<KernelCase> make_cases() {
          .payload = bf16,
          .transposed = false,
          .updated_bytes = 2 * 2,
+         .agreement = Agreement::rounded,
          .launch = optimizer<true, bf16>,
          .reference = updated_in_bf16},
         {.name = "SGD + cast + transpose",

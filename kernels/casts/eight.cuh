@@ -71,21 +71,21 @@ __device__ inline void store8(float* p, const Eight& v) {
     *reinterpret_cast<float4*>(p) = make_float4(v[0], v[1], v[2], v[3]);
     *reinterpret_cast<float4*>(p + 4) = make_float4(v[4], v[5], v[6], v[7]);
 }
-__device__ inline void store8(__nv_bfloat16* p, const Eight& v) {
+__device__ inline Packed<__nv_bfloat16> pack8(const Eight& v) {
     __nv_bfloat162 pairs[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) pairs[i] = __floats2bfloat162_rn(v[2 * i], v[2 * i + 1]);
-    *reinterpret_cast<uint4*>(p) = *reinterpret_cast<const uint4*>(pairs);
+    return {*reinterpret_cast<const uint4*>(pairs)};
+}
+__device__ inline void store8(__nv_bfloat16* p, const Eight& v) {
+    *reinterpret_cast<uint4*>(p) = pack8(v).words;
 }
 __device__ inline void store8_streaming(float* p, const Eight& v) {
     __stcs(reinterpret_cast<float4*>(p), make_float4(v[0], v[1], v[2], v[3]));
     __stcs(reinterpret_cast<float4*>(p + 4), make_float4(v[4], v[5], v[6], v[7]));
 }
 __device__ inline void store8_streaming(__nv_bfloat16* p, const Eight& v) {
-    __nv_bfloat162 pairs[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) pairs[i] = __floats2bfloat162_rn(v[2 * i], v[2 * i + 1]);
-    __stcs(reinterpret_cast<uint4*>(p), *reinterpret_cast<const uint4*>(pairs));
+    __stcs(reinterpret_cast<uint4*>(p), pack8(v).words);
 }
 
 }  // namespace fp8lab::cuda

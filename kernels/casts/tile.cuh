@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/base/error.h"
+#include "kernels/casts/parts_tile.cuh"
 #include "kernels/casts/tile_parts.cuh"
 #include "kernels/casts/vector_tile.cuh"
 
@@ -21,11 +22,6 @@ constexpr int kBlocksAtOnce = 0;
 // Rows of a thread.
 template <class Source>
 constexpr int kRowsOf = kThreadRows;
-
-// Parts of the matrix, side by side, that the source computes from the same loads, by parts(). More than one: its matrix
-// has no padding in its columns.
-template <class Source>
-constexpr int kPartsOf = 1;
 
 template <class Source, class Out, Gather kGather>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
@@ -189,6 +185,27 @@ void launch_cast(const Source& source, Shape s, const CastTarget& to, Pass pass,
                     throw Error(ErrorKind::backend, "cast", kForwardIsE4m3);
         }
     }
+}
+
+// The casts of a training step on tensor cores alone, of a source that is compiled for them only: one scale, or blocks of its
+// parts; no statistics. False: another cast, of which a general source takes care.
+template <class Source>
+bool launch_step_cast(const Source& source, Shape s, const CastTarget& to, cudaStream_t stream) {
+    const TileTarget target = tile_target(to);
+    const auto as = [&]<class Out>(Out) {
+        if (to.scaling == ScaleMode::tensor)
+            return launch_tiles<Source, Out, Gather::plain>(source, s, target, stream), true;
+        constexpr bool kHasParts = kPartsOf<Source> != 1 && Out::kBytes == 1;
+        if constexpr (kHasParts)
+            if (to.scaling == ScaleMode::block128)
+                return launch_parts<Source, Out>(source, s, target, to.vectors, stream);
+        return false;
+    };
+    if (to.element == Element::bf16) return as(ToBf16());
+    if (to.element == Element::e4m3) return as(ToFp8<__NV_E4M3>());
+    if constexpr (kMayBeE5m2<Source>)
+        if (to.element == Element::e5m2) return as(ToFp8<__NV_E5M2>());
+    return false;
 }
 
 // run(std::bool_constant) for fetch_unpadded<kEights>().

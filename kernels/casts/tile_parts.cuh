@@ -75,6 +75,11 @@ template <class Source>
 constexpr bool kMayBeE5m2 = true;
 constexpr auto kForwardIsE4m3 = "operands of the forward pass are E4M3 on the tensor cores";
 
+// Parts of the matrix, side by side, that the source computes from the same loads, by parts(). More than one: its matrix
+// has no padding in its columns.
+template <class Source>
+constexpr int kPartsOf = 1;
+
 struct TileTarget {
     void *rows, *columns;
     ScaleState* state;

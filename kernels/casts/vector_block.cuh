@@ -134,6 +134,28 @@ __device__ inline void with_values(Source& source, const BlockPlace& at, Shape s
     }
 }
 
+// The values of a thread's part of a block in registers: BF16 where they are rounded to it anyway, in half of them.
+template <bool kInBf16>
+struct Held;
+template <>
+struct Held<false> {
+    Eight rows[kBlockRows];
+    __device__ void put(int k, const Eight& v) {
+#pragma unroll
+        for (int j = 0; j < kThreadCols; ++j) rows[k][j] = v[j];
+    }
+    __device__ void get(int k, Eight& v) const {
+#pragma unroll
+        for (int j = 0; j < kThreadCols; ++j) v[j] = rows[k][j];
+    }
+};
+template <>
+struct Held<true> {
+    Packed<__nv_bfloat16> rows[kBlockRows];
+    __device__ void put(int k, const Eight& v) { rows[k] = pack8(v); }
+    __device__ void get(int k, Eight& v) const { unpack(rows[k], v); }
+};
+
 // Of 16 neighbouring threads, each gets the largest value of row tx % 4 over all of them.
 __device__ inline float amax_of_row(const float (&rows)[kThreadRows], int tx) {
     static_assert(kThreadRows == 4 && kThreadsAcross == 16);

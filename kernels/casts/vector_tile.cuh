@@ -165,6 +165,7 @@ __global__ void __launch_bounds__(kThreads, kResident<Source>)
     wait_for_the_kernel_before();
     const BlockPlace at = block_place(source, s, blockIdx.y);
     with_values(source, at, s, [&](auto&& values) {
+        prefetch_later_block(source, s);
         const auto again = [&](auto&& take) {
             Source copy = source;
             for_values(copy, at, s, take);
@@ -190,33 +191,50 @@ __global__ void __launch_bounds__(kThreads, kResident<Source>)
     leave_scale_1(target);
 }
 
+// The scales of a block, from its values, and its codes. values, keep: as gather() has them. again(take): the values once more.
+template <class Out, bool kStats, class Source, class Values, class Keep, class Again>
+__device__ inline void cast_by_block(Source& source, Values&& values, const BlockPlace& at, Shape s,
+                                     const TileTarget& target, bool squares, const ScaleVectors& vectors,
+                                     VectorMemory& shared, Keep&& keep, Again&& again) {
+    const float max_finite = target.state->max_finite;
+    const ScaleControls how = *vectors.controls;
+    const float amax = gather(source, values, at, s, target, shared, keep, again);
+    const float largest = squares ? largest_of_block(amax, shared) : amax,
+                scale = fp8lab::scale_from_amax(largest, max_finite, how.margin, 1.0F, how.pow2 != 0);
+    shared.vectors[threadIdx.x] = scale;
+    store_scale_inv(at, s, vectors, squares, 1 / scale);
+    __syncthreads();
+    cast_block<Out, kStats>(again, at, s, target, shared);
+}
+
+template <bool kHeldInBf16, class Out, bool kStats, class Source>
+__device__ inline void cast_loaded_block(Source& source, const BlockPlace& at, Shape s,
+                                         const TileTarget& target, bool squares, const ScaleVectors& vectors,
+                                         VectorMemory& shared) {
+    with_values(source, at, s, [&](auto&& values) {
+        prefetch_later_block(source, s);
+        Held<kHeldInBf16> held;
+        cast_by_block<Out, kStats>(
+            source, values, at, s, target, squares, vectors, shared,
+            [&](int tile, int i, const Eight& v) { held.put(tile * kThreadRows + i, v); },
+            [&](auto&& take) {
+#pragma unroll
+                for (int k = 0; k < kBlockRows; ++k) {
+                    Eight v;
+                    held.get(k, v);
+                    take(k / kThreadRows, k % kThreadRows, v);
+                }
+            });
+    });
+}
+
 template <class Source, class Out, bool kStats>
 __global__ void __launch_bounds__(kThreads, 2)
     block_cast(Source source, Shape s, TileTarget target, bool squares, ScaleVectors vectors) {
     __shared__ __align__(16) VectorMemory shared;
     wait_for_the_kernel_before();
     const BlockPlace at = block_place(source, s, blockIdx.y);
-    with_values(source, at, s, [&](auto&& values) {
-        prefetch_later_block(source, s);
-        const float max_finite = target.state->max_finite;
-        const ScaleControls how = *vectors.controls;
-        Eight held[kBlockRows];
-        const auto keep = [&](int tile, int i, const Eight& v) {
-#pragma unroll
-            for (int j = 0; j < kThreadCols; ++j) held[tile * kThreadRows + i][j] = v[j];
-        };
-        const auto again = [&](auto&& take) {
-#pragma unroll
-            for (int k = 0; k < kBlockRows; ++k) take(k / kThreadRows, k % kThreadRows, held[k]);
-        };
-        const float amax = gather(source, values, at, s, target, shared, keep, again);
-        const float largest = squares ? largest_of_block(amax, shared) : amax,
-                    scale = fp8lab::scale_from_amax(largest, max_finite, how.margin, 1.0F, how.pow2 != 0);
-        shared.vectors[threadIdx.x] = scale;
-        store_scale_inv(at, s, vectors, squares, 1 / scale);
-        __syncthreads();
-        cast_block<Out, kStats>(again, at, s, target, shared);
-    });
+    cast_loaded_block<false, Out, kStats>(source, at, s, target, squares, vectors, shared);
     leave_scale_1(target);
 }
 
@@ -229,14 +247,11 @@ __global__ void __launch_bounds__(kThreads, 2)
     wait_for_the_kernel_before();
     const BlockPlace at = block_place(source, s, blockIdx.y);
     with_values(source, at, s, [&](auto&& values) {
-        Eight held[kBlockRows];
-        const auto keep = [&](int tile, int i, const Eight& v) {
-#pragma unroll
-            for (int j = 0; j < kThreadCols; ++j) held[tile * kThreadRows + i][j] = v[j];
-        };
+        Held<false> held;
+        const auto keep = [&](int tile, int i, const Eight& v) { held.put(tile * kThreadRows + i, v); };
         const auto again = [&](auto&& take) {
 #pragma unroll
-            for (int k = 0; k < kBlockRows; ++k) take(k / kThreadRows, k % kThreadRows, held[k]);
+            for (int k = 0; k < kBlockRows; ++k) take(k / kThreadRows, k % kThreadRows, held.rows[k]);
         };
         keep_amax(at, s, vectors, gather(source, values, at, s, target, shared, keep, again));
         wait_for_all_blocks(vectors.arrived);

@@ -4,6 +4,7 @@
 
 #include <cuda_fp8.h>
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 
@@ -45,7 +46,7 @@ __device__ inline float larger(float so_far, float x) {
 #endif
 }
 
-// Approximations: relative errors of about 2^-11 (tanh), |x| 2^-24 (2^x), 2^-23 (1 / x).
+// Approximations: relative errors of about 2^-11 (tanh), |x| 2^-24 (2^x), 2^-23 (root, 1 / x). Subnormal operands count as 0.
 __device__ inline float fast_tanh(float x) {
 #ifdef __CUDA_ARCH__
     float y;
@@ -64,6 +65,15 @@ __device__ inline float fast_exp2(float x) {
     return std::exp2(x);
 #endif
 }
+__device__ inline float fast_root(float x) {
+#ifdef __CUDA_ARCH__
+    float y;
+    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return std::sqrt(x);
+#endif
+}
 __device__ inline float fast_inverse(float x) {
 #ifdef __CUDA_ARCH__
     float y;
@@ -71,6 +81,39 @@ __device__ inline float fast_inverse(float x) {
     return y;
 #else
     return 1 / x;
+#endif
+}
+
+// Roots and quotients as IEEE 754 rounds them, of operands in the middle of the range, 2^-60 to 2^60: what nvcc makes of
+// sqrtf(x) and n / d, without its branch for zeros, subnormals and what is near the ends. Operands are there where the
+// largest of their beyond_least() is.
+constexpr std::uint32_t kLeast = 0x21800000u, kMost = 0x5D800000u;
+__device__ inline std::uint32_t beyond_least(float x) {
+#ifdef __CUDA_ARCH__
+    return __float_as_uint(x) - kLeast;
+#else
+    return std::bit_cast<std::uint32_t>(x) - kLeast;
+#endif
+}
+__device__ inline bool in_the_middle(std::uint32_t largest) { return largest <= kMost - kLeast; }
+__device__ inline float root_in_the_middle(float x) {
+#ifdef __CUDA_ARCH__
+    float inverse;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));
+    const float root = x * inverse;
+    return fmaf(fmaf(-root, root, x), 0.5F * inverse, root);
+#else
+    return std::sqrt(x);
+#endif
+}
+__device__ inline float quotient_in_the_middle(float n, float d) {
+#ifdef __CUDA_ARCH__
+    float inverse = fast_inverse(d);
+    inverse = fmaf(inverse, fmaf(-d, inverse, 1.0F), inverse);
+    const float near = n * inverse, nearer = fmaf(inverse, fmaf(-d, near, n), near);
+    return fmaf(inverse, fmaf(-d, nearer, n), nearer);
+#else
+    return n / d;
 #endif
 }
 

@@ -24,33 +24,30 @@ __global__ void gather_kernel(TokenRing ring, const float* table, Shape s, bool 
     store8(out + static_cast<std::size_t>(r) * s.padded_cols + c, v);
 }
 
-// A thread adds up twice 8 columns of a token's rows, half a row apart, in their order; the loads of several rows are on
-// their way at once.
+// A thread adds up twice 8 columns of a token's rows, half a row apart, in their order. Most tokens occur once or twice: the
+// loads of four rows at a time are for those that occur often, and registers are few, so that many threads wait for theirs.
 template <class T>
-__global__ void __launch_bounds__(kThreadsOfBlock)
+__global__ void __launch_bounds__(kThreadsOfBlock, 10)
     gather_backward_kernel(TokenRing ring, const T* dx, Shape s, const float* add, float* dtable) {
-    constexpr int kAhead = 4, kTwice = 2;
+    constexpr int kOften = 4, kTwice = 2;
     wait_for_the_kernel_before();
     const int half = s.padded_cols / kTwice, eights = half / kThreadCols;
     const long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
     const int token = static_cast<int>(i / eights), c = static_cast<int>(i % eights) * kThreadCols;
     if (token >= ring.vocabulary) return;
     const TokenBatchView batch = batch_of(ring);
-    const int end = batch.starts[token + 1];
     const float factor = poison_of(ring);
     Eight sum[kTwice] = {};
-    for (int first = batch.starts[token]; first < end; first += kAhead) {
-        Packed<T> raw[kAhead][kTwice];
+    const auto add_rows = [&]<int kRows>(int first, std::integral_constant<int, kRows>) {
+        Packed<T> raw[kRows][kTwice];
 #pragma unroll
-        for (int k = 0; k < kAhead; ++k) {
-            if (first + k >= end) break;
+        for (int k = 0; k < kRows; ++k) {
             const T* const row = dx + static_cast<std::size_t>(batch.order[first + k]) * s.padded_cols + c;
 #pragma unroll
             for (int h = 0; h < kTwice; ++h) raw[k][h] = fetch8(row + h * half);
         }
 #pragma unroll
-        for (int k = 0; k < kAhead; ++k) {
-            if (first + k >= end) break;
+        for (int k = 0; k < kRows; ++k)
 #pragma unroll
             for (int h = 0; h < kTwice; ++h) {
                 Eight v;
@@ -58,8 +55,12 @@ __global__ void __launch_bounds__(kThreadsOfBlock)
 #pragma unroll
                 for (int j = 0; j < kThreadCols; ++j) sum[h][j] += v[j] * factor;
             }
-        }
-    }
+    };
+    int first = batch.starts[token];
+    const int end = batch.starts[token + 1];
+    if (end - first > 1)
+        for (; first + kOften <= end; first += kOften) add_rows(first, std::integral_constant<int, kOften>());
+    for (; first < end; ++first) add_rows(first, std::integral_constant<int, 1>());
     const std::size_t at = static_cast<std::size_t>(token) * s.padded_cols + c;
 #pragma unroll
     for (int h = 0; h < kTwice; ++h) {

@@ -5,7 +5,7 @@
 namespace fp8lab::cuda {
 namespace {
 
-template <class T>
+template <class T, Limits kLimits = Limits::as_told>
 struct Gated {
     static constexpr bool kBiasSums = false, kLoss = false;
     static constexpr int kAhead = kThreadRows;
@@ -28,7 +28,7 @@ struct Gated {
         Eight up;
         unpack(raw.gate, v);
         unpack(raw.up, up);
-        activate_gate<T>(kind, v, up);
+        activate_gate<T, kLimits>(kind, v, up);
         round_results<T>(round, v);
         if (!channel_scales) return;
 #pragma unroll
@@ -94,8 +94,8 @@ __global__ void unscale_kernel(const float* m, const float* scales, Shape s, flo
     store8(out + at, v);
 }
 
-template <class T>
-Gated<T> gated(const GateSource& s) {
+template <class T, Limits kLimits = Limits::as_told>
+Gated<T, kLimits> gated(const GateSource& s) {
     return {static_cast<const T*>(s.gate_up), s.channel_scales, s.kind, s.round};
 }
 dim3 blocks_of_threads(long long threads) {
@@ -104,15 +104,19 @@ dim3 blocks_of_threads(long long threads) {
 
 }  // namespace
 
-template <class T>
-constexpr bool kMayBeE5m2<Gated<T>> = false;
-template <class T>
-constexpr bool kMayBeLow<Gated<T>> = false;
+template <class T, Limits kLimits>
+constexpr bool kMayBeE5m2<Gated<T, kLimits>> = false;
+template <class T, Limits kLimits>
+constexpr bool kMayBeLow<Gated<T, kLimits>> = false;
 template <>
 constexpr bool kOnlyCopied<Gated<float>> = true;
 
 void cast_gate(const GateSource& source, Shape shape, const CastTarget& target, Pass pass,
                cudaStream_t stream) {
+    if (source.element == Element::bf16 && source.kind == GateKind::swiglu && !target.stats_partials &&
+        pass == Pass::cast &&
+        launch_step_cast(gated<__nv_bfloat16, Limits::none>(source), shape, target, stream))
+        return;
     with_type(source.element, [&](auto* type) {
         using T = std::remove_cv_t<std::remove_pointer_t<decltype(type)>>;
         launch_cast(gated<T>(source), shape, target, pass, stream);

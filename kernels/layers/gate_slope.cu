@@ -6,7 +6,7 @@ namespace fp8lab::cuda {
 namespace {
 
 // The target's columns are those of the gate and then those of up: (rows, 2 ffn). Both come from the same loads.
-template <class T>
+template <class T, Limits kLimits = Limits::as_told>
 struct GateSloped {
     static constexpr bool kBiasSums = false, kLoss = false;
     static constexpr int kAhead = 2;
@@ -42,7 +42,7 @@ struct GateSloped {
         for (int j = 0; j < kThreadCols; ++j) v[j] = of_gate ? both[0][j] : both[1][j];
     }
     // Of the gate and of up.
-    __device__ void parts(const Raw& raw, Eight (&v)[2]) const {
+    __device__ void parts(const Raw& raw, Eight* v) const {
         Eight da, gate, up;
         unpack(raw.da, da);
         unpack(raw.gate, gate);
@@ -50,7 +50,7 @@ struct GateSloped {
         if (channel_scales)
 #pragma unroll
             for (int j = 0; j < kThreadCols; ++j) da[j] *= scales[j];
-        gate_gradients<T>(kind, da, gate, up, v[0], v[1]);
+        gate_gradients<T, kLimits>(kind, da, gate, up, v[0], v[1]);
         round_results<T>(round, v[0]);
         round_results<T>(round, v[1]);
     }
@@ -58,22 +58,34 @@ struct GateSloped {
 
 }  // namespace
 
-template <class T>
-constexpr bool kMayBeLow<GateSloped<T>> = false;
-template <class T>
-constexpr int kPartsOf<GateSloped<T>> = 2;
-template <>
-constexpr int kBlocksAtOnce<GateSloped<__nv_bfloat16>> = 2;
+template <class T, Limits kLimits>
+constexpr bool kMayBeLow<GateSloped<T, kLimits>> = false;
+template <class T, Limits kLimits>
+constexpr int kPartsOf<GateSloped<T, kLimits>> = 2;
+template <Limits kLimits>
+constexpr int kBlocksAtOnce<GateSloped<__nv_bfloat16, kLimits>> = 2;
 template <>
 constexpr bool kOnlyCopied<GateSloped<float>> = true;
 
 void cast_gate_slope(const GateSlopeSource& source, Shape shape, const CastTarget& target, Pass pass,
                      cudaStream_t stream) {
+    const auto sloped = [&]<class Source>(Source*) {
+        using T = std::remove_cvref_t<decltype(*Source::da)>;
+        return Source{static_cast<const T*>(source.da),
+                      static_cast<const T*>(source.gate_up),
+                      source.channel_scales,
+                      source.kind,
+                      source.round,
+                      shape.padded_cols / 2};
+    };
+    if (source.element == Element::bf16 && source.kind == GateKind::swiglu && !target.stats_partials &&
+        pass == Pass::cast) {
+        using Plain = GateSloped<__nv_bfloat16, Limits::none>;
+        if (launch_step_cast(sloped(static_cast<Plain*>(nullptr)), shape, target, stream)) return;
+    }
     with_type(source.element, [&](auto* type) {
         using T = std::remove_cv_t<std::remove_pointer_t<decltype(type)>>;
-        launch_cast(GateSloped<T>{static_cast<const T*>(source.da), static_cast<const T*>(source.gate_up),
-                                  source.channel_scales, source.kind, source.round, shape.padded_cols / 2},
-                    shape, target, pass, stream);
+        launch_cast(sloped(static_cast<GateSloped<T>*>(nullptr)), shape, target, pass, stream);
     });
 }
 

@@ -37,14 +37,14 @@ void gather_backward(const TokenRing& batch, const void* dx, Element element, Sh
 
 // ---- residual stream and norms: x (rows, d), d at most kWidestNorm but in cast_norm().
 constexpr int kWidestNorm = 8192;
-// Whether the two kernels that follow can also cast their result: from BF16 to FP8 with one scale, without statistics,
-// rows of kWidestCastNorm columns at most. The codes are the same as those of a separate cast. Another cast throws
-// Error{backend}.
-bool casts_with_norm(Element element, Shape shape);
+// Whether the two kernels that follow can also cast their result, `from` BF16, without statistics: to FP8 with one scale,
+// of rows of kWidestCastNorm columns at most; the forward one to BF16 too, by rows. The codes are the same as those of a
+// separate cast. Another cast throws Error{backend}.
+bool casts_with_norm(Element from, Element to, Shape shape);
 
 // sum = round(x + y), and its inverse_rms (rows), 1 / sqrt(mean sum^2 + kRmsEpsilon). y null: of x alone, and `sum` is
-// not written. `cast`: what cast_norm() gives, to E4M3. One pass: 2 + 2 read, 2 written bytes an element in BF16, and 2
-// of a cast both ways.
+// not written. `cast`: what cast_norm() gives, to E4M3 or BF16. One pass: 2 + 2 read, 2 written bytes an element in BF16,
+// and 2 of a cast: both ways, or by rows in BF16.
 struct NormForward {
     const void *x = nullptr, *y = nullptr;
     Element element = Element::bf16;

@@ -19,15 +19,15 @@ struct BackwardParts {
     float inverse;
 };
 
-// A block takes a row for each of its teams; where it casts, a strip, and the next row's loads are on their way while one
-// is worked on.
+// A block takes a row for each of its teams; where it casts to FP8, a strip, and the next row's loads are on their way while
+// one is worked on.
 template <class T, class Team, class Out>
-__global__ void __launch_bounds__(Team::kBlock, kCasts<Out> ? 2 : 0)
+__global__ void __launch_bounds__(Team::kBlock, kToFp8<Out> ? 2 : 0)
     measure_kernel(NormForward how, Shape s, [[maybe_unused]] TileTarget target) {
-    constexpr int kEights = Team::kEights, kRows = kCasts<Out> ? kCastRows : Team::kTeams;
-    using Strip = StripCast<Out, Team::kWidest>;
+    constexpr int kEights = Team::kEights, kRows = kToFp8<Out> ? kCastRows : Team::kTeams;
+    using Cast = CastOfNorm<Out, Team::kWidest>;
     __shared__ float slots[Team::kBlock / 32];
-    [[maybe_unused]] __shared__ __align__(16) std::uint32_t codes[kCasts<Out> ? Strip::kWords : 1];
+    [[maybe_unused]] __shared__ __align__(16) std::uint32_t codes[Cast::kWords];
     wait_for_the_kernel_before();
     const int first = static_cast<int>(blockIdx.x) * kRows;
     const auto fetch = [&](int row) {
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(Team::kBlock, kCasts<Out> ? 2 : 0)
         return parts;
     };
     ForwardParts<T, kEights> next = fetch(first + Team::number());
-    std::conditional_t<kCasts<Out>, Strip, NotCast> cast(target, s, codes);
+    Cast cast(target, s, codes);
 #pragma unroll 1
     for (int i = 0; i < kRows; i += Team::kTeams) {
         const int in_strip = i + Team::number(), row = first + in_strip;
@@ -102,12 +102,12 @@ __global__ void __launch_bounds__(Team::kBlock, 512 / Team::kBlock)
     backward_kernel(NormBackward how, Shape s, int strip, [[maybe_unused]] TileTarget target) {
     constexpr int kEights = Team::kEights, kTeams = Team::kTeams;
     constexpr bool kAhead = !std::is_same_v<T, float> && kEights < 3, kKeepsGain = kEights < 4;
-    using Strip = StripCast<Out, Team::kWidest>;
+    using Cast = CastOfNorm<Out, Team::kWidest>;
     using Parts = BackwardParts<T, kEights>;
     __shared__ float slots[2][Team::kBlock / 32];
     // First the codes of a strip, then the sums of the teams: as many words.
     __shared__ __align__(16) std::uint32_t words[kTeams > 1 ? kTeams * Team::kWidest : 1];
-    static_assert(!kCasts<Out> || Strip::kWords == kTeams * Team::kWidest);
+    static_assert(!kCasts<Out> || Cast::kWords == kTeams * Team::kWidest);
     wait_for_the_kernel_before();
     const int first = static_cast<int>(blockIdx.x) * strip, end = min(first + strip, s.rows);
     const auto fetch = [&](int row) {
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(Team::kBlock, 512 / Team::kBlock)
             load8(how.gain + Team::column(k), gain);
         }
     };
-    std::conditional_t<kCasts<Out>, Strip, NotCast> cast(target, s, words);
+    Cast cast(target, s, words);
 #pragma unroll 1
     for (int i = 0; i < strip; i += kTeams) {  // as often in every team
         const int row = first + i + Team::number();
@@ -235,11 +235,12 @@ void check_row(Shape s) {
 // What the kernels cast to; nothing where there is no cast.
 TileTarget target_of(const CastTarget* cast, Element element, Shape s) {
     if (!cast) return {};
-    if (!casts_with_norm(element, s) || !cast->state || cast->scaling != ScaleMode::tensor ||
-        cast->stats_partials || bytes_of(cast->element) != 1)
+    if (!casts_with_norm(element, cast->element, s) || !cast->state || cast->scaling != ScaleMode::tensor ||
+        cast->stats_partials || (cast->element == Element::bf16 && cast->scaled))
         throw Error(ErrorKind::backend, "norm",
                     "the cast with a norm is from BF16 to FP8 with one scale, of rows " +
-                        std::to_string(kWidestCastNorm) + " wide at most, and without statistics");
+                        std::to_string(kWidestCastNorm) +
+                        " wide at most, or to BF16 without a scale, and without statistics");
     return {cast->rows, cast->columns, cast->state, nullptr, nullptr, nullptr, cast->scaled, cast->scale_inv};
 }
 
@@ -249,21 +250,25 @@ constexpr bool kMayCast = std::is_same_v<T, __nv_bfloat16>&& Team::kWidest <= kW
 
 }  // namespace
 
-bool casts_with_norm(Element element, Shape shape) {
-    return element == Element::bf16 && shape.cols <= kWidestCastNorm;
+bool casts_with_norm(Element from, Element to, Shape shape) {
+    return from == Element::bf16 &&
+           (to == Element::bf16 || (bytes_of(to) == 1 && shape.cols <= kWidestCastNorm));
 }
 
 void add_and_measure(const NormForward& how, Shape shape, cudaStream_t stream, const CastTarget* cast) {
     check_row(shape);
     const TileTarget target = target_of(cast, how.element, shape);
-    if (cast && cast->element != Element::e4m3) throw Error(ErrorKind::backend, "norm", kForwardIsE4m3);
+    if (cast && cast->element == Element::e5m2) throw Error(ErrorKind::backend, "norm", kForwardIsE4m3);
     with_team(how.element, shape.cols, [&]<class T, class Team>() {
         const auto run = [&]<class Out>(Out) {
-            constexpr int kRows = kCasts<Out> ? kCastRows : Team::kTeams;
+            constexpr int kRows = kToFp8<Out> ? kCastRows : Team::kTeams;
+            const int rows = kCasts<Out> ? shape.padded_rows : shape.rows;
             launch("add_and_measure", measure_kernel<T, Team, Out>,
-                   dim3(static_cast<unsigned>((shape.rows + kRows - 1) / kRows)), Team::kBlock, stream, how,
-                   shape, target);
+                   dim3(static_cast<unsigned>((rows + kRows - 1) / kRows)), Team::kBlock, stream, how, shape,
+                   target);
         };
+        if constexpr (std::is_same_v<T, __nv_bfloat16>)
+            if (cast && cast->element == Element::bf16) return run(ToBf16());
         if constexpr (kMayCast<T, Team>)
             if (cast) return run(ToFp8<__NV_E4M3>());
         run(NotCast());
@@ -275,6 +280,8 @@ int norm_partials(Shape shape) { return strips_of(shape.rows, shape.cols); }
 void norm_backward(const NormBackward& how, Shape shape, cudaStream_t stream, const CastTarget* cast) {
     check_row(shape);
     const TileTarget target = target_of(cast, how.element, shape);
+    if (cast && cast->element == Element::bf16)
+        throw Error(ErrorKind::backend, "norm", "the gradient of the stream is in BF16 already");
     with_team(how.element, shape.cols, [&]<class T, class Team>() {
         const auto run = [&]<class Out>(Out) {
             launch("norm_backward", backward_kernel<T, Team, Out>,

@@ -55,32 +55,65 @@ void with_team(Element element, int cols, Run run) {
 
 // ---- the cast
 struct NotCast {
+    static constexpr int kWords = 1;
     __device__ NotCast() {}
     __device__ NotCast(const TileTarget&, Shape, const std::uint32_t*) {}
 };
 template <class Out>
 constexpr bool kCasts = !std::is_same_v<Out, NotCast>;
+template <class Out>
+constexpr bool kToFp8 = kCasts<Out> && !std::is_same_v<Out, ToBf16>;
+
+// What casts leave in the state: the amax and the scale that was used.
+class NormCast {
+  public:
+    __device__ NormCast(const TileTarget& target, Shape s)
+        : target_(target),
+          s_(s),
+          scale_(target.scaled ? target.state->scale : 1.0F),
+          seen_(target.state->amax_bits) {}
+    __device__ void finish() {
+        max_amax(target_.state, seen_, gathered_.amax);
+        if (blockIdx.x != 0 || threadIdx.x != 0) return;
+        target_.state->scale_used = scale_;
+        *(target_.scale_inv ? target_.scale_inv : &target_.state->scale_inv) = 1 / scale_;
+    }
+
+  protected:
+    template <class Out>
+    __device__ uint2 cast_eight(const Eight& v, int r, int c) {
+#pragma unroll
+        for (int j = 0; j < kThreadCols; ++j) gathered_.amax = larger(gathered_.amax, v[j]);
+        return cast_row<Out, false>(v, scale_, r < s_.padded_rows ? target_.rows : nullptr,
+                                    static_cast<std::size_t>(r) * s_.padded_cols + c, gathered_);
+    }
+    const TileTarget& target_;
+    const Shape s_;
+    const float scale_;
+    const std::uint32_t seen_;
+    Gathered gathered_;
+};
+
+// Rows in BF16.
+class RowCast : public NormCast {
+  public:
+    static constexpr int kWords = 1;
+    __device__ RowCast(const TileTarget& target, Shape s, const std::uint32_t*) : NormCast(target, s) {}
+    __device__ void add(const Eight& v, int first, int row, int c) { cast_eight<ToBf16>(v, first + row, c); }
+    __device__ void store_columns(int) {}
+};
 
 // A strip of kCastRows whole rows. Its codes wait in shared memory to be stored by columns, 32 bytes of a column at a
 // time: a sector of the L2 cache.
 template <class Out, int kWidest>
-class StripCast {
+class StripCast : public NormCast {
   public:
     static constexpr int kWords = kCastRows * kWidest / 4;  // of shared memory
     __device__ StripCast(const TileTarget& target, Shape s, std::uint32_t* codes)
-        : target_(target),
-          s_(s),
-          codes_(codes),
-          scale_(target.scaled ? target.state->scale : 1.0F),
-          seen_(target.state->amax_bits) {}
+        : NormCast(target, s), codes_(codes) {}
     // 8 values of row `first + row`; of a padded row: zeros.
     __device__ void add(const Eight& v, int first, int row, int c) {
-#pragma unroll
-        for (int j = 0; j < kThreadCols; ++j) gathered_.amax = larger(gathered_.amax, v[j]);
-        const int r = first + row;
-        const uint2 words = cast_row<Out, false>(v, scale_, r < s_.padded_rows ? target_.rows : nullptr,
-                                                 static_cast<std::size_t>(r) * s_.padded_cols + c, gathered_);
-        *reinterpret_cast<uint2*>(codes_ + word(row, c / 4)) = words;
+        *reinterpret_cast<uint2*>(codes_ + word(row, c / 4)) = cast_eight<Out>(v, first + row, c);
     }
     // When all threads have added the strip's rows. The next strip's may be added behind it.
     __device__ void store_columns(int first) {
@@ -109,23 +142,16 @@ class StripCast {
         }
         __syncthreads();
     }
-    __device__ void finish() {
-        max_amax(target_.state, seen_, gathered_.amax);
-        if (blockIdx.x != 0 || threadIdx.x != 0) return;
-        target_.state->scale_used = scale_;
-        *(target_.scale_inv ? target_.scale_inv : &target_.state->scale_inv) = 1 / scale_;
-    }
 
   private:
     // Half a warp reads rows 0 to 15 of 16 words, the other half rows 16 to 31: of other banks.
     static __device__ int word(int row, int at) { return row * (kWidest / 4) + (at ^ (row & 16)); }
 
-    const TileTarget& target_;
-    const Shape s_;
     std::uint32_t* const codes_;
-    const float scale_;
-    const std::uint32_t seen_;
-    Gathered gathered_;
 };
+
+template <class Out, int kWidest>
+using CastOfNorm = std::conditional_t<kToFp8<Out>, StripCast<Out, kWidest>,
+                                      std::conditional_t<kCasts<Out>, RowCast, NotCast>>;
 
 }  // namespace fp8lab::cuda

@@ -159,15 +159,15 @@ struct RotatedBack {
     }
 };
 
-// The same in BF16 of a matrix whose q, k and v are equally wide, which is read in three parts: the same columns of q and
-// of k turn by the same angles, which are loaded once. Heads end where tiles do, so that the other half of a head is in
-// the registers of the same warp: 87.0 % of a copy instead of 83.2 % where it is loaded (one H200, CUDA 13.0, 2026-11-24,
+// q and k of the same in BF16, where q, k and v are equally wide: the same columns of q and of k turn by the same angles, which
+// are loaded once. Heads end where tiles do, so that the other half of a head is in the registers of the same warp: 87.0 %
+// of a copy instead of 83.2 % where it is loaded, and 72 instead of 57 % with 1x128 scales (one H200, CUDA 13.0, 2026-11-24,
 // bench cast --shape 8192,4096).
-struct RotatedBackThirds {
+struct RotatedBackPair {
     static constexpr bool kBiasSums = false, kLoss = false;
-    static constexpr int kAhead = 1, kTurned = 2;
+    static constexpr int kTurned = 2;
     struct Raw {
-        Packed<__nv_bfloat16> mine[kTurned], v;
+        Packed<__nv_bfloat16> mine[kTurned];
         Packed<float> cos, sin;
     };
     const __nv_bfloat16* m;
@@ -186,13 +186,13 @@ struct RotatedBackThirds {
         return {make_uint4(from(mine.words.x), from(mine.words.y), from(mine.words.z), from(mine.words.w))};
     }
     __device__ Raw fetch(int r, int c, Shape s) const {
-        const int part = rotary.cols / kTurned;
         const __nv_bfloat16* const q = m + static_cast<std::size_t>(r) * s.padded_cols + c;
-        const __nv_bfloat16* const k = q + part;
         const std::size_t at = static_cast<std::size_t>(r % rotary.context) * (rotary.head_size / 2) + angle;
-        return {{fetch8(q), fetch8(k)}, fetch8(k + part), fetch8(rotary.cos + at), fetch8(rotary.sin + at)};
+        return {{fetch8_streaming(q), fetch8_streaming(q + rotary.cols / kTurned)},
+                fetch8(rotary.cos + at),
+                fetch8(rotary.sin + at)};
     }
-    __device__ void parts(const Raw& raw, Eight (&v)[kTurned + 1]) const {
+    __device__ void parts(const Raw& raw, Eight* v) const {
         Eight cos, sin;
         unpack(raw.cos, cos);
         unpack(raw.sin, sin);
@@ -208,6 +208,37 @@ struct RotatedBackThirds {
             }
             round_results<__nv_bfloat16>(true, v[part]);
         }
+    }
+    // v, which is not rotated, for casts with many scales.
+    struct Rest {
+        static constexpr bool kBiasSums = false, kLoss = false;
+        using Raw = Packed<__nv_bfloat16>;
+        const __nv_bfloat16* m;
+        __device__ void prepare(int) {}
+        __device__ const __nv_bfloat16* address(int r, int c, Shape s) const {
+            return m + static_cast<std::size_t>(r) * s.padded_cols + c;
+        }
+        __device__ Raw fetch(int r, int c, Shape s) const { return fetch8(address(r, c, s)); }
+        __device__ void values(const Raw& raw, int, int, bool, Shape, Eight& v) const { unpack(raw, v); }
+    };
+    __device__ Rest rest() const { return {m}; }
+};
+
+// The same with v, for casts with one scale.
+struct RotatedBackThirds : RotatedBackPair {
+    static constexpr int kAhead = 1;
+    struct Raw : RotatedBackPair::Raw {
+        Packed<__nv_bfloat16> v;
+    };
+    __device__ Raw fetch(int r, int c, Shape s) const {
+        const int part = rotary.cols / kTurned;
+        const __nv_bfloat16* const q = m + static_cast<std::size_t>(r) * s.padded_cols + c;
+        const __nv_bfloat16* const k = q + part;
+        const std::size_t at = static_cast<std::size_t>(r % rotary.context) * (rotary.head_size / 2) + angle;
+        return {{{fetch8(q), fetch8(k)}, fetch8(rotary.cos + at), fetch8(rotary.sin + at)}, fetch8(k + part)};
+    }
+    __device__ void parts(const Raw& raw, Eight* v) const {
+        RotatedBackPair::parts(raw, v);
         unpack(raw.v, v[kTurned]);
     }
 };
@@ -218,6 +249,14 @@ template <class T>
 constexpr bool kMayBeLow<RotatedBack<T>> = false;
 template <>
 constexpr bool kOnlyCopied<RotatedBack<float>> = true;
+template <>
+constexpr int kPartsOf<RotatedBackPair> = RotatedBackPair::kTurned;
+template <>
+constexpr bool kHasRest<RotatedBackPair> = true;
+template <>
+constexpr int kRowsAtOnce<RotatedBackPair> = 4;
+template <>
+constexpr bool kPrefetches<RotatedBackPair::Rest> = false;
 template <>
 constexpr bool kMayBeLow<RotatedBackThirds> = false;
 template <>
@@ -246,11 +285,21 @@ void cast_rotated_back(const RotatedBackSource& source, Shape shape, const CastT
             ErrorKind::backend, "cast of a rotated matrix",
             "heads are a multiple of 16 wide in BF16, not " + std::to_string(source.rotary.head_size));
     // As many heads of k as of q.
-    if (source.element == Element::bf16 && target.scaling == ScaleMode::tensor &&
-        shape.cols == shape.padded_cols && 2 * shape.cols == 3 * source.rotary.cols &&
-        source.rotary.cols % (2 * source.rotary.head_size) == 0 && kTileCols % source.rotary.head_size == 0)
-        return launch_cast(RotatedBackThirds{static_cast<const __nv_bfloat16*>(source.m), source.rotary},
-                           shape, target, pass, stream);
+    if (source.element == Element::bf16 && shape.cols == shape.padded_cols &&
+        2 * shape.cols == 3 * source.rotary.cols && source.rotary.cols % (2 * source.rotary.head_size) == 0 &&
+        kTileCols % source.rotary.head_size == 0) {
+        const RotatedBackPair pair{static_cast<const __nv_bfloat16*>(source.m), source.rotary};
+        if (target.scaling == ScaleMode::tensor)
+            return launch_cast(RotatedBackThirds{pair}, shape, target, pass, stream);
+        if (target.scaling == ScaleMode::block128 && !target.stats_partials) {
+            const TileTarget to = tile_target(target);
+            if (target.element == Element::e4m3
+                    ? launch_parts<RotatedBackPair, ToFp8<__NV_E4M3>>(pair, shape, to, target.vectors, stream)
+                    : launch_parts<RotatedBackPair, ToFp8<__NV_E5M2>>(pair, shape, to, target.vectors,
+                                                                      stream))
+                return;
+        }
+    }
     with_type(source.element, [&](auto* type) {
         using T = std::remove_cv_t<std::remove_pointer_t<decltype(type)>>;
         launch_cast(RotatedBack<T>{static_cast<const T*>(source.m), source.rotary, source.round, eights},

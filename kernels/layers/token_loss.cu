@@ -8,11 +8,61 @@ namespace {
 
 constexpr float kNegativeInfinity = -__builtin_huge_valf();
 
+// ---- eight logits as they lie in memory
+template <class T>
+__device__ inline Packed<T> as_packed(const Eight& v) {
+    if constexpr (std::is_same_v<T, float>)
+        return {make_float4(v[0], v[1], v[2], v[3]), make_float4(v[4], v[5], v[6], v[7])};
+    else
+        return pack8(v);
+}
+template <class T>
+__device__ inline Packed<T> all_are(float x) {
+    return as_packed<T>({x, x, x, x, x, x, x, x});
+}
+// The last `count` of them are none.
+template <class T>
+__device__ inline Packed<T> without_last(const Packed<T>& from, int count) {
+    Eight v;
+    unpack(from, v);
+#pragma unroll
+    for (int j = 0; j < kThreadCols; ++j)
+        if (j >= kThreadCols - count) v[j] = kNegativeInfinity;
+    return as_packed<T>(v);
+}
+// NaN ignored.
+__device__ inline float largest_of(const Packed<float>& eight) {
+    Eight v;
+    unpack(eight, v);
+    float most = v[0];
+#pragma unroll
+    for (int j = 1; j < kThreadCols; ++j) most = fmaxf(most, v[j]);
+    return most;
+}
+__device__ inline float largest_of(const Packed<__nv_bfloat16>& eight) {
+    const auto pair = [](const std::uint32_t& word) {
+        return *reinterpret_cast<const __nv_bfloat162*>(&word);
+    };
+    const __nv_bfloat162 most = __hmax2(__hmax2(pair(eight.words.x), pair(eight.words.y)),
+                                        __hmax2(pair(eight.words.z), pair(eight.words.w)));
+    return fmaxf(__low2float(most), __high2float(most));
+}
+
 // e^(x - shift), of x = shift 1: sums are scaled again and again by it.
 template <class T>
 __device__ inline float shifted_exponential(float x, float shift) {
     if constexpr (kFastMath<T>) return fast_exp2((x - shift) * kLog2E);
     return exponential(x - shift);
+}
+// The same of many values: fast, their shift is multiplied once.
+template <class T>
+__device__ inline float prepared_shift(float shift) {
+    return kFastMath<T> ? shift * kLog2E : shift;
+}
+template <class T>
+__device__ inline float exponential_of(float x, float prepared) {
+    if constexpr (kFastMath<T>) return fast_exp2(fmaf(x, kLog2E, -prepared));
+    return exponential(x - prepared);
 }
 
 // Of the logits seen so far, NaN ignored in `top` and kept in `sum`: the largest, and the sum of e^(y - top).
@@ -21,17 +71,14 @@ struct Softmax {
     float top = kNegativeInfinity, sum = 0;
     // Before anything finite was seen there is nothing to shift by.
     static __device__ float shift(float top) { return top == kNegativeInfinity ? 0.0F : top; }
-    __device__ void add(const Eight& v, float most) {
-        const float now = fmaxf(top, most), by = shift(now);
-        float total = sum * shifted_exponential<T>(top, by);
-#pragma unroll
-        for (int j = 0; j < kThreadCols; ++j) total += shifted_exponential<T>(v[j], by);
-        top = now, sum = total;
+    // Another largest.
+    __device__ void raise(float now) {
+        sum *= shifted_exponential<T>(top, shift(now));
+        top = now;
     }
     __device__ void add(float other_top, float other_sum) {
-        const float now = fmaxf(top, other_top), by = shift(now);
-        sum = sum * shifted_exponential<T>(top, by) + other_sum * shifted_exponential<T>(other_top, by);
-        top = now;
+        raise(fmaxf(top, other_top));
+        sum += other_sum * shifted_exponential<T>(other_top, shift(top));
     }
 };
 
@@ -47,51 +94,50 @@ __global__ void __launch_bounds__(kThreadsOfBlock)
     if (row >= s.rows) return;  // a whole team, which is a warp where a block has several
     const T* const y = logits + static_cast<std::size_t>(row) * s.padded_cols;
     const int eights = (s.cols + kThreadCols - 1) / kThreadCols;
-    // The next loads are on their way while these are worked on, the first ones before the target is known.
+    // The next loads are on their way while these are worked on.
     Packed<T> raw[kAhead];
-    const auto fetch = [&](int eight, int k) {
-        if (eight < eights) raw[k] = fetch8(y + eight * kThreadCols);
+    const auto fetch = [&](int eight) {
+        if (eight >= eights) return all_are<T>(kNegativeInfinity);
+        const Packed<T> eight_of_row = fetch8(y + eight * kThreadCols);
+        const int behind = (eight + 1) * kThreadCols - s.cols;
+        return behind > 0 ? without_last<T>(eight_of_row, behind) : eight_of_row;
     };
 #pragma unroll
-    for (int k = 0; k < kAhead; ++k) fetch(lane + k * kTeam, k);
+    for (int k = 0; k < kAhead; ++k) raw[k] = fetch(lane + k * kTeam);
     const TokenBatchView batch = batch_of(ring);
     const int target = batch.targets[row];
-    if (target < 0) {
-        if (lane != 0) return;
-        row_stats[row] = make_float2(0, 1);
-        row_loss[row] = 0;
-        correct[row] = 0;
-        return;
-    }
-    const float score = static_cast<float>(y[target]);
     Softmax<T> all;
-    bool beaten = false;  // by an earlier logit as large, or a later one that is larger
+    int where = 0;  // the eight in which the thread's largest logit is for the first time
     for (int first = lane; first < eights; first += kTeam * kAhead) {
+        float top = all.top;
 #pragma unroll
         for (int k = 0; k < kAhead; ++k) {
-            const int c = (first + k * kTeam) * kThreadCols;
-            if (c >= s.cols) break;
+            const float most = largest_of(raw[k]);
+            if (most > top) where = first + k * kTeam;
+            top = fmaxf(top, most);
+        }
+        all.raise(top);
+        const float prepared = prepared_shift<T>(all.shift(top));
+#pragma unroll
+        for (int k = 0; k < kAhead; ++k) {
             Eight v;
             unpack(raw[k], v);
-            fetch(first + (k + kAhead) * kTeam, k);
-            if (c + kThreadCols > s.cols)
+            raw[k] = fetch(first + (k + kAhead) * kTeam);
 #pragma unroll
-                for (int j = 0; j < kThreadCols; ++j)
-                    if (c + j >= s.cols) v[j] = kNegativeInfinity;
-            float most = v[0];
-#pragma unroll
-            for (int j = 1; j < kThreadCols; ++j) most = fmaxf(most, v[j]);
-            if (c + kThreadCols <= target)
-                beaten = beaten || most >= score;
-            else if (c > target)
-                beaten = beaten || most > score;
-            else
-#pragma unroll
-                for (int j = 0; j < kThreadCols; ++j)
-                    beaten = beaten || (c + j < target ? v[j] >= score : v[j] > score);
-            all.add(v, most);
+            for (int j = 0; j < kThreadCols; ++j) all.sum += exponential_of<T>(v[j], prepared);
         }
     }
+    // The target is the row's choice unless an earlier logit is as large or a later one is larger.
+    const int aim = max(target, 0), of_aim = aim / kThreadCols;
+    Eight beside;
+    unpack(fetch8(y + of_aim * kThreadCols), beside);
+    float score = beside[0];
+#pragma unroll
+    for (int j = 1; j < kThreadCols; ++j)
+        if (j == aim % kThreadCols) score = beside[j];
+    bool beaten = all.top > score || (all.top == score && where < of_aim);
+#pragma unroll
+    for (int j = 0; j < kThreadCols; ++j) beaten = beaten || (j < aim % kThreadCols && beside[j] >= score);
 #pragma unroll
     for (int offset = 16; offset > 0; offset /= 2) {
         const float top = __shfl_xor_sync(0xFFFFFFFFu, all.top, offset),
@@ -114,6 +160,12 @@ __global__ void __launch_bounds__(kThreadsOfBlock)
         }
     }
     if (lane != 0) return;
+    if (target < 0) {
+        row_stats[row] = make_float2(0, 1);
+        row_loss[row] = 0;
+        correct[row] = 0;
+        return;
+    }
     row_stats[row] = make_float2(all.top, all.sum);
     const double loss =
         log(static_cast<double>(all.sum)) + (static_cast<double>(all.top) - static_cast<double>(score));
@@ -149,12 +201,27 @@ struct TokenGradient {
     }
     __device__ void values(const Raw& raw, int, int c, bool, Shape, Eight& v) const {
         unpack(raw.y, v);
-        const float inverse = 1.0F / raw.stats.y;
-        const bool scored = raw.target >= 0;
+        const float prepared = prepared_shift<T>(raw.stats.x);
+        const int target = raw.target - c;
+        const bool scored = raw.target >= 0, has_target = target >= 0 && target < kThreadCols;
+        if constexpr (kFastMath<T>) {
+            const float factor = fast_inverse(raw.stats.y) * share;
 #pragma unroll
-        for (int j = 0; j < kThreadCols; ++j) {
-            const float p = shifted_exponential<T>(v[j], raw.stats.x) * inverse;
-            v[j] = scored ? (c + j == raw.target ? p - 1.0F : p) * share : 0.0F;
+            for (int j = 0; j < kThreadCols; ++j) v[j] = exponential_of<T>(v[j], prepared) * factor;
+        } else {
+            const float inverse = 1.0F / raw.stats.y;
+#pragma unroll
+            for (int j = 0; j < kThreadCols; ++j) {
+                const float p = exponential_of<T>(v[j], prepared) * inverse;
+                v[j] = (has_target && j == target ? p - 1.0F : p) * share;
+            }
+        }
+        if (__any_sync(0xFFFFFFFFu, !scored || (kFastMath<T> && has_target))) {
+#pragma unroll
+            for (int j = 0; j < kThreadCols; ++j) {
+                if (kFastMath<T> && has_target && j == target) v[j] -= share;
+                if (!scored) v[j] = 0;
+            }
         }
         round_results<T>(round, v);
     }
@@ -172,7 +239,7 @@ constexpr bool kOnlyCopied<TokenGradient<float>> = true;
 void token_rows(const TokenLossSource& source, Shape shape, float2* row_stats, double* row_loss,
                 std::uint8_t* correct, cudaStream_t stream) {
     // Up to so many logits a warp has no more than four reads; of so many rows the warps alone fill a GPU.
-    constexpr int kNarrow = 1024, kManyRows = 4096, kThreadsOfBlock = 256;
+    constexpr int kNarrow = 1024, kManyRows = 4096, kMedium = 8192, kThreadsOfBlock = 128;
     with_type(source.element, [&](auto* type) {
         using T = std::remove_cv_t<std::remove_pointer_t<decltype(type)>>;
         const auto run = [&]<int kTeam>() {
@@ -181,7 +248,7 @@ void token_rows(const TokenLossSource& source, Shape shape, float2* row_stats, d
                    dim3(static_cast<unsigned>((shape.rows + kTeams - 1) / kTeams)), kThreadsOfBlock, stream,
                    static_cast<const T*>(source.logits), source.batch, shape, row_stats, row_loss, correct);
         };
-        if (shape.cols <= kNarrow || shape.rows >= kManyRows)
+        if (shape.cols <= kNarrow || (shape.cols <= kMedium && shape.rows >= kManyRows))
             run.template operator()<32>();
         else
             run.template operator()<kThreadsOfBlock>();

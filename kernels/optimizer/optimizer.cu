@@ -61,20 +61,38 @@ __global__ void finish_step_kernel(const std::int32_t* finite, StepResult* recor
 
 }  // namespace
 
+namespace {
+
+// Of weights in FP32. One row ahead where the payload is FP8: more blocks at once, and a step on one H200 that is 1 % faster.
+template <class G>
+void update_wide(const UpdateSource& source, Shape shape, const CastTarget& target, cudaStream_t stream) {
+    using Two = Update<StoredGradient<G, 2>>;
+    using Ahead = Update<StoredGradient<G, std::is_same_v<G, float> ? 1 : 2>>;
+    const auto* const g = static_cast<const G*>(source.g);
+    const TileTarget to = tile_target(target);
+    if (target.scaling != ScaleMode::tensor || target.element == Element::e5m2)
+        throw Error(ErrorKind::backend, "update of weights", "weights are cast to E4M3 with one scale");
+    if (target.element == Element::e4m3)
+        launch_payload<Ahead, ToFp8<__NV_E4M3>>({source, {g}}, shape, to, stream);
+    else if (target.element == Element::bf16)
+        launch_payload<Two, ToBf16>({source, {g}}, shape, to, stream);
+    else
+        launch_tiles<Two, ToF32, Gather::nothing>({source, {g}}, shape, to, stream);
+}
+
+}  // namespace
+
 void update_weights(const UpdateSource& source, Shape shape, const CastTarget& target, cudaStream_t stream) {
     using T = __nv_bfloat16;
-    const auto* const narrow = static_cast<const T*>(source.g);
-    if (source.element == Element::f32 && source.g_element == Element::bf16)
-        return launch_cast(Update<StoredGradient<T, 2>>{source, {narrow}}, shape, target, Pass::cast, stream);
     if (source.element == Element::f32)
-        return launch_cast(Update<StoredGradient<float, 2>>{source, {static_cast<const float*>(source.g)}},
-                           shape, target, Pass::cast, stream);
+        return (source.g_element == Element::bf16 ? update_wide<T> : update_wide<float>)(source, shape,
+                                                                                         target, stream);
     if (target.element != Element::bf16 || source.g_element != Element::bf16)
         throw Error(ErrorKind::backend, "update of weights",
                     "weights in BF16 have gradients in BF16 and are cast to nothing else");
     // One row ahead: four blocks a multiprocessor. At the clocks of a step (its GEMMs are at the power limit) that is
     // faster than four rows ahead in two blocks.
-    Update<StoredGradient<T, 1>, T> update{source, {narrow}};
+    Update<StoredGradient<T, 1>, T> update{source, {static_cast<const T*>(source.g)}};
     launch_payload<decltype(update), ToBf16>(update, shape, tile_target(target), stream);
 }
 

@@ -137,20 +137,40 @@ TEST_CASE("every kernel with one scale stores core's bytes, their transpose, the
                 }
 }
 
-TEST_CASE("the optimiser's weights and moments equal the CPU's bit for bit") {
+TEST_CASE(
+    "the optimiser's weights and moments equal the CPU's bit for bit, those in BF16 but for their rounding") {
     NEEDS_GPU();
     std::size_t cases = 0;
+    // One code of BF16, and what sums of both signs that cancel leave of the rounding of their terms.
+    const auto far = [](const Values& found, const Values& expected, const Values& before, const Values& g) {
+        std::size_t count = 0;
+        for (std::size_t i = 0; i < found.size(); ++i) {
+            const double terms =
+                std::abs(static_cast<double>(before[i])) + std::abs(static_cast<double>(g[i]));
+            count += !(std::abs(static_cast<double>(found[i]) - static_cast<double>(expected[i])) <=
+                       0x1p-7 * std::abs(static_cast<double>(expected[i])) + 0x1p-22 * terms);
+        }
+        return count;
+    };
+    // Two million roots and quotients among them.
+    std::vector<Shape> shapes = kShapes;
+    shapes.push_back(padded(1024, 2048));
     for (const KernelCase& kernel : kernel_cases()) {
         if (kernel.updated_bytes == 0) continue;
-        for (const Shape s : kShapes) {
+        for (const Shape s : shapes) {
             CAPTURE(std::string(kernel.name));
             CAPTURE(s.rows);
             CAPTURE(s.cols);
             CaseValues values = make_values(kernel, s);
+            const CaseValues before = values;
             const Launch launch(kernel, values, s, 2, false);
             kernel.reference(values, s);
             for (std::size_t i = 0; i < kernel.inputs.size(); ++i)
-                CHECK(launch.parameter(i) == values.matrices[i]);
+                if (kernel.agreement == Agreement::exact)
+                    CHECK(launch.parameter(i) == values.matrices[i]);
+                else
+                    CHECK(far(launch.parameter(i), values.matrices[i], before.matrices[i],
+                              before.matrices[1]) == 0);
             CHECK(launch.finite() == 1);
             ++cases;
         }

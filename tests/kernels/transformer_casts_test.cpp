@@ -76,7 +76,8 @@ TEST_CASE("the cast of what is rotated back is core's rotation, rounded, and cor
     };
     for (const Heads& h : {Heads{64, 1, 16, 64, 0}, Heads{130, 6, 16, 65, 32}, Heads{70, 3, 32, 7, 48},
                            Heads{50, 2, 64, 50, 64}, Heads{33, 5, 128, 11, 128}, Heads{40, 4, 8, 20, 16},
-                           Heads{21, 8, 6, 7, 16}, Heads{16, 8, 2, 1, 16}})
+                           Heads{130, 4, 64, 65, 128}, Heads{300, 4, 128, 100, 256}, Heads{21, 8, 6, 7, 16},
+                           Heads{16, 8, 2, 1, 16}})
         for (const Element element : kBoth)
             for (const bool round : {true, false}) {
                 if (!round && element == Element::bf16) continue;

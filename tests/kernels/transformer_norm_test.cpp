@@ -206,7 +206,9 @@ TEST_CASE("a cast that no norm takes along is refused in a sentence") {
     refused(s, Element::f32, good);
     CastTarget bad = good;
     bad.element = Element::bf16;
-    refused(s, Element::bf16, bad);
+    refused(s, Element::bf16, bad);  // with a scale
+    bad.scaled = false;
+    CHECK_THROWS_WITH_AS(norm_backward({}, s, nullptr, &bad), doctest::Contains("BF16 already"), Error);
     bad = good;
     bad.scaling = ScaleMode::row;
     refused(s, Element::bf16, bad);
@@ -221,10 +223,11 @@ TEST_CASE("a cast that no norm takes along is refused in a sentence") {
 
 TEST_CASE("the cast that the forward norm takes along is core's, and nothing else is different") {
     NEEDS_GPU();
-    for (const Shape s : kCastShapes)
+    const auto check = [](Shape s, Element to) {
         for (const bool adds : {true, false}) {
             CAPTURE(s.rows);
             CAPTURE(s.cols);
+            CAPTURE(static_cast<int>(to));
             CAPTURE(adds);
             constexpr Element kIn = Element::bf16;
             const std::size_t n = size_of(s.rows, s.cols);
@@ -233,9 +236,9 @@ TEST_CASE("the cast that the forward norm takes along is core's, and nothing els
                 with_cast(s, kIn);
             const Buffer<float> gains = on_device(gain), inverse(static_cast<std::size_t>(s.padded_rows)),
                                 inverse_too(inverse.size());
-            const auto forward = [&](const OnDevice& to, const Buffer<float>& rms) {
+            const auto forward = [&](const OnDevice& stream, const Buffer<float>& rms) {
                 return NormForward{
-                    x_memory.get(), adds ? y_memory.get() : nullptr, kIn, true, to.get(), rms.get(),
+                    x_memory.get(), adds ? y_memory.get() : nullptr, kIn, true, stream.get(), rms.get(),
                     gains.get()};
             };
             add_and_measure(forward(sum, inverse), s, nullptr);
@@ -246,10 +249,14 @@ TEST_CASE("the cast that the forward norm takes along is core's, and nothing els
                 [&](const CastTarget& target, Pass) {
                     add_and_measure(forward(with_cast, inverse_too), s, nullptr, &target);
                 },
-                s, exact, Element::e4m3, false);
+                s, exact, to, false);
             CHECK(different(with_cast.all(), sum.all()) == 0);
             CHECK(different(inverse_too.download(), inverse.download()) == 0);
         }
+    };
+    for (const Shape s : kCastShapes) check(s, Element::e4m3);
+    for (const Shape s : kCastShapes) check(s, Element::bf16);
+    for (const Shape s : {padded(5, 1040), padded(33, 4096), padded(3, 8192)}) check(s, Element::bf16);
 }
 
 TEST_CASE("the cast that the backward norm takes along is core's, and nothing else is different") {

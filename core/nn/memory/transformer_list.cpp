@@ -197,6 +197,7 @@ void TransformerList::add_operand(TensorId id, const Operand& how) {
     if (engine_ == Engine::bf16 || recipe.fwd->name == "bf16") {
         const bool narrow =  // weights that are kept in BF16 are read where they are
             weight && spec_.state == StateType::bf16 && !(shape_.tied && plan_.gemm(id).name == "head");
+        if (how.norm >= 0) life.first = how.norm;
         if (weight ? !narrow : !how.in_place) of(ArmPart::first, 2 * n, life);
         return;
     }
