@@ -153,8 +153,8 @@ struct TokenLossSource {
     bool round = true;
 };
 // row_stats {max, sum of exp(y - max)}; row_loss: the row's loss / scored targets, 0 where it is not scored; correct: 1
-// where its largest logit (the first, if several are equal) is the target. One read of the logits; rows that are not
-// scored are not read, and their stats are {0, 1}.
+// where its largest logit (the first, if several are equal) is the target. One read of the logits; those of rows that are
+// not scored change nothing, and the stats of such rows are {0, 1}.
 void token_rows(const TokenLossSource& source, Shape shape, float2* row_stats, double* row_loss,
                 std::uint8_t* correct, cudaStream_t stream);
 // A source of casts: round((softmax - one-hot) / scored), 0 in rows that are not scored.

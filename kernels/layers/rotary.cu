@@ -188,9 +188,8 @@ struct RotatedBackPair {
     __device__ Raw fetch(int r, int c, Shape s) const {
         const __nv_bfloat16* const q = m + static_cast<std::size_t>(r) * s.padded_cols + c;
         const std::size_t at = static_cast<std::size_t>(r % rotary.context) * (rotary.head_size / 2) + angle;
-        return {{fetch8_streaming(q), fetch8_streaming(q + rotary.cols / kTurned)},
-                fetch8(rotary.cos + at),
-                fetch8(rotary.sin + at)};
+        return {
+            {fetch8(q), fetch8(q + rotary.cols / kTurned)}, fetch8(rotary.cos + at), fetch8(rotary.sin + at)};
     }
     __device__ void parts(const Raw& raw, Eight* v) const {
         Eight cos, sin;

@@ -147,7 +147,7 @@ TEST_CASE("a row of logits with a NaN or an Inf has a loss of NaN, and no other 
         }
 }
 
-TEST_CASE("where nothing is scored no logit is read and the gradient is zeros") {
+TEST_CASE("where nothing is scored logits change nothing and the gradient is zeros") {
     NEEDS_GPU();
     for (const Element element : kBoth) {
         const Scored x(20, 55, element, Values(20 * 55, kNan), true);
