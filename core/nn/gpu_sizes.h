@@ -42,8 +42,8 @@ constexpr int kTileRows = 64, kTileCols = 128;  // the tile of a thread block
 constexpr int tiles_down(int padded_rows) { return (padded_rows + kTileRows - 1) / kTileRows; }
 constexpr int tiles_across(int padded_cols) { return (padded_cols + kTileCols - 1) / kTileCols; }
 
-// A norm whose rows are this wide at most casts what it gives to FP8 as well, to BF16 whatever their width
-// (casts_with_norm() of kernels/layers/launch.h): kCastRows of its rows fit in the shared memory of a block.
+// The kernels of norms whose rows are this wide at most also cast what they give to FP8; the forward one casts to BF16 at any
+// width (casts_with_norm() of kernels/layers/launch.h). kCastRows such rows fit in the shared memory of a block.
 constexpr int kWidestCastNorm = 1024, kCastRows = 32;
 
 // Partial sums of the gradient of a norm's gain, over strips of the rows, and of the sum of the squares of a gradient:

@@ -5,12 +5,13 @@
 
 namespace fp8lab::cuda {
 
-// Of a source whose matrix has parts side by side that come from the same loads (kPartsOf): a block takes the same place of
-// each. What is beside the parts in the matrix, source.rest(), has blocks of its own. The values of all parts are held, in
-// BF16, to which they are rounded: 87.5 instead of 54 % of a copy for dSwiGLU, whose halves were computed twice (one H200,
-// CUDA 13.0, 2026-11-24, bench cast --shape 8192,4096).
+// A block takes the same place of each part (kPartsOf) of a matrix. What is beside the parts in the matrix, source.rest(), has
+// blocks of its own. The values of all parts are held, in BF16, to which they are rounded: 87 instead of 54 % of a copy for
+// dSwiGLU, whose halves were computed twice (one H200, CUDA 13.0, 2026-11-24, bench cast --shape 8192,4096).
 template <class Source>
-constexpr bool kHasRest = false;
+constexpr bool kHasRest = requires(const Source& source) {
+    source.rest();
+};
 // Rows of a thread whose loads are on their way at once.
 template <class Source>
 constexpr int kRowsAtOnce = kBlockRows;

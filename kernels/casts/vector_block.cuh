@@ -231,7 +231,9 @@ __device__ inline float gather(Source& source, Values&& values, const BlockPlace
 #pragma unroll
     for (int j = 0; j < kThreadCols; ++j) amax = larger(amax, columns[j]);
     max_amax(target.state, seen, amax);
-    if (isnan(amax)) {  // rare, so that one maximum an element usually serves the columns and the tensor
+    // Rare, so that one maximum an element usually serves the columns and the tensor. For whole warps: a source may exchange
+    // values within one.
+    if (__any_sync(0xFFFFFFFFu, isnan(amax))) {
 #pragma unroll
         for (int j = 0; j < kThreadCols; ++j) columns[j] = 0;
         again([&](int, int, const Eight& v) {

@@ -46,7 +46,8 @@ __device__ inline float larger(float so_far, float x) {
 #endif
 }
 
-// Approximations: relative errors of about 2^-11 (tanh), |x| 2^-24 (2^x), 2^-23 (root, 1 / x). Subnormal operands count as 0.
+// Approximations: relative errors of about 2^-11 (tanh), |x| 2^-24 (2^x), 2^-23 (root, 1 / x). Those of
+// 2^x, the root and 1 / x take subnormal operands as 0.
 __device__ inline float fast_tanh(float x) {
 #ifdef __CUDA_ARCH__
     float y;
@@ -85,8 +86,8 @@ __device__ inline float fast_inverse(float x) {
 }
 
 // Roots and quotients as IEEE 754 rounds them, of operands in the middle of the range, 2^-60 to 2^60: what nvcc makes of
-// sqrtf(x) and n / d, without its branch for zeros, subnormals and what is near the ends. Operands are there where the
-// largest of their beyond_least() is.
+// sqrtf(x) and n / d, without its branch for zeros, subnormals and what is near the ends. in_the_middle(): of the largest
+// beyond_least() of several operands, whether all of them are.
 constexpr std::uint32_t kLeast = 0x21800000u, kMost = 0x5D800000u;
 __device__ inline std::uint32_t beyond_least(float x) {
 #ifdef __CUDA_ARCH__

@@ -204,7 +204,8 @@ struct AdamW {
 // ---- the optimiser, element by element: w, m and v are updated in place and the new w is cast. arm->alive
 // == 0 leaves everything as it is. A non-finite new weight clears `finite`. Bytes per element: 24 (w m v) + 4
 // or 2 (g) + payload. In BF16 the payload, in BF16 too, is the new w, which is stored nowhere else: 2 + 8 (m
-// v) + 2 (g) + 2.
+// v) + 2 (g) + 2. Weights in BF16 have no counterpart in core: multiply-adds are fused, the root and the inverse are the
+// hardware's approximations, and results are within a rounding of BF16 of core's.
 struct UpdateSource {
     void *w = nullptr, *m = nullptr, *v = nullptr;  // of `element`; m and v null: SGD
     const void* g = nullptr;

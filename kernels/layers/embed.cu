@@ -25,7 +25,7 @@ __global__ void gather_kernel(TokenRing ring, const float* table, Shape s, bool 
 }
 
 // A thread adds up twice 8 columns of a token's rows, half a row apart, in their order. Most tokens occur once or twice: the
-// loads of four rows at a time are for those that occur often, and registers are few, so that many threads wait for theirs.
+// loads of four rows at a time are for those that occur often. Few registers a thread: many threads are resident.
 template <class T>
 __global__ void __launch_bounds__(kThreadsOfBlock, 10)
     gather_backward_kernel(TokenRing ring, const T* dx, Shape s, const float* add, float* dtable) {
@@ -58,8 +58,7 @@ __global__ void __launch_bounds__(kThreadsOfBlock, 10)
     };
     int first = batch.starts[token];
     const int end = batch.starts[token + 1];
-    if (end - first > 1)
-        for (; first + kOften <= end; first += kOften) add_rows(first, std::integral_constant<int, kOften>());
+    for (; first + kOften <= end; first += kOften) add_rows(first, std::integral_constant<int, kOften>());
     for (; first < end; ++first) add_rows(first, std::integral_constant<int, 1>());
     const std::size_t at = static_cast<std::size_t>(token) * s.padded_cols + c;
 #pragma unroll

@@ -5,7 +5,7 @@
 namespace fp8lab::cuda {
 namespace {
 
-template <class T, Limits kLimits = Limits::as_told>
+template <class T, Limits kLimits = Limits::by_kind>
 struct Gated {
     static constexpr bool kBiasSums = false, kLoss = false;
     static constexpr int kAhead = kThreadRows;
@@ -94,7 +94,7 @@ __global__ void unscale_kernel(const float* m, const float* scales, Shape s, flo
     store8(out + at, v);
 }
 
-template <class T, Limits kLimits = Limits::as_told>
+template <class T, Limits kLimits = Limits::by_kind>
 Gated<T, kLimits> gated(const GateSource& s) {
     return {static_cast<const T*>(s.gate_up), s.channel_scales, s.kind, s.round};
 }

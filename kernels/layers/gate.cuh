@@ -27,18 +27,18 @@ __device__ inline float limited_up(float u) {
     return below < -kLimit ? -kLimit : below;
 }
 
-// Which limits an activation has is known when the kernels of a step are compiled: as a condition of each element they would
-// cost the plain gate a sixth of its instructions, and a branch for eight elements would keep apart the loads of its rows.
-enum class Limits { none, as_told };
+// Kernels of the plain activation are compiled without the limits of GateKind::clamp: as a condition of each element they cost
+// it a sixth of its instructions, and a branch for eight elements keeps apart the loads of its rows.
+enum class Limits { none, by_kind };
 template <Limits kLimits>
-__device__ inline bool limits(GateKind kind) {
+__device__ inline bool has_limits(GateKind kind) {
     return kLimits != Limits::none && kind == GateKind::clamp;
 }
 
 // gate becomes the activation.
 template <class T, Limits kLimits>
 __device__ inline void activate_gate(GateKind kind, Eight& gate, const Eight& up) {
-    if (limits<kLimits>(kind)) {
+    if (has_limits<kLimits>(kind)) {
 #pragma unroll
         for (int j = 0; j < kThreadCols; ++j)
             gate[j] = limited_gate(silu<kFastMath<T>>(gate[j])) * limited_up(up[j]);
@@ -53,7 +53,7 @@ template <class T, Limits kLimits>
 __device__ inline void gate_gradients(GateKind kind, const Eight& da, const Eight& gate, const Eight& up,
                                       Eight& dgate, Eight& dup) {
     constexpr bool kFast = kFastMath<T>;
-    const bool limited = limits<kLimits>(kind);
+    const bool limited = has_limits<kLimits>(kind);
 #pragma unroll
     for (int j = 0; j < kThreadCols; ++j) {
         const float g = gate[j], s = sigmoid<kFast>(g), silu = g * s,

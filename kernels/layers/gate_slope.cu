@@ -6,7 +6,7 @@ namespace fp8lab::cuda {
 namespace {
 
 // The target's columns are those of the gate and then those of up: (rows, 2 ffn). Both come from the same loads.
-template <class T, Limits kLimits = Limits::as_told>
+template <class T, Limits kLimits = Limits::by_kind>
 struct GateSloped {
     static constexpr bool kBiasSums = false, kLoss = false;
     static constexpr int kAhead = 2;

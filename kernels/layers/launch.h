@@ -37,9 +37,10 @@ void gather_backward(const TokenRing& batch, const void* dx, Element element, Sh
 
 // ---- residual stream and norms: x (rows, d), d at most kWidestNorm but in cast_norm().
 constexpr int kWidestNorm = 8192;
-// Whether the two kernels that follow can also cast their result, `from` BF16, without statistics: to FP8 with one scale,
-// of rows of kWidestCastNorm columns at most; the forward one to BF16 too, by rows. The codes are the same as those of a
-// separate cast. Another cast throws Error{backend}.
+// Whether add_and_measure() and norm_backward() can also cast their result, without statistics: from BF16 to FP8 with one
+// scale, rows of kWidestCastNorm columns at most; and add_and_measure() from BF16 to BF16, rows of any width. The first casts
+// to E4M3 only, the second to E4M3 or E5M2. The codes are the same as those of a separate cast. Another cast throws
+// Error{backend}.
 bool casts_with_norm(Element from, Element to, Shape shape);
 
 // sum = round(x + y), and its inverse_rms (rows), 1 / sqrt(mean sum^2 + kRmsEpsilon). y null: of x alone, and `sum` is

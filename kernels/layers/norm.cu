@@ -244,9 +244,9 @@ TileTarget target_of(const CastTarget* cast, Element element, Shape s) {
     return {cast->rows, cast->columns, cast->state, nullptr, nullptr, nullptr, cast->scaled, cast->scale_inv};
 }
 
-// For whom kernels that cast are compiled.
+// For whom kernels that cast to FP8 are compiled.
 template <class T, class Team>
-constexpr bool kMayCast = std::is_same_v<T, __nv_bfloat16>&& Team::kWidest <= kWidestCastNorm;
+constexpr bool kMayCastToFp8 = std::is_same_v<T, __nv_bfloat16>&& Team::kWidest <= kWidestCastNorm;
 
 }  // namespace
 
@@ -269,7 +269,7 @@ void add_and_measure(const NormForward& how, Shape shape, cudaStream_t stream, c
         };
         if constexpr (std::is_same_v<T, __nv_bfloat16>)
             if (cast && cast->element == Element::bf16) return run(ToBf16());
-        if constexpr (kMayCast<T, Team>)
+        if constexpr (kMayCastToFp8<T, Team>)
             if (cast) return run(ToFp8<__NV_E4M3>());
         run(NotCast());
     });
@@ -288,7 +288,7 @@ void norm_backward(const NormBackward& how, Shape shape, cudaStream_t stream, co
                    dim3(static_cast<unsigned>(norm_partials(shape))), Team::kBlock, stream, how, shape,
                    rows_of_strip(shape.rows, shape.cols), target);
         };
-        if constexpr (kMayCast<T, Team>)
+        if constexpr (kMayCastToFp8<T, Team>)
             if (cast)
                 return cast->element == Element::e4m3 ? run(ToFp8<__NV_E4M3>()) : run(ToFp8<__NV_E5M2>());
         run(NotCast());

@@ -1,4 +1,4 @@
-// Rows of a norm in the registers of teams of threads, and the cast to FP8 of what such a kernel writes.
+// Rows of a norm in the registers of teams of threads, and the casts of what such a kernel writes.
 #pragma once
 
 #include "kernels/casts/tile_parts.cuh"

@@ -214,10 +214,9 @@ struct RotatedBackPair {
         using Raw = Packed<__nv_bfloat16>;
         const __nv_bfloat16* m;
         __device__ void prepare(int) {}
-        __device__ const __nv_bfloat16* address(int r, int c, Shape s) const {
-            return m + static_cast<std::size_t>(r) * s.padded_cols + c;
+        __device__ Raw fetch(int r, int c, Shape s) const {
+            return fetch8(m + static_cast<std::size_t>(r) * s.padded_cols + c);
         }
-        __device__ Raw fetch(int r, int c, Shape s) const { return fetch8(address(r, c, s)); }
         __device__ void values(const Raw& raw, int, int, bool, Shape, Eight& v) const { unpack(raw, v); }
     };
     __device__ Rest rest() const { return {m}; }
@@ -250,8 +249,6 @@ template <>
 constexpr bool kOnlyCopied<RotatedBack<float>> = true;
 template <>
 constexpr int kPartsOf<RotatedBackPair> = RotatedBackPair::kTurned;
-template <>
-constexpr bool kHasRest<RotatedBackPair> = true;
 template <>
 constexpr int kRowsAtOnce<RotatedBackPair> = 4;
 template <>

@@ -20,7 +20,7 @@ template <class T>
 __device__ inline Packed<T> all_are(float x) {
     return as_packed<T>({x, x, x, x, x, x, x, x});
 }
-// The last `count` of them are none.
+// The last `count` of them become -Inf.
 template <class T>
 __device__ inline Packed<T> without_last(const Packed<T>& from, int count) {
     Eight v;
@@ -54,24 +54,13 @@ __device__ inline float shifted_exponential(float x, float shift) {
     if constexpr (kFastMath<T>) return fast_exp2((x - shift) * kLog2E);
     return exponential(x - shift);
 }
-// The same of many values: fast, their shift is multiplied once.
-template <class T>
-__device__ inline float prepared_shift(float shift) {
-    return kFastMath<T> ? shift * kLog2E : shift;
-}
-template <class T>
-__device__ inline float exponential_of(float x, float prepared) {
-    if constexpr (kFastMath<T>) return fast_exp2(fmaf(x, kLog2E, -prepared));
-    return exponential(x - prepared);
-}
-
 // Of the logits seen so far, NaN ignored in `top` and kept in `sum`: the largest, and the sum of e^(y - top).
 template <class T>
 struct Softmax {
     float top = kNegativeInfinity, sum = 0;
     // Before anything finite was seen there is nothing to shift by.
     static __device__ float shift(float top) { return top == kNegativeInfinity ? 0.0F : top; }
-    // Another largest.
+    // The largest logit is now `now`.
     __device__ void raise(float now) {
         sum *= shifted_exponential<T>(top, shift(now));
         top = now;
@@ -107,24 +96,24 @@ __global__ void __launch_bounds__(kThreadsOfBlock)
     const TokenBatchView batch = batch_of(ring);
     const int target = batch.targets[row];
     Softmax<T> all;
-    int where = 0;  // the eight in which the thread's largest logit is for the first time
+    int first_eight = 0;  // the first eight that holds the thread's largest logit
     for (int first = lane; first < eights; first += kTeam * kAhead) {
         float top = all.top;
 #pragma unroll
         for (int k = 0; k < kAhead; ++k) {
             const float most = largest_of(raw[k]);
-            if (most > top) where = first + k * kTeam;
+            if (most > top) first_eight = first + k * kTeam;
             top = fmaxf(top, most);
         }
         all.raise(top);
-        const float prepared = prepared_shift<T>(all.shift(top));
+        const float by = all.shift(top);
 #pragma unroll
         for (int k = 0; k < kAhead; ++k) {
             Eight v;
             unpack(raw[k], v);
             raw[k] = fetch(first + (k + kAhead) * kTeam);
 #pragma unroll
-            for (int j = 0; j < kThreadCols; ++j) all.sum += exponential_of<T>(v[j], prepared);
+            for (int j = 0; j < kThreadCols; ++j) all.sum += shifted_exponential<T>(v[j], by);
         }
     }
     // The target is the row's choice unless an earlier logit is as large or a later one is larger.
@@ -135,7 +124,7 @@ __global__ void __launch_bounds__(kThreadsOfBlock)
 #pragma unroll
     for (int j = 1; j < kThreadCols; ++j)
         if (j == aim % kThreadCols) score = beside[j];
-    bool beaten = all.top > score || (all.top == score && where < of_aim);
+    bool beaten = all.top > score || (all.top == score && first_eight < of_aim);
 #pragma unroll
     for (int j = 0; j < kThreadCols; ++j) beaten = beaten || (j < aim % kThreadCols && beside[j] >= score);
 #pragma unroll
@@ -201,18 +190,17 @@ struct TokenGradient {
     }
     __device__ void values(const Raw& raw, int, int c, bool, Shape, Eight& v) const {
         unpack(raw.y, v);
-        const float prepared = prepared_shift<T>(raw.stats.x);
         const int target = raw.target - c;
         const bool scored = raw.target >= 0, has_target = target >= 0 && target < kThreadCols;
         if constexpr (kFastMath<T>) {
             const float factor = fast_inverse(raw.stats.y) * share;
 #pragma unroll
-            for (int j = 0; j < kThreadCols; ++j) v[j] = exponential_of<T>(v[j], prepared) * factor;
+            for (int j = 0; j < kThreadCols; ++j) v[j] = shifted_exponential<T>(v[j], raw.stats.x) * factor;
         } else {
             const float inverse = 1.0F / raw.stats.y;
 #pragma unroll
             for (int j = 0; j < kThreadCols; ++j) {
-                const float p = exponential_of<T>(v[j], prepared) * inverse;
+                const float p = shifted_exponential<T>(v[j], raw.stats.x) * inverse;
                 v[j] = (has_target && j == target ? p - 1.0F : p) * share;
             }
         }
@@ -234,11 +222,14 @@ constexpr bool kMayBeLow<TokenGradient<T>> = false;
 template <class T>
 constexpr bool kPrefetches<TokenGradient<T>> = true;
 template <>
+constexpr int kBlocksAtOnce<TokenGradient<__nv_bfloat16>> = 4;
+template <>
 constexpr bool kOnlyCopied<TokenGradient<float>> = true;
 
 void token_rows(const TokenLossSource& source, Shape shape, float2* row_stats, double* row_loss,
                 std::uint8_t* correct, cudaStream_t stream) {
-    // Up to so many logits a warp has no more than four reads; of so many rows the warps alone fill a GPU.
+    // A warp a row: up to kNarrow logits, which are four reads of it; and of kManyRows, whose warps alone fill a GPU, up to
+    // kMedium: wider rows are read faster by a block each (one H200, CUDA 13.0, 2026-11-24, 32,768 logits).
     constexpr int kNarrow = 1024, kManyRows = 4096, kMedium = 8192, kThreadsOfBlock = 128;
     with_type(source.element, [&](auto* type) {
         using T = std::remove_cv_t<std::remove_pointer_t<decltype(type)>>;

@@ -1,5 +1,5 @@
 // The optimisers of core/nn/optimizer.cpp, operation by operation, so that equal gradients give equal
-// weights; and the source of a cast that updates as it goes.
+// weights where these are FP32; and the source of a cast that updates as it goes.
 #pragma once
 
 #include "kernels/casts/tile.cuh"
@@ -21,11 +21,11 @@ struct Factors {
     float gradient;  // multiplies it
 };
 
-// One weight; m and v as in core/nn/optimizer.h.
 __device__ inline void new_moments(const AdamWConstants& how, float g, float& m, float& v) {
     m = how.beta1 * m + how.new1 * g;
     v = how.beta2 * v + how.new2 * g * g;
 }
+// One weight; m and v as in core/nn/optimizer.h.
 __device__ inline float updated(const Factors& f, const AdamWConstants& how, float w, float g, float& m,
                                 float& v) {
     g *= f.gradient;
@@ -33,8 +33,8 @@ __device__ inline float updated(const Factors& f, const AdamWConstants& how, flo
     new_moments(how, g, m, v);
     return w - f.decay * w - f.rate * m / (sqrtf(v) * f.spread + how.eps);
 }
-// Eight weights by AdamW. Roots and quotients are IEEE's, as everywhere, but where all eight are in the middle of the range,
-// as nearly always, without a branch for each.
+// Eight weights by AdamW, with the same results. Where all operands are in the middle of the range, as nearly always, the
+// roots and quotients have no branch each. The limits of spread and eps keep the divisor between 2^-30 and 2^51.
 __device__ inline void update_eight(const Factors& f, const AdamWConstants& how, Eight& w, const Eight& g,
                                     Eight& m, Eight& v) {
     Eight step;

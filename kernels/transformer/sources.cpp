@@ -83,16 +83,13 @@ void TransformerArm::cast_unless_done(Slot& slot, const StepContext& step) {
     if (!cast_with_norm(&slot, step)) cast_now(slot, step);
 }
 
-// The cast that the norm's kernel takes along, where it can: the scale is known, and there are no statistics. The gradient of
-// the stream is in BF16 already.
+// The cast that the norm's kernel takes along, where it can: the scale is known, and there are no statistics.
 std::optional<CastTarget> TransformerArm::cast_with_norm(const Slot* reader, const StepContext& step) const {
     if (!reader || !reader->of_norm || !reader->cast || reader->engine == Engine::emulated ||
         step.with_stats || reader->scaling != ScaleMode::tensor || scaled_from_itself(*reader))
         return std::nullopt;
     const CastTarget target = target_of(*reader, false);
-    if (!casts_with_norm(out_, target.element, reader->shape) ||
-        (target.element == Element::bf16 && reader->tensor == TensorClass::dy))
-        return std::nullopt;
+    if (!casts_with_norm(out_, target.element, reader->shape)) return std::nullopt;
     return target;
 }
 

@@ -164,13 +164,16 @@ TEST_CASE(
             CaseValues values = make_values(kernel, s);
             const CaseValues before = values;
             const Launch launch(kernel, values, s, 2, false);
-            kernel.reference(values, s);
+            const Values weights = kernel.reference(values, s);
             for (std::size_t i = 0; i < kernel.inputs.size(); ++i)
                 if (kernel.agreement == Agreement::exact)
                     CHECK(launch.parameter(i) == values.matrices[i]);
                 else
                     CHECK(far(launch.parameter(i), values.matrices[i], before.matrices[i],
                               before.matrices[1]) == 0);
+            if (kernel.agreement != Agreement::exact)  // the payload is the new weights
+                CHECK(far(unpad(values_of(launch.rows(), kernel.payload, 1), s), weights, before.matrices[0],
+                          before.matrices[1]) == 0);
             CHECK(launch.finite() == 1);
             ++cases;
         }
