@@ -113,15 +113,15 @@ void TrainView::right_column(ui::Context& c, const std::vector<Figure>& figures,
     if (find(figures, "step")) choices.emplace_back("One step");
     const auto recorded = lab_.recorded();
     if (recorded) choices.emplace_back("Recorded");
-    picture_ = std::min(picture_, static_cast<int>(choices.size()) - 1);
+    int at = ui::index_of_choice(choices, picture_);
     if (choices.size() > 1) {
         ImGui::SetCursorScreenPos({area.x0, area.y1 - c.px(32)});
         ImGui::BeginChild("train.picture", {area.width(), c.px(32)});
-        ui::segmented(c, "train.picture", choices, picture_);
+        if (ui::segmented(c, "train.picture", choices, at)) picture_ = choices[static_cast<std::size_t>(at)];
         ImGui::EndChild();
         area.y1 -= c.px(40);
     }
-    const std::string& chosen = choices[static_cast<std::size_t>(picture_)];
+    const std::string& chosen = choices[static_cast<std::size_t>(at)];
     if (chosen == "Boundary") return boundaries(c, figures, area);
     if (chosen == "Recorded") return recorded_table(c, area, *recorded, recording_);
     if (chosen == "One step") {

@@ -48,8 +48,8 @@ class TrainView : public LabView {
 
     TrainLab& lab_;
     ui::PlotState loss_, gap_, histogram_, step_, boundary_[3];
-    int picture_ = 0;    // of those that the right column has to show
-    int recording_ = 0;  // of those that it shows as a table
+    std::string picture_;  // the label of the one that the right column shows; empty: the first that there is
+    int recording_ = 0;    // of those that it shows as a table
     bool more_cast_ = false, more_run_ = false;
     bool toast_closed_ = false;
     bool pausing_ = false;  // asked for, and not yet so: the worker tells nobody when it rests

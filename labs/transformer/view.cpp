@@ -39,17 +39,18 @@ void TransformerView::stage(Context& c, Rect area) {
     if (narrow) {
         std::vector<std::string> names = pictures(figures, low);
         names.insert(names.begin(), "Loss");
-        narrow_picture_ = std::min(narrow_picture_, static_cast<int>(names.size()) - 1);
+        int chosen = ui::index_of_choice(names, picture_);
         ImGui::SetCursorScreenPos({middle.x0, middle.y1 - c.px(32)});
         ImGui::BeginChild("transformer.pictures", {middle.width(), c.px(34)}, false,
                           ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
-        ui::segmented(c, "transformer.pictures", names, narrow_picture_);
+        if (ui::segmented(c, "transformer.pictures", names, chosen))
+            picture_ = names[static_cast<std::size_t>(chosen)];
         ImGui::EndChild();
         middle.y1 -= c.px(38);
-        if (narrow_picture_ == 0)
+        if (chosen == 0)
             curves(c, figures, middle);
         else
-            picture(c, figures, names[static_cast<std::size_t>(narrow_picture_)], middle);
+            picture(c, figures, names[static_cast<std::size_t>(chosen)], middle);
     } else {
         const float split = std::round(area.x0 + 0.56F * area.width());
         curves(c, figures, {middle.x0, middle.y0, split - c.px(12), middle.y1});
@@ -136,8 +137,8 @@ void TransformerView::histogram(Context& c, const Figure& figure, Rect area) {
 void TransformerView::right_column(Context& c, const std::vector<Figure>& figures, Rect area,
                                    bool with_text) {
     const std::vector<std::string> names = pictures(figures, with_text);
-    picture_ = std::min(picture_, static_cast<int>(names.size()) - 1);
-    const std::string& chosen = names[static_cast<std::size_t>(picture_)];
+    int at = ui::index_of_choice(names, picture_);
+    const std::string& chosen = names[static_cast<std::size_t>(at)];
     if (names.size() > 1) {
         const float own = chosen == "Histogram" ? tensor_switch_width(c) + c.px(8) : 0;
         const float wanted = c.px(86) * static_cast<float>(names.size());
@@ -145,7 +146,8 @@ void TransformerView::right_column(Context& c, const std::vector<Figure>& figure
         ImGui::SetCursorScreenPos({std::max(area.x0, area.x1 - wanted), area.y1 - c.px(32)});
         ImGui::BeginChild("transformer.picture", {std::min(area.width(), wanted), c.px(34)}, false,
                           ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
-        ui::segmented(c, "transformer.picture", names, picture_);
+        if (ui::segmented(c, "transformer.picture", names, at))
+            picture_ = names[static_cast<std::size_t>(at)];
         ImGui::EndChild();
         if (!beside) area.y1 -= c.px(38);
     }

@@ -58,7 +58,7 @@ class TransformerView final : public LabView {
 
     TransformerLab& lab_;
     ui::PlotState loss_, gap_, histogram_, step_;
-    int picture_ = 0, narrow_picture_ = 0;
+    std::string picture_;  // the label of the one chosen last; empty: the first that there is
     int recording_ = 0, recorded_shape_ = 0;
     bool more_open_ = false;
     bool pausing_ = false;  // asked for, and not yet so: the worker tells nobody when it rests

@@ -75,6 +75,11 @@ std::string shortened(const Context& context, std::string words, Font font, floa
 
 }  // namespace
 
+int index_of_choice(std::span<const std::string> labels, std::string_view chosen) {
+    const auto at = std::ranges::find(labels, chosen);
+    return at == labels.end() ? 0 : static_cast<int>(at - labels.begin());
+}
+
 bool segmented(Context& context, std::string_view name, std::span<const std::string> labels, int& selected,
                std::size_t enabled) {
     enabled = std::min(enabled, labels.size());

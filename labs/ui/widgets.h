@@ -62,6 +62,8 @@ bool button(Context&, std::string_view name, std::string_view label, ButtonOptio
 // One of n, 32 high. `selected` is an index; only the first `enabled` of the choices can be chosen.
 bool segmented(Context&, std::string_view name, std::span<const std::string> labels, int& selected,
                std::size_t enabled = static_cast<std::size_t>(-1));
+// Of choices that come and go: the index of the one that was chosen, by its label; 0 where it is not there.
+int index_of_choice(std::span<const std::string> labels, std::string_view chosen);
 // Closed: 32 high, Up and Down choose, Enter opens the list. Probe of a row: "<name>.<index>".
 bool dropdown(Context&, std::string_view name, std::span<const std::string> labels, int& selected);
 // The same in a cell of a table: its words in mono and a chevron, without a border. The ImGui cursor stays where it

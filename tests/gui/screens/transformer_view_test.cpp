@@ -145,3 +145,18 @@ TEST_CASE(
         CHECK(text("transformer.recorded.how").find("held-out loss") != std::string::npos);
     }
 }
+
+TEST_CASE("L13: a picture that was chosen stays when the window's size changes which there are beside it") {
+    Screen screen({860, 800});
+    screen.click("transformer.picture.1");
+    REQUIRE(screen.shows("transformer.recorded.title"));
+    for (const float height : {560.0F, 800.0F}) {  // lower, the text of the arms is a picture as well
+        screen.area.y1 = screen.area.y0 + height;
+        screen.gui.context.probes.items.clear();
+        screen.frame();
+        screen.frame();
+        CAPTURE(height);
+        CHECK(screen.shows("transformer.picture.2") == (height < 700));
+        CHECK(screen.shows("transformer.recorded.title"));
+    }
+}
