@@ -161,7 +161,7 @@ struct RotatedBack {
 
 // q and k of the same in BF16, where q, k and v are equally wide: the same columns of q and of k turn by the same angles, which
 // are loaded once. Heads end where tiles do, so that the other half of a head is in the registers of the same warp: 87.0 %
-// of a copy instead of 83.2 % where it is loaded, and 72 instead of 57 % with 1x128 scales (one H200, CUDA 13.0, 2026-11-24,
+// of a copy instead of 83.2 % where it is loaded, and 70 instead of 57 % with 1x128 scales (one H200, CUDA 13.0, 2026-11-24,
 // bench cast --shape 8192,4096).
 struct RotatedBackPair {
     static constexpr bool kBiasSums = false, kLoss = false;
