@@ -8,6 +8,7 @@
 
 #include "core/backend/grid_plan.h"
 #include "kernels/bench/copy.h"
+#include "kernels/device/graph.h"
 
 namespace fp8lab::cuda {
 namespace {

@@ -35,7 +35,13 @@ bool launches_overlap() {
     return known;
 }
 
-Stream::Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"); }
+Stream::Stream(Priority priority) {
+    int least = 0, greatest = 0;
+    check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+    check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking,
+                                       priority == Priority::high ? greatest : least),
+          "cudaStreamCreate");
+}
 Stream::~Stream() { cudaStreamDestroy(stream_); }
 void Stream::wait() const { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
 
@@ -93,27 +99,6 @@ void copy_rows_to_device(void* to, std::size_t to_stride, const void* from, std:
     check(cudaMemcpy2D(to, to_stride, from, row_bytes, row_bytes, rows, cudaMemcpyHostToDevice),
           "copy to the GPU");
     wait_for_legacy_stream();
-}
-
-Graph::~Graph() {
-    if (exec_) cudaGraphExecDestroy(exec_);
-}
-void Graph::launch(cudaStream_t stream) const { check(cudaGraphLaunch(exec_, stream), "cudaGraphLaunch"); }
-// Thread-local: other threads of the process may use CUDA meanwhile.
-void Graph::begin(cudaStream_t stream) {
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-}
-void Graph::abandon(cudaStream_t stream) {
-    cudaGraph_t graph = nullptr;
-    if (cudaStreamEndCapture(stream, &graph) == cudaSuccess) cudaGraphDestroy(graph);
-    cudaGetLastError();  // the error on its way says more
-}
-void Graph::end(cudaStream_t stream) {
-    cudaGraph_t graph = nullptr;
-    check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
-    const cudaError_t status = cudaGraphInstantiate(&exec_, graph, 0);
-    cudaGraphDestroy(graph);
-    check(status, "cudaGraphInstantiate");
 }
 
 }  // namespace fp8lab::cuda

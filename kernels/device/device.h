@@ -20,7 +20,9 @@ void check(cudaError_t status, const char* what);
 
 class Stream {
   public:
-    Stream();
+    // high: blocks of its kernels start before those of other streams that wait for a multiprocessor.
+    enum class Priority { normal, high };
+    explicit Stream(Priority priority = Priority::normal);
     ~Stream();
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;
@@ -127,36 +129,6 @@ class Pinned {
   private:
     T* values_ = nullptr;
     std::size_t count_ = 0;
-};
-
-// A captured sequence of launches, ready to run again.
-class Graph {
-  public:
-    // Captures what `enqueue` puts on the stream (which must be warm: every kernel and plan has run once).
-    template <class Enqueue>
-    Graph(cudaStream_t stream, Enqueue&& enqueue) {
-        begin(stream);
-        try {
-            enqueue();
-        } catch (...) {
-            abandon(stream);
-            throw;
-        }
-        end(stream);
-    }
-    ~Graph();
-    Graph(Graph&& other) noexcept : exec_(std::exchange(other.exec_, nullptr)) {}
-    Graph& operator=(Graph&& other) noexcept {
-        std::swap(exec_, other.exec_);
-        return *this;
-    }
-    void launch(cudaStream_t stream) const;
-
-  private:
-    static void begin(cudaStream_t stream);
-    static void abandon(cudaStream_t stream);  // what was captured so far
-    void end(cudaStream_t stream);
-    cudaGraphExec_t exec_ = nullptr;
 };
 
 }  // namespace fp8lab::cuda

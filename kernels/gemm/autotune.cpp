@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/environment.h"
+#include "kernels/device/graph.h"
 
 namespace fp8lab::cuda {
 namespace {

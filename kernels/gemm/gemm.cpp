@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include "core/base/error.h"
 #include "kernels/device/random_fill.h"
@@ -118,7 +121,11 @@ struct GemmPlan::Parts {
     const Lt* lt = nullptr;
     Desc desc;
     Layout first, second, out;
-    cublasLtMatmulAlgo_t algo{};
+    // An algorithm, and the bytes of workspace that it needs.
+    struct Choice {
+        cublasLtMatmulAlgo_t algo{};
+        std::size_t workspace = 0;
+    } choice;
     const float *a_scale_now = nullptr, *b_scale_now = nullptr;  // what the description points to
 
     // A sentence only where one is needed: a product of a few microseconds would wait for its formatting.
@@ -131,12 +138,11 @@ struct GemmPlan::Parts {
     }
     void describe();
     void point(const float* a_scale, const float* b_scale);
-    std::vector<cublasLtMatmulAlgo_t> candidates() const;
-    cublasStatus_t run(const void* a, const void* b, void* d, const cublasLtMatmulAlgo_t& which,
-                       cudaStream_t stream) const;
-    bool runs(const cublasLtMatmulAlgo_t& which) const;
+    std::vector<Choice> candidates() const;
+    cublasStatus_t run(const void* a, const void* b, void* d, const Choice& which, cudaStream_t stream) const;
+    std::optional<Choice> runnable(const cublasLtMatmulAlgo_t& which) const;
     void choose(cudaStream_t stream);
-    cublasLtMatmulAlgo_t fastest(cudaStream_t stream);
+    Choice fastest(cudaStream_t stream);
 };
 
 void GemmPlan::Parts::describe() {
@@ -176,7 +182,7 @@ void GemmPlan::Parts::point(const float* a_scale, const float* b_scale) {
     b_scale_now = b_scale;
 }
 
-std::vector<cublasLtMatmulAlgo_t> GemmPlan::Parts::candidates() const {
+std::vector<GemmPlan::Parts::Choice> GemmPlan::Parts::candidates() const {
     Preference preference;
     check_lt(cublasLtMatmulPreferenceCreate(&preference.handle), to_string(spec));
     const std::size_t workspace = lt->workspace_bytes();
@@ -193,39 +199,44 @@ std::vector<cublasLtMatmulAlgo_t> GemmPlan::Parts::candidates() const {
                                        out.handle, preference.handle, kCandidates, found.data(), &count);
     check_lt(status, to_string(spec));
     if (count == 0) throw Error(ErrorKind::backend, to_string(spec), "cuBLASLt has no algorithm for it");
-    std::vector<cublasLtMatmulAlgo_t> algos;
-    for (int i = 0; i < count; ++i) algos.push_back(found[static_cast<std::size_t>(i)].algo);
-    return algos;
+    std::vector<Choice> choices;
+    for (const auto& one : std::span(found).first(static_cast<std::size_t>(count)))
+        choices.push_back({one.algo, one.workspaceSize});
+    return choices;
 }
 
-cublasStatus_t GemmPlan::Parts::run(const void* a, const void* b, void* d, const cublasLtMatmulAlgo_t& which,
+cublasStatus_t GemmPlan::Parts::run(const void* a, const void* b, void* d, const Choice& which,
                                     cudaStream_t stream) const {
     constexpr float kOne = 1, kZero = 0;
     return cublasLtMatmul(lt->handle(), desc.handle, &kOne, b, first.handle, a, second.handle, &kZero, d,
-                          out.handle, d, out.handle, &which, lt->workspace(), lt->workspace_bytes(), stream);
+                          out.handle, d, out.handle, &which.algo, lt->workspace_for(which.workspace),
+                          which.workspace, stream);
 }
 
-bool GemmPlan::Parts::runs(const cublasLtMatmulAlgo_t& which) const {
+std::optional<GemmPlan::Parts::Choice> GemmPlan::Parts::runnable(const cublasLtMatmulAlgo_t& which) const {
     cublasLtMatmulHeuristicResult_t needs{};
-    return cublasLtMatmulAlgoCheck(lt->handle(), desc.handle, first.handle, second.handle, out.handle,
-                                   out.handle, &which, &needs) == CUBLAS_STATUS_SUCCESS &&
-           needs.workspaceSize <= lt->workspace_bytes();
+    if (cublasLtMatmulAlgoCheck(lt->handle(), desc.handle, first.handle, second.handle, out.handle,
+                                out.handle, &which, &needs) != CUBLAS_STATUS_SUCCESS ||
+        needs.workspaceSize > lt->workspace_bytes())
+        return {};
+    return Choice{which, needs.workspaceSize};
 }
 
 void GemmPlan::Parts::choose(cudaStream_t stream) {
     // cuBLASLt wants a scale's address beside its mode before it answers; nothing is read from this one.
     point(static_cast<const float*>(lt->workspace()), static_cast<const float*>(lt->workspace()));
     GemmCache& cache = gemm_cache();
-    if (const auto known = cache.find(spec); known && runs(*known)) {
-        algo = *known;
-        return;
-    }
-    algo = fastest(stream);
-    cache.put(spec, algo);
+    if (const auto known = cache.find(spec))
+        if (const auto runs = runnable(*known)) {
+            choice = *runs;
+            return;
+        }
+    choice = fastest(stream);
+    cache.put(spec, choice.algo);
 }
 
-cublasLtMatmulAlgo_t GemmPlan::Parts::fastest(cudaStream_t stream) {
-    const std::vector<cublasLtMatmulAlgo_t> algos = candidates();
+GemmPlan::Parts::Choice GemmPlan::Parts::fastest(cudaStream_t stream) {
+    const std::vector<Choice> choices = candidates();
     const auto size = [](int x, int y, Element e) {
         return static_cast<std::size_t>(x) * static_cast<std::size_t>(y) *
                static_cast<std::size_t>(bytes_of(e));
@@ -240,8 +251,8 @@ cublasLtMatmulAlgo_t GemmPlan::Parts::fastest(cudaStream_t stream) {
         1024;
     const Buffer<float> scales(std::vector<float>(is_fp8(spec.a) ? scale_count : 1, 1.0F));
     point(scales.get(), scales.get());
-    std::vector<cublasLtMatmulAlgo_t> working;
-    for (const cublasLtMatmulAlgo_t& candidate : algos) {
+    std::vector<Choice> working;
+    for (const Choice& candidate : choices) {
         bool works = true;
         for (int i = 0; i < 2 && works; ++i)
             works = run(a.get(), b.get(), d.get(), candidate, stream) == CUBLAS_STATUS_SUCCESS;
@@ -274,7 +285,7 @@ const GemmSpec& GemmPlan::spec() const { return parts_->spec; }
 void GemmPlan::run(const void* a, const void* b, void* d, const float* a_scale_inv, const float* b_scale_inv,
                    cudaStream_t stream) const {
     parts_->point(a_scale_inv, b_scale_inv);
-    parts_->require(parts_->run(a, b, d, parts_->algo, stream));
+    parts_->require(parts_->run(a, b, d, parts_->choice, stream));
 }
 
 }  // namespace fp8lab::cuda

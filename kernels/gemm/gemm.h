@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/device/device.h"
+#include "kernels/device/graph.h"
 #include "kernels/device/launch.h"
 
 namespace fp8lab::cuda {
@@ -51,10 +51,15 @@ class Lt {
     cublasLtHandle_t handle() const { return handle_; }
     void* workspace() const { return workspace_.get(); }
     std::size_t workspace_bytes() const { return workspace_.bytes(); }
+    // Of a launch that needs so many bytes: its own, where it needs only counters.
+    void* workspace_for(std::size_t bytes) const {
+        return bytes > 0 && bytes <= Counters::kBytes ? counters_.next() : workspace();
+    }
 
   private:
     cublasLtHandle_t handle_ = nullptr;
     Memory workspace_;
+    Counters counters_;
 };
 
 class GemmPlan {

@@ -31,6 +31,7 @@ std::unique_ptr<Attention> make_cudnn_attention(const AttentionSizes&, const Att
 #include <vector>
 
 #include "core/base/error.h"
+#include "kernels/device/graph.h"
 
 namespace cudnn_frontend {
 void* cudnn_dlhandle = nullptr;  // the frontend looks its functions up here
@@ -121,7 +122,7 @@ class CudnnAttention final : public Attention {
     CudnnAttention(const AttentionSizes& s, const AttentionPlaces& places) : s_(s), places_(places) {
         forward_ = forward_graph();
         backward_ = backward_graph();
-        const auto build = [&](Graph& graph) {
+        const auto build = [&](Plan& graph) {
             require(graph.build(handle_.on(nullptr), {fe::HeurMode_t::A}));
             std::int64_t bytes = 0;
             require(graph.get_workspace_size(bytes));
@@ -129,7 +130,8 @@ class CudnnAttention final : public Attention {
         };
         bytes_.kept = sizeof(float) * static_cast<std::size_t>(s.sequences) *
                       static_cast<std::size_t>(s.heads) * static_cast<std::size_t>(s.context);
-        bytes_.forward = build(*forward_);
+        forward_workspace_ = build(*forward_);
+        if (!counts()) bytes_.forward = forward_workspace_;
         bytes_.backward = build(*backward_);
     }
 
@@ -141,7 +143,7 @@ class CudnnAttention final : public Attention {
              {kV, part(qkv, v_at())},
              {kO, out},
              {kStats, memory.kept}},
-            memory.scratch, stream);
+            counts() ? counters_.next() : memory.scratch, stream);
     }
     void backward(const void* qkv, const void* out, const void* dout, void* dqkv,
                   const AttentionMemory& memory, cudaStream_t stream) override {
@@ -157,20 +159,25 @@ class CudnnAttention final : public Attention {
              {kDV, part(dqkv, v_at())}},
             memory.scratch, stream);
     }
+    // The product of K with the gradients of the scores, which are the workspace. Four of its blocks are on a multiprocessor,
+    // and take half of the registers.
+    std::size_t bytes_of_last() const override { return bytes_.backward; }
     std::string_view name() const override { return "cuDNN"; }
 
   private:
-    using Graph = fe::graph::Graph;
+    using Plan = fe::graph::Graph;
     using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
     using Pointers = std::unordered_map<std::int64_t, void*>;
 
+    // The forward pass needs a workspace for counters alone.
+    bool counts() const { return forward_workspace_ > 0 && forward_workspace_ <= Counters::kBytes; }
     int k_at() const { return s_.heads * s_.head_size; }
     int v_at() const { return k_at() + s_.kv_heads * s_.head_size; }
     void* part(const void* base, int column) const {
         return static_cast<std::byte*>(const_cast<void*>(base)) +
                static_cast<std::ptrdiff_t>(column) * bytes_of(places_.element);
     }
-    void run(Graph& graph, Pointers pointers, void* workspace, cudaStream_t stream) {
+    void run(Plan& graph, Pointers pointers, void* workspace, cudaStream_t stream) {
         require(graph.execute(handle_.on(stream), pointers, workspace));
     }
     // (sequences, heads, context, head_size), as columns of a matrix of `stride` elements a row.
@@ -180,14 +187,14 @@ class CudnnAttention final : public Attention {
     std::vector<std::int64_t> strides(int stride) const {
         return {static_cast<std::int64_t>(s_.context) * stride, s_.head_size, stride, 1};
     }
-    Tensor input(Graph& graph, const char* name, Uid uid, int heads, int stride) const {
+    Tensor input(Plan& graph, const char* name, Uid uid, int heads, int stride) const {
         return graph.tensor(fe::graph::Tensor_attributes()
                                 .set_name(name)
                                 .set_uid(uid)
                                 .set_dim(dims(heads))
                                 .set_stride(strides(stride)));
     }
-    Tensor stats_tensor(Graph& graph) const {
+    Tensor stats_tensor(Plan& graph) const {
         const std::int64_t t = s_.context, h = s_.heads;
         return graph.tensor(fe::graph::Tensor_attributes()
                                 .set_name("stats")
@@ -199,8 +206,8 @@ class CudnnAttention final : public Attention {
     void output(const Tensor& tensor, Uid uid, int heads, int stride) const {
         tensor->set_output(true).set_uid(uid).set_dim(dims(heads)).set_stride(strides(stride));
     }
-    static std::shared_ptr<Graph> empty_graph() {
-        auto graph = std::make_shared<Graph>();
+    static std::shared_ptr<Plan> empty_graph() {
+        auto graph = std::make_shared<Plan>();
         graph->set_io_data_type(fe::DataType_t::BFLOAT16)
             .set_intermediate_data_type(fe::DataType_t::FLOAT)
             .set_compute_data_type(fe::DataType_t::FLOAT);
@@ -208,7 +215,7 @@ class CudnnAttention final : public Attention {
     }
     float scale() const { return 1 / std::sqrt(static_cast<float>(s_.head_size)); }
 
-    std::shared_ptr<Graph> forward_graph() const {
+    std::shared_ptr<Plan> forward_graph() const {
         auto graph = empty_graph();
         const int in = places_.qkv_stride;
         auto [o, stats] =
@@ -223,7 +230,7 @@ class CudnnAttention final : public Attention {
         stats->set_output(true).set_uid(kStats).set_data_type(fe::DataType_t::FLOAT);
         return graph;
     }
-    std::shared_ptr<Graph> backward_graph() const {
+    std::shared_ptr<Plan> backward_graph() const {
         auto graph = empty_graph();
         const int in = places_.qkv_stride, out = places_.out_stride;
         auto [dq, dk, dv] = graph->sdpa_backward(
@@ -244,8 +251,10 @@ class CudnnAttention final : public Attention {
     AttentionSizes s_;
     AttentionPlaces places_;
     AttentionBytes bytes_;
+    std::size_t forward_workspace_ = 0;
+    Counters counters_;
     Handle handle_;
-    std::shared_ptr<Graph> forward_, backward_;
+    std::shared_ptr<Plan> forward_, backward_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "kernels/arm/part_times.h"
 #include "kernels/bench/measure.h"
 #include "kernels/checks/probe.h"
+#include "kernels/device/graph.h"
 #include "kernels/gemm/engine.h"
 #include "kernels/transformer/arm.h"
 

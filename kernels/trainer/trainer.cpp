@@ -21,6 +21,7 @@
 #include "kernels/arm/records.h"
 #include "kernels/bench/measure.h"
 #include "kernels/checks/probe.h"
+#include "kernels/device/graph.h"
 #include "kernels/device/ranges.h"
 #include "kernels/mlp/arm.h"
 #include "kernels/trainer/room.h"

@@ -1,6 +1,13 @@
 #include "tests/simulator/runtime.h"
 
 #include <cuda_runtime_api.h>
+#if CUDART_VERSION < 13000  // the names of functions that know the types of edges
+#define cudaStreamGetCaptureInfo cudaStreamGetCaptureInfo_v3
+#define cudaStreamUpdateCaptureDependencies cudaStreamUpdateCaptureDependencies_v2
+#define cudaGraphNodeGetDependencies cudaGraphNodeGetDependencies_v2
+#define cudaGraphNodeGetDependentNodes cudaGraphNodeGetDependentNodes_v2
+#define cudaGraphAddDependencies cudaGraphAddDependencies_v2
+#endif
 
 #include <chrono>
 #include <cstdlib>
@@ -158,11 +165,15 @@ cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, 
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
     *stream = handle<cudaStream_t>(new int(0));
     return cudaSuccess;
 }
-cudaError_t cudaStreamCreate(cudaStream_t* stream) { return cudaStreamCreateWithFlags(stream, 0); }
+cudaError_t cudaStreamCreate(cudaStream_t* stream) { return cudaStreamCreateWithPriority(stream, 0, 0); }
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+    *least = *greatest = 0;
+    return cudaSuccess;
+}
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     delete reinterpret_cast<int*>(stream);
     return cudaSuccess;
@@ -223,6 +234,38 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t, cudaGraphNode_t*, std::size_t* count)
     *count = 0;
     return cudaSuccess;
 }
+// A graph has no nodes here, and a stream says that it is not captured.
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t, cudaStreamCaptureStatus* status, unsigned long long*,
+                                     cudaGraph_t*, const cudaGraphNode_t**, const cudaGraphEdgeData**,
+                                     std::size_t*) {
+    *status = cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+}
+cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t, cudaGraphNode_t*, const cudaGraphEdgeData*,
+                                                std::size_t, unsigned) {
+    return cudaErrorNotSupported;
+}
+cudaError_t cudaGraphGetRootNodes(cudaGraph_t, cudaGraphNode_t*, std::size_t*) {
+    return cudaErrorNotSupported;
+}
 cudaError_t cudaGraphNodeGetType(cudaGraphNode_t, cudaGraphNodeType*) { return cudaErrorNotSupported; }
+cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t, cudaGraphNode_t*, cudaGraphEdgeData*,
+                                         std::size_t*) {
+    return cudaErrorNotSupported;
+}
+cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t, cudaGraphNode_t*, cudaGraphEdgeData*,
+                                           std::size_t*) {
+    return cudaErrorNotSupported;
+}
+cudaError_t cudaGraphAddDependencies(cudaGraph_t, const cudaGraphNode_t*, const cudaGraphNode_t*,
+                                     const cudaGraphEdgeData*, std::size_t) {
+    return cudaErrorNotSupported;
+}
+cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t*, cudaGraph_t, const cudaGraphNode_t*, std::size_t,
+                                   const cudaMemsetParams*) {
+    return cudaErrorNotSupported;
+}
+cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t, cudaMemsetParams*) { return cudaErrorNotSupported; }
+cudaError_t cudaGraphDestroyNode(cudaGraphNode_t) { return cudaErrorNotSupported; }
 
 }  // extern "C"
