@@ -77,6 +77,11 @@ bool shares_memory(const TrainSpec& spec) {
 
 int data_slots(const TrainSpec& spec) { return spec.task == TaskKind::noise ? 1 : kInputSlots; }
 
+bool rotates_back_in_place(Engine engine, const Recipe& of_qkv, int tokens) {
+    return (engine == Engine::bf16 || (engine != Engine::emulated && of_qkv.fwd->name == "bf16")) &&
+           tokens == padded(tokens);
+}
+
 bool multiplies_in_update(const TrainSpec& spec, const Recipe& recipe, Engine engine, int batch) {
     const auto fits = [&](TensorClass tensor) {
         const ScaleMode scaling = scale_mode_of(cast_plan(recipe, tensor));

@@ -34,6 +34,8 @@ int steps_per_launch(const TrainSpec& spec, int batch);  // more than 1 where st
 int data_slots(const TrainSpec& spec);                   // batches that the trainer keeps on the device
 bool measures_every_step(const TrainSpec& spec);         // small networks take statistics in every step
 bool shares_memory(const TrainSpec& spec);               // large models of tokens: see below
+// Whether a transformer's gradients of q and k are rotated back where attention left them: in BF16, without padding.
+bool rotates_back_in_place(Engine engine, const Recipe& of_qkv, int tokens);
 // Small batches: the weight gradient is a part of the optimiser's kernel and is not stored.
 bool multiplies_in_update(const TrainSpec& spec, const Recipe& recipe, Engine engine, int batch);
 // What a cast of an emulated recipe needs beside its tensor: the amaxes of its blocks.

@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(kThreads) mx_cast(const T* in, Shape s, TileTa
     }
     if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0)
         target.state->scale_used = target.state->scale_inv = 1;
-    if constexpr (kStats) store_stats(g, blockIdx.y, tiles_across(s), target);
+    if constexpr (kStats) store_stats(g, {blockIdx.x, blockIdx.y, gridDim.x}, tiles_across(s), target);
 }
 
 template <class T, class Out>

@@ -24,19 +24,17 @@ template <class Source>
 constexpr int kRowsOf = kThreadRows;
 
 template <class Source, class Out, Gather kGather>
-__global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
-    tile_cast(Source source, Shape s, TileTarget target) {
+__device__ __forceinline__ void cast_tile(Source source, Shape s, const TileTarget& target, TilePlace tile,
+                                          std::uint32_t* transposed) {
     constexpr bool kHasStats = kGather == Gather::stats, kHasState = kGather != Gather::nothing,
                    kAmax = kGather == Gather::amax_only;
     constexpr int kRows = kRowsOf<Source>, kDown = kRows * kThreadsDown, kParts = kPartsOf<Source>;
     static_assert(kRows == kThreadRows || Out::kBytes == 2);  // four rows are transposed at once
     static_assert(kParts == 1 || (!Source::kBiasSums && !Source::kLoss));
-    __shared__ __align__(16) std::uint32_t transposed[kTileCols * kThreadsDown];
-    wait_for_the_kernel_before();
     const Shape part_shape{s.rows, s.cols / kParts, s.padded_rows, s.padded_cols / kParts};
     const int tx = threadIdx.x % kThreadsAcross, ty = threadIdx.x / kThreadsAcross;
-    const int column = kParts > 1 ? static_cast<int>(blockIdx.x) : tile_column(source, s);
-    const int tile_r = blockIdx.y * kDown, tile_c = column * kTileCols;
+    const int column = kParts > 1 ? static_cast<int>(tile.x) : tile_column(source, s, tile.x);
+    const int tile_r = tile.y * kDown, tile_c = column * kTileCols;
     const int r0 = tile_r + ty * kRows, c = tile_c + tx * kThreadCols;
     const bool inside = c < part_shape.padded_cols &&
                         r0 < s.padded_rows;  // padding is in 16s, a thread's part in 2s or 4s and 8s
@@ -100,13 +98,23 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
         }
     }
     if constexpr (kHasState) max_amax(target.state, seen, g.amax);
-    if (kHasState && !kAmax && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) {
+    if (kHasState && !kAmax && tile.x == 0 && tile.y == 0 && threadIdx.x == 0) {
         target.state->scale_used = scale;
         *(target.scale_inv ? target.scale_inv : &target.state->scale_inv) = 1 / scale;
     }
     if constexpr (Source::kBiasSums || Source::kLoss)
-        store_source_sums(source, g.column, blockIdx.y, s, target, transposed);
-    if constexpr (kHasStats) store_stats(g, blockIdx.y, tiles_across(s), target);
+        store_source_sums(source, g.column, tile, s, target, transposed);
+    if constexpr (kHasStats) store_stats(g, tile, tiles_across(s), target);
+}
+
+constexpr int kTransposedWords = kTileCols * kThreadsDown;
+
+template <class Source, class Out, Gather kGather>
+__global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
+    tile_cast(Source source, Shape s, TileTarget target) {
+    __shared__ __align__(16) std::uint32_t transposed[kTransposedWords];
+    wait_for_the_kernel_before();
+    cast_tile<Source, Out, kGather>(source, s, target, {blockIdx.x, blockIdx.y, gridDim.x}, transposed);
 }
 
 template <class Source, class Out, Gather kGather>

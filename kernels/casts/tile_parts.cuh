@@ -62,11 +62,11 @@ __device__ inline void loads_are_sent(Source& source) {
 // Which column of tiles a block takes. Sources that read the same memory for several columns of tiles say which of them
 // neighbouring blocks take.
 template <class Source>
-__device__ inline int tile_column(const Source& source, Shape s) {
-    if constexpr (requires { source.tile_column(s); })
-        return source.tile_column(s);
+__device__ inline int tile_column(const Source& source, Shape s, unsigned x) {
+    if constexpr (requires { source.tile_column(s, x); })
+        return source.tile_column(s, x);
     else
-        return static_cast<int>(blockIdx.x);
+        return static_cast<int>(x);
 }
 
 // Whether a source is ever cast to E5M2. Tensor cores take E4M3 operands in the forward pass (engine.h), so
@@ -236,33 +236,37 @@ __device__ inline void store_column_sums(float* out, const Eight& column, int co
     out[c] = sum;
 }
 
-// The sums that a source has gathered over the tile in row `tile_row` of tiles: of columns, of losses.
+// A tile: its column and row of tiles, of so many columns that are worked on.
+struct TilePlace {
+    unsigned x, y, across;
+};
+
+// The sums that a source has gathered over a tile: of columns, of losses.
 template <class Source>
-__device__ inline void store_source_sums(const Source& source, const Eight& column, unsigned tile_row,
-                                         Shape s, const TileTarget& target, std::uint32_t* transposed) {
+__device__ inline void store_source_sums(const Source& source, const Eight& column, TilePlace tile, Shape s,
+                                         const TileTarget& target, std::uint32_t* transposed) {
     [[maybe_unused]] __shared__ double losses[kThreads / 32];
     if constexpr (Source::kLoss) {
         const double loss = warp_sum(source.loss);
         if (threadIdx.x % 32 == 0) losses[threadIdx.x / 32] = loss;
     }
-    const int tile_c = static_cast<int>(blockIdx.x) * kTileCols;
-    store_column_sums(target.bias_partials + static_cast<std::size_t>(tile_row) * s.padded_cols + tile_c,
+    const int tile_c = static_cast<int>(tile.x) * kTileCols;
+    store_column_sums(target.bias_partials + static_cast<std::size_t>(tile.y) * s.padded_cols + tile_c,
                       column, s.padded_cols - tile_c, reinterpret_cast<float*>(transposed));
     // The last warp has no column to add up.
     if (Source::kLoss && threadIdx.x == kThreads - 1) {
         double loss = 0;
 #pragma unroll
         for (int w = 0; w < kThreads / 32; ++w) loss += losses[w];
-        target.loss_partials[tile_row * gridDim.x + blockIdx.x] = loss;
+        target.loss_partials[tile.y * tile.across + tile.x] = loss;
     }
 }
 
-// A row of tiles has `across` sums. Where its blocks are fewer, the others are zeros.
-__device__ inline void store_stats(const Gathered& g, unsigned tile_row, int across,
-                                   const TileTarget& target) {
-    CastSums* const row = target.stats + tile_row * static_cast<unsigned>(across);
-    store_cast_sums<kThreads>(g.sums, row + blockIdx.x);
-    for (unsigned other = blockIdx.x + gridDim.x; other < static_cast<unsigned>(across); other += gridDim.x)
+// A row of tiles has `across` sums. Where fewer are worked on, the others are zeros.
+__device__ inline void store_stats(const Gathered& g, TilePlace tile, int across, const TileTarget& target) {
+    CastSums* const row = target.stats + tile.y * static_cast<unsigned>(across);
+    store_cast_sums<kThreads>(g.sums, row + tile.x);
+    for (unsigned other = tile.x + tile.across; other < static_cast<unsigned>(across); other += tile.across)
         if (threadIdx.x == 0) row[other] = {};
     const std::uint32_t underflow = __reduce_add_sync(0xFFFFFFFFu, g.underflow),
                         overflow = __reduce_add_sync(0xFFFFFFFFu, g.overflow);

@@ -19,7 +19,7 @@ struct BlockPlace {
 // `y`: the block's among the rows of blocks.
 template <class Source>
 __device__ inline BlockPlace block_place(const Source& source, Shape s, unsigned y) {
-    return {static_cast<int>(y) * kBlock, tile_column(source, s) * kBlock,
+    return {static_cast<int>(y) * kBlock, tile_column(source, s, blockIdx.x) * kBlock,
             static_cast<int>(threadIdx.x % kThreadsAcross), static_cast<int>(threadIdx.x / kThreadsAcross)};
 }
 

@@ -140,7 +140,8 @@ __device__ inline void cast_block(Values&& values, const BlockPlace& at, Shape s
             shared.transposed[transposed_block_word(at.tx, j, tile * kThreadsDown + at.ty)] = transposed[j];
         if constexpr (kStats) {
             if (at.r0 + tile * kTileRows < s.padded_rows)
-                store_stats(g, static_cast<unsigned>(at.r0) / kTileRows + tile, tiles_across(s), target);
+                store_stats(g, {blockIdx.x, static_cast<unsigned>(at.r0) / kTileRows + tile, gridDim.x},
+                            tiles_across(s), target);
             g = {};
         }
     });

@@ -12,6 +12,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <span>
 
 #include "core/nn/gpu_sizes.h"
 #include "core/stats/lost_mass.h"
@@ -218,6 +219,19 @@ struct UpdateSource {
     const float* gradient_factor = nullptr;  // multiplies the gradient, in FP32; null: 1
 };
 void update_weights(const UpdateSource& source, Shape shape, const CastTarget& target, cudaStream_t stream);
+// Of several matrices at once. In parts: `tiles` of all their tiles, in the order of the list.
+struct WeightUpdate {
+    UpdateSource source;
+    Shape shape;
+    CastTarget target;
+};
+struct TileRange {
+    unsigned first = 0, last = ~0U;
+};
+unsigned tiles_of(std::span<const WeightUpdate> updates);
+// blocks: the most blocks of threads, each of which takes many tiles, beside a kernel of another stream; 0: one block a tile.
+void update_weights(std::span<const WeightUpdate> updates, TileRange tiles, unsigned blocks,
+                    cudaStream_t stream);
 // The same with the gradient dW = dy^T x multiplied on the way, by the tensor cores, and never stored
 // (source.g is not read): for batches so small that moving dW would cost more than computing it. BF16: dy
 // (batch, out) and x (batch, in) as they lie. FP8: dy E4M3 or E5M2 and x E4M3 by columns, (out, batch) and
@@ -236,6 +250,7 @@ void update_weights(const UpdateSource& source, const WeightProduct& product, Sh
 // Biases of all layers in one launch: the gradient is the sum of bias_partials over tiles, in kBiasSums sums of every
 // kBiasSums-th tile that are then added up in order; `gradient_factor` multiplies it as it is used, not in db.
 constexpr int kBiasSums = 8;
+constexpr int kMostBiases = 56;  // vectors of a launch: what 4 KiB of parameters hold
 struct BiasUpdate {
     float *b = nullptr, *m = nullptr, *v = nullptr;
     float *db = nullptr, *before = nullptr;  // written: the summed gradient; b as this step used it
@@ -243,7 +258,7 @@ struct BiasUpdate {
     int tiles = 0, count = 0, padded = 0;
 };
 struct BiasUpdates {
-    BiasUpdate layer[kMaxLayers];
+    BiasUpdate layer[kMostBiases];
     int layers = 0;
 };
 void update_biases(const BiasUpdates& updates, const StepInput* inputs, int input_slots, const ArmState* arm,

@@ -5,6 +5,7 @@
 
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "kernels/device/device.h"
 
@@ -19,10 +20,11 @@ __device__ inline void wait_for_the_kernel_before() {
 #endif
 }
 
+using LaunchAttributes = std::vector<cudaLaunchAttribute>;
+
 template <class... Parameters, class... Arguments>
-void launch_with(const char* name, cudaLaunchAttribute attribute, unsigned attributes,
-                 void (*kernel)(Parameters...), dim3 grid, unsigned block, cudaStream_t stream,
-                 Arguments&&... arguments) {
+void launch_with(const char* name, LaunchAttributes attributes, void (*kernel)(Parameters...), dim3 grid,
+                 unsigned block, cudaStream_t stream, Arguments&&... arguments) {
 #ifdef FP8LAB_SIMULATOR
     std::tuple<Parameters...> values(static_cast<Parameters>(std::forward<Arguments>(arguments))...);
     simulator::launch({grid.x, grid.y, grid.z}, {block, 1, 1}, [=] { std::apply(kernel, values); });
@@ -31,20 +33,37 @@ void launch_with(const char* name, cudaLaunchAttribute attribute, unsigned attri
     config.gridDim = grid;
     config.blockDim = dim3(block);
     config.stream = stream;
-    config.attrs = &attribute;
-    config.numAttrs = attributes;
+    config.attrs = attributes.data();
+    config.numAttrs = static_cast<unsigned>(attributes.size());
     check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...),
           name);
 #endif
 }
 
-template <class... Parameters, class... Arguments>
-void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, unsigned block, cudaStream_t stream,
-            Arguments&&... arguments) {
+// The launch attribute of kernels that begin with wait_for_the_kernel_before().
+inline LaunchAttributes overlapping() {
+    if (!launches_overlap()) return {};
     cudaLaunchAttribute attribute{};
     attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attribute.val.programmaticStreamSerializationAllowed = 1;
-    launch_with(name, attribute, launches_overlap() ? 1 : 0, kernel, grid, block, stream,
+    return {attribute};
+}
+
+template <class... Parameters, class... Arguments>
+void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, unsigned block, cudaStream_t stream,
+            Arguments&&... arguments) {
+    launch_with(name, overlapping(), kernel, grid, block, stream, std::forward<Arguments>(arguments)...);
+}
+
+// For kernels beside one of much shared memory: multiprocessors keep as much of it as they can, for blocks of that one.
+template <class... Parameters, class... Arguments>
+void launch_beside(const char* name, void (*kernel)(Parameters...), dim3 grid, unsigned block,
+                   cudaStream_t stream, Arguments&&... arguments) {
+    LaunchAttributes attributes = overlapping();
+    cudaLaunchAttribute& attribute = attributes.emplace_back();
+    attribute.id = cudaLaunchAttributePreferredSharedMemoryCarveout;
+    attribute.val.sharedMemCarveout = cudaSharedmemCarveoutMaxShared;
+    launch_with(name, std::move(attributes), kernel, grid, block, stream,
                 std::forward<Arguments>(arguments)...);
 }
 
@@ -52,7 +71,7 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, unsigned
 template <class... Parameters, class... Arguments>
 void launch_alone(const char* name, void (*kernel)(Parameters...), dim3 grid, unsigned block,
                   cudaStream_t stream, Arguments&&... arguments) {
-    launch_with(name, {}, 0, kernel, grid, block, stream, std::forward<Arguments>(arguments)...);
+    launch_with(name, {}, kernel, grid, block, stream, std::forward<Arguments>(arguments)...);
 }
 
 // For kernels whose blocks wait for each other: the GPU starts all of them at once.
@@ -62,7 +81,7 @@ void launch_together(const char* name, void (*kernel)(Parameters...), dim3 grid,
     cudaLaunchAttribute attribute{};
     attribute.id = cudaLaunchAttributeCooperative;
     attribute.val.cooperative = 1;
-    launch_with(name, attribute, 1, kernel, grid, block, stream, std::forward<Arguments>(arguments)...);
+    launch_with(name, {attribute}, kernel, grid, block, stream, std::forward<Arguments>(arguments)...);
 }
 
 // In a kernel of launch_together(): everything that the blocks wrote before it is seen by all of them behind it.

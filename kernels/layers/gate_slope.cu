@@ -21,8 +21,8 @@ struct GateSloped {
     Eight scales = {};
     // Casts with many scales that take one half at a time (parts_cast takes both): neighbouring blocks take the same
     // columns of the two halves, and what the first reads, the second finds in the L2 cache.
-    __device__ int tile_column(Shape s) const {
-        const auto block = static_cast<int>(blockIdx.x), of_half = s.padded_cols / (2 * kTileCols);
+    __device__ int tile_column(Shape s, unsigned x) const {
+        const auto block = static_cast<int>(x), of_half = s.padded_cols / (2 * kTileCols);
         return s.padded_cols % (2 * kTileCols) == 0 ? block % 2 * of_half + block / 2 : block;
     }
     __device__ void prepare(int c) {

@@ -80,6 +80,8 @@ struct NormBackward {
     void* out = nullptr;
     bool round = true;
     float* gain_partials = nullptr;
+    // 256 bytes that the kernel clears as well (launch_cleared() of kernels/device/graph.h); null: none.
+    std::uint32_t* counters = nullptr;
 };
 int norm_partials(Shape shape);
 void norm_backward(const NormBackward& how, Shape shape, cudaStream_t stream,
@@ -94,8 +96,9 @@ struct Rotary {
     int cols = 0;  // of the first columns: heads of q and of k; the others (v) are not rotated
 };
 constexpr bool rotates_in_eights(int head_size) { return head_size % 16 == 0; }
-// In place: m (rows, padded_cols) = round(rotated m). The columns of v are not touched.
-void rotate_heads(void* m, Element element, Shape shape, const Rotary& rotary, bool round,
+// In place: m (rows, padded_cols) = round(rotated m), back: by the negative angles. The columns of v are not touched.
+enum class Turn { forth, back };
+void rotate_heads(void* m, Element element, Shape shape, const Rotary& rotary, Turn turn, bool round,
                   cudaStream_t stream);
 // A source of casts: m rotated back by the same angles, rounded; the columns of v as they are (rounded too). In BF16
 // heads are a multiple of 16 wide (rotates_in_eights()).

@@ -109,6 +109,7 @@ __global__ void __launch_bounds__(Team::kBlock, 512 / Team::kBlock)
     __shared__ __align__(16) std::uint32_t words[kTeams > 1 ? kTeams * Team::kWidest : 1];
     static_assert(!kCasts<Out> || Cast::kWords == kTeams * Team::kWidest);
     wait_for_the_kernel_before();
+    if (how.counters && blockIdx.x == 0 && threadIdx.x < 64) how.counters[threadIdx.x] = 0;
     const int first = static_cast<int>(blockIdx.x) * strip, end = min(first + strip, s.rows);
     const auto fetch = [&](int row) {
         Parts parts = {};

@@ -39,7 +39,7 @@ __device__ inline void store(T* to, bool round, float (&v)[kWidth]) {
 
 template <class T, int kWidth>
 __global__ void __launch_bounds__(kThreadsOfBlock)
-    rotate_heads_kernel(T* m, Shape s, Rotary rotary, bool round) {
+    rotate_heads_kernel(T* m, Shape s, Rotary rotary, float sign_of_sine, bool round) {
     wait_for_the_kernel_before();
     const int half = rotary.head_size / 2, units = half / kWidth, heads = rotary.cols / rotary.head_size;
     const long long thread = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -59,6 +59,8 @@ __global__ void __launch_bounds__(kThreadsOfBlock)
     widen<float, kWidth>(fetch<float, kWidth>(rotary.cos + angle), cos);
     widen<float, kWidth>(fetch<float, kWidth>(rotary.sin + angle), sin);
 #pragma unroll
+    for (int j = 0; j < kWidth; ++j) sin[j] *= sign_of_sine;
+#pragma unroll
     for (int h = 0; h < kHeads; ++h) {
         if (head + h >= heads) break;
         float a[kWidth], b[kWidth], turned_a[kWidth], turned_b[kWidth];
@@ -75,13 +77,13 @@ __global__ void __launch_bounds__(kThreadsOfBlock)
 }
 
 template <class T, int kWidth>
-void run(T* m, Shape s, const Rotary& rotary, bool round, cudaStream_t stream) {
+void run(T* m, Shape s, const Rotary& rotary, Turn turn, bool round, cudaStream_t stream) {
     const long long threads = static_cast<long long>(s.rows) * (rotary.head_size / 2 / kWidth);
     const int heads = rotary.cols / rotary.head_size;
     const dim3 grid(static_cast<unsigned>((threads + kThreadsOfBlock - 1) / kThreadsOfBlock),
                     static_cast<unsigned>((heads + kHeads - 1) / kHeads));
     launch("rotate_heads", rotate_heads_kernel<T, kWidth>, grid, kThreadsOfBlock, stream, m, s, rotary,
-           round);
+           turn == Turn::back ? -1.0F : 1.0F, round);
 }
 
 // ---- the cast
@@ -262,14 +264,14 @@ constexpr int kPartsOf<RotatedBackThirds> = RotatedBackThirds::kTurned + 1;
 template <>
 constexpr int kBlocksAtOnce<RotatedBackThirds> = 3;
 
-void rotate_heads(void* m, Element element, Shape shape, const Rotary& rotary, bool round,
+void rotate_heads(void* m, Element element, Shape shape, const Rotary& rotary, Turn turn, bool round,
                   cudaStream_t stream) {
     with_type(element, [&](auto* type) {
         using T = std::remove_cv_t<std::remove_pointer_t<decltype(type)>>;
         if (rotates_in_eights(rotary.head_size))
-            run<T, kThreadCols>(static_cast<T*>(m), shape, rotary, round, stream);
+            run<T, kThreadCols>(static_cast<T*>(m), shape, rotary, turn, round, stream);
         else
-            run<T, 1>(static_cast<T*>(m), shape, rotary, round, stream);
+            run<T, 1>(static_cast<T*>(m), shape, rotary, turn, round, stream);
     });
 }
 

@@ -1,4 +1,8 @@
 // Weights and biases.
+#include <algorithm>
+#include <span>
+#include <tuple>
+
 #include "kernels/optimizer/optimizer.cuh"
 
 namespace fp8lab::cuda {
@@ -28,7 +32,7 @@ __global__ void __launch_bounds__(kBiasesOfBlock* kBiasSums)
               part = static_cast<int>(threadIdx.x) / kBiasesOfBlock,
               i = static_cast<int>(blockIdx.x) * kBiasesOfBlock + lane;
     float sum = 0;
-#pragma unroll 8
+#pragma unroll 16
     for (int tile = part; tile < (i < u.count ? u.tiles : 0); tile += kBiasSums)
         sum += u.partials[static_cast<std::size_t>(tile) * u.padded + i];
     sums[part][lane] = sum;
@@ -59,38 +63,135 @@ __global__ void finish_step_kernel(const std::int32_t* finite, StepResult* recor
         for (int i = 0; i < kStepsPerLaunch; ++i) all[i] = {now.step + 1 + i, now.alive};
 }
 
+// Of matrices that are stored and cast alike.
+constexpr int kMostUpdatesAtOnce = 8;
+template <class Source>
+struct ManyUpdates {
+    Source source[kMostUpdatesAtOnce];
+    Shape shape[kMostUpdatesAtOnce];
+    TileTarget target[kMostUpdatesAtOnce];
+    unsigned behind[kMostUpdatesAtOnce];  // tiles of all matrices up to this one
+};
+// What a launch does: some of the tiles of matrices, in at most `blocks` blocks; 0: one a tile.
+struct Share {
+    TileRange tiles;
+    unsigned blocks;
+};
+
+template <class Source, class Out, Gather kGather>
+__global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
+    update_kernel(const __grid_constant__ ManyUpdates<Source> many, TileRange tiles) {
+    __shared__ __align__(16) std::uint32_t transposed[kTransposedWords];
+    wait_for_the_kernel_before();
+    int at = 0;
+    for (unsigned tile = tiles.first + blockIdx.x; tile < tiles.last; tile += gridDim.x) {
+        while (tile >= many.behind[at]) ++at;
+        const Shape s = many.shape[at];
+        const auto across = static_cast<unsigned>(tiles_across(s));
+        const unsigned place = tile - (at > 0 ? many.behind[at - 1] : 0);
+        if (Out::kBytes == 1 && tile >= tiles.first + gridDim.x)
+            __syncthreads();  // the tile before is stored
+        cast_tile<Source, Out, kGather>(many.source[at], s, many.target[at],
+                                        {place % across, place / across, across}, transposed);
+    }
+}
+
+unsigned tiles_of(const WeightUpdate& update) {
+    return static_cast<unsigned>(tiles_across(update.shape) * tiles_down(update.shape));
+}
+
+template <class Source, class Out, Gather kGather>
+void launch_updates(std::span<const WeightUpdate> updates, const Share& share, cudaStream_t stream) {
+    ManyUpdates<Source> many{};
+    unsigned tiles = 0;
+    for (std::size_t i = 0; i < updates.size(); ++i) {
+        const auto& [source, shape, target] = updates[i];
+        many.source[i] = {source, {static_cast<decltype(Source::gradient.g)>(source.g)}};
+        many.shape[i] = shape;
+        many.target[i] = tile_target(target);
+        many.behind[i] = tiles += tiles_of(updates[i]);
+    }
+    const unsigned count = share.tiles.last - share.tiles.first;
+    const auto kernel = update_kernel<Source, Out, kGather>;
+    if (share.blocks > 0)
+        launch_beside("update of weights", kernel, dim3(std::min(share.blocks, count)), kThreads, stream,
+                      many, share.tiles);
+    else
+        launch("update of weights", kernel, dim3(count), kThreads, stream, many, share.tiles);
+}
+template <class Source, class Out>
+void launch_updates_to(std::span<const WeightUpdate> updates, const Share& share, cudaStream_t stream) {
+    if (updates.front().target.stats_partials)
+        launch_updates<Source, Out, Gather::stats>(updates, share, stream);
+    else
+        launch_updates<Source, Out, Gather::plain>(updates, share, stream);
+}
+
 // Of weights in FP32. One row ahead where gradients are FP32 and the payload is FP8: more blocks at once, and a step of the
 // large layer that is 1 % faster (one H200, CUDA 13.0, 2026-11-24).
 template <class G>
-void update_wide(const UpdateSource& source, Shape shape, const CastTarget& target, cudaStream_t stream) {
+void update_wide(std::span<const WeightUpdate> updates, const Share& share, cudaStream_t stream) {
     using TwoRows = Update<StoredGradient<G, 2>>;
     using ForFp8 = Update<StoredGradient<G, std::is_same_v<G, float> ? 1 : 2>>;
-    const auto* const g = static_cast<const G*>(source.g);
-    const TileTarget to = tile_target(target);
+    const CastTarget& target = updates.front().target;
     if (target.scaling != ScaleMode::tensor || target.element == Element::e5m2)
         throw Error(ErrorKind::backend, "update of weights", "weights are cast to E4M3 with one scale");
     if (target.element == Element::e4m3)
-        launch_payload<ForFp8, ToFp8<__NV_E4M3>>({source, {g}}, shape, to, stream);
+        launch_updates_to<ForFp8, ToFp8<__NV_E4M3>>(updates, share, stream);
     else if (target.element == Element::bf16)
-        launch_payload<TwoRows, ToBf16>({source, {g}}, shape, to, stream);
+        launch_updates_to<TwoRows, ToBf16>(updates, share, stream);
     else
-        launch_tiles<TwoRows, ToF32, Gather::nothing>({source, {g}}, shape, to, stream);
+        launch_updates<TwoRows, ToF32, Gather::nothing>(updates, share, stream);
 }
 
-}  // namespace
-
-void update_weights(const UpdateSource& source, Shape shape, const CastTarget& target, cudaStream_t stream) {
+void launch_alike(std::span<const WeightUpdate> updates, const Share& share, cudaStream_t stream) {
     using T = __nv_bfloat16;
+    const auto& [source, shape, target] = updates.front();
     if (source.element == Element::f32)
-        return (source.g_element == Element::bf16 ? update_wide<T> : update_wide<float>)(source, shape,
-                                                                                         target, stream);
+        return (source.g_element == Element::bf16 ? update_wide<T> : update_wide<float>)(updates, share,
+                                                                                         stream);
     if (target.element != Element::bf16 || source.g_element != Element::bf16)
         throw Error(ErrorKind::backend, "update of weights",
                     "weights in BF16 have gradients in BF16 and are cast to nothing else");
     // One row ahead: four blocks a multiprocessor. At the clocks of a step (its GEMMs are at the power limit) that is
     // faster than four rows ahead in two blocks.
-    Update<StoredGradient<T, 1>, T> update{source, {static_cast<const T*>(source.g)}};
-    launch_payload<decltype(update), ToBf16>(update, shape, tile_target(target), stream);
+    launch_updates_to<Update<StoredGradient<T, 1>, T>, ToBf16>(updates, share, stream);
+}
+
+bool alike(const WeightUpdate& a, const WeightUpdate& b) {
+    const auto kind = [](const WeightUpdate& u) {
+        return std::tuple(u.source.element, u.source.g_element, u.target.element, u.target.scaling,
+                          u.target.stats_partials == nullptr);
+    };
+    return kind(a) == kind(b);
+}
+
+}  // namespace
+
+unsigned tiles_of(std::span<const WeightUpdate> updates) {
+    unsigned tiles = 0;
+    for (const WeightUpdate& update : updates) tiles += tiles_of(update);
+    return tiles;
+}
+
+void update_weights(std::span<const WeightUpdate> updates, TileRange tiles, unsigned blocks,
+                    cudaStream_t stream) {
+    while (!updates.empty() && tiles.last > 0) {
+        std::size_t count = 1;
+        while (count < updates.size() && count < kMostUpdatesAtOnce && alike(updates[0], updates[count]))
+            ++count;
+        const auto now = updates.first(count);
+        updates = updates.subspan(count);
+        const unsigned all = tiles_of(now);
+        const TileRange some{std::min(tiles.first, all), std::min(tiles.last, all)};
+        if (some.first < some.last) launch_alike(now, {some, blocks}, stream);
+        tiles = {tiles.first - some.first, tiles.last - some.last};
+    }
+}
+
+void update_weights(const UpdateSource& source, Shape shape, const CastTarget& target, cudaStream_t stream) {
+    const WeightUpdate one{source, shape, target};
+    update_weights(std::span(&one, 1), {}, 0, stream);
 }
 
 void update_biases(const BiasUpdates& updates, const StepInput* inputs, int input_slots, const ArmState* arm,

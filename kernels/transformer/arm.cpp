@@ -158,7 +158,9 @@ void TransformerArm::allocate_block(Block& block, int number, const Memory& grad
     block.attention_kept = take(ArmPart::attention_kept);
     block.attention_forward = take(ArmPart::attention_scratch);
     block.attention_backward = memory_->take(ArmPart::attention_scratch, number, TensorClass::dy);
-    add_linear(block.qkv, name + "qkv", qkv, d);
+    const bool in_place =
+        rotates_back_in_place(engine_, plan_.recipe_of(recipe_, *plan_.find(name + "qkv.dy")), rows_);
+    add_linear(block.qkv, name + "qkv", qkv, d, nullptr, in_place ? &block.dqkv : nullptr);
     if (engine_ == Engine::emulated) add_attention(block, name + "attention.");
     add_linear(block.out, name + "out", d, d, &block.attended, &block.norm2.gradient);
     add_linear(block.gate_up, name + "gate_up", 2 * ffn, d);
@@ -209,8 +211,8 @@ void TransformerArm::allocate() {
                 cast_token_gradient(source, shape, target, pass, stream);
             };
     };
-    // A step's: one a block, of the head, and of each side.
-    for (std::size_t i = 0; i < shape_.blocks + 1 + kOfBlock; ++i) events_.emplace_back();
+    // A step's: two a block, and the end of the updates.
+    for (std::size_t i = 0; i < 2 * shape_.blocks + 1; ++i) events_.emplace_back();
 }
 
 void TransformerArm::allocate_arm() {

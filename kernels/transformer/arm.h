@@ -6,7 +6,6 @@
 // where they lie. Emulated arms keep all of it in FP32, rounded as core does.
 #pragma once
 
-#include <array>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "core/nn/models/transformer/model.h"
 #include "kernels/arm/arm.h"
 #include "kernels/arm/arm_buffers.h"
+#include "kernels/device/graph.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/layers/attention.h"
 #include "kernels/layers/launch.h"
@@ -46,7 +46,8 @@ struct AttentionCasts {
 struct TransformerBlock {
     TransformerNorm norm1, norm2;
     TransformerLinear qkv, out, gate_up, down;
-    Memory qkv_out, dqkv;        // q and k are rotated in place; the gradients are not rotated back
+    Memory qkv_out,
+        dqkv;  // q and k are rotated in place; the gradients are rotated back in place in BF16 only
     Memory attended, dattended;  // what attention gives, and its gradient
     Memory gates, da;            // gate and up; the gradient of the gate's result
     Memory attention_kept, attention_forward, attention_backward;
@@ -116,28 +117,35 @@ class TransformerArm final : public CudaArm {
     void backward(const StepContext& step);
     void backward_blocks(const StepContext& step);
     void clear_padding(const MatrixParameter& parameter, cudaStream_t stream) const;
-    void update_beside(std::initializer_list<Linear*> linears, const StepContext& step);
+    void begin_step();
+    void wait_for_update(std::initializer_list<const Linear*> linears);
+    void attend_backward_beside_updates(Block& block, const StepContext& step);
     void attend_backward(Block& block, const StepContext& step);
     void attend_backward_with_casts(Block& block, const StepContext& step);
     void update(const StepContext& step);
 
     void multiply(Linear& linear, void* y, const StepContext& step);  // y = x w^T
     void multiply_back(Linear& linear, void* dx,
-                       const StepContext& step);  // dx = dy w, then dw, then the update
+                       const StepContext& step);  // dx = dy w, then dw
     // reader: what the result is cast for; null: nobody.
     void add(const Norm& from, const void* y, Norm& to, const Slot* reader, const StepContext& step);
+    // counters: what the kernel clears besides; null: nothing.
     void norm_back(Norm& norm, const void* dy, const Memory* gradient, const Slot* reader,
-                   const StepContext& step);
+                   const StepContext& step, const Memory* counters = nullptr);
     std::optional<CastTarget> cast_with_norm(const Slot* reader, const StepContext& step) const;
     void smooth(Block& block, const StepContext& step);
-    void optimise(MatrixParameter& parameter, const Slot* slot, const StepContext& step, cudaStream_t stream);
+    void update_beside(const StepContext& step);
+    void update_waiting(unsigned most, unsigned blocks, const StepContext& step, cudaStream_t stream);
+    std::vector<WeightUpdate> waiting_updates(const StepContext& step) const;
+    WeightUpdate update_of(const MatrixParameter& parameter, const Slot* slot, const StepContext& step) const;
+    void quantise(const MatrixParameter& parameter, const Slot& slot, const StepContext& step,
+                  cudaStream_t stream);
     void optimise_gains(const StepContext& step);
     void cast_now(Slot& slot, const StepContext& step);
     void cast_unless_done(Slot& slot, const StepContext& step);
     bool recast(const Slot& weights) const;  // at the beginning of each step
     static StepContext on_main(const StepContext& step);
     Event& next_event() { return events_[events_used_++ % events_.size()]; }
-    cudaStream_t side() { return sides_.front().get(); }
     void join(const StepContext& step);
     Launch source_of(const Slot& slot, const ArmState* arm, cudaStream_t stream, When when) override;
     Launch norm_source(const Norm& norm, Shape shape, cudaStream_t stream) const;
@@ -179,9 +187,13 @@ class TransformerArm final : public CudaArm {
     bool evaluates_ = false;
     Buffer<float> held_;  // of the aligned channel: row, then column; empty: none is aligned
     bool aligned() const { return held_.size() > 0; }
-    static constexpr std::size_t kOfBlock = 4;  // linear layers
-    std::array<Stream, kOfBlock> sides_;  // of the updates, beside the backward pass and beside each other
-    std::size_t sides_used_ = 0;          // in this step
+    // Linear layers whose gradients are there, and how many tiles of their weights are updated.
+    struct Waiting {
+        std::vector<const Linear*> linears;
+        unsigned tiles_done = 0;
+    } waiting_;
+    Stream side_{Stream::Priority::high};  // of the updates, beside the backward pass
+    bool side_used_ = false;               // in this step
     std::vector<Event> events_;
     std::size_t events_used_ = 0;
 };

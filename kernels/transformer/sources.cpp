@@ -55,12 +55,13 @@ void TransformerArm::set_sources(Block& block) {
             cast_gate_slope(source, shape, target, pass, stream);
         };
     };
-    sources_[b->qkv.dy.id.index] = [this, b](const ArmState*, cudaStream_t stream) -> Launch {
-        const RotatedBackSource source{b->dqkv.get(), out_, rotary(), rounds()};
-        return [source, shape = b->qkv.dy.shape, stream](const CastTarget& target, Pass pass) {
-            cast_rotated_back(source, shape, target, pass, stream);
+    if (!b->qkv.dy.in_place())
+        sources_[b->qkv.dy.id.index] = [this, b](const ArmState*, cudaStream_t stream) -> Launch {
+            const RotatedBackSource source{b->dqkv.get(), out_, rotary(), rounds()};
+            return [source, shape = b->qkv.dy.shape, stream](const CastTarget& target, Pass pass) {
+                cast_rotated_back(source, shape, target, pass, stream);
+            };
         };
-    };
     if (b->scaled_down.size() == 0) return;
     sources_[b->down.w.id.index] = [b](const ArmState*, cudaStream_t stream) -> Launch {
         return [values = b->scaled_down.get(), shape = b->down.w.shape, stream](const CastTarget& target,

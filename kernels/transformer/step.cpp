@@ -66,18 +66,19 @@ void TransformerArm::add(const Norm& from, const void* y, Norm& to, const Slot* 
 }
 
 void TransformerArm::norm_back(Norm& norm, const void* dy, const Memory* gradient, const Slot* reader,
-                               const StepContext& step) {
+                               const StepContext& step, const Memory* counters) {
     const auto cast = cast_with_norm(reader, step);
     norm_backward(
         {dy, norm.stream.get(), out_, norm.inverse_rms.get(), norm.gain->value.get(),
-         gradient ? gradient->get() : nullptr, norm.gradient.get(), rounds(), norm.gain->partials.get()},
+         gradient ? gradient->get() : nullptr, norm.gradient.get(), rounds(), norm.gain->partials.get(),
+         counters ? static_cast<std::uint32_t*>(counters->get()) : nullptr},
         shape(static_cast<int>(shape_.d)), step.main, cast ? &*cast : nullptr);
     step.tell(Part::norm);
 }
 
 void TransformerArm::attend(Block& block, const StepContext& step) {
     const Shape qkv = shape(block.qkv.out);
-    rotate_heads(block.qkv_out.get(), out_, qkv, rotary(), rounds(), step.main);
+    rotate_heads(block.qkv_out.get(), out_, qkv, rotary(), Turn::forth, rounds(), step.main);
     step.tell(Part::norm);
     if (block.casts) return attend_with_casts(block, step);
     attention_->forward(block.qkv_out.get(), block.attended.get(),
@@ -104,8 +105,12 @@ void TransformerArm::attend_with_casts(Block& block, const StepContext& step) {
 
 void TransformerArm::attend_backward(Block& block, const StepContext& step) {
     if (block.casts) return attend_backward_with_casts(block, step);
-    attention_->backward(block.qkv_out.get(), block.attended.get(), block.dattended.get(), block.dqkv.get(),
-                         {block.attention_kept.get(), block.attention_backward.get()}, step.main);
+    // The backward kernel of norm2 has cleared the counters.
+    launch_cleared(block.attention_backward.get(), step.main, [&] {
+        attention_->backward(block.qkv_out.get(), block.attended.get(), block.dattended.get(),
+                             block.dqkv.get(), {block.attention_kept.get(), block.attention_backward.get()},
+                             step.main);
+    });
     step.tell(Part::attention);
 }
 
@@ -177,7 +182,7 @@ void TransformerArm::loss(const StepContext& step) {
 
 void TransformerArm::backward(const StepContext& step) {
     multiply_back(head_, dx_.get(), step);
-    update_beside({&head_}, step);
+    if (!shape_.tied) wait_for_update({&head_});
     norm_back(norm_, dx_.get(), nullptr, &blocks_.back()->down.dy, step);
     backward_blocks(step);
     clear_padding(*embedding_, step.main);
@@ -209,118 +214,29 @@ void TransformerArm::backward_blocks(const StepContext& step) {
             unscale_columns(static_cast<const float*>(block.down.dw->get()), block.channel_scales.get(),
                             block.down.w.shape, static_cast<float*>(block.down.dw->get()), step.main);
         multiply_back(block.gate_up, dx_.get(), step);
-        norm_back(block.norm2, dx_.get(), gradient, &block.out.dy, step);
+        norm_back(block.norm2, dx_.get(), gradient, &block.out.dy, step,
+                  block.attention_backward.bytes() >= Counters::kBytes ? &block.attention_backward : nullptr);
         multiply_back(block.out, block.dattended.get(), step);
-        attend_backward(block, step);
+        wait_for_update({&block.down, &block.gate_up, &block.out});
+        attend_backward_beside_updates(block, step);
+        if (block.qkv.dy.in_place()) {
+            rotate_heads(block.dqkv.get(), out_, shape(block.qkv.out), rotary(), Turn::back, rounds(),
+                         step.main);
+            step.tell(Part::norm);
+        }
         multiply_back(block.qkv, dx_.get(), step);
-        update_beside({&block.down, &block.gate_up, &block.out, &block.qkv}, step);
+        // Where nothing else waits, these wait for the attention of the block before, if there is one.
+        const bool now = !waiting_.linears.empty() || b == 0;
+        wait_for_update({&block.qkv});
+        if (now && !clips()) update_beside(step);
         norm_back(block.norm1, dx_.get(), &block.norm2.gradient, b > 0 ? &blocks_[b - 1]->down.dy : nullptr,
                   step);
         gradient = &block.norm1.gradient;
     }
 }
 
-// Beside what the backward pass does next and beside each other, unless the updates wait for the norm of all gradients.
-// A block's together: each wait of one stream for another leaves a gap between the GEMMs of the main one.
-void TransformerArm::update_beside(std::initializer_list<Linear*> linears, const StepContext& step) {
-    if (clips() || (*linears.begin())->weight == embedding_) return;
-    if (step.main == step.side) {
-        for (Linear* linear : linears) optimise(*linear->weight, &linear->w, step, step.main);
-        return;
-    }
-    Event& ready = next_event();
-    ready.record(step.main);
-    sides_used_ = std::max(sides_used_, linears.size());
-    auto side = sides_.begin();
-    for (Linear* linear : linears) {
-        check(cudaStreamWaitEvent(side->get(), ready.get()), "cudaStreamWaitEvent");
-        optimise(*linear->weight, &linear->w, step, side->get());
-        ++side;
-    }
-}
-
-void TransformerArm::optimise(MatrixParameter& parameter, const Slot* slot, const StepContext& step,
-                              cudaStream_t stream) {
-    CastTarget target;
-    target.element = Element::f32;  // nothing is stored; the next step casts
-    if (slot && !recast(*slot)) {
-        target = target_of(*slot, step.with_stats);
-        if (!slot->cast) target.rows = parameter.master.get();
-    }
-    UpdateSource source;
-    source.w = parameter.master.get();
-    source.m = parameter.m.get();
-    source.v = parameter.v.get();
-    source.g = parameter.gradient.get();
-    source.element = parameter.master.element();
-    source.g_element = parameter.gradient.element();
-    source.inputs = rings_.inputs;
-    source.input_slots = rings_.input_slots;
-    source.arm = step.arm;
-    source.finite = finite_.get();
-    source.adamw = adamw();
-    source.gradient_factor = clip_factor_.get();
-    update_weights(source, parameter.shape, target, stream);
-    if (slot && recipe_.master == MasterWeights::none)
-        quantize_storage(*slot, parameter.master.get(), recipe_.round_update, step.arm, stream);
-    step.tell(Part::optimiser);
-}
-
-void TransformerArm::optimise_gains(const StepContext& step) {
-    const auto vectors = weights_.vectors();
-    const int strips = norm_partials(shape(static_cast<int>(shape_.d)));
-    for (std::size_t first = 0; first < vectors.size(); first += kMaxLayers) {
-        BiasUpdates updates;
-        for (std::size_t i = first; i < std::min(first + kMaxLayers, vectors.size()); ++i) {
-            VectorParameter& p = *vectors[i];
-            updates.layer[updates.layers++] = {
-                p.value.get(),        p.m.get(),      p.v.get(),
-                p.gradient.get(),     p.before.get(), clips() ? p.gradient.get() : p.partials.get(),
-                clips() ? 1 : strips, p.count,        padded(p.count)};
-        }
-        update_biases(updates, rings_.inputs, rings_.input_slots, step.arm, finite_.get(), step.main, adamw(),
-                      clip_factor_.get());
-    }
-    step.tell(Part::optimiser);
-}
-
-// What the backward pass has not updated yet: with clipping everything.
-void TransformerArm::update(const StepContext& step) {
-    if (clips()) {
-        const int strips = norm_partials(shape(static_cast<int>(shape_.d)));
-        for (VectorParameter* p : weights_.vectors()) {
-            sum_strips(p->partials.get(), strips, p->count, padded(p->count), p->gradient.get(), step.main);
-            sum_of_squares(p->gradient.get(), Element::f32, padded(p->count),
-                           square_partials_.get() + p->partials_at, step.main);
-        }
-        for (MatrixParameter* p : weights_.matrices())
-            sum_of_squares(p->gradient.get(), p->gradient.element(),
-                           static_cast<long long>(elements(p->shape)),
-                           square_partials_.get() + p->partials_at, step.main);
-        clip_factor(square_partials_.get(), static_cast<int>(square_partials_.size()), spec_.clip,
-                    clip_factor_.get(), nullptr, step.main);
-        step.tell(Part::optimiser);
-        for (const auto& block : blocks_)
-            for (Linear* linear : {&block->qkv, &block->out, &block->gate_up, &block->down})
-                optimise(*linear->weight, &linear->w, step, step.main);
-        if (!shape_.tied) optimise(*head_.weight, &head_.w, step, step.main);
-    }
-    optimise(*embedding_, shape_.tied ? &head_.w : nullptr, step, step.main);
-    optimise_gains(step);
-}
-
 CudaArm::StepContext TransformerArm::on_main(const StepContext& step) {
     return {step.main, step.main, step.arm, step.with_stats, step.mark};
-}
-
-// The updates on the side streams are a part of the step.
-void TransformerArm::join(const StepContext& step) {
-    for (std::size_t side = 0; side < sides_used_; ++side) {
-        Event& done = next_event();
-        done.record(sides_[side].get());
-        check(cudaStreamWaitEvent(step.main, done.get()), "cudaStreamWaitEvent");
-    }
-    sides_used_ = 0;
 }
 
 void TransformerArm::fill_block_inputs(cudaStream_t stream) {
@@ -331,8 +247,8 @@ void TransformerArm::fill_block_inputs(cudaStream_t stream) {
 }
 
 void TransformerArm::enqueue_blocks(cudaStream_t stream, const Mark& mark) {
-    const StepContext step{stream, mark ? stream : side(), arm_.get(), false, &mark};
-    events_used_ = 0;
+    const StepContext step{stream, mark ? stream : side_.get(), arm_.get(), false, &mark};
+    begin_step();
     forward_blocks(step, nullptr);
     record_tensors(read_forward_, on_main(step));
     Slot& last = blocks_.back()->down.dy;
@@ -365,8 +281,8 @@ void TransformerArm::enqueue(cudaStream_t stream, int steps, bool with_stats, co
         throw Error(ErrorKind::backend, "steps of a launch", fmt::format("{} are too many", steps));
     for (int i = 0; i < steps; ++i) {
         const bool last = i + 1 == steps;
-        const StepContext step{stream, mark ? stream : side(), arm_.get() + i, with_stats, &mark};
-        events_used_ = 0;
+        const StepContext step{stream, mark ? stream : side_.get(), arm_.get() + i, with_stats, &mark};
+        begin_step();
         named("forward", [&] { forward(step); });
         named("loss", [&] { loss(step); });
         // Before the optimiser casts the next step's weights.

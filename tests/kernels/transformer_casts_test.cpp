@@ -105,15 +105,17 @@ TEST_CASE("the cast of what is rotated back is core's rotation, rounded, and cor
                 rotate(forward, table);
                 rotate_back(back, table);
 
-                const OnDevice in_place(m, s, element, kPoison);
-                rotate_heads(in_place.get(), element, s, rotary, round, nullptr);
-                done();
-                Values expected = with(forward);
-                for (int r = 0; r < s.rows; ++r)
-                    for (int c = 0; c < turned; ++c)
-                        if (round) expected[at(r, s.cols, c)] = as_bf16(expected[at(r, s.cols, c)]);
-                CHECK(different(in_place.real(), expected) == 0);
-                CHECK(in_place.touched(kPoison) == 0);
+                for (const Turn turn : {Turn::forth, Turn::back}) {
+                    const OnDevice in_place(m, s, element, kPoison);
+                    rotate_heads(in_place.get(), element, s, rotary, turn, round, nullptr);
+                    done();
+                    Values expected = with(turn == Turn::forth ? forward : back);
+                    for (int r = 0; r < s.rows; ++r)
+                        for (int c = 0; c < turned; ++c)
+                            if (round) expected[at(r, s.cols, c)] = as_bf16(expected[at(r, s.cols, c)]);
+                    CHECK(different(in_place.real(), expected) == 0);
+                    CHECK(in_place.touched(kPoison) == 0);
+                }
 
                 const OnDevice in(m, s, element);
                 const RotatedBackSource source{in.get(), element, rotary, round};

@@ -117,10 +117,14 @@ TEST_CASE("the gradient through a norm and of its gains is core's, twice the sam
                     const OnDevice before(stream, s, element),
                         dstream(again ? Values(n, kNan) : stream, s, element, kPoison);
                     const void* const from = first ? nullptr : again ? before.get() : dstream.get();
+                    const Buffer<std::uint32_t> counters = on_device(std::vector<std::uint32_t>(65, 7));
                     norm_backward({dy_memory.get(), x_memory.get(), element, inverse.get(), gains.get(), from,
-                                   dstream.get(), round, partials.get()},
+                                   dstream.get(), round, partials.get(), again ? counters.get() : nullptr},
                                   s, nullptr);
                     done();
+                    std::vector<std::uint32_t> cleared(65, again ? 0 : 7);
+                    cleared.back() = 7;
+                    CHECK(counters.download() == cleared);
                     const Values found = dstream.real(), sums = partials.download();
                     CHECK(dstream.touched(kPoison) == 0);
                     CHECK(std::count(sums.end() - 16, sums.end(), kPoison) == 16);

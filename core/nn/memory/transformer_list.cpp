@@ -125,7 +125,9 @@ void TransformerList::add_block(int block, const AttentionBytes& attention) {
     add_activations(ArmPart::gates, 2 * ffn(), number, {f(gate_up), b(gate_up_back)});
     add_activations(ArmPart::gate_gradient, ffn(), number, {b(down_back), b(gate_up_back)});
     add_linear(name + "qkv", qkv_cols, d(), f(qkv), b(qkv_back),
-               {.norm = block == 0 ? f(qkv) : at_.forward(block - 1, add2)}, {});
+               {.norm = block == 0 ? f(qkv) : at_.forward(block - 1, add2)},
+               {.in_place = rotates_back_in_place(
+                    engine_, plan_.recipe_of(recipe_, *plan_.find(name + "qkv.dy")), rows_)});
     if (engine_ == Engine::emulated) {
         add_attention_casts(block);
     } else {
@@ -135,7 +137,8 @@ void TransformerList::add_block(int block, const AttentionBytes& attention) {
         const int forward = f(attend), backward = b(attend_back);
         of(ArmPart::attention_kept, attention.kept, TensorClass::x, {forward, backward});
         of(ArmPart::attention_scratch, attention.forward, TensorClass::x, {forward, forward});
-        of(ArmPart::attention_scratch, attention.backward, TensorClass::dy, {backward, backward});
+        // The backward kernel of norm2 clears the counters of attention (kernels/device/graph.h).
+        of(ArmPart::attention_scratch, attention.backward, TensorClass::dy, {b(norm2_back), backward});
     }
     add_linear(name + "out", d(), d(), f(out), b(out_back), {.in_place = true},
                {.in_place = true, .norm = b(norm2_back)});

@@ -1,0 +1,154 @@
+// The optimiser's part of a step: beside the backward pass, and what is left behind it.
+#include <algorithm>
+#include <vector>
+
+#include "kernels/transformer/arm.h"
+
+namespace fp8lab::cuda {
+
+void TransformerArm::begin_step() {
+    events_used_ = 0;
+    side_used_ = false;
+    waiting_ = {};
+}
+
+// Their gradients are there.
+void TransformerArm::wait_for_update(std::initializer_list<const Linear*> linears) {
+    waiting_.linears.insert(waiting_.linears.end(), linears);
+}
+
+// A GEMM leaves nothing of a multiprocessor to other kernels; the last kernel of attention does. The updates beside it move up to
+// 1.25 times its bytes: a small rest later costs more than a longer wait now.
+void TransformerArm::attend_backward_beside_updates(Block& block, const StepContext& step) {
+    const bool beside = step.main != step.side && !clips() && attention_ && attention_->bytes_of_last() > 0;
+    if (!beside) return attend_backward(block, step);
+    Event& before = next_event();
+    before.record(step.main);
+    attend_backward(block, step);
+    begin_beside_last(step.side, step.main, before);
+    side_used_ = true;
+    const UpdateSource source = waiting_updates(step).front().source;
+    // The weight and two moments, read and written, the gradient and the payload.
+    const int of_element = 6 * bytes_of(source.element) + bytes_of(source.g_element) + 2;
+    const auto fits = static_cast<unsigned>(attention_->bytes_of_last() /
+                                            static_cast<std::size_t>(kTileRows * kTileCols * of_element));
+    update_waiting(fits + fits / 4, static_cast<unsigned>(multiprocessors()), step, step.side);
+}
+
+// What waits, beside what the backward pass does next.
+void TransformerArm::update_beside(const StepContext& step) {
+    if (step.main != step.side) {
+        Event& ready = next_event();
+        ready.record(step.main);
+        check(cudaStreamWaitEvent(step.side, ready.get()), "cudaStreamWaitEvent");
+        side_used_ = true;
+    }
+    update_waiting(~0U, 0, step, step.side);
+}
+
+// The next `most` tiles of what waits, in at most `blocks` blocks of threads (0: one a tile).
+void TransformerArm::update_waiting(unsigned most, unsigned blocks, const StepContext& step,
+                                    cudaStream_t stream) {
+    const std::vector<WeightUpdate> updates = waiting_updates(step);
+    const unsigned all = tiles_of(updates), first = waiting_.tiles_done,
+                   last = most < all - first ? first + most : all;
+    update_weights(updates, {first, last}, blocks, stream);
+    waiting_.tiles_done = last;
+    if (last == all) {
+        for (const Linear* linear : waiting_.linears) quantise(*linear->weight, linear->w, step, stream);
+        waiting_ = {};
+    }
+    step.tell(Part::optimiser);
+}
+
+std::vector<WeightUpdate> TransformerArm::waiting_updates(const StepContext& step) const {
+    std::vector<WeightUpdate> updates;
+    for (const Linear* linear : waiting_.linears)
+        updates.push_back(update_of(*linear->weight, &linear->w, step));
+    return updates;
+}
+
+void TransformerArm::quantise(const MatrixParameter& parameter, const Slot& slot, const StepContext& step,
+                              cudaStream_t stream) {
+    if (recipe_.master == MasterWeights::none)
+        quantize_storage(slot, parameter.master.get(), recipe_.round_update, step.arm, stream);
+}
+
+WeightUpdate TransformerArm::update_of(const MatrixParameter& parameter, const Slot* slot,
+                                       const StepContext& step) const {
+    CastTarget target;
+    target.element = Element::f32;  // nothing is stored; the next step casts
+    if (slot && !recast(*slot)) {
+        target = target_of(*slot, step.with_stats);
+        if (!slot->cast) target.rows = parameter.master.get();
+    }
+    UpdateSource source;
+    source.w = parameter.master.get();
+    source.m = parameter.m.get();
+    source.v = parameter.v.get();
+    source.g = parameter.gradient.get();
+    source.element = parameter.master.element();
+    source.g_element = parameter.gradient.element();
+    source.inputs = rings_.inputs;
+    source.input_slots = rings_.input_slots;
+    source.arm = step.arm;
+    source.finite = finite_.get();
+    source.adamw = adamw();
+    source.gradient_factor = clip_factor_.get();
+    return {source, parameter.shape, target};
+}
+
+void TransformerArm::optimise_gains(const StepContext& step) {
+    const auto vectors = weights_.vectors();
+    const int strips = norm_partials(shape(static_cast<int>(shape_.d)));
+    for (std::size_t first = 0; first < vectors.size(); first += kMostBiases) {
+        BiasUpdates updates;
+        for (std::size_t i = first; i < std::min(first + kMostBiases, vectors.size()); ++i) {
+            VectorParameter& p = *vectors[i];
+            updates.layer[updates.layers++] = {
+                p.value.get(),        p.m.get(),      p.v.get(),
+                p.gradient.get(),     p.before.get(), clips() ? p.gradient.get() : p.partials.get(),
+                clips() ? 1 : strips, p.count,        padded(p.count)};
+        }
+        update_biases(updates, rings_.inputs, rings_.input_slots, step.arm, finite_.get(), step.main, adamw(),
+                      clip_factor_.get());
+    }
+    step.tell(Part::optimiser);
+}
+
+// What the backward pass has not updated yet: with clipping everything.
+void TransformerArm::update(const StepContext& step) {
+    if (clips()) {
+        const int strips = norm_partials(shape(static_cast<int>(shape_.d)));
+        for (VectorParameter* p : weights_.vectors()) {
+            sum_strips(p->partials.get(), strips, p->count, padded(p->count), p->gradient.get(), step.main);
+            sum_of_squares(p->gradient.get(), Element::f32, padded(p->count),
+                           square_partials_.get() + p->partials_at, step.main);
+        }
+        for (MatrixParameter* p : weights_.matrices())
+            sum_of_squares(p->gradient.get(), p->gradient.element(),
+                           static_cast<long long>(elements(p->shape)),
+                           square_partials_.get() + p->partials_at, step.main);
+        clip_factor(square_partials_.get(), static_cast<int>(square_partials_.size()), spec_.clip,
+                    clip_factor_.get(), nullptr, step.main);
+        step.tell(Part::optimiser);
+        update_waiting(~0U, 0, step, step.main);
+    }
+    const Slot* const head = shape_.tied ? &head_.w : nullptr;
+    const WeightUpdate embedding = update_of(*embedding_, head, step);
+    update_weights(embedding.source, embedding.shape, embedding.target, step.main);
+    if (head) quantise(*embedding_, *head, step, step.main);
+    step.tell(Part::optimiser);
+    optimise_gains(step);
+}
+
+// The updates on the side stream are a part of the step.
+void TransformerArm::join(const StepContext& step) {
+    if (!side_used_) return;
+    Event& done = next_event();
+    done.record(step.side);
+    check(cudaStreamWaitEvent(step.main, done.get()), "cudaStreamWaitEvent");
+    side_used_ = false;
+}
+
+}  // namespace fp8lab::cuda
