@@ -111,7 +111,7 @@ TEST_CASE("what a kernel has cleared before a library's launches is not cleared 
 namespace {
 
 // What the next launch on a stream that is captured waits for.
-std::vector<cudaGraphNode_t> last_of(cudaStream_t stream) {
+[[maybe_unused]] std::vector<cudaGraphNode_t> last_of(cudaStream_t stream) {
     cudaStreamCaptureStatus status{};
     const cudaGraphNode_t* last = nullptr;
     const cudaGraphEdgeData* types = nullptr;
@@ -140,7 +140,9 @@ TEST_CASE("what begins beside the last launch has waited for those before it") {
         clear(large.get(), kBytes, 0x22, stream.get());
         clear(last.get(), kBytes, 0x44, stream.get());
         begin_beside_last(side.get(), stream.get(), before);
+#ifndef FP8LAB_SIMULATOR  // which has one chain for all streams
         if (const auto now = last_of(stream.get()); !now.empty()) CHECK(last_of(side.get()) != now);
+#endif
         copy_word(found.get(), static_cast<std::byte*>(large.get()) + kBytes - 4, side.get());
         // Once more, with what the side has done meanwhile.
         clear(large.get(), kBytes, 0x66, stream.get());

@@ -1,35 +1,18 @@
 #include "tests/simulator/runtime.h"
 
 #include <cuda_runtime_api.h>
-#if CUDART_VERSION < 13000  // the names of functions that know the types of edges
-#define cudaStreamGetCaptureInfo cudaStreamGetCaptureInfo_v3
-#define cudaStreamUpdateCaptureDependencies cudaStreamUpdateCaptureDependencies_v2
-#define cudaGraphNodeGetDependencies cudaGraphNodeGetDependencies_v2
-#define cudaGraphNodeGetDependentNodes cudaGraphNodeGetDependentNodes_v2
-#define cudaGraphAddDependencies cudaGraphAddDependencies_v2
-#endif
 
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 namespace fp8lab::simulator {
 namespace {
 
-using Work = std::vector<std::function<void()>>;
-
-Work* captured = nullptr;  // of the graph that is being captured
 std::unordered_map<void*, std::size_t> allocations;
 std::size_t in_use = 0;
 constexpr std::size_t kMemory = std::size_t{8} << 30;
-
-template <class To, class From>
-To handle(From* object) {
-    return reinterpret_cast<To>(object);
-}
 
 struct EventState {
     std::chrono::steady_clock::time_point time = std::chrono::steady_clock::now();
@@ -43,14 +26,6 @@ void copy_rows(void* to, std::size_t to_pitch, const void* from, std::size_t fro
 }
 
 }  // namespace
-
-void enqueue(std::function<void()> work) {
-    if (captured)
-        captured->push_back(std::move(work));
-    else
-        work();
-}
-
 }  // namespace fp8lab::simulator
 
 using namespace fp8lab::simulator;
@@ -135,7 +110,12 @@ cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
     return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t) {
-    enqueue([=] { std::memset(to, value, bytes); });
+    cudaMemsetParams memset{};
+    memset.dst = to;
+    memset.value = static_cast<unsigned>(value);
+    memset.elementSize = memset.height = 1;
+    memset.width = bytes;
+    enqueue([=] { std::memset(to, value, bytes); }, &memset);
     return cudaSuccess;
 }
 cudaError_t cudaMemset2DAsync(void* to, std::size_t pitch, int value, std::size_t width, std::size_t rows,
@@ -179,7 +159,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t) {
-    return captured ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+    return captures() ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
 
@@ -204,68 +184,5 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
     *ms = std::chrono::duration<float, std::milli>(time(to) - time(from)).count();
     return cudaSuccess;
 }
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
-    if (captured) return cudaErrorIllegalState;
-    captured = new Work;
-    return cudaSuccess;
-}
-cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph) {
-    *graph = handle<cudaGraph_t>(std::exchange(captured, nullptr));
-    return cudaSuccess;
-}
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
-    *exec = handle<cudaGraphExec_t>(new Work(*reinterpret_cast<Work*>(graph)));
-    return cudaSuccess;
-}
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t) {
-    for (const auto& work : *reinterpret_cast<Work*>(exec)) work();
-    return cudaSuccess;
-}
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-    delete reinterpret_cast<Work*>(graph);
-    return cudaSuccess;
-}
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
-    delete reinterpret_cast<Work*>(exec);
-    return cudaSuccess;
-}
-cudaError_t cudaGraphGetNodes(cudaGraph_t, cudaGraphNode_t*, std::size_t* count) {
-    *count = 0;
-    return cudaSuccess;
-}
-// A graph has no nodes here, and a stream says that it is not captured.
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t, cudaStreamCaptureStatus* status, unsigned long long*,
-                                     cudaGraph_t*, const cudaGraphNode_t**, const cudaGraphEdgeData**,
-                                     std::size_t*) {
-    *status = cudaStreamCaptureStatusNone;
-    return cudaSuccess;
-}
-cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t, cudaGraphNode_t*, const cudaGraphEdgeData*,
-                                                std::size_t, unsigned) {
-    return cudaErrorNotSupported;
-}
-cudaError_t cudaGraphGetRootNodes(cudaGraph_t, cudaGraphNode_t*, std::size_t*) {
-    return cudaErrorNotSupported;
-}
-cudaError_t cudaGraphNodeGetType(cudaGraphNode_t, cudaGraphNodeType*) { return cudaErrorNotSupported; }
-cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t, cudaGraphNode_t*, cudaGraphEdgeData*,
-                                         std::size_t*) {
-    return cudaErrorNotSupported;
-}
-cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t, cudaGraphNode_t*, cudaGraphEdgeData*,
-                                           std::size_t*) {
-    return cudaErrorNotSupported;
-}
-cudaError_t cudaGraphAddDependencies(cudaGraph_t, const cudaGraphNode_t*, const cudaGraphNode_t*,
-                                     const cudaGraphEdgeData*, std::size_t) {
-    return cudaErrorNotSupported;
-}
-cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t*, cudaGraph_t, const cudaGraphNode_t*, std::size_t,
-                                   const cudaMemsetParams*) {
-    return cudaErrorNotSupported;
-}
-cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t, cudaMemsetParams*) { return cudaErrorNotSupported; }
-cudaError_t cudaGraphDestroyNode(cudaGraphNode_t) { return cudaErrorNotSupported; }
 
 }  // extern "C"

@@ -3,6 +3,8 @@
 // does not show: dependencies between streams that are missing, and times.
 #pragma once
 
+#include <cuda_runtime_api.h>
+
 #include <cstdlib>
 #include <functional>
 #include <string_view>
@@ -11,7 +13,14 @@
 
 namespace fp8lab::simulator {
 
-void enqueue(std::function<void()> work);
+// memset: of cudaMemsetAsync(), which graphs know of.
+void enqueue(std::function<void()> work, const cudaMemsetParams* memset = nullptr);
+bool captures();  // a graph is being captured
+
+template <class To, class From>
+To handle(From* object) {
+    return reinterpret_cast<To>(object);
+}
 // FP8LAB_SIMULATOR_ORDER: forwards (also if it is not set), backwards or shuffled.
 inline Order order_of_threads() {
     const char* const name = std::getenv("FP8LAB_SIMULATOR_ORDER");
