@@ -34,15 +34,16 @@ constexpr auto capture_of = cudaStreamGetCaptureInfo_v3;
 constexpr auto update_capture = cudaStreamUpdateCaptureDependencies_v2;
 #endif
 
-// These functions fail where an edge has a type, unless they get memory for the types.
+// `get` fails where an edge has a type, unless it gets memory for the types.
 template <class Get>
 Nodes linked(Get get, cudaGraphNode_t node, const char* what) {
-    std::size_t count = 0;
-    check(get(node, nullptr, nullptr, &count), what);
-    Nodes nodes(count);
-    std::vector<cudaGraphEdgeData> types(count);
-    if (count > 0) check(get(node, nodes.data(), types.data(), &count), what);
-    return nodes;
+    std::vector<cudaGraphEdgeData> types;
+    return nodes_of(
+        [&](cudaGraphNode_t* to, std::size_t* count) {
+            types.resize(*count);
+            return get(node, to, to ? types.data() : nullptr, count);
+        },
+        what);
 }
 Nodes before(cudaGraphNode_t node) { return linked(dependencies_of, node, "cudaGraphNodeGetDependencies"); }
 Nodes behind(cudaGraphNode_t node) { return linked(dependents_of, node, "cudaGraphNodeGetDependentNodes"); }
