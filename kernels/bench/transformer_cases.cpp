@@ -46,7 +46,7 @@ void backward_and_cast(const TransformerBench& b, void* const* m, cudaStream_t s
     norm_backward(backward_of(b, m), b.shape, stream, &cast);
 }
 void rotate(const TransformerBench& b, void* const* m, cudaStream_t stream) {
-    rotate_heads(m[0], kBf16, b.shape, b.rotary, Turn::forth, true, stream);
+    rotate_heads(m[0], kBf16, b.shape, b.rotary, Turn::forward, true, stream);
 }
 // Of q, k and v: the first two are rotated.
 void rotated_back(const TransformerBench& b, void* const* m, cudaStream_t stream) {

@@ -97,7 +97,7 @@ struct Rotary {
 };
 constexpr bool rotates_in_eights(int head_size) { return head_size % 16 == 0; }
 // In place: m (rows, padded_cols) = round(rotated m), back: by the negative angles. The columns of v are not touched.
-enum class Turn { forth, back };
+enum class Turn { forward, back };
 void rotate_heads(void* m, Element element, Shape shape, const Rotary& rotary, Turn turn, bool round,
                   cudaStream_t stream);
 // A source of casts: m rotated back by the same angles, rounded; the columns of v as they are (rounded too). In BF16

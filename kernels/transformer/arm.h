@@ -118,7 +118,7 @@ class TransformerArm final : public CudaArm {
     void backward_blocks(const StepContext& step);
     void clear_padding(const MatrixParameter& parameter, cudaStream_t stream) const;
     void begin_step();
-    void wait_for_update(std::initializer_list<const Linear*> linears);
+    void queue_updates(std::initializer_list<const Linear*> linears);
     void attend_backward_beside_updates(Block& block, const StepContext& step);
     void attend_backward(Block& block, const StepContext& step);
     void attend_backward_with_casts(Block& block, const StepContext& step);

@@ -78,7 +78,7 @@ void TransformerArm::norm_back(Norm& norm, const void* dy, const Memory* gradien
 
 void TransformerArm::attend(Block& block, const StepContext& step) {
     const Shape qkv = shape(block.qkv.out);
-    rotate_heads(block.qkv_out.get(), out_, qkv, rotary(), Turn::forth, rounds(), step.main);
+    rotate_heads(block.qkv_out.get(), out_, qkv, rotary(), Turn::forward, rounds(), step.main);
     step.tell(Part::norm);
     if (block.casts) return attend_with_casts(block, step);
     attention_->forward(block.qkv_out.get(), block.attended.get(),
@@ -182,7 +182,7 @@ void TransformerArm::loss(const StepContext& step) {
 
 void TransformerArm::backward(const StepContext& step) {
     multiply_back(head_, dx_.get(), step);
-    if (!shape_.tied) wait_for_update({&head_});
+    if (!shape_.tied) queue_updates({&head_});
     norm_back(norm_, dx_.get(), nullptr, &blocks_.back()->down.dy, step);
     backward_blocks(step);
     clear_padding(*embedding_, step.main);
@@ -217,7 +217,7 @@ void TransformerArm::backward_blocks(const StepContext& step) {
         norm_back(block.norm2, dx_.get(), gradient, &block.out.dy, step,
                   block.attention_backward.bytes() >= Counters::kBytes ? &block.attention_backward : nullptr);
         multiply_back(block.out, block.dattended.get(), step);
-        wait_for_update({&block.down, &block.gate_up, &block.out});
+        queue_updates({&block.down, &block.gate_up, &block.out});
         attend_backward_beside_updates(block, step);
         if (block.qkv.dy.in_place()) {
             rotate_heads(block.dqkv.get(), out_, shape(block.qkv.out), rotary(), Turn::back, rounds(),
@@ -227,7 +227,7 @@ void TransformerArm::backward_blocks(const StepContext& step) {
         multiply_back(block.qkv, dx_.get(), step);
         // Where nothing else waits, these wait for the attention of the block before, if there is one.
         const bool now = !waiting_.linears.empty() || b == 0;
-        wait_for_update({&block.qkv});
+        queue_updates({&block.qkv});
         if (now && !clips()) update_beside(step);
         norm_back(block.norm1, dx_.get(), &block.norm2.gradient, b > 0 ? &blocks_[b - 1]->down.dy : nullptr,
                   step);

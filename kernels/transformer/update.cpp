@@ -1,4 +1,4 @@
-// The optimiser's part of a step: beside the backward pass, and what is left behind it.
+// The optimiser's part of a step: beside the backward pass, and the rest after it.
 #include <algorithm>
 #include <vector>
 
@@ -13,12 +13,12 @@ void TransformerArm::begin_step() {
 }
 
 // Their gradients are there.
-void TransformerArm::wait_for_update(std::initializer_list<const Linear*> linears) {
+void TransformerArm::queue_updates(std::initializer_list<const Linear*> linears) {
     waiting_.linears.insert(waiting_.linears.end(), linears);
 }
 
-// A GEMM leaves nothing of a multiprocessor to other kernels; the last kernel of attention does. The updates beside it move up to
-// 1.25 times its bytes: a small rest later costs more than a longer wait now.
+// A GEMM takes all registers of a multiprocessor; the last kernel of attention does not, so that updates run beside it. They
+// move up to 1.25 times its bytes: a small rest shall not need a launch of its own.
 void TransformerArm::attend_backward_beside_updates(Block& block, const StepContext& step) {
     const bool beside = step.main != step.side && !clips() && attention_ && attention_->bytes_of_last() > 0;
     if (!beside) return attend_backward(block, step);

@@ -105,11 +105,11 @@ TEST_CASE("the cast of what is rotated back is core's rotation, rounded, and cor
                 rotate(forward, table);
                 rotate_back(back, table);
 
-                for (const Turn turn : {Turn::forth, Turn::back}) {
+                for (const Turn turn : {Turn::forward, Turn::back}) {
                     const OnDevice in_place(m, s, element, kPoison);
                     rotate_heads(in_place.get(), element, s, rotary, turn, round, nullptr);
                     done();
-                    Values expected = with(turn == Turn::forth ? forward : back);
+                    Values expected = with(turn == Turn::forward ? forward : back);
                     for (int r = 0; r < s.rows; ++r)
                         for (int c = 0; c < turned; ++c)
                             if (round) expected[at(r, s.cols, c)] = as_bf16(expected[at(r, s.cols, c)]);
