@@ -94,7 +94,8 @@ __global__ void __launch_bounds__(kThreadsOfBlock)
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) raw[k] = fetch(lane + k * kTeam);
     const TokenBatchView batch = batch_of(ring);
-    const int target = batch.targets[row];
+    const int target = batch.targets[row], aim = max(target, 0), of_aim = aim / kThreadCols;
+    const Packed<T> of_target = fetch8(y + of_aim * kThreadCols);
     Softmax<T> all;
     int first_eight = 0;  // the first eight that holds the thread's largest logit
     for (int first = lane; first < eights; first += kTeam * kAhead) {
@@ -117,9 +118,8 @@ __global__ void __launch_bounds__(kThreadsOfBlock)
         }
     }
     // The target is the row's choice unless an earlier logit is as large or a later one is larger.
-    const int aim = max(target, 0), of_aim = aim / kThreadCols;
     Eight beside;
-    unpack(fetch8(y + of_aim * kThreadCols), beside);
+    unpack(of_target, beside);
     float score = beside[0];
 #pragma unroll
     for (int j = 1; j < kThreadCols; ++j)
