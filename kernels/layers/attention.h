@@ -32,7 +32,7 @@ class Attention {
     virtual void forward(const void* qkv, void* out, const AttentionMemory& memory, cudaStream_t stream) = 0;
     virtual void backward(const void* qkv, const void* out, const void* dout, void* dqkv,
                           const AttentionMemory& memory, cudaStream_t stream) = 0;
-    // What the last kernel of backward() moves, where it leaves a part of each multiprocessor to others; else 0.
+    // Bytes that the last kernel of backward() moves, where a step is faster with updates beside it; else 0.
     virtual std::size_t bytes_of_last() const { return 0; }
     virtual std::string_view name() const = 0;
 };

@@ -29,7 +29,7 @@ TrainSpec model(const std::string& recipe, std::map<std::string, int, std::less<
 }
 
 void check_bytes(const TrainSpec& spec) {
-    // First: of another trainer's small buffers the driver would give room to those of this one.
+    // Measured before the trainer below exists: in its pages the driver would place small buffers of this one.
     const double allocated = cuda::allocated_bytes(spec, device()).front();
     const auto trainer = cuda::make_cuda_trainer(spec, device());
     trainer->step(1);
