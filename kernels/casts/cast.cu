@@ -8,6 +8,7 @@ template <class T>
 struct MatrixSource {
     static constexpr bool kBiasSums = false, kLoss = false;
     static constexpr int kAhead = kThreadRows;
+    using Values = HeldAs<T>;
     using Raw = Packed<T>;
     const T* in;
     __device__ void prepare(int) {}

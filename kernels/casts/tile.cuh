@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/base/error.h"
+#include "kernels/casts/held.cuh"
 #include "kernels/casts/parts_tile.cuh"
 #include "kernels/casts/tile_parts.cuh"
 #include "kernels/casts/vector_tile.cuh"
@@ -47,25 +48,34 @@ __device__ __forceinline__ void cast_tile(Source source, Shape s, const TileTarg
     void* const rows = inside ? target.rows : nullptr;
     source.prepare(safe_c);
     Gathered g;
-    // kAhead rows are on their way from memory while one is worked on.
+    // kAhead fetches are on their way from memory while the rows of one are worked on.
+    constexpr int kTogether = kRowsTogether<Source>;
     typename Source::Raw raw[Source::kAhead];
     const auto fetch = [&](int row) {
-        raw[row % Source::kAhead] = source.fetch(min(r0 + row, s.rows - 1), safe_c, s);
+        raw[row / kTogether % Source::kAhead] = fetch_together(
+            source, [&](int t) { return min(r0 + row + t, s.rows - 1); }, safe_c, s);
     };
 #pragma unroll
-    for (int row = 0; row < Source::kAhead; ++row) fetch(row);
+    for (int i = 0; i < Source::kAhead; ++i) fetch(i * kTogether);
     loads_are_sent(source);
+    [[maybe_unused]] Held<Source> parts[kTogether][kParts];
     std::uint32_t low[kParts][kRows] = {},
                   high[kParts][kRows] = {};  // FP8 only: columns 0-3 and 4-7 of a row
 #pragma unroll
     for (int row = 0; row < kRows; ++row) {
         const bool real = whole || (inside && r0 + row < s.rows);
         Eight values[kParts];
-        if constexpr (kParts > 1)
-            source.parts(raw[row % Source::kAhead], values);
-        else
-            source.values(raw[row % Source::kAhead], r0 + row, c, real, s, values[0]);
-        if (row + Source::kAhead < kRows) fetch(row + Source::kAhead);
+        const typename Source::Raw& next = raw[row / kTogether % Source::kAhead];
+        if constexpr (kParts > 1) {
+            if (row % kTogether == 0) source.parts(next, parts);
+#pragma unroll
+            for (int part = 0; part < kParts; ++part) parts[row % kTogether][part].widen(values[part]);
+        } else {
+            source.values(next, r0 + row, c, real, s, values[0]);
+            round_values<Source>(values[0]);
+        }
+        if (const int later = row + Source::kAhead * kTogether; row % kTogether == 0 && later < kRows)
+            fetch(later);
 #pragma unroll
         for (int part = 0; part < kParts; ++part) {
             Eight& v = values[part];

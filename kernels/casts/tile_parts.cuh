@@ -79,6 +79,17 @@ constexpr auto kForwardIsE4m3 = "operands of the forward pass are E4M3 on the te
 // has no padding in its columns.
 template <class Source>
 constexpr int kPartsOf = 1;
+// Rows of a thread whose parts the source computes at once, from what fetch() gives for all of them.
+template <class Source>
+constexpr int kRowsTogether = 1;
+// row(t): the t-th of them.
+template <class Source, class Row>
+__device__ inline typename Source::Raw fetch_together(const Source& source, Row&& row, int c, Shape s) {
+    if constexpr (kRowsTogether<Source> == 2)
+        return source.fetch(row(0), row(1), c, s);
+    else
+        return source.fetch(row(0), c, s);
+}
 
 struct TileTarget {
     void *rows, *columns;

@@ -3,6 +3,7 @@
 // each tile.
 #pragma once
 
+#include "kernels/casts/held.cuh"
 #include "kernels/casts/tile_parts.cuh"
 
 namespace fp8lab::cuda {
@@ -78,7 +79,9 @@ __device__ inline void use_rows(Whole whole, Source& source, const BlockPlace& a
 #pragma unroll
         for (int j = 0; j < kThreadCols; ++j)
             if (!whole && (!real || c + j >= s.cols)) v[j] = 0;
-        take(tile, i, v);
+        Held<Source> held;
+        held.hold(v);
+        take(tile, i, held);
     }
 }
 
@@ -134,28 +137,6 @@ __device__ inline void with_values(Source& source, const BlockPlace& at, Shape s
     }
 }
 
-// The values of a thread's part of a block in registers: BF16 where they are rounded to it anyway, in half of them.
-template <bool kInBf16>
-struct Held;
-template <>
-struct Held<false> {
-    Eight rows[kBlockRows];
-    __device__ void put(int k, const Eight& v) {
-#pragma unroll
-        for (int j = 0; j < kThreadCols; ++j) rows[k][j] = v[j];
-    }
-    __device__ void get(int k, Eight& v) const {
-#pragma unroll
-        for (int j = 0; j < kThreadCols; ++j) v[j] = rows[k][j];
-    }
-};
-template <>
-struct Held<true> {
-    Packed<__nv_bfloat16> rows[kBlockRows];
-    __device__ void put(int k, const Eight& v) { rows[k] = pack8(v); }
-    __device__ void get(int k, Eight& v) const { unpack(rows[k], v); }
-};
-
 // Of 16 neighbouring threads, each gets the largest value of row tx % 4 over all of them.
 __device__ inline float amax_of_row(const float (&rows)[kThreadRows], int tx) {
     static_assert(kThreadRows == 4 && kThreadsAcross == 16);
@@ -203,17 +184,19 @@ __device__ inline float gather(Source& source, Values&& values, const BlockPlace
                                const TileTarget& target, VectorMemory& shared, Keep&& keep, Again&& again) {
     const std::uint32_t seen = target.state->amax_bits;
     const int t = static_cast<int>(threadIdx.x);
-    Eight columns = {}, sums;
+    Held<Source> columns;
+    Eight sums;
     float rows[kThreadRows];
-    values([&](int tile, int i, const Eight& v) {
-        rows[i] = 0;
+    values([&](int tile, int i, const Held<Source>& held) {
+        columns.template raise<true>(held);
+        rows[i] = held.template amax<false>();
+        if constexpr (Source::kBiasSums) {
+            Eight v;
+            held.widen(v);
 #pragma unroll
-        for (int j = 0; j < kThreadCols; ++j) {
-            columns[j] = larger(columns[j], v[j]);
-            rows[i] = fmaxf(rows[i], fabsf(v[j]));
-            if constexpr (Source::kBiasSums) sums[j] = (i == 0 ? 0.0F : sums[j]) + v[j];
+            for (int j = 0; j < kThreadCols; ++j) sums[j] = (i == 0 ? 0.0F : sums[j]) + v[j];
         }
-        keep(tile, i, v);
+        keep(tile, i, held);
         if (i < kThreadRows - 1) return;
         const float of_row = amax_of_row(rows, at.tx);
         if (at.tx < kThreadRows) shared.vectors[kBlock + at.row(tile, at.tx) - at.r0] = of_row;
@@ -227,25 +210,21 @@ __device__ inline float gather(Source& source, Values&& values, const BlockPlace
             source.loss = 0;
         }
     });
-    float amax = 0;
-#pragma unroll
-    for (int j = 0; j < kThreadCols; ++j) amax = larger(amax, columns[j]);
+    const float amax = columns.template amax<true>();
     max_amax(target.state, seen, amax);
     // Rare, so that one maximum an element usually serves the columns and the tensor. For whole warps: a source may exchange
     // values within one.
     if (__any_sync(0xFFFFFFFFu, isnan(amax))) {
-#pragma unroll
-        for (int j = 0; j < kThreadCols; ++j) columns[j] = 0;
-        again([&](int, int, const Eight& v) {
-#pragma unroll
-            for (int j = 0; j < kThreadCols; ++j) columns[j] = fmaxf(columns[j], fabsf(v[j]));
-        });
+        columns = {};
+        again([&](int, int, const Held<Source>& held) { columns.template raise<false>(held); });
     }
     __syncwarp();
+    Eight most;
+    columns.widen(most);
 #pragma unroll
     for (int j = 0; j < kThreadCols; ++j)  // two rows of threads a warp
-        columns[j] = fmaxf(columns[j], __shfl_xor_sync(0xFFFFFFFFu, columns[j], kThreadsAcross));
-    if (t % 32 < kThreadsAcross) store8(shared.warps[t / 32] + at.tx * kThreadCols, columns);
+        most[j] = fmaxf(most[j], __shfl_xor_sync(0xFFFFFFFFu, most[j], kThreadsAcross));
+    if (t % 32 < kThreadsAcross) store8(shared.warps[t / 32] + at.tx * kThreadCols, most);
     __syncthreads();
     store_block_sums<Source>(at, s, target, shared);
     if (t >= kBlock) return shared.vectors[t];

@@ -103,7 +103,7 @@ __device__ inline void store_block_columns(std::uint8_t* out, const BlockPlace& 
 }
 
 // Both layouts of the block. values(take): its values as in for_values().
-template <class Out, bool kStats, class Values>
+template <class Source, class Out, bool kStats, class Values>
 __device__ inline void cast_block(Values&& values, const BlockPlace& at, Shape s, const TileTarget& target,
                                   VectorMemory& shared) {
     const int c = at.column();
@@ -115,7 +115,9 @@ __device__ inline void cast_block(Values&& values, const BlockPlace& at, Shape s
     Gathered g;
     uint2 across[kThreadRows];
     std::uint32_t low[kThreadRows], high[kThreadRows];
-    values([&](int tile, int i, const Eight& v) {
+    values([&](int tile, int i, const Held<Source>& held) {
+        Eight v;
+        held.widen(v);
         if (!measures_columns) {
             const float scale = shared.vectors[kBlock + at.row(tile, i) - at.r0];
             across[i] = cast_row<Out, kStats>(v, scale, nullptr, 0, g);
@@ -173,7 +175,7 @@ __global__ void __launch_bounds__(kThreads, kResident<Source>)
         };
         keep_amax(at, s, vectors,
                   gather(
-                      source, values, at, s, target, shared, [](int, int, const Eight&) {}, again));
+                      source, values, at, s, target, shared, [](int, int, const Held<Source>&) {}, again));
     });
 }
 
@@ -187,7 +189,7 @@ __global__ void __launch_bounds__(kThreads, kResident<Source>)
     with_values(source, at, s, [&](auto&& values) {
         scale_from_amax(at, s, target.state->max_finite, vectors, shared);
         __syncthreads();
-        cast_block<Out, kStats>(values, at, s, target, shared);
+        cast_block<Source, Out, kStats>(values, at, s, target, shared);
     });
     leave_scale_1(target);
 }
@@ -205,28 +207,16 @@ __device__ inline void cast_by_block(Source& source, Values&& values, const Bloc
     shared.vectors[threadIdx.x] = scale;
     store_scale_inv(at, s, vectors, squares, 1 / scale);
     __syncthreads();
-    cast_block<Out, kStats>(again, at, s, target, shared);
+    cast_block<Source, Out, kStats>(again, at, s, target, shared);
 }
 
-template <bool kHeldInBf16, class Out, bool kStats, class Source>
-__device__ inline void cast_loaded_block(Source& source, const BlockPlace& at, Shape s,
-                                         const TileTarget& target, bool squares, const ScaleVectors& vectors,
-                                         VectorMemory& shared) {
-    with_values(source, at, s, [&](auto&& values) {
-        prefetch_later_block(source, s);
-        Held<kHeldInBf16> held;
-        cast_by_block<Out, kStats>(
-            source, values, at, s, target, squares, vectors, shared,
-            [&](int tile, int i, const Eight& v) { held.put(tile * kThreadRows + i, v); },
-            [&](auto&& take) {
+// What a thread holds of the block, as `again` of gather() and values of cast_block().
+template <class Source>
+__device__ inline auto values_of(const Held<Source> (&held)[kBlockRows]) {
+    return [&held](auto&& take) {
 #pragma unroll
-                for (int k = 0; k < kBlockRows; ++k) {
-                    Eight v;
-                    held.get(k, v);
-                    take(k / kThreadRows, k % kThreadRows, v);
-                }
-            });
-    });
+        for (int k = 0; k < kBlockRows; ++k) take(k / kThreadRows, k % kThreadRows, held[k]);
+    };
 }
 
 template <class Source, class Out, bool kStats>
@@ -235,7 +225,14 @@ __global__ void __launch_bounds__(kThreads, 2)
     __shared__ __align__(16) VectorMemory shared;
     wait_for_the_kernel_before();
     const BlockPlace at = block_place(source, s, blockIdx.y);
-    cast_loaded_block<false, Out, kStats>(source, at, s, target, squares, vectors, shared);
+    with_values(source, at, s, [&](auto&& values) {
+        prefetch_later_block(source, s);
+        Held<Source> held[kBlockRows];
+        cast_by_block<Out, kStats>(
+            source, values, at, s, target, squares, vectors, shared,
+            [&](int tile, int i, const Held<Source>& row) { held[tile * kThreadRows + i] = row; },
+            values_of<Source>(held));
+    });
     leave_scale_1(target);
 }
 
@@ -248,17 +245,16 @@ __global__ void __launch_bounds__(kThreads, 2)
     wait_for_the_kernel_before();
     const BlockPlace at = block_place(source, s, blockIdx.y);
     with_values(source, at, s, [&](auto&& values) {
-        Held<false> held;
-        const auto keep = [&](int tile, int i, const Eight& v) { held.put(tile * kThreadRows + i, v); };
-        const auto again = [&](auto&& take) {
-#pragma unroll
-            for (int k = 0; k < kBlockRows; ++k) take(k / kThreadRows, k % kThreadRows, held.rows[k]);
+        Held<Source> held[kBlockRows];
+        const auto keep = [&](int tile, int i, const Held<Source>& row) {
+            held[tile * kThreadRows + i] = row;
         };
+        const auto again = values_of<Source>(held);
         keep_amax(at, s, vectors, gather(source, values, at, s, target, shared, keep, again));
         wait_for_all_blocks(vectors.arrived);
         scale_from_amax(at, s, target.state->max_finite, vectors, shared);
         __syncthreads();
-        cast_block<Out, false>(again, at, s, target, shared);
+        cast_block<Source, Out, false>(again, at, s, target, shared);
     });
     leave_scale_1(target);
 }

@@ -4,6 +4,7 @@
 
 #include <cuda_fp8.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -43,6 +44,27 @@ __device__ inline float larger(float so_far, float x) {
 #else
     if (std::isnan(so_far) || std::isnan(x)) return std::nanf("");
     return std::fmax(so_far, std::fabs(x));
+#endif
+}
+
+// The same of two BF16 in each word; NaN is kept or, unless both are NaN, ignored. Two in a row become one instruction of three
+// operands.
+template <bool kKeepsNan>
+__device__ inline std::uint32_t larger_pair(std::uint32_t so_far, std::uint32_t x) {
+#ifdef __CUDA_ARCH__
+    std::uint32_t out;
+    if constexpr (kKeepsNan)
+        asm("{ .reg .b32 a; abs.bf16x2 a, %2; max.NaN.bf16x2 %0, %1, a; }" : "=r"(out) : "r"(so_far), "r"(x));
+    else
+        asm("{ .reg .b32 a; abs.bf16x2 a, %2; max.bf16x2 %0, %1, a; }" : "=r"(out) : "r"(so_far), "r"(x));
+    return out;
+#else
+    const auto larger_of = [](std::uint32_t a, std::uint32_t b) {
+        constexpr std::uint32_t kInf = 0x7F80, kNan = 0x7FFF;
+        if (a > kInf || b > kInf) return kKeepsNan || (a > kInf && b > kInf) ? kNan : std::min(a, b);
+        return std::max(a, b);
+    };
+    return larger_of(so_far & 0xFFFF, x & 0x7FFF) | larger_of(so_far >> 16, x >> 16 & 0x7FFF) << 16;
 #endif
 }
 

@@ -9,6 +9,7 @@ template <class T>
 struct Normed {
     static constexpr bool kBiasSums = false, kLoss = false;
     static constexpr int kAhead = kThreadRows;
+    using Values = HeldAs<T>;
     struct Raw {
         Packed<T> x;
         float inverse;
@@ -26,7 +27,7 @@ struct Normed {
         unpack(raw.x, v);
 #pragma unroll
         for (int j = 0; j < kThreadCols; ++j) v[j] = v[j] * raw.inverse * gain[j];
-        round_results<T>(round, v);
+        round_in_f32<T>(round, v);
     }
 };
 

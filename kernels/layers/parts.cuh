@@ -23,6 +23,11 @@ __device__ inline void round_results([[maybe_unused]] bool round, Eight& v) {
         v[i + 1] = __uint_as_float(word & 0xFFFF0000u);
     }
 }
+// Where the cast rounds to BF16 what is BF16 in memory.
+template <class T>
+__device__ inline void round_in_f32([[maybe_unused]] bool round, [[maybe_unused]] Eight& v) {
+    if constexpr (std::is_same_v<T, float>) round_results<T>(round, v);
+}
 template <class T>
 __device__ inline T as_result([[maybe_unused]] bool round, float x) {
     if constexpr (std::is_same_v<T, float>)

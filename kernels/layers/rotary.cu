@@ -97,6 +97,7 @@ template <class T>
 struct RotatedBack {
     static constexpr bool kBiasSums = false, kLoss = false;
     static constexpr int kAhead = 2;
+    using Values = HeldAs<T>;
     struct Raw {
         Packed<T> mine, other;
         Packed<float> cos, sin;
@@ -157,69 +158,80 @@ struct RotatedBack {
                 v[j] = v[j] * cos[j] + (low ? product : -product);
             }
         }
-        round_results<T>(round, v);
+        round_in_f32<T>(round, v);
     }
 };
 
-// q and k of the same in BF16, where q, k and v are equally wide: the same columns of q and of k turn by the same angles, which
-// are loaded once. Heads end where tiles do, so that the other half of a head is in the registers of the same warp: 87.0 %
-// of a copy instead of 83.2 % where it is loaded, and 70 instead of 57 % with 1x128 scales (one H200, CUDA 13.0, 2026-11-24,
-// bench cast --shape 8192,4096).
+// q and k of the same in BF16, where q, k and v are equally wide: the same columns of q and of k turn by the same angles. Heads
+// end where tiles do, so that both halves of a head are worked on in one warp: of two rows, the thread with the low half turns
+// both halves of the first, the one with the high half those of the second, and each gives the other what it needs. So a pair
+// of angles is loaded once.
 struct RotatedBackPair {
     static constexpr bool kBiasSums = false, kLoss = false;
-    static constexpr int kTurned = 2;
+    static constexpr int kTurned = 2, kRows = 2;
+    using Values = HeldBf16;
     struct Raw {
-        Packed<__nv_bfloat16> mine[kTurned];
+        Packed<__nv_bfloat16> mine[kTurned], other[kTurned];  // halves of the row that the thread turns
         Packed<float> cos, sin;
     };
     const __nv_bfloat16* m;
     Rotary rotary;
     bool low = true;
-    int angle = 0;
+    int other = 0, angle = 0;
     __device__ void prepare(int c) {
         const int half = rotary.head_size / 2, at = c % rotary.head_size;
         low = at < half;
+        other = low ? half : -half;
         angle = low ? at : at - half;
     }
-    __device__ Packed<__nv_bfloat16> of_other_half(const Packed<__nv_bfloat16>& mine) const {
-        const auto from = [&](std::uint32_t word) {
-            return __shfl_xor_sync(0xFFFFFFFFu, word, rotary.head_size / 2 / kThreadCols);
-        };
-        return {make_uint4(from(mine.words.x), from(mine.words.y), from(mine.words.z), from(mine.words.w))};
+    __device__ Raw fetch(int r, int next_r, int c, Shape s) const {
+        const int turned = low ? r : next_r;
+        const __nv_bfloat16* const q = m + static_cast<std::size_t>(turned) * s.padded_cols + c;
+        const __nv_bfloat16* const k = q + rotary.cols / kTurned;
+        const std::size_t at =
+            static_cast<std::size_t>(turned % rotary.context) * (rotary.head_size / 2) + angle;
+        return {{fetch8(q), fetch8(k)},
+                {fetch8(q + other), fetch8(k + other)},
+                fetch8(rotary.cos + at),
+                fetch8(rotary.sin + at)};
     }
-    __device__ Raw fetch(int r, int c, Shape s) const {
-        const __nv_bfloat16* const q = m + static_cast<std::size_t>(r) * s.padded_cols + c;
-        const std::size_t at = static_cast<std::size_t>(r % rotary.context) * (rotary.head_size / 2) + angle;
-        return {
-            {fetch8(q), fetch8(q + rotary.cols / kTurned)}, fetch8(rotary.cos + at), fetch8(rotary.sin + at)};
-    }
-    __device__ void parts(const Raw& raw, Eight* v) const {
+    template <int kParts>
+    __device__ void parts(const Raw& raw, HeldBf16 (&out)[kRows][kParts]) const {
         Eight cos, sin;
         unpack(raw.cos, cos);
         unpack(raw.sin, sin);
 #pragma unroll
+        for (int j = 0; j < kThreadCols; ++j)
+            if (!low) sin[j] = -sin[j];
+#pragma unroll
         for (int part = 0; part < kTurned; ++part) {
-            Eight others;
-            unpack(raw.mine[part], v[part]);
-            unpack(of_other_half(raw.mine[part]), others);
+            Eight mine, others, kept, given;
+            unpack(raw.mine[part], mine);
+            unpack(raw.other[part], others);
 #pragma unroll
             for (int j = 0; j < kThreadCols; ++j) {
-                const float product = others[j] * sin[j];
-                v[part][j] = v[part][j] * cos[j] + (low ? product : -product);
+                kept[j] = mine[j] * cos[j] + others[j] * sin[j];
+                given[j] = others[j] * cos[j] - mine[j] * sin[j];
             }
-            round_results<__nv_bfloat16>(true, v[part]);
+            HeldBf16 turned, taken;
+            turned.hold(kept);
+            taken.hold(given);
+#pragma unroll
+            for (std::uint32_t& word : taken.words)
+                word = __shfl_xor_sync(0xFFFFFFFFu, word, rotary.head_size / 2 / kThreadCols);
+            out[0][part] = low ? turned : taken;
+            out[1][part] = low ? taken : turned;
         }
     }
     // v, which is not rotated, for casts with many scales.
     struct Rest {
         static constexpr bool kBiasSums = false, kLoss = false;
+        using Values = HeldBf16;
         using Raw = Packed<__nv_bfloat16>;
         const __nv_bfloat16* m;
-        __device__ void prepare(int) {}
         __device__ Raw fetch(int r, int c, Shape s) const {
             return fetch8(m + static_cast<std::size_t>(r) * s.padded_cols + c);
         }
-        __device__ void values(const Raw& raw, int, int, bool, Shape, Eight& v) const { unpack(raw, v); }
     };
     __device__ Rest rest() const { return {m}; }
 };
@@ -228,18 +240,18 @@ struct RotatedBackPair {
 struct RotatedBackThirds : RotatedBackPair {
     static constexpr int kAhead = 1;
     struct Raw : RotatedBackPair::Raw {
-        Packed<__nv_bfloat16> v;
+        Packed<__nv_bfloat16> v[kRows];
     };
-    __device__ Raw fetch(int r, int c, Shape s) const {
-        const int part = rotary.cols / kTurned;
-        const __nv_bfloat16* const q = m + static_cast<std::size_t>(r) * s.padded_cols + c;
-        const __nv_bfloat16* const k = q + part;
-        const std::size_t at = static_cast<std::size_t>(r % rotary.context) * (rotary.head_size / 2) + angle;
-        return {{{fetch8(q), fetch8(k)}, fetch8(rotary.cos + at), fetch8(rotary.sin + at)}, fetch8(k + part)};
+    __device__ Raw fetch(int r, int next_r, int c, Shape s) const {
+        const __nv_bfloat16* const v = m + kTurned * (rotary.cols / kTurned) + c;
+        return {RotatedBackPair::fetch(r, next_r, c, s),
+                {fetch8(v + static_cast<std::size_t>(r) * s.padded_cols),
+                 fetch8(v + static_cast<std::size_t>(next_r) * s.padded_cols)}};
     }
-    __device__ void parts(const Raw& raw, Eight* v) const {
-        RotatedBackPair::parts(raw, v);
-        unpack(raw.v, v[kTurned]);
+    __device__ void parts(const Raw& raw, HeldBf16 (&out)[kRows][kTurned + 1]) const {
+        RotatedBackPair::parts(raw, out);
+#pragma unroll
+        for (int row = 0; row < kRows; ++row) out[row][kTurned] = HeldBf16(raw.v[row]);
     }
 };
 
@@ -252,17 +264,19 @@ constexpr bool kOnlyCopied<RotatedBack<float>> = true;
 template <>
 constexpr int kPartsOf<RotatedBackPair> = RotatedBackPair::kTurned;
 template <>
-constexpr int kRowsAtOnce<RotatedBackPair> = 4;
+constexpr int kRowsTogether<RotatedBackPair> = RotatedBackPair::kRows;
 template <>
-constexpr bool kPrefetches<RotatedBackPair::Rest> = false;
+constexpr int kRowsAtOnce<RotatedBackPair> = 8;
 template <>
 constexpr bool kMayBeLow<RotatedBackThirds> = false;
 template <>
 constexpr bool kManyScales<RotatedBackThirds> = false;
 template <>
+constexpr int kRowsTogether<RotatedBackThirds> = RotatedBackThirds::kRows;
+template <>
 constexpr int kPartsOf<RotatedBackThirds> = RotatedBackThirds::kTurned + 1;
 template <>
-constexpr int kBlocksAtOnce<RotatedBackThirds> = 3;
+constexpr int kBlocksAtOnce<RotatedBackThirds> = 2;
 
 void rotate_heads(void* m, Element element, Shape shape, const Rotary& rotary, Turn turn, bool round,
                   cudaStream_t stream) {

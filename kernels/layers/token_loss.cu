@@ -166,6 +166,7 @@ template <class T>
 struct TokenGradient {
     static constexpr bool kBiasSums = false, kLoss = false;
     static constexpr int kAhead = kThreadRows;
+    using Values = HeldAs<T>;
     struct Raw {
         Packed<T> y;
         float2 stats;
@@ -211,7 +212,7 @@ struct TokenGradient {
                 if (!scored) v[j] = 0;
             }
         }
-        round_results<T>(round, v);
+        round_in_f32<T>(round, v);
     }
 };
 
