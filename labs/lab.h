@@ -76,6 +76,8 @@ class Lab {
     virtual bool live() const { return false; }
     virtual std::string record() const { return {}; }
     virtual void replay(std::string_view record) { (void)record; }
+    // Labs that train: whether they know the action "poison", for which a lecture has a key.
+    virtual bool can_poison() const { return false; }
     // Labs that train: why the run at hand will leave no record(), in sentences; empty where it will.
     virtual std::string no_record() const { return {}; }
 

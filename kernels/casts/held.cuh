@@ -26,7 +26,7 @@ struct HeldF32 {
         for (int j = 0; j < kThreadCols; ++j)
             v[j] = kKeepsNan ? larger(v[j], by.v[j]) : fmaxf(v[j], fabsf(by.v[j]));
     }
-    // Of the eight.
+    // The largest of the eight.
     template <bool kKeepsNan>
     __device__ float amax() const {
         float most = 0;
@@ -66,7 +66,7 @@ struct HeldBf16 {
 template <class T>
 using HeldAs = std::conditional_t<std::is_same_v<T, __nv_bfloat16>, HeldBf16, HeldF32>;
 
-// A source whose values are rounded says so by its Values, and leaves it to the cast to round them to BF16.
+// A source with Values leaves it to the cast to round what its values() give. Its parts() give Values, which are rounded.
 template <class Source>
 struct HeldOf {
     using Type = HeldF32;
@@ -79,7 +79,7 @@ struct HeldOf<Source> {
 template <class Source>
 using Held = typename HeldOf<Source>::Type;
 
-// What a cast with one scale takes.
+// As Held rounds them, for casts with one scale, which hold nothing.
 template <class Source>
 __device__ inline void round_values(Eight& v) {
     Held<Source> held;

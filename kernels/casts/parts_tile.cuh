@@ -21,6 +21,7 @@ template <class Source, int kCount, int kParts>
 __device__ inline void hold_parts(Source& source, const BlockPlace& at, Shape s, int first,
                                   Held<Source> (&held)[kParts][kBlockRows]) {
     constexpr int kTogether = kRowsTogether<Source>;
+    static_assert(kCount % kTogether == 0);
     typename Source::Raw raw[kCount / kTogether];
     const auto row = [&](int k) { return at.row((first + k) / kThreadRows, (first + k) % kThreadRows); };
 #pragma unroll
@@ -48,7 +49,8 @@ __device__ inline void cast_parts(Source& source, BlockPlace at, int part_cols, 
     Held<Source> held[kParts][kBlockRows];
 #pragma unroll
     for (int first = 0; first < kBlockRows; first += kRowsAtOnce<Source>)
-        // The branch also keeps the loads of what follows behind it; spread over the work before, they are slower.
+        // A tile of padding is skipped. Where there is none, the branch keeps the later loads together behind it: spread over
+        // the work before it they take longer (0.128 instead of 0.124 ms: gate_slope.cu).
         if (at.r0 + first / kThreadRows * kTileRows < s.rows)
             hold_parts<Source, kRowsAtOnce<Source>>(source, at, s, first, held);
     const auto cast = [&]<class From>(From& from, auto&& values) {
@@ -69,7 +71,8 @@ __device__ inline void cast_parts(Source& source, BlockPlace at, int part_cols, 
         BlockPlace beside = at;
         beside.c0 += part_cols;
         fetch_rows(false, rest, beside, s, 0, raw);
-        if (kParts > 1) __syncthreads();
+        static_assert(kParts > 1);
+        __syncthreads();
         cast(source, values_of<Source>(held[kParts - 1]));
         __syncthreads();
         cast(rest, [&](auto&& take) {

@@ -1,8 +1,8 @@
 // The one mechanism of every cast: a block takes a tile of kTileRows x kTileCols elements, a thread 4 rows x
 // 8 columns of it. The source yields FP32 values; they are cast, stored by rows, transposed in shared memory and
 // stored by columns, while amax, statistics and sums over columns are gathered. In BF16 tiles of half the
-// height serve where few blocks or few rows would leave threads without work. A source whose matrix has two halves
-// that come from the same loads is read once: the block takes a tile of each half.
+// height serve where few blocks or few rows would leave threads without work. A source whose matrix has parts, side by side,
+// that come from the same loads is read once: the block takes a tile of each part.
 #pragma once
 
 #include "core/base/error.h"
@@ -50,6 +50,7 @@ __device__ __forceinline__ void cast_tile(Source source, Shape s, const TileTarg
     Gathered g;
     // kAhead fetches are on their way from memory while the rows of one are worked on.
     constexpr int kTogether = kRowsTogether<Source>;
+    static_assert(Source::kAhead * kTogether <= kRows);
     typename Source::Raw raw[Source::kAhead];
     const auto fetch = [&](int row) {
         raw[row / kTogether % Source::kAhead] = fetch_together(
@@ -65,13 +66,13 @@ __device__ __forceinline__ void cast_tile(Source source, Shape s, const TileTarg
     for (int row = 0; row < kRows; ++row) {
         const bool real = whole || (inside && r0 + row < s.rows);
         Eight values[kParts];
-        const typename Source::Raw& next = raw[row / kTogether % Source::kAhead];
+        const typename Source::Raw& fetched = raw[row / kTogether % Source::kAhead];
         if constexpr (kParts > 1) {
-            if (row % kTogether == 0) source.parts(next, parts);
+            if (row % kTogether == 0) source.parts(fetched, parts);
 #pragma unroll
             for (int part = 0; part < kParts; ++part) parts[row % kTogether][part].widen(values[part]);
         } else {
-            source.values(next, r0 + row, c, real, s, values[0]);
+            source.values(fetched, r0 + row, c, real, s, values[0]);
             round_values<Source>(values[0]);
         }
         if (const int later = row + Source::kAhead * kTogether; row % kTogether == 0 && later < kRows)
@@ -131,7 +132,7 @@ template <class Source, class Out, Gather kGather>
 void launch_tiles(const Source& source, Shape s, const TileTarget& target, cudaStream_t stream) {
     constexpr int kDown = kRowsOf<Source> * kThreadsDown;
     if (kPartsOf < Source >> 1 && s.cols != s.padded_cols)
-        throw Error(ErrorKind::backend, "cast", "a matrix of two halves has no padding between them");
+        throw Error(ErrorKind::backend, "cast", "a matrix of several parts has no padding between them");
     const dim3 grid(static_cast<unsigned>(tiles_across(s.padded_cols / kPartsOf<Source>)),
                     static_cast<unsigned>((s.padded_rows + kDown - 1) / kDown));
     launch("cast kernel", tile_cast<Source, Out, kGather>, grid, kThreads, stream, source, s, target);

@@ -85,6 +85,7 @@ constexpr int kRowsTogether = 1;
 // row(t): the t-th of them.
 template <class Source, class Row>
 __device__ inline typename Source::Raw fetch_together(const Source& source, Row&& row, int c, Shape s) {
+    static_assert(kRowsTogether<Source> == 1 || kRowsTogether<Source> == 2);
     if constexpr (kRowsTogether<Source> == 2)
         return source.fetch(row(0), row(1), c, s);
     else

@@ -27,7 +27,7 @@ struct Normed {
         unpack(raw.x, v);
 #pragma unroll
         for (int j = 0; j < kThreadCols; ++j) v[j] = v[j] * raw.inverse * gain[j];
-        round_in_f32<T>(round, v);
+        round_if_f32<T>(round, v);
     }
 };
 

@@ -29,7 +29,7 @@ struct Gated {
         unpack(raw.gate, v);
         unpack(raw.up, up);
         activate_gate<T, kLimits>(kind, v, up);
-        round_results<T>(round, v);
+        round_results<T>(round, v);  // before the scales of channels, not by the cast
         if (!channel_scales) return;
 #pragma unroll
         for (int j = 0; j < kThreadCols; ++j) v[j] *= scales[j];

@@ -55,8 +55,8 @@ struct GateSloped {
 #pragma unroll
             for (int j = 0; j < kThreadCols; ++j) da[j] *= scales[j];
         gate_gradients<T, kLimits>(kind, da, gate, up, dgate, dup);
-        round_in_f32<T>(round, dgate);
-        round_in_f32<T>(round, dup);
+        round_if_f32<T>(round, dgate);
+        round_if_f32<T>(round, dup);
         out[0][0].hold(dgate);
         out[0][1].hold(dup);
     }

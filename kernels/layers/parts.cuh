@@ -23,9 +23,9 @@ __device__ inline void round_results([[maybe_unused]] bool round, Eight& v) {
         v[i + 1] = __uint_as_float(word & 0xFFFF0000u);
     }
 }
-// Where the cast rounds to BF16 what is BF16 in memory.
+// The same for sources with Values (held.cuh): where activations are BF16, the cast rounds.
 template <class T>
-__device__ inline void round_in_f32([[maybe_unused]] bool round, [[maybe_unused]] Eight& v) {
+__device__ inline void round_if_f32([[maybe_unused]] bool round, [[maybe_unused]] Eight& v) {
     if constexpr (std::is_same_v<T, float>) round_results<T>(round, v);
 }
 template <class T>

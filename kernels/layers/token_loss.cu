@@ -212,7 +212,7 @@ struct TokenGradient {
                 if (!scored) v[j] = 0;
             }
         }
-        round_in_f32<T>(round, v);
+        round_if_f32<T>(round, v);
     }
 };
 

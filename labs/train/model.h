@@ -47,6 +47,7 @@ class TrainLab : public Lab {
     void reset() override;
     std::span<const Exercise> exercises() const override;
     bool live() const override { return true; }
+    bool can_poison() const override { return true; }
     bool busy() const override { return running() || (finished() && !complete()); }
     std::string record() const override;
     std::string no_record() const override;

@@ -35,6 +35,7 @@ class Gui {
         io.IniFilename = nullptr;
         io.DisplaySize = size;
         io.DeltaTime = 1.0F / 60;
+        io.BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;  // as the window, of OpenGL 3.2
         ui::prepare_hand();
         context.theme = theme;
         context.scale = scale;

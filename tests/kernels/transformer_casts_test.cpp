@@ -76,8 +76,9 @@ TEST_CASE("the cast of what is rotated back is core's rotation, rounded, and cor
     };
     for (const Heads& h : {Heads{64, 1, 16, 64, 0}, Heads{130, 6, 16, 65, 32}, Heads{70, 3, 32, 7, 48},
                            Heads{50, 2, 64, 50, 64}, Heads{33, 5, 128, 11, 128}, Heads{40, 4, 8, 20, 16},
-                           Heads{130, 4, 64, 65, 128}, Heads{300, 4, 128, 100, 256}, Heads{21, 8, 6, 7, 16},
-                           Heads{16, 8, 2, 1, 16}})
+                           Heads{130, 4, 64, 65, 128}, Heads{300, 4, 128, 100, 256},
+                           Heads{131, 16, 16, 65, 128}, Heads{77, 8, 32, 7, 128}, Heads{37, 2, 128, 37, 128},
+                           Heads{21, 8, 6, 7, 16}, Heads{16, 8, 2, 1, 16}})
         for (const Element element : kBoth)
             for (const bool round : {true, false}) {
                 if (!round && element == Element::bf16) continue;
@@ -171,7 +172,8 @@ TEST_CASE("the cast of the gated activation is core's in FP32 bit for bit, near 
 
 TEST_CASE("the cast of the gradients through the gate is core's in FP32 bit for bit, near it in BF16") {
     NEEDS_GPU();
-    for (const Shape channels : {padded(1, 16), padded(20, 64), padded(130, 192), padded(70, 256)})
+    for (const Shape channels : {padded(1, 16), padded(20, 64), padded(130, 192), padded(70, 256),
+                                 padded(131, 128), padded(50, 128)})
         for (const Element element : kBoth)
             for (const GateKind kind : {GateKind::swiglu, GateKind::clamp})
                 for (const bool scaled : {false, true}) {
@@ -268,4 +270,48 @@ TEST_CASE("a NaN and an Inf of a row stay in it, and in every cast") {
     CHECK(std::isnan(found[at(6, s.cols, 41)]));  // -Inf / (1 + Inf), as in core
     CHECK(std::ranges::count_if(found, [](float x) { return !std::isfinite(x); }) == 3);
     check_casts(launch, s, found, false);
+}
+
+TEST_CASE("a NaN and an Inf stay in their place where the parts of a matrix come from the same loads") {
+    NEEDS_GPU();
+    SUBCASE("rotated back: with them the other half of the head") {
+        constexpr int kHeadSize = 64, kTurned = 256, kContext = 33;
+        const Shape s = padded(66, kTurned + 128);
+        Values m = normals(size_of(s.rows, s.cols), 5, Element::bf16);
+        m[at(3, s.cols, 17)] = kNan;            // of a low half of q
+        m[at(64, s.cols, 128 + 40)] = kInf;     // of a high half of k
+        m[at(65, s.cols, kTurned + 9)] = kNan;  // of v
+        const OnDevice in(m, s, Element::bf16);
+        const RotaryTable<float> table(kContext, kHeadSize);
+        const Buffer<float> cos = on_device(table.cos().values), sin = on_device(table.sin().values);
+        const RotatedBackSource source{
+            in.get(), Element::bf16, {cos.get(), sin.get(), kContext, kHeadSize, kTurned}, true};
+        const CastLaunch launch = [&](const CastTarget& target, Pass pass) {
+            cast_rotated_back(source, s, target, pass, nullptr);
+        };
+        const Values found = copied(launch, s);
+        for (const int c : {17, 17 + 32}) CHECK(std::isnan(found[at(3, s.cols, c)]));
+        for (const int c : {128 + 40, 128 + 8}) CHECK(!std::isfinite(found[at(64, s.cols, c)]));
+        CHECK(std::isnan(found[at(65, s.cols, kTurned + 9)]));
+        CHECK(std::ranges::count_if(found, [](float x) { return !std::isfinite(x); }) == 5);
+        check_casts(launch, s, found, true);
+    }
+    SUBCASE("through the gate") {
+        const Shape channels = padded(66, 128), s = twice_as_wide(channels);
+        const Values gate_up = gates(channels, Element::bf16);
+        Values da = normals(size_of(channels.rows, channels.cols), 8, Element::bf16);
+        da[at(2, channels.cols, 5)] = kNan;
+        da[at(65, channels.cols, 100)] = -kInf;
+        const OnDevice gate_memory(gate_up, s, Element::bf16), da_memory(da, channels, Element::bf16);
+        const GateSlopeSource source{
+            da_memory.get(), gate_memory.get(), Element::bf16, GateKind::swiglu, true, nullptr};
+        const CastLaunch launch = [&](const CastTarget& target, Pass pass) {
+            cast_gate_slope(source, s, target, pass, nullptr);
+        };
+        const Values found = copied(launch, s);
+        for (const int c : {5, 128 + 5}) CHECK(std::isnan(found[at(2, s.cols, c)]));
+        for (const int c : {100, 128 + 100}) CHECK(!std::isfinite(found[at(65, s.cols, c)]));
+        CHECK(std::ranges::count_if(found, [](float x) { return !std::isfinite(x); }) == 4);
+        check_casts(launch, s, found, true);
+    }
 }

@@ -134,7 +134,7 @@ void Presentation::key(ui::Key key) {
     if (key == ui::Key::b) return lecture.compare();
     if (key == ui::Key::up) return lecture.nudge(1);
     if (key == ui::Key::down) return lecture.nudge(-1);
-    if (key == ui::Key::p && lecture.lab().live()) return lecture.lab().act("poison");
+    if (key == ui::Key::p && lecture.lab().can_poison()) return lecture.lab().act("poison");
     if (key == ui::Key::space && lecture.lab().live()) return lecture.toggle_run();
     view().key(context_, key);
 }

@@ -149,6 +149,24 @@ TEST_CASE("a training of a lecture runs while it is seen, and pauses with Space"
     CHECK(hall.words("present.number.0") != "-");
 }
 
+TEST_CASE("P poisons a batch where the lab knows how, and does nothing in another lab that trains") {
+    for (const bool knows : {true, false}) {
+        test::ShellDesk desk({1920, 1080});
+        desk.shell.open(knows ? "train" : "transformer");
+        Lab& lab = *desk.shell.lab();
+        REQUIRE(lab.live());
+        std::vector<std::string> actions;
+        desk.frame();
+        desk.key(ui::Key::f5);
+        REQUIRE(desk.shell.presentation().active());
+        lab.set_listener([&](std::string_view action) { actions.emplace_back(action); });
+        desk.key(ui::Key::p);
+        desk.frame();
+        CHECK(actions == (knows ? std::vector<std::string>{"poison"} : std::vector<std::string>{}));
+        lab.set_listener({});
+    }
+}
+
 TEST_CASE("Esc leaves a lecture, F5 on home goes on with it: the same scene, the same votes") {
     Hall hall("delayed-scaling");
     hall.press(ui::Key::digit_2);

@@ -327,7 +327,7 @@ TEST_CASE("a million points stay within 16-bit indices, with and without vertex 
             CAPTURE(offsets);
             CAPTURE(n);
             Gui gui;
-            if (offsets) ImGui::GetIO().BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;
+            if (!offsets) ImGui::GetIO().BackendFlags &= ~ImGuiBackendFlags_RendererHasVtxOffset;
             std::vector<double> xs, ys;
             for (int i = 0; i < n; ++i) xs.push_back(i), ys.push_back(std::sin(i * 0.7) + 0.001 * (i % 97));
             gui.figure = {.id = "f"};
