@@ -84,7 +84,7 @@ class Lab {
     // What a scene stores. The default is the field table.
     virtual nlohmann::json state();
     virtual void restore(const nlohmann::json& state);  // throws input_error; then nothing is changed
-    virtual void reset() = 0;                           // default parameters
+    virtual void reset() = 0;                           // default parameters; update() computes their result
 
   protected:
     virtual void perform(std::string_view action);  // for act(); the default knows none

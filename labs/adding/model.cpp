@@ -267,10 +267,7 @@ Figure AddingLab::thumbnail() const {
     return sum_figures(outcome, params).front();
 }
 
-void AddingLab::reset() {
-    params_ = {};
-    update();
-}
+void AddingLab::reset() { params_ = {}; }
 
 Hardware recorded_hardware(std::string_view id) {
     Hardware out;

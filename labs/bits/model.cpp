@@ -218,10 +218,7 @@ std::vector<Metric> BitsLab::metrics() const {
     return out;
 }
 
-void BitsLab::reset() {
-    params_ = {};
-    update();
-}
+void BitsLab::reset() { params_ = {}; }
 
 void BitsLab::select(std::uint32_t code) {
     params_.code = static_cast<int>(code & code_mask(outcome_.format));

@@ -117,10 +117,7 @@ void BlocksLab::update() {
     if (auto outcome = job_.take()) outcome_ = std::move(*outcome);
 }
 
-void BlocksLab::reset() {
-    params_ = {};
-    update();
-}
+void BlocksLab::reset() { params_ = {}; }
 
 Block BlocksLab::block_at(std::size_t row, std::size_t col, bool by_rows) const {
     const Tensor& tensor = outcome_.tensor;

@@ -322,10 +322,7 @@ std::vector<Metric> DelayedLab::metrics() const {
     return out;
 }
 
-void DelayedLab::reset() {
-    params_ = {};
-    update();
-}
+void DelayedLab::reset() { params_ = {}; }
 
 LabEntry entry() { return entry_of<DelayedLab>(kInfo); }
 

@@ -247,10 +247,7 @@ std::vector<Metric> ErrorLab::metrics() const {
     return out;
 }
 
-void ErrorLab::reset() {
-    params_ = {};
-    update();
-}
+void ErrorLab::reset() { params_ = {}; }
 
 LabEntry entry() { return entry_of<ErrorLab>(kInfo); }
 

@@ -133,10 +133,7 @@ void FourLab::set_wake(std::function<void()> wake) {
     means_.start_worker(std::move(wake));
 }
 
-void FourLab::reset() {
-    params_ = {};
-    update();
-}
+void FourLab::reset() { params_ = {}; }
 
 std::size_t FourLab::blocks_shown() const {
     const Outcome& o = outcome_;

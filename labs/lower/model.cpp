@@ -144,10 +144,7 @@ void LowerLab::set_wake(std::function<void()> wake) {
     kv_job_.start_worker(std::move(wake));
 }
 
-void LowerLab::reset() {
-    params_ = {};
-    update();
-}
+void LowerLab::reset() { params_ = {}; }
 
 void LowerLab::take(const Mix& mix) {
     Params& p = params_;

@@ -238,10 +238,7 @@ std::string MemoryLab::device() const {
                : outcome_.allocated.gpu + ": the allocated bytes. The rest is arithmetic.";
 }
 
-void MemoryLab::reset() {
-    params_ = {};
-    update();
-}
+void MemoryLab::reset() { params_ = {}; }
 
 std::vector<Figure> MemoryLab::figures() const {
     return {bars_figure(outcome_), tokens_figure(outcome_, params_.pcie), plans_figure(params_, outcome_)};

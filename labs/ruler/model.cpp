@@ -225,10 +225,7 @@ std::vector<Metric> RulerLab::metrics() const {
     return out;
 }
 
-void RulerLab::reset() {
-    params_ = {};
-    update();
-}
+void RulerLab::reset() { params_ = {}; }
 
 void RulerLab::slide(double from, double to) {
     if (!(from > 0 && to > 0)) return;

@@ -109,10 +109,7 @@ void SpeedLab::measure(bool every_m) {
     live_.measure(std::move(probes));
 }
 
-void SpeedLab::reset() {
-    params_ = defaults_;
-    update();
-}
+void SpeedLab::reset() { params_ = defaults_; }
 
 Provenance SpeedLab::provenance() const {
     return params_.source == kLive && !times_.layers.empty() ? Provenance::tensor_core : Provenance::recorded;

@@ -106,10 +106,7 @@ void WideLab::set_wake(std::function<void()> wake) {
     optimiser_job_.start_worker(std::move(wake));
 }
 
-void WideLab::reset() {
-    params_ = {};
-    update();
-}
+void WideLab::reset() { params_ = {}; }
 
 const SwigluStep& WideLab::step() const {
     static const SwigluStep kNone;

@@ -51,19 +51,27 @@ float exponentials(const AttentionSpec& spec, std::span<const float> normals, st
     return pairwise_sum(e);
 }
 
+// One pass for all casts. What a cast keeps adds 0 to what it loses, which changes no sum.
 void count_losses(std::span<const float> e, float z, float threshold, RowSums& row) {
+    std::array<float, kCasts.size()> scales;
+    std::array<int, kCasts.size()> zeros = {};
+    std::array<double, kCasts.size()> lost = {};
+    for (std::size_t c = 0; c < kCasts.size(); ++c) scales[c] = static_cast<float>(kCasts[c].scale);
+    double sum = 0, sum_normalised = 0;
+    for (const float value : e) {
+        const float p = value / z;
+        sum += static_cast<double>(value), sum_normalised += static_cast<double>(p);
+        for (std::size_t c = 0; c < kCasts.size(); ++c) {
+            const float x = kCasts[c].normalised ? p : value;
+            const bool is_lost = !(x * scales[c] > threshold);
+            lost[c] += is_lost ? static_cast<double>(x) : 0.0;
+            zeros[c] += is_lost;
+        }
+    }
     row.z = static_cast<double>(z);
     for (std::size_t c = 0; c < kCasts.size(); ++c) {
-        const auto scale = static_cast<float>(kCasts[c].scale);
-        double sum = 0, lost = 0, zeros = 0;
-        for (const float value : e) {
-            const float x = kCasts[c].normalised ? value / z : value;
-            sum += static_cast<double>(x);
-            if (x * scale > threshold) continue;
-            lost += static_cast<double>(x);
-            ++zeros;
-        }
-        row.sum[c] = sum, row.lost[c] = lost, row.zeros[c] = zeros;
+        row.sum[c] = kCasts[c].normalised ? sum_normalised : sum;
+        row.lost[c] = lost[c], row.zeros[c] = zeros[c];
     }
 }
 

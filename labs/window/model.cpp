@@ -192,10 +192,7 @@ std::vector<Metric> WindowLab::metrics() const {
     return out;
 }
 
-void WindowLab::reset() {
-    params_ = {};
-    update();
-}
+void WindowLab::reset() { params_ = {}; }
 
 LabEntry entry() { return entry_of<WindowLab>(kInfo); }
 

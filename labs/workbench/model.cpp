@@ -63,10 +63,7 @@ void WorkbenchLab::set_wake(std::function<void()> wake) {
     detail_job_.start_worker(std::move(wake));
 }
 
-void WorkbenchLab::reset() {
-    params_ = {};
-    update();
-}
+void WorkbenchLab::reset() { params_ = {}; }
 
 void WorkbenchLab::scan_again() {
     asked_.reset();

@@ -232,6 +232,7 @@ TEST_CASE("L12: the numbers follow from the fields, and a switch back gives the 
         lab.update();
     }
     lab.reset();
+    lab.update();
     const auto after = lab.metrics();
     REQUIRE(before.size() == after.size());
     for (std::size_t i = 0; i < before.size(); ++i) {
