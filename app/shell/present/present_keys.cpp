@@ -22,7 +22,7 @@ constexpr std::array kLectureKeys = {
     LectureKey{"Up, Down", "move the scene's control"},
     LectureKey{"B", "compares with the other state"},
     LectureKey{"Space", "runs a training, pauses it"},
-    LectureKey{"P", "poisons the next batch of L8's training"},
+    LectureKey{"P", "L8: multiplies the next batch by 1000"},
     LectureKey{"F", "freezes the picture, and frees it"},
     LectureKey{"T", "dark or projector theme"},
     LectureKey{"N", "the presenter's notes"},

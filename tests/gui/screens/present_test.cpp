@@ -149,7 +149,7 @@ TEST_CASE("a training of a lecture runs while it is seen, and pauses with Space"
     CHECK(hall.words("present.number.0") != "-");
 }
 
-TEST_CASE("P poisons a batch where the lab knows how, and does nothing in another lab that trains") {
+TEST_CASE("P poisons a batch in L8, and does nothing in another lab that trains") {
     for (const bool knows : {true, false}) {
         test::ShellDesk desk({1920, 1080});
         desk.shell.open(knows ? "train" : "transformer");
