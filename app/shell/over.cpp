@@ -49,7 +49,7 @@ void Shell::open(Sheet sheet) {
         finds_ = finds();
         palette_.open();
     }
-    if (sheet == Sheet::words) words_sheet_.open(*lab());
+    if (sheet == Sheet::words) words_sheet_.read(*lab());
     if (sheet == Sheet::scene) scene_sheet_.open(*lab(), folders_.data / "scenes");
     if (sheet == Sheet::glossary) glossary_sheet_.open(glossary(), lab_names());
 }
@@ -164,7 +164,7 @@ void Shell::draw_over() {
             break;
         }
         case Sheet::words: {
-            const auto done = words_sheet_.draw(context_);
+            const auto done = words_sheet_.draw(context_, *entry->lab);
             stays = !done.closed;
             if (!done.title.empty()) say(done.title, done.line);
             break;

@@ -25,7 +25,7 @@ std::string text_of(const std::vector<std::string>& words) {
 
 }  // namespace
 
-void WordsSheet::open(const Lab& lab) {
+void WordsSheet::read(const Lab& lab) {
     pages_.clear();
     for (const Figure& figure : lab.figures())
         pages_.push_back({figure.id, to_words(figure), to_table(figure, kRows), to_csv(figure)});
@@ -77,7 +77,8 @@ void WordsSheet::draw_page(ui::Context& context, const Page& page, Done& done) {
     ImGui::Dummy({1, context.px(8)});
 }
 
-WordsSheet::Done WordsSheet::draw(ui::Context& context) {
+WordsSheet::Done WordsSheet::draw(ui::Context& context, const Lab& lab) {
+    if (!lab.live()) read(lab);
     Done done;
     const SheetArea sheet = begin_sheet(context, "words", "Figures in words", kWordsWidth, kWordsHeight);
     done.closed = sheet.closed;

@@ -13,12 +13,14 @@ namespace fp8lab {
 
 class WordsSheet {
   public:
-    void open(const Lab& lab);  // the figures as they stand; what trains goes on underneath
+    void read(const Lab& lab);  // the figures as they stand; call it when the sheet is opened
     struct Done {
         bool closed = false;
         std::string title, line;  // what was copied; empty: nothing yet
     };
-    Done draw(ui::Context& context);
+    // Reads the figures again, which may have been computed meanwhile; not those of a training, which would
+    // change while they are read.
+    Done draw(ui::Context& context, const Lab& lab);
 
   private:
     struct Page {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <vector>
 
 #include "core/figure/csv.h"
 #include "core/figure/words.h"
@@ -32,6 +33,16 @@ struct Desk : test::ShellDesk {
         type(what);
         key(ui::Key::enter);
     }
+    // Until the lab has computed what its fields ask for; a result may lead to a further request.
+    void wait() {
+        const Lab& lab = *shell.lab();
+        for (int at_rest = 0; at_rest < 2; at_rest = lab.busy() && !lab.live() ? 0 : at_rest + 1) frame();
+    }
+    std::vector<std::string> first_words() {
+        std::vector<std::string> words;
+        for (const Figure& figure : shell.lab()->figures()) words.push_back(to_words(figure).front());
+        return words;
+    }
 };
 
 }  // namespace
@@ -53,26 +64,34 @@ TEST_CASE("F6 shows every figure of the lab in words, its buttons copy them") {
             CHECK(desk.shows("words.copy." + figure.id));
             CHECK(desk.shows("words.table." + figure.id));
         }
-        // Some labs compute beside the window: the figures that were copied are known once none changed meanwhile.
-        const auto first_words = [&] {
-            std::vector<std::string> words;
-            for (const Figure& figure : desk.shell.lab()->figures())
-                words.push_back(to_words(figure).front());
-            return words;
-        };
-        std::vector<std::string> copied = first_words();
-        bool changed = true;
-        for (int i = 0; changed && i < 100; ++i) {
-            const std::vector<std::string> before = std::move(copied);
-            desk.click("words.all");
-            copied = first_words();
-            changed = copied != before;
-        }
-        REQUIRE_FALSE(changed);
-        for (const std::string& words : copied) CHECK(clipboard().find(words) != std::string::npos);
+        desk.wait();
+        desk.click("words.all");
+        for (const std::string& words : desk.first_words()) CHECK(clipboard().find(words) != std::string::npos);
         desk.key(ui::Key::f6);
         CHECK_FALSE(desk.shows("words"));
     }
+}
+
+TEST_CASE("an open sheet of words shows what a lab computes meanwhile, and a training as it was") {
+    Desk desk;
+    desk.shell.open("delayed");
+    desk.wait();
+    desk.key(ui::Key::f6);
+    const std::vector<std::string> before = desk.first_words();
+    set_field(desk.shell.lab()->fields(), "history=1");
+    desk.wait();
+    const std::vector<std::string> after = desk.first_words();
+    REQUIRE(after != before);
+    desk.click("words.all");
+    for (const std::string& words : after) CHECK(clipboard().find(words) != std::string::npos);
+
+    desk.shell.open("train");
+    desk.key(ui::Key::f6);
+    const std::vector<std::string> untrained = desk.first_words();
+    desk.shell.lab()->act("step");
+    while (desk.first_words() == untrained) desk.frame();
+    desk.click("words.all");
+    for (const std::string& words : untrained) CHECK(clipboard().find(words) != std::string::npos);
 }
 
 TEST_CASE("by keyboard alone: Tab walks to the copy buttons and brings them into view, Enter presses") {
