@@ -12,6 +12,7 @@
 #include "core/files/files.h"
 #include "labs/course/exercise_run.h"
 #include "labs/transformer/model.h"
+#include "tests/json.h"
 
 namespace fp8lab::test {
 
@@ -21,12 +22,11 @@ class TransformerRuns {
         return std::filesystem::path(FP8LAB_SOURCE) / "tests/unit/labs/transformer_runs.json";
     }
     TransformerRuns()
-        : runs_(std::filesystem::exists(file()) ? nlohmann::json::parse(read_text(file()))
-                                                : nlohmann::json::object()) {}
+        : runs_(std::filesystem::exists(file()) ? parsed(read_text(file())) : nlohmann::json::object()) {}
 
     const nlohmann::json& all() const { return runs_; }
     void add(const std::string& key, const std::string& record) {
-        runs_[key] = nlohmann::json::parse(record);
+        runs_[key] = parsed(record);
         write_file(file(), runs_.dump() + "\n");
     }
 

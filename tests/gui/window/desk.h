@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/json.h"
 #include "tests/scratch.h"
 
 namespace fp8lab::test {
@@ -102,7 +103,7 @@ class Desk {
     Json probes() const {
         std::string text;
         wait_until([&] { return Json::accept(text = read(probe_file())); }, "no probes to read");
-        return Json::parse(text);
+        return parsed(text);
     }
     bool wait_for(const std::function<bool(const Json&)>& reached,
                   std::chrono::seconds most = std::chrono::seconds(30)) const {
@@ -172,12 +173,12 @@ class Desk {
         pause();  // what a press has begun is there some frames after the release
     }
 
-    Json settings() const { return Json::parse(read(home() + "/settings.json")); }
+    Json settings() const { return parsed(read(home() + "/settings.json")); }
     void write_settings(const std::string& text) const {
         std::filesystem::create_directories(home());
         std::ofstream(home() + "/settings.json") << text;
     }
-    Json read_json(const std::string& name) const { return Json::parse(read_text(name)); }
+    Json read_json(const std::string& name) const { return parsed(read_text(name)); }
     // Exit code of `fp8lab check` on a file of the profile.
     int check(const std::string& name) const {
         const std::string command = quoted(FP8LAB_BINARY) + " check " + home() + "/" + name + " >/dev/null";

@@ -12,6 +12,7 @@
 #include "core/files/files.h"
 #include "core/lesson/progress.h"
 #include "tests/gui/window/desk.h"
+#include "tests/json.h"
 
 namespace fp8lab::test {
 
@@ -168,7 +169,7 @@ class Keeper {
             CHECK(name.find(".damaged") == std::string::npos);
             if (name.starts_with('.')) continue;  // a temporary of the one that was killed
             if (name.ends_with(".f8scene"))
-                scene = Json::parse(read_text(entry.path()))["state"].value("code", k448);
+                scene = parsed(read_text(entry.path()))["state"].value("code", k448);
             if (name.ends_with(".png"))
                 picture = read_text(entry.path()).ends_with("IEND\xAE\x42\x60\x82") ? Json(true) : "torn";
         }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/files/files.h"
+#include "tests/json.h"
 
 using namespace fp8lab;
 using namespace fp8lab::cuda;
@@ -38,7 +39,7 @@ ArmMemory memory_of(const TrainSpec& spec, const std::string& recipe) {
 TEST_CASE("every recorded arm: the calculated bytes are within 2 % or two pages of the allocated ones") {
     int arms = 0;
     for (const auto& file : std::filesystem::directory_iterator(asset("recordings"))) {
-        const auto recording = nlohmann::json::parse(read_text(file.path()));
+        const auto recording = parsed(read_text(file.path()));
         if (!recording.contains("results")) continue;
         for (const auto& result : recording["results"]) {
             if (result["bench"] != "step") continue;
@@ -67,7 +68,7 @@ TEST_CASE(
     "every recorded transformer: the calculated bytes are within 2 % or two pages of the allocated ones") {
     int arms = 0;
     for (const auto& file : std::filesystem::directory_iterator(asset("recordings"))) {
-        const auto recording = nlohmann::json::parse(read_text(file.path()));
+        const auto recording = parsed(read_text(file.path()));
         if (!recording.contains("results")) continue;
         for (const auto& result : recording["results"]) {
             const bool training = result["bench"] == "train";

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "tests/json.h"
 
 using namespace fp8lab;
 
@@ -69,7 +70,7 @@ TEST_CASE("a value that does not fit is refused with the valid ones, and nothing
 
 TEST_CASE("state survives a round trip through JSON") {
     Params p{.scale = 0.1, .history = 3, .saturate = false, .algo = "most_recent"}, q;
-    fields_from_json(table(q), nlohmann::json::parse(fields_to_json(table(p)).dump()));
+    fields_from_json(table(q), parsed(fields_to_json(table(p)).dump()));
     CHECK(q.scale == p.scale);
     CHECK(q.history == p.history);
     CHECK(q.saturate == p.saturate);
@@ -85,8 +86,8 @@ TEST_CASE("a refused state changes nothing, also where a value was out of its fi
         p = {.scale = scale, .history = 0, .saturate = false, .algo = "none"};
         std::string where;
         try {
-            fields_from_json(fields, nlohmann::json::parse(
-                                         R"({"algo": "max", "history": 5, "saturate": true, "scale": "x"})"));
+            fields_from_json(fields,
+                             parsed(R"({"algo": "max", "history": 5, "saturate": true, "scale": "x"})"));
         } catch (const Error& error) {
             CHECK(error.kind() == ErrorKind::input);
             where = error.where();
@@ -114,7 +115,7 @@ TEST_CASE("a state with one wrong member changes nothing") {
                              R"({"scale": 2, "algo": 3})"}) {
         CAPTURE(text);
         Params p;
-        CHECK_THROWS_AS(fields_from_json(table(p), nlohmann::json::parse(text)), Error);
+        CHECK_THROWS_AS(fields_from_json(table(p), parsed(text)), Error);
         CHECK(p.scale == 1);
         CHECK(p.history == 16);
     }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "process.h"
+#include "tests/json.h"
 #include "tests/scratch.h"
 
 using nlohmann::json;
@@ -22,7 +23,7 @@ TEST_CASE("check accepts what was done") {
     CHECK(run.code == 0);
     CHECK(run.out.starts_with("passed  L1.1"));
     CHECK(run.err.empty());
-    const json result = json::parse(fp8lab("check --json " + quoted(kEvidence) + "/L1.1.json").out);
+    const json result = parsed(fp8lab("check --json " + quoted(kEvidence) + "/L1.1.json").out);
     REQUIRE(result["results"].size() == 1);
     CHECK(result["results"][0]["how"] == "repeated");
     CHECK(result["results"][0]["predicted"] == true);
@@ -59,7 +60,7 @@ TEST_CASE("check names a file that was changed, is no evidence, or is not there"
 }
 
 TEST_CASE("list exercises gives every exercise, lab by lab") {
-    const json list = json::parse(fp8lab("list exercises --json").out)["exercises"];
+    const json list = parsed(fp8lab("list exercises --json").out)["exercises"];
     CHECK(list.size() >= 12);
     CHECK(list[0]["name"] == "L1.1");
 }
@@ -67,7 +68,7 @@ TEST_CASE("list exercises gives every exercise, lab by lab") {
 TEST_CASE("check runs a scene to its headline, and refuses one whose number is another") {
     const std::string scene = FP8LAB_SOURCE "/assets/scenes/L05-b-ramp-real.f8scene";
     CHECK(fp8lab("check " + quoted(scene)).out.starts_with("passed  scene"));
-    const json result = json::parse(fp8lab("check --json " + quoted(scene)).out)["results"][0];
+    const json result = parsed(fp8lab("check --json " + quoted(scene)).out)["results"][0];
     CHECK(result["predicted"].is_null());  // a scene is nobody's attempt, and nobody's row in the totals
     CHECK(result["hints"].is_null());
     CHECK(fp8lab("check --totals - " + quoted(scene)).out ==

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "process.h"
+#include "tests/json.h"
 
 namespace {
 
@@ -67,7 +68,7 @@ TEST_CASE("evidence, submissions and scenes of version 0.1.0 get the verdicts th
 TEST_CASE("a profile of version 0.1.0 is handed in whole") {
     const Finished report = fp8lab("report --profile " + quoted(kOld) + "/profile --bundle -");
     CHECK(report.code == 0);
-    const json bundle = json::parse(report.out);
+    const json bundle = parsed(report.out);
     CHECK(bundle.at("evidence").size() == 7);
     CHECK(bundle.at("predictions").at("L5.1").at("values") == json{4.0});
 }
@@ -78,7 +79,7 @@ TEST_CASE("a checkpoint of version 0.1.0 goes on") {
                "/checkpoint --task noise --layers 3,4,2 --batch 4 --steps 8 --recipe bf16,delayed "
                "--history 4 --json -");
     REQUIRE(run.code == 0);
-    const json arms = json::parse(run.out).at("arms");
+    const json arms = parsed(run.out).at("arms");
     REQUIRE(arms.size() == 2);
     CHECK(arms[0].at("tail_loss").get<double>() == doctest::Approx(1.191344495).epsilon(1e-4));
     CHECK(arms[1].at("tail_loss").get<double>() == doctest::Approx(1.216019190).epsilon(1e-4));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "process.h"
+#include "tests/json.h"
 
 namespace {
 
@@ -97,7 +98,7 @@ TEST_CASE("every mistake is one line with its place and the right exit code") {
 }
 
 TEST_CASE("formats and codes tell the facts of a format") {
-    const auto json = nlohmann::json::parse(fp8lab("formats e4m3 e5m2 --json").out);
+    const auto json = parsed(fp8lab("formats e4m3 e5m2 --json").out);
     for (const char* member : {"provenance", "device", "version", "seed"}) CHECK(json.contains(member));
     REQUIRE(json["formats"].size() == 2);
     CHECK(json["formats"][0]["max"] == 448);
@@ -113,9 +114,9 @@ TEST_CASE("formats and codes tell the facts of a format") {
 TEST_CASE("validate passes on this machine and says what it checked") {
     const Finished run = fp8lab("validate --backend cpu --json");
     CHECK(run.code == 0);
-    const auto json = nlohmann::json::parse(run.out);
+    const auto json = parsed(run.out);
     CHECK(json["passed"] == true);
-    const auto all = nlohmann::json::parse(fp8lab("list formats --json").out);
+    const auto all = parsed(fp8lab("list formats --json").out);
     // Seven columns of NVIDIA's golden edges; of every format the round trip, and vector against scalar.
     CHECK(json["checks"].size() == 7 + 2 * all["formats"].size());
     CHECK(json["checks"][0]["found"] == "0 differences in 2214 cases");

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "process.h"
+#include "tests/json.h"
 
 namespace {
 
@@ -14,7 +15,7 @@ nlohmann::json json_of(const std::string& arguments) {
     const auto result = fp8lab("infer " + arguments + " --json");
     CAPTURE(result.err);
     REQUIRE(result.code == 0);
-    return nlohmann::json::parse(result.out);
+    return parsed(result.out);
 }
 
 // 6 rows of 4 columns and their one-hot classes of 2.

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "process.h"
+#include "tests/json.h"
 
 using nlohmann::json;
 
@@ -52,7 +53,7 @@ Rows rows_of(const std::string& csv) {
 TEST_CASE("inspect gives numpy's numbers for five tensors of the sample") {
     const Rows rows = rows_of(fp8lab("inspect " + kSample + " --csv -").out);
     CHECK(rows.size() == 150);
-    const json numpy = json::parse(slurp(FP8LAB_SOURCE "/tests/unit/cli/inspect_numpy.json"));
+    const json numpy = parsed(slurp(FP8LAB_SOURCE "/tests/unit/cli/inspect_numpy.json"));
     CHECK(numpy.size() == 5);
     for (const auto& [name, expected] : numpy.items()) {
         CAPTURE(name);
@@ -66,9 +67,9 @@ TEST_CASE("inspect gives numpy's numbers for five tensors of the sample") {
 
 TEST_CASE("inspect and quantize agree") {
     const std::string name = "act.blocks.1.down";
-    const json all = json::parse(fp8lab("inspect " + kSample + " --recipe current,mxfp8,nvfp4 --json").out);
+    const json all = parsed(fp8lab("inspect " + kSample + " --recipe current,mxfp8,nvfp4 --json").out);
     const json one =
-        json::parse(fp8lab("quantize " + kSample + ":" + name + " --recipe current,mxfp8,nvfp4 --json").out);
+        parsed(fp8lab("quantize " + kSample + ":" + name + " --recipe current,mxfp8,nvfp4 --json").out);
     for (const json& row : all["rows"]) {
         if (row["name"] != name) continue;
         for (const json& recipe : one["recipes"]) {

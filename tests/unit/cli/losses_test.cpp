@@ -7,6 +7,7 @@
 
 #include "checksum.h"
 #include "child.h"
+#include "tests/json.h"
 
 namespace {
 
@@ -146,7 +147,8 @@ TEST_CASE("values that cannot be meant are refused") {
           {"run L1 --set code=256",
            "fp8lab: code: 256 is not possible with the other settings; the lab would use 126\n"},
           {"run L5 --steps 5", "--steps: lab delayed does not train"},
-          {"run L5 --set scenario=file", "series: no file is named; the scenario 'file' reads one amax per line"},
+          {"run L5 --set scenario=file",
+           "series: no file is named; the scenario 'file' reads one amax per line"},
           {"report --student $'\\xff' -o -", "--student"}}) {
         if (!kHasWindow && std::string(arguments).starts_with("screenshot")) continue;
         // $'...' is bash's.
@@ -172,7 +174,7 @@ TEST_CASE("no message has a library's words in it") {
     check_said("train --csv " + path, 1, "File name too long");
     spit(scratch / "ok.npy", npy("<f4", "(3,)", bytes_of({1, 2, 500})));
     check_said("check " + (scratch / "ok.npy"), 4, "ok.npy");
-    auto json = nlohmann::json::parse(slurp(FP8LAB_SOURCE "/tests/unit/cli/evidence/L1.1.json"));
+    auto json = parsed(slurp(FP8LAB_SOURCE "/tests/unit/cli/evidence/L1.1.json"));
     json["scene"]["deeds"][0]["events"][0] = {"set", 1, 2};  // numbers, where words belong
     json.erase("checksum");
     json["checksum"] = hash_of(json);
@@ -228,7 +230,8 @@ TEST_CASE("a tensor whose name is empty is not taken for the only one") {
 }
 
 TEST_CASE("without HOME it is said where the profile lies") {
-    const Finished run = fp8lab("doctor", "", "env -u HOME -u FP8LAB_HOME -u XDG_CONFIG_HOME " + quoted(FP8LAB_BINARY));
+    const Finished run =
+        fp8lab("doctor", "", "env -u HOME -u FP8LAB_HOME -u XDG_CONFIG_HOME " + quoted(FP8LAB_BINARY));
     CHECK(run.code == 0);
     CHECK(run.err.find("HOME is not set") != std::string::npos);
     CHECK(fp8lab("doctor").err.empty());

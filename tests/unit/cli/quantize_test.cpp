@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "process.h"
+#include "tests/json.h"
 
 using nlohmann::json;
 
@@ -30,7 +31,7 @@ TEST_CASE("quantize gives every metric of every recipe, by hand") {
     const Finished got = fp8lab("quantize " + path + " --recipe unscaled,current,mxfp8,fp32 --json");
     CHECK(got.code == 0);
     CHECK(got.err.empty());
-    const json out = json::parse(got.out);
+    const json out = parsed(got.out);
     CHECK(out["tensor"] == "x");
     CHECK(out["rows"] == 2);
     CHECK(out["cols"] == 2);
@@ -65,7 +66,7 @@ TEST_CASE("quantize takes the targets of NVFP4: 4, 3, 2, 1 and their halves are 
     const Finished got = fp8lab(
         "quantize " + path + " --recipe nvfp4,nvfp4:target=4,nvfp4:target=4or6,nvfp4-te,nvfp4:w2d=1 --json");
     CHECK(got.code == 0);
-    const json recipes = json::parse(got.out)["recipes"];
+    const json recipes = parsed(got.out)["recipes"];
     // 448 / 6 x 4 = unit 2/3: 3 is 4.5 units, which becomes 4; 2 and 1 are 3 and 1.5; 1.5 is 2.25, which becomes 2;
     // 0.5 is 0.75, a tie, which becomes 1.
     const double errors[] = {3 - 8.0 / 3, 1.5 - 4.0 / 3, 0.5 - 2.0 / 3};
@@ -84,7 +85,7 @@ TEST_CASE("quantize says what share of the tensor underflow removed, in its last
     const std::string path = scratch / "x.npy";
     spit(path, npy("<f4", "(4,)", bytes_of({3, -1, 0x1p-11F, -0x1p-12F})));
     const std::string command = "quantize " + path + " --recipe unscaled,fp32";
-    const json recipes = json::parse(fp8lab(command + " --json").out)["recipes"];
+    const json recipes = parsed(fp8lab(command + " --json").out)["recipes"];
     CHECK(recipes[0]["underflow_pct"] == 50);
     CHECK(recipes[0]["lost_l1_pct"].get<double>() == doctest::Approx(100 * 0x3p-12 / (4 + 0x3p-12)));
     CHECK(recipes[0]["lost_energy_pct"].get<double>() == doctest::Approx(100 * 0x5p-24 / (10 + 0x5p-24)));
@@ -102,7 +103,7 @@ TEST_CASE("quantize counts and names what is not finite, and says it in a table 
     CHECK(got.code == 0);
     CHECK(got.err == "quantize: 1 NaN and 2 Inf among 5 values\n");
     for (const char* member : kMembers) CHECK(got.out.find(member) != std::string::npos);
-    const json out = json::parse(fp8lab("quantize " + path + " --recipe unscaled --json").out);
+    const json out = parsed(fp8lab("quantize " + path + " --recipe unscaled --json").out);
     CHECK(out["nonfinite"]["nan"] == 1);
     CHECK(out["nonfinite"]["inf"] == 2);
     CHECK(out["amax"].is_null());
@@ -115,7 +116,7 @@ TEST_CASE("quantize takes a tensor of a safetensors file, and lists them where n
     const std::string header = R"({"a":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]},)"
                                R"("b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})";
     spit(path, safetensors(header, std::string("\x7E\x38", 2) + bytes_of({3})));
-    const json out = json::parse(fp8lab("quantize " + path + ":a --recipe unscaled --json").out);
+    const json out = parsed(fp8lab("quantize " + path + ":a --recipe unscaled --json").out);
     CHECK(out["tensor"] == "a");
     CHECK(out["amax"] == 448);
     CHECK(out["recipes"][0]["sqnr_db"].is_null());  // E4M3 values are E4M3 values

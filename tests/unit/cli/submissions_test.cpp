@@ -8,6 +8,7 @@
 
 #include "checksum.h"
 #include "child.h"
+#include "tests/json.h"
 
 namespace {
 
@@ -194,7 +195,7 @@ namespace {
 
 // The evidence of L1.1 with pairs of flips in front that change nothing.
 std::string long_way(int pairs) {
-    nlohmann::json json = nlohmann::json::parse(slurp(FP8LAB_SOURCE "/tests/unit/cli/evidence/L1.1.json"));
+    nlohmann::json json = parsed(slurp(FP8LAB_SOURCE "/tests/unit/cli/evidence/L1.1.json"));
     nlohmann::json& groups = json["scene"]["deeds"];
     const nlohmann::json flip = {
         {"events", nlohmann::json::array({nlohmann::json::array({"act", "toggle 0"})})}};

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "process.h"
+#include "tests/json.h"
 
 using nlohmann::json;
 
@@ -79,7 +80,7 @@ TEST_CASE("a diverged arm ends in nan and null, --fail-on-nan makes it an exit c
     const std::string diverging = kSmall + "--recipe delayed:overflow=nonsaturate,bf16 --lr 1 ";
     const Finished run = fp8lab(diverging + "--json -");
     CHECK(run.code == 0);
-    const json out = json::parse(run.out);
+    const json out = parsed(run.out);
     CHECK(out["provenance"] == "cpu-emulated");
     for (const char* member : {"device", "version", "seed"}) CHECK(out.contains(member));
     CHECK(out["arms"][0]["tail_loss"].is_null());
@@ -92,7 +93,7 @@ TEST_CASE("a diverged arm ends in nan and null, --fail-on-nan makes it an exit c
     const Finished failing = fp8lab(diverging + "--fail-on-nan --json -");
     CHECK(failing.code == 1);
     CHECK(failing.err.find("became non-finite at step") != std::string::npos);
-    CHECK(json::parse(failing.out)["arms"].size() == 2);  // what was measured is there
+    CHECK(parsed(failing.out)["arms"].size() == 2);  // what was measured is there
 }
 
 TEST_CASE("a run goes on from a checkpoint in another recipe") {
@@ -116,7 +117,7 @@ TEST_CASE("of tokens that are no characters the summary has losses and what they
         "--steps 4 --recipe bf16 ";
     const Finished run = fp8lab(call + "--json -");
     REQUIRE(run.code == 0);
-    const json summary = json::parse(run.out);
+    const json summary = parsed(run.out);
     CHECK(summary["command_line"].get<std::string>().find("--task zipf:257") != std::string::npos);
     CHECK(summary["language"]["vocabulary"] == 257);
     CHECK(summary["language"]["entropy"] == doctest::Approx(4.8455).epsilon(1e-5));
@@ -131,7 +132,7 @@ TEST_CASE("of tokens that are no characters the summary has losses and what they
     CHECK(table.out.find("held-out loss 5.") != std::string::npos);
     CHECK(table.out.find('|') == std::string::npos);
     CHECK(table.out.find("entropy of the tokens 4.846, entropy rate 4.128\n") != std::string::npos);
-    const json teacher = json::parse(fp8lab(kSmall + "--json -").out);
+    const json teacher = parsed(fp8lab(kSmall + "--json -").out);
     CHECK(!teacher.contains("language"));
 }
 
@@ -152,7 +153,7 @@ TEST_CASE("bench step compares every recipe with the FP32 step of the same run")
     const Finished run =
         fp8lab("bench step --backend cpu --layers 32,64,16 --batch 8 --repeat 3 --recipe delayed --json");
     CHECK(run.code == 0);
-    const json out = json::parse(run.out);
+    const json out = parsed(run.out);
     CHECK(out["flop"] == 4.0 * 8 * 32 * 64 + 6.0 * 8 * 64 * 16);
     CHECK(out["ceiling"]["gflops"] > 0);
     REQUIRE(out["arms"].size() == 2);

@@ -2,12 +2,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <vector>
 
 #include "process.h"
+#include "tests/json.h"
 
 using nlohmann::json;
 
@@ -52,7 +52,7 @@ TEST_CASE("codes lists every code of a format with its exact value") {
 }
 
 TEST_CASE("formats gives the facts of the table as JSON") {
-    const json table = json::parse(fp8lab("formats e4m3 e5m2 --json").out);
+    const json table = parsed(fp8lab("formats e4m3 e5m2 --json").out);
     const std::string text = table.dump();
     CHECK(text.find("448") != std::string::npos);
     CHECK(text.find("57344") != std::string::npos);
@@ -80,10 +80,10 @@ TEST_CASE(
     "on the notebook's ramp simulate and L5 agree: 11 of 16 steps, none at margin 1, none in its order") {
     const std::string series = FP8LAB_SOURCE "/assets/series/notebook_ramp.txt";
     for (const std::string margin : {"0", "1"}) {
-        const auto rows =
-            json::parse(fp8lab("simulate --json --history 16 --margin " + margin + " --amax " + quoted(series)).out);
-        const auto lab = json::parse(
-            fp8lab("run delayed --set scenario=ramp --set history=16 --set margin=" + margin).out);
+        const auto rows = parsed(
+            fp8lab("simulate --json --history 16 --margin " + margin + " --amax " + quoted(series)).out);
+        const auto lab =
+            parsed(fp8lab("run delayed --set scenario=ramp --set history=16 --set margin=" + margin).out);
         std::istringstream scales(lab["metrics"]["a.scales"].get<std::string>());
         int saturated = 0;
         for (const auto& row : rows["steps"]) {
@@ -107,10 +107,11 @@ TEST_CASE("train writes the columns of cli.md and repeats itself in all but the 
     REQUIRE(a.size() == 41);
     CHECK(a[0].starts_with(
         "step,recipe,loss,accuracy,step_ms,amax_x1,scale_x1,underflow_pct_x1,overflow_pct_x1,amax_w1,"));
-    CHECK(a[0].ends_with("amax_dy2,scale_dy2,underflow_pct_dy2,overflow_pct_dy2,"  // and the newer ones
-                         "lost_l1_pct_x1,lost_energy_pct_x1,lost_l1_pct_w1,lost_energy_pct_w1,"
-                         "lost_l1_pct_dy1,lost_energy_pct_dy1,lost_l1_pct_x2,lost_energy_pct_x2,"
-                         "lost_l1_pct_w2,lost_energy_pct_w2,lost_l1_pct_dy2,lost_energy_pct_dy2"));
+    CHECK(
+        a[0].ends_with("amax_dy2,scale_dy2,underflow_pct_dy2,overflow_pct_dy2,"  // and the newer ones
+                       "lost_l1_pct_x1,lost_energy_pct_x1,lost_l1_pct_w1,lost_energy_pct_w1,"
+                       "lost_l1_pct_dy1,lost_energy_pct_dy1,lost_l1_pct_x2,lost_energy_pct_x2,"
+                       "lost_l1_pct_w2,lost_energy_pct_w2,lost_l1_pct_dy2,lost_energy_pct_dy2"));
     for (const std::string& line : a) CHECK(std::ranges::count(line, ',') == 4 + 6 * 6);
     const auto without_time = [](const std::string& line) {
         std::vector<std::string> cells;
@@ -130,7 +131,7 @@ TEST_CASE("a run that becomes non-finite stops that arm, names the tensor and fa
     CHECK(fp8lab(command + (scratch / "run.json")).code == 0);
     CHECK(fp8lab(command + (scratch / "run.json") + " --fail-on-nan").code == 1);
     const std::string text = slurp(scratch / "run.json");
-    const json run = json::parse(text);
+    const json run = parsed(text);
     CHECK(text.find("first_nonfinite") != std::string::npos);
     for (const char* member : {"provenance", "device", "version", "seed"}) CHECK(run.contains(member));
 }
@@ -150,7 +151,7 @@ TEST_CASE("run gives a lab's numbers and figures without a window") {
     const Scratch scratch;
     const Finished run = fp8lab("run L1 --export " + (scratch / "out"));
     CHECK(run.code == 0);
-    const json result = json::parse(run.out);
+    const json result = parsed(run.out);
     CHECK(result["lab"] == "bits");
     CHECK(result["metrics"].size() > 3);
     REQUIRE(result["files"].size() >= 2);
@@ -163,13 +164,13 @@ TEST_CASE("every JSON says on which device, by which version, from which seed it
           "formats e4m3 --json", "simulate --amax - --json", "run bits", "run train --set seed=7 --steps 2",
           "train --recipe bf16 --steps 1 --json -", "bench step --layers 4,4 --batch 2 --repeat 1 --json"}) {
         CAPTURE(arguments);
-        const json out = json::parse(fp8lab(arguments, "1\n").out);
+        const json out = parsed(fp8lab(arguments, "1\n").out);
         CHECK(out["provenance"] == "cpu-emulated");
         CHECK(out["device"].get<std::string>().size() > 0);
         CHECK(out["version"] == fp8lab("--version").out.substr(7, out["version"].get<std::string>().size()));
         CHECK(out["seed"].is_number_unsigned());
     }
-    CHECK(json::parse(fp8lab("run train --set seed=7").out)["seed"] == 7);
+    CHECK(parsed(fp8lab("run train --set seed=7").out)["seed"] == 7);
 }
 
 TEST_CASE("the global options stand before the verb or after it") {
@@ -178,7 +179,7 @@ TEST_CASE("the global options stand before the verb or after it") {
         CAPTURE(arguments);
         const Finished run = fp8lab(arguments);
         CHECK(run.code == 0);
-        CHECK(json::parse(run.out)["device"].get<std::string>().find(", 1 thread,") != std::string::npos);
+        CHECK(parsed(run.out)["device"].get<std::string>().find(", 1 thread,") != std::string::npos);
     }
 }
 
@@ -195,15 +196,15 @@ TEST_CASE("memory gives the JSON of run L10, for a model of the table and for a 
     const std::string config = folder / "config.json";
     std::ofstream(config) << R"({"num_hidden_layers": 16, "hidden_size": 2048, "intermediate_size": 8192,
         "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "tie_word_embeddings": true})";
-    const json own = json::parse(fp8lab("memory --plan bf16 --json --model " + quoted(config)).out);
+    const json own = parsed(fp8lab("memory --plan bf16 --json --model " + quoted(config)).out);
     CHECK(own["metrics"]["parameters"] == 1'235'814'400);
     CHECK(own ==
-          json::parse(fp8lab("run L10 --set plan=bf16 --set model=own --set kind=llama --set layers=16 --set "
-                             "hidden=2048 --set ffn=8192 --set heads=32 --set kv_heads=8 --set vocab=128256 "
-                             "--set tied=on")
-                          .out));
+          parsed(fp8lab("run L10 --set plan=bf16 --set model=own --set kind=llama --set layers=16 --set "
+                        "hidden=2048 --set ffn=8192 --set heads=32 --set kv_heads=8 --set vocab=128256 "
+                        "--set tied=on")
+                     .out));
     const Finished table = fp8lab("memory --plan seed-offload");
     CHECK(table.code == 0);
     CHECK(table.out.find("on the GPU                       14.000 GB") != std::string::npos);
-    CHECK(json::parse(fp8lab("run L10").out)["provenance"] == "recorded");
+    CHECK(parsed(fp8lab("run L10").out)["provenance"] == "recorded");
 }

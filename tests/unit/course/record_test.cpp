@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "labs/course/exercise_run.h"
+#include "tests/json.h"
 
 using namespace fp8lab;
 
@@ -22,7 +23,7 @@ Json made_record() {
     small(*lab);
     const Event run = acts("run");
     carry_out(*lab, {&run, 1});
-    return Json::parse(lab->record());
+    return parsed(lab->record());
 }
 
 // One of each kind of place: "/arms/0/loss/7" stands for all losses.

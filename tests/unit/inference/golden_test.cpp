@@ -10,6 +10,7 @@
 #include "core/inference/data.h"
 #include "core/inference/mixes.h"
 #include "core/inference/rescale.h"
+#include "tests/json.h"
 
 using namespace fp8lab;
 
@@ -25,7 +26,7 @@ struct Case {
     Reference reference;
 };
 std::vector<Case> cases() {
-    const auto all = nlohmann::json::parse(read_text(FP8LAB_SOURCE "/tests/unit/inference/golden.json"));
+    const auto all = parsed(read_text(FP8LAB_SOURCE "/tests/unit/inference/golden.json"));
     std::vector<Case> out;
     for (const auto& golden : all.at("seeds")) {
         const std::string seed = std::to_string(golden.at("seed").get<int>());

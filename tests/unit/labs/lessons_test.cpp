@@ -12,8 +12,18 @@
 #include "core/lesson/glossary.h"
 #include "labs/course/term_figures.h"
 #include "labs/lab.h"
+#include "tests/unit/labs/lesson_numbers.h"
 
 using namespace fp8lab;
+
+std::set<std::string> test::lesson_numbers(const std::string& lab) {
+    const std::string text = read_text(std::string(FP8LAB_SOURCE) + "/assets/text/" + lab + ".md");
+    const std::regex number(R"(\b(0x[0-9A-F]+|\d+(\.\d+)?)\b)");
+    std::set<std::string> out;
+    for (std::sregex_iterator at(text.begin(), text.end(), number), end; at != end; ++at)
+        out.insert(at->str());
+    return out;
+}
 
 namespace {
 

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "labs/train/model.h"
+#include "tests/json.h"
 #include "tests/unit/labs/train_lab.h"
 
 using namespace fp8lab;
@@ -103,7 +104,7 @@ TEST_CASE("a record keeps the lost mass, one of before has none, which is not to
                              "shown_lost_l1_pct", "lost_l1_pct_dy1", "lost_energy_pct_dy2", "lost_l1_pct_x1"})
         CHECK(metric(*again, name) == doctest::Approx(metric(*lab, name)));
 
-    auto json = nlohmann::json::parse(record);
+    auto json = parsed(record);
     REQUIRE(json["arms"][1]["tensors"]["dy1"].contains("lost_l1_pct"));
     for (auto& arm : json["arms"])
         for (auto& tensor : arm["tensors"]) {

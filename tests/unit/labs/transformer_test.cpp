@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "tests/fake_gpu.h"
+#include "tests/json.h"
 #include "tests/transformer_runs.h"
 
 using namespace fp8lab;
@@ -199,7 +200,7 @@ TEST_CASE("L13: aligned while it runs, the step is found, a setting changed on t
 TEST_CASE("L13: a record that does not fit its settings is refused") {
     const auto lab = lab_with({"batch=4"});
     lab->advance(2);
-    const auto json = nlohmann::json::parse(lab->record());
+    const auto json = parsed(lab->record());
     const auto refused = [](const nlohmann::json& record) {
         TransformerLab other;
         CHECK_THROWS_AS(other.replay(record.dump()), Error);

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/files/files.h"
 #include "core/json/checksum.h"
+#include "tests/json.h"
 #include "tests/scratch.h"
 
 using namespace fp8lab;
@@ -62,7 +63,7 @@ TEST_CASE("evidence that nests without end, or counts hints as no one does, is r
                          "e: nested deeper than 64", Error);
     for (const char* hints : {"1e300", "-1", "0.5", "18446744073709551615"}) {
         auto json = parse_with_checksum(evidence_text(pass("L1.1")), "");
-        json["hints"] = nlohmann::json::parse(hints);
+        json["hints"] = parsed(hints);
         CHECK_THROWS_WITH_AS(parse_evidence(with_checksum(std::move(json), 1), "e"),
                              "e: expected an integer from 0 to 1000", Error);
     }
