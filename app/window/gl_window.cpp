@@ -34,18 +34,19 @@ void start_glfw() {
     if (glfwInit() != GLFW_TRUE) throw no_window("the display could not be opened" + glfw_reason());
 }
 
-void mark(GLFWwindow* window) { static_cast<GlWindow*>(glfwGetWindowUserPointer(window))->note_input(); }
+GlWindow& window_of(GLFWwindow* window) { return *static_cast<GlWindow*>(glfwGetWindowUserPointer(window)); }
+
+void mark(GLFWwindow* window) { window_of(window).note_input(); }
 
 // Installed before ImGui's own callbacks, which call these in turn.
 void listen(GLFWwindow* window, GlWindow* self) {
     glfwSetWindowUserPointer(window, self);
     glfwSetDropCallback(window, [](GLFWwindow* w, int count, const char** paths) {
-        static_cast<GlWindow*>(glfwGetWindowUserPointer(w))
-            ->note_drops({paths, static_cast<std::size_t>(count)});
+        window_of(w).note_drops({paths, static_cast<std::size_t>(count)});
     });
     glfwSetKeyCallback(window, [](GLFWwindow* w, int, int, int, int) { mark(w); });
     glfwSetCharCallback(window, [](GLFWwindow* w, unsigned) { mark(w); });
-    glfwSetMouseButtonCallback(window, [](GLFWwindow* w, int, int, int) { mark(w); });
+    glfwSetMouseButtonCallback(window, [](GLFWwindow* w, int, int, int) { window_of(w).note_button(); });
     glfwSetScrollCallback(window, [](GLFWwindow* w, double, double) { mark(w); });
     glfwSetCursorPosCallback(window, [](GLFWwindow* w, double, double) { mark(w); });
     glfwSetCursorEnterCallback(window, [](GLFWwindow* w, int) { mark(w); });
@@ -81,8 +82,6 @@ std::span<GLFWmonitor*> all_monitors() {
     GLFWmonitor** monitors = glfwGetMonitors(&count);
     return {monitors, static_cast<std::size_t>(count)};
 }
-
-GlWindow& window_of(GLFWwindow* window) { return *static_cast<GlWindow*>(glfwGetWindowUserPointer(window)); }
 
 // GLFW names keys by their place on a US keyboard. Ctrl Z is the key that says Z, whatever the layout.
 int by_layout(int key, int scancode) {
@@ -229,6 +228,11 @@ void GlWindow::note_key(const KeyEvent& event) {
     heard_.keys.add(heard);
 }
 
+void GlWindow::note_button() {
+    note_input();
+    heard_.keys.add({.button = true});
+}
+
 void GlWindow::give_to_first(const KeyEvent& event) {
     if (event.character == 0) {
         if (event.action == GLFW_RELEASE)
@@ -239,8 +243,9 @@ void GlWindow::give_to_first(const KeyEvent& event) {
     first_->note_key(event);
 }
 
-void GlWindow::begin_frame(const std::function<void()>& inject_input) {
-    for (const KeyEvent& event : heard_.keys.take_frame()) {
+void GlWindow::begin_frame(const std::function<void()>& inject_input, bool keys_wait) {
+    const std::vector<KeyEvent> events = keys_wait ? std::vector<KeyEvent>() : heard_.keys.take_frame();
+    for (const KeyEvent& event : events) {
         if (event.character != 0)
             ui::feed_character(event.character);
         else

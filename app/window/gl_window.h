@@ -40,7 +40,8 @@ class GlWindow {
 
     void upload_fonts();  // after load_fonts()
     // Both backends and ImGui::NewFrame(). `inject_input` may feed mouse and keys (labs/ui/input.h) after the system.
-    void begin_frame(const std::function<void()>& inject_input = {});
+    // `keys_wait`: the system's keys are for a later frame.
+    void begin_frame(const std::function<void()>& inject_input = {}, bool keys_wait = false);
     void end_frame();  // ImGui::Render(), which ends our own work, and submit()
     void submit();     // OpenGL's part: the draw data into the back buffer
     void present();    // swap: waits for the display where there is one
@@ -49,6 +50,7 @@ class GlWindow {
     std::vector<std::string> take_drops();  // paths of files dropped since the last call
     void note_input() { heard_.input = true; }
     void note_key(const KeyEvent& event);
+    void note_button();  // of the mouse: went down or up
     // A key, a mouse move, a resize ... since the last call, or one that the last frame left for the next.
     bool take_input();
     Size size() const;

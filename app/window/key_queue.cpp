@@ -12,6 +12,10 @@ std::vector<KeyEvent> KeyQueue::take_frame() {
     bool typed = false, went_down = false;
     while (!events_.empty()) {
         const KeyEvent& next = events_.front();
+        if (next.button) {
+            if (frame.empty()) events_.pop_front();
+            break;
+        }
         const bool is_key = next.character == 0;
         const bool release = is_key && next.action == GLFW_RELEASE;
         if (is_key && (typed || (release && went_down) || !changed.insert(next.key).second)) break;

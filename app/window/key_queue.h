@@ -12,6 +12,7 @@ namespace fp8lab {
 struct KeyEvent {  // GLFW's numbers
     int key = 0, scancode = 0, action = 0, mods = 0;
     unsigned character = 0;  // 0: a key; otherwise this character was typed
+    bool button = false;     // neither: a button of the mouse went down or up, which ImGui's backend knows of
 };
 
 class KeyQueue {
@@ -20,7 +21,8 @@ class KeyQueue {
     bool empty() const { return events_.empty(); }
     // The events of the next frame, oldest first. A frame takes events until a key changes a second time,
     // until a key is released after another was pressed (so that Ctrl is still down when K arrives), or until
-    // a key changes after a character.
+    // a key changes after a character. A button's change takes a frame for itself, and is not among the events:
+    // keys that come after a click see what it did.
     std::vector<KeyEvent> take_frame();
 
   private:

@@ -31,12 +31,13 @@ constexpr double kLoopRetry_s = 10;  // what the disk refused
 constexpr double kClock_s = 1;       // the presenter's
 constexpr double kCaret_s = 0.25;    // a blinking caret
 constexpr int kSettleFrames = 2;     // after input: ImGui shows the effect of a click one frame later
+constexpr int kMostOpening = 10;     // frames; a field that is not drawn any more is never opened
 
 // What a test needs to feed input into the window, and to see what came of it.
-std::string probe_json(const ui::Context& context, Shell& shell, long frames) {
+std::string probe_json(const ui::Context& context, Shell& shell, long frames, long heard) {
     const auto object = nlohmann::json::object();
-    nlohmann::json json = {
-        {"frames", frames}, {"lab", ""}, {"probes", object}, {"axes", object}, {"metrics", object}};
+    nlohmann::json json = {{"frames", frames}, {"heard", heard}, {"lab", ""},
+                           {"probes", object}, {"axes", object}, {"metrics", object}};
     for (const auto& [name, item] : context.probes.items) {
         json["probes"][name] = {item.rect.x0, item.rect.y0, item.rect.x1, item.rect.y1};
         if (!item.words.empty()) json["words"][name] = item.words;
@@ -161,7 +162,8 @@ double WindowLoop::draw(const std::function<void()>& inject_input) {
     const double start = glfwGetTime();
     woken_ = false;
     shell_->open_files(window_->take_drops());
-    window_->begin_frame(inject_input);
+    opening_ = context_.typing.wants_focus ? opening_ + 1 : 0;
+    window_->begin_frame(inject_input, opening_ > 0 && opening_ <= kMostOpening);
     shell_->frame(frame_ms_);
     window_->end_frame();
     frame_ms_ = 1000 * (glfwGetTime() - start);
@@ -197,14 +199,17 @@ void WindowLoop::follow_presentation() {
 
 void WindowLoop::write_probes() {
     if (options_.probe_file.empty()) return;
-    write_file(options_.probe_file, probe_json(context_, *shell_, frames_));
+    write_file(options_.probe_file, probe_json(context_, *shell_, frames_, heard_));
 }
 
 // Until the next frame is due: at once after input, at 30 Hz when something runs, else never.
 void WindowLoop::wait() {
     glfwPollEvents();
     while (open() && !time_is_up_) {
-        if (window_->take_input()) settle_ = kSettleFrames + 1;
+        if (window_->take_input()) {
+            settle_ = kSettleFrames + 1;
+            heard_ = frames_;
+        }
         if (settle_ > 0) {
             --settle_;
             return;

@@ -65,7 +65,9 @@ class WindowLoop {
     double drawing_s_ = 0;   // the last frame until its pixels were there, without waiting for the display
     double last_frame_ = 0;  // glfwGetTime()
     long frames_ = 0;
-    int settle_ = 0;  // frames still to be drawn after input
+    long heard_ = 0;   // frames_ when the newest input came
+    int opening_ = 0;  // so many frames has a text field asked for the keyboard; keys wait meanwhile
+    int settle_ = 0;   // frames still to be drawn after input
 };
 
 }  // namespace fp8lab

@@ -9,14 +9,16 @@ using fp8lab::KeyEvent, fp8lab::KeyQueue;
 
 namespace {
 
-// "+a" a goes down, "-a" a goes up, "'a" the character a: the events of each frame, frames separated by "|".
+// "+a" a goes down, "-a" a goes up, "'a" the character a, "*1" a button of the mouse: the events of each frame,
+// frames separated by "|".
 std::string frames_of(const std::string& events) {
     KeyQueue queue;
     for (std::size_t i = 0; i + 1 < events.size(); i += 2) {
         const bool typed = events[i] == '\'';
         queue.add({.key = typed ? 0 : events[i + 1],
                    .action = events[i] == '+' ? 1 : 0,
-                   .character = typed ? static_cast<unsigned>(events[i + 1]) : 0});
+                   .character = typed ? static_cast<unsigned>(events[i + 1]) : 0,
+                   .button = events[i] == '*'});
     }
     std::string out;
     while (!queue.empty()) {
@@ -47,4 +49,10 @@ TEST_CASE("characters keep their place among the keys: Enter right after a word 
     CHECK(frames_of("+a'a-a+b'b-b") == "+a'a|-a+b'b|-b|");
     CHECK(frames_of("'a'b'c") == "'a'b'c|");
     CHECK(frames_of("+a'a+E-a-E") == "+a'a|+E|-a-E|");
+}
+
+TEST_CASE("keys after a click come after the two frames that see it, keys before it do not wait") {
+    CHECK(frames_of("*1*1+a'a-a") == "||+a'a|-a|");
+    CHECK(frames_of("+a'a*1-a*1") == "+a'a||-a||");
+    CHECK(frames_of("*1") == "|");
 }

@@ -1,5 +1,6 @@
 // A display of its own (Xvfb), fp8lab in it, and input (xdotool). Where the controls are is read from the
-// file that `--probe-file` writes after every frame: {"frames": so many so far, "lab": id, "probes": {name:
+// file that `--probe-file` writes after every frame: {"frames": so many so far, "heard": so many when the newest
+// input came, "lab": id, "probes": {name:
 // [x0, y0, x1, y1]}, "axes": {plot: [x.lo, x.hi, y.lo, y.hi]}, "metrics": {name: value}, "notes": the
 // presenter's window is open, "types": a text field has the keyboard}.
 #pragma once
@@ -160,6 +161,11 @@ class Desk {
     void type(const std::string& text) const {
         for (const char c : text) act(std::string("type --delay 40 -- '") + c + "'");
     }
+    // All within a frame or two, as on a machine that draws slowly. No character twice in a row: see tap().
+    void click_and_type(const std::string& probe, const std::string& text) const {
+        move_to(probe);
+        act("mousedown 1 mouseup 1 type --delay 1 " + text);
+    }
     static void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }
     // What a control says; empty: it is not there, or says nothing.
     std::string words(const std::string& probe) const {
@@ -219,11 +225,14 @@ class Desk {
     static void run(const std::string& command) {
         if (system(command.c_str()) != 0) throw std::runtime_error("failed: " + command);
     }
-    // An event, and the three frames that the window draws after it: a person is slower than a busy machine.
+    // An event, and the three frames that the window draws after it heard it: a person is slower than a busy machine.
     void act(const std::string& event) const {
-        const long before = probes()["frames"];
+        const long before = probes()["heard"];
         run("xdotool " + event);
-        wait_for([&](const Json& state) { return state["frames"] >= before + 3; });
+        wait_for([&](const Json& state) {
+            const long heard = state["heard"];
+            return heard > before && state["frames"] >= heard + 3;
+        });
     }
     void wait_until(const std::function<bool()>& reached, const std::string& otherwise,
                     std::chrono::seconds most = std::chrono::seconds(30)) const {
