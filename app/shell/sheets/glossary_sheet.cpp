@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "app/shell/sheets/sheet.h"
-#include "labs/ui/draw.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab {
@@ -38,16 +37,13 @@ bool GlossarySheet::draw(ui::Context& context, const Glossary& glossary, std::st
     const float list = std::min(px(kList), std::round(all.width() * 0.36F));
     finder_.draw(context, "glossary.terms", rows_, {all.x0, top, all.x0 + list, all.y1}, "Type to search");
     const Rect right{all.x0 + list + px(kGap), top, all.x1, all.y1};
-    ImGui::SetCursorScreenPos({right.x0, right.y0});
     if (const auto shown = finder_.selected()) {
         const Term& term = glossary.terms()[*shown];
-        ImGui::BeginChild(("term." + term.id).c_str(), {right.width(), right.height()}, false,
-                          ImGuiWindowFlags_NoScrollbar);
+        begin_sheet_list(context, "term." + term.id, right);
         ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
         draw_term(context, glossary, term, go_to);
         ImGui::PopStyleVar();
-        ui::scroll_thumbs(context);
-        ImGui::EndChild();
+        end_sheet_list(context);
     }
     end_sheet();
     return !sheet.closed && go_to.empty();

@@ -11,6 +11,7 @@ namespace fp8lab {
 namespace {
 
 constexpr float kSheetMargin = 24, kLeast = 16;  // inside, and to the window's edge
+constexpr float kThumbMargin = 12;
 
 }  // namespace
 
@@ -56,5 +57,19 @@ SheetArea begin_sheet(ui::Context& context, std::string_view name, std::string_v
 }
 
 void end_sheet() { ImGui::End(); }
+
+void begin_sheet_list(const ui::Context& context, const std::string& name, Rect area) {
+    const float margin = std::round(context.px(kThumbMargin));
+    ImGui::SetCursorScreenPos({area.x0 - margin, area.y0});
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {margin, 0});
+    ImGui::BeginChild(name.c_str(), {area.width() + 2 * margin, area.height()}, false,
+                      ImGuiWindowFlags_AlwaysUseWindowPadding | ImGuiWindowFlags_NoScrollbar);
+    ImGui::PopStyleVar();
+}
+
+void end_sheet_list(const ui::Context& context) {
+    ui::scroll_thumbs(context);
+    ImGui::EndChild();
+}
 
 }  // namespace fp8lab

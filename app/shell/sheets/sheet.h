@@ -2,6 +2,7 @@
 // beside it close it. One at a time; its owner draws between begin_sheet() and end_sheet().
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "labs/ui/context.h"
@@ -17,5 +18,9 @@ struct SheetArea {
 SheetArea begin_sheet(ui::Context& context, std::string_view name, std::string_view title, float width,
                       float height);
 void end_sheet();
+
+// A part of a sheet that scrolls: what is drawn in it is as wide as `area`, its thumb stands in the margin beside it.
+void begin_sheet_list(const ui::Context& context, const std::string& name, Rect area);
+void end_sheet_list(const ui::Context& context);
 
 }  // namespace fp8lab

@@ -8,7 +8,6 @@
 
 #include "app/shell/sheets/sheet.h"
 #include "core/figure/csv.h"
-#include "labs/ui/draw.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab {
@@ -34,7 +33,7 @@ void WordsSheet::read(const Lab& lab) {
 // The name's column takes what the numbers leave.
 void WordsSheet::draw_table(ui::Context& context, const FigureTable& table) {
     if (table.rows.empty()) return;
-    const float all = ui::next_area(context, 1).width() - context.px(20);  // clear of the thumb
+    const float all = ui::next_area(context, 1).width();
     const float number = std::min(context.px(kNumber), all / static_cast<float>(table.header.size() + 1));
     const auto numbers = static_cast<float>(table.header.size() - 1);
     std::vector<float> columns = {all - number * numbers};
@@ -83,8 +82,7 @@ WordsSheet::Done WordsSheet::draw(ui::Context& context, const Lab& lab) {
     const SheetArea sheet = begin_sheet(context, "words", "Figures in words", kWordsWidth, kWordsHeight);
     done.closed = sheet.closed;
     const float top = sheet.content.y0 + context.px(16), foot = sheet.content.y1 - context.px(kFoot);
-    ImGui::SetCursorScreenPos({sheet.content.x0, top});
-    ImGui::BeginChild("words.list", {sheet.content.width(), foot - top}, false, ImGuiWindowFlags_NoScrollbar);
+    begin_sheet_list(context, "words.list", {sheet.content.x0, top, sheet.content.x1, foot});
     for (const Page& page : pages_) {
         if (&page != &pages_.front()) ui::divider(context);
         draw_page(context, page, done);
@@ -93,8 +91,7 @@ WordsSheet::Done WordsSheet::draw(ui::Context& context, const Lab& lab) {
     const float step = context.px(kStep);
     if (ui::key_pressed(ui::Key::down)) ImGui::SetScrollY(ImGui::GetScrollY() + step);
     if (ui::key_pressed(ui::Key::up)) ImGui::SetScrollY(std::max(0.0F, ImGui::GetScrollY() - step));
-    ui::scroll_thumbs(context);
-    ImGui::EndChild();
+    end_sheet_list(context);
     ImGui::SetCursorScreenPos({sheet.content.x0, sheet.content.y1 - context.px(32)});
     if (ui::button(context, "words.all", "Copy all words")) {
         std::string all;
