@@ -22,7 +22,7 @@ class KeyQueue {
     // The events of the next frame, oldest first. A frame takes events until a key changes a second time,
     // until a key is released after another was pressed (so that Ctrl is still down when K arrives), or until
     // a key changes after a character. A button's change takes a frame for itself, and is not among the events:
-    // keys that come after a click see what it did.
+    // keys that come after a click do not overtake it.
     std::vector<KeyEvent> take_frame();
 
   private:

@@ -31,7 +31,7 @@ constexpr double kLoopRetry_s = 10;  // what the disk refused
 constexpr double kClock_s = 1;       // the presenter's
 constexpr double kCaret_s = 0.25;    // a blinking caret
 constexpr int kSettleFrames = 2;     // after input: ImGui shows the effect of a click one frame later
-constexpr int kMostOpening = 10;     // frames; a field that is not drawn any more is never opened
+constexpr int kMostOpening = 10;     // frames; no field may keep the keys from all others
 
 // What a test needs to feed input into the window, and to see what came of it.
 std::string probe_json(const ui::Context& context, Shell& shell, long frames, long heard) {
@@ -162,7 +162,7 @@ double WindowLoop::draw(const std::function<void()>& inject_input) {
     const double start = glfwGetTime();
     woken_ = false;
     shell_->open_files(window_->take_drops());
-    opening_ = context_.typing.wants_focus ? opening_ + 1 : 0;
+    opening_ = context_.opens_text ? opening_ + 1 : 0;
     window_->begin_frame(inject_input, opening_ > 0 && opening_ <= kMostOpening);
     shell_->frame(frame_ms_);
     window_->end_frame();

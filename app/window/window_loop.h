@@ -65,8 +65,8 @@ class WindowLoop {
     double drawing_s_ = 0;   // the last frame until its pixels were there, without waiting for the display
     double last_frame_ = 0;  // glfwGetTime()
     long frames_ = 0;
-    long heard_ = 0;   // frames_ when the newest input came
-    int opening_ = 0;  // so many frames has a text field asked for the keyboard; keys wait meanwhile
+    long heard_ = 0;   // frames_ when input last came or still waited
+    int opening_ = 0;  // for how many frames a text field has asked for the keyboard; keys wait meanwhile
     int settle_ = 0;   // frames still to be drawn after input
 };
 

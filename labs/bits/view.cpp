@@ -101,16 +101,20 @@ bool BitsView::edit_entry(ui::Context& context) {
         ui::advance(box);
         ui::tooltip(context, "Code or number",
                     "0x7E is a code, 448 is a number; a number is rounded to the nearest code. Press Enter.");
-        typing_ = just_opened_ = press.clicked;
+        typing_ = opens_ = press.clicked;
+        context.opens_text |= opens_;
         return false;
     }
     ImGui::PushFont(context.font(kFont));
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding,
                         {context.px(8), std::max(0.0F, (box.height() - ImGui::GetFontSize()) / 2)});
     ImGui::SetNextItemWidth(box.width());
-    if (std::exchange(just_opened_, false)) ui::focus_text_field("##entry");
+    if (opens_) ui::focus_text_field("##entry");
     const bool entered = ImGui::InputText(
         "##entry", &typed_, ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
+    context.wants_redraw |= opens_;  // as got_focus() does
+    opens_ = opens_ && !ImGui::IsItemActive();
+    context.opens_text |= opens_;
     if (entered || ImGui::IsItemDeactivated()) typing_ = false;
     ImGui::PopStyleVar();
     ImGui::PopFont();

@@ -26,7 +26,7 @@ class BitsView final : public LabView {
 
     BitsLab& lab_;
     int last_bit_ = 0;  // outlined: at first the one that turns 448 into NaN
-    bool typing_ = false, just_opened_ = false;
+    bool typing_ = false, opens_ = false;
     std::string typed_;                      // the text field: a code or a number
     std::string answer_;                     // what became of it
     std::optional<std::uint32_t> answered_;  // the code that the answer is about; none: it was refused

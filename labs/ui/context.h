@@ -46,9 +46,8 @@ struct Focus {
     enum class Reach { live, found, covered } reach = Reach::live;
     std::string wanted;  // this control gets the ring when it is drawn next
     int leave = 0;       // Tab left a field that was edited: 1 to the next control, -1 to the one before
-    bool into =
-        false;         // in this frame Tab left an edited field: a field that has the ring now is edited
-    std::string name;  // of the control with the ring, while it is visible
+    bool into = false;   // in this frame Tab left an edited field: a field that has the ring now is edited
+    std::string name;    // of the control with the ring, while it is visible
 };
 
 struct Context {
@@ -64,17 +63,18 @@ struct Context {
     struct WantedLab {
         std::string lab = {};                  // id; empty: none
         std::vector<std::string> fields = {};  // "field=value", on top of its settings
-    } wanted_lab;  // a view leads to another lab: the shell opens it
+    } wanted_lab;                              // a view leads to another lab: the shell opens it
     // Fields (FieldInfo::name) that a scene locks or hides. Set by the shell.
     std::vector<std::string> locked, hidden;
     struct Typing {
         std::string name;
         std::string text;
-        bool wants_focus = false;  // until ImGui gives it; a closing sheet can delay that
-        bool select =
-            false;  // selects the whole text at the start; else the caret is at its end
+        bool wants_focus = false;   // until ImGui gives it; a closing sheet can delay that
+        bool select = false;        // selects the whole text at the start; else the caret is at its end
         bool caret_placed = false;  // at the end, once
     } typing;                       // the value field being edited
+    // In this frame a text field asked ImGui for the keyboard and has not got it: what is typed waits for it.
+    bool opens_text = false;
     struct Hover {
         Rect rect;
         double since = 0;

@@ -67,6 +67,7 @@ std::optional<double> value_field(Context& context, const std::string& name, Rec
         text_mid(context, {area.x1 - context.px(8), (area.y0 + area.y1) / 2}, value_text(value, format),
                  {Role::text}, kFont, Anchor::right);
         if (hit.clicked) typing = {name, shortest(value), true};
+        context.opens_text |= hit.clicked;
         return typed;
     }
     ImGui::PushFont(context.font(kFont));

@@ -52,6 +52,7 @@ void got_focus(Context& context) {
     bool& wanted = context.typing.wants_focus;
     context.wants_redraw |= wanted;  // also once it has it: ImGui says a frame later that text is typed
     wanted = wanted && !ImGui::IsItemActive();
+    context.opens_text |= wanted;
 }
 
 bool tab_leaves(Context& context, std::string_view name) {
@@ -92,8 +93,10 @@ bool text_input(Context& context, std::string_view name, std::string& value, std
     }
     advance(area);
     // As on any desktop: a field that the keyboard comes to is selected, and a text of several lines is not.
-    if (hit.clicked || (hit.focused && context.focus.into))
+    if (hit.clicked || (hit.focused && context.focus.into)) {
         context.typing = {.name = id, .text = value, .wants_focus = true, .select = hit.focused && rows == 1};
+        context.opens_text = true;
+    }
     return false;
 }
 

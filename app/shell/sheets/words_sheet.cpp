@@ -27,7 +27,7 @@ std::string text_of(const std::vector<std::string>& words) {
 void WordsSheet::read(const Lab& lab) {
     pages_.clear();
     for (const Figure& figure : lab.figures())
-        pages_.push_back({figure.id, to_words(figure), to_table(figure, kRows), to_csv(figure)});
+        pages_.push_back({figure, to_words(figure), to_table(figure, kRows)});
 }
 
 // The name's column takes what the numbers leave.
@@ -64,13 +64,13 @@ void WordsSheet::draw_page(ui::Context& context, const Page& page, Done& done) {
     if (page.table.total > page.table.rows.size())
         ui::wrapped(context, fmt::format("The first {} of {} rows. The copy has all rows, with every digit.",
                                          page.table.rows.size(), page.table.total));
-    if (ui::button(context, "words.copy." + page.id, "Copy words")) {
+    if (ui::button(context, "words.copy." + page.figure.id, "Copy words")) {
         ImGui::SetClipboardText(text_of(page.words).c_str());
         done.title = "Words copied", done.line = page.words.front();
     }
     ImGui::SameLine(0, context.px(8));
-    if (ui::button(context, "words.table." + page.id, "Copy table")) {
-        ImGui::SetClipboardText(page.csv.c_str());
+    if (ui::button(context, "words.table." + page.figure.id, "Copy table")) {
+        ImGui::SetClipboardText(to_csv(page.figure).c_str());
         done.title = "Table copied", done.line = fmt::format("{} rows, as CSV", page.table.total);
     }
     ImGui::Dummy({1, context.px(8)});

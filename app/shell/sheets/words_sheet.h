@@ -24,10 +24,9 @@ class WordsSheet {
 
   private:
     struct Page {
-        std::string id;
+        Figure figure;
         std::vector<std::string> words;
         FigureTable table;
-        std::string csv;
     };
     void draw_page(ui::Context& context, const Page& page, Done& done);
     static void draw_table(ui::Context& context, const FigureTable& table);

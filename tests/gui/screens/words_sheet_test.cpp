@@ -1,6 +1,7 @@
 // The figures in words, and the themes, by keys and palette.
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,11 @@ struct Desk : test::ShellDesk {
     // Until the lab has computed what its fields ask for; a result may lead to a further request.
     void wait() {
         const Lab& lab = *shell.lab();
-        for (int at_rest = 0; at_rest < 2; at_rest = lab.busy() && !lab.live() ? 0 : at_rest + 1) frame();
+        const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+        for (int at_rest = 0; at_rest < 2; at_rest = lab.busy() && !lab.live() ? 0 : at_rest + 1) {
+            REQUIRE(std::chrono::steady_clock::now() < give_up);
+            frame();
+        }
     }
     std::vector<std::string> first_words() {
         std::vector<std::string> words;
@@ -66,7 +71,8 @@ TEST_CASE("F6 shows every figure of the lab in words, its buttons copy them") {
         }
         desk.wait();
         desk.click("words.all");
-        for (const std::string& words : desk.first_words()) CHECK(clipboard().find(words) != std::string::npos);
+        for (const std::string& words : desk.first_words())
+            CHECK(clipboard().find(words) != std::string::npos);
         desk.key(ui::Key::f6);
         CHECK_FALSE(desk.shows("words"));
     }
@@ -89,7 +95,9 @@ TEST_CASE("an open sheet of words shows what a lab computes meanwhile, and a tra
     desk.key(ui::Key::f6);
     const std::vector<std::string> untrained = desk.first_words();
     desk.shell.lab()->act("step");
-    while (desk.first_words() == untrained) desk.frame();
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+    while (desk.first_words() == untrained && std::chrono::steady_clock::now() < give_up) desk.frame();
+    REQUIRE(desk.first_words() != untrained);
     desk.click("words.all");
     for (const std::string& words : untrained) CHECK(clipboard().find(words) != std::string::npos);
 }

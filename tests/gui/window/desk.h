@@ -1,8 +1,7 @@
 // A display of its own (Xvfb), fp8lab in it, and input (xdotool). Where the controls are is read from the
-// file that `--probe-file` writes after every frame: {"frames": so many so far, "heard": so many when the newest
-// input came, "lab": id, "probes": {name:
-// [x0, y0, x1, y1]}, "axes": {plot: [x.lo, x.hi, y.lo, y.hi]}, "metrics": {name: value}, "notes": the
-// presenter's window is open, "types": a text field has the keyboard}.
+// file that `--probe-file` writes after every frame: {"frames": so many so far, "heard": so many when input last
+// came or still waited, "lab": id, "probes": {name: [x0, y0, x1, y1]}, "axes": {plot: [x.lo, x.hi, y.lo, y.hi]},
+// "metrics": {name: value}, "notes": the presenter's window is open, "types": a text field has the keyboard}.
 #pragma once
 
 #include <signal.h>
@@ -133,7 +132,7 @@ class Desk {
     void drag(const std::string& probe, int dx, int dy) const {
         move_to(probe);
         act("mousedown 1");
-        act("mousemove_relative -- " + std::to_string(dx) + " " + std::to_string(dy));
+        if (dx != 0 || dy != 0) act("mousemove_relative -- " + std::to_string(dx) + " " + std::to_string(dy));
         act("mouseup 1");
     }
     void wheel_up(const std::string& probe, int notches) const {

@@ -29,6 +29,16 @@ void check_passed(Desk& desk, const std::string& exercise) {
 
 }  // namespace
 
+TEST_CASE("L1: a code typed right after the click on its field is there whole, and flips no bit") {
+    Desk desk;
+    desk.start({"--lab", "bits"});
+    desk.click_and_type("bits.entry", "0x15");
+    CHECK(desk.metric("code") == 126);
+    desk.key("Return");
+    CHECK(desk.wait_for([](const auto& state) { return state["metrics"]["code"] == 0x15; }));
+    desk.close();
+}
+
 TEST_CASE("L4: a learner sketches, drags the window nine binades, loads a heavy tail, and brings it back") {
     Desk desk;
     begin(desk, "window", "L4.2");
