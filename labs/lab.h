@@ -40,8 +40,9 @@ class Lab {
     virtual ~Lab() = default;
     virtual const LabInfo& info() const = 0;
     virtual std::vector<Field> fields() = 0;  // bound to the live parameters
-    virtual std::vector<Field> defaults() = 0;  // the same fields with what reset() gives them; only to be read
-    virtual void update() = 0;                // computes the result; a live lab takes the newest snapshot
+    // The same fields with what reset() gives them; only to be read.
+    virtual std::vector<Field> defaults() = 0;
+    virtual void update() = 0;  // computes the result; a live lab takes the newest snapshot
     virtual std::vector<Figure> figures() const = 0;  // of the last update()
     virtual Figure thumbnail() const = 0;             // the home card's picture
     virtual std::vector<Metric> metrics() const = 0;

@@ -5,27 +5,27 @@
 #include "labs/lab.h"
 
 #define FP8LAB_LABS(LAB) \
-    LAB(bits_lab)    \
-    LAB(ruler)       \
-    LAB(error)       \
-    LAB(window_lab)  \
-    LAB(delayed)     \
-    LAB(blocks)      \
-    LAB(adding)      \
-    LAB(train)       \
-    LAB(speed)       \
-    LAB(memory)      \
-    LAB(lower_lab)   \
-    LAB(four)        \
-    LAB(transformer) \
-    LAB(wide)        \
+    LAB(bits_lab)        \
+    LAB(ruler)           \
+    LAB(error)           \
+    LAB(window_lab)      \
+    LAB(delayed)         \
+    LAB(blocks)          \
+    LAB(adding)          \
+    LAB(train)           \
+    LAB(speed)           \
+    LAB(memory)          \
+    LAB(lower_lab)       \
+    LAB(four)            \
+    LAB(transformer)     \
+    LAB(wide)            \
     LAB(workbench)
 
 namespace fp8lab {
 
-#define FP8LAB_DECLARE(lab)         \
-    namespace lab {                 \
-    LabEntry entry();               \
+#define FP8LAB_DECLARE(lab) \
+    namespace lab {         \
+    LabEntry entry();       \
     }
 FP8LAB_LABS(FP8LAB_DECLARE)
 #undef FP8LAB_DECLARE

@@ -24,7 +24,8 @@ struct Entry {
 std::vector<Entry> labs() {
     std::vector<Entry> out;
     for (const LabEntry& entry : lab_registry())
-        out.push_back({std::string(entry.id), entry.number > 0 ? fmt::format("{}  {}", entry.mark(), entry.title) : std::string(entry.title)});
+        out.push_back({std::string(entry.id),
+                       fmt::format("{}{}", entry.number > 0 ? entry.mark() + "  " : "", entry.title)});
     return out;
 }
 

@@ -16,8 +16,8 @@ struct WindowOptions {
     int monitor = 0;             // to present on, from 1; 0: the one that the window is on
     // Receives the rectangles of all controls as JSON, after each frame in which they changed.
     std::string probe_file;
-    bool probes = false;     // those rectangles are wanted in the context, without a file
-    std::string profile;     // --profile DIR; empty: the usual place
+    bool probes = false;         // those rectangles are wanted in the context, without a file
+    std::string profile;         // --profile DIR; empty: the usual place
     bool trace_startup = false;  // one line on stderr after the first frame
 };
 

@@ -25,8 +25,8 @@ struct NumberTexts {
     std::string rounded;  // "0.05882": format_number()
     std::string exact;    // "0.058823529411764705": shortest()
     std::string hex;      // "0x1.e1e1e1e1e1e1ep-5": hex_float()
-    std::string c;        // "0.058823529411764705", "448.0", "NAN", "-INFINITY": a double in C (math.h) and C++
-    std::string numpy;    // "np.float64(0.058823529411764705)", "np.float64('nan')"
+    std::string c;      // "0.058823529411764705", "448.0", "NAN", "-INFINITY": a double in C (math.h) and C++
+    std::string numpy;  // "np.float64(0.058823529411764705)", "np.float64('nan')"
 };
 NumberTexts number_texts(double value);
 

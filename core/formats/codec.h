@@ -24,7 +24,8 @@ std::string_view to_string(Rounding);
 std::string_view to_string(Overflow);
 Overflow default_overflow(const FormatInfo& format);  // saturate up to 8 bits, nonsaturate above
 Rounding default_rounding(const FormatInfo& format);  // nearest; up for e8m0
-std::span<const Rounding> roundings(const FormatInfo& format);  // those that the format supports, the default first
+// The roundings that the format supports, the default first.
+std::span<const Rounding> roundings(const FormatInfo& format);
 
 // `random_bits`: 32 uniform bits for stochastic rounding, ignored otherwise. Throws usage_error when the format does not
 // support the rounding (E8M0 has up and toward_zero, the others all but up). Stochastic rounding adds a uniform
@@ -38,16 +39,19 @@ float decode(const FormatInfo& format, std::uint32_t code);
 struct CastOptions {
     Rounding rounding = Rounding::nearest;
     Overflow overflow = Overflow::saturate;
-    float scale = 1.0F;               // multiplies before the cast, in float32
-    std::uint64_t seed = 0;           // stochastic: element i uses random_bits(seed, stream, first + i)
+    float scale = 1.0F;      // multiplies before the cast, in float32
+    std::uint64_t seed = 0;  // stochastic: element i uses random_bits(seed, stream, first + i)
     std::uint64_t stream = 0, first = 0;
 };
 
 // Span versions. `codes` has as many elements as `values`; its type has storage_bytes(format) bytes. They run in the
 // calling thread. Throw usage_error when the sizes differ or the type is not the format's.
-void encode(const FormatInfo& format, std::span<const float> values, std::span<std::uint8_t> codes, const CastOptions& = {});
-void encode(const FormatInfo& format, std::span<const float> values, std::span<std::uint16_t> codes, const CastOptions& = {});
-void encode(const FormatInfo& format, std::span<const float> values, std::span<std::uint32_t> codes, const CastOptions& = {});
+void encode(const FormatInfo& format, std::span<const float> values, std::span<std::uint8_t> codes,
+            const CastOptions& = {});
+void encode(const FormatInfo& format, std::span<const float> values, std::span<std::uint16_t> codes,
+            const CastOptions& = {});
+void encode(const FormatInfo& format, std::span<const float> values, std::span<std::uint32_t> codes,
+            const CastOptions& = {});
 void decode(const FormatInfo& format, std::span<const std::uint8_t> codes, std::span<float> values);
 void decode(const FormatInfo& format, std::span<const std::uint16_t> codes, std::span<float> values);
 void decode(const FormatInfo& format, std::span<const std::uint32_t> codes, std::span<float> values);
@@ -59,7 +63,8 @@ void count_rounded_up(std::span<const std::uint32_t> fraction, std::span<const s
 
 // Quantises and dequantises in one pass: out[i] = decode(encode(in[i] * scale)) * scale_inv, scale_inv = 1 / scale rounded
 // to float32 (numerics.md 3.3: one fixed order of operations). in and out may be the same memory.
-void quantize(const FormatInfo& format, std::span<const float> in, std::span<float> out, const CastOptions& = {});
+void quantize(const FormatInfo& format, std::span<const float> in, std::span<float> out,
+              const CastOptions& = {});
 
 // The memory's ceiling for a cast of large arrays to one byte: what encode() reads and writes, in its order, without
 // its arithmetic. `bench cast` measures it. out: as long as in, on a boundary of 64 bytes; else throws usage_error.

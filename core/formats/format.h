@@ -20,11 +20,11 @@ enum class Kind { floating, integer };
 
 // The meaning of the codes at the end of the range.
 enum class Specials {
-    ieee,     // top exponent: mantissa 0 is Inf, the rest NaN                     (E5M2, FP16, E4M3 IEEE, E3M4)
-    fn,       // only the all-ones code (per sign) is NaN; no Inf                  (OCP E4M3)
-    fnuz,     // the -0 code is the only NaN; no Inf, no -0                        (AMD MI300)
-    finite,   // every code is a number                                            (E2M1, E2M3, E3M2, INT8)
-    scale,    // unsigned powers of two, all ones is NaN; no zero                  (E8M0)
+    ieee,    // top exponent: mantissa 0 is Inf, the rest NaN (E5M2, FP16, E4M3 IEEE, E3M4)
+    fn,      // only the all-ones code (per sign) is NaN; no Inf (OCP E4M3)
+    fnuz,    // the -0 code is the only NaN; no Inf, no -0 (AMD MI300)
+    finite,  // every code is a number (E2M1, E2M3, E3M2, INT8)
+    scale,   // unsigned powers of two, all ones is NaN; no zero (E8M0)
 };
 
 // Value of a floating code: (-1)^s 2^(e - bias) (1 + m / 2^M) for e > 0, (-1)^s 2^(1 - bias) m / 2^M for e = 0.
@@ -51,7 +51,8 @@ const FormatInfo& find_format(std::string_view name, std::string_view where = "f
 
 // A format with its own parameters: E 1-8, M 0-10, a bias from -64 to 127 that keeps every value a float32, a special-value
 // policy (not scale). Throws usage_error when a number is out of range. The name must outlive the result.
-FormatInfo custom_format(int exponent_bits, int mantissa_bits, int bias, Specials specials, std::string_view name = "custom");
+FormatInfo custom_format(int exponent_bits, int mantissa_bits, int bias, Specials specials,
+                         std::string_view name = "custom");
 
 // Properties by which menus choose.
 bool is_fp8(const FormatInfo& format);  // 8-bit floating point with a sign: E4M3, E5M2 and their relatives
@@ -65,15 +66,16 @@ const FormatInfo& family(const FormatInfo& format);
 std::vector<Choice> format_choices(bool (*property)(const FormatInfo&), std::vector<Choice> first = {});
 
 // Derived facts. All exact: every value of every format up to 32 bits is a double.
-int bits(const FormatInfo& format);                         // 8 for E4M3; 19 for TF32
-int storage_bytes(const FormatInfo& format);                // 1, 2 or 4: what `cast` writes for one code
-double max_finite(const FormatInfo& format);                // 448
-std::uint32_t max_code(const FormatInfo& format);           // 0x7E
-double min_normal(const FormatInfo& format);                // 2^-6
-double min_subnormal(const FormatInfo& format);             // 2^-9 (E8M0: its smallest value 2^-127; INT8: 1)
+int bits(const FormatInfo& format);                // 8 for E4M3; 19 for TF32
+int storage_bytes(const FormatInfo& format);       // 1, 2 or 4: what `cast` writes for one code
+double max_finite(const FormatInfo& format);       // 448
+std::uint32_t max_code(const FormatInfo& format);  // 0x7E
+double min_normal(const FormatInfo& format);       // 2^-6
+double min_subnormal(const FormatInfo& format);    // 2^-9 (E8M0: its smallest value 2^-127; INT8: 1)
 bool has_infinity(const FormatInfo& format);
 bool has_nan(const FormatInfo& format);
-std::uint32_t canonical_nan(const FormatInfo& format);      // 0x7F in E4M3, 0x80 in FNUZ; fp6/fp4: the largest; int8: 0
+// 0x7F in E4M3, 0x80 in FNUZ; fp6/fp4: the largest; int8: 0.
+std::uint32_t canonical_nan(const FormatInfo& format);
 // Half an ulp relative to 1: 2^-(M+1).
 double unit_roundoff(const FormatInfo& format);
 // Where rounding to nearest overflows (numerics.md 1.3): the midpoint of the largest value and the phantom next one.
@@ -92,18 +94,25 @@ enum class CodeClass { zero, subnormal, normal, infinity, nan };
 std::string_view to_string(CodeClass);
 CodeClass classify(const FormatInfo& format, std::uint32_t code);
 
-struct CodeCounts { std::int64_t total, finite, distinct, infinities, nans, subnormals; };
+struct CodeCounts {
+    std::int64_t total, finite, distinct, infinities, nans, subnormals;
+};
 CodeCounts count_codes(const FormatInfo& format);
 
 // Bit fields of a code, for display and for `codes`. Bits outside the code are ignored, here and below.
-struct CodeFields { std::uint32_t sign, exponent, mantissa; };
+struct CodeFields {
+    std::uint32_t sign, exponent, mantissa;
+};
 CodeFields split(const FormatInfo& format, std::uint32_t code);
 
 // The exact value of a code; a quiet NaN for every NaN code.
 double value_of(const FormatInfo& format, std::uint32_t code);
 
 // Every non-negative finite value with its code, ascending; formats up to 16 bits. Throws usage_error above.
-struct CodeValue { std::uint32_t code; double value; };
+struct CodeValue {
+    std::uint32_t code;
+    double value;
+};
 std::vector<CodeValue> positive_values(const FormatInfo& format);
 
 }  // namespace fp8lab

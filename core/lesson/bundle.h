@@ -18,8 +18,8 @@
 namespace fp8lab {
 
 inline constexpr int kBundleSchema = 1;
-inline constexpr std::size_t kLargestBundle = std::size_t{64}
-                                              << 20;  // all exercises, the series of 4 trainings included: 7 MB
+inline constexpr std::size_t kLargestBundle =
+    std::size_t{64} << 20;  // all exercises, the series of 4 trainings included: 7 MB
 
 struct Bundle {
     std::string student;                                         // as typed; may be empty

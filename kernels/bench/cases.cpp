@@ -112,8 +112,17 @@ void loss(const CaseMemory& memory, Shape shape, const CastTarget& target, Pass 
 template <bool kAdamW, Element kElement = Element::f32, Element kGradient = kElement>
 void optimizer(const CaseMemory& memory, Shape shape, const CastTarget& target, Pass, cudaStream_t stream) {
     const auto& at = memory.matrices;
-    update_weights({at[0], kAdamW ? at[2] : nullptr, kAdamW ? at[3] : nullptr, at[1], kElement, kGradient,
-                    memory.input, 1, memory.arm, memory.finite, {}},
+    update_weights({at[0],
+                    kAdamW ? at[2] : nullptr,
+                    kAdamW ? at[3] : nullptr,
+                    at[1],
+                    kElement,
+                    kGradient,
+                    memory.input,
+                    1,
+                    memory.arm,
+                    memory.finite,
+                    {}},
                    shape, target, stream);
 }
 

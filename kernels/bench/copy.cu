@@ -42,14 +42,14 @@ __global__ void exact_kernel(const std::uint8_t* a, const std::uint8_t* b, doubl
 
 void copy_kernel(const void* from, void* to, std::size_t bytes, cudaStream_t stream) {
     const std::size_t count = bytes / 16, blocks = (count + 1023) / 1024;
-    launch_alone("copy", copy16, dim3(static_cast<unsigned>(blocks)), 256, stream, static_cast<const uint4*>(from),
-                 static_cast<uint4*>(to), count);
+    launch_alone("copy", copy16, dim3(static_cast<unsigned>(blocks)), 256, stream,
+                 static_cast<const uint4*>(from), static_cast<uint4*>(to), count);
 }
 
 void exact_product(const std::uint8_t* a, const std::uint8_t* b, double* d, int m, int n, int k,
                    cudaStream_t stream) {
-    launch_alone("exact_product", exact_kernel, dim3(static_cast<unsigned>((m * n + 7) / 8)), 256, stream, a, b, d, m,
-                 n, k);
+    launch_alone("exact_product", exact_kernel, dim3(static_cast<unsigned>((m * n + 7) / 8)), 256, stream, a,
+                 b, d, m, n, k);
 }
 
 // Captured into a graph, whose kernel node knows its function; the driver knows the function's name.

@@ -19,7 +19,7 @@ constexpr float kGeluScale = 0.7978845608F, kGeluCubic = 0.044715F;  // sqrt(2 /
 // How much of the pre-activation activate() and slope() are given: the fast GELU begins with its half, which
 // whoever adds the bias has for nothing: fmaf(h, kTaken, kTaken * bias), half of the same sum.
 template <bool kFast, ActivationKind kind>
-constexpr float kTaken = kFast && kind == ActivationKind::gelu ? 0.5F : 1.0F;
+constexpr float kTaken = (kFast && kind == ActivationKind::gelu) ? 0.5F : 1.0F;
 
 // tanh() in GELU.
 __device__ inline float fast_gelu_tanh(float half) {

@@ -53,8 +53,8 @@ __global__ void histogram_kernel(const void* in, Element element, const float* f
 
 void log2_histogram(const void* in, Element element, const float* factor, long long count,
                     unsigned long long* counts, cudaStream_t stream) {
-    launch_alone("log2_histogram", histogram_kernel, dim3(132 * 4), kThreads, stream, in, element, factor, count,
-                 counts);
+    launch_alone("log2_histogram", histogram_kernel, dim3(132 * 4), kThreads, stream, in, element, factor,
+                 count, counts);
 }
 
 }  // namespace fp8lab::cuda

@@ -35,7 +35,8 @@ AllInputs convert_all_inputs(const GoldenConversion& to) {
     const Buffer<unsigned long long> checksum(1), counts(256);
     constexpr unsigned kBlocks = 132 * 8;
     const auto run = [&](auto kernel) {
-        launch_alone("convert_all_inputs", kernel, dim3(kBlocks), kThreads, nullptr, checksum.get(), counts.get());
+        launch_alone("convert_all_inputs", kernel, dim3(kBlocks), kThreads, nullptr, checksum.get(),
+                     counts.get());
     };
     const bool saturate = to.overflow == Overflow::saturate;
     if (to.format == "e4m3" && saturate)

@@ -1,6 +1,5 @@
-#include "kernels/device/random_fill.h"
-
 #include "kernels/device/launching.cuh"
+#include "kernels/device/random_fill.h"
 
 namespace fp8lab::cuda {
 namespace {
@@ -44,8 +43,8 @@ __global__ void fill_more_kernel(std::uint32_t* out, std::size_t words, bool fp1
 }
 
 void fill_more(void* out, std::size_t bytes, bool fp16, std::uint32_t seed, cudaStream_t stream) {
-    launch_alone("fill_random", fill_more_kernel, dim3(132 * 8), 256, stream, static_cast<std::uint32_t*>(out),
-                 bytes / 4, fp16, seed);
+    launch_alone("fill_random", fill_more_kernel, dim3(132 * 8), 256, stream,
+                 static_cast<std::uint32_t*>(out), bytes / 4, fp16, seed);
 }
 
 }  // namespace
@@ -58,8 +57,8 @@ void fill_random_bytes(void* out, std::size_t bytes, std::uint32_t seed, cudaStr
 }
 
 void fill_random(void* out, Element element, std::size_t bytes, std::uint32_t seed, cudaStream_t stream) {
-    launch_alone("fill_random", fill_kernel, dim3(132 * 8), 256, stream, static_cast<std::uint32_t*>(out), bytes / 4,
-                 element, seed);
+    launch_alone("fill_random", fill_kernel, dim3(132 * 8), 256, stream, static_cast<std::uint32_t*>(out),
+                 bytes / 4, element, seed);
 }
 
 }  // namespace fp8lab::cuda

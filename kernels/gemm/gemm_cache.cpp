@@ -53,8 +53,7 @@ std::string GemmCache::key(const GemmSpec& spec) {
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
     return fmt::format("{}, cuBLASLt {}, {}: {}", properties.name, cublasLtGetVersion(),
-                       quick_tuning() ? kQuickly : kChosen,
-                       to_string(spec));
+                       quick_tuning() ? kQuickly : kChosen, to_string(spec));
 }
 
 std::optional<cublasLtMatmulAlgo_t> GemmCache::find(const GemmSpec& spec) {

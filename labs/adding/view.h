@@ -19,7 +19,7 @@ class AddingView final : public LabView {
     void draw_table(ui::Context& context, const Table& table, Rect area);
 
     AddingLab& lab_;
-    std::string drawn_;   // the experiment that the plots' ranges belong to
+    std::string drawn_;  // the experiment that the plots' ranges belong to
     ui::PlotState main_plot_, why_plot_;
     bool more_open_ = false;
 };

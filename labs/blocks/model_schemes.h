@@ -23,8 +23,8 @@ std::vector<Scheme> schemes(const FormatInfo& element, bool pow2);
 // One quantised copy of a matrix: along its columns, as fprop reads x, or along its rows, as wgrad does.
 struct Copy {
     BlockGrid grid;
-    std::vector<float> values;       // dequantised
-    std::vector<float> scales;       // one per block
+    std::vector<float> values;  // dequantised
+    std::vector<float> scales;  // one per block
     CastStats stats;
 };
 Copy quantized_copy(const CastPlan& plan, const Tensor& tensor, Along along);

@@ -158,10 +158,9 @@ void add_stale_scale(Figure& figure, const Run& run, Range y) {
     const double x0 = static_cast<double>(first), x1 = x0 + stale.count;
     const bool is_max = run.machine.algo == "max" && run.machine.interval == 1;
     const std::string words =
-        is_max && stale.whole
-            ? fmt::format("the spike sets the scale for exactly L = {} steps", stale.count)
-            : fmt::format("the spike sets the scale for {}{} steps", stale.whole ? "" : "at least ",
-                          stale.count);
+        is_max && stale.whole ? fmt::format("the spike sets the scale for exactly L = {} steps", stale.count)
+                              : fmt::format("the spike sets the scale for {}{} steps",
+                                            stale.whole ? "" : "at least ", stale.count);
     const double top = std::min(run.tops[first], y.hi);
     figure.add("", Bracket{x0 + 0.03, x1 - 0.03, top * std::pow(y.hi / y.lo, 0.075), words},
                {.color = {Role::text}, .in_legend = false});

@@ -34,9 +34,9 @@ struct Graded {
 inline constexpr std::size_t kMostEvidenceValues = 4'000'000;
 
 struct Grading {
-    bool rerun = false;  // train again instead of using the recorded series
-    bool alone = false;  // it is the only file: an unreadable one throws its input_error
-    std::function<bool()> stop = {};                  // called between files and between events
+    bool rerun = false;               // train again instead of using the recorded series
+    bool alone = false;               // it is the only file: an unreadable one throws its input_error
+    std::function<bool()> stop = {};  // called between files and between events
     std::function<void(const Graded&)> each = {};     // called with each row, in order
     std::function<void(std::size_t done)> told = {};  // called with the number of files that are done
 };

@@ -16,7 +16,6 @@ namespace fp8lab {
 std::string report_html(const Bundle& submission);
 
 // make_submission() and report_html(), to a file. Throws as they do, and Error{failed}.
-void write_report(const ProfileFolders& folders, std::string student,
-                  const std::filesystem::path& file);
+void write_report(const ProfileFolders& folders, std::string student, const std::filesystem::path& file);
 
 }  // namespace fp8lab

@@ -68,7 +68,7 @@ class RulerLab final : public Lab {
     static std::vector<Field> fields_of(Params& params);
 
     Params params_;
-    Params defaults_;  // never changed
+    Params defaults_;                      // never changed
     TensorSpec drawn_ = {.kind = "none"};  // what outcome_.tensor was made from
     Outcome outcome_;
 };

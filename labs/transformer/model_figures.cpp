@@ -231,7 +231,8 @@ Figure TransformerLab::histogram() const {
     if (arms.size() < 2 || !arms[1].watched) return figure;
     const TensorView& view = *arms[1].watched;
     if (view.id.index != selected().index && std::isnan(health_[1].tensors().at(selected().index).amax))
-        return training::histogram_figure({}, spec(), selected(), "the GPU’s attention kernel does not store it");
+        return training::histogram_figure({}, spec(), selected(),
+                                          "the GPU’s attention kernel does not store it");
     if (!view.format || bits(*view.format) > 8 || view.before.n == 0 || view.before.nonfinite > 0)
         return figure;
     const double lost = 100.0 * static_cast<double>(view.after.zeros - view.before.zeros) /

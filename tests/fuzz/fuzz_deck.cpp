@@ -30,7 +30,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             const Scene& scene = deck.scenes[i];
             const auto file = folder / entry["scene"].get<std::string>();
             const bool beside = scene.folder == file.parent_path();
-            check(beside || scene.folder == asset("scenes"));  // the shipped ones, for names that are not beside it
+            check(beside ||
+                  scene.folder == asset("scenes"));  // the shipped ones, for names that are not beside it
             check(scene.where.starts_with((scene.folder / file.filename()).string()));
             if (entry.contains("notes")) check(scene.notes == entry["notes"].get<std::string>());
         }

@@ -115,9 +115,17 @@ Weights update(const Problem& p, Element dy_element, bool multiplied, bool with_
     const Shape shape{p.out, p.in, p.out, p.in};
     const Buffer<CastSums> stats(static_cast<std::size_t>(stats_blocks(shape)));
     if (with_stats) target.stats_partials = stats.get();
-    const UpdateSource source{w.get(),      m.get(),      v.get(),      multiplied ? nullptr : gradient.get(),
-                              Element::f32, Element::f32, inputs.get(), 1,
-                              arms.get(),   finite.get(), {}};
+    const UpdateSource source{w.get(),
+                              m.get(),
+                              v.get(),
+                              multiplied ? nullptr : gradient.get(),
+                              Element::f32,
+                              Element::f32,
+                              inputs.get(),
+                              1,
+                              arms.get(),
+                              finite.get(),
+                              {}};
     if (multiplied)
         update_weights(source, {dy.get(), x.get(), dy_element, p.batch, dy_inv.get(), x_inv.get(), by_column},
                        shape, target, nullptr);

@@ -21,7 +21,7 @@ constexpr double kMostDrift_pct = 5;
 // A line every few seconds: what is measured, how much is done, and about how long it will take.
 GridProgress told_progress(double most_seconds) {
     return [start = SteadyClock::now(), told = SteadyClock::now(), most_seconds](const std::string& what,
-                                                                     double done) mutable {
+                                                                                 double done) mutable {
         constexpr auto kPause = std::chrono::seconds(3);
         constexpr double kTells = 0.05;  // of the work, before which it says little about the rest
         const auto now = SteadyClock::now();

@@ -241,7 +241,7 @@ TEST_CASE("a walk through every place throws nothing and presses 85 % of the con
     RandomInput input(1);
     input.walk();
     MESSAGE(input.seen() << " controls, " << 100 * input.share_pressed()
-                        << " % pressed; not:" << input.never_pressed());
+                         << " % pressed; not:" << input.never_pressed());
     CHECK(input.seen() > 300);
     CHECK(input.share_pressed() >= 0.85);
 }

@@ -21,8 +21,8 @@ bool all() { return std::getenv("FP8LAB_TEST_ALL") != nullptr; }
 
 // The environment in which the Nth write, fsync or rename on the disk goes wrong.
 std::vector<std::string> fault(const Desk& desk, const std::string& what, int at) {
-    return {fp8lab::test::preloaded(desk.outside("shim.so")), "FAULT_FOLDER=" + desk.disk().string(), "FAULT=" + what,
-            "FAULT_AT=" + std::to_string(at), "FAULT_COUNT=" + desk.outside("count")};
+    return {fp8lab::test::preloaded(desk.outside("shim.so")), "FAULT_FOLDER=" + desk.disk().string(),
+            "FAULT=" + what, "FAULT_AT=" + std::to_string(at), "FAULT_COUNT=" + desk.outside("count")};
 }
 
 // Everything that the window keeps, once.

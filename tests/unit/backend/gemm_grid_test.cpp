@@ -293,8 +293,9 @@ TEST_CASE("a recording takes in the blocks of a transformer, the narrower ones f
         return out.replace(out.find("MS,"), 2, ms);
     };
     const auto blocks = [&](int d, const std::string& sizes) {
-        return R"({"bench": "blocks", "date": "2026-11-23", "batch": 4, "sizes": {"d": )" + std::to_string(d) + sizes +
-               R"(}, "arms": [)" + with("bf16", "21.1") + "," + with("delayed", "13.6") + "]}";
+        return R"({"bench": "blocks", "date": "2026-11-23", "batch": 4, "sizes": {"d": )" +
+               std::to_string(d) + sizes + R"(}, "arms": [)" + with("bf16", "21.1") + "," +
+               with("delayed", "13.6") + "]}";
     };
     const auto file = [&](const std::string& results) {
         return R"({"gpu": "NVIDIA H200", "driver": "580", "cuda": "13.0", "date": "2026-11-23", "command": "record",

@@ -73,8 +73,9 @@ void check_doctor_without_cublas(const Scratch& scratch, const fs::path& root) {
     fs::copy_file(FP8LAB_STAND_IN_DRIVER, scratch / "driver/libcuda.so.1");
     fs::copy_file(FP8LAB_STAND_IN_BACKEND, root / "lib/fp8lab/libfp8lab-cuda.so",
                   fs::copy_options::overwrite_existing);
-    const std::string program =
-        "env LD_LIBRARY_PATH='" + (scratch / "driver") + "'${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} '" + (root / "bin/fp8lab").string() + "'";
+    const std::string program = "env LD_LIBRARY_PATH='" + (scratch / "driver") +
+                                "'${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} '" + (root / "bin/fp8lab").string() +
+                                "'";
     const Finished doctor = fp8lab("doctor", "", program);
     CHECK(doctor.code == 0);
     CHECK_MESSAGE(doctor.out.find("libcublasLt.so.99: cannot open shared object file") != std::string::npos,

@@ -50,8 +50,8 @@ inline Finished fp8lab(const std::string& arguments, const std::string& input = 
     const Scratch scratch;
     spit(scratch / "in", input);
     const std::string command = "env -u DISPLAY -u WAYLAND_DISPLAY FP8LAB_HOME=" + (scratch / "home") +
-                                " FP8LAB=" + quoted(FP8LAB_BINARY) + " " + starter + " " + arguments + " <" + (scratch / "in") + " >" +
-                                (scratch / "out") + " 2>" + (scratch / "err");
+                                " FP8LAB=" + quoted(FP8LAB_BINARY) + " " + starter + " " + arguments + " <" +
+                                (scratch / "in") + " >" + (scratch / "out") + " 2>" + (scratch / "err");
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(scratch / "out"), slurp(scratch / "err")};
 }

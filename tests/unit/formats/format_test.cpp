@@ -51,7 +51,8 @@ const Expected kExpected[] = {
 // The comment above FormatInfo and those of Specials, as arithmetic.
 double by_definition(const FormatInfo& f, std::uint32_t code) {
     if (f.kind == Kind::integer) return static_cast<std::int8_t>(code);
-    const std::uint32_t m = code % (1U << f.mantissa_bits), e = (code >> f.mantissa_bits) % (1U << f.exponent_bits),
+    const std::uint32_t m = code % (1U << f.mantissa_bits),
+                        e = (code >> f.mantissa_bits) % (1U << f.exponent_bits),
                         top = (1U << f.exponent_bits) - 1, ones = (1U << f.mantissa_bits) - 1;
     const bool negative = f.is_signed && code >> (f.mantissa_bits + f.exponent_bits) != 0;
     const double sign = negative ? -1 : 1;
@@ -100,7 +101,8 @@ TEST_CASE("every format has the facts of its specification") {
     }
 }
 
-TEST_CASE("every row of the table is what its bits, bias and special values say, by a search through its codes") {
+TEST_CASE(
+    "every row of the table is what its bits, bias and special values say, by a search through its codes") {
     std::set<std::string_view> names, labels;
     for (const FormatInfo& f : formats()) {
         CAPTURE(f.name);
@@ -209,8 +211,7 @@ TEST_CASE("names are found in any case and an unknown one lists the valid ones")
     std::string list;
     for (const FormatInfo& f : formats()) list.append(list.empty() ? "" : " ").append(f.name);
     CHECK(list.starts_with("fp32 fp16 bf16 tf32 e4m3 e5m2 "));
-    CHECK(error_of([] { find_format("e4m4", "--to"); }) ==
-          "--to: unknown format 'e4m4'; valid: " + list);
+    CHECK(error_of([] { find_format("e4m4", "--to"); }) == "--to: unknown format 'e4m4'; valid: " + list);
 }
 
 TEST_CASE("positive values ascend and end at the largest") {

@@ -51,8 +51,8 @@ std::string joined(const std::string& text) {
 // "3.2" at the start of a text; empty where there is no number. A full stop that ends a sentence is not part.
 std::string number_at(std::string_view text) {
     std::size_t n = 0;
-    while (n < text.size() && (is_digit(text[n]) ||
-                               (n > 0 && text[n] == '.' && n + 1 < text.size() && is_digit(text[n + 1]))))
+    while (n < text.size() &&
+           (is_digit(text[n]) || (n > 0 && text[n] == '.' && n + 1 < text.size() && is_digit(text[n + 1]))))
         ++n;
     return std::string(text.substr(0, n));
 }
@@ -123,7 +123,7 @@ std::string problem(const Citation& citation, const fs::path& from) {
 }
 
 bool is_source(const fs::path& path) {
-    static const std::set<std::string> kExtensions = {".h",  ".cpp", ".cu",   ".cuh", ".md",
+    static const std::set<std::string> kExtensions = {".h",  ".cpp", ".cu",   ".cuh",  ".md",
                                                       ".sh", ".py",  ".json", ".cmake"};
     return kExtensions.contains(path.extension().string()) || path.filename() == "CMakeLists.txt";
 }
@@ -163,7 +163,8 @@ TEST_CASE("every citation in the sources leads to a document and a heading in as
 
 // The names are put together here, so that this file cites nothing that is not there.
 TEST_CASE("a made-up citation is found and leads nowhere") {
-    const std::string numerics = "numerics" ".md", look = "LOOK" ".md", cli = "cli" ".md";
+    const std::string ending = ".md";
+    const std::string numerics = "numerics" + ending, look = "LOOK" + ending, cli = "cli" + ending;
     const auto problems = [](const std::string& text) {
         std::string out;
         for (const Citation& citation : citations(text))
@@ -185,7 +186,7 @@ TEST_CASE("mentions that nobody can look up are found") {
     CHECK(orphans("// " + bar + " 2 of " + issue + " 5: kill -9").size() == 2);
     CHECK(orphans("// " + finding + " 4, as " + numerics + " section 5 says").size() == 2);
     CHECK(orphans("// TransformerEngine " + issue + " 805").empty());
-    CHECK(orphans("// a progress bar, 3 findings, numerics" ".md 3.2").empty());
+    CHECK(orphans("// a progress bar, 3 findings, " + numerics + ".md" + " 3.2").empty());
 }
 
 TEST_CASE("headings: numbers with and without a full stop, and words") {

@@ -24,7 +24,8 @@ TrainSpec every_recipe(const std::string& activation) {
     options.batch = 208;
     options.steps = kSteps;
     options.activation = activation;
-    options.recipes = "delayed:round=stochastic:round_bwd=stochastic,delayed:master=none:round_update=stochastic";
+    options.recipes =
+        "delayed:round=stochastic:round_bwd=stochastic,delayed:master=none:round_update=stochastic";
     for (const Recipe& recipe : recipes()) options.recipes += "," + recipe.name;
     return make_train_spec(options);
 }
