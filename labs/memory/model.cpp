@@ -241,7 +241,7 @@ std::string MemoryLab::device() const {
 void MemoryLab::reset() { params_ = {}; }
 
 std::vector<Figure> MemoryLab::figures() const {
-    return {bars_figure(outcome_), tokens_figure(outcome_, params_.pcie), plans_figure(params_, outcome_)};
+    return {bars_figure(outcome_), tokens_figure(outcome_), plans_figure(params_, outcome_)};
 }
 
 LabEntry entry() { return entry_of<MemoryLab>(kInfo); }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/threads/job.h"
@@ -57,7 +58,11 @@ struct Outcome {
     double break_even = 0;          // tokens; NaN: none that the fields can reach
     std::array<OwnArm, 2> trainer;  // BF16, FP8
     Allocated allocated = {};
-    double difference() const { return own.account.on_gpu() - other.account.on_gpu(); }
+    double pcie = 0;  // bytes per second
+    // Like for like: where the plan of one side trains and counts no activations, the other side's are left out, too.
+    double difference() const { return compared(0) - compared(1); }
+    double compared(std::size_t side) const;  // bytes on the GPU that count: 0 own, 1 other
+    bool leaves_out_activations() const;      // of one side only
 };
 
 class MemoryLab final : public Lab {
@@ -108,8 +113,8 @@ class MemoryLab final : public Lab {
 // A plan with the cells of the fields; model_account.cpp.
 Plan plan_of(const Params& params);
 Outcome outcome_of(const Params& params, const Allocated& allocated);
-// Plan minus compared in bytes, with that many tokens on a GPU and everything else as set.
-double difference_at(const Outcome& outcome, double tokens, double pcie);
+// Plan minus compared in bytes, like for like, with that many tokens on a GPU and everything else as set.
+double difference_at(const Outcome& outcome, double tokens);
 
 // "142.9 GB", "12.4 TB"; without its unit, with three digits: "15.9".
 std::string gb_text(double bytes);
@@ -117,12 +122,15 @@ std::string gb_short(double bytes);
 // "29 000": two digits.
 std::string tokens_text(double tokens);
 
+// model_words.cpp. Both sides: "FP8" and "BF16"; longer names where these would be the same, or where one side trains and
+// the other does not.
+std::pair<std::string, std::string> names(const Outcome& outcome);
 // model_figures.cpp
 std::string finding(const Outcome& outcome);  // the sentence over the bars
 std::string cause(const Outcome& outcome);    // under the headline of the panel
 std::string tokens_title(const Outcome& outcome);
 Figure bars_figure(const Outcome& outcome);
-Figure tokens_figure(const Outcome& outcome, double pcie);
+Figure tokens_figure(const Outcome& outcome);
 Figure plans_figure(const Params& params, const Outcome& outcome);
 // The presets of the figure "plans", in its order: what trains where the plan trains, without the two above.
 std::vector<Plan> other_plans(const Params& params, const Outcome& outcome);

@@ -63,9 +63,9 @@ Side side_of(const OwnArm& arm, const OwnModel& model) {
 }
 
 // Where the difference crosses 0, from one token to kMostTokens; NaN: nowhere.
-double break_even_of(const Outcome& outcome, double pcie) {
+double break_even_of(const Outcome& outcome) {
     double low = 1, high = kMostTokens;
-    const auto at = [&](double tokens) { return difference_at(outcome, tokens, pcie); };
+    const auto at = [&](double tokens) { return difference_at(outcome, tokens); };
     const bool above = at(low) > 0;
     if (!std::isfinite(at(high)) || above == (at(high) > 0) || at(high) == 0) return kNaN;
     constexpr int kHalvings = 60;
@@ -102,11 +102,26 @@ Plan plan_of(const Params& p) {
     return plan;
 }
 
-double difference_at(const Outcome& outcome, double tokens, double pcie) {
-    Load load = outcome.load;
-    load.sequence = tokens / load.batch;
-    return account(outcome.own.plan, outcome.model, load, pcie).on_gpu() -
-           account(outcome.other.plan, outcome.model, load, pcie).on_gpu();
+bool Outcome::leaves_out_activations() const {
+    const bool counted = own.plan.activations_counted;
+    if (ours() || counted == other.plan.activations_counted) return false;
+    return !(counted ? other : own).plan.infers();  // an inference keeps none: nothing is left out
+}
+
+double Outcome::compared(std::size_t side) const {
+    const Side& one = side == 0 ? own : other;
+    if (!leaves_out_activations()) return one.account.on_gpu();
+    Plan plan = one.plan;
+    plan.activations_counted = false;
+    return account(plan, model, load, pcie).on_gpu();
+}
+
+double difference_at(const Outcome& outcome, double tokens) {
+    Outcome there = outcome;
+    there.load.sequence = tokens / there.load.batch;
+    for (Side* side : {&there.own, &there.other})
+        side->account = account(side->plan, there.model, there.load, there.pcie);
+    return there.difference();
 }
 
 Outcome outcome_of(const Params& p, const Allocated& allocated) {
@@ -119,6 +134,7 @@ Outcome outcome_of(const Params& p, const Allocated& allocated) {
                 .own_model = find_own_model(p.model),
                 .trainer = p.model == "transformer" ? kTransformer : kNetwork};
     out.allocated = allocated;
+    out.pcie = pcie;
     for (std::size_t i = 0; i < out.trainer.size(); ++i) out.trainer[i].allocated = allocated.bytes[i];
     const Card& card = find_card(p.gpu);
     const bool live = p.gpu == "live" && allocated.live;
@@ -143,7 +159,7 @@ Outcome outcome_of(const Params& p, const Allocated& allocated) {
                       plan.kv != preset.kv || plan.kv_at != preset.kv_at ||
                       plan.activations_counted != preset.activations_counted;
     out.other = side_of(find_plan(p.compare), out.model, out.load, pcie);
-    out.break_even = break_even_of(out, pcie);
+    out.break_even = break_even_of(out);
     return out;
 }
 

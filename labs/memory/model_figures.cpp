@@ -177,8 +177,11 @@ std::string plan_name(const Side& side) {
     return side.changed ? fmt::format("Own, from {}", side.plan.label) : std::string(side.plan.name);
 }
 
-void add_head(Figure& figure, const Side& side, double at) {
+void add_head(Figure& figure, const Outcome& o, std::size_t which, double at) {
+    const Side& side = which == 0 ? o.own : o.other;
     std::string words = fmt::format("{}  {}", plan_name(side), gb_text(side.account.on_gpu()));
+    if (o.leaves_out_activations() && side.plan.activations_counted)
+        words += fmt::format(", {} without activations", gb_text(o.compared(which)));
     if (const double cpu = side.account.on_cpu(); cpu > 0)
         words += fmt::format(", {} in CPU memory", gb_text(cpu));
     if (!side.plan.activations_counted && !side.plan.infers()) words += ", no activations";
@@ -236,20 +239,22 @@ Figure bars_figure(const Outcome& o) {
     add_numbers(figure, o.own, kHigh[0], kHigh[1]);
     add_numbers(figure, o.other, kLow[0], kLow[1]);
     add_names(figure, o.own, kHigh[1] + 12, widest);
-    add_head(figure, o.own, kHigh[1] + 36);
-    add_head(figure, o.other, kLow[1] + 20);
+    add_head(figure, o, 0, kHigh[1] + 36);
+    add_head(figure, o, 1, kLow[1] + 20);
     if (!o.ours()) add_gpu(figure, o, widest, kHigh[1] + 74);
     figure.words = {figure.title + ".", sentence_of(o.own), sentence_of(o.other),
                     fmt::format("The GPU has {}.", gb_text(o.gpu_bytes))};
     return figure;
 }
 
-Figure tokens_figure(const Outcome& o, double pcie) {
+Figure tokens_figure(const Outcome& o) {
+    const auto [own, other] = names(o);
     Figure figure{
         .id = "tokens",
         .title = tokens_title(o),
         .x = {.label = "tokens per GPU", .scale = Scale::log2, .range = Range{kFewestTokens, kAxisTokens}},
-        .y = {.label = fmt::format("{} − {}, GB", o.own.plan.brief, o.other.plan.brief)}};
+        .y = {.label = fmt::format("{} − {}, GB{}", own, other,
+                                   o.leaves_out_activations() ? ", no activations" : "")}};
     if (o.ours()) return figure;
     const Role role = o.own.plan.role;
     std::vector<double> tokens, difference, above;
@@ -257,7 +262,7 @@ Figure tokens_figure(const Outcome& o, double pcie) {
     for (int i = 0; i < kPoints; ++i) {
         const double at = kFewestTokens * std::exp2(i / 8.0);
         tokens.push_back(at);
-        difference.push_back(difference_at(o, at, pcie * kGB) / kGB);
+        difference.push_back(difference_at(o, at) / kGB);
         above.push_back(std::max(difference.back(), 0.0));
     }
     const Data xs = data(tokens), zeros = data(std::vector<double>(tokens.size(), 0.0));
@@ -271,7 +276,7 @@ Figure tokens_figure(const Outcome& o, double pcie) {
         figure.add("", TextMark{o.break_even, 0, tokens_text(o.break_even), Anchor::left, false, 6, -14},
                    {.color = {Role::text}, .in_legend = false});
     }
-    const double here = difference_at(o, now, pcie * kGB);
+    const double here = difference_at(o, now);
     figure.scatter(
         "now", data({now}), data({here / kGB}),
         {.color = {role, Tone::line}, .marker = Marker::disc, .marker_size = 5, .in_legend = false});

@@ -16,14 +16,24 @@ bool copies_whole(const Outcome& o) {
     return o.load.gpus > 1 && (o.load.zero == 1 || o.load.zero == 2) && copies;
 }
 
-// "FP8" and "BF16"; the menu's names where both would be the same.
+// What the numbers of a comparison do not say by themselves.
+std::string what_counts(const Outcome& o) {
+    if (o.leaves_out_activations()) return ", activations counted in neither";
+    const double more = o.own.account.on_cpu() - o.other.account.on_cpu();
+    if (more == 0) return {};
+    return fmt::format(" on the GPU, {} {} in CPU memory", gb_text(std::fabs(more)),
+                       more > 0 ? "more" : "less");
+}
+
+}  // namespace
+
 std::pair<std::string, std::string> names(const Outcome& o) {
+    if (o.own.plan.infers() != o.other.plan.infers())
+        return {std::string(o.own.plan.name), std::string(o.other.plan.name)};
     if (o.own.plan.brief != o.other.plan.brief)
         return {std::string(o.own.plan.brief), std::string(o.other.plan.brief)};
     return {std::string(o.own.plan.label), std::string(o.other.plan.label)};
 }
-
-}  // namespace
 
 std::string finding(const Outcome& o) {
     const auto [own, other] = names(o);
@@ -38,9 +48,10 @@ std::string finding(const Outcome& o) {
     if (o.ours())
         return fmt::format("{} takes only {} less than {}: it keeps two copies of each input", own, size,
                            other);
-    const std::string compared = difference == 0 ? fmt::format("{} takes as much as {}", own, other)
-                                                 : fmt::format("{} takes {} {} than {}", own, size,
-                                                               difference > 0 ? "more" : "less", other);
+    const std::string compared = (difference == 0 ? fmt::format("{} takes as much as {}", own, other)
+                                                  : fmt::format("{} takes {} {} than {}", own, size,
+                                                                difference > 0 ? "more" : "less", other)) +
+                                 what_counts(o);
     if (copies_whole(o) && difference > 0)
         return fmt::format("On {:.0f} GPUs {}: its copies are not sharded", o.load.gpus, compared);
     const double own_adam = adam(o.own.account), other_adam = adam(o.other.account);
@@ -70,6 +81,8 @@ std::string cause(const Outcome& o) {
                                         more > 0 ? "more" : "fewer", other);
     const double copies = bytes_of(o.own.plan[Row::copy]) + bytes_of(o.own.plan[Row::copy_t]);
     if (more != 0) out += more > 0 && more == copies ? ": the FP8 copy and its transpose." : ".";
+    if (!o.own.plan.activations_counted && !o.own.plan.infers())
+        out += " The total has no activations and no workspace.";
     if (o.own.account.offload_s > 0)
         out += fmt::format(" Each step moves gradients and weights over PCIe: {} s.",
                            screen_number(o.own.account.offload_s, 2));
@@ -83,6 +96,11 @@ std::string tokens_title(const Outcome& o) {
     const auto [own, other] = names(o);
     const double even = o.break_even;
     const bool more = o.difference() > 0;
+    if (o.leaves_out_activations())
+        return fmt::format("{}, whatever the length: activations are counted in neither",
+                           o.difference() == 0 ? fmt::format("{} is as large as {}", own, other)
+                           : more              ? fmt::format("{} is larger", own)
+                                               : fmt::format("{} is smaller", own));
     if (std::isnan(even) || even < kFewestTokens || even > kAxisTokens) {
         if (o.difference() == 0) return fmt::format("{} is as large as {} at any length", own, other);
         if (!more) return fmt::format("{} is smaller here at any length", own);

@@ -84,7 +84,7 @@ void MemoryView::draw_tokens(Context& c, const Figure& figure, Rect area) {
         ui::plot(c, "memory.tokens", figure, tokens_, area, {.interactive = false, .y_tick_width = 32});
     const Outcome& o = lab_.outcome();
     const double now = std::clamp(o.load.tokens(), plot.extents.x.lo, plot.extents.x.hi);
-    const Point at = plot.to_px(now, difference_at(o, now, lab_.params().pcie * kGB) / kGB);
+    const Point at = plot.to_px(now, difference_at(o, now) / kGB);
     const float reach = c.px(12);
     const ui::Press press =
         ui::press(c, "memory.seq", {at.x - reach, at.y - reach, at.x + reach, at.y + reach}, 12);

@@ -135,19 +135,19 @@ void MemoryView::draw_table(Context& c, Rect area) {
         if (i < kStates && !o.ours()) number(0, screen_number(each), false, name, each);
         number(1, gb_short(here), false, name, here / kGB);
         number(2, gb_short(there), false, name, there / kGB);
-        number(3, change_text(here - there), true, name, (here - there) / kGB);
+        const bool counts = i < kStates || info.row == Row::kv || !o.leaves_out_activations();
+        if (counts) number(3, change_text(here - there), true, name, (here - there) / kGB);
         y += pitch;
     }
     ui::fill_rect(c, {left, y, right, y + c.px(1.5F)}, {Role::text});
     ui::text_mid(c, {left, y + pitch / 2}, "On the GPU", {Role::text}, kBold13);
     number(0, screen_number(o.own.per_parameter), true, "sum", o.own.per_parameter);
-    const auto total = [&](std::size_t column, const Side& side) {
-        const double sum = side.account.on_gpu();
+    const auto total = [&](std::size_t column, const Side& side, double sum) {
         ui::text_mid(c, {numbers[column], y + pitch / 2}, screen_number(sum / kGB, 4),
                      {side.plan.role, Tone::ink}, kMonoBold13, Anchor::right);
     };
-    total(1, o.own);
-    total(2, o.other);
+    total(1, o.own, o.compared(0));
+    total(2, o.other, o.compared(1));
     number(3, change_text(o.difference()), true, "sum", o.difference() / kGB);
     y += pitch + c.px(4);
     std::string foot;
@@ -156,7 +156,8 @@ void MemoryView::draw_table(Context& c, Rect area) {
                            o.own.act_layer / o.model.hidden, o.own.plan.brief,
                            o.other.act_layer / o.model.hidden, o.other.plan.brief);
     else if (!o.ours())
-        foot = "Activations and workspace are not counted.";
+        foot = o.leaves_out_activations() ? "Activations and workspace are in neither sum."
+                                          : "Activations and workspace are not counted.";
     if (foot_shown) {
         ui::text_at(c, {left, y}, foot, {Role::muted}, kSans13);
         y += c.px(20);

@@ -150,7 +150,7 @@ TEST_CASE("the default: 142.9 against 130.9 GB, even at 28 966 tokens") {
     CHECK(near(Made{"batch=8"}("break_even_tokens"), 28966, 30));
     // At the break-even the two plans are equal.
     const double even = made("break_even_tokens");
-    CHECK(near(difference_at(made.lab.outcome(), even, 25e9), 0, 1e4));
+    CHECK(near(difference_at(made.lab.outcome(), even), 0, 1e4));
     CHECK(near(Made{"checkpointing=full"}("diff_gb"), 13.9, 0.05));
     CHECK(made("fits") == 1);
     CHECK(Made{"gpu=80"}("fits") == 0);
@@ -432,6 +432,41 @@ TEST_CASE("texts on segments have 4.5:1 in both themes, and totals are the sums 
             sum += made(std::string(row) + "_gb");
         CHECK(sum == doctest::Approx(made("gpu_gb") + made("cpu_gb")));
     }
+}
+
+TEST_CASE(
+    "a plan that counts no activations is compared without those of the other one, and the words say so") {
+    const Made made{"plan=seed"};
+    const Outcome& o = made.lab.outcome();
+    // 18 bytes of states against 16, for 7 * 10^9 parameters.
+    CHECK(made("diff_gb") == doctest::Approx(14));
+    CHECK(made("compare_gpu_gb") == doctest::Approx(130.86).epsilon(0.001));  // of the bar, with activations
+    CHECK(finding(o) ==
+          "Seed 000 takes 14.0 GB more than BF16, activations counted in neither; both keep 84 GB in FP32");
+    CHECK(std::isnan(made("break_even_tokens")));
+    CHECK(tokens_title(o).find("activations are counted in neither") != std::string::npos);
+    for (const double tokens : {512.0, 4096.0, 65536.0})
+        CHECK(difference_at(o, tokens) == doctest::Approx(14e9));
+    CHECK(cause(o).find("no activations") != std::string::npos);
+    // The other way round, and both counted.
+    CHECK(Made{"plan=bf16", "compare=seed"}("diff_gb") == doctest::Approx(-14));
+    const Made counted{"plan=seed", "act_counted=on"};
+    CHECK(counted("diff_gb") == doctest::Approx(counted("gpu_gb") - counted("compare_gpu_gb")));
+    CHECK(finding(counted.lab.outcome()).find("neither") == std::string::npos);
+}
+
+TEST_CASE(
+    "a plan that trains and one that infers have their whole names, and an inference leaves nothing out") {
+    const Made made{"plan=inference-fp8", "compare=bf16"};
+    CHECK(finding(made.lab.outcome()).starts_with("Inference in FP8 takes "));
+    CHECK(finding(made.lab.outcome()).find("less than BF16 mixed") != std::string::npos);
+    CHECK(made("diff_gb") == doctest::Approx(made("gpu_gb") - made("compare_gpu_gb")));
+}
+
+TEST_CASE("what moves to the CPU is in the comparison's sentence") {
+    const Made made{"offload=master"};
+    CHECK(made("cpu_gb") == doctest::Approx(84));
+    CHECK(finding(made.lab.outcome()).find(" on the GPU, 84.0 GB more in CPU memory") != std::string::npos);
 }
 
 TEST_CASE("titles say what the figure shows") {
