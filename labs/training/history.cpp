@@ -48,30 +48,15 @@ void append(ArmTrack& arm, const StepRecord& record) {
     }
     arm.step.push(record.step);
     arm.loss.push(record.loss);
+    // The last loss of an arm that ended is NaN: the curve reaches up to it.
+    const auto losses = arm.loss.values().last(std::min(kMeanSteps, arm.loss.size()));
+    std::vector<double> finite;
+    std::ranges::copy_if(losses, std::back_inserter(finite), [](double loss) { return std::isfinite(loss); });
+    arm.mean.push(tail_mean(finite, kMeanSteps));
     arm.accuracy.push(record.accuracy);
     arm.step_ms.push(record.step_ms);
     for (std::size_t i = 0; i < std::min(arm.tensors.size(), record.tensors.size()); ++i) {
         append(arm.tensors[i], record.tensors[i], record.step);
-    }
-}
-
-// The curve through the noise: centred, so that it does not trail behind a loss that falls fast. New losses
-// change the last half window.
-void smooth(ArmTrack& arm) {
-    constexpr std::size_t kHalf = kMeanSteps / 2;
-    const auto losses = arm.loss.values();
-    const std::size_t known = arm.mean.size();
-    for (std::size_t i = known > kHalf ? known - kHalf : 0; i < losses.size(); ++i) {
-        const std::size_t end = std::min(i + kHalf, losses.size()), begin = i > kHalf ? i - kHalf : 0;
-        std::vector<double> finite;  // the last loss of an arm that ended is NaN: the curve reaches up to it
-        std::ranges::copy_if(losses.subspan(begin, end - begin), std::back_inserter(finite),
-                             [](double loss) { return std::isfinite(loss); });
-        const double mean = tail_mean(finite, kMeanSteps);
-        if (i < known) {
-            arm.mean.set(i, mean);
-        } else {
-            arm.mean.push(mean);
-        }
     }
 }
 
@@ -89,11 +74,6 @@ void Growing::own() {
 void Growing::push(double value) {
     own();
     values_->push_back(value);
-}
-
-void Growing::set(std::size_t index, double value) {
-    own();
-    (*values_)[index] = value;
 }
 
 void Envelope::push(double value) {
@@ -171,7 +151,6 @@ void History::append(const Snapshot& snapshot, const ModelPlan& plan) {
     for (std::size_t i = 0; i < std::min(arms_.size(), snapshot.arms.size()); ++i) {
         const ArmSnapshot& news = snapshot.arms[i];
         for (const StepRecord& record : news.records) training::append(arms_[i], record);
-        smooth(arms_[i]);
         if (news.stopped) arms_[i].stopped = news.stopped;
         if (news.watched) arms_[i].watched = news.watched;
         if (!news.decision.empty()) arms_[i].decision = news.decision;

@@ -22,7 +22,6 @@ inline constexpr std::size_t kTailSteps = 100;  // the gap compares means of the
 class Growing {
   public:
     void push(double value);
-    void set(std::size_t index, double value);
     Data data() const { return values_; }
     std::span<const double> values() const { return *values_; }
     std::size_t size() const { return values_->size(); }
@@ -77,8 +76,10 @@ struct TensorTrack {
 };
 
 struct ArmTrack {
-    Growing step, loss, mean;  // mean: of the last kMeanSteps losses
-    Growing accuracy;          // NaN where the task has none
+    // mean: of the last kMeanSteps losses, those of the step and of the steps before it. A loss that rises moves it in
+    // that step and not before.
+    Growing step, loss, mean;
+    Growing accuracy;  // NaN where the task has none
     Growing step_ms;
     Growing gap_pct;                   // tail loss against the first arm's, percent; empty in the first arm
     std::vector<TensorTrack> tensors;  // as in StepRecord

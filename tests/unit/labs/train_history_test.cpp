@@ -80,7 +80,7 @@ TEST_CASE("deltas join without gap or repeat, and a gap is refused") {
     CHECK_THROWS_AS(history.append(snapshot_of(7, {{5}, {6}}), one_layer()), Error);
 }
 
-TEST_CASE("the gap compares the means of the last 100 steps, the curve is the mean of the 50 around") {
+TEST_CASE("the gap compares the means of the last 100 steps, the curve is the mean of the last 50") {
     std::vector<double> a, b;
     for (int i = 0; i < 150; ++i) {
         a.push_back(i < 50 ? 7 : 2);                  // the first 50 steps have left both tails
@@ -93,8 +93,11 @@ TEST_CASE("the gap compares the means of the last 100 steps, the curve is the me
     CHECK(gap_pct(history, 1) == doctest::Approx(5));  // 100 (2.1 / 2 - 1)
     CHECK(history.arms()[0].mean.size() == 150);
     CHECK(history.arms()[0].mean.values()[0] == 7);
-    CHECK(history.arms()[0].mean.values()[50] == doctest::Approx(4.5));  // 25 of 7, 25 of 2
-    CHECK(history.arms()[0].mean.values()[74] == doctest::Approx((7 + 49 * 2) / 50.0));
+    // What comes moves no mean of a step before it.
+    CHECK(history.arms()[0].mean.values()[49] == 7);
+    CHECK(history.arms()[0].mean.values()[50] == doctest::Approx((49 * 7 + 2) / 50.0));
+    CHECK(history.arms()[0].mean.values()[74] == doctest::Approx(4.5));  // 25 of 7, 25 of 2
+    CHECK(history.arms()[0].mean.values()[99] == 2);
     CHECK(history.arms()[1].mean.last() == doctest::Approx(2.2));
     CHECK(history.arms()[1].gap_pct.values()[0] == doctest::Approx(100 * (9.0 / 7 - 1)));
     CHECK(std::isnan(gap_pct(history, 2)));
