@@ -26,4 +26,7 @@ else
     echo "test: no GPU here (no NVIDIA driver): everything runs on the CPU"
 fi
 trap - INT
+style=0
+scripts/style.sh "$build" || style=$?
 ctest --preset "$preset" --parallel "$(nproc)"
+exit "$style"

@@ -7,8 +7,10 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "app/shell/shell.h"
+#include "tests/all.h"
 #include "tests/gui/gui.h"
 #include "tests/gui/screens/geometry.h"
 #include "tests/scratch.h"
@@ -21,6 +23,13 @@ struct Screen {
 };
 inline const std::array<Screen, 5> kScreens = {
     {{{1024, 640}, 1}, {{1440, 900}, 1}, {{1920, 1080}, 1.5F}, {{3840, 2160}, 2}, {{3840, 2160}, 3}}};
+
+// Those on which every run of the tests looks at what lies over the window: the smallest window and the largest text.
+// FP8LAB_TEST_ALL=1: all of them.
+inline std::vector<Screen> tested_screens() {
+    if (tests_all()) return {kScreens.begin(), kScreens.end()};
+    return {kScreens.front(), kScreens.back()};
+}
 
 inline const Machine kMachine{Provenance::cpu_emulated, "No NVIDIA driver found (libcuda.so.1 is missing)."};
 

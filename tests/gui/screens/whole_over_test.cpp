@@ -5,7 +5,7 @@
 #include "tests/gui/screens/whole_desk.h"
 
 using namespace fp8lab;
-using test::Faults, test::intersection, test::kScreens, test::Screen;
+using test::Faults, test::intersection, test::Screen, test::tested_screens;
 
 namespace {
 
@@ -84,7 +84,7 @@ void everywhere(Desk& desk, See&& see) {
 
 template <class Check>
 void at_every_size(Check&& check) {
-    for (const Screen screen : kScreens) {
+    for (const Screen screen : tested_screens()) {
         CAPTURE(screen.size.x);
         CAPTURE(screen.scale);
         Desk desk(screen);
@@ -217,7 +217,7 @@ TEST_CASE("the export panel is not cut at any size: each kind, each format, and 
 }
 
 TEST_CASE("the question after a crash is not cut at any size") {
-    for (const Screen screen : kScreens) {
+    for (const Screen screen : tested_screens()) {
         const Scratch home;
         const ProfileFolders folders{home.path};
         for (const bool crashed : {false, true}) {

@@ -8,16 +8,16 @@
 #include <fstream>
 #include <random>
 
+#include "tests/all.h"
 #include "tests/crash/preload.h"
 #include "tests/gui/window/keeper.h"
 
+using fp8lab::tests_all;
 using fp8lab::test::Desk;
 using fp8lab::test::Keeper;
 using fp8lab::test::kPreloads;
 
 namespace {
-
-bool all() { return std::getenv("FP8LAB_TEST_ALL") != nullptr; }
 
 // The environment in which the Nth write, fsync or rename on the disk goes wrong.
 std::vector<std::string> fault(const Desk& desk, const std::string& what, int at) {
@@ -68,11 +68,12 @@ TEST_CASE("kill -9 of the window at random moments: all that it called saved is 
     Desk desk;
     Keeper keeper(desk);
     std::mt19937 random(20261121);
-    const int kills = all() ? 100 : 6;
+    const int kills = tests_all() ? 100 : 6;
     for (int i = 0; i < kills; ++i) {
         CAPTURE(i);
         keeper.start();
-        const auto killer = desk.kill_after(std::chrono::milliseconds(random() % (all() ? 10000 : 6000)));
+        const auto killer =
+            desk.kill_after(std::chrono::milliseconds(random() % (tests_all() ? 10000 : 6000)));
         CHECK_FALSE(survives([&] {
             for (;;) {
                 const auto what = random() % 12;
@@ -93,10 +94,10 @@ TEST_CASE("kill -9 of the window before each write, fsync and rename of what it 
         MESSAGE("skipped: a sanitizer is built in");
         return;
     }
-    int at = all() ? 1 : 4;
-    for (bool killed = true; killed; at += all() ? 1 : 17) {
+    int at = tests_all() ? 1 : 4;
+    for (bool killed = true; killed; at += tests_all() ? 1 : 17) {
         for (const std::string how : {"kill", "torn"}) {
-            if (!all() && (at % 2 == 0) != (how == "torn")) continue;
+            if (!tests_all() && (at % 2 == 0) != (how == "torn")) continue;
             CAPTURE(at);
             CAPTURE(how);
             Desk desk;
@@ -122,7 +123,7 @@ TEST_CASE(
         return;
     }
     int troubled = 0;
-    for (int at = 1; at < 66; at += all() ? 4 : 30) {
+    for (int at = 1; at < 66; at += tests_all() ? 4 : 30) {
         CAPTURE(at);
         Desk desk;
         Keeper keeper(desk);

@@ -2,6 +2,7 @@
 // numbers are of another teacher's draw, and of products that were not rounded to BF16; each test says them
 // and bounds ours. Sums in another order (another BLAS) move a gap by a few tenths of a percent.
 #include <doctest/doctest.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "core/train/cpu_trainer.h"
+#include "tests/all.h"
 
 using namespace fp8lab;
 
@@ -54,19 +56,19 @@ std::vector<Arm> train(const std::string& recipes, std::uint64_t seed,
     return out;
 }
 
-// Gaps in percent against BF16, of three seeds, each in the order of the recipes.
-std::vector<std::array<double, 3>> gaps(const std::string& recipes) {
-    std::vector<std::array<double, 3>> out;
-    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+// Gaps in percent against BF16, of three seeds at most, for each of the recipes.
+std::vector<std::vector<double>> gaps(const std::string& recipes) {
+    std::vector<std::vector<double>> out;
+    for (const std::uint64_t seed : tested_seeds(3)) {
         const auto arms = train("bf16," + recipes, seed);
         out.resize(arms.size() - 1);
-        for (std::size_t i = 1; i < arms.size(); ++i) out[i - 1].at(seed - 1) = arms[i].gap_pct;
+        for (std::size_t i = 1; i < arms.size(); ++i) out[i - 1].push_back(arms[i].gap_pct);
     }
     return out;
 }
 
-void say(const std::string& recipe, const std::array<double, 3>& gap) {
-    MESSAGE(recipe << ": gaps " << gap[0] << ", " << gap[1] << ", " << gap[2] << " %");
+void say(const std::string& recipe, const std::vector<double>& gap) {
+    MESSAGE(recipe << ": gaps " << fmt::format("{:.3f}", fmt::join(gap, ", ")) << " %");
 }
 
 double median(std::vector<double> values) {
@@ -78,7 +80,7 @@ double median(std::vector<double> values) {
 
 TEST_CASE("L8, reference: BF16 ends where FP32 does") {
     // 4.08 / 4.62 / 5.72 and 4.08 / 4.62 / 5.73, in 1e-2: at most 0.2 % apart. The level is the teacher's.
-    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    for (const std::uint64_t seed : tested_seeds(3)) {
         const auto arms = train("fp32,bf16", seed);
         MESSAGE("FP32 " << arms[0].tail << ", BF16 " << arms[1].gap_pct << " %");
         CHECK(std::fabs(arms[1].gap_pct) < 0.3);
@@ -117,7 +119,7 @@ TEST_CASE("L8, reference: four bits cost a third to a half, NVFP4 less than MXFP
     // to 15.
     const auto found = gaps("nvfp4,mxfp4");
     say("nvfp4", found[0]), say("mxfp4", found[1]);
-    for (std::size_t seed = 0; seed < 3; ++seed) {
+    for (std::size_t seed = 0; seed < found[0].size(); ++seed) {
         CHECK(found[0].at(seed) > 25);
         CHECK(found[0].at(seed) < found[1].at(seed));
         CHECK(found[1].at(seed) < 55);
@@ -128,7 +130,7 @@ TEST_CASE("L8: the options of four bits") {
     // No reference. The loss ranks 4or6 below 6, and wide outer layers far below; nvfp4-te it does not rank.
     const auto found = gaps("nvfp4,nvfp4-te,nvfp4:target=4or6,nvfp4-te:wide=first+last");
     say("nvfp4", found[0]), say("nvfp4-te", found[1]), say("4or6", found[2]), say("wide", found[3]);
-    for (std::size_t seed = 0; seed < 3; ++seed) {
+    for (std::size_t seed = 0; seed < found[0].size(); ++seed) {
         CHECK(found[1].at(seed) > 25);
         CHECK(found[1].at(seed) < 55);
         CHECK(found[2].at(seed) < found[0].at(seed));
@@ -141,7 +143,7 @@ TEST_CASE("L8, reference and exercise 3: E4M3 without a scale ends far off, and 
     // there; there is none here, and E5M2 for the gradients or a scale of their own does.
     const auto found = gaps("unscaled:fwd=e4m3:bwd=e4m3,unscaled:fwd=e4m3,delayed:fwd=e4m3:bwd=e4m3");
     say("no scale", found[0]), say("bwd=e5m2", found[1]), say("delayed", found[2]);
-    for (std::size_t seed = 0; seed < 3; ++seed) {
+    for (std::size_t seed = 0; seed < found[0].size(); ++seed) {
         CHECK(found[0].at(seed) > 50);
         CHECK(found[0].at(seed) < 130);
         CHECK(found[1].at(seed) < 5);
@@ -154,7 +156,7 @@ TEST_CASE("L8, reference and exercise 4: without master weights nearest ruins th
     // to 16 %, so that the exercise asks for 20 % where the reference had 15.
     const auto found = gaps("delayed:master=none,delayed:master=none:round_update=stochastic");
     say("nearest", found[0]), say("dice", found[1]);
-    for (std::size_t seed = 0; seed < 3; ++seed) {
+    for (std::size_t seed = 0; seed < found[0].size(); ++seed) {
         CHECK(found[0].at(seed) > 500);
         CHECK(found[0].at(seed) < 1300);
         CHECK(found[1].at(seed) > 5);
@@ -164,7 +166,7 @@ TEST_CASE("L8, reference and exercise 4: without master weights nearest ruins th
 
 TEST_CASE(
     "L8, reference: casts that write NaN end delayed scaling in the second step, and margin 1 saves it") {
-    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    for (const std::uint64_t seed : tested_seeds(3)) {
         const auto arms = train("delayed:overflow=nonsaturate,delayed:overflow=nonsaturate:margin=1", seed,
                                 [](TrainOptions& options) { options.steps = 400; });
         REQUIRE(arms[0].stopped);
@@ -179,7 +181,7 @@ TEST_CASE(
     // 12 seeds: unscaled below delayed in 9, median gaps 1.96 and 2.62 %, 31 to 36 % of dy1 lost.
     std::vector<double> unscaled, delayed;
     int below = 0;
-    for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    for (const std::uint64_t seed : tested_seeds(12)) {
         const auto arms = train("bf16,delayed,unscaled", seed);
         delayed.push_back(arms[1].gap_pct), unscaled.push_back(arms[2].gap_pct);
         below += arms[2].tail < arms[1].tail ? 1 : 0;
@@ -190,8 +192,9 @@ TEST_CASE(
         MESSAGE("seed " << seed << ": delayed " << arms[1].gap_pct << " %, unscaled " << arms[2].gap_pct
                         << " %, dy " << arms[2].worst_underflow_pct << " %");
     }
-    MESSAGE("unscaled below delayed in " << below << " of 12; medians " << median(delayed) << " and "
+    MESSAGE("unscaled below delayed in " << below << "; medians " << median(delayed) << " and "
                                          << median(unscaled));
+    if (!tests_all()) return;  // the rest is about the 12 seeds together
     CHECK(below >= 6);
     CHECK(below <= 11);
     CHECK(median(delayed) == doctest::Approx(2.62).epsilon(0.25));
@@ -201,7 +204,7 @@ TEST_CASE(
 
 TEST_CASE("L8, exercise 2: SGD loses a third of dy as well") {
     // 33 to 35 % with Adam, 38 % with SGD there; here 33 to 35 % with both.
-    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    for (const std::uint64_t seed : tested_seeds(3)) {
         const auto arms = train("bf16,unscaled", seed,
                                 [](TrainOptions& options) { options.optimizer = "sgd", options.lr = 0.1; });
         MESSAGE("SGD: dy " << arms[1].worst_underflow_pct << " %, gap " << arms[1].gap_pct << " %");
@@ -213,7 +216,7 @@ TEST_CASE("L8, exercise 2: SGD loses a third of dy as well") {
 
 TEST_CASE("L8, caution: at a learning rate of 0.1 the gap is anything, so the preset fixes its own") {
     // Both arms at 1 to 2e-2, gaps -1, +21, +13 %.
-    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    for (const std::uint64_t seed : tested_seeds(3)) {
         const auto arms =
             train("bf16,delayed,unscaled", seed, [](TrainOptions& options) { options.lr = 0.1; });
         MESSAGE("lr 0.1: BF16 " << arms[0].tail << ", delayed " << arms[1].gap_pct << " %, unscaled "
@@ -233,7 +236,7 @@ TEST_CASE("L8, caution: at a learning rate of 0.1 the gap is anything, so the pr
 TEST_CASE("L8, aha: a poisoned batch is clipped by delayed scaling, which then recovers later than BF16") {
     constexpr std::size_t kAt = 1200;
     int clipped = 0, later = 0;
-    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    for (const std::uint64_t seed : tested_seeds(6)) {
         const auto arms = train(
             "bf16,delayed", seed,
             [](TrainOptions& options) {
@@ -248,6 +251,6 @@ TEST_CASE("L8, aha: a poisoned batch is clipped by delayed scaling, which then r
         later += fp8[kAt + 10] > bf16[kAt + 10] ? 1 : 0;
         CHECK(fp8[kAt + 1] > bf16[kAt + 1]);
     }
-    CHECK(clipped == 6);
-    CHECK(later >= 4);
+    CHECK(clipped == static_cast<int>(tested_seeds(6).size()));
+    if (tests_all()) CHECK(later >= 4);
 }
