@@ -12,8 +12,10 @@
 #include "core/files/console.h"
 #include "core/files/files.h"
 #include "core/files/outputs.h"
+#include "core/files/progress_line.h"
 #include "core/formats/codec.h"
 #include "core/tensors/npy.h"
+#include "core/threads/ask.h"
 #include "core/threads/parallel.h"
 
 namespace fp8lab::cli {
@@ -108,7 +110,11 @@ void cast(const CastArguments& arguments) {
                            [](Rounding r) { return to_string(r); });
     }
     declare_cast_files(arguments.in, arguments.out);
+    ProgressLine progress;
+    const AskBetween ask(progress.asker());
+    progress.at("cast: reading " + named(arguments.in));
     const std::vector<float> values = read_values(arguments.in);
+    progress.at(fmt::format("cast: {} values", values.size()));
     switch (storage_bytes(format)) {
         case 1:
             write_file(arguments.out, cast_to<std::uint8_t>(format, values, options));
@@ -151,7 +157,11 @@ std::vector<float> decode_from(const FormatInfo& format, std::span<const std::by
 void decode(const DecodeArguments& arguments) {
     const FormatInfo& format = find_format(arguments.from, "--from");
     declare_cast_files(arguments.in, arguments.out);
+    ProgressLine progress;
+    const AskBetween ask(progress.asker());
+    progress.at("decode: reading " + named(arguments.in));
     const std::vector<std::byte> bytes = read_file(arguments.in);
+    progress.at(fmt::format("decode: {} bytes", bytes.size()));
     const std::string where = named(arguments.in);
     std::vector<float> values;
     switch (storage_bytes(format)) {

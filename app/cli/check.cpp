@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <filesystem>
 #include <new>
@@ -17,7 +16,9 @@
 #include "core/files/files.h"
 #include "core/files/growing_file.h"
 #include "core/files/outputs.h"
+#include "core/files/progress_line.h"
 #include "core/lesson/scene.h"
+#include "core/threads/ask.h"
 #include "labs/course/scene_run.h"
 #include "labs/grading/grade.h"
 #include "labs/grading/grade_table.h"
@@ -189,30 +190,29 @@ Graded run_to_headline(const std::string& path, bool alone) {
     return out;
 }
 
-// A line a second on stderr, where the grading takes that long.
-std::function<void(std::size_t)> told_each_second(std::size_t files) {
-    using Clock = std::chrono::steady_clock;
-    return [files, told = Clock::now()](std::size_t done) mutable {
-        const auto now = Clock::now();
-        if (done == files || now - told < std::chrono::seconds(1)) return;
-        told = now;
-        tell(fmt::format("{} of {} files", done, files));
-    };
-}
-
 void judge_all(const CheckOptions& options, const std::vector<std::string>& scenes,
                const std::vector<SubmissionFile>& files, CheckRows& rows) {
     const bool alone = options.paths.size() == 1;
-    for (const std::string& path : scenes) {
-        if (interrupted()) break;
-        const auto row = run_to_headline(path, alone);
-        if (!interrupted()) rows.add(row);  // a training that a signal ends is not judged
+    ProgressLine progress;
+    const AskBetween ask(progress.asker());
+    const auto tell_of = [&, all = scenes.size() + files.size()](std::size_t done) {
+        if (done < all) progress.at(fmt::format("check: {} of {} files", done, all));
+    };
+    const auto add = [&](const Graded& graded) {
+        progress.erase();
+        rows.add(graded);
+    };
+    tell_of(0);
+    for (std::size_t i = 0; i < scenes.size() && !interrupted(); ++i) {
+        const auto row = run_to_headline(scenes[i], alone);
+        if (!interrupted()) add(row);  // a training that a signal ends is not judged
+        tell_of(i + 1);
     }
     grade(files, {.rerun = options.rerun,
                   .alone = alone && files.size() == 1 && files[0].path == options.paths[0],
                   .stop = interrupted,
-                  .each = [&rows](const Graded& graded) { rows.add(graded); },
-                  .told = told_each_second(files.size())});
+                  .each = add,
+                  .told = [&](std::size_t done) { tell_of(scenes.size() + done); }});
 }
 
 void check(const CheckOptions& options) {
@@ -234,7 +234,8 @@ void check(const CheckOptions& options) {
     CheckRows rows(options);
     try {
         judge_all(options, scenes, files, rows);
-    } catch (const Interrupted&) {  // while it waited for stdin; said below, with how far it came
+    } catch (
+        const Interrupted&) {  // in the midst of one, or waiting for stdin; said below, with how far it came
     } catch (...) {
         rows.finish_tables();
         throw;

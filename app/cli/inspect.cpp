@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -17,8 +16,10 @@
 #include "core/files/console.h"
 #include "core/files/files.h"
 #include "core/files/outputs.h"
+#include "core/files/progress_line.h"
 #include "core/inspect/report.h"
 #include "core/inspect/table.h"
+#include "core/threads/ask.h"
 
 namespace fp8lab::cli {
 namespace {
@@ -33,25 +34,19 @@ std::shared_ptr<const TensorStore> open_store(const std::string& path) {
     return std::make_shared<TensorStore>(path);
 }
 
-// A second; a line is said no more often.
-class Progress {
-  public:
-    void tell_of(const Scan& scan) {
-        const auto now = std::chrono::steady_clock::now();
-        if (now - told_ < std::chrono::seconds(1)) return;
-        told_ = now;
-        tell(fmt::format("inspect: {} of {} tensors, {:.0f} %", scan.scanned(), scan.rows().size(),
-                         100 * scan.progress()));
-    }
-
-  private:
-    std::chrono::steady_clock::time_point told_ = std::chrono::steady_clock::now();
-};
-
-// To its end, or to a signal. `casts`: false ends it after the first pass.
+// To its end, or to a signal. `casts`: false ends it after the first pass. A part that a signal ends is not counted.
 void run(Scan& scan, bool casts) {
-    Progress progress;
-    while (!interrupted() && (casts || !scan.summarised()) && scan.step()) progress.tell_of(scan);
+    ProgressLine progress;
+    const AskBetween ask(progress.asker());
+    const auto tell_of = [&] {
+        if (!progress.due()) return;
+        progress.at(fmt::format("inspect: {} of {} tensors, {:.0f} %", scan.scanned(), scan.rows().size(),
+                                100 * scan.progress()));
+    };
+    try {
+        while (!interrupted() && (casts || !scan.summarised()) && scan.step()) tell_of();
+    } catch (const Interrupted&) {
+    }
 }
 
 std::string percent(double value) {

@@ -11,8 +11,10 @@
 #include "core/base/error.h"
 #include "core/base/units.h"
 #include "core/files/console.h"
+#include "core/files/progress_line.h"
 #include "core/scaling/quantizer.h"
 #include "core/tensors/file.h"
+#include "core/threads/ask.h"
 
 namespace fp8lab::cli {
 
@@ -54,10 +56,12 @@ constexpr std::array kTensorColumns = {
     Column{"dynamic_range_log2", [](const Row& row) { return row.metrics.dynamic_range_log2; }},
 };
 
-std::vector<Row> measure(const Tensor& tensor, const std::vector<Recipe>& recipes) {
+std::vector<Row> measure(const Tensor& tensor, const std::vector<Recipe>& recipes, ProgressLine& progress) {
     std::vector<float> out(tensor.values.size());
     std::vector<Row> rows;
     for (const Recipe& recipe : recipes) {
+        progress.at(
+            fmt::format("quantize: recipe {} of {}, {}", rows.size() + 1, recipes.size(), recipe.name));
         const QuantizeResult result =
             quantize(cast_plan(recipe, TensorClass::x), tensor.values, out,
                      {.rows = tensor.rows, .cols = tensor.cols, .with_errors = true});
@@ -120,8 +124,12 @@ void quantize_file(const QuantizeOptions& options) {
         if (recipe.scope != CastScope::linears) throw refused("scope names GEMMs of a transformer");
         if (recipe.act != SwigluForm::plain) throw refused("act is what a transformer computes");
     }
+    ProgressLine progress;
+    const AskBetween ask(progress.asker());
+    progress.at("quantize: reading " + options.file);
     const Tensor tensor = read_tensor(options.file);
-    const std::vector<Row> rows = measure(tensor, recipes);
+    const std::vector<Row> rows = measure(tensor, recipes, progress);
+    progress.erase();
     const ErrorMetrics& first = rows[0].metrics;
     if (first.nan + first.inf > 0)
         tell(fmt::format("quantize: {} NaN and {} Inf among {} values", first.nan, first.inf, first.n));

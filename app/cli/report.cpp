@@ -2,6 +2,8 @@
 // in.
 #include "labs/grading/report.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <system_error>
 
@@ -10,6 +12,8 @@
 #include "core/files/console.h"
 #include "core/files/files.h"
 #include "core/files/outputs.h"
+#include "core/files/progress_line.h"
+#include "core/threads/ask.h"
 #include "labs/grading/submission.h"
 
 namespace fp8lab::cli {
@@ -27,6 +31,14 @@ void declare_profile(Outputs& outputs, const ProfileFolders& folders) {
         outputs.reads(entry.path());
 }
 
+std::string page_of(const Bundle& submission) {
+    ProgressLine progress;
+    const AskBetween ask(progress.asker());
+    return report_html(submission, [&](std::size_t done, std::size_t of) {
+        progress.at(fmt::format("report: {} of {} exercises repeated", done, of));
+    });
+}
+
 void report(const ReportOptions& options, const Globals& globals) {
     if (options.html.empty() && options.bundle.empty())
         throw usage_error("report", "nothing to write: name a file with -o or --bundle");
@@ -39,7 +51,7 @@ void report(const ReportOptions& options, const Globals& globals) {
     if (!options.bundle.empty()) outputs.writes("--bundle", options.bundle, Holds::submission);
     const Bundle submission = make_submission(folders, options.student, tell);
     // Both are made before one is written.
-    const std::string html = options.html.empty() ? "" : report_html(submission);
+    const std::string html = options.html.empty() ? "" : page_of(submission);
     if (!options.bundle.empty()) write_file(options.bundle, bundle_text(submission));
     if (!options.html.empty()) write_file(options.html, html);
 }

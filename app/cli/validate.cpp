@@ -9,7 +9,9 @@
 #include "core/base/error.h"
 #include "core/base/stop.h"
 #include "core/files/console.h"
+#include "core/files/progress_line.h"
 #include "core/formats/self_test.h"
+#include "core/threads/ask.h"
 
 namespace fp8lab::cli {
 namespace {
@@ -28,14 +30,18 @@ void validate(const ValidateArguments& options) {
     out["checks"] = nlohmann::json::array();
     int done = 0, failed = 0;
     const Interruptible keeps;
+    ProgressLine progress;
     for (const SelfCheck& check : checks) {
         SelfCheckOutcome outcome;
         try {
+            const AskBetween ask(progress.asker());
+            progress.at(fmt::format("validate: {} of {} checks; {}", done, checks.size(), check.name));
             if (interrupted()) break;
             outcome = check.run();
         } catch (const Interrupted&) {
             break;  // in the middle of a long one, which says nothing then
         }
+        progress.erase();
         ++done;
         if (!outcome.passed) ++failed;
         out["checks"].push_back({{"name", check.name},

@@ -38,6 +38,8 @@ std::array<Temporary, kMostTemporaries> g_temporaries;
 std::atomic<int> g_signal = 0;
 std::atomic<int> g_keepers = 0;    // Interruptibles that live
 std::atomic<int> g_listener = -1;  // the end of a pipe that an InterruptListener reads
+std::atomic<int> g_writing = 0;    // handlers that may have that end in hand
+std::atomic<bool> g_open_line = false;
 std::array<char, 64> g_doing{};
 std::atomic<std::size_t> g_doing_size = 0;
 
@@ -60,11 +62,12 @@ void write_stderr(std::string_view text) {
     for (const Temporary& file : g_temporaries)
         if (file.there) ::unlink(file.path.data());
     const std::string_view doing(g_doing.data(), g_doing_size);
-    std::array<char, 160> line{};  // in one write, so that no other line comes between
+    std::array<char, 192> line{};  // in one write, so that no other line comes between
     std::size_t size = 0;
     for (const std::string_view part :
-         {std::string_view("fp8lab: "), doing, std::string_view(doing.empty() ? "" : ": "),
-          std::string_view("ended by "), name_of(number), std::string_view("\n")}) {
+         {g_open_line ? kOverLine : std::string_view(), std::string_view("fp8lab: "), doing,
+          std::string_view(doing.empty() ? "" : ": "), std::string_view("ended by "), name_of(number),
+          std::string_view("\n")}) {
         std::memcpy(line.data() + size, part.data(), part.size());
         size += part.size();
     }
@@ -78,9 +81,11 @@ void on_signal(int number) {
     if (!first || g_keepers == 0) end_now(number);
     const int error_number = errno;
     const char asked = 's';
+    ++g_writing;
     if (const int pipe = g_listener; pipe >= 0) {
         [[maybe_unused]] const ssize_t written = ::write(pipe, &asked, 1);
     }
+    --g_writing;
     errno = error_number;
 }
 
@@ -123,9 +128,14 @@ InterruptListener::~InterruptListener() {
     const char end = 'e';
     [[maybe_unused]] const ssize_t written = ::write(pipe_[1], &end, 1);
     listener_.join();
+    // A handler on another thread may have read g_listener just before. It has counted itself by then, and whoever
+    // comes later finds -1.
+    while (g_writing > 0) std::this_thread::yield();
     ::close(pipe_[0]);
     ::close(pipe_[1]);
 }
+
+bool set_open_line(bool open) noexcept { return g_open_line.exchange(open); }
 
 bool interrupted() noexcept { return g_signal.load(std::memory_order_relaxed) != 0; }
 

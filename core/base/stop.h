@@ -9,6 +9,12 @@
 //   save();
 //   end_if_interrupted("after 3 of 5 parts; they are saved");
 //
+// It asks at least four times a second. Parts that take longer are ended in their midst (core/threads/ask.h): their
+// loops throw Interrupted,
+//
+//   const AskBetween ask([] { end_if_interrupted(); });
+//   try { while (more()) part(); } catch (const Interrupted&) {}  // the part at hand is lost
+//
 // A second signal ends the process at once in any case.
 #pragma once
 
@@ -16,6 +22,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <thread>
 
 namespace fp8lab {
@@ -69,6 +76,11 @@ class Interrupted final : public std::exception {
 
 // Throws Interrupted(how_far) if the process was asked to end.
 void end_if_interrupted(const std::string& how_far = {});
+
+// The last line on stderr, a terminal, has no end yet: what comes next takes its place, written behind kOverLine. Returns
+// what was set before.
+bool set_open_line(bool open) noexcept;
+inline constexpr std::string_view kOverLine = "\r\x1b[K";
 
 // The name of a file that is removed when a signal ends the process. Make this object before the file;
 // destroy this object after the file was renamed.

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio_ext.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,6 +55,32 @@ void append_escaped(std::string& out, char c) {
     }
 }
 
+// To stderr, as it is. A failure is ignored.
+void write_message(std::string_view text) noexcept {
+    while (!text.empty()) {
+        const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return;
+        text.remove_prefix(static_cast<std::size_t>(written));
+    }
+}
+
+std::size_t terminal_width() {
+    constexpr std::size_t kUsual = 80;
+    winsize size{};
+    return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
+}
+
+// The first `most` characters of UTF-8.
+std::string_view first_characters(std::string_view text, std::size_t most) {
+    std::size_t end = 0, count = 0;
+    for (; end < text.size(); ++end) {
+        const bool starts = (static_cast<unsigned char>(text[end]) & 0xC0) != 0x80;
+        if (starts && count++ == most) break;
+    }
+    return text.substr(0, end);
+}
+
 }  // namespace
 
 std::string printable(std::string_view text) {
@@ -73,17 +100,25 @@ std::string printable(std::string_view text) {
 
 void tell(std::string_view line) noexcept {
     try {
-        const std::string text = printable(line) + "\n";
-        std::string_view rest = text;
-        while (!rest.empty()) {
-            const ssize_t written = ::write(STDERR_FILENO, rest.data(), rest.size());
-            if (written < 0 && errno == EINTR) continue;
-            if (written <= 0) return;
-            rest.remove_prefix(static_cast<std::size_t>(written));
-        }
+        erase_line();
+        write_message(printable(line) + "\n");
     } catch (...) {  // no memory for a message
         return;
     }
+}
+
+void draw_line(std::string_view line) noexcept {
+    try {
+        const std::string text = printable(line);
+        set_open_line(true);
+        write_message(std::string(kOverLine) + std::string(first_characters(text, terminal_width() - 1)));
+    } catch (...) {  // no memory for a message
+        return;
+    }
+}
+
+void erase_line() noexcept {
+    if (set_open_line(false)) write_message(kOverLine);
 }
 
 void throw_stdout_lost(int error_number) {

@@ -11,8 +11,13 @@
 namespace fp8lab {
 
 // Writes a line to stderr and adds the end of line. Control characters are escaped. A failure to write is
-// ignored. Never throws.
+// ignored. Never throws. What draw_line() has drawn is replaced.
 void tell(std::string_view line) noexcept;
+
+// For a terminal: a line that the next one replaces, cut to the width of the terminal. erase_line() takes it away, before
+// something else is written to that terminal.
+void draw_line(std::string_view line) noexcept;
+void erase_line() noexcept;
 
 // The text with every control character and every byte that is not UTF-8 escaped as \n, \t, \x1b, because
 // text from a file or the command line must not control a terminal.

@@ -3,6 +3,7 @@
 // "Integer Quantization for Deep Learning Inference", arXiv 2004.09602, section 5.1).
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,8 @@ namespace fp8lab {
 struct Calibration {
     std::size_t batches = 4;  // of 32 rows, or of 32 sequences
     double percentile = 100;  // of |x| over all of them, per layer; 100: the amax
+    std::function<void(std::size_t batches)> told =
+        {};  // hears how many are done, where they come one by one
 };
 // Throws usage_error unless 0 < percentile <= 100.
 void check_percentile(double percentile, const std::string& where = "percentile");

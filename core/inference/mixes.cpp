@@ -1,9 +1,9 @@
 #include "core/inference/mixes.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <numeric>
 
 #include "core/base/error.h"
@@ -15,9 +15,8 @@ namespace {
 // The tree of all mixes below a node: the input of a layer, and what was chosen before it.
 class Tree {
   public:
-    Tree(const TrainedMlp& network, const Reference& reference, AllMixes& out,
-         const std::function<bool()>& stop)
-        : network_(network), reference_(reference), out_(out), stop_(stop) {
+    Tree(const TrainedMlp& network, const Reference& reference, AllMixes& out, const MixesTold& told)
+        : network_(network), reference_(reference), out_(out), told_(told) {
         for (const LinearLayer& layer : network.layers) {
             const auto share =
                 static_cast<double>(layer.w.values.size()) / static_cast<double>(network.weights());
@@ -33,7 +32,7 @@ class Tree {
         const std::size_t f = out_.formats.size();
         const bool two = network_.layers.size() > 1;
         parallel_for(two ? f * f : f, 1, [&](std::size_t begin, std::size_t end) {
-            for (std::size_t i = begin; i < end && !stopped_; ++i) {
+            for (std::size_t i = begin; i < end; ++i) {
                 const std::size_t first = two ? i / f : i;
                 if (!two) {
                     branch(x, 0, first, 0, 0, std::nullopt);
@@ -42,7 +41,6 @@ class Tree {
                 branch(x, 0, first, 0, 0, i % f);
             }
         });
-        if (stopped_) out_.points.clear();
     }
 
   private:
@@ -57,21 +55,28 @@ class Tree {
         bits += bits_[at];
         if (l + 1 == network_.layers.size()) {
             out_.points[index] = {bits, divergence_of(reference_, y)};
+            count();
             return;
         }
-        if (stop_ && stop_()) stopped_ = true;
         activate_in_place(network_.activation, y);
-        for (std::size_t next = only.value_or(0); next <= only.value_or(formats - 1) && !stopped_; ++next)
+        for (std::size_t next = only.value_or(0); next <= only.value_or(formats - 1); ++next)
             branch(y, l + 1, next, index, bits, std::nullopt);
+    }
+
+    void count() {
+        const std::lock_guard lock{mutex_};
+        ++done_;
+        if (told_) told_(done_, out_.points.size());
     }
 
     const TrainedMlp& network_;
     const Reference& reference_;
     AllMixes& out_;
-    const std::function<bool()>& stop_;
+    const MixesTold& told_;
     std::vector<Matrix<float>> weights_;  // layer by layer, format by format
     std::vector<double> bits_;            // of a mix: that layer's part
-    std::atomic<bool> stopped_ = false;
+    std::mutex mutex_;
+    std::size_t done_ = 0;  // mixes
 };
 
 }  // namespace
@@ -97,8 +102,7 @@ std::optional<std::size_t> AllMixes::find(const Mix& mix) const {
 }
 
 AllMixes all_mixes(const TrainedMlp& network, const Matrix<float>& x, const Reference& reference,
-                   std::span<const LowFormat* const> formats, bool activations,
-                   const std::function<bool()>& stop) {
+                   std::span<const LowFormat* const> formats, bool activations, const MixesTold& told) {
     if (network.layers.size() > kMostLayersOfAllMixes)
         throw usage_error("mixes", "every mix is tried for up to " + std::to_string(kMostLayersOfAllMixes) +
                                        " layers; this network has " + std::to_string(network.layers.size()));
@@ -106,7 +110,7 @@ AllMixes all_mixes(const TrainedMlp& network, const Matrix<float>& x, const Refe
     std::size_t count = 1;
     for (std::size_t l = 0; l < out.layers; ++l) count *= formats.size();
     out.points.resize(count);
-    Tree(network, reference, out, stop).grow(x);
+    Tree(network, reference, out, told).grow(x);
     return out;
 }
 
@@ -148,8 +152,8 @@ Neighbours neighbours_of(std::span<const MixPoint> points, double bits, double d
 std::vector<GreedyStep> greedy_path(std::span<const LayerSize> layers,
                                     const std::function<double(const Mix&)>& divergence,
                                     std::span<const LowFormat* const> formats, bool activations,
-                                    const std::function<bool()>& stop) {
-    const std::size_t n = layers.size();
+                                    const MixesTold& told) {
+    const std::size_t n = layers.size(), steps = n * (formats.size() - 1);
     const auto mix_of = [&](const std::vector<std::size_t>& at) {
         Mix mix = uniform_mix(n, *formats.front(), activations);
         for (std::size_t l = 0; l < n; ++l) {
@@ -164,7 +168,6 @@ std::vector<GreedyStep> greedy_path(std::span<const LayerSize> layers,
     std::vector<std::size_t> at(n, 0);
     std::vector<GreedyStep> path = {step_of(mix_of(at))};
     while (std::ranges::any_of(at, [&](std::size_t f) { return f + 1 < formats.size(); })) {
-        if (stop && stop()) break;
         std::optional<GreedyStep> best;
         std::size_t lowered = 0;
         double least = std::numeric_limits<double>::infinity();
@@ -180,6 +183,7 @@ std::vector<GreedyStep> greedy_path(std::span<const LayerSize> layers,
         }
         ++at[lowered];
         path.push_back(std::move(*best));
+        if (told) told(path.size() - 1, steps);
     }
     return path;
 }

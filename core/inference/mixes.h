@@ -31,11 +31,11 @@ struct AllMixes {
     std::optional<std::size_t> find(const Mix& mix) const;  // none: a format that is not among them
 };
 // Computed as a tree whose branches share the layers before them, so that every input is cast once per format.
-// `activations` false: the inputs of all layers stay in BF16. `stop` is asked between branches; where it returns true the
-// result has no points. Throws usage_error above kMostLayersOfAllMixes layers.
+// `activations` false: the inputs of all layers stay in BF16. `told` hears how many mixes are done, from one thread at a
+// time. Throws usage_error above kMostLayersOfAllMixes layers.
+using MixesTold = std::function<void(std::size_t done, std::size_t of)>;
 AllMixes all_mixes(const TrainedMlp& network, const Matrix<float>& x, const Reference& reference,
-                   std::span<const LowFormat* const> formats, bool activations,
-                   const std::function<bool()>& stop = {});
+                   std::span<const LowFormat* const> formats, bool activations, const MixesTold& told = {});
 
 // The mixes that no other mix beats in both bits and divergence, from few bits to many.
 std::vector<std::size_t> frontier_of(std::span<const MixPoint> points);
@@ -58,11 +58,11 @@ struct GreedyStep {
     Mix mix;
     MixPoint point;
 };
-// `divergence`: of a mix. `stop` is asked before each step; where it returns true the path ends.
+// `divergence`: of a mix. `told` hears how many steps are done.
 std::vector<GreedyStep> greedy_path(std::span<const LayerSize> layers,
                                     const std::function<double(const Mix&)>& divergence,
                                     std::span<const LowFormat* const> formats, bool activations,
-                                    const std::function<bool()>& stop = {});
+                                    const MixesTold& told = {});
 // mxfp8, mxfp6-e2m3, nvfp4, mxfp4: what L11 and `infer` go through.
 std::vector<const LowFormat*> greedy_formats();
 

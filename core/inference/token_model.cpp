@@ -186,14 +186,15 @@ Matrix<float> TokenModel::forward() {
     return scored(model_->forward(data_.test, casts));
 }
 
-void TokenModel::calibrate(std::size_t batches, GemmCasts<float>& casts) {
+void TokenModel::calibrate(const Calibration& calibration, GemmCasts<float>& casts) {
     TrainSpec spec = spec_;
     spec.batch = kTrainSequences;
     const auto task = make_task(spec);
     Batch batch;
-    for (std::size_t i = 0; i < batches; ++i) {
+    for (std::size_t i = 0; i < calibration.batches; ++i) {
         task->draw(static_cast<int>(i), batch);
         model_->forward(batch, casts);
+        if (calibration.told) calibration.told(i + 1);
     }
 }
 
@@ -214,7 +215,7 @@ std::vector<float> TokenModel::calibrated_amaxes(const Calibration& calibration)
         kept[l].insert(kept[l].end(), x.values.begin(), x.values.end());
     };
     SeenCasts casts(model_->plan(), wiring_, layers_.size(), see);
-    calibrate(calibration.batches, casts);
+    calibrate(calibration, casts);
     if (calibration.percentile == 100) return largest;
     for (std::size_t l = 0; l < layers_.size(); ++l)
         largest[l] = calibrated_amax(std::move(kept[l]), calibration.percentile, layers_[l].name);
@@ -228,7 +229,7 @@ void TokenModel::smooth(double alpha, std::size_t batches) {
     std::vector<std::vector<float>> inputs(layers_.size());
     const auto see = [&](std::size_t l, const Matrix<float>& x) { add_column_amaxes(x, inputs[l]); };
     SeenCasts casts(model_->plan(), wiring_, layers_.size(), see);
-    calibrate(batches, casts);
+    calibrate({batches}, casts);
     for (const ParameterSpec& parameter : model_->plan().parameters) {
         if (!parameter.operand) continue;
         const auto l =

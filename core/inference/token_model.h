@@ -58,7 +58,7 @@ class TokenModel {
 
   private:
     Matrix<float> scored(const Matrix<float>& logits) const;
-    void calibrate(std::size_t batches, GemmCasts<float>& casts);
+    void calibrate(const Calibration& calibration, GemmCasts<float>& casts);
 
     TrainSpec spec_;
     Wiring wiring_;

@@ -27,13 +27,17 @@ Eigen::Map<RowMajor<T>> view(Matrix<T>& m) {
 constexpr std::size_t kPart = 2'000'000;  // multiply-adds: less is not worth waking a thread
 constexpr std::size_t kNarrowest = 128;   // rows or columns: every part packs the other operand again
 constexpr std::size_t kMostParts = 16, kPacket = 16;
+// Beyond these parts a product is cut further where a part would keep a core longer than about 0.2 s, since a signal is
+// heard between parts (core/threads/ask.h).
+constexpr std::size_t kLongest = 4'000'000'000, kNarrowestLong = 32;
 
 // Calls part(first, count) for parts of the `length` rows or columns of a product.
 template <class Part>
 void in_parts(std::size_t length, std::size_t multiply_adds, const Part& part) {
     static const bool one_thread_in_blas = (openblas_set_num_threads(1), true);
     static_cast<void>(one_thread_in_blas);
-    const std::size_t most = std::min({kMostParts, multiply_adds / kPart, length / kNarrowest});
+    const std::size_t most = std::max(std::min({kMostParts, multiply_adds / kPart, length / kNarrowest}),
+                                      std::min(multiply_adds / kLongest, length / kNarrowestLong));
     const std::size_t packets = length / kPacket, parts = std::max<std::size_t>(most, 1);
     const auto end_of = [&](std::size_t i) { return i == parts ? length : packets * i / parts * kPacket; };
     parallel_for(parts, 1, [&](std::size_t begin, std::size_t end) {

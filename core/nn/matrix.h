@@ -1,6 +1,6 @@
 // A dense row-major matrix and the three products of a linear layer (numerics.md 3.1). float uses OpenBLAS's
 // sgemm, double (the reference of the gradient tests) dgemm, through the same code. The bytes of a product do
-// not depend on the number of threads.
+// not depend on the number of threads. A product may be given up between its parts (core/threads/ask.h).
 #pragma once
 
 #include <cstddef>

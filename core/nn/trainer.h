@@ -129,7 +129,11 @@ struct Snapshot {
 class Trainer {
   public:
     virtual ~Trainer() = default;
-    virtual void step(int n = 1) = 0;  // all arms advance on the same batches; stopped arms stay
+    // All arms advance on the same batches; stopped arms stay. On the CPU a step may be given up on its way
+    // (core/threads/ask.h): step() then throws what the caller's `ask` has thrown, and everything is as after the last
+    // whole step, in every arm; the next call does the step again, with the same result. So with the evaluation that
+    // belongs to a step, without which that step is done all the same.
+    virtual void step(int n = 1) = 0;
     // Takes effect at the next step. Throws as check_command(); then nothing changes.
     virtual void set(const Command& command) = 0;
     virtual Snapshot snapshot() = 0;

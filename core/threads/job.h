@@ -21,6 +21,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/threads/ask.h"
 #include "core/threads/latest.h"
 #include "core/threads/parallel.h"
 
@@ -90,6 +91,9 @@ class Job {
 
     void serve(const std::stop_token& token, const std::function<void()>& wake) {
         lower_priority();
+        const AskBetween ask([&token] {
+            if (token.stop_requested()) throw Cancelled();
+        });
         std::unique_lock lock{mutex_};
         while (ready_.wait(lock, token, [this] { return waiting_.has_value(); }) && !token.stop_requested()) {
             const Request request = std::move(*std::exchange(waiting_, std::nullopt));
@@ -105,7 +109,7 @@ class Job {
         }
     }
 
-    // What is at work is finished, what waits is dropped.
+    // What is at work ends in its next loop, what waits is dropped.
     void stop() {
         worker_.request_stop();
         if (worker_.joinable()) worker_.join();

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "core/base/error.h"
-#include "core/nn/loss.h"
 #include "core/nn/streams.h"
 #include "core/threads/parallel.h"
 #include "core/train/decision.h"
@@ -81,22 +80,23 @@ void Arm::store_weights(Rounding rounding, int step) {
     }
 }
 
-void Arm::step(const Batch& batch, int step, double lr, std::optional<TensorId> watched) {
+void Arm::compute_gradients(const Batch& batch, int step, std::optional<TensorId> watched) {
     const auto start = std::chrono::steady_clock::now();
     casts_.begin_step(step, watched);
-    const LossValue value = loss_and_gradient(spec_.loss, model_->forward(batch, casts_), batch, dy_);
-    const bool loss_is_finite = std::isfinite(value.loss);
-    bool alive = loss_is_finite;
-    if (alive) {
-        model_->backward(dy_, casts_);
-        alive = apply_update(step, lr);
-    }
+    loss_ = loss_and_gradient(spec_.loss, model_->forward(batch, casts_), batch, dy_);
+    if (std::isfinite(loss_.loss)) model_->backward(dy_, casts_);
+    gradients_ms_ = milliseconds_since(start);
+}
+
+void Arm::update(int step, double lr) {
+    const auto start = std::chrono::steady_clock::now();
+    const bool loss_is_finite = std::isfinite(loss_.loss), alive = loss_is_finite && apply_update(step, lr);
     if (!alive) stopped_ = NonFinite{step, first_nonfinite(loss_is_finite)};
     StepRecord record{
-        .step = step, .loss = value.loss, .accuracy = value.accuracy, .tensors = casts_.end_step()};
+        .step = step, .loss = loss_.loss, .accuracy = loss_.accuracy, .tensors = casts_.end_step()};
     if (!alive) record.loss = std::numeric_limits<double>::quiet_NaN();
     watched_ = casts_.watched();
-    record.step_ms = milliseconds_since(start);
+    record.step_ms = gradients_ms_ + milliseconds_since(start);
     records_.push_back(std::move(record));
 }
 
@@ -111,7 +111,7 @@ bool Arm::apply_update(int step, double lr) {
         limit_norm(gradients, spec_.clip);
     }
     for (std::size_t i = 0; i < parameters.size(); ++i)
-        finite &= update(how, parameters[i].value, parameters[i].gradient, moments_[i]);
+        finite &= fp8lab::update(how, parameters[i].value, parameters[i].gradient, moments_[i]);
     model_->after_update();
     store_weights(casts_.recipe().round_update, step);
     return finite;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/nn/loss.h"
 #include "core/nn/model.h"
 #include "core/nn/optimizer.h"
 #include "core/nn/recipe_casts.h"
@@ -18,16 +19,22 @@ class Arm {
   public:
     Arm(const TrainSpec& spec, const Recipe& recipe);
 
-    // forward, loss, backward, update. An arm whose loss or weights become non-finite stops; its last record
-    // has loss NaN.
-    void step(const Batch& batch, int step, double lr, std::optional<TensorId> watched);
+    // A step has two halves. The first, forward, loss and backward, takes nearly all of its time and changes nothing
+    // that lasts, so that it may be given up (core/threads/ask.h) and done again.
+    void compute_gradients(const Batch& batch, int step, std::optional<TensorId> watched);
+    // The second is done to its end. An arm whose loss or weights become non-finite stops; its last record has loss
+    // NaN.
+    void update(int step, double lr);
     const std::optional<NonFinite>& stopped() const { return stopped_; }
 
     RecipeCasts& casts() { return casts_; }
     void set_recipe(const Recipe& recipe);
     void align_channel(int token) { model_->align_channel(token); }
-    // Held-out loss and a sample, of a task that has them (Evaluation).
-    void evaluate(const Task& task, int steps_done);
+    // Held-out loss and a sample, of a task that has them. May be given up, too; keep() makes it the newest.
+    std::optional<Evaluation> evaluate(const Task& task, int steps_done);
+    void keep(std::optional<Evaluation> evaluation) {
+        if (evaluation) evaluation_ = std::move(evaluation);
+    }
 
     ArmSnapshot take();  // records since the last take(); for spiral also the decision grid
 
@@ -52,6 +59,8 @@ class Arm {
     std::vector<std::size_t> weights_;   // the parameters that a GEMM reads
     std::vector<float> storage_scales_;  // one per weight, with master=none only: their E4M3 grid
     Matrix<float> dy_;
+    LossValue loss_;  // of the first half
+    double gradients_ms_ = 0;
     std::vector<StepRecord> records_;
     std::optional<NonFinite> stopped_;
     std::optional<TensorView> watched_;

@@ -5,9 +5,9 @@
 
 namespace fp8lab {
 
-void Arm::evaluate(const Task& task, int steps_done) {
+std::optional<Evaluation> Arm::evaluate(const Task& task, int steps_done) {
     Batch batch;
-    if (!task.held_out(0, batch)) return;
+    if (!task.held_out(0, batch)) return std::nullopt;
     Evaluation now{.step = steps_done};
     casts_.begin_evaluation();
     for (int i = 0; i < kHeldOutBatches; ++i) {
@@ -17,7 +17,7 @@ void Arm::evaluate(const Task& task, int steps_done) {
         now.accuracy += value.accuracy / kHeldOutBatches;
     }
     add_sample(now, *model_, task, spec_);
-    evaluation_ = std::move(now);
+    return now;
 }
 
 }  // namespace fp8lab

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/overloaded.h"
+#include "core/threads/ask.h"
 #include "core/threads/parallel.h"
 #include "core/train/arm.h"
 
@@ -36,17 +37,19 @@ class CpuTrainer final : public Trainer {
     void load(const std::filesystem::path& path) override;
 
   private:
+    void step_once();
+    void evaluate();
     void apply(const Command& command);
     void poison(float factor);
-    // Of those that have not stopped. Arms share nothing that they write to; where they keep every thread busy, each
-    // has a thread of its own, and the loops inside a step are not split.
+    // work(index) of those that have not stopped. Arms share nothing that they write to; where they keep every thread
+    // busy, each has a thread of its own, and the loops inside a step are not split.
     template <class Work>
     void for_each_arm(const Work& work) {
         const auto count = arms_.size(), workers = static_cast<std::size_t>(threads());
         const bool together = count % workers == 0 || count >= 2 * workers;
         parallel_for(count, together ? 1 : count, [&](std::size_t begin, std::size_t end) {
             for (std::size_t i = begin; i < end; ++i)
-                if (!arms_[i].stopped()) work(arms_[i]);
+                if (!arms_[i].stopped()) work(i);
         });
     }
     const Arm& arm(int index) const;
@@ -59,6 +62,7 @@ class CpuTrainer final : public Trainer {
     std::optional<TensorId> watched_;
     float poison_ = 1;  // multiplies x of the next batch
     int steps_done_ = 0;
+    bool evaluation_due_ = false;  // that of the newest step was given up
     Batch batch_;
 };
 
@@ -91,16 +95,36 @@ void CpuTrainer::poison(float factor) {
 }
 
 void CpuTrainer::step(int n) {
+    evaluate();
     for (; n > 0; --n) {
-        for (const Command& command : std::exchange(commands_, {})) apply(command);
-        task_->draw(steps_done_, batch_);
-        poison(std::exchange(poison_, 1.0F));
-        const double lr = learning_rate(spec_, steps_done_);
-        for_each_arm([&](Arm& arm) { arm.step(batch_, steps_done_, lr, watched_); });
-        ++steps_done_;
-        if (steps_done_ % kEvaluationSteps == 0 || steps_done_ == spec_.steps)
-            for_each_arm([&](Arm& arm) { arm.evaluate(*task_, steps_done_); });
+        step_once();
+        evaluation_due_ = steps_done_ % kEvaluationSteps == 0 || steps_done_ == spec_.steps;
+        evaluate();
     }
+}
+
+// The gradients of all arms come first: where they are given up, no arm is a step ahead of another.
+void CpuTrainer::step_once() {
+    {
+        const AskBetween to_the_end;
+        for (const Command& command : std::exchange(commands_, {})) apply(command);
+    }
+    task_->draw(steps_done_, batch_);
+    poison(poison_);
+    for_each_arm([&](std::size_t i) { arms_[i].compute_gradients(batch_, steps_done_, watched_); });
+    const AskBetween to_the_end;
+    const double lr = learning_rate(spec_, steps_done_);
+    for_each_arm([&](std::size_t i) { arms_[i].update(steps_done_, lr); });
+    poison_ = 1;
+    ++steps_done_;
+}
+
+void CpuTrainer::evaluate() {
+    if (!evaluation_due_) return;
+    std::vector<std::optional<Evaluation>> found(arms_.size());
+    for_each_arm([&](std::size_t i) { found[i] = arms_[i].evaluate(*task_, steps_done_); });
+    for (std::size_t i = 0; i < arms_.size(); ++i) arms_[i].keep(std::move(found[i]));
+    evaluation_due_ = false;
 }
 
 Snapshot CpuTrainer::snapshot() {
@@ -119,6 +143,7 @@ void CpuTrainer::load(const std::filesystem::path& path) {
     const LoadedCheckpoints loaded = load_checkpoints(path, spec_);
     for (std::size_t i = 0; i < arms_.size(); ++i) arms_[i].restore(loaded.arms[i]);
     steps_done_ = loaded.steps_done;
+    evaluation_due_ = false;
 }
 
 }  // namespace

@@ -2,18 +2,13 @@
 // shape that is new.
 #pragma once
 
-#include <exception>
 #include <functional>
 #include <stop_token>
 #include <string>
 
-namespace fp8lab {
+#include "core/threads/ask.h"
 
-// Thrown to cancel work whose result is not needed any more.
-class Cancelled final : public std::exception {
-  public:
-    const char* what() const noexcept override { return "cancelled"; }
-};
+namespace fp8lab {
 
 struct Preparation {
     std::function<void(const std::string&)> tell;  // gets the current part, "" at its end; may be empty

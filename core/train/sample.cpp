@@ -35,13 +35,14 @@ std::vector<int> sample_tokens(Model<float>& model, std::span<const int> prompt,
     std::vector<int> text(prompt.begin(), prompt.end());
     Rng rng(settings.seed, settings.stream);
     NoCasts<float> casts;
-    for (int n = 0; n < settings.count && !(settings.stop && settings.stop()); ++n) {
+    for (int n = 0; n < settings.count; ++n) {
         const std::size_t known = std::min(text.size(), settings.context);
         const TokenBatch batch{.sequences = 1,
                                .context = known,
                                .tokens = {text.end() - static_cast<std::ptrdiff_t>(known), text.end()}};
         const Matrix<float>& logits = model.forward(batch, casts);
         text.push_back(draw(logits.row(known - 1), settings.temperature, static_cast<double>(rng.uniform())));
+        if (settings.each) settings.each(text.back());
     }
     return {text.begin() + static_cast<std::ptrdiff_t>(prompt.size()), text.end()};
 }

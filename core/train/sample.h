@@ -16,10 +16,10 @@ struct SampleSettings {
     int count = 85;
     double temperature = 0.6;  // 0: always the most probable token
     std::uint64_t seed = 1, stream = 0;
-    std::function<bool()> stop = {};  // asked before each token; true: no more
+    std::function<void(int)> each = {};  // hears each token as soon as it is drawn
 };
 
-// `count` tokens behind the prompt, or fewer where `stop` says so; each drawn from softmax(logits / temperature) by one uniform number of the stream.
+// `count` tokens behind the prompt; each drawn from softmax(logits / temperature) by one uniform number of the stream.
 // Products in FP32. The prompt is not empty.
 std::vector<int> sample_tokens(Model<float>& model, std::span<const int> prompt,
                                const SampleSettings& settings);

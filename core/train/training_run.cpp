@@ -5,6 +5,7 @@
 #include <chrono>
 #include <limits>
 
+#include "core/threads/ask.h"
 #include "core/threads/parallel.h"
 
 namespace fp8lab {
@@ -26,7 +27,7 @@ struct TrainingRun::Shared {
     Status status;
     std::deque<Command> commands;
     std::deque<std::filesystem::path> saves;
-    bool running = false;  // what the interface wishes; status.state says what is
+    std::atomic<bool> running = false;  // what the interface wishes; status.state says what is
     bool one_step = false;
     int target = kNoTarget;  // pause when so many steps are done
     double speed_limit = 0;
@@ -79,10 +80,10 @@ class TrainingRun::Worker {
         : shared_(shared), wake_(wake), stop_(std::move(stop)) {}
 
     void run(const Make& make) {
-        lower_priority();
+        if (wake_) lower_priority();
         try {
             set_state(RunState::preparing);
-            trainer_ = make({[this](const std::string& what) { tell(what); }, stop_});
+            trainer_ = prepared(make);
             tell({});
             set_state(RunState::idle);
             while (!stop_.stop_requested()) turn();
@@ -113,6 +114,13 @@ class TrainingRun::Worker {
         }
         shared_.status.blocked_ms = blocked_ms_;
         return lock;
+    }
+
+    std::unique_ptr<Trainer> prepared(const Make& make) {
+        const AskBetween ask([this] {
+            if (stop_.stop_requested()) throw Cancelled();
+        });
+        return make({[this](const std::string& what) { tell(what); }, stop_});
     }
 
     void tell(const std::string& what) {
@@ -189,10 +197,24 @@ class TrainingRun::Worker {
         speed_.reset();
     }
 
+    // False: it was given up.
+    bool steps(int count) {
+        const AskBetween ask([this] {
+            const bool waits = !shared_.running && trainer_->steps_done() < trainer_->spec().steps;
+            if (waits || stop_.stop_requested()) throw Cancelled();
+        });
+        unpublished_ = true;
+        try {
+            trainer_->step(count);
+            return true;
+        } catch (const Cancelled&) {
+            return false;
+        }
+    }
+
     void step(int count) {
         last_step_at_ = Clock::now();
-        trainer_->step(count);
-        unpublished_ = true;
+        if (!steps(count)) return;
         const std::string ended = newly_stopped();
         const int done = trainer_->steps_done();
         const bool finished = done >= trainer_->spec().steps || trainer_->all_stopped();

@@ -1,6 +1,8 @@
 // Runs a Trainer on a thread of its own. Commands are passed by value and applied between steps; snapshots
 // are returned through Latest<Snapshot>. Training does not wait for the reader: records collect until the
-// next snapshot is taken. An exception of the trainer becomes RunState::failed with a message.
+// next snapshot is taken. An exception of the trainer becomes RunState::failed with a message. Nobody waits for a step on
+// the CPU: a pause or the end of the run gives it up, and it is done again when the run goes on. The last step of a
+// training has no next one, so its evaluation is not given up by a pause.
 #pragma once
 
 #include <atomic>
@@ -30,11 +32,12 @@ class TrainingRun {
         double blocked_ms = 0;        // total time that the worker waited for this interface; about 0
     };
 
-    // `make` runs on the worker thread; the trainer may keep its argument. `wake` (may be empty) is called on
-    // that thread when a snapshot can be taken or `preparing` has changed.
+    // `make` runs on the worker thread; the trainer may keep its argument. `wake` is called on that thread when a
+    // snapshot can be taken or `preparing` has changed. It means that there is a window, whose frames come first: the
+    // thread then has a lower priority. Empty: there is none.
     using Make = std::function<std::unique_ptr<Trainer>(const Preparation&)>;
     explicit TrainingRun(Make make, std::function<void()> wake = {});
-    ~TrainingRun();  // stops and joins; waits for at most one step, or one part of a preparation
+    ~TrainingRun();  // stops and joins; waits for at most one part of a step or of a preparation; on a GPU for a step
 
     void start();  // idle/paused -> running
     void pause();

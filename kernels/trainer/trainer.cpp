@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/overloaded.h"
 #include "core/nn/model.h"
+#include "core/threads/ask.h"
 #include "core/threads/parallel.h"
 #include "core/train/decision.h"
 #include "core/train/sample.h"
@@ -266,6 +267,7 @@ void CudaTrainer::launch(int count) {
 }
 
 void CudaTrainer::step(int n) {
+    const AskBetween to_the_end;  // what is under way on the device cannot be given up
     check(cudaSetDevice(device_->index), "cudaSetDevice");
     while (n > 0) {
         for (const Command& command : std::exchange(commands_, {})) apply(command);

@@ -41,8 +41,10 @@ struct Done {  // of one exercise
 
 class Report {
   public:
-    explicit Report(const Bundle& submission) : submission_(submission) {
+    Report(const Bundle& submission, const std::function<void(std::size_t, std::size_t)>& told)
+        : submission_(submission) {
         for (const std::string& text : submission.evidence) {
+            if (told) told(done_.size(), submission.evidence.size());
             Evidence evidence = parse_evidence(text, "evidence");
             const std::string id = evidence.exercise;
             Recheck found = again_(evidence, false);
@@ -318,7 +320,10 @@ void Report::foot() {
 
 }  // namespace
 
-std::string report_html(const Bundle& submission) { return Report(submission).page(); }
+std::string report_html(const Bundle& submission,
+                        const std::function<void(std::size_t done, std::size_t of)>& told) {
+    return Report(submission, told).page();
+}
 
 void write_report(const ProfileFolders& folders, std::string student, const std::filesystem::path& file) {
     write_file(file, report_html(make_submission(folders, std::move(student))));

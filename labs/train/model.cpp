@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/stop.h"
 #include "core/base/units.h"
+#include "core/threads/ask.h"
 #include "labs/training/backend.h"
 #include "labs/training/record.h"
 
@@ -246,6 +247,7 @@ void TrainLab::advance_to(int target) {
         if (failed() && history_.steps() == 0) throw Error(ErrorKind::backend, "train", status_.message);
         if (failed()) return;
         if (interrupted()) return pause();
+        ask_between();
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
 }

@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/stop.h"
 #include "core/base/units.h"
+#include "core/threads/ask.h"
 #include "labs/training/backend.h"
 
 namespace fp8lab::transformer {
@@ -221,6 +222,7 @@ void TransformerLab::advance(int steps) {
         if (failed() && step() == 0) throw Error(ErrorKind::backend, "transformer", status_.message);
         if (failed() || (stopped() && !stopped_before)) return;
         if (interrupted()) return pause();
+        ask_between();
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
 }

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/stop.h"
 #include "core/json/read_json.h"
+#include "core/threads/ask.h"
 #include "core/threads/parallel.h"
 
 namespace fp8lab::workbench {
@@ -101,6 +102,9 @@ void ScanRun::work(Work& work, const std::stop_token& token) {
         if (wake_) wake_();
         shown = Clock::now();
     };
+    const AskBetween ask([&] {
+        if (ended()) throw Cancelled();
+    });
     try {
         while (work.before && !ended() && !work.before->summarised() && work.before->step()) show();
         for (bool more = true; more && !ended();) {
@@ -111,6 +115,8 @@ void ScanRun::work(Work& work, const std::stop_token& token) {
         }
         while (work.before && !ended() && work.before->step()) show();
         publish(work, true, ended() && work.scan.scanned() < work.scan.rows().size());
+    } catch (const Cancelled&) {  // in the midst of a long part
+        publish(work, true, true);
     } catch (...) {
         const std::lock_guard lock{mutex_};
         failure_ = std::current_exception();

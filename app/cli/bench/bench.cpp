@@ -62,11 +62,13 @@ double time_ms(const std::function<void()>& work) {
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-Compared time_against(int repeats, const std::function<void()>& work, const std::function<void()>& ceiling) {
+Compared time_against(int repeats, const std::function<void()>& work, const std::function<void()>& ceiling,
+                      const std::function<void(int)>& told) {
     work();
     ceiling();
     std::vector<double> work_ms, ceiling_ms;
     for (int i = 0; i < repeats && !interrupted(); ++i) {
+        if (told) told(i);
         work_ms.push_back(time_ms(work));
         ceiling_ms.push_back(time_ms(ceiling));
     }

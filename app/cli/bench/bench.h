@@ -40,13 +40,14 @@ nlohmann::json to_json(const Timing& timing);  // median_ms, iqr_ms, repeats
 
 double time_ms(const std::function<void()>& work);
 
-// `work` and `ceiling` in turns, `repeats` times after one warm-up of both. A signal ends the series early,
-// maybe before its first measurement.
+// `work` and `ceiling` in turns, `repeats` times after one warm-up of both; `told` hears how many are done. A signal ends
+// the series early, maybe before its first measurement.
 struct Compared {
     Timing work, ceiling;
     double ratio = 0;  // of the medians: 1 is as fast as the ceiling
 };
-Compared time_against(int repeats, const std::function<void()>& work, const std::function<void()>& ceiling);
+Compared time_against(int repeats, const std::function<void()>& work, const std::function<void()>& ceiling,
+                      const std::function<void(int)>& told = {});
 
 nlohmann::json bench_cast(const BenchOptions& options, const Globals& globals, bool json);
 nlohmann::json bench_gemm(const BenchOptions& options, const Globals& globals, bool json);

@@ -14,6 +14,7 @@
 #include "core/base/stop.h"
 #include "core/base/units.h"
 #include "core/files/console.h"
+#include "core/files/progress_line.h"
 #include "core/formats/codec.h"
 #include "core/threads/parallel.h"
 
@@ -81,14 +82,19 @@ nlohmann::json bench_cast(const BenchOptions& options, const Globals&, bool json
     out["ceiling"] = "memcpy of 2.5 bytes an element";
     if (!json) fmt::print("float32 to E4M3, {} Mi elements N(0,1), one thread\n", kElements >> 20);
     const Interruptible keeps;
+    ProgressLine progress;
     const auto copy = [&] { std::memcpy(copy_to.span().data(), copy_from.span().data(), kCopyBytes); };
     for (const char* target : vector_targets()) {
         if (interrupted()) break;
         force_vector_target(target);
+        const auto told = [&](int done) {
+            progress.at(fmt::format("bench cast: {}, {} of {} measurements", target, done, repeats));
+        };
         const Compared result = time_against(
-            repeats, [&] { encode(e4m3, values.span(), codes.span()); }, copy);
+            repeats, [&] { encode(e4m3, values.span(), codes.span()); }, copy, told);
         const Compared moved = time_against(
-            repeats, [&] { read_4_write_1(values.span(), codes.span()); }, copy);
+            repeats, [&] { read_4_write_1(values.span(), codes.span()); }, copy, told);
+        progress.erase();
         if (moved.work.repeats == 0) break;
         const double to_moved = result.ratio / moved.ratio;  // both against a copy in turns with it
         nlohmann::json row = {{"target", target},

@@ -4,12 +4,14 @@
 
 #include <chrono>
 #include <cmath>
+#include <memory>
 
 #include "app/cli/bench/bench.h"
 #include "core/base/error.h"
 #include "core/base/stop.h"
 #include "core/base/units.h"
 #include "core/files/console.h"
+#include "core/files/progress_line.h"
 
 namespace fp8lab::cli {
 namespace {
@@ -18,20 +20,17 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr double kMostDrift_pct = 5;
 
-// A line every few seconds: what is measured, how much is done, and about how long it will take.
+// What is measured, how much is done, and about how long it will take.
 GridProgress told_progress(double most_seconds) {
-    return [start = SteadyClock::now(), told = SteadyClock::now(), most_seconds](const std::string& what,
-                                                                                 double done) mutable {
-        constexpr auto kPause = std::chrono::seconds(3);
+    return [start = SteadyClock::now(), progress = std::make_shared<ProgressLine>(), most_seconds](
+               const std::string& what, double done) {
         constexpr double kTells = 0.05;  // of the work, before which it says little about the rest
-        const auto now = SteadyClock::now();
-        if (now - told >= kPause) {
-            told = now;
-            const double passed = std::chrono::duration<double>(now - start).count();
+        if (progress->due()) {
+            const double passed = std::chrono::duration<double>(SteadyClock::now() - start).count();
             const double left =
                 std::max(0.0, std::min(passed * (1 - done) / std::max(done, 1e-6), most_seconds - passed));
-            tell(fmt::format("{:3.0f} %  {}{}", 100 * done, what,
-                             done > kTells ? fmt::format(", about {:.0f} s left", left) : ""));
+            progress->at(fmt::format("{:3.0f} %  {}{}", 100 * done, what,
+                                     done > kTells ? fmt::format(", about {:.0f} s left", left) : ""));
         }
         return !interrupted();
     };

@@ -15,7 +15,9 @@
 #include "core/base/rng.h"
 #include "core/base/stop.h"
 #include "core/base/units.h"
+#include "core/files/progress_line.h"
 #include "core/nn/matrix.h"
+#include "core/threads/ask.h"
 
 namespace fp8lab::cli {
 namespace {
@@ -38,7 +40,7 @@ struct Measured {
     std::vector<double> ceiling_ms;
 };
 
-// A trainer for each arm, so that a signal is heard between two arms. The batches are the same: the seed is.
+// A trainer for each arm, so that each is measured alone. The batches are the same: the seed is.
 std::vector<std::unique_ptr<Trainer>> trainer_per_arm(Backend& backend, const TrainSpec& spec) {
     std::vector<std::unique_ptr<Trainer>> trainers;
     for (const Recipe& arm : spec.arms) {
@@ -57,15 +59,23 @@ Measured measure(std::span<const std::unique_ptr<Trainer>> trainers, int repeats
     Measured measured;
     measured.step_ms.resize(trainers.size());
     const auto ceiling = [&] { multiply_nt(a, b, product); };
+    ProgressLine progress;
+    const auto step_all = [&] {
+        const AskBetween ask(progress.asker());
+        for (const auto& trainer : trainers) trainer->step();
+    };
     ceiling();
-    for (const auto& trainer : trainers) {  // the first step warms up
-        trainer->step();
-        trainer->snapshot();
-    }
+    progress.at("bench step: the first round warms up");
+    step_all();
+    for (const auto& trainer : trainers) trainer->snapshot();
     const Interruptible keeps;
     for (int i = 0; i < repeats; ++i) {
+        progress.at(fmt::format("bench step: {} of {} rounds", i, repeats));
         const double ceiling_ms = time_ms(ceiling);
-        for (std::size_t arm = 0; arm < trainers.size() && !interrupted(); ++arm) trainers[arm]->step();
+        try {
+            step_all();
+        } catch (const Interrupted&) {
+        }
         if (interrupted()) break;
         measured.ceiling_ms.push_back(ceiling_ms);
         for (std::size_t arm = 0; arm < trainers.size(); ++arm) {

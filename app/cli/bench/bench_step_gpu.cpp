@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/stop.h"
 #include "core/base/units.h"
+#include "core/files/progress_line.h"
 
 namespace fp8lab::cli {
 namespace {
@@ -29,7 +30,15 @@ double tflops(double flop, double ms) { return ms > 0 ? flop / ms / 1e9 : 0; }
 // Throws Error{backend} where the trainer has measured nothing.
 std::vector<ArmCost> measure(Trainer& trainer, int launches, double most_s) {
     const int call = trainer.steps_per_call();
-    const auto launch = [&] { trainer.step(call); };
+    ProgressLine progress;
+    int done = 0;
+    const auto launch = [&] {
+        if (progress.due())
+            progress.at(
+                fmt::format("bench step: {} of {} launches", done, std::min(kWarmUp, launches) + launches));
+        trainer.step(call);
+        ++done;
+    };
     for (int i = 0; i < std::min(kWarmUp, launches) && !interrupted(); ++i) launch();
     trainer.snapshot();
     const auto start = std::chrono::steady_clock::now();

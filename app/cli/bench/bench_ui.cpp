@@ -22,6 +22,7 @@
 #include "app/window/window_loop.h"
 #include "core/base/stop.h"
 #include "core/files/folders.h"
+#include "core/files/progress_line.h"
 #include "core/threads/parallel.h"
 #include "labs/train/model.h"
 #include "labs/transformer/model.h"
@@ -243,18 +244,24 @@ Json measure_transformer(WindowLoop& loop, int repeats) {
 
 // Adds to `result` as it goes.
 void measure_window(WindowLoop& loop, const std::string& backend, int repeats, Json& result) {
+    ProgressLine progress;
+    const auto measure = [&](const char* what, const auto& work) {
+        progress.at(std::string("bench ui: ") + what);
+        result[what] = work();
+    };
     result["frames"]["home"] = time_frames(loop, repeats);
     for (const LabEntry& entry : lab_registry()) {
+        progress.at(fmt::format("bench ui: frames of {}", entry.id));
         loop.shell().open(entry.id);
         result["frames"][std::string(entry.id)] = time_frames(loop, repeats);
     }
-    result["measuring"] = time_measuring(loop);
-    result["switch_to_pixels"] = time_switches(loop, repeats);
-    result["slider_to_pixels"] = time_sliders(loop, repeats);
-    result["million_point_trace"] = time_trace(loop, repeats);
-    result["idle"] = measure_idle(loop);
-    result["training"] = measure_training(loop, backend, repeats);
-    result["transformer"] = measure_transformer(loop, repeats);
+    measure("measuring", [&] { return time_measuring(loop); });
+    measure("switch_to_pixels", [&] { return time_switches(loop, repeats); });
+    measure("slider_to_pixels", [&] { return time_sliders(loop, repeats); });
+    measure("million_point_trace", [&] { return time_trace(loop, repeats); });
+    measure("idle", [&] { return measure_idle(loop); });
+    measure("training", [&] { return measure_training(loop, backend, repeats); });
+    measure("transformer", [&] { return measure_transformer(loop, repeats); });
 }
 
 }  // namespace

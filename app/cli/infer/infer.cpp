@@ -11,20 +11,21 @@
 #include "app/cli/infer/infer_report.h"
 #include "app/cli/verb.h"
 #include "core/base/error.h"
-#include "core/base/stop.h"
 #include "core/files/console.h"
 #include "core/inference/cascade.h"
 #include "core/inference/mixes.h"
+#include "core/threads/ask.h"
 
 namespace fp8lab::cli {
 namespace {
 
-nlohmann::json infer_layers(const InferJob& job, const Lowered& run) {
+nlohmann::json infer_layers(const InferJob& job, const Lowered& run, ProgressLine& progress) {
     nlohmann::json out = nlohmann::json::array();
     const std::size_t n = job.layers.size();
     std::size_t weights = 0;
     for (const LayerSize& layer : job.layers) weights += layer.out * layer.in;
     for (std::size_t l = 0; l < n; ++l) {
+        progress.at(fmt::format("infer: layer {} of {} alone", l + 1, n));
         const LayerSize& layer = job.layers[l];
         const CastStats &w = run.layers[l].w, &a = run.layers[l].a;
         Mix alone = single_mix(n, l, *job.mix.weights[l], false);
@@ -58,10 +59,19 @@ std::vector<const LowFormat*> mixed_formats() {
     return out;
 }
 
+MixesTold told_by(ProgressLine& progress, const char* what) {
+    return [&progress, what](std::size_t done, std::size_t of) {
+        if (progress.due()) progress.at(fmt::format("infer: {} of {} {}", done, of, what));
+    };
+}
+
+// There is nothing to keep before the end, so that a signal ends it at once.
 void infer(const InferOptions& options) {
     check_percentile(options.percentile, "--percentile");
-    const Interruptible keeps;
-    const InferJob job = prepare_infer(options);
+    ProgressLine progress;
+    const AskBetween ask(progress.asker());
+    const InferJob job = prepare_infer(options, progress);
+    progress.at("infer: the mix");
     const Lowered run = job.run(job.mix, true);
     const Score score = score_of(job.reference, run.y);
     constexpr double kKB = 1000;
@@ -80,7 +90,7 @@ void infer(const InferOptions& options) {
     out["mean_abs"] = finite_or_null(score.mean_abs);
     out["max_abs"] = finite_or_null(score.max_abs);
     out["relative_pct"] = finite_or_null(score.relative_pct);
-    out["layers"] = infer_layers(job, run);
+    out["layers"] = infer_layers(job, run, progress);
     if (job.cascade) {
         const auto outputs = [&](const LowFormat& format) {
             return job.run(uniform_mix(job.layers.size(), format), false).y;
@@ -101,19 +111,18 @@ void infer(const InferOptions& options) {
     std::optional<AllMixes> all;
     if (options.all_mixes) {
         const auto formats = mixed_formats();
-        all = all_mixes(*job.mlp, job.mlp_rows, job.reference, formats, job.both, interrupted);
-        end_if_interrupted("before all mixes were tried");
+        all = all_mixes(*job.mlp, job.mlp_rows, job.reference, formats, job.both,
+                        told_by(progress, "mixes of --all-mixes"));
         out["mixes"] = mixes_json(*all, out["bits"].get<double>(), score.divergence);
     }
     if (options.greedy) {
         const auto divergence = [&](const Mix& mix) {
             return divergence_of(job.reference, job.run(mix, false).y);
         };
-        out["greedy"] =
-            greedy_json(greedy_path(job.layers, divergence, greedy_formats(), job.both, interrupted));
-        end_if_interrupted("before the last step of --greedy");
+        out["greedy"] = greedy_json(greedy_path(job.layers, divergence, greedy_formats(), job.both,
+                                                told_by(progress, "steps of --greedy")));
     }
-    end_if_interrupted();
+    progress.erase();
     if (options.json)
         print_json(out);
     else

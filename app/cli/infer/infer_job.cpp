@@ -68,7 +68,7 @@ void take_formats(const InferOptions& options, InferJob& job) {
             fmt::format("tries every mix of up to {} layers; this network has {}", kMostLayersOfAllMixes, n));
 }
 
-void prepare_mlp(const InferOptions& options, InferJob& job) {
+void prepare_mlp(const InferOptions& options, ProgressLine& progress, InferJob& job) {
     TrainedMlp network = read_mlp(options.file);
     job.network = fmt::format("{}", fmt::join(network.sizes(), "-"));
     job.layers = layer_sizes(network);
@@ -83,8 +83,11 @@ void prepare_mlp(const InferOptions& options, InferJob& job) {
                           "takes amaxes from training rows: name them with --train npy:X,Y");
     if (options.smooth) network = smoothed(std::move(network), data.train_x, *options.smooth);
     StaticScales scales;
-    if (options.calibrate > 0)
-        scales = {calibrated_amaxes(network, data.train_x, options.calibration()), options.margin};
+    if (options.calibrate > 0) {
+        progress.at("infer: calibration");
+        scales = {calibrated_amaxes(network, data.train_x, options.calibration(progress)), options.margin};
+    }
+    progress.at("infer: the reference in FP32");
     job.reference = reference_of(forward(network, data.test.x), network.classifies, data.test.y);
     job.run = [network, rows = data.test.x, scales](const Mix& mix, bool with_losses) {
         return run_lowered(network, rows, mix, scales, with_losses);
@@ -92,7 +95,7 @@ void prepare_mlp(const InferOptions& options, InferJob& job) {
     job.mlp = std::move(network), job.mlp_rows = data.test.x;
 }
 
-void prepare_tokens(const InferOptions& options, TrainSpec spec, InferJob& job) {
+void prepare_tokens(const InferOptions& options, TrainSpec spec, ProgressLine& progress, InferJob& job) {
     if (!options.data.empty() || !options.train.empty())
         throw usage_error(
             options.data.empty() ? "--train" : "--data",
@@ -108,7 +111,9 @@ void prepare_tokens(const InferOptions& options, TrainSpec spec, InferJob& job) 
     constexpr std::size_t kSmoothBatches = 4;
     if (options.smooth) model->smooth(*options.smooth, kSmoothBatches);
     StaticScales scales;
-    if (options.calibrate > 0) scales = {model->calibrated_amaxes(options.calibration()), options.margin};
+    if (options.calibrate > 0)
+        scales = {model->calibrated_amaxes(options.calibration(progress)), options.margin};
+    progress.at("infer: the reference in FP32");
     job.reference = reference_of(model->forward(), true, model->data().targets);
     job.run = [model, scales](const Mix& mix, bool with_losses) {
         return model->run(mix, scales, with_losses);
@@ -117,17 +122,18 @@ void prepare_tokens(const InferOptions& options, TrainSpec spec, InferJob& job) 
 
 }  // namespace
 
-InferJob prepare_infer(const InferOptions& options) {
+InferJob prepare_infer(const InferOptions& options, ProgressLine& progress) {
     InferJob job;
+    progress.at("infer: reading " + options.file);
     job.cascade = cascade_names(options.cascade);
     const auto metadata = parse_safetensors(read_file(options.file), options.file).metadata;
     const auto line = metadata.find("command_line");
     const std::string command = line == metadata.end() ? "" : line->second,
                       model = option_in(command, "--model");
     if (model.empty() || model == "mlp")
-        prepare_mlp(options, job);
+        prepare_mlp(options, progress, job);
     else
-        prepare_tokens(options, parse_command_line(command, options.file), job);
+        prepare_tokens(options, parse_command_line(command, options.file), progress, job);
     return job;
 }
 

@@ -1,11 +1,14 @@
 // What the verb infer works on.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/files/progress_line.h"
 #include "core/inference/calibration.h"
 #include "core/inference/data.h"
 #include "core/inference/lowering.h"
@@ -19,7 +22,12 @@ struct InferOptions {
     double percentile = 100;
     std::optional<double> smooth;
     bool all_mixes = false, greedy = false, json = false, csv = false;
-    Calibration calibration() const { return {static_cast<std::size_t>(calibrate), percentile}; }
+    Calibration calibration(ProgressLine& progress) const {
+        return {static_cast<std::size_t>(calibrate), percentile, [this, &progress](std::size_t done) {
+                    if (progress.due())
+                        progress.at(fmt::format("infer: calibration, {} of {} batches", done, calibrate));
+                }};
+    }
 };
 
 struct CascadeNames {
@@ -40,6 +48,6 @@ struct InferJob {
     Matrix<float> mlp_rows = {};         // its test rows
 };
 // Throws usage_error and input_error: what cannot be read, or does not fit the network.
-InferJob prepare_infer(const InferOptions& options);
+InferJob prepare_infer(const InferOptions& options, ProgressLine& progress);
 
 }  // namespace fp8lab::cli

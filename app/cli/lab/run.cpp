@@ -14,6 +14,8 @@
 #include "core/figure/words.h"
 #include "core/files/console.h"
 #include "core/files/outputs.h"
+#include "core/files/progress_line.h"
+#include "core/threads/ask.h"
 #include "labs/course/export.h"
 #include "labs/course/scene_run.h"
 #include "labs/lab.h"
@@ -56,11 +58,24 @@ void print_lab(Lab& lab, const RunArguments& options) {
     print_json(out);
 }
 
+double step_of(const Lab& lab) {
+    const auto metrics = lab.metrics();
+    const auto step = std::ranges::find(metrics, "step", &Metric::name);
+    return step == metrics.end() ? 0 : step->value;
+}
+
 // Returns what to say of the numbers when a signal came; empty: none did. The signal may have come after the
 // last step.
 std::string advance(Lab& lab, int steps) {
     const Interruptible keeps;
-    lab.advance(steps);
+    {
+        ProgressLine progress;
+        const double end = step_of(lab) + steps;
+        const AskBetween ask([&] {
+            if (progress.due()) progress.at(fmt::format("run: step {:.0f} of {:.0f}", step_of(lab), end));
+        });
+        lab.advance(steps);
+    }
     lab.update();
     return interrupted() ? "; the numbers are those of the steps that were done" : "";
 }

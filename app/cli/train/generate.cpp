@@ -9,8 +9,10 @@
 #include "core/base/error.h"
 #include "core/base/stop.h"
 #include "core/files/console.h"
+#include "core/files/progress_line.h"
 #include "core/nn/model.h"
 #include "core/nn/tokens/corpus.h"
+#include "core/threads/ask.h"
 #include "core/train/checkpoint.h"
 #include "core/train/sample.h"
 
@@ -23,33 +25,55 @@ struct GenerateOptions {
     SampleSettings sample;
 };
 
+// Until all are drawn, or to a signal. Returns how many.
+std::size_t draw(Model<float>& model, const Corpus& corpus, const GenerateOptions& options,
+                 std::string& text) {
+    ProgressLine progress;
+    const AskBetween ask(progress.asker());
+    std::size_t drawn = 0;
+    SampleSettings settings = options.sample;
+    settings.each = [&](int code) {
+        text += corpus.symbols[static_cast<std::size_t>(code)];
+        ++drawn;
+        if (progress.due())
+            progress.at(fmt::format("generate: {} of {} characters", drawn, options.sample.count));
+    };
+    try {
+        sample_tokens(model, encode(corpus, options.prompt), settings);
+    } catch (const Interrupted&) {
+    }
+    return drawn;
+}
+
+TrainSpec spec_of(const std::filesystem::path& file) {
+    TrainSpec spec = parse_command_line(command_line_of(file), file.string());
+    if (spec.task != TaskKind::text)
+        throw input_error(file.string(), "was not trained on text; generate needs --task text");
+    spec.arms.resize(1);
+    return spec;
+}
+
 void generate(GenerateOptions options) {
     const auto files = checkpoints_to_load(options.resume);
     if (files.empty()) throw input_error(options.resume, "has no checkpoint");
-    options.sample.stop = interrupted;
-    std::string out;
+    std::vector<TrainSpec> specs;  // before the first text is printed
+    for (const std::filesystem::path& file : files) specs.push_back(spec_of(file));
     std::size_t written = 0;
-    const Interruptible keeps;
-    for (const std::filesystem::path& file : files) {
-        const std::string where = file.string();
-        TrainSpec spec = parse_command_line(command_line_of(file), where);
-        if (spec.task != TaskKind::text)
-            throw input_error(where, "was not trained on text; generate needs --task text");
-        spec.arms.resize(1);
+    for (std::size_t i = 0; i < files.size(); ++i) {
+        const std::filesystem::path& file = files[i];
+        const TrainSpec& spec = specs[i];
         const LoadedCheckpoints loaded = load_checkpoints(file, spec);
         const Corpus corpus = corpus_of(spec.text_path);
         const auto model = make_model(spec);
         set_parameters(*model, loaded.arms.front());
         options.sample.context = static_cast<std::size_t>(spec.sizes.at("context"));
         std::string text = fold_text(options.prompt, "--prompt");
-        const std::vector<int> codes = sample_tokens(*model, encode(corpus, options.prompt), options.sample);
-        for (const int code : codes) text += corpus.symbols[static_cast<std::size_t>(code)];
-        written += codes.size();
-        if (files.size() > 1) out += fmt::format("# {}\n", file.filename().string());
-        out += text + "\n";
+        if (files.size() > 1) text.insert(0, fmt::format("# {}\n", file.filename().string()));
+        const Interruptible keeps;  // what was drawn; until here a signal ends it at once
+        written += draw(*model, corpus, options, text);
+        write_stdout(text + "\n");
+        end_if_interrupted(fmt::format("after {} characters; they are printed", written));
     }
-    write_stdout(out);
-    end_if_interrupted(fmt::format("after {} characters; they are printed", written));
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -16,7 +15,9 @@
 #include "core/files/console.h"
 #include "core/files/files.h"
 #include "core/files/outputs.h"
+#include "core/files/progress_line.h"
 #include "core/nn/model.h"
+#include "core/threads/ask.h"
 #include "core/train/checkpoint.h"
 
 namespace fp8lab::cli {
@@ -47,8 +48,12 @@ void declare_train_files(const TrainArguments& arguments, const TrainSpec& spec)
 }
 
 std::unique_ptr<Trainer> prepare(Backend& backend, const TrainSpec& spec, const std::string& resume) {
+    ProgressLine progress;
+    const AskBetween ask(progress.asker());
+    progress.at(fmt::format("preparing {} arms", spec.arms.size()));
     auto trainer = backend.make_trainer(spec, told_on_stderr());
     if (resume.empty()) return trainer;
+    progress.at("reading " + resume);
     trainer->load(resume);
     if (trainer->steps_done() >= spec.steps)
         throw usage_error(
@@ -60,15 +65,22 @@ std::unique_ptr<Trainer> prepare(Backend& backend, const TrainSpec& spec, const 
     return trainer;
 }
 
+// To the end, or to a signal, which gives up the step at hand.
 void train_all(Trainer& trainer, TrainReport& report) {
-    auto told = std::chrono::steady_clock::now();
-    while (trainer.steps_done() < trainer.spec().steps && !trainer.all_stopped() && !interrupted()) {
-        trainer.step(std::min(trainer.steps_per_call(), trainer.spec().steps - trainer.steps_done()));
-        const auto now = std::chrono::steady_clock::now();
-        if (now - told < std::chrono::seconds(1)) continue;
-        told = now;
-        report.add(trainer.snapshot());
-        tell(report.progress());
+    ProgressLine progress;
+    const int steps = trainer.spec().steps;
+    progress.at(fmt::format("step {} of {}", trainer.steps_done(), steps));
+    try {
+        while (trainer.steps_done() < steps && !trainer.all_stopped() && !interrupted()) {
+            {
+                const AskBetween ask(progress.asker());
+                trainer.step(std::min(trainer.steps_per_call(), steps - trainer.steps_done()));
+            }
+            if (!progress.due()) continue;
+            report.add(trainer.snapshot());
+            progress.at(report.progress());
+        }
+    } catch (const Interrupted&) {
     }
     report.add(trainer.snapshot());
 }

@@ -45,6 +45,7 @@ class Child {
         bool input_ends = true;       // else stdin is a pipe into which nothing comes
         bool ignores_hangup = false;  // as nohup starts it
         std::string display = {};
+        std::string terminal = {};  // stderr leads there
     };
 
     Child(const Scratch& scratch, const std::vector<std::string>& arguments, const Streams& streams)
@@ -55,7 +56,10 @@ class Child {
         std::vector<char*> words = {const_cast<char*>(FP8LAB_BINARY)};
         for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
         words.push_back(nullptr);
-        const int out = open_stream(streams.out, out_file_), err = open_stream(streams.err, err_file_);
+        const int out = open_stream(streams.out, out_file_),
+                  err = streams.terminal.empty()
+                            ? open_stream(streams.err, err_file_)
+                            : ::open(streams.terminal.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
         const int in = streams.input_ends ? ::open("/dev/null", O_RDONLY | O_CLOEXEC) : stdin_[0];
         const std::string home = "FP8LAB_HOME=" + (scratch / "home");
         pid_ = ::fork();
@@ -103,11 +107,11 @@ class Child {
     }
 
     // The exit code; -1: it did not end in time, or was ended by the signal itself and not by its handler.
-    // The limit is one against hanging, for slow machines and sanitizers.
-    int wait() {
+    // The limit is one against hanging, for slow machines.
+    int wait(std::chrono::seconds limit = std::chrono::seconds(60)) {
         int status = 0;
         rusage used{};
-        const bool ended = until([&] { return ::wait4(pid_, &status, WNOHANG, &used) == pid_; });
+        const bool ended = until([&] { return ::wait4(pid_, &status, WNOHANG, &used) == pid_; }, limit);
         if (!ended) return -1;
         pid_ = -1;
         const auto seconds = [](const timeval& t) {
@@ -128,9 +132,9 @@ class Child {
         });
     }
 
-    static bool until(const std::function<bool()>& happened) {
-        constexpr auto kLimit = std::chrono::seconds(60);
-        const auto end = std::chrono::steady_clock::now() + kLimit;
+    static bool until(const std::function<bool()>& happened,
+                      std::chrono::seconds limit = std::chrono::seconds(60)) {
+        const auto end = std::chrono::steady_clock::now() + limit;
         while (!happened()) {
             if (std::chrono::steady_clock::now() > end) return false;
             std::this_thread::sleep_for(std::chrono::milliseconds(2));

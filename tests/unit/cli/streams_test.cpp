@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -13,6 +14,7 @@
 #include <thread>
 
 #include "child.h"
+#include "tests/json.h"
 
 namespace {
 
@@ -64,6 +66,28 @@ constexpr VerbCalls kCalls[] = {
      "backend: ", " checks, 0 of which failed"},
 };
 
+// More of work that lasts: inside one part of it, which a signal does not wait for.
+constexpr VerbCalls kLastingCalls[] = {
+    {"train", "",
+     "train --backend cpu --model transformer --d 512 --ffn 2048 --context 256 --batch 8 --blocks 1 --recipe "
+     "nvfp4-te,delayed --steps 9 --csv SCRATCH/out",
+     works, "step 0 of 9", " after 0 of 9 steps; what was measured is written"},
+    {"train", "",
+     "train --backend cpu --layers 1024,8192,1024 --batch 1024 --recipe bf16,mxfp8 --steps 100000 --csv "
+     "SCRATCH/out",
+     works, "step ", " of 100000 steps; what was measured is written"},
+    {"infer", "",
+     "infer SCRATCH/model/1-bf16.safetensors --weights mxfp8 --activations e4m3 --calibrate 1000000", works,
+     "infer: calibration, "},
+    {"check", "", "check SCRATCH/long.f8scene SCRATCH/home/exercises/L1.1.json", works, "check: 0 of 2 files",
+     " after 0 rows of 2 files"},
+    {"quantize", "", "quantize SCRATCH/half.npy --recipe nvfp4,mxfp8,delayed", works, "quantize: "},
+    {"inspect", "", "inspect SCRATCH/fortran.npy", works,
+     "inspect: ", " after 0 of 1 tensors; what was measured is written"},
+    {"generate", "", "generate --resume SCRATCH/model --characters 1000000", works,
+     "generate: ", " characters; they are printed"},
+};
+
 // A display that takes a connection and never answers.
 class SilentDisplay {
   public:
@@ -102,6 +126,28 @@ const std::string& checkpoint() {
     return bytes;
 }
 
+// Of L8, and longer than anybody waits.
+std::string long_scene() {
+    std::string scene = slurp(FP8LAB_SOURCE "/assets/scenes/L08-d-nan.f8scene");
+    const auto replace = [&](const std::string& what, const std::string& with) {
+        const auto at = scene.find(what);
+        REQUIRE(at != scene.npos);
+        scene.replace(at, what.size(), with);
+    };
+    replace("\"overflow\": \"nonsaturate\"", "\"steps\": \"100000\"");
+    replace("\"steps\": 20", "\"steps\": 100000");
+    return scene;
+}
+
+// 2^26 zeros that take no room on the disk, in Fortran order: read and cast as one piece.
+void make_fortran_file(const std::string& path) {
+    std::string head = npy("<f4", "(8192, 8192)", "");
+    const std::string order = "'fortran_order': False";
+    head.replace(head.find(order), order.size(), "'fortran_order': True ");
+    spit(path, head);
+    std::filesystem::resize_file(path, 128 + (std::uintmax_t{1} << 28));
+}
+
 struct Bench {
     Scratch scratch;
     Bench() {
@@ -110,6 +156,10 @@ struct Bench {
         // 2^29 zeros that take no room on the disk: half a minute of casts.
         spit(scratch / "large.npy", npy("<f4", "(8388608, 64)", ""));
         std::filesystem::resize_file(scratch / "large.npy", 128 + (std::uintmax_t{1} << 31));
+        make_fortran_file(scratch / "fortran.npy");
+        spit(scratch / "half.npy", npy("<f4", "(8388608, 16)", ""));
+        std::filesystem::resize_file(scratch / "half.npy", 128 + (std::uintmax_t{1} << 29));
+        spit(scratch / "long.f8scene", long_scene());
         spit(scratch / "codes", "\x01\x7E");
         spit(scratch / "amax", "1\n2\n");
         std::filesystem::create_directory(scratch / "model");
@@ -225,9 +275,9 @@ void check_signal(const VerbCalls& calls, int number, const std::string& name) {
     }
     const double before = child.cpu_seconds();
     child.signal(number);
-    CHECK(child.wait() == 128 + number);
-    // Within a second, of the processor: others take the machine's time. wait() has the limit against
-    // hanging.
+    constexpr std::chrono::seconds kWatchdog(kSanitized ? 60 : 30);
+    CHECK(child.wait(kWatchdog) == 128 + number);
+    // Within a second, of the processor: others take the machine's time.
     if (!kSanitized)
         CHECK(child.cpu_seconds() - before <
               std::max(1.0, static_cast<double>(std::thread::hardware_concurrency())));
@@ -238,11 +288,13 @@ void check_signal(const VerbCalls& calls, int number, const std::string& name) {
     CHECK((said.starts_with(with_verb) || (!only_works && said == "fp8lab: ended by " + name + "\n")));
     CHECK(said.find(calls.how_far) != std::string::npos);
     CHECK_FALSE(bench.left_behind());
-    CHECK(std::filesystem::exists(bench.scratch / "saved") == (std::string(calls.verb) == "train"));
+    const bool saves = std::string(calls.lasting).find("--save") != std::string::npos;
+    CHECK(std::filesystem::exists(bench.scratch / "saved") == saves);
     if (std::string(calls.verb) == "train") {
         CHECK(bench.output().ends_with('\n'));
-        CHECK(lines(bench.output()) > 3);
-        CHECK(std::filesystem::exists(bench.scratch / "saved/1-bf16.safetensors"));
+        CHECK(lines(bench.output()) >= 3);  // the run, the backend, the columns
+        CHECK(lines(bench.output()) > (saves ? 3 : 2));
+        CHECK(std::filesystem::exists(bench.scratch / "saved/1-bf16.safetensors") == saves);
     } else {
         CHECK(bench.output().empty());
     }
@@ -297,6 +349,86 @@ TEST_CASE("every verb ends by SIGINT, SIGTERM and SIGHUP, with what was done and
         check_signal(calls, SIGTERM, "SIGTERM");
         check_signal(calls, SIGHUP, "SIGHUP");
     }
+}
+
+TEST_CASE("work that lasts ends in its midst, with what was done and the signal's exit code") {
+    for (const VerbCalls& calls : kLastingCalls) {
+        CAPTURE(calls.lasting);
+        check_signal(calls, SIGINT, "SIGINT");
+        check_signal(calls, SIGTERM, "SIGTERM");
+        check_signal(calls, SIGHUP, "SIGHUP");
+    }
+}
+
+// Header without what names the call, and values.
+std::pair<nlohmann::json, std::string> contents(const std::string& file) {
+    std::uint64_t size = 0;
+    REQUIRE(file.size() > sizeof size);
+    std::memcpy(&size, file.data(), sizeof size);
+    auto header = parsed(file.substr(sizeof size, size));
+    header.erase("__metadata__");
+    return {header, file.substr(sizeof size + size)};
+}
+
+TEST_CASE("a signal inside a step keeps the whole steps: the files are those of a run of so many steps") {
+    const std::string call =
+        "train --backend cpu --model transformer --d 128 --ffn 512 --context 128 --batch 16 --recipe "
+        "nvfp4-te,delayed --csv SCRATCH/out --save SCRATCH/saved --steps ";
+    const Bench bench, whole;
+    Child child(bench.scratch, bench.words(call + "1000"), {});
+    REQUIRE(Child::until([&] {
+        const std::string err = child.err();
+        return err.find("step ") != err.npos && err.find("step 0 ") != err.rfind("step ");
+    }));
+    child.signal(SIGTERM);
+    CHECK(child.wait() == 143);
+    constexpr int kHead = 3, kArms = 2;
+    const auto steps = (lines(bench.output()) - kHead) / kArms;
+    REQUIRE(steps > 0);
+    CHECK(lines(bench.output()) == kHead + kArms * steps);
+    CHECK(child.err().find("after " + std::to_string(steps) + " of 1000 steps") != std::string::npos);
+    Child again(whole.scratch, whole.words(call + std::to_string(steps)), {});
+    REQUIRE(again.wait() == 0);
+    for (const char* arm : {"saved/1-nvfp4-te.safetensors", "saved/2-delayed.safetensors"}) {
+        const std::string kept = slurp(bench.scratch / arm), expected = slurp(whole.scratch / arm);
+        CHECK(contents(kept).first == contents(expected).first);
+        CHECK((contents(kept).second == contents(expected).second));
+    }
+}
+
+// What a terminal gets: the screen's end of a line of its own.
+TEST_CASE("on a terminal progress is one line that is drawn anew, and the last word replaces it") {
+    const Bench bench;
+    const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    REQUIRE(terminal >= 0);
+    REQUIRE(::grantpt(terminal) == 0);
+    REQUIRE(::unlockpt(terminal) == 0);
+    Child child(bench.scratch,
+                bench.words("train --backend cpu --recipe bf16 --layers 4,4,1 --batch 4 --steps 1000000000"),
+                {.terminal = ::ptsname(terminal)});
+    std::string screen;
+    const auto read_more = [&] {
+        char bytes[4096];
+        pollfd ready{terminal, POLLIN, 0};
+        if (::poll(&ready, 1, 10) != 1) return;
+        if (const ssize_t size = ::read(terminal, bytes, sizeof bytes); size > 0)
+            screen.append(bytes, static_cast<std::size_t>(size));
+    };
+    const std::string over = "\r\x1b[K", drawn = over + "step ";
+    REQUIRE(Child::until([&] {
+        read_more();
+        const auto first = screen.find(drawn);
+        return first != screen.npos && screen.find(drawn, first + 1) != screen.npos;
+    }));
+    CHECK(screen.find('\n', screen.find(drawn)) == screen.npos);
+    child.signal(SIGINT);
+    CHECK(Child::until([&] {
+        read_more();
+        return screen.find("ended by SIGINT") != screen.npos;
+    }));
+    CHECK(child.wait() == 130);
+    CHECK(screen.find(over + "fp8lab: train: ended by SIGINT") != screen.npos);
+    ::close(terminal);
 }
 
 TEST_CASE("a signal that was ignored from the start stays ignored: nohup") {

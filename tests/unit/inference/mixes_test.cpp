@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/inference/cascade.h"
+#include "core/threads/ask.h"
 #include "tests/unit/inference/made.h"
 
 using namespace fp8lab;
@@ -48,7 +49,15 @@ TEST_CASE("the tree of all mixes gives each mix what its own forward pass gives"
                          doctest::Contains("up to 5 layers; this network has 6"), Error);
     const TrainedMlp n = made_network({16, 24, 5});
     const Matrix<float> x = normal(3, 16, 7);
-    CHECK(all_mixes(n, x, made_reference(n, x), known, true, [] { return true; }).points.empty());
+    std::size_t told = 0;
+    const auto count = [&](std::size_t done, std::size_t of) {
+        CHECK(done == ++told);
+        CHECK(of == known.size() * known.size());
+    };
+    all_mixes(n, x, made_reference(n, x), known, true, count);
+    CHECK(told == known.size() * known.size());
+    const AskBetween ask([] { throw Cancelled(); });
+    CHECK_THROWS_AS(all_mixes(n, x, made_reference(n, x), known, true), Cancelled);
 }
 
 TEST_CASE("frontier, best under a budget and neighbours are what a look at every point finds") {

@@ -204,9 +204,12 @@ TEST_CASE("the greedy path of a transformer: the divergences are those of its mi
         CHECK(path[i].point.bits == doctest::Approx(bits_per_weight(model.layers(), path[i].mix)));
         CHECK(std::ranges::count(path[i].mix.weights, formats[1]) == std::ptrdiff_t(i));
     }
-    int left = 2;
-    const auto stopped = greedy_path(model.layers(), divergence, formats, true, [&] { return --left < 0; });
-    CHECK(stopped.size() == 3);
+    std::size_t told = 0;
+    greedy_path(model.layers(), divergence, formats, true, [&](std::size_t done, std::size_t of) {
+        CHECK(done == ++told);
+        CHECK(of == 5);
+    });
+    CHECK(told == 5);
 }
 
 TEST_CASE("a model that was trained with a clamped SwiGLU is computed with it") {

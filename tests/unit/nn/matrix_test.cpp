@@ -3,9 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cmath>
 #include <random>
 
+#include "core/threads/ask.h"
 #include "core/threads/parallel.h"
 
 using namespace fp8lab;
@@ -78,5 +80,30 @@ TEST_CASE("a product has the same bytes with 1, 2, 3 and 8 threads") {
             for (std::size_t i = 0; i < one.size(); ++i) CHECK((many[i].values == one[i].values));
         }
         set_threads(1);
+    }
+}
+
+TEST_CASE(
+    "a product that takes long asks between parts of at most 4e9 multiply-adds, with the bytes of its "
+    "halves") {
+    constexpr std::size_t kSide = 128, kDepth = 499'999;  // 8.2e9 multiply-adds
+    Matrix<float> a(kSide, kDepth), b(kSide, kDepth), whole;
+    for (std::size_t i = 0; i < a.values.size(); ++i) {
+        a.values[i] = static_cast<float>(i % 251) - 125;
+        b.values[i] = static_cast<float>(i % 127) / 64;
+    }
+    std::atomic<int> asked = 0;
+    {
+        const AskBetween ask([&] { ++asked; });
+        multiply_nt(a, b, whole);
+    }
+    CHECK(asked >= 2);
+    for (const std::size_t half : {0, 1}) {
+        Matrix<float> rows(kSide / 2, kDepth), product;
+        std::copy_n(a.values.begin() + static_cast<std::ptrdiff_t>(half * rows.values.size()),
+                    rows.values.size(), rows.values.begin());
+        multiply_nt(rows, b, product);
+        CHECK(std::equal(product.values.begin(), product.values.end(),
+                         whole.values.begin() + static_cast<std::ptrdiff_t>(half * product.values.size())));
     }
 }

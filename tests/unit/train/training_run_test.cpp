@@ -2,13 +2,17 @@
 #include "core/train/training_run.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/threads/ask.h"
+#include "core/threads/parallel.h"
 #include "core/train/cpu_trainer.h"
 #include "tests/scratch.h"
 
@@ -246,4 +250,100 @@ TEST_CASE("a preparation that nobody waits for any more ends at its next part") 
         CHECK(eventually([&] { return parts > 3; }));
     }
     CHECK_FALSE(whole);
+}
+
+namespace {
+
+// A step of a minute, in parts of a millisecond; the last one has an evaluation of 50 of them.
+class SlowTrainer final : public Trainer {
+  public:
+    explicit SlowTrainer(std::atomic<int>& parts) : parts_(parts) {
+        spec_.arms = parse_recipes("bf16");
+        spec_.steps = 1;
+    }
+    void step(int) override {
+        if (quick) steps_ = 1;
+        for (int i = 0; i < (quick ? 50 : 60'000); ++i, ++parts_) {
+            ask_between();
+            std::this_thread::sleep_for(1ms);
+        }
+        steps_ = 1;
+    }
+    void set(const Command&) override { quick = true; }
+    Snapshot snapshot() override { return {.step = steps_, .arms = std::vector<ArmSnapshot>(1)}; }
+    int steps_done() const override { return steps_; }
+    const std::optional<NonFinite>& stopped(int) const override { return never_; }
+    const TrainSpec& spec() const override { return spec_; }
+    void save(const std::filesystem::path&) const override {}
+    void load(const std::filesystem::path&) override {}
+
+  private:
+    std::atomic<int>& parts_;
+    bool quick = false;
+    int steps_ = 0;
+    TrainSpec spec_;
+    std::optional<NonFinite> never_;
+};
+
+}  // namespace
+
+TEST_CASE("a pause and the end of a run give up the step at hand; the evaluation behind the last is made") {
+    std::atomic<int> parts = 0;
+    {
+        TrainingRun run([&](const Preparation&) { return std::make_unique<SlowTrainer>(parts); });
+        run.start();
+        CHECK(eventually([&] { return parts > 3; }));
+        run.pause();
+        CHECK(eventually([&] { return state(run) == RunState::paused; }));
+        CHECK(run.take()->step == 0);
+        const int begun = parts;
+        run.single_step();  // which is done, and not dropped with the one that was given up
+        CHECK(eventually([&] { return parts > begun + 3; }));
+        run.pause();
+        CHECK(eventually([&] { return state(run) == RunState::paused; }));
+        run.send(PoisonBatch{});
+        const int last = parts;
+        run.start();
+        CHECK(eventually([&] { return parts > last; }));
+        run.pause();
+        CHECK(eventually([&] { return state(run) == RunState::done; }));
+        CHECK(parts == last + 50);
+    }
+    parts = 0;
+    {
+        TrainingRun run([&](const Preparation&) { return std::make_unique<SlowTrainer>(parts); });
+        run.start();
+        CHECK(eventually([&] { return parts > 3; }));
+    }
+    CHECK(parts < 30'000);
+}
+
+TEST_CASE("a preparation that nobody waits for any more ends inside its loops") {
+    std::atomic<int> parts = 0;
+    {
+        TrainingRun run([&](const Preparation&) {
+            parallel_for(60'000, 1, [&](std::size_t begin, std::size_t end) {
+                for (std::size_t i = begin; i < end; ++i, ++parts) std::this_thread::sleep_for(1ms);
+            });
+            return std::make_unique<ScriptedTrainer>(-1, -1);
+        });
+        CHECK(eventually([&] { return parts > 3; }));
+    }
+    CHECK(parts < 30'000);
+}
+
+TEST_CASE("a run gives way to a window's frames; where there is no window it does not") {
+    const int here = getpriority(PRIO_PROCESS, 0);
+    const auto priority_of = [](std::function<void()> wake) {
+        std::promise<int> priority;
+        TrainingRun run(
+            [&](const Preparation&) {
+                priority.set_value(getpriority(PRIO_PROCESS, 0));  // of this thread, on Linux
+                return std::make_unique<ScriptedTrainer>(-1, -1);
+            },
+            std::move(wake));
+        return priority.get_future().get();
+    };
+    CHECK(priority_of([] {}) == std::min(here + 10, 19));
+    CHECK(priority_of({}) == here);
 }
