@@ -90,16 +90,15 @@ def prepare(program, folder):
     npy(folder / "half.npy", (1 << 22, 64))
     with open(folder / "zeros", "wb") as out:
         out.truncate(1 << 29)
-    scene = (ROOT / "assets/scenes/L08-d-nan.f8scene").read_text()
-    scene = scene.replace('"overflow": "nonsaturate"', '"steps": "100000"').replace('"steps": 20', '"steps": 100000')
+    scene = (ROOT / "assets/scenes/L08-a-twin.f8scene").read_text()
+    scene = scene.replace('"steps": 2000', '"steps": 100000').replace('"state": {}', '"state": {"steps": 100000}')
     (folder / "long.f8scene").write_text(scene)
     (folder / "class").mkdir()
-    submissions = sorted((ROOT / "tests/compat").rglob("*.f8lab")) or sorted((ROOT / "tests/unit/cli/evidence").glob("*.json"))
+    submissions = sorted((ROOT / "tests/compat").rglob("*.f8lab"))
     for i in range(400):
         source = submissions[i % len(submissions)]
         shutil.copy(source, folder / "class" / f"{i:03}{source.suffix}")
-    (folder / "profile/exercises").mkdir(parents=True)
-    shutil.copy(ROOT / "tests/unit/cli/evidence/L1.1.json", folder / "profile/exercises/L1.1.json")
+    shutil.copytree(ROOT / "tests/compat/ba6ae7b/profile", folder / "profile")
     subprocess.run([program, *("train --backend cpu --model transformer --d 256 --ffn 1024 --context 128 --batch 1 "
                                "--steps 1 --recipe bf16 --save").split(), folder / "text"],
                    check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

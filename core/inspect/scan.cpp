@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/match.h"
+#include "core/threads/ask.h"
 #include "core/threads/parallel.h"
 
 namespace fp8lab {
@@ -16,8 +17,9 @@ namespace {
 constexpr std::size_t kBand = 128;              // rows: blocks of 128 x 128 stay whole
 constexpr std::size_t kPiece = 128 * 1024;      // values that one thread reads and casts at a time, at least
 constexpr std::uint64_t kSummarised = 4 << 20;  // values of a step of the first pass; ~20 ms
-constexpr std::size_t kCasts = 2;               // pieces of the second that a thread casts in a step; ~25 ms
-constexpr double kCastCost = 12;                // of a value in the second pass, compared with the first
+constexpr std::size_t kAsked = 4 << 20;  // values of a piece between two questions of core/threads/ask.h
+constexpr std::size_t kCasts = 2;        // pieces of the second that a thread casts in a step; ~25 ms
+constexpr double kCastCost = 12;         // of a value in the second pass, compared with the first
 
 // The lowest SQNR of the rows that have one.
 double worst_row(std::span<const float> x, std::span<const float> q, std::size_t cols) {
@@ -250,7 +252,9 @@ void Scan::summarise(std::span<const Piece> pieces) {
     parallel_for(pieces.size(), 1, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) {
             std::vector<float> values = read(pieces[i]);
-            parts[i].add(values);
+            const std::span all(values);
+            for (std::size_t at = 0; at < all.size(); at += kAsked, ask_between())
+                parts[i].add(all.subspan(at, std::min(kAsked, all.size() - at)));
         }
     });
     for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -274,6 +278,7 @@ Scan::PieceCasts Scan::cast_piece(const Piece& piece) const {
         out.stats.push_back(quantize(plan(piece.row, r), x, q,
                                      {.rows = piece.count, .cols = cols, .tensor_amax = row.summary.amax})
                                 .stats);
+        ask_between();
         out.worst_db.push_back(worst_row(x, q, cols));
     }
     return out;

@@ -128,14 +128,14 @@ const std::string& checkpoint() {
 
 // Of L8, and longer than anybody waits.
 std::string long_scene() {
-    std::string scene = slurp(FP8LAB_SOURCE "/assets/scenes/L08-d-nan.f8scene");
+    std::string scene = slurp(FP8LAB_SOURCE "/assets/scenes/L08-a-twin.f8scene");
     const auto replace = [&](const std::string& what, const std::string& with) {
         const auto at = scene.find(what);
         REQUIRE(at != scene.npos);
         scene.replace(at, what.size(), with);
     };
-    replace("\"overflow\": \"nonsaturate\"", "\"steps\": \"100000\"");
-    replace("\"steps\": 20", "\"steps\": 100000");
+    replace("\"steps\": 2000", "\"steps\": 100000");
+    replace("\"state\": {}", "\"state\": {\"steps\": 100000}");
     return scene;
 }
 
