@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Trains what the texts say of L8 and L13, seed by seed, and writes the table that they take their numbers from:
+# scripts/runs.sh [--seeds FIRST-LAST] [--out FOLDER] [--program FP8LAB] [--table]
+# --seeds: 1-10. --out: where the results of each training are kept (build/runs); one that is there is not trained again,
+# so a run that was stopped goes on. --program: build/release/fp8lab. --table: trains nothing.
+# The table: assets/runs.csv and assets/docs/runs.md (scripts/runs_table.py). A seed takes about 10 minutes of one core.
+# Losses depend on the processor, because sums have another order on another one; the number of threads changes nothing.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+first=1 last=10 out=$here/build/runs program=$here/build/release/fp8lab train=yes
+while [ $# -gt 0 ]; do
+    case $1 in
+        --seeds) first=${2%-*} last=${2#*-}; shift 2 ;;
+        --out) out=$2; shift 2 ;;
+        --program) program=$2; shift 2 ;;
+        --table) train=no; shift ;;
+        *)
+            echo "runs: usage: scripts/runs.sh [--seeds FIRST-LAST] [--out FOLDER] [--program FP8LAB] [--table]" >&2
+            exit 2
+            ;;
+    esac
+done
+
+L8=bf16,fp32,delayed,current,rowwise,block128,mxfp8,unscaled,unscaled:fwd=e4m3:bwd=e4m3
+L8+=,delayed:master=none,delayed:master=none:round_update=stochastic,mxfp4,nvfp4,nvfp4-te
+L13=bf16,fp32,delayed,current,rowwise,block128,mxfp8,unscaled,nvfp4,nvfp4-te,nvfp4-te:wide=last
+
+# result NAME ARGUMENT...: what the program prints, kept as FOLDER/NAME.json beside the command.
+result() {
+    local file=$out/$1.json began=$SECONDS
+    echo "fp8lab ${*:2}" >"$out/$1.command"
+    shift
+    [ ! -e "$file" ] || return 0
+    nice -n 5 "$program" --threads 1 "$@" >"$file.part" 2>"$file.log" || {
+        echo "runs: $file: $(tail -n 1 "$file.log")" >&2
+        exit 1
+    }
+    mv "$file.part" "$file"
+    rm -f "$file.log"
+    echo "runs: $file: $((SECONDS - began)) s" >&2
+}
+train() {  # NAME ARGUMENT...
+    result "$1" train --backend cpu --json - "${@:2}"
+}
+lab() {  # NAME FIELD=VALUE...: L13 itself, whose tensors and alignment `train` does not have
+    local fields=()
+    for field in "${@:2}"; do fields+=(--set "$field"); done
+    result "$1" run L13 --steps 600 --set backend=cpu --set seed="$seed" "${fields[@]}"
+}
+
+mkdir -p "$out"
+if [ $train = yes ]; then
+    for seed in $(seq "$first" "$last"); do
+        train "L8-$seed" --recipe "$L8" --schedule cosine --seed "$seed"
+    done
+    for seed in $(seq "$first" "$last"); do
+        train "L13-$seed" --model transformer --recipe "$L13" --seed "$seed"
+        lab "L13:batch=16-unscaled-$seed" batch=16 arm_b=unscaled
+        lab "L13:align=300-delayed-$seed" align_step=300
+        lab "L13:align=300-history-$seed" align_step=300 history=1024 arm_a=current
+        lab "L13:align=300-smooth-$seed" align_step=300 act=smooth arm_a=fp32
+    done
+fi
+exec python3 "$here/scripts/runs_table.py" "$out"

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Makes assets/runs.csv and assets/docs/runs.md of what scripts/runs.sh trained: scripts/runs_table.py FOLDER
+
+The texts take their numbers from runs.csv (core/lesson/runs.h). runs.md is the same as tables; a test holds the two to
+each other. The intervals are of seeds 1 to 10; seeds 11 to 14, where they are, are only compared with them.
+"""
+import json
+import math
+import pathlib
+import statistics
+import sys
+from datetime import date
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SEEDS, FRESH = range(1, 11), range(11, 15)
+T = 2.262  # Student's t, 97.5 %, 9 degrees of freedom
+
+
+def of_training(run, result):
+    """(recipe, quantity, value) of what `fp8lab train --json` wrote; the first arm is BF16."""
+    first = result["arms"][0]
+    yield "bf16", "tail_loss", first["tail_loss"]
+    for arm in result["arms"][1:]:
+        yield arm["recipe"], "gap_pct", arm["gap_pct"]
+        if "held_out" in arm:
+            yield arm["recipe"], "heldout_gap_pct", 100 * (arm["held_out"]["loss"] / first["held_out"]["loss"] - 1)
+        worst = arm["worst_underflow"]
+        if arm["recipe"] == "unscaled":
+            yield arm["recipe"], worst["tensor"] + "_zero_pct", worst["mean_pct"]
+            yield arm["recipe"], worst["tensor"] + "_lost_l1_pct", worst["lost_l1_pct"]
+            yield arm["recipe"], worst["tensor"] + "_lost_energy_pct", worst["lost_energy_pct"]
+
+
+def of_lab(run, result, bf16):
+    """(recipe, quantity, value) of what `fp8lab run L13` printed. `bf16`: the tail loss of BF16 in this run."""
+    metrics = {name: m["value"] if isinstance(m, dict) else m for name, m in result["metrics"].items()}
+    for arm in "ab":
+        recipe = metrics["recipe_" + arm]
+        if recipe == "bf16":
+            yield recipe, "tail_loss", metrics["tail_a"]
+        else:
+            yield recipe, "gap_pct", 100 * (metrics["tail_" + arm] / bf16 - 1)
+    if metrics.get("worst_x_lost_pct", 0) > 1:
+        yield metrics["recipe_b"], metrics["worst_x"] + "_zero_pct", metrics["worst_x_lost_pct"]
+    if metrics.get("worst_dy_lost_pct", 0) > 1:
+        yield metrics["recipe_b"], "worst_dy_zero_pct", metrics["worst_dy_lost_pct"]
+
+
+def read(folder):
+    """{(run, recipe, quantity): {seed: value}}, and the devices."""
+    rows, devices, bf16, results = {}, set(), {}, []
+    for file in sorted(folder.glob("*.json")):
+        name, seed = file.stem.rsplit("-", 1)
+        run = name.split("-")[0]
+        result = json.loads(file.read_text())
+        devices.add(result["device"])
+        if result.get("metrics", {}).get("recipe_a") == "bf16":
+            bf16[run, seed] = result["metrics"]["tail_a"]["value"]
+        results.append((run, seed, result))
+    for run, seed, result in results:
+        values = of_training(run, result) if "arms" in result else of_lab(run, result, bf16[run, seed])
+        for recipe, quantity, value in values:
+            rows.setdefault((run, recipe, quantity), {})[int(seed)] = float(f"{value:.6g}")
+    return {key: values for key, values in rows.items() if all(seed in values for seed in SEEDS)}, devices
+
+
+class Spread:
+    def __init__(self, values):
+        first = [values[seed] for seed in SEEDS]
+        self.mean, self.sd = statistics.fmean(first), statistics.stdev(first)
+        self.low, self.high = min(first), max(first)
+        reach = T * self.sd * math.sqrt(1 + 1 / len(first))
+        self.lower, self.upper = self.mean - reach, self.mean + reach
+        # The last decimal is at most a third of the standard deviation.
+        self.decimals = min(max(math.ceil(-math.log10(self.sd / 3)), 0), 4) if self.sd else 0
+
+    def text(self, value):
+        out = f"{abs(value):,.{self.decimals}f}"
+        out = out.replace(",", "\u2009" if len(out) > 5 and not self.decimals else "")
+        return ("\u2212" if value < 0 and out.strip("0.") else "") + out
+
+    def holds(self, value):
+        """Whether the interval as it is told, rounded, has the value."""
+        return round(self.lower, self.decimals) <= value <= round(self.upper, self.decimals)
+
+
+def table(rows):
+    lines = ["| run | recipe | quantity | mean | lowest | highest | sd | 95 % of one more seed |", "|---" * 8 + "|"]
+    for (run, recipe, quantity), values in rows:
+        s = Spread(values)
+        numbers = " | ".join(s.text(v) for v in (s.mean, s.low, s.high, s.sd))
+        lines.append(f"| {run} | `{recipe}` | {quantity} | {numbers} | {s.text(s.lower)} to {s.text(s.upper)} |")
+    return lines
+
+
+def fresh(rows):
+    """The seeds that no interval was made of, and which of them lie outside."""
+    rows = [(key, values) for key, values in rows if all(seed in values for seed in FRESH)]
+    if not rows:
+        return []
+    lines = ["", f"## Seeds {FRESH[0]} to {FRESH[-1]}, run once", "", ""]
+    head = "| run | recipe | quantity | 95 % of one more seed | " + " | ".join(map(str, FRESH)) + " |"
+    lines += [head, "|---" * (head.count("|") - 1) + "|"]
+    inside = total = 0
+    for (run, recipe, quantity), values in rows:
+        s = Spread(values)
+        cells = []
+        for seed in FRESH:
+            total += 1
+            inside += s.holds(values[seed])
+            cells.append(s.text(values[seed]) if s.holds(values[seed]) else f"**{s.text(values[seed])}**")
+        lines.append(f"| {run} | `{recipe}` | {quantity} | {s.text(s.lower)} to {s.text(s.upper)} | " +
+                     " | ".join(cells) + " |")
+    lines[3] = (f"{inside} of {total} values lie in the intervals of seeds {SEEDS[0]} to {SEEDS[-1]}, "
+                f"{100 * inside / total:.1f} %. Those outside are bold. No interval was made again.")
+    return lines
+
+
+HEAD = """# Trainings, seed by seed
+
+What the texts say of trainings in L8 and L13 is taken from these tables. `scripts/runs.sh` makes them again; these are of
+{devices}, {date}, seeds 1 to 10. The value of each seed is in `assets/runs.csv`.
+
+- **gap_pct**: the tail loss, the mean of the last 100 losses, against that of BF16 with the same seed, in %. The row
+  `fp32` is the noise floor.
+- **heldout_gap_pct**: the same of the held-out loss after the last step.
+- **tail_loss**: of BF16.
+- **TENSOR_zero_pct**: how many of its elements the cast turned into 0, in %. In the runs L8 and L13 it is the mean of all
+  steps, in runs with a setting the mean of the last 100. **TENSOR_lost_l1_pct** and **TENSOR_lost_energy_pct** are their
+  share of the sum of absolute values and of the sum of squares.
+- **95 % of one more seed**: the prediction interval, mean \u00b1 t s \u221a1.1 with t = 2.262 (10 values, 9 degrees of
+  freedom). If the values are normal, one more seed lies in it with a probability of 95 %. Where the interval of a gap
+  has 0 in it, one seed cannot tell the recipe from BF16.
+
+Casts and scales are exact on every machine. A loss depends on the order in which a processor adds, so the same seed ends
+at another value on another processor.
+
+| run | commands, with seed 1 |
+|---|---|
+"""
+
+
+def commands(folder):
+    """A line for each command of seed 1, as scripts/runs.sh keeps them beside the results."""
+    files = sorted(folder.glob("*-1.command"), key=lambda file: (len(file.stem.split("-")[0]), file.name))
+    return [f"| {file.stem.split('-')[0]} | `{file.read_text().strip()}` |" for file in files]
+
+
+def document(rows, folder, devices):
+    day = date.fromtimestamp(max(file.stat().st_mtime for file in folder.glob("*-10.json")))
+    out = [HEAD.format(devices=", ".join(sorted(devices)), date=day) + "\n".join(commands(folder))]
+    for title, within in (("L8", lambda run: run == "L8"), ("L13", lambda run: run == "L13"),
+                          ("L13, with a setting", lambda run: run.startswith("L13:"))):
+        part = [row for row in rows if within(row[0][0])]
+        if part:
+            out += ["", f"## {title}", ""] + table(part)
+    return "\n".join(out + fresh(rows)) + "\n"
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit("runs_table: usage: scripts/runs_table.py FOLDER")
+    folder = pathlib.Path(sys.argv[1])
+    found, devices = read(folder)
+    if not found:
+        sys.exit(f"runs_table: {folder} has no run with seeds 1 to 10")
+    rows = sorted(found.items(), key=lambda row: (row[0][0], row[0][2] != "gap_pct", row[0][2]))
+    seeds = [*SEEDS, *(seed for seed in FRESH if all(seed in values for values in found.values()))]
+    csv = ["# Made by scripts/runs.sh. The columns: assets/docs/runs.md", "run,recipe,quantity," + ",".join(map(str, seeds))]
+    for key, values in rows:
+        csv.append(",".join(key) + "," + ",".join(f"{values[seed]:.6g}" for seed in seeds))
+    (ROOT / "assets/runs.csv").write_text("\n".join(csv) + "\n")
+    (ROOT / "assets/docs/runs.md").write_text(document(rows, folder, devices))
+
+
+if __name__ == "__main__":
+    main()
