@@ -3,7 +3,7 @@
 # scripts/runs.sh [--seeds FIRST-LAST] [--out FOLDER] [--program FP8LAB] [--table]
 # --seeds: 1-10. --out: where the results of each training are kept (build/runs); one that is there is not trained again,
 # so a run that was stopped goes on. --program: build/release/fp8lab. --table: trains nothing.
-# The table: assets/runs.csv and assets/docs/runs.md (scripts/runs_table.py). A seed takes about 10 minutes of one core.
+# The table: assets/runs.csv and assets/docs/runs.md (scripts/runs_table.py). A seed takes about 2 minutes of one core.
 # Losses depend on the processor, because sums have another order on another one; the number of threads changes nothing.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -23,29 +23,21 @@ done
 
 L8=bf16,fp32,delayed,current,rowwise,block128,mxfp8,unscaled,unscaled:fwd=e4m3:bwd=e4m3
 L8+=,delayed:master=none,delayed:master=none:round_update=stochastic,mxfp4,nvfp4,nvfp4-te
-L13=bf16,fp32,delayed,current,rowwise,block128,mxfp8,unscaled,nvfp4,nvfp4-te,nvfp4-te:wide=last
+L13=bf16,fp32,delayed,current,rowwise,block128,mxfp8,unscaled,nvfp4-te,nvfp4-te:wide=last
 
-# result NAME ARGUMENT...: what the program prints, kept as FOLDER/NAME.json beside the command.
-result() {
+# train NAME ARGUMENT...: what the program prints, kept as FOLDER/NAME.json beside the command.
+train() {
     local file=$out/$1.json began=$SECONDS
-    echo "fp8lab ${*:2}" >"$out/$1.command"
     shift
+    echo "fp8lab train $*" >"${file%.json}.command"
     [ ! -e "$file" ] || return 0
-    nice -n 5 "$program" --threads 1 "$@" >"$file.part" 2>"$file.log" || {
+    nice -n 5 "$program" train "$@" --backend cpu --threads 1 --json - >"$file.part" 2>"$file.log" || {
         echo "runs: $file: $(tail -n 1 "$file.log")" >&2
         exit 1
     }
     mv "$file.part" "$file"
     rm -f "$file.log"
     echo "runs: $file: $((SECONDS - began)) s" >&2
-}
-train() {  # NAME ARGUMENT...
-    result "$1" train --backend cpu --json - "${@:2}"
-}
-lab() {  # NAME FIELD=VALUE...: L13 itself, whose tensors and alignment `train` does not have
-    local fields=()
-    for field in "${@:2}"; do fields+=(--set "$field"); done
-    result "$1" run L13 --steps 600 --set backend=cpu --set seed="$seed" "${fields[@]}"
 }
 
 mkdir -p "$out"
@@ -55,10 +47,6 @@ if [ $train = yes ]; then
     done
     for seed in $(seq "$first" "$last"); do
         train "L13-$seed" --model transformer --recipe "$L13" --seed "$seed"
-        lab "L13:batch=16-unscaled-$seed" batch=16 arm_b=unscaled
-        lab "L13:align=300-delayed-$seed" align_step=300
-        lab "L13:align=300-history-$seed" align_step=300 history=1024 arm_a=current
-        lab "L13:align=300-smooth-$seed" align_step=300 act=smooth arm_a=fp32
     done
 fi
 exec python3 "$here/scripts/runs_table.py" "$out"

@@ -16,7 +16,7 @@ SEEDS, FRESH = range(1, 11), range(11, 15)
 T = 2.262  # Student's t, 97.5 %, 9 degrees of freedom
 
 
-def of_training(run, result):
+def values_of(result):
     """(recipe, quantity, value) of what `fp8lab train --json` wrote; the first arm is BF16."""
     first = result["arms"][0]
     yield "bf16", "tail_loss", first["tail_loss"]
@@ -31,35 +31,14 @@ def of_training(run, result):
             yield arm["recipe"], worst["tensor"] + "_lost_energy_pct", worst["lost_energy_pct"]
 
 
-def of_lab(run, result, bf16):
-    """(recipe, quantity, value) of what `fp8lab run L13` printed. `bf16`: the tail loss of BF16 in this run."""
-    metrics = {name: m["value"] if isinstance(m, dict) else m for name, m in result["metrics"].items()}
-    for arm in "ab":
-        recipe = metrics["recipe_" + arm]
-        if recipe == "bf16":
-            yield recipe, "tail_loss", metrics["tail_a"]
-        else:
-            yield recipe, "gap_pct", 100 * (metrics["tail_" + arm] / bf16 - 1)
-    if metrics.get("worst_x_lost_pct", 0) > 1:
-        yield metrics["recipe_b"], metrics["worst_x"] + "_zero_pct", metrics["worst_x_lost_pct"]
-    if metrics.get("worst_dy_lost_pct", 0) > 1:
-        yield metrics["recipe_b"], "worst_dy_zero_pct", metrics["worst_dy_lost_pct"]
-
-
 def read(folder):
-    """{(run, recipe, quantity): {seed: value}}, and the devices."""
-    rows, devices, bf16, results = {}, set(), {}, []
+    """{(run, recipe, quantity): {seed: value}} of what every seed has, and the devices."""
+    rows, devices = {}, set()
     for file in sorted(folder.glob("*.json")):
-        name, seed = file.stem.rsplit("-", 1)
-        run = name.split("-")[0]
+        run, seed = file.stem.rsplit("-", 1)
         result = json.loads(file.read_text())
         devices.add(result["device"])
-        if result.get("metrics", {}).get("recipe_a") == "bf16":
-            bf16[run, seed] = result["metrics"]["tail_a"]["value"]
-        results.append((run, seed, result))
-    for run, seed, result in results:
-        values = of_training(run, result) if "arms" in result else of_lab(run, result, bf16[run, seed])
-        for recipe, quantity, value in values:
+        for recipe, quantity, value in values_of(result):
             rows.setdefault((run, recipe, quantity), {})[int(seed)] = float(f"{value:.6g}")
     return {key: values for key, values in rows.items() if all(seed in values for seed in SEEDS)}, devices
 
@@ -98,7 +77,7 @@ def fresh(rows):
     rows = [(key, values) for key, values in rows if all(seed in values for seed in FRESH)]
     if not rows:
         return []
-    lines = ["", f"## Seeds {FRESH[0]} to {FRESH[-1]}, run once", "", ""]
+    lines = ["", f"## Seeds {FRESH[0]} to {FRESH[-1]}, run once", "", "", ""]
     head = "| run | recipe | quantity | 95 % of one more seed | " + " | ".join(map(str, FRESH)) + " |"
     lines += [head, "|---" * (head.count("|") - 1) + "|"]
     inside = total = 0
@@ -125,9 +104,8 @@ What the texts say of trainings in L8 and L13 is taken from these tables. `scrip
   `fp32` is the noise floor.
 - **heldout_gap_pct**: the same of the held-out loss after the last step.
 - **tail_loss**: of BF16.
-- **TENSOR_zero_pct**: how many of its elements the cast turned into 0, in %. In the runs L8 and L13 it is the mean of all
-  steps, in runs with a setting the mean of the last 100. **TENSOR_lost_l1_pct** and **TENSOR_lost_energy_pct** are their
-  share of the sum of absolute values and of the sum of squares.
+- **TENSOR_zero_pct**: how many of its elements the cast turned into 0, in %, mean of all steps. **TENSOR_lost_l1_pct** and
+  **TENSOR_lost_energy_pct** are their share of the sum of absolute values and of the sum of squares.
 - **95 % of one more seed**: the prediction interval, mean \u00b1 t s \u221a1.1 with t = 2.262 (10 values, 9 degrees of
   freedom). If the values are normal, one more seed lies in it with a probability of 95 %. Where the interval of a gap
   has 0 in it, one seed cannot tell the recipe from BF16.
@@ -135,25 +113,23 @@ What the texts say of trainings in L8 and L13 is taken from these tables. `scrip
 Casts and scales are exact on every machine. A loss depends on the order in which a processor adds, so the same seed ends
 at another value on another processor.
 
-| run | commands, with seed 1 |
+| run | command, with seed 1 |
 |---|---|
 """
 
 
 def commands(folder):
     """A line for each command of seed 1, as scripts/runs.sh keeps them beside the results."""
-    files = sorted(folder.glob("*-1.command"), key=lambda file: (len(file.stem.split("-")[0]), file.name))
-    return [f"| {file.stem.split('-')[0]} | `{file.read_text().strip()}` |" for file in files]
+    return [f"| {run} | `{(folder / (run + '-1.command')).read_text().strip()}` |" for run in ("L8", "L13")]
 
 
 def document(rows, folder, devices):
     day = date.fromtimestamp(max(file.stat().st_mtime for file in folder.glob("*-10.json")))
     out = [HEAD.format(devices=", ".join(sorted(devices)), date=day) + "\n".join(commands(folder))]
-    for title, within in (("L8", lambda run: run == "L8"), ("L13", lambda run: run == "L13"),
-                          ("L13, with a setting", lambda run: run.startswith("L13:"))):
-        part = [row for row in rows if within(row[0][0])]
+    for run in ("L8", "L13"):
+        part = [row for row in rows if row[0][0] == run]
         if part:
-            out += ["", f"## {title}", ""] + table(part)
+            out += ["", f"## {run}", ""] + table(part)
     return "\n".join(out + fresh(rows)) + "\n"
 
 

@@ -6,8 +6,7 @@
 #include <cmath>
 
 #include "app/shell/shell.h"
-#include "core/base/error.h"
-#include "core/files/files.h"
+#include "core/lesson/lesson.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/markdown.h"
 #include "labs/ui/widgets.h"
@@ -27,15 +26,6 @@ const char* label_of(Tab tab) {
             return "Exercises";
     }
     return "";
-}
-
-// The lesson of a lab; empty where there is none.
-std::string read_lesson(std::string_view id) {
-    try {
-        return read_text(asset("text/" + std::string(id) + ".md"));
-    } catch (const Error&) {
-        return {};
-    }
 }
 
 }  // namespace
@@ -95,7 +85,7 @@ void Shell::draw_panel(const WindowLayout& layout, Entry& entry) {
 
 std::vector<Tab> Shell::tabs_of(const Entry& entry) {
     const auto [lesson, is_new] = lessons_.try_emplace(std::string(entry.lab->info().id));
-    if (is_new) lesson->second = read_lesson(lesson->first);
+    if (is_new) lesson->second = lesson_of(lesson->first);
     std::vector<Tab> tabs = {Tab::explore};
     if (!lesson->second.empty()) tabs.push_back(Tab::learn);
     if (!entry.lab->exercises().empty()) tabs.push_back(Tab::exercises);

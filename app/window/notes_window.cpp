@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "labs/course/scene_run.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/fonts.h"
 #include "labs/ui/widgets.h"
@@ -48,7 +49,7 @@ void draw_notes(ui::Context& context, Presentation& presentation, Rect area) {
                         kBold24, column, area.y0);
     y = paragraph(context, lecture.asking() ? lecture.scene().predict->question : lecture.sentence(),
                   Role::muted, kSans18, area, y + context.px(8));
-    const std::string& notes = lecture.scene().notes;
+    const std::string notes = notes_text(lecture.scene());
     y = paragraph(context, notes.empty() ? "No notes." : notes, Role::text, kSans18, area,
                   y + context.px(16));
     if (lecture.scene().predict) {

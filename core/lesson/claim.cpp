@@ -11,6 +11,7 @@
 #include "core/base/units.h"
 #include "core/files/files.h"
 #include "core/json/read_json.h"
+#include "core/lesson/runs.h"
 
 namespace fp8lab {
 namespace {
@@ -39,7 +40,7 @@ Claim claim_from(const Json& json) {
         out.findings.push_back({.metric = finding.at("metric").get<std::string>(),
                                 .value = finding.at("value").get<double>(),
                                 .tolerance = finding.value("tolerance", 0.0)});
-    out.verdict = json.at("verdict").get<std::string>();
+    out.verdict = with_runs(json.at("verdict").get<std::string>());
     static_cast<void>(out.verdict_text());  // the {} fit
     return out;
 }

@@ -6,7 +6,8 @@
 //    "findings": [{"metric": "max", "value": 448}], "verdict": "E4M3 ends at {}."}
 //
 // An experiment starts from the lab's defaults; "field=value" sets a field, any other word is one of the
-// lab's actions.
+// lab's actions. A verdict may also name numbers of ten trainings: {runs L8 delayed gap_pct interval}
+// (core/lesson/runs.h).
 #pragma once
 
 #include <string>
@@ -32,7 +33,7 @@ struct Claim {
     Ruling ruling = Ruling::wrong;
     std::vector<Event> experiment;
     std::vector<Finding> findings;
-    std::string verdict;  // with a {} for each finding, in order
+    std::string verdict;  // with a {} for each finding, in order; numbers of trainings are filled in
 
     std::string verdict_text() const;
 };

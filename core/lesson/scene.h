@@ -7,7 +7,7 @@
 //     "lab": "delayed",
 //     "title": "The spike",                  2-4 words: scene strip, lists
 //     "sentence": "{a.saturated_steps} of {steps} steps saturate",   {metric} or {field}
-//     "notes": "...",                        for the presenter
+//     "notes": "...",                        for the presenter; {runs ...}: a number of core/lesson/runs.h
 //     "state": {"scenario": "spike", "seed": 5},       fields that differ from the lab's defaults
 //     "tensors": [{"field": "file", "path": "w.npy"}], beside the scene; or {"field", "shape", "values"}
 //     "steps": 2000,                         of a training lab, before it is shown

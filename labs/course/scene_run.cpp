@@ -14,6 +14,7 @@
 #include "core/files/files.h"
 #include "core/files/folders.h"
 #include "core/json/read_json.h"
+#include "core/lesson/runs.h"
 #include "core/tensors/npy.h"
 
 namespace fp8lab {
@@ -326,6 +327,14 @@ bool sentence_is_known(const Scene& scene, Lab& lab) {
 }
 
 std::string sentence_text(const Scene& scene, Lab& lab) { return filled_text(scene.sentence, lab); }
+
+std::string notes_text(const Scene& scene) {
+    try {
+        return with_runs(scene.notes);
+    } catch (const Error&) {
+        return scene.notes;
+    }
+}
 
 std::string filled_text(std::string_view text, Lab& lab) {
     std::string out;

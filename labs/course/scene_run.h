@@ -31,6 +31,9 @@ Scene scene_of(Lab& lab, const std::string& title, const std::string& notes = {}
 
 // Scene::sentence with its {name}s filled in: "11 of 16 steps saturate".
 std::string sentence_text(const Scene& scene, Lab& lab);
+// Scene::notes with the numbers of ten trainings filled in (core/lesson/runs.h); as they are where this version does not
+// know one.
+std::string notes_text(const Scene& scene);
 // Whether the lab has every number of the sentence by now; one that trains has some only after a step.
 bool sentence_is_known(const Scene& scene, Lab& lab);
 // The same for any text, for example the label of a number: "scale = {scale_rule}" becomes "scale = 448 /

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/units.h"
+#include "core/lesson/runs.h"
 #include "labs/train/model.h"
 
 namespace fp8lab::train {
@@ -129,11 +130,13 @@ std::span<const Exercise> TrainLab::exercises() const {
             .hints = {"Everything is set already.", "Press Run, below the curves, or the Space key.",
                       "Press Run and wait for step 2,000. Change nothing meanwhile."},
             .judge = twins,
-            .explanation = "Here FP8 with delayed scaling ends 3.5 to 4.0 % above BF16 (seeds 1, 2 and 3 on "
-                           "one CPU): neither identical nor broken. Both arms had the same initial weights, "
-                           "batches and optimiser. "
-                           "This loss falls towards 0, so the gap relative to it has no fixed limit; "
-                           "published FP8 runs of language models end within 1 % of BF16.",
+            .explanation = with_runs(
+                "Here FP8 with delayed scaling ends {runs L8 delayed gap_pct mean} % above BF16 in the "
+                "mean of ten seeds on one CPU, and another seed is expected at "
+                "{runs L8 delayed gap_pct interval} %: neither identical nor broken. FP32 is expected at "
+                "{runs L8 fp32 gap_pct interval} %. Both arms had the same initial weights, batches and "
+                "optimiser. This loss falls towards 0, so the gap relative to it has no fixed limit; "
+                "published FP8 runs of language models end within 1 % of BF16."),
             .solver = {acts("run")},
             .near_misses = {NearMiss{"200 steps only", {sets("steps", "200"), acts("run")}},
                             NearMiss{"both arms in BF16", {sets("arm_b", "bf16"), acts("run")}},
@@ -152,11 +155,13 @@ std::span<const Exercise> TrainLab::exercises() const {
                       "The control is Arm B. One of the FP8 recipes has no scale at all.",
                       "Arm B: FP8 HYBRID, no scaling. About a third of dy1’s elements become 0."},
             .judge = curve_lies,
-            .explanation =
-                "About 35 % of dy1’s elements became 0. They were the smallest: together 1.8 % of its "
-                "absolute sum and less than 0.04 % of its energy, means of the run. So the weight gradient "
-                "hardly changes, and neither does the loss. Underflow is an early warning: as gradients "
-                "shrink, larger elements become 0 too and the lost share grows.",
+            .explanation = with_runs(
+                "About a third of dy1’s elements became 0: {runs L8 unscaled dy1_zero_pct interval} % are "
+                "expected with any seed. They were the smallest: together "
+                "{runs L8 unscaled dy1_lost_l1_pct interval} % of its absolute sum and "
+                "{runs L8 unscaled dy1_lost_energy_pct interval} % of its energy, means of the run. So the "
+                "weight gradient hardly changes, and neither does the loss. Underflow is an early warning: "
+                "as gradients shrink, larger elements become 0 too and the lost share grows."),
             .solver = {sets("arm_b", "unscaled"), acts("run")},
             .near_misses = {NearMiss{"scaled: nothing is lost", {acts("run")}},
                             NearMiss{"lost, and the loss shows it",

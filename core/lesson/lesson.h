@@ -1,0 +1,13 @@
+// The lesson of a lab: assets/text/<id>.md, Markdown in which [words](amax) links to a term of the glossary.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace fp8lab {
+
+// With the numbers of trainings filled in (core/lesson/runs.h). Empty: the lab has none. Throws input_error where it
+// names a number that there is not.
+std::string lesson_of(std::string_view lab);
+
+}  // namespace fp8lab
