@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/figure/seeded.h"
 
 namespace fp8lab::adding {
 
@@ -254,10 +255,12 @@ void AddingLab::take_measurement() {
 
 std::vector<Figure> AddingLab::figures() const {
     const Params& params = outcome_.params;
-    if (params.experiment == "sum") return sum_figures(outcome_, params);
-    if (params.experiment == "dice") return dice_figures(outcome_, params);
-    if (params.experiment == "dot") return dot_figures(outcome_, params);
-    return weight_figures(outcome_, params);
+    std::vector<Figure> out = params.experiment == "sum"    ? sum_figures(outcome_, params)
+                              : params.experiment == "dice" ? dice_figures(outcome_, params)
+                              : params.experiment == "dot"  ? dot_figures(outcome_, params)
+                                                            : weight_figures(outcome_, params);
+    const bool drawn = params.experiment == "dot" || params.rounding != "nearest";
+    return drawn ? of_seed(params.seed, std::move(out)) : out;
 }
 
 Figure AddingLab::thumbnail() const {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/figure/seeded.h"
 
 namespace fp8lab::blocks {
 
@@ -152,7 +153,8 @@ Block BlocksLab::block_at(std::size_t row, std::size_t col, bool by_rows) const 
 std::vector<Figure> BlocksLab::figures() const {
     std::vector<Figure> out = map_figures(outcome_, params_);
     out.push_back(schemes_figure(outcome_));
-    return out;
+    if (!has_effect(params_.tensor, "seed")) return out;
+    return of_seed(params_.tensor.seed, std::move(out), {"magnitude", "error", "difference", "schemes"});
 }
 
 Figure BlocksLab::thumbnail() const {

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/base/units.h"
+#include "core/figure/seeded.h"
 
 namespace fp8lab::delayed {
 
@@ -278,7 +279,12 @@ Detail DelayedLab::detail() const {
 }
 
 std::vector<Figure> DelayedLab::figures() const {
-    return {timeline_figure(*this), casts_figure(*this), sqnr_figure(*this)};
+    std::vector<Figure> out = {timeline_figure(*this), casts_figure(*this), sqnr_figure(*this)};
+    const TensorSpec& drawn = params_.scenario.tensor;
+    if (!has_effect(drawn, "seed")) return out;
+    if (!tensors().fresh())
+        return of_seed(drawn.seed, std::move(out), {"casts"});  // amaxes that are no draw's
+    return of_seed(drawn.seed, std::move(out), {"timeline", "casts"});
 }
 
 std::vector<Metric> DelayedLab::metrics() const {

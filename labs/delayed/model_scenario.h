@@ -40,6 +40,7 @@ class Tensors {
     std::size_t steps() const { return amaxes_.size(); }
     std::size_t elements() const { return per_step_; }
     const std::vector<float>& amaxes() const { return amaxes_; }  // Inf where a step is poisoned
+    bool fresh() const { return fresh_; }  // each step is a draw of its own, and so is its amax
     std::vector<float> at(std::size_t step) const;
     CastStats cast(std::size_t step, const FormatInfo& format, float scale) const;
     // All steps under a machine, in parallel; equal casts are made once.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/figure/seeded.h"
 #include "core/scaling/quantizer.h"
 
 namespace fp8lab::error {
@@ -203,7 +204,9 @@ std::vector<Figure> ErrorLab::figures() const {
     Figure error = error_figure(outcome_);
     if (!outcome_.params.blind)
         error.vline("marker", params_.at, {.color = {Role::axis}, .width = 1, .in_legend = false});
-    return {std::move(error), data_figure(outcome_)};
+    std::vector<Figure> out = {std::move(error), data_figure(outcome_)};
+    const TensorSpec& drawn = outcome_.params.tensor;
+    return has_effect(drawn, "seed") ? of_seed(drawn.seed, std::move(out), {"data"}) : out;
 }
 
 Figure ErrorLab::thumbnail() const {

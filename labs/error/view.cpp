@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/base/units.h"
+#include "core/figure/seeded.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/widgets.h"
 
@@ -90,7 +91,10 @@ void ErrorView::draw_table(Context& context, Rect area) {
     std::vector<float> widths = {name_width};
     widths.resize(1 + columns().size(), pitch);
 
-    ui::text_mid(context, {area.x0, area.y0 + context.px(10)}, table_title(outcome), {Role::text}, kBold15);
+    const TensorSpec& drawn = outcome.params.tensor;
+    ui::text_mid(context, {area.x0, area.y0 + context.px(10)},
+                 table_title(outcome) + (has_effect(drawn, "seed") ? seed_text(drawn.seed) : ""),
+                 {Role::text}, kBold15);
     float x = area.x0 + name_width;
     for (const Column& column : columns()) {
         x += pitch;

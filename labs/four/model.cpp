@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/figure/seeded.h"
 
 namespace fp8lab::four {
 namespace {
@@ -192,8 +193,11 @@ Recipe FourLab::recipe() const {
 
 std::vector<Figure> FourLab::figures() const {
     const Marked block = marked();
-    return {tiles_figure(outcome_, block), block_figure(outcome_, block), data_figure(outcome_),
-            mean_figure(mean_, params_)};
+    std::vector<Figure> out = {tiles_figure(outcome_, block), block_figure(outcome_, block),
+                               data_figure(outcome_), mean_figure(mean_, params_)};
+    out = of_seed(outcome_.params.tensor.seed, std::move(out), {"data"});  // always of drawn tensors
+    const TensorSpec& drawn = outcome_.params.tensor;
+    return has_effect(drawn, "seed") ? of_seed(drawn.seed, std::move(out), {"tiles", "block"}) : out;
 }
 
 Figure FourLab::thumbnail() const {

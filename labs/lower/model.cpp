@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/figure/seeded.h"
 
 namespace fp8lab::lower_lab {
 namespace {
@@ -194,7 +195,8 @@ std::vector<Figure> LowerLab::figures() const {
     if (shows("cascade"))
         return {cascade_figure(cascade_, p.tau), cost_figure(cascade_, p.tau),
                 margins_figure(cascade_, p.tau)};
-    if (shows("kv")) return {kv_memory_figure(p.kv), kv_error_figure(kv_, p.kv_case())};
+    if (shows("kv"))
+        return of_seed(p.kv_seed, {kv_memory_figure(p.kv), kv_error_figure(kv_, p.kv_case())}, {"kv_error"});
     return {pareto_figure(outcome_, cloud())};
 }
 

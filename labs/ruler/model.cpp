@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/figure/seeded.h"
 #include "core/threads/parallel.h"
 
 namespace fp8lab::ruler {
@@ -191,8 +192,9 @@ void RulerLab::update() {
 
 std::vector<Figure> RulerLab::figures() const {
     std::vector<Figure> out = {ruler_figure(outcome_, params_), gap_figure(outcome_, params_)};
-    if (!outcome_.tensor.empty()) out.push_back(data_figure(outcome_, params_));
-    return out;
+    if (outcome_.tensor.empty()) return out;
+    out.push_back(data_figure(outcome_, params_));
+    return has_effect(drawn_, "seed") ? of_seed(drawn_.seed, std::move(out), {"data"}) : out;
 }
 
 std::vector<Metric> RulerLab::metrics() const {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/units.h"
+#include "core/figure/seeded.h"
 #include "labs/train/model.h"
 #include "labs/training/cost.h"
 
@@ -69,7 +70,9 @@ std::vector<Figure> TrainLab::figures() const {
     const TrainSpec now = spec();
     std::vector<Figure> all = train::figures(picture(now));
     if (failed()) all.front().title = status_.message;  // what was reached stays on the stage
-    return all;
+    if (history_.steps() == 0 || !message().empty()) return all;
+    return of_seed(static_cast<int>(now.seed), std::move(all),
+                   {"loss", "gap", "underflow", "lost-l1", "lost-energy"});
 }
 
 Figure TrainLab::thumbnail() const {

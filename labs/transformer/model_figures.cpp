@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/base/units.h"
+#include "core/figure/seeded.h"
 #include "core/nn/models/transformer/model.h"
 #include "labs/training/cost.h"
 #include "labs/training/histogram.h"
@@ -263,7 +264,8 @@ std::vector<Figure> TransformerLab::figures() const {
     std::vector<Figure> all = {block_figure(), loss_figure(), gap_figure(), histogram()};
     if (training::has_costs(history_)) all.push_back(training::step_figure(history_, looks()));
     for (Figure& figure : all) figure.parameters = parameters();
-    return all;
+    if (step() == 0 || !message().empty()) return all;
+    return of_seed(static_cast<int>(spec().seed), std::move(all), {"block", "loss", "gap"});
 }
 
 // This run's curves; before a run the operations on the residual stream, each in the colour of its format.

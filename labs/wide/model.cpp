@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/base/units.h"
+#include "core/figure/seeded.h"
 
 namespace fp8lab::wide {
 namespace {
@@ -131,10 +132,19 @@ std::string WideLab::te_code() const {
 }
 
 std::vector<Figure> WideLab::figures() const {
-    if (shows("swiglu")) return {timeline_figure(swiglu_), quadratic_figure(swiglu_), pair_figure(swiglu_)};
-    if (shows("optimiser"))
-        return {forget_figure(optimiser_), gap_figure(optimiser_), cliff_figure(optimiser_)};
-    return {mass_figure(attention_, cast()), keys_figure(sweep_, attention_, cast())};
+    if (shows("swiglu"))
+        return of_seed(swiglu_.spec.seed,
+                       {timeline_figure(swiglu_), quadratic_figure(swiglu_), pair_figure(swiglu_)},
+                       {"timeline"});
+    if (shows("optimiser")) {
+        std::vector<Figure> out = {forget_figure(optimiser_), gap_figure(optimiser_),
+                                   cliff_figure(optimiser_)};
+        const OptimiserSpec& spec = optimiser_.spec;
+        const bool drawn = spec.signal == "noise" || spec.rounding == "stochastic";
+        return drawn ? of_seed(spec.seed, std::move(out), {"forget", "gap"}) : out;
+    }
+    return of_seed(attention_.spec.seed,
+                   {mass_figure(attention_, cast()), keys_figure(sweep_, attention_, cast())}, {"mass"});
 }
 
 std::vector<std::string> WideLab::figure_ids() const {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/units.h"
+#include "core/figure/seeded.h"
 
 namespace fp8lab::window_lab {
 
@@ -140,7 +141,9 @@ void WindowLab::slide(double from, double to) {
 }
 
 std::vector<Figure> WindowLab::figures() const {
-    return {window_figure(outcome_), margin_figure(outcome_), loss_figure(outcome_)};
+    std::vector<Figure> out = {window_figure(outcome_), margin_figure(outcome_), loss_figure(outcome_)};
+    const TensorSpec& drawn = outcome_.spec.tensor;
+    return has_effect(drawn, "seed") ? of_seed(drawn.seed, std::move(out)) : out;
 }
 
 std::vector<Metric> WindowLab::metrics() const {

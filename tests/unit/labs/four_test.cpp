@@ -266,10 +266,10 @@ TEST_CASE(
 }
 
 TEST_CASE("L12: titles are sentences of the numbers") {
-    CHECK(Made{}.lab.figures()[0].title == "Fewer zeros, yet more noise: RHT costs NVFP4 1.1 dB");
+    CHECK(Made{}.lab.figures()[0].title == "Fewer zeros, yet more noise: RHT costs NVFP4 1.1 dB (seed 1)");
     CHECK(Made{"format=mxfp4"}.lab.figures()[0].title.starts_with("RHT gives MXFP4 2."));
     CHECK(Made{"tensor=normal"}.lab.figures()[0].title ==
-          "RHT changes nothing here: the data are Gaussian already");
+          "RHT changes nothing here: the data are Gaussian already (seed 1)");
     CHECK(Made{}.lab.figures()[2].title.starts_with("Rotation lifts MXFP4 by up to "));
     CHECK(Made{}.lab.figures()[3].title == "Errors average out, all but the saturation");
     for (const Figure& figure : Made{}.lab.figures()) CHECK(to_words(figure).size() >= 3);
