@@ -11,20 +11,6 @@
 namespace fp8lab {
 namespace {
 
-std::string_view words_of(Ruling ruling) {
-    switch (ruling) {
-        case Ruling::wrong:
-            return "Wrong";
-        case Ruling::half_right:
-            return "Half right";
-        case Ruling::right:
-            return "Right";
-        case Ruling::open:
-            return "Open";
-    }
-    return "";
-}
-
 void do_experiment(Lab& lab, const Claim& claim) {
     lab.reset();
     for (const Event& event : claim.experiment) {
@@ -64,8 +50,10 @@ void ClaimCards::draw(ui::Context& context, Lab& lab, bool locked) {
         if (claim.lab != lab.info().id) continue;
         ImGui::Dummy({1, context.px(2)});
         ui::wrapped(context, "\u201c" + claim.claim + "\u201d", Role::text, kMono13);
-        ui::wrapped(context, fmt::format("{}, line {}", claim.source, claim.line), Role::muted, kSans13);
-        ui::text(context, words_of(claim.ruling), Role::text, kBold13);
+        ui::wrapped(context, claim.place(), Role::muted, kSans13);
+        std::string ruling(words_of(claim.ruling));
+        ruling.front() = static_cast<char>(ruling.front() - 'a' + 'A');
+        ui::text(context, ruling, Role::text, kBold13);
         ui::wrapped(context, claim.verdict_text(), Role::text, kSans13);
         if (ui::button(context, fmt::format("claim.{}", i), "Show it",
                        {.disabled = locked, .why_disabled = "An exercise is in progress.", .width = 96}))

@@ -3,6 +3,7 @@
 #include <fmt/args.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -27,11 +28,20 @@ Event event_from(const std::string& text) {
     return sets(text.substr(0, equals), text.substr(equals + 1));
 }
 
+bool is_id(std::string_view text) {
+    const auto fits = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+    };
+    return !text.empty() && std::ranges::all_of(text, fits);
+}
+
 Claim claim_from(const Json& json) {
     Claim out;
+    out.id = json.at("id").get<std::string>();
+    if (!is_id(out.id)) throw input_error("", "'" + out.id + "' is not an id");
     out.lab = json.at("lab").get<std::string>();
     out.source = json.at("source").get<std::string>();
-    out.line = json.at("line").get<int>();
+    out.line = json.value("line", 0);
     out.claim = json.at("claim").get<std::string>();
     out.ruling = parse_named(kRulings, "ruling", json.at("ruling").get<std::string>(), "");
     for (const Json& event : json.at("experiment"))
@@ -47,6 +57,10 @@ Claim claim_from(const Json& json) {
 
 }  // namespace
 
+std::string_view words_of(Ruling ruling) { return name_in(kRulings, ruling); }
+
+std::string Claim::place() const { return line > 0 ? fmt::format("{}, line {}", source, line) : source; }
+
 std::string Claim::verdict_text() const {
     fmt::dynamic_format_arg_store<fmt::format_context> numbers;
     for (const Finding& finding : findings) numbers.push_back(format_number(finding.value, 4, true));
@@ -56,7 +70,14 @@ std::string Claim::verdict_text() const {
 std::vector<Claim> parse_claims(std::string_view text, const std::string& where) {
     std::vector<Claim> out;
     try {
-        for (const Json& entry : Json::parse(text)) out.push_back(claim_from(entry));
+        for (const Json& entry : Json::parse(text)) {
+            Claim claim = claim_from(entry);
+            if (std::ranges::count(out, claim.id, &Claim::id) > 0)
+                throw input_error("", "'" + claim.id + "' is there twice");
+            out.push_back(std::move(claim));
+        }
+    } catch (const Error& error) {
+        throw input_error(where, fmt::format("after {} claims: {}", out.size(), error.why()));
     } catch (const std::exception& error) {
         throw input_error(where, fmt::format("after {} claims: {}", out.size(), json_reason(error.what())));
     }

@@ -10,4 +10,7 @@ namespace fp8lab {
 // names a number that there is not.
 std::string lesson_of(std::string_view lab);
 
+// Without links: [words](amax) and ![words](picture) become their words. The other marks stay.
+std::string without_links(std::string_view markdown);
+
 }  // namespace fp8lab

@@ -1,9 +1,10 @@
 // fp8lab run LAB|SCENE.f8scene [--set FIELD=VALUE]... [--steps N] [--export DIR | --words]: a lab without a
-// window.
+// window. fp8lab run --claim ID [--json]: a claim card's experiment, repeated.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -11,11 +12,13 @@
 #include "app/cli/verb.h"
 #include "core/base/error.h"
 #include "core/base/stop.h"
+#include "core/base/units.h"
 #include "core/figure/words.h"
 #include "core/files/console.h"
 #include "core/files/outputs.h"
 #include "core/files/progress_line.h"
 #include "core/threads/ask.h"
+#include "labs/course/claim_run.h"
 #include "labs/course/export.h"
 #include "labs/course/scene_run.h"
 #include "labs/lab.h"
@@ -26,10 +29,10 @@ namespace fp8lab::cli {
 namespace {
 
 struct RunArguments {
-    std::string lab, export_dir;
+    std::string lab, export_dir, claim;
     std::vector<std::string> assignments;
     int steps = 0;
-    bool words = false;
+    bool words = false, json = false;
 };
 
 // A lab as it starts, or as a scene has it; its training steps, unless some were asked for.
@@ -80,6 +83,47 @@ std::string advance(Lab& lab, int steps) {
     return interrupted() ? "; the numbers are those of the steps that were done" : "";
 }
 
+nlohmann::json found_or_null(double value) {
+    return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
+}
+
+void print_claim(const Claim& claim, const std::vector<FoundNumber>& numbers, bool json) {
+    if (!json) {
+        write_stdout(fmt::format("\"{}\"\n{}\nRuling: {}\n{}\n", claim.claim, claim.place(),
+                                 words_of(claim.ruling), claim.verdict_text()));
+        for (const FoundNumber& number : numbers)
+            write_stdout(fmt::format("{}: card {}, now {}{}\n", number.card.metric,
+                                     format_number(number.card.value), format_number(number.now),
+                                     number.agrees() ? "" : "  DIFFERS"));
+        return;
+    }
+    nlohmann::json out = json_header(cpu_backend()->device());
+    out["id"] = claim.id, out["lab"] = claim.lab, out["claim"] = claim.claim;
+    out["source"] = claim.source, out["ruling"] = words_of(claim.ruling),
+    out["verdict"] = claim.verdict_text();
+    if (claim.line > 0) out["line"] = claim.line;
+    out["findings"] = nlohmann::json::array();
+    for (const FoundNumber& number : numbers)
+        out["findings"].push_back({{"metric", number.card.metric},
+                                   {"card", number.card.value},
+                                   {"now", found_or_null(number.now)},
+                                   {"tolerance", number.card.tolerance},
+                                   {"agrees", number.agrees()}});
+    print_json(out);
+}
+
+void run_claim(const RunArguments& options) {
+    const std::vector<Claim> claims = load_claims();
+    const Claim& claim = find_claim(claims, options.claim, "--claim");
+    const std::vector<FoundNumber> numbers = repeat_claim(claim);
+    print_claim(claim, numbers, options.json);
+    const auto differ =
+        std::ranges::count_if(numbers, [](const FoundNumber& number) { return !number.agrees(); });
+    if (differ > 0)
+        throw Error(ErrorKind::failed, claim.id,
+                    fmt::format("{} of {} numbers of the card are not found again", differ, numbers.size()));
+}
+
 void run_lab(const RunArguments& options) {
     int steps = options.steps;
     if (!options.export_dir.empty()) Outputs().writes_into("--export", options.export_dir);
@@ -97,17 +141,30 @@ void add_run(CLI::App& app, Globals&) {
     const auto options = std::make_shared<RunArguments>();
     CLI::App* verb =
         app.add_subcommand("run", "Runs a lab without a window: metrics as JSON, figures as SVG and CSV");
-    verb->add_option("lab", options->lab,
-                     "number or word: L1, bits; or a scene: FILE.f8scene, L05-b-ramp-real")
-        ->required();
+    CLI::Option* lab = verb->add_option(
+        "lab", options->lab, "number or word: L1, bits; or a scene: FILE.f8scene, L05-b-ramp-real");
+    CLI::Option* claim =
+        verb->add_option(
+                "--claim", options->claim,
+                "a claim card, by its id (list claims): repeats its experiment, and ends with 1 where a "
+                "number of the card is not found again")
+            ->excludes(lab);
+    verb->add_flag("--json", options->json, "a claim card as JSON")->needs(claim);
     verb->add_option("--set", options->assignments,
-                     "FIELD=VALUE, may be repeated; an unknown FIELD lists those of the lab");
+                     "FIELD=VALUE, may be repeated; an unknown FIELD lists those of the lab")
+        ->excludes(claim);
     verb->add_option("--steps", options->steps, "training steps, for labs that train")
-        ->check(CLI::Range(0, 10'000'000));
-    verb->add_option("--export", options->export_dir, "folder for the figures");
+        ->check(CLI::Range(0, 10'000'000))
+        ->excludes(claim);
+    verb->add_option("--export", options->export_dir, "folder for the figures")->excludes(claim);
     verb->add_flag("--words", options->words, "the figures as sentences instead of metrics")
-        ->excludes("--export");
-    verb->callback([options] { run_lab(*options); });
+        ->excludes("--export")
+        ->excludes(claim);
+    verb->callback([options] {
+        if (options->lab.empty() && options->claim.empty())
+            throw usage_error("run", "a lab, a scene or --claim ID is required");
+        options->claim.empty() ? run_lab(*options) : run_claim(*options);
+    });
 }
 
 }  // namespace fp8lab::cli
