@@ -43,7 +43,7 @@ Recipe ModelPlan::recipe_of(const Recipe& recipe, TensorId id) const {
     out.granularity = Granularity::tensor;
     out.scale = ScaleSource::current;
     out.fwd = &find_format("e4m3"), out.bwd = &find_format("e5m2");
-    out.pow2 = out.square_weights = out.rht = false;
+    out.pow2 = out.square_weights = out.rht = out.rht_bf16 = false;
     return out;
 }
 

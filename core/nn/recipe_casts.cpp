@@ -155,6 +155,7 @@ const Matrix<float>& RecipeCasts::rotated(const Matrix<float>& value) {
     std::fill(std::copy(value.values.begin(), value.values.end(), rotated_.values.begin()),
               rotated_.values.end(), 0.0F);
     rotate(rotated_.values, rotated_.values, rotated_.rows, rotated_.cols, Along::rows, te_signs());
+    if (recipe_.rht_bf16) round(rotated_, OutType::bf16);
     return rotated_;
 }
 

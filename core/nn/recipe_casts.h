@@ -6,7 +6,7 @@
 // wgrad in layer 1, which has no dgrad). Weights in 16x16 blocks are cast once, for fprop and dgrad.
 //
 // With rht, x and dy of wgrad are padded with rows of zeros to a multiple of 16, rotated along the batch with
-// Transformer Engine's signs, and cast. The padding is kept, so that the rotations cancel in the product; a record
+// Transformer Engine's signs, with rht=bf16 rounded to BF16, and cast. The padding is kept, so that the rotations cancel in the product; a record
 // of dy of layer 1 describes the rotated tensor with its padding.
 #pragma once
 

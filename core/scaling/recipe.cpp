@@ -124,6 +124,13 @@ bool set_wide(Recipe& recipe, std::string_view text) {
     return true;
 }
 
+bool set_rht(Recipe& recipe, std::string_view text) {
+    if (text != "0" && text != "1" && text != "bf16") return false;
+    recipe.rht = text != "0";
+    recipe.rht_bf16 = text == "bf16";
+    return true;
+}
+
 std::vector<Key> make_keys() {
     std::vector<std::pair<std::string_view, const FormatInfo*>> elements;
     for (const FormatInfo& format : formats())
@@ -148,7 +155,10 @@ std::vector<Key> make_keys() {
         choice("round_bwd", &Recipe::round_bwd, roundings, casts),
         choice("round_update", &Recipe::round_update, roundings, always),
         choice("w2d", &Recipe::square_weights, switches, has_nvfp4_scale),
-        choice("rht", &Recipe::rht, switches, has_nvfp4_scale),
+        {"rht", "0|1|bf16", has_nvfp4_scale, set_rht,
+         [](const Recipe& r) {
+             return std::string(r.rht_bf16 ? "bf16" : r.rht ? "1" : "0");
+         }},
         choice("target", &Recipe::target,
                {{"6", Nvfp4Target::six}, {"4", Nvfp4Target::four}, {"4or6", Nvfp4Target::four_or_six}},
                has_nvfp4_scale),
@@ -232,7 +242,7 @@ Recipe wide_recipe(const Recipe& recipe) {
     wide.fwd = bf16.fwd, wide.bwd = bf16.bwd;
     wide.granularity = bf16.granularity, wide.scale = bf16.scale;
     wide.round = bf16.round, wide.round_bwd = bf16.round_bwd;
-    wide.square_weights = wide.rht = false;
+    wide.square_weights = wide.rht = wide.rht_bf16 = false;
     return wide;
 }
 
@@ -243,6 +253,17 @@ Recipe recipe_of_layer(const Recipe& recipe, int layer, int layers) {
 std::vector<Choice> recipe_choices(std::vector<Choice> first) {
     for (const Recipe& recipe : recipes()) first.push_back({recipe.name, std::string(recipe.label)});
     return first;
+}
+
+std::string recipe_label(std::string_view text) {
+    const std::string_view base = text.substr(0, text.find(':'));
+    for (const Recipe& recipe : recipes())
+        if (recipe.base == base) {
+            std::string label(recipe.label);
+            if (base.size() < text.size()) label.append(", ").append(text.substr(base.size() + 1));
+            return label;
+        }
+    return std::string(text);
 }
 
 Recipe parse_recipe(std::string_view text, const RecipeDefaults& defaults, std::string_view where) {

@@ -75,6 +75,7 @@ struct Recipe {
     Overflow overflow = Overflow::saturate;
     bool square_weights = false;  // w in blocks of 16x16, one cast for fprop and dgrad
     bool rht = false;             // x and dy of wgrad are rotated along the batch (hadamard.h)
+    bool rht_bf16 = false;        // and rounded to BF16 before amaxes and scales, as Transformer Engine does
     Nvfp4Target target = Nvfp4Target::six;
     CastScope scope = CastScope::linears;
     SwigluForm act = SwigluForm::plain;
@@ -90,6 +91,10 @@ std::span<const Recipe> recipes();
 
 // A menu of recipes: every row, since every recipe trains. `first` goes before all, as {"none", "None"}.
 std::vector<Choice> recipe_choices(std::vector<Choice> first = {});
+
+// What menus call the recipe of this text: "FP8 HYBRID, delayed" for "delayed", with its options behind it. The text
+// itself where no row has its name.
+std::string recipe_label(std::string_view text);
 
 // Defaults for arms that name none (--history, --margin, --algo).
 struct RecipeDefaults {

@@ -115,6 +115,9 @@ void CudaArm::cast_emulated(Slot& slot, const StepContext& step) {
             auto* const turned = static_cast<float*>(rotated_.get());
             rotate(in, turned, shape.padded_rows, shape.cols, shape.padded_cols, along, te_signs(),
                    step.main);
+            if (recipe_.rht_bf16)
+                round_to_bf16(turned, turned, static_cast<long long>(shape.padded_rows) * shape.padded_cols,
+                              step.main);
             in = turned;
         }
         emulate_cast(emulated(slot, along), in, static_cast<float*>(out), state(slot), scratch_.get(),
@@ -163,6 +166,8 @@ TensorView CudaArm::view(TensorId id, int step, cudaStream_t stream) {
     if (turned)
         rotate(values.get(), values.get(), slot.shape.padded_rows, slot.shape.cols, slot.shape.padded_cols,
                Along::rows, te_signs(), stream);
+    if (turned && recipe_.rht_bf16)
+        round_to_bf16(values.get(), values.get(), static_cast<long long>(padded), stream);
     const auto counted = [&](const void* in, Element element, const float* factor) {
         constexpr std::size_t kCounts = Log2Histogram::kBins + 4;
         const Buffer<unsigned long long> counts(kCounts);

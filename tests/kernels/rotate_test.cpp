@@ -55,8 +55,8 @@ TEST_CASE(
     "options of four bits train on the GPU as on the CPU, 40 samples are padded where they are rotated") {
     NEEDS_GPU();
     for (const std::string name :
-         {"nvfp4:w2d=1", "nvfp4:rht=1", "nvfp4:target=4", "nvfp4:target=4or6", "nvfp4-te:target=4or6",
-          "nvfp4-te:wide=first+last", "mxfp4:wide=2", "delayed:wide=last"})
+         {"nvfp4:w2d=1", "nvfp4:rht=1", "nvfp4-te:rht=bf16", "nvfp4:target=4", "nvfp4:target=4or6",
+          "nvfp4-te:target=4or6", "nvfp4-te:wide=first+last", "mxfp4:wide=2", "delayed:wide=last"})
         for (const int batch : {40, 256}) {
             CAPTURE(name);
             CAPTURE(batch);

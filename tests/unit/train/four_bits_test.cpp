@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -95,6 +97,115 @@ TEST_CASE("rht rotates x and dy of wgrad along the batch, padded to 16 rows, and
             check(dyi, Along::rows, dy, true);
             check(xi, Along::rows, x, true);
         }
+}
+
+// Transformer Engine's cast of a rotated operand, written from numerics.md 1.5 alone: H16 as a matrix in float64, BF16
+// by its bits, scales in FP32, E4M3 and E2M1 by search in a list of their values. Columns of whole numbers: the rotation is exact.
+namespace oracle {
+
+float to_bf16(double value) {
+    auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+    bits += 0x7FFF + (bits >> 16 & 1);
+    return std::bit_cast<float>(bits & 0xFFFF0000);
+}
+
+// Of ascending values by code, whose even codes win ties.
+double nearest(const std::vector<double>& values, double x) {
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < values.size(); ++i) {
+        const double now = std::abs(values[i] - std::abs(x)), before = std::abs(values[best] - std::abs(x));
+        if (now < before || (now == before && i % 2 == 0)) best = i;
+    }
+    return std::copysign(values[best], x);
+}
+
+std::vector<double> e4m3() {
+    std::vector<double> out;
+    for (int code = 0; code < 127; ++code)
+        out.push_back(code < 8 ? std::ldexp(code, -9) : std::ldexp(8 + code % 8, code / 8 - 10));
+    return out;
+}
+
+std::vector<double> rotated(const Matrix<float>& m, std::size_t col) {
+    static constexpr std::array<int, 16> kSigns = {1, 1, 1, -1, 1, -1, -1, -1, -1, -1, -1, 1, -1, 1, -1, -1};
+    std::vector<double> out(m.rows);
+    for (std::size_t group = 0; group < m.rows; group += 16)
+        for (unsigned i = 0; i < 16; ++i)
+            for (unsigned j = 0; j < 16; ++j) {
+                const int sign = std::popcount(i & j) % 2 == 0 ? 1 : -1;
+                out[group + i] +=
+                    sign * kSigns[j] * static_cast<double>(m.values[(group + j) * m.cols + col]) / 4;
+            }
+    return out;
+}
+
+// Dequantised, in the layout of m; `bf16`: the rotated values are rounded to BF16 first.
+std::vector<double> cast(const Matrix<float>& m, bool bf16) {
+    static const std::vector<double> kE4m3 = e4m3(), kE2m1 = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+    std::vector<double> x(m.values.size()), out(x.size());
+    double largest = 0;
+    for (std::size_t c = 0; c < m.cols; ++c) {
+        const std::vector<double> column = rotated(m, c);
+        for (std::size_t r = 0; r < m.rows; ++r) {
+            x[r * m.cols + c] = bf16 ? static_cast<double>(to_bf16(column[r])) : column[r];
+            largest = std::max(largest, std::abs(x[r * m.cols + c]));
+        }
+    }
+    const float encode =
+        448 * 6 / static_cast<float>(largest);  // steps 1 to 3 are in FP32: ties depend on it
+    for (std::size_t c = 0; c < m.cols; ++c)
+        for (std::size_t group = 0; group < m.rows; group += 16) {
+            double top = 0;
+            for (std::size_t k = 0; k < 16; ++k) top = std::max(top, std::abs(x[(group + k) * m.cols + c]));
+            const double scale = nearest(
+                             kE4m3, static_cast<double>(static_cast<float>(top) * (encode * (1 / 6.0F)))),
+                         unit = scale * largest / 2688;
+            const float factor = 1 / (static_cast<float>(scale) * (1 / encode));
+            for (std::size_t k = 0; k < 16; ++k) {
+                const std::size_t at = (group + k) * m.cols + c;
+                out[at] = scale > 0
+                              ? nearest(kE2m1, static_cast<double>(static_cast<float>(x[at]) * factor)) * unit
+                              : 0;
+            }
+        }
+    return out;
+}
+
+}  // namespace oracle
+
+TEST_CASE("rht=bf16 rounds what was rotated to BF16 before amaxes and scales, as Transformer Engine does") {
+    Matrix<float> m(64, 40);
+    Rng rng(11);
+    rng.fill_normal(m.values);
+    for (float& v : m.values) v = std::round(100 * v);
+    const auto found = [&](const char* text, TensorClass tensor) {
+        RecipeCasts casts(parse_recipe(text), plan_of(2), kSeed);
+        casts.begin_step(kStep, {});
+        return casts.operand(MlpTensor{tensor, 2}, Along::rows, m).values;
+    };
+    const auto wrong = [](const std::vector<float>& values, const std::vector<double>& expected) {
+        std::size_t out = 0;
+        for (std::size_t i = 0; i < values.size(); ++i)
+            out += std::abs(static_cast<double>(values[i]) - expected[i]) > 1e-5 * std::abs(expected[i]);
+        return out;
+    };
+    const std::vector<double> with = oracle::cast(m, true), without = oracle::cast(m, false);
+    CHECK(with != without);
+    for (const TensorClass tensor : {TensorClass::x, TensorClass::dy}) {
+        const std::vector<float> te = found("nvfp4-te:round_bwd=nearest:rht=bf16", tensor),
+                                 ours = found("nvfp4-te:round_bwd=nearest", tensor);
+        CHECK(wrong(te, with) == 0);
+        CHECK(wrong(te, without) > 0);
+        CHECK(wrong(ours, without) == 0);
+        CHECK(wrong(ours, with) > 0);
+    }
+    // Operands that are not rotated are those of before.
+    const auto of_fprop = [&](const char* text) {
+        RecipeCasts casts(parse_recipe(text), plan_of(2), kSeed);
+        casts.begin_step(kStep, {});
+        return casts.operand(MlpTensor{TensorClass::x, 2}, Along::cols, m).values;
+    };
+    CHECK(of_fprop("nvfp4-te:rht=bf16") == of_fprop("nvfp4-te"));
 }
 
 TEST_CASE("dw of rotated operands is close to that of plain ones, with one operand rotated it is noise") {
