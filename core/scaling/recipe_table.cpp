@@ -21,7 +21,7 @@ std::vector<Recipe> make_recipes() {
          .label = "FP32, no cast",
          .short_name = "FP32",
          .summary = "No cast at all: the reference",
-         .te = "# FP32: no recipe; te.Linear outside fp8_autocast, params_dtype=torch.float32",
+         .te = "# FP32: no recipe; te.Linear outside te.autocast, params_dtype=torch.float32",
          .fwd = format("fp32"),
          .bwd = format("fp32"),
          .scale = kNone,
@@ -30,7 +30,7 @@ std::vector<Recipe> make_recipes() {
          .label = "BF16",
          .short_name = "BF16",
          .summary = "Every GEMM input in BF16, no scale: today's baseline",
-         .te = "# BF16: no recipe; te.Linear outside fp8_autocast",
+         .te = "# BF16: no recipe; te.Linear outside te.autocast",
          .role = Role::bf16,
          .fwd = format("bf16"),
          .bwd = format("bf16"),
@@ -49,7 +49,7 @@ std::vector<Recipe> make_recipes() {
          .label = "FP8 HYBRID, current",
          .short_name = "FP8",
          .summary = "FP8, one scale per tensor from its own amax",
-         .te = "Float8CurrentScaling({pow2}fp8_format={format})",
+         .te = "Float8CurrentScaling(fp8_format={format}){pow2}",
          .role = Role::e4m3,
          .fwd = format("e4m3"),
          .bwd = format("e5m2"),
@@ -57,7 +57,8 @@ std::vector<Recipe> make_recipes() {
         {.base = "rowwise",
          .label = "FP8 HYBRID, one scale per row",
          .short_name = "FP8",
-         .summary = "FP8, one scale per row, which runs along K",
+         .summary = "FP8, one scale per row, which runs along K; torchao\u2019s rowwise recipe is "
+                    "rowwise:bwd=e4m3:pow2=1",
          .role = Role::e4m3,
          .fwd = format("e4m3"),
          .bwd = format("e5m2"),
@@ -117,7 +118,7 @@ std::vector<Recipe> make_recipes() {
          .summary = "FP4, blocks of 16 with E4M3 scales under a tensor scale, dy rounded stochastically; "
                     "without the "
                     "16x16 weight blocks and the random Hadamard transform of NVIDIA's recipe",
-         .te = "NVFP4BlockScaling({disabled}){four_over_six}",
+         .te = "NVFP4BlockScaling({nvfp4}){four_or_six}",
          .role = Role::block,
          .fwd = format("e2m1"),
          .bwd = format("e2m1"),
@@ -127,9 +128,11 @@ std::vector<Recipe> make_recipes() {
         {.base = "nvfp4-te",
          .label = "NVFP4, NVIDIA's recipe",
          .short_name = "NVFP4 TE",
-         .summary = "NVFP4 as Transformer Engine trains it: weights in 16x16 blocks, dy rounded "
-                    "stochastically, x and dy of wgrad rotated by the random Hadamard transform",
-         .te = "NVFP4BlockScaling({disabled}){four_over_six}",
+         .summary =
+             "NVFP4 as Transformer Engine trains it: weights in 16x16 blocks, dy rounded "
+             "stochastically, x and dy of wgrad rotated by the random Hadamard transform (rht=bf16: and "
+             "rounded to BF16, as there)",
+         .te = "NVFP4BlockScaling({nvfp4}){four_or_six}",
          .role = Role::block,
          .fwd = format("e2m1"),
          .bwd = format("e2m1"),

@@ -1,6 +1,7 @@
 // Recipe::te is Transformer Engine's call with {placeholders}; kPlaceholders says what stands for each, and which
 // of our options it expresses. Whatever a call has no placeholder for, it cannot express. A text that starts with
-// '#' is a comment and is kept as it is.
+// '#' is a comment and is kept as it is. tests/unit/scaling/te_signatures.json lists the names and values that
+// Transformer Engine takes; a test holds every code to it.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -19,16 +20,29 @@ std::string te_format(const Recipe& recipe) {
     return {};
 }
 
-// NVFP4BlockScaling does all three unless it is told not to.
-std::string disabled(const Recipe& recipe) {
+// NVFP4BlockScaling does the first three unless it is told not to. It refuses 4over6 together with the rotation.
+std::string nvfp4_arguments(const Recipe& recipe) {
+    const bool four_or_six = recipe.target == Nvfp4Target::four_or_six;
     std::string text;
-    const auto add = [&](bool missing, std::string_view argument) {
-        if (missing) text.append(text.empty() ? "" : ", ").append(argument).append("=True");
+    const auto add = [&](bool needed, std::string_view argument) {
+        if (needed) text.append(text.empty() ? "" : ", ").append(argument);
     };
-    add(!recipe.rht, "disable_rht");
-    add(!recipe.square_weights, "disable_2d_quantization");
-    add(recipe.round_bwd != Rounding::stochastic, "disable_stochastic_rounding");
+    add(!recipe.rht || four_or_six, "disable_rht=True");
+    add(!recipe.square_weights, "disable_2d_quantization=True");
+    add(recipe.round_bwd != Rounding::stochastic, "disable_stochastic_rounding=True");
+    add(four_or_six, "nvfp4_4over6=\"all\", nvfp4_4over6_err_mode=\"MSE\"");
     return text;
+}
+
+std::string four_or_six_note(const Recipe& recipe) {
+    if (recipe.target != Nvfp4Target::four_or_six) return {};
+    return recipe.rht ? "  # 4over6 does not go with the rotation, and is never used for dy"
+                      : "  # 4over6 is never used for dy";
+}
+
+// Float8BlockScaling asserts that fp8_dpa is off; with NVFP4 attention is not cast.
+bool takes_attention(const Recipe& recipe) {
+    return recipe.granularity == Granularity::tensor || recipe.granularity == Granularity::block32;
 }
 
 struct Placeholder {
@@ -45,25 +59,27 @@ constexpr std::array kPlaceholders = {
     Placeholder{"{algo}",
                 [](const Recipe& r) { return std::string(r.algo == AmaxAlgo::max ? "max" : "most_recent"); },
                 [](Recipe& r, const Recipe& p) { r.algo = p.algo; }},
+    // The field use_power_2_scales has no effect on te.Linear: QParams were made from the variable before.
     Placeholder{"{pow2}",
-                [](const Recipe& r) { return std::string(r.pow2 ? "use_power_2_scales=True, " : ""); },
+                [](const Recipe& r) {
+                    return std::string(
+                        r.pow2 ? "  # with NVTE_FP8_CURRENT_SCALING_POWER_2_SCALES=1 set before the import"
+                               : "");
+                },
                 [](Recipe& r, const Recipe& p) { r.pow2 = p.pow2; }},
     Placeholder{"{fp32_scales}",
                 [](const Recipe& r) {
-                    return std::string(r.pow2 ? "" : "  # with NVTE_FP8_BLOCK_SCALING_FP32_SCALES=1");
+                    return std::string(
+                        r.pow2 ? "" : "  # with NVTE_FP8_BLOCK_SCALING_FP32_SCALES=1 set before the import");
                 },
                 [](Recipe& r, const Recipe& p) { r.pow2 = p.pow2; }},
-    Placeholder{"{disabled}", disabled,
+    // Transformer Engine rounds what it rotated to BF16; without the option this is one of the small differences.
+    Placeholder{"{nvfp4}", nvfp4_arguments,
                 [](Recipe& r, const Recipe& p) {
-                    r.round_bwd = p.round_bwd, r.rht = p.rht, r.square_weights = p.square_weights;
+                    r.round_bwd = p.round_bwd, r.rht = p.rht, r.rht_bf16 = p.rht_bf16;
+                    r.square_weights = p.square_weights;
                 }},
-    Placeholder{"{four_over_six}",
-                [](const Recipe& r) {
-                    return std::string(r.target == Nvfp4Target::four_or_six
-                                           ? "  # with NVTE_NVFP4_4OVER6=all, NVTE_NVFP4_4OVER6_ERR_MODE=MSE "
-                                             "and NVTE_NVFP4_4OVER6_E4M3_USE_256=all"
-                                           : "");
-                },
+    Placeholder{"{four_or_six}", four_or_six_note,
                 [](Recipe& r, const Recipe&) {
                     if (r.target == Nvfp4Target::four_or_six) r.target = Nvfp4Target::six;
                 }},
@@ -87,8 +103,9 @@ std::string transformer_engine_code(const Recipe& recipe) {
         placeholder.express(rest, plain);
     }
     if (call.empty()) return "# Transformer Engine has no recipe like " + recipe_text(recipe);
-    if (recipe.scope == CastScope::attention && call.ends_with(')')) {
-        call.insert(call.size() - 1, std::string(call.ends_with("()") ? "" : ", ") + "fp8_dpa=True");
+    if (recipe.scope == CastScope::attention && takes_attention(recipe)) {
+        const auto end = call.find(')');
+        call.insert(end, std::string(call[end - 1] == '(' ? "" : ", ") + "fp8_dpa=True");
         rest.scope = CastScope::linears;
     }
     if (!recipe.wide.empty()) {  // a matter of where the recipe applies, not of the recipe

@@ -125,7 +125,7 @@ Recipe WideLab::recipe() const {
 
 std::string WideLab::te_code() const {
     std::string call = transformer_engine_code(recipe());
-    const std::size_t end = call.rfind(')');
+    const std::size_t end = call.find(')');
     call.insert(end,
                 call.at(end - 1) == '(' ? "fp8_dpa=False, fp8_mha=False" : ", fp8_dpa=False, fp8_mha=False");
     return call;

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "tests/fake_gpu.h"
 #include "tests/json.h"
+#include "tests/te_code.h"
 #include "tests/transformer_runs.h"
 
 using namespace fp8lab;
@@ -60,6 +61,22 @@ TEST_CASE("L13: the code for Transformer Engine says fp8_dpa once, with attentio
     CHECK(code.find("fp8_dpa=True") != std::string::npos);
     CHECK(code.find("fp8_dpa") == code.rfind("fp8_dpa"));
     CHECK(code.find("te.TransformerLayer(") != std::string::npos);
+}
+
+TEST_CASE("L13: Transformer Engine takes the code of the model with every recipe") {
+    const test::TeSignatures te(read_text(FP8LAB_SOURCE "/tests/unit/scaling/te_signatures.json"));
+    for (const Recipe& recipe : recipes())
+        for (const char* attention : {"bf16", "fp8"}) {
+            std::string code;
+            try {
+                code = lab_with({"arm_b=" + recipe.name, std::string("attention=") + attention})
+                           ->transformer_engine();
+            } catch (const Error&) {
+                continue;  // L13 refuses the pair
+            }
+            CAPTURE(code);
+            for (const std::string& problem : te.problems(code)) FAIL_CHECK(problem);
+        }
 }
 
 TEST_CASE("L13: attention in FP8 with blocks of 128 is refused in one sentence") {

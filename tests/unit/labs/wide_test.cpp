@@ -13,9 +13,11 @@
 #include "core/base/rng.h"
 #include "core/base/units.h"
 #include "core/figure/words.h"
+#include "core/files/files.h"
 #include "core/formats/codec.h"
 #include "labs/set_fields.h"
 #include "labs/wide/model.h"
+#include "tests/te_code.h"
 #include "tests/unit/labs/lesson_numbers.h"
 
 using namespace fp8lab;
@@ -500,6 +502,9 @@ TEST_CASE("L14: the scaling as Transformer Engine's call, attention not in FP8")
     const std::string current = Made{"experiment=swiglu", "fix=current"}.lab.te_code();
     CHECK_MESSAGE(current.starts_with("Float8CurrentScaling("), current);
     CHECK(std::ranges::count(current, '(') == std::ranges::count(current, ')'));
+    const test::TeSignatures te(read_text(FP8LAB_SOURCE "/tests/unit/scaling/te_signatures.json"));
+    for (const std::string& code : {delayed, current})
+        for (const std::string& problem : te.problems(code)) FAIL_CHECK(problem);
 }
 
 TEST_CASE("L14: the lesson's numbers are the lab's") {
@@ -517,6 +522,8 @@ TEST_CASE("L14: the lesson's numbers are the lab's") {
     states(rounded(attention("a.exp1.lost_pct"), 1));
     states(rounded(attention("a.exp448.lost_pct"), 3));
     states(rounded(attention("a.exp448.zero_pct"), 0));
+    for (const char* cast : {"norm1", "exp1", "exp256", "exp448"})
+        states(rounded(attention(fmt::format("a.{}.output_db", cast)), 1));
     const Made four{"sigma=1", "sink=4", "cast=exp1"}, twelve{"sigma=1", "sink=12", "cast=exp1"};
     states(rounded(four("a.zero_pct"), 0));
     states(rounded(four("a.lost_pct"), 0));

@@ -198,12 +198,12 @@ TEST_CASE("a bad value lists the valid ones") {
 
 TEST_CASE("recipe_text is the shortest text that reads back to the same recipe") {
     for (const Recipe& r : recipes()) CHECK(recipe_text(r) == r.name);
-    for (const char* text :
-         {"delayed:history=1024:margin=-2", "mxfp8:mxrule=floor:round=stochastic", "block128:pow2=0",
-          "nvfp4:round_bwd=nearest:out=fp32", "int8:margin=-8",
-          "current:fwd=e3m4:bwd=bf16:pow2=1:master=none", "fp32:out=bf16", "bf16:wgrad=bf16",
-          "nvfp4:w2d=1:rht=1:target=4or6:wide=first+last+2+11", "nvfp4-te:rht=0:target=4",
-          "delayed:wide=last", "int8:overflow=nonsaturate:fast_accum=none"})
+    for (const char* text : {"delayed:history=1024:margin=-2", "mxfp8:mxrule=floor:round=stochastic",
+                             "block128:pow2=0", "nvfp4:round_bwd=nearest:out=fp32", "int8:margin=-8",
+                             "current:fwd=e3m4:bwd=bf16:pow2=1:master=none", "fp32:out=bf16",
+                             "bf16:wgrad=bf16", "nvfp4:w2d=1:rht=1:target=4or6:wide=first+last+2+11",
+                             "nvfp4-te:rht=0:target=4", "nvfp4-te:rht=bf16", "nvfp4:rht=bf16",
+                             "delayed:wide=last", "int8:overflow=nonsaturate:fast_accum=none"})
         CHECK(recipe_text(parse_recipe(text)) == text);
     CHECK(recipe_text(parse_recipe("delayed:history=16:algo=max")) == "delayed");
     CHECK(recipe_text(parse_recipe("nvfp4:wide=11+last+2+first:target=6")) == "nvfp4:wide=first+last+2+11");
@@ -221,15 +221,17 @@ TEST_CASE("Transformer Engine's call for a recipe") {
           "amax_compute_algo=\"most_recent\")");
     CHECK(code("current") == "Float8CurrentScaling(fp8_format=Format.HYBRID)");
     CHECK(code("current:pow2=1") ==
-          "Float8CurrentScaling(use_power_2_scales=True, fp8_format=Format.HYBRID)");
+          "Float8CurrentScaling(fp8_format=Format.HYBRID)  # with "
+          "NVTE_FP8_CURRENT_SCALING_POWER_2_SCALES=1 set before the import");
     CHECK(code("current:margin=1") ==
           "Float8CurrentScaling(fp8_format=Format.HYBRID)  # Transformer Engine cannot express margin=1");
     CHECK(code("block128") == "Float8BlockScaling(fp8_format=Format.E4M3)");
     CHECK(code("block128:pow2=0") ==
-          "Float8BlockScaling(fp8_format=Format.E4M3)  # with NVTE_FP8_BLOCK_SCALING_FP32_SCALES=1");
+          "Float8BlockScaling(fp8_format=Format.E4M3)  # with NVTE_FP8_BLOCK_SCALING_FP32_SCALES=1 "
+          "set before the import");
     CHECK(code("block128:pow2=0:margin=1") ==
-          "Float8BlockScaling(fp8_format=Format.E4M3)  # with NVTE_FP8_BLOCK_SCALING_FP32_SCALES=1  # "
-          "Transformer Engine cannot express margin=1");
+          "Float8BlockScaling(fp8_format=Format.E4M3)  # with NVTE_FP8_BLOCK_SCALING_FP32_SCALES=1 "
+          "set before the import  # Transformer Engine cannot express margin=1");
     CHECK(code("nvfp4:round_bwd=nearest") ==
           "NVFP4BlockScaling(disable_rht=True, disable_2d_quantization=True, "
           "disable_stochastic_rounding=True)");
@@ -243,9 +245,17 @@ TEST_CASE("Transformer Engine's call for a recipe") {
     CHECK(code("nvfp4-te:wide=last+first") ==
           "NVFP4BlockScaling()  # run layers first+last outside te.autocast");
     CHECK(code("delayed:wide=2:margin=1").ends_with(")  # run layers 2 outside te.autocast"));
-    CHECK(code("nvfp4-te:target=4or6") ==
-          "NVFP4BlockScaling()  # with NVTE_NVFP4_4OVER6=all, NVTE_NVFP4_4OVER6_ERR_MODE=MSE and "
-          "NVTE_NVFP4_4OVER6_E4M3_USE_256=all");
+    CHECK(code("nvfp4-te:rht=bf16") == "NVFP4BlockScaling()");
+    CHECK(
+        code("nvfp4-te:target=4or6") ==
+        "NVFP4BlockScaling(disable_rht=True, nvfp4_4over6=\"all\", nvfp4_4over6_err_mode=\"MSE\")  # 4over6 "
+        "does not go with the rotation, and is never used for dy");
+    CHECK(
+        code("nvfp4:w2d=1:target=4or6") ==
+        "NVFP4BlockScaling(disable_rht=True, nvfp4_4over6=\"all\", nvfp4_4over6_err_mode=\"MSE\")  # 4over6 "
+        "is never used for dy");
+    CHECK(code("block128:scope=attn") ==
+          "Float8BlockScaling(fp8_format=Format.E4M3)  # Transformer Engine cannot express scope=attn");
     CHECK(code("nvfp4-te:target=4:wide=1") ==
           "NVFP4BlockScaling()  # run layers 1 outside te.autocast  # Transformer Engine cannot express "
           "target=4");
@@ -286,7 +296,7 @@ TEST_CASE("options of four bits: their values, and the recipes that take them") 
     }
     CHECK(why_refused("mxfp4:rht=1").find("valid: mxrule=up|floor|even ") != std::string::npos);
     CHECK(why_refused("nvfp4:target=5") == "recipe nvfp4: '5' is not a value of target; valid: 6|4|4or6");
-    CHECK(why_refused("nvfp4:rht=on") == "recipe nvfp4: 'on' is not a value of rht; valid: 0|1");
+    CHECK(why_refused("nvfp4:rht=on") == "recipe nvfp4: 'on' is not a value of rht; valid: 0|1|bf16");
     for (const char* bad :
          {"", "0", "-1", "1.5", "middle", "first+first", "2+2", "first+", "+1", "1,2", "99999999999"})
         CHECK(why_refused("nvfp4:wide=" + std::string(bad)) ==
