@@ -136,9 +136,10 @@ Exercise exercise_fix_the_table() {
         .id = "L10.1",
         .title = "Fix the table",
         .question =
-            "Seed 000 prints 14 GB of FP8 parameters for 7 × 10^9 of them. Correct the formats of weights "
-            "and "
-            "gradients, and look at the total. Then offload as the seed proposes: only weights and gradients "
+            "A widely read FP8 tutorial prints 14 GB of FP8 parameters for 7 × 10^9 of them. Correct the "
+            "formats of weights and "
+            "gradients, and look at the total. Then offload as the tutorial proposes: only weights and "
+            "gradients "
             "stay on the GPU, without an accumulator.",
         .prediction = NumberPrediction{"total", "GB", 60, 200, 140, false, 1},
         .predict =
@@ -251,7 +252,8 @@ Exercise exercise_half() {
         .id = "L10.5",
         .title = "Half the activations?",
         .question =
-            "Seed 001 promises about 50 % less memory for activations. Find the model, the attention and the "
+            "A project’s note on its FP8 training promises about 50 % less memory for activations. Find the "
+            "model, the attention and the "
             "checkpointing with which Transformer Engine’s default saves most of a layer’s bytes: 20 % or "
             "more.",
         .prediction = NumberPrediction{"largest saving", "%", 0, 60, 50, false, 1},

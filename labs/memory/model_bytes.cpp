@@ -8,8 +8,7 @@ namespace {
 
 // id, label, kind, layers, hidden, ffn, heads, KV heads, vocabulary
 const std::array kModels = {
-    ModelShape{"seed7b", "7B, as seed 000 counts it", Kind::llama, 32, 4096, 11008, 32, 32, 32000, false,
-               7e9},
+    ModelShape{"seed7b", "7B, exactly 7 × 10^9", Kind::llama, 32, 4096, 11008, 32, 32, 32000, false, 7e9},
     ModelShape{"llama2-7b", "Llama 2 7B", Kind::llama, 32, 4096, 11008, 32, 32, 32000},
     ModelShape{"llama3-8b", "Llama 3 8B", Kind::llama, 32, 4096, 14336, 32, 8, 128256},
     ModelShape{"llama3-70b", "Llama 3 70B", Kind::llama, 80, 8192, 28672, 64, 8, 128256},

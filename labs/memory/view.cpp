@@ -125,7 +125,7 @@ void MemoryView::draw_plans(Context& c, Figure figure, Rect area) {
             account(others[i], lab_.outcome().model, lab_.outcome().load, lab_.params().pcie * kGB).on_gpu();
         ui::text_mid(c, {area.x1, y}, gb_short(total), {Role::text}, kMono13, Anchor::right);
     }
-    ui::text_at(c, {area.x0, area.y1 - c.px(20)}, "GB per GPU. Seed 000 counts no activations.",
+    ui::text_at(c, {area.x0, area.y1 - c.px(20)}, "GB per GPU. The tutorial counts no activations.",
                 {Role::muted}, kSans13);
 }
 

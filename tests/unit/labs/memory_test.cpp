@@ -156,7 +156,7 @@ TEST_CASE("the default: 142.9 against 130.9 GB, even at 28 966 tokens") {
     CHECK(Made{"gpu=80"}("fits") == 0);
 }
 
-TEST_CASE("seed 000's table: as printed 140 GB, corrected 126, offloaded 14 with 84 on the CPU") {
+TEST_CASE("the table of the FP8 tutorial: as printed 140 GB, corrected 126, offloaded 14 with 84 on the CPU") {
     CHECK(near(Made{"plan=seed-printed"}("state_gb"), 140, 1e-9));
     const Made corrected{"plan=seed"}, offloaded{"plan=seed-offload"};
     CHECK(near(corrected("gpu_gb"), 126, 1e-9));  // no activations, no workspace
@@ -442,7 +442,7 @@ TEST_CASE(
     CHECK(made("diff_gb") == doctest::Approx(14));
     CHECK(made("compare_gpu_gb") == doctest::Approx(130.86).epsilon(0.001));  // of the bar, with activations
     CHECK(finding(o) ==
-          "Seed 000 takes 14.0 GB more than BF16, activations counted in neither; both keep 84 GB in FP32");
+          "Tutorial takes 14.0 GB more than BF16, activations counted in neither; both keep 84 GB in FP32");
     CHECK(std::isnan(made("break_even_tokens")));
     CHECK(tokens_title(o).find("activations are counted in neither") != std::string::npos);
     for (const double tokens : {512.0, 4096.0, 65536.0})
