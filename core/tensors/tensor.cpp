@@ -92,7 +92,7 @@ void widen_column(const TensorSpec& spec, Tensor& tensor) {
 
 std::span<const Choice> tensor_kinds() {
     static const std::array kKinds = {
-        Choice{"normal", "normal"},
+        Choice{"normal", "Gaussian"},
         Choice{"lognormal", "log-normal"},
         Choice{"uniform", "uniform"},
         Choice{"laplace", "Laplace"},

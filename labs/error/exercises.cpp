@@ -10,6 +10,12 @@ namespace {
 
 constexpr std::array kSketchAt = {1e-4, 6e-3, 0.4, 25.0, 1000.0};
 
+std::string name_of_kind(const std::string& kind) {
+    for (const Choice& choice : tensor_kinds())
+        if (choice.id == kind) return choice.label;
+    return kind;
+}
+
 std::string percent(double ratio) { return format_number(100 * ratio, 3, true) + " %"; }
 
 Verdict worst_case(const Trail& trail, const Prediction*) {
@@ -55,7 +61,7 @@ Verdict disagree(const Trail& trail, const Prediction*) {
         .conditions = {{"mean relative: E5M2 wins", {percent(mean[0]), percent(mean[1])}, mean[1] < mean[0]},
                        {"relative L2: E4M3 wins", {percent(l2[0]), percent(l2[1])}, l2[0] < l2[1]}},
         .note = fmt::format(
-            "{}{}, {}", now.text("tensor"),
+            "{}{}, {}", name_of_kind(now.text("tensor")),
             now.text("tensor") == "lognormal" ? ", sigma " + format_number(now.number("sigma")) : "",
             now.text("scaling") == "amax" ? "amax scale" : "scale 1")};
 }
@@ -66,8 +72,10 @@ Verdict twice_as_good(const Trail& trail, const Prediction*) {
     const bool is_normal = now.text("tensor") == "normal" && now.text("file").empty();
     Verdict verdict{
         .conditions = {
-            {"a Gaussian tensor", {now.text("tensor")}, is_normal},
-            {"scaled by its amax", {now.text("scaling")}, now.text("scaling") == "amax"},
+            {"a Gaussian tensor", {name_of_kind(now.text("tensor"))}, is_normal},
+            {"scaled by its amax",
+             {now.text("scaling") == "amax" ? "amax scale" : "scale 1"},
+             now.text("scaling") == "amax"},
             {"E5M2’s mean error over E4M3’s", {format_number(ratio, 3)}, ratio >= 1.8 && ratio <= 2.3}}};
     if (verdict.passed()) verdict.measured = {ratio};
     return verdict;

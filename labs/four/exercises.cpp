@@ -255,27 +255,29 @@ Exercise exercise_one_hand() {
 }
 
 Exercise exercise_by_hand() {
-    return {.id = "L12.6",
-            .title = "One block by hand",
-            .question =
-                "A tensor has the amax 10, and one NVFP4 block of it has the amax 3.1. Which E4M3 scale does "
-                "the block get? The "
-                "largest element of the block is −3.1: what does it become?",
-            .answers = {{"code_scale", "E4M3 scale", ""}, {"back", "−3.1 becomes", ""}},
-            .hints = {"The block’s amax × 448 / the tensor’s amax is 138.88.",
-                      "Between 128 and 256 the E4M3 values are 16 apart, so 138.88 goes to 128 "
-                      "or 144. One unit is that scale × 10 / 2688.",
-                      "Divide −3.1 by the unit, round to an E2M1 value, and multiply by the unit."},
-            .judge = by_hand,
-            .explanation =
-                "3.1 × 448 / 10 = 138.88 rounds to 144. One unit is 144 × 10 / 2688 = 0.5357, so −3.1 is "
-                "−5.79 units and becomes "
-                "−6: −3.214. The scale was rounded up, so the element became larger.",
-            .solver = {types("code_scale", "144"), types("back", "-3.214")},
-            .near_misses = {
-                NearMiss{"the scale is not rounded", {types("code_scale", "138.88"), types("back", "-3.1")}},
-                NearMiss{"136 is no E4M3 value", {types("code_scale", "136"), types("back", "-3.036")}},
-                NearMiss{"the element is not rounded", {types("code_scale", "144"), types("back", "-3.1")}}}};
+    return {
+        .id = "L12.6",
+        .title = "One block by hand",
+        .question =
+            "A tensor has the amax 10, and one NVFP4 block of it has the amax 3.1. Which E4M3 scale does "
+            "the block get? The "
+            "largest element of the block is −3.1: what does it become?",
+        .answers = {{"code_scale", "E4M3 scale", ""}, {"back", "−3.1 becomes", ""}},
+        .hints = {"The block’s amax × 448 / the tensor’s amax is 138.88.",
+                  "Between 128 and 256 the E4M3 values are 16 apart, so 138.88 goes to 128 "
+                  "or 144. One unit is that scale × 10 / 2688; 2688 = 448 × 6, the largest scale times the "
+                  "largest code.",
+                  "Divide −3.1 by the unit, round to an E2M1 value, and multiply by the unit."},
+        .judge = by_hand,
+        .explanation =
+            "3.1 × 448 / 10 = 138.88 rounds to 144. One unit is 144 × 10 / 2688 = 0.5357, so −3.1 is "
+            "−5.79 units and becomes "
+            "−6: −3.214. The scale was rounded up, so the element became larger.",
+        .solver = {types("code_scale", "144"), types("back", "-3.214")},
+        .near_misses = {
+            NearMiss{"the scale is not rounded", {types("code_scale", "138.88"), types("back", "-3.1")}},
+            NearMiss{"136 is no E4M3 value", {types("code_scale", "136"), types("back", "-3.036")}},
+            NearMiss{"the element is not rounded", {types("code_scale", "144"), types("back", "-3.1")}}}};
 }
 
 }  // namespace

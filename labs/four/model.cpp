@@ -58,26 +58,24 @@ std::vector<Field> FourLab::fields_of(Params& p) {
                         "E4M3 scale, "
                         "and the tensor has one in FP32."},
                &p.format, {{"mxfp4", "MXFP4"}, {"nvfp4", "NVFP4"}}),
-        choice(
-            {.name = "block",
-             .label = "Scale shared by",
-             .te_name = "disable_2d_quantization",
-             .help =
-                 "16×16 is for weights: W and its transpose then have the same scales. MXFP4: 1×32 always."},
-            &p.block, {{"1x16", "1×16"}, {"16x16", "16×16"}}),
+        choice({.name = "block",
+                .label = "Scale shared by",
+                .help = "16×16 is for weights: W and its transpose then have the same scales. MXFP4: 1×32 "
+                        "always. In "
+                        "Transformer Engine disable_2d_quantization=True chooses 1×16."},
+               &p.block, {{"1x16", "1×16"}, {"16x16", "16×16"}}),
         choice({.name = "rounding",
                 .label = "Rounding",
-                .te_name = "disable_stochastic_rounding",
                 .help = "Stochastic rounding decides with 32 random bits per element; Blackwell’s "
-                        "instruction has 8."},
+                        "instruction has 8. In Transformer Engine disable_stochastic_rounding=True chooses "
+                        "nearest."},
                &p.rounding, {{"nearest", "nearest"}, {"stochastic", "stochastic"}}),
         choice(
             {.name = "rht",
              .label = "Random Hadamard",
-             .te_name = "disable_rht",
              .help =
                  "The rotation: 16 neighbours along a row times random signs and a Hadamard matrix over 4. "
-                 "With on, the rotated map counts."},
+                 "With on, the rotated map counts. In Transformer Engine disable_rht=True chooses off."},
             &p.rht, {{"off", "off"}, {"on", "on"}}),
         choice({.name = "target",
                 .label = "Block amax becomes",
@@ -91,11 +89,13 @@ std::vector<Field> FourLab::fields_of(Params& p) {
                  .help = "With stochastic rounding: so many casts are averaged.",
                  .more = true},
                 &p.casts, 1, kMostCasts, true),
-        integer({.name = "block_index",
-                 .label = "Marked block",
-                 .help = "The block whose numbers are shown, row by row. −1: the first that saturates.",
-                 .more = true},
-                &p.block_index, -1, 31),
+        integer(
+            {.name = "block_index",
+             .label = "Marked block",
+             .help =
+                 "The block whose numbers are shown, row by row. −1: the first whose amax is above 6 units.",
+             .more = true},
+            &p.block_index, -1, 31),
         choice(
             {.name = "signs",
              .label = "Signs of the rotation",

@@ -64,7 +64,7 @@ void add_map(Figure& figure, const Outcome& o, const TilesLayout& layout, std::s
                 xs.push_back(layout.cells[which] + static_cast<double>(c) + 0.46);
                 ys.push_back(layout.height - static_cast<double>(r) - 0.54);
             }
-    figure.scatter("saturated, " + name, data(xs), data(ys),
+    figure.scatter("above 6 units, " + name, data(xs), data(ys),
                    {.color = {Role::sat, Tone::fill},
                     .marker = Marker::triangle_up,
                     .marker_size = 3.5F,
@@ -92,9 +92,10 @@ void outline(Figure& figure, double x, double y0, double y1, double width, Role 
 }
 
 std::string sentence_of(const char* name, const BlockCast& cast) {
-    return fmt::format("{}: zero {} %, gain {} %, SQNR {} dB; {} % of the blocks saturate.", name,
-                       pct_text(cast.numbers.zero_pct, 0), pct_text(cast.numbers.gain_pct, 2),
-                       db_text(cast.numbers.sqnr_db), pct_text(cast.clip_pct, 0));
+    return fmt::format(
+        "{}: zero {} %, gain {} %, SQNR {} dB; the amax of {} % of the blocks is above 6 units.", name,
+        pct_text(cast.numbers.zero_pct, 0), pct_text(cast.numbers.gain_pct, 2), db_text(cast.numbers.sqnr_db),
+        pct_text(cast.clip_pct, 0));
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ float legend_width(const Context& c) {
     float width = ui::text_width(c, "|code|", kMono13) + c.px(kLegendPitch);
     for (const auto& [name, code] : kCodes)
         width += c.px(15 + kLegendPitch) + ui::text_width(c, name, kMono13);
-    return width + c.px(24) + ui::text_width(c, "saturated", kSans13);
+    return width + c.px(24) + ui::text_width(c, "above 6", kSans13);
 }
 
 }  // namespace
@@ -102,7 +102,7 @@ void FourView::draw_legend(Context& c, Rect line) {
     x += half;
     ImGui::GetWindowDrawList()->AddTriangleFilled({x, y - half}, {x + half, y + half}, {x - half, y + half},
                                                   c.color({Role::sat, Tone::fill}));
-    ui::text_mid(c, {x + c.px(9), y}, "saturated", {Role::sat, Tone::ink}, kSans13);
+    ui::text_mid(c, {x + c.px(9), y}, "above 6", {Role::sat, Tone::ink}, kSans13);
 }
 
 // Names above, numbers below.
@@ -203,7 +203,7 @@ void FourView::draw_map(Context& c, const ui::PlotResult& plot, std::size_t whic
                     fmt::format("x {}, code {}, back {}, error {}.{}", screen_number(x, 4),
                                 screen_number(std::round(2 * code) / 2), screen_number(back, 4),
                                 screen_number(back - x, 3),
-                                cast.clips(tensor.values[at], block) ? " Above 6 units: it saturates." : ""));
+                                cast.clips(tensor.values[at], block) ? " Above 6 units." : ""));
         if (press.clicked) mark(static_cast<int>(row) * across + static_cast<int>(col / width));
     }
     if (press.focused) {

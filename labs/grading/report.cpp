@@ -206,7 +206,7 @@ void Report::prediction(const Exercise& exercise, const Prediction& prediction,
         return fmt::format("<span class=\"n\" data-value=\"{}\">{}</span>", shortest(value),
                            valid ? safe(choice->choices[static_cast<std::size_t>(value)]) : "\u2013");
     };
-    add("<table class=\"numbers prediction\">\n<tr>{}<th>predicted</th><th>measured</th>{}</tr>\n",
+    add("<table class=\"numbers prediction\">\n<tr>{}<th>predicted</th><th>the lab gives</th>{}</tr>\n",
         curve ? fmt::format("<th>{}</th>", safe(curve->x.label)) : "", choice ? "" : "<th>off by</th>");
     for (std::size_t i = 0; i < prediction.values.size(); ++i) {
         const bool known = i < measured.size();

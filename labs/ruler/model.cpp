@@ -110,7 +110,7 @@ std::vector<Field> RulerLab::fields_of(Params& params) {
                 .help = "What is cast: random numbers from this distribution."},
                &params.tensor.kind,
                {{"none", "none"},
-                {"normal", "normal"},
+                {"normal", "Gaussian"},
                 {"lognormal", "log-normal"},
                 {"uniform", "uniform"},
                 {"laplace", "Laplace"}}),

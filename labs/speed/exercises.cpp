@@ -123,9 +123,9 @@ Verdict broken_promise(const Trail& trail, const Prediction*) {
     const double error = now.number("amdahl_error_pct");
     const std::string missing = trail.answered("missing");
     return {.conditions = {of_recording(now),
-                           {"recipe delayed on this layer: right within 2 %", {}, kept},
+                           {"delayed scaling on this layer: right within 2 %", {}, kept},
                            {"another recipe, promised at least 8 % too much",
-                            {now.text("recipe") + ", " + shown(error, 2) + " %"},
+                            {recipe_label(now.text("recipe")) + ", " + shown(error, 2) + " %"},
                             now.text("recipe") != "delayed" && error >= kAmdahlWrong_pct},
                            {"what was left out", {missing}, missing == "casts"}}};
 }
@@ -264,7 +264,7 @@ Exercise exercise_promise(const Numbers& r) {
             "With delayed scaling, Amdahl\u2019s law is right within 2 % for this layer. Find another recipe "
             "for which it promises a step at least 8 % too fast, and say which part of the step the "
             "promise left out.",
-        .prediction = ChoicePrediction{{"current", "rowwise", "block128"}},
+        .prediction = ChoicePrediction{{"current scaling", "one scale per row", "blocks of 128"}},
         .predict =
             "For which recipe does Amdahl\u2019s law, with the GEMMs of that recipe, promise far too much?",
         .start = {"source=" + r.id},
@@ -279,7 +279,7 @@ Exercise exercise_promise(const Numbers& r) {
             "The law assumes that only the GEMMs change. Current scaling first reads a tensor for its amax "
             "and then casts it, so the casts take longer than those of BF16.",
         .solver = {sets("recipe", "current"), types("missing", "casts")},
-        .near_misses = {NearMiss{"block128 is promised too little for this",
+        .near_misses = {NearMiss{"blocks of 128: promised too little for this",
                                  {sets("recipe", "block128"), types("missing", "casts")}},
                         NearMiss{"at this size the casts are a small part",
                                  {sets("m", "16384"), sets("n", "32768"), sets("k", "8192"),

@@ -56,7 +56,7 @@ void add_more(std::vector<Field>& out, Params& p, std::vector<Choice> over) {
                           .label = "Data",
                           .help = "What the operands hold. Zeros need less power, so the clocks are higher.",
                           .more = true},
-                         &p.data, {{"normal", "normal"}, {"zeros", "zeros"}}));
+                         &p.data, {{"normal", "random"}, {"zeros", "zeros"}}));
     out.push_back(toggle({.name = "pad",
                           .label = "Pad to 16",
                           .help = "M, N and K of the FP8 products become the next multiples of 16. The rows "

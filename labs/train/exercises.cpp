@@ -59,7 +59,9 @@ Verdict twins(const Trail& trail, const Prediction*) {
     const bool arms =
         now.text("arm_a") == "bf16" && casts_to_fp8(now.text("arm_b")) && now.text("options").empty();
     return {.conditions = {{"2,000 steps, unchanged on the way", {steps_done(now)}, finished(now)},
-                           {"A in BF16, B in FP8", {now.text("arm_a") + ", " + now.text("arm_b")}, arms}},
+                           {"A in BF16, B in FP8",
+                            {recipe_label(now.text("arm_a")) + "; " + recipe_label(now.text("arm_b"))},
+                            arms}},
             .note = finished(now) ? "gap " + percent(gap) + " of the last 100 losses" : "",
             .measured = finished(now) ? std::vector{bucket(gap)} : std::vector<double>{}};
 }

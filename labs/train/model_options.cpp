@@ -14,21 +14,22 @@ const std::vector<OptionSwitch>& all_switches() {
     static const std::vector<OptionSwitch> kAll = {
         {{.name = "w2d",
           .label = "Weight scales",
-          .te_name = "disable_2d_quantization",
-          .help =
-              "1×16: along a row. 16×16: W and its transpose have the same scales. A change acts at the next "
-              "step."},
+          .help = "1×16: along a row. 16×16: W and its transpose have the same scales. In Transformer Engine "
+                  "disable_2d_quantization=True chooses 1×16. A change acts at the next step."},
          {{"0", "1×16"}, {"1", "16×16"}}},
         {{.name = "rht",
           .label = "Random Hadamard",
-          .te_name = "disable_rht",
-          .help = "The rotation of both operands of wgrad along the batch. A change acts at the next step."},
-         {{"0", "off"}, {"1", "on"}}},
+          .help =
+              "The rotation of both operands of wgrad along the batch. on, to BF16: the rotated tensor is "
+              "rounded to BF16 before its amaxes and scales, as in Transformer Engine, where "
+              "disable_rht=True chooses off. A change acts at the next step."},
+         {{"0", "off"}, {"1", "on"}, {"bf16", "on, to BF16"}}},
         {{.name = "target",
           .label = "Block amax becomes",
           .te_name = "4over6",
           .help = "What the amax of a block becomes before the cast. 4 or 6: block by block the one with the "
-                  "smaller squared error. A change acts at the next step."},
+                  "smaller squared error. Transformer Engine takes 4 or 6 only with disable_rht=True, and "
+                  "never for dy. A change acts at the next step."},
          {{"6", "6"}, {"4", "4"}, {"4or6", "4 or 6"}}},
         {{.name = "wide",
           .label = "Layers kept in BF16",

@@ -60,7 +60,7 @@ Verdict below_two(const Trail& trail, const Prediction*) {
                       now.text("wide") == "none";
     return {.conditions = {whole_run(now),
                            {"text; A in BF16, B in scaled FP8",
-                            {now.text("arm_a") + ", " + now.text("arm_b")},
+                            {recipe_label(now.text("arm_a")) + "; " + recipe_label(now.text("arm_b"))},
                             arms && now.text("task") == "text"},
                            {"the loss at most 2 % above BF16", {percent_of(gap)}, whole(now) && gap <= 2}},
             .measured = whole(now) ? std::vector{bucket(gap)} : std::vector<double>{}};

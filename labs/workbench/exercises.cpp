@@ -20,6 +20,13 @@ std::vector<std::string> number_cell(double value, const char* unit) {
     return {std::isfinite(value) ? screen_number(value, 3) + unit : std::string("\u2013")};
 }
 
+// As the table calls it.
+std::string label_of_recipe(const std::string& id) {
+    for (const ScanRecipe& recipe : scan_recipes())
+        if (recipe.id == id) return recipe.label;
+    return id;
+}
+
 // ---- W.1
 Verdict fewest_bits(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
@@ -32,7 +39,7 @@ Verdict fewest_bits(const Trail& trail, const Prediction*) {
                                                                                          : 0;
     return {.conditions = {{"25 dB and 1 %, as they were", {}, same},
                            {"1024 elements or more", number_cell(now.number("elements"), ""), large},
-                           {"no recipe that meets them has fewer bits", {chosen}, best}},
+                           {"no recipe that meets them has fewer bits", {label_of_recipe(chosen)}, best}},
             .measured = same && large && best ? std::vector<double>{family} : std::vector<double>{}};
 }
 
@@ -47,7 +54,7 @@ Verdict zeros_without_loss(const Trail& trail, const Prediction*) {
     const bool share = one_scale && many && near_share(trail.answered_number("share"), lost);
     const bool common = trail.answered("common") == "attention";
     return {
-        .conditions = {{"E4M3, one scale", {now.text("recipe")}, one_scale},
+        .conditions = {{"E4M3, one scale", {label_of_recipe(now.text("recipe"))}, one_scale},
                        {"10 % or more become 0", number_cell(zeros, " %"), many},
                        {"the share of the absolute sum, within a tenth", {trail.answered("share")}, share},
                        {"what the six have in common", {trail.answered("common")}, common}},

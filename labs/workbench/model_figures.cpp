@@ -134,7 +134,7 @@ Figure WorkbenchLab::change() const {
         if (std::isfinite(kind.amax_log2())) changes.push_back(kind.amax_log2());
     figure.title = comparison_->kinds.empty() ? "The two files have no tensor in common"
                                               : fmt::format("{} of {} kinds grew by more than a binade",
-                                                            comparison_->grown(), comparison_->same());
+                                                            comparison_->grown(), changes.size());
     std::ranges::sort(changes);
     std::vector<double> places;
     for (std::size_t i = 0; i < changes.size(); ++i) places.push_back(static_cast<double>(i + 1));

@@ -288,7 +288,7 @@ void ExercisesTab::draw_prediction(const Exercise& exercise, const Prediction& p
         return valid ? choice->choices[static_cast<std::size_t>(value)] : std::string("\u2013");
     };
     if (!prediction.values.empty()) pair_row(context_, "You predicted", words(prediction.values.front()));
-    if (!measured.empty()) pair_row(context_, "Measured", words(measured.front()));
+    if (!measured.empty()) pair_row(context_, "The lab gives", words(measured.front()));
 }
 
 void ExercisesTab::draw_hints(Session& open) {

@@ -62,10 +62,14 @@ std::optional<Hit> sample_at(const Figure& figure, std::size_t index, const Axis
     return Hit{index, i, samples.x[i], samples.y[i]};
 }
 
-// FP32 values, which most are, have at most 9 digits; means and ratios get as many.
-std::string exact(double value) {
-    const auto narrow = static_cast<float>(value);
-    return static_cast<double>(narrow) == value ? shortest(narrow) : format_number(value, 9);
+// A value of a narrow format, such as 0.001953125, has few digits and is shown as it is. Other numbers have
+// as many digits as on the axes and in tables; the copy of a figure's table has all.
+std::string shown(double value) {
+    constexpr std::size_t kMostLetters = 12;  // "0.001953125" of E4M3
+    constexpr double kGrid = 65536;           // values of 8 bits are multiples of 2^-16
+    std::string exact = shortest(value);
+    const bool narrow = exact.size() <= kMostLetters && std::floor(value * kGrid) == value * kGrid;
+    return narrow ? exact : format_number(value, 4);
 }
 
 std::optional<Hit> heatmap_cell(const Series& series, std::size_t index, const FigureLayout& layout,
@@ -133,7 +137,7 @@ void add_below(std::vector<Row>& rows, const Figure& below, const Axis& x, doubl
     for (const Hit& hit : hits) {
         std::string name = below.y.label;
         if (hits.size() > 1) name += " " + std::string(display_name(below.series[hit.series]));
-        rows.push_back({std::move(name), exact(hit.y), {Role::text}});
+        rows.push_back({std::move(name), shown(hit.y), {Role::text}});
     }
 }
 
@@ -173,7 +177,7 @@ void draw_crosshair(Canvas& canvas, const Figure& figure, const View2D& view, co
     for (const Hit& hit : hits) {
         const Series& series = figure.series[hit.series];
         rows.push_back(
-            {std::string(display_name(series)), exact(hit.y), {series.style.color.role, Tone::ink}});
+            {std::string(display_name(series)), shown(hit.y), {series.style.color.role, Tone::ink}});
         const Point at = {static_cast<float>(layout.x.to_px(hit.x)),
                           static_cast<float>(layout.y.to_px(hit.y))};
         if (!std::holds_alternative<LineSeries>(series.shape) || !plot.contains(at)) continue;
@@ -182,7 +186,7 @@ void draw_crosshair(Canvas& canvas, const Figure& figure, const View2D& view, co
     }
     if (!tooltip) return;
     if (below != nullptr) add_below(rows, *below, layout.x, cursor_x);
-    draw_tooltip(canvas, layout, line_x, {figure.x.label, exact(hits.front().x), {}}, rows);
+    draw_tooltip(canvas, layout, line_x, {figure.x.label, shown(hits.front().x), {}}, rows);
 }
 
 }  // namespace fp8lab::ui

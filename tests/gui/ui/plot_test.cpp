@@ -8,6 +8,9 @@
 #include <cmath>
 #include <functional>
 
+#include "labs/ui/plot/hover.h"
+#include "tests/unit/figure/recording_canvas.h"
+
 namespace fp8lab::ui {
 namespace {
 
@@ -289,6 +292,27 @@ TEST_CASE("linked figures share the crosshair of the one under the mouse") {
     CHECK_FALSE(gui.state.cursor_x);
     link_cursors({&gui.state, &other});
     CHECK_FALSE(other.cursor_x);
+}
+
+TEST_CASE("the tooltip has the digits that tables have, and values of narrow formats as they are") {
+    Figure figure{.id = "digits"};
+    figure.x = {.label = "x", .range = Range{0, 4}};
+    figure.y = {.label = "y", .range = Range{0, 3}};
+    figure.line("y", data({0, 1, 2, 3, 4}), data({0.001953125, 1.936955410000001, 1.0F / 3, 448, 2.5}), {});
+    RecordingCanvas canvas;
+    const FigureLayout layout = lay_out(figure, {}, canvas, {0, 0, 400, 300});
+    const auto tooltip = [&](double x) {
+        canvas.texts.clear();
+        draw_crosshair(canvas, figure, {}, layout, x, true);
+        std::string out;
+        for (const auto& text : canvas.texts) out += text.words + "|";
+        return out;
+    };
+    CHECK(tooltip(0).find("|0.001953125|") != std::string::npos);
+    CHECK(tooltip(1).find("|1.937|") != std::string::npos);
+    CHECK(tooltip(2).find("|0.3333|") != std::string::npos);
+    CHECK(tooltip(3).find("|448|") != std::string::npos);
+    CHECK(tooltip(4).find("|2.5|") != std::string::npos);
 }
 
 TEST_CASE("the tooltip gives the values of the figure below, named by its axis") {

@@ -65,7 +65,8 @@ TEST_CASE("every combination of L8's switches gives the recipe that they say, an
                                        : chosen_option(params_of(base), option_named(params, key));
                         };
                         CHECK(recipe.square_weights == (value("w2d") == "1"));
-                        CHECK(recipe.rht == (value("rht") == "1"));
+                        CHECK(recipe.rht == (value("rht") != "0"));
+                        CHECK(recipe.rht_bf16 == (value("rht") == "bf16"));
                         CHECK((recipe.target == Nvfp4Target::four_or_six) == (value("target") == "4or6"));
                         CHECK((recipe.target == Nvfp4Target::four) == (value("target") == "4"));
                         CHECK(recipe.wide.first == value("wide").starts_with("first"));
@@ -98,9 +99,12 @@ TEST_CASE("a switch of L8 leaves the other options as they were, and no word whe
 TEST_CASE("L8's switches have the names of Transformer Engine where it has the option") {
     for (const OptionSwitch& option : option_switches(params_of("nvfp4"))) {
         CAPTURE(option.info.name);
-        const bool theirs = option.info.name != "wide";
-        CHECK(option.info.te_name.empty() != theirs);
-        CHECK_FALSE(option.info.help.empty());
+        // A flag that turns something off is told in a sentence: beside "on" it would be the opposite.
+        CHECK(option.info.te_name.find("disable") == std::string::npos);
+        const bool flag = option.info.name == "w2d" || option.info.name == "rht";
+        CHECK((option.info.help.find("disable_") != std::string::npos) ==
+              (flag || option.info.name == "target"));
+        CHECK((option.info.te_name == "4over6") == (option.info.name == "target"));
     }
     const std::string code = transformer_engine_code(parse_recipe("nvfp4"));
     CHECK(code.find("disable_rht=True") != std::string::npos);
