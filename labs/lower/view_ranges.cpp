@@ -169,7 +169,7 @@ void LowerView::draw_speed_up(Context& c, Rect area) {
     ui::hline(c, area.x0, area.x1, y, {Role::line});
     y += c.px(8);
     note(
-        "0.5: FP4 has twice the rate of FP8 on NVIDIA’s data sheets for Blackwell. No time is measured "
+        "0.5: FP4 has twice the rate of FP8 on NVIDIA’s data sheet of the B200. No time is measured "
         "here.");
     y = heading(c, "1 / (1/7 + e/2)", {area.x0, y + c.px(8), area.x1, area.y1}) + c.px(6);
     note("A chapter of a course counts FP4 as 7 times and FP8 as 2 times as fast as FP16.");

@@ -109,7 +109,8 @@ Exercise exercise_context() {
         .explanation =
             "exp(s − max) has a 1 in every row, however many keys there are. Times 448 it uses all of "
             "E4M3’s range: 18.8 binades below the largest key. A normalised p becomes smaller with "
-            "every key that is added.",
+            "every key that is added. (The output of × 256, which FlashAttention-3 takes, is as good: what "
+            "is lost is already tiny.)",
         .solver = {sets("cast", "exp448")},
         .near_misses = {NearMiss{"0.27 % are lost", {sets("cast", "exp256")}},
                         NearMiss{"17 % are lost", {sets("cast", "exp1")}},
@@ -174,8 +175,9 @@ Exercise exercise_growth() {
                   "4× = 2^2: margin 2."},
         .judge = too_big,
         .explanation =
-            "h = silu(g) u has the weights in it twice, so it becomes 4 times as large when they double. "
-            "The scale of the history has no headroom for that; a margin of 2 binades is exactly 4×. "
+            "h = silu(g) u has the weights in it twice, so it becomes about 4 times as large when they "
+            "double. "
+            "The scale of the history has no headroom for that; a margin of 2 binades leaves 4×. "
             "Current scaling, Smooth-SwiGLU and a clamp need no headroom.",
         .solver = {sets("margin", "2")},
         .near_misses = {NearMiss{"margin 1: step 8 saturates", {sets("margin", "1")}},

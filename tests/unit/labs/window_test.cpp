@@ -361,6 +361,21 @@ TEST_CASE("every number in the lesson of L4 is computed here") {
     add(std::round(lab.outcome().cast.stats.sqnr_db()));
     add(std::round(lab.outcome().cast.stats.underflow_pct()));
     computed.insert(format_number(metric(lab, "lost_l1_pct"), 2));
+    constexpr int kSeeds = 10;
+    std::vector<double> zeros, lost, sqnr;
+    for (int seed = 1; seed <= kSeeds; ++seed) {
+        WindowLab other;
+        set(other, {"seed=" + std::to_string(seed)});
+        zeros.push_back(other.outcome().cast.stats.underflow_pct());
+        lost.push_back(metric(other, "lost_l1_pct"));
+        sqnr.push_back(other.outcome().cast.stats.sqnr_db());
+    }
+    add(kSeeds);
+    for (const double edge :
+         {std::ranges::min(zeros), std::ranges::max(zeros), std::ranges::min(sqnr), std::ranges::max(sqnr)})
+        add(std::round(edge));
+    for (const double edge : {std::ranges::min(lost), std::ranges::max(lost)})
+        computed.insert(format_number(std::round(100 * edge) / 100));
     set(lab, {"tensor=normal", "margin=9"});
     CHECK(lab.outcome().own.at(0).stats.sqnr_db() - lab.outcome().cast.stats.sqnr_db() < 0.05);
     add(std::exp2(lab.params().margin)), add(lab.params().margin);
