@@ -7,6 +7,8 @@
 #include <mutex>
 
 #include "core/base/error.h"
+#include "core/base/memory.h"
+#include "core/nn/cpu_memory.h"
 #include "kernels/bench/grid.h"
 #include "kernels/bench/measure.h"
 #include "kernels/checks/probe.h"
@@ -48,6 +50,8 @@ class CudaBackend final : public Backend {
         return info;
     }
     std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec, const Preparation& preparation) override {
+        // The weights of one arm at a time pass through main memory.
+        require_memory("train", cpu_inference_bytes(spec, 1));
         return make_cuda_trainer(spec, opened(), Launching::graphs, preparation);
     }
     std::vector<Capability> capabilities() override {

@@ -39,6 +39,10 @@ Error in_our_words(const std::string& doing) {
         return input_error(path.empty() ? where : path, error.code().message());
     } catch (const std::system_error& error) {
         if (std::ferror(stdout) != 0) return {ErrorKind::failed, "stdout", error.code().message()};
+        if (error.code() ==
+            std::errc::resource_unavailable_try_again)  // of a thread: its stack is memory too
+            return {ErrorKind::failed, where,
+                    "not enough memory for another thread, or too many processes; --threads 1 takes none"};
         return {ErrorKind::failed, where, error.code().message()};
     } catch (const nlohmann::json::exception& error) {
         return input_error(where, "a JSON file is not what it should be: " + json_reason(error.what()));

@@ -7,7 +7,10 @@
 #include <functional>
 
 #include "core/base/error.h"
+#include "core/base/memory.h"
 #include "core/inference/rescale.h"
+#include "core/nn/cpu_memory.h"
+#include "core/nn/tasks.h"
 #include "core/scaling/recipe.h"
 
 namespace fp8lab {
@@ -124,10 +127,20 @@ TokenData held_out_of(const TrainSpec& spec) {
     return out;
 }
 
+// The model, its casts, and the logits: its own, the reference's, those of a mix, and the targets.
+const TrainSpec& with_memory(const TrainSpec& spec) {
+    const auto context = static_cast<std::size_t>(spec.sizes.at("context"));
+    const std::size_t rows = TokenModel::kTestBatches * kHeldOutSequences * context,
+                      logits = rows * static_cast<std::size_t>(spec.vocabulary);
+    require_memory("model",
+                   cpu_inference_bytes(spec, rows) + 4 * sizeof(float) * static_cast<double>(logits));
+    return spec;
+}
+
 }  // namespace
 
 TokenModel::TokenModel(const TrainSpec& spec, const ArmCheckpoint& checkpoint)
-    : spec_(spec),
+    : spec_(with_memory(spec)),
       wiring_{.swiglu = checkpoint.recipe.empty() ? SwigluForm::plain : parse_recipe(checkpoint.recipe).act},
       model_(make_model(spec)),
       data_(held_out_of(spec)) {

@@ -1,10 +1,9 @@
 #include "core/nn/matrix.h"
 
-#include <cblas.h>
-
 #include <Eigen/Core>
 #include <algorithm>
 
+#include "core/nn/blas.h"
 #include "core/threads/parallel.h"
 
 namespace fp8lab {
@@ -34,14 +33,13 @@ constexpr std::size_t kLongest = 4'000'000'000, kNarrowestLong = 32;
 // Calls part(first, count) for parts of the `length` rows or columns of a product.
 template <class Part>
 void in_parts(std::size_t length, std::size_t multiply_adds, const Part& part) {
-    static const bool one_thread_in_blas = (openblas_set_num_threads(1), true);
-    static_cast<void>(one_thread_in_blas);
     const std::size_t most = std::max(std::min({kMostParts, multiply_adds / kPart, length / kNarrowest}),
                                       std::min(multiply_adds / kLongest, length / kNarrowestLong));
     const std::size_t packets = length / kPacket, parts = std::max<std::size_t>(most, 1);
     const auto end_of = [&](std::size_t i) { return i == parts ? length : packets * i / parts * kPacket; };
     parallel_for(parts, 1, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) {
+            const BlasUse use;
             const std::size_t first = end_of(i);
             part(static_cast<Eigen::Index>(first), static_cast<Eigen::Index>(end_of(i + 1) - first));
         }

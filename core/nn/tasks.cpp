@@ -90,8 +90,6 @@ TokenBatch& tokens(Batch& batch) {
     return std::get<TokenBatch>(batch);
 }
 
-constexpr std::size_t kHeldOutSequences = 8;  // whatever the batch is: losses can be compared
-
 class TextTask final : public Task {
   public:
     explicit TextTask(const TrainSpec& spec)

@@ -19,6 +19,9 @@ struct DenseBatch {
 };
 using Batch = std::variant<DenseBatch, TokenBatch>;
 
+inline constexpr std::size_t kHeldOutSequences =
+    8;  // of a held-out batch, whatever the batch is: losses can be compared
+
 class Task {
   public:
     virtual ~Task() = default;

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
+#include "core/base/memory.h"
 #include "core/base/overloaded.h"
+#include "core/nn/blas.h"
+#include "core/nn/cpu_memory.h"
 #include "core/threads/ask.h"
 #include "core/threads/parallel.h"
 #include "core/train/arm.h"
@@ -150,6 +153,8 @@ void CpuTrainer::load(const std::filesystem::path& path) {
 
 std::unique_ptr<Trainer> make_cpu_trainer(const TrainSpec& spec) {
     if (spec.state != StateType::fp32) throw usage_error("--state bf16", "is measured on a GPU");
+    BlasUse{};  // its memory is no longer free then
+    require_memory("train", cpu_training_bytes(spec));
     return std::make_unique<CpuTrainer>(spec);
 }
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <limits>
+#include <new>
 
 #include "core/threads/ask.h"
 #include "core/threads/parallel.h"
@@ -87,11 +88,12 @@ class TrainingRun::Worker {
             tell({});
             set_state(RunState::idle);
             while (!stop_.stop_requested()) turn();
+        } catch (const Error& failure) {
+            fail(failure.kind(), failure.what());
+        } catch (const std::bad_alloc&) {
+            fail(ErrorKind::failed, "not enough memory");
         } catch (const std::exception& failure) {
-            const auto lock = locked();
-            settle(RunState::failed);
-            shared_.status.message = failure.what();
-            shared_.status.preparing.clear();
+            fail(ErrorKind::failed, failure.what());
         }
         if (wake_ && !stop_.stop_requested()) wake_();
     }
@@ -188,6 +190,14 @@ class TrainingRun::Worker {
         if (shared_.speed_limit <= 0) return {};
         const std::chrono::duration<double> pause(1 / shared_.speed_limit);
         return last_step_at_ + std::chrono::duration_cast<Clock::duration>(pause);
+    }
+
+    void fail(ErrorKind kind, const std::string& why) {
+        const auto lock = locked();
+        settle(RunState::failed);
+        shared_.status.message = why;
+        shared_.status.kind = kind;
+        shared_.status.preparing.clear();
     }
 
     void settle(RunState state) {

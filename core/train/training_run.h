@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "core/base/error.h"
 #include "core/nn/trainer.h"
 #include "core/threads/latest.h"
 #include "core/train/preparation.h"
@@ -26,10 +27,11 @@ class TrainingRun {
   public:
     struct Status {
         RunState state = RunState::idle;
-        std::string message;          // failed: why; paused by a non-finite value: arm, step and tensor
-        std::string preparing;        // what the trainer builds at the moment; else empty
-        double steps_per_second = 0;  // over the last second
-        double blocked_ms = 0;        // total time that the worker waited for this interface; about 0
+        std::string message;  // failed: why; paused by a non-finite value: arm, step and tensor
+        ErrorKind kind = ErrorKind::failed;  // failed: of the exception
+        std::string preparing;               // what the trainer builds at the moment; else empty
+        double steps_per_second = 0;         // over the last second
+        double blocked_ms = 0;               // total time that the worker waited for this interface; about 0
     };
 
     // `make` runs on the worker thread; the trainer may keep its argument. `wake` is called on that thread when a

@@ -244,7 +244,7 @@ void TrainLab::advance_to(int target) {
         const auto stopped = stopped_arms();
         const bool all_stopped = stopped > 0 && stopped == std::ssize(history_.arms());
         if (history_.steps() >= target || stopped > stopped_before || all_stopped) return;
-        if (failed() && history_.steps() == 0) throw Error(ErrorKind::backend, "train", status_.message);
+        if (failed() && history_.steps() == 0) throw Error(status_.kind, "train", status_.message);
         if (failed()) return;
         if (interrupted()) return pause();
         ask_between();

@@ -219,7 +219,7 @@ void TransformerLab::advance(int steps) {
     go(step() + steps);
     while (busy()) {
         update();
-        if (failed() && step() == 0) throw Error(ErrorKind::backend, "transformer", status_.message);
+        if (failed() && step() == 0) throw Error(status_.kind, "transformer", status_.message);
         if (failed() || (stopped() && !stopped_before)) return;
         if (interrupted()) return pause();
         ask_between();

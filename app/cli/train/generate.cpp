@@ -7,9 +7,11 @@
 #include "app/cli/train/train_options.h"
 #include "app/cli/verb.h"
 #include "core/base/error.h"
+#include "core/base/memory.h"
 #include "core/base/stop.h"
 #include "core/files/console.h"
 #include "core/files/progress_line.h"
+#include "core/nn/cpu_memory.h"
 #include "core/nn/model.h"
 #include "core/nn/tokens/corpus.h"
 #include "core/threads/ask.h"
@@ -62,6 +64,8 @@ void generate(GenerateOptions options) {
     for (std::size_t i = 0; i < files.size(); ++i) {
         const std::filesystem::path& file = files[i];
         const TrainSpec& spec = specs[i];
+        require_memory("generate",
+                       cpu_inference_bytes(spec, static_cast<std::size_t>(spec.sizes.at("context"))));
         const LoadedCheckpoints loaded = load_checkpoints(file, spec);
         const Corpus corpus = corpus_of(spec.text_path);
         const auto model = make_model(spec);

@@ -11,11 +11,13 @@
 #include "app/cli/train/train_report.h"
 #include "app/cli/verb.h"
 #include "core/base/error.h"
+#include "core/base/memory.h"
 #include "core/base/stop.h"
 #include "core/files/console.h"
 #include "core/files/files.h"
 #include "core/files/outputs.h"
 #include "core/files/progress_line.h"
+#include "core/nn/cpu_memory.h"
 #include "core/nn/model.h"
 #include "core/threads/ask.h"
 #include "core/train/checkpoint.h"
@@ -45,6 +47,13 @@ void declare_train_files(const TrainArguments& arguments, const TrainSpec& spec)
     std::error_code none;
     for (const auto& output : checkpoints_to_save(arguments.save, spec))
         if (std::filesystem::exists(output, none)) files.writes("--save", output, Holds::tensors);
+}
+
+// The trainer asks for itself; it does not know that its checkpoints will be saved.
+void require_memory_for(const TrainArguments& options, const TrainSpec& spec, Backend& backend) {
+    double bytes = options.save.empty() ? 0 : checkpoint_bytes(spec);
+    if (backend.device().provenance == Provenance::cpu_emulated) bytes += cpu_training_bytes(spec);
+    require_memory("train", bytes);
 }
 
 std::unique_ptr<Trainer> prepare(Backend& backend, const TrainSpec& spec, const std::string& resume) {
@@ -114,6 +123,7 @@ void train_arms(TrainArguments options) {
     const TrainSpec spec = options.flags.spec();
     const ChosenBackend chosen = choose_backend(options.backend);
     declare_train_files(options, spec);
+    require_memory_for(options, spec, *chosen.backend);
     const auto trainer = prepare(*chosen.backend, spec, options.resume);
     const DeviceInfo device = chosen.backend->device();
     tell_backend(chosen);

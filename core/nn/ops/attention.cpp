@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/nn/blas.h"
 #include "core/nn/ops/gate_rows.h"
 #include "core/nn/ops/loops.h"
 
@@ -24,11 +25,13 @@ struct Part {
 
 void gemm(CBLAS_TRANSPOSE left, CBLAS_TRANSPOSE right, int m, int n, int k, float alpha, Part<const float> a,
           Part<const float> b, float beta, Part<float> c) {
+    const BlasUse use;
     cblas_sgemm(CblasRowMajor, left, right, m, n, k, alpha, a.values, static_cast<int>(a.stride), b.values,
                 static_cast<int>(b.stride), beta, c.values, static_cast<int>(c.stride));
 }
 void gemm(CBLAS_TRANSPOSE left, CBLAS_TRANSPOSE right, int m, int n, int k, double alpha,
           Part<const double> a, Part<const double> b, double beta, Part<double> c) {
+    const BlasUse use;
     cblas_dgemm(CblasRowMajor, left, right, m, n, k, alpha, a.values, static_cast<int>(a.stride), b.values,
                 static_cast<int>(b.stride), beta, c.values, static_cast<int>(c.stride));
 }
@@ -59,8 +62,6 @@ void for_tiles(std::size_t context, const Body& body) {
 // body(sequence, head) for the heads of all sequences, each by one thread, which is the only one that BLAS uses.
 template <class Body>
 void for_heads(const AttentionShape& shape, std::size_t heads, const Body& body) {
-    static const bool one_thread_in_blas = (openblas_set_num_threads(1), true);
-    static_cast<void>(one_thread_in_blas);
     const std::size_t work = shape.context * shape.context * (shape.heads / heads);
     parallel_for(shape.sequences * heads, loop_grain(work), [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) body(i / heads, i % heads);

@@ -1,0 +1,133 @@
+#include "core/nn/cpu_memory.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/nn/model.h"
+#include "core/nn/models/transformer/model.h"
+#include "core/nn/tasks.h"
+
+namespace fp8lab {
+namespace {
+
+constexpr double kFloat = sizeof(float);
+
+double parameter_elements(const TrainSpec& spec) {
+    double n = 0;
+    for (const ParameterSpec& p : model_plan(spec).parameters) n += static_cast<double>(p.elements());
+    return n;
+}
+
+// Values, gradients and, with AdamW, two moments. A tied head has a gradient of its own.
+double state_bytes(const TrainSpec& spec) {
+    const double copies = spec.optimizer == OptimizerKind::adamw ? 4 : 2;
+    double n = copies * parameter_elements(spec);
+    if (spec.model != "mlp" && spec.sizes.at("tie") == 1)
+        n += static_cast<double>(spec.vocabulary) * spec.sizes.at("d");
+    return kFloat * n;
+}
+
+// Elements of the tensors that a step holds, and of the operands of its GEMMs in the order of ModelPlan::tensors.
+struct Held {
+    double forward = 0, backward = 0;
+    std::vector<double> operands;
+};
+
+// `rows` of the forward pass; the backward pass has `trained` of them.
+Held mlp_held(const TrainSpec& spec, double rows, double trained) {
+    Held held;
+    const std::size_t layers = spec.layers.size() - 1;
+    double widest = 0;
+    for (std::size_t l = 0; l < layers; ++l) {
+        const double in = spec.layers[l], out = spec.layers[l + 1];
+        const bool last = l + 1 == layers;
+        held.forward += rows * (in + (last ? 0 : out));  // x, and the slope of the activation
+        held.backward += trained * out;
+        held.operands.insert(held.operands.end(), {rows * in, in * out, trained * out});
+        widest = std::max(widest, out);
+    }
+    held.forward += rows * widest;
+    held.backward += trained * spec.layers.back();
+    return held;
+}
+
+Held transformer_held(const TrainSpec& spec, double rows, double trained) {
+    Held held;
+    const TransformerShape s = transformer_shape(spec);
+    const auto d = static_cast<double>(s.d), f = static_cast<double>(s.ffn),
+               k = static_cast<double>(s.key_cols()), v = static_cast<double>(s.vocabulary);
+    const double scores = static_cast<double>(s.heads * s.context);  // of a row
+    const auto linear = [&](double out, double in) {
+        held.operands.insert(held.operands.end(), {rows * in, in * out, trained * out});
+    };
+    for (std::size_t b = 0; b < s.blocks; ++b) {
+        // Two norms and what they give, q k v together and apart, the probabilities, what attention and the block
+        // give, and the feed-forward part.
+        held.forward += rows * (2 * d + 2 * d + 2 * (d + 2 * k) + scores + 2 * d + 4 * f);
+        held.backward += trained * (7 * d + (d + 2 * k) + (d + 2 * k) + scores + 3 * f);
+        linear(d + 2 * k, d);  // qkv
+        held.operands.insert(held.operands.end(), {rows * d, rows * k, rows * k, rows * scores,
+                                                   trained * scores, trained * d});  // q k v p ds do
+        linear(d, d);                                                                // out
+        linear(2 * f, d);                                                            // gate_up
+        linear(d, f);                                                                // down
+    }
+    held.forward += rows * (3 * d + v);
+    held.backward += trained * (2 * d + 2 * v);
+    linear(v, d);
+    return held;
+}
+
+Held held_by(const TrainSpec& spec, double rows, double trained) {
+    return spec.model == "mlp" ? mlp_held(spec, rows, trained) : transformer_held(spec, rows, trained);
+}
+
+// A tensor that the recipe casts has its cast beside it, one for both GEMMs. What is rotated before, one at a time.
+double cast_bytes(const ModelPlan& plan, const Held& held, const Recipe& recipe) {
+    double n = 0, rotated = 0;
+    for (std::uint16_t i = 0; i < plan.tensors.size(); ++i) {
+        const Recipe here = plan.recipe_of(recipe, {i});
+        const TensorClass tensor = plan.tensors[i].tensor;
+        if (cast_plan(here, tensor).format->name != "fp32") n += held.operands[i];
+        if (here.rht && tensor != TensorClass::w) rotated = std::max(rotated, held.operands[i]);
+    }
+    return kFloat * (n + rotated);
+}
+
+// Rows of a batch: samples, or tokens.
+double rows_of(const TrainSpec& spec, double batch) {
+    return batch * (spec.model == "mlp" ? 1 : spec.sizes.at("context"));
+}
+
+}  // namespace
+
+double cpu_training_bytes(const TrainSpec& spec) {
+    const ModelPlan plan = model_plan(spec);
+    const bool tokens = spec.model != "mlp";
+    // Data that are not trained on come in batches of their own size.
+    const double trained = rows_of(spec, spec.batch),
+                 rows = tokens ? std::max(trained, rows_of(spec, static_cast<double>(kHeldOutSequences)))
+                               : trained;
+    const Held held = held_by(spec, rows, trained);
+    double bytes = tokens ? 0 : kFloat * rows * (spec.layers.front() + spec.layers.back());  // the batch
+    if (spec.task == TaskKind::noise) bytes *= 2;
+    for (const Recipe& recipe : spec.arms)
+        bytes += state_bytes(spec) + kFloat * (held.forward + held.backward) + cast_bytes(plan, held, recipe);
+    return bytes;
+}
+
+double checkpoint_bytes(const TrainSpec& spec) {
+    // The values of each arm; of one at a time the tensors and the bytes of its file.
+    const double values = (spec.optimizer == OptimizerKind::adamw ? 3 : 1) * parameter_elements(spec);
+    return kFloat * values * (static_cast<double>(spec.arms.size()) + 2);
+}
+
+double cpu_inference_bytes(const TrainSpec& spec, std::size_t rows) {
+    const auto count = static_cast<double>(rows);
+    const Held held = held_by(spec, count, 0);
+    double n = held.forward;
+    for (const double elements : held.operands) n += elements;
+    return kFloat * (2 * parameter_elements(spec) + n);
+}
+
+}  // namespace fp8lab
