@@ -9,10 +9,13 @@
 
 #include "app/cli/verb.h"
 #include "core/base/error.h"
+#include "core/base/memory.h"
+#include "core/base/units.h"
 #include "core/files/console.h"
 #include "core/files/files.h"
 #include "core/files/outputs.h"
 #include "core/files/progress_line.h"
+#include "core/files/random_file.h"
 #include "core/formats/codec.h"
 #include "core/tensors/npy.h"
 #include "core/threads/ask.h"
@@ -36,6 +39,8 @@ struct DecodeArguments {
     std::string from, in, out;
 };
 
+constexpr std::uint64_t kMostValues = std::uint64_t{1} << 32;  // all values of float32 once
+
 std::string named(const std::string& path) { return path == "-" ? "stdin" : path; }
 
 void declare_cast_files(const std::string& in, const std::string& out) {
@@ -44,29 +49,48 @@ void declare_cast_files(const std::string& in, const std::string& out) {
     files.writes("-o", out, Holds::numbers);
 }
 
-std::vector<float> from_npy(std::span<const std::byte> bytes, const std::string& where) {
-    NpyArray array = parse_npy(bytes, where);
-    if (array.dtype == "<f8") {
-        throw input_error(where, "dtype '<f8': float64 would be rounded twice; convert it to '<f4' first");
-    }
-    return std::move(array.values);
+bool is_npy(std::span<const std::byte> head) {
+    constexpr std::string_view kMagic = "\x93NUMPY";
+    return head.size() >= kMagic.size() && std::memcmp(head.data(), kMagic.data(), kMagic.size()) == 0;
+}
+
+// `width`: bytes of a value that is no .npy.
+RandomFile open_numbers(const std::string& path, std::size_t width, bool maybe_npy) {
+    const std::uint64_t most = kMostValues * width;
+    const std::string where = named(path);
+    const auto size_by_head = [&](std::span<const std::byte> head) -> std::uint64_t {
+        if (maybe_npy && head.size() < kNpyPrefix) return kNpyPrefix;
+        return maybe_npy && is_npy(head) ? npy_size(head, where) : most;
+    };
+    RandomFile file(path, size_by_head, Pipes::read);
+    if (file.size() > most)
+        throw input_error(file.where(), fmt::format("is {}; such a file has at most {}",
+                                                    format_bytes(file.size()), format_bytes(most)));
+    return file;
+}
+
+std::vector<float> from_npy(const RandomFile& file, std::size_t code_bytes) {
+    const NpyIndex index = index_npy(file);
+    if (index.dtype == "<f8")
+        throw input_error(file.where(),
+                          "dtype '<f8': float64 would be rounded twice; convert it to '<f4' first");
+    const std::size_t stored = index.end - index.begin, values = stored / (index.dtype == "<f2" ? 2 : 4);
+    require_memory(file.where(), static_cast<double>(stored + values * (2 * sizeof(float) + code_bytes)));
+    return parse_npy(file.read_some(0, file.size()), file.where()).values;
 }
 
 // An .npy is known by its first bytes, so that it may come through stdin.
-std::vector<float> read_values(const std::string& path) {
-    const std::vector<std::byte> bytes = read_file(path);
-    constexpr std::string_view kMagic = "\x93NUMPY";
-    if (path.ends_with(".npy") ||
-        (bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0)) {
-        return from_npy(bytes, named(path));
-    }
-    if (bytes.size() % sizeof(float) != 0) {
-        throw input_error(named(path),
+std::vector<float> read_values(const std::string& path, std::size_t code_bytes) {
+    const RandomFile file = open_numbers(path, sizeof(float), true);
+    const std::uint64_t size = file.size(), count = size / sizeof(float);
+    if (path.ends_with(".npy") || is_npy(file.read_some(0, kNpyPrefix))) return from_npy(file, code_bytes);
+    if (size % sizeof(float) != 0)
+        throw input_error(file.where(),
                           fmt::format("byte {}: a float32 ends in the middle ({} bytes are no multiple of 4)",
-                                      bytes.size() / sizeof(float) * sizeof(float), bytes.size()));
-    }
-    std::vector<float> values(bytes.size() / sizeof(float));
-    if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+                                      count * sizeof(float), size));
+    require_memory(file.where(), static_cast<double>(size + count * code_bytes));
+    std::vector<float> values(count);
+    file.read(0, std::as_writable_bytes(std::span(values)));
     return values;
 }
 
@@ -113,7 +137,8 @@ void cast(const CastArguments& arguments) {
     ProgressLine progress;
     const AskBetween ask(progress.asker());
     progress.at("cast: reading " + named(arguments.in));
-    const std::vector<float> values = read_values(arguments.in);
+    const std::vector<float> values =
+        read_values(arguments.in, static_cast<std::size_t>(storage_bytes(format)));
     progress.at(fmt::format("cast: {} values", values.size()));
     switch (storage_bytes(format)) {
         case 1:
@@ -160,9 +185,14 @@ void decode(const DecodeArguments& arguments) {
     ProgressLine progress;
     const AskBetween ask(progress.asker());
     progress.at("decode: reading " + named(arguments.in));
-    const std::vector<std::byte> bytes = read_file(arguments.in);
+    const RandomFile file =
+        open_numbers(arguments.in, static_cast<std::size_t>(storage_bytes(format)), false);
+    const std::string where = file.where();
+    // The codes, once as bytes, and their values.
+    require_memory(where, static_cast<double>(file.size() / storage_bytes(format)) *
+                              static_cast<double>(2 * storage_bytes(format) + sizeof(float)));
+    const std::vector<std::byte> bytes = file.read_some(0, file.size());
     progress.at(fmt::format("decode: {} bytes", bytes.size()));
-    const std::string where = named(arguments.in);
     std::vector<float> values;
     switch (storage_bytes(format)) {
         case 1:

@@ -31,7 +31,7 @@ struct InspectOptions {
 };
 
 std::shared_ptr<const TensorStore> open_store(const std::string& path) {
-    return std::make_shared<TensorStore>(path);
+    return std::make_shared<TensorStore>(open_tensors(path, Pipes::read));
 }
 
 // To its end, or to a signal. `casts`: false ends it after the first pass. A part that a signal ends is not counted.

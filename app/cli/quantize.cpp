@@ -127,7 +127,7 @@ void quantize_file(const QuantizeOptions& options) {
     ProgressLine progress;
     const AskBetween ask(progress.asker());
     progress.at("quantize: reading " + options.file);
-    const Tensor tensor = read_tensor(options.file);
+    const Tensor tensor = read_tensor(options.file, Pipes::read);
     const std::vector<Row> rows = measure(tensor, recipes, progress);
     progress.erase();
     const ErrorMetrics& first = rows[0].metrics;

@@ -81,7 +81,7 @@ void simulate_file(const SimulateOptions& options) {
                      {}, "simulate");
     const FormatInfo& format = find_format(options.format, "--format");
     const std::string where = options.amax == "-" ? "stdin" : options.amax;
-    const auto steps = simulate(parse_amax(read_text(options.amax), where),
+    const auto steps = simulate(parse_amax(read_bounded(options.amax, kLargestDocument, Pipes::read), where),
                                 {&format, recipe.history, recipe.algo, recipe.margin, recipe.interval});
     if (options.json)
         print_series(steps, options);

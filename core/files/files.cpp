@@ -7,8 +7,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
-#include <limits>
 #include <optional>
 #include <random>
 #include <system_error>
@@ -19,7 +17,6 @@
 #include "core/base/stop.h"
 #include "core/files/console.h"
 #include "core/files/growing_file.h"
-#include "core/files/read_descriptor.h"
 
 namespace fp8lab {
 
@@ -82,21 +79,6 @@ bool is_our_own(const fs::path& descriptor_folder) {
 }
 
 }  // namespace
-
-std::vector<std::byte> read_file(const fs::path& path) {
-    constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
-    if (path == "-") return read_descriptor(STDIN_FILENO, "stdin", kNoLimit);
-    Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file.ok()) throw input_error(path.string(), system_reason(errno));
-    return read_descriptor(file.get(), path.string(), kNoLimit);
-}
-
-std::string read_text(const fs::path& path) {
-    const auto bytes = read_file(path);
-    std::string text(bytes.size(), '\0');
-    if (!bytes.empty()) std::memcpy(text.data(), bytes.data(), bytes.size());
-    return text;
-}
 
 WriteTarget write_target(const fs::path& path) {
     constexpr int kMostLinks = 40;  // as the kernel follows

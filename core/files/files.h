@@ -9,12 +9,9 @@
 #include <string_view>
 #include <vector>
 
-namespace fp8lab {
+#include "core/files/bounded_file.h"  // how files are read
 
-// The whole file; "-" reads stdin. Throws input_error with the system's reason, and Interrupted (stop.h) when
-// the process is asked to end while it waits for a pipe or terminal.
-std::vector<std::byte> read_file(const std::filesystem::path& path);
-std::string read_text(const std::filesystem::path& path);
+namespace fp8lab {
 
 // Where a write to `path` goes: links are followed, also a link to a file that does not exist yet. A name of
 // an open descriptor of this process (/dev/stdout, /dev/fd/3) is that descriptor. Throws Error{failed}: a

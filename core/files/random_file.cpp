@@ -1,14 +1,17 @@
 #include "core/files/random_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/memory.h"
+#include "core/files/opened_input.h"
 
 namespace fp8lab {
 namespace {
@@ -17,26 +20,45 @@ std::int64_t nanoseconds(const timespec& time) {
     return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
+// Up to the size that its head says, and one byte, where it has one more.
+std::vector<std::byte> read_stream(const OpenedInput& input, const SizeByHead& size_by_head) {
+    std::vector<std::byte> bytes;
+    for (;;) {
+        const std::uint64_t size = size_by_head(bytes);
+        if (bytes.size() > size || !input.read_on(size + 1, bytes)) return bytes;
+    }
+}
+
 }  // namespace
 
 RandomFile::RandomFile(const std::filesystem::path& path) : path_(path) {
-    // Without O_NONBLOCK the opening of a pipe waits for its writer.
-    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd_ < 0) throw input_error(path.string(), system_reason(errno));
-    struct stat info {};
-    static_cast<void>(::fstat(fd_, &info));  // of an open descriptor it does not fail
-    if (!S_ISREG(info.st_mode)) {
-        ::close(fd_);
-        throw input_error(path.string(), S_ISDIR(info.st_mode) ? "is a folder, not a file"
-                                                               : "is no file that can be read in parts");
-    }
-    size_ = static_cast<std::uint64_t>(info.st_size);
-    modified_ns_ = nanoseconds(info.st_mtim);
+    if (path == "-") throw input_error("stdin", "is a stream; here a file is read more than once");
+    OpenedInput input(path, Pipes::refused);
+    size_ = input.size();
+    modified_ns_ = input.modified_ns();
+    fd_ = input.release();
 }
+
+RandomFile::RandomFile(const std::filesystem::path& path, const SizeByHead& size_by_head, Pipes pipes)
+    : path_(path) {
+    OpenedInput input(path, pipes);
+    if (path != "-" && input.is_regular() && input.size() > 0) {
+        size_ = input.size();
+        modified_ns_ = input.modified_ns();
+        fd_ = input.release();
+    } else {  // the system says 0 of files that it makes while they are read, such as those of /proc
+        bytes_ = read_stream(input, size_by_head);
+        size_ = bytes_.size();
+    }
+}
+
+RandomFile::RandomFile(std::vector<std::byte> bytes, std::filesystem::path name)
+    : path_(std::move(name)), bytes_(std::move(bytes)), size_(bytes_.size()) {}
 
 RandomFile::RandomFile(RandomFile&& other) noexcept
     : path_(std::move(other.path_)),
       fd_(std::exchange(other.fd_, -1)),
+      bytes_(std::move(other.bytes_)),
       size_(other.size_),
       modified_ns_(other.modified_ns_) {}
 
@@ -45,18 +67,34 @@ RandomFile::~RandomFile() {
 }
 
 void RandomFile::read(std::uint64_t offset, std::span<std::byte> into) const {
+    const auto refuse_end = [&](std::uint64_t at) {
+        throw input_error(where(), fmt::format("byte {}: the file ends here", at));
+    };
+    if (fd_ < 0) {
+        if (offset > size_ || into.size() > size_ - offset) refuse_end(size_);
+        if (!into.empty()) std::memcpy(into.data(), bytes_.data() + offset, into.size());
+        return;
+    }
     struct stat info {};
     static_cast<void>(::fstat(fd_, &info));
     if (static_cast<std::uint64_t>(info.st_size) != size_ || nanoseconds(info.st_mtim) != modified_ns_)
-        throw input_error(path_.string(), "was changed while it was read; open it again");
+        throw input_error(where(), "was changed while it was read; open it again");
     while (!into.empty()) {
         const ssize_t got = ::pread(fd_, into.data(), into.size(), static_cast<off_t>(offset));
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) throw input_error(path_.string(), system_reason(errno));
-        if (got == 0) throw input_error(path_.string(), fmt::format("byte {}: the file ends here", offset));
+        if (got < 0) throw input_error(where(), system_reason(errno));
+        if (got == 0) refuse_end(offset);
         offset += static_cast<std::uint64_t>(got);
         into = into.subspan(static_cast<std::size_t>(got));
     }
+}
+
+std::vector<std::byte> RandomFile::read_some(std::uint64_t offset, std::uint64_t most) const {
+    const std::uint64_t size = offset > size_ ? 0 : std::min(most, size_ - offset);
+    require_memory(where(), static_cast<double>(size));
+    std::vector<std::byte> bytes(size);
+    if (size > 0) read(offset, bytes);
+    return bytes;
 }
 
 }  // namespace fp8lab

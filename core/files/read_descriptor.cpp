@@ -7,28 +7,41 @@
 #include <cerrno>
 
 #include "core/base/error.h"
+#include "core/base/memory.h"
 #include "core/files/console.h"
 
 namespace fp8lab {
+namespace {
 
-std::vector<std::byte> read_descriptor(int descriptor, const std::string& where, std::size_t most,
-                                       std::size_t expected) {
-    constexpr std::size_t kFirst = 1 << 16;
-    std::vector<std::byte> bytes;
-    std::size_t used = 0;
+constexpr std::size_t kFirst = 1 << 16, kAsked = std::size_t{32} << 20;  // less is not worth the question
+
+// Of an input of unknown size: twice what it was, while there is memory for it.
+std::size_t next_size(std::size_t used, std::size_t most, std::uint64_t expected, const std::string& where) {
+    const std::size_t known = expected > used ? static_cast<std::size_t>(expected) + 1 : 0;
+    const std::size_t size = std::min(most, std::max({kFirst, used * 2, known}));
+    if (size >= kAsked) require_memory(where, static_cast<double>(size));
+    return size;
+}
+
+}  // namespace
+
+bool read_descriptor(int descriptor, const std::string& where, std::size_t most,
+                     std::vector<std::byte>& bytes, std::uint64_t expected) {
+    std::size_t used = bytes.size();
+    bool more = true;
     while (used < most) {
         // One byte more than is expected, so that the end is found without growing.
-        if (used == bytes.size())
-            bytes.resize(std::min(most, std::max({kFirst, used * 2, used == 0 ? expected + 1 : 0})));
+        if (used == bytes.size()) bytes.resize(next_size(used, most, expected, where));
         wait_for_stream(descriptor, POLLIN);
         const ssize_t got = ::read(descriptor, bytes.data() + used, bytes.size() - used);
         if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
         if (got < 0) throw input_error(where, system_reason(errno));
-        if (got == 0) break;
+        more = got > 0;
+        if (!more) break;
         used += static_cast<std::size_t>(got);
     }
     bytes.resize(used);
-    return bytes;
+    return more;
 }
 
 }  // namespace fp8lab

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/files/files.h"
 #include "core/nn/activation.h"
 
 namespace fp8lab {
@@ -90,7 +89,16 @@ TrainedMlp mlp_of(const SafeTensors& file, const std::string& where) {
 }
 
 TrainedMlp read_mlp(const std::filesystem::path& path) {
-    return mlp_of(parse_safetensors(read_file(path), path.string()), path.string());
+    const RandomFile file(path);
+    const SafeTensorsIndex index = index_safetensors(file);
+    SafeTensors used{{}, index.metadata};  // the moments, two thirds of the file, are not read
+    for (int l = 1; index.tensors.contains("w" + std::to_string(l)); ++l)
+        for (const char* const kind : {"w", "b"}) {
+            const auto found = index.tensors.find(kind + std::to_string(l));
+            if (found == index.tensors.end()) continue;
+            used.tensors[found->first] = {found->second.shape, read_safetensor(file, found->second)};
+        }
+    return mlp_of(used, file.where());
 }
 
 void multiply_layer(const Matrix<float>& x, const Matrix<float>& w, const std::vector<float>& b,

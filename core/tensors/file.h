@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/files/bounded_file.h"
 #include "core/tensors/tensor.h"
 
 namespace fp8lab {
@@ -17,13 +18,14 @@ struct MatrixShape {
 };
 MatrixShape as_matrix(std::span<const std::size_t> shape);
 
-// The file is memory-mapped during the call; only the bytes of the tensor are read, and its values are
+// Only the header and the bytes of the tensor are read; "-" (stdin) and a pipe, where it may be one,
+// as far as the header says. Its values are
 // returned as float32 (F64 and <f8 rounded to nearest even). The name may be omitted where the file has one
 // tensor. The name of a file may contain colons: the shortest prefix that is a file is taken.
 //
 // Throws input_error, with byte offset and reason, for a file that cannot be read or is malformed and for a
-// tensor without elements; usage_error, listing the file's tensors, for a name that it does not have or that
-// is missing.
-Tensor read_tensor(std::string_view file_and_tensor);
+// tensor without elements; Error{failed} where there is not the memory for it; usage_error, listing the file's tensors,
+// for a name that it does not have or that is missing.
+Tensor read_tensor(std::string_view file_and_tensor, Pipes pipes = Pipes::refused);
 
 }  // namespace fp8lab

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
-#include "core/files/files.h"
+#include "core/base/memory.h"
 
 namespace fp8lab {
 
@@ -137,7 +137,7 @@ class HeaderParser {
         throw fail(at_, "malformed header: expected True or False");
     }
 
-    // "()", "(3,)", "(3, 4)", "(3, 4,)"; "(3)" is no tuple.
+    // "()", "(3,)", "(3, 4)", "(3, 4,)"; "(3)" is no tuple. NumPy under Python 2 wrote "(3L,)".
     std::vector<std::size_t> parse_shape() {
         std::vector<std::size_t> shape;
         expect('(');
@@ -149,6 +149,7 @@ class HeaderParser {
             const auto [end, problem] = std::from_chars(begin, text_.data() + text_.size(), extent);
             if (problem != std::errc{}) throw fail(at_, "malformed header: expected a dimension");
             at_ += static_cast<std::size_t>(end - begin);
+            if (at_ < text_.size() && text_[at_] == 'L') ++at_;
             shape.push_back(extent);
             if (accept(',')) continue;
             if (shape.size() == 1) throw fail(at_, "malformed header: expected ',' after the only dimension");
@@ -254,39 +255,68 @@ Header read_header(std::span<const std::byte> bytes, const std::string& where, s
     return HeaderParser(text.substr(start, length), start, where).parse();
 }
 
-NpyIndex checked_index(Header header, std::size_t start, std::span<const std::byte> bytes,
-                       const std::string& where) {
+// `size`: of the file, whose head is there.
+NpyIndex index_head(std::span<const std::byte> head, std::uint64_t size, const std::string& where,
+                    bool to_be_read) {
+    std::size_t start = 0;
+    Header header = read_header(head, where, start);
+    if (to_be_read && !is_read(header.dtype))
+        throw unsupported(where, header.dtype_at, "dtype '" + header.dtype + "'");
     const std::size_t element = width_of(header.dtype);
-    const std::size_t expected = count_elements(header.shape, element, where) * element;
-    const std::span<const std::byte> payload = bytes.subspan(start);
-    if (payload.size() != expected)
+    const std::size_t expected = count_elements(header.shape, element, where) * element, there = size - start;
+    if (there != expected)
         throw input_error(
-            where,
-            fmt::format("byte {}: {} bytes of data where the shape needs {}: {}", start, payload.size(),
-                        expected, payload.size() < expected ? "the file is truncated" : "too much data"));
-    return {std::move(header.dtype), std::move(header.shape), header.fortran_order, start, bytes.size()};
+            where, fmt::format("byte {}: {} bytes of data where the shape needs {}: {}", start, there,
+                               expected, there < expected ? "the file is truncated" : "too much data"));
+    return {std::move(header.dtype), std::move(header.shape), header.fortran_order, start, size};
 }
 
-}  // namespace
-
-NpyIndex index_npy(std::span<const std::byte> bytes, const std::string& where) {
-    std::size_t start = 0;
-    Header header = read_header(bytes, where, start);
-    return checked_index(std::move(header), start, bytes, where);
-}
-
-NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& where) {
-    std::size_t start = 0;
-    Header header = read_header(bytes, where, start);
-    if (!is_read(header.dtype)) throw unsupported(where, header.dtype_at, "dtype '" + header.dtype + "'");
-    NpyIndex index = checked_index(std::move(header), start, bytes, where);
+NpyArray array_of(NpyIndex index, std::span<const std::byte> payload, const std::string& where) {
     const std::size_t width = width_of(index.dtype);
-    NpyArray array{std::move(index.dtype), std::move(index.shape), read_values(bytes.subspan(start), width)};
+    require_memory(where, static_cast<double>(payload.size() / width * sizeof(float)));
+    NpyArray array{std::move(index.dtype), std::move(index.shape), read_values(payload, width)};
     if (index.fortran_order) array.values = to_c_order(array.values, array.shape);
     return array;
 }
 
-NpyArray read_npy(const std::filesystem::path& path) { return parse_npy(read_file(path), path.string()); }
+}  // namespace
+
+NpyIndex index_npy(std::span<const std::byte> head, std::uint64_t size, const std::string& where) {
+    return index_head(head, size, where, false);
+}
+
+NpyIndex index_npy(const RandomFile& file) {
+    const std::vector<std::byte> head = file.read_some(0, npy_head_size(file.read_some(0, kNpyPrefix)));
+    return index_head(head, file.size(), file.where(), true);
+}
+
+std::size_t npy_head_size(std::span<const std::byte> head) {
+    if (head.size() < kNpyPrefix) return kNpyPrefix;
+    const std::size_t length = std::to_integer<int>(head[6]) == 1 ? read_as<std::uint16_t>(head.data() + 8)
+                                                                  : read_as<std::uint32_t>(head.data() + 8);
+    return kNpyPrefix + std::min(length, kMaxHeader);
+}
+
+std::uint64_t npy_size(std::span<const std::byte> head, const std::string& where) {
+    if (const std::size_t size = npy_head_size(head); head.size() < size) return size;
+    std::size_t start = 0;
+    const Header header = read_header(head, where, start);
+    const std::size_t element = width_of(header.dtype);
+    return start + count_elements(header.shape, element, where) * element;
+}
+
+NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& where) {
+    NpyIndex index = index_head(bytes, bytes.size(), where, true);
+    const std::size_t start = index.begin;
+    return array_of(std::move(index), bytes.subspan(start), where);
+}
+
+NpyArray read_npy(const std::filesystem::path& path) {
+    const RandomFile file(path);
+    NpyIndex index = index_npy(file);
+    const std::vector<std::byte> payload = file.read_some(index.begin, index.end - index.begin);
+    return array_of(std::move(index), payload, file.where());
+}
 
 std::vector<std::byte> to_npy(std::span<const float> values, std::span<const std::size_t> shape) {
     std::string dims;

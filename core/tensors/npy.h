@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "core/files/random_file.h"
 
 namespace fp8lab {
 
@@ -17,8 +20,17 @@ struct NpyIndex {
     bool fortran_order = false;
     std::size_t begin = 0, end = 0;  // bytes of the data
 };
-// Reads only the header. Throws as parse_npy(), but for a dtype of integers, booleans or other floats.
-NpyIndex index_npy(std::span<const std::byte> bytes, const std::string& where);
+// Bytes up to the data, or a few more, from the first kNpyPrefix bytes.
+inline constexpr std::size_t kNpyPrefix = 12;
+std::size_t npy_head_size(std::span<const std::byte> head);
+// Of a file of that size, from so many of its bytes. Throws as parse_npy(), but for a dtype of integers, booleans or
+// other floats, which other members of an archive may have.
+NpyIndex index_npy(std::span<const std::byte> head, std::uint64_t size, const std::string& where);
+// Reads only the header. Throws as parse_npy().
+NpyIndex index_npy(const RandomFile& file);
+// How many bytes the file has that begins with these, as its header says; more than there are where it takes so many to
+// say (SizeByHead). Throws as parse_npy().
+std::uint64_t npy_size(std::span<const std::byte> head, const std::string& where);
 // The values of an array in Fortran order (first index fastest) in C order.
 std::vector<float> to_c_order(const std::vector<float>& values, const std::vector<std::size_t>& shape);
 
@@ -30,7 +42,8 @@ struct NpyArray {
 };
 
 // Throw input_error naming path, byte offset or dtype: not an .npy, header too large or malformed,
-// big-endian, object, complex or integer dtype, truncated or oversized payload.
+// big-endian, object, complex or integer dtype, truncated or oversized payload; and Error{failed} where there is not
+// the memory. read_npy() looks at the header before it reads the values.
 NpyArray read_npy(const std::filesystem::path& path);
 NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& where);
 

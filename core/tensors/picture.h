@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -15,6 +16,8 @@ inline constexpr std::size_t kPictureSide = 128;  // pixels, of the longer side
 // Dusk over a town, (128, 128): a sky that becomes lighter downwards, a moon with its glow, stars of one pixel,
 // hills, lit windows. Always the same.
 Tensor draw_picture();
+
+inline constexpr std::uint64_t kLargestPicture = std::uint64_t{1} << 29;  // bytes of a file
 
 bool is_png(std::span<const std::byte> bytes);
 // Grey (BT.601: 0.299 R + 0.587 G + 0.114 B over 255) of an 8-bit or 16-bit PNG, transparency ignored. Larger ones

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/memory.h"
 #include "core/formats/codec.h"
 
 namespace fp8lab {
@@ -18,7 +19,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "tensors are copied as they lie in memory");
 
 using nlohmann::json;
-constexpr std::size_t kPrefix = 8, kLongestHeader = std::size_t{16} << 20;
+constexpr std::size_t kPrefix = 8, kLongestHeader = 100'000'000;  // the format's own limit
 
 // What can be read, and integers, whose sizes are checked. A file may hold tensors of other dtypes: their sizes are
 // taken on trust.
@@ -41,21 +42,44 @@ const Dtype* find_dtype(std::string_view name) {
     return it == kDtypes.end() ? nullptr : &*it;
 }
 
+std::uint64_t header_length(std::span<const std::byte> head, const std::string& where) {
+    std::uint64_t length = 0;
+    std::memcpy(&length, head.data(), kPrefix);
+    if (length > kLongestHeader)
+        throw input_error(where, fmt::format("byte 0: not a safetensors file: header length {}", length));
+    return length;
+}
+
 class HeaderReader {
   public:
-    HeaderReader(std::span<const std::byte> bytes, const std::string& where) : bytes_(bytes), where_(where) {}
+    // `head`: of a file of that size, up to the end of its header at least.
+    HeaderReader(std::span<const std::byte> head, std::uint64_t size, const std::string& where)
+        : head_(head), size_(size), where_(where) {}
 
-    SafeTensorsIndex read() {
-        const json header = read_header();
-        SafeTensorsIndex index;
-        for (const auto& [name, value] : header.items()) {
-            if (name == "__metadata__")
-                read_metadata(value, index);
-            else
-                index.tensors[name] = read_entry(name, value);
+    // Returns where the last tensor ends.
+    std::uint64_t read(SafeTensorsIndex& index) {
+        find_header();
+        // A member at a time: the whole as JSON would have ten times the bytes of the header.
+        std::string name;
+        bool is_object = false;
+        const auto take = [&](int depth, json::parse_event_t event, const json& parsed) {
+            using enum json::parse_event_t;
+            if (depth == 0) is_object |= event == object_start;
+            if (depth != 1 || !is_object) return true;
+            if (event == key) name = parsed.get<std::string>();
+            if (event != object_end && event != array_end && event != value) return true;
+            read_member(name, parsed, index);
+            return false;
+        };
+        try {
+            [[maybe_unused]] const json emptied = json::parse(text_, take);
+        } catch (const json::parse_error& error) {
+            fail(kPrefix + error.byte, "the header is not valid JSON");
+        } catch (const json::out_of_range&) {  // a number that no double holds
+            fail(kPrefix, "the header is not valid JSON: a number is out of range");
         }
-        check_layout(index);
-        return index;
+        if (!is_object) fail(kPrefix, "the header is not a JSON object");
+        return check_layout(index);
     }
 
   private:
@@ -69,24 +93,20 @@ class HeaderReader {
         fail(kPrefix + (at == text_.npos ? 0 : at), fmt::format("tensor '{}': {}", name, why));
     }
 
-    json read_header() {
-        if (bytes_.size() < kPrefix) fail(bytes_.size(), "truncated: the 8-byte header length is missing");
-        std::uint64_t length = 0;
-        std::memcpy(&length, bytes_.data(), kPrefix);
-        if (length > kLongestHeader) fail(0, fmt::format("not a safetensors file: header length {}", length));
-        if (length > bytes_.size() - kPrefix)
-            fail(bytes_.size(), fmt::format("truncated: the header should have {} bytes", length));
+    void find_header() {
+        if (size_ < kPrefix) fail(size_, "truncated: the 8-byte header length is missing");
+        const std::uint64_t length = header_length(head_, where_);
+        if (length > size_ - kPrefix)
+            fail(size_, fmt::format("truncated: the header should have {} bytes", length));
         data_start_ = kPrefix + length;
-        text_ = {reinterpret_cast<const char*>(bytes_.data()) + kPrefix, length};
-        try {
-            json header = json::parse(text_);
-            if (!header.is_object()) fail(kPrefix, "the header is not a JSON object");
-            return header;
-        } catch (const json::parse_error& error) {
-            fail(kPrefix + error.byte, "the header is not valid JSON");
-        } catch (const json::out_of_range&) {  // a number that no double holds
-            fail(kPrefix, "the header is not valid JSON: a number is out of range");
-        }
+        text_ = {reinterpret_cast<const char*>(head_.data()) + kPrefix, length};
+    }
+
+    void read_member(const std::string& name, const json& value, SafeTensorsIndex& index) const {
+        if (name == "__metadata__")
+            read_metadata(value, index);
+        else
+            index.tensors[name] = read_entry(name, value);
     }
 
     void read_metadata(const json& value, SafeTensorsIndex& index) const {
@@ -113,7 +133,7 @@ class HeaderReader {
             fail_tensor(name, "no dtype");
         SafeTensorInfo info{value["dtype"].get<std::string>(), read_sizes(name, value, "shape")};
         const auto offsets = read_sizes(name, value, "data_offsets");
-        const std::size_t data_size = bytes_.size() - data_start_;
+        const std::size_t data_size = size_ - data_start_;
         if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data_size)
             fail_tensor(name, fmt::format("data_offsets are not within the {} bytes of data", data_size));
         info.begin = data_start_ + offsets[0], info.end = data_start_ + offsets[1];
@@ -128,7 +148,7 @@ class HeaderReader {
         return info;
     }
 
-    void check_layout(const SafeTensorsIndex& index) const {
+    std::uint64_t check_layout(const SafeTensorsIndex& index) const {
         std::vector<std::pair<const SafeTensorInfo*, std::string_view>> order;
         for (const auto& [name, info] : index.tensors) order.emplace_back(&info, name);
         std::ranges::sort(order, {}, [](const auto& e) { return std::pair{e.first->begin, e.first->end}; });
@@ -138,10 +158,11 @@ class HeaderReader {
                 fail(covered, fmt::format("tensor '{}' leaves a gap or overlaps", name));
             covered = info->end;
         }
-        if (covered != bytes_.size()) fail(covered, "bytes that belong to no tensor");
+        return covered;
     }
 
-    std::span<const std::byte> bytes_;
+    std::span<const std::byte> head_;
+    std::uint64_t size_;
     std::string_view text_;  // the header's
     std::size_t data_start_ = 0;
     const std::string& where_;
@@ -168,8 +189,34 @@ void read_doubles(std::span<const std::byte> stored, std::span<float> values) {
 
 }  // namespace
 
+namespace {
+
+SafeTensorsIndex index_whole(std::span<const std::byte> head, std::uint64_t size, const std::string& where) {
+    SafeTensorsIndex index;
+    const std::uint64_t end = HeaderReader(head, size, where).read(index);
+    if (end != size) throw input_error(where, fmt::format("byte {}: bytes that belong to no tensor", end));
+    return index;
+}
+
+}  // namespace
+
 SafeTensorsIndex index_safetensors(std::span<const std::byte> bytes, const std::string& where) {
-    return HeaderReader(bytes, where).read();
+    return index_whole(bytes, bytes.size(), where);
+}
+
+SafeTensorsIndex index_safetensors(const RandomFile& file) {
+    std::vector<std::byte> head = file.read_some(0, kPrefix);
+    if (head.size() == kPrefix) head = file.read_some(0, kPrefix + header_length(head, file.where()));
+    return index_whole(head, file.size(), file.where());
+}
+
+std::uint64_t safetensors_size(std::span<const std::byte> head, const std::string& where) {
+    if (head.size() < kPrefix) return kPrefix;
+    const std::uint64_t length = header_length(head, where);
+    if (head.size() - kPrefix < length) return kPrefix + length;
+    constexpr std::uint64_t kAnySize = std::uint64_t{1} << 62;  // the header alone is judged
+    SafeTensorsIndex index;
+    return HeaderReader(head, kAnySize, where).read(index);
 }
 
 std::size_t width_of_dtype(std::string_view name) {
@@ -197,17 +244,29 @@ void decode_stored(std::string_view name, std::span<const std::byte> stored, std
         decode_to<std::uint8_t>(find_format(dtype.format), stored, values);
 }
 
+void require_float(const SafeTensorInfo& info, const std::string& where) {
+    if (is_float_dtype(info.dtype)) return;
+    std::string valid;
+    for (const Dtype& each : kDtypes)
+        if (each.is_float) valid.append(" ").append(each.name);
+    throw input_error(where, fmt::format("byte {}: dtype {} is not one of{}", info.begin, info.dtype, valid));
+}
+
 std::vector<float> read_safetensor(std::span<const std::byte> bytes, const SafeTensorInfo& info,
                                    const std::string& where) {
-    if (!is_float_dtype(info.dtype)) {
-        std::string valid;
-        for (const Dtype& each : kDtypes)
-            if (each.is_float) valid.append(" ").append(each.name);
-        throw input_error(where,
-                          fmt::format("byte {}: dtype {} is not one of{}", info.begin, info.dtype, valid));
-    }
+    require_float(info, where);
     const std::span<const std::byte> stored = bytes.subspan(info.begin, info.end - info.begin);
     std::vector<float> values(stored.size() / width_of_dtype(info.dtype));
+    decode_stored(info.dtype, stored, values);
+    return values;
+}
+
+std::vector<float> read_safetensor(const RandomFile& file, const SafeTensorInfo& info) {
+    require_float(info, file.where());
+    std::vector<std::byte> stored = file.read_some(info.begin, info.end - info.begin);
+    const std::size_t count = stored.size() / width_of_dtype(info.dtype);
+    require_memory(file.where(), static_cast<double>(count) * sizeof(float));
+    std::vector<float> values(count);
     decode_stored(info.dtype, stored, values);
     return values;
 }

@@ -4,11 +4,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/files/random_file.h"
 
 namespace fp8lab {
 
@@ -23,9 +26,13 @@ struct SafeTensorsIndex {
     std::map<std::string, std::string> metadata;
 };
 
-// Reads only the header. Throws input_error with `where` and the byte offset: truncated file, malformed
-// header, offsets that overlap, leave gaps or contradict the shape.
+// Reads only the header, of up to 100,000,000 bytes (the format's own limit). Throws input_error with `where` and the
+// byte offset: truncated file, malformed header, offsets that overlap, leave gaps or contradict the shape.
 SafeTensorsIndex index_safetensors(std::span<const std::byte> bytes, const std::string& where);
+SafeTensorsIndex index_safetensors(const RandomFile& file);
+// How many bytes the file has that begins with these, as its header says; more than there are where it takes so many to
+// say (SizeByHead). Throws as index_safetensors().
+std::uint64_t safetensors_size(std::span<const std::byte> head, const std::string& where);
 
 // Bytes of one element of a dtype as safetensors spells it; 0: not known, or less than one byte.
 std::size_t width_of_dtype(std::string_view dtype);
@@ -35,10 +42,13 @@ bool is_float_dtype(std::string_view dtype);
 // them, at any alignment. Throws usage_error for another dtype or size.
 void decode_stored(std::string_view dtype, std::span<const std::byte> stored, std::span<float> values);
 
+// Throws input_error, with the byte, for a dtype that is not read.
+void require_float(const SafeTensorInfo& info, const std::string& where);
 // The values of one tensor of that index in C order. dtypes F64 (rounded to nearest even), F32, F16, BF16,
-// F8_E4M3, F8_E5M2 and F8_E8M0; throws input_error for another one.
+// F8_E4M3, F8_E5M2 and F8_E8M0; throws input_error for another one, and Error{failed} where there is not the memory.
 std::vector<float> read_safetensor(std::span<const std::byte> bytes, const SafeTensorInfo& info,
                                    const std::string& where);
+std::vector<float> read_safetensor(const RandomFile& file, const SafeTensorInfo& info);
 
 struct SafeTensor {
     std::vector<std::size_t> shape;

@@ -4,15 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <mutex>
 #include <set>
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/files/bounded_file.h"
-#include "core/files/mapped_file.h"
 #include "core/json/read_json.h"
 #include "core/tensors/npy.h"
-#include "core/tensors/npz.h"
+#include "core/tensors/picture.h"
 #include "core/tensors/safetensors.h"
 #include "core/tensors/weight_map.h"
 
@@ -20,6 +20,12 @@ namespace fp8lab {
 namespace {
 
 constexpr std::size_t kLargestIndex = std::size_t{64} << 20;  // bytes; models of 10^5 tensors have 10 MB
+
+constexpr std::string_view kNpyMagic = "\x93NUMPY", kZipMagic = "PK";
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 // decode_stored()'s name of NumPy's dtype; empty: no float.
 std::string_view float_dtype(std::string_view dtype) {
@@ -55,20 +61,49 @@ std::uint64_t StoredTensor::values() const {
     return count;
 }
 
-TensorStore::TensorStore(const std::filesystem::path& path) : path_(path) {
-    const std::string head = read_head(path, 128), where = path.string();
-    if (is_pickle(path, head)) throw input_error(where, "holds code; save it as .safetensors");
-    if (path.extension() == ".json") {
-        open_shards(path);
-    } else if (head.starts_with("PK") || path.extension() == ".npz") {
-        files_.emplace_back(path);
-        for (const auto& [name, index] : index_npz(MappedFile(path).bytes(), where))
-            tensors_.push_back(from_npy(name, index));
-    } else if (head.starts_with("\x93NUMPY") || path.extension() == ".npy") {
-        files_.emplace_back(path);
-        tensors_.push_back(from_npy(path.stem().string(), index_npy(MappedFile(path).bytes(), where)));
+RandomFile open_tensors(const std::filesystem::path& path, Pipes pipes) {
+    return {path,
+            [&](std::span<const std::byte> head) -> std::uint64_t {
+                constexpr std::size_t kMagic = 8;
+                // A ZIP archive says at its end what is in it; a PNG of 2^26 pixels has 2^29 bytes.
+                constexpr std::uint64_t kLargestArchive = std::uint64_t{1} << 32;
+                if (head.size() < kMagic) return kMagic;
+                const std::string where = path == "-" ? "stdin" : path.string();
+                const std::string_view text = text_of(head);
+                if (is_png(head)) return kLargestPicture;
+                if (text.starts_with(kZipMagic)) return kLargestArchive;
+                if (text.starts_with(kNpyMagic)) return npy_size(head, where);
+                return safetensors_size(head, where);
+            },
+            pipes};
+}
+
+// The last member that was unpacked: rows are read in order, many times of one tensor.
+struct TensorStore::Unpacked {
+    std::mutex mutex;
+    std::size_t file = 0;
+    std::uint64_t begin = 0;
+    std::shared_ptr<const std::vector<std::byte>> bytes;
+};
+
+TensorStore::TensorStore() : unpacked_(std::make_shared<Unpacked>()) {}
+
+TensorStore::TensorStore(const std::filesystem::path& path) : TensorStore(open_tensors(path)) {}
+
+TensorStore::TensorStore(RandomFile file) : TensorStore() {
+    path_ = file.path();
+    const std::vector<std::byte> bytes = file.read_some(0, 128);
+    const std::string_view head = text_of(bytes);
+    if (is_pickle(path_, head)) throw input_error(file.where(), "holds code; save it as .safetensors");
+    if (path_.extension() == ".json") {
+        open_shards(path_);
+    } else if (head.starts_with(kZipMagic) || path_.extension() == ".npz") {
+        open_npz(std::move(file));
+    } else if (head.starts_with(kNpyMagic) || path_.extension() == ".npy") {
+        tensors_.push_back(from_npy(path_.stem().string(), index_npy(file)));
+        files_.push_back(std::move(file));
     } else {
-        open_safetensors(path);
+        open_safetensors(std::move(file));
     }
     std::ranges::sort(tensors_, {}, &StoredTensor::name);
     find_scales();
@@ -98,10 +133,10 @@ TensorStore TensorStore::of_files(std::span<const std::filesystem::path> paths) 
     return out;
 }
 
-void TensorStore::open_safetensors(const std::filesystem::path& path) {
+void TensorStore::open_safetensors(RandomFile opened) {
     const std::size_t file = files_.size();
-    files_.emplace_back(path);
-    for (auto& [name, info] : index_safetensors(MappedFile(path).bytes(), path.string()).tensors) {
+    files_.push_back(std::move(opened));
+    for (auto& [name, info] : index_safetensors(files_.back()).tensors) {
         StoredTensor tensor{.name = name, .dtype = info.dtype, .shape = info.shape, .file = file};
         tensor.begin = info.begin, tensor.end = info.end;
         tensor.is_float = is_float_dtype(info.dtype);
@@ -110,13 +145,21 @@ void TensorStore::open_safetensors(const std::filesystem::path& path) {
     }
 }
 
+void TensorStore::open_npz(RandomFile file) {
+    for (const auto& [name, array] : index_npz(file)) {
+        tensors_.push_back(from_npy(name, array.index));
+        tensors_.back().packed = array.packed;
+    }
+    files_.push_back(std::move(file));
+}
+
 void TensorStore::open_shards(const std::filesystem::path& index) {
     const std::string text = read_bounded(index, kLargestIndex);
     const WeightMap map = parse_weight_map(text, index.string());
     std::map<std::string, std::string> file_of;  // tensor -> shard, as the shards have it
     for (const std::string& shard : map.files) {
         const std::size_t before = tensors_.size();
-        open_safetensors(index.parent_path() / shard);
+        open_safetensors(RandomFile(index.parent_path() / shard));
         for (std::size_t i = before; i < tensors_.size(); ++i) {
             const auto [there, added] = file_of.emplace(tensors_[i].name, shard);
             if (!added)
@@ -171,6 +214,24 @@ const StoredTensor* TensorStore::find(std::string_view name) const {
     return found == tensors_.end() ? nullptr : &*found;
 }
 
+void TensorStore::read_stored(const StoredTensor& tensor, std::size_t offset,
+                              std::span<std::byte> into) const {
+    const RandomFile& file = files_[tensor.file];
+    if (tensor.packed.size == 0) return file.read(tensor.begin + offset, into);
+    std::shared_ptr<const std::vector<std::byte>> bytes;
+    {
+        const std::lock_guard lock{unpacked_->mutex};
+        if (!unpacked_->bytes || unpacked_->file != tensor.file || unpacked_->begin != tensor.packed.begin) {
+            unpacked_->bytes.reset();
+            unpacked_->bytes = std::make_shared<const std::vector<std::byte>>(unpack(file, tensor.packed));
+            unpacked_->file = tensor.file;
+            unpacked_->begin = tensor.packed.begin;
+        }
+        bytes = unpacked_->bytes;
+    }
+    std::memcpy(into.data(), bytes->data() + tensor.begin + offset, into.size());
+}
+
 void TensorStore::read_rows(const StoredTensor& tensor, std::size_t first, std::span<float> rows) const {
     const std::string_view dtype = float_dtype(tensor.dtype);
     const MatrixShape shape = tensor.matrix();
@@ -183,15 +244,20 @@ void TensorStore::read_rows(const StoredTensor& tensor, std::size_t first, std::
     if (tensor.fortran_order) {
         std::vector<std::byte> stored(tensor.end - tensor.begin);
         std::vector<float> values(stored.size() / width);
-        files_[tensor.file].read(tensor.begin, stored);
+        read_stored(tensor, 0, stored);
         decode_stored(dtype, stored, values);
         values = to_c_order(values, tensor.shape);
         std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(first * shape.cols), rows.size(),
                     rows.begin());
     } else {
-        std::vector<std::byte> stored(rows.size() * width);
-        files_[tensor.file].read(tensor.begin + first * shape.cols * width, stored);
-        decode_stored(dtype, stored, rows);
+        constexpr std::size_t kPiece = std::size_t{1} << 20;  // values
+        std::vector<std::byte> stored;
+        for (std::size_t at = 0; at < rows.size(); at += kPiece) {
+            const std::span<float> piece = rows.subspan(at, std::min(kPiece, rows.size() - at));
+            stored.resize(piece.size() * width);
+            read_stored(tensor, (first * shape.cols + at) * width, stored);
+            decode_stored(dtype, stored, piece);
+        }
     }
     if (tensor.scales) apply_scales(*tensor.scales, first, shape.cols, rows);
 }

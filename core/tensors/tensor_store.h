@@ -1,5 +1,6 @@
 // A model's tensors where they are: one .safetensors, .npy or .npz, or the .safetensors.index.json of a model in several
-// files. Opening reads headers and the scales of FP8 tensors, nothing else; values are read row by row on demand.
+// files. Opening reads headers and the scales of FP8 tensors, nothing else; values are read row by row on demand. Where
+// the file is a pipe or stdin, it is read whole, as far as its header says.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 
 #include "core/files/random_file.h"
 #include "core/tensors/file.h"
+#include "core/tensors/npz.h"
 #include "core/tensors/weight_scales.h"
 
 namespace fp8lab {
@@ -22,7 +24,8 @@ struct StoredTensor {
     std::string dtype;               // as the file spells it: "F8_E4M3", "<f4"
     std::vector<std::size_t> shape;  // () for a scalar
     std::size_t file = 0;            // of TensorStore::files()
-    std::size_t begin = 0, end = 0;  // bytes of that file
+    std::size_t begin = 0, end = 0;  // bytes of that file, or of the unpacked member
+    PackedMember packed = {};        // of a compressed archive
     bool fortran_order = false;
     bool is_float = false;                            // its values can be read
     bool is_scale = false;                            // it holds the scales of another tensor, or E8M0 codes
@@ -35,10 +38,12 @@ struct StoredTensor {
 
 class TensorStore {
   public:
-    // Throws input_error with file, tensor and byte: everything that the readers of the formats refuse; an index that
+    // "-" is stdin. Throws input_error with file, tensor and byte: everything that the readers of the formats refuse; an
+    // .npy whose dtype cannot be read; an index that
     // names a file outside its folder, or a tensor that its file does not have; two tensors of one name; scales of a
     // wrong shape, or that are NaN, infinite or negative; a pickled checkpoint (.pt .pth .bin .ckpt), which holds code.
     explicit TensorStore(const std::filesystem::path& path);
+    explicit TensorStore(RandomFile file);  // as open_tensors() opens it
 
     // Several files as one list: before each tensor's name stands its file's without the extension, "model-1/w"; of two
     // files of that name the second has "-2". One file is as above. Throws as above; usage_error for none.
@@ -52,20 +57,29 @@ class TensorStore {
     const StoredTensor* find(std::string_view name) const;              // null: none
 
     // Rows first, first + 1, ... of the tensor's matrix as float32, as many as `rows` has room for; FP8 codes times
-    // their scales. An array in Fortran order is read whole in every call. In the calling thread; several may call at a
-    // time. Throws usage_error: not a float, or not whole rows of the tensor; input_error as RandomFile::read().
+    // their scales. An array in Fortran order is read whole in every call; a compressed one is unpacked whole, and stays
+    // until another one is read. In the calling thread; several may call at a time. Throws usage_error: not a float, or
+    // not whole rows of the tensor; input_error as RandomFile::read() and unpack().
     void read_rows(const StoredTensor& tensor, std::size_t first, std::span<float> rows) const;
 
   private:
-    TensorStore() = default;
-    void open_safetensors(const std::filesystem::path& path);
+    struct Unpacked;
+    TensorStore();
+    void open_safetensors(RandomFile file);
+    void open_npz(RandomFile file);
     void open_shards(const std::filesystem::path& index);
     void find_scales();
+    void read_stored(const StoredTensor& tensor, std::size_t offset, std::span<std::byte> into) const;
 
     std::filesystem::path path_;
     std::size_t listed_ = 1;
     std::vector<RandomFile> files_;
     std::vector<StoredTensor> tensors_;
+    std::shared_ptr<Unpacked> unpacked_;
 };
+
+// The input of a verb or lab that is a tensor, a picture or a model: a regular file, "-", or, where it may be one, a pipe.
+// Throws as RandomFile().
+RandomFile open_tensors(const std::filesystem::path& path, Pipes pipes = Pipes::refused);
 
 }  // namespace fp8lab

@@ -11,29 +11,34 @@
 #include "core/base/error.h"
 #include "core/files/files.h"
 #include "core/files/folders.h"
-#include "core/files/mapped_file.h"
 #include "core/json/read_json.h"
 #include "core/nn/model.h"
 
 namespace fp8lab {
 namespace {
 
-// Reads what it is asked for and names what does not fit.
+constexpr std::size_t kLongestHistory = 4096;  // of a recipe
+
+// Reads what it is asked for and names what does not fit, before it reads it.
 class Source {
   public:
-    Source(const SafeTensors& file, const std::string& where) : file_(file), where_(where) {}
-
-    const SafeTensor* find(const std::string& name) const {
-        const auto hit = file_.tensors.find(name);
-        return hit == file_.tensors.end() ? nullptr : &hit->second;
+    Source(const RandomFile& file, const SafeTensorsIndex& index)
+        : file_(file), index_(index), where_(file.where()) {
+        for (const auto& [name, info] : index.tensors) require_float(info, where_);
     }
-    void read(const std::string& name, std::vector<std::size_t> shape, std::vector<float>& values) const {
-        const SafeTensor* tensor = find(name);
+
+    const SafeTensorInfo* find(const std::string& name) const {
+        const auto hit = index_.tensors.find(name);
+        return hit == index_.tensors.end() ? nullptr : &hit->second;
+    }
+    void read(const std::string& name, const std::vector<std::size_t>& shape,
+              std::vector<float>& values) const {
+        const SafeTensorInfo* tensor = find(name);
         if (!tensor) throw input_error(where_, "tensor '" + name + "' is missing");
         if (tensor->shape != shape)
             throw input_error(where_,
                               "tensor '" + name + "' does not have the shape that the options ask for");
-        values = tensor->values;
+        values = read_safetensor(file_, *tensor);
     }
     // Moments are optional: a run under SGD has none.
     void read_moments(const std::string& name, const std::vector<std::size_t>& shape,
@@ -44,23 +49,34 @@ class Source {
     }
     // One number of the scaling state: finite, not negative.
     std::optional<float> scalar(const std::string& name) const {
-        const SafeTensor* tensor = find(name);
+        const SafeTensorInfo* tensor = find(name);
         if (!tensor) return std::nullopt;
-        if (tensor->values.size() != 1 || !std::isfinite(tensor->values[0]) || tensor->values[0] < 0)
+        const std::vector<float> values =
+            count(*tensor) == 1 ? read_safetensor(file_, *tensor) : std::vector<float>{};
+        if (values.size() != 1 || !std::isfinite(values[0]) || values[0] < 0)
             throw input_error(where_, "tensor '" + name + "' is not one finite number of at least 0");
-        return tensor->values[0];
+        return values[0];
     }
     std::optional<ScaleCheckpoint> delayed(TensorId id, const std::string& name) const {
         constexpr float kLongestRun = 1e9F;  // steps
         const auto scale = scalar("scale." + name), age = scalar("scale_age." + name);
-        const SafeTensor* history = find("history." + name);
-        if (!scale || !age || !history || history->values.empty()) return std::nullopt;
-        return ScaleCheckpoint{id, *scale, static_cast<int>(std::min(*age, kLongestRun)), history->values};
+        const SafeTensorInfo* history = find("history." + name);
+        if (!scale || !age || !history || count(*history) == 0) return std::nullopt;
+        if (count(*history) > kLongestHistory)
+            throw input_error(
+                where_, fmt::format("tensor 'history.{}' has more than {} values", name, kLongestHistory));
+        return ScaleCheckpoint{id, *scale, static_cast<int>(std::min(*age, kLongestRun)),
+                               read_safetensor(file_, *history)};
     }
 
   private:
-    const SafeTensors& file_;
-    const std::string& where_;
+    static std::size_t count(const SafeTensorInfo& tensor) {
+        return (tensor.end - tensor.begin) / width_of_dtype(tensor.dtype);
+    }
+
+    const RandomFile& file_;
+    const SafeTensorsIndex& index_;
+    const std::string where_;
 };
 
 // The checkpoints of a folder in the order of the number that their names start with.
@@ -181,9 +197,18 @@ SafeTensors to_safetensors(const ArmCheckpoint& arm, const TrainSpec& spec, int 
     return file;
 }
 
-ArmCheckpoint parse_checkpoint(const SafeTensors& file, const TrainSpec& spec, const std::string& where) {
-    const Source source(file, where);
-    Metadata said = metadata_of(file.metadata, where);
+namespace {
+
+struct ReadArm {
+    ArmCheckpoint checkpoint;
+    int step = 0;
+};
+
+ReadArm read_arm(const std::filesystem::path& path, const TrainSpec& spec) {
+    const RandomFile file(path);
+    const SafeTensorsIndex index = index_safetensors(file);
+    const Source source(file, index);
+    Metadata said = metadata_of(index.metadata, file.where());
     ArmCheckpoint arm;
     arm.recipe = std::move(said.recipe);
     arm.command_line = std::move(said.command_line);
@@ -197,8 +222,10 @@ ArmCheckpoint parse_checkpoint(const SafeTensors& file, const TrainSpec& spec, c
     }
     for (std::uint16_t i = 0; i < plan.tensors.size(); ++i)
         if (auto scale = source.delayed({i}, plan.tensors[i].name)) arm.scales.push_back(std::move(*scale));
-    return arm;
+    return {std::move(arm), said.step};
 }
+
+}  // namespace
 
 void save_checkpoints(const std::filesystem::path& dir, const TrainSpec& spec,
                       const std::vector<ArmCheckpoint>& arms, int steps_done) {
@@ -209,9 +236,8 @@ void save_checkpoints(const std::filesystem::path& dir, const TrainSpec& spec,
 }
 
 std::string command_line_of(const std::filesystem::path& path) {
-    const MappedFile mapped(path);
     const std::string where = path.string();
-    std::string line = metadata_of(index_safetensors(mapped.bytes(), where).metadata, where).command_line;
+    std::string line = metadata_of(index_safetensors(RandomFile(path)).metadata, where).command_line;
     if (line.empty()) throw input_error(where, "its metadata do not say what it was trained with");
     return line;
 }
@@ -238,13 +264,12 @@ std::vector<std::filesystem::path> checkpoints_to_load(const std::filesystem::pa
 LoadedCheckpoints load_checkpoints(const std::filesystem::path& path, const TrainSpec& spec) {
     LoadedCheckpoints loaded{-1, {}};
     for (const auto& file_path : arm_files(path, spec)) {
-        const SafeTensors file = parse_safetensors(read_file(file_path), file_path.string());
-        const int step = metadata_of(file.metadata, file_path.string()).step;
+        auto [arm, step] = read_arm(file_path, spec);
         if (loaded.steps_done >= 0 && step != loaded.steps_done)
             throw input_error(file_path.string(),
                               fmt::format("is at step {}, the arm before at {}", step, loaded.steps_done));
         loaded.steps_done = step;
-        loaded.arms.push_back(parse_checkpoint(file, spec, file_path.string()));
+        loaded.arms.push_back(std::move(arm));
     }
     return loaded;
 }
@@ -252,9 +277,7 @@ LoadedCheckpoints load_checkpoints(const std::filesystem::path& path, const Trai
 std::vector<std::string> changes_on_resume(const std::filesystem::path& path, const TrainSpec& spec) {
     std::vector<Metadata> before;
     for (const auto& file : arm_files(path, spec)) {
-        const MappedFile mapped(file);
-        before.push_back(
-            metadata_of(index_safetensors(mapped.bytes(), file.string()).metadata, file.string()));
+        before.push_back(metadata_of(index_safetensors(RandomFile(file)).metadata, file.string()));
     }
     std::vector<std::string> changes;
     for (std::size_t i = 0; i < before.size(); ++i) {

@@ -38,15 +38,13 @@ struct ArmCheckpoint {
 };
 
 SafeTensors to_safetensors(const ArmCheckpoint& arm, const TrainSpec& spec, int steps_done);
-// Throws input_error with `where` when tensors are missing or their shapes are not those of the model, and
-// for wrong metadata: another format, an unknown name, an unknown recipe, a seed that is not a number.
-ArmCheckpoint parse_checkpoint(const SafeTensors& file, const TrainSpec& spec, const std::string& where);
-
 // DIR/<n>-<recipe name>.safetensors per arm.
 void save_checkpoints(const std::filesystem::path& dir, const TrainSpec& spec,
                       const std::vector<ArmCheckpoint>& arms, int steps_done);  // throws Error{failed}
-// From one file for every arm, or a folder with one file per arm in order of their numbers. Throws
-// input_error.
+// From one file for every arm, or a folder with one file per arm in order of their numbers. Names and shapes are compared
+// with the model before values are read. Throws input_error when tensors are missing, their shapes are not those of the
+// model or their dtypes cannot be read, and for wrong metadata: another format, an unknown name, an unknown recipe, a
+// seed that is not a number; a pipe, a device or a socket is no checkpoint.
 struct LoadedCheckpoints {
     int steps_done = 0;
     std::vector<ArmCheckpoint> arms;

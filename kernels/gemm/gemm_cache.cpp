@@ -39,7 +39,7 @@ std::string lt_version_text() {
 GemmCache::GemmCache() : path_(cache_path()) {
     if (path_.empty() || !std::filesystem::exists(path_)) return;
     try {
-        const std::vector<std::byte> bytes = read_file(path_);
+        const std::vector<std::byte> bytes = read_bytes(path_);
         const char* text = reinterpret_cast<const char*>(bytes.data());
         algos_ = nlohmann::json::parse(text, text + bytes.size()).get<std::map<std::string, std::string>>();
     } catch (const std::exception&) {

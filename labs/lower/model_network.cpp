@@ -9,7 +9,6 @@
 #include "core/base/error.h"
 #include "core/base/rng.h"
 #include "core/files/files.h"
-#include "core/files/mapped_file.h"
 #include "core/inference/rescale.h"
 #include "core/tensors/file.h"
 
@@ -51,8 +50,7 @@ Subject own_tensor(const std::string& file) {
 bool is_checkpoint(const std::string& file) {
     std::error_code ignored;
     if (!file.ends_with(".safetensors") || !std::filesystem::is_regular_file(file, ignored)) return false;
-    const MappedFile mapped(file);
-    return index_safetensors(mapped.bytes(), file).metadata.contains("command_line");
+    return index_safetensors(RandomFile(file)).metadata.contains("command_line");
 }
 
 Subject own_network(const std::string& file) {

@@ -13,7 +13,7 @@ int main(int count, char** words) {
     for (int i = 1; i < count; ++i) {
         if (std::string_view(words[i]).starts_with('-')) continue;
         for (const auto& entry : std::filesystem::directory_iterator(words[i])) {
-            const auto bytes = fp8lab::read_file(entry.path());
+            const auto bytes = fp8lab::read_bytes(entry.path());
             std::printf("%s\n", entry.path().c_str());
             std::fflush(stdout);
             LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());

@@ -60,7 +60,7 @@ inline std::vector<std::byte> bytes_after(Trainer& trainer, const Scratch& folde
     const std::vector<std::filesystem::path> files{std::filesystem::directory_iterator(folder.path / name),
                                                    {}};
     REQUIRE(files.size() == 1);
-    return read_file(files.front());
+    return read_bytes(files.front());
 }
 
 }  // namespace fp8lab::test

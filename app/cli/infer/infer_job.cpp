@@ -9,6 +9,7 @@
 
 #include "app/cli/train/train_options.h"
 #include "core/base/error.h"
+#include "core/base/memory.h"
 #include "core/files/files.h"
 #include "core/inference/mixes.h"
 #include "core/inference/rescale.h"
@@ -70,6 +71,8 @@ void take_formats(const InferOptions& options, InferJob& job) {
 
 void prepare_mlp(const InferOptions& options, ProgressLine& progress, InferJob& job) {
     TrainedMlp network = read_mlp(options.file);
+    // The weights as they are, smoothed, in a narrower format, and where a cascade needs them.
+    require_memory("infer", 4 * sizeof(float) * static_cast<double>(network.weights()));
     job.network = fmt::format("{}", fmt::join(network.sizes(), "-"));
     job.layers = layer_sizes(network);
     take_formats(options, job);
@@ -126,7 +129,7 @@ InferJob prepare_infer(const InferOptions& options, ProgressLine& progress) {
     InferJob job;
     progress.at("infer: reading " + options.file);
     job.cascade = cascade_names(options.cascade);
-    const auto metadata = parse_safetensors(read_file(options.file), options.file).metadata;
+    const auto metadata = index_safetensors(RandomFile(options.file)).metadata;
     const auto line = metadata.find("command_line");
     const std::string command = line == metadata.end() ? "" : line->second,
                       model = option_in(command, "--model");

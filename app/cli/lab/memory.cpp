@@ -30,7 +30,7 @@ std::vector<std::string> model_fields(const std::string& model, Lab& lab) {
     if (std::ranges::find(known, model, &Choice::id) != known.end()) return {"model=" + model};
     if (model.find_first_of("/.") == std::string::npos && model != "-")
         throw unknown_name("--model", "model", model, known, [](const Choice& choice) { return choice.id; });
-    return memory::fields_of_config(read_text(model), model);
+    return memory::fields_of_config(read_bounded(model, kLargestDocument, Pipes::read), model);
 }
 
 void print_table(const Lab& lab) {

@@ -187,7 +187,8 @@ TEST_CASE("no message has a library's words in it") {
     const Finished limited = fp8lab("cast --to e4m3 -i " + (scratch / "huge") + " -o /dev/null", "",
                                     "sh -c 'ulimit -v 900000; exec \"$FP8LAB\" \"$@\"' sh");
     CHECK(limited.code == 1);
-    CHECK(limited.err == "fp8lab: cast: not enough memory\n");
+    CHECK(limited.err.starts_with("fp8lab: " + (scratch / "huge") +
+                                  ": not enough memory: 1.34 GB are needed, "));
 #endif
 }
 

@@ -37,13 +37,13 @@ TEST_CASE("a write that fails says why and leaves no temporary") {
 
 TEST_CASE("reading what is not there says which file and why") {
     try {
-        read_file("/no/such/file");
+        read_bytes("/no/such/file");
         FAIL("no error");
     } catch (const Error& error) {
         CHECK(error.kind() == ErrorKind::input);
         CHECK(std::string(error.what()) == "/no/such/file: No such file or directory");
     }
-    CHECK_THROWS_AS(read_file("/tmp"), Error);
+    CHECK_THROWS_AS(read_bytes("/tmp"), Error);
 }
 
 TEST_CASE("a descriptor of another process is not taken for one of this process") {

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/files/files.h"
+#include "core/tensors/inflate.h"
 
 using namespace fp8lab;
 
@@ -14,12 +15,14 @@ namespace {
 using Bytes = std::vector<std::byte>;
 
 Bytes published(const char* name) {
-    return read_file(std::string(FP8LAB_SOURCE "/tests/unit/tensors/published/") + name);
+    return read_bytes(std::string(FP8LAB_SOURCE "/tests/unit/tensors/published/") + name);
 }
+
+RandomFile archive(std::span<const std::byte> bytes) { return {{bytes.begin(), bytes.end()}, "a.npz"}; }
 
 std::string refusal(std::span<const std::byte> bytes) {
     try {
-        index_npz(bytes, "a.npz");
+        index_npz(archive(bytes));
     } catch (const Error& error) {
         CHECK(error.kind() == ErrorKind::input);
         return error.what();
@@ -47,25 +50,136 @@ bool refuses(const Bytes& bytes, std::string_view why) {
 // published/: numpy 1.24.2, savez and savez_compressed.
 TEST_CASE("an .npz of numpy has its arrays by name, with dtype, shape and place") {
     const Bytes bytes = published("savez.npz");
-    const auto arrays = index_npz(bytes, "a.npz");
+    const auto arrays = index_npz(archive(bytes));
     REQUIRE(arrays.size() == 6);
-    const NpyIndex& weights = arrays.at("weights");
+    const NpyIndex& weights = arrays.at("weights").index;
     CHECK(weights.dtype == "<f4");
     CHECK(weights.shape == std::vector<std::size_t>{2, 3});
     REQUIRE(weights.end - weights.begin == 24);
     float second = 0;
     std::memcpy(&second, bytes.data() + weights.begin + 4, sizeof second);
     CHECK(second == -2);
-    CHECK(arrays.at("ids").dtype == "<i8");
-    CHECK(arrays.at("mask").dtype == "|b1");
-    CHECK(arrays.at("halves").dtype == "<f2");
-    CHECK(arrays.at("doubles").fortran_order);
-    CHECK(arrays.at("scalar").shape.empty());
+    CHECK(arrays.at("ids").index.dtype == "<i8");
+    CHECK(arrays.at("mask").index.dtype == "|b1");
+    CHECK(arrays.at("halves").index.dtype == "<f2");
+    CHECK(arrays.at("doubles").index.fortran_order);
+    CHECK(arrays.at("scalar").index.shape.empty());
 }
 
-TEST_CASE("a compressed .npz says how to save it instead") {
-    CHECK(refuses(published("savez_compressed.npz"),
-                  "member 'weights.npy': is compressed; save it with numpy.savez"));
+TEST_CASE("a compressed member is unpacked to the bytes that are not compressed") {
+    const Bytes plain = published("savez.npz");
+    const RandomFile packed = archive(published("savez_compressed.npz"));
+    const auto arrays = index_npz(packed);
+    REQUIRE(arrays.size() == 1);
+    const auto& [index, member] = arrays.at("weights");
+    const NpyIndex same = index_npz(archive(plain)).at("weights").index;
+    CHECK(index.dtype == same.dtype);
+    CHECK(index.shape == same.shape);
+    const Bytes bytes = unpack(packed, member);
+    REQUIRE(bytes.size() == member.size);
+    REQUIRE(index.end == bytes.size());
+    CHECK(std::equal(bytes.begin() + static_cast<std::ptrdiff_t>(index.begin), bytes.end(),
+                     plain.begin() + static_cast<std::ptrdiff_t>(same.begin)));
+}
+
+namespace {
+
+void add(Bytes& bytes, std::uint64_t value, int count) {
+    for (int i = 0; i < count; ++i, value >>= 8) bytes.push_back(static_cast<std::byte>(value & 0xFF));
+}
+void add(Bytes& bytes, std::string_view text) {
+    for (const char c : text) bytes.push_back(static_cast<std::byte>(c));
+}
+
+// An archive of one deflated member, by APPNOTE.TXT, that says it has that size and that checksum.
+Bytes one_member(const Bytes& packed, std::uint64_t size, std::uint32_t crc) {
+    Bytes out;
+    const auto record = [&](std::uint32_t signature, bool entry) {
+        add(out, signature, 4);
+        if (entry) add(out, 20, 2);
+        add(out, 20, 2), add(out, 0, 2), add(out, 8, 2), add(out, 0, 4), add(out, crc, 4);
+        add(out, packed.size(), 4), add(out, size, 4), add(out, 5, 2), add(out, 0, 2);
+        if (entry) add(out, 0, 14);
+        add(out, "x.npy");
+    };
+    record(0x04034b50, false);
+    out.insert(out.end(), packed.begin(), packed.end());
+    const std::size_t directory = out.size();
+    record(0x02014b50, true);
+    const std::size_t end = out.size();
+    add(out, 0x06054b50, 4), add(out, 0, 4), add(out, 1, 2), add(out, 1, 2);
+    add(out, end - directory, 4), add(out, directory, 4), add(out, 0, 2);
+    return out;
+}
+
+// Deflate without compression: RFC 1951, 3.2.4.
+Bytes in_blocks(const Bytes& bytes, std::size_t block) {
+    Bytes out;
+    for (std::size_t at = 0; at < bytes.size(); at += block) {
+        const std::size_t size = std::min(block, bytes.size() - at);
+        add(out, at + size == bytes.size() ? 1 : 0, 1), add(out, size, 2), add(out, ~size, 2);
+        out.insert(out.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at),
+                   bytes.begin() + static_cast<std::ptrdiff_t>(at + size));
+    }
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("the checksum of ZIP is that of its test vector") {
+    CHECK(crc32(std::as_bytes(std::span("123456789", 9))) == 0xCBF43926);  // ISO 3309, as catalogues have it
+    CHECK(crc32({}) == 0);
+}
+
+TEST_CASE("data that do not compress come in blocks of any size") {
+    std::vector<float> values(60'000);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * i % 65'521);
+    const Bytes whole = to_npy(values, std::vector<std::size_t>{values.size()});
+    for (const std::size_t block : {65'535, 40'000, 300}) {
+        const RandomFile file = archive(one_member(in_blocks(whole, block), whole.size(), crc32(whole)));
+        const NpzArray array = index_npz(file).at("x");
+        CHECK(array.index.shape == std::vector<std::size_t>{values.size()});
+        CHECK(unpack(file, array.packed) == whole);
+    }
+}
+
+TEST_CASE("a compressed member never becomes more than it says, and nothing else than its checksum says") {
+    const Bytes whole = to_npy(std::vector<float>{1, 2, 3}, std::vector<std::size_t>{3});
+    const Bytes packed = in_blocks(whole, 1000);
+    const auto unpacked = [&](std::uint64_t size, std::uint32_t crc) -> std::string {
+        try {
+            const RandomFile file = archive(one_member(packed, size, crc));
+            unpack(file, index_npz(file).at("x").packed);
+        } catch (const Error& error) {
+            CHECK(error.kind() == ErrorKind::input);
+            return error.what();
+        }
+        return "read";
+    };
+    CHECK(unpacked(whole.size(), crc32(whole)) == "read");
+    CHECK(unpacked(whole.size(), crc32(whole) ^ 1).find("damaged") != std::string::npos);
+    CHECK(unpacked(whole.size() - 4, crc32(whole)) != "read");
+    CHECK(unpacked(whole.size() + 4, crc32(whole)) != "read");
+    CHECK(unpacked(packed.size() * 2000, crc32(whole)).find("at most") != std::string::npos);
+    CHECK(unpacked(0xF000'0000, crc32(whole)).find("at most 2147483647 are read") != std::string::npos);
+}
+
+TEST_CASE("a changed byte of a compressed .npz is refused, or changes no value") {
+    const Bytes whole = published("savez_compressed.npz");
+    const RandomFile good = archive(whole);
+    const Bytes values = unpack(good, index_npz(good).at("weights").packed);
+    for (std::size_t i = 0; i < whole.size(); ++i)
+        for (const int change : {0x01, 0x80, 0xFF}) {
+            Bytes bytes = whole;
+            bytes[i] ^= static_cast<std::byte>(change);
+            try {
+                const RandomFile file = archive(bytes);
+                for (const auto& [name, array] : index_npz(file))
+                    if (array.packed.size > 0) REQUIRE(unpack(file, array.packed) == values);
+            } catch (const Error& error) {
+                REQUIRE(error.kind() == ErrorKind::input);
+            }
+        }
 }
 
 TEST_CASE("every shortened .npz is refused with a byte") {
@@ -83,8 +197,8 @@ TEST_CASE("a changed byte of an .npz is refused or leaves every array within the
             Bytes bytes = whole;
             bytes[i] ^= static_cast<std::byte>(change);
             try {
-                for (const auto& [name, array] : index_npz(bytes, "a.npz"))
-                    REQUIRE((array.begin <= array.end && array.end <= bytes.size()));
+                for (const auto& [name, array] : index_npz(archive(bytes)))
+                    REQUIRE((array.index.begin <= array.index.end && array.index.end <= bytes.size()));
             } catch (const Error& error) {
                 REQUIRE(error.kind() == ErrorKind::input);
             }

@@ -67,6 +67,37 @@ TEST_CASE("the index of a file touches its header only and leaves tensors of oth
                          Error);
 }
 
+TEST_CASE("a header of 20 MB is read, and one above the format's 100 MB is not") {
+    const std::string long_text(20'000'000, 'a');
+    const auto bytes =
+        safetensors_file("{\"__metadata__\":{\"a\":\"" + long_text +
+                             "\"},\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}",
+                         {7});
+    const SafeTensorsIndex index = index_safetensors(bytes, "file");
+    CHECK(index.metadata.at("a") == long_text);
+    CHECK(index.tensors.at("t").end == bytes.size());
+    const RandomFile file({bytes.begin(), bytes.end()}, "file");
+    CHECK(index_safetensors(file).tensors.at("t").begin == bytes.size() - 1);
+    std::vector<std::byte> too_long(8);
+    const std::uint64_t length = 100'000'001;
+    std::memcpy(too_long.data(), &length, sizeof length);
+    CHECK_THROWS_WITH_AS(index_safetensors(too_long, "file"),
+                         "file: byte 0: not a safetensors file: header length 100000001", Error);
+}
+
+TEST_CASE("the head of a safetensors file says how large the file is") {
+    const auto bytes = safetensors_file(
+        R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},"b":{"dtype":"U8","shape":[2],"data_offsets":[3,5]}})",
+        {1, 2, 3, 4, 5});
+    const std::span<const std::byte> whole(bytes);
+    CHECK(safetensors_size({}, "file") == 8);
+    CHECK(safetensors_size(whole.first(20), "file") == bytes.size() - 5);
+    CHECK(safetensors_size(whole.first(bytes.size() - 5), "file") == bytes.size());
+    CHECK(safetensors_size(whole, "file") == bytes.size());
+    CHECK_THROWS_AS(safetensors_size(std::vector<std::byte>(8, std::byte{0xFF}), "file"), Error);
+    CHECK_THROWS_AS(safetensors_size(std::vector<std::byte>(8), "file"), Error);  // a header of no bytes
+}
+
 TEST_CASE("a broken safetensors file is refused with its place") {
     const auto why_bytes = [](std::span<const std::byte> bytes) {
         try {

@@ -136,6 +136,32 @@ TEST_CASE("the arrays of an .npz and of an .npy, in either order") {
     CHECK(all_of(npy, "acts") == values);
 }
 
+// published/savez_compressed.npz: numpy 1.24.2.
+TEST_CASE("a compressed .npz has the values of one that is not, whole and by rows") {
+    const TensorStore packed(FP8LAB_SOURCE "/tests/unit/tensors/published/savez_compressed.npz"),
+        plain(FP8LAB_SOURCE "/tests/unit/tensors/published/savez.npz");
+    CHECK(all_of(packed, "weights") == all_of(plain, "weights"));
+    std::vector<float> row(3);
+    packed.read_rows(*packed.find("weights"), 1, row);
+    CHECK(row == std::vector<float>{0.1F, 1e-40F, INFINITY});
+}
+
+TEST_CASE("an .npy that cannot be read is refused by its dtype when it is opened") {
+    const Scratch scratch;
+    const auto file = [&](const char* dtype, std::size_t bytes) {
+        std::string text =
+            std::string("{'descr': '") + dtype + "', 'fortran_order': False, 'shape': (2L,), }";
+        text.resize(117, ' ');
+        return put_text(
+            scratch, "x.npy",
+            std::string("\x93NUMPY\x01\x00\x76\x00", 10) + text + "\n" + std::string(bytes, '\0'));
+    };
+    for (const char* dtype : {">f4", "<i4", "<c8"})
+        CHECK(says(refusal(file(dtype, dtype[1] == 'c' ? 16 : 8)),
+                   std::string("byte 20: dtype '") + dtype + "' is not supported; valid: <f2 <f4 <f8"));
+    CHECK(all_of(TensorStore(file("<f4", 8)), "x") == std::vector<float>{0, 0});  // a shape of Python 2
+}
+
 TEST_CASE("FP8 codes are multiplied by blocks of 128 x 128, also partial ones") {
     const Scratch scratch;
     const TensorStore store(fp8_file(scratch, 200, 300, "w_scale_inv", "[2,3]", {0.5F, 2, 4, 8, 16, 32}));

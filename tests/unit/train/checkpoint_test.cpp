@@ -34,7 +34,7 @@ std::vector<StepRecord> run(Trainer& trainer, int steps) {
 }
 
 SafeTensors read(const std::filesystem::path& path) {
-    return parse_safetensors(read_file(path), path.string());
+    return parse_safetensors(read_bytes(path), path.string());
 }
 
 }  // namespace
@@ -201,7 +201,7 @@ TEST_CASE("no truncated or damaged checkpoint does more than throw an error") {
     auto trainer = make_cpu_trainer(small("delayed"));
     run(*trainer, 2);
     trainer->save(scratch.path);
-    const auto good = read_file((scratch.path / "1-delayed.safetensors"));
+    const auto good = read_bytes((scratch.path / "1-delayed.safetensors"));
     for (std::size_t size = 0; size < good.size(); size += 7)
         CHECK_THROWS_AS(parse_safetensors(std::span(good).first(size), "file"), Error);
     Rng rng(1);
