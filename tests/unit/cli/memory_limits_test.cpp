@@ -86,7 +86,8 @@ TEST_CASE("with little memory a verb does its work or says so, and never hangs o
     if (std::getenv("FP8LAB_TEST_ALL"))
         for (limits.clear(); limits.size() < 12;) limits.push_back(80 + 20 * static_cast<int>(limits.size()));
     for (const char* const job : kJobs) {
-        CAPTURE(job);
+        const std::string words = job;
+        CAPTURE(words);
         const Finished usual = fp8lab(jobs.words(job));
         for (const int megabytes : limits) {
             CAPTURE(megabytes);
