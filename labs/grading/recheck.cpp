@@ -9,6 +9,9 @@
 
 #include "core/base/error.h"
 #include "core/base/units.h"
+#include "core/inspect/scan.h"
+#include "core/scaling/recipe.h"
+#include "core/tensors/tensor.h"
 #include "labs/course/exercise_run.h"
 
 namespace fp8lab {
@@ -108,14 +111,30 @@ constexpr Reworded kReworded[] = {
      "no master weights, nearest: loss 3\u00d7 BF16’s or more"},
     {"no master, dice: within 20 %", "no master weights, stochastic: within 20 % of BF16"},
     {"nothing else between the two runs", "no other setting differs between the two runs"},
+    {"recipe delayed on this layer: right within 2 %", "delayed scaling on this layer: right within 2 %"},
 };
+
+// Version 0.1.0 had names beside some conditions that only the code has: "bf16, delayed", "current, 21 %",
+// "normal", "amax". `found` has the names of menus.
+bool same_value(const std::string& claimed, const std::string& found) {
+    if (claimed == found) return true;
+    const auto comma = claimed.find(", ");
+    const std::string name = claimed.substr(0, comma), label = recipe_label(name);
+    if (comma != claimed.npos) {
+        const std::string rest = claimed.substr(comma + 2);
+        return found == label + "; " + recipe_label(rest) || found == label + ", " + rest;
+    }
+    const auto named = [&](const auto& thing) { return thing.id == name && thing.label == found; };
+    return std::ranges::any_of(tensor_kinds(), named) || std::ranges::any_of(scan_recipes(), named) ||
+           (name == "amax" && found == "amax scale") || (name == "one" && found == "scale 1");
+}
 
 bool same_condition(const Condition& claimed, const Condition& found) {
     if (claimed.met != found.met) return false;
-    if (claimed.text == found.text) return claimed.values == found.values;
+    const bool values = std::ranges::equal(claimed.values, found.values, same_value);
+    if (claimed.text == found.text) return values;
     return std::ranges::any_of(kReworded, [&](const Reworded& words) {
-        return words.was == claimed.text && words.now == found.text &&
-               (!words.same_values || claimed.values == found.values);
+        return words.was == claimed.text && words.now == found.text && (!words.same_values || values);
     });
 }
 

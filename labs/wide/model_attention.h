@@ -2,8 +2,8 @@
 //
 // Scores s ~ N(0, sigma^2), 64 rows; with a sink the first score of a row is the row's max + sink. E = exp(s - max)
 // in FP32, Z the sum of a row in FP32 (pairwise), P = E / Z. A cast is q = F(x S) / S to nearest even, saturating:
-// of x = P with S = 1 ("norm1"), of x = E with S = 1, 256 or 448. FlashAttention-3 casts E with S = 256
-// (arXiv 2606.06521). A format whose smallest value is m gives 0 for x S <= m / 2, the tie included (numerics.md
+// of x = P with S = 1 ("norm1"), of x = E with S = 1, 256 or 448. FlashAttention-3 (arXiv 2407.08608)
+// casts E with S = 256. A format whose smallest value is m gives 0 for x S <= m / 2, the tie included (numerics.md
 // 1.3): E4M3 for s - max <= ln(2^-10 / S).
 #pragma once
 

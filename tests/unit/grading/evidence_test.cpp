@@ -167,6 +167,53 @@ TEST_CASE(
     CHECK(problems(again(forged)).find("table of conditions") != std::string::npos);
 }
 
+TEST_CASE(
+    "names that only the code has, beside a condition of version 0.1.0, stand; names of other things do "
+    "not") {
+    struct Case {
+        std::string exercise, condition, was, is, other;
+    };
+    const std::string kBoth = "A in BF16, B in FP8",
+                      kPromise = "another recipe, promised at least 8 % too much";
+    for (const Case& c :
+         {Case{"L3.4", "a Gaussian tensor", "normal", "Gaussian", "laplace"},
+          Case{"L3.4", "scaled by its amax", "amax", "amax scale", "one"},
+          Case{"W.1", "no recipe that meets them has fewer bits", "current", "E4M3, one scale", "rowwise"}}) {
+        CAPTURE(c.condition);
+        const ExerciseEntry entry = exercise(c.exercise);
+        Evidence earlier = pass(entry, entry.exercise->solver);
+        const auto at = std::ranges::find(earlier.conditions, c.condition, &Condition::text);
+        REQUIRE(at != earlier.conditions.end());
+        CHECK(at->values == std::vector{c.is});
+        at->values = {c.was};
+        CHECK_MESSAGE(again(earlier).stands(), problems(again(earlier)));
+        at->values = {c.other};
+        CHECK(problems(again(earlier)).find("table of conditions") != std::string::npos);
+    }
+    const ExerciseEntry promise = exercise("L9.5");
+    Evidence earlier = pass(promise, promise.exercise->solver);
+    const auto error = std::ranges::find(earlier.conditions, kPromise, &Condition::text);
+    REQUIRE(error != earlier.conditions.end());
+    REQUIRE(error->values.at(0).starts_with("FP8 HYBRID, current, "));
+    const std::string percent = error->values[0].substr(21);
+    for (Condition& condition : earlier.conditions)
+        if (condition.text.starts_with("delayed scaling on"))
+            condition.text = "recipe delayed on this layer: right within 2 %";
+    error->values[0] = "current, " + percent;
+    CHECK_MESSAGE(again(earlier).stands(), problems(again(earlier)));
+    error->values[0] = "rowwise, " + percent;
+    CHECK(problems(again(earlier)).find("table of conditions") != std::string::npos);
+    const ExerciseEntry twins = exercise("L8.1");
+    earlier = pass(twins, twins.exercise->solver);
+    const auto arms = std::ranges::find(earlier.conditions, kBoth, &Condition::text);
+    REQUIRE(arms != earlier.conditions.end());
+    CHECK(arms->values == std::vector<std::string>{"BF16; FP8 HYBRID, delayed"});
+    arms->values = {"bf16, delayed"};
+    CHECK_MESSAGE(again(earlier).stands(), problems(again(earlier)));
+    arms->values = {"bf16, current"};
+    CHECK(problems(again(earlier)).find("table of conditions") != std::string::npos);
+}
+
 TEST_CASE("exercise L4.3 keeps E4M3's loss beside E4M3's condition while INT8 is shown") {
     const ExerciseEntry entry = exercise("L4.3");
     const std::vector<Condition> conditions = pass(entry, entry.exercise->solver).conditions;
