@@ -84,7 +84,7 @@ void FourView::draw_result(Context& c, float width) {
                                  ui::Cell{.text = text(values[1]), .value = values[1]}},
                       columns);
     };
-    row("Blocks with amax above 6, %", {o.cast[0].clip_pct, o.cast[1].clip_pct},
+    row("Blocks above 6 units, %", {o.cast[0].clip_pct, o.cast[1].clip_pct},
         [](double v) { return pct_text(v, 0); });
     if (o.params.nvfp4())
         row("SQNR with 4 or 6, dB", {o.four_or_six[0].sqnr_db, o.four_or_six[1].sqnr_db}, db_text);

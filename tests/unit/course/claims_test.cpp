@@ -73,6 +73,17 @@ TEST_CASE("the id of a claim card begins with its lab, and is not longer than a 
     }
 }
 
+TEST_CASE("a card whose ruling is open says what would decide it") {
+    int open = 0;
+    for (const Claim& claim : load_claims())
+        if (claim.ruling == Ruling::open) {
+            CAPTURE(claim.id);
+            CHECK(claim.verdict.find("decide") != std::string::npos);
+            ++open;
+        }
+    CHECK(open >= 3);
+}
+
 TEST_CASE("a number of a card agrees within the card's tolerance, and a missing one never does") {
     const auto agrees = [](double card, double tolerance, double now) {
         return FoundNumber{.card = {.metric = "m", .value = card, .tolerance = tolerance}, .now = now}
