@@ -136,6 +136,9 @@ const Runs& shipped_runs() {
     return kRuns;
 }
 
-std::string with_runs(std::string_view text) { return shipped_runs().fill(text, "assets"); }
+std::string with_runs(std::string_view text) {
+    if (text.find(kOpening) == text.npos) return std::string(text);
+    return shipped_runs().fill(text, "assets");
+}
 
 }  // namespace fp8lab

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/units.h"
+#include "core/lesson/runs.h"
 #include "labs/transformer/model.h"
 
 namespace fp8lab::transformer {
@@ -157,9 +158,12 @@ std::span<const Exercise> TransformerLab::exercises() const {
             .hints = {"Everything is set already.", "Press Run, below the curves, or the Space key.",
                       "Press Run and wait for step 600. Change nothing meanwhile."},
             .judge = below_two,
-            .explanation = "Scaled FP8 costs 0 to 1.4 % of this loss (delayed, current, rowwise, block128, "
-                           "mxfp8; seeds 1 to 3), and FP32 differs from BF16 by up to 0.15 %. Which recipe "
-                           "is best changes with the seed, so this loss cannot rank them.",
+            .explanation = with_runs(
+                "With delayed scaling another seed is expected {runs L13 delayed gap_pct interval} % above "
+                "BF16 (ten seeds on one CPU), with current scaling {runs L13 current gap_pct interval} %, "
+                "with MXFP8 {runs L13 mxfp8 gap_pct interval} %, and FP32 at "
+                "{runs L13 fp32 gap_pct interval} %. These intervals overlap, so one seed cannot rank the "
+                "recipes."),
             .solver = {kRun},
             .near_misses = {NearMiss{"300 steps only", {kTo300}},
                             NearMiss{"arm A is not BF16", {sets("arm_a", "current"), kRun}},
@@ -191,18 +195,20 @@ std::span<const Exercise> TransformerLab::exercises() const {
                         "lose at least 80 % of its elements. Change no other setting, and train 600 steps.",
             .prediction =
                 NumberPrediction{.label = "gap", .unit = "%", .min = 0, .max = 200, .initial = 10, .step = 1},
-            .predict = "Without a scale and with 8 sequences per step, FP8 ends 9 % above BF16 (seed 1). How "
-                       "large is the gap with 16 sequences, in percent?",
+            .predict =
+                with_runs("Without a scale and with 8 sequences per step, FP8 ended "
+                          "{runs L13 unscaled gap_pct range} % above BF16 in ten seeds. How large is the gap "
+                          "with 16 sequences, in percent?"),
             .start = {"arm_b=unscaled"},
             .hints =
                 {"The loss is a mean over the tokens of the batch.",
                  "With more tokens in the mean, the gradient of each token is smaller. The control is Batch.",
-                 "Set Batch to 16: every dy is half as large, and 94 % of 2.down.dy becomes 0."},
+                 "Set Batch to 16: every dy is half as large, and nearly all of 2.down.dy becomes 0."},
             .judge = twice_the_batch,
             .explanation =
                 "The loss is a mean over the tokens, so dy is proportional to 1 / tokens. Without a scale it "
-                "leaves the window of E5M2 at the bottom: 94 % of 2.down.dy becomes 0 with 16 sequences "
-                "(seed 1). A scale moves with the gradient, so no scaled recipe knows this limit.",
+                "leaves the window of E5M2 at the bottom, and with 16 sequences most elements of 2.down.dy "
+                "become 0. A scale moves with the gradient, so no scaled recipe has this limit.",
             .solver = {sets("batch", "16"), kRun},
             .near_misses = {NearMiss{"a smaller batch", {sets("batch", "4"), kRun}},
                             NearMiss{"another learning rate", {sets("lr", "0.02"), kRun}},
@@ -219,9 +225,10 @@ std::span<const Exercise> TransformerLab::exercises() const {
                       "Which box receives a product of two numbers that both became large?",
                       "The box down of block 1, its x: 1.down.x."},
             .judge = find_it,
-            .explanation = "Gate and up of one channel point the same way, so their product is quadratic. "
-                           "One element of about 10^5 sets the scale of 1.down.x, and most elements of the "
-                           "other channels fall below the smallest value of E4M3: 88 % become 0 (seed 1).",
+            .explanation =
+                "Gate and up of one channel point the same way, so their product is quadratic. "
+                "One element of about 10^5 sets the scale of 1.down.x, and most elements of the "
+                "other channels fall below the smallest value of E4M3: about nine of ten become 0.",
             .solver = {kTo300, kAlign, kRun, sets("tensor", "1.down.x")},
             .near_misses = {NearMiss{"the linear before it",
                                      {kTo300, kAlign, kRun, sets("tensor", "1.gate_up.x")}},
@@ -257,9 +264,13 @@ std::span<const Exercise> TransformerLab::exercises() const {
             .hints = {"NVIDIA’s recipe keeps some linears in BF16.",
                       "The control is Kept in BF16, in the group More.", "Set Kept in BF16 to last block."},
             .judge = four_bits,
-            .explanation = "With the last block in BF16, NVFP4 ends 2.1 to 2.9 % above BF16; with both "
-                           "blocks in NVFP4 5.0 to 7.5 % (seeds 1 to 3; FP32 differs from BF16 by at most "
-                           "0.15 %). NVIDIA’s recipe keeps the last layers in BF16 too, arXiv 2509.25149.",
+            .explanation = with_runs(
+                "With the last block in BF16, NVFP4 ends {runs L13 nvfp4-te:wide=last gap_pct mean} % above "
+                "BF16 in the mean of ten seeds, and another seed is expected at "
+                "{runs L13 nvfp4-te:wide=last gap_pct interval} %. With both blocks in NVFP4 it is "
+                "{runs L13 nvfp4-te gap_pct mean} %, expected "
+                "{runs L13 nvfp4-te gap_pct interval} %; of FP32 {runs L13 fp32 gap_pct interval} %. "
+                "NVIDIA’s recipe keeps the last layers in BF16 too, arXiv 2509.25149."),
             .solver = {sets("wide", "last"), kRun},
             .near_misses = {NearMiss{"nothing spared", {kRun}},
                             NearMiss{"nothing left in four bits", {sets("wide", "first+last"), kRun}},
