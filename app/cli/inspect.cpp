@@ -31,7 +31,12 @@ struct InspectOptions {
 };
 
 std::shared_ptr<const TensorStore> open_store(const std::string& path) {
-    return std::make_shared<TensorStore>(open_tensors(path, Pipes::read));
+    auto store = std::make_shared<const TensorStore>(open_tensors(path, Pipes::read));
+    // Where nothing can be cast, that is said as by quantize.
+    const auto tensors = store->tensors();
+    if (!tensors.empty() && std::ranges::none_of(tensors, &StoredTensor::is_float))
+        require_float(*store, tensors.front());
+    return store;
 }
 
 // To its end, or to a signal. `casts`: false ends it after the first pass. A part that a signal ends is not counted.

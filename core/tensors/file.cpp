@@ -58,9 +58,7 @@ Tensor from_png(const RandomFile& file, const Source& source) {
 
 Tensor from_store(const TensorStore& store, const StoredTensor& tensor) {
     const std::string where = store.files()[tensor.file].where();
-    if (!tensor.is_float)
-        throw input_error(where, fmt::format("byte {}: dtype {} of tensor '{}' is not a float", tensor.begin,
-                                             tensor.dtype, tensor.name));
+    require_float(store, tensor);
     const MatrixShape shape = tensor.matrix();
     // The values and what they are cast to; in Fortran order the stored ones and another copy besides.
     const double copies = tensor.fortran_order ? 4 : 2;

@@ -61,6 +61,13 @@ std::uint64_t StoredTensor::values() const {
     return count;
 }
 
+void require_float(const TensorStore& store, const StoredTensor& tensor) {
+    if (tensor.is_float) return;
+    throw input_error(store.files()[tensor.file].where(),
+                      fmt::format("byte {}: dtype {} of tensor '{}' is not a float", tensor.begin,
+                                  quote_from(tensor.dtype), quote_from(tensor.name)));
+}
+
 RandomFile open_tensors(const std::filesystem::path& path, Pipes pipes) {
     return {path,
             [&](std::span<const std::byte> head) -> std::uint64_t {

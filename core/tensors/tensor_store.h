@@ -78,6 +78,9 @@ class TensorStore {
     std::shared_ptr<Unpacked> unpacked_;
 };
 
+// Throws input_error, with file, byte and dtype: the values of the tensor cannot be read.
+void require_float(const TensorStore& store, const StoredTensor& tensor);
+
 // The input of a verb or lab that is a tensor, a picture or a model: a regular file, "-", or, where it may be one, a pipe.
 // Throws as RandomFile().
 RandomFile open_tensors(const std::filesystem::path& path, Pipes pipes = Pipes::refused);

@@ -208,3 +208,26 @@ TEST_CASE("a safetensors file of 100 GB, almost all of it zeros, is inspected by
     CHECK(run.out.find("not a float") != std::string::npos);
     CHECK(fp8lab("quantize " + (scratch / "m.safetensors") + ":w --recipe bf16").code == 0);
 }
+
+TEST_CASE("what no verb can cast is refused by each in the same words") {
+    const Scratch scratch;
+    const auto said = [&](const std::string& file) {
+        const Finished one = fp8lab("quantize " + (scratch / file) + " --recipe bf16"),
+                       other = fp8lab("inspect " + (scratch / file));
+        CHECK(one.code == 4);
+        CHECK(other.code == 4);
+        CHECK(one.err == other.err);
+        CHECK(std::ranges::count(one.err, '\n') == 1);
+        return one.err;
+    };
+    for (const std::string& dtype : std::vector<std::string>{"F4", "F6_E2M3", "F8_E4M3FNUZ", "I64"}) {
+        const std::string header = R"({"w":{"dtype":")" + dtype + R"(","shape":[2],"data_offsets":[0,16]}})";
+        const std::uint64_t length = header.size();
+        spit(scratch / "m.safetensors",
+             std::string(reinterpret_cast<const char*>(&length), 8) + header + std::string(16, '\1'));
+        CHECK(said("m.safetensors").find("dtype " + dtype + " of tensor 'w' is not a float") !=
+              std::string::npos);
+    }
+    spit(scratch / "b.npy", npy(">f4", "(2,)", bytes_of({1, 2})));
+    CHECK(said("b.npy").find("dtype '>f4' is not supported") != std::string::npos);
+}
