@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/figure/seeded.h"
+#include "labs/seeded.h"
 
 namespace fp8lab::blocks {
 

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
-#include "core/figure/seeded.h"
 #include "core/scaling/quantizer.h"
+#include "labs/seeded.h"
 
 namespace fp8lab::error {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/base/units.h"
-#include "core/figure/seeded.h"
+#include "labs/seeded.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/widgets.h"
 

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "core/base/error.h"
-#include "core/figure/seeded.h"
+#include "labs/seeded.h"
 
 namespace fp8lab::four {
 namespace {

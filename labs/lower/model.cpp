@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/figure/seeded.h"
+#include "labs/seeded.h"
 
 namespace fp8lab::lower_lab {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/figure/seeded.h"
 #include "core/threads/parallel.h"
+#include "labs/seeded.h"
 
 namespace fp8lab::ruler {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/base/units.h"
-#include "core/figure/seeded.h"
+#include "labs/seeded.h"
 #include "labs/train/model.h"
 #include "labs/training/cost.h"
 

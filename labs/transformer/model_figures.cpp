@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "core/base/units.h"
-#include "core/figure/seeded.h"
 #include "core/nn/models/transformer/model.h"
+#include "labs/seeded.h"
 #include "labs/training/cost.h"
 #include "labs/training/histogram.h"
 #include "labs/transformer/model.h"

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "core/base/units.h"
-#include "core/figure/seeded.h"
+#include "labs/seeded.h"
 
 namespace fp8lab::wide {
 namespace {

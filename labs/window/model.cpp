@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/base/units.h"
-#include "core/figure/seeded.h"
+#include "labs/seeded.h"
 
 namespace fp8lab::window_lab {
 

@@ -62,6 +62,16 @@ void fill_normal(std::span<float> values) {
     });
 }
 
+// ", budget 1.1 kept", and the budget in the row; empty where the target has none.
+std::string held_to_budget(std::string_view target, double ratio, nlohmann::json& row) {
+    for (const Budget& budget : kBudgets) {
+        if (budget.target != target) continue;
+        row["budget"] = budget.ratio;
+        return fmt::format(", budget {} {}", budget.ratio, ratio <= budget.ratio ? "kept" : "missed");
+    }
+    return {};
+}
+
 }  // namespace
 
 nlohmann::json bench_cast(const BenchOptions& options, const Globals&, bool json) {
@@ -103,13 +113,7 @@ nlohmann::json bench_cast(const BenchOptions& options, const Globals&, bool json
                               {"ratio", result.ratio},
                               {"read_4_write_1", to_json(moved.work)},
                               {"ratio_to_read_4_write_1", to_moved}};
-        std::string verdict;
-        for (const Budget& budget : kBudgets) {
-            if (budget.target != target) continue;
-            row["budget"] = budget.ratio;
-            verdict =
-                fmt::format(", budget {} {}", budget.ratio, result.ratio <= budget.ratio ? "kept" : "missed");
-        }
+        const std::string verdict = held_to_budget(target, result.ratio, row);
         out["targets"].push_back(row);
         if (json) continue;
         fmt::print(

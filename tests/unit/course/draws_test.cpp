@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "core/figure/seeded.h"
 #include "labs/course/scene_run.h"
 #include "labs/lab.h"
 #include "labs/list.h"
+#include "labs/seeded.h"
 #include "labs/set_fields.h"
 #include "tests/scratch.h"
 

@@ -60,7 +60,7 @@ TEST_CASE("what is asked for is thrown by the loop, from whichever thread, and t
     }
 }
 
-TEST_CASE("loops inside a loop ask too, on every thread; other threads' loops do not") {
+TEST_CASE("loops inside a loop ask too, on every thread, and other threads' loops do not") {
     set_threads(3);
     std::atomic<int> asked = 0;
     const AskBetween ask([&] { ++asked; });
@@ -77,7 +77,7 @@ TEST_CASE("loops inside a loop ask too, on every thread; other threads' loops do
     CHECK(asked == 0);
 }
 
-TEST_CASE("the newest object of a thread is asked; one without a function lets loops run to their ends") {
+TEST_CASE("the newest object of a thread is asked, and one without a function lets loops run to their ends") {
     set_threads(2);
     const AskBetween outer([] { throw Stop(); });
     CHECK_THROWS_AS(ask_between(), Stop);

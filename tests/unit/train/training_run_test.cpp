@@ -287,7 +287,8 @@ class SlowTrainer final : public Trainer {
 
 }  // namespace
 
-TEST_CASE("a pause and the end of a run give up the step at hand; the evaluation behind the last is made") {
+TEST_CASE(
+    "a pause and the end of a run give up the step at hand, and the evaluation behind the last is made") {
     std::atomic<int> parts = 0;
     {
         TrainingRun run([&](const Preparation&) { return std::make_unique<SlowTrainer>(parts); });
@@ -332,7 +333,7 @@ TEST_CASE("a preparation that nobody waits for any more ends inside its loops") 
     CHECK(parts < 30'000);
 }
 
-TEST_CASE("a run gives way to a window's frames; where there is no window it does not") {
+TEST_CASE("a run gives way to a window's frames, where there is no window it does not") {
     const int here = getpriority(PRIO_PROCESS, 0);
     const auto priority_of = [](std::function<void()> wake) {
         std::promise<int> priority;

@@ -1,4 +1,4 @@
-#include "core/figure/seeded.h"
+#include "labs/seeded.h"
 
 #include <fmt/format.h>
 
