@@ -23,6 +23,10 @@ Matrix<float> cast(const Matrix<float>& in, const CastPlan& plan, float static_a
 
 }  // namespace
 
+float StaticScales::amax(std::size_t layer) const {
+    return amaxes.empty() ? 0 : std::ldexp(amaxes.at(layer), margin);
+}
+
 Mix uniform_mix(std::size_t layers, const LowFormat& format, bool activations) {
     const LowFormat& kept = find_low_format("bf16", "format");
     return {std::vector(layers, &format), std::vector(layers, activations ? &format : &kept)};
@@ -56,8 +60,8 @@ Lowered run_lowered(const TrainedMlp& network, const Matrix<float>& x, const Mix
     Matrix<float> in = x;
     for (std::size_t l = 0; l < n; ++l) {
         LayerLoss loss;
-        const float amax = scales.amaxes.empty() ? 0 : std::ldexp(scales.amaxes[l], scales.margin);
-        const Matrix<float> a = lowered_input(in, *mix.activations[l], amax, with_losses ? &loss.a : nullptr);
+        const Matrix<float> a =
+            lowered_input(in, *mix.activations[l], scales.amax(l), with_losses ? &loss.a : nullptr);
         const Matrix<float> w =
             lowered_weights(network.layers[l].w, *mix.weights[l], with_losses ? &loss.w : nullptr);
         if (with_losses) out.layers.push_back(loss);

@@ -35,6 +35,7 @@ Mix single_mix(std::size_t layers, std::size_t layer, const LowFormat& format, b
 struct StaticScales {
     std::vector<float> amaxes;
     int margin = 0;
+    float amax(std::size_t layer) const;  // that the scale of a layer (from 0) is of; 0: dynamic
     bool operator==(const StaticScales&) const = default;
 };
 

@@ -15,8 +15,9 @@ namespace {
 // The tree of all mixes below a node: the input of a layer, and what was chosen before it.
 class Tree {
   public:
-    Tree(const TrainedMlp& network, const Reference& reference, AllMixes& out, const MixesTold& told)
-        : network_(network), reference_(reference), out_(out), told_(told) {
+    Tree(const TrainedMlp& network, const Reference& reference, AllMixes& out, const MixesTold& told,
+         const StaticScales& scales)
+        : network_(network), reference_(reference), out_(out), told_(told), scales_(scales) {
         for (const LinearLayer& layer : network.layers) {
             const auto share =
                 static_cast<double>(layer.w.values.size()) / static_cast<double>(network.weights());
@@ -50,7 +51,7 @@ class Tree {
         const std::size_t formats = out_.formats.size(), at = l * formats + f;
         const LowFormat& input = out_.activations ? *out_.formats[f] : find_low_format("bf16", "format");
         Matrix<float> y;
-        multiply_layer(lowered_input(in, input), weights_[at], network_.layers[l].b, y);
+        multiply_layer(lowered_input(in, input, scales_.amax(l)), weights_[at], network_.layers[l].b, y);
         index = index * formats + f;
         bits += bits_[at];
         if (l + 1 == network_.layers.size()) {
@@ -73,6 +74,7 @@ class Tree {
     const Reference& reference_;
     AllMixes& out_;
     const MixesTold& told_;
+    const StaticScales& scales_;
     std::vector<Matrix<float>> weights_;  // layer by layer, format by format
     std::vector<double> bits_;            // of a mix: that layer's part
     std::mutex mutex_;
@@ -102,15 +104,18 @@ std::optional<std::size_t> AllMixes::find(const Mix& mix) const {
 }
 
 AllMixes all_mixes(const TrainedMlp& network, const Matrix<float>& x, const Reference& reference,
-                   std::span<const LowFormat* const> formats, bool activations, const MixesTold& told) {
+                   std::span<const LowFormat* const> formats, bool activations, const MixesTold& told,
+                   const StaticScales& scales) {
     if (network.layers.size() > kMostLayersOfAllMixes)
         throw usage_error("mixes", "every mix is tried for up to " + std::to_string(kMostLayersOfAllMixes) +
                                        " layers; this network has " + std::to_string(network.layers.size()));
+    if (!scales.amaxes.empty() && scales.amaxes.size() != network.layers.size())
+        throw usage_error("scales", "must have one amax per layer");
     AllMixes out{{formats.begin(), formats.end()}, network.layers.size(), activations, {}};
     std::size_t count = 1;
     for (std::size_t l = 0; l < out.layers; ++l) count *= formats.size();
     out.points.resize(count);
-    Tree(network, reference, out, told).grow(x);
+    Tree(network, reference, out, told, scales).grow(x);
     return out;
 }
 
@@ -196,12 +201,13 @@ std::vector<const LowFormat*> greedy_formats() {
 }
 
 std::vector<double> sensitivities(const TrainedMlp& network, const Matrix<float>& x,
-                                  const Reference& reference, const LowFormat& format, bool activations) {
+                                  const Reference& reference, const LowFormat& format, bool activations,
+                                  const StaticScales& scales) {
     const std::size_t n = network.layers.size();
     std::vector<double> out;
     for (std::size_t l = 0; l < n; ++l)
-        out.push_back(
-            divergence_of(reference, run_lowered(network, x, single_mix(n, l, format, activations)).y));
+        out.push_back(divergence_of(
+            reference, run_lowered(network, x, single_mix(n, l, format, activations), scales).y));
     return out;
 }
 

@@ -32,10 +32,11 @@ struct AllMixes {
 };
 // Computed as a tree whose branches share the layers before them, so that every input is cast once per format.
 // `activations` false: the inputs of all layers stay in BF16. `told` hears how many mixes are done, from one thread at a
-// time. Throws usage_error above kMostLayersOfAllMixes layers.
+// time. `scales`: as of run_lowered(). Throws usage_error above kMostLayersOfAllMixes layers.
 using MixesTold = std::function<void(std::size_t done, std::size_t of)>;
 AllMixes all_mixes(const TrainedMlp& network, const Matrix<float>& x, const Reference& reference,
-                   std::span<const LowFormat* const> formats, bool activations, const MixesTold& told = {});
+                   std::span<const LowFormat* const> formats, bool activations, const MixesTold& told = {},
+                   const StaticScales& scales = {});
 
 // The mixes that no other mix beats in both bits and divergence, from few bits to many.
 std::vector<std::size_t> frontier_of(std::span<const MixPoint> points);
@@ -66,8 +67,9 @@ std::vector<GreedyStep> greedy_path(std::span<const LayerSize> layers,
 // mxfp8, mxfp6-e2m3, nvfp4, mxfp4: what L11 and `infer` go through.
 std::vector<const LowFormat*> greedy_formats();
 
-// The divergence with one layer in `format` and all others in FP32, layer by layer.
+// The divergence with one layer in `format` and all others in FP32, layer by layer. `scales`: as of run_lowered().
 std::vector<double> sensitivities(const TrainedMlp& network, const Matrix<float>& x,
-                                  const Reference& reference, const LowFormat& format, bool activations);
+                                  const Reference& reference, const LowFormat& format, bool activations,
+                                  const StaticScales& scales = {});
 
 }  // namespace fp8lab

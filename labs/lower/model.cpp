@@ -51,7 +51,9 @@ LowerLab::LowerLab()
       cloud_job_([setup = std::shared_ptr<const Setup>()](const CloudSpec& spec) mutable {
           return make_cloud(spec, setup);
       }),
-      ranges_job_([](const RangesSpec& spec) { return ranges_of(spec); }),
+      ranges_job_([before = Ranges()](const RangesSpec& spec) mutable {
+          return before = ranges_of(spec, std::move(before));
+      }),
       cascade_job_([setup = std::shared_ptr<const Setup>()](const CascadeSpec& spec) mutable {
           return cascade_sweep(spec, setup);
       }),
@@ -63,6 +65,11 @@ SetupSpec Params::setup() const {
     return {{network, network == "own" ? file : ""}, outlier_ratio, smoothing, contrast};
 }
 
+ScalesSpec Params::scales() const {
+    if (act_scale != "calibrated" || !both()) return {};
+    return {true, batches, margin, percentile};
+}
+
 MixSpec Params::mix() const {
     return {.setup = setup(),
             .both = both(),
@@ -72,15 +79,12 @@ MixSpec Params::mix() const {
             .w_more = w_more,
             .a_more = a_more,
             .probe = probe,
-            .calibrated = act_scale == "calibrated",
-            .batches = batches,
-            .margin = margin,
-            .percentile = percentile,
+            .scales = scales(),
             .budget = revealed ? budget : kMostBits};
 }
 
 RangesSpec Params::ranges() const {
-    return {setup().subject, both(), smoothing == "off" ? "0.5" : smoothing, batches, margin, percentile};
+    return {setup(), both(), {act_scale == "calibrated", batches, margin, percentile}};
 }
 
 KvCase Params::kv_case() const { return {std::stoi(kv_outlier), std::stoi(kv_sharp), kv_seed}; }
@@ -103,17 +107,19 @@ std::string LowerLab::why_not(std::string_view field) const {
                                           outcome_.setup->network.layers.size() > 1);
     if ((field == "smoothing" || field == "outlier_ratio") && !relu)
         return "Only a network with relu can move a scale from one layer to the next.";
-    if ((field == "batches" || field == "percentile" || field == "margin") && params_.act_scale == "dynamic")
+    const bool calibration = field == "batches" || field == "percentile" || field == "margin";
+    if ((field == "act_scale" || calibration) && !params_.both()) return "The activations stay in BF16.";
+    // The dashed lines of the experiment ranges have calibrated scales in any case.
+    if (calibration && params_.act_scale == "dynamic" && !shows("ranges"))
         return "Dynamic scales are computed from the tensor at hand.";
-    if (field == "act_scale" && !params_.both()) return "The activations stay in BF16.";
     return "";
 }
 
 namespace {
 
-template <class Spec, class Result>
+template <class Spec, class Result, class Kept>
 void refresh(const Spec& spec, bool visible, std::optional<Spec>& asked, Job<Spec, Result>& job,
-             Result& result) {
+             Kept& result) {
     if (visible && asked != spec) job.request(*(asked = spec));
     if (auto taken = job.take()) result = std::move(*taken);
 }

@@ -39,8 +39,9 @@ struct Params {
 
     bool both() const { return lower == "both"; }
     SetupSpec setup() const;
-    MixSpec mix() const;  // without the budget where it has no effect
-    CloudSpec cloud() const { return {setup(), both()}; }
+    ScalesSpec scales() const;  // dynamic ones where the activations stay in BF16
+    MixSpec mix() const;        // without the budget where it has no effect
+    CloudSpec cloud() const { return {setup(), both(), scales()}; }
     RangesSpec ranges() const;
     CascadeSpec cascade() const { return {setup(), low, high}; }
     KvCase kv_case() const;
@@ -100,7 +101,7 @@ class LowerLab final : public Lab {
     Job<KvCase, KvErrors> kv_job_;
     Ranges ranges_;
     CascadeSweep cascade_;
-    KvErrors kv_{};
+    std::optional<KvErrors> kv_;
 };
 
 // The marks that the exercises ask for; percent of right answers, bits per weight, nats.

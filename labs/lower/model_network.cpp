@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/rng.h"
 #include "core/files/files.h"
+#include "core/inference/calibration.h"
 #include "core/inference/rescale.h"
 #include "core/tensors/file.h"
 
@@ -97,6 +98,12 @@ float exact_ratio(double ratio) {
     const double exponent = std::log2(ratio);
     return static_cast<float>(
         std::fabs(exponent - std::round(exponent)) < kClose ? std::exp2(std::round(exponent)) : ratio);
+}
+
+StaticScales scales_of(const ScalesSpec& spec, const TrainedMlp& network, const Matrix<float>& train_x) {
+    if (!spec.calibrated) return {};
+    return {calibrated_amaxes(network, train_x, {static_cast<std::size_t>(spec.batches), spec.percentile}),
+            spec.margin};
 }
 
 std::shared_ptr<const Setup> make_setup(const SetupSpec& spec, const std::shared_ptr<const Setup>& before) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/inference/data.h"
+#include "core/inference/lowering.h"
 #include "core/inference/score.h"
 
 namespace fp8lab::lower_lab {
@@ -34,6 +35,16 @@ struct SetupSpec {
     double contrast = 1;            // multiplies the test inputs
     bool operator==(const SetupSpec&) const = default;
 };
+// The scales of the layer inputs: from the tensor at hand, or calibrated on training rows.
+struct ScalesSpec {
+    bool calibrated = false;
+    int batches = 4, margin = 0;
+    double percentile = 100;
+    bool operator==(const ScalesSpec&) const = default;
+};
+// Empty where they are not calibrated.
+StaticScales scales_of(const ScalesSpec& spec, const TrainedMlp& network, const Matrix<float>& train_x);
+
 struct Setup {
     SetupSpec spec;
     std::shared_ptr<const Subject> subject;

@@ -63,13 +63,14 @@ std::shared_ptr<const Cloud> make_cloud(const CloudSpec& spec, std::shared_ptr<c
     auto out = std::make_shared<Cloud>();
     out->spec = spec;
     const auto known = chip_formats();
+    const StaticScales scales = scales_of(spec.scales, setup->network, setup->subject->data.train_x);
     if (setup->network.layers.size() <= kMostLayersOfAllMixes) {
-        out->all = all_mixes(setup->network, setup->x, setup->reference, known, spec.both);
+        out->all = all_mixes(setup->network, setup->x, setup->reference, known, spec.both, {}, scales);
         out->frontier = frontier_of(out->all.points);
         return out;
     }
     const auto divergence = [&](const Mix& mix) {
-        return divergence_of(setup->reference, run_lowered(setup->network, setup->x, mix).y);
+        return divergence_of(setup->reference, run_lowered(setup->network, setup->x, mix, scales).y);
     };
     out->greedy = greedy_path(layer_sizes(setup->network), divergence, greedy_formats(), spec.both);
     return out;
@@ -126,10 +127,7 @@ Outcome MixMaker::operator()(const MixSpec& spec, const std::shared_ptr<const Cl
     const std::size_t n = setup_->network.layers.size();
     const MixSpec key = without_chips(spec);
     if (uniforms_.empty() || key != of_uniforms_) {
-        scales_ = {};
-        if (spec.calibrated)
-            scales_ = {calibrated_amaxes(setup_->network, setup_->subject->data.train_x, spec.calibration()),
-                       spec.margin};
+        scales_ = scales_of(spec.scales, setup_->network, setup_->subject->data.train_x);
         uniforms_.clear();
         for (const LowFormat* format : uniform_formats()) {
             const Mix mix = uniform_mix(n, *format, spec.both);
@@ -137,7 +135,7 @@ Outcome MixMaker::operator()(const MixSpec& spec, const std::shared_ptr<const Cl
                 output_row(*setup_, mix, format, run_lowered(setup_->network, setup_->x, mix, scales_).y));
         }
         sensitivity_ = sensitivities(setup_->network, setup_->x, setup_->reference,
-                                     find_low_format(spec.probe, "probe"), spec.both);
+                                     find_low_format(spec.probe, "probe"), spec.both, scales_);
         of_uniforms_ = key;
     }
     Outcome out{.spec = spec, .setup = setup_, .mix = mix_of(spec, n), .uniforms = uniforms_};

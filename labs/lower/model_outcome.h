@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "core/inference/calibration.h"
 #include "core/inference/mixes.h"
 #include "labs/lower/model_network.h"
 
@@ -23,18 +22,16 @@ struct MixSpec {
     std::string w_more = "mxfp8",
                 a_more = "w";  // of the layers after them, "F[,F...]": the last holds for the rest
     std::string probe = "nvfp4";
-    bool calibrated = false;
-    int batches = 4, margin = 0;
-    double percentile = 100;
-    Calibration calibration() const { return {static_cast<std::size_t>(batches), percentile}; }
+    ScalesSpec scales = {};
     double budget = kMostBits;  // bits; below kMostBits the best mix under it
     bool operator==(const MixSpec&) const = default;
 };
 
-// All mixes of one setup, with dynamic scales.
+// All mixes of one setup, with the scales of the own mix.
 struct CloudSpec {
     SetupSpec setup = {};
     bool both = true;
+    ScalesSpec scales = {};
     bool operator==(const CloudSpec&) const = default;
 };
 struct Cloud {

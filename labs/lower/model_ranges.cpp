@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/inference/calibration.h"
 #include "core/inference/lowering.h"
 #include "core/inference/rescale.h"
 
@@ -15,22 +14,43 @@ double value_of(const Reference& reference, const Matrix<float>& y) {
     return reference.classifies ? score.accuracy_pct : score.divergence;
 }
 
+Matrix<float> at_contrast(const Subject& subject, double contrast) {
+    Matrix<float> x = subject.data.test.x;
+    for (float& v : x.values) v *= static_cast<float>(contrast);
+    return x;
+}
+
+// What each sweep depends on: the rest as by default.
+RangesSpec of_outliers(RangesSpec spec) {
+    spec.setup.smoothing = spec.dotted(), spec.setup.outlier_ratio = 1;
+    if (!spec.scales.calibrated || !spec.both) spec.scales = {};
+    return spec;
+}
+RangesSpec of_contrast(RangesSpec spec) {
+    spec.setup.contrast = 1, spec.scales.calibrated = false;
+    return spec;
+}
+
 void sweep_outliers(const Subject& subject, Ranges& out) {
+    const Matrix<float> x = at_contrast(subject, out.spec.setup.contrast);
     for (int binade = 0; binade <= 10; ++binade) out.ratios.push_back(std::exp2(binade));
     for (const char* id : {"e4m3", "int8", "mxfp6-e2m3", "nvfp4", "mxfp4"})
         for (const bool second : {false, true})
             out.outliers.push_back({&find_low_format(id, "format"), second});
-    const Reference reference = reference_of(forward(subject.network, subject.data.test.x),
-                                             subject.network.classifies, subject.data.test.y);
+    const Reference reference =
+        reference_of(forward(subject.network, x), subject.network.classifies, subject.data.test.y);
     constexpr std::size_t kChannels = 4;
     for (const double ratio : out.ratios) {
         const TrainedMlp plain =
             with_outliers(subject.network, subject.data.train_x, kChannels, static_cast<float>(ratio));
-        const TrainedMlp smooth = smoothed(plain, subject.data.train_x, std::stod(out.spec.smoothing));
+        const TrainedMlp smooth = smoothed(plain, subject.data.train_x, std::stod(out.spec.dotted()));
+        const StaticScales of_plain = scales_of(out.spec.scales, plain, subject.data.train_x),
+                           of_smooth = scales_of(out.spec.scales, smooth, subject.data.train_x);
         for (SweepLine& line : out.outliers) {
             const TrainedMlp& network = line.second ? smooth : plain;
             const Mix mix = uniform_mix(network.layers.size(), *line.format, out.spec.both);
-            line.values.push_back(value_of(reference, run_lowered(network, subject.data.test.x, mix).y));
+            const StaticScales& scales = line.second ? of_smooth : of_plain;
+            line.values.push_back(value_of(reference, run_lowered(network, x, mix, scales).y));
         }
     }
 }
@@ -40,14 +60,14 @@ void sweep_contrast(const Subject& subject, Ranges& out) {
     for (const char* id : {"e4m3", "int8", "nvfp4"})
         for (const bool second : {false, true})
             out.contrast.push_back({&find_low_format(id, "format"), second});
-    const TrainedMlp& network = subject.network;
-    const StaticScales scales{
-        calibrated_amaxes(network, subject.data.train_x,
-                          {static_cast<std::size_t>(out.spec.batches), out.spec.percentile}),
-        out.spec.margin};
+    SetupSpec as_set = out.spec.setup;
+    as_set.contrast = 1;
+    const TrainedMlp network = make_setup(as_set, nullptr)->network;
+    ScalesSpec calibrated = out.spec.scales;
+    calibrated.calibrated = true;
+    const StaticScales scales = scales_of(calibrated, network, subject.data.train_x);
     for (const double contrast : out.contrasts) {
-        Matrix<float> x = subject.data.test.x;
-        for (float& v : x.values) v *= static_cast<float>(contrast);
+        const Matrix<float> x = at_contrast(subject, contrast);
         const Reference reference =
             reference_of(forward(network, x), network.classifies, subject.data.test.y);
         for (SweepLine& line : out.contrast) {
@@ -62,12 +82,21 @@ void sweep_contrast(const Subject& subject, Ranges& out) {
 
 }  // namespace
 
-Ranges ranges_of(const RangesSpec& spec) {
-    const Subject subject = make_subject(spec.subject);
+Ranges ranges_of(const RangesSpec& spec, Ranges before) {
+    const Subject subject = make_subject(spec.setup.subject);
     Ranges out{.spec = spec, .classifies = subject.network.classifies};
-    if (subject.network.activation == Activation::relu && subject.network.layers.size() > 1)
+    const bool known = before.known();
+    if (known && of_outliers(before.spec) == of_outliers(spec)) {
+        out.ratios = std::move(before.ratios), out.outliers = std::move(before.outliers);
+    } else if (subject.network.activation == Activation::relu && subject.network.layers.size() > 1) {
         sweep_outliers(subject, out);
-    sweep_contrast(subject, out);
+    }
+    if (known && of_contrast(before.spec) == of_contrast(spec)) {
+        out.contrasts = std::move(before.contrasts), out.contrast = std::move(before.contrast);
+        out.saturated_pct = std::move(before.saturated_pct);
+    } else {
+        sweep_contrast(subject, out);
+    }
     return out;
 }
 

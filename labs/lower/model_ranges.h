@@ -16,12 +16,13 @@
 namespace fp8lab::lower_lab {
 
 // ---- ranges
+// The sweep of outliers is at the contrast and with the scales that are set, that of the contrast with the outliers and
+// the smoothing that are set; its dashed lines have calibrated scales also where those of the own mix are dynamic.
 struct RangesSpec {
-    NetworkSpec subject = {};
+    SetupSpec setup = {};
     bool both = true;
-    std::string smoothing = "0.5";  // of the dotted lines
-    int batches = 4, margin = 0;    // of the dashed lines
-    double percentile = 100;
+    ScalesSpec scales = {};
+    std::string dotted() const { return setup.smoothing == "off" ? "0.5" : setup.smoothing; }  // smoothing
     bool operator==(const RangesSpec&) const = default;
 };
 // One line of a sweep: accuracy in percent; of a network that does not classify the divergence.
@@ -33,13 +34,15 @@ struct SweepLine {
 struct Ranges {
     RangesSpec spec = {};
     bool classifies = true;
-    std::vector<double> ratios = {};  // 1 to 1024
+    bool known() const { return !contrast.empty(); }  // false before the first result
+    std::vector<double> ratios = {};                  // 1 to 1024
     std::vector<SweepLine> outliers = {};
     std::vector<double> contrasts = {};  // 1/8 to 8
     std::vector<SweepLine> contrast = {};
     std::vector<double> saturated_pct = {};  // of x1, in E4M3 with calibrated scales
 };
-Ranges ranges_of(const RangesSpec& spec);
+// Keeps a sweep of `before` where it is the same.
+Ranges ranges_of(const RangesSpec& spec, Ranges before = {});
 
 // ---- cascade
 struct CascadeSpec {
@@ -87,6 +90,6 @@ Figure cascade_figure(const CascadeSweep& sweep, double tau);
 Figure cost_figure(const CascadeSweep& sweep, double tau);
 Figure margins_figure(const CascadeSweep& sweep, double tau);
 Figure kv_memory_figure(const KvSpec& spec);
-Figure kv_error_figure(const KvErrors& errors, const KvCase& kv);
+Figure kv_error_figure(const std::optional<KvErrors>& errors, const KvCase& kv);  // none: not known yet
 
 }  // namespace fp8lab::lower_lab

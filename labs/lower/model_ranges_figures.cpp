@@ -42,7 +42,7 @@ void add_lines(Figure& figure, const std::vector<double>& xs, const std::vector<
 }
 
 // From below the lowest value up to 100 %.
-AxisSpec value_axis(bool classifies, const std::vector<SweepLine>& lines, const char* second) {
+AxisSpec value_axis(bool classifies, const std::vector<SweepLine>& lines, std::string_view second) {
     if (!classifies)
         return {.label = fmt::format("squared error over FP32’s squares; {}", second), .scale = Scale::log10};
     double least = 100;
@@ -57,6 +57,7 @@ std::string ratio_text(double ratio) { return screen_number(ratio, ratio < 10 ? 
 }  // namespace
 
 std::string outliers_title(const Ranges& ranges, double ratio, double sqnr_db) {
+    if (!ranges.known()) return {};
     if (ranges.outliers.empty()) return "Outlier channels need relu between two layers";
     if (!ranges.classifies) return "Four channels enter layer 2 up to 1 024 times larger";
     const SweepLine* worst = nullptr;
@@ -80,7 +81,8 @@ Figure outliers_figure(const Ranges& ranges, double ratio, double sqnr_db) {
     Figure figure{.id = "outliers",
                   .title = outliers_title(ranges, ratio, sqnr_db),
                   .x = {.label = "outlier ratio", .scale = Scale::log2, .range = Range{1, 1024}},
-                  .y = value_axis(ranges.classifies, ranges.outliers, "dotted: with smoothing")};
+                  .y = value_axis(ranges.classifies, ranges.outliers,
+                                  "dotted: with smoothing " + ranges.spec.dotted())};
     add_lines(figure, ranges.ratios, ranges.outliers, Dash::dot);
     figure.vline("", ratio, {.color = {Role::axis}, .width = 1, .in_legend = false});
     return figure;
@@ -98,7 +100,7 @@ Figure contrast_figure(const Ranges& ranges, double contrast) {
             ratio_text(contrast), at_point(ranges.contrasts, fixed->values, contrast),
             at_point(ranges.contrasts, dynamic->values, contrast));
     else
-        figure.title = "Inputs outside the calibrated range saturate";
+        figure.title = ranges.known() ? "Inputs outside the calibrated range saturate" : "";
     add_lines(figure, ranges.contrasts, ranges.contrast, Dash::dash);
     figure.vline("", contrast, {.color = {Role::axis}, .width = 1, .in_legend = false});
     figure.vline("calibrated", 1, {.color = {Role::axis}, .width = 1, .dash = Dash::dash});
@@ -107,7 +109,7 @@ Figure contrast_figure(const Ranges& ranges, double contrast) {
 
 Figure saturated_figure(const Ranges& ranges) {
     Figure figure{.id = "saturated",
-                  .title = "E4M3, calibrated: % of the inputs that saturate",
+                  .title = ranges.known() ? "E4M3, calibrated: % of the inputs that saturate" : "",
                   .x = {.label = "contrast", .scale = Scale::log2, .range = Range{0.125, 8}},
                   .y = {.label = "saturated %", .range = Range{0, 100}}};
     const std::vector<double> zeros(ranges.contrasts.size());
@@ -117,6 +119,7 @@ Figure saturated_figure(const Ranges& ranges) {
 }
 
 std::string cascade_title(const CascadeSweep& sweep, double tau) {
+    if (!sweep.setup) return {};  // before the first result
     if (sweep.at.empty()) return "A cascade needs classes: this network has none";
     const Cascade now = sweep.with(tau);
     return fmt::format("Repeating {:.1f} % brings {:.2f} % to {:.2f} % at {:.3f} of the work of {}",
@@ -239,15 +242,17 @@ Figure kv_memory_figure(const KvSpec& spec) {
     return figure;
 }
 
-Figure kv_error_figure(const KvErrors& errors, const KvCase& kv) {
+Figure kv_error_figure(const std::optional<KvErrors>& known, const KvCase& kv) {
     Figure figure{.id = "kv_error",
-                  .title = fmt::format("The output of attention: {:.0f} % off in E4M3, {:.0f} % in NVFP4",
-                                       errors[0].both_pct, errors[1].both_pct),
                   .x = {.label = fmt::format("K alone, V alone, both; K’s outliers ×{}, queries ×{}",
                                              kv.outlier, kv.sharpness),
                         .range = Range{-0.3, 12.3},
                         .visible = false},
                   .y = {.label = "relative error %", .range = Range{0, 10}}};
+    if (!known) return figure;
+    const KvErrors& errors = *known;
+    figure.title = fmt::format("The output of attention: {:.0f} % off in E4M3, {:.0f} % in NVFP4",
+                               errors[0].both_pct, errors[1].both_pct);
     double most = 1;
     for (std::size_t f = 0; f < errors.size(); ++f) {
         const LowFormat& format = find_low_format(kKvFormats.at(f), "format");

@@ -31,14 +31,16 @@ void add_cascade(std::vector<Metric>& out, const CascadeSweep& sweep, double tau
     add("cascade_divergence", now.divergence, "");
 }
 
-void add_kv(std::vector<Metric>& out, const KvSpec& spec, const KvErrors& errors, bool shown) {
+void add_kv(std::vector<Metric>& out, const KvSpec& spec, const std::optional<KvErrors>& known, bool shown) {
     constexpr double kGB = 1e9;
     const double bytes = kv_bytes(spec, spec.cache);
     out.push_back({"bytes_per_token", shown ? bytes : kNone, "B"});
     out.push_back({"tokens", shown ? kv_tokens(spec.gigabytes * kGB, bytes) : kNone});
+    const KvErrors errors = known.value_or(KvErrors{});
     const double own = spec.cache == "bf16"  ? 0
                        : spec.cache == "fp8" ? errors[0].both_pct
                                              : errors[1].both_pct;
+    shown = shown && known;
     out.push_back({"kv_error_pct", shown ? own : kNone, "%"});
     for (std::size_t i = 0; i < kKvFormats.size(); ++i) {
         const std::string prefix = std::string(kKvFormats.at(i)) + ".";

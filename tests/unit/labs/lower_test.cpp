@@ -177,6 +177,89 @@ TEST_CASE("own files: a checkpoint is a network, FILE:TENSOR one layer, what is 
     refused(FP8LAB_SOURCE "/README.md");
 }
 
+namespace {
+
+// The value of a line of a figure where x is as given.
+double on_line(const LowerLab& lab, std::string_view id, std::string_view name, double x) {
+    for (const Figure& figure : lab.figures())
+        for (const Series& series : figure.series)
+            if (const auto* line = std::get_if<LineSeries>(&series.shape);
+                line && figure.id == id && series.name == name)
+                for (std::size_t i = 0; i < line->x->size(); ++i)
+                    if (line->x->at(i) == x) return line->y->at(i);
+    FAIL("no such line");
+    return 0;
+}
+
+}  // namespace
+
+TEST_CASE("one layer alone has the scales of the whole: of a network of one layer both are the same") {
+    LowerLab lab;
+    set_field(lab.fields(), "file=" FP8LAB_SOURCE "/assets/models/digits-s1.safetensors:w2");
+    set(lab, {"network=own", "uniform=nvfp4", "probe=nvfp4", "contrast=4"});
+    const double dynamic = metric(lab, "sensitivity_1");
+    CHECK(dynamic == doctest::Approx(metric(lab, "divergence")).epsilon(1e-12));
+    set(lab, {"act_scale=calibrated"});
+    CHECK(metric(lab, "sensitivity_1") == doctest::Approx(metric(lab, "divergence")).epsilon(1e-12));
+    CHECK(metric(lab, "sensitivity_1") > 1.5 * dynamic);  // four times brighter than what was calibrated on
+    set(lab, {"margin=2"});
+    CHECK(metric(lab, "sensitivity_1") == doctest::Approx(metric(lab, "divergence")).epsilon(1e-12));
+    CHECK(metric(lab, "sensitivity_1") < 1.5 * dynamic);
+}
+
+TEST_CASE("all mixes have the scales of the own mix, which is one of them") {
+    for (const char* scale : {"act_scale=dynamic", "act_scale=calibrated"}) {
+        CAPTURE(scale);
+        LowerLab lab;
+        set(lab, {"w1=nvfp4", "w3=e4m3", "contrast=4", scale, "revealed=on"});
+        for (const char* lower : {"lower=weights", "lower=both"}) {
+            set(lab, {lower});
+            const Cloud* cloud = lab.cloud();
+            REQUIRE(cloud);
+            const auto at = cloud->all.find(lab.outcome().mix);
+            REQUIRE(at);
+            CHECK(cloud->all.points[*at].divergence ==
+                  doctest::Approx(metric(lab, "divergence")).epsilon(1e-9));
+        }
+    }
+}
+
+TEST_CASE(
+    "the sweeps of the experiment ranges are at the settings of the others: the own mix is a point of them") {
+    LowerLab lab;
+    set(lab,
+        {"experiment=ranges", "uniform=nvfp4", "act_scale=calibrated", "contrast=4", "outlier_ratio=64"});
+    CHECK(on_line(lab, "outliers", "NVFP4", 64) == metric(lab, "accuracy_pct"));
+    set(lab, {"act_scale=dynamic", "contrast=0.5"});
+    CHECK(on_line(lab, "outliers", "NVFP4", 64) == metric(lab, "accuracy_pct"));
+    CHECK(on_line(lab, "contrast", "NVFP4", 0.5) == metric(lab, "accuracy_pct"));
+    set(lab, {"smoothing=0.75"});
+    CHECK(on_line(lab, "outliers", "NVFP4##second", 64) == metric(lab, "accuracy_pct"));
+    CHECK(on_line(lab, "contrast", "NVFP4", 0.5) == metric(lab, "accuracy_pct"));
+    set(lab, {"uniform=e4m3", "act_scale=calibrated", "margin=1", "contrast=4"});
+    CHECK(on_line(lab, "contrast", "E4M3##second", 4) == metric(lab, "accuracy_pct"));
+    // A sweep that was kept is what a fresh one is.
+    LowerLab fresh;
+    set(fresh, {"experiment=ranges", "uniform=e4m3", "act_scale=calibrated", "margin=1", "contrast=4",
+                "outlier_ratio=64", "smoothing=0.75"});
+    for (const char* figure : {"outliers", "contrast"})
+        for (const char* line : {"E4M3", "E4M3##second", "NVFP4", "NVFP4##second"})
+            CHECK(on_line(lab, figure, line, 1) == on_line(fresh, figure, line, 1));
+}
+
+TEST_CASE(
+    "calibration has an effect on the experiment ranges with dynamic scales too, and none on activations in "
+    "BF16") {
+    LowerLab lab;
+    set(lab, {"experiment=ranges"});
+    for (const char* field : {"batches", "percentile", "margin"}) CHECK(lab.why_not(field).empty());
+    set(lab, {"lower=weights"});
+    for (const char* field : {"act_scale", "batches", "percentile", "margin"})
+        CHECK_FALSE(lab.why_not(field).empty());
+    set(lab, {"experiment=mix", "lower=both"});
+    for (const char* field : {"batches", "percentile", "margin"}) CHECK_FALSE(lab.why_not(field).empty());
+}
+
 TEST_CASE("networks without relu have no smoothing, one without classes no cascade") {
     LowerLab lab;
     set(lab, {"smoothing=0.5", "outlier_ratio=8"});
