@@ -59,6 +59,7 @@ struct Outcome {
 
 // What many casts show.
 struct Means {
+    bool known = false;  // false before the first result
     Params params = {};
     MeanLine nvfp4, mxfp4, nvfp4_rotated;   // 1x16, 1x32, 1x16; as it is, as it is, rotated
     std::array<double, 2> nearest_db = {};  // NVFP4, MXFP4, as it is

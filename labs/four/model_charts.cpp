@@ -25,7 +25,7 @@ void arrow(Figure& figure, const std::string& name, double a, double b, double y
 }  // namespace
 
 std::string data_title(const std::vector<Kind>& kinds) {
-    if (kinds.empty()) return "What the rotation does to six kinds of tensor";
+    if (kinds.empty()) return {};  // before the first result
     double lifts = 0, costs = 0;
     for (const Kind& kind : kinds) {
         lifts = std::max(lifts, kind.mxfp4[1].sqnr_db - kind.mxfp4[0].sqnr_db);
@@ -68,7 +68,7 @@ Figure data_figure(const Outcome& o) {
             db_text(kind.mxfp4[0].sqnr_db), db_text(kind.mxfp4[1].sqnr_db),
             pct_text(kind.nvfp4[0].zero_pct, 0), pct_text(kind.nvfp4[1].zero_pct, 0)));
     }
-    figure.words.insert(figure.words.begin(), figure.title + ".");
+    if (!figure.title.empty()) figure.words.insert(figure.words.begin(), figure.title + ".");
     if (o.kinds.empty()) return figure;  // before the first update()
     // Names of the marks in the first row, on the side where no line is.
     const Kind& first = o.kinds.front();
@@ -86,6 +86,7 @@ Figure data_figure(const Outcome& o) {
 }
 
 std::string mean_title(const Means& means) {
+    if (!means.known) return {};
     if (means.nvfp4.n.empty()) return "No mean of this tensor";
     const double nvfp4 = std::fabs(means.nvfp4.at(kGainCasts).gain_pct),
                  mxfp4 = std::fabs(means.mxfp4.at(kGainCasts).gain_pct);

@@ -172,6 +172,7 @@ class MeanComputation {
         const RhtSigns signs = params.sign_vector();
         Lines& lines = of(params, signs);
         Means out;
+        out.known = true;
         out.params = params;
         out.gradient = gradient(params, signs);
         out.nvfp4 = lines.nvfp4, out.mxfp4 = lines.mxfp4, out.nvfp4_rotated = lines.nvfp4_rotated;

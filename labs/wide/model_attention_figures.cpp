@@ -170,6 +170,7 @@ Figure mass_figure(const Attention& a, std::size_t cast) {
 }
 
 std::string keys_title(const std::vector<SweepPoint>& sweep) {
+    if (sweep.empty()) return {};  // before the first result
     for (const SweepPoint& point : sweep)
         for (const double lost : point.lost_pct)
             if (lost >= kLeastShown_pct) return "Each doubling of the context loses more";
@@ -203,7 +204,7 @@ Figure keys_figure(const std::vector<SweepPoint>& sweep, const Attention& a, std
     }
     figure.scatter("", data(disc_x), data(disc_y),
                    {.color = {role}, .marker = Marker::disc, .marker_size = 4.5F, .in_legend = false});
-    figure.words.insert(figure.words.begin(), figure.title + ".");
+    if (!figure.title.empty()) figure.words.insert(figure.words.begin(), figure.title + ".");
     return figure;
 }
 

@@ -89,6 +89,7 @@ Figure forget_figure(const Optimiser& o) {
 }
 
 std::string gap_title(const Optimiser& o) {
+    if (o.exact.empty()) return {};  // before the first result
     if (o.at <= 0) return "v is 0: it has nothing to forget";
     const double step = o.step_pct(), half = o.half_gap_pct();
     return fmt::format("The step is {} % of v, half a gap {} %", screen_number(step, 2),
@@ -127,7 +128,7 @@ Figure gap_figure(const Optimiser& o) {
 
 Figure cliff_figure(const Optimiser& o) {
     Figure figure{.id = "cliff",
-                  .title = "Each format needs a step of its own size",
+                  .title = o.exact.empty() ? "" : "Each format needs a step of its own size",
                   .x = {.label = "1 − beta2", .scale = Scale::log10, .range = Range{1e-4, 0.3}},
                   .y = {.label = "v / exact after one half-life", .range = Range{0.45, 2.25}}};
     struct Band {
@@ -140,8 +141,8 @@ Figure cliff_figure(const Optimiser& o) {
         figure.xspan("", band.lo, band.hi,
                      {.color = {storage_role(band.format), Tone::band}, .in_legend = false});
     figure.hline("", 1, {.color = {Role::text}, .width = 1, .in_legend = false});
-    if (!o.exact.empty())
-        figure.vline("", 1 - o.spec.beta2, {.color = {Role::axis}, .width = 1, .in_legend = false});
+    if (o.exact.empty()) return figure;
+    figure.vline("", 1 - o.spec.beta2, {.color = {Role::axis}, .width = 1, .in_legend = false});
     figure.words = {figure.title + "."};
     for (const Cliff& cliff : cliffs()) {
         std::vector<double> x, y;

@@ -116,9 +116,10 @@ Figure timeline_figure(const Swiglu& s) {
 
 Figure quadratic_figure(const Swiglu& s) {
     Figure figure{.id = "quadratic",
-                  .title = "Twice the weights, four times the product",
                   .x = {.label = "k", .scale = Scale::log2, .range = Range{1, 16}},
                   .y = {.label = "amax of h", .scale = Scale::log2, .range = Range{0.5, 4096}}};
+    if (s.norms.empty()) return figure;
+    figure.title = "Twice the weights, four times the product";
     std::vector<double> k, swiglu, gelu, clamp10;
     for (const NormPoint& point : s.norms) {
         k.push_back(point.k);
@@ -143,12 +144,10 @@ Figure quadratic_figure(const Swiglu& s) {
 }
 
 Figure pair_figure(const Swiglu& s) {
-    const double degrees = std::acos(std::clamp(s.spec.rho, 0.0, 1.0)) * 180 / std::numbers::pi;
-    Figure figure{.id = "pair",
-                  .title = fmt::format("Gate and up row of channel 0, {:.0f} degrees apart", degrees),
-                  .x = {.label = "h of channel 0"},
-                  .y = {.label = "tokens"}};
+    Figure figure{.id = "pair", .x = {.label = "h of channel 0"}, .y = {.label = "tokens"}};
     if (s.channel.empty()) return figure;
+    const double degrees = std::acos(std::clamp(s.spec.rho, 0.0, 1.0)) * 180 / std::numbers::pi;
+    figure.title = fmt::format("Gate and up row of channel 0, {:.0f} degrees apart", degrees);
     constexpr int kBars = 32;
     float top = 0;
     for (const float h : s.channel) top = std::max(top, std::fabs(h));

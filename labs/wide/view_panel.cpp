@@ -30,6 +30,7 @@ Result attention_result(const WideLab& lab) {
     return {percent_of(lost), "of the probability lost", lost, lost > kMostLost_pct};
 }
 Result swiglu_result(const WideLab& lab) {
+    if (lab.swiglu().steps.empty()) return {"–", "", 0, false};  // before the first result
     const SwigluStep& step = lab.step();
     return {percent_of(step.lost_l1_pct), fmt::format("of channel 0 lost, step {}", lab.params().step),
             step.lost_l1_pct, step.saturated > 0};

@@ -222,6 +222,7 @@ void WideView::draw_pair(Context& c, Figure figure, Rect area) {
 
 void WideView::draw_inliers(Context& c, Rect area) {
     const Swiglu& s = lab_.swiglu();
+    if (s.steps.empty()) return;  // before the first result
     const float height = area.height() / c.scale;
     const float row = c.px(height < 300 ? 21 : 27);
     float y = draw_heading(c, "The outlier costs FP8 nothing, INT8 everything", area);

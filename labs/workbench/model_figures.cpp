@@ -38,6 +38,7 @@ Span span_of(const Binades& histogram) {
 }  // namespace
 
 std::string WorkbenchLab::histogram_title() const {
+    if (!scanned().store) return {};  // before the first scan
     const ScanRow* const now = row();
     if (!now || !now->summarised) return "No tensor is selected";
     if (now->summary.amax == 0) return "All values are 0";
@@ -94,7 +95,7 @@ Figure WorkbenchLab::histogram() const {
 }
 
 Figure WorkbenchLab::where() const {
-    Figure figure{.id = "where", .title = detail_ ? detail_->title() : "Where"};
+    Figure figure{.id = "where", .title = detail_ ? detail_->title() : ""};
     figure.x = {.label = "element", .range = Range{0, 1}};
     figure.y = {.label = "most of it", .range = Range{0, 1}, .visible = false};
     if (!detail_) return figure;
@@ -125,7 +126,7 @@ Figure WorkbenchLab::where() const {
 }
 
 Figure WorkbenchLab::change() const {
-    Figure figure{.id = "change", .title = "Nothing is compared"};
+    Figure figure{.id = "change", .title = {}};
     figure.x = {.label = "kind, by its change"};
     figure.y = {.label = "log2 amax after / before"};
     if (!comparison_) return figure;

@@ -139,3 +139,26 @@ TEST_CASE("L14: the stage is whole at every size, in every experiment") {
                 CHECK(screen.gui.rect(right).y1 <= screen.area.y1 + 1);
             }
 }
+
+TEST_CASE("L14: before the first result every experiment has a dash for its number") {
+    test::Gui gui({1240, 780});
+    for (const char* experiment : {"attention", "swiglu", "optimiser"}) {
+        CAPTURE(experiment);
+        WideLab lab;
+        WideView view{lab};
+        set_field(lab.fields(), std::string("experiment=") + experiment);
+        gui.raw_frame([&](ui::Context& c) {  // without update(): as in a window while a job computes
+            ImGui::SetNextWindowPos({0, 0});
+            ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
+            ImGui::Begin("screen", nullptr, ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove);
+            view.stage(c, {24, 24, 836, 756});
+            ImGui::SetCursorScreenPos({884, 24});
+            ImGui::BeginChild("panel", {312, 0});
+            view.explore(c, 312);
+            ImGui::EndChild();
+            ImGui::End();
+        });
+        CHECK(test::draw_data_fault().empty());
+        CHECK(gui.context.probes.items.at("wide.result").words == "–");
+    }
+}
