@@ -29,8 +29,9 @@ struct TrainingRun::Shared {
     std::deque<Command> commands;
     std::deque<std::filesystem::path> saves;
     std::atomic<bool> running = false;  // what the interface wishes; status.state says what is
-    bool one_step = false;
-    int target = kNoTarget;  // pause when so many steps are done
+    bool stepping = false;              // for single steps: `owed` of them are to begin
+    int owed = 0;
+    int target = kNoTarget;  // else: pause when so many steps are done
     double speed_limit = 0;
     bool snapshot_wanted = true;  // the first is not asked for
     unsigned changes = 0;         // by the interface: what the worker waits for
@@ -46,7 +47,8 @@ struct TrainingRun::Shared {
     }
     void run(int until, bool single) {
         change([&] {
-            running = true, one_step = single, target = until;
+            owed = single ? owed + 1 : 0;
+            running = true, stepping = single, target = until;
             if (status.state == RunState::idle || status.state == RunState::paused)
                 status.state = RunState::running;
         });
@@ -147,7 +149,10 @@ class TrainingRun::Worker {
         if (work.step) step(work.step_count);
     }
 
-    bool may_run() const { return shared_.running && shared_.status.state != RunState::done; }
+    bool may_run() const {
+        const bool more = shared_.stepping ? shared_.owed > 0 : trainer_->steps_done() < shared_.target;
+        return shared_.running && more && shared_.status.state != RunState::done;
+    }
 
     Work wait_for_work() {
         auto lock = locked();
@@ -168,6 +173,7 @@ class TrainingRun::Worker {
                 if (work.step) {
                     shared_.status.state = RunState::running;
                     work.step_count = steps_of_a_call();
+                    if (shared_.stepping) --shared_.owed;
                 }
                 return work;
             }
@@ -181,7 +187,7 @@ class TrainingRun::Worker {
 
     // Several steps in one call, where the trainer wants that and nothing asks for a stop on the way.
     int steps_of_a_call() const {
-        if (shared_.one_step || shared_.speed_limit > 0) return 1;
+        if (shared_.stepping || shared_.speed_limit > 0) return 1;
         const int done = trainer_->steps_done(), end = std::min(shared_.target, trainer_->spec().steps);
         return std::clamp(trainer_->steps_per_call(), 1, std::max(1, end - done));
     }
@@ -202,6 +208,7 @@ class TrainingRun::Worker {
 
     void settle(RunState state) {
         shared_.running = false;
+        shared_.owed = 0;
         shared_.status.state = state;
         shared_.status.steps_per_second = 0;
         speed_.reset();
@@ -233,7 +240,7 @@ class TrainingRun::Worker {
         if (!ended.empty()) shared_.status.message = ended;
         if (finished)
             settle(RunState::done);
-        else if (!ended.empty() || shared_.one_step || done >= shared_.target)
+        else if (!ended.empty() || !may_run())
             settle(RunState::paused);
     }
 
@@ -295,7 +302,7 @@ void TrainingRun::start() { shared_->run(kNoTarget, false); }
 void TrainingRun::single_step() { shared_->run(kNoTarget, true); }
 void TrainingRun::run_to(int step) { shared_->run(step, false); }
 void TrainingRun::pause() {
-    shared_->change([&] { shared_->running = false; });
+    shared_->change([&] { shared_->running = false, shared_->owed = 0; });
 }
 void TrainingRun::limit_speed(double steps_per_second) {
     shared_->change([&] { shared_->speed_limit = steps_per_second; });
@@ -315,7 +322,9 @@ std::optional<Snapshot> TrainingRun::take() {
 
 TrainingRun::Status TrainingRun::status() const {
     std::lock_guard lock{shared_->mutex};
-    return shared_->status;
+    Status status = shared_->status;
+    status.stepping = shared_->running && shared_->stepping;
+    return status;
 }
 
 }  // namespace fp8lab

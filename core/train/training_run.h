@@ -30,6 +30,7 @@ class TrainingRun {
         std::string message;  // failed: why; paused by a non-finite value: arm, step and tensor
         ErrorKind kind = ErrorKind::failed;  // failed: of the exception
         std::string preparing;               // what the trainer builds at the moment; else empty
+        bool stepping = false;               // running: for single steps
         double steps_per_second = 0;         // over the last second
         double blocked_ms = 0;               // total time that the worker waited for this interface; about 0
     };
@@ -43,8 +44,11 @@ class TrainingRun {
 
     void start();  // idle/paused -> running
     void pause();
-    void single_step();                         // runs one step, then pauses
-    void run_to(int step);                      // runs until `step` steps are done, then pauses
+    // Runs one step, then pauses. Called while a step is under way: one step more than was asked for so far, so that no
+    // call is lost.
+    void single_step();
+    void run_to(
+        int step);  // runs until `step` steps are done, then pauses; so many or more are done: nothing
     void limit_speed(double steps_per_second);  // 0: as fast as it goes
     void send(Command command);
     void save(std::filesystem::path dir);  // at the next step boundary

@@ -127,6 +127,41 @@ TEST_CASE("a run waits for start, pauses, steps once and runs to a step") {
     CHECK(state(run) == RunState::done);
 }
 
+TEST_CASE(
+    "single steps that are asked for while one is under way all count, a pause drops those that have not "
+    "begun") {
+    TrainingRun run(scripted());
+    Reader reader{run};
+    run.limit_speed(50);  // 20 ms a step: all 17 are asked for during the first one
+    for (int i = 0; i < 17; ++i) run.single_step();
+    CHECK(run.status().stepping);
+    CHECK(eventually([&] { return reader.poll() == 17 && state(run) == RunState::paused; }));
+    CHECK_FALSE(run.status().stepping);
+    std::this_thread::sleep_for(60ms);
+    CHECK(reader.poll() == 17);
+    for (int i = 0; i < 1000; ++i) run.single_step();
+    run.pause();
+    CHECK(eventually([&] { return state(run) == RunState::paused; }));
+    const int rests_at = [&] {
+        std::this_thread::sleep_for(60ms);
+        return reader.poll();
+    }();
+    CHECK(rests_at <= 18);
+    run.start();
+    CHECK(eventually([&] { return reader.poll() > rests_at + 2; }));
+    run.pause();
+    run.single_step();  // after the step that is under way
+    CHECK(eventually([&] { return state(run) == RunState::paused; }));
+    run.limit_speed(0);
+    run.run_to(2);  // so many are done
+    std::this_thread::sleep_for(60ms);
+    const int after = reader.poll();
+    CHECK(state(run) == RunState::paused);
+    run.run_to(2);
+    std::this_thread::sleep_for(60ms);
+    CHECK(reader.poll() == after);
+}
+
 TEST_CASE("a command that is sent while paused holds from the next step on") {
     TrainingRun run(scripted());
     Reader reader{run};
