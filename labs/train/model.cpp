@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -163,12 +162,7 @@ void TrainLab::perform(std::string_view action) {
     if (action == "step") return single_step();
     if (action == "restart") return restart();
     if (action == "poison") return poison();
-    constexpr std::string_view kRunTo = "run to ";
-    int step = 0;
-    const char* const end = action.data() + action.size();
-    if (action.starts_with(kRunTo) &&
-        std::from_chars(action.data() + kRunTo.size(), end, step) == std::from_chars_result{end, std::errc{}})
-        return run_to(step);
+    if (const auto step = training::run_to_step(action)) return run_to(*step);
     Lab::perform(action);
 }
 
@@ -262,6 +256,7 @@ void TrainLab::update() {
     send_changes();
     status_ = run_->status();
     drain();
+    pace_.see(history_.steps(), status_.state == RunState::running);
 }
 
 void TrainLab::drain() {

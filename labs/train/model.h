@@ -20,6 +20,7 @@
 #include "labs/lab.h"
 #include "labs/train/model_figures.h"
 #include "labs/train/model_params.h"
+#include "labs/training/transport.h"
 
 namespace fp8lab::train {
 
@@ -67,6 +68,7 @@ class TrainLab : public Lab {
     bool running() const {
         return status_.state == RunState::running || status_.state == RunState::preparing;
     }
+    bool stepping() const { return running() && status_.stepping; }  // for single steps
     // At its last step, or every arm has become non-finite.
     bool finished() const { return status_.state == RunState::done; }
     bool failed() const { return status_.state == RunState::failed; }
@@ -78,6 +80,11 @@ class TrainLab : public Lab {
     std::string gpu_reason() const { return backends_.gpu_reason(); }
     // Where there is no GPU; null where there is one, or no recording.
     std::shared_ptr<const Shipped> recorded() const;
+    // Before the first step, of the task that was recorded: "loss" and "gap" of a run with the default settings, and whose
+    // they are; else empty.
+    std::vector<Figure> recorded_curves() const;
+    std::string recorded_words() const;
+    training::TimeLeft time_left() const;
     TrainSpec spec() const;                    // of the training at hand, live changes included
     std::vector<std::string> waiting() const;  // labels of the settings that a restart would apply
     void show_tensor(const std::string& name) { params_.tensor = name; }  // "dy1"
@@ -105,7 +112,8 @@ class TrainLab : public Lab {
     void begin();
     double pace() const { return wake_ ? params_.speed_limit : 0; }  // nobody watches: as fast as it goes
     void advance_to(int step);
-    bool complete() const;  // the last snapshot has arrived
+    training::ShippedRun recorded_run() const;  // empty after the first step, and of another task
+    bool complete() const;                      // the last snapshot has arrived
     std::ptrdiff_t stopped_arms() const;
     void send_changes();
     bool send_recipe(int arm, const Recipe& wanted);  // true: it was another one
@@ -124,6 +132,7 @@ class TrainLab : public Lab {
     History history_;
     std::string replayed_;  // the record that history_ shows instead of a training
     TrainingRun::Status status_;
+    training::Pace pace_;
     std::function<void()> wake_;
     mutable std::optional<History> small_;  // behind the thumbnail, made once
     Backends backends_;

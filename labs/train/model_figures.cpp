@@ -56,7 +56,7 @@ void add_moved(Figure& figure, const Picture& picture, bool with_words) {
 
 Figure loss_figure(const Picture& picture) {
     Figure figure{
-        .id = "loss", .title = finding(picture), .subtitle = "thin: each batch   thick: mean of 50"};
+        .id = "loss", .title = finding(picture), .subtitle = "thin: each batch   thick: mean of the last 50"};
     figure.x = step_axis(picture.spec);
     figure.y = {.label = "loss", .scale = Scale::log10, .range = {}};
     if (picture.history.steps() == 0) figure.y.range = Range{0.02, 2};
@@ -237,9 +237,11 @@ std::string finding(const Picture& picture) {
     return arms.size() == 2 ? "The two curves stay together" : "The curves stay together";
 }
 
+std::vector<Figure> curves(const Picture& picture) { return {loss_figure(picture), gap_figure(picture)}; }
+
 std::vector<Figure> figures(const Picture& picture) {
-    std::vector<Figure> all = {loss_figure(picture), gap_figure(picture),
-                               histogram_figure(picture.history, picture.spec, picture.tensor)};
+    std::vector<Figure> all = curves(picture);
+    all.push_back(histogram_figure(picture.history, picture.spec, picture.tensor));
     all.push_back(tensor_figure(picture, "amax", "The largest element of every tensor",
                                 {.label = "amax", .scale = Scale::log2, .range = {}}, &TensorTrack::step,
                                 &TensorTrack::amax));

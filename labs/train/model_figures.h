@@ -42,5 +42,6 @@ Figure loss_thumbnail(const Picture& picture);
 
 // The sentence over the loss: "The two curves stay together".
 std::string finding(const Picture& picture);
+std::vector<Figure> curves(const Picture& picture);  // "loss" and "gap" alone
 
 }  // namespace fp8lab::train

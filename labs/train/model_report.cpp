@@ -179,6 +179,30 @@ double TrainLab::ms_per_step(std::size_t arm) const {
     return *middle;
 }
 
+training::ShippedRun TrainLab::recorded_run() const {
+    const bool shown = history_.steps() == 0 && params_.task == defaults_.task;
+    return shown ? training::shipped_run("train") : training::ShippedRun{};
+}
+
+std::vector<Figure> TrainLab::recorded_curves() const {
+    const auto run = recorded_run().run;
+    if (!run) return {};
+    TrainSpec recorded;
+    recorded.arms = run->arms;
+    recorded.steps = run->steps();
+    std::vector<Figure> out = curves({run->history, recorded, {}, {}, {}, {}});
+    out.front().title = finding(picture(spec()));
+    return out;
+}
+
+std::string TrainLab::recorded_words() const { return recorded_run().words(); }
+
+training::TimeLeft TrainLab::time_left() const {
+    const double limit = wake_ ? params_.speed_limit : 0;
+    return training::time_left(history_.steps(), spec().steps, pace_, recorded_run().run.get(),
+                               limit > 0 ? 1 / limit : 0);
+}
+
 std::string TrainLab::preparing() const {
     return status_.preparing.empty() ? "" : "Preparing " + status_.preparing;
 }

@@ -32,8 +32,6 @@ void title(ui::Context& c, Rect area, const std::string& words, std::string_view
 // Heights in logical px, from the bottom: controls 48, health and histogram, gap, and the loss takes what is
 // left.
 void TrainView::stage(ui::Context& c, Rect area) {
-    pausing_ = pausing_ && lab_.running();
-    c.wants_redraw |= pausing_;
     const std::vector<Figure> figures = lab_.figures();
     const float height = area.height() / c.scale;
     const float lower = std::clamp(0.40F * height, 208.0F, 300.0F);
@@ -64,23 +62,27 @@ void TrainView::stage(ui::Context& c, Rect area) {
     ui::fill_rect(c, {split, below.y0, split + ui::hairline(c), below.y1}, {Role::line});
     right_column(c, figures, {split + c.px(20), below.y0, area.x1, below.y1});
     ui::hline(c, area.x0, area.x1, bar.y0, {Role::line});
-    controls(c, {area.x0, bar.y0 + c.px(14), area.x1, bar.y1});
+    const Rect row{area.x0, bar.y0 + c.px(14), area.x1, bar.y0 + c.px(46)};
+    transport_.draw(c, row, transport_state(), [this](const std::string& action) { act(action); });
 }
 
 void TrainView::curves(ui::Context& c, const std::vector<Figure>& figures, Rect area) {
     const float gap_height = std::clamp(0.37F * area.height() / c.scale, 104.0F, 150.0F);
     const Rect loss_area{area.x0, area.y0, area.x1, area.y1 - c.px(gap_height)};
     const Rect gap_area{area.x0, loss_area.y1 + c.px(8), area.x1, area.y1};
-    Figure loss = *find(figures, "loss");
+    const std::vector<Figure> recorded = lab_.recorded_curves();
+    Figure loss = recorded.empty() ? *find(figures, "loss") : recorded[0];
     loss.x.visible = false;                // the gap below shows the steps
     if (loss_area.height() < c.px(130)) {  // too low for a line of its own over the axis
         loss.y.label.clear();
-        loss.subtitle = "loss: each batch, mean of 50";
+        loss.subtitle = "loss: each batch, mean of the last 50";
     }
-    Figure gap = *find(figures, "gap");
+    const std::string words = lab_.recorded_words();
+    if (!words.empty()) loss.subtitle = words;
+    Figure gap = recorded.empty() ? *find(figures, "gap") : recorded[1];
     gap.title.clear();
     gap.subtitle.clear();
-    ui::plot(c, "train.loss", loss, loss_, loss_area, {.below = &gap});
+    const ui::PlotResult drawn = ui::plot(c, "train.loss", loss, loss_, loss_area, {.below = &gap});
     gap_.cursor_x = loss_.cursor_x;
     gap_.view.x = loss_.view.x;
     gap_.follow = loss_.follow;
@@ -92,6 +94,10 @@ void TrainView::curves(ui::Context& c, const std::vector<Figure>& figures, Rect 
     loss_.cursor_x = gap_.cursor_x;
     loss_.view.x = gap_.view.x;
     loss_.follow = gap_.follow;
+    if (words.empty()) return;
+    // Paler than a run of one's own.
+    ui::fill_rect(c, {drawn.area.x0, drawn.area.y0, area.x1, area.y1}, {Role::surface, Tone::line, 0.5F});
+    ui::probe(c, "train.loss.recorded", area, {}, words);
 }
 
 // Inside the pass band the value stands on the line over the band, where it crosses neither the curve nor
@@ -157,94 +163,26 @@ void TrainView::boundaries(ui::Context& c, const std::vector<Figure>& figures, R
 
 // ---- run, step, reset ----
 
-void TrainView::toggle_run() {
-    if (lab_.running()) {
-        pausing_ = true;
-        return lab_.act("pause");
-    }
-    if (lab_.finished() || lab_.failed()) toast_closed_ = false;
-    lab_.act("run");
+// A run that begins anew has an end of its own to tell of.
+void TrainView::act(const std::string& action) {
+    if (action == "restart" || (action == "run" && (lab_.finished() || lab_.failed()))) toast_closed_ = false;
+    lab_.act(action);
 }
 
-void TrainView::restart() {
-    lab_.act("restart");
-    toast_closed_ = false;
-}
-
-void TrainView::controls(ui::Context& c, Rect area) {
-    const auto place = [&](float x) { ImGui::SetCursorScreenPos({area.x0 + c.px(x), area.y0}); };
-    const bool running = lab_.running();
-    place(0);
-    const bool ended = lab_.finished() || lab_.failed();
-    const char* run = running ? "Pause" : ended ? "Run again" : "Run";
-    const bool first = lab_.step() == 0 && !running;  // the one thing to press
-    const char* hint = ended ? "" : "Space";
-    if (ui::button(c, "train.run", run, {.key = hint, .primary = first, .width = 116})) toggle_run();
-    place(124);
-    if (ui::button(c, "train.step", "Step",
-                   {.key = ".",
-                    .disabled = running || ended,
-                    .why_disabled = running ? "Pause first." : "The training is at its end.",
-                    .width = 72})) {
-        lab_.act("step");
-    }
-    place(204);
-    if (ui::button(c, "train.reset", "Reset", {.width = 72})) restart();
-
-    const float y = area.y0 + c.px(16);
-    float x = area.x0 + c.px(296);
-    const std::string done = group_thousands(drag_step_ >= 0 ? drag_step_ : lab_.step());
-    ui::text_mid(c, {x, y}, done, {Role::text}, {Face::mono_bold, 15});
-    x += ui::text_width(c, done, {Face::mono_bold, 15}) + c.px(8);
-    const std::string total = "of " + group_thousands(lab_.spec().steps);
-    ui::text_mid(c, {x, y}, total, {Role::muted}, {Face::mono, 15});
-    // The slider's left end does not move while the number grows.
-    const float widest = ui::text_width(c, group_thousands(lab_.spec().steps), {Face::mono_bold, 15});
-    const float left =
-        area.x0 + c.px(296) + widest + c.px(8) + ui::text_width(c, total, {Face::mono, 15}) + c.px(20);
-    if (const std::string preparing = lab_.preparing(); !preparing.empty())
-        ui::text_mid(c, {left, y}, preparing, {Role::muted}, {Face::sans, 15});
-    else
-        run_slider(c, {left, area.y0, area.x1, area.y0 + c.px(32)});
-}
-
-// Shows how far the training is; dragged ahead, the training runs to that step and pauses.
-void TrainView::run_slider(ui::Context& c, Rect area) {
-    if (area.width() < c.px(60)) return;
-    const int steps = lab_.spec().steps;
-    const float radius = c.px(8);
-    const Rect track{area.x0 + radius, area.y0 + c.px(16), area.x1 - radius, area.y0 + c.px(16)};
-    const ui::Press press = ui::press(c, "train.run_to", area);
-    const auto x_of = [&](int step) {
-        return track.x0 + track.width() * static_cast<float>(step) / static_cast<float>(steps);
-    };
-    if (press.held) {
-        const float share = std::clamp((ImGui::GetIO().MousePos.x - track.x0) / track.width(), 0.0F, 1.0F);
-        drag_step_ = std::max(lab_.step(), static_cast<int>(std::lround(share * static_cast<float>(steps))));
-    } else if (drag_step_ >= 0) {
-        if (drag_step_ > lab_.step()) lab_.act("run to " + std::to_string(drag_step_));
-        drag_step_ = -1;
-    }
-    if (press.focused && ui::key_pressed(ui::Key::right))
-        lab_.act("run to " + std::to_string(lab_.step() + std::max(1, steps / 20)));
-    const float thick = 2 * ui::hairline(c), top = std::round(track.y0 - thick / 2);
-    const float knob = x_of(drag_step_ >= 0 ? drag_step_ : lab_.step());
-    ui::fill_rect(c, {area.x0, top, area.x1, top + thick}, {Role::line});
-    ui::fill_rect(c, {area.x0, top, x_of(lab_.step()), top + thick}, {Role::text});
-    auto& list = *ImGui::GetWindowDrawList();
-    list.AddCircleFilled({knob, track.y0}, c.px(10), c.color(Role::surface));
-    list.AddCircleFilled({knob, track.y0}, radius, c.color(Role::text));
+ui::TransportState TrainView::transport_state() const {
+    const training::TimeLeft time = lab_.time_left();
+    return {.step = lab_.step(),
+            .steps = lab_.spec().steps,
+            .running = lab_.running(),
+            .stepping = lab_.stepping(),
+            .ended = lab_.finished() || lab_.failed(),
+            .preparing = lab_.preparing(),
+            .time = time.words,
+            .time_help = time.help};
 }
 
 bool TrainView::key(ui::Context&, ui::Key key) {
-    if (key == ui::Key::space) {
-        toggle_run();
-    } else if (key == ui::Key::period && !lab_.running() && !lab_.finished() && !lab_.failed()) {
-        lab_.act("step");
-    } else {
-        return false;
-    }
-    return true;
+    return transport_.key(key, transport_state(), [this](const std::string& action) { act(action); });
 }
 
 std::span<const ViewKey> TrainView::keys() const {

@@ -6,6 +6,7 @@
 
 #include "labs/train/model.h"
 #include "labs/ui/plot/plot.h"
+#include "labs/ui/transport.h"
 #include "labs/ui/widgets.h"
 #include "labs/view.h"
 
@@ -25,10 +26,8 @@ class TrainView : public LabView {
     std::string take_gap_label(Figure& gap) const;
     void right_column(ui::Context&, const std::vector<Figure>& figures, Rect area);
     void boundaries(ui::Context&, const std::vector<Figure>& figures, Rect area);
-    void controls(ui::Context&, Rect area);
-    void run_slider(ui::Context&, Rect area);
-    void toggle_run();
-    void restart();
+    void act(const std::string& action);
+    ui::TransportState transport_state() const;
 
     void backend_choice(ui::Context&);
     void speed_choice(ui::Context&);
@@ -52,8 +51,7 @@ class TrainView : public LabView {
     int recording_ = 0;    // of those that it shows as a table
     bool more_cast_ = false, more_run_ = false;
     bool toast_closed_ = false;
-    bool pausing_ = false;  // asked for, and not yet so: the worker tells nobody when it rests
-    int drag_step_ = -1;    // run-to slider in mid-drag
+    ui::Transport transport_{"train"};
 };
 
 // Rows of x1 w1 dy1 ... of one arm, with a strip for each column. A click on a row shows that tensor's

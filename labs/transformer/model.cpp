@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <thread>
@@ -121,18 +120,36 @@ void TransformerLab::send_alignment() {
 
 void TransformerLab::run() {
     if (finished() || failed()) restart();
+    stepping_ = false;
     go(kSteps);
 }
 
 void TransformerLab::pause() {
     if (!run_) return;
     run_->pause();
-    expected_ = false;
+    expected_ = stepping_ = false;
     status_ = run_->status();
 }
 
-void TransformerLab::single_step() { go(step() + 1); }
-void TransformerLab::run_to(int step) { go(step); }
+// Pressed while a step is under way: one more.
+void TransformerLab::single_step() {
+    begin();
+    const int goal = std::min((stepping_ && expected_ ? goal_ : step()) + 1, kSteps);
+    stepping_ = true;
+    const bool aligns =
+        alignment_ == Alignment::none && params_.align_step > step() && params_.align_step <= goal;
+    if (aligns || goal <= step()) return go(goal);
+    goal_ = goal;
+    expected_ = true;
+    send_alignment();
+    run_->single_step();
+    status_ = run_->status();
+}
+
+void TransformerLab::run_to(int step) {
+    stepping_ = false;
+    go(step);
+}
 
 void TransformerLab::restart() {
     if (run_) {
@@ -146,7 +163,7 @@ void TransformerLab::restart() {
     status_ = {};
     changes_.clear();
     goal_ = 0;
-    expected_ = false;
+    expected_ = stepping_ = false;
     if (by_hand_) params_.align_step = 0;  // of the run before
     alignment_ = Alignment::none;
     by_hand_ = false;
@@ -201,12 +218,7 @@ void TransformerLab::perform(std::string_view action) {
     if (action == "step") return single_step();
     if (action == "restart") return restart();
     if (action == "align") return align();
-    constexpr std::string_view kRunTo = "run to ";
-    int step = 0;
-    const char* const end = action.data() + action.size();
-    if (action.starts_with(kRunTo) &&
-        std::from_chars(action.data() + kRunTo.size(), end, step) == std::from_chars_result{end, std::errc{}})
-        return run_to(step);
+    if (const auto step = training::run_to_step(action)) return run_to(*step);
     Lab::perform(action);
 }
 
@@ -216,6 +228,7 @@ void TransformerLab::advance(int steps) {
                                    [](const training::ArmTrack& arm) { return arm.stopped.has_value(); });
     };
     const bool stopped_before = stopped();
+    stepping_ = false;
     go(step() + steps);
     while (busy()) {
         update();
@@ -235,6 +248,7 @@ void TransformerLab::update() {
     send_changes();
     status_ = run_->status();
     drain();
+    pace_.see(step(), status_.state == RunState::running);
     if (!expected_ || running()) return;
     const auto ended = [](const training::ArmTrack& arm) { return arm.stopped.has_value(); };
     const auto& arms = history_.arms();

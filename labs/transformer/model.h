@@ -18,6 +18,7 @@
 #include "labs/lab.h"
 #include "labs/training/history.h"
 #include "labs/training/looks.h"
+#include "labs/training/transport.h"
 #include "labs/transformer/model_health.h"
 #include "labs/transformer/model_operations.h"
 #include "labs/transformer/model_params.h"
@@ -71,6 +72,7 @@ class TransformerLab final : public Lab {
 
     const TrainingRun::Status& status() const { return status_; }
     bool running() const;
+    bool stepping() const { return running() && stepping_; }  // for single steps
     bool finished() const { return status_.state == RunState::done || step() >= kSteps; }
     bool failed() const { return status_.state == RunState::failed; }
     int step() const { return history_.steps(); }
@@ -91,6 +93,12 @@ class TransformerLab final : public Lab {
     std::string cost_sentence() const;  // of both arms' steps on the GPU; empty: there are no times
     // What is shown where there is no GPU; null: there is one, or nothing was recorded.
     std::shared_ptr<const Shipped> recorded() const;
+
+    // Before the first step, of the task that was recorded: "loss" and "gap" of a run with the default settings, and whose
+    // they are; else empty.
+    std::vector<Figure> recorded_curves() const;
+    std::string recorded_words() const;
+    training::TimeLeft time_left() const;
 
     int block() const;  // of the selected tensor; of the head the last
     TensorId selected() const;
@@ -124,8 +132,10 @@ class TransformerLab final : public Lab {
     const TrainSpec& fresh_spec() const;
     std::vector<std::pair<std::string, std::string>> parameters() const;
     Figure block_figure() const;
-    Figure loss_figure() const;
-    Figure gap_figure() const;
+    // Of this run, or of a recorded one.
+    Figure loss_figure(const training::History&, const std::vector<training::ArmLook>&) const;
+    Figure gap_figure(const training::History&, const std::vector<training::ArmLook>&) const;
+    training::ShippedRun recorded_run() const;  // empty after the first step, and of another task
     Figure histogram() const;
 
     Backends backends_;
@@ -144,6 +154,8 @@ class TransformerLab final : public Lab {
     TrainingRun::Status status_;
     int goal_ = 0;           // steps that the run goes to before it rests
     bool expected_ = false;  // the snapshot of goal_ is to come
+    bool stepping_ = false;  // the last that was asked for is a single step
+    training::Pace pace_;
     enum class Alignment {
         none,
         sent,

@@ -19,14 +19,11 @@ using training::ArmTrack;
 
 constexpr double kTogetherPct = 2, kBandPct = 5, kLearntPct = 99;
 
-// Through the noise, as training::History has it of the losses: centred over 50 steps.
+// Through the noise, as training::History has it of the losses: of the last 50 steps.
 std::vector<double> mean_pct(std::span<const double> accuracy) {
-    constexpr std::size_t kHalf = training::kMeanSteps / 2;
     std::vector<double> out;
-    for (std::size_t i = 0; i < accuracy.size(); ++i) {
-        const std::size_t begin = i > kHalf ? i - kHalf : 0, end = std::min(i + kHalf, accuracy.size());
-        out.push_back(100 * training::tail_mean(accuracy.subspan(begin, end - begin), training::kMeanSteps));
-    }
+    for (std::size_t i = 0; i < accuracy.size(); ++i)
+        out.push_back(100 * training::tail_mean(accuracy.first(i + 1), training::kMeanSteps));
     return out;
 }
 
@@ -46,7 +43,7 @@ void add_losses(Figure& figure, const std::vector<ArmTrack>& arms, const std::ve
         figure.line(looks[i].name + " each batch##raw" + std::to_string(i), arms[i].step.data(),
                     arms[i].loss.data(), raw_style(looks[i]));
     for (std::size_t i = arms.size(); i-- > 0;) {  // the reference last: its dashes are on top
-        const std::string value = arms[i].stopped ? "NaN" : training::loss_text(arms[i].tail_loss());
+        const std::string value = arms[i].stopped ? "NaN" : training::loss_text(arms[i].mean.last());
         figure.line(looks[i].name + "##" + std::to_string(i), arms[i].step.data(), arms[i].mean.data(),
                     mean_style(looks[i], looks[i].name + " " + value));
     }
@@ -177,18 +174,20 @@ Figure TransformerLab::block_figure() const {
     return figure;
 }
 
-Figure TransformerLab::loss_figure() const {
-    Figure figure{.id = "loss", .title = loss_title(), .subtitle = "thin: each batch   thick: mean of 50"};
+Figure TransformerLab::loss_figure(const training::History& history,
+                                   const std::vector<ArmLook>& arm_looks) const {
+    Figure figure{
+        .id = "loss", .title = loss_title(), .subtitle = "thin: each batch   thick: mean of the last 50"};
     figure.x = step_axis();
     figure.y = {.label = "loss", .scale = Scale::log10};
-    const auto& arms = history_.arms();
+    const auto& arms = history.arms();
     const bool copying = spec().task == TaskKind::copying;
     if (arms.empty() || arms.front().step.size() == 0)
         figure.y.range = copying ? Range{0, 105} : Range{1, 5};
     else if (copying)
-        add_accuracies(figure, arms, looks());
+        add_accuracies(figure, arms, arm_looks);
     else
-        add_losses(figure, arms, looks());
+        add_losses(figure, arms, arm_looks);
     if (copying) figure.y.label = "accuracy %", figure.y.scale = Scale::linear;
     if (const Range shown = fit(figure).y; !figure.y.range && shown.hi < 2 * shown.lo)
         figure.y.range = Range{shown.hi / 2, shown.hi};
@@ -196,17 +195,17 @@ Figure TransformerLab::loss_figure() const {
     return figure;
 }
 
-Figure TransformerLab::gap_figure() const {
-    const auto arm_looks = looks();
+Figure TransformerLab::gap_figure(const training::History& history,
+                                  const std::vector<ArmLook>& arm_looks) const {
     Figure figure{.id = "gap", .title = "Gap of the losses", .subtitle = "means of the last 100 steps"};
-    const double gap = gap_pct();
+    const double gap = training::gap_pct(history, 1);
     if (std::isfinite(gap))
         figure.title = fmt::format("{} is {} % {} {}", arm_looks[1].name, training::percent_text(gap),
                                    gap < 0 ? "below" : "above", arm_looks[0].name);
     figure.x = step_axis();
     Range range{-2, 6.5};
-    if (history_.arms().size() > 1) {
-        const auto gaps = history_.arms()[1].gap_pct.values();
+    if (history.arms().size() > 1) {
+        const auto gaps = history.arms()[1].gap_pct.values();
         for (std::size_t i = std::min<std::size_t>(20, gaps.size()); i < gaps.size(); ++i) {
             if (!std::isfinite(gaps[i])) continue;
             range.lo = std::min(range.lo, 1.35 * gaps[i]);
@@ -217,8 +216,8 @@ Figure TransformerLab::gap_figure() const {
     figure.yspan(kBandPct > 0.2 * (range.hi - range.lo) ? "shaded: within 5 %" : "", 0, kBandPct,
                  {.color = {Role::e4m3}});
     figure.hline("no gap", 0, {.color = {Role::axis}, .width = 1, .in_legend = false});
-    if (history_.arms().size() > 1) {
-        const ArmTrack& arm = history_.arms()[1];
+    if (history.arms().size() > 1) {
+        const ArmTrack& arm = history.arms()[1];
         figure.line(arm_looks[1].name, arm.step.data(), arm.gap_pct.data(),
                     {.color = {arm_looks[1].role}, .width = 2, .in_legend = false});
     }
@@ -261,8 +260,10 @@ std::vector<std::pair<std::string, std::string>> TransformerLab::parameters() co
 }
 
 std::vector<Figure> TransformerLab::figures() const {
-    std::vector<Figure> all = {block_figure(), loss_figure(), gap_figure(), histogram()};
-    if (training::has_costs(history_)) all.push_back(training::step_figure(history_, looks()));
+    const auto arm_looks = looks();
+    std::vector<Figure> all = {block_figure(), loss_figure(history_, arm_looks),
+                               gap_figure(history_, arm_looks), histogram()};
+    if (training::has_costs(history_)) all.push_back(training::step_figure(history_, arm_looks));
     for (Figure& figure : all) figure.parameters = parameters();
     if (step() == 0 || !message().empty()) return all;
     return of_seed(static_cast<int>(spec().seed), std::move(all), {"block", "loss", "gap"});

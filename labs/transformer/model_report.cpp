@@ -192,6 +192,24 @@ std::shared_ptr<const Shipped> TransformerLab::recorded() const {
     return any ? all : nullptr;
 }
 
+training::ShippedRun TransformerLab::recorded_run() const {
+    const bool shown = step() == 0 && params_.task == defaults_.task;
+    return shown ? training::shipped_run("transformer") : training::ShippedRun{};
+}
+
+std::vector<Figure> TransformerLab::recorded_curves() const {
+    const auto run = recorded_run().run;
+    if (!run) return {};
+    const auto arm_looks = training::arm_looks(run->arms);
+    return {loss_figure(run->history, arm_looks), gap_figure(run->history, arm_looks)};
+}
+
+std::string TransformerLab::recorded_words() const { return recorded_run().words(); }
+
+training::TimeLeft TransformerLab::time_left() const {
+    return training::time_left(step(), kSteps, pace_, recorded_run().run.get());
+}
+
 std::string TransformerLab::preparing() const {
     return status_.preparing.empty() ? "" : "Preparing " + status_.preparing;
 }

@@ -21,8 +21,6 @@ constexpr float kText = 82;  // height of what the arms write, logical px
 // From the top: the block, the figures, what the arms write, the controls. On a low stage the text is one of the
 // pictures at the right; on a narrow one so is the histogram beside the curves.
 void TransformerView::stage(Context& c, Rect area) {
-    pausing_ = pausing_ && lab_.running();
-    c.wants_redraw |= pausing_;
     const std::vector<Figure> figures = lab_.figures();
     const float height = area.height() / c.scale;
     const bool low = height < 640, narrow = area.width() < c.px(660);
@@ -58,27 +56,32 @@ void TransformerView::stage(Context& c, Rect area) {
         right_column(c, figures, {split + c.px(20), middle.y0, middle.x1, middle.y1}, low);
     }
     ui::hline(c, area.x0, area.x1, bar.y0, {Role::line});
-    controls(c, {area.x0, bar.y0 + c.px(14), area.x1, bar.y1});
+    const Rect row{area.x0, bar.y0 + c.px(14), area.x1, bar.y0 + c.px(46)};
+    transport_.draw(c, row, transport_state(), [this](const std::string& action) { lab_.act(action); });
 }
 
-void TransformerView::curves(Context& c, const std::vector<Figure>& figures, Rect area) {
+void TransformerView::curves(Context& c, const std::vector<Figure>& own, Rect area) {
+    const std::vector<Figure> recorded = lab_.recorded_curves();
+    const Figure& own_loss = recorded.empty() ? own[1] : recorded[0];
     if (lab_.spec().task == TaskKind::copying) {  // losses near 0: their ratio says nothing
-        ui::plot(c, "transformer.loss", figures[1], loss_, area);
+        ui::plot(c, "transformer.loss", own_loss, loss_, area);
         return;
     }
     const float gap_height = std::clamp(0.34F * area.height() / c.scale, 84.0F, 120.0F);
     const Rect loss_area{area.x0, area.y0, area.x1, area.y1 - c.px(gap_height)};
     const Rect gap_area{area.x0, loss_area.y1 + c.px(6), area.x1, area.y1};
-    Figure loss = figures[1];
+    Figure loss = own_loss;
     loss.x.visible = false;  // the gap below shows the steps
     if (loss_area.height() < c.px(150)) {
         loss.subtitle.clear();
         loss.y.label.clear();
     }
-    Figure gap = figures[2];
+    const std::string words = lab_.recorded_words();
+    if (!words.empty()) loss.subtitle = words;
+    Figure gap = recorded.empty() ? own[2] : recorded[1];
     gap.title.clear();
     gap.subtitle.clear();
-    ui::plot(c, "transformer.loss", loss, loss_, loss_area, {.below = &gap});
+    const ui::PlotResult shown = ui::plot(c, "transformer.loss", loss, loss_, loss_area, {.below = &gap});
     gap_.cursor_x = loss_.cursor_x;
     gap_.view.x = loss_.view.x;
     gap_.follow = loss_.follow;
@@ -86,6 +89,10 @@ void TransformerView::curves(Context& c, const std::vector<Figure>& figures, Rec
     loss_.cursor_x = gap_.cursor_x;
     loss_.view.x = gap_.view.x;
     loss_.follow = gap_.follow;
+    if (words.empty()) return;
+    // Paler than a run of one's own.
+    ui::fill_rect(c, {shown.area.x0, shown.area.y0, area.x1, area.y1}, {Role::surface, Tone::line, 0.5F});
+    ui::probe(c, "transformer.loss.recorded", area, {}, words);
 }
 
 std::vector<std::string> TransformerView::pictures(const std::vector<Figure>& figures, bool with_text) const {
@@ -202,82 +209,20 @@ void TransformerView::text(Context& c, Rect area) {
 
 // ---- run, step, reset
 
-void TransformerView::toggle_run() {
-    if (lab_.running()) {
-        pausing_ = true;
-        return lab_.act("pause");
-    }
-    lab_.act("run");
-}
-
-void TransformerView::controls(Context& c, Rect area) {
-    const auto place = [&](float x) { ImGui::SetCursorScreenPos({area.x0 + c.px(x), area.y0}); };
-    const bool running = lab_.running(), ended = lab_.finished() || lab_.failed();
-    place(0);
-    const char* run = running ? "Pause" : ended ? "Run again" : "Run";
-    const bool first = lab_.step() == 0 && !running;  // the one thing to press
-    if (ui::button(c, "transformer.run", run, {.key = ended ? "" : "Space", .primary = first, .width = 116}))
-        toggle_run();
-    place(124);
-    if (ui::button(c, "transformer.step", "Step",
-                   {.key = ".",
-                    .disabled = running || ended,
-                    .why_disabled = running ? "Pause first." : "The training is at its end.",
-                    .width = 72}))
-        lab_.act("step");
-    place(204);
-    if (ui::button(c, "transformer.reset", "Reset", {.width = 72})) lab_.act("restart");
-    const float y = area.y0 + c.px(16);
-    float x = area.x0 + c.px(296);
-    const std::string done = std::to_string(drag_step_ >= 0 ? drag_step_ : lab_.step()),
-                      total = fmt::format("of {}", kSteps);
-    ui::text_mid(c, {x, y}, done, {Role::text}, {Face::mono_bold, 15});
-    x += ui::text_width(c, done, {Face::mono_bold, 15}) + c.px(8);
-    ui::text_mid(c, {x, y}, total, {Role::muted}, kMono15);
-    const float left = area.x0 + c.px(304) + ui::text_width(c, "600", {Face::mono_bold, 15}) +
-                       ui::text_width(c, total, kMono15) + c.px(20);
-    if (const std::string preparing = lab_.preparing(); !preparing.empty())
-        ui::text_mid(c, {left, y}, preparing, {Role::muted}, kSans15);
-    else
-        run_slider(c, {left, area.y0, area.x1, area.y0 + c.px(32)});
-}
-
-// Shows how far the training is; dragged ahead, the training runs to that step and pauses.
-void TransformerView::run_slider(Context& c, Rect area) {
-    if (area.width() < c.px(60)) return;
-    const float radius = c.px(8);
-    const Rect track{area.x0 + radius, area.y0 + c.px(16), area.x1 - radius, area.y0 + c.px(16)};
-    const ui::Press press = ui::press(c, "transformer.run_to", area);
-    const auto x_of = [&](int step) { return track.x0 + track.width() * static_cast<float>(step) / kSteps; };
-    if (press.held) {
-        const float share = std::clamp((ImGui::GetIO().MousePos.x - track.x0) / track.width(), 0.0F, 1.0F);
-        const int near =
-            static_cast<int>(std::lround(share * kSteps / 10)) * 10;  // tens: a pixel is a step or more
-        drag_step_ = std::max(lab_.step(), near);
-    } else if (drag_step_ >= 0) {
-        if (drag_step_ > lab_.step()) lab_.act("run to " + std::to_string(drag_step_));
-        drag_step_ = -1;
-    }
-    if (press.focused && ui::key_pressed(ui::Key::right))
-        lab_.act("run to " + std::to_string(lab_.step() + kSteps / 20));
-    const float thick = 2 * ui::hairline(c), top = std::round(track.y0 - thick / 2);
-    const float knob = x_of(drag_step_ >= 0 ? drag_step_ : lab_.step());
-    ui::fill_rect(c, {area.x0, top, area.x1, top + thick}, {Role::line});
-    ui::fill_rect(c, {area.x0, top, x_of(lab_.step()), top + thick}, {Role::text});
-    auto& list = *ImGui::GetWindowDrawList();
-    list.AddCircleFilled({knob, track.y0}, c.px(10), c.color(Role::surface));
-    list.AddCircleFilled({knob, track.y0}, radius, c.color(Role::text));
+ui::TransportState TransformerView::transport_state() const {
+    const training::TimeLeft time = lab_.time_left();
+    return {.step = lab_.step(),
+            .steps = kSteps,
+            .running = lab_.running(),
+            .stepping = lab_.stepping(),
+            .ended = lab_.finished() || lab_.failed(),
+            .preparing = lab_.preparing(),
+            .time = time.words,
+            .time_help = time.help};
 }
 
 bool TransformerView::key(Context&, ui::Key key) {
-    if (key == ui::Key::space) {
-        toggle_run();
-    } else if (key == ui::Key::period && !lab_.running() && !lab_.finished() && !lab_.failed()) {
-        lab_.act("step");
-    } else {
-        return false;
-    }
-    return true;
+    return transport_.key(key, transport_state(), [this](const std::string& action) { lab_.act(action); });
 }
 
 std::span<const ViewKey> TransformerView::keys() const {

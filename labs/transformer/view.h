@@ -1,4 +1,4 @@
-// The stage and the panel of L13. Holds what is only on screen: axis ranges, what is folded, a slider in mid-drag.
+// The stage and the panel of L13. Holds what is only on screen: axis ranges, what is folded.
 #pragma once
 
 #include <string>
@@ -6,6 +6,7 @@
 
 #include "labs/transformer/model.h"
 #include "labs/ui/plot/plot.h"
+#include "labs/ui/transport.h"
 #include "labs/ui/widgets.h"
 #include "labs/view.h"
 
@@ -30,7 +31,7 @@ class TransformerView final : public LabView {
     void columns(ui::Context&, const Layout&, const std::vector<Operation>&);
     void select(const std::string& tensor) { set_field(lab_.fields(), "tensor=" + tensor); }
     // view.cpp
-    void curves(ui::Context&, const std::vector<Figure>& figures, Rect area);
+    void curves(ui::Context&, const std::vector<Figure>& own, Rect area);
     // The pictures at the right: the histogram always, the times of a step where there are some, recorded ones where
     // there is no GPU, and the text where it has no place of its own.
     std::vector<std::string> pictures(const std::vector<Figure>& figures, bool with_text) const;
@@ -41,9 +42,7 @@ class TransformerView final : public LabView {
     void right_column(ui::Context&, const std::vector<Figure>& figures, Rect area, bool with_text);
     void recorded(ui::Context&, Rect area);
     void text(ui::Context&, Rect area);
-    void controls(ui::Context&, Rect area);
-    void run_slider(ui::Context&, Rect area);
-    void toggle_run();
+    ui::TransportState transport_state() const;
     // view_panel.cpp
     void backend_choice(ui::Context&);
     void recipe_menu(ui::Context&, const char* name, const std::string& label, std::size_t arm);
@@ -61,8 +60,7 @@ class TransformerView final : public LabView {
     std::string picture_;  // the label of the one chosen last; empty: the first that there is
     int recording_ = 0, recorded_shape_ = 0;
     bool more_open_ = false;
-    bool pausing_ = false;  // asked for, and not yet so: the worker tells nobody when it rests
-    int drag_step_ = -1;    // run-to slider in mid-drag
+    ui::Transport transport_{"transformer"};
 };
 
 }  // namespace fp8lab::transformer

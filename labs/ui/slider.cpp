@@ -53,10 +53,10 @@ std::string value_text(double value, std::string_view format) {
                           : fmt::format(fmt::runtime(format), value, std::exp2(value));
 }
 
-// The field at the right of the label: the value, or its text while it is edited. Returns a number that was
-// typed.
+}  // namespace
+
 std::optional<double> value_field(Context& context, const std::string& name, Rect area, double value,
-                                  std::string_view format) {
+                                  std::string_view shown) {
     constexpr Font kFont{Face::mono, 13};
     auto& typing = context.typing;
     std::optional<double> typed;
@@ -64,8 +64,8 @@ std::optional<double> value_field(Context& context, const std::string& name, Rec
         const Press hit = press(context, name, area, 4);
         fill_rect(context, area, {Role::surface}, 4);
         stroke_rect(context, area, {hit.hovered ? Role::axis : Role::line}, 4);
-        text_mid(context, {area.x1 - context.px(8), (area.y0 + area.y1) / 2}, value_text(value, format),
-                 {Role::text}, kFont, Anchor::right);
+        text_mid(context, {area.x1 - context.px(8), (area.y0 + area.y1) / 2}, shown, {Role::text}, kFont,
+                 Anchor::right);
         if (hit.clicked) typing = {name, shortest(value), true};
         context.opens_text |= hit.clicked;
         return typed;
@@ -95,6 +95,8 @@ std::optional<double> value_field(Context& context, const std::string& name, Rec
     if (entered || left) typing = {};
     return typed;
 }
+
+namespace {
 
 void draw_ticks(Context& context, Rect track, const Range01& range, std::span<const double> ticks) {
     float free_from = -1e9F;
@@ -148,7 +150,8 @@ bool slider(Context& context, std::string_view name, std::string_view label, std
     const float field_width = std::round(std::max(context.px(72), words + context.px(18)));
     const Rect field{area.x1 - field_width, area.y0, area.x1, area.y0 + std::round(context.px(24))};
     const std::string id(name);
-    if (const auto typed = value_field(context, id + ".value", field, value, options.format)) {
+    if (const auto typed =
+            value_field(context, id + ".value", field, value, value_text(value, options.format))) {
         value = std::clamp(*typed, min, max);
         if (options.step >= 1) value = snap(value, range, options.step);
     }

@@ -84,6 +84,11 @@ struct SliderOptions {
 bool slider(Context&, std::string_view name, std::string_view label, std::string_view te_name, double& value,
             double min, double max, SliderOptions options = {});
 
+// A number in a field: the words `shown`, or while it is edited its text, which a click or Enter begins. Returns the number
+// that was typed, once: by Enter, Tab or leaving the field, never by Escape. The ImGui cursor stays where it was.
+std::optional<double> value_field(Context&, const std::string& name, Rect area, double value,
+                                  std::string_view shown);
+
 // A text field, drawn as wrapped text; a click or Enter edits it as one line. Its height is that of the
 // wrapped text and at least `rows` lines. With the keyboard the whole line is selected, with a click the
 // caret is at its end. Returns true when the text was changed: by Enter, Tab or leaving the field, never by

@@ -122,6 +122,37 @@ TEST_CASE("the run-to slider lets the training go on to the step it is dragged t
         [&] { return screen.lab.status().state == RunState::paused && screen.lab.step() == 30; });
 }
 
+TEST_CASE("presses of the full stop during a step all count, a typed step is run to") {
+    Screen screen;
+    set_field(screen.lab.fields(), "speed_limit=20");
+    screen.frame();
+    for (int i = 0; i < 17; ++i) CHECK(screen.view.key(screen.gui.context, ui::Key::period));
+    screen.frames_until([&] { return screen.lab.step() == 17 && !screen.lab.running(); });
+    set_field(screen.lab.fields(), "speed_limit=0");
+    screen.click("train.at_step");
+    for (int i = 0; i < 3; ++i) screen.frame();  // the field has the keyboard
+    ui::feed_text("33");
+    screen.frame();
+    test::tap(ui::Key::enter, [&] { screen.frame(); });
+    screen.frames_until([&] { return screen.lab.step() == 33 && !screen.lab.running(); });
+}
+
+TEST_CASE("a full stop while the training goes is no step, and one after its pause is") {
+    Screen screen;
+    set_field(screen.lab.fields(), "speed_limit=10");
+    screen.frame();
+    std::vector<std::string> told;
+    screen.lab.set_listener([&](std::string_view action) { told.emplace_back(action); });
+    CHECK(screen.view.key(screen.gui.context, ui::Key::space));
+    screen.frames_until([&] { return screen.lab.step() > 0; });
+    CHECK_FALSE(screen.view.key(screen.gui.context, ui::Key::period));
+    CHECK(screen.view.key(screen.gui.context, ui::Key::space));
+    CHECK(screen.view.key(screen.gui.context, ui::Key::period));  // the step before may still be under way
+    CHECK(told == std::vector<std::string>{"run", "pause", "step"});
+    screen.frames_until([&] { return !screen.lab.running(); });
+    CHECK(screen.lab.step() < 60);
+}
+
 TEST_CASE("a setting moved between two steps reaches the running training's arm B") {
     Screen screen;
     screen.lab.advance(3);

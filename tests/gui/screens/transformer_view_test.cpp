@@ -73,6 +73,51 @@ TEST_CASE("L13: run, pause, align, reset, the switches act on arm B") {
     CHECK(screen.lab.spec().task == TaskKind::copying);
 }
 
+TEST_CASE("L13: seventeen presses of the full stop are seventeen steps, a typed step is run to") {
+    Screen screen({860, 800});
+    screen.set("batch=4");
+    std::vector<std::string> told;
+    screen.lab.set_listener([&](std::string_view action) { told.emplace_back(action); });
+    for (int i = 0; i < 17; ++i) {
+        CHECK(screen.view.key(screen.gui.context, ui::Key::period));
+        screen.frame();
+    }
+    screen.wait();
+    CHECK(screen.lab.step() == 17);
+    CHECK(told == std::vector<std::string>(17, "step"));
+    const auto type = [&](const char* text) {
+        screen.click("transformer.at_step");
+        screen.frame();
+        ui::feed_text(text);
+        screen.frame();
+        test::tap(ui::Key::enter, [&] { screen.frame(); });
+        screen.wait();
+    };
+    type("22");
+    CHECK(screen.lab.step() == 22);
+    CHECK(told.back() == "run to 22");
+    type("5");  // is past
+    CHECK(screen.lab.step() == 22);
+    CHECK(told.back() == "run to 22");
+    CHECK(screen.words("transformer.said").find("Reset") != std::string::npos);
+    type("601");
+    CHECK(told.back() == "run to 22");
+    CHECK(screen.words("transformer.said").find("600") != std::string::npos);
+}
+
+TEST_CASE("L13: before a run there are recorded curves under their name, and how long a run takes") {
+    Screen screen({860, 800});
+    CHECK(screen.words("transformer.loss.recorded").find("recorded") != std::string::npos);
+    CHECK(screen.words("transformer.time").starts_with("about "));
+    screen.set("batch=4");
+    screen.click("transformer.step");
+    screen.wait();
+    screen.gui.context.probes.items.clear();
+    screen.frame();
+    CHECK_FALSE(screen.shows("transformer.loss.recorded"));
+    CHECK(screen.words("transformer.time").ends_with(" left"));
+}
+
 TEST_CASE("L13: of copying the panel tells the steps to 99 %, and no gap of losses near 0 is drawn") {
     Screen screen({860, 800});
     screen.set("batch=4");

@@ -194,6 +194,44 @@ TEST_CASE(
     CHECK(by_field->params().align_step == 3);
 }
 
+TEST_CASE("L13: every press of Step counts, also during a step and past the step of an alignment") {
+    const auto lab = lab_with({"batch=4", "align_step=3"});
+    int told = 0;
+    lab->set_listener([&](std::string_view action) { told += action == "step" ? 1 : 0; });
+    for (int i = 0; i < 7; ++i) lab->act("step");
+    CHECK(lab->stepping());
+    while (lab->busy()) lab->update();
+    CHECK_FALSE(lab->stepping());
+    CHECK(told == 7);
+    CHECK(lab->step() == 7);
+    CHECK(lab->aligned_at() == 3);
+    const auto at_once = lab_with({"batch=4", "align_step=3"});
+    at_once->advance(7);
+    CHECK(lab->record() == at_once->record());
+    lab->act("run to 12");
+    CHECK_FALSE(lab->stepping());
+    while (lab->busy()) lab->update();
+    CHECK(lab->step() == 12);
+}
+
+TEST_CASE("L13: the time that is left comes from the recorded run, then from the steps of this machine") {
+    TransformerLab lab;
+    lab.update();
+    const auto before = lab.time_left();
+    CHECK(before.words.starts_with("about "));
+    CHECK(before.help.find("recorded on") != std::string::npos);
+    set_field(lab.fields(), "task=copying");
+    lab.update();
+    CHECK(lab.time_left().words.empty());  // was not recorded
+    set_field(lab.fields(), "task=text");
+    lab.run_to(4);
+    while (lab.busy()) lab.update();
+    CHECK(lab.time_left().words.ends_with(" left"));
+    CHECK(lab.time_left().help.find("measured here") != std::string::npos);
+    lab.restart();
+    CHECK(lab.time_left().help.find("measured here") != std::string::npos);
+}
+
 TEST_CASE("L13: aligned while it runs, the step is found, a setting changed on the way leaves no record") {
     const auto lab = lab_with({"batch=4"});
     lab->advance(2);
