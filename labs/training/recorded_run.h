@@ -30,8 +30,7 @@ RecordedRun parse_recorded_run(std::string_view json, const std::string& where);
 struct ShippedRun {
     std::shared_ptr<const RecordedRun> run = {};
     std::string problem = {};
-    std::string words()
-        const;  // "recorded, default settings, seed 1" and where, in two lines; or the problem
+    std::string words() const;  // "recorded, seed 1, on AMD EPYC, 2 cores, 2026-11-25"; or the problem
 };
 ShippedRun shipped_run(const std::string& lab);
 
