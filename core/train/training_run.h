@@ -47,8 +47,8 @@ class TrainingRun {
     // Runs one step, then pauses. Called while a step is under way: one step more than was asked for so far, so that no
     // call is lost.
     void single_step();
-    void run_to(
-        int step);  // runs until `step` steps are done, then pauses; so many or more are done: nothing
+    // Runs until `step` steps are done, then pauses; where so many are done already it does nothing.
+    void run_to(int step);
     void limit_speed(double steps_per_second);  // 0: as fast as it goes
     void send(Command command);
     void save(std::filesystem::path dir);  // at the next step boundary

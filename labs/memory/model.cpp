@@ -187,8 +187,9 @@ std::string MemoryLab::why_not(std::string_view field) const {
         return "Our trainer has none.";
     if (field == "contexts" && !outcome_.own.plan.infers()) return "It belongs to inference.";
     if (outcome_.own.plan.infers() &&
-        one_of({"checkpointing", "attention", "zero", "offload", "pcie", "batch"}))
+        one_of({"checkpointing", "attention", "gpus", "zero", "offload", "pcie", "batch"}))
         return "It belongs to training.";
+    if (field == "pcie" && outcome_.own.account.offload_s == 0) return "Nothing is updated in CPU memory.";
     return "";
 }
 

@@ -88,6 +88,8 @@ void MemoryView::draw_result(Context& c, float width) {
     if (lost) ui::warning(c, "FP8 weights without a master: updates round away (L7).");
     const Params& p = lab_.params();
     if (!o.ours() && p.zero > 0 && p.gpus == 1) ui::wrapped(c, "One GPU shards nothing.");
+    if (!o.ours() && p.zero == 0 && p.gpus > 1 && lab_.applies("gpus"))
+        ui::wrapped(c, "Without ZeRO each GPU keeps everything.");
     if (!o.ours() && p.offload == "master" && o.own.plan[Row::master] == Keep::none &&
         o.own.plan[Row::m] == Keep::none)
         ui::wrapped(c, "There is nothing to offload.");

@@ -57,12 +57,13 @@ void add_more(std::vector<Field>& out, Params& p, std::vector<Choice> over) {
                           .help = "What the operands hold. Zeros need less power, so the clocks are higher.",
                           .more = true},
                          &p.data, {{"normal", "random"}, {"zeros", "zeros"}}));
-    out.push_back(toggle({.name = "pad",
-                          .label = "Pad to 16",
-                          .help = "M, N and K of the FP8 products become the next multiples of 16. The rows "
-                                  "and columns that are added hold zeros.",
-                          .more = true},
-                         &p.pad));
+    out.push_back(
+        toggle({.name = "pad",
+                .label = "Pad to 16",
+                .help = "M, N and K of the FP8 products become the next multiples of 16. The rows "
+                        "and columns that are added hold zeros. Sizes that are multiples stay as they are.",
+                .more = true},
+               &p.pad));
     out.push_back(integer({.name = "repeats",
                            .label = "Repeats",
                            .help = "Samples of each live measurement. A recording has its own number.",

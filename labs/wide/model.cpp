@@ -60,6 +60,9 @@ std::string WideLab::why_not(std::string_view field) const {
     if (field == "v_scale" && params_.optimiser.signal == "forget")
         return "Without a gradient all v are equal.";
     if (field == "v_round" && params_.optimiser.format == "fp32") return "FP32 is what v is computed in.";
+    if (field == "seed" && shows("optimiser") && params_.optimiser.format == "fp32" &&
+        params_.optimiser.signal == "forget")
+        return "Nothing is drawn: FP32 is not rounded.";
     if (field == "steps" && params_.optimiser.signal == "noise") return "Noise runs 5 000 steps.";
     if (field == "history" && (params_.swiglu.fix == "current" || params_.swiglu.fix == "smooth"))
         return "The scale has no history here.";

@@ -216,7 +216,7 @@ TEST_CASE(
         return lab.applies(field);
     };
     for (const Assignments& settings : {Assignments{"gpus=8", "zero=1", "offload=master"},
-                                        {"model=own"},
+                                        {"model=own", "gpus=8", "zero=1", "offload=master"},
                                         {"model=mlp"},
                                         {"plan=inference-fp8"}})
         check_all_act<memory::MemoryLab>(settings, enabled);
@@ -228,7 +228,15 @@ TEST_CASE(
                                      {"model", "plan", "compare", "checkpointing", "gpus", "zero"});
 }
 
-TEST_CASE("L9: every control changes a number of the recording") {
-    const auto enabled = [](const speed::SpeedLab&, const std::string&) { return true; };
+TEST_CASE("L9: every control changes a number of the recording, or its help says when it does not") {
+    const std::map<std::string, std::string> says = {{"pad", "Sizes that are multiples stay as they are."},
+                                                     {"repeats", "A recording has its own number."}};
+    speed::SpeedLab lab;
+    for (const Field& field : lab.fields())
+        if (const auto words = says.find(field.info.name); words != says.end())
+            CHECK(field.info.help.find(words->second) != std::string::npos);
+    const auto enabled = [&](const speed::SpeedLab&, const std::string& field) {
+        return !says.contains(field);
+    };
     check_all_act<speed::SpeedLab>({}, enabled);
 }
