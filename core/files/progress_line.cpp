@@ -1,5 +1,6 @@
 #include "core/files/progress_line.h"
 
+#include <time.h>
 #include <unistd.h>
 
 #include <utility>
@@ -10,13 +11,21 @@
 namespace fp8lab {
 namespace {
 
-constexpr auto kSilent = std::chrono::seconds(2);  // the work may be short
-constexpr auto kOnTerminal = std::chrono::milliseconds(250), kElsewhere = std::chrono::milliseconds(2000);
+constexpr std::int64_t kMillisecond = 1'000'000;          // ns
+constexpr std::int64_t kSilent = 2000 * kMillisecond;     // the work may be short
+constexpr std::int64_t kOnTerminal = 250 * kMillisecond;  // between two lines
+constexpr std::int64_t kElsewhere = 2000 * kMillisecond;
 
 }  // namespace
 
-ProgressLine::ProgressLine()
-    : terminal_(::isatty(STDERR_FILENO) == 1), next_((Clock::now() + kSilent).time_since_epoch().count()) {}
+ProgressLine::ProgressLine() : terminal_(::isatty(STDERR_FILENO) == 1), next_(now_ns() + kSilent) {}
+
+// To a few milliseconds, since loops that take microseconds ask for it.
+std::int64_t ProgressLine::now_ns() {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return std::int64_t{now.tv_sec} * 1000 * kMillisecond + now.tv_nsec;
+}
 
 ProgressLine::~ProgressLine() { erase(); }
 
@@ -32,7 +41,7 @@ void ProgressLine::tell_due() {
     if (!due()) return;
     const std::lock_guard lock{mutex_};
     if (!due() || now_ == told_) return;  // another thread was faster, or there is no news
-    next_ = (Clock::now() + (terminal_ ? kOnTerminal : kElsewhere)).time_since_epoch().count();
+    next_ = now_ns() + (terminal_ ? kOnTerminal : kElsewhere);
     told_ = now_;
     terminal_ ? draw_line(told_) : tell(told_);
 }

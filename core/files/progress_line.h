@@ -10,7 +10,7 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -27,19 +27,19 @@ class ProgressLine {
     // The part that begins, or how many are done. It is told when a line is due: here, or during the part by asker().
     void at(std::string how_far);
     // A line is due: for a text that takes time to make. Cheap; any thread.
-    bool due() const { return Clock::now().time_since_epoch().count() >= next_.load(); }
+    bool due() const { return now_ns() >= next_.load(std::memory_order_relaxed); }
     // For AskBetween: tells what is due, then ends the work where a signal has asked for that (Interrupted).
     std::function<void()> asker();
     // Takes the drawn line from the terminal, before something is written to stdout.
     void erase();
 
   private:
-    using Clock = std::chrono::steady_clock;
+    static std::int64_t now_ns();
     void tell_due();
 
     const bool terminal_;
-    std::atomic<Clock::rep> next_;
-    std::mutex mutex_;  // of what follows
+    std::atomic<std::int64_t> next_;  // by now_ns()
+    std::mutex mutex_;                // of what follows
     std::string now_, told_;
 };
 

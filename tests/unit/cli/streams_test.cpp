@@ -373,7 +373,7 @@ std::pair<nlohmann::json, std::string> contents(const std::string& file) {
 TEST_CASE("a signal inside a step keeps the whole steps: the files are those of a run of so many steps") {
     const std::string call =
         "train --backend cpu --model transformer --d 128 --ffn 512 --context 128 --batch 16 --recipe "
-        "nvfp4-te,delayed --csv SCRATCH/out --save SCRATCH/saved --steps ";
+        "nvfp4-te,delayed --schedule constant --csv SCRATCH/out --save SCRATCH/saved --steps ";
     const Bench bench, whole;
     Child child(bench.scratch, bench.words(call + "1000"), {});
     REQUIRE(Child::until([&] {
