@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "labs/lab.h"
 
@@ -14,5 +15,8 @@ void set_fields(Lab& lab, std::span<const std::string> assignments);
 
 // Throws usage_error for a lab that does not train.
 void require_steps(const Lab& lab);
+
+// lab.advance(steps). Where that lasts, stderr says "DOING: step 300 of 2000" (core/files/progress_line.h).
+void advance_told(Lab& lab, int steps, std::string_view doing);
 
 }  // namespace fp8lab

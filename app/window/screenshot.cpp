@@ -30,12 +30,12 @@ void open_scene(Shell& shell, const ScreenshotOptions& options) {
     if (!options.present) {
         shell.open(deck.scenes.front());
         shell.lab()->update();
-        return shell.lab()->advance(steps);
+        return advance_told(*shell.lab(), steps, "screenshot");
     }
     shell.present(std::move(deck));
     Lecture& lecture = *shell.presentation().lecture();
     lecture.reveal();
-    lecture.lab().advance(steps);
+    advance_told(lecture.lab(), steps, "screenshot");
 }
 
 void prepare(Shell& shell, const ScreenshotOptions& options) {
@@ -54,7 +54,7 @@ void prepare(Shell& shell, const ScreenshotOptions& options) {
     set_fields(*lab, options.assignments);
     if (options.steps == 0) return;
     require_steps(*lab);
-    lab->advance(options.steps);
+    advance_told(*lab, options.steps, "screenshot");
 }
 
 }  // namespace

@@ -61,24 +61,11 @@ void print_lab(Lab& lab, const RunArguments& options) {
     print_json(out);
 }
 
-double step_of(const Lab& lab) {
-    const auto metrics = lab.metrics();
-    const auto step = std::ranges::find(metrics, "step", &Metric::name);
-    return step == metrics.end() ? 0 : step->value;
-}
-
 // Returns what to say of the numbers when a signal came; empty: none did. The signal may have come after the
 // last step.
 std::string advance(Lab& lab, int steps) {
     const Interruptible keeps;
-    {
-        ProgressLine progress;
-        const double end = step_of(lab) + steps;
-        const AskBetween ask([&] {
-            if (progress.due()) progress.at(fmt::format("run: step {:.0f} of {:.0f}", step_of(lab), end));
-        });
-        lab.advance(steps);
-    }
+    advance_told(lab, steps, "run");
     lab.update();
     return interrupted() ? "; the numbers are those of the steps that were done" : "";
 }
@@ -115,7 +102,11 @@ void print_claim(const Claim& claim, const std::vector<FoundNumber>& numbers, bo
 void run_claim(const RunArguments& options) {
     const std::vector<Claim> claims = load_claims();
     const Claim& claim = find_claim(claims, options.claim, "--claim");
+    ProgressLine progress;
+    const AskBetween ask(progress.asker());
+    progress.at(fmt::format("run: the experiment of {}", claim.id));
     const std::vector<FoundNumber> numbers = repeat_claim(claim);
+    progress.erase();
     print_claim(claim, numbers, options.json);
     const auto differ =
         std::ranges::count_if(numbers, [](const FoundNumber& number) { return !number.agrees(); });
