@@ -13,6 +13,7 @@
 
 #include "core/base/error.h"
 #include "core/base/memory.h"
+#include "core/threads/ask.h"
 
 namespace fp8lab {
 
@@ -223,6 +224,7 @@ std::vector<float> to_c_order(const std::vector<float>& values, const std::vecto
             if (++index[d] < shape[d]) break;
             from -= stride[d] * shape[d];
             index[d] = 0;
+            ask_between();
         }
     }
     return out;

@@ -15,6 +15,7 @@
 #include "core/tensors/picture.h"
 #include "core/tensors/safetensors.h"
 #include "core/tensors/weight_map.h"
+#include "core/threads/ask.h"
 
 namespace fp8lab {
 namespace {
@@ -252,7 +253,9 @@ void TensorStore::read_rows(const StoredTensor& tensor, std::size_t first, std::
         std::vector<std::byte> stored(tensor.end - tensor.begin);
         std::vector<float> values(stored.size() / width);
         read_stored(tensor, 0, stored);
+        ask_between();
         decode_stored(dtype, stored, values);
+        ask_between();
         values = to_c_order(values, tensor.shape);
         std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(first * shape.cols), rows.size(),
                     rows.begin());
@@ -260,6 +263,7 @@ void TensorStore::read_rows(const StoredTensor& tensor, std::size_t first, std::
         constexpr std::size_t kPiece = std::size_t{1} << 20;  // values
         std::vector<std::byte> stored;
         for (std::size_t at = 0; at < rows.size(); at += kPiece) {
+            ask_between();
             const std::span<float> piece = rows.subspan(at, std::min(kPiece, rows.size() - at));
             stored.resize(piece.size() * width);
             read_stored(tensor, (first * shape.cols + at) * width, stored);
