@@ -1,10 +1,12 @@
 #include "core/files/documents.h"
 
 #include <cstdlib>
-#include <fstream>
+#include <sstream>
 #include <string>
 
 #include "core/base/environment.h"
+#include "core/base/error.h"
+#include "core/files/bounded_file.h"
 #include "core/files/folders.h"
 
 namespace fp8lab {
@@ -20,7 +22,12 @@ std::string folder_from(const char* name) {
 // XDG_DOCUMENTS_DIR="$HOME/Dokumente": an absolute path, or one below $HOME; nothing else is allowed there.
 fs::path from_user_dirs(const fs::path& file, const std::string& home) {
     const std::string key = "XDG_DOCUMENTS_DIR=\"", below = "$HOME";
-    std::ifstream in(file);
+    std::istringstream in;
+    try {
+        in.str(read_text(file));
+    } catch (const Error&) {  // there is none, as on most servers
+        return {};
+    }
     for (std::string line; std::getline(in, line);) {
         if (!line.starts_with(key) || !line.ends_with('"')) continue;
         const std::string value = line.substr(key.size(), line.size() - key.size() - 1);

@@ -1,6 +1,7 @@
 #include "core/files/documents.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <string>
@@ -32,6 +33,11 @@ TEST_CASE("the documents folder is the one that the desktop names, else ~/Docume
     CHECK(documents_with("XDG_DOCUMENTS_DIR=\"/srv/docs\"\n") == "/srv/docs");
     CHECK(documents_with("XDG_DOCUMENTS_DIR=\"relative\"\n") == "~/Documents");
     CHECK(documents_with("") == "~/Documents");
+    const Scratch home;  // nobody writes into the pipe: nothing waits for it
+    ::setenv("HOME", home.path.c_str(), 1);
+    std::filesystem::create_directories(home.path / ".config");
+    REQUIRE(::mkfifo((home / ".config/user-dirs.dirs").c_str(), 0600) == 0);
+    CHECK(documents_folder() == home.path / "Documents");
     ::setenv("XDG_DOCUMENTS_DIR", "/from/environment", 1);
     CHECK(documents_with("XDG_DOCUMENTS_DIR=\"/srv/docs\"\n") == "/from/environment");
     ::unsetenv("XDG_DOCUMENTS_DIR");
