@@ -16,6 +16,7 @@
 #include "core/base/error.h"
 #include "core/base/stop.h"
 #include "core/files/console.h"
+#include "core/files/folders.h"
 #include "core/files/growing_file.h"
 
 namespace fp8lab {
@@ -109,7 +110,24 @@ struct GrowingFile::Open {
     std::optional<Descriptor> file;
 };
 
-GrowingFile::GrowingFile(fs::path path) : path_(std::move(path)) {
+namespace {
+
+// The mode of the file that is replaced, and as far as this user may set them its owner and group. Where the group
+// cannot be kept, its members are others: they get no more than those had. False: a mode that cannot be set.
+bool take_mode(int fd, const struct stat& of) {
+    mode_t mode = of.st_mode & 07777;
+    if (::fchown(fd, of.st_uid, of.st_gid) != 0 && ::fchown(fd, static_cast<uid_t>(-1), of.st_gid) != 0) {
+        struct stat now {};
+        if (::fstat(fd, &now) == 0 && now.st_gid != of.st_gid)
+            mode = (mode & ~mode_t{070}) | (mode & ((mode & 07) << 3));
+        mode &= 0777;  // the set-id bits are the old owner's
+    }
+    return ::fchmod(fd, mode) == 0;
+}
+
+}  // namespace
+
+GrowingFile::GrowingFile(fs::path path, const fs::path& like) : path_(std::move(path)) {
     if (path_ == "-") return;
     auto open = std::make_unique<Open>();
     open->target = write_target(path_);
@@ -121,8 +139,16 @@ GrowingFile::GrowingFile(fs::path path) : path_(std::move(path)) {
         open->file.emplace(descriptor >= 0 ? ::fcntl(descriptor, F_DUPFD_CLOEXEC, 3)
                                            : ::open(target.c_str(), O_WRONLY | O_CLOEXEC));
     } else {
+        const bool has_model =
+            ::stat(target.c_str(), &info) == 0 || (!like.empty() && ::stat(like.c_str(), &info) == 0);
+        // Before anything is written: nobody may read the temporary who may not read the file.
+        const mode_t first = has_model ? info.st_mode & 0700 : 0666;
         open->temporary.emplace(temporary_beside(target));
-        open->file.emplace(::open(open->temporary->path(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+        open->file.emplace(::open(open->temporary->path(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, first));
+        // A file system without modes is no reason to refuse a result.
+        if (open->file->ok() && has_model && !take_mode(open->file->get(), info) && errno != EPERM &&
+            errno != ENOTSUP && errno != ENOSYS)
+            fail(errno);
     }
     if (!open->file->ok()) fail(errno);
     open_ = std::move(open);
@@ -151,23 +177,19 @@ void GrowingFile::keep() {
         if (::fsync(file.get()) != 0 || !file.close() ||
             ::rename(open_->temporary->path(), target.c_str()) != 0)
             fail(errno);
-        // The rename is durable once the folder is; some file systems refuse to sync a folder, which is not
-        // an error.
-        const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
-        Descriptor parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-        if (parent.ok()) ::fsync(parent.get());
+        sync_folder(target.parent_path());  // the rename is durable once the folder is
     }
     open_.reset();
 }
 
-void write_file(const fs::path& path, std::span<const std::byte> bytes) {
-    GrowingFile file(path);
+void write_file(const fs::path& path, std::span<const std::byte> bytes, const fs::path& like) {
+    GrowingFile file(path, like);
     file.append(bytes);
     file.keep();
 }
 
-void write_file(const fs::path& path, std::string_view text) {
-    write_file(path, std::as_bytes(std::span(text)));
+void write_file(const fs::path& path, std::string_view text, const fs::path& like) {
+    write_file(path, std::as_bytes(std::span(text)), like);
 }
 
 fs::path executable_folder() {

@@ -22,11 +22,14 @@ struct WriteTarget {
 };
 WriteTarget write_target(const std::filesystem::path& path);
 
-// "-" writes stdout. A link stays a link, and its target is replaced. Throws Error{failed} with path and
-// reason; an existing file is then unchanged. Throws ClosedPipe when the reader of stdout is gone, and
-// Interrupted when the process is asked to end while it waits for that reader.
-void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
-void write_file(const std::filesystem::path& path, std::string_view text);
+// "-" writes stdout. A link stays a link, and its target is replaced. A file that is replaced passes on its mode, and
+// its owner and group where this user may set them; a new one takes those of `like` where such a file exists, else
+// what umask leaves. Throws Error{failed} with path and reason; an existing file is then unchanged. Throws ClosedPipe
+// when the reader of stdout is gone, and Interrupted when the process is asked to end while it waits for that reader.
+void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes,
+                const std::filesystem::path& like = {});
+void write_file(const std::filesystem::path& path, std::string_view text,
+                const std::filesystem::path& like = {});
 
 // Assets: FP8LAB_ASSETS, else "assets" beside the executable, else ../share/fp8lab. Never the working
 // directory. Throws input_error with the places where it looked.

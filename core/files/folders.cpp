@@ -78,10 +78,14 @@ void make_folder(const fs::path& folder) {
     std::error_code problem;
     if (!fs::create_directories(folder, problem) && !problem) return;
     if (problem) throw Error{ErrorKind::failed, folder.string(), problem.message()};
-    const int parent = ::open(folder.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (parent < 0) return;
-    ::fsync(parent);  // what lies in a folder outlives a power cut only if the folder does
-    ::close(parent);
+    sync_folder(folder.parent_path());  // what is in a folder outlives a power cut only if the folder does
+}
+
+void sync_folder(const fs::path& folder) {
+    const int fd = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    ::fsync(fd);
+    ::close(fd);
 }
 
 ProfileLock::ProfileLock(ProfileFolders& folders) {

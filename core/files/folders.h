@@ -37,6 +37,8 @@ HomeFolder home_folder();
 // Creates the folder and its parents where they are missing, with fsync. Throws Error{failed} with the
 // system's reason.
 void make_folder(const std::filesystem::path& folder);
+// fsync: what was renamed in it outlives a power cut. Some file systems refuse, which is no error.
+void sync_folder(const std::filesystem::path& folder);
 
 // The first window that opens a profile may write to it; later ones only read. The kernel releases the lock
 // when the process ends, in whatever way. Sets access and why_read_only, also where no file can be created in

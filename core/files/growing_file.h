@@ -13,9 +13,9 @@ namespace fp8lab {
 // killed before that, the hidden file has what was written so far.
 class GrowingFile {
   public:
-    // As write_file(): "-" is stdout, links are followed, a device or pipe is written directly. Throws
-    // Error{failed}.
-    explicit GrowingFile(std::filesystem::path path);
+    // As write_file(): "-" is stdout, links are followed, a device or pipe is written directly, mode and owner are
+    // those of the file that is replaced, or of `like`. Throws Error{failed}.
+    explicit GrowingFile(std::filesystem::path path, const std::filesystem::path& like = {});
     ~GrowingFile();  // without keep() the target is unchanged
     GrowingFile(const GrowingFile&) = delete;
     GrowingFile& operator=(const GrowingFile&) = delete;

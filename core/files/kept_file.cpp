@@ -59,7 +59,7 @@ void keep_previous(const fs::path& file) {
     fs::remove(linked, problem);
     // Of what a link leads to: the link itself would name the new bytes, once they are there.
     if (::linkat(AT_FDCWD, file.c_str(), AT_FDCWD, linked.c_str(), AT_SYMLINK_FOLLOW) != 0)
-        return write_file(previous, read_text(file));
+        return write_file(previous, read_text(file), file);
     fs::rename(linked, previous, problem);
     if (problem) throw Error{ErrorKind::failed, previous.string(), problem.message()};
 }
@@ -68,7 +68,7 @@ void keep_previous(const fs::path& file) {
 void put_back(const fs::path& previous, const fs::path& file) {
     if (::link(previous.c_str(), file.c_str()) == 0) return;
     try {
-        write_file(file, read_text(previous));
+        write_file(file, read_text(previous), previous);
     } catch (const Error&) {
         return;
     }
@@ -104,14 +104,15 @@ std::string load_kept(const fs::path& file, const std::function<void(const std::
 
 void save_kept(const fs::path& file, std::string_view text) {
     std::error_code none;
+    fs::path like;  // of a damaged file that was renamed
     if (fs::exists(file, none)) {
         if (is_whole(file)) {
             keep_previous(file);
-        } else {
-            set_aside(file);
+        } else if (const std::string aside = set_aside(file); !aside.empty()) {
+            like = file.parent_path() / aside;
         }
     }
-    write_file(file, text);
+    write_file(file, text, like);
 }
 
 }  // namespace fp8lab

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -25,6 +26,18 @@ Error cannot_write(const std::string& option, const fs::path& path, int error_nu
 }
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : "."; }
+
+// Whether a file can be made in the folder: only making one tells, since root may write to folders of /proc that take
+// none. Sets errno.
+bool takes_files(const fs::path& folder) {
+    if (::access(folder.c_str(), W_OK) != 0) return false;
+    std::string name = (folder / ".fp8lab-XXXXXX").string();
+    const int fd = ::mkostemp(name.data(), O_CLOEXEC);
+    if (fd < 0) return false;
+    ::unlink(name.c_str());
+    ::close(fd);
+    return true;
+}
 
 std::string_view word_for(Holds holds) {
     switch (holds) {
@@ -177,8 +190,9 @@ void Outputs::writes(const std::string& option, const fs::path& path, Holds hold
     if (descriptor >= 0) return;  // it is open already
     if (there && S_ISREG(info.st_mode)) check_replaceable(option, path, target, holds);
     // A file is replaced by a rename in its folder; a device or pipe is written itself.
-    const fs::path written = there && !S_ISREG(info.st_mode) ? target : folder_of(target);
-    if (::access(written.c_str(), W_OK) != 0) throw cannot_write(option, path, errno);
+    const bool is_written = there && !S_ISREG(info.st_mode);
+    if (is_written ? ::access(target.c_str(), W_OK) != 0 : !takes_files(folder_of(target)))
+        throw cannot_write(option, path, errno);
 }
 
 void Outputs::writes_into(const std::string& option, const fs::path& folder) {
@@ -189,8 +203,8 @@ void Outputs::writes_into(const std::string& option, const fs::path& folder) {
     add(option, folder.string(), identity_of(folder.has_filename() ? folder : folder.parent_path()));
     fs::path nearest = folder;
     while (!fs::exists(nearest, none) && nearest != folder_of(nearest)) nearest = folder_of(nearest);
-    if (::access(nearest.c_str(), W_OK) != 0 || !fs::is_directory(nearest, none))
-        throw cannot_write(option, folder, fs::is_directory(nearest, none) ? errno : ENOTDIR);
+    if (!fs::is_directory(nearest, none)) throw cannot_write(option, folder, ENOTDIR);
+    if (!takes_files(nearest)) throw cannot_write(option, folder, errno);
 }
 
 }  // namespace fp8lab
