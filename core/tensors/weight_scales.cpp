@@ -1,13 +1,14 @@
 #include "core/tensors/weight_scales.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/names.h"
+#include "core/json/read_json.h"
 
 namespace fp8lab {
 namespace {
@@ -15,6 +16,10 @@ namespace {
 constexpr std::size_t kBlock = 128;
 
 std::size_t blocks_of(std::size_t extent) { return (extent + kBlock - 1) / kBlock; }
+
+std::string extents(std::span<const std::size_t> shape) {
+    return some_names(shape, [](std::size_t extent) { return std::to_string(extent); });
+}
 
 }  // namespace
 
@@ -31,9 +36,9 @@ WeightScales weight_scales(std::string name, std::span<const std::size_t> tensor
                            std::span<const std::size_t> shape, std::vector<float> values) {
     for (std::size_t i = 0; i < values.size(); ++i)
         if (!std::isfinite(values[i]) || values[i] < 0)
-            throw input_error(
-                "", fmt::format("tensor '{}': element {} is {}; a scale is finite and not negative", name, i,
-                                values[i]));
+            throw input_error("",
+                              fmt::format("tensor '{}': element {} is {}; a scale is finite and not negative",
+                                          quote_from(name), i, values[i]));
     WeightScales scales{.name = std::move(name), .values = std::move(values)};
     if (scales.values.size() == 1) return scales;
     const std::vector<std::size_t> has(shape.begin(), shape.end());
@@ -46,7 +51,7 @@ WeightScales weight_scales(std::string name, std::span<const std::size_t> tensor
         throw input_error("",
                           fmt::format("tensor '{}': shape ({}) does not fit codes of shape ({}); one value, "
                                       "one per row or one per 128 x 128 is read",
-                                      scales.name, fmt::join(shape, ", "), fmt::join(tensor, ", ")));
+                                      quote_from(scales.name), extents(shape), extents(tensor)));
     }
     return scales;
 }
