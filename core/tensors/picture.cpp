@@ -1,6 +1,9 @@
 #include "core/tensors/picture.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <climits>
 #include <cmath>
 #include <cstdint>
@@ -9,6 +12,8 @@
 
 #include "core/base/error.h"
 #include "core/base/rng.h"
+#include "core/json/read_json.h"
+#include "core/tensors/inflate.h"
 #include "core/tensors/stb.h"
 
 namespace fp8lab {
@@ -81,6 +86,37 @@ Tensor draw_picture() {
     return out;
 }
 
+namespace {
+
+std::uint32_t big_endian(std::span<const std::byte> bytes) {
+    std::uint32_t out = 0;
+    for (const std::byte byte : bytes.first(4)) out = out << 8 | std::to_integer<std::uint32_t>(byte);
+    return out;
+}
+
+// Every chunk is there, up to IEND, with the checksum that it says (ISO/IEC 15948, 5.3: that of ZIP). stb_image reads on over both.
+void check_chunks(std::span<const std::byte> bytes, const std::string& file) {
+    constexpr std::size_t kAround = 12;  // length, type, checksum
+    for (std::size_t at = 8;;) {
+        const auto cut = [&] {
+            return input_error(file, fmt::format("byte {}: the PNG is cut short", bytes.size()));
+        };
+        if (bytes.size() - at < kAround) throw cut();
+        const std::size_t length = big_endian(bytes.subspan(at));
+        if (length > bytes.size() - at - kAround) throw cut();
+        const auto chunk = bytes.subspan(at + 4, 4 + length);
+        const std::string type(reinterpret_cast<const char*>(chunk.data()), 4);
+        if (crc32(chunk) != big_endian(bytes.subspan(at + 8 + length)))
+            throw input_error(
+                file, fmt::format("byte {}: the PNG is damaged: the checksum of its part {} is wrong", at,
+                                  quote_from(type)));
+        if (type == "IEND") return;
+        at += kAround + length;
+    }
+}
+
+}  // namespace
+
 bool is_png(std::span<const std::byte> bytes) {
     constexpr std::uint8_t kHead[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
     return bytes.size() >= std::size(kHead) &&
@@ -97,9 +133,14 @@ Tensor read_picture(std::span<const std::byte> bytes, const std::string& file) {
         throw input_error(file, "byte 0: not a PNG");
     const std::size_t cols = static_cast<std::size_t>(width), rows = static_cast<std::size_t>(height);
     if (rows > kMostPixels / cols) throw input_error(file, "byte 16: more than 2^26 pixels");
+    check_chunks(bytes, file);
     const std::unique_ptr<stbi_uc, void (*)(void*)> pixels(
         stbi_load_from_memory(data, size, &width, &height, &channels, 3), stbi_image_free);
-    if (!pixels) throw input_error(file, std::string("the PNG cannot be read: ") + stbi_failure_reason());
+    if (!pixels) {
+        const char* const reason = stbi_failure_reason();
+        throw input_error(file, std::string("the PNG cannot be read: ") +
+                                    (reason && *reason ? reason : "its pixels cannot be unpacked"));
+    }
     // Each pixel of the tensor is the mean of a rectangle of the file's.
     const std::size_t longer = std::max(rows, cols);
     const auto reduced = [&](std::size_t side) {

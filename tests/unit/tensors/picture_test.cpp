@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/files/files.h"
@@ -49,6 +51,30 @@ TEST_CASE("a PNG is a tensor of its grey values") {
     const float expected[] = {0.299F, 0.587F, 0.114F, 0, 1, 0.2F};
     for (std::size_t i = 0; i < 6; ++i) CHECK(picture.values[i] == doctest::Approx(expected[i]));
     CHECK(read_picture(bytes(kDeep), "x").values == std::vector<float>{0, 1});
+}
+
+TEST_CASE("a PNG that is cut short or damaged is refused with the byte and a reason") {
+    const auto why = [](std::span<const std::byte> file) -> std::string {
+        try {
+            read_picture(file, "x.png");
+        } catch (const Error& error) {
+            CHECK(error.kind() == ErrorKind::input);
+            return error.what();
+        }
+        return "";
+    };
+    CHECK(why(bytes(kColours)) == "");
+    // At every length from behind its head on.
+    for (std::size_t n = 33; n < std::size(kColours); ++n)
+        CHECK(why(bytes(kColours).first(n)) == "x.png: byte " + std::to_string(n) + ": the PNG is cut short");
+    // Each bit of the packed pixels, and of their checksum.
+    for (std::size_t at = 41; at < 67; ++at)
+        for (int bit = 0; bit < 8; ++bit) {
+            std::vector<std::byte> damaged(bytes(kColours).begin(), bytes(kColours).end());
+            damaged[at] ^= std::byte{1} << bit;
+            CHECK(why(damaged) ==
+                  "x.png: byte 33: the PNG is damaged: the checksum of its part IDAT is wrong");
+        }
 }
 
 TEST_CASE("a large picture is reduced to 128 pixels, each the mean of those that it covers") {
