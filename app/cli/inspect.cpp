@@ -67,6 +67,10 @@ std::string table_text(const InspectReport& report, const InspectOptions& option
                                  {.fold = options.fold, .filter = options.filter, .recipe = order});
     std::vector<std::vector<std::string>> cells = {
         {options.fold ? "kind" : "tensor", "shape", "amax", "least", "binades"}};
+    const bool shows_not_finite =
+        std::ranges::any_of(rows, [](const TableRow& row) { return row.not_finite > 0; });
+    if (shows_not_finite) cells[0].emplace_back("NaN, Inf");
+    const std::size_t facts = cells[0].size();
     for (const ScanRecipe& recipe : recipes) cells[0].push_back(recipe.id);
     cells[0].emplace_back("recommended");
     for (const TableRow& row : rows) {
@@ -76,9 +80,10 @@ std::string table_text(const InspectReport& report, const InspectOptions& option
             for (const double value : {static_cast<double>(row.amax), static_cast<double>(row.least)})
                 line.push_back(format_number(value, 3));
         if (line.size() == 4) line.push_back(fmt::format("{:.1f}", row.binades));
-        line.resize(5, "-");
+        if (line.size() == 5 && shows_not_finite) line.push_back(std::to_string(row.not_finite));
+        line.resize(facts, "-");
         for (const double pct : row.underflow_pct) line.push_back(percent(pct));
-        line.resize(5 + recipes.size(), "-");
+        line.resize(facts + recipes.size(), "-");
         const Recommendation advice = recommend(worst, recipes, options.demands);
         line.push_back(!row.note.empty() && worst.outcomes.empty() ? row.note
                        : advice.recipe                             ? recipes[*advice.recipe].id
@@ -118,6 +123,7 @@ void inspect(const InspectOptions& options) {
         report.scanned = scanned_by(scan, before.get());
         if (!options.csv.empty() && options.csv != "-") write_file(options.csv, report.csv());
     }
+    if (const std::string excluded = report.excluded(); !excluded.empty()) tell("inspect: " + excluded);
     if (options.json) {
         nlohmann::json out = json_header(cpu_backend()->device());
         out.update(report.json());

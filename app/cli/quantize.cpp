@@ -12,6 +12,7 @@
 #include "core/base/units.h"
 #include "core/files/console.h"
 #include "core/files/progress_line.h"
+#include "core/json/read_json.h"
 #include "core/scaling/quantizer.h"
 #include "core/tensors/file.h"
 #include "core/threads/ask.h"
@@ -56,15 +57,19 @@ constexpr std::array kTensorColumns = {
     Column{"dynamic_range_log2", [](const Row& row) { return row.metrics.dynamic_range_log2; }},
 };
 
+std::int64_t size_of(const Tensor& tensor) { return static_cast<std::int64_t>(tensor.values.size()); }
+
 std::vector<Row> measure(const Tensor& tensor, const std::vector<Recipe>& recipes, ProgressLine& progress) {
     std::vector<float> out(tensor.values.size());
     std::vector<Row> rows;
     for (const Recipe& recipe : recipes) {
         progress.at(
             fmt::format("quantize: recipe {} of {}, {}", rows.size() + 1, recipes.size(), recipe.name));
-        const QuantizeResult result =
-            quantize(cast_plan(recipe, TensorClass::x), tensor.values, out,
-                     {.rows = tensor.rows, .cols = tensor.cols, .with_errors = true});
+        QuantizeResult result = quantize(cast_plan(recipe, TensorClass::x), tensor.values, out,
+                                         {.rows = tensor.rows, .cols = tensor.cols, .with_errors = true});
+        // Means are over the values that were cast.
+        result.errors.nan = tensor.excluded.nan;
+        result.errors.inf = tensor.excluded.inf + tensor.excluded.beyond;
         rows.push_back({recipe.name, error_metrics(result.stats, result.errors),
                         bits_per_element(recipe, tensor.rows, tensor.cols)});
     }
@@ -82,7 +87,10 @@ void print_metrics(const QuantizeOptions& options, const Tensor& tensor, const s
     out["tensor"] = tensor.name;
     out["rows"] = tensor.rows;
     out["cols"] = tensor.cols;
-    out["nonfinite"] = {{"nan", rows[0].metrics.nan}, {"inf", rows[0].metrics.inf}};
+    out["nonfinite"] = {{"nan", tensor.excluded.nan},
+                        {"inf", tensor.excluded.inf},
+                        {"beyond_float32", tensor.excluded.beyond},
+                        {"below_float32", tensor.excluded.below}};
     for (const Column& column : kTensorColumns) out[column.name] = number(column.value(rows[0]));
     for (const Row& row : rows) {
         nlohmann::json entry = {{"recipe", row.recipe}};
@@ -94,9 +102,10 @@ void print_metrics(const QuantizeOptions& options, const Tensor& tensor, const s
 }
 
 void print_table(const Tensor& tensor, const std::vector<Row>& rows) {
-    fmt::print("{}: {} x {}", tensor.name, tensor.rows, tensor.cols);
+    fmt::print("{}: {} x {}", printable(tensor.name), tensor.rows, tensor.cols);
     for (const Column& column : kTensorColumns)
         fmt::print(", {} {}", column.name, format_number(column.value(rows[0])));
+    if (tensor.excluded.count() > 0) fmt::print("; {}", tensor.excluded.sentence(size_of(tensor)));
     std::size_t width = 6;
     for (const Row& row : rows) width = std::max(width, row.recipe.size());
     fmt::print("\n{:<{}}", "recipe", width);
@@ -127,12 +136,13 @@ void quantize_file(const QuantizeOptions& options) {
     ProgressLine progress;
     const AskBetween ask(progress.asker());
     progress.at("quantize: reading " + options.file);
-    const Tensor tensor = read_tensor(options.file, Pipes::read);
+    Tensor tensor = read_tensor(options.file, Pipes::read);
+    exclude(tensor);
     const std::vector<Row> rows = measure(tensor, recipes, progress);
     progress.erase();
-    const ErrorMetrics& first = rows[0].metrics;
-    if (first.nan + first.inf > 0)
-        tell(fmt::format("quantize: {} NaN and {} Inf among {} values", first.nan, first.inf, first.n));
+    if (tensor.excluded.count() > 0)
+        tell(fmt::format("quantize: {}: {}", quote_from(tensor.name),
+                         tensor.excluded.sentence(size_of(tensor))));
     if (options.json)
         print_metrics(options, tensor, rows);
     else
@@ -145,7 +155,9 @@ void add_quantize(CLI::App& app, Globals&) {
     const auto options = std::make_shared<QuantizeOptions>();
     CLI::App* verb =
         app.add_subcommand("quantize", "The error metrics of each recipe for a tensor of your own");
-    verb->add_option("file", options->file, ".npy or .safetensors, FILE[:TENSOR]")->required();
+    verb->add_option("file", options->file,
+                     ".safetensors, .safetensors.index.json, .npy, .npz or .png, FILE[:TENSOR]")
+        ->required();
     verb->add_option("--recipe", options->recipes, "R[,R...]; list recipes shows them")->required();
     verb->add_flag("--json", options->json, "as JSON");
     verb->callback([options] { quantize_file(*options); });

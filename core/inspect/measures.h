@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "core/tensors/excluded.h"
+
 namespace fp8lab {
 
 // Counts per binade of |x|, of all float32 exponents: bin b holds 2^(kLowest + b) <= |x| < 2^(kLowest + b + 1).
@@ -14,16 +16,19 @@ struct Binades {
     void add(float value);  // finite, not 0
 };
 
-// NaN and Inf are counted and then treated as 0: no other number has anything of them.
+// What is excluded counts as 0: no other number has anything of it. `excluded.below` is among the zeros, the others are
+// not.
 struct TensorSummary {
-    std::int64_t n = 0, zeros = 0, nan = 0, inf = 0;
+    std::int64_t n = 0, zeros = 0;
+    Excluded excluded = {};
     float amax = 0, least = 0;  // least |x| above 0; 0 where all are 0
     Binades histogram;
     double binades() const;  // log2(amax) - log2(least); 0 where all are 0
     double zeros_pct() const {
         return n > 0 ? 100.0 * static_cast<double>(zeros) / static_cast<double>(n) : 0;
     }
-    void add(std::span<float> values);  // sets those that are not finite to 0
+    // Sets the values that are not finite to 0. `narrowed`: as TensorStore::read_rows() returned them.
+    void add(std::span<float> values, const Narrowed& narrowed = {});
     TensorSummary& operator+=(const TensorSummary& other);
 };
 

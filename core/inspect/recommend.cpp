@@ -73,10 +73,16 @@ std::string missed(const CastOutcome& o, const Demands& d) {
 Recommendation recommend(const ScanRow& row, std::span<const ScanRecipe> recipes, const Demands& demands) {
     Recommendation out;
     if (row.outcomes.empty()) return out;
+    std::string excluded = row.summary.excluded.sentence(row.summary.n);
+    if (!excluded.empty()) excluded += '.';
     if (row.summary.amax == 0) {
-        out.reasons = {"All values are 0: every recipe is exact."};
+        out.reasons = {excluded.empty() ? "All values are 0: every recipe is exact."
+                                        : excluded + " No other value is left, so no recipe can be judged."};
         return out;
     }
+    const auto say_excluded = [&] {
+        if (!excluded.empty()) out.reasons.push_back(excluded);
+    };
     const auto bits_of = [&](std::size_t r) { return row.outcomes[r].bits; };
     std::vector<std::size_t> allowed, good;
     for (std::size_t r = 0; r < recipes.size(); ++r) {
@@ -93,6 +99,7 @@ Recommendation recommend(const ScanRow& row, std::span<const ScanRecipe> recipes
             out.reasons.push_back(fmt::format("No recipe meets the demands. {} comes nearest: {}.",
                                               recipes[*out.nearest].label,
                                               missed(row.outcomes[*out.nearest], demands)));
+        say_excluded();
         return out;
     }
     const double fewest = bits_of(*std::ranges::min_element(good, {}, bits_of));
@@ -112,6 +119,7 @@ Recommendation recommend(const ScanRow& row, std::span<const ScanRecipe> recipes
                                           missed(row.outcomes[*cheaper], demands)));
     if (std::string sentence = best_that_loses(row, recipes, demands); !sentence.empty())
         out.reasons.push_back(std::move(sentence));
+    say_excluded();
     return out;
 }
 
@@ -120,7 +128,8 @@ bool loses(const ScanRow& row, std::size_t recipe, const Demands& demands) {
 }
 
 bool meets(const ScanRow& row, std::size_t recipe, const Demands& demands) {
-    return !row.outcomes.empty() && (row.summary.amax == 0 || meets(row.outcomes[recipe], demands));
+    const bool zeros = row.summary.amax == 0 && row.summary.excluded.count() == 0;
+    return !row.outcomes.empty() && (zeros || meets(row.outcomes[recipe], demands));
 }
 
 }  // namespace fp8lab

@@ -29,7 +29,8 @@ struct Recommendation {
     std::vector<std::string> reasons;  // sentences
 };
 // Fewest bits; of those within 0.3 bits of them, the one with the fewest scales (one, per row, 128, 32, 16), then the
-// fewest bits. Nothing is recommended for a tensor of zeros: every recipe is exact.
+// fewest bits. Nothing is recommended for a tensor of zeros: every recipe is exact, or where values are excluded and all
+// others are 0 none can be judged. What is excluded is the last sentence.
 Recommendation recommend(const ScanRow& row, std::span<const ScanRecipe> recipes, const Demands& demands);
 
 // Whether a tensor loses more than the demand; of rows that are done.

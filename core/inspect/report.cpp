@@ -6,10 +6,12 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/base/names.h"
 #include "core/base/units.h"
 #include "core/files/console.h"
 #include "core/inspect/compare.h"
 #include "core/inspect/table.h"
+#include "core/json/read_json.h"
 
 namespace fp8lab {
 namespace {
@@ -47,13 +49,14 @@ std::string InspectReport::csv() const {
             out += "," + cell(fmt::format("{}_{}", column, recipe.id));
     out += ",recommended,reason,nan,inf,sampled_every";
     if (scanned.before) out += ",before_amax,before_least,before_binades,change";
-    out += "\n";
+    out += ",beyond_float32,below_float32\n";
     for (const ScanRow& row : scanned.rows) {
         const StoredTensor& tensor = scanned.store->tensors()[row.tensor];
         if (!matches(tensor.name, filter)) continue;
         const TensorSummary& s = row.summary;
         out += fmt::format("{},{},{},{},{},{}", cell(printable(tensor.name)), cell(printable(row.kind)),
-                           to_string(row.use), tensor.dtype, fmt::join(tensor.shape, "x"), tensor.values());
+                           to_string(row.use), cell(printable(tensor.dtype)), fmt::join(tensor.shape, "x"),
+                           tensor.values());
         if (row.summarised)
             out += fmt::format(",{},{},{},{}", shortest(s.amax), shortest(s.least), shortest(s.binades()),
                                shortest(s.zeros_pct()));
@@ -72,7 +75,7 @@ std::string InspectReport::csv() const {
         out += row.outcomes.empty()
                    ? "," + std::string("," + row.not_scanned)
                    : "," + cell(recommended(advice, recipes)) + "," + cell(reason_of(advice));
-        out += row.summarised ? fmt::format(",{},{},{}", s.nan, s.inf, row.every) : ",,,";
+        out += row.summarised ? fmt::format(",{},{},{}", s.excluded.nan, s.excluded.inf, row.every) : ",,,";
         if (scanned.before) {
             const auto [change, old] = before_of(scanned, row);
             if (old && old->summarised)
@@ -82,7 +85,7 @@ std::string InspectReport::csv() const {
                 out += ",,,";
             out += fmt::format(",{}", change);
         }
-        out += "\n";
+        out += row.summarised ? fmt::format(",{},{}\n", s.excluded.beyond, s.excluded.below) : ",,\n";
     }
     return out;
 }
@@ -113,8 +116,10 @@ json InspectReport::json() const {
             entry["least"] = static_cast<double>(row.summary.least);
             entry["binades"] = row.summary.binades();
             entry["zeros_pct"] = row.summary.zeros_pct();
-            entry["nan"] = row.summary.nan;
-            entry["inf"] = row.summary.inf;
+            entry["nan"] = row.summary.excluded.nan;
+            entry["inf"] = row.summary.excluded.inf;
+            entry["beyond_float32"] = row.summary.excluded.beyond;
+            entry["below_float32"] = row.summary.excluded.below;
             entry["sampled_every"] = row.every;
         }
         for (std::size_t r = 0; r < row.outcomes.size(); ++r) {
@@ -151,6 +156,19 @@ json InspectReport::json() const {
     return out;
 }
 
+std::string InspectReport::excluded() const {
+    std::vector<std::string> tensors;
+    for (const ScanRow& row : scanned.rows)
+        if (row.summary.excluded.count() > 0)
+            tensors.push_back(quote_from(scanned.store->tensors()[row.tensor].name) + " " +
+                              row.summary.excluded.words());
+    if (tensors.empty()) return {};
+    return fmt::format("{} {} values that count as 0: {}", with_commas(tensors.size()),
+                       tensors.size() == 1 ? "tensor has" : "tensors have",
+                       some_names(
+                           tensors, [](const std::string& text) { return text; }, "; "));
+}
+
 std::string InspectReport::foot() const {
     const auto& recipes = scanned.recipes;
     const Tally counts = tally(scanned.rows, recipes.size(), demands);
@@ -164,6 +182,7 @@ std::string InspectReport::foot() const {
     out += fmt::format("of {} tensors meet {} dB and {} %: {}\n", counts.done,
                        format_number(demands.min_sqnr_db), format_number(demands.max_underflow_pct),
                        fmt::join(meeting, ", "));
+    if (const std::string text = excluded(); !text.empty()) out += printable(text) + "\n";
     if (!scanned.before) return out;
     const Comparison changes = compare(scanned);
     return out +

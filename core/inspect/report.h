@@ -16,10 +16,12 @@ struct InspectReport {
 
     // name,kind,class,dtype,shape,values,amax,least,binades,zeros_pct, per recipe sqnr_db_R,underflow_pct_R,
     // overflow_pct_R,worst_row_db_R,bits_R, then recommended,reason,nan,inf,sampled_every; with a second file
-    // before_amax,before_least,before_binades,change ("same", "new", "reshaped"). Lines that start with # say file and
-    // demands. A tensor that is not cast has the reason why in `reason`.
+    // before_amax,before_least,before_binades,change ("same", "new", "reshaped"); last beyond_float32,below_float32. Lines
+    // that start with # say file and demands. A tensor that is not cast has the reason why in `reason`.
     std::string csv() const;
     nlohmann::json json() const;
+    // "1 tensor has values that count as 0: w 1 NaN and 2 Inf"; empty: none has. Not printable().
+    std::string excluded() const;
     std::string foot()
         const;  // "of 150 tensors lose more than 1 %: unscaled 111, ...", for a table in a terminal
 };

@@ -72,13 +72,13 @@ double TensorSummary::binades() const {
     return std::log2(static_cast<double>(amax)) - std::log2(static_cast<double>(least));
 }
 
-void TensorSummary::add(std::span<float> values) {
+void TensorSummary::add(std::span<float> values, const Narrowed& narrowed) {
     constexpr std::uint32_t kInfinity = 0x7F80'0000;
     std::uint32_t largest = 0, smallest = kInfinity;
     for (float& value : values) {
         const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(value) & 0x7FFF'FFFF;
         if (magnitude >= kInfinity) {
-            ++(magnitude > kInfinity ? nan : inf);
+            ++(magnitude > kInfinity ? excluded.nan : excluded.inf);
             value = 0;
         } else if (magnitude == 0) {
             ++zeros;
@@ -89,6 +89,7 @@ void TensorSummary::add(std::span<float> values) {
         }
     }
     n += static_cast<std::int64_t>(values.size());
+    excluded += {.inf = -narrowed.beyond, .beyond = narrowed.beyond, .below = narrowed.below};
     if (largest == 0) return;
     amax = std::max(amax, std::bit_cast<float>(largest));
     const auto low = std::bit_cast<float>(smallest);
@@ -98,8 +99,7 @@ void TensorSummary::add(std::span<float> values) {
 TensorSummary& TensorSummary::operator+=(const TensorSummary& other) {
     n += other.n;
     zeros += other.zeros;
-    nan += other.nan;
-    inf += other.inf;
+    excluded += other.excluded;
     amax = std::max(amax, other.amax);
     if (other.least > 0) least = least > 0 ? std::min(least, other.least) : other.least;
     for (std::size_t b = 0; b < histogram.counts.size(); ++b)
@@ -240,21 +240,22 @@ bool Scan::step() {
     return true;
 }
 
-std::vector<float> Scan::read(const Piece& piece) const {
+Narrowed Scan::read(const Piece& piece, std::vector<float>& values) const {
     const StoredTensor& tensor = store_->tensors()[rows_[piece.row].tensor];
-    std::vector<float> values(piece.count * tensor.matrix().cols);
-    store_->read_rows(tensor, piece.first, values);
-    return values;
+    values.resize(piece.count * tensor.matrix().cols);
+    return store_->read_rows(tensor, piece.first, values);
 }
 
 void Scan::summarise(std::span<const Piece> pieces) {
     std::vector<TensorSummary> parts(pieces.size());
     parallel_for(pieces.size(), 1, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) {
-            std::vector<float> values = read(pieces[i]);
+            std::vector<float> values;
+            const Narrowed narrowed = read(pieces[i], values);
             const std::span all(values);
             for (std::size_t at = 0; at < all.size(); at += kAsked, ask_between())
                 parts[i].add(all.subspan(at, std::min(kAsked, all.size() - at)));
+            parts[i].add({}, narrowed);
         }
     });
     for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -269,8 +270,10 @@ void Scan::summarise(std::span<const Piece> pieces) {
 Scan::PieceCasts Scan::cast_piece(const Piece& piece) const {
     const ScanRow& row = rows_[piece.row];
     const std::size_t cols = store_->tensors()[row.tensor].matrix().cols;
-    std::vector<float> x = read(piece), q(x.size());
-    if (row.summary.nan + row.summary.inf > 0)
+    std::vector<float> x;
+    read(piece, x);
+    std::vector<float> q(x.size());
+    if (row.summary.excluded.not_finite() > 0)
         for (float& value : x)
             if (!std::isfinite(value)) value = 0;
     PieceCasts out;

@@ -92,7 +92,7 @@ class Scan {
     void summarise(std::span<const Piece> pieces);
     void cast(std::span<const Piece> pieces);
     PieceCasts cast_piece(const Piece& piece) const;
-    std::vector<float> read(const Piece& piece) const;
+    Narrowed read(const Piece& piece, std::vector<float>& values) const;
     void finish(std::size_t row);
     void start_pass(bool casts);
     void take_known(std::size_t row);

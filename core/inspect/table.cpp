@@ -36,7 +36,7 @@ void add_member(TableRow& out, std::size_t index, std::span<const ScanRow> rows,
     if (row.summary.least > 0)
         out.least = out.least > 0 ? std::min(out.least, row.summary.least) : row.summary.least;
     out.binades = std::max(out.binades, row.summary.binades());
-    out.not_finite += row.summary.nan + row.summary.inf;
+    out.not_finite += row.summary.excluded.not_finite();
     out.underflow_pct.resize(std::max(out.underflow_pct.size(), row.outcomes.size()));
     for (std::size_t r = 0; r < row.outcomes.size(); ++r)
         out.underflow_pct[r] = std::max(out.underflow_pct[r], row.outcomes[r].underflow_pct);

@@ -32,7 +32,7 @@ struct TableRow {
     float amax = 0, least = 0;
     double binades = 0;
     std::vector<double> underflow_pct;  // the highest of its members, per recipe; empty until done
-    std::int64_t not_finite = 0;        // NaN and Inf of all members
+    std::int64_t not_finite = 0;        // NaN, Inf and values beyond float32, of all members
     TableBefore before = {};
     std::string note;  // why it has no numbers, or "1 of 4 bands of 128 rows"
 };

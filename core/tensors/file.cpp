@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/memory.h"
+#include "core/base/names.h"
 #include "core/base/units.h"
+#include "core/json/read_json.h"
 #include "core/tensors/picture.h"
 #include "core/tensors/tensor_store.h"
 
@@ -40,6 +43,16 @@ Source split(std::string_view text) {
     return {std::string(text.substr(0, colon)), {}};
 }
 
+// With what no cast is judged on.
+Tensor counted(Tensor tensor, const Narrowed& narrowed) {
+    Excluded& out = tensor.excluded;
+    for (const float value : tensor.values)
+        if (!std::isfinite(value)) ++(std::isnan(value) ? out.nan : out.inf);
+    out.inf -= narrowed.beyond;
+    out.beyond = narrowed.beyond, out.below = narrowed.below;
+    return tensor;
+}
+
 void refuse_name(const Source& source, std::string_view what) {
     if (source.tensor)
         throw usage_error(source.file,
@@ -64,28 +77,30 @@ Tensor from_store(const TensorStore& store, const StoredTensor& tensor) {
     const double copies = tensor.fortran_order ? 4 : 2;
     require_memory(where, copies * sizeof(float) * static_cast<double>(tensor.values()));
     Tensor out{shape.rows, shape.cols, std::vector<float>(tensor.values()), tensor.name, {}};
-    store.read_rows(tensor, 0, out.values);
-    if (out.values.empty()) throw input_error(where, "tensor '" + tensor.name + "' has no elements");
-    return out;
+    const Narrowed narrowed = store.read_rows(tensor, 0, out.values);
+    if (out.values.empty())
+        throw input_error(where, "tensor '" + quote_from(tensor.name) + "' has no elements");
+    return counted(std::move(out), narrowed);
 }
 
 Tensor from_store(const TensorStore& store, const Source& source) {
     const auto tensors = store.tensors();
-    const auto name_of = [](const StoredTensor& tensor) {
-        return tensor.name.empty() ? std::string("''") : tensor.name;
-    };
     if (tensors.empty()) throw input_error(source.file, "byte 8: the file has no tensor");
     if (source.file.ends_with(".npy")) refuse_name(source, "an .npy has one tensor");
-    if (!source.tensor && tensors.size() == 1) return from_store(store, tensors[0]);
-    if (source.tensor) {
-        const StoredTensor* const tensor = store.find(*source.tensor);
-        if (!tensor) throw unknown_name(source.file, "tensor", *source.tensor, tensors, name_of);
-        return from_store(store, *tensor);
-    }
-    std::string names;
-    for (const StoredTensor& tensor : tensors) names += " " + name_of(tensor);
-    throw usage_error(source.file,
-                      fmt::format("has {} tensors; name one, as FILE:TENSOR:{}", tensors.size(), names));
+    const StoredTensor* const tensor = source.tensor         ? store.find(*source.tensor)
+                                       : tensors.size() == 1 ? &tensors[0]
+                                                             : nullptr;
+    if (tensor) return from_store(store, *tensor);
+    const std::string names = some_names(
+        tensors,
+        [](const StoredTensor& each) {
+            return each.name.empty() ? std::string("''") : quote_from(each.name);
+        },
+        " ");
+    throw usage_error(source.file, source.tensor ? fmt::format("unknown tensor '{}'; valid: {}",
+                                                               quote_from(*source.tensor), names)
+                                                 : fmt::format("has {} tensors; name one, as FILE:TENSOR: {}",
+                                                               with_commas(tensors.size()), names));
 }
 
 }  // namespace

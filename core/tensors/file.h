@@ -20,7 +20,7 @@ MatrixShape as_matrix(std::span<const std::size_t> shape);
 
 // Only the header and the bytes of the tensor are read; "-" (stdin) and a pipe, where it may be one,
 // as far as the header says. Its values are
-// returned as float32 (F64 and <f8 rounded to nearest even). The name may be omitted where the file has one
+// returned as float32 (F64 and <f8 rounded to nearest even) with what exclude() would set to 0. The name may be omitted where the file has one
 // tensor. The name of a file may contain colons: the shortest prefix that is a file is taken.
 //
 // Throws input_error, with byte offset and reason, for a file that cannot be read or is malformed and for a

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/memory.h"
 #include "core/formats/codec.h"
+#include "core/json/read_json.h"
 
 namespace fp8lab {
 namespace {
@@ -90,7 +92,7 @@ class HeaderReader {
     // kind.
     [[noreturn]] void fail_tensor(const std::string& name, std::string_view why) const {
         const std::size_t at = text_.find(json(name).dump());
-        fail(kPrefix + (at == text_.npos ? 0 : at), fmt::format("tensor '{}': {}", name, why));
+        fail(kPrefix + (at == text_.npos ? 0 : at), fmt::format("tensor '{}': {}", quote_from(name), why));
     }
 
     void find_header() {
@@ -112,7 +114,7 @@ class HeaderReader {
     void read_metadata(const json& value, SafeTensorsIndex& index) const {
         if (!value.is_object()) fail_tensor("__metadata__", "is not an object");
         for (const auto& [key, text] : value.items()) {
-            if (!text.is_string()) fail_tensor("__metadata__", "'" + key + "' is not a string");
+            if (!text.is_string()) fail_tensor("__metadata__", "'" + quote_from(key) + "' is not a string");
             index.metadata[key] = text.get<std::string>();
         }
     }
@@ -155,7 +157,8 @@ class HeaderReader {
         std::size_t covered = data_start_;
         for (const auto& [info, name] : order) {
             if (info->begin != covered)
-                fail(covered, fmt::format("tensor '{}' leaves a gap or overlaps", name));
+                fail(covered,
+                     fmt::format("tensor '{}' leaves a gap or overlaps", quote_from(std::string(name))));
             covered = info->end;
         }
         return covered;
@@ -179,12 +182,16 @@ void decode_to(const FormatInfo& format, std::span<const std::byte> stored, std:
     }
 }
 
-void read_doubles(std::span<const std::byte> stored, std::span<float> values) {
+Narrowed read_doubles(std::span<const std::byte> stored, std::span<float> values) {
+    Narrowed narrowed;
     for (std::size_t i = 0; i < values.size(); ++i) {
         double value;
         std::memcpy(&value, stored.data() + i * sizeof value, sizeof value);
         values[i] = static_cast<float>(value);
+        narrowed.beyond += std::isinf(values[i]) && !std::isinf(value);
+        narrowed.below += values[i] == 0 && value != 0;
     }
+    return narrowed;
 }
 
 }  // namespace
@@ -229,19 +236,19 @@ bool is_float_dtype(std::string_view name) {
     return dtype && dtype->is_float;
 }
 
-void decode_stored(std::string_view name, std::span<const std::byte> stored, std::span<float> values) {
+Narrowed decode_stored(std::string_view name, std::span<const std::byte> stored, std::span<float> values) {
     if (!is_float_dtype(name) || stored.size() != values.size() * width_of_dtype(name))
         throw usage_error("decode_stored", "the dtype is no float, or the sizes differ");
-    if (values.empty()) return;
+    if (values.empty()) return {};
     const Dtype& dtype = *find_dtype(name);
-    if (dtype.width == 8)
-        read_doubles(stored, values);
-    else if (dtype.width == 4)
+    if (dtype.width == 8) return read_doubles(stored, values);
+    if (dtype.width == 4)
         std::memcpy(values.data(), stored.data(), stored.size());
     else if (dtype.width == 2)
         decode_to<std::uint16_t>(find_format(dtype.format), stored, values);
     else
         decode_to<std::uint8_t>(find_format(dtype.format), stored, values);
+    return {};
 }
 
 void require_float(const SafeTensorInfo& info, const std::string& where) {

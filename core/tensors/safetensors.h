@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/files/random_file.h"
+#include "core/tensors/excluded.h"
 
 namespace fp8lab {
 
@@ -39,8 +40,9 @@ std::size_t width_of_dtype(std::string_view dtype);
 // Whether decode_stored() reads it: F64 F32 F16 BF16 F8_E4M3 F8_E5M2 F8_E8M0.
 bool is_float_dtype(std::string_view dtype);
 // Consecutive elements as float32 (F64 rounded to nearest even), in the calling thread. `stored` has values.size() of
-// them, at any alignment. Throws usage_error for another dtype or size.
-void decode_stored(std::string_view dtype, std::span<const std::byte> stored, std::span<float> values);
+// them, at any alignment. Returns how many F64 values float32 does not hold. Throws usage_error for another dtype or
+// size.
+Narrowed decode_stored(std::string_view dtype, std::span<const std::byte> stored, std::span<float> values);
 
 // Throws input_error, with the byte, for a dtype that is not read.
 void require_float(const SafeTensorInfo& info, const std::string& where);

@@ -121,8 +121,18 @@ void put_outliers(const TensorSpec& spec, Tensor& tensor) {
     tensor.outliers.assign(places.begin(), places.end());
 }
 
+void exclude(Tensor& tensor) {
+    if (tensor.excluded.not_finite() == 0) return;
+    for (float& value : tensor.values)
+        if (!std::isfinite(value)) value = 0;
+}
+
 Tensor make_tensor(const TensorSpec& spec) {
-    if (!spec.file.empty()) return read_tensor(spec.file);
+    if (!spec.file.empty()) {
+        Tensor own = read_tensor(spec.file);
+        exclude(own);
+        return own;
+    }
     const auto kinds = tensor_kinds();
     if (std::none_of(kinds.begin(), kinds.end(), [&](const Choice& kind) { return kind.id == spec.kind; }))
         throw unknown_name("tensor", "kind", spec.kind, kinds, [](const Choice& kind) { return kind.id; });

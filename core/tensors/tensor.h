@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/fields.h"
+#include "core/tensors/excluded.h"
 
 namespace fp8lab {
 
@@ -18,7 +19,11 @@ struct Tensor {
     std::string name;                   // "normal", or the tensor's name in its file
     std::vector<std::size_t> outliers;  // which elements were made outliers, ascending
     bool picture = false;               // grey values of a picture (picture.h)
+    Excluded excluded = {};             // of a file
 };
+
+// Sets the values that `excluded` counts to 0.
+void exclude(Tensor& tensor);
 
 // kind:
 //   normal, laplace, uniform   standard deviation `size`
@@ -51,7 +56,8 @@ struct TensorSpec {
 
 std::span<const Choice> tensor_kinds();
 
-// Throws usage_error for an unknown kind, and what read_tensor() throws for a file.
+// A file's values are those of read_tensor() after exclude(). Throws usage_error for an unknown kind, and what
+// read_tensor() throws for a file.
 Tensor make_tensor(const TensorSpec& spec);
 
 // Adds the outliers of the specification to its tensor without outliers; make_tensor() ends with this.

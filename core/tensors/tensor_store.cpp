@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <mutex>
 #include <set>
@@ -218,8 +219,8 @@ std::uint64_t TensorStore::bytes() const {
 }
 
 const StoredTensor* TensorStore::find(std::string_view name) const {
-    const auto found = std::ranges::find(tensors_, name, &StoredTensor::name);
-    return found == tensors_.end() ? nullptr : &*found;
+    const auto found = std::ranges::lower_bound(tensors_, name, {}, &StoredTensor::name);
+    return found == tensors_.end() || found->name != name ? nullptr : &*found;
 }
 
 void TensorStore::read_stored(const StoredTensor& tensor, std::size_t offset,
@@ -240,21 +241,22 @@ void TensorStore::read_stored(const StoredTensor& tensor, std::size_t offset,
     std::memcpy(into.data(), bytes->data() + tensor.begin + offset, into.size());
 }
 
-void TensorStore::read_rows(const StoredTensor& tensor, std::size_t first, std::span<float> rows) const {
+Narrowed TensorStore::read_rows(const StoredTensor& tensor, std::size_t first, std::span<float> rows) const {
     const std::string_view dtype = float_dtype(tensor.dtype);
     const MatrixShape shape = tensor.matrix();
     if (dtype.empty()) throw usage_error(tensor.name, "dtype " + tensor.dtype + " is not a float");
-    if (rows.empty()) return;
+    if (rows.empty()) return {};
     if (shape.cols == 0 || rows.size() % shape.cols != 0 || first > shape.rows ||
         rows.size() / shape.cols > shape.rows - first)
         throw usage_error(tensor.name, "only whole rows of the tensor are read");
     const std::size_t width = width_of_dtype(dtype);
+    Narrowed narrowed;
     if (tensor.fortran_order) {
         std::vector<std::byte> stored(tensor.end - tensor.begin);
         std::vector<float> values(stored.size() / width);
         read_stored(tensor, 0, stored);
         ask_between();
-        decode_stored(dtype, stored, values);
+        narrowed = decode_stored(dtype, stored, values);
         ask_between();
         values = to_c_order(values, tensor.shape);
         std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(first * shape.cols), rows.size(),
@@ -267,10 +269,16 @@ void TensorStore::read_rows(const StoredTensor& tensor, std::size_t first, std::
             const std::span<float> piece = rows.subspan(at, std::min(kPiece, rows.size() - at));
             stored.resize(piece.size() * width);
             read_stored(tensor, (first * shape.cols + at) * width, stored);
-            decode_stored(dtype, stored, piece);
+            narrowed += decode_stored(dtype, stored, piece);
         }
     }
-    if (tensor.scales) apply_scales(*tensor.scales, first, shape.cols, rows);
+    if (tensor.scales) {
+        const auto is_inf = [](float value) { return std::isinf(value); };
+        const auto infinite_codes = std::ranges::count_if(rows, is_inf);
+        apply_scales(*tensor.scales, first, shape.cols, rows);
+        narrowed.beyond = std::max<std::int64_t>(0, std::ranges::count_if(rows, is_inf) - infinite_codes);
+    }
+    return narrowed;
 }
 
 }  // namespace fp8lab

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/files/random_file.h"
+#include "core/tensors/excluded.h"
 #include "core/tensors/file.h"
 #include "core/tensors/npz.h"
 #include "core/tensors/weight_scales.h"
@@ -58,9 +59,10 @@ class TensorStore {
 
     // Rows first, first + 1, ... of the tensor's matrix as float32, as many as `rows` has room for; FP8 codes times
     // their scales. An array in Fortran order is read whole in every call; a compressed one is unpacked whole, and stays
-    // until another one is read. In the calling thread; several may call at a time. Throws usage_error: not a float, or
-    // not whole rows of the tensor; input_error as RandomFile::read() and unpack().
-    void read_rows(const StoredTensor& tensor, std::size_t first, std::span<float> rows) const;
+    // until another one is read. In the calling thread; several may call at a time. Returns how many of the values
+    // float32 does not hold; of an array in Fortran order of all its values. Throws usage_error: not a float, or not
+    // whole rows of the tensor; input_error as RandomFile::read() and unpack().
+    Narrowed read_rows(const StoredTensor& tensor, std::size_t first, std::span<float> rows) const;
 
   private:
     struct Unpacked;

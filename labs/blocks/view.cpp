@@ -211,7 +211,8 @@ void BlocksView::explore(Context& context, float) {
 std::vector<std::pair<std::string, std::string>> BlocksView::status() const {
     const Tensor& tensor = lab_.outcome().tensor;
     return {{"seed", std::to_string(lab_.params().tensor.seed)},
-            {"tensor", fmt::format("{}, {}×{}", tensor.name, tensor.rows, tensor.cols)}};
+            {"tensor",
+             fmt::format("{}, {}×{}{}", tensor.name, tensor.rows, tensor.cols, tensor.excluded.note())}};
 }
 
 std::unique_ptr<LabView> make_view(Lab& lab) {

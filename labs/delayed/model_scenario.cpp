@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/files/files.h"
 #include "core/scaling/quantizer.h"
+#include "core/tensors/file.h"
 #include "core/threads/parallel.h"
 
 namespace fp8lab::delayed {
@@ -103,7 +104,8 @@ Tensor rows_of(const ScenarioSpec& spec) {
     if (spec.tensor.file.empty())
         throw usage_error("file",
                           "no file is named; the scenario 'rows' takes the rows of a tensor as steps");
-    Tensor out = make_tensor(spec.tensor);
+    // As it is in its file: what an amax that is not finite does to the history is what this lab shows.
+    Tensor out = read_tensor(spec.tensor.file);
     if (out.values.empty()) throw input_error(spec.tensor.file, "has no row");
     out.rows = std::min(out.rows, std::max<std::size_t>(kMostCast / out.cols, 1));
     out.values.resize(out.rows * out.cols);
@@ -127,6 +129,7 @@ Tensors::Tensors(const ScenarioSpec& spec) {
     if (spec.kind == "rows") {
         Tensor own = rows_of(spec);
         levels_.assign(own.rows, 1);
+        if (own.excluded.count() > 0) note_ = ", " + own.excluded.words() + " as in the file";
         draws_ = std::move(own.values);
         per_step_ = own.cols, fresh_ = true;
         for (std::size_t t = 0; t < own.rows; ++t)
@@ -138,7 +141,9 @@ Tensors::Tensors(const ScenarioSpec& spec) {
     const int count = static_cast<int>(levels_.size());
     const int cols = std::min(draw.cols, kMostDrawn / count);
     if (kind.fresh) draw.cols = cols * count;
-    draws_ = make_tensor(draw).values;
+    Tensor drawn = make_tensor(draw);
+    note_ = drawn.excluded.note();
+    draws_ = std::move(drawn.values);
     // A tensor that is not drawn at random, the user's own say, is the same in every step.
     fresh_ = kind.fresh && draws_.size() == static_cast<std::size_t>(draw.cols);
     per_step_ = fresh_ ? static_cast<std::size_t>(cols) : draws_.size();

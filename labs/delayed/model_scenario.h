@@ -39,6 +39,7 @@ class Tensors {
     explicit Tensors(const ScenarioSpec& spec);
     std::size_t steps() const { return amaxes_.size(); }
     std::size_t elements() const { return per_step_; }
+    const std::string& note() const { return note_; }  // what a file has that is not finite; else empty
     const std::vector<float>& amaxes() const { return amaxes_; }  // Inf where a step is poisoned
     bool fresh() const { return fresh_; }  // each step is a draw of its own, and so is its amax
     std::vector<float> at(std::size_t step) const;
@@ -52,6 +53,7 @@ class Tensors {
     std::vector<float> draws_;  // one for all steps, of amax 1; or one a step
     std::size_t per_step_ = 0, largest_ = 0;
     bool fresh_ = false;
+    std::string note_;
 };
 
 }  // namespace fp8lab::delayed

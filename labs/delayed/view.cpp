@@ -191,7 +191,7 @@ std::vector<std::pair<std::string, std::string>> DelayedView::status() const {
     const TensorSpec& tensor = lab_.params().scenario.tensor;
     const std::string size =
         group_thousands(static_cast<std::int64_t>(lab_.tensors().elements())) + " elements";
-    if (!tensor.file.empty()) return {{"tensor", tensor.file + ", " + size}};
+    if (!tensor.file.empty()) return {{"tensor", tensor.file + ", " + size + lab_.tensors().note()}};
     std::string kind = tensor.kind;
     if (tensor.kind == "lognormal") kind += ", sigma " + format_number(tensor.sigma);
     return {{"seed", std::to_string(tensor.seed)}, {"tensor", kind + ", " + size}};

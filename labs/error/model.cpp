@@ -246,7 +246,7 @@ std::vector<Metric> ErrorLab::metrics() const {
     out.push_back({"amax", tensor.amax});
     out.push_back({"amin_nonzero", tensor.amin_nonzero});
     out.push_back({"dynamic_range_log2", tensor.dynamic_range_log2});
-    out.push_back({"nonfinite", static_cast<double>(tensor.nan + tensor.inf)});
+    out.push_back({"nonfinite", static_cast<double>(outcome_.tensor.excluded.not_finite())});
     return out;
 }
 

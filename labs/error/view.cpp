@@ -148,7 +148,7 @@ std::vector<std::pair<std::string, std::string>> ErrorView::status() const {
     std::vector<std::pair<std::string, std::string>> out;
     if (lab_.params().tensor.file.empty())
         out.emplace_back("seed", std::to_string(lab_.params().tensor.seed));
-    out.emplace_back("tensor", tensor.name + ", " + elements);
+    out.emplace_back("tensor", tensor.name + ", " + elements + tensor.excluded.note());
     return out;
 }
 

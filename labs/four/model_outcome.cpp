@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/units.h"
+#include "core/tensors/file.h"
 #include "labs/four/model.h"
 
 namespace fp8lab::four {
@@ -57,6 +58,11 @@ std::string not_finite(const Tensor& tensor) {
                        first / tensor.cols, first % tensor.cols, nans > 0 ? "NaN" : "Inf");
 }
 
+// One's own as it is in its file: NaN and Inf are refused with their place, not counted as 0.
+Tensor tensor_of(const TensorSpec& spec) {
+    return spec.file.empty() ? make_tensor(spec) : read_tensor(spec.file);
+}
+
 // The tensor of the request before is kept, and so are the six rows of the figure "data": most switches leave
 // both as they are. Lives with the job, used by its thread only.
 class Computation {
@@ -87,7 +93,7 @@ class Computation {
   private:
     void take(const Params& params, const RhtSigns& signs, Outcome& out) {
         if (drawn_ != params.tensor || signs_ != signs) {
-            Tensor own = make_tensor(params.tensor);
+            Tensor own = tensor_of(params.tensor);
             rows_ = own.rows, cols_ = own.cols;
             if (own.rows > kMostOwn || own.cols > kMostOwn)
                 own = cut(own, std::min(own.rows, kMostOwn), std::min(own.cols, kMostOwn));
@@ -221,7 +227,7 @@ class MeanComputation {
             return lines;
         }
         lines.spec = params.tensor, lines.signs = signs;
-        Tensor own = make_tensor(params.tensor);
+        Tensor own = tensor_of(params.tensor);
         if (own.rows > kSampled || own.cols > kSampled)
             own = cut(own, std::min(own.rows, kSampled), std::min(own.cols, kSampled));
         if (!not_finite(own).empty() || own.cols < kBlock) return lines;
@@ -292,7 +298,7 @@ Params of_casts(Params params) {
 Outcome maps_of(const Params& params) {
     Outcome out;
     out.params = params;
-    out.tensor = pair_of(make_tensor(params.tensor), params.sign_vector());
+    out.tensor = pair_of(tensor_of(params.tensor), params.sign_vector());
     for (std::size_t r = 0; r < 2; ++r)
         out.cast[r] =
             cast_blocks(params.way(), out.tensor[r], static_cast<std::uint64_t>(params.tensor.seed), 1);

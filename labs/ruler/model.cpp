@@ -25,9 +25,8 @@ std::vector<FormatInfo> chosen_formats(const Params& params) {
 
 // Of a tensor of one's own: what has a place on a ruler, and of many elements every k-th and the largest, so that the
 // scale can be dragged.
-std::vector<float> thinned(std::vector<float> values, bool own) {
+std::vector<float> thinned(std::vector<float> values) {
     constexpr std::size_t kMost = 1 << 18;
-    if (own) std::erase_if(values, [](float x) { return !std::isfinite(x); });
     if (values.size() <= kMost) return values;
     const auto smaller = [](float a, float b) { return std::fabs(a) < std::fabs(b); };
     std::vector<float> out = {*std::ranges::max_element(values, smaller)};
@@ -162,7 +161,9 @@ std::vector<Field> RulerLab::fields_of(Params& params) {
 
 void RulerLab::update() {
     if (drawn_ != params_.tensor) {
-        outcome_.tensor = thinned(make_tensor(params_.tensor).values, !params_.tensor.file.empty());
+        Tensor drawn = make_tensor(params_.tensor);
+        outcome_.excluded = drawn.excluded;
+        outcome_.tensor = thinned(std::move(drawn.values));
         drawn_ = params_.tensor;
     }
     const std::vector<FormatInfo> chosen = chosen_formats(params_);

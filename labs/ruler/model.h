@@ -33,6 +33,7 @@ struct Lane {
 struct Outcome {
     std::vector<Lane> lanes;  // the formats chosen, each once, in the order of the fields
     std::vector<float> tensor;
+    Excluded excluded;  // of one's own tensor
     Range axis;         // of |x|; does not move with the scale, so that the ruler does
     Histogram data;     // counted with the first lane's cast
     Range window;       // of the first lane: smallest and largest mark

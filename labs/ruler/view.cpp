@@ -233,7 +233,7 @@ void RulerView::explore(Context& context, float) {
 std::vector<std::pair<std::string, std::string>> RulerView::status() const {
     const TensorSpec& tensor = lab_.params().tensor;
     if (!tensor.file.empty())
-        return {{"tensor", tensor.file},
+        return {{"tensor", tensor.file + lab_.outcome().excluded.note()},
                 {"drawn", group_thousands(std::ssize(lab_.outcome().tensor)) + " elements"}};
     if (tensor.kind == "none") return {{"tensor", "none"}};
     return {{"seed", std::to_string(tensor.seed)},

@@ -195,7 +195,8 @@ void WindowView::draw_probe(Context& c, Rect area) {
 std::vector<std::pair<std::string, std::string>> WindowView::status() const {
     const TensorSpec& tensor = lab_.params().tensor;
     const std::string size = group_thousands(lab_.outcome().cast.stats.n) + " elements";
-    if (!tensor.file.empty()) return {{"tensor", tensor.file + ", " + size}};
+    if (!tensor.file.empty())
+        return {{"tensor", tensor.file + ", " + size + lab_.outcome().tensor->excluded.note()}};
     std::string kind = tensor.kind;
     if (tensor.kind == "lognormal") kind += ", sigma " + screen_number(tensor.sigma);
     return {{"seed", std::to_string(tensor.seed)}, {"tensor", kind + ", " + size}};

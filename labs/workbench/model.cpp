@@ -311,7 +311,7 @@ std::vector<Metric> WorkbenchLab::metrics() const {
     add("lost_run_last", run ? static_cast<double>(detail_->longest().second) : kNan);
     add("lost_l1_pct", detail_ ? detail_->lost_l1_pct : kNan, "%");
     add("kinds_grown", comparison_ ? comparison_->grown() : kNan);
-    add("not_finite", summary ? static_cast<double>(now->summary.nan + now->summary.inf) : kNan);
+    add("not_finite", summary ? static_cast<double>(now->summary.excluded.not_finite()) : kNan);
     out.push_back({.name = "cast_as", .text = now ? std::string(to_string(now->use)) : "none"});
     add("elements", now ? static_cast<double>(scanned().store->tensors()[now->tensor].values()) : kNan);
     const KindChange* const kind = kind_change();

@@ -107,8 +107,8 @@ TEST_CASE("the first pass counts what a loop in float64 counts") {
         at_ten += size >= 1024 && size < 2048;
     }
     CHECK(row.summary.n == 70'000);
-    CHECK(row.summary.nan == 1);
-    CHECK(row.summary.inf == 2);
+    CHECK(row.summary.excluded.nan == 1);
+    CHECK(row.summary.excluded.inf == 2);
     CHECK(row.summary.zeros == zeros);
     CHECK(static_cast<double>(row.summary.amax) == amax);
     CHECK(static_cast<double>(row.summary.least) == least);
@@ -187,7 +187,7 @@ TEST_CASE("a large tensor is sampled by bands of 128 rows, and only these are re
     const ScanRow& row = scan.rows()[0];
     CHECK(row.every == 4);
     CHECK(row.summary.n == 3 * 128 * 64);
-    CHECK(row.summary.nan == 0);
+    CHECK(row.summary.excluded.nan == 0);
     const auto table = table_rows(scan.store(), scan.rows(), {});
     CHECK(table[0].note == "1 of 4 bands of 128 rows");
 }

@@ -299,7 +299,7 @@ TEST_CASE("ruler: the field table reads back what it wrote and refuses what it d
 }
 
 TEST_CASE(
-    "L2: a tensor of one's own lies under the ruler: finite values, of many every k-th and the largest") {
+    "L2: a tensor of one's own lies under the ruler: NaN and Inf as 0, of many every k-th and the largest") {
     const Scratch scratch;
     std::vector<float> values(300'000);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1000) / 1000;
@@ -309,7 +309,8 @@ TEST_CASE(
         to_safetensors({{{"few", {{4}, {1, -2, std::nanf(""), 0.5F}}}, {"many", {{300'000}, values}}}, {}}));
     RulerLab lab;
     set(lab, "file=" + (scratch / "t.safetensors") + ":few");
-    CHECK(lab.outcome().tensor == std::vector<float>{1, -2, 0.5F});
+    CHECK(lab.outcome().tensor == std::vector<float>{1, -2, 0, 0.5F});
+    CHECK(lab.outcome().excluded == Excluded{.nan = 1});
     set(lab, "file=" + (scratch / "t.safetensors") + ":many");
     CHECK(lab.outcome().tensor.size() <= (1 << 18) + 1);
     CHECK(lab.outcome().tensor.size() > 100'000);
