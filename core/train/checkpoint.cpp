@@ -10,7 +10,6 @@
 
 #include "core/base/error.h"
 #include "core/files/files.h"
-#include "core/files/folders.h"
 #include "core/json/read_json.h"
 #include "core/nn/model.h"
 
@@ -79,22 +78,6 @@ class Source {
     const std::string where_;
 };
 
-// The checkpoints of a folder in the order of the number that their names start with.
-std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& dir) {
-    std::vector<std::pair<int, std::filesystem::path>> found;
-    for (const auto& entry : std::filesystem::directory_iterator(dir)) {
-        const std::string name = entry.path().filename().string();
-        int number = 0;
-        const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
-        if (entry.path().extension() == ".safetensors" && parsed.ec == std::errc{} && *parsed.ptr == '-')
-            found.emplace_back(number, entry.path());
-    }
-    std::ranges::sort(found);
-    std::vector<std::filesystem::path> paths;
-    for (auto& [number, path] : found) paths.push_back(std::move(path));
-    return paths;
-}
-
 std::string known_recipe(const std::string& text, const std::string& where) {
     try {
         parse_recipe(text, {}, "recipe");
@@ -137,8 +120,13 @@ Metadata metadata_of(const std::map<std::string, std::string>& texts, const std:
         return found == texts.end() ? std::string() : found->second;
     };
     const std::string format = text_of("format");
-    if (format.empty())
-        throw input_error(where, "no checkpoint of this program: the metadata have no 'format'");
+    if (format.empty()) {  // the models that ship for the Workbench say how they were trained
+        const std::string line = text_of("command_line");
+        throw input_error(where, "no checkpoint of this program: the metadata have no 'format'" +
+                                     (line.empty() ? ""
+                                                   : "; one of the same model is made by: fp8lab train " +
+                                                         line + " --save DIR"));
+    }
     if (format != kFormat)
         throw input_error(where,
                           fmt::format("has format '{}'; this version reads {}", quote_from(format), kFormat));
@@ -161,7 +149,7 @@ Metadata metadata_of(const std::map<std::string, std::string>& texts, const std:
 // The file of each arm: one file for all, or the files of a folder.
 std::vector<std::filesystem::path> arm_files(const std::filesystem::path& path, const TrainSpec& spec) {
     std::vector<std::filesystem::path> paths(spec.arms.size(), path);
-    if (std::filesystem::is_directory(path)) paths = checkpoints_in(path);
+    if (std::filesystem::is_directory(path)) paths = checkpoints_to_load(path);
     if (paths.size() != spec.arms.size())
         throw input_error(path.string(), fmt::format("has {} checkpoints, the run has {} arms", paths.size(),
                                                      spec.arms.size()));
@@ -227,14 +215,6 @@ ReadArm read_arm(const std::filesystem::path& path, const TrainSpec& spec) {
 
 }  // namespace
 
-void save_checkpoints(const std::filesystem::path& dir, const TrainSpec& spec,
-                      const std::vector<ArmCheckpoint>& arms, int steps_done) {
-    make_folder(dir);
-    const auto paths = checkpoints_to_save(dir, spec);
-    for (std::size_t i = 0; i < arms.size(); ++i)
-        write_file(paths[i], to_safetensors(to_safetensors(arms[i], spec, steps_done)));
-}
-
 std::string command_line_of(const std::filesystem::path& path) {
     const std::string where = path.string();
     std::string line = metadata_of(index_safetensors(RandomFile(path)).metadata, where).command_line;
@@ -245,20 +225,6 @@ std::string command_line_of(const std::filesystem::path& path) {
 void set_parameters(Model<float>& model, const ArmCheckpoint& checkpoint) {
     for (std::size_t i = 0; i < checkpoint.parameters.size(); ++i)
         std::ranges::copy(checkpoint.parameters[i].values, model.parameters()[i].value.begin());
-}
-
-std::vector<std::filesystem::path> checkpoints_to_save(const std::filesystem::path& dir,
-                                                       const TrainSpec& spec) {
-    std::vector<std::filesystem::path> paths;
-    for (const Recipe& arm : spec.arms)
-        paths.push_back(dir / fmt::format("{}-{}.safetensors", paths.size() + 1, arm.name));
-    return paths;
-}
-
-std::vector<std::filesystem::path> checkpoints_to_load(const std::filesystem::path& path) {
-    std::error_code none;
-    if (!std::filesystem::is_directory(path, none)) return {path};
-    return checkpoints_in(path);
 }
 
 LoadedCheckpoints load_checkpoints(const std::filesystem::path& path, const TrainSpec& spec) {

@@ -38,9 +38,17 @@ struct ArmCheckpoint {
 };
 
 SafeTensors to_safetensors(const ArmCheckpoint& arm, const TrainSpec& spec, int steps_done);
-// DIR/<n>-<recipe name>.safetensors per arm.
+// The checkpoints of a run are one set: DIR/<n>-<recipe name>.safetensors per arm, all of the same step. The set that is
+// there is replaced as a whole: whenever the process is killed, load_checkpoints() finds the old set or the new one.
+// Until all files of the new one are on the disk they are in DIR/.saving; then that folder is renamed to DIR/.saved,
+// whose files stand before those of DIR, and they are moved to their places. Throws Error{failed}.
 void save_checkpoints(const std::filesystem::path& dir, const TrainSpec& spec,
-                      const std::vector<ArmCheckpoint>& arms, int steps_done);  // throws Error{failed}
+                      const std::vector<ArmCheckpoint>& arms, int steps_done);
+// Asked before a run that will save to DIR. Throws usage_error(option, ...) where DIR has checkpoints that the new set
+// would not replace as a whole, or that are no earlier state of the same run: of other arms, another model or task, or
+// files that are not this program's.
+void check_replaceable_set(const std::string& option, const std::filesystem::path& dir,
+                           const TrainSpec& spec);
 // From one file for every arm, or a folder with one file per arm in order of their numbers. Names and shapes are compared
 // with the model before values are read. Throws input_error when tensors are missing, their shapes are not those of the
 // model or their dtypes cannot be read, and for wrong metadata: another format, an unknown name, an unknown recipe, a
@@ -56,7 +64,8 @@ std::string command_line_of(const std::filesystem::path& path);
 // The values of a checkpoint that has the model's shapes.
 void set_parameters(Model<float>& model, const ArmCheckpoint& checkpoint);
 
-// The files that save_checkpoints() writes, one per arm, and those that load_checkpoints() reads.
+// The files that save_checkpoints() writes, one per arm, and those that load_checkpoints() reads: of a folder in the
+// order of the numbers that their names begin with.
 std::vector<std::filesystem::path> checkpoints_to_save(const std::filesystem::path& dir,
                                                        const TrainSpec& spec);
 std::vector<std::filesystem::path> checkpoints_to_load(const std::filesystem::path& path);

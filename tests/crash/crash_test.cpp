@@ -228,9 +228,10 @@ TEST_CASE("what the command line writes is there whole or not at all, whenever i
             const Run run;
             CHECK(write(run, run.fault("torn", at)) == 128 + SIGKILL);
             for (const auto& entry : fs::recursive_directory_iterator(run.folder)) {
-                const std::string name = entry.path().filename().string();
-                if (!entry.is_regular_file() || name.starts_with('.'))
-                    continue;  // of the one that was killed
+                const fs::path name = fs::relative(entry.path(), run.folder);
+                const bool hidden = std::ranges::any_of(
+                    name, [](const fs::path& part) { return part.string().starts_with('.'); });
+                if (!entry.is_regular_file() || hidden) continue;  // of the one that was killed
                 const std::string text = contents(entry.path()),
                                   other = contents(whole.folder / fs::relative(entry.path(), run.folder));
                 if (verb == "run") CHECK(text == other);
@@ -244,4 +245,57 @@ TEST_CASE("what the command line writes is there whole or not at all, whenever i
             CHECK((code == 1 && said_so) != (code == 0));  // 0: only a folder's fsync was refused
         }
     }
+}
+
+TEST_CASE(
+    "a set of checkpoints is the old one or the new one, whenever its save is killed or the disk is full") {
+    if (!kPreloads) {
+        MESSAGE("skipped: a sanitizer is built in");
+        return;
+    }
+    const auto train = [](const Run& run, const std::string& more, const Words& environment) {
+        Words command = {FP8LAB_BINARY};
+        std::istringstream line(
+            "train --recipe bf16,delayed,current --layers 4,4,1 --batch 4 --csv /dev/null " + more);
+        for (std::string word; line >> word; command.push_back(word)) continue;
+        return Process(command, environment, run.scratch / "out", run.scratch / "err").wait();
+    };
+    const auto saves = [&](const Run& run, int steps, const Words& environment) {
+        return train(run, "--steps " + std::to_string(steps) + " --save " + (run.folder / "m").string(),
+                     environment);
+    };
+    const Run whole;
+    fs::create_directories(whole.folder);
+    REQUIRE_MESSAGE(saves(whole, 1, {}) == 0, whole.err());
+    REQUIRE_MESSAGE(saves(whole, 2, whole.fault("", 0)) == 0, whole.err());
+    const long calls = whole.calls();
+    CHECK(calls >= 10);  // three writes, fsyncs and renames, and that of the set
+    int old_sets = 0, new_sets = 0;
+    for (const std::string& how : {std::string("torn"), std::to_string(ENOSPC)})
+        for (long at = 1; at <= calls; ++at) {
+            CAPTURE(how);
+            CAPTURE(at);
+            const Run run;
+            fs::create_directories(run.folder);
+            REQUIRE(saves(run, 1, {}) == 0);
+            const int code = saves(run, 2, run.fault(how, at));
+            CHECK((how == "torn" ? code == 128 + SIGKILL : code == 0 || code == 1));
+            if (code == 1) CHECK(run.err().find("No space left on device") != std::string::npos);
+            // Whichever set is there goes on: a run to its own last step has nothing to do, which names that step.
+            const std::string folder = (run.folder / "m").string();
+            CHECK(train(run, "--steps 1 --resume " + folder, {}) == 2);
+            const bool is_old = run.err().find("has done 1 steps") != std::string::npos,
+                       is_new = run.err().find("has done 2 steps") != std::string::npos;
+            CHECK_MESSAGE(is_old != is_new, run.err());
+            if (code == 0) CHECK(is_new);
+            old_sets += is_old ? 1 : 0, new_sets += is_new ? 1 : 0;
+            CHECK_MESSAGE(train(run, "--steps 3 --resume " + folder, {}) == 0, run.err());
+            // The next save ends what the killed one left.
+            CHECK_MESSAGE(saves(run, 4, {}) == 0, run.err());
+            std::size_t files = 0;
+            for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder)) ++files;
+            CHECK(files == 3);
+        }
+    CHECK(old_sets > 0);
+    CHECK(new_sets > 0);
 }

@@ -44,6 +44,7 @@ void declare_train_files(const TrainArguments& arguments, const TrainSpec& spec)
     if (!arguments.json.empty()) files.writes("--json", arguments.json, Holds::json);
     if (arguments.save.empty()) return;
     files.writes_into("--save", arguments.save);
+    check_replaceable_set("--save", arguments.save, spec);
     std::error_code none;
     for (const auto& output : checkpoints_to_save(arguments.save, spec))
         if (std::filesystem::exists(output, none)) files.writes("--save", output, Holds::tensors);

@@ -105,6 +105,25 @@ TEST_CASE("infer lowers a transformer: its linears and its head, on held-out tok
     }
 }
 
+TEST_CASE("of a model that is no checkpoint infer says how one is made, and that works") {
+    const Finished run =
+        fp8lab("infer " FP8LAB_SOURCE "/assets/models/transformer-600.safetensors --weights mxfp8");
+    CHECK(run.code == 4);
+    const std::string before = "one of the same model is made by: fp8lab ", after = " --save DIR\n";
+    const auto at = run.err.find(before);
+    REQUIRE(at != run.err.npos);
+    REQUIRE(run.err.ends_with(after));
+    std::string line = run.err.substr(at + before.size());
+    line.resize(line.size() - after.size());
+    const Scratch scratch;
+    // The same model for two steps: the options that are said are taken.
+    const auto steps = line.find("--steps 600");
+    REQUIRE(steps != line.npos);
+    line.replace(steps, 11, "--steps 2");
+    REQUIRE(fp8lab(line + " --backend cpu --save " + (scratch / "m")).code == 0);
+    CHECK(fp8lab("infer " + (scratch / "m/1-fp32.safetensors") + " --weights mxfp8 --json").code == 0);
+}
+
 TEST_CASE("the greedy path goes from MXFP8 to MXFP4 everywhere, in JSON, CSV and a table") {
     const auto path = json_of(kDigits + "--weights nvfp4 --activations nvfp4 --greedy").at("greedy");
     REQUIRE(path.size() == 1 + 3 * 4);
