@@ -39,8 +39,8 @@ int run(int argc, char** argv, std::string& doing) {
     cli::Globals globals;
     app.set_version_flag("--version", "fp8lab " FP8LAB_VERSION);
     app.add_option("--threads", globals.threads, "threads for computation (default: the machine's cores)")
-        ->check(CLI::Range(1, 1024));
-    app.add_option("--device", globals.device, "GPU number")->check(CLI::Range(0, 63));
+        ->check(cli::whole("--threads", 1, 1024));
+    app.add_option("--device", globals.device, "GPU number")->check(cli::whole("--device", 0, 63));
     app.add_flag("--trace-startup", globals.trace_startup, "print how the time to the first frame was spent");
     app.add_option("--profile", globals.profile, "folder for settings and progress");
     app.require_subcommand(0, 1);
@@ -58,6 +58,7 @@ int run(int argc, char** argv, std::string& doing) {
         for (const CLI::App* verb : parsed) cli::check_values(*verb);
         if (!parsed.empty() && !window.lab.empty())
             throw usage_error(parsed.front()->get_name(), "takes no --lab: it is the window's");
+        cli::check_profile(globals);
         if (globals.threads > 0) set_threads(globals.threads);
         set_gpu(globals.device);
     });
@@ -65,6 +66,8 @@ int run(int argc, char** argv, std::string& doing) {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() == 0) return print_answer(app, error);
+        if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ConversionError))
+            throw cli::not_converted(first_line(error.what()));
         const auto parsed = app.get_subcommands();
         const auto rest = app.remaining();
         if (parsed.empty() && !rest.empty() && !rest.front().starts_with("-"))

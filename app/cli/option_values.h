@@ -2,8 +2,17 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
+
+#include "core/base/error.h"
 
 namespace fp8lab::cli {
+
+// For ->check() of every option that takes a whole number: "--d: 1e3 is not in 2..4096", the sentence of
+// make_train_spec(), also where no int holds the number. Throws usage_error(option, ...).
+CLI::Validator whole(std::string option, long long low, long long high);
+// Of a CLI::ConversionError: the same of numbers that are not whole, "--lr: 'x' is not a number".
+Error not_converted(const std::string& what);
 
 // Of the options that were given. Throws usage_error naming the option: an empty value, a number that is not
 // finite.

@@ -1,4 +1,5 @@
 // fp8lab screenshot: the real window, drawn hidden, as a PNG.
+#include "app/cli/option_values.h"
 #include "app/cli/verb.h"
 #include "core/base/error.h"
 #include "core/files/outputs.h"
@@ -58,7 +59,8 @@ void add_screenshot(CLI::App& app, Globals& globals) {
     verb->add_option("--open", options.open,
                      "palette, keys, glossary[:TERM], words, help:CONTROL or tour over it")
         ->group("");
-    verb->add_option("--steps", options.steps, "steps of a training lab")->check(CLI::Range(0, 10'000'000));
+    verb->add_option("--steps", options.steps, "steps of a training lab")
+        ->check(whole("--steps", 0, 10'000'000));
     verb->add_option("--theme", arguments->theme, "dark, light, projector or contrast")
         ->capture_default_str();
     verb->add_option("--size", arguments->size, "WIDTHxHEIGHT in pixels")->capture_default_str();
@@ -66,7 +68,7 @@ void add_screenshot(CLI::App& app, Globals& globals) {
         ->check(CLI::Range(0.75, 3.0))
         ->capture_default_str();
     verb->add_option("--frames", options.frames, "drawn before the picture is taken")
-        ->check(CLI::Range(3, 1000))
+        ->check(whole("--frames", 3, 1000))
         ->capture_default_str();
     verb->add_option("-o", options.output, "PNG file; - is stdout")->required();
     verb->callback([arguments, &globals] {

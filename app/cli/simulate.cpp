@@ -4,9 +4,11 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "app/cli/option_values.h"
 #include "app/cli/verb.h"
 #include "core/base/units.h"
 #include "core/files/files.h"
@@ -98,10 +100,13 @@ void add_simulate(CLI::App& app, Globals&) {
     CLI::App* verb = app.add_subcommand("simulate", "Delayed scaling on a series of amaxes, one per line");
     verb->add_option("--amax", options->amax, "file with one amax per line; - is stdin")->required();
     verb->add_option("--format", options->format, "format of the cast (e4m3)");
-    verb->add_option("--history", options->history, "amax history length, 1-4096 (16)");
+    verb->add_option("--history", options->history, "amax history length, 1-4096 (16)")
+        ->check(whole("--history", 1, 4096));
     verb->add_option("--algo", options->algo, "max or most_recent (max)");
-    verb->add_option("--margin", options->margin, "powers of two left free above the amax, -8..16 (0)");
-    verb->add_option("--interval", options->interval, "scale recomputed every N-th step (1)");
+    verb->add_option("--margin", options->margin, "powers of two left free above the amax, -8..16 (0)")
+        ->check(whole("--margin", -8, 16));
+    verb->add_option("--interval", options->interval, "scale recomputed every N-th step (1)")
+        ->check(whole("--interval", 1, std::numeric_limits<int>::max()));
     CLI::Option* csv = verb->add_flag("--csv", options->csv, "as CSV");
     verb->add_flag("--json", options->json, "as JSON")->excludes(csv);
     verb->callback([options] { simulate_file(*options); });

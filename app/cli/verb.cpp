@@ -4,8 +4,10 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/base/error.h"
 #include "core/files/console.h"
 
 namespace fp8lab::cli {
@@ -13,7 +15,9 @@ namespace fp8lab::cli {
 std::string check_seed(const std::string& text) {
     if (text.starts_with('-')) return "'" + text + "' is below 0";
     errno = 0;
-    std::strtoull(text.c_str(), nullptr, 0);
+    char* end = nullptr;
+    std::strtoull(text.c_str(), &end, 0);
+    if (text.empty() || *end != '\0') return "'" + text + "' is not a whole number";
     return errno == ERANGE ? "'" + text + "' is more than 64 bits hold" : "";
 }
 
@@ -27,6 +31,13 @@ void tell_backend(const ChosenBackend& chosen) {
     const DeviceInfo device = chosen.backend->device();
     tell(fmt::format("backend: {}, {}{}{}", to_string(device.provenance), device.name,
                      chosen.reason.empty() ? "" : ". ", chosen.reason));
+}
+
+void check_profile(const Globals& globals) {
+    std::error_code none;
+    if (std::filesystem::exists(globals.profile, none) &&
+        !std::filesystem::is_directory(globals.profile, none))
+        throw usage_error("--profile", globals.profile + " is a file, not a folder");
 }
 
 ProfileFolders profile_of(const Globals& globals) {

@@ -38,6 +38,8 @@ void print_json(const nlohmann::json& json);
 // "backend: cpu-emulated, AMD EPYC" on stderr, with the reason where the choice was ours.
 void tell_backend(const ChosenBackend& chosen);
 
+// Throws usage_error where --profile names a file. A folder that is not there yet is made by the window.
+void check_profile(const Globals& globals);
 // As --profile says, with its notice told on stderr.
 ProfileFolders profile_of(const Globals& globals);
 

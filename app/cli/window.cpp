@@ -1,5 +1,6 @@
 #include "app/cli/window.h"
 
+#include "app/cli/option_values.h"
 #include "core/base/error.h"
 #include "core/lesson/scene.h"
 #include "labs/lab.h"
@@ -17,7 +18,7 @@ void add_window_options(CLI::App& app, WindowArguments& arguments) {
         ->expected(0, 1)
         ->default_str("lecture-fp8");
     app.add_option("--monitor", arguments.monitor, "number of the monitor to present on, from 1")
-        ->check(CLI::Range(1, 16));
+        ->check(whole("--monitor", 1, 16));
     app.add_option("--probe-file", arguments.probe_file, "writes the place of every control, as JSON")
         ->group("");
 }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <memory>
 
+#include "app/cli/option_values.h"
 #include "core/base/error.h"
 #include "core/base/stop.h"
 
@@ -96,7 +97,7 @@ void add_bench(CLI::App& app, Globals& globals) {
                      "gemm: M,N,K; cast on a GPU: ROWS,COLS; blocks: D,HEADS,FFN,CONTEXT,BLOCKS");
     verb->add_option("--layers", a->options.layers, "step: d0,...,dn");
     verb->add_option("--batch", a->options.batch, "step: rows of a batch; blocks: sequences")
-        ->check(CLI::Range(1, 1 << 20));
+        ->check(whole("--batch", 1, 1 << 20));
     verb->add_option("--recipe", a->options.recipe, "step, blocks: R[,R...]");
     verb->add_option("--state", a->options.state,
                      "step: fp32, or bf16: weights and moments of recipe bf16 without FP32 master, on a GPU");
@@ -110,7 +111,7 @@ void add_bench(CLI::App& app, Globals& globals) {
     verb->add_option("--seconds", a->options.seconds, "gemm --grid: begins nothing new after that; 300")
         ->check(CLI::Range(1.0, 3600.0));
     verb->add_option("--repeat", a->options.repeat, "measurements of each timing")
-        ->check(CLI::Range(1, 10000));
+        ->check(whole("--repeat", 1, 10000));
     verb->add_flag("--json", a->json, "as JSON");
     verb->callback([a, verb, &globals] {
         const BenchKind& kind = find_kind(a->kind);

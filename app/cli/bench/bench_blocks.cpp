@@ -12,7 +12,25 @@
 namespace fp8lab::cli {
 namespace {
 
-constexpr std::array<const char*, 5> kSizes = {"d", "heads", "ffn", "context", "blocks"};
+// Options of the transformer, and what --help of bench calls them.
+constexpr std::array<const char*, 5> kSizes = {"d", "heads", "ffn", "context", "blocks"},
+                                     kNames = {"D", "HEADS", "FFN", "CONTEXT", "BLOCKS"};
+
+// A size that the model refuses is named as --shape has it.
+TrainSpec spec_of(const TrainOptions& train) {
+    try {
+        return make_train_spec(train);
+    } catch (const Error& error) {
+        std::string why = error.why();
+        for (std::size_t i = 0; i < kSizes.size(); ++i)
+            if (const std::string option = std::string("--") + kSizes[i] + " "; why.find(option) != why.npos)
+                why.replace(why.find(option), option.size(), std::string(kNames[i]) + " ");
+        for (std::size_t i = 0; i < kSizes.size(); ++i)
+            if (error.where() == std::string("--") + kSizes[i])
+                throw Error(error.kind(), "--shape", fmt::format("{}: {}", kNames[i], why));
+        throw;
+    }
+}
 
 TrainSpec blocks_spec(const BenchOptions& options) {
     const std::vector<int> shape =
@@ -24,7 +42,7 @@ TrainSpec blocks_spec(const BenchOptions& options) {
     for (std::size_t i = 0; i < kSizes.size(); ++i) train.sizes[kSizes[i]] = shape[i];
     train.batch = options.batch > 0 ? options.batch : 8;
     train.recipes = options.recipe.empty() ? "bf16,delayed,current,rowwise" : options.recipe;
-    TrainSpec spec = make_train_spec(train);
+    TrainSpec spec = spec_of(train);
     spec.clip = 0;
     if (options.state != "fp32" && options.state != "bf16")
         throw usage_error("--state", "'" + options.state + "' is neither fp32 nor bf16");

@@ -9,6 +9,7 @@
 
 #include "app/cli/infer/infer_job.h"
 #include "app/cli/infer/infer_report.h"
+#include "app/cli/option_values.h"
 #include "app/cli/verb.h"
 #include "core/base/error.h"
 #include "core/files/console.h"
@@ -143,13 +144,13 @@ void add_infer(CLI::App& app, Globals&) {
     CLI::Option* calibrate =
         verb->add_option("--calibrate", options->calibrate,
                          "static scales of the activations: amaxes of that many batches of 32 training rows")
-            ->check(CLI::Range(1, 1'000'000));
+            ->check(whole("--calibrate", 1, 1'000'000));
     verb->add_option(
             "--percentile", options->percentile,
             "of the magnitudes that --calibrate has seen, instead of their amax; above 0, at most 100")
         ->needs(calibrate);
     verb->add_option("--margin", options->margin, "binades that calibrated scales leave free")
-        ->check(CLI::Range(0, 16))
+        ->check(whole("--margin", 0, 16))
         ->needs(calibrate);
     verb->add_option("--smooth", options->smooth, "SmoothQuant's alpha, 0 to 1")->check(CLI::Range(0.0, 1.0));
     verb->add_option("--cascade", options->cascade,

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/base/units.h"
+#include "core/files/console.h"
 
 namespace fp8lab::cli {
 namespace {
@@ -98,8 +99,8 @@ std::string infer_csv(const nlohmann::json& out, const std::optional<AllMixes>& 
 }
 
 std::string infer_table(const nlohmann::json& out) {
-    std::string text =
-        fmt::format("{}, {}\n", out.at("network").get<std::string>(), out.at("data").get<std::string>());
+    std::string text = fmt::format("{}, {}\n", out.at("network").get<std::string>(),
+                                   printable(out.at("data").get<std::string>()));
     for (const char* name : {"bits", "kb", "divergence", "accuracy_pct", "accuracy_fp32_pct", "changed",
                              "mean_abs", "max_abs", "relative_pct"})
         text += fmt::format("{:<20} {:>11}\n", name, cell_words(out.at(name)));

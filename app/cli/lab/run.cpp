@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/lab/lab_json.h"
+#include "app/cli/option_values.h"
 #include "app/cli/verb.h"
 #include "core/base/error.h"
 #include "core/base/stop.h"
@@ -51,7 +52,7 @@ std::unique_ptr<Lab> open_lab(const std::string& name, int& steps) {
 void print_lab(Lab& lab, const RunArguments& options) {
     if (options.words) {
         for (const Figure& figure : lab.figures())
-            for (const std::string& sentence : to_words(figure)) write_stdout(sentence + "\n");
+            for (const std::string& sentence : to_words(figure)) write_stdout(printable(sentence) + "\n");
         return;
     }
     nlohmann::json out = lab_json(lab);
@@ -145,7 +146,7 @@ void add_run(CLI::App& app, Globals&) {
                      "FIELD=VALUE, may be repeated; an unknown FIELD lists those of the lab")
         ->excludes(claim);
     verb->add_option("--steps", options->steps, "training steps, for labs that train")
-        ->check(CLI::Range(0, 10'000'000))
+        ->check(whole("--steps", 0, 10'000'000))
         ->excludes(claim);
     verb->add_option("--export", options->export_dir, "folder for the figures")->excludes(claim);
     verb->add_flag("--words", options->words, "the figures as sentences instead of metrics")

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
+#include "app/cli/option_values.h"
 #include "app/cli/train/train_options.h"
 #include "app/cli/verb.h"
 #include "core/base/error.h"
@@ -72,7 +73,7 @@ void generate(GenerateOptions options) {
         set_parameters(*model, loaded.arms.front());
         options.sample.context = static_cast<std::size_t>(spec.sizes.at("context"));
         std::string text = fold_text(options.prompt, "--prompt");
-        if (files.size() > 1) text.insert(0, fmt::format("# {}\n", file.filename().string()));
+        if (files.size() > 1) text.insert(0, fmt::format("# {}\n", printable(file.filename().string())));
         const Interruptible keeps;  // what was drawn; until here a signal ends it at once
         written += draw(*model, corpus, options, text);
         write_stdout(text + "\n");
@@ -90,7 +91,7 @@ void add_generate(CLI::App& app, Globals&) {
     verb->add_option("--resume", options->resume, "a checkpoint, or a folder with one per arm")->required();
     verb->add_option("--prompt", options->prompt, "what the text starts with")->capture_default_str();
     verb->add_option("--characters", sample.count, "how many follow")
-        ->check(CLI::Range(1, 1'000'000))
+        ->check(whole("--characters", 1, 1'000'000))
         ->capture_default_str();
     verb->add_option("--temperature", sample.temperature,
                      "divides the logits; 0: always the most probable character")

@@ -19,6 +19,8 @@ TrainSpec TrainFlags::spec() const {
 }
 
 void add_train_options(CLI::App& verb, TrainFlags& flags) {
+    // The ranges of make_train_spec() and parse_recipe(): here a number that no int holds gets the same sentence.
+    constexpr int kMostSteps = 1'000'000'000;
     TrainOptions& train = flags.train;
     verb.add_option("--recipe", train.recipes, "R[,R...]: one arm each, e.g. bf16,delayed:margin=1")
         ->capture_default_str();
@@ -29,15 +31,19 @@ void add_train_options(CLI::App& verb, TrainFlags& flags) {
     for (const ModelEntry& model : models())
         for (const ModelOption& option : model.options)
             verb.add_option("--" + std::string(option.name), flags.sizes[std::string(option.name)],
-                            fmt::format("{}: {}; {}", model.id, option.help, option.fallback));
+                            fmt::format("{}: {}; {}", model.id, option.help, option.fallback))
+                ->check(whole("--" + std::string(option.name), option.low, option.high));
     verb.add_option("--layers", flags.layers, "d0,...,dn");
     verb.add_option("--activation", train.activation, "tanh, gelu or relu");
-    verb.add_option("--batch", train.batch, "batch size: rows, or sequences, per step");
+    verb.add_option("--batch", train.batch, "batch size: rows, or sequences, per step")
+        ->check(whole("--batch", 1, 65536));
     verb.add_option("--steps", train.steps,
-                    "of the whole run, a resumed part included; 2000 (transformer: 600)");
+                    "of the whole run, a resumed part included; 2000 (transformer: 600)")
+        ->check(whole("--steps", 1, kMostSteps));
     verb.add_option("--lr", train.lr, "learning rate");
     verb.add_option("--schedule", train.schedule, "constant or cosine; constant (transformer: cosine)");
-    verb.add_option("--warmup", train.warmup, "steps of schedule cosine up to the learning rate; 100");
+    verb.add_option("--warmup", train.warmup, "steps of schedule cosine up to the learning rate; 100")
+        ->check(whole("--warmup", 0, kMostSteps));
     verb.add_option("--optimizer", train.optimizer, "adamw or sgd")->capture_default_str();
     verb.add_option("--weight-decay", train.weight_decay, "decoupled")->capture_default_str();
     verb.add_option("--beta1", train.beta1, "of AdamW; 0.9");
@@ -47,8 +53,10 @@ void add_train_options(CLI::App& verb, TrainFlags& flags) {
                     "largest norm of all gradients together, 0 for any; 0 (transformer: 1)");
     verb.add_option("--loss", train.loss, "mse or cross-entropy");
     verb.add_option("--history", train.recipe_defaults.history, "amax history length of arms that name none")
+        ->check(whole("--history", 1, 4096))
         ->capture_default_str();
     verb.add_option("--margin", train.recipe_defaults.margin, "margin of arms that name none")
+        ->check(whole("--margin", -8, 16))
         ->capture_default_str();
     verb.add_option("--algo", flags.algo, "amax reducer, max or most_recent, of arms that name none")
         ->capture_default_str();
@@ -65,6 +73,8 @@ TrainSpec parse_command_line(const std::string& command_line, const std::string&
         line.parse(command_line);
     } catch (const CLI::ParseError&) {
         throw input_error(where, "its metadata have no command line that this version can read");
+    } catch (const Error& error) {  // whole(): its options are not those of this call
+        throw input_error(where, std::string("its metadata have a command line with ") + error.what());
     }
     return flags.spec();
 }
