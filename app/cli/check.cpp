@@ -135,7 +135,7 @@ class CheckRows {
 
     static void print_row(const Graded& graded) {
         const bool stands = graded.recheck.stands();
-        fmt::print("{}  {:<6} {}{}{}\n", stands ? "passed" : "failed", printable(graded.evidence.exercise),
+        fmt::print("{}  {:<6} {}{}{}\n", stands ? "passed" : "failed", printable(graded.exercise()),
                    name_of(graded), printable(graded.path), stands ? ", " + graded.recheck.how : "");
         for (const std::string& problem : graded.recheck.problems)
             fmt::print("          {}\n", printable(problem));
@@ -148,7 +148,7 @@ class CheckRows {
         const std::string whose = graded.like.path == other && !graded.like.student.empty()
                                       ? printable(graded.like.student) + ", "
                                       : "";
-        alike_.push_back(fmt::format("alike   {:<6} {}{} and {}{}: {}", printable(graded.evidence.exercise),
+        alike_.push_back(fmt::format("alike   {:<6} {}{} and {}{}: {}", printable(graded.exercise()),
                                      name_of(graded), printable(graded.path), whose, printable(other),
                                      same ? "the very same evidence" : graded.like.in));
     }

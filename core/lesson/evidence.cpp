@@ -4,12 +4,12 @@
 
 #include <array>
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/base/units.h"
 #include "core/json/checksum.h"
+#include "core/json/member.h"
 #include "core/json/read_json.h"
 
 namespace fp8lab {
@@ -20,16 +20,6 @@ constexpr int kSchema = 1;
 constexpr int kMostHints = 1000;  // an exercise has three
 
 Json to_json(double value) { return std::isfinite(value) ? Json(value) : Json(shortest(value)); }
-
-double number_from(const Json& json) {
-    if (json.is_number()) return json.get<double>();
-    const auto word = json.get<std::string>();
-    constexpr double kInf = std::numeric_limits<double>::infinity();
-    if (word == "inf") return kInf;
-    if (word == "-inf") return -kInf;
-    if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
-    throw Error(ErrorKind::input, "", "'" + word + "' is no number");
-}
 
 constexpr std::string_view word_of(Event::Kind kind) {
     switch (kind) {
@@ -43,13 +33,25 @@ constexpr std::string_view word_of(Event::Kind kind) {
     return "";
 }
 
-Event event_from(const Json& json) {
-    const auto word = json.at(0).get<std::string>();
-    const auto name = json.at(1).get<std::string>();
-    if (word == "set") return sets(name, json.at(2).get<std::string>());
+Event event_from(const JsonMember& json) {
+    const std::string word = json.at(0).text(), name = json.at(1).text();
+    if (word == "set") return sets(name, json.at(2).text());
     if (word == "act") return acts(name);
-    if (word == "answer") return types(name, json.at(2).get<std::string>());
-    throw Error(ErrorKind::input, "", "unknown event '" + word + "'; valid: set act answer");
+    if (word == "answer") return types(name, json.at(2).text());
+    throw Error(ErrorKind::input, "", "unknown event '" + quote_from(word) + "'; valid: set act answer");
+}
+
+Evidence::EventGroup group_from(const JsonMember& json) {
+    Evidence::EventGroup group;
+    for (const JsonMember& event : json.at("events").elements()) group.events.push_back(event_from(event));
+    if (json.has("record")) group.record = json.at("record").json().dump();
+    return group;
+}
+
+Prediction prediction_in(const JsonMember& json) {
+    Prediction out{.skipped = json.at("skipped").truth(), .values = {}, .at = json.at("at").text()};
+    for (const JsonMember& value : json.at("values").elements()) out.values.push_back(value.number());
+    return out;
 }
 
 }  // namespace
@@ -66,12 +68,7 @@ Json to_json(const Evidence::EventGroup& group) {
     return json;
 }
 
-Evidence::EventGroup event_group_from(const Json& json) {
-    Evidence::EventGroup group;
-    for (const Json& event : json.at("events")) group.events.push_back(event_from(event));
-    if (json.contains("record")) group.record = json["record"].dump();
-    return group;
-}
+Evidence::EventGroup event_group_from(const Json& json) { return group_from(JsonMember(json)); }
 
 Json to_json(const Prediction& prediction) {
     Json values = Json::array();
@@ -79,12 +76,7 @@ Json to_json(const Prediction& prediction) {
     return {{"skipped", prediction.skipped}, {"values", std::move(values)}, {"at", prediction.at}};
 }
 
-Prediction prediction_from(const Json& json) {
-    Prediction out{
-        .skipped = json.at("skipped").get<bool>(), .values = {}, .at = json.at("at").get<std::string>()};
-    for (const Json& value : json.at("values")) out.values.push_back(number_from(value));
-    return out;
-}
+Prediction prediction_from(const Json& json) { return prediction_in(JsonMember(json)); }
 
 namespace {
 
@@ -121,36 +113,35 @@ Json body(const Evidence& evidence) {
     return json;
 }
 
-Evidence evidence_from(const Json& json) {
+Evidence evidence_from(const JsonMember& json) {
     Evidence out;
-    const auto word = [&](const char* name) { return json.at(name).get<std::string>(); };
-    out.exercise = word("exercise");
-    out.version = word("version");
-    out.provenance = word("provenance");
-    out.device = word("device");
-    out.seed = word("seed");
-    out.at = word("at");
-    out.explanation = word("explanation");
-    out.hints = integer_from(json.at("hints"), 0, kMostHints);
-    out.prediction = prediction_from(json.at("prediction"));
-    const Json& scene = json.at("scene");
-    out.lab = scene.at("lab").get<std::string>();
-    for (const auto& [name, value] : scene.at("start").items())
-        out.start.emplace_back(name, value.get<std::string>());
-    for (const Json& group : scene.at("deeds")) out.groups.push_back(event_group_from(group));
-    for (const auto& [name, value] : json.at("values").items()) {
+    out.exercise = json.at("exercise").text();
+    out.version = json.at("version").text();
+    out.provenance = json.at("provenance").text();
+    out.device = json.at("device").text();
+    out.seed = json.at("seed").text();
+    out.at = json.at("at").text();
+    out.explanation = json.at("explanation").text();
+    out.hints = json.at("hints").whole(0, kMostHints);
+    out.prediction = prediction_in(json.at("prediction"));
+    const JsonMember scene = json.at("scene");
+    out.lab = scene.at("lab").text();
+    for (const auto& [name, value] : scene.at("start").members()) out.start.emplace_back(name, value.text());
+    for (const JsonMember& group : scene.at("deeds").elements()) out.groups.push_back(group_from(group));
+    for (const auto& [name, value] : json.at("values").members()) {
         Metric metric{.name = name};
-        if (value.contains("word"))
-            metric.text = value["word"].get<std::string>();
+        if (value.has("word"))
+            metric.text = value.at("word").text();
         else
-            metric.value = number_from(value.at("number"));
+            metric.value = value.at("number").number();
         out.values.push_back(std::move(metric));
     }
-    for (const Json& value : json.at("measured")) out.measured.push_back(number_from(value));
-    for (const Json& condition : json.at("conditions"))
-        out.conditions.push_back({.text = condition.at("text").get<std::string>(),
-                                  .values = condition.at("values").get<std::vector<std::string>>(),
-                                  .met = condition.at("met").get<bool>()});
+    for (const JsonMember& value : json.at("measured").elements()) out.measured.push_back(value.number());
+    for (const JsonMember& condition : json.at("conditions").elements()) {
+        Condition one{.text = condition.at("text").text(), .values = {}, .met = condition.at("met").truth()};
+        for (const JsonMember& value : condition.at("values").elements()) one.values.push_back(value.text());
+        out.conditions.push_back(std::move(one));
+    }
     return out;
 }
 
@@ -222,8 +213,8 @@ Evidence parse_evidence(std::string_view text, const std::string& where) {
         if (json["fp8lab_evidence"] != kSchema)
             throw input_error(where, "is of another version of the evidence format; this one reads 1");
         if (!take_checksum(json, where)) throw input_error(where, "has no checksum");
-        Evidence evidence = evidence_from(json);
-        if (json.at("scene_hash") != scene_hash(evidence))
+        Evidence evidence = evidence_from(JsonMember(json));
+        if (JsonMember(json).at("scene_hash").text() != scene_hash(evidence))
             throw Error(ErrorKind::failed, where, "was changed: its scene hash does not fit");
         return evidence;
     } catch (const Json::exception& error) {

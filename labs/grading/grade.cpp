@@ -49,6 +49,7 @@ Graded read_evidence(const std::string& path, const std::string& text) {
         out.evidence = parse_evidence(text, path);
     } catch (const Error& error) {
         if (error.kind() != ErrorKind::failed) throw;
+        out.claimed = evidence_size(text).exercise;
         out.recheck.problems.push_back(error.why());
     }
     return out;
@@ -100,8 +101,10 @@ class BundleGrader {
   private:
     void add(const std::string& text, std::size_t number) {
         try {
-            if (const std::string why = too_large(evidence_size(text)); !why.empty()) {
+            const EvidenceSize size = evidence_size(text);
+            if (const std::string why = too_large(size); !why.empty()) {
                 out_.push_back(broken(path_, fmt::format("evidence {} {}", number, why)));
+                out_.back().claimed = size.exercise;
                 return;
             }
             Graded one = read_evidence(path_, text);
@@ -113,7 +116,9 @@ class BundleGrader {
             drop_large(one.evidence);
             out_.push_back(std::move(one));
         } catch (const Error& error) {
-            out_.push_back(broken(path_, fmt::format("evidence {}: {}", number, error.why())));
+            Graded& one =
+                out_.emplace_back(broken(path_, fmt::format("evidence {}: {}", number, error.why())));
+            one.claimed = evidence_size(text).exercise;
         }
     }
 

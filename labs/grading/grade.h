@@ -24,7 +24,11 @@ struct Graded {
     Likeness like = {};            // the first file with similar evidence; no failure
     bool scene = false;            // a scene that was run and compared with its headline; no attempt
 
+    std::string claimed =
+        {};  // the exercise that evidence which was changed says it is of; not to be relied on
+
     bool readable() const { return !evidence.exercise.empty(); }
+    const std::string& exercise() const { return readable() ? evidence.exercise : claimed; }
     // An attempt has a prediction and a number of hints; a scene or an unreadable file has none.
     bool is_attempt() const { return readable() && !scene; }
 };

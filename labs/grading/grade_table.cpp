@@ -44,7 +44,7 @@ std::string grades_row(const Graded& graded) {
     const Recheck& recheck = graded.recheck;
     const bool known = graded.is_attempt();
     const std::string cells[] = {cell(graded.path),
-                                 cell(evidence.exercise),
+                                 cell(graded.exercise()),
                                  recheck.stands() ? "1" : "0",
                                  recheck.how,
                                  !known                        ? ""

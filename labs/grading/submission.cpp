@@ -34,6 +34,14 @@ Bundle make_submission(ProfileFolders folders, std::string student,
     folders.access = Access::read_only;  // looking at it changes nothing
     const std::filesystem::path& profile_folder = folders.data;
     const Progress progress(folders);
+    std::error_code none;
+    if (!std::filesystem::is_directory(profile_folder, none))
+        throw input_error(
+            profile_folder.string(),
+            std::filesystem::exists(profile_folder, none)
+                ? "is a file, not the folder of a profile"
+                : "does not exist, so no exercise was begun there; name the folder of your profile "
+                  "with --profile");
     if (progress.lost()) throw input_error(profile_folder.string(), progress.problem());
     if (notice && !progress.problem().empty())
         notice("fp8lab: " + profile_folder.string() + ": " + progress.problem());
@@ -49,7 +57,10 @@ Bundle make_submission(ProfileFolders folders, std::string student,
         if (progress.passed(id)) out.evidence.push_back(read_text(progress.file(id)));
     }
     if (out.evidence.empty() && out.predictions.empty())
-        throw input_error(profile_folder.string(), "holds no exercise that was begun: nothing to hand in");
+        throw input_error(profile_folder.string(),
+                          "holds no exercise that was begun; begin one in the window, or name the folder of "
+                          "your profile with "
+                          "--profile");
     return out;
 }
 

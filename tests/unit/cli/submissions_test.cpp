@@ -82,6 +82,29 @@ TEST_CASE("a changed submission fails as a whole") {
     CHECK(run.out.find("the submission was changed: its checksum does not fit") != std::string::npos);
 }
 
+TEST_CASE("evidence with a wrong checksum has the row of the exercise that it claims") {
+    const HandedIn ada;
+    auto bundle = parsed(slurp(ada.bundle));
+    auto one = bundle["evidence"][0].get<std::string>();
+    const auto at = one.find("\"hints\": ");
+    REQUIRE(at != one.npos);
+    one.insert(at + 9, "1");
+    bundle["evidence"] = {one, bundle["evidence"][0], "{\"exercise\": \"L3.2\""};
+    bundle.erase("checksum");
+    bundle["checksum"] = hash_of(bundle);
+    spit(ada.bundle, bundle.dump());
+    const Finished run = fp8lab("check " + ada.bundle + " --csv -");
+    CHECK(run.code == 1);
+    std::istringstream lines(run.out);
+    std::string head, changed, whole, broken;
+    for (std::string* line : {&head, &changed, &whole, &broken}) REQUIRE(std::getline(lines, *line));
+    CHECK(changed.starts_with(ada.bundle + ",L1.1,0,,,,"));
+    CHECK(changed.find("checksum") != std::string::npos);
+    CHECK(whole.starts_with(ada.bundle + ",L1.1,1,repeated,1,"));
+    CHECK(broken.starts_with(ada.bundle + ",L3.2,0,,,,"));
+    CHECK(fp8lab("check " + ada.bundle).out.starts_with("failed  L1.1   Ada, "));
+}
+
 TEST_CASE("whatever was named has a row, and the rest is graded: tables of rows and of totals") {
     const HandedIn ada;
     namespace fs = std::filesystem;

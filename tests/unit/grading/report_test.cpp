@@ -162,7 +162,8 @@ TEST_CASE("evidence that does not stand is shown as such") {
 
 TEST_CASE("a profile makes a submission with the files' own texts, and a report") {
     const Scratch home;
-    CHECK_THROWS_WITH_AS(make_submission(home.path, "Ada"), doctest::Contains("nothing to hand in"), Error);
+    CHECK_THROWS_WITH_AS(make_submission(home.path, "Ada"),
+                         doctest::Contains("holds no exercise that was begun"), Error);
     Progress progress(home.path);
     for (const Evidence& evidence : some_passes()) progress.keep(evidence);
     progress.keep("L4.4", Prediction{.skipped = false, .values = {450}, .at = "2026-11-20T10:00:00"});
