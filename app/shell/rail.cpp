@@ -137,7 +137,9 @@ float Shell::draw_labs(const WindowLayout& layout) {
     const float pitch = context_.px(entries_.size() > kLabsApart ? 36 : 38), from = context_.px(117);
     const float needed = context_.px(124) + pitch * static_cast<float>(entries_.size()) + context_.px(12);
     const float most = layout.rail.y1 - context_.px(full ? kMachine : kNarrowMachine);
-    const float end = std::max(most, from + pitch);  // one lab at least
+    // One lab at least, where the window has room for one: below the rail is the status line.
+    const float end = std::min(std::max(most, from + pitch), layout.rail.y1);
+    if (end <= from) return end;
     const bool scrolls = needed > most;
     float top = context_.px(124);
     if (scrolls) {

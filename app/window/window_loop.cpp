@@ -107,14 +107,27 @@ void WindowLoop::run() {
         GlWindow::wake();
     }};
     while (open()) turn();
-    const std::string lost = shell_->close();
+    if (const std::string lost = keep_at_the_end(); !lost.empty())
+        throw Error{ErrorKind::failed, "profile", lost};
+    end_if_interrupted(folders_.access == Access::read_write
+                           ? "; settings and passed exercises are kept"
+                           : "; nothing of this window is kept, the profile is read only: " +
+                                 folders_.why_read_only);
+}
+
+std::string WindowLoop::keep_at_the_end() {
+    std::string lost = shell_->close();
     Settings last = shell_->settings();
     const auto size = window_->size();
     last.width = size.width;
     last.height = size.height;
-    if (last != saved_) save_settings(folders_, last);
-    if (!lost.empty()) throw Error{ErrorKind::failed, "profile", lost};
-    end_if_interrupted("; everything is kept");
+    if (last == saved_) return lost;
+    try {
+        save_settings(folders_, last);
+    } catch (const Error& error) {  // what refuses the settings has mostly refused the rest as well
+        lost += fmt::format("{}the settings could not be saved: {}", lost.empty() ? "" : "; ", error.what());
+    }
+    return lost;
 }
 
 void WindowLoop::end_run() {

@@ -22,7 +22,9 @@ class WindowLoop {
     explicit WindowLoop(const WindowOptions& options);  // throws as run_window() does
     ~WindowLoop();
 
-    void run();                    // until the window is closed; then saves the settings
+    // Until the window is closed; then saves exercises and settings. Throws Error{failed} with all that could not be
+    // saved, and Interrupted after a signal.
+    void run();
     void end_run();                // run_for() and run_until() return; from any thread
     void run_for(double seconds);  // the same, for a while: what a person's inaction looks like (`bench ui`)
 
@@ -47,6 +49,8 @@ class WindowLoop {
     void follow_presentation();  // the whole monitor, and the presenter's window
     void write_probes();
     double keep_settings();  // returns in how many seconds to try again; infinity: all is kept
+    std::string
+    keep_at_the_end();  // exercises and settings; returns what could not be kept and why; empty: nothing
 
     WindowOptions options_;
     ProfileFolders folders_;

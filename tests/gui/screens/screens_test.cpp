@@ -95,9 +95,11 @@ bool roomy(const ui::Context& context) {
     return ImGui::GetIO().DisplaySize.x >= (56 + (panel_open ? 360 : 24) + 528) * context.scale;
 }
 
-void check_screen(const ui::Context& context) {
+// `whole`: the window has room for everything, so that it must be looked for.
+void check_screen(const ui::Context& context, bool whole) {
     CHECK(test::draw_data_fault() == "");
     CHECK(overlap(context.probes) == "");
+    CHECK((roomy(context) || !whole));
     if (!roomy(context)) return;
     CHECK(outside(context.probes) == "");
     const Point cut = cut_glyph();
@@ -116,18 +118,19 @@ void check_all_screens(ImVec2 size) {
             Shell shell{gui.context, settings, kMachine, std::filesystem::path("/nowhere")};
             CAPTURE(size.x);
             CAPTURE(scale);
+            const bool whole = size.x >= 944 * scale;  // rail 56, panel 360, stage 528
             CAPTURE(std::string(to_string(theme)));
             draw(shell);
-            check_screen(gui.context);
+            check_screen(gui.context, whole);
             for (const LabEntry& entry : lab_registry()) {
                 CAPTURE(std::string(entry.id));
                 shell.open(entry.id);
                 draw(shell);
-                check_screen(gui.context);
+                check_screen(gui.context, whole);
                 for (const Tab tab : {Tab::explore, Tab::learn, Tab::exercises}) {
                     shell.show(tab);
                     draw(shell);
-                    check_screen(gui.context);
+                    check_screen(gui.context, whole);
                 }
             }
         }
@@ -158,4 +161,23 @@ TEST_CASE("every lab has a view") {
         const auto lab = entry.make();
         CHECK(make_view(*lab) != nullptr);
     }
+}
+
+TEST_CASE("the labs of the rail end above the status line, however low the window is") {
+    for (const ImVec2 size : {ImVec2{640, 480}, ImVec2{640, 360}, ImVec2{1024, 640}})
+        for (const float scale : {1.0F, 2.0F, 3.0F}) {
+            CAPTURE(size.y);
+            CAPTURE(scale);
+            Gui gui{size, Theme::dark, scale};
+            Shell shell{gui.context, {}, kMachine, std::filesystem::path("/nowhere")};
+            shell.open("wide");
+            draw(shell);
+            const float status = make_window_layout(size.x, size.y, scale, true, true, true).status.y0;
+            for (const LabEntry& entry : lab_registry()) {
+                const auto found = gui.context.probes.items.find("rail." + std::string(entry.id));
+                if (found == gui.context.probes.items.end()) continue;  // no room for one
+                CAPTURE(found->first);
+                CHECK(visible(found->second).y1 <= status);
+            }
+        }
 }

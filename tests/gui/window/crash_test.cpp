@@ -138,6 +138,26 @@ TEST_CASE(
     CHECK(troubled > 0);
 }
 
+TEST_CASE("closed on a full disk: one sentence tells the exercise and the settings that could not be saved") {
+    if (!kPreloads) {
+        MESSAGE("skipped: a sanitizer is built in");
+        return;
+    }
+    Desk desk;
+    Keeper keeper(desk);
+    keeper.start(fault(desk, std::to_string(ENOSPC), 1), true);
+    CHECK(survives([&] { keeper.pass_exercise(); }));
+    desk.close();
+    const std::string log = fp8lab::read_text(desk.outside("log"));
+    CAPTURE(log);
+    const auto line = log.find("fp8lab: profile: L1.1 could not be saved in ");
+    REQUIRE(line != log.npos);
+    const std::string told = log.substr(line, log.find('\n', line) - line);
+    CHECK(told.find("; the settings could not be saved: ") != told.npos);
+    CHECK(told.find("No space left on device") != told.npos);
+    CHECK(log.find("are kept") == log.npos);
+}
+
 TEST_CASE("a real disk that fills up, a tmpfs of 1 MiB: what was refused is saved when there is room again") {
     Desk desk;
     const Disk disk(desk);

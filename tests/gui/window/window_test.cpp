@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/files/files.h"
 #include "tests/gui/window/desk.h"
 
 using fp8lab::test::Desk;
@@ -30,6 +31,28 @@ TEST_CASE("the window opens on home, a click opens a lab, and its settings are t
     desk.key("Return");
     CHECK(desk.wait_for([](const auto& state) { return state["lab"] == "bits"; }));
     desk.close();
+}
+
+TEST_CASE("a window ended by a signal says what is kept: a second one on the profile keeps nothing") {
+    Desk desk;
+    desk.start();
+    // Beside the first one, until its first frame.
+    const std::string log = desk.outside("second");
+    const std::string command = quoted(FP8LAB_BINARY) + " --trace-startup 2>" + log +
+                                " & p=$!; for i in $(seq 600); do grep -q 'first frame' " + log +
+                                " && break; sleep 0.1; done; kill -TERM $p; wait $p";
+    const int status = system(("bash -c " + quoted(command)).c_str());
+    CHECK(WEXITSTATUS(status) == 143);
+    const auto has = [](const std::string& file, const std::string& text) {
+        return fp8lab::read_text(file).find(text) != std::string::npos;
+    };
+    CHECK(
+        has(log,
+            "ended by SIGTERM; nothing of this window is kept, the profile is read only: another window has "
+            "this profile open"));
+    CHECK_FALSE(has(log, "are kept"));
+    desk.close();
+    CHECK(has(desk.outside("log"), "ended by SIGTERM; settings and passed exercises are kept"));
 }
 
 TEST_CASE("unreadable settings do not keep the window from opening") {
