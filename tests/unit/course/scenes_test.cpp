@@ -68,6 +68,12 @@ FP8LAB_LABS(FP8LAB_SCENES)
 #undef FP8LAB_SCENES
 
 TEST_CASE("at least 30 scenes, each of the lab its name says, the decks find theirs") {
+    const auto files = [](const char* extension) {
+        return std::ranges::count_if(
+            std::filesystem::directory_iterator(FP8LAB_SOURCE "/assets/scenes"),
+            [&](const auto& entry) { return entry.path().extension() == extension; });
+    };
+    CHECK(std::ssize(shipped_scenes()) == files(".f8scene"));
     CHECK(shipped_scenes().size() >= 30);
     std::set<std::string> titles;
     for (const auto& path : shipped_scenes()) {
@@ -77,6 +83,7 @@ TEST_CASE("at least 30 scenes, each of the lab its name says, the decks find the
         CHECK(path.filename().string().starts_with(mark + "-"));
         CHECK_MESSAGE(titles.insert(scene.title).second, scene.title);
     }
+    CHECK(std::ssize(shipped_decks()) == files(".f8deck"));
     CHECK(shipped_decks().size() >= 3);
     for (const auto& path : shipped_decks()) CHECK(read_deck(path).scenes.size() >= 3);
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <thread>
 
@@ -32,6 +33,9 @@ bool eventually(auto&& condition) {
 // Counts steps; throws or becomes non-finite where told to.
 class ScriptedTrainer final : public Trainer {
   public:
+    ~ScriptedTrainer() override {
+        if (gone) gone();
+    }
     explicit ScriptedTrainer(int throws_at = -1, int nonfinite_at = -1)
         : throws_at_(throws_at), nonfinite_at_(nonfinite_at) {
         spec_.arms = parse_recipes("bf16,delayed");
@@ -64,6 +68,7 @@ class ScriptedTrainer final : public Trainer {
     void load(const std::filesystem::path&) override {}
 
     int last_margin = 0;
+    std::function<void()> gone = {};
 
   private:
     int throws_at_, nonfinite_at_, steps_ = 0;
@@ -243,12 +248,27 @@ TEST_CASE("the real trainer gives the same numbers in a thread, and saves at a s
 }
 
 TEST_CASE("a run can be dropped in any state without waiting for its end") {
+    // Of the 20 runs ten are limited to a step in 1,000 s: waiting for one is longer than the watchdog. Every trainer
+    // that was made is gone with its run.
+    std::atomic<int> alive = 0, made = 0;
+    const auto begun = std::chrono::steady_clock::now();
     for (int round = 0; round < 20; ++round) {
-        TrainingRun run(scripted());
-        if (round % 4 > 0) run.start();
-        if (round % 4 > 1) run.limit_speed(0.001);
-        if (round % 4 > 2) run.take();
+        {
+            TrainingRun run([&](const Preparation&) -> std::unique_ptr<Trainer> {
+                ++alive, ++made;
+                auto trainer = std::make_unique<ScriptedTrainer>();
+                trainer->gone = [&alive] { --alive; };
+                return trainer;
+            });
+            if (round % 4 > 0) run.start();
+            if (round % 4 > 1) run.limit_speed(0.001);
+            if (round % 4 > 2) run.take();
+            if (round >= 10) CHECK(eventually([&] { return alive == 1; }));  // dropped while it runs
+        }
+        CHECK(alive == 0);
     }
+    CHECK(made >= 10);
+    CHECK(std::chrono::steady_clock::now() - begun < 30s);
 }
 
 TEST_CASE("what is being prepared is told until the trainer is there") {
