@@ -7,6 +7,7 @@
 #include "app/cli/verb.h"
 #include "core/backend/backend.h"
 #include "core/base/error.h"
+#include "core/files/console.h"
 #include "core/files/folders.h"
 #include "core/formats/codec.h"
 #include "core/threads/parallel.h"
@@ -115,7 +116,7 @@ void examine(bool as_json, const Globals& globals) {
         if (std::string_view(part) == "gpu") print_gpu(report[part]);
     }
     for (const auto& [part, folder] : report["profile"].items())
-        fmt::print("{:<10}{}\n", part, folder.get<std::string>());
+        fmt::print("{:<10}{}\n", part, printable(folder.get<std::string>()));
 }
 
 }  // namespace

@@ -175,11 +175,30 @@ TEST_CASE("no message has a library's words in it") {
     spit(scratch / "ok.npy", npy("<f4", "(3,)", bytes_of({1, 2, 500})));
     check_said("check " + (scratch / "ok.npy"), 4, "ok.npy");
     auto json = parsed(slurp(FP8LAB_SOURCE "/tests/unit/cli/evidence/L1.1.json"));
+    const auto whole = json;
+    const auto sealed = [&] {
+        json.erase("checksum");
+        json["checksum"] = hash_of(json);
+        spit(scratch / "typed.json", json.dump());
+        json = whole;
+        return "check " + (scratch / "typed.json");
+    };
     json["scene"]["deeds"][0]["events"][0] = {"set", 1, 2};  // numbers, where words belong
-    json.erase("checksum");
-    json["checksum"] = hash_of(json);
-    spit(scratch / "typed.json", json.dump());
-    check_said("check " + (scratch / "typed.json"), 4, "typed.json: ");
+    check_said(sealed(), 4, "typed.json: member 'scene/deeds/0/events/0/1': is not a text");
+    json["scene"]["deeds"][0]["events"][0] = {"set"};
+    check_said(sealed(), 4, "member 'scene/deeds/0/events/0/1': is missing");
+    json["scene"]["deeds"] = "x";
+    check_said(sealed(), 4, "member 'scene/deeds': is not an array");
+    json["seed"] = 99;
+    check_said(sealed(), 4, "member 'seed': is not a text");
+    json["hints"] = "one";
+    check_said(sealed(), 4, "member 'hints': ");
+    json["prediction"]["skipped"] = 1;
+    check_said(sealed(), 4, "member 'prediction/skipped': is neither true nor false");
+    json.erase("measured");
+    check_said(sealed(), 4, "member 'measured': is missing");
+    json["values"]["sqnr_db"] = 3;
+    check_said(sealed(), 4, "member 'values/sqnr_db': is not an object");
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they reserve terabytes of it
     // 900 MB of address space: less than the values of 2^28 elements.
     spit(scratch / "huge", "");
@@ -204,6 +223,37 @@ TEST_CASE("a damaged file of the profile: the report is made of the one before, 
     CHECK(fp8lab("check " + (graded.scratch / "x.f8lab")).code == 0);
     spit(file + ".bak", "{}");
     check_said("report --profile " + graded.profile + " -o -", 4, "is damaged, and so is the one before");
+}
+
+TEST_CASE("a profile that is a file or not there is said, and an empty one names the next step") {
+    const Scratch scratch;
+    spit(scratch / "file", "x");
+    for (const std::string verb : {"report -o -", "list labs", "doctor", "--lab L1"})
+        check_said("--profile " + (scratch / "file") + " " + verb, 2,
+                   "--profile: " + (scratch / "file") + " is a file, not a folder");
+    for (const std::string output : {"-o -", "--bundle -"}) {
+        check_said("--profile " + (scratch / "none") + " report " + output, 4, "none: does not exist");
+        std::filesystem::create_directory(scratch / "empty");
+        check_said(
+            "--profile " + (scratch / "empty") + " report " + output, 4,
+            "empty: holds no exercise that was begun; begin one in the window, or name the folder of your "
+            "profile with --profile");
+    }
+    CHECK_FALSE(std::filesystem::exists(scratch / "none"));
+}
+
+TEST_CASE("list leaves a gap behind the longest name") {
+    for (const char* what : {"labs", "formats", "recipes", "scenes", "exercises"}) {
+        CAPTURE(what);
+        const auto names = parsed(fp8lab(std::string("list ") + what + " --json").out)[what];
+        std::istringstream lines(fp8lab(std::string("list ") + what).out);
+        for (const auto& entry : names) {
+            std::string line;
+            REQUIRE(std::getline(lines, line));
+            CHECK(line.starts_with(entry["name"].get<std::string>() + "  "));
+            CHECK(line.ends_with(entry["description"].get<std::string>()));
+        }
+    }
 }
 
 TEST_CASE("what is echoed does not drive the terminal") {
