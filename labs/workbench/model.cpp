@@ -11,6 +11,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/names.h"
 #include "core/base/units.h"
 #include "core/files/files.h"
 #include "core/inspect/report.h"
@@ -228,7 +229,7 @@ std::string WorkbenchLab::file_words() const {
                              : n >= 1e6 ? fmt::format("{:.1f} M", n / 1e6)
                                         : group_thousands(static_cast<std::int64_t>(values));
     return fmt::format("{} tensors, {} values, {}", scanned().store->tensors().size(), many,
-                       fmt::join(dtypes, " "));
+                       some_names(dtypes, quote_from, " "));
 }
 
 std::string WorkbenchLab::title() const {
@@ -236,7 +237,7 @@ std::string WorkbenchLab::title() const {
     if (counts_.tensors == 0) {
         std::set<std::string> dtypes;
         for (const StoredTensor& tensor : scanned().store->tensors()) dtypes.insert(tensor.dtype);
-        return fmt::format("No tensor of floats: {}", fmt::join(dtypes, ", "));
+        return fmt::format("No tensor of floats: {}", some_names(dtypes, quote_from));
     }
     if (table_.empty()) return "No tensor is called that";
     const auto count = [&](const char* id) { return counts_.losing[*find_recipe(id)]; };
