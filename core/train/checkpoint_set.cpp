@@ -49,7 +49,8 @@ void move_file(const fs::path& from, const fs::path& to) {
     std::error_code problem;
     fs::rename(from, write_target(to).path, problem);
     if (problem == std::errc::cross_device_link) {
-        write_file(to, read_file(from));
+        const RandomFile file(from);
+        write_file(to, file.read_some(0, file.size()));
         fs::remove(from, problem);
     }
     if (problem) throw not_moved(to, problem);

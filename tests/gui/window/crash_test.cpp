@@ -8,6 +8,7 @@
 #include <fstream>
 #include <random>
 
+#include "core/files/bounded_file.h"
 #include "tests/all.h"
 #include "tests/crash/preload.h"
 #include "tests/gui/window/keeper.h"

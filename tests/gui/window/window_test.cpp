@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "core/files/files.h"
+#include "core/files/bounded_file.h"
 #include "tests/gui/window/desk.h"
 
 using fp8lab::test::Desk;

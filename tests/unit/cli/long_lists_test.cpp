@@ -34,7 +34,7 @@ void write_model(const std::string& path, int count) {
 
 }  // namespace
 
-TEST_CASE("the index of a model with 100,000 tensors is read; a tensor that is not there is named") {
+TEST_CASE("the index of a model with 100,000 tensors is read, and a tensor that is not there is named") {
     const Scratch scratch;
     write_model(scratch / "m.safetensors", kMany);
     std::string index = R"({"metadata":{"total_size":1},"weight_map":{)";

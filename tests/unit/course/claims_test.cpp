@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/files/files.h"
+#include "core/files/bounded_file.h"
 #include "core/lesson/claim.h"
 #include "labs/course/claim_run.h"
 #include "tests/json.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/files/files.h"
+#include "core/files/bounded_file.h"
 #include "core/formats/format.h"
 #include "core/lesson/claim.h"
 #include "core/lesson/glossary.h"

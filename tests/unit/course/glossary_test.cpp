@@ -8,7 +8,7 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/files/files.h"
+#include "core/files/bounded_file.h"
 #include "labs/course/help.h"
 #include "labs/course/term_figures.h"
 #include "labs/lab.h"
