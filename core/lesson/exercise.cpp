@@ -27,4 +27,10 @@ Verdict judge_exercise(const Exercise& exercise, const Trail& trail, const Predi
     return verdict;
 }
 
+std::vector<Condition> conditions_of(const Exercise& exercise) {
+    std::vector<Condition> conditions = exercise.judge({}, nullptr).conditions;
+    for (Condition& condition : conditions) condition = {.text = condition.text, .values = {}, .met = false};
+    return conditions;
+}
+
 }  // namespace fp8lab

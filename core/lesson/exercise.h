@@ -71,12 +71,14 @@ struct Verdict {
 
 // A pure function of the trail and of the prediction (null: none yet). It may compute (a sweep, say), but
 // uses no clock, no file and no lab of others. It does not check that the learner acted: judge_exercise()
-// does, for all exercises.
+// does, for all exercises. It gives the same conditions for every trail, also for one without a lab's state: each
+// says in its text, or in the question, all that it asks for.
 using Judge = Verdict (*)(const Trail&, const Prediction*);
 
 struct NearMiss {
-    std::string why;  // which condition is not met
+    std::string why;  // what the learner got wrong
     std::vector<Event> events;
+    std::string refused_by;  // the text of the condition that is not met because of it
 };
 
 struct Exercise {
@@ -85,7 +87,11 @@ struct Exercise {
     // At most 4 sentences that are understood alone: what to do and what must hold at the end, not the answer.
     std::string question;
     PredictionSpec prediction = {};
-    std::string predict = {};             // the question that the prediction answers; empty without one
+    std::string predict = {};  // the question that the prediction answers; empty without one
+    // What answers it, and is covered until the prediction is made: figures and other parts of the lab's stage, by
+    // the names that its view gives them (ui::covered()). All else of the lab stays in sight.
+    std::vector<std::string> covers = {};
+    bool conditions_answer = false;  // the conditions name the answer too: they come after the prediction
     std::vector<std::string> start = {};  // "field=value" on top of the lab's defaults
     std::vector<Answer> answers = {};
     std::vector<std::string> columns = {};  // heads over Condition::values: "E4M3", "E5M2"; may be empty
@@ -95,6 +101,8 @@ struct Exercise {
     // An action of the lab that shows what was asked for; done on passing, and from then on whenever the lab starts
     // anew. Empty: none.
     std::string reveals = {};
+    // "field=value": what the start hides is shown again on passing.
+    std::vector<std::string> uncovers = {};
 
     // Examples for the test of all exercises: the start fails, the solver passes, every near miss fails.
     std::vector<Event> solver = {};
@@ -108,5 +116,8 @@ inline constexpr std::size_t kMostEvents = 5'000;
 // The judge's verdict. It has one more condition while the trail has no event of the learner, or more than
 // kMostEvents.
 Verdict judge_exercise(const Exercise& exercise, const Trail& trail, const Prediction* prediction);
+
+// The judge's conditions before anything was done: their texts, no values, none met.
+std::vector<Condition> conditions_of(const Exercise& exercise);
 
 }  // namespace fp8lab

@@ -59,7 +59,7 @@ Verdict noisier(const Trail& trail, const Prediction*) {
                            {"10 000 draws or more",
                             {screen_number(now.number("draws"))},
                             now.number("draws") >= 10000},
-                           {"the mean of the draws is the number, within 3 standard errors",
+                           {"the draws differ, and their mean is the number, within 3 standard errors",
                             {screen_number(of_chosen(now, "rounding", ".mean"))},
                             unbiased(now)}},
             .measured = cost >= 2 ? std::vector{cost} : std::vector<double>{}};
@@ -69,7 +69,8 @@ Verdict promote(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
     const bool same = now.text("experiment") == "dot" && now.text("data") == "uniform" &&
                       now.number("width") == 13 && now.number("k") == 4096;
-    const auto interval = static_cast<unsigned>(now.number("interval"));
+    const double every = now.number("interval");
+    const auto interval = every > 0 ? static_cast<unsigned>(every) : 0U;
     const double error = now.number("promoted.rel_rms"),
                  doubled = now.number("promoted_half_as_often.rel_rms");
     return {
@@ -85,11 +86,11 @@ Verdict promote(const Trail& trail, const Prediction*) {
 Verdict repair(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
     const double off_grid = of_chosen(now, "rounding", ".tensor_off_grid_pct");
-    Verdict out{
-        .conditions = {{"results that are no E4M3 values", {screen_number(off_grid) + " %"}, off_grid == 0},
-                       {"the mean of the draws is the number",
-                        {screen_number(of_chosen(now, "rounding", ".mean"))},
-                        unbiased(now)}}};
+    Verdict out{.conditions = {
+                    {"results that are no E4M3 values: 0 %", {screen_number(off_grid) + " %"}, off_grid == 0},
+                    {"the draws differ, and their mean is the number, within 3 standard errors",
+                     {screen_number(of_chosen(now, "rounding", ".mean"))},
+                     unbiased(now)}}};
     out.measured = {now.number("integer.tensor_off_grid_pct")};
     return out;
 }
@@ -110,6 +111,7 @@ std::span<const Exercise> AddingLab::exercises() const {
                     .label = "the sum stops at", .min = 1, .max = 4096, .initial = 448, .logarithmic = true},
             .predict = "1.0 is added again and again to a sum, and the sum is rounded to nearest in E4M3 "
                        "after each addition. At which value does the sum stop growing?",
+            .covers = {"sum", "gaps", "table"},
             .start = {"addend=0.1"},
             .answers =
                 {{"e4m3", "E4M3", ""}, {"e5m2", "E5M2", ""}, {"bf16", "BF16", ""}, {"fp16", "FP16", ""}},
@@ -126,9 +128,11 @@ std::span<const Exercise> AddingLab::exercises() const {
             .solver = {types("e4m3", "16"), types("e5m2", "8"), types("bf16", "256"), types("fp16", "2048")},
             .near_misses = {NearMiss{"E4M3's largest value instead of its stall",
                                      {types("e4m3", "448"), types("e5m2", "8"), types("bf16", "256"),
-                                      types("fp16", "2048")}},
+                                      types("fp16", "2048")},
+                                     "E4M3"},
                             NearMiss{"one answer is missing",
-                                     {types("e4m3", "16"), types("e5m2", "8"), types("bf16", "256")}}}},
+                                     {types("e4m3", "16"), types("e5m2", "8"), types("bf16", "256")},
+                                     "FP16"}}},
         Exercise{
             .id = "L7.2",
             .title = "Keep the gradients",
@@ -140,6 +144,7 @@ std::span<const Exercise> AddingLab::exercises() const {
             .prediction = NumberPrediction{.label = "sum in E4M3", .min = 0.01, .max = 41, .initial = 20},
             .predict = "4096 gradients of 0.01 are added to a running sum, and the sum is rounded to nearest "
                        "in E4M3 after each addition. Which value does the sum reach instead of 40.96?",
+            .covers = {"sum", "table"},
             .start = {"addend=0.01", "format=e4m3"},
             .hints = {"At which sum does each format stop?", "The control is Kept in.",
                       "The sum stops at 32 in FP16. In FP32 a sum of equal addends would stop only after "
@@ -150,8 +155,9 @@ std::span<const Exercise> AddingLab::exercises() const {
                 "with it. That is why gradients are accumulated in FP32, whatever format they were computed "
                 "in.",
             .solver = {sets("format", "fp32")},
-            .near_misses = {NearMiss{"FP16 stops at 32", {sets("format", "fp16")}},
-                            NearMiss{"fewer gradients are another task", {sets("terms", "16")}}}},
+            .near_misses =
+                {NearMiss{"FP16 stops at 32", {sets("format", "fp16")}, "the sum is off by 1 % at most"},
+                 NearMiss{"fewer gradients are another task", {sets("terms", "16")}, "4096 times 0.01"}}},
         Exercise{
             .id = "L7.3",
             .title = "Worse and right",
@@ -163,6 +169,7 @@ std::span<const Exercise> AddingLab::exercises() const {
             .prediction = NumberPrediction{.label = "SQNR lost", .unit = "dB", .max = 12, .initial = 0},
             .predict = "A Gaussian tensor is cast to E4M3 once, with stochastic rounding. How many dB of "
                        "SQNR does it lose compared with rounding to nearest?",
+            .covers = {"table"},
             .start = {"experiment=dice", "draws=100"},
             .hints = {"Which rounding sometimes takes the neighbour that is farther away, on purpose?",
                       "The controls are Rounding and Draws.",
@@ -175,9 +182,12 @@ std::span<const Exercise> AddingLab::exercises() const {
                 "error is what adds up in a sum.",
             .solver = {sets("rounding", "stochastic"), sets("draws", "20000")},
             .near_misses = {NearMiss{"too few draws to tell",
-                                     {sets("rounding", "stochastic"), sets("draws", "1000")}},
-                            NearMiss{"the notebook's noise is biased",
-                                     {sets("rounding", "integer"), sets("draws", "20000")}}}},
+                                     {sets("rounding", "stochastic"), sets("draws", "1000")},
+                                     "10 000 draws or more"},
+                            NearMiss{
+                                "the notebook's noise is biased",
+                                {sets("rounding", "integer"), sets("draws", "20000")},
+                                "the draws differ, and their mean is the number, within 3 standard errors"}}},
         Exercise{
             .id = "L7.4",
             .title = "Promote in time",
@@ -193,6 +203,7 @@ std::span<const Exercise> AddingLab::exercises() const {
             .predict = "A tensor core adds 4096 products of one sign in an accumulator that keeps 13 "
                        "fraction bits and cuts off the rest. What percentage of the sum is lost if it is "
                        "never promoted, that is never added to an FP32 register?",
+            .covers = {"accumulator", "promotion", "table"},
             .start = {"experiment=dot", "interval=4096"},
             .hints =
                 {"Each addition cuts off a part of the last bit of the accumulator, and the last bit is "
@@ -205,8 +216,12 @@ std::span<const Exercise> AddingLab::exercises() const {
                 "DeepSeek-V3 promotes every 128 products. An H200 without fast accumulation has the error of "
                 "this model at 128: 0.05 % at K = 4096 (recorded in this lab).",
             .solver = {sets("interval", "128")},
-            .near_misses = {NearMiss{"more often than needed", {sets("interval", "64")}},
-                            NearMiss{"not often enough", {sets("interval", "256")}}}},
+            .near_misses = {NearMiss{"more often than needed",
+                                     {sets("interval", "64")},
+                                     "twice the interval is more than 0.1 % off"},
+                            NearMiss{"not often enough",
+                                     {sets("interval", "256")},
+                                     "the sum is at most 0.1 % off"}}},
         Exercise{
             .id = "L7.5",
             .title = "Repair the noise",
@@ -221,6 +236,7 @@ std::span<const Exercise> AddingLab::exercises() const {
             .predict = "A published FP8 tutorial adds random noise to a number, rounds it to a whole number, "
                        "and calls this stochastic rounding. If it is done to each element of a Gaussian "
                        "tensor, what percentage of the results are not values of E4M3?",
+            .covers = {"table"},
             .start = {"experiment=dice", "rounding=integer"},
             .hints = {"How far apart are the values of E4M3 at 17.3, and how large is the noise?",
                       "The control is Rounding.",
@@ -231,9 +247,14 @@ std::span<const Exercise> AddingLab::exercises() const {
                 "Stochastic rounding uses the gap at each number, so that only the two neighbouring values "
                 "can result.",
             .solver = {sets("rounding", "stochastic")},
-            .near_misses = {NearMiss{"on the grid, but rounded to nearest", {sets("rounding", "nearest")}},
-                            NearMiss{"noise of constant size never flips 17.3",
-                                     {sets("rounding", "constant")}}}},
+            .near_misses = {NearMiss{
+                                "on the grid, but rounded to nearest",
+                                {sets("rounding", "nearest")},
+                                "the draws differ, and their mean is the number, within 3 standard errors"},
+                            NearMiss{
+                                "noise of constant size never flips 17.3",
+                                {sets("rounding", "constant")},
+                                "the draws differ, and their mean is the number, within 3 standard errors"}}},
     };
     return kExercises;
 }

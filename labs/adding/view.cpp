@@ -36,7 +36,9 @@ void AddingView::stage(Context& context, Rect area) {
              {area.x0, area.y0, area.x1, split - context.px(8)});
     ui::plot(context, "adding." + figures[1].id, figures[1], why_plot_,
              {area.x0, split + context.px(8), area.x1, foot});
-    if (has_table) draw_table(context, table, {area.x0, foot + context.px(8), area.x1, area.y1});
+    if (!has_table) return;
+    ui::region(context, "table", {area.x0, foot + context.px(8), area.x1, area.y1});
+    draw_table(context, table, {area.x0, foot + context.px(8), area.x1, area.y1});
 }
 
 void AddingView::draw_table(Context& context, const Table& table, Rect area) {

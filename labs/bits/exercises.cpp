@@ -71,10 +71,11 @@ Verdict reclaim(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
     const bool own = now.text("format") == "custom";
     const bool started = trail.visited([](const State& state) { return state.number("max") == 240; });
-    return {.conditions = {
-                {"your format once ended at 240", {}, started},
-                {"now it ends at", {format_number(now.number("max"))}, own && now.number("max") == 448},
-                {"moved only the control that is needed", {}, only_policy}}};
+    return {.conditions = {{"your format once ended at 240", {}, started},
+                           {"your own format ends at 448 now",
+                            {format_number(now.number("max"))},
+                            own && now.number("max") == 448},
+                           {"moved only the control that is needed", {}, only_policy}}};
 }
 
 }  // namespace
@@ -90,6 +91,7 @@ std::span<const Exercise> BitsLab::exercises() const {
             .prediction =
                 NumberPrediction{.label = "codes that are not finite", .max = 64, .initial = 16, .step = 1},
             .predict = "How many of the 256 codes of E4M3 are not finite numbers (NaN or infinity)?",
+            .covers = {"codes", "line_end"},
             .start = {"code=56"},
             .hints = {"The largest number has the largest exponent. Which mantissa goes with it?",
                       "Use the row of bits, or the keys 7 to 0. Set all exponent bits, then the mantissa "
@@ -100,9 +102,12 @@ std::span<const Exercise> BitsLab::exercises() const {
                 "E4M3 uses only 0x7F and 0xFF for NaN and no code for infinity: 2 of 256. The other seven "
                 "codes of the top exponent are numbers, up to 1.75 × 256 = 448.",
             .solver = {acts("toggle 6"), acts("toggle 2"), acts("toggle 1")},
-            .near_misses = {NearMiss{"jumped there without flipping a bit", {sets("code", "126")}},
+            .near_misses = {NearMiss{"jumped there without flipping a bit",
+                                     {sets("code", "126")},
+                                     "reached by flipping a bit"},
                             NearMiss{"one code short: 416",
-                                     {acts("toggle 6"), acts("toggle 2"), acts("toggle 0")}}}},
+                                     {acts("toggle 6"), acts("toggle 2"), acts("toggle 0")},
+                                     "the largest finite number of E4M3"}}},
         Exercise{
             .id = "L1.2",
             .title = "One bit to nowhere",
@@ -118,9 +123,12 @@ std::span<const Exercise> BitsLab::exercises() const {
                 "E4M3 has no infinity: the code after 448 is NaN. A cast that does not saturate therefore "
                 "turns a value that is too large into NaN.",
             .solver = {acts("toggle 6"), acts("toggle 2"), acts("toggle 1"), acts("toggle 0")},
-            .near_misses = {NearMiss{"from 448 to NaN by a jump", {sets("code", "126"), sets("code", "127")}},
+            .near_misses = {NearMiss{"from 448 to NaN by a jump",
+                                     {sets("code", "126"), sets("code", "127")},
+                                     "one flip later: not a number"},
                             NearMiss{"NaN, but not from the largest number",
-                                     {sets("code", "119"), acts("toggle 3")}}}},
+                                     {sets("code", "119"), acts("toggle 3")},
+                                     "stood on the largest number"}}},
         Exercise{
             .id = "L1.3",
             .title = "Twins",
@@ -140,9 +148,11 @@ std::span<const Exercise> BitsLab::exercises() const {
                 "its format.",
             .solver = {sets("code", "126"), sets("format", "e5m2"), acts("toggle 5"), acts("toggle 0")},
             .near_misses = {NearMiss{"never seen in E4M3",
-                                     {sets("format", "e5m2"), sets("code", "94"), acts("toggle 0")}},
+                                     {sets("format", "e5m2"), sets("code", "94"), acts("toggle 0")},
+                                     "448 in E4M3"},
                             NearMiss{"jumped there",
-                                     {sets("code", "126"), sets("format", "e5m2"), sets("code", "95")}}}},
+                                     {sets("code", "126"), sets("format", "e5m2"), sets("code", "95")},
+                                     "built by flipping bits"}}},
         Exercise{
             .id = "L1.4",
             .title = "Reclaim the range",
@@ -162,9 +172,12 @@ std::span<const Exercise> BitsLab::exercises() const {
                 "for each sign, and gains seven numbers: the largest grows from 240 to 448. The price: an "
                 "overflow can no longer be told from an invalid operation, because both are NaN.",
             .solver = {sets("specials", "fn")},
-            .near_misses = {NearMiss{"all codes are numbers: 480", {sets("specials", "finite")}},
+            .near_misses = {NearMiss{"all codes are numbers: 480",
+                                     {sets("specials", "finite")},
+                                     "your own format ends at 448 now"},
                             NearMiss{"448, but the bias was moved and put back",
-                                     {sets("bias", "6"), sets("specials", "fn"), sets("bias", "7")}}}},
+                                     {sets("bias", "6"), sets("specials", "fn"), sets("bias", "7")},
+                                     "moved only the control that is needed"}}},
     };
     return kExercises;
 }

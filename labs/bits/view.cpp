@@ -62,6 +62,8 @@ void BitsView::stage(ui::Context& context, Rect area) {
                 gap = context.px(12);
     const float top = divider + context.px(compact ? 10 : 14);
     const float map = std::min(area.width() - list - gap, context.px(kWidestMap));
+    ui::region(context, "codes", {area.x0, top, area.x0 + map, area.y1});
+    ui::region(context, "line_end", {area.x0 + map + gap, top, area.x0 + map + gap + list, area.y1});
     draw_map(context, lab_, {area.x0, top, area.x0 + map, area.y1}, roomy);
     draw_line_end(context, lab_, {area.x0 + map + gap, top, area.x0 + map + gap + list, area.y1});
 }

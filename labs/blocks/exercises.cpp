@@ -19,7 +19,7 @@ Verdict lose(const Trail& trail, const Prediction*) {
     const bool gaussian = now.text("tensor") == "normal" && now.number("row_spread") == 0 &&
                           now.number("outlier_column") == 1 && now.text("file").empty();
     Verdict out{
-        .conditions = {{"a Gaussian, all rows alike", {}, gaussian},
+        .conditions = {{"a Gaussian, all rows and columns alike", {}, gaussian},
                        {"MX with OCP's floor rule is chosen", {}, now.text("scheme_id") == "mx32-floor"},
                        {"its SQNR is at least 0.5 dB below one scale’s",
                         {fmt::format("{} of {} dB", screen_number(mx), screen_number(one))},
@@ -69,9 +69,11 @@ Verdict transpose(const Trail& trail, const Prediction*) {
                  scales = now.number(chosen(now, ".scales"));
     // On rows that are alike, MX copies coincide: a power of two moves the exponent only.
     const double spread = now.number("row_spread");
-    Verdict out{.conditions = {{"rows that differ", {screen_number(spread) + " binades"}, spread >= 4},
-                               {"scales", {screen_number(scales)}, scales >= 2},
-                               {"largest difference of the copies", {screen_number(differ)}, differ == 0}}};
+    Verdict out{
+        .conditions = {
+            {"rows that differ by 4 binades or more", {screen_number(spread) + " binades"}, spread >= 4},
+            {"two scales or more", {screen_number(scales)}, scales >= 2},
+            {"largest difference of the copies: 0", {screen_number(differ)}, differ == 0}}};
     if (out.passed()) out.measured = {2};
     return out;
 }
@@ -91,6 +93,7 @@ std::span<const Exercise> BlocksLab::exercises() const {
             .predict =
                 "A Gaussian matrix is cast with one scale per tensor, one scale per row, FP32 scales for "
                 "blocks of 1×128, MX with the floor rule, and NVFP4. Which of these gives the highest SQNR?",
+            .covers = {"schemes"},
             .start = {"row_spread=5"},
             .hints = {"A scale that is a power of two cannot bring the amax of every block to the end of the "
                       "format.",
@@ -104,9 +107,11 @@ std::span<const Exercise> BlocksLab::exercises() const {
                 "nothing here.",
             .solver = {sets("row_spread", "0"), sets("scheme", "mx32"), sets("rule", "floor")},
             .near_misses = {NearMiss{"rounded up: ties with one scale",
-                                     {sets("row_spread", "0"), sets("scheme", "mx32")}},
+                                     {sets("row_spread", "0"), sets("scheme", "mx32")},
+                                     "MX with OCP's floor rule is chosen"},
                             NearMiss{"the rows still differ",
-                                     {sets("scheme", "mx32"), sets("rule", "floor")}}}},
+                                     {sets("scheme", "mx32"), sets("rule", "floor")},
+                                     "a Gaussian, all rows and columns alike"}}},
         Exercise{
             .id = "L6.2",
             .title = "Blocks win",
@@ -119,6 +124,7 @@ std::span<const Exercise> BlocksLab::exercises() const {
             .predict = "In a Gaussian matrix the sizes of the rows vary up and down by 4 binades (one "
                        "standard deviation). The matrix is cast to E4M3 with one scale per tensor. What "
                        "percentage of its elements becomes 0?",
+            .covers = {"schemes"},
             .start = {"scheme=mx32"},
             .hints = {"E4M3 spans 17.8 binades. What in the matrix must differ by more, and what must not?",
                       "The control is Row spread: each block of 32 elements is within one row.",
@@ -128,9 +134,12 @@ std::span<const Exercise> BlocksLab::exercises() const {
                 "In FP8 scales buy range. Within a block of 32 the elements have similar sizes, so a scale "
                 "of its own brings each block into the window, however much the rows differ.",
             .solver = {sets("row_spread", "5")},
-            .near_misses = {NearMiss{"too little spread", {sets("row_spread", "1.5")}},
+            .near_misses = {NearMiss{"too little spread",
+                                     {sets("row_spread", "1.5")},
+                                     "one scale: 3 % or more become 0"},
                             NearMiss{"the spread is within the blocks, where MX loses too",
-                                     {sets("tensor", "lognormal"), sets("sigma", "5")}}}},
+                                     {sets("tensor", "lognormal"), sets("sigma", "5")},
+                                     "MX: 0.1 % or less"}}},
         Exercise{
             .id = "L6.3",
             .title = "Price tag",
@@ -157,10 +166,12 @@ std::span<const Exercise> BlocksLab::exercises() const {
                        types("128x128", "8.002")},
             .near_misses = {NearMiss{"NVFP4 without its scales",
                                      {types("mxfp8", "8.25"), types("nvfp4", "4"), types("1x128", "8.25"),
-                                      types("128x128", "8.002")}},
+                                      types("128x128", "8.002")},
+                                     "NVFP4"},
                             NearMiss{"128×128 taken for 1×128",
                                      {types("mxfp8", "8.25"), types("nvfp4", "4.5"), types("1x128", "8.25"),
-                                      types("128x128", "8.25")}}}},
+                                      types("128x128", "8.25")},
+                                     "128×128"}}},
         Exercise{
             .id = "L6.4",
             .title = "Transpose trap",
@@ -172,6 +183,7 @@ std::span<const Exercise> BlocksLab::exercises() const {
             .predict =
                 "A matrix is cast once for the forward pass and once, transposed, for the backward pass. "
                 "With which of these scales does every element have the same value in both copies?",
+            .covers = {"schemes"},
             .start = {"scheme=mx32", "row_spread=4"},
             .hints = {"Transpose a block. Is it still a block of the same scheme?",
                       "Set Maps to Transposed and compare the two maps of scales.",
@@ -182,8 +194,10 @@ std::span<const Exercise> BlocksLab::exercises() const {
                 "weights are therefore cast twice, once in each direction. Square blocks of 128×128, which "
                 "DeepSeek-V3 uses for weights, need one copy.",
             .solver = {sets("maps", "transpose"), sets("scheme", "128x128")},
-            .near_misses = {NearMiss{"one scale only", {sets("scheme", "tensor")}},
-                            NearMiss{"1×128 becomes 128×1", {sets("scheme", "1x128")}}}},
+            .near_misses = {NearMiss{"one scale only", {sets("scheme", "tensor")}, "two scales or more"},
+                            NearMiss{"1×128 becomes 128×1",
+                                     {sets("scheme", "1x128")},
+                                     "largest difference of the copies: 0"}}},
     };
     return kExercises;
 }

@@ -127,6 +127,7 @@ void BlocksView::draw_block(Context& context, std::span<const ui::PlotResult> pl
 }
 
 void BlocksView::draw_schemes(Context& context, Figure figure, Rect area) {
+    ui::region(context, "schemes", area);
     struct Column {
         const char *head, *term;  // term: the glossary's entry
         double Score::*value;

@@ -135,7 +135,8 @@ bool ExerciseRun::follow(bool hands_off) {
     if (acted_) seen_ = fields_of(lab_);
     acted_ = false;
     if (hands_off) note_edits();
-    if (pending_.empty() || !rests(lab_)) return false;
+    if (pending_.empty()) return false;
+    if (!rests(lab_)) return look_at_training(), false;
     trail_.steps.push_back({std::move(pending_), observe(lab_), lab_.record()});
     pending_.clear();
     judge();
@@ -148,7 +149,29 @@ void ExerciseRun::answer(std::string_view name, std::string text) {
 
 void ExerciseRun::open_hint() { hints_ = std::min(hints_ + 1, static_cast<int>(exercise_.hints.size())); }
 
-void ExerciseRun::judge() { verdict_ = judge_exercise(exercise_, trail_, &prediction_); }
+namespace {
+constexpr double kNotCounted = -2;  // a step that no training has
+}
+
+void ExerciseRun::judge() {
+    verdict_ = present_ = judge_exercise(exercise_, trail_, &prediction_);
+    judged_step_ = -1;
+    if (!trail_.steps.empty() && trail_.steps.back().record.empty()) look_at_training();
+}
+
+// A step that is taken away again: what the training has not ended with is no part of the trail. A run that will
+// leave no record is judged by none of its numbers.
+void ExerciseRun::look_at_training() {
+    if (!lab_.live()) return;
+    const bool counts = lab_.no_record().empty();
+    State state{.fields = fields_of(lab_), .metrics = counts ? lab_.metrics() : std::vector<Metric>{}};
+    const double step = counts ? state.number("step") : kNotCounted;
+    if (step == judged_step_) return;
+    judged_step_ = step;
+    trail_.steps.push_back({pending_, std::move(state), {}});
+    present_ = judge_exercise(exercise_, trail_, &prediction_);
+    trail_.steps.pop_back();
+}
 
 Evidence ExerciseRun::evidence() const {
     Evidence out{.lab = std::string(lab_.info().id),

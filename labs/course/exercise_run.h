@@ -46,15 +46,17 @@ class ExerciseRun {
     ExerciseRun& operator=(const ExerciseRun&) = delete;
 
     // Call once a frame, after the views. `hands_off`: no mouse button is down, so that a drag is one event.
-    // Returns true when there is a new verdict, which is when the lab is at rest after the events. Throws
-    // what the lab's update() throws.
+    // Returns true when there is a new verdict, which is when the lab is at rest after the events; present()
+    // follows a training while it runs. Throws what the lab's update() throws.
     bool follow(bool hands_off);
     void answer(std::string_view name, std::string text);
     void open_hint();
 
     const Exercise& exercise() const { return exercise_; }
     const Trail& trail() const { return trail_; }
-    const Verdict& verdict() const { return verdict_; }
+    const Verdict& verdict() const { return verdict_; }  // of what a grader would repeat; it alone passes
+    // The same; of a training that has not ended: as its newest step would be judged.
+    const Verdict& present() const { return present_; }
     const Prediction& prediction() const { return prediction_; }
     int hints() const { return hints_; }
     Evidence evidence() const;  // of the attempt so far; to be stored when it has passed
@@ -63,12 +65,14 @@ class ExerciseRun {
     using Fields = std::vector<std::pair<std::string, std::string>>;
     void note_edits();
     void judge();
+    void look_at_training();
 
     Lab& lab_;
     const Exercise& exercise_;
     Prediction prediction_;
     Trail trail_;
-    Verdict verdict_;
+    Verdict verdict_, present_;
+    double judged_step_ = -1;     // of a training: the step that present_ is of
     Fields seen_;                 // the fields after the events so far
     std::vector<Event> pending_;  // since the lab last rested
     bool acted_ = false;          // there was an action in this frame: fields that it changed are not edits

@@ -14,15 +14,14 @@ namespace {
 bool is(const State& state, std::string_view field, std::string_view value) {
     return state.text(field) == value;
 }
-// Transformer Engine's rules in their own order: what the questions are about.
-bool delayed_rule(const State& s) {
-    return is(s, "order", "te") && (is(s, "algo", "max") || is(s, "algo", "most_recent"));
-}
+// Transformer Engine's rules: what the questions are about.
+bool reads_history(const State& s) { return is(s, "algo", "max") || is(s, "algo", "most_recent"); }
+bool delayed_rule(const State& s) { return is(s, "order", "te") && reads_history(s); }
 
 // ---- L5.1
 Verdict off_by_one(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
-    const bool on_ramp = is(now, "scenario", "ramp");
+    const bool as_it_was = is(now, "scenario", "ramp") && reads_history(now);
     const bool looked = trail.visited([](const State& s) {
         return is(s, "scenario", "ramp") && is(s, "compare", "b") && is(s, "b", "notebook") &&
                s.number("b.saturated_steps") == 0;
@@ -32,8 +31,9 @@ Verdict off_by_one(const Trail& trail, const Prediction*) {
                            {"A, Transformer Engine’s order: no step saturates",
                             {fmt::format("{} of {}", screen_number(saturated, 3),
                                          screen_number(now.number("steps"), 3))},
-                            on_ramp && delayed_rule(now) && saturated == 0},
-                           {"the margin is 2 or less", {screen_number(margin, 3)}, margin <= 2}},
+                            is(now, "order", "te") && saturated == 0},
+                           {"the margin is 2 or less", {screen_number(margin, 3)}, margin <= 2},
+                           {"scenario ramp, reducer max or most recent", {}, as_it_was}},
             .measured = {trail.start.number("a.saturated_steps")}};
 }
 
@@ -60,7 +60,10 @@ Verdict growth_budget(const Trail& trail, const Prediction*) {
     for (const auto& [growth, name] : {std::pair{1.5, "slow"}, {3.0, "fast"}}) {
         const double answer = trail.answered_number(name);
         conditions.push_back(
-            {fmt::format("×{} ran without saturation", screen_number(growth, 3)), {}, tried(growth)});
+            {fmt::format("×{} ran without saturation, scenario, reducer and order as at the start",
+                         screen_number(growth, 3)),
+             {},
+             tried(growth)});
         conditions.push_back(
             {fmt::format("smallest margin at ×{}", screen_number(growth, 3)),
              std::isnan(answer) ? std::vector<std::string>{} : std::vector{screen_number(answer, 3)},
@@ -81,13 +84,14 @@ Verdict idle_slider(const Trail& trail, const Prediction*) {
     const double apart = std::abs(now.number("history") - now.number("b_history"));
     const bool equal = now.text("a.scales") == now.text("b.scales");
     const bool met = pinned && recent && same && apart >= 8 && equal;
-    return {.conditions = {{"A is compared with a pinned B", {}, pinned},
-                           {"only the history differs, by 8 or more",
-                            {screen_number(apart, 3)},
-                            pinned && same && apart >= 8},
-                           {"both use the reducer most recent", {}, recent},
-                           {"every scale is the same, bit for bit", {}, met}},
-            .measured = met ? std::vector<double>{1} : std::vector<double>{}};
+    return {
+        .conditions = {{"A is compared with a pinned B", {}, pinned},
+                       {"format, margin, interval and order are the same, the history differs by 8 or more",
+                        {screen_number(apart, 3)},
+                        pinned && same && apart >= 8},
+                       {"both use the reducer most recent", {}, recent},
+                       {"every scale is the same, bit for bit", {}, met}},
+        .measured = met ? std::vector<double>{1} : std::vector<double>{}};
 }
 
 // ---- L5.4
@@ -98,14 +102,14 @@ Verdict stale_scale(const Trail& trail, const Prediction*) {
                       is(now, "order", "te");
     const double clipped = now.number("a.spike_overflow_pct"),
                  lost = now.number("a.underflow_pct_after_spike");
-    return {.conditions = {{"the spike: ×64, log-normal, sigma 2", {}, task},
-                           {"at most 3 % saturate in its step",
-                            {screen_number(clipped, 3) + " %"},
-                            task && clipped <= 3},
-                           {"at most 3 % become 0 in the 16 steps after",
-                            {screen_number(lost, 3) + " %"},
-                            task && lost <= 3}},
-            .measured = {trail.start.number("a.underflow_pct_after_spike")}};
+    return {
+        .conditions =
+            {{"the spike: ×64 or more, log-normal, sigma 2 or more, Transformer Engine’s order", {}, task},
+             {"at most 3 % saturate in its step", {screen_number(clipped, 3) + " %"}, task && clipped <= 3},
+             {"at most 3 % become 0 in the 16 steps after",
+              {screen_number(lost, 3) + " %"},
+              task && lost <= 3}},
+        .measured = {trail.start.number("a.underflow_pct_after_spike")}};
 }
 
 // ---- L5.5
@@ -119,8 +123,8 @@ Verdict ema_trap(const Trail& trail, const Prediction*) {
     const bool worse = pair && same && max > 0 && average > 2 * max;
     return {
         .conditions = {{"A: EMA, B: max, pinned", {}, pair},
-                       {"same format and margin", {}, pair && same},
-                       {"one saturates more than twice as much",
+                       {"same format and margin, both in Transformer Engine’s order", {}, pair && same},
+                       {"A saturates more than twice as much as B, and B more than 0 %",
                         {fmt::format("{} % against {} %", screen_number(average, 3), screen_number(max, 3))},
                         worse}},
         .measured = worse ? std::vector<double>{0} : std::vector<double>{}};
@@ -140,6 +144,7 @@ Exercise exercise_off_by_one() {
                 "The amax of a tensor grows for 16 steps. A casts each step to E4M3 with a scale that was "
                 "computed from the steps before, with a margin of 0. In how many of the 16 steps does a "
                 "value saturate?",
+            .covers = {"timeline", "strips"},
             .start = {"scenario=ramp", "compare=a", "history=8"},
             .hints = {"Which scale does a step use: a scale that has seen the tensor of this step, or one "
                       "from the step before?",
@@ -151,9 +156,12 @@ Exercise exercise_off_by_one() {
                 "The notebook records this step’s amax before it computes this step’s scale, so it cannot "
                 "saturate. That is current scaling under the name of delayed scaling.",
             .solver = {sets("compare", "b"), sets("compare", "ab"), sets("margin", "1")},
-            .near_misses = {NearMiss{"the notebook’s order was never looked at", {sets("margin", "1")}},
+            .near_misses = {NearMiss{"the notebook’s order was never looked at",
+                                     {sets("margin", "1")},
+                                     "B, the notebook’s order, was shown: no step saturates"},
                             NearMiss{"a margin of 3 is more than is needed",
-                                     {sets("compare", "b"), sets("margin", "3")}}}};
+                                     {sets("compare", "b"), sets("margin", "3")},
+                                     "the margin is 2 or less"}}};
 }
 
 Exercise exercise_growth() {
@@ -171,6 +179,7 @@ Exercise exercise_growth() {
             "The amax of a tensor grows by a factor of 1.5 in each of 24 steps. Each step is cast with a "
             "scale that was computed from the steps before, with a margin of 0. In what percentage of the 24 "
             "steps does a value saturate?",
+        .covers = {"timeline", "strips"},
         .start = {"scenario=growth", "growth=1.5"},
         .answers = {{.name = "slow", .label = "smallest margin at ×1.5", .unit = ""},
                     {.name = "fast", .label = "smallest margin at ×3", .unit = ""}},
@@ -186,34 +195,42 @@ Exercise exercise_growth() {
                    types("fast", "2")},
         .near_misses = {
             NearMiss{"2 is not the smallest at 1.5",
-                     {sets("margin", "2"), types("slow", "2"), sets("growth", "3"), types("fast", "2")}},
-            NearMiss{"typed, but not tried", {types("slow", "1"), types("fast", "2")}}}};
+                     {sets("margin", "2"), types("slow", "2"), sets("growth", "3"), types("fast", "2")},
+                     "smallest margin at ×1.5"},
+            NearMiss{"typed, but not tried",
+                     {types("slow", "1"), types("fast", "2")},
+                     "×1.5 ran without saturation, scenario, reducer and order as at the start"}}};
 }
 
 Exercise exercise_idle_slider() {
-    return {.id = "L5.3",
-            .title = "The idle slider",
-            .question =
-                "Show that the length of the amax history can have no effect. Choose a Reducer that reads "
-                "the history (max, most recent or percentile) and press Pin A as B: B keeps A’s settings. "
-                "Then change only A’s History, by 8 steps or more. A and B must use the same scale in every "
-                "step, bit for bit; to try another Reducer, choose it for A and pin again.",
-            .prediction = ChoicePrediction{{"max", "most recent", "percentile"}},
-            .predict =
-                "A reducer computes one amax from the history of the last amaxes, and the scale is computed "
-                "from this one amax. With which reducer does the length of the history have no effect?",
-            .start = {"scenario=spike", "history=16", "cols=4096"},
-            .hints = {"Which reducer never reads more than one slot of the history?",
-                      "Choose a Reducer, press Pin A as B, then move A’s History.",
-                      "Set Reducer to most recent, press Pin A as B, then set History to 64."},
-            .judge = idle_slider,
-            .explanation =
-                "most recent reads slot 0 of the history and nothing else. The slider still moves and every "
-                "amax is still recorded, but no scale depends on the history length.",
-            .solver = {sets("algo", "most_recent"), acts("pin"), sets("history", "64")},
-            .near_misses = {
-                NearMiss{"max looks back", {acts("pin"), sets("history", "64")}},
-                NearMiss{"only 4 apart", {sets("algo", "most_recent"), acts("pin"), sets("history", "20")}}}};
+    return {
+        .id = "L5.3",
+        .title = "The idle slider",
+        .question =
+            "Show that the length of the amax history can have no effect. Choose a Reducer that reads "
+            "the history (max, most recent or percentile) and press Pin A as B: B keeps A’s settings. "
+            "Then change only A’s History, by 8 steps or more. A and B must use the same scale in every "
+            "step, bit for bit; to try another Reducer, choose it for A and pin again.",
+        .prediction = ChoicePrediction{{"max", "most recent", "percentile"}},
+        .predict =
+            "A reducer computes one amax from the history of the last amaxes, and the scale is computed "
+            "from this one amax. With which reducer does the length of the history have no effect?",
+        .conditions_answer = true,
+        .start = {"scenario=spike", "history=16", "cols=4096"},
+        .hints = {"Which reducer never reads more than one slot of the history?",
+                  "Choose a Reducer, press Pin A as B, then move A’s History.",
+                  "Set Reducer to most recent, press Pin A as B, then set History to 64."},
+        .judge = idle_slider,
+        .explanation =
+            "most recent reads slot 0 of the history and nothing else. The slider still moves and every "
+            "amax is still recorded, but no scale depends on the history length.",
+        .solver = {sets("algo", "most_recent"), acts("pin"), sets("history", "64")},
+        .near_misses = {
+            NearMiss{
+                "max looks back", {acts("pin"), sets("history", "64")}, "both use the reducer most recent"},
+            NearMiss{"only 4 apart",
+                     {sets("algo", "most_recent"), acts("pin"), sets("history", "20")},
+                     "format, margin, interval and order are the same, the history differs by 8 or more"}}};
 }
 
 Exercise exercise_stale_scale() {
@@ -231,6 +248,7 @@ Exercise exercise_stale_scale() {
             "A tensor is 64 times larger in one step than in the others. It is cast to E4M3 with delayed "
             "scaling, with the reducer max and a history of 16 steps. What percentage of its elements "
             "becomes 0, on average over the 16 steps after this spike?",
+        .covers = {"strips"},
         .start = {"scenario=spike", "history=16", "cols=4096"},
         .hints =
             {"The spike stays in the history for as many steps as the history is long. What does that do "
@@ -244,8 +262,12 @@ Exercise exercise_stale_scale() {
             "The history length trades one cost for the other: the headroom it happens to have before "
             "the spike against the steps with too small a scale after it. E5M2 has enough range for both.",
         .solver = {sets("format", "e5m2")},
-        .near_misses = {NearMiss{"a short history forgets, but clips", {sets("history", "1")}},
-                        NearMiss{"in between it does both a little", {sets("history", "4")}}}};
+        .near_misses = {NearMiss{"a short history forgets, but clips",
+                                 {sets("history", "1")},
+                                 "at most 3 % saturate in its step"},
+                        NearMiss{"in between it does both a little",
+                                 {sets("history", "4")},
+                                 "at most 3 % saturate in its step"}}};
 }
 
 Exercise exercise_ema() {
@@ -262,6 +284,8 @@ Exercise exercise_ema() {
             "The amax of a tensor fluctuates from step to step. The scale of a step is computed from the "
             "earlier amaxes, reduced to their maximum (max) or to their moving average (EMA). With which "
             "reducer do more elements saturate?",
+        .covers = {"timeline", "strips"},
+        .conditions_answer = true,
         .start = {"scenario=spike", "history=16", "cols=4096"},
         .hints = {"An amax comes that is larger than usual. Is an average of the earlier ones above or below "
                   "it?",
@@ -274,9 +298,10 @@ Exercise exercise_ema() {
             "10 of the 40 steps, against 5 with max. A scale has to fit the largest tensor, not the "
             "usual one.",
         .solver = {acts("pin"), sets("algo", "ema")},
-        .near_misses = {NearMiss{"B is not pinned", {sets("algo", "ema")}},
+        .near_misses = {NearMiss{"B is not pinned", {sets("algo", "ema")}, "A: EMA, B: max, pinned"},
                         NearMiss{"EMA with a margin that max does not have",
-                                 {acts("pin"), sets("algo", "ema"), sets("margin", "4")}}}};
+                                 {acts("pin"), sets("algo", "ema"), sets("margin", "4")},
+                                 "same format and margin, both in Transformer Engine’s order"}}};
 }
 
 }  // namespace

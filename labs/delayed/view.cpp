@@ -54,6 +54,7 @@ void DelayedView::stage(Context& c, Rect area) {
     const float below = boxes + transport + 26 + strips;
     const ui::PlotResult plot = draw_timeline(c, {area.x0, area.y0, area.x1, area.y1 - c.px(below)});
     const Rect strip_area{area.x0, area.y1 - c.px(below), area.x1, area.y1 - c.px(below - strips)};
+    ui::region(c, "strips", strip_area);
     draw_strips(c, lab_, plot, strip_area, roomy);
     draw_scrub(c, plot, strip_area.y1 + c.px(9));
     const float top = strip_area.y1 + c.px(26);

@@ -1,6 +1,8 @@
 // The exercises of L3.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "core/base/units.h"
 #include "labs/error/model.h"
 
@@ -43,7 +45,8 @@ std::string_view name_of(std::string_view rounder) {
 
 Verdict impostor(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
-    const auto truth = blind_order(static_cast<int>(now.number("seed")));
+    const double seed = now.number("seed");
+    const auto truth = blind_order(std::isnan(seed) ? 0 : static_cast<int>(seed));
     Verdict verdict;
     bool all = true;
     for (std::size_t i = 0; i < kCurves.size(); ++i) all &= trail.answered(kCurves[i]) == name_of(truth[i]);
@@ -70,13 +73,15 @@ Verdict twice_as_good(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
     const double ratio = now.number("e5m2.mean_rel") / now.number("e4m3.mean_rel");
     const bool is_normal = now.text("tensor") == "normal" && now.text("file").empty();
-    Verdict verdict{
-        .conditions = {
-            {"a Gaussian tensor", {name_of_kind(now.text("tensor"))}, is_normal},
-            {"scaled by its amax",
-             {now.text("scaling") == "amax" ? "amax scale" : "scale 1"},
-             now.text("scaling") == "amax"},
-            {"E5M2’s mean error over E4M3’s", {format_number(ratio, 3)}, ratio >= 1.8 && ratio <= 2.3}}};
+    Verdict verdict{.conditions = {{"a Gaussian tensor",
+                                    {now.text("file").empty() ? name_of_kind(now.text("tensor")) : "a file"},
+                                    is_normal},
+                                   {"scaled by its amax",
+                                    {now.text("scaling") == "amax" ? "amax scale" : "scale 1"},
+                                    now.text("scaling") == "amax"},
+                                   {"E5M2’s mean error is 1.8 to 2.3 times E4M3’s",
+                                    {format_number(ratio, 3)},
+                                    ratio >= 1.8 && ratio <= 2.3}}};
     if (verdict.passed()) verdict.measured = {ratio};
     return verdict;
 }
@@ -102,6 +107,7 @@ Exercise worst_case_exercise() {
             "How large can the relative error of rounding to E4M3 be for small and for large numbers? For "
             "each of the five x from 0.0001 to 1000, draw the largest relative error, in percent, of the "
             "numbers within a factor of 1.4 of x.",
+        .covers = {"error"},
         .start = {"levels=off", "at=10"},
         .answers = {{.name = "e4m3", .label = "E4M3", .unit = "as 1/20 or 5 %"},
                     {.name = "e5m2", .label = "E5M2", .unit = "as 1/20 or 5 %"}},
@@ -117,11 +123,14 @@ Exercise worst_case_exercise() {
             "above that power: 1/17, the same in every binade. With one mantissa bit less it is 1/9. "
             "Below the normal range the gap stops shrinking, so the relative error grows: that is the "
             "left cliff.",
+        .uncovers = {"levels=on"},
         .solver = {types("e4m3", "1/17"), types("e5m2", "11.1 %")},
-        .near_misses = {
-            NearMiss{"half a gap over the power of two, not over the number",
-                     {types("e4m3", "1/16"), types("e5m2", "1/8")}},
-            NearMiss{"E4M3’s level for both", {types("e4m3", "5.88 %"), types("e5m2", "5.88 %")}}}};
+        .near_misses = {NearMiss{"half a gap over the power of two, not over the number",
+                                 {types("e4m3", "1/16"), types("e5m2", "1/8")},
+                                 "E4M3, within 0.3 percentage points"},
+                        NearMiss{"E4M3’s level for both",
+                                 {types("e4m3", "5.88 %"), types("e5m2", "5.88 %")},
+                                 "E5M2, within 0.6 percentage points"}}};
 }
 
 Exercise impostor_exercise() {
@@ -146,11 +155,14 @@ Exercise impostor_exercise() {
                 "round(x * 8) / 8 has gaps of 1/8 everywhere: it turns a weight of 0.05 into 0, and at 100 "
                 "it is far more precise than E4M3. A relative error that falls as the value grows is the "
                 "sign of a fixed-point grid, whatever it is called.",
+            .uncovers = {"blind=off"},
             .solver = {types("a", "E5M2"), types("b", "fixed point"), types("c", "E4M3")},
-            .near_misses = {
-                NearMiss{"the formats mixed up",
-                         {types("a", "E4M3"), types("b", "fixed point"), types("c", "E5M2")}},
-                NearMiss{"one is still without a name", {types("a", "E5M2"), types("b", "fixed point")}}}};
+            .near_misses = {NearMiss{"the formats mixed up",
+                                     {types("a", "E4M3"), types("b", "fixed point"), types("c", "E5M2")},
+                                     "all three names are right"},
+                            NearMiss{"one is still without a name",
+                                     {types("a", "E5M2"), types("b", "fixed point")},
+                                     "all three names are right"}}};
 }
 
 Exercise disagree_exercise() {
@@ -174,9 +186,12 @@ Exercise disagree_exercise() {
             "few large elements dominate. E5M2 keeps more of the small elements, at twice the error for "
             "the others.",
         .solver = {sets("sigma", "3")},
-        .near_misses = {NearMiss{"too few small values: E4M3 wins both", {sets("sigma", "1.5")}},
-                        NearMiss{"unscaled: the large ones saturate in E4M3, E5M2 wins both",
-                                 {sets("sigma", "3"), sets("scaling", "one")}}}};
+        .near_misses = {
+            NearMiss{
+                "too few small values: E4M3 wins both", {sets("sigma", "1.5")}, "mean relative: E5M2 wins"},
+            NearMiss{"unscaled: the large ones saturate in E4M3, E5M2 wins both",
+                     {sets("sigma", "3"), sets("scaling", "one")},
+                     "relative L2: E4M3 wins"}}};
 }
 
 Exercise twice_exercise() {
@@ -197,6 +212,7 @@ Exercise twice_exercise() {
             "A Gaussian tensor is scaled by its amax and cast to E4M3 and to E5M2. By which factor is the "
             "mean relative error of E5M2 larger than that of E4M3 (below 1: smaller)? A widely used FP8 "
             "notebook prints 0.0.",
+        .covers = {"table"},
         .start = {"tensor=lognormal", "sigma=3", "scaling=amax"},
         .hints = {"One mantissa bit more halves the gap. That helps only elements that do not become 0.",
                   "The control is Tensor. None of its elements may be left of the flat part of the curve.",
@@ -208,9 +224,10 @@ Exercise twice_exercise() {
             "twice as large. The notebook finds the opposite, by a factor of about 120, because its "
             "grids are fixed-point.",
         .solver = {sets("tensor", "normal")},
-        .near_misses = {
-            NearMiss{"not a Gaussian", {sets("tensor", "uniform")}},
-            NearMiss{"a Gaussian, unscaled", {sets("tensor", "normal"), sets("scaling", "one")}}}};
+        .near_misses = {NearMiss{"not a Gaussian", {sets("tensor", "uniform")}, "a Gaussian tensor"},
+                        NearMiss{"a Gaussian, unscaled",
+                                 {sets("tensor", "normal"), sets("scaling", "one")},
+                                 "scaled by its amax"}}};
 }
 
 }  // namespace

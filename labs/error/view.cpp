@@ -31,7 +31,10 @@ void ErrorView::stage(Context& context, Rect area) {
     const float table = context.px(72 + 32 * static_cast<float>(lab_.outcome().rows.size()));
     const bool has_table = !lab_.outcome().params.blind && area.height() - table >= context.px(200);
     draw_plots(context, {area.x0, area.y0, area.x1, has_table ? area.y1 - table : area.y1});
-    if (has_table) draw_table(context, {area.x0, area.y1 - table + context.px(8), area.x1, area.y1});
+    if (!has_table) return;
+    const Rect below{area.x0, area.y1 - table + context.px(8), area.x1, area.y1};
+    ui::region(context, "table", below);
+    draw_table(context, below);
 }
 
 void ErrorView::draw_plots(Context& context, Rect area) {

@@ -37,8 +37,10 @@ Verdict help_and_harm(const Trail& trail, const Prediction*) {
                  gives = now.number("mxfp4.rht.sqnr_db") - now.number("mxfp4.plain.sqnr_db");
     const bool harmed = trail.visited([&](const State& s) { return hurts(s) && same_tensor(s, now); });
     const bool helped = trail.visited([&](const State& s) { return helps(s) && same_tensor(s, now); });
-    return {.conditions = {{"NVFP4, rotated: at least 2 dB below its SQNR as it is", decibels(costs), harmed},
-                           {"MXFP4 on this tensor, rotated: at least 2 dB above", decibels(gives), helped}},
+    return {.conditions = {{"NVFP4, rotated, to nearest: at least 2 dB below its SQNR as it is",
+                            decibels(costs), harmed},
+                           {"MXFP4 on this tensor, rotated, to nearest: at least 2 dB above", decibels(gives),
+                            helped}},
             .measured = harmed && helped ? std::vector<double>{2} : std::vector<double>{}};
 }
 
@@ -128,6 +130,8 @@ Exercise exercise_help() {
                                         "helps NVFP4, hurts MXFP4"}},
         .predict =
             "One channel in 16 is 30 times as large as the others. What does the rotation do to the SQNR?",
+        .covers = {"tiles", "data"},
+        .conditions_answer = true,
         .start = {"tensor=normal", "rht=off"},
         .hints = {"Where is the energy of a block before the rotation, and where after it?",
                   "Tensor. Then compare the rows of the figure on the lower left.",
@@ -139,12 +143,15 @@ Exercise exercise_help() {
             "outlier itself is cast well. The rotation spreads it over 16 elements of similar size, where "
             "each has E2M1’s error. MXFP4 has a coarser scale and 32 elements, so it gains.",
         .solver = {sets("tensor", "outlier_channel"), sets("rht", "on"), sets("format", "mxfp4")},
-        .near_misses = {
-            NearMiss{"a Gaussian tensor is a Gaussian tensor after the rotation",
-                     {sets("rht", "on"), sets("format", "mxfp4")}},
-            NearMiss{"SwiGLU h: NVFP4 loses 1 dB only",
-                     {sets("tensor", "swiglu_h"), sets("rht", "on"), sets("format", "mxfp4")}},
-            NearMiss{"one format alone", {sets("tensor", "outlier_channel"), sets("rht", "on")}}}};
+        .near_misses = {NearMiss{"a Gaussian tensor is a Gaussian tensor after the rotation",
+                                 {sets("rht", "on"), sets("format", "mxfp4")},
+                                 "NVFP4, rotated, to nearest: at least 2 dB below its SQNR as it is"},
+                        NearMiss{"SwiGLU h: NVFP4 loses 1 dB only",
+                                 {sets("tensor", "swiglu_h"), sets("rht", "on"), sets("format", "mxfp4")},
+                                 "NVFP4, rotated, to nearest: at least 2 dB below its SQNR as it is"},
+                        NearMiss{"one format alone",
+                                 {sets("tensor", "outlier_channel"), sets("rht", "on")},
+                                 "MXFP4 on this tensor, rotated, to nearest: at least 2 dB above"}}};
 }
 
 Exercise exercise_both_ways() {
@@ -157,6 +164,7 @@ Exercise exercise_both_ways() {
             "read the same numbers in NVFP4, at 4.6 bits per element or less.",
         .prediction = NumberPrediction{"it costs", "dB", 0, 6, 3, false, 0.1},
         .predict = "How many dB of W’s SQNR does it cost if both GEMMs read the same numbers?",
+        .covers = {"tiles"},
         .start = {"tensor=normal", "rht=off"},
         .hints = {"Which 16 elements share a scale in W, and which 16 in its transpose?",
                   "Scale shared by. The table under the headline counts the elements that differ.", "16×16."},
@@ -166,10 +174,13 @@ Exercise exercise_both_ways() {
             "one "
             "scale, so each is cast a little worse. The stored scales still take 8 bits per 16 elements.",
         .solver = {sets("block", "16x16")},
-        .near_misses = {
-            NearMiss{"4 or 6 chooses between two scales of the same row", {sets("target", "4or6")}},
-            NearMiss{"powers of two: 6 % still differ", {sets("format", "mxfp4")}},
-            NearMiss{"the rotation is not for weights", {sets("rht", "on")}}}};
+        .near_misses = {NearMiss{"4 or 6 chooses between two scales of the same row",
+                                 {sets("target", "4or6")},
+                                 "elements of W and of its copy that differ: none"},
+                        NearMiss{"powers of two: 6 % still differ", {sets("format", "mxfp4")}, "NVFP4"},
+                        NearMiss{"the rotation is not for weights",
+                                 {sets("rht", "on")},
+                                 "elements of W and of its copy that differ: none"}}};
 }
 
 Exercise exercise_sixteen() {
@@ -181,6 +192,7 @@ Exercise exercise_sixteen() {
                 "than rounding to nearest gives.",
             .prediction = ChoicePrediction{{"better", "worse", "the same"}},
             .predict = "Is a single stochastic cast better or worse than a cast to nearest, in SQNR?",
+            .covers = {"mean"},
             .start = {"tensor=swiglu_h", "rht=off", "casts=1"},
             .hints = {"What do 16 equal errors add up to?", "Rounding, and behind More: Casts averaged.",
                       "stochastic, 16."},
@@ -190,9 +202,10 @@ Exercise exercise_sixteen() {
                 "errors, but "
                 "independent ones: the mean of 16 has about 1/16 of their power, 12 dB less noise.",
             .solver = {sets("rounding", "stochastic"), sets("casts", "16")},
-            .near_misses = {NearMiss{"one cast is worse than nearest", {sets("rounding", "stochastic")}},
-                            NearMiss{"four casts", {sets("rounding", "stochastic"), sets("casts", "4")}},
-                            NearMiss{"16 equal casts", {sets("casts", "16")}}}};
+            .near_misses = {
+                NearMiss{"one cast is worse than nearest", {sets("rounding", "stochastic")}, "16 casts"},
+                NearMiss{"four casts", {sets("rounding", "stochastic"), sets("casts", "4")}, "16 casts"},
+                NearMiss{"16 equal casts", {sets("casts", "16")}, "stochastic rounding"}}};
 }
 
 Exercise exercise_loaded() {
@@ -209,6 +222,7 @@ Exercise exercise_loaded() {
         .predict =
             "Many stochastic NVFP4 casts of one tensor are averaged. Is the mean exact, too small or too "
             "large?",
+        .covers = {"mean"},
         .start = {"tensor=normal", "rht=off", "rounding=stochastic"},
         .hints =
             {"Whose rounding is not random?",
@@ -223,11 +237,15 @@ Exercise exercise_loaded() {
             "block’s "
             "energy, so less is lost.",
         .solver = {sets("tensor", "swiglu_h"), sets("rht", "on")},
-        .near_misses = {NearMiss{"a Gaussian tensor never loses so much", {sets("rht", "on")}},
+        .near_misses = {NearMiss{"a Gaussian tensor never loses so much",
+                                 {sets("rht", "on")},
+                                 "NVFP4, stochastic, without the rotation: a mean gain below −0.6 %"},
                         NearMiss{"another format",
-                                 {sets("tensor", "swiglu_h"), sets("format", "mxfp4"), sets("rht", "on")}},
+                                 {sets("tensor", "swiglu_h"), sets("format", "mxfp4"), sets("rht", "on")},
+                                 "the same tensor in NVFP4, stochastic, rotated: above −0.35 %"},
                         NearMiss{"another scale helps, but not enough",
-                                 {sets("tensor", "swiglu_h"), sets("target", "4or6")}}}};
+                                 {sets("tensor", "swiglu_h"), sets("target", "4or6")},
+                                 "the same tensor in NVFP4, stochastic, rotated: above −0.35 %"}}};
 }
 
 Exercise exercise_one_hand() {
@@ -239,6 +257,7 @@ Exercise exercise_one_hand() {
                 "many dB of SQNR are left? Answer within 1 dB.",
             .prediction = NumberPrediction{"left", "dB", -20, 20, 10, false, 0.5},
             .predict = "dy is rotated and x is not. How many dB of SQNR does dW keep?",
+            .covers = {"mean"},
             .answers = {{"db", "SQNR of dW", "dB"}},
             .hints = {"H H^T is the identity only if both operands bring one of the two.",
                       "Press F6: the words of the figure on the lower right end with these numbers.",
@@ -249,9 +268,10 @@ Exercise exercise_one_hand() {
                 "whose noise "
                 "is larger than the gradient itself.",
             .solver = {types("db", "-3")},
-            .near_misses = {NearMiss{"both rotated", {types("db", "17.3")}},
-                            NearMiss{"none rotated", {types("db", "17.8")}},
-                            NearMiss{"as much noise as signal", {types("db", "0")}}}};
+            .near_misses = {
+                NearMiss{"both rotated", {types("db", "17.3")}, "the SQNR of dW, within 1 dB"},
+                NearMiss{"none rotated", {types("db", "17.8")}, "the SQNR of dW, within 1 dB"},
+                NearMiss{"as much noise as signal", {types("db", "0")}, "the SQNR of dW, within 1 dB"}}};
 }
 
 Exercise exercise_by_hand() {
@@ -274,10 +294,15 @@ Exercise exercise_by_hand() {
             "−5.79 units and becomes "
             "−6: −3.214. The scale was rounded up, so the element became larger.",
         .solver = {types("code_scale", "144"), types("back", "-3.214")},
-        .near_misses = {
-            NearMiss{"the scale is not rounded", {types("code_scale", "138.88"), types("back", "-3.1")}},
-            NearMiss{"136 is no E4M3 value", {types("code_scale", "136"), types("back", "-3.036")}},
-            NearMiss{"the element is not rounded", {types("code_scale", "144"), types("back", "-3.1")}}}};
+        .near_misses = {NearMiss{"the scale is not rounded",
+                                 {types("code_scale", "138.88"), types("back", "-3.1")},
+                                 "the E4M3 scale"},
+                        NearMiss{"136 is no E4M3 value",
+                                 {types("code_scale", "136"), types("back", "-3.036")},
+                                 "the E4M3 scale"},
+                        NearMiss{"the element is not rounded",
+                                 {types("code_scale", "144"), types("back", "-3.1")},
+                                 "what −3.1 becomes, within 0.002"}}};
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ void FourView::stage(Context& c, Rect area) {
     const bool narrow = area.width() < c.px(680);
     const float low = area.height() / c.scale < 600 ? 6 : kGap;
     const float after = draw_tiles(c, figures[0], area) + c.px(low);
+    ui::region(c, "tiles", {area.x0, area.y0, area.x1, after});
     ui::hline(c, area.x0, area.x1, after, {Role::line});
     float below = after;
     if (shows_block(c, area)) {

@@ -27,6 +27,7 @@ float draw_title(Context& c, std::string_view words, Rect area) {
 
 // Names left, zeros right, between them the arrows on one axis; a press chooses the tensor.
 void FourView::draw_data(Context& c, Figure figure, Rect area, float title_to) {
+    ui::region(c, "data", area);
     const Outcome& o = lab_.outcome();
     const bool low = area.height() < c.px(230);
     float heads = draw_title(c, figure.title, {area.x0, area.y0, title_to, area.y1}) + c.px(low ? 9 : 11);
@@ -76,6 +77,7 @@ void FourView::draw_data(Context& c, Figure figure, Rect area, float title_to) {
 }
 
 void FourView::draw_mean(Context& c, Figure figure, Rect area) {
+    ui::region(c, "mean", area);
     const Means& means = lab_.means();
     const bool any = !means.nvfp4.n.empty();
     // The values stand beside the ends of the lines, right of the plot.

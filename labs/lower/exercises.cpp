@@ -37,7 +37,7 @@ Verdict rescue(const Trail& trail, const Prediction*) {
     for (int l = 1; l <= 4; ++l) worst = std::max(worst, now.number(fmt::format("rel_l2_w_{}", l)));
     const bool same = is(now, {{"network", "digits"}, {"smoothing", "off"}}) && plain_inputs(now);
     const bool close = worst <= kMostRelL2, few = now.number("bits") <= kFewBits;
-    return {.conditions = {{"digits, no outliers", {}, same},
+    return {.conditions = {{"digits, no outliers, contrast 1, no smoothing", {}, same},
                            {"every weight matrix within 10 % (relative L2)", percent(100 * worst), close},
                            {"at most 4.6 bits per weight", {fmt::format("{:.2f}", now.number("bits"))}, few}},
             .measured = same && close && few ? std::vector<double>{2} : std::vector<double>{}};
@@ -69,7 +69,9 @@ Verdict outlier_trap(const Trail& trail, const Prediction*) {
     }
     const bool failed = trail.visited(fails), unmoved = trail.visited(does_not_notice);
     const auto now = percent(trail.now().number("accuracy_pct"));
-    return {.conditions = {{"outliers ×64 or more, no smoothing: below 90 %", now, failed},
+    return {.conditions = {{"digits, weights and activations, dynamic scales, contrast 1, outliers ×64 or "
+                            "more, no smoothing: below 90 %",
+                            now, failed},
                            {"another format, the same: 97 % or more", now, unmoved},
                            {"the first one’s formats with smoothing: 96 % or more", now, rescued}},
             .measured = failed && unmoved && rescued ? std::vector<double>{nvfp4} : std::vector<double>{}};
@@ -84,10 +86,13 @@ Verdict budget_game(const Trail& trail, const Prediction*) {
     const bool own = now.number("budget") >= kMostBits;
     const double bits = now.number("bits"), divergence = now.number("divergence");
     const bool few = bits <= kBudgetBits, close = divergence <= kBudgetDivergence;
-    return {.conditions = {{"digits, weights and activations, dynamic scales", {}, same},
-                           {"your own mix, without a budget", {}, own},
-                           {"at most 5.6 bits per weight", {fmt::format("{:.2f}", bits)}, few},
-                           {"divergence at most 0.006", {divergence_text(divergence)}, close}},
+    return {.conditions =
+                {{"digits, weights and activations, dynamic scales, no outliers, contrast 1, no smoothing",
+                  {},
+                  same},
+                 {"your own mix, without a budget", {}, own},
+                 {"at most 5.6 bits per weight", {fmt::format("{:.2f}", bits)}, few},
+                 {"divergence at most 0.006", {divergence_text(divergence)}, close}},
             .measured = same && own && few && close ? std::vector<double>{1} : std::vector<double>{}};
 }
 
@@ -102,9 +107,12 @@ Verdict out_of_range(const Trail& trail, const Prediction*) {
                       now.number("contrast") == 4 && now.number("outlier_ratio") == 1;
     const bool batches = now.number("batches") == 4;
     const double accuracy = now.number("accuracy_pct");
-    return {.conditions = {{"E4M3 everywhere, calibrated scales, contrast 4", {}, same},
+    return {.conditions = {{"digits, all weights and activations in E4M3, calibrated scales, contrast 4, no "
+                            "outliers, no smoothing",
+                            {},
+                            same},
                            {"4 calibration batches", {now.text("batches")}, batches},
-                           {"96.5 % right answers", percent(accuracy), accuracy >= kInRange_pct}},
+                           {"96.5 % right answers or more", percent(accuracy), accuracy >= kInRange_pct}},
             .measured = same && batches && accuracy >= kInRange_pct
                             ? std::vector<double>{trail.start.number("saturated_pct_a_1")}
                             : std::vector<double>{}};
@@ -121,8 +129,10 @@ Verdict twice(const Trail& trail, const Prediction*) {
                       plain_inputs(now);
     const double accuracy = now.number("cascade_pct"), cost = now.number("cost");
     const bool right = accuracy >= kCascade_pct, cheap = cost <= kCascadeCost;
-    return {.conditions = {{"MXFP4, then MXFP8", {}, same},
-                           {"97.3 % right answers", percent(accuracy), right},
+    return {.conditions = {{"digits, a cascade of MXFP4, then MXFP8, no outliers, contrast 1, no smoothing",
+                            {},
+                            same},
+                           {"97.3 % right answers or more", percent(accuracy), right},
                            {"at most 0.6 of the work", {fmt::format("{:.3f}", cost)}, cheap}},
             .measured = same && right && cheap ? std::vector<double>{now.number("repeated_pct")}
                                                : std::vector<double>{}};
@@ -153,6 +163,7 @@ Exercise exercise_rescue() {
             "bits per weight.",
         .prediction = ChoicePrediction{{"E2M1, one scale", "MXFP4", "NVFP4", "none"}},
         .predict = "Which 4-bit format keeps every weight matrix within 10 %?",
+        .covers = {"outputs"},
         .hints = {"What do 16 elements share?", "Every layer in.", "NVFP4."},
         .judge = rescue,
         .explanation =
@@ -160,9 +171,15 @@ Exercise exercise_rescue() {
             "largest element of a block can be up to half of what E2M1 could hold: 11.8 to 12.4 % "
             "here, against 8.6 to 9.5 %.",
         .solver = {sets("uniform", "nvfp4")},
-        .near_misses = {NearMiss{"11.8 % and more", {sets("uniform", "mxfp4")}},
-                        NearMiss{"one scale per tensor: 11.8 % and more", {sets("uniform", "e2m1")}},
-                        NearMiss{"within 3 %, but 6.25 bits", {sets("uniform", "mxfp6-e2m3")}}}};
+        .near_misses = {NearMiss{"11.8 % and more",
+                                 {sets("uniform", "mxfp4")},
+                                 "every weight matrix within 10 % (relative L2)"},
+                        NearMiss{"one scale per tensor: 11.8 % and more",
+                                 {sets("uniform", "e2m1")},
+                                 "every weight matrix within 10 % (relative L2)"},
+                        NearMiss{"within 3 %, but 6.25 bits",
+                                 {sets("uniform", "mxfp6-e2m3")},
+                                 "at most 4.6 bits per weight"}}};
 }
 
 Exercise exercise_trap() {
@@ -177,6 +194,7 @@ Exercise exercise_trap() {
             NumberPrediction{
                 .label = "NVFP4, outliers ×64", .unit = "%", .min = 0, .max = 100, .initial = 90, .step = 1},
         .predict = "How many of the digits does NVFP4 answer rightly with outliers ×64?",
+        .covers = {"outliers", "outputs"},
         .start = {"experiment=ranges"},
         .hints = {"Look at the underflow of A in layer 2, not at its SQNR.",
                   "Outlier channels, then Smoothing.",
@@ -191,16 +209,23 @@ Exercise exercise_trap() {
         .near_misses = {
             NearMiss{"×16: NVFP4 still answers 91 %",
                      {sets("outlier_ratio", "16"), sets("uniform", "nvfp4"), sets("uniform", "e4m3"),
-                      sets("uniform", "nvfp4"), sets("smoothing", "0.5")}},
+                      sets("uniform", "nvfp4"), sets("smoothing", "0.5")},
+                     "digits, weights and activations, dynamic scales, contrast 1, outliers ×64 or more, no "
+                     "smoothing: below 90 %"},
             NearMiss{"weights alone: 96 % with outliers",
                      {sets("lower", "weights"), sets("outlier_ratio", "64"), sets("uniform", "nvfp4"),
-                      sets("uniform", "e4m3"), sets("uniform", "nvfp4"), sets("smoothing", "0.5")}},
+                      sets("uniform", "e4m3"), sets("uniform", "nvfp4"), sets("smoothing", "0.5")},
+                     "digits, weights and activations, dynamic scales, contrast 1, outliers ×64 or more, no "
+                     "smoothing: below 90 %"},
             NearMiss{"the rescue changes the format",
                      {sets("outlier_ratio", "64"), sets("uniform", "nvfp4"), sets("uniform", "e4m3"),
-                      sets("smoothing", "0.5")}},
+                      sets("smoothing", "0.5")},
+                     "the first one’s formats with smoothing: 96 % or more"},
             NearMiss{"nothing fails: smoothing comes first",
                      {sets("smoothing", "0.5"), sets("outlier_ratio", "64"), sets("uniform", "nvfp4"),
-                      sets("uniform", "e4m3")}}}};
+                      sets("uniform", "e4m3")},
+                     "digits, weights and activations, dynamic scales, contrast 1, outliers ×64 or more, no "
+                     "smoothing: below 90 %"}}};
 }
 
 Exercise exercise_budget() {
@@ -215,6 +240,7 @@ Exercise exercise_budget() {
             "of 0.006. Use the chips of the layers.",
         .prediction = ChoicePrediction{{"layer 1", "layer 2", "layer 3", "layer 4"}},
         .predict = "Which layer gets the fewest bits?",
+        .covers = {"layers"},
         .hints = {"Which bar is short, and for how many weights does it stand?", "The chips of layer 2.",
                   "MXFP6 E2M3, MXFP4, MXFP6 E2M3, MXFP6 E2M3."},
         .judge = budget_game,
@@ -224,12 +250,16 @@ Exercise exercise_budget() {
             "on.",
         .reveals = "reveal",
         .solver = mix("mxfp6-e2m3", "mxfp4", "mxfp6-e2m3", "mxfp6-e2m3"),
-        .near_misses = {NearMiss{"the same bits, layers 1 and 2 swapped",
-                                 mix("mxfp4", "mxfp6-e2m3", "mxfp6-e2m3", "mxfp6-e2m3")},
-                        NearMiss{"layer 4, the smallest, in four bits too",
-                                 mix("mxfp6-e2m3", "mxfp4", "mxfp6-e2m3", "nvfp4")},
-                        NearMiss{"6.25 bits", mix("mxfp6-e2m3", "mxfp6-e2m3", "mxfp6-e2m3", "mxfp6-e2m3")},
-                        NearMiss{"the budget found it", {acts("reveal"), sets("budget", "5.6")}}}};
+        .near_misses = {
+            NearMiss{"the same bits, layers 1 and 2 swapped",
+                     mix("mxfp4", "mxfp6-e2m3", "mxfp6-e2m3", "mxfp6-e2m3"), "divergence at most 0.006"},
+            NearMiss{"layer 4, the smallest, in four bits too",
+                     mix("mxfp6-e2m3", "mxfp4", "mxfp6-e2m3", "nvfp4"), "divergence at most 0.006"},
+            NearMiss{"6.25 bits", mix("mxfp6-e2m3", "mxfp6-e2m3", "mxfp6-e2m3", "mxfp6-e2m3"),
+                     "at most 5.6 bits per weight"},
+            NearMiss{"the budget found it",
+                     {acts("reveal"), sets("budget", "5.6")},
+                     "your own mix, without a budget"}}};
 }
 
 Exercise exercise_range() {
@@ -243,6 +273,7 @@ Exercise exercise_range() {
             NumberPrediction{
                 .label = "x1 that saturates", .unit = "%", .min = 0, .max = 100, .initial = 10, .step = 1},
         .predict = "How many of the input pixels saturate at contrast 4?",
+        .covers = {"saturated"},
         .start = {"experiment=ranges", "uniform=e4m3", "act_scale=calibrated", "contrast=4"},
         .hints = {"By how many powers of two are the inputs too large?", "Margin.", "Margin 2."},
         .judge = out_of_range,
@@ -251,10 +282,19 @@ Exercise exercise_range() {
             "(0.0017 with and without it), and INT8 a factor of 7 (2.6e-4 and 1.9e-3): what is too "
             "small for a float is not what is too small for an integer, as in L4.",
         .solver = {sets("margin", "2")},
-        .near_misses = {NearMiss{"a margin of 1 is half of it", {sets("margin", "1")}},
-                        NearMiss{"bright rows are not in the training data either", {sets("batches", "16")}},
-                        NearMiss{"dynamic scales", {sets("act_scale", "dynamic")}},
-                        NearMiss{"no contrast", {sets("contrast", "1")}}}};
+        .near_misses = {
+            NearMiss{"a margin of 1 is half of it", {sets("margin", "1")}, "96.5 % right answers or more"},
+            NearMiss{"bright rows are not in the training data either",
+                     {sets("batches", "16")},
+                     "4 calibration batches"},
+            NearMiss{"dynamic scales",
+                     {sets("act_scale", "dynamic")},
+                     "digits, all weights and activations in E4M3, calibrated scales, contrast 4, no "
+                     "outliers, no smoothing"},
+            NearMiss{"no contrast",
+                     {sets("contrast", "1")},
+                     "digits, all weights and activations in E4M3, calibrated scales, contrast 4, no "
+                     "outliers, no smoothing"}}};
 }
 
 Exercise exercise_cascade() {
@@ -267,6 +307,7 @@ Exercise exercise_cascade() {
                 NumberPrediction{
                     .label = "rows repeated", .unit = "%", .min = 0, .max = 100, .initial = 30, .step = 1},
             .predict = "How many of the rows have to be repeated?",
+            .covers = {"cascade", "cost", "margins"},
             .start = {"experiment=cascade"},
             .hints = {"At which margins are the wrong answers in the histogram?", "Repeat below.", "0.9."},
             .judge = twice,
@@ -275,10 +316,15 @@ Exercise exercise_cascade() {
                 "the answers of MXFP8. At 0.99 every seventh row is repeated, and the answers get no "
                 "better.",
             .solver = {sets("tau", "0.9")},
-            .near_misses = {NearMiss{"96.4 %", {sets("tau", "0.5")}},
-                            NearMiss{"0.645 of the work", {sets("tau", "0.99")}},
-                            NearMiss{"97.1 %: a repeated row can become wrong", {sets("tau", "0.95")}},
-                            NearMiss{"another low format", {sets("low", "nvfp4"), sets("tau", "0.7")}}}};
+            .near_misses = {
+                NearMiss{"96.4 %", {sets("tau", "0.5")}, "97.3 % right answers or more"},
+                NearMiss{"0.645 of the work", {sets("tau", "0.99")}, "at most 0.6 of the work"},
+                NearMiss{"97.1 %: a repeated row can become wrong",
+                         {sets("tau", "0.95")},
+                         "97.3 % right answers or more"},
+                NearMiss{"another low format",
+                         {sets("low", "nvfp4"), sets("tau", "0.7")},
+                         "digits, a cascade of MXFP4, then MXFP8, no outliers, contrast 1, no smoothing"}}};
 }
 
 Exercise exercise_kv() {
@@ -300,9 +346,12 @@ Exercise exercise_kv() {
         .judge = how_long,
         .explanation = "FP8 is exactly 2 times BF16, NVFP4 3.56 times: its scales take half a bit per value.",
         .solver = answers("122070", "244140", "434027"),
-        .near_misses = {NearMiss{"NVFP4 without its scales: 4 times", answers("122070", "244140", "488281")},
-                        NearMiss{"keys without values", answers("244140", "488281", "868055")},
-                        NearMiss{"2^30 bytes per GB", answers("131072", "262144", "466033")}}};
+        .near_misses = {NearMiss{"NVFP4 without its scales: 4 times", answers("122070", "244140", "488281"),
+                                 "tokens in NVFP4, within 0.5 %"},
+                        NearMiss{"keys without values", answers("244140", "488281", "868055"),
+                                 "tokens in BF16, within 0.5 %"},
+                        NearMiss{"2^30 bytes per GB", answers("131072", "262144", "466033"),
+                                 "tokens in BF16, within 0.5 %"}}};
 }
 
 }  // namespace

@@ -77,6 +77,7 @@ void LowerView::draw_chip(Context& c, std::size_t layer, bool activation, Rect c
 }
 
 float LowerView::draw_layers(Context& c, Rect area, float row) {
+    ui::region(c, "layers", area);
     const Outcome& o = lab_.outcome();
     const float width = area.width();
     const LayerColumns at = columns_of(width, c.scale);
@@ -157,6 +158,7 @@ float LowerView::draw_layers(Context& c, Rect area, float row) {
 }
 
 float LowerView::draw_outputs(Context& c, Rect area, float row) {
+    ui::region(c, "outputs", area);
     const Outcome& o = lab_.outcome();
     const bool classifies = o.setup->network.classifies, wide = area.width() >= c.px(680);
     ui::text_at(c, {area.x0, area.y0}, outputs_title(o), {Role::text}, kBold15);

@@ -27,14 +27,15 @@ bool in_e4m3(const State& s) {
 Verdict fix_the_table(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
     const bool seen = trail.visited(corrected);
-    const bool moved = says(now, "model", "seed7b") && in_e4m3(now) &&
-                       within(now.number("gpu_gb"), 14, 0.1) && now.number("cpu_gb") >= 83.9;
+    const bool stays = says(now, "model", "seed7b") && in_e4m3(now);
+    const bool moved = within(now.number("gpu_gb"), 14, 0.1) && now.number("cpu_gb") >= 83.9;
     return {
         .conditions = {{"the right table: weights 7 GB, gradients 7 GB, 126 GB in all, nothing on the CPU",
                         gigabytes(now.number("state_gb")), seen},
                        {"then 14 GB on the GPU, and 84 GB or more in CPU memory",
                         {fmt::format("{:.1f} and {:.1f} GB", now.number("gpu_gb"), now.number("cpu_gb"))},
-                        moved}},
+                        moved},
+                       {"still 7 × 10^9 parameters, weights and gradients in E4M3", {}, stays}},
         .measured = seen ? std::vector<double>{126} : std::vector<double>{}};
 }
 
@@ -62,7 +63,9 @@ Verdict costs_more(const Trail& trail, const Prediction*) {
     const bool seen = trail.visited(larger);
     const bool with_now = trail.visited([&](const State& s) { return larger(s) && same_cells(s, now); });
     const bool smaller = fair(now) && with_now && now.number("diff_gb") < 0;
-    return {.conditions = {{"FP8 products, FP32 updates: 10 GB or more above BF16 mixed", {}, seen},
+    return {.conditions = {{"FP8 products, FP32 updates, activations counted: 10 GB or more above BF16 mixed",
+                            {},
+                            seen},
                            {"now the same formats and places need less than BF16 mixed",
                             {fmt::format("{:+.1f} GB", now.number("diff_gb"))},
                             smaller}},
@@ -88,7 +91,7 @@ Verdict on_24_gb(const Trail& trail, const Prediction*) {
                             {fmt::format("{:.0f} tokens", now.number("seq"))},
                             model && trains},
                            {"the update is in FP32", {now.text("update_path")}, master},
-                           {"the weights are on the GPU, in FP8 with their transpose", {}, usable}},
+                           {"the weights are on the GPU, FP8 weights with their transpose", {}, usable}},
             .measured = done ? std::vector<double>{2} : std::vector<double>{}};
 }
 
@@ -99,7 +102,7 @@ Verdict the_price(const Trail& trail, const Prediction*) {
                       now.number("gpus") == 1 && within(now.number("gpu_gb"), 14, 0.1);
     const double seconds = now.number("offload_s"), answer = trail.answered_number("seconds");
     const bool right = kept && std::fabs(answer - seconds) <= 0.1 * seconds;
-    return {.conditions = {{"the offloaded plan at 25 GB/s", {}, kept},
+    return {.conditions = {{"the offloaded plan: 14 GB on one GPU in E4M3, PCIe 25 GB/s", {}, kept},
                            {"the seconds of one step’s transfers, within 10 %",
                             {trail.answered("seconds")},
                             right}},
@@ -114,7 +117,7 @@ Verdict half_of_them(const Trail& trail, const Prediction*) {
         says(now, "plan", "te") && says(now, "compare", "bf16") && says(now, "activations_format", "fp8");
     const bool found = plans && saving >= 20;
     return {
-        .conditions = {{"Transformer Engine’s default against BF16 mixed", {}, plans},
+        .conditions = {{"Transformer Engine’s default with FP8 activations, against BF16 mixed", {}, plans},
                        {"a layer keeps at least 20 % fewer bytes", {fmt::format("{:.1f} %", saving)}, found}},
         .measured = found ? std::vector<double>{saving} : std::vector<double>{}};
 }
@@ -145,6 +148,8 @@ Exercise exercise_fix_the_table() {
         .predict =
             "How many GB do weights, gradients, accumulator, master weights, m and v take once weights and "
             "gradients have 8 bits?",
+        .covers = {"bars", "table", "plans"},
+        .conditions_answer = true,
         .start = {"plan=seed-printed"},
         .hints =
             {"How many bytes are 8 bits?",
@@ -156,10 +161,16 @@ Exercise exercise_fix_the_table() {
             "7 × 10^9 parameters of 1 byte are 7 GB, not 14. Offloading moves 84 GB to the CPU: the FP32 "
             "states were the large part.",
         .solver = {sets("w", "e4m3"), sets("g", "e4m3"), sets("acc", "none"), sets("offload", "master")},
-        .near_misses = {NearMiss{"only the weights: 133 GB", {sets("w", "e4m3")}},
-                        NearMiss{"offloaded in 16 bits, as printed: 28 GB",
-                                 {sets("acc", "none"), sets("offload", "master")}},
-                        NearMiss{"corrected, not offloaded", {sets("plan", "seed")}}}};
+        .near_misses = {
+            NearMiss{"only the weights: 133 GB",
+                     {sets("w", "e4m3")},
+                     "the right table: weights 7 GB, gradients 7 GB, 126 GB in all, nothing on the CPU"},
+            NearMiss{"offloaded in 16 bits, as printed: 28 GB",
+                     {sets("acc", "none"), sets("offload", "master")},
+                     "then 14 GB on the GPU, and 84 GB or more in CPU memory"},
+            NearMiss{"corrected, not offloaded",
+                     {sets("plan", "seed")},
+                     "then 14 GB on the GPU, and 84 GB or more in CPU memory"}}};
 }
 
 Exercise exercise_costs_more() {
@@ -171,6 +182,7 @@ Exercise exercise_costs_more() {
             "Then make it the smaller one without changing a format or a place.",
         .prediction = ChoicePrediction{{"half", "a quarter less", "the same", "more"}},
         .predict = "A training in FP8, compared with BF16 mixed: how much memory does it need?",
+        .covers = {"bars", "table", "tokens", "plans"},
         .start = {"plan=te-primary"},
         .hints = {"What does Transformer Engine keep beside the BF16 weights?",
                   "Change Plan first, then Micro-batch or Sequence.",
@@ -182,10 +194,16 @@ Exercise exercise_costs_more() {
             "The FP8 copies cost 2 bytes per parameter, whatever the batch. The inputs of the linear "
             "layers save bytes per token. So only many tokens per GPU pay for the copies.",
         .solver = {sets("plan", "te"), sets("batch", "8")},
-        .near_misses = {NearMiss{"too few tokens: still 6 GB more", {sets("plan", "te"), sets("batch", "4")}},
-                        NearMiss{"FP8 weights alone were never 10 GB more", {sets("batch", "8")}},
-                        NearMiss{"full checkpointing keeps no input that FP8 could make smaller",
-                                 {sets("plan", "te"), sets("batch", "8"), sets("checkpointing", "full")}}}};
+        .near_misses = {
+            NearMiss{"too few tokens: still 6 GB more",
+                     {sets("plan", "te"), sets("batch", "4")},
+                     "now the same formats and places need less than BF16 mixed"},
+            NearMiss{"FP8 weights alone were never 10 GB more",
+                     {sets("batch", "8")},
+                     "FP8 products, FP32 updates, activations counted: 10 GB or more above BF16 mixed"},
+            NearMiss{"full checkpointing keeps no input that FP8 could make smaller",
+                     {sets("plan", "te"), sets("batch", "8"), sets("checkpointing", "full")},
+                     "now the same formats and places need less than BF16 mixed"}}};
 }
 
 Exercise exercise_24_gb() {
@@ -200,6 +218,7 @@ Exercise exercise_24_gb() {
             "the update stays in FP32.",
         .prediction = ChoicePrediction{{"weights", "gradients", "Adam", "activations"}},
         .predict = "What has to leave the GPU first, so that 7 × 10^9 parameters train on 24 GB?",
+        .covers = {"bars", "table"},
         .start = {"gpu=24"},
         .hints =
             {"Which rows have most of the bytes?",
@@ -212,39 +231,48 @@ Exercise exercise_24_gb() {
             "transpose and FP8 gradients, 21 GB. Checkpointing leaves 1 GB of activations.",
         .solver = {sets("plan", "te-primary"), sets("g", "e4m3"), sets("offload", "master"),
                    sets("checkpointing", "full"), sets("seq", "2048")},
-        .near_misses = {
-            NearMiss{"gradients in BF16: 30 GB",
-                     {sets("plan", "te-primary"), sets("offload", "master"), sets("checkpointing", "full"),
-                      sets("seq", "2048")}},
-            NearMiss{"all activations kept: 30 GB",
-                     {sets("plan", "te-primary"), sets("g", "e4m3"), sets("offload", "master"),
-                      sets("seq", "2048")}},
-            NearMiss{"no master weights: updates round away",
-                     {sets("plan", "te-primary"), sets("g", "e4m3"), sets("offload", "master"),
-                      sets("master", "none"), sets("checkpointing", "full"), sets("seq", "2048")}}}};
+        .near_misses = {NearMiss{"gradients in BF16: 30 GB",
+                                 {sets("plan", "te-primary"), sets("offload", "master"),
+                                  sets("checkpointing", "full"), sets("seq", "2048")},
+                                 "at most 24 GB on one GPU"},
+                        NearMiss{"all activations kept: 30 GB",
+                                 {sets("plan", "te-primary"), sets("g", "e4m3"), sets("offload", "master"),
+                                  sets("seq", "2048")},
+                                 "at most 24 GB on one GPU"},
+                        NearMiss{"no master weights: updates round away",
+                                 {sets("plan", "te-primary"), sets("g", "e4m3"), sets("offload", "master"),
+                                  sets("master", "none"), sets("checkpointing", "full"), sets("seq", "2048")},
+                                 "the update is in FP32"}}};
 }
 
 Exercise exercise_the_price() {
-    return {.id = "L10.4",
-            .title = "The price",
-            .question =
-                "The offloaded plan of L10.1 keeps 14 GB on the GPU. PCIe moves 25 GB/s each way, one "
-                "direction after the other. How many seconds do the transfers of one step take?",
-            .prediction = ChoicePrediction{{"10 ms", "100 ms", "0.5 s", "5 s"}},
-            .predict = "How long do the transfers of one step take?",
-            .start = {"plan=seed-offload", "pcie=25"},
-            .answers = {{"seconds", "Transfers of one step", "s"}},
-            .hints = {"What crosses the bus in a step, and in which direction?",
-                      "The gradients go down to the CPU, the updated weights come back up.",
-                      "7 GB down and 7 GB up are 14 GB, divided by 25 GB/s."},
-            .judge = the_price,
-            .explanation =
-                "Gradients and weights cross, not the states that stay on the CPU: 14 GB / 25 GB/s = "
-                "0.56 s in every step. If both directions overlap, it is half of that.",
-            .solver = {types("seconds", "0.56")},
-            .near_misses = {NearMiss{"one way only", {types("seconds", "0.28")}},
-                            NearMiss{"16 bits in both directions", {types("seconds", "1.12")}},
-                            NearMiss{"all 84 GB of Adam", {types("seconds", "3.4")}}}};
+    return {
+        .id = "L10.4",
+        .title = "The price",
+        .question =
+            "The offloaded plan of L10.1 keeps 14 GB on the GPU. PCIe moves 25 GB/s each way, one "
+            "direction after the other. How many seconds do the transfers of one step take?",
+        .prediction = ChoicePrediction{{"10 ms", "100 ms", "0.5 s", "5 s"}},
+        .predict = "How long do the transfers of one step of the offloaded plan take over PCIe at 25 GB/s?",
+        .start = {"plan=seed-offload", "pcie=25"},
+        .answers = {{"seconds", "Transfers of one step", "s"}},
+        .hints = {"What crosses the bus in a step, and in which direction?",
+                  "The gradients go down to the CPU, the updated weights come back up.",
+                  "7 GB down and 7 GB up are 14 GB, divided by 25 GB/s."},
+        .judge = the_price,
+        .explanation =
+            "Gradients and weights cross, not the states that stay on the CPU: 14 GB / 25 GB/s = "
+            "0.56 s in every step. If both directions overlap, it is half of that.",
+        .solver = {types("seconds", "0.56")},
+        .near_misses = {NearMiss{"one way only",
+                                 {types("seconds", "0.28")},
+                                 "the seconds of one step’s transfers, within 10 %"},
+                        NearMiss{"16 bits in both directions",
+                                 {types("seconds", "1.12")},
+                                 "the seconds of one step’s transfers, within 10 %"},
+                        NearMiss{"all 84 GB of Adam",
+                                 {types("seconds", "3.4")},
+                                 "the seconds of one step’s transfers, within 10 %"}}};
 }
 
 Exercise exercise_half() {
@@ -258,6 +286,7 @@ Exercise exercise_half() {
             "more.",
         .prediction = NumberPrediction{"largest saving", "%", 0, 60, 50, false, 1},
         .predict = "What is the largest share of a layer’s activations that FP8 can save?",
+        .covers = {"table"},
         .hints = {"Which of the tensors that a layer keeps are inputs of a linear layer?",
                   "Model, and behind More: Attention. Then Checkpointing.",
                   "GPT 7B, scores kept, selective: 7 of 34 bytes, 20.6 %."},
@@ -267,13 +296,16 @@ Exercise exercise_half() {
             "of the activation function stay in 16 bits. GPT has no gate, and with selective recomputation "
             "no scores, so its linear inputs are the largest share.",
         .solver = {sets("model", "gpt-7b"), sets("attention", "scores"), sets("checkpointing", "selective")},
-        .near_misses = {
-            NearMiss{"flash attention keeps its output in 16 bits: 14.7 %", {sets("model", "gpt-7b")}},
-            NearMiss{"Llama’s gate and up stay in 16 bits: 17.7 %",
-                     {sets("model", "llama2-7b"), sets("attention", "scores"),
-                      sets("checkpointing", "selective")}},
-            NearMiss{"the scores are most of the layer: 3.6 %",
-                     {sets("model", "gpt-7b"), sets("attention", "scores")}}}};
+        .near_misses = {NearMiss{"flash attention keeps its output in 16 bits: 14.7 %",
+                                 {sets("model", "gpt-7b")},
+                                 "a layer keeps at least 20 % fewer bytes"},
+                        NearMiss{"Llama’s gate and up stay in 16 bits: 17.7 %",
+                                 {sets("model", "llama2-7b"), sets("attention", "scores"),
+                                  sets("checkpointing", "selective")},
+                                 "a layer keeps at least 20 % fewer bytes"},
+                        NearMiss{"the scores are most of the layer: 3.6 %",
+                                 {sets("model", "gpt-7b"), sets("attention", "scores")},
+                                 "a layer keeps at least 20 % fewer bytes"}}};
 }
 
 Exercise exercise_believe() {
@@ -284,7 +316,7 @@ Exercise exercise_believe() {
             "How many GB does L8’s trainer allocate in FP8 for the network 4096-16384-4096 with a batch of "
             "8192? The allocated bytes are hidden. Answer within 2 %.",
         .prediction = NumberPrediction{"FP8 trainer", "GB", 1, 6, 2, false, 0.1},
-        .predict = "How many GB does the trainer allocate in FP8?",
+        .predict = "How many GB does L8’s trainer allocate in FP8 for 4096-16384-4096 with a batch of 8192?",
         .start = {"model=mlp", "own_hidden=on"},
         .answers = {{"gb", "Allocated in FP8", "GB"}},
         .hints = {"How many bytes does each weight take: FP32 states, gradient, FP8 copies?",
@@ -294,10 +326,12 @@ Exercise exercise_believe() {
         .explanation =
             "The arithmetic gives 3.49 GB, the list of allocations 3.50. FP8 takes 5 % less than BF16 "
             "here, because the trainer keeps two FP8 copies of every input.",
+        .uncovers = {"own_hidden=off"},
         .solver = {types("gb", "3.49")},
-        .near_misses = {NearMiss{"the batch is missing", {types("gb", "2.35")}},
-                        NearMiss{"half of BF16", {types("gb", "1.85")}},
-                        NearMiss{"BF16’s bytes", {types("gb", "3.70")}}}};
+        .near_misses = {
+            NearMiss{"the batch is missing", {types("gb", "2.35")}, "the allocated bytes, within 2 %"},
+            NearMiss{"half of BF16", {types("gb", "1.85")}, "the allocated bytes, within 2 %"},
+            NearMiss{"BF16’s bytes", {types("gb", "3.70")}, "the allocated bytes, within 2 %"}}};
 }
 
 }  // namespace

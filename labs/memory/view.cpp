@@ -102,6 +102,7 @@ void MemoryView::draw_tokens(Context& c, const Figure& figure, Rect area) {
 
 // Thin bars between names and totals; a press makes the plan the compared one.
 void MemoryView::draw_plans(Context& c, Figure figure, Rect area) {
+    ui::region(c, "plans", area);
     const std::vector<Plan> others = other_plans(lab_.params(), lab_.outcome());
     ui::text_at(c, {area.x0, area.y0}, figure.title, {Role::text}, kBold15);
     figure.title.clear();

@@ -78,6 +78,7 @@ static std::string name_of_column(std::string_view brief) {
 }
 
 void MemoryView::draw_table(Context& c, Rect area) {
+    ui::region(c, "table", area);
     const Outcome& o = lab_.outcome();
     const Account &own = o.own.account, &other = o.other.account;
     ImGui::SetCursorScreenPos({area.x0, area.y0});

@@ -93,8 +93,11 @@ std::span<const Exercise> RulerLab::exercises() const {
                 "power: 32 from 256 on. It is the largest gap of the format.",
             .solver = {sets("brush_lo", "256"), sets("brush_hi", "448")},
             .near_misses = {NearMiss{"reaches into the gaps of 16",
-                                     {sets("brush_lo", "200"), sets("brush_hi", "448")}},
-                            NearMiss{"another format\u2019s gaps of 32", {sets("first", "e5m2")}}}},
+                                     {sets("brush_lo", "200"), sets("brush_hi", "448")},
+                                     "every gap is 32"},
+                            NearMiss{"another format\u2019s gaps of 32",
+                                     {sets("first", "e5m2")},
+                                     "E4M3 is the ruler, scale 1"}}},
         Exercise{
             .id = "L2.2",
             .title = "The middle value",
@@ -107,6 +110,7 @@ std::span<const Exercise> RulerLab::exercises() const {
                                            .initial = 224,
                                            .logarithmic = true},
             .predict = "Below which number is half of the 126 positive values of E4M3?",
+            .covers = {"ruler"},
             .start = {"tensor=none"},
             .hints = {"Count by powers of two: each has 8 values, and 7 more values are below the first "
                       "power of two.",
@@ -118,9 +122,11 @@ std::span<const Exercise> RulerLab::exercises() const {
                 "are below 2, and the last 7 cover everything from 256 to 448.",
             .solver = {sets("brush_lo", "0"), sets("brush_hi", "2")},
             .near_misses = {NearMiss{"half the range, not half the values",
-                                     {sets("brush_lo", "0"), sets("brush_hi", "224")}},
+                                     {sets("brush_lo", "0"), sets("brush_hi", "224")},
+                                     "it holds 63 of the 126 marks"},
                             NearMiss{"63 values, but the upper ones",
-                                     {sets("brush_lo", "2"), sets("brush_hi", "450")}}}},
+                                     {sets("brush_lo", "2"), sets("brush_hi", "450")},
+                                     "the interval starts before the first mark"}}},
         Exercise{
             .id = "L2.3",
             .title = "What the notebook missed",
@@ -140,9 +146,11 @@ std::span<const Exercise> RulerLab::exercises() const {
                 "E4M3’s 126 positive values, all below 1, are not on the notebook’s grid.",
             .solver = {sets("fixed_point", "on"), types("value", "9/32")},
             .near_misses = {NearMiss{"the notebook has it as well",
-                                     {sets("fixed_point", "on"), types("value", "0.625")}},
+                                     {sets("fixed_point", "on"), types("value", "0.625")},
+                                     "not on the notebook’s grid"},
                             NearMiss{"E4M3 cannot represent it either",
-                                     {sets("fixed_point", "on"), types("value", "0.3")}}}},
+                                     {sets("fixed_point", "on"), types("value", "0.3")},
+                                     "a value of E4M3 between 0 and 1"}}},
         Exercise{
             .id = "L2.4",
             .title = "Slide it home",
@@ -159,8 +167,12 @@ std::span<const Exercise> RulerLab::exercises() const {
                 "E4M3’s normal range, from 2^-6 to 448, spans nearly 15 binades, and a Gaussian needs about "
                 "12 of them: there is room, if the scale puts the tensor there.",
             .solver = {sets("scale", "64000")},
-            .near_misses = {NearMiss{"too far left: too many subnormals", {sets("scale", "4000")}},
-                            NearMiss{"too far right: the largest saturate", {sets("scale", "200000")}}}},
+            .near_misses = {NearMiss{"too far left: too many subnormals",
+                                     {sets("scale", "4000")},
+                                     "99.9 % or more among the normals"},
+                            NearMiss{"too far right: the largest saturate",
+                                     {sets("scale", "200000")},
+                                     "nothing saturated"}}},
     };
     return kExercises;
 }

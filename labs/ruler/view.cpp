@@ -54,6 +54,7 @@ void RulerView::draw_plots(Context& context, Rect area) {
     const float split = std::round(area.y0 + share * area.height());
     Figure upper = figures.front();
     Rect upper_rect{area.x0, area.y0, area.x1, split - context.px(8)};
+    ui::region(context, upper.id, upper_rect);
     if (!binades) {
         // Without a y axis of its own it keeps the lower figure's edges and x axis; its title starts at the
         // stage's.

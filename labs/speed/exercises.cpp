@@ -85,7 +85,7 @@ Verdict refusal(const Trail& trail, const Prediction*) {
     Verdict out{.conditions = {of_recording(now),
                                {"FP8 fprop refused without padding, at these sizes", {}, was_refused},
                                {"the same product runs padded", {now.field("pad")}, runs},
-                               {"your waste is right",
+                               {"your waste, right within 0.02 percentage points",
                                 {shown(waste, 2) + " %"},
                                 runs && std::abs(waste - measured) <= kWasteTolerance}}};
     if (was_refused) out.measured = {2};
@@ -100,13 +100,14 @@ Verdict amdahl_by_hand(const Trail& trail, const Prediction*) {
     const auto right = [](double answer, double truth) {
         return std::abs(answer / truth - 1) <= kAmdahlTolerance;
     };
-    return {
-        .conditions = {of_recording(now),
-                       {"your speed-up of the step", {shown(speedup)}, right(speedup, now.number("amdahl"))},
-                       {"your best possible speed-up",
-                        {shown(ceiling)},
-                        right(ceiling, now.number("amdahl_ceiling"))}},
-        .note = now.text("step.layers")};
+    return {.conditions = {of_recording(now),
+                           {"your speed-up of the step, within 2 %",
+                            {shown(speedup)},
+                            right(speedup, now.number("amdahl"))},
+                           {"your best possible speed-up, within 2 %",
+                            {shown(ceiling)},
+                            right(ceiling, now.number("amdahl_ceiling"))}},
+            .note = now.text("step.layers")};
 }
 
 // ---- L9.5
@@ -159,6 +160,7 @@ Exercise exercise_pays(const Numbers& r) {
             NumberPrediction{
                 .label = "M", .unit = "rows", .min = 16, .max = 32768, .initial = 256, .logarithmic = true},
         .predict = "From how many rows of x on is FP8 with its casts 1.5 times as fast as BF16?",
+        .covers = {"lower"},
         .start = {"source=" + r.id, "m=16"},
         .hints = {"Both lines rise with M. Which of them counts the casts?",
                   "The control is M, one tick at a time.",
@@ -168,9 +170,13 @@ Exercise exercise_pays(const Numbers& r) {
             "The cast of w costs the same whatever M is, and so does the launch. The GEMM grows with M "
             "until these costs are a small part of it.",
         .solver = {sets("m", half), sets("m", enough)},
-        .near_misses = {NearMiss{"half of it was not looked at", {sets("m", enough)}},
-                        NearMiss{"not the smallest M", {sets("m", half), sets("m", "32768")}},
-                        NearMiss{"the casts were left out", {sets("casts", "none"), sets("m", "16")}}}};
+        .near_misses = {
+            NearMiss{
+                "half of it was not looked at", {sets("m", enough)}, "at half of it you saw less than 1.5"},
+            NearMiss{"not the smallest M", {sets("m", half), sets("m", "32768")}, "the smallest such M"},
+            NearMiss{"the casts were left out",
+                     {sets("casts", "none"), sets("m", "16")},
+                     "N = 16384, K = 4096, casts of x and w"}}};
 }
 
 Exercise exercise_slower(const Numbers& r) {
@@ -182,6 +188,7 @@ Exercise exercise_slower(const Numbers& r) {
             "BF16 with the casts of x and w.",
         .prediction = ChoicePrediction{{"never", "at a small M", "at a large M", "at small N and K"}},
         .predict = "Where is the GEMM faster in FP8, but not with its casts?",
+        .covers = {"lower"},
         .start = {"source=" + r.id},
         .hints = {"What does the cast of w cost, whatever M is?", "The control is M.", "Set M to 128."},
         .judge = slower_with_casts,
@@ -190,10 +197,15 @@ Exercise exercise_slower(const Numbers& r) {
             "weights are cast once and used often, as in inference, this cost is gone: set Casts "
             "counted to x.",
         .solver = {sets("m", "128")},
-        .near_misses = {NearMiss{"at M = 8192 the casts are a small part", {sets("m", "8192")}},
+        .near_misses = {NearMiss{"at M = 8192 the casts are a small part",
+                                 {sets("m", "8192")},
+                                 "slower than BF16 with its casts"},
                         NearMiss{"here the GEMM itself is not 1.2 times as fast",
-                                 {sets("n", "3072"), sets("k", "768"), sets("m", "32")}},
-                        NearMiss{"the casts were left out", {sets("m", "128"), sets("casts", "none")}}}};
+                                 {sets("n", "3072"), sets("k", "768"), sets("m", "32")},
+                                 "the GEMM alone at least 1.2 times as fast"},
+                        NearMiss{"the casts were left out",
+                                 {sets("m", "128"), sets("casts", "none")},
+                                 "casts of x and w counted"}}};
 }
 
 Exercise exercise_refused(const Numbers& r) {
@@ -209,6 +221,7 @@ Exercise exercise_refused(const Numbers& r) {
         .predict =
             "K, the dimension that fprop sums over, becomes 4097. What does cuBLASLt do with the FP8 "
             "product?",
+        .covers = {"lower"},
         .start = {"source=" + r.id, "m=4096", "n=4096", "k=4096", "view=align"},
         .answers = {{.name = "waste", .label = "Added work", .unit = "%"}},
         .hints = {"Which dimension does fprop sum over?", "The controls are +1 at K, then Pad to 16.",
@@ -218,11 +231,15 @@ Exercise exercise_refused(const Numbers& r) {
             "Rows of FP8 operands must begin at multiples of 16 bytes. Padding K = 4097 to 4112 adds 0.37 % "
             "of work; padding a batch of 1 to 16 adds 1500 %.",
         .solver = {sets("k_off", "1"), sets("pad", "on"), types("waste", r.waste)},
-        .near_misses = {
-            NearMiss{"padded without a size that is off", {sets("pad", "on"), types("waste", "0")}},
-            NearMiss{"refused, and left so", {sets("k_off", "1"), types("waste", r.waste)}},
-            NearMiss{"the waste of one row in 4096",
-                     {sets("k_off", "1"), sets("pad", "on"), types("waste", "0.02")}}}};
+        .near_misses = {NearMiss{"padded without a size that is off",
+                                 {sets("pad", "on"), types("waste", "0")},
+                                 "FP8 fprop refused without padding, at these sizes"},
+                        NearMiss{"refused, and left so",
+                                 {sets("k_off", "1"), types("waste", r.waste)},
+                                 "the same product runs padded"},
+                        NearMiss{"the waste of one row in 4096",
+                                 {sets("k_off", "1"), sets("pad", "on"), types("waste", "0.02")},
+                                 "your waste, right within 0.02 percentage points"}}};
 }
 
 Exercise exercise_amdahl(const Numbers& r) {
@@ -238,6 +255,7 @@ Exercise exercise_amdahl(const Numbers& r) {
         .predict =
             "About four fifths of a step are GEMMs, and FP8 makes them 1.9 times as fast. How many times "
             "as fast is the step?",
+        .covers = {"step"},
         .start = {"source=" + r.id, "show_amdahl=off"},
         .answers = {{.name = "speedup", .label = "Speed-up of the step", .unit = ""},
                     {.name = "ceiling", .label = "At best", .unit = ""}},
@@ -248,12 +266,17 @@ Exercise exercise_amdahl(const Numbers& r) {
         .explanation =
             "Casts, optimiser and gaps take as long as before. The smaller the share of the GEMMs, the "
             "less a faster GEMM helps.",
+        .uncovers = {"show_amdahl=on"},
         .solver = {types("speedup", two(r.amdahl)), types("ceiling", two(r.ceiling))},
         .near_misses = {NearMiss{"the ratio of the GEMMs is not that of the step",
-                                 {types("speedup", two(r.ratio)), types("ceiling", two(r.ceiling))}},
+                                 {types("speedup", two(r.ratio)), types("ceiling", two(r.ceiling))},
+                                 "your speed-up of the step, within 2 %"},
                         NearMiss{"1 / f is not the ceiling",
-                                 {types("speedup", two(r.amdahl)), types("ceiling", two(1 / r.share))}},
-                        NearMiss{"the ceiling is missing", {types("speedup", two(r.amdahl))}}}};
+                                 {types("speedup", two(r.amdahl)), types("ceiling", two(1 / r.share))},
+                                 "your best possible speed-up, within 2 %"},
+                        NearMiss{"the ceiling is missing",
+                                 {types("speedup", two(r.amdahl))},
+                                 "your best possible speed-up, within 2 %"}}};
 }
 
 Exercise exercise_promise(const Numbers& r) {
@@ -267,6 +290,7 @@ Exercise exercise_promise(const Numbers& r) {
         .prediction = ChoicePrediction{{"current scaling", "one scale per row", "blocks of 128"}},
         .predict =
             "For which recipe does Amdahl\u2019s law, with the GEMMs of that recipe, promise far too much?",
+        .covers = {"step"},
         .start = {"source=" + r.id},
         .answers = {{.name = "missing",
                      .label = "Left out",
@@ -280,12 +304,15 @@ Exercise exercise_promise(const Numbers& r) {
             "and then casts it, so the casts take longer than those of BF16.",
         .solver = {sets("recipe", "current"), types("missing", "casts")},
         .near_misses = {NearMiss{"blocks of 128: promised too little for this",
-                                 {sets("recipe", "block128"), types("missing", "casts")}},
+                                 {sets("recipe", "block128"), types("missing", "casts")},
+                                 "another recipe, promised at least 8 % too much"},
                         NearMiss{"at this size the casts are a small part",
                                  {sets("m", "16384"), sets("n", "32768"), sets("k", "8192"),
-                                  sets("recipe", "current"), types("missing", "casts")}},
+                                  sets("recipe", "current"), types("missing", "casts")},
+                                 "another recipe, promised at least 8 % too much"},
                         NearMiss{"the optimiser did not grow",
-                                 {sets("recipe", "current"), types("missing", "optimiser")}}}};
+                                 {sets("recipe", "current"), types("missing", "optimiser")},
+                                 "what was left out"}}};
 }
 
 }  // namespace

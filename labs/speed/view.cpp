@@ -127,6 +127,7 @@ void SpeedView::draw_hover(Context& c, const ui::PlotResult& plot) {
 }
 
 void SpeedView::draw_lower(Context& c, Rect area) {
+    ui::region(c, "lower", area);
     const Outcome& o = lab_.outcome();
     const Rect bar{area.x0, area.y1 - c.px(32), area.x1, area.y1};
     const std::array<std::string, 4> labels = {area.width() < c.px(270) ? "Sweep" : "M sweep", "QKV", "Align",
@@ -258,6 +259,7 @@ void SpeedView::draw_formats(Context& c, Rect area) {
 }
 
 void SpeedView::draw_step(Context& c, Rect area) {
+    ui::region(c, "step", area);
     const Outcome& o = lab_.outcome();
     const StepOutcome& step = o.step;
     std::vector<std::string> lines = amdahl_lines(o);

@@ -59,7 +59,7 @@ Verdict twins(const Trail& trail, const Prediction*) {
     const bool arms =
         now.text("arm_a") == "bf16" && casts_to_fp8(now.text("arm_b")) && now.text("options").empty();
     return {.conditions = {{"2,000 steps, unchanged on the way", {steps_done(now)}, finished(now)},
-                           {"A in BF16, B in FP8",
+                           {"A in BF16, B in FP8 in all layers, no other options",
                             {recipe_label(now.text("arm_a")) + "; " + recipe_label(now.text("arm_b"))},
                             arms}},
             .note = finished(now) ? "gap " + percent(gap) + " of the last 100 losses" : "",
@@ -73,7 +73,7 @@ Verdict curve_lies(const Trail& trail, const Prediction*) {
     std::string note = "zeros in " + now.text("worst_underflow_tensor") + ", mean of the run";
     if (!std::isnan(l1) && !std::isnan(energy))
         note += ": " + percent(l1) + " of its absolute sum, " + percent(energy) + " of its energy";
-    return {.conditions = {{"2,000 steps", {steps_done(now)}, finished(now)},
+    return {.conditions = {{"2,000 steps, unchanged on the way", {steps_done(now)}, finished(now)},
                            {"30 % or more of a gradient’s elements became 0", {percent(lost)}, lost >= 30},
                            {"the loss within 5 % of BF16", {percent(gap)}, std::abs(gap) <= 5}},
             .note = finished(now) ? note : ""};
@@ -86,10 +86,12 @@ Verdict one_control(const Trail& trail, const Prediction*) {
     constexpr std::array<std::string_view, 8> kOfRecipe = {"arm_b", "history", "margin",   "algo",
                                                            "fwd",   "bwd",     "interval", "round"};
     const bool one = moved.size() == 1 && std::ranges::find(kOfRecipe, moved.front()) != kOfRecipe.end();
-    return {.conditions = {
-                {"one control of B\u2019s recipe changed", {fmt::format("{} changed", moved.size())}, one},
-                {"2,000 steps", {steps_done(now)}, finished(now)},
-                {"the loss within 5 % of BF16", {percent(gap)}, finished(now) && gap <= 5}}};
+    return {.conditions = {{"one control of B\u2019s recipe changed",
+                            {moved.size() == 1 && !one ? moved.front() + ", not of the recipe"
+                                                       : fmt::format("{} changed", moved.size())},
+                            one},
+                           {"2,000 steps, unchanged on the way", {steps_done(now)}, finished(now)},
+                           {"the loss at most 5 % above BF16", {percent(gap)}, finished(now) && gap <= 5}}};
 }
 
 Verdict without_master_weights(const Trail& trail, const Prediction*) {
@@ -108,11 +110,13 @@ Verdict without_master_weights(const Trail& trail, const Prediction*) {
     const auto gap = [](const State* state) {
         return percent(state ? state->number("gap_b_pct") : std::nan(""));
     };
-    return {
-        .conditions = {
-            {"no master weights, nearest: loss 3\u00d7 BF16’s or more", {gap(nearest)}, nearest != nullptr},
-            {"no master weights, stochastic: within 20 % of BF16", {gap(stochastic)}, stochastic != nullptr},
-            {"no other setting differs between the two runs", {}, fair}}};
+    return {.conditions = {{"2,000 steps without master weights, nearest: loss 3× BF16’s or more",
+                            {gap(nearest)},
+                            nearest != nullptr},
+                           {"2,000 steps without master weights, stochastic: at most 20 % above BF16",
+                            {gap(stochastic)},
+                            stochastic != nullptr},
+                           {"no other setting differs between the two runs", {}, fair}}};
 }
 
 }  // namespace
@@ -129,6 +133,7 @@ std::span<const Exercise> TrainLab::exercises() const {
             .predict =
                 "The same network is trained in BF16 (arm A) and in FP8 with delayed scaling (arm B) for "
                 "2,000 steps. By how many percent will the mean losses of the last 100 steps differ?",
+            .covers = {"loss", "gap"},
             .hints = {"Everything is set already.", "Press Run, below the curves, or the Space key.",
                       "Press Run and wait for step 2,000. Change nothing meanwhile."},
             .judge = twins,
@@ -140,10 +145,15 @@ std::span<const Exercise> TrainLab::exercises() const {
                 "optimiser. This loss falls towards 0, so the gap relative to it has no fixed limit; "
                 "published FP8 runs of language models end within 1 % of BF16."),
             .solver = {acts("run")},
-            .near_misses = {NearMiss{"200 steps only", {sets("steps", "200"), acts("run")}},
-                            NearMiss{"both arms in BF16", {sets("arm_b", "bf16"), acts("run")}},
+            .near_misses = {NearMiss{"200 steps only",
+                                     {sets("steps", "200"), acts("run")},
+                                     "2,000 steps, unchanged on the way"},
+                            NearMiss{"both arms in BF16",
+                                     {sets("arm_b", "bf16"), acts("run")},
+                                     "A in BF16, B in FP8 in all layers, no other options"},
                             NearMiss{"every layer of arm B kept in BF16",
-                                     {sets("options", "wide=1+2+3"), acts("run")}}}},
+                                     {sets("options", "wide=1+2+3"), acts("run")},
+                                     "A in BF16, B in FP8 in all layers, no other options"}}},
         Exercise{
             .id = "L8.2",
             .title = "The curve lies",
@@ -165,9 +175,12 @@ std::span<const Exercise> TrainLab::exercises() const {
                 "weight gradient hardly changes, and neither does the loss. Underflow is an early warning: "
                 "as gradients shrink, larger elements become 0 too and the lost share grows."),
             .solver = {sets("arm_b", "unscaled"), acts("run")},
-            .near_misses = {NearMiss{"scaled: nothing is lost", {acts("run")}},
+            .near_misses = {NearMiss{"scaled: nothing is lost",
+                                     {acts("run")},
+                                     "30 % or more of a gradient’s elements became 0"},
                             NearMiss{"lost, and the loss shows it",
-                                     {sets("arm_b", "unscaled"), sets("bwd", "e4m3"), acts("run")}}}},
+                                     {sets("arm_b", "unscaled"), sets("bwd", "e4m3"), acts("run")},
+                                     "the loss within 5 % of BF16"}}},
         Exercise{
             .id = "L8.3",
             .title = "One control repairs",
@@ -190,9 +203,11 @@ std::span<const Exercise> TrainLab::exercises() const {
                 "alone is enough.",
             .solver = {sets("bwd", "e5m2"), acts("run")},
             .near_misses = {NearMiss{"two controls",
-                                     {sets("bwd", "e5m2"), sets("arm_b", "delayed"), acts("run")}},
+                                     {sets("bwd", "e5m2"), sets("arm_b", "delayed"), acts("run")},
+                                     "one control of B’s recipe changed"},
                             NearMiss{"a control that does nothing here",
-                                     {sets("margin", "1"), acts("run")}}}},
+                                     {sets("margin", "1"), acts("run")},
+                                     "the loss at most 5 % above BF16"}}},
         Exercise{
             .id = "L8.4",
             .title = "Without master weights",
@@ -213,10 +228,12 @@ std::span<const Exercise> TrainLab::exercises() const {
             .solver = {sets("master", "none"), acts("run"), sets("round_update", "stochastic"), acts("run")},
             .near_misses = {NearMiss{
                                 "only the stochastic run",
-                                {sets("master", "none"), sets("round_update", "stochastic"), acts("run")}},
+                                {sets("master", "none"), sets("round_update", "stochastic"), acts("run")},
+                                "2,000 steps without master weights, nearest: loss 3× BF16’s or more"},
                             NearMiss{"another learning rate",
                                      {sets("master", "none"), acts("run"), sets("round_update", "stochastic"),
-                                      sets("lr", "0.001"), acts("run")}}}},
+                                      sets("lr", "0.001"), acts("run")},
+                                     "no other setting differs between the two runs"}}},
     };
     return kExercises;
 }

@@ -76,6 +76,7 @@ ImU32 Context::color(Color color) const {
 
 void begin_frame(Context& context) {
     context.probes.items.clear();
+    context.regions.clear();
     context.wants_redraw = false;
     context.opens_text = false;
     move_focus(context.focus);
@@ -83,6 +84,14 @@ void begin_frame(Context& context) {
 }
 
 bool key_pressed(Key key) { return !ImGui::GetIO().WantTextInput && pressed(key); }
+
+void region(Context& context, std::string_view name, Rect rect) {
+    const auto [at, is_new] = context.regions.try_emplace(std::string(name), rect);
+    if (is_new) return;
+    Rect& all = at->second;
+    all = {std::min(all.x0, rect.x0), std::min(all.y0, rect.y0), std::max(all.x1, rect.x1),
+           std::max(all.y1, rect.y1)};
+}
 
 void probe(Context& context, std::string_view name) {
     if (!context.probes.enabled) return;

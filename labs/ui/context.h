@@ -64,8 +64,13 @@ struct Context {
         std::string lab = {};                  // id; empty: none
         std::vector<std::string> fields = {};  // "field=value", on top of its settings
     } wanted_lab;                              // a view leads to another lab: the shell opens it
+    struct Notice {
+        std::string title = {}, line = {};
+    } notice;  // a view tells something: the shell's toast, the only one
     // Fields (FieldInfo::name) that a scene locks or hides. Set by the shell.
     std::vector<std::string> locked, hidden;
+    // The parts of the stage as they were drawn in this frame: figures by their ids, and others (ui::region()).
+    std::map<std::string, Rect, std::less<>> regions;
     struct Typing {
         std::string name;
         std::string text;
@@ -93,6 +98,9 @@ void begin_frame(Context& context);
 
 // True in the frame in which a key of the focused control was pressed; false while text is typed.
 bool key_pressed(Key key);
+
+// Names a part of the stage, which a prediction can cover. Rectangles of one name are one part.
+void region(Context& context, std::string_view name, Rect rect);
 
 // Records the last item (or an explicit rectangle, physical px) under a name: "train.start".
 void probe(Context& context, std::string_view name);

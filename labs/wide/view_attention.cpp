@@ -35,6 +35,7 @@ void WideView::draw_attention(Context& c, Rect area) {
 
 // A press or an arrow key sets the number of keys.
 void WideView::draw_keys(Context& c, Figure figure, Rect area) {
+    ui::region(c, "keys", area);
     const std::vector<SweepPoint>& sweep = lab_.sweep();
     const float heading = draw_heading(c, figure.title, area);
     figure.title.clear();
@@ -77,6 +78,7 @@ void WideView::draw_keys(Context& c, Figure figure, Rect area) {
 }
 
 void WideView::draw_casts(Context& c, Rect area) {
+    ui::region(c, "casts", area);
     const Attention& a = lab_.attention();
     const bool surprise = std::ranges::any_of(
         a.casts, [](const CastOutcome& cast) { return cast.zero_pct >= 30 && cast.lost_pct <= 0.1; });

@@ -34,6 +34,7 @@ void WideView::draw_optimiser(Context& c, Rect area) {
 }
 
 void WideView::draw_forget(Context& c, Figure figure, Rect area) {
+    ui::region(c, "forget", area);
     const Optimiser& o = lab_.optimiser();
     const float room = c.px(area.width() < c.px(680) ? 124 : 150);
     const float heading = draw_heading(c, figure.title, area);

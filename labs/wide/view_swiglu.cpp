@@ -52,6 +52,7 @@ void WideView::draw_swiglu(Context& c, Rect area) {
     const ui::Press press = ui::press(c, "wide.steps", columns, 2);
     if (press.clicked || press.held)
         go_to(static_cast<int>(std::floor(plot.x_at(ImGui::GetIO().MousePos.x))));
+    ui::region(c, "timeline", {area.x0, area.y0, area.x1, top + c.px(strip)});
     draw_strip(c, plot, {area.x0, top, area.x1, top + c.px(strip)}, rows);
     const float scrub = top + c.px(strip + 11);
     draw_scrub(c, plot, scrub);
@@ -221,6 +222,7 @@ void WideView::draw_pair(Context& c, Figure figure, Rect area) {
 }
 
 void WideView::draw_inliers(Context& c, Rect area) {
+    ui::region(c, "repairs", area);
     const Swiglu& s = lab_.swiglu();
     if (s.steps.empty()) return;  // before the first result
     const float height = area.height() / c.scale;

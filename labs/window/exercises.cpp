@@ -26,15 +26,16 @@ Verdict six_decades(const Trail& trail, const Prediction*) {
     const bool lost =
         trail.visited([](const State& s) { return in_e4m3(s) && s.number("underflow_pct") > 0; });
     const double overflow = now.number("overflow_pct"), underflow = now.number("underflow_pct");
-    const bool whole = seed_array(now) && overflow == 0 && underflow == 0;
+    const bool same = seed_array(now), whole = overflow == 0 && underflow == 0;
     return {.conditions = {{"E4M3: a value saturated", {}, clipped},
                            {"E4M3: a value became 0", {}, lost},
                            {"now none saturates and none becomes 0",
                             {fmt::format("{} % saturate, {} % become 0", screen_number(overflow, 3),
                                          screen_number(underflow, 3))},
-                            whole}},
-            .measured =
-                whole ? std::vector<double>{is(now, "format", "e5m2") ? 1.0 : 2.0} : std::vector<double>{}};
+                            whole},
+                           {"still the seven numbers", {}, same}},
+            .measured = same && whole ? std::vector<double>{is(now, "format", "e5m2") ? 1.0 : 2.0}
+                                      : std::vector<double>{}};
 }
 
 // ---- L4.2
@@ -52,7 +53,7 @@ Verdict headroom(const Trail& trail, const Prediction*) {
     const bool heavy =
         is(now, "tensor", "lognormal") && is(now, "format", "e4m3") && now.number("sigma") >= 3;
     const double lost = now.number("underflow_pct"), least = now.number("least_underflow_pct");
-    const bool best = heavy && now.number("overflow_pct") == 0 && lost <= least + 0.1;
+    const double clipped = now.number("overflow_pct");
     std::vector<double> measured;
     if (free) {
         // The start is the Gaussian: its sweep holds the answer.
@@ -61,13 +62,17 @@ Verdict headroom(const Trail& trail, const Prediction*) {
                 measured.push_back(
                     trail.start.number(fmt::format("{}.sqnr_db_at_margin_{}", format, margin)));
     }
-    return {.conditions = {{"Gaussian: margin 2^9 or more within 0.5 dB of the best", {}, free},
-                           {"then a log-normal tensor, sigma 3", {}, heavy},
-                           {"its underflow is the least that a margin gives",
+    return {.conditions = {{"E4M3, a Gaussian without outliers, scale not manual: margin 2^9 or more, within "
+                            "0.5 dB of the best",
+                            {},
+                            free},
+                           {"then E4M3, a log-normal tensor, sigma 3 or more", {}, heavy},
+                           {"its underflow is within 0.1 percentage points of the least that a margin gives",
                             heavy ? std::vector{screen_number(lost, 3) + " %, least " +
                                                 screen_number(least, 3) + " %"}
                                   : std::vector<std::string>{},
-                            free && best}},
+                            heavy && lost <= least + 0.1},
+                           {"and nothing of it saturates", {screen_number(clipped, 3) + " %"}, clipped == 0}},
             .measured = measured};
 }
 
@@ -100,8 +105,10 @@ Verdict outlier(const Trail& trail, const Prediction*) {
                            screen_number(measured.front()), loss.front());
     }
     return {
-        .conditions = {{"E4M3: the other elements lose 3 to 6 dB", loss, hurt != nullptr},
-                       {"INT8: they lose 20 dB or more, outlier 64 or less", {}, trail.visited(int8_hurt)}},
+        .conditions =
+            {{"E4M3, a Gaussian, scale from the current amax, margin 0: the other elements lose 3 to 6 dB",
+              loss, hurt != nullptr},
+             {"INT8, the same: they lose 20 dB or more, outlier 64 or less", {}, trail.visited(int8_hurt)}},
         .note = note,
         .measured = measured};
 }
@@ -128,8 +135,8 @@ Verdict zeros(const Trail& trail, const Prediction*) {
     const bool rule = !is(now, "source", "manual");
     return {.conditions = {{"the tensor is all zero", {}, all_zero},
                            {"its scale comes from its amax", {}, rule},
-                           {"and is finite", {screen_number(scale, 3)}, sound},
-                           {"no output is NaN", {screen_number(bad, 3)}, bad == 0}},
+                           {"and is finite and above 0", {screen_number(scale, 3)}, sound},
+                           {"no output is NaN or infinite", {screen_number(bad, 3)}, bad == 0}},
             .measured = all_zero && sound && bad == 0 ? std::vector<double>{1} : std::vector<double>{}};
 }
 
@@ -146,6 +153,7 @@ Exercise exercise_six_decades() {
         .predict =
             "Seven numbers from 0.001 to 1000 are cast with one scale. Which format can hold these six "
             "decades at once, so that none saturates and none becomes 0?",
+        .covers = {"window", "numbers"},
         .start = {"tensor=decades"},
         .hints =
             {"How many decades are between the smallest and the largest value of each format?",
@@ -156,8 +164,11 @@ Exercise exercise_six_decades() {
             "No scale brings six decades into a window of 5.4. Range comes from exponent bits: E5M2 has "
             "one more, and one mantissa bit less, so its relative error is twice as large.",
         .solver = {sets("margin", "-2"), sets("margin", "0"), sets("format", "e5m2")},
-        .near_misses = {NearMiss{"the top was never cut off", {sets("format", "e5m2")}},
-                        NearMiss{"still E4M3", {sets("margin", "-2"), sets("margin", "0")}}}};
+        .near_misses = {
+            NearMiss{"the top was never cut off", {sets("format", "e5m2")}, "E4M3: a value saturated"},
+            NearMiss{"still E4M3",
+                     {sets("margin", "-2"), sets("margin", "0")},
+                     "now none saturates and none becomes 0"}}};
 }
 
 Exercise exercise_headroom() {
@@ -178,6 +189,7 @@ Exercise exercise_headroom() {
             .predict =
                 "A Gaussian tensor is cast with a margin of 0, 3, 6 and 9: that many powers of two stay free "
                 "above its amax. Sketch its SQNR in dB at these four margins, first for E4M3, then for INT8.",
+            .covers = {"margin"},
             .start = {"tensor=normal"},
             .hints = {"A power of two changes only the exponent of a float. What happens to the mantissa of "
                       "the float?",
@@ -192,9 +204,13 @@ Exercise exercise_headroom() {
                 "has half of its elements there.",
             .solver = {sets("margin", "9"), sets("tensor", "lognormal"), sets("margin", "0")},
             .near_misses = {
-                NearMiss{"the margin was left at 9", {sets("margin", "9"), sets("tensor", "lognormal")}},
+                NearMiss{"the margin was left at 9",
+                         {sets("margin", "9"), sets("tensor", "lognormal")},
+                         "its underflow is within 0.1 percentage points of the least that a margin gives"},
                 NearMiss{"no headroom taken on the Gaussian",
-                         {sets("margin", "5"), sets("tensor", "lognormal"), sets("margin", "0")}}}};
+                         {sets("margin", "5"), sets("tensor", "lognormal"), sets("margin", "0")},
+                         "E4M3, a Gaussian without outliers, scale not manual: margin 2^9 or more, within "
+                         "0.5 dB of the best"}}};
 }
 
 Exercise exercise_outlier() {
@@ -216,6 +232,7 @@ Exercise exercise_outlier() {
                 "A Gaussian tensor with one outlier is scaled by its amax and cast to E4M3. How many "
                 "standard deviations (sigma) large must the outlier be to lower the SQNR of the other "
                 "elements by 3 dB or more?",
+            .covers = {"numbers", "window"},
             .start = {"tensor=normal", "cols=16384", "outliers=1", "outlier_ratio=64"},
             .hints = {"The outlier makes the scale smaller. When do the elements of a Gaussian become too "
                       "small for E4M3?",
@@ -227,10 +244,14 @@ Exercise exercise_outlier() {
                 "INT8’s 255 values are evenly spaced up to the outlier, so few are left for the others. E4M3 "
                 "spans 17.8 binades, a Gaussian needs few of them, and the rest is headroom.",
             .solver = {sets("outlier_ratio", "32768"), sets("format", "int8"), sets("outlier_ratio", "64")},
-            .near_misses = {NearMiss{"INT8 was not tried", {sets("outlier_ratio", "32768")}},
+            .near_misses = {NearMiss{"INT8 was not tried",
+                                     {sets("outlier_ratio", "32768")},
+                                     "INT8, the same: they lose 20 dB or more, outlier 64 or less"},
                             NearMiss{"too large an outlier: 10 dB lost",
                                      {sets("outlier_ratio", "65536"), sets("format", "int8"),
-                                      sets("outlier_ratio", "64")}}}};
+                                      sets("outlier_ratio", "64")},
+                                     "E4M3, a Gaussian, scale from the current amax, margin 0: the other "
+                                     "elements lose 3 to 6 dB"}}};
 }
 
 Exercise exercise_cliff() {
@@ -246,6 +267,7 @@ Exercise exercise_cliff() {
         .predict =
             "448 is the largest value of E4M3, and the cast rounds to nearest. What is the largest number "
             "that still becomes 448?",
+        .covers = {"probe"},
         .start = {"source=manual", "scale=1", "overflow=nonsaturate", "probe=100"},
         .hints = {"Rounding to nearest also rounds numbers above 448 down to 448. Up to which number?",
                   "The control is Number x, beside the lower figure: type a number, or use the arrow keys.",
@@ -255,8 +277,8 @@ Exercise exercise_cliff() {
             "Overflow does not begin at 448 but half a gap further: 464 still rounds to 448. Counting "
             "everything above 448 as saturated also counts values that were only rounded.",
         .solver = {sets("probe", "464")},
-        .near_misses = {NearMiss{"448 itself: 449 is still 448", {sets("probe", "448")}},
-                        NearMiss{"already NaN", {sets("probe", "465")}}}};
+        .near_misses = {NearMiss{"448 itself: 449 is still 448", {sets("probe", "448")}, "x + 1 becomes NaN"},
+                        NearMiss{"already NaN", {sets("probe", "465")}, "x becomes 448"}}};
 }
 
 Exercise exercise_zeros() {
@@ -271,6 +293,7 @@ Exercise exercise_zeros() {
             .predict =
                 "All elements of a tensor are 0, so its amax is 0 and its scale is 448 / 0. What does the "
                 "cast to E4M3 write for each element?",
+            .covers = {"numbers", "window"},
             .start = {"tensor=zeros", "zero=divide"},
             .hints = {"What is 448 / 0, and what is that times 0?",
                       "The control is Amax of 0, in the group More.",
@@ -281,8 +304,10 @@ Exercise exercise_zeros() {
                 "448 / 0 is Inf, and 0 times Inf is NaN. One layer whose values are all 0 would turn the "
                 "whole step into NaN. Every library has a rule for this case, and the rules differ.",
             .solver = {sets("zero", "eps")},
-            .near_misses = {NearMiss{"another tensor", {sets("tensor", "normal")}},
-                            NearMiss{"a scale by hand is no rule", {sets("source", "manual")}}}};
+            .near_misses = {NearMiss{"another tensor", {sets("tensor", "normal")}, "the tensor is all zero"},
+                            NearMiss{"a scale by hand is no rule",
+                                     {sets("source", "manual")},
+                                     "its scale comes from its amax"}}};
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ void WindowView::stage(Context& c, Rect area) {
 
 // What the cast does, as five numbers over their names.
 void WindowView::draw_numbers(Context& c, Rect area) {
+    ui::region(c, "numbers", area);
     const Outcome& o = lab_.outcome();
     const CastStats& stats = o.cast.stats;
     struct Number {
@@ -158,6 +159,7 @@ void WindowView::draw_lower(Context& c, const std::vector<Figure>& figures, Rect
 
 // One number and the one after it: where the format ends, and what lies behind.
 void WindowView::draw_probe(Context& c, Rect area) {
+    ui::region(c, "probe", area);
     const Outcome& o = lab_.outcome();
     ImGui::SetCursorScreenPos({area.x0, area.y0});
     ImGui::BeginChild("window.probe", {area.width(), area.height()}, false,

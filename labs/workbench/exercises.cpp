@@ -37,7 +37,7 @@ Verdict fewest_bits(const Trail& trail, const Prediction*) {
                           : chosen == "bf16"                                             ? 3
                           : chosen == "mxfp8" || chosen == "block128"                    ? 1
                                                                                          : 0;
-    return {.conditions = {{"25 dB and 1 %, as they were", {}, same},
+    return {.conditions = {{"all demands and the casts as they were: 25 dB, 1 %", {}, same},
                            {"1024 elements or more", number_cell(now.number("elements"), ""), large},
                            {"no recipe that meets them has fewer bits", {label_of_recipe(chosen)}, best}},
             .measured = same && large && best ? std::vector<double>{family} : std::vector<double>{}};
@@ -90,7 +90,10 @@ Exercise exercise_fewest() {
             "The table of recipes is covered. Find the recipe with the fewest bits that keeps this tensor at "
             "25 dB and turns at most 1 % into 0. Any other tensor of 1024 elements or more will do too.",
         .prediction = ChoicePrediction{{"4 or 6 bits", "8 bits in blocks", "8 bits, one scale", "16 bits"}},
-        .predict = "Which family will it be?",
+        .predict =
+            "Of which family is the recipe with the fewest bits that keeps 25 dB and turns at most 1 % of "
+            "this gradient into 0?",
+        .covers = {"recipes"},
         .start = {"tensor=dact.blocks.4.gate_up", "recipe=bf16", "covered=true"},
         .hints = {"Start at 4 bits and go up.", "Press a recipe and watch zero %, not SQNR.",
                   "E4M3 with one scale."},
@@ -99,12 +102,20 @@ Exercise exercise_fewest() {
             "6 bits keep the SQNR, and 5 % or more of these gradients are below their windows. E4M3 has "
             "17.8 binades: with one scale 0.70 % become 0, at 8.00 bits. MXFP8 meets the demands "
             "too, with 8.25.",
+        .uncovers = {"covered=false"},
         .solver = {sets("recipe", "current")},
         .near_misses = {
-            NearMiss{"20.7 % become 0", {sets("recipe", "mxfp6-e2m3")}},
-            NearMiss{"5.2 % become 0", {sets("recipe", "mxfp6-e3m2")}},
-            NearMiss{"meets them with 8.25 bits", {sets("recipe", "mxfp8")}},
-            NearMiss{"another demand", {sets("max_underflow", "10"), sets("recipe", "mxfp6-e3m2")}}}};
+            NearMiss{"20.7 % become 0",
+                     {sets("recipe", "mxfp6-e2m3")},
+                     "no recipe that meets them has fewer bits"},
+            NearMiss{
+                "5.2 % become 0", {sets("recipe", "mxfp6-e3m2")}, "no recipe that meets them has fewer bits"},
+            NearMiss{"meets them with 8.25 bits",
+                     {sets("recipe", "mxfp8")},
+                     "no recipe that meets them has fewer bits"},
+            NearMiss{"another demand",
+                     {sets("max_underflow", "10"), sets("recipe", "mxfp6-e3m2")},
+                     "all demands and the casts as they were: 25 dB, 1 %"}}};
 }
 
 Exercise exercise_zeros() {
@@ -118,6 +129,7 @@ Exercise exercise_zeros() {
         .prediction = ChoicePrediction{{"about 20 %", "about 1 %", "about 0.01 %", "less than 0.01 %"}},
         .predict =
             "18 % of a tensor become 0. How much of its absolute sum is that, at least in one of the six?",
+        .covers = {"places"},
         .start = {"tensor=blocks.1.qkv.weight"},
         .answers = {{"share", "lost share", "%"},
                     {"common", "they are", "", {"weights", "moments", "attention", "inputs of block 1"}}},
@@ -132,16 +144,20 @@ Exercise exercise_zeros() {
                    types("common", "attention")},
         .near_misses = {NearMiss{"the share of elements, not of the sum",
                                  {sets("tensor", "act.blocks.4.attention.p"), types("share", "17.9"),
-                                  types("common", "attention")}},
+                                  types("common", "attention")},
+                                 "the share of the absolute sum, within a tenth"},
                         NearMiss{"a tensor with 0.34 %",
                                  {sets("tensor", "adam.v.embedding.weight"), types("share", "0.0000037"),
-                                  types("common", "attention")}},
+                                  types("common", "attention")},
+                                 "10 % or more become 0"},
                         NearMiss{"they are not all inputs",
                                  {sets("tensor", "act.blocks.4.attention.p"), types("share", "0.00038"),
-                                  types("common", "inputs of block 1")}},
+                                  types("common", "inputs of block 1")},
+                                 "what the six have in common"},
                         NearMiss{"another recipe is shown",
                                  {sets("tensor", "act.blocks.4.attention.p"), sets("recipe", "mxfp8"),
-                                  types("share", "0.00038"), types("common", "attention")}}}};
+                                  types("share", "0.00038"), types("common", "attention")},
+                                 "E4M3, one scale"}}};
 }
 
 Exercise exercise_upwards() {
@@ -153,6 +169,7 @@ Exercise exercise_upwards() {
             "the elements into 0.",
         .prediction = ChoicePrediction{{"yes", "no"}},
         .predict = "Can an SQNR of 25 dB go with a fifth of the elements lost?",
+        .covers = {"recipes"},
         .hints = {"Which metric depends on the large elements only?", "Sort the table by another recipe.",
                   "dact.head in MXFP6 E2M3."},
         .judge = upwards,
@@ -161,11 +178,17 @@ Exercise exercise_upwards() {
             "in MXFP6 E2M3, and the SQNR is 29.8 dB.",
         .solver = {sets("tensor", "dact.head"), sets("recipe", "mxfp6-e2m3")},
         .near_misses = {
-            NearMiss{"18.1 % become 0", {sets("tensor", "act.blocks.1.down"), sets("recipe", "mxfp6-e2m3")}},
-            NearMiss{"too low an SQNR", {sets("tensor", "dact.head"), sets("recipe", "mxfp4")}},
+            NearMiss{"18.1 % become 0",
+                     {sets("tensor", "act.blocks.1.down"), sets("recipe", "mxfp6-e2m3")},
+                     "20 % or more become 0"},
+            NearMiss{
+                "too low an SQNR", {sets("tensor", "dact.head"), sets("recipe", "mxfp4")}, "25 dB or more"},
             NearMiss{"everything is lost, and the SQNR too",
-                     {sets("tensor", "dact.head"), sets("recipe", "unscaled")}},
-            NearMiss{"too many bits", {sets("tensor", "dact.head"), sets("recipe", "mxfp8")}}}};
+                     {sets("tensor", "dact.head"), sets("recipe", "unscaled")},
+                     "25 dB or more"},
+            NearMiss{"too many bits",
+                     {sets("tensor", "dact.head"), sets("recipe", "mxfp8")},
+                     "8.1 bits or fewer"}}};
 }
 
 Exercise exercise_before() {
@@ -176,7 +199,10 @@ Exercise exercise_before() {
             "Compare the sample with itself before training. Select a tensor whose kind has a larger amax "
             "after training, and a smallest value that fell by 3 binades or more.",
         .prediction = ChoicePrediction{{"weights", "weight gradients", "gradients of activations", "inputs"}},
-        .predict = "Where will it be?",
+        .predict =
+            "In which kind of tensor does training raise the amax and lower the smallest value by 3 binades "
+            "or more?",
+        .covers = {"table"},
         .start = {"tensor=blocks.2.out.weight"},
         .hints = {"What becomes sharper in training?", "Compare with, then the table Before and after.",
                   "dact.blocks.4.attention.ds: amax rose 4.5 binades, the smallest value fell 38.6."},
@@ -187,11 +213,17 @@ Exercise exercise_before() {
         .solver = {sets("compare", "transformer-0"), sets("tensor", "dact.blocks.4.attention.ds")},
         .near_misses = {
             NearMiss{"its smallest value fell by 2.9 binades",
-                     {sets("compare", "transformer-0"), sets("tensor", "blocks.2.out.weight")}},
-            NearMiss{"its amax fell", {sets("compare", "transformer-0"), sets("tensor", "grad.head.weight")}},
+                     {sets("compare", "transformer-0"), sets("tensor", "blocks.2.out.weight")},
+                     "its smallest value fell by 3 binades or more"},
+            NearMiss{"its amax fell",
+                     {sets("compare", "transformer-0"), sets("tensor", "grad.head.weight")},
+                     "the amax of the kind rose"},
             NearMiss{"a softmax begins with a 1 already",
-                     {sets("compare", "transformer-0"), sets("tensor", "act.blocks.4.attention.p")}},
-            NearMiss{"nothing is compared", {sets("tensor", "dact.blocks.4.attention.ds")}}}};
+                     {sets("compare", "transformer-0"), sets("tensor", "act.blocks.4.attention.p")},
+                     "the amax of the kind rose"},
+            NearMiss{"nothing is compared",
+                     {sets("tensor", "dact.blocks.4.attention.ds")},
+                     "a second file is compared"}}};
 }
 
 }  // namespace

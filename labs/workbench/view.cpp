@@ -86,7 +86,9 @@ void WorkbenchView::stage(Context& c, Rect area) {
     const float rest = area.y1 - y, lower = std::clamp(0.54F * rest, c.px(290), c.px(396));
     const float room = (rest - lower) / c.scale - kAroundRows;
     const auto rows = static_cast<std::size_t>(std::max(2.0F, std::floor(room / row_height())));
-    y = draw_table(c, {area.x0, y, area.x1, area.y1}, rows) + c.px(18);
+    const float end = draw_table(c, {area.x0, y, area.x1, area.y1}, rows);
+    ui::region(c, "table", {area.x0, y, area.x1, end});
+    y = end + c.px(18);
     draw_tensor(c, {area.x0, y, area.x1, area.y1});
 }
 

@@ -66,6 +66,7 @@ void WorkbenchView::draw_tensor(Context& c, Rect area) {
 
 // 64 cells in the order of the file, then what is known of a run like this.
 void WorkbenchView::draw_places(Context& c, Rect area) {
+    ui::region(c, "places", area);
     const CastDetail* const detail = lab_.detail();
     if (!detail || !lab_.row()) return;
     float y = draw_heading(c, detail->title(), area) + c.px(4);
@@ -109,6 +110,7 @@ void WorkbenchView::draw_places(Context& c, Rect area) {
 
 // Every recipe by its bits; a press makes it the one that the figures show.
 void WorkbenchView::draw_recipes(Context& c, Rect area) {
+    ui::region(c, "recipes", area);
     const ScanRow* const row = lab_.row();
     float y = draw_heading(c, lab_.advice_title(), area) + c.px(4);
     if (!row || row->outcomes.empty()) return;

@@ -67,6 +67,7 @@ void link_cursors(std::initializer_list<PlotState*> states) {
 
 PlotResult plot(Context& context, std::string_view name, const Figure& bare, PlotState& state, Rect rect,
                 PlotOptions options) {
+    if (!bare.id.empty()) region(context, bare.id, rect);
     Figure together;
     const auto overlay = options.bare ? context.overlays.end() : context.overlays.find(bare.id);
     const bool laid_over = overlay != context.overlays.end();

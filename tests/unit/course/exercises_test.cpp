@@ -1,6 +1,7 @@
 // Every exercise of every lab, from its specimens: one test for all.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 #include <thread>
 
@@ -34,16 +35,37 @@ std::string words(const Verdict& verdict) {
     return out;
 }
 
+std::vector<std::string> texts(const std::vector<Condition>& conditions) {
+    std::vector<std::string> out;
+    for (const Condition& condition : conditions) out.push_back(condition.text);
+    return out;
+}
+
+// The list that the panel shows before the exercise is begun is the whole list: what refuses stands in it.
+void check_list(const Exercise& exercise, const Verdict& verdict) {
+    CHECK_MESSAGE(texts(verdict.conditions) == texts(conditions_of(exercise)), words(verdict));
+}
+
 void check_specimens(const ExerciseEntry& entry) {
     CAPTURE(entry.exercise->id);
-    const Verdict start = judged(entry, {}), solved = judged(entry, entry.exercise->solver);
+    Verdict start = judged(entry, {});
+    const Verdict solved = judged(entry, entry.exercise->solver);
     CHECK_MESSAGE(!start.passed(), words(start));
+    REQUIRE(start.conditions.back().text ==
+            "something done by yourself");  // of judge_exercise(), not of the judge
+    start.conditions.pop_back();
+    check_list(*entry.exercise, start);
+    check_list(*entry.exercise, solved);
     CHECK_MESSAGE(solved.passed(), words(solved));
     for (const NearMiss& miss : entry.exercise->near_misses) {
         CAPTURE(miss.why);
         CHECK_FALSE(miss.events.empty());
         const Verdict missed = judged(entry, miss.events);
-        CHECK_MESSAGE(!missed.passed(), words(missed));
+        check_list(*entry.exercise, missed);
+        const auto by = std::ranges::find(missed.conditions, miss.refused_by, &Condition::text);
+        REQUIRE_MESSAGE(by != missed.conditions.end(),
+                        "no condition is named: " << miss.refused_by << words(missed));
+        CHECK_MESSAGE(!by->met, words(missed));
     }
 }
 
@@ -88,6 +110,56 @@ TEST_CASE("in a window, where labs compute on a thread, every step is judged by 
     }
 }
 
+TEST_CASE("L13.4 takes an alignment after 250 to 350 steps, as its question and its condition say") {
+    const auto lab = find_lab("transformer").make();
+    const auto all = lab->exercises();
+    const auto exercise = std::ranges::find(all, "L13.4", &Exercise::id);
+    REQUIRE(exercise != all.end());
+    CHECK(exercise->question.find("250 to 350") != std::string::npos);
+    const test::TransformerRuns runs;
+    std::string missing;
+    Trail trail = runs.trail(*exercise, exercise->solver, missing);
+    REQUIRE(missing.empty());
+    auto& metrics = trail.steps.back().after.metrics;
+    const auto aligned = std::ranges::find(metrics, "aligned_at", &Metric::name);
+    REQUIRE(aligned != metrics.end());
+    for (const auto& [step, taken] :
+         {std::pair{249, false}, {250, true}, {300, true}, {319, true}, {350, true}, {351, false}}) {
+        CAPTURE(step);
+        aligned->value = step;
+        const Verdict verdict = judge_exercise(*exercise, trail, &kGuess);
+        CHECK(verdict.passed() == taken);
+        const auto by = std::ranges::find(verdict.conditions, false, &Condition::met);
+        REQUIRE((by == verdict.conditions.end()) == taken);
+        if (!taken) CHECK(by->text.find("250 to 350 steps") != std::string::npos);
+    }
+}
+
+TEST_CASE("the conditions follow a training while it runs, and only its end is judged") {
+    const auto lab = find_lab("train").make();
+    lab->set_wake([] {});
+    lab->update();
+    ExerciseRun run(*lab, lab->exercises()[0], {.skipped = true, .values = {}, .at = {}});
+    const auto steps = [](const Verdict& verdict) { return verdict.conditions.at(0).values.at(0); };
+    const std::string none = steps(run.verdict());
+    lab->act("run");
+    std::set<std::string> seen;
+    while (seen.size() < 4) {  // what the panel shows, snapshot after snapshot
+        lab->update();
+        CHECK_FALSE(run.follow(true));
+        if (lab->busy() && steps(run.present()) != none) seen.insert(steps(run.present()));
+        std::this_thread::yield();
+    }
+    CHECK(steps(run.verdict()) == none);
+    CHECK(run.trail().steps.empty());
+    // A run that will not count is judged by none of its numbers.
+    lab->act("poison");
+    while (lab->no_record().empty()) lab->update();
+    run.follow(true);
+    CHECK(steps(run.present()) == none);
+    lab->act("pause");
+}
+
 TEST_CASE("every exercise has what its panel shows, and an id of its own") {
     std::set<std::string> ids;
     for (const auto& [lab, exercise] : all_exercises()) {
@@ -128,6 +200,22 @@ TEST_CASE("every lab has its exercises: four to six each") {
         CHECK(count >= 4);
         CHECK(count <= 6);
     }
+}
+
+TEST_CASE("what an exercise's start hides is shown again by what it says uncovers it") {
+    std::set<std::string> found;
+    for (const ExerciseEntry& entry : all_exercises()) {
+        CAPTURE(entry.exercise->id);
+        const auto lab = entry.lab->make();
+        begin_exercise(*lab, *entry.exercise);
+        const auto hidden = lab->state();
+        for (const std::string& assignment : entry.exercise->uncovers) {
+            set_field(lab->fields(), assignment);
+            found.insert(entry.exercise->id);
+        }
+        CHECK((lab->state() != hidden) == !entry.exercise->uncovers.empty());
+    }
+    CHECK(found == std::set<std::string>{"L3.1", "L3.2", "L9.4", "L10.6", "W.1"});
 }
 
 TEST_CASE("what an exercise reveals is an action of its lab that changes what is shown") {
