@@ -16,6 +16,7 @@ namespace fp8lab {
 namespace {
 
 constexpr float kPresentMargin = 40, kStrip = 46;
+constexpr double kLateVote_s = 1.5;
 
 // 1920x1080 at twice the desk's sizes; smaller windows in proportion, never below the desk's own.
 float scale_of(Rect window) {
@@ -118,7 +119,11 @@ void Presentation::key(ui::Key key) {
         frozen_.reset();
         act();
     };
-    if (key == ui::Key::right || key == ui::Key::page_down) return turn([&] { lecture.forward(); });
+    const bool again = std::exchange(no_vote_, false);
+    if (key == ui::Key::right || key == ui::Key::page_down) {
+        no_vote_ = asking && lecture.voters() == 0 && !again;  // asked once whether it is to go on without
+        return no_vote_ ? void() : turn([&] { lecture.forward(); });
+    }
     if (key == ui::Key::left || key == ui::Key::page_up) return turn([&] { lecture.back(); });
     if (key == ui::Key::home) return turn([&] { lecture.go(0); });
     if (key == ui::Key::end) return turn([&] { lecture.go(lecture.deck().scenes.size() - 1); });
@@ -130,13 +135,24 @@ void Presentation::key(ui::Key key) {
         if (key == ui::Key::enter || key == ui::Key::keypad_enter || key == ui::Key::space) lecture.reveal();
         return;
     }
-    if (frozen_) return;
+    if (frozen_ || is_late_vote(key)) return;
     if (key == ui::Key::b) return lecture.compare();
     if (key == ui::Key::up) return lecture.nudge(1);
     if (key == ui::Key::down) return lecture.nudge(-1);
     if (key == ui::Key::p && lecture.lab().can_poison()) return lecture.lab().act("poison");
     if (key == ui::Key::space && lecture.lab().live()) return lecture.toggle_run();
     view().key(context_, key);
+}
+
+// A vote that comes when the figure is there already. It is none of the lab's keys; B compares only when nobody can
+// have meant a vote any more.
+bool Presentation::is_late_vote(ui::Key key) const {
+    if (!lecture_->scene().predict) return false;
+    if (key == ui::Key::b) return ImGui::GetTime() < asked_s_ + kLateVote_s;
+    const bool letter = key >= ui::Key::a && key <= ui::Key::d;
+    const bool digit = key >= ui::Key::digit_1 && key <= ui::Key::digit_4;
+    return letter || digit || key == ui::Key::backspace || key == ui::Key::enter ||
+           key == ui::Key::keypad_enter;
 }
 
 Presentation::Picture Presentation::take() {
@@ -169,6 +185,7 @@ void Presentation::frame(Rect window) {
     const Rect strip{window.x0, window.y1 - context_.px(kStrip), window.x1, window.y1};
     const Rect area{window.x0 + context_.px(kPresentMargin), window.y0 + context_.px(24),
                     window.x1 - context_.px(kPresentMargin), strip.y0 - context_.px(12)};
+    if (lecture_->asking()) asked_s_ = ImGui::GetTime();
     if (lecture_->asking())
         draw_question(area);
     else if (!failure.empty())
@@ -246,7 +263,11 @@ void Presentation::draw_question(Rect area) {
         draw_choice(i, {x, y, x + width, y + height});
     }
     ui::text_mid(context_, {area.x0, area.y1 - context_.px(10)},
-                 "1-4 or A-D: a vote   Backspace: take it back   Enter: see", {Role::muted}, kSans13);
+                 no_vote_ ? "No vote yet. Right again shows the figure without one."
+                          : "1-4 or A-D: a vote   Backspace: take it back   Enter or Right: see",
+                 {no_vote_ ? Role::text : Role::muted}, no_vote_ ? kBold13 : kSans13);
+    ui::probe(context_, "present.vote_hint", {area.x0, area.y1 - context_.px(20), area.x1, area.y1}, {},
+              no_vote_ ? "no vote yet" : "");
 }
 
 void Presentation::draw_choice(std::size_t choice, Rect box) {

@@ -13,7 +13,7 @@ struct LectureKey {
     std::string_view keys, effect;
 };
 constexpr std::array kLectureKeys = {
-    LectureKey{"Right, PgDn", "next scene"},
+    LectureKey{"Right, PgDn", "ends a vote; next scene"},
     LectureKey{"Left, PgUp", "previous scene"},
     LectureKey{"Home, End", "first scene, last scene"},
     LectureKey{"1-4, A-D", "a vote, while the room is asked"},

@@ -53,6 +53,9 @@ TEST_CASE("delayed scaling in three keys: see, compare, next") {
     CHECK(hall.shows("present.vote.D"));
     CHECK_FALSE(hall.shows("present.figure"));  // nothing to be seen before the vote
     hall.press(ui::Key::right);
+    CHECK_FALSE(hall.shows("present.figure"));  // nobody has voted
+    CHECK(hall.words("present.vote_hint") == "no vote yet");
+    hall.press(ui::Key::right);
     CHECK(hall.words("present.sentence") == "The scale comes from earlier steps: 11 of 16 steps saturate");
     CHECK(hall.words("present.number.0") == "11");
     CHECK(hall.words("present.state") == "A");
@@ -275,4 +278,64 @@ TEST_CASE("every shipped scene can be shown at 1024x640 and at 3840x2160 with no
             }
         }
     }
+}
+
+TEST_CASE("Right ends a vote; without a vote it asks first, and a vote takes the question back") {
+    Hall hall("delayed-scaling");
+    Lecture& lecture = *hall.shell.presentation().lecture();
+    for (const ui::Key key : {ui::Key::right, ui::Key::page_down}) {
+        lecture.go(0);
+        REQUIRE(lecture.asking());
+        hall.press(key);
+        CHECK(lecture.asking());
+        CHECK(hall.words("present.vote_hint") == "no vote yet");
+        hall.press(ui::Key::digit_2);
+        CHECK(hall.words("present.vote_hint").empty());
+        CHECK(lecture.voters() == 1);
+        hall.press(ui::Key::backspace);
+        hall.press(key);
+        CHECK(lecture.asking());  // asked again
+    }
+    hall.press(ui::Key::digit_2);
+    hall.press(ui::Key::right);
+    CHECK_FALSE(lecture.asking());
+    CHECK(lecture.at() == 0);
+    CHECK(hall.shows("present.room"));
+}
+
+TEST_CASE("a vote that comes when the figure is shown does not reach the lab") {
+    test::ShellDesk desk({1920, 1080});
+    Scene scene;
+    scene.lab = "bits";
+    scene.title = "A vote";
+    scene.predict =
+        Scene::Vote{.question = "Which?", .choices = {"one", "two", "three", "four"}, .answer = 0};
+    Deck deck;
+    deck.title = "Votes";
+    deck.scenes = {scene};
+    desk.shell.present(std::move(deck));
+    const auto frames = [&] {
+        for (int i = 0; i < 3; ++i) {
+            if (desk.shell.fonts_outdated()) {
+                ui::load_fonts(desk.gui.context);
+                ImGui::GetIO().Fonts->SetTexID(nullptr);
+            }
+            desk.frame();
+        }
+    };
+    frames();
+    Lecture& lecture = *desk.shell.presentation().lecture();
+    desk.key(ui::Key::digit_1);
+    desk.key(ui::Key::enter);
+    frames();
+    REQUIRE_FALSE(lecture.asking());
+    const auto state = lecture.lab().state();
+    for (const ui::Key key :
+         {ui::Key::digit_1, ui::Key::digit_2, ui::Key::digit_3, ui::Key::digit_4, ui::Key::a, ui::Key::b,
+          ui::Key::c, ui::Key::d, ui::Key::backspace, ui::Key::enter})
+        desk.key(key);
+    CHECK(lecture.lab().state() == state);
+    CHECK(lecture.voters() == 1);
+    desk.key(ui::Key::digit_5);  // no vote: a key of the lab, as in every scene
+    CHECK(lecture.lab().state() != state);
 }
