@@ -81,7 +81,7 @@ void Shell::add_commands() {
          .label = "Figures in words",
          .chords = {{.key = ui::Key::f6}},
          .run = [this] { open(Sheet::words); },
-         .when = on_lab,
+         .when = [this] { return current() != nullptr && !predicting(*current()); },
          .help = "The figures as sentences and tables, to be read aloud or copied.",
          .over = true});
 
@@ -137,7 +137,7 @@ void Shell::add_commands() {
          .chords = {ctrl(ui::Key::z)},
          .run = [this] { travel(*current(), current()->undo.undo()); },
          .when = on_lab,
-         .help = "200 steps per lab; a drag is one step. A training is not undone.",
+         .help = "200 steps per lab; a drag is one step. Reset all, Do it again and another file too.",
          .repeats = true});
     add({.id = "redo",
          .group = "Panel",

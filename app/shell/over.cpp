@@ -192,7 +192,7 @@ Tour::Seen Shell::seen() {
     Entry* entry = current();
     return {.lab = entry ? entry->lab.get() : nullptr,
             .helps = help_.told(),
-            .exercising = entry != nullptr && panel_shown_ && shown_tab(*entry) == Tab::exercises,
+            .reading = entry != nullptr && panel_shown_ && shown_tab(*entry) == Tab::learn,
             .free = free_};
 }
 
@@ -200,7 +200,8 @@ void Shell::draw_tour() {
     if (!tour_.on() || !tour_.draw(context_, seen())) return;
     settings_.toured = true;
     context_.wants_redraw = true;
-    if (tour_.completed()) say("This was the tour", "Ctrl K finds everything, ? lists the keys");
+    if (tour_.completed())
+        say("This was the tour", "L1 begins here. Ctrl K finds everything, ? lists the keys");
 }
 
 // Of the window's own controls from the table of commands, of a lab's from its fields and the glossary.

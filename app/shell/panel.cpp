@@ -1,8 +1,7 @@
-// The panel: its tabs, the toast, Export and Reset all.
+// The panel: its tabs, Export and Reset all.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "app/shell/shell.h"
@@ -17,15 +16,7 @@ namespace {
 constexpr float kTabs = 56, kButtons = 64, kPanelMargin = 24;
 
 const char* label_of(Tab tab) {
-    switch (tab) {
-        case Tab::explore:
-            return "Explore";
-        case Tab::learn:
-            return "Learn";
-        case Tab::exercises:
-            return "Exercises";
-    }
-    return "";
+    return tab == Tab::explore ? "Explore" : tab == Tab::learn ? "Learn" : "Exercises";
 }
 
 }  // namespace
@@ -53,15 +44,13 @@ void Shell::draw_panel(const WindowLayout& layout, Entry& entry) {
     if (ui::tabs(context_, "panel", labels, selected,
                  {panel.x0 + context_.px(kPanelMargin), context_.px(16),
                   panel.x1 - context_.px(kPanelMargin + 32), context_.px(kTabs)})) {
-        tab_ = tabs[static_cast<std::size_t>(selected)];
+        show(tabs[static_cast<std::size_t>(selected)]);
     }
 
     const float top = context_.px(kTabs);
     const Tab tab = shown_tab(entry);
-    if (!toast_.stays && ImGui::GetTime() > toast_.until_s) toast_ = {};
     const float strip = tab == Tab::exercises ? 0 : exercises_.strip_height(*entry.lab);
-    const float toast = toast_height(panel.width());
-    const float height = std::max(1.0F, panel.height() - top - context_.px(kButtons + toast + strip));
+    const float height = std::max(1.0F, panel.height() - top - context_.px(kButtons + strip));
     ImGui::SetCursorScreenPos({panel.x0, top});
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {context_.px(kPanelMargin), context_.px(14)});
     // A child of its own for each lab and tab: it keeps where it was scrolled to, and a new one starts at its top.
@@ -72,11 +61,7 @@ void Shell::draw_panel(const WindowLayout& layout, Entry& entry) {
     ui::scroll_thumbs(context_);
     ImGui::EndChild();
     const float left = panel.x0 + context_.px(kPanelMargin), right = panel.x1 - context_.px(kPanelMargin);
-    float bottom = panel.y1 - context_.px(kButtons);
-    if (toast > 0) {
-        draw_toast({left, bottom - context_.px(toast - 16), right, bottom});
-        bottom -= context_.px(toast);
-    }
+    const float bottom = panel.y1 - context_.px(kButtons);
     if (strip > 0 &&
         exercises_.draw_strip(*entry.lab, {left, bottom - context_.px(strip - 16), right, bottom}))
         show(Tab::exercises);
@@ -92,10 +77,13 @@ std::vector<Tab> Shell::tabs_of(const Entry& entry) {
     return tabs;
 }
 
-// The one asked for, where the lab has it.
+// The one that it was left with, where the lab has it; at first the lesson.
 Tab Shell::shown_tab(const Entry& entry) {
     const auto tabs = tabs_of(entry);
-    return std::ranges::find(tabs, tab_) == tabs.end() ? Tab::explore : tab_;
+    const auto left = settings_.tabs.find(entry.lab->info().id);
+    const std::string_view wanted = left == settings_.tabs.end() ? name_of(Tab::learn) : left->second;
+    const auto tab = std::ranges::find(tabs, wanted, name_of);
+    return tab == tabs.end() ? Tab::explore : *tab;
 }
 
 bool Shell::predicting(const Entry& entry) {
@@ -136,43 +124,17 @@ void Shell::draw_panel_buttons(Entry& entry, Rect panel) {
     }
 }
 
-std::vector<std::string_view> Shell::toast_lines(float panel_width) const {
-    return ui::wrap_lines(context_, toast_.line, {Face::sans, 13},
-                          panel_width - context_.px(2 * kPanelMargin + 44 + 32));
-}
-
-// With the gap below, logical px; 0: there is none.
-float Shell::toast_height(float panel_width) const {
-    if (toast_.title.empty()) return 0;
-    const std::size_t lines = toast_lines(panel_width).size();
-    return 72 + 20 * static_cast<float>(std::max<std::size_t>(lines, 1) - 1);
-}
-
-void Shell::draw_toast(Rect area) {
-    ui::fill_rect(context_, area, {Role::surface}, 6);
-    ui::stroke_rect(context_, area, {Role::axis}, 6);
-    const float y = area.y0 + context_.px(28);
-    const float x = area.x0 + context_.px(44);
-    if (toast_.stays) {
-        ui::alert(context_, {area.x0 + context_.px(24), y}, {Role::warning});
-    } else {
-        ui::disc_tick(context_, {area.x0 + context_.px(24), y}, 9, {Role::text}, {Role::surface});
-    }
-    ImGui::PushClipRect({area.x0, area.y0}, {area.x1 - context_.px(32), area.y1}, true);
-    ui::text_mid(context_, {x, y - context_.px(9)}, toast_.title, {Role::text}, kBold15);
-    float line = y + context_.px(10);
-    for (const auto words : toast_lines(area.width() + 2 * context_.px(kPanelMargin))) {
-        ui::text_mid(context_, {x, line}, words, {Role::muted}, {Face::sans, 13});
-        line += context_.px(20);
-    }
-    ImGui::PopClipRect();
-    const Point close{area.x1 - context_.px(18), area.y0 + context_.px(18)};
-    const float reach = context_.px(10);
-    const ui::Press hit = ui::press(context_, "toast.close",
-                                    {close.x - reach, close.y - reach, close.x + reach, close.y + reach}, 4);
-    ui::cross(context_, close, {hit.hovered ? Role::text : Role::muted});
-    ui::probe(context_, "toast", area, {}, fmt::format("{}: {}", toast_.title, toast_.line));
-    if (hit.clicked) toast_ = {};
+// Over the panel; without one the status line tells it.
+void Shell::draw_toast(const WindowLayout& layout) {
+    Entry* entry = current();
+    if (entry == nullptr || !panel_shown_) return;
+    const Rect panel = layout.panel;
+    const bool strip = shown_tab(*entry) != Tab::exercises;
+    const float below = kButtons + (strip ? exercises_.strip_height(*entry->lab) : 0);
+    if (!entry->undo.swaps()) toasts_.take_undo();
+    if (toasts_.draw({panel.x0 + context_.px(kPanelMargin), panel.y0, panel.x1 - context_.px(kPanelMargin),
+                      panel.y1 - context_.px(below)}))
+        travel(*entry, entry->undo.undo());
 }
 
 }  // namespace fp8lab

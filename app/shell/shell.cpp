@@ -15,7 +15,6 @@ namespace {
 constexpr float kSmallestStageWidth = 480,
                 kSmallestStageHeight = 454;  // content; what 960x600 leaves under a question of one line
 constexpr float kStageMargin = 24;
-constexpr double kToast_s = 8;  // look.md 5
 
 // Keys that the control with the focus ring takes.
 bool belongs_to_focus(ui::Key key) {
@@ -47,8 +46,16 @@ Shell::Shell(ui::Context& context, Settings settings, Machine machine, ProfileFo
       machine_(std::move(machine)),
       folders_(std::move(folders)),
       wake_(std::move(wake)),
-      exercises_(context, folders_,
-                 [this](std::string title, std::string line) { say(std::move(title), std::move(line)); }),
+      toasts_(context),
+      exercises_(
+          context, folders_,
+          {.say = [this](std::string title, std::string line) { say(std::move(title), std::move(line)); },
+           .lose =
+               [this](Lab& lab, std::string title, std::string line) {
+                   Entry& entry = entry_of(lab);
+                   set_aside(entry, what_is(entry));
+                   if (!title.empty()) say_undoable(std::move(title), std::move(line));
+               }}),
       recovery_(folders_,
                 [this](std::string title, std::string line) { warn(std::move(title), std::move(line)); }),
       presentation_(context),
@@ -106,7 +113,7 @@ void Shell::open(std::string_view lab) {
     if (open_ == lab) return;
     if (Entry* left = current()) left->thumbnail = left->lab->thumbnail();
     open_ = lab;
-    if (!toast_.stays) toast_ = {};
+    toasts_.let_go();
     context_.focus = {};
     Entry* entry = current();
     if (entry == nullptr) return;
@@ -117,29 +124,18 @@ void Shell::open(std::string_view lab) {
 }
 
 void Shell::show(Tab tab) {
-    tab_ = tab;
+    if (!open_.empty()) settings_.tabs[open_] = name_of(tab);
     settings_.panel_open = true;
     panel_open_narrow_ = true;
 }
 
-void Shell::say(std::string title, std::string line) {
-    if (toast_.stays) warnings_.push_front(toast_);
-    // A scene can be opened before there is a window, whose time begins at 0.
-    const double now = ImGui::GetCurrentContext() != nullptr ? ImGui::GetTime() : 0;
-    toast_ = {std::move(title), std::move(line), false, now + kToast_s};
+void Shell::say(std::string title, std::string line) { toasts_.say({std::move(title), std::move(line)}); }
+
+void Shell::say_undoable(std::string title, std::string line) {
+    toasts_.say({.title = std::move(title), .line = std::move(line), .undo = true});
 }
 
-void Shell::warn(std::string title, std::string line) {
-    warnings_.push_back({std::move(title), std::move(line), true});
-}
-
-// An attempt at an exercise starts anew from its own start.
-void Shell::reset(Entry& entry) {
-    if (!exercises_.restart(*entry.lab)) entry.lab->reset();
-    exercises_.reveal(*entry.lab);
-    entry.scene.reset();
-    if (!toast_.stays) toast_ = {};
-}
+void Shell::warn(std::string title, std::string line) { toasts_.warn(std::move(title), std::move(line)); }
 
 bool Shell::fonts_outdated() const { return loaded_scale_ != context_.scale; }
 
@@ -180,12 +176,14 @@ void Shell::keys() {
         if (plain && context_.focus.visible && belongs_to_focus(key)) continue;
         // While it is held, a lab's key moves on where it steps and does not switch again.
         const bool stepped = !covered && ui::pressed(key, repeats(key));
-        if (plain && entry != nullptr && stepped && entry->view->key(context_, key)) continue;
+        const bool used = entry != nullptr && !predicting(*entry);
+        if (plain && used && stepped && entry->view->key(context_, key)) continue;
         run_command({.key = key, .ctrl = io.KeyCtrl, .shift = io.KeyShift, .alt = io.KeyAlt});
     }
     if (sheet_ == Sheet::palette || sheet_ == Sheet::glossary) return;  // characters are typed there
     for (const ImWchar c : io.InputQueueCharacters)
-        if (covered || current() == nullptr || !current()->view->character(context_, c))
+        if (covered || current() == nullptr || predicting(*current()) ||
+            !current()->view->character(context_, c))
             run_command({.character = c});
 }
 
@@ -199,10 +197,6 @@ void Shell::frame(double frame_ms) {
     if (!presenting) keys();
     if (presentation_.active()) return frame_presentation();
     using Reach = ui::Focus::Reach;
-    if (toast_.title.empty() && !warnings_.empty()) {
-        toast_ = warnings_.front();
-        warnings_.pop_front();
-    }
     const bool covered = sheet_ != Sheet::none || recovery_.asking() || export_.is_open();
     free_ = !covered && !help_.on() && context_.focus.modal == 0 && !ImGui::GetIO().WantTextInput;
     context_.focus.reach = covered ? Reach::covered : help_.on() ? Reach::found : Reach::live;
@@ -225,6 +219,8 @@ void Shell::frame(double frame_ms) {
         if (fields_text(*entry->lab) != before) update(*entry);  // the stage shows the edit in this frame
         draw_lab(layout, *entry);
         hold(*entry, held);
+        if (const auto told = std::exchange(context_.notice, {}); !told.title.empty())
+            say(told.title, told.line);
         if (entry->failure.empty()) exercises_.follow(*entry->lab);
         note_undo(*entry);
     } else {
@@ -232,6 +228,7 @@ void Shell::frame(double frame_ms) {
     }
     draw_status(layout, frame_ms);
     ImGui::End();
+    if (!covered) draw_toast(layout);
     if (!context_.wanted_term.empty()) show_term(std::exchange(context_.wanted_term, {}));
     if (!context_.wanted_lab.lab.empty()) lead_to(std::exchange(context_.wanted_lab, {}));
     draw_over();
@@ -271,10 +268,13 @@ void Shell::draw_lab(const WindowLayout& layout, Entry& entry) {
     all.y1 = std::max(all.y1, top + std::round(context_.px(kSmallestStageHeight + 20)));
     const Rect area{all.x0 + context_.px(kStageMargin), top, all.x1 - context_.px(kStageMargin),
                     all.y1 - context_.px(20)};
-    if (predicting(entry)) {
-        exercises_.draw_stage(*entry.lab, area);
-    } else if (entry.failure.empty()) {
+    if (entry.failure.empty()) {
+        const bool asks = predicting(entry);
+        const auto reach =
+            std::exchange(context_.focus.reach, asks ? ui::Focus::Reach::covered : context_.focus.reach);
         entry.view->stage(context_, area);
+        context_.focus.reach = reach;
+        if (asks) exercises_.draw_covers(*entry.lab, area);
         if (entry.lab->stale()) ui::fill_rect(context_, area, {Role::surface, Tone::line, 0.5F});
     } else {
         ImGui::SetCursorScreenPos({area.x0, area.y0 + context_.px(16)});

@@ -2,7 +2,6 @@
 // OpenGL, so that tests can draw every screen without a display.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -26,6 +25,7 @@
 #include "app/shell/sheets/term_picture.h"
 #include "app/shell/sheets/tour.h"
 #include "app/shell/sheets/words_sheet.h"
+#include "app/shell/toasts.h"
 #include "labs/course/undo.h"
 #include "labs/lab.h"
 #include "labs/ui/context.h"
@@ -34,6 +34,7 @@
 namespace fp8lab {
 
 enum class Tab { explore, learn, exercises };
+std::string_view name_of(Tab tab);                                 // "learn", as in files
 enum class Sheet { none, palette, keys, glossary, scene, words };  // what lies over the window; one at a time
 
 // A row of the palette and what it does.
@@ -53,8 +54,10 @@ class Shell {
     void frame(double frame_ms);
 
     void open(std::string_view lab);                // id; empty: home
-    void show(Tab tab);                             // and the panel
+    void show(Tab tab);                             // of the lab on the stage, and the panel
     void say(std::string title, std::string line);  // toast; on home in the status line
+    // The same, of something that Ctrl Z takes back: the toast has a button for it.
+    void say_undoable(std::string title, std::string line);
     // A fault that is not about what was just done: stays until it is closed.
     void warn(std::string title, std::string line);
 
@@ -100,10 +103,12 @@ class Shell {
         std::string failure;         // what update() threw, as a sentence
         UndoHistory undo;
     };
-    struct Toast {
-        std::string title, line;
-        bool stays = false;  // until it is closed, also when another lab is opened
-        double until_s = 0;  // ImGui's time; of one that does not stay
+    // What an action may lose beside the fields.
+    struct Lost {
+        nlohmann::json state;
+        std::string record;  // of a finished training
+        std::optional<Scene> scene;
+        ExercisesTab::Aside attempt;
     };
 
     void add_commands();  // command_table.cpp
@@ -118,6 +123,12 @@ class Shell {
     // shell_state.cpp
     void note_undo(Entry& entry);
     void travel(Entry& entry, const nlohmann::json* state);  // null: nowhere to go
+    Lost what_is(Entry& entry);
+    void bring_back(Entry& entry, const Lost& lost);
+    // Ctrl Z brings it back, whatever the action that comes now loses of it.
+    void set_aside(Entry& entry, Lost lost);
+    void set_file(Entry& entry, const Field& file, const std::string& paths);
+    Entry& entry_of(const Lab& lab);
     void reset_control(Entry& entry);  // the one with the focus; without: those of the panel
     void journal(Journal& journal);
     void answer();  // the question after a crash
@@ -151,12 +162,10 @@ class Shell {
     void draw_tab(Entry& entry, Tab tab);
     std::vector<Tab> tabs_of(const Entry& entry);
     Tab shown_tab(const Entry& entry);
-    bool predicting(const Entry& entry);  // the stage shows a prediction's sheet, and nothing of the lab
+    bool predicting(const Entry& entry);  // the panel asks for a prediction
     void reset(Entry& entry);
     void draw_panel_buttons(Entry& entry, Rect panel);
-    std::vector<std::string_view> toast_lines(float panel_width) const;
-    float toast_height(float panel_width) const;
-    void draw_toast(Rect area);
+    void draw_toast(const WindowLayout& layout);
     std::string progress_words() const;
     void draw_status(const WindowLayout& layout, double frame_ms);
     void toggle_panel(bool narrow);
@@ -169,6 +178,7 @@ class Shell {
     Machine machine_;
     ProfileFolders folders_;
     std::function<void()> wake_;
+    Toasts toasts_;  // before those that tell something
     std::vector<Entry> entries_;
     std::vector<ShellCommand> commands_;
     ExercisesTab exercises_;
@@ -180,13 +190,11 @@ class Shell {
     std::string open_;           // id; empty: home
     std::string rail_shows_;     // the lab that the list of the rail was scrolled to
     std::string last_at_start_;  // what Continue continues with
-    Tab tab_ = Tab::explore;
     bool panel_open_narrow_ = false;
     bool panel_shown_ = false;  // in this frame
     bool narrow_ = false;       // WindowLayout::narrow, in this frame
     bool greeted_ = false;      // the focus was put on Continue once
     float loaded_scale_ = 0;
-    Toast toast_;
     Sheet sheet_ = Sheet::none;
     std::string ring_before_;  // the control with the ring, when the sheet was opened
     std::vector<std::function<std::vector<Find>()>> offers_;
@@ -197,9 +205,8 @@ class Shell {
     std::optional<Glossary> glossary_;
     HelpMode help_;
     Tour tour_;
-    const bool probing_;          // the probes are recorded, whether help and tour need them or not
-    bool free_ = true;            // nothing lay over the window when this frame began
-    std::deque<Toast> warnings_;  // not shown yet
+    const bool probing_;    // the probes are recorded, whether help and tour need them or not
+    bool free_ = true;      // nothing lay over the window when this frame began
     bool apart_ = false;    // a button was pressed since the last note_undo(), or Reset: no burst of keys
     std::string focused_;   // the control with the ring, as last drawn
     double retried_s_ = 0;  // when what could not be saved was tried again

@@ -24,7 +24,10 @@ void Shell::open(const Scene& scene) {
     const auto id = lab_of(scene).id;
     for (Entry& entry : entries_) {
         if (entry.lab->info().id != id) continue;
+        Lost lost = what_is(entry);
         const auto notices = apply_scene(*entry.lab, scene, folders_.data / "tensors");
+        const bool changed = lost.state != entry.lab->state();
+        set_aside(entry, std::move(lost));
         entry.scene = scene;
         open(id);
         update(entry);
@@ -33,7 +36,8 @@ void Shell::open(const Scene& scene) {
             scene.sentence.empty() || entry.lab->stale() ? "Scene opened" : sentence_text(scene, *entry.lab);
         if (scene.steps > 0 && !sentence_is_known(scene, *entry.lab))
             told = fmt::format("Scene opened. Run it to step {}.", scene.steps);
-        say(scene.title, notices.empty() ? told : notices.front());
+        if (!notices.empty()) told = notices.front();
+        toasts_.say({.title = scene.title, .line = told, .undo = changed});
     }
 }
 
@@ -47,7 +51,7 @@ void Shell::open_file(const std::filesystem::path& path) {
         if (file == nullptr)
             return say("Not opened",
                        path.filename().string() + ": drop scenes, decks, or tensors on a lab that takes one");
-        set_field(*file, path.string());
+        set_file(*entry, *file, path.string());
     } catch (const std::exception& error) {
         say("Not opened", error.what());
     }
@@ -64,12 +68,23 @@ void Shell::open_files(std::span<const std::string> paths) {
         else
             open_file(path);
     }
-    if (!list.empty()) set_field(*file, list);
+    if (!list.empty()) set_file(*current(), *file, list);
+}
+
+// Over another file: the one before comes back with Ctrl Z, and the toast says so.
+void Shell::set_file(Entry& entry, const Field& file, const std::string& paths) {
+    Lost lost = what_is(entry);
+    const std::string before = field_text(file);
+    set_field(file, paths);
+    if (before.empty() || before == field_text(file)) return;
+    set_aside(entry, std::move(lost));
+    say_undoable("Another file opened", "Ctrl Z brings the one before back");
 }
 
 void Shell::lead_to(const ui::Context::WantedLab& wanted) {
     for (Entry& entry : entries_) {
         if (entry.lab->info().id != wanted.lab) continue;
+        set_aside(entry, what_is(entry));
         try {
             for (const std::string& field : wanted.fields) set_field(entry.lab->fields(), field);
         } catch (const std::exception& error) {

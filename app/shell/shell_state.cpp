@@ -24,11 +24,67 @@ bool belongs_to(std::string_view control, std::string_view field) {
     return control.starts_with(field) && (control.size() == field.size() || control[field.size()] == '.');
 }
 
-constexpr const char* name_of(Tab tab) {
-    return tab == Tab::explore ? "explore" : tab == Tab::learn ? "learn" : "exercises";
+// A training that has begun and leaves no record.
+bool trains_unrecorded(const Lab& lab) {
+    if (!lab.live() || !lab.record().empty()) return false;
+    const auto metrics = lab.metrics();
+    const auto step = std::ranges::find(metrics, "step", &Metric::name);
+    return step != metrics.end() && step->value > 0;
 }
 
 }  // namespace
+
+std::string_view name_of(Tab tab) {
+    return tab == Tab::explore ? "explore" : tab == Tab::learn ? "learn" : "exercises";
+}
+
+Shell::Entry& Shell::entry_of(const Lab& lab) {
+    return *std::ranges::find(entries_, &lab, [](const Entry& entry) { return entry.lab.get(); });
+}
+
+Shell::Lost Shell::what_is(Entry& entry) {
+    Lab& lab = *entry.lab;
+    return {lab.state(), lab.live() ? lab.record() : "", entry.scene, exercises_.aside(lab)};
+}
+
+void Shell::bring_back(Entry& entry, const Lost& lost) {
+    Lab& lab = *entry.lab;
+    try {
+        exercises_.bring_back(lab, lost.attempt);
+        lab.restore(lost.state);
+        if (!lost.attempt.run && !lost.record.empty()) lab.replay(lost.record);
+        entry.scene = lost.scene;
+    } catch (const std::exception& error) {
+        say("Not undone", error.what());
+    }
+    update(entry);
+}
+
+void Shell::set_aside(Entry& entry, Lost lost) {
+    apart_ = true;
+    entry.undo.with_next([this, &entry, lost = std::move(lost)]() mutable {
+        Lost now = what_is(entry);
+        bring_back(entry, lost);
+        lost = std::move(now);
+    });
+}
+
+// An attempt at an exercise starts anew from its own start.
+void Shell::reset(Entry& entry) {
+    const bool attempt = exercises_.under_way(*entry.lab), training = trains_unrecorded(*entry.lab);
+    Lost lost = what_is(entry);
+    if (!exercises_.restart(*entry.lab)) entry.lab->reset();
+    exercises_.reveal(*entry.lab);
+    entry.scene.reset();
+    toasts_.let_go();
+    if (!attempt && !training && lost.record.empty() && lost.state == entry.lab->state()) return;
+    set_aside(entry, std::move(lost));
+    if (attempt)
+        say_undoable("Exercise begun again", "Ctrl Z brings the attempt back");
+    else
+        say_undoable("All controls reset",
+                     training ? "Ctrl Z brings them back, the training is gone" : "Ctrl Z brings them back");
+}
 
 void Shell::note_undo(Entry& entry) {
     apart_ |= any_button_down();
@@ -72,7 +128,9 @@ void Shell::journal(Journal& journal) {
         exercises_.note(journal, *entry.lab, at);
         journal.note("lab." + id, entry.lab->state(), at);
     }
-    journal.note("desk", {{"lab", open_}, {"tab", name_of(tab_)}}, at);
+    Entry* entry = current();
+    const Tab tab = entry == nullptr ? Tab::explore : shown_tab(*entry);
+    journal.note("desk", {{"lab", open_}, {"tab", name_of(tab)}}, at);
     const ui::Context::Typing& typing = context_.typing;
     const Json typed = {{"lab", open_}, {"name", typing.name}, {"text", typing.text}};
     if (typing.name.empty()) journal.assume("typing", nullptr);
@@ -112,7 +170,7 @@ void Shell::restore(const Journal::Left& left) {
     const std::string lab = word(desk, "lab");
     if (std::ranges::any_of(entries_, [&](const Entry& e) { return e.lab->info().id == lab; })) open(lab);
     for (const Tab tab : {Tab::explore, Tab::learn, Tab::exercises})
-        if (word(desk, "tab") == name_of(tab)) tab_ = tab;
+        if (!open_.empty() && word(desk, "tab") == name_of(tab)) settings_.tabs[open_] = name_of(tab);
     if (!word(typing, "name").empty() && word(typing, "lab") == open_)
         context_.typing = {word(typing, "name"), word(typing, "text"), true};
     if (!lost.empty()) warn("Not everything was restored", lost);
@@ -128,11 +186,7 @@ double Shell::rest(double now_s) {
         }
         due = retried_s_ + kRetry_s - now_s;
     }
-    if (!toast_.title.empty() && !toast_.stays) {
-        const double left = toast_.until_s - ImGui::GetTime();
-        context_.wants_redraw |= left < 0;
-        due = std::min(due, std::max(left, 0.1));
-    }
+    due = std::min(due, toasts_.rest(now_s));
     if (!recovery_.keeps()) return due;
     const bool was_refused = !recovery_.problem().empty();
     if (!any_button_down()) recovery_.note([this](Journal& to) { journal(to); });

@@ -102,8 +102,10 @@ void Shell::draw_status(const WindowLayout& layout, double frame_ms) {
     }
     std::vector<Pair> left;
     const bool toast_is_elsewhere = entry != nullptr && panel_shown_;
-    if (!toast_.title.empty() && !toast_is_elsewhere) {
-        left.emplace_back(toast_.title, toast_.line);
+    const Toast* const toast = toasts_.shown();
+    const std::string told = toast != nullptr && !toast_is_elsewhere ? toast->title : "";
+    if (!told.empty()) {
+        left.emplace_back(told, toast->line);
     } else if (entry == nullptr) {
         left.emplace_back("profile", folders_.data.string());
         left.emplace_back("progress", progress_words());
@@ -112,12 +114,11 @@ void Shell::draw_status(const WindowLayout& layout, double frame_ms) {
         for (Pair& pair : entry->view->status()) left.push_back(std::move(pair));
     }
     for (Pair& pair : left) {  // what does not fit is left out, from the end; of the toast its last words
-        if (pair.first == toast_.title) shorten_to(context_, pair, end - x);
+        if (pair.first == told) shorten_to(context_, pair, end - x);
         const float width = pair_width(context_, pair);
         if (x + width > end) break;
         draw_pair(context_, pair, x, y);
-        if (pair.first == toast_.title)
-            ui::probe(context_, "toast", {x, line.y0, x + width, line.y1}, {}, toast_.title);
+        if (pair.first == told) ui::probe(context_, "toast", {x, line.y0, x + width, line.y1}, {}, told);
         x += width + gap;
     }
 }

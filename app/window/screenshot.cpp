@@ -64,6 +64,8 @@ void take_screenshot(const ScreenshotOptions& options) {
     context.scale = options.scale;
     Settings settings;
     settings.theme = options.theme;
+    // The controls, as cli.md says; a reader's first visit would show the lesson.
+    for (const LabEntry& entry : lab_registry()) settings.tabs[std::string(entry.id)] = name_of(Tab::explore);
     ProfileFolders folders = profile_folders(options.profile);
     if (!folders.notice.empty()) tell("fp8lab: profile: " + folders.notice);
     folders.access = Access::read_only;  // a picture changes nothing

@@ -1,5 +1,7 @@
 #include "labs/course/undo.h"
 
+#include <utility>
+
 namespace fp8lab {
 namespace {
 
@@ -17,37 +19,40 @@ std::string changed_field(const nlohmann::json& before, const nlohmann::json& af
 }  // namespace
 
 void UndoHistory::note(const nlohmann::json& state, double now_s, bool by_keys) {
-    if (states_.empty()) states_.push_back(state);
-    if (went_) states_[at_] = state;
+    if (steps_.empty()) steps_.push_back({state});
+    if (went_) steps_[at_].state = state;
     went_ = false;
-    if (states_[at_] == state) return;
-    const std::string field = changed_field(states_[at_], state);
-    const bool same_burst = by_keys && !field.empty() && field == burst_ && at_ > 0 && redoable() == 0 &&
-                            now_s - last_change_s_ < kBurst_s;
-    burst_ = by_keys ? field : "";
+    const bool whole = swap_ != nullptr;
+    if (steps_[at_].state == state && !whole) return;
+    const std::string field = changed_field(steps_[at_].state, state);
+    const bool same_burst = by_keys && !whole && !field.empty() && field == burst_ && at_ > 0 &&
+                            redoable() == 0 && now_s - last_change_s_ < kBurst_s;
+    burst_ = by_keys && !whole ? field : "";
     last_change_s_ = now_s;
     if (same_burst) {
-        states_[at_] = state;
+        steps_[at_].state = state;
         return;
     }
-    states_.resize(at_ + 1);
-    states_.push_back(state);
-    if (states_.size() > kSteps + 1) states_.erase(states_.begin());
-    at_ = states_.size() - 1;
+    steps_.resize(at_ + 1);
+    steps_.push_back({state, std::exchange(swap_, {})});
+    if (steps_.size() > kSteps + 1) steps_.erase(steps_.begin());
+    at_ = steps_.size() - 1;
 }
 
 const nlohmann::json* UndoHistory::undo() {
     if (at_ == 0) return nullptr;
     went_ = true;
     burst_.clear();
-    return &states_[--at_];
+    if (steps_[at_].swap) steps_[at_].swap();
+    return &steps_[--at_].state;
 }
 
 const nlohmann::json* UndoHistory::redo() {
     if (redoable() == 0) return nullptr;
     went_ = true;
     burst_.clear();
-    return &states_[++at_];
+    if (steps_[++at_].swap) steps_[at_].swap();
+    return &steps_[at_].state;
 }
 
 }  // namespace fp8lab

@@ -63,7 +63,8 @@ void TrainView::stage(ui::Context& c, Rect area) {
     right_column(c, figures, {split + c.px(20), below.y0, area.x1, below.y1});
     ui::hline(c, area.x0, area.x1, bar.y0, {Role::line});
     const Rect row{area.x0, bar.y0 + c.px(14), area.x1, bar.y0 + c.px(46)};
-    transport_.draw(c, row, transport_state(), [this](const std::string& action) { act(action); });
+    transport_.draw(c, row, transport_state(), [this](const std::string& action) { lab_.act(action); });
+    tell_end(c);
 }
 
 void TrainView::curves(ui::Context& c, const std::vector<Figure>& figures, Rect area) {
@@ -161,13 +162,16 @@ void TrainView::boundaries(ui::Context& c, const std::vector<Figure>& figures, R
     }
 }
 
-// ---- run, step, reset ----
-
-// A run that begins anew has an end of its own to tell of.
-void TrainView::act(const std::string& action) {
-    if (action == "restart" || (action == "run" && (lab_.finished() || lab_.failed()))) toast_closed_ = false;
-    lab_.act(action);
+// A training that ran when the stage was last drawn, and is at its end now.
+void TrainView::tell_end(ui::Context& c) {
+    const bool ended = ran_ && !lab_.running() && lab_.step() >= lab_.spec().steps;
+    ran_ = lab_.running();
+    if (!ended) return;
+    const bool both = lab_.history().arms().size() == 2;
+    c.notice = {both ? "Both arms finished" : "All arms finished", group_thousands(lab_.step()) + " steps"};
 }
+
+// ---- run, step, reset ----
 
 ui::TransportState TrainView::transport_state() const {
     const training::TimeLeft time = lab_.time_left();
@@ -182,7 +186,7 @@ ui::TransportState TrainView::transport_state() const {
 }
 
 bool TrainView::key(ui::Context&, ui::Key key) {
-    return transport_.key(key, transport_state(), [this](const std::string& action) { act(action); });
+    return transport_.key(key, transport_state(), [this](const std::string& action) { lab_.act(action); });
 }
 
 std::span<const ViewKey> TrainView::keys() const {

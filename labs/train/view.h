@@ -26,7 +26,6 @@ class TrainView : public LabView {
     std::string take_gap_label(Figure& gap) const;
     void right_column(ui::Context&, const std::vector<Figure>& figures, Rect area);
     void boundaries(ui::Context&, const std::vector<Figure>& figures, Rect area);
-    void act(const std::string& action);
     ui::TransportState transport_state() const;
 
     void backend_choice(ui::Context&);
@@ -43,14 +42,14 @@ class TrainView : public LabView {
     void option_switches(ui::Context&);  // and the text for what they do not have
     void numbers(ui::Context&, float width);
     void copy_buttons(ui::Context&, float width);
-    void toast(ui::Context&);
+    void tell_end(ui::Context&);
 
     TrainLab& lab_;
     ui::PlotState loss_, gap_, histogram_, step_, boundary_[3];
     std::string picture_;  // the label of the one that the right column shows; empty: the first that there is
     int recording_ = 0;    // of those that it shows as a table
     bool more_cast_ = false, more_run_ = false;
-    bool toast_closed_ = false;
+    bool ran_ = false;  // when it was last drawn
     ui::Transport transport_{"train"};
 };
 

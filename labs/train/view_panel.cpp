@@ -40,7 +40,6 @@ void TrainView::explore(ui::Context& c, float width) {
     ui::divider(c);
     numbers(c, width);
     copy_buttons(c, width);
-    toast(c);
 }
 
 // A choice that cannot be made is there, and says why.
@@ -323,28 +322,6 @@ void TrainView::copy_buttons(ui::Context& c, float width) {
     if (ui::button(c, "train.copy_recipe", "Copy TE recipe", {.width = half}))
         ImGui::SetClipboardText(lab_.transformer_engine().c_str());
     ui::tooltip(c, "Copy as Transformer Engine recipe", lab_.transformer_engine());
-}
-
-// At the bottom of the panel, never over a figure.
-void TrainView::toast(ui::Context& c) {
-    if (lab_.step() < lab_.spec().steps || toast_closed_) return;
-    const float height = 56;
-    const float room = ImGui::GetContentRegionAvail().y - c.px(height + 4);
-    if (room > 0)
-        ImGui::SetCursorScreenPos({ImGui::GetCursorScreenPos().x, ImGui::GetCursorScreenPos().y + room});
-    const Rect card = ui::next_area(c, height);
-    ui::fill_rect(c, card, {Role::raised}, 6);
-    ui::stroke_rect(c, card, {Role::axis}, 6);
-    ui::disc_tick(c, {card.x0 + c.px(24), (card.y0 + card.y1) / 2}, 8, {Role::text}, {Role::surface});
-    const std::size_t arms = lab_.history().arms().size();
-    ui::text_mid(c, {card.x0 + c.px(44), card.y0 + c.px(20)},
-                 arms == 2 ? "Both arms finished" : "All arms finished", {Role::text}, {Face::sans_bold, 15});
-    ui::text_mid(c, {card.x0 + c.px(44), card.y0 + c.px(39)}, group_thousands(lab_.step()) + " steps",
-                 {Role::muted}, kSans13);
-    const Rect close{card.x1 - c.px(32), card.y0 + c.px(8), card.x1 - c.px(8), card.y0 + c.px(32)};
-    if (ui::press(c, "train.toast.close", close, 4).clicked) toast_closed_ = true;
-    ui::cross(c, {(close.x0 + close.x1) / 2, (close.y0 + close.y1) / 2}, {Role::muted});
-    ui::advance(card);
 }
 
 }  // namespace fp8lab::train

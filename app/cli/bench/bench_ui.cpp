@@ -176,6 +176,7 @@ void bring_back(WindowLoop& loop) {
 Json measure_training(WindowLoop& loop, const std::string& backend, int repeats) {
     const auto alone = std::make_unique<train::TrainLab>();
     loop.shell().open("train");
+    loop.shell().show(Tab::explore);
     auto& lab = dynamic_cast<train::TrainLab&>(*loop.shell().lab());
     const auto in_window = [&] {
         return steps_per_second(lab, [&](double seconds) { pass_time(loop, seconds); });
@@ -218,6 +219,7 @@ Json measure_training(WindowLoop& loop, const std::string& backend, int repeats)
 // L13 beside its frames.
 Json measure_transformer(WindowLoop& loop, int repeats) {
     loop.shell().open("transformer");
+    loop.shell().show(Tab::explore);
     auto& lab = dynamic_cast<transformer::TransformerLab&>(*loop.shell().lab());
     const Json beside = time_frames_beside(loop, lab, repeats);
     lab.act("restart");
@@ -253,6 +255,7 @@ void measure_window(WindowLoop& loop, const std::string& backend, int repeats, J
     for (const LabEntry& entry : lab_registry()) {
         progress.at(fmt::format("bench ui: frames of {}", entry.id));
         loop.shell().open(entry.id);
+        loop.shell().show(Tab::explore);
         result["frames"][std::string(entry.id)] = time_frames(loop, repeats);
     }
     measure("measuring", [&] { return time_measuring(loop); });

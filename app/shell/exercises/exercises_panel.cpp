@@ -118,13 +118,13 @@ bool ExercisesTab::draw_head(const Lab& lab, const Exercise& exercise, std::size
     return hit.clicked;
 }
 
-// Not begun: the question, and the way in.
+// Not begun: what is to be predicted, the question with all its conditions, and the way in.
 void ExercisesTab::draw_closed(Lab& lab, const Exercise& exercise) {
+    const bool asks = predicting(lab);
+    if (asks) draw_ask(lab, exercise);
     ui::wrapped(context_, exercise.question, Role::text, kSans15);
-    if (predicting(lab)) {
-        ui::wrapped(context_, "Say on the left what you expect. After that the controls can be used.");
-        return;
-    }
+    if (!asks || !exercise.conditions_answer) draw_conditions(exercise, conditions_of(exercise), false);
+    if (asks) return;
     const Prediction* known = exercise.predict.empty() ? nullptr : progress_.prediction(exercise.id);
     if (known) draw_prediction(exercise, *known, {});
     ui::wrapped(context_, "Start sets the lab to the settings of this exercise.");
@@ -139,10 +139,11 @@ void ExercisesTab::draw_running(Lab& lab, const ExerciseRun& run) {
     Session& open = session(lab);
     ui::wrapped(context_, exercise.question, Role::text, kSans15);
     draw_answers(open, exercise);
-    draw_conditions(exercise, run.verdict().conditions, true);
-    if (!run.verdict().note.empty()) ui::wrapped(context_, run.verdict().note);
+    const Verdict& verdict = run.present();
+    draw_conditions(exercise, verdict.conditions, true);
+    if (!verdict.note.empty()) ui::wrapped(context_, verdict.note);
     if (const std::string why = lab.no_record(); !why.empty()) ui::warning(context_, why);
-    if (!exercise.predict.empty()) draw_prediction(exercise, run.prediction(), run.verdict().measured);
+    if (!exercise.predict.empty()) draw_prediction(exercise, run.prediction(), verdict.measured);
     draw_hints(open);
 }
 
@@ -151,7 +152,7 @@ void ExercisesTab::keep_explanation(Evidence evidence, const std::string& words)
     try {
         progress_.keep(evidence);
     } catch (const std::exception& error) {
-        say_("Not saved", error.what());
+        hooks_.say("Not saved", error.what());
     }
 }
 
@@ -175,10 +176,7 @@ void ExercisesTab::draw_passed(Lab& lab, const Exercise& exercise, const Evidenc
             select(lab, static_cast<std::size_t>(next - exercises.begin()));
         ImGui::SameLine(0, context_.px(8));
     }
-    if (ui::button(context_, "exercise.again", "Do it again", {.width = 124})) {
-        session(lab).again = true;
-        if (exercise.predict.empty()) begin(lab, {.skipped = true, .values = {}, .at = {}});
-    }
+    if (ui::button(context_, "exercise.again", "Do it again", {.width = 124})) do_again(lab);
 }
 
 void ExercisesTab::draw_answers(Session& open, const Exercise& exercise) {
@@ -354,7 +352,7 @@ bool ExercisesTab::draw_strip(const Lab& lab, Rect area) {
     const ui::Press hit = ui::press(context_, "exercise.strip", area);
     ui::fill_rect(context_, area, {Role::field}, 6);
     if (hit.hovered) ui::stroke_rect(context_, area, {Role::axis}, 6);
-    const auto& conditions = run.verdict().conditions;
+    const auto& conditions = run.present().conditions;
     const auto met = std::ranges::count_if(conditions, [](const Condition& c) { return c.met; });
     const float y = (area.y0 + area.y1) / 2;
     const Point ring{area.x0 + context_.px(20), y};

@@ -19,9 +19,8 @@ std::string clock_of(const Prediction& prediction) {
 
 }  // namespace
 
-ExercisesTab::ExercisesTab(ui::Context& context, const ProfileFolders& folders,
-                           std::function<void(std::string, std::string)> say)
-    : context_(context), progress_(folders), say_(std::move(say)) {}
+ExercisesTab::ExercisesTab(ui::Context& context, const ProfileFolders& folders, Hooks hooks)
+    : context_(context), progress_(folders), hooks_(std::move(hooks)) {}
 
 const ExercisesTab::Session& ExercisesTab::session(const Lab& lab) const {
     static const Session kNone;
@@ -79,12 +78,18 @@ void ExercisesTab::begin(Lab& lab, Prediction prediction) {
     const Exercise* exercise = selected(lab);
     if (!exercise) return;
     Session& open = session(lab);
+    if (open.run)
+        hooks_.lose(lab, "Another attempt begun", "Ctrl Z brings " + open.run->exercise().id + " back");
+    else if (progress_.passed(exercise->id) && !open.again)
+        hooks_.lose(lab, "Begun again", "Ctrl Z brings the verdict back");
+    else
+        hooks_.lose(lab, "", "");
     open.run.reset();  // stops listening before the next one starts
     if (!exercise->predict.empty() && !prediction.at.empty()) {
         try {
             progress_.keep(exercise->id, prediction);
         } catch (const Error& error) {
-            say_("The prediction was not saved", error.what());
+            hooks_.say("The prediction was not saved", error.what());
         }
     }
     open.run = std::make_unique<ExerciseRun>(lab, *exercise, std::move(prediction));
@@ -92,6 +97,13 @@ void ExercisesTab::begin(Lab& lab, Prediction prediction) {
     open.again = false;
     open.draft.clear();
     open.typed.clear();
+}
+
+void ExercisesTab::do_again(Lab& lab) {
+    const Exercise& exercise = *selected(lab);
+    if (exercise.predict.empty()) return begin(lab, {.skipped = true, .values = {}, .at = {}});
+    hooks_.lose(lab, "To be done again", "Ctrl Z brings the verdict back");
+    session(lab).again = true;
 }
 
 bool ExercisesTab::restart(Lab& lab) {
@@ -125,14 +137,18 @@ const State* ExercisesTab::start(const Lab& lab) const {
 
 void ExercisesTab::finish(Lab& lab) {
     Session& open = session(lab);
-    const Evidence evidence = open.run->evidence();
+    Evidence evidence = open.run->evidence();
+    if (const Evidence* before = progress_.passed(evidence.exercise))
+        evidence.explanation = before->explanation;
     const std::string title = open.run->exercise().title;
+    const std::vector<std::string>& uncovers = open.run->exercise().uncovers;
     open.run.reset();
+    for (const std::string& assignment : uncovers) set_field(lab.fields(), assignment);
     try {
         progress_.keep(evidence);
-        say_("Passed: " + title, "Evidence kept, under Exercises");
+        hooks_.say("Passed: " + title, "Evidence kept, under Exercises");
     } catch (const Error& error) {
-        say_("Passed, but not saved", error.what());
+        hooks_.say("Passed, but not saved", error.what());
     }
     reveal(lab);
 }

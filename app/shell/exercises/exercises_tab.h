@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,18 +19,39 @@ namespace fp8lab {
 
 class ExercisesTab {
   public:
-    // say: a toast.
-    ExercisesTab(ui::Context& context, const ProfileFolders& folders,
-                 std::function<void(std::string title, std::string line)> say);
+    struct Hooks {
+        std::function<void(std::string title, std::string line)> say;  // a toast
+        // Called before something is lost that Ctrl Z is to bring back. Without a title nothing is told.
+        std::function<void(Lab&, std::string title, std::string line)> lose;
+    };
+    ExercisesTab(ui::Context& context, const ProfileFolders& folders, Hooks hooks);
+
+    // What is open in a lab, and the attempt under way in it.
+    struct Aside {
+        std::size_t selected = 0;
+        bool again = false;
+        std::vector<double> draft;
+        std::map<std::string, std::string> typed;
+        struct Attempt {
+            const Exercise* exercise;
+            Prediction prediction;
+            std::vector<Evidence::EventGroup> groups;
+            int hints;
+        };
+        std::optional<Attempt> run;
+    };
+    Aside aside(const Lab& lab) const;
+    // An attempt is repeated on the lab. Throws what replay() does.
+    void bring_back(Lab& lab, const Aside& aside);
 
     const Progress& progress() const { return progress_; }
     bool retry() { return progress_.retry(); }  // what could not be saved; true: all is
     float share(const Lab& lab) const;          // of its exercises that are passed; NaN where it has none
 
     void draw_panel(Lab& lab);  // at the cursor
-    // A prediction is due: the stage belongs to it, so that nothing is seen before.
+    // A prediction is due: what answers it is covered, and the lab is not used before.
     bool predicting(const Lab& lab) const;
-    void draw_stage(Lab& lab, Rect area);
+    void draw_covers(const Lab& lab, Rect stage);  // after the view has drawn it
     // One line for the other tabs while an attempt is under way; its height, logical px, 0: there is none.
     // True: pressed.
     float strip_height(const Lab& lab) const;
@@ -67,10 +89,12 @@ class ExercisesTab {
     const ExerciseRun* running(
         const Lab& lab) const;  // the selected one's attempt; null: it is not under way
     bool is_open(const Lab& lab, const Exercise& exercise) const;
-    void finish(Lab& lab);  // the attempt has passed
+    void finish(Lab& lab);    // the attempt has passed
+    void do_again(Lab& lab);  // the selected one, which was passed
 
     bool draw_head(const Lab& lab, const Exercise& exercise, std::size_t index);
     void draw_closed(Lab& lab, const Exercise& exercise);
+    void draw_ask(Lab& lab, const Exercise& exercise);
     void draw_running(Lab& lab, const ExerciseRun& run);
     void draw_passed(Lab& lab, const Exercise& exercise, const Evidence& evidence);
     void keep_explanation(Evidence evidence, const std::string& words);
@@ -87,7 +111,7 @@ class ExercisesTab {
 
     ui::Context& context_;
     Progress progress_;
-    std::function<void(std::string, std::string)> say_;
+    Hooks hooks_;
     std::map<std::string, Session, std::less<>> sessions_;  // by lab
 };
 

@@ -26,6 +26,7 @@ Settings parse(const std::string& text) {
     settings.last_lab = json.at("last_lab").get<std::string>();
     settings.panel_open = json.at("panel_open").get<bool>();
     settings.toured = json.value("toured", false);
+    if (json.contains("tabs")) json["tabs"].get_to(settings.tabs);  // since 0.1.0
     return settings;
 }
 
@@ -48,7 +49,8 @@ void save_settings(const ProfileFolders& folders, const Settings& settings) {
                                  {"height", settings.height},
                                  {"last_lab", settings.last_lab},
                                  {"panel_open", settings.panel_open},
-                                 {"toured", settings.toured}};
+                                 {"toured", settings.toured},
+                                 {"tabs", settings.tabs}};
     save_kept(folders.config / kFile, with_checksum(json, 2));
 }
 

@@ -1,6 +1,8 @@
 // What the window remembers between starts: settings.json in the profile's configuration.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 
 #include "core/figure/palette.h"
@@ -15,6 +17,8 @@ struct Settings {
     std::string last_lab;       // id; empty: none visited yet
     bool panel_open = true;
     bool toured = false;  // the tour was taken, or ended
+    // Lab -> the tab that it was left with: "explore", "learn", "exercises". Learn where it is not here.
+    std::map<std::string, std::string, std::less<>> tabs;
     bool operator==(const Settings&) const = default;
 };
 

@@ -28,10 +28,11 @@ constexpr std::array kTour = {
              "bits.format0", "format", "bits.format0"},
     TourStep{"Ask what anything is", "Press F1, then click a control. Esc ends the help.",
              "or go to it with Tab", "bits.format0", "", ""},
-    TourStep{"Predict, then experiment",
-             "Open Exercises: each asks for a prediction, then you do the experiment.", "or press F4",
-             "panel.Exercises", "", ""}};
-constexpr std::size_t kHelp = 2, kExercises = 3;
+    TourStep{
+        "Where each lab begins",
+        "Open Learn: the lesson comes first. Exercises, beside it, ask you to predict and to experiment.",
+        "or press F3", "panel.Learn", "", ""}};
+constexpr std::size_t kHelp = 2, kLesson = 3;
 
 constexpr float kTourCard = 328, kTourPad = 16, kTourApart = 14;
 
@@ -72,7 +73,7 @@ void Tour::enter(ui::Context& context, std::size_t step, const Seen& seen) {
 
 bool Tour::done(const Seen& seen) const {
     if (step_ == kHelp) return seen.helps > helps_;
-    if (step_ == kExercises) return seen.exercising;
+    if (step_ == kLesson) return seen.reading;
     return value_of(*seen.lab, kTour[step_].field) != before_;
 }
 

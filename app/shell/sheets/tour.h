@@ -13,10 +13,10 @@ class Tour {
   public:
     // What its steps wait for, in this frame.
     struct Seen {
-        Lab* lab = nullptr;       // null: home
-        int helps = 0;            // how often F1 told of something and was left
-        bool exercising = false;  // the panel shows the exercises
-        bool free = true;         // no sheet, list or help is open: Escape is the tour's
+        Lab* lab = nullptr;    // null: home
+        int helps = 0;         // how often F1 told of something and was left
+        bool reading = false;  // the panel shows the lesson
+        bool free = true;      // no sheet, list or help is open: Escape is the tour's
     };
 
     static constexpr std::string_view kLab = "bits";

@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <thread>
+#include <tuple>
 
 #include "core/files/files.h"
 #include "labs/grading/recheck.h"
@@ -16,7 +18,7 @@ namespace {
 
 struct Desk : test::ShellDesk {
     explicit Desk(const char* lab, ImVec2 size = {1440, 900}, const ProfileFolders& folders = {})
-        : ShellDesk(size, {}, folders) {
+        : ShellDesk(size, test::explored(), folders) {
         shell.open(lab);
         shell.show(Tab::exercises);
         frame();
@@ -37,12 +39,19 @@ struct Desk : test::ShellDesk {
 
 }  // namespace
 
-TEST_CASE("predict, act, pass: the stage is empty until the prediction, and evidence is kept that stands") {
+TEST_CASE(
+    "predict, act, pass: the answer is covered until the prediction, and evidence is kept that stands") {
     Desk desk("bits");
-    CHECK_FALSE(desk.shows("bits.bit0"));
+    CHECK(desk.shows("bits.bit0"));
+    CHECK(desk.shows("cover.codes"));
+    const auto before = desk.shell.lab()->state();
+    desk.click("bits.bit0");
+    desk.key(ui::Key::digit_3);
+    CHECK(desk.shell.lab()->state() == before);  // not before the prediction
     desk.drag("predict.number", -60, 0);
     desk.click("predict.commit");
-    REQUIRE(desk.shows("bits.bit0"));
+    desk.frame();
+    REQUIRE_FALSE(desk.shows("cover.codes"));
     CHECK(desk.shows("exercise.conditions"));
     for (const char* bit : {"bits.bit6", "bits.bit2"}) desk.click(bit);
     CHECK(desk.passed("L1.1") == nullptr);
@@ -182,7 +191,7 @@ TEST_CASE(
     {
         Desk number("bits");
         number.click("predict.commit");
-        CHECK(number.shows("bits.bit0"));
+        CHECK_FALSE(number.shows("predict.commit"));
     }
     Desk choice("train");
     choice.click("predict.commit");
@@ -267,4 +276,220 @@ TEST_CASE("L11.3 passed: all mixes are drawn by themselves, after Reset all and 
     again.click("exercise.again");
     again.click("predict.skip");
     CHECK(revealed(again.shell) == "off");  // a new attempt begins without
+}
+
+namespace {
+
+void pass_l11(Desk& desk) {
+    desk.click("predict.skip");
+    for (const char* bit : {"bits.bit6", "bits.bit2", "bits.bit1"}) desk.click(bit);
+    REQUIRE(desk.passed("L1.1") != nullptr);
+}
+
+}  // namespace
+
+TEST_CASE("the toast of a pass lies over the panel: it moves nothing, goes by itself, and takes its clicks") {
+    Desk desk("bits", {1024, 640});  // low, so that the list lies under it
+    pass_l11(desk);
+    desk.frame();
+    REQUIRE(desk.shows("toast"));
+    const auto rows = [&] {
+        std::map<std::string, float> out;
+        for (const auto& [name, item] : desk.gui.context.probes.items)
+            if (name.starts_with("exercise.") || name.starts_with("panel.")) out[name] = item.rect.y0;
+        return out;
+    };
+    const auto with = rows();
+    const Rect card = desk.gui.rect("toast");
+    // Whatever lies under it: a click at any of its points changes nothing but the toast.
+    const Evidence before = *desk.passed("L1.1");
+    int under = 0;
+    for (const auto& [name, item] : desk.gui.context.probes.items)
+        if (name.starts_with("exercise.") && item.rect.y0 < card.y1 && item.rect.y1 > card.y0 &&
+            item.rect.x0 < card.x1)
+            ++under;
+    CHECK(under > 0);
+    for (const Point at : {Point{card.x0 + 4, card.y0 + 4}, Point{(card.x0 + card.x1) / 2, card.y1 - 4}}) {
+        if (!desk.shows("toast")) desk.shell.say("Again", "and again");
+        desk.frame();
+        desk.frame();
+        desk.gui.move(at);
+        desk.frame();
+        desk.gui.mouse(true);
+        desk.frame();
+        desk.gui.mouse(false);
+        desk.frame();
+        desk.frame();
+        CHECK_FALSE(desk.shows("toast"));
+        CHECK(desk.shows("exercise.evidence"));
+        CHECK(rows() == with);
+    }
+    CHECK(desk.passed("L1.1")->at == before.at);
+    // And without a click, nor any input: rest() asks for the frame in which it is gone.
+    desk.shell.say("Once more", "by itself");
+    desk.frame();
+    REQUIRE(desk.shows("toast"));
+    const double due = desk.shell.rest(100);
+    CHECK(due <= 8);
+    CHECK_FALSE(desk.gui.context.wants_redraw);
+    desk.shell.rest(100 + due);
+    CHECK(desk.gui.context.wants_redraw);
+    desk.frame();
+    CHECK_FALSE(desk.shows("toast"));
+    CHECK(rows() == with);
+}
+
+TEST_CASE("Do it again is undone by its toast or by Ctrl Z: the verdict and the evidence are there again") {
+    for (const bool by_key : {false, true}) {
+        Desk desk("bits");
+        pass_l11(desk);
+        desk.click("toast.close");
+        desk.click("exercise.why");
+        desk.type("NaN takes two");
+        const auto state = desk.shell.lab()->state();
+        desk.click("exercise.again");
+        REQUIRE(desk.shows("predict.commit"));
+        CHECK_FALSE(desk.shows("exercise.evidence"));
+        REQUIRE(desk.shows("toast.undo"));
+        if (by_key)
+            desk.key(ui::Key::z, true);
+        else
+            desk.click("toast.undo");
+        desk.frame();
+        CHECK(desk.shows("exercise.evidence"));
+        CHECK_FALSE(desk.shows("predict.commit"));
+        CHECK_FALSE(desk.shows("toast"));
+        CHECK(desk.shell.lab()->state() == state);
+        // Begun, and then undone: twice, over the start and over the button.
+        desk.click("exercise.again");
+        desk.click("predict.skip");
+        desk.click("bits.bit0");
+        CHECK(desk.shows("exercise.conditions"));
+        for (int i = 0; i < 3; ++i) desk.key(ui::Key::z, true);
+        desk.frame();
+        CHECK(desk.shows("exercise.evidence"));
+        CHECK(desk.passed("L1.1")->explanation == "NaN takes two");
+        // Passed anew: the words stay.
+        desk.click("exercise.again");
+        pass_l11(desk);
+        CHECK(desk.passed("L1.1")->explanation == "NaN takes two");
+    }
+}
+
+TEST_CASE(
+    "Reset all in an attempt, and Start over another attempt, are undone: the trail goes on where it was") {
+    Desk desk("bits");
+    desk.click("predict.skip");
+    desk.click("bits.bit6");
+    desk.click("bits.bit2");
+    desk.click("panel.reset");
+    REQUIRE(desk.shows("toast.undo"));
+    desk.key(ui::Key::z, true);
+    desk.frame();
+    CHECK_FALSE(desk.shows("toast.undo"));
+    desk.click("exercise.L1.2");
+    desk.click("exercise.start");
+    REQUIRE(desk.shows("toast.undo"));
+    desk.click("toast.undo");
+    desk.click("bits.bit1");
+    REQUIRE(desk.passed("L1.1") != nullptr);
+    CHECK(desk.passed("L1.1")->groups.size() == 3);
+    const auto file = desk.shell.exercises().progress().file("L1.1");
+    CHECK(recheck(parse_evidence(read_text(file), file.string()), false).stands());
+}
+
+TEST_CASE("an undo that goes too far is undone by redo: the attempt comes back whole") {
+    Desk desk("bits");
+    desk.click("predict.skip");
+    desk.click("bits.bit6");
+    desk.click("bits.bit2");
+    for (int i = 0; i < 6; ++i) desk.key(ui::Key::z, true);
+    desk.frame();
+    CHECK(desk.shows("predict.commit"));  // before the start
+    for (int i = 0; i < 6; ++i) desk.key(ui::Key::z, true, true);
+    desk.frame();
+    CHECK(desk.shows("exercise.conditions"));
+    desk.click("bits.bit1");
+    REQUIRE(desk.passed("L1.1") != nullptr);
+}
+
+TEST_CASE("a prediction covers what answers it and nothing else, in every exercise at its start") {
+    std::size_t asked = 0;
+    for (const LabEntry& entry : lab_registry()) {
+        Desk desk(entry.id.data());
+        const auto exercises = desk.shell.lab()->exercises();
+        for (std::size_t i = 0; i < exercises.size(); ++i) {
+            const Exercise& exercise = exercises[i];
+            if (exercise.predict.empty()) continue;
+            ++asked;
+            CAPTURE(exercise.id);
+            begin_exercise(*desk.shell.lab(), exercise);
+            desk.shell.exercises().select(*desk.shell.lab(), i);
+            for (int frame = 0; frame < 4; ++frame) {
+                while (desk.shell.lab()->busy() && !desk.shell.lab()->live())
+                    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                desk.frame();
+            }
+            CHECK(desk.shows("predict.skip"));
+            for (const std::string& name : exercise.covers) CHECK_MESSAGE(desk.shows("cover." + name), name);
+            std::size_t covers = 0;
+            for (const auto& [name, item] : desk.gui.context.probes.items)
+                covers += name.starts_with("cover.") ? 1 : 0;
+            CHECK(covers == exercise.covers.size());
+        }
+    }
+    CHECK(asked > 0);
+}
+
+TEST_CASE("what the start of L9.4 and W.1 hides is shown once they are passed") {
+    for (const auto& [lab, index, field, shown] :
+         {std::tuple{"speed", 3U, "show_amdahl", "on"}, {"workbench", 0U, "covered", "off"}}) {
+        Desk desk(lab);
+        CAPTURE(lab);
+        Lab& on = *desk.shell.lab();
+        const Exercise& exercise = on.exercises()[index];
+        desk.shell.exercises().select(on, index);
+        desk.frame();
+        desk.click("predict.skip");
+        const auto value = [&] { return field_text(*find_field(on.fields(), field)); };
+        CHECK(value() != shown);
+        const auto settle = [&] {
+            for (int i = 0; i < 4; ++i) {
+                while (on.busy()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                desk.frame();
+            }
+        };
+        settle();
+        for (const Event& event : exercise.solver) {
+            if (event.kind == Event::Kind::set) set_field(on.fields(), event.name + "=" + event.value);
+            if (event.kind == Event::Kind::answer) {
+                desk.click("answer." + event.name);
+                desk.type(event.value);
+            }
+            settle();
+        }
+        REQUIRE(desk.passed(exercise.id) != nullptr);
+        CHECK(value() == shown);
+    }
+}
+
+TEST_CASE("the list of conditions is there before the start, during the attempt and after the pass") {
+    Desk desk("bits");
+    desk.click("exercise.L1.2");
+    desk.frame();
+    CHECK(desk.shows("exercise.conditions"));
+    CHECK(desk.shows("exercise.start"));
+    desk.click("exercise.start");
+    CHECK(desk.shows("exercise.conditions"));
+    for (const char* bit : {"bits.bit6", "bits.bit2", "bits.bit1", "bits.bit0"}) desk.click(bit);
+    REQUIRE(desk.passed("L1.2") != nullptr);
+    CHECK(desk.shows("exercise.conditions"));
+    // Where the conditions name the answer they come after the prediction.
+    Desk tells("delayed");
+    tells.click("exercise.L5.3");
+    tells.gui.context.probes.items.clear();
+    tells.frame();
+    CHECK_FALSE(tells.shows("exercise.conditions"));
+    tells.click("predict.skip");
+    CHECK(tells.shows("exercise.conditions"));
 }

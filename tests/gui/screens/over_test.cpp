@@ -39,7 +39,7 @@ bool any_over(const Desk& desk) {
 }
 
 Settings toured() {
-    Settings settings;
+    Settings settings = test::explored();
     settings.toured = true;
     return settings;
 }
@@ -312,11 +312,12 @@ TEST_CASE("the tour of a first start is done by keyboard alone, each step by doi
     REQUIRE(desk.shows("tour"));
     CHECK(desk.words("tour") != third);
     CHECK_FALSE(desk.shell.settings().toured);
-    desk.key(ui::Key::f4);
+    desk.key(ui::Key::f3);
     desk.frame();
     CHECK_FALSE(desk.shows("tour"));
     CHECK(desk.shell.settings().toured);
     CHECK(desk.shows("toast"));
+    CHECK(desk.shell.settings().tabs.at("bits") == "learn");  // where a lab begins
 }
 
 TEST_CASE("Escape ends the tour, and the palette starts it again") {

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 TEST_CASE("settings come back as they were saved") {
     const Scratch folder;
-    const Settings settings{Theme::light, 1.5F, 1600, 1000, "train", false};
+    const Settings settings{Theme::light, 1.5F, 1600, 1000, "train", false, true, {{"bits", "learn"}}};
     save_settings(folder.path, settings);
     const LoadedSettings loaded = load_settings(folder.path);
     CHECK(loaded.settings == settings);
@@ -44,8 +44,8 @@ TEST_CASE("unreadable settings give one message, the defaults, and are kept besi
 
 TEST_CASE("of damaged settings the ones before are used, a reader leaves them where they are") {
     const Scratch folder;
-    save_settings(folder.path, {Theme::light, 1.5F, 1600, 1000, "train", false});
-    save_settings(folder.path, {Theme::dark, 1.5F, 1600, 1000, "train", false});
+    save_settings(folder.path, {Theme::light, 1.5F, 1600, 1000, "train", false, false, {}});
+    save_settings(folder.path, {Theme::dark, 1.5F, 1600, 1000, "train", false, false, {}});
     std::ofstream(folder.path / "settings.json", std::ios::app) << "}";
     ProfileFolders reader{folder.path};
     reader.access = Access::read_only;
@@ -73,7 +73,7 @@ TEST_CASE("a size that no int holds is no settings") {
 
 TEST_CASE("a scale out of range is brought into it") {
     const Scratch folder;
-    save_settings(folder.path, {Theme::dark, 40, 0, 0, "", true});
+    save_settings(folder.path, {Theme::dark, 40, 0, 0, "", true, false, {}});
     CHECK(load_settings(folder.path).settings.scale == kLargestScale);
 }
 

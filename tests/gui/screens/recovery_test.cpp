@@ -17,7 +17,8 @@ namespace {
 
 // A desk in a profile that outlives it. Going away without close() is a crash.
 struct Desk : test::ShellDesk {
-    explicit Desk(const ProfileFolders& folders, ImVec2 size = {1440, 900}) : ShellDesk(size, {}, folders) {}
+    explicit Desk(const ProfileFolders& folders, ImVec2 size = {1440, 900})
+        : ShellDesk(size, test::explored(), folders) {}
     void open(const char* lab, Tab tab) {
         shell.open(lab);
         shell.show(tab);

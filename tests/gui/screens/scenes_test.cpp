@@ -8,6 +8,8 @@
 
 #include "app/shell/export/png.h"
 #include "core/files/files.h"
+#include "core/tensors/npy.h"
+#include "labs/course/scene_run.h"
 #include "labs/four/model.h"
 #include "tests/gui/screens/shell_desk.h"
 
@@ -188,4 +190,50 @@ TEST_CASE("a scene whose lab computes apart does not tell the numbers of before"
     const std::string told = desk.gui.context.probes.items.at("toast").words;
     CHECK(told.starts_with("Where the bits go"));
     CHECK(told.find("8.25") == std::string::npos);  // bits of the mix that the lab begins with
+}
+
+TEST_CASE(
+    "a scene over one's own settings, and a file over another, come back with Ctrl Z, and the toast says "
+    "so") {
+    test::ShellDesk desk;
+    const auto scenes = shipped_scenes();
+    const auto path = std::ranges::find_if(scenes, [](const auto& p) {
+        return !read_scene(p).locked.empty() && lab_of(read_scene(p)).id == "window";
+    });
+    const Scene scene = read_scene(path == scenes.end() ? scenes.front() : *path);
+    desk.shell.open(lab_of(scene).id);
+    desk.frame();
+    Lab& lab = *desk.shell.lab();
+    for (const Field& field : lab.fields())
+        if (field.info.name == "seed") set_field(field, "77");
+    desk.frame();
+    const auto own = lab.state();
+    desk.shell.open(scene);
+    desk.frame();
+    desk.frame();
+    REQUIRE(lab.state() != own);
+    REQUIRE(desk.shows("toast.undo"));
+    desk.click("toast.undo");
+    CHECK(lab.state() == own);
+    CHECK_FALSE(desk.shows("toast"));
+
+    desk.shell.open("ruler");
+    desk.frame();
+    const auto tensor = [&](const std::string& name) {
+        const auto file = desk.scratch.path / name;
+        write_file(file, to_npy(std::vector<float>{1, 2}, std::vector<std::size_t>{2}));
+        return file;
+    };
+    const auto first = tensor("first.npy"), second = tensor("second.npy");
+    const auto file = [&] { return field_text(*find_field(desk.shell.lab()->fields(), "file")); };
+    desk.shell.open_file(first);
+    desk.frame();
+    CHECK_FALSE(desk.shows("toast.undo"));  // over nothing
+    desk.shell.open_file(second);
+    desk.frame();
+    desk.frame();
+    REQUIRE(file() == second.string());
+    CHECK(desk.shows("toast.undo"));
+    desk.key(ui::Key::z, true);
+    CHECK(file() == first.string());
 }

@@ -10,9 +10,16 @@
 
 namespace fp8lab::test {
 
+// Of one who has been in every lab and left it with its controls.
+inline Settings explored(Settings settings = {}) {
+    for (const LabEntry& lab : lab_registry()) settings.tabs.emplace(lab.id, name_of(Tab::explore));
+    return settings;
+}
+
 struct ShellDesk {
     // Without folders: a profile of its own.
-    explicit ShellDesk(ImVec2 size = {1440, 900}, Settings settings = {}, const ProfileFolders& folders = {})
+    explicit ShellDesk(ImVec2 size = {1440, 900}, const Settings& settings = explored(),
+                       const ProfileFolders& folders = {})
         : gui(size),
           shell(gui.context, settings, {}, folders.data.empty() ? ProfileFolders(scratch.path) : folders) {
         frame();

@@ -177,10 +177,55 @@ TEST_CASE("a toast goes after a while, a fault stays until it is closed") {
     desk.shell.say("Done", "That was it");
     desk.frame();
     CHECK(desk.gui.context.probes.items.contains("toast"));
-    ImGui::GetIO().DeltaTime = 1;
-    for (int i = 0; i < 10; ++i) desk.frame();
+    desk.shell.rest(50);
+    desk.shell.rest(57.9);
+    desk.frame();
+    CHECK(desk.gui.context.probes.items.contains("toast"));
+    desk.shell.rest(58.1);
+    desk.frame();
     CHECK_FALSE(desk.gui.context.probes.items.contains("toast"));
     desk.shell.warn("Progress", "The file is damaged");
-    for (int i = 0; i < 100; ++i) desk.frame();
+    for (int i = 0; i < 100; ++i) {
+        desk.shell.rest(60 + i);
+        desk.frame();
+    }
     CHECK(desk.gui.context.probes.items.contains("toast"));
+}
+
+TEST_CASE(
+    "a lab opens on its lesson the first time, and then on the tab that it was left with, also in the next "
+    "window") {
+    const Scratch profile;
+    const auto tab = [](const test::ShellDesk& desk) {
+        return desk.shows("bits.entry") ? "explore" : desk.shows("exercise.L1.1") ? "exercises" : "learn";
+    };
+    Settings kept;
+    {
+        test::ShellDesk desk({1440, 900}, {}, ProfileFolders(profile.path));
+        desk.shell.open("bits");
+        desk.frame();
+        CHECK(std::string(tab(desk)) == "learn");
+        desk.click("panel.Exercises");
+        CHECK(std::string(tab(desk)) == "exercises");
+        desk.shell.open("ruler");
+        desk.frame();
+        desk.frame();
+        CHECK_FALSE(desk.shows("exercise.L2.1"));  // a tab of its own
+        desk.click("panel.Explore");
+        desk.shell.open("bits");
+        desk.frame();
+        desk.frame();
+        CHECK(std::string(tab(desk)) == "exercises");
+        kept = desk.shell.settings();
+        save_settings(profile.path, kept);
+    }
+    test::ShellDesk again({1440, 900}, load_settings(profile.path).settings, ProfileFolders(profile.path));
+    again.shell.open("ruler");
+    again.frame();
+    CHECK(again.shows("tensor"));
+    again.shell.open("error");
+    again.frame();
+    again.frame();
+    CHECK_FALSE(again.shows("exercise.L3.1"));
+    CHECK_FALSE(again.shows("format"));
 }

@@ -13,6 +13,7 @@
 #include "tests/all.h"
 #include "tests/gui/gui.h"
 #include "tests/gui/screens/geometry.h"
+#include "tests/gui/screens/shell_desk.h"
 #include "tests/scratch.h"
 
 namespace fp8lab::test {
@@ -36,7 +37,7 @@ inline const Machine kMachine{Provenance::cpu_emulated, "No NVIDIA driver found 
 inline Settings toured() {
     Settings settings;
     settings.toured = true;
-    return settings;
+    return explored(settings);
 }
 
 struct WholeDesk {

@@ -42,7 +42,8 @@ TEST_CASE("L1: a code typed right after the click on its field is there whole, a
 TEST_CASE("L4: a learner sketches, drags the window nine binades, loads a heavy tail, and brings it back") {
     Desk desk;
     begin(desk, "window", "L4.2");
-    CHECK_FALSE(desk.probes()["probes"].contains("window.handle"));
+    CHECK(desk.probes()["probes"].contains("cover.margin"));
+    CHECK(desk.probes()["probes"].contains("window.handle"));
     for (const char* knob : {"predict.knob0", "predict.knob1", "predict.knob2", "predict.knob3"})
         desk.drag(knob, 0, -90);
     desk.drag("predict.knob7", 0, 60);
@@ -98,7 +99,7 @@ TEST_CASE("L5: stepped through by key, the window gives the trace of numerics.md
 TEST_CASE("L6: a learner predicts a share, spreads the rows, passes, and the evidence stands") {
     Desk desk;
     begin(desk, "blocks", "L6.2");
-    CHECK_FALSE(desk.probes()["probes"].contains("blocks.magnitude"));
+    CHECK(desk.probes()["probes"].contains("cover.schemes"));
     desk.drag("predict.number", 60, 0);
     desk.click("predict.commit");
     REQUIRE(desk.wait_for([](const auto& state) { return state["probes"].contains("blocks.magnitude"); }));
@@ -146,4 +147,38 @@ TEST_CASE("L7: a learner skips the prediction, chooses other dice, passes, and t
     CHECK(desk.read_json("exercises/L7.5.json")["prediction"]["skipped"] == true);
     desk.click("panel.Exercises");
     check_passed(desk, "L7.5");
+}
+
+TEST_CASE("L1: a click on the toast does nothing to what lies under it, and Do it again is taken back") {
+    Desk desk;
+    begin(desk, "bits", "L1.1");
+    desk.click("predict.skip");
+    for (const char* bit : {"bits.bit6", "bits.bit2", "bits.bit1"}) desk.click(bit);
+    const auto shows = [&](const char* probe, bool is) {
+        return desk.wait_for([&](const auto& state) { return state["probes"].contains(probe) == is; });
+    };
+    REQUIRE(shows("toast.close", true));
+    const auto rows = [&] {
+        auto out = Desk::Json::object();
+        const auto probes = desk.probes()["probes"];
+        for (const auto& [name, rect] : probes.items())
+            if (name.starts_with("exercise.")) out[name] = rect;
+        return out;
+    };
+    REQUIRE(shows("exercise.evidence", true));
+    const auto before = rows();
+    desk.click("toast.close");
+    REQUIRE(shows("toast", false));
+    CHECK(rows() == before);
+    desk.click("exercise.again");
+    REQUIRE(shows("exercise.evidence", false));
+    REQUIRE(shows("toast.undo", true));
+    desk.click("toast.undo");
+    CHECK(shows("exercise.evidence", true));
+    desk.click("exercise.again");
+    REQUIRE(shows("exercise.evidence", false));
+    desk.key("ctrl+z");
+    CHECK(shows("exercise.evidence", true));
+    CHECK(shows("toast", false));
+    desk.close();
 }

@@ -129,6 +129,8 @@ TEST_CASE("L8: history and margin, dragged while it trains, reach the running sc
     // x2 is a tanh layer's output: its amax is 1 in every step, so its scale is 448 x 2^-margin and tells the
     // margin alone.
     CHECK(desk.metric("scale_x2") == doctest::Approx(448).epsilon(0.02));
+    desk.click("panel.Explore");
+    REQUIRE(desk.wait_for([](const auto& state) { return state["probes"].contains("train.margin"); }));
     desk.drag("train.margin", 60, 0);
     CHECK(desk.wait_for([](const auto& state) {
         const double scale = state["metrics"]["scale_x2"];

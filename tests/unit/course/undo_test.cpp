@@ -124,3 +124,31 @@ TEST_CASE("an attempt that was broken off goes on: the same trail, the same verd
         }
     }
 }
+
+TEST_CASE(
+    "what loses more than fields comes back over its step, back and forth, also where the fields are the "
+    "same") {
+    UndoHistory history;
+    int attempt = 1;
+    const auto lose = [&](int next) {
+        history.with_next([&attempt, lost = attempt]() mutable { std::swap(attempt, lost); });
+        attempt = next;
+    };
+    history.note({{"a", 1}}, 0, true);
+    lose(2);
+    CHECK(history.swaps());
+    history.note({{"a", 1}}, 0.1, true);
+    CHECK(history.undoable() == 1);
+    history.note({{"a", 5}}, 0.2, true);  // a change of its own, although keys made it at once
+    CHECK(history.undoable() == 2);
+    CHECK_FALSE(history.swaps());
+    CHECK(history.undo()->at("a") == 1);
+    CHECK(attempt == 2);
+    CHECK(history.swaps());
+    CHECK(history.undo()->at("a") == 1);
+    CHECK(attempt == 1);
+    CHECK(history.redo()->at("a") == 1);
+    CHECK(attempt == 2);
+    history.undo();
+    CHECK(attempt == 1);
+}

@@ -1,4 +1,4 @@
-// The prediction, on a stage that shows nothing else.
+// The prediction: asked in the panel, while what answers it is covered on the stage.
 #include <algorithm>
 #include <cmath>
 
@@ -9,7 +9,8 @@
 namespace fp8lab {
 namespace {
 
-constexpr float kWidth = 560, kKnobReach = 14;
+constexpr float kCurveHeight = 260, kKnobReach = 14;
+constexpr float kBleed = 8;  // a selected row and the words at an axis reach beyond their part
 
 double clamp_to(const AxisSpec& axis, double value) {
     const Range range = axis.range.value_or(Range{});
@@ -31,36 +32,19 @@ bool link(ui::Context& c, std::string_view name, std::string_view words) {
 
 }  // namespace
 
-void ExercisesTab::draw_stage(Lab& lab, Rect area) {
-    const Exercise& exercise = *selected(lab);
+// In the panel, beside the stage.
+void ExercisesTab::draw_ask(Lab& lab, const Exercise& exercise) {
     Session& open = session(lab);
-    const float width = std::min(area.width(), context_.px(kWidth));
-    ImGui::SetCursorScreenPos({area.x0, area.y0});
-    ImGui::BeginChild("predict", {area.width(), area.height()}, false, ImGuiWindowFlags_NoScrollbar);
-    ImGui::Dummy({width, context_.px(4)});
-    ui::text(context_, "Predict first. " + exercise.title, Role::muted, kSans13);
-    ui::wrapped(context_, exercise.predict, Role::text, kBold18);
-    ImGui::Dummy({width, context_.px(8)});
-
+    ui::text(context_, "Predict first", Role::muted, kSans13);
+    ui::wrapped(context_, exercise.predict, Role::text, kBold15);
     if (const auto* curve = std::get_if<CurvePrediction>(&exercise.prediction)) {
-        const Rect left = ui::next_area(context_, 100);
-        const float height = std::max(context_.px(240), area.y1 - left.y0 - context_.px(120));
+        const Rect area = ui::next_area(context_, kCurveHeight);
         // The last knob stands on the right end of the axis: half of it, and its reach, go beyond.
-        const Rect axes{left.x0, left.y0, left.x1 - context_.px(kKnobReach),
-                        left.y0 + std::min(height, context_.px(480))};
-        edit_curve(open, *curve, axes);
-        ui::advance(axes);
-    } else {
-        const auto* list = std::get_if<ChoicePrediction>(&exercise.prediction);
-        const float rows = list ? 44 * static_cast<float>(list->choices.size()) : 64;
-        ImGui::BeginChild("predict.control", {width, context_.px(rows)}, false, ImGuiWindowFlags_NoScrollbar);
-        if (const auto* number = std::get_if<NumberPrediction>(&exercise.prediction))
-            edit_number(open, *number);
-        if (const auto* choice = std::get_if<ChoicePrediction>(&exercise.prediction))
-            edit_choice(open, *choice);
-        ImGui::EndChild();
+        edit_curve(open, *curve, {area.x0, area.y0, area.x1 - context_.px(kKnobReach), area.y1});
+        ui::advance(area);
     }
-    ImGui::Dummy({width, context_.px(4)});
+    if (const auto* number = std::get_if<NumberPrediction>(&exercise.prediction)) edit_number(open, *number);
+    if (const auto* choice = std::get_if<ChoicePrediction>(&exercise.prediction)) edit_choice(open, *choice);
     // Where a number begins may be what is expected; a choice and a curve are made first.
     const auto* number = std::get_if<NumberPrediction>(&exercise.prediction);
     const std::vector<double> values =
@@ -70,14 +54,34 @@ void ExercisesTab::draw_stage(Lab& lab, Rect area) {
     const bool curve = std::holds_alternative<CurvePrediction>(exercise.prediction);
     const std::string_view why = curve ? "Move a knob first." : "Choose an answer first.";
     if (ui::button(context_, "predict.commit", "Commit and start",
-                   {.primary = ready, .disabled = !ready, .why_disabled = why, .width = 180}))
-        return ImGui::EndChild(), begin(lab, {.skipped = false, .values = values, .at = local_time()});
+                   {.primary = ready, .disabled = !ready, .why_disabled = why, .width = 164}))
+        return begin(lab, {.skipped = false, .values = values, .at = local_time()});
     ImGui::SameLine(0, context_.px(20));
-    if (link(context_, "predict.skip", "Skip the prediction"))
-        return ImGui::EndChild(), begin(lab, {.skipped = true, .values = {}, .at = local_time()});
-    const std::string kept = "Predictions are kept and never graded.";
-    ui::text(context_, ready ? kept : std::string(why) + " " + kept, Role::muted, kSans13);
-    ui::scroll_thumbs(context_);
+    if (link(context_, "predict.skip", "Skip"))
+        return begin(lab, {.skipped = true, .values = {}, .at = local_time()});
+    const std::string kept = "Predictions are kept and never graded. The controls can be used after that.";
+    ui::wrapped(context_, ready ? kept : std::string(why) + " " + kept);
+    ui::divider(context_);
+}
+
+// Over the whole stage, so that nothing in it can be used; over what answers the question, so that it is not seen.
+void ExercisesTab::draw_covers(const Lab& lab, Rect stage) {
+    const float bleed = context_.px(kBleed);
+    ImGui::SetCursorScreenPos({stage.x0 - bleed, stage.y0});
+    ImGui::BeginChild("predict.lid", {stage.width() + 2 * bleed, stage.height()}, false,
+                      ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
+    for (const std::string& name : selected(lab)->covers) {
+        const auto part = context_.regions.find(name);
+        if (part == context_.regions.end()) continue;  // not on the stage in this state of the lab
+        const Rect rect{part->second.x0 - bleed, part->second.y0, part->second.x1 + bleed, part->second.y1};
+        ui::fill_rect(context_, rect, {Role::raised}, 6);
+        ui::stroke_rect(context_, rect, {Role::line}, 6);
+        ImGui::PushClipRect({rect.x0, rect.y0}, {rect.x1, rect.y1}, true);
+        ui::text_mid(context_, {(rect.x0 + rect.x1) / 2, (rect.y0 + rect.y1) / 2},
+                     "shown after your prediction", {Role::muted}, kSans13, Anchor::center);
+        ImGui::PopClipRect();
+        ui::probe(context_, "cover." + name, rect);
+    }
     ImGui::EndChild();
 }
 
