@@ -13,6 +13,7 @@
 #include "core/scaling/recipe.h"
 #include "core/tensors/tensor.h"
 #include "labs/course/exercise_run.h"
+#include "labs/grading/rewordings.h"
 
 namespace fp8lab {
 namespace {
@@ -72,124 +73,6 @@ void compare_start(const Evidence& evidence, Lab& lab, const State& start,
     }
 }
 
-// A condition's words in version 0.1.0 before they were put plainly, and today's. Files with the earlier ones
-// stand as they did.
-struct Reworded {
-    std::string_view was, now;
-    bool same_values = true;  // false: the judge shows other values beside it today
-};
-constexpr Reworded kReworded[] = {
-    {"nothing changed but the special values", "moved only the control that is needed"},
-    {"over three marks or more", "the interval has three marks or more"},
-    {"no mark of the notebook\u2019s", "not on the notebook\u2019s grid"},
-    {"E4M3, within 0.3 points", "E4M3, within 0.3 percentage points"},
-    {"E5M2, within 0.6 points", "E5M2, within 0.6 percentage points"},
-    {"all three named rightly", "all three names are right"},
-    {"while they carried no names", "the plot showed no names"},
-    {"E4M3 cut off the top", "E4M3: a value saturated"},
-    {"E4M3 lost the bottom", "E4M3: a value became 0"},
-    {"now all seven values survive", "now none saturates and none becomes 0"},
-    {"at the least underflow a margin can reach",
-     "its underflow is within 0.1 percentage points of the least that a margin gives", false},
-    {"E4M3’s other elements lose 3 to 6 dB",
-     "E4M3, a Gaussian, scale from the current amax, margin 0: the other elements lose 3 to 6 dB", false},
-    {"INT8’s lose 20 dB, by an outlier of 64 or less",
-     "INT8, the same: they lose 20 dB or more, outlier 64 or less"},
-    {"the notebook’s order looked at: none saturates",
-     "B, the notebook’s order, was shown: no step saturates"},
-    {"the real order: no step saturates", "A, Transformer Engine’s order: no step saturates"},
-    {"with a margin of at most 2", "the margin is 2 or less"},
-    {"both reduce as most recent", "both use the reducer most recent"},
-    {"at most 3 % become 0 in the 16 after", "at most 3 % become 0 in the 16 steps after"},
-    {"EMA saturates more than twice as much",
-     "A saturates more than twice as much as B, and B more than 0 %"},
-    {"MX by OCP's floor is drawn", "MX with OCP's floor rule is chosen"},
-    {"it keeps 0.5 dB less than one scale", "its SQNR is at least 0.5 dB below one scale’s"},
-    {"their mean is the number, within 3 standard errors",
-     "the draws differ, and their mean is the number, within 3 standard errors"},
-    {"a power of two", "the interval is a power of two"},
-    {"0.1 % lost at most", "the sum is at most 0.1 % off"},
-    {"half as often would lose more", "twice the interval is more than 0.1 % off"},
-    {"30 % or more of a gradient lost", "30 % or more of a gradient’s elements became 0"},
-    {"no master, nearest: loss 3\u00d7 BF16 or more",
-     "2,000 steps without master weights, nearest: loss 3× BF16’s or more"},
-    {"no master, dice: within 20 %",
-     "2,000 steps without master weights, stochastic: at most 20 % above BF16"},
-    {"nothing else between the two runs", "no other setting differs between the two runs"},
-    {"recipe delayed on this layer: right within 2 %", "delayed scaling on this layer: right within 2 %"},
-    {"now it ends at", "your own format ends at 448 now"},
-    {"E5M2’s mean error over E4M3’s", "E5M2’s mean error is 1.8 to 2.3 times E4M3’s"},
-    {"Gaussian: margin 2^9 or more within 0.5 dB of the best",
-     "E4M3, a Gaussian without outliers, scale not manual: margin 2^9 or more, within 0.5 dB of the best"},
-    {"then a log-normal tensor, sigma 3", "then E4M3, a log-normal tensor, sigma 3 or more"},
-    {"its underflow is the least that a margin gives",
-     "its underflow is within 0.1 percentage points of the least that a margin gives"},
-    {"E4M3: the other elements lose 3 to 6 dB",
-     "E4M3, a Gaussian, scale from the current amax, margin 0: the other elements lose 3 to 6 dB"},
-    {"INT8: they lose 20 dB or more, outlier 64 or less",
-     "INT8, the same: they lose 20 dB or more, outlier 64 or less"},
-    {"and is finite", "and is finite and above 0"},
-    {"no output is NaN", "no output is NaN or infinite"},
-    {"×1.5 ran without saturation",
-     "×1.5 ran without saturation, scenario, reducer and order as at the start"},
-    {"×3 ran without saturation", "×3 ran without saturation, scenario, reducer and order as at the start"},
-    {"the spike: ×64, log-normal, sigma 2",
-     "the spike: ×64 or more, log-normal, sigma 2 or more, Transformer Engine’s order"},
-    {"same format and margin", "same format and margin, both in Transformer Engine’s order"},
-    {"one saturates more than twice as much",
-     "A saturates more than twice as much as B, and B more than 0 %"},
-    {"only the history differs, by 8 or more",
-     "format, margin, interval and order are the same, the history differs by 8 or more"},
-    {"a Gaussian, all rows alike", "a Gaussian, all rows and columns alike"},
-    {"rows that differ", "rows that differ by 4 binades or more"},
-    {"scales", "two scales or more"},
-    {"largest difference of the copies", "largest difference of the copies: 0"},
-    {"the mean of the draws is the number, within 3 standard errors",
-     "the draws differ, and their mean is the number, within 3 standard errors"},
-    {"the mean of the draws is the number",
-     "the draws differ, and their mean is the number, within 3 standard errors"},
-    {"results that are no E4M3 values", "results that are no E4M3 values: 0 %"},
-    {"A in BF16, B in FP8", "A in BF16, B in FP8 in all layers, no other options"},
-    {"2,000 steps", "2,000 steps, unchanged on the way"},
-    {"no master weights, nearest: loss 3\u00d7 BF16’s or more",
-     "2,000 steps without master weights, nearest: loss 3× BF16’s or more"},
-    {"no master weights, stochastic: within 20 % of BF16",
-     "2,000 steps without master weights, stochastic: at most 20 % above BF16"},
-    {"the loss within 5 % of BF16", "the loss at most 5 % above BF16"},
-    {"your waste is right", "your waste, right within 0.02 percentage points"},
-    {"your speed-up of the step", "your speed-up of the step, within 2 %"},
-    {"your best possible speed-up", "your best possible speed-up, within 2 %"},
-    {"FP8 products, FP32 updates: 10 GB or more above BF16 mixed",
-     "FP8 products, FP32 updates, activations counted: 10 GB or more above BF16 mixed"},
-    {"the weights are on the GPU, in FP8 with their transpose",
-     "the weights are on the GPU, FP8 weights with their transpose"},
-    {"the offloaded plan at 25 GB/s", "the offloaded plan: 14 GB on one GPU in E4M3, PCIe 25 GB/s"},
-    {"Transformer Engine’s default against BF16 mixed",
-     "Transformer Engine’s default with FP8 activations, against BF16 mixed"},
-    {"digits, no outliers", "digits, no outliers, contrast 1, no smoothing"},
-    {"outliers ×64 or more, no smoothing: below 90 %",
-     "digits, weights and activations, dynamic scales, contrast 1, outliers ×64 or more, no smoothing: below "
-     "90 %"},
-    {"digits, weights and activations, dynamic scales",
-     "digits, weights and activations, dynamic scales, no outliers, contrast 1, no smoothing"},
-    {"E4M3 everywhere, calibrated scales, contrast 4",
-     "digits, all weights and activations in E4M3, calibrated scales, contrast 4, no outliers, no smoothing"},
-    {"96.5 % right answers", "96.5 % right answers or more"},
-    {"MXFP4, then MXFP8", "digits, a cascade of MXFP4, then MXFP8, no outliers, contrast 1, no smoothing"},
-    {"97.3 % right answers", "97.3 % right answers or more"},
-    {"NVFP4, rotated: at least 2 dB below its SQNR as it is",
-     "NVFP4, rotated, to nearest: at least 2 dB below its SQNR as it is"},
-    {"MXFP4 on this tensor, rotated: at least 2 dB above",
-     "MXFP4 on this tensor, rotated, to nearest: at least 2 dB above"},
-    {"text; A in BF16, B in scaled FP8", "text; A in BF16, B in scaled FP8, no linear kept in BF16"},
-    {"the first loss of arm B, measured",
-     "text: the first loss of arm B, measured, as an untrained head gives it within 1 %"},
-    {"a channel aligned after 300 steps", "a channel aligned after 250 to 350 steps"},
-    {"arm B is NVFP4 as Transformer Engine has it", "A in BF16, B in NVFP4 as Transformer Engine has it"},
-    {"131 072 keys, sigma 3, no sink, E4M3", "131 072 keys, sigma 3, no sink, E4M3, the same seed"},
-    {"25 dB and 1 %, as they were", "all demands and the casts as they were: 25 dB, 1 %"},
-};
-
 // Version 0.1.0 had names beside some conditions that only the code has: "bf16, delayed", "current, 21 %",
 // "normal", "amax". `found` has the names of menus.
 bool same_value(const std::string& claimed, const std::string& found) {
@@ -209,7 +92,7 @@ bool same_condition(const Condition& claimed, const Condition& found) {
     if (claimed.met != found.met) return false;
     const bool values = std::ranges::equal(claimed.values, found.values, same_value);
     if (claimed.text == found.text) return values;
-    return std::ranges::any_of(kReworded, [&](const Reworded& words) {
+    return std::ranges::any_of(rewordings(), [&](const Reworded& words) {
         return words.was == claimed.text && words.now == found.text && (!words.same_values || values);
     });
 }

@@ -317,3 +317,22 @@ TEST_CASE("passes and predictions are there at the next start, a broken file is 
     CHECK(after.problem() == "L1.4.json is damaged; it is kept as L1.4.json.damaged");
     CHECK(std::filesystem::exists(home / "exercises/L1.4.json.damaged"));
 }
+
+TEST_CASE(
+    "evidence from before a condition was added or reworded stands; another order or an empty table does "
+    "not") {
+    const ExerciseEntry entry = test::exercise("L4.1");
+    const Evidence today = test::attempt(entry, entry.exercise->solver, {});
+    REQUIRE(recheck(today, false).stands());
+    Evidence earlier = today;
+    REQUIRE(earlier.conditions.back().text == "still the seven numbers");
+    earlier.conditions.pop_back();
+    earlier.conditions.front().text = "E4M3 cut off the top";
+    CHECK(recheck(earlier, false).stands());
+    Evidence swapped = today;
+    std::swap(swapped.conditions[0], swapped.conditions[1]);
+    CHECK_FALSE(recheck(swapped, false).stands());
+    Evidence none = today;
+    none.conditions.clear();
+    CHECK_FALSE(recheck(none, false).stands());
+}
