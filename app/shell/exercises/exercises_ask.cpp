@@ -10,7 +10,7 @@ namespace fp8lab {
 namespace {
 
 constexpr float kCurveHeight = 260, kKnobReach = 14;
-constexpr float kBleed = 8;  // a selected row and the words at an axis reach beyond their part
+constexpr float kBleed = 6;  // a selected row and the words at an axis reach beyond their part
 
 double clamp_to(const AxisSpec& axis, double value) {
     const Range range = axis.range.value_or(Range{});
@@ -80,7 +80,7 @@ void ExercisesTab::draw_covers(const Lab& lab, Rect stage) {
         ui::text_mid(context_, {(rect.x0 + rect.x1) / 2, (rect.y0 + rect.y1) / 2},
                      "shown after your prediction", {Role::muted}, kSans13, Anchor::center);
         ImGui::PopClipRect();
-        ui::probe(context_, "cover." + name, rect);
+        ui::probe(context_, "cover." + name, part->second);
     }
     ImGui::EndChild();
 }

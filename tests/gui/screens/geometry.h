@@ -47,9 +47,12 @@ inline bool scrolls(const ImGuiWindow* window, bool sideways) {
     return false;
 }
 
-// The windows of one layer: those of the sheet that lies over the others, or all where there is none.
+// The windows of one layer: those of the sheet that lies over the others, or all where there is none. A toast lies
+// over the panel and is a layer of its own.
 inline bool in_layer(const ImGuiWindow* window, std::string_view layer) {
-    return window != nullptr && (layer.empty() || std::string_view(window->RootWindow->Name) == layer);
+    if (window == nullptr) return false;
+    const std::string_view root = window->RootWindow->Name;
+    return layer.empty() ? root != "toast" : root == layer;
 }
 
 // A box of a glyph: a triangle whose texture coordinates are not the white pixel's, by its first and third
@@ -128,8 +131,10 @@ class Faults {
         screen_ = {0, 0, display.x, display.y};
         words_ = words_drawn(scale_, layer);
         for (const auto& [name, item] : context.probes.items)
-            if (name.starts_with(prefix) && item.rect.width() > 0 && item.rect.height() > 0)
+            if (name.starts_with(prefix) && (!prefix.empty() || !name.starts_with("toast")) &&
+                item.rect.width() > 0 && item.rect.height() > 0)
                 items_.push_back({name, &item, window_of(item)});
+        drop_covered();
         cut_items();
         overlapping_items();
         cut_words();
@@ -148,6 +153,23 @@ class Faults {
     static Rect seen(const Control& control) { return intersection(control.item->rect, control.item->clip); }
     static bool is_seen(Rect r) { return r.width() > 1 && r.height() > 1; }
 
+    // What a prediction covers is drawn under its cover and not seen.
+    void drop_covered() {
+        std::vector<Rect> covers;
+        for (const Control& c : items_)
+            if (c.name.starts_with("cover.")) covers.push_back(c.item->rect);
+        const auto under = [&](Rect rect) {
+            return std::ranges::any_of(covers,
+                                       [&](Rect cover) { return is_seen(intersection(cover, rect)); });
+        };
+        std::erase_if(items_,
+                      [&](const Control& c) { return !c.name.starts_with("cover.") && under(c.item->rect); });
+        std::erase_if(words_, [&](const Words& w) {
+            const bool lid = w.window != nullptr &&
+                             std::string_view(w.window->Name).find("predict.lid") != std::string_view::npos;
+            return !lid && under(w.rect);
+        });
+    }
     void cut_items() {
         for (const Control& c : items_) {
             const Rect area = intersection(c.item->clip, screen_);
