@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <regex>
 #include <set>
 #include <string>
@@ -98,7 +99,8 @@ TEST_CASE("runs: a name that is not there and a table that cannot be read say wh
 
 TEST_CASE("runs.md has the mean, range, deviation and interval of every row of runs.csv, and no other row") {
     std::set<Runs::Key> told;
-    for (const std::string& line : lines_of(document())) {
+    const std::string text = document(), table = text.substr(0, text.find("\n## Seeds "));
+    for (const std::string& line : lines_of(table)) {
         const auto cells = cells_of(line);
         if (cells.size() != 8 || cells[0] == "run") continue;
         CAPTURE(line);
@@ -109,4 +111,41 @@ TEST_CASE("runs.md has the mean, range, deviation and interval of every row of r
         CHECK(told.insert({cells[0], cells[1], cells[2]}).second);
     }
     CHECK(told.size() == shipped_runs().rows().size());
+}
+
+TEST_CASE("runs.md tells which values of the seeds that no interval was made of lie outside") {
+    const auto number = [](std::string text) {
+        for (const auto& [from, to] : {std::pair{"\u2212", "-"}, {"\u2009", ""}})
+            for (std::size_t at; (at = text.find(from)) != text.npos;)
+                text.replace(at, std::string_view(from).size(), to);
+        return std::stod(text);
+    };
+    std::size_t inside = 0, all = 0;
+    std::vector<std::string> outside;
+    for (const auto& [key, values] : shipped_runs().rows()) {
+        const auto& [run, recipe, quantity] = key;
+        const std::string row = "{runs " + run + " " + recipe + " " + quantity + " ";
+        // As it is told, rounded.
+        const double from = number(with_runs(row + "from}")), to = number(with_runs(row + "to}"));
+        const std::string begin = "| " + run + " | `" + recipe + "` | " + quantity + " | ";
+        CHECK(document().find(begin + with_runs(row + "interval}") + " | ") != std::string::npos);
+        for (std::size_t i = kSeedsOfRuns; i < values.size(); ++i, ++all) {
+            if (values[i] >= from && values[i] <= to)
+                ++inside;
+            else
+                outside.push_back(begin);
+        }
+    }
+    REQUIRE(all > 0);
+    const std::string text = document();
+    CHECK(text.find(std::to_string(inside) + " of " + std::to_string(all) + " values lie in the intervals") !=
+          std::string::npos);
+    CHECK(10 * inside >= 9 * all);
+    std::size_t bold = 0;
+    for (const std::string& line : lines_of(text))
+        for (std::size_t at = line.find("| **"); line.starts_with("| L") && at != line.npos;
+             at = line.find("| **", at + 1), ++bold)
+            CHECK(
+                std::ranges::any_of(outside, [&](const std::string& row) { return line.starts_with(row); }));
+    CHECK(bold == outside.size());
 }
