@@ -6,7 +6,7 @@
 
 #include "app/shell/shell.h"
 #include "core/base/error.h"
-#include "core/base/names.h"
+#include "core/files/names.h"
 
 namespace fp8lab {
 namespace {
@@ -199,7 +199,10 @@ double Shell::rest(double now_s) {
 std::string Shell::close() {
     const auto& unsaved = exercises_.progress().unsaved();
     if (!unsaved.empty() && !exercises_.retry())
-        return fmt::format("{} could not be saved in {}", some_names(unsaved, [](const std::string& id) { return id; }, " "), folders_.data.string());
+        return fmt::format("{} could not be saved in {}",
+                           some_names(
+                               unsaved, [](const std::string& id) { return id; }, " "),
+                           folders_.data.string());
     recovery_.close();
     return {};
 }

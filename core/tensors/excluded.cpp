@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/base/names.h"
+#include "core/files/names.h"
 
 namespace fp8lab {
 

@@ -74,10 +74,10 @@ std::vector<Count> counts_in(const std::string& text) {
     return out;
 }
 
-// Phrases that count something else, by the file's name. What they say of the program is checked where it can be.
+// Phrases that count something else, by the name of the lesson. What they say of the program is checked where it can be.
 const std::map<std::string, std::set<std::string>> kOthers = {
-    {"blocks.md", {"Two formats"}},  // with block scales, in the lesson of L6: MX and NVFP4
-    {"four.md", {"two recipes"}},    // whose losses are compared
+    {"blocks", {"Two formats"}},  // with block scales, in the lesson of L6: MX and NVFP4
+    {"four", {"two recipes"}},    // whose losses are compared
 };
 
 std::vector<fs::path> documents() {
@@ -95,14 +95,14 @@ TEST_CASE("every count of labs, exercises, scenes, decks, terms and formats in a
     std::set<std::string> nouns;
     for (const fs::path& path : documents()) {
         CAPTURE(path.string());
-        const std::string name = path.filename().string();
+        const std::string name = path.stem().string();
         for (const Count& count : counts_in(read_text(path))) {
             CAPTURE(count.phrase);
-            if (name == "README.md") nouns.insert(count.noun);
+            if (name == "README") nouns.insert(count.noun);
             if (const auto others = kOthers.find(name);
                 others != kOthers.end() && others->second.contains(count.phrase))
                 continue;
-            if (name == "README.md" && count.phrase == "ten scenes") {  // of the deck that it presents
+            if (name == "README" && count.phrase == "ten scenes") {  // of the deck that it presents
                 CHECK(read_deck(find_scene("lecture-fp8")).scenes.size() == 10);
                 continue;
             }

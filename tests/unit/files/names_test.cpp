@@ -1,5 +1,5 @@
 // Lists of names in messages.
-#include "core/base/names.h"
+#include "core/files/names.h"
 
 #include <doctest/doctest.h>
 
