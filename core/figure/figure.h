@@ -114,8 +114,8 @@ struct YSpan {
     double lo = 0, hi = 0;
 };
 enum class Anchor { left, center, right };
-// Words at a point. They are moved sideways where they would leave the plot, and left out where they are
-// wider than `room`, a range of x.
+// Words at a point, a line each; lines after the first are muted. They move off marks and into the plot, and are left
+// out where they are wider than `room`, a range of x.
 struct TextMark {
     double x = 0, y = 0;
     std::string text = {};

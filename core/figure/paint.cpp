@@ -241,52 +241,14 @@ FigureLayout lay_out(const Figure& figure, const View2D& view, Canvas& canvas, R
     return out;
 }
 
-namespace {
-
-// Words over words read as neither: a note that would cover another is left out. Brackets come first, then
-// what states the finding, then the notes in the figure's order.
-std::vector<const Series*> crowded_out(const Figure& figure, const View2D& view, const FigureLayout& layout,
-                                       Canvas& canvas) {
-    const auto rank = [](const Series& series) {
-        const auto* mark = std::get_if<TextMark>(&series.shape);
-        return std::holds_alternative<Bracket>(series.shape) ? 0 : mark == nullptr ? 3 : mark->strong ? 1 : 2;
-    };
-    constexpr float kLeading = 2;  // of a line's box, above and below its letters
-    std::vector<const Series*> out;
-    std::vector<Rect> taken;
-    for (int turn = 0; turn < 3; ++turn) {
-        for (const Series& series : figure.series) {
-            if (rank(series) != turn || is_hidden(view, series)) continue;
-            Rect area = words_area(series, layout, canvas);
-            if (!(area.width() > 0)) continue;
-            area.y0 += kLeading;
-            area.y1 -= kLeading;
-            const bool crowded = std::any_of(taken.begin(), taken.end(), [&](const Rect& other) {
-                return area.x0 < other.x1 && area.x1 > other.x0 && area.y0 < other.y1 && area.y1 > other.y0;
-            });
-            if (crowded && turn > 0)
-                out.push_back(&series);
-            else
-                taken.push_back(area);
-        }
-    }
-    return out;
-}
-
-}  // namespace
-
 void paint(const Figure& figure, const View2D& view, const FigureLayout& layout, Canvas& canvas) {
-    const auto left_out = crowded_out(figure, view, layout, canvas);
-    const auto is_shown = [&](const Series& series) {
-        return !is_hidden(view, series) &&
-               std::find(left_out.begin(), left_out.end(), &series) == left_out.end();
-    };
     const auto is_ground = [](const Series& s) {  // what the grid is drawn on
         return std::holds_alternative<XSpan>(s.shape) || std::holds_alternative<YSpan>(s.shape);
     };
+    MarkedCanvas marked(canvas, layout.outer);
     const auto paint_where = [&](bool ground) {
         for (const Series& series : figure.series)
-            if (is_ground(series) == ground && is_shown(series)) paint_series(series, layout, canvas);
+            if (is_ground(series) == ground && !is_hidden(view, series)) paint_series(series, layout, marked);
     };
     paint_where(true);
     if (!layout.bare) {
@@ -294,9 +256,15 @@ void paint(const Figure& figure, const View2D& view, const FigureLayout& layout,
         paint_y_axis(figure, layout, canvas);
     }
     paint_where(false);
-    if (layout.bare) return;
-    paint_x_axis(figure, layout, canvas);
-    paint_end_labels(figure, view, layout, canvas);
+    if (!layout.bare) paint_x_axis(figure, layout, marked);
+    std::vector<Rect> taken;
+    if (!layout.bare) {
+        taken = paint_end_labels(figure, view, layout, marked);
+        const float label = figure.y.visible ? canvas.text_width(figure.y.label, kSans13) : 0;
+        taken.push_back(
+            {layout.outer.x0, layout.plot.y0 - kLine, layout.outer.x0 + label, layout.plot.y0 - 4});
+    }
+    paint_notes(figure, view, layout, marked, taken);
 }
 
 void paint(const Figure& figure, const View2D& view, Canvas& canvas, Rect rect, const PaintOptions& options) {

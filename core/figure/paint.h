@@ -48,7 +48,6 @@ std::string_view display_name(const Series& series);
 Color toned(Color color, Tone tone);
 void paint_marker(Canvas& canvas, Point at, Marker marker, float radius, Color color);
 void paint_series(const Series& series, const FigureLayout& layout,
-                  Canvas& canvas);  // data and marks, inside the plot
-void paint_end_labels(const Figure& figure, const View2D& view, const FigureLayout& layout, Canvas& canvas);
+                  Canvas& canvas);  // data and marks, inside the plot, without their words
 
 }  // namespace fp8lab

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/figure/paint.h"
+#include "core/figure/paint_words.h"
 
 namespace fp8lab {
 
@@ -107,9 +107,11 @@ std::vector<float> stacked(const std::vector<EndLabel>& labels, std::array<float
 
 }  // namespace
 
-void paint_end_labels(const Figure& figure, const View2D& view, const FigureLayout& layout, Canvas& canvas) {
+std::vector<Rect> paint_end_labels(const Figure& figure, const View2D& view, const FigureLayout& layout,
+                                   MarkedCanvas& canvas) {
     const std::vector<EndLabel> labels = end_labels(figure, view, layout, canvas);
-    if (labels.empty()) return;
+    std::vector<Rect> taken;
+    if (labels.empty()) return taken;
     const Rect plot = layout.plot;
     float width = 0, rightmost = 0;
     for (const EndLabel& label : labels)
@@ -118,15 +120,20 @@ void paint_end_labels(const Figure& figure, const View2D& view, const FigureLayo
     const std::vector<float> tops =
         beside ? spread(labels, plot)
                : stacked(labels, curve_extent(figure, view, layout, plot.x1 - width), plot);
+    for (const EndLabel& label : labels) {  // before all words: one may be beside the end of another curve
+        paint_marker(canvas, label.at, Marker::disc, 5.5F, {Role::surface});
+        paint_marker(canvas, label.at, Marker::disc, 4, toned(label.style.color, Tone::fill));
+    }
     for (std::size_t i = 0; i < labels.size(); ++i) {
         const EndLabel& label = labels[i];
         const Point at = {beside ? rightmost + kGap : plot.x1 - label.width, tops[i] + 2};
         const Color ink = {label.style.color.role, Tone::ink};
+        taken.push_back({at.x, at.y, at.x + label.width, at.y + line_height(kBold15)});
+        if (canvas.marked(taken.back())) paint_box(canvas, taken.back());
         canvas.text(at, label.name, ink, kBold15);
         canvas.text({at.x + canvas.text_width(label.name, kBold15), at.y}, label.value, ink, kMono15);
-        paint_marker(canvas, label.at, Marker::disc, 5.5F, {Role::surface});
-        paint_marker(canvas, label.at, Marker::disc, 4, toned(label.style.color, Tone::fill));
     }
+    return taken;
 }
 
 }  // namespace fp8lab

@@ -6,7 +6,6 @@
 #include "core/figure/decimate.h"
 #include "core/figure/legible.h"
 #include "core/figure/paint.h"
-#include "core/figure/paint_words.h"
 
 namespace fp8lab {
 
@@ -54,13 +53,11 @@ class SeriesPainter {
         const float x = x_px(mark.x);
         if (!(x >= plot_.x0 && x <= plot_.x1)) return;
         hairline({x, plot_.y0}, {x, plot_.y1});
-        words({x + 6, plot_.y0}, name(), kSans13);
     }
     void operator()(const HLine& mark) const {
         const float y = y_px(mark.y);
         if (!(y >= plot_.y0 && y <= plot_.y1)) return;
         hairline({plot_.x0, y}, {plot_.x1, y});
-        words({plot_.x1 - canvas_.text_width(name(), kSans13), y - 19}, name(), kSans13);
     }
     void operator()(const XSpan& mark) const {
         const float lo = end_px(x_px(mark.lo), plot_.x0), hi = end_px(x_px(mark.hi), plot_.x1);
@@ -72,46 +69,14 @@ class SeriesPainter {
         canvas_.rect(Rect{x0, plot_.y0, x1, plot_.y0 + 2}, stroke);
         if (lo >= plot_.x0) canvas_.rect(Rect{x0, plot_.y0, x0 + 2, plot_.y0 + 8}, stroke);
         if (hi <= plot_.x1) canvas_.rect(Rect{x1 - 2, plot_.y0, x1, plot_.y0 + 8}, stroke);
-        words({centred((x0 + x1) / 2, name(), {Face::sans_bold, 13}), plot_.y0 - 19}, name(),
-              {Face::sans_bold, 13});
     }
     void operator()(const YSpan& mark) const {
         const float y0 = std::max(end_px(y_px(mark.hi), plot_.y0), plot_.y0);
         const float y1 = std::min(end_px(y_px(mark.lo), plot_.y1), plot_.y1);
         if (y0 >= y1) return;
         canvas_.rect(Rect{plot_.x0, y0, plot_.x1, y1}, toned(style_.color, Tone::band));
-        const bool above = y0 - 19 >= plot_.y0 - 20;
-        if (!name().empty())
-            canvas_.text({plot_.x0 + 8, above ? y0 - 19 : y0 + 2}, name(), Color{Role::muted}, kSans13);
     }
-    void operator()(const TextMark& mark) const {
-        const Rect area = words_area(mark);
-        const Font font = mark.strong ? kBold15 : kSans13;
-        if (!(area.width() > 0)) return;
-        constexpr float kRim = 3;
-        if (mark.boxed)
-            canvas_.rect(Rect{area.x0 - kRim, area.y0 + 1, area.x1 + kRim, area.y1 - 1},
-                         Color{Role::surface, Tone::line, 0.85F});
-        if (!mark.ground) return words({area.x0, area.y0}, mark.text, font);
-        canvas_.text({area.x0, area.y0}, mark.text, ground_for_words(canvas_.theme(), *mark.ground).ink,
-                     font);
-    }
-    Rect words_area(const TextMark& mark) const {
-        if (!inflated(plot_).contains({x_px(mark.x), y_px(mark.y)})) return {};
-        const Font font = mark.strong ? kBold15 : kSans13;
-        const float width = canvas_.text_width(mark.text, font);
-        if (mark.room && width > x_px(mark.room->hi) - x_px(mark.room->lo)) return {};
-        const float before = mark.anchor == Anchor::left     ? 0
-                             : mark.anchor == Anchor::center ? width / 2
-                                                             : width;
-        const float left = inside(x_px(mark.x) + mark.dx - before, width);
-        const float top = y_px(mark.y) + mark.dy - line_height(font) / 2;
-        return {left, top, left + width, top + line_height(font)};
-    }
-    Rect words_area(const Bracket& mark) const {
-        const Point at = bracket_words(mark);
-        return {at.x, at.y, at.x + canvas_.text_width(mark.text, kSans13), at.y + line_height(kSans13)};
-    }
+    void operator()(const TextMark&) const {}  // notes.cpp
     void operator()(const Bracket& mark) const {
         const float x0 = x_px(mark.x0), x1 = x_px(mark.x1), y = y_px(mark.y);
         if (!(x1 > plot_.x0 && x0 < plot_.x1 && y > plot_.y0 - kBleed && y < plot_.y1)) return;
@@ -119,13 +84,9 @@ class SeriesPainter {
         canvas_.rect(Rect{std::max(x0, plot_.x0), y, std::min(x1, plot_.x1), y + 1}, stroke);
         if (x0 >= plot_.x0) canvas_.rect(Rect{x0, y, x0 + 1, y + 8}, stroke);
         if (x1 <= plot_.x1) canvas_.rect(Rect{x1 - 1, y, x1, y + 8}, stroke);
-        words(bracket_words(mark), mark.text, kSans13);
     }
 
   private:
-    Point bracket_words(const Bracket& mark) const {
-        return {centred((x_px(mark.x0) + x_px(mark.x1)) / 2, mark.text, kSans13), y_px(mark.y) - 20};
-    }
     float x_px(double value) const {
         return static_cast<float>(std::clamp(layout_.x.to_px(value), -1e6, 1e6));
     }
@@ -137,19 +98,6 @@ class SeriesPainter {
     }  // 0 on a log axis
     float base_px(double base) const { return std::min(end_px(y_px(base), plot_.y1), plot_.y1); }
     std::string_view name() const { return style_.in_legend ? display_name(series_) : std::string_view{}; }
-    float centred(float x, std::string_view text, Font font) const {
-        const float width = canvas_.text_width(text, font);
-        return inside(x - width / 2, width);
-    }
-    float inside(float left, float width) const {
-        return std::max(plot_.x0, std::min(left, plot_.x1 - width));
-    }
-    void words(Point at, std::string_view text, Font font) const {
-        Color color = toned(style_.color, Tone::ink);
-        if (color.role == Role::axis)
-            color.role = Role::muted;  // axis grey is a stroke's, too faint for words
-        if (!text.empty()) canvas_.text(at, text, color, font);
-    }
     void hairline(Point a, Point b) const {
         const std::array<Point, 2> ends = {a, b};
         if (style_.dash != Dash::solid)
@@ -407,13 +355,6 @@ void paint_marker(Canvas& canvas, Point at, Marker marker, float radius, Color c
         case Marker::diamond:
             return polygon(std::array<Point, 4>{Point{0, -1}, {1, 0}, {0, 1}, {-1, 0}}, radius * 1.2F, color);
     }
-}
-
-Rect words_area(const Series& series, const FigureLayout& layout, Canvas& canvas) {
-    const SeriesPainter painter(series, layout, canvas);
-    if (const auto* mark = std::get_if<TextMark>(&series.shape)) return painter.words_area(*mark);
-    if (const auto* mark = std::get_if<Bracket>(&series.shape)) return painter.words_area(*mark);
-    return {};
 }
 
 void paint_series(const Series& series, const FigureLayout& layout, Canvas& canvas) {

@@ -17,6 +17,8 @@ namespace {
 std::string number(double value) { return format_number(value, 4, true); }
 
 std::string sentence(std::string text) {
+    for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n'))
+        text.replace(end, 1, ", ");
     if (!text.empty() && std::string_view(".?!").find(text.back()) == std::string_view::npos) text += '.';
     return text;
 }

@@ -95,8 +95,13 @@ Figure dice_figure(const Outcome& outcome, const Params& params) {
     const auto line = [&](double at, const std::string& words, bool right, Dash dash) {
         figure.vline("line##" + words, at,
                      {.color = {Role::text}, .width = 2, .dash = dash, .in_legend = false});
-        figure.text(at, 110, "  " + words + "  ", {.color = {Role::text}, .in_legend = false},
-                    right ? Anchor::left : Anchor::right);
+        figure.add("",
+                   TextMark{.x = at,
+                            .y = 110,
+                            .text = words,
+                            .anchor = right ? Anchor::left : Anchor::right,
+                            .dx = right ? 8.0F : -8.0F},
+                   {.color = {Role::text}, .in_legend = false});
     };
     line(params.x, "x " + screen_number(params.x), !mean_right, Dash::solid);
     line(thrown.mean, "mean " + screen_number(thrown.mean), mean_right, Dash::dash);

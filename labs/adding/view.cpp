@@ -45,14 +45,18 @@ void AddingView::draw_table(Context& context, const Table& table, Rect area) {
     const bool roomy = area.width() >= context.px(700);
     const auto shown = [&](const Table::Column& column) { return roomy || column.narrow; };
     const auto count = static_cast<float>(std::ranges::count_if(table.columns, shown));
-    const float name_width = context.px(roomy ? 170 : 150),
-                pitch = std::min((area.width() - name_width) / count, context.px(170));
+    const float name_width = context.px(roomy ? 170 : 150), gap = context.px(16);
+    // Each as wide as its head, and what is left shared out.
+    float heads = 0;
+    for (const Table::Column& column : table.columns)
+        if (shown(column)) heads += ui::text_width(context, column.head, kSans13) + gap;
+    const float more = std::clamp((area.width() - name_width - heads) / count, 0.0F, context.px(80));
     std::vector<float> widths = {name_width};
     float x = area.x0 + name_width;
     for (const Table::Column& column : table.columns) {
         if (!shown(column)) continue;
-        x += pitch;
-        widths.push_back(pitch);
+        widths.push_back(ui::text_width(context, column.head, kSans13) + gap + more);
+        x += widths.back();
         ui::text_mid(context, {x, area.y0 + context.px(20)}, column.head, {Role::muted}, kSans13,
                      Anchor::right);
     }

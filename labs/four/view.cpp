@@ -32,14 +32,19 @@ void FourView::stage(Context& c, Rect area) {
         ui::hline(c, area.x0, area.x1, below, {Role::line});
     }
     const Rect rest{area.x0, below + c.px(low), area.x1, area.y1};
-    if (narrow) {  // one of the two
-        static const std::array<std::string, 2> kPictures = {"Tensors", "Means"};
-        ImGui::SetCursorScreenPos({rest.x1 - c.px(190), rest.y0});
-        ImGui::BeginChild("four.switch", {c.px(190), c.px(34)}, false, ImGuiWindowFlags_NoScrollbar);
-        ui::segmented(c, "four.picture", kPictures, picture_);
+    if (narrow) {  // one of them
+        static const std::array<std::string, 3> kPictures = {"Tensors", "Means", "Block"};
+        const bool block = block_in_switch(c, area);
+        const float wide = c.px(block ? 250 : 190);
+        if (!block) picture_ = std::min(picture_, 1);
+        ImGui::SetCursorScreenPos({rest.x1 - wide, rest.y0});
+        ImGui::BeginChild("four.switch", {wide, c.px(34)}, false, ImGuiWindowFlags_NoScrollbar);
+        ui::segmented(c, "four.picture", std::span(kPictures).first(block ? 3 : 2), picture_);
         ImGui::EndChild();
-        if (picture_ == 0) draw_data(c, figures[2], rest, rest.x1 - c.px(200));
-        if (picture_ == 1) draw_mean(c, figures[3], {rest.x0, rest.y0 + c.px(36), rest.x1, rest.y1});
+        const Rect under{rest.x0, rest.y0 + c.px(40), rest.x1, rest.y1};
+        if (picture_ == 0) draw_data(c, figures[2], rest, rest.x1 - wide - c.px(10));
+        if (picture_ == 1) draw_mean(c, figures[3], under);
+        if (picture_ == 2) draw_block(c, {under.x0, under.y0, under.x1, under.y0 + c.px(kBlockHeight)});
         return;
     }
     const float split = std::round(rest.x0 + 0.56F * rest.width());
@@ -48,9 +53,14 @@ void FourView::stage(Context& c, Rect area) {
     draw_mean(c, figures[3], {split + c.px(17), rest.y0, rest.x1, rest.y1});
 }
 
-// On a low stage the pictures need its room.
+// On a low stage the pictures need its room; where it is narrow too, the switch has the block.
 bool FourView::shows_block(const Context& c, Rect area) const {
+    if (block_in_switch(c, area)) return false;
     return !tiles_layout(lab_.outcome()).picture || area.height() / c.scale >= 640;
+}
+
+bool FourView::block_in_switch(const Context& c, Rect area) const {
+    return area.width() < c.px(680) && area.height() < c.px(600) && !tiles_layout(lab_.outcome()).picture;
 }
 
 std::vector<std::pair<std::string, std::string>> FourView::status() const {

@@ -21,6 +21,7 @@ class FourView final : public LabView {
   private:
     static constexpr float kBlockHeight = 108;  // of the marked block, logical px
     bool shows_block(const ui::Context& context, Rect area) const;
+    bool block_in_switch(const ui::Context& context, Rect area) const;
     // view_tiles.cpp
     float draw_tiles(ui::Context& context, Figure figure, Rect area);  // returns where it ends
     void draw_legend(ui::Context& context, Rect line);

@@ -51,7 +51,7 @@ float FourView::draw_tiles(Context& c, Figure figure, Rect area) {
         y += c.px(ui::line_height(15));
     }
     if (legend && beside) draw_legend(c, {area.x1 - legend_width(c), area.y0, area.x1, y});
-    if (legend && !beside && height >= 600) {
+    if (legend && !beside) {
         draw_legend(c, {area.x0, y, area.x1, y + c.px(20)});
         y += c.px(20);
     }

@@ -16,6 +16,14 @@ Dash dash_of(const LowFormat& format, bool second, Dash other) {
     return format.id == "mxfp4" ? Dash::long_dash : Dash::solid;
 }
 
+// Those of one colour differ by their marks too.
+Marker line_marker(const LowFormat& format) {
+    return format.id == "nvfp4"        ? Marker::disc
+           : format.id == "mxfp6-e2m3" ? Marker::square
+           : format.id == "mxfp4"      ? Marker::diamond
+                                       : Marker::none;
+}
+
 const SweepLine* find_line(const std::vector<SweepLine>& lines, std::string_view format, bool second) {
     const auto hit = std::ranges::find_if(
         lines, [&](const SweepLine& l) { return l.format->id == format && l.second == second; });
@@ -38,6 +46,7 @@ void add_lines(Figure& figure, const std::vector<double>& xs, const std::vector<
             {.color = {line.format->role, line.second ? Tone::line : Tone::line, line.second ? 0.7F : 1},
              .width = line.second ? 1.5F : 2,
              .dash = dash_of(*line.format, line.second, second),
+             .marker = line.second ? Marker::none : line_marker(*line.format),
              .in_legend = !line.second});
 }
 

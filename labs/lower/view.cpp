@@ -8,6 +8,7 @@
 
 #include "core/base/units.h"
 #include "labs/ui/draw.h"
+#include "labs/ui/plot/choose.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::lower_lab {
@@ -64,14 +65,39 @@ void LowerView::draw_pareto(Context& c, const Figure& figure, Rect area) {
     const Figure marks = without_names(figure, names);
     const ui::PlotResult plot =
         ui::plot(c, "lower.pareto", marks, upper_, area, {.crosshair = false, .y_tick_width = 52});
+    choose_format(c, marks, plot);
     draw_dots(c, figure, plot);
     draw_names(c, marks, names, plot, draw_knob(c, plot));
+}
+
+// A mark of one format everywhere: a click takes it for every layer.
+void LowerView::choose_format(Context& c, const Figure& figure, const ui::PlotResult& plot) {
+    const auto format_of = [&](const ui::PlotResult::Hit& hit) -> const OutputRow* {
+        const std::string& name = figure.series[hit.series].name;
+        const auto& rows = lab_.outcome().uniforms;
+        const auto row = std::ranges::find_if(
+            rows, [&](const OutputRow& one) { return name == fmt::format("##{}", one.format->id); });
+        return row == rows.end() ? nullptr : &*row;
+    };
+    const auto stands = [&](const ui::PlotResult::Hit& hit) { return format_of(hit) != nullptr; };
+    const auto hit = ui::chosen_mark(c, plot, stands);
+    if (!plot.nearest || !stands(*plot.nearest)) return;
+    const OutputRow& row = *format_of(*plot.nearest);
+    const Point at = plot.to_px(plot.nearest->x, plot.nearest->y);
+    ImGui::SetCursorScreenPos({at.x - c.px(9), at.y - c.px(9)});
+    ImGui::Dummy({c.px(18), c.px(18)});
+    ui::tooltip(c, fmt::format("{} everywhere", row.format->label),
+                fmt::format("Divergence {}, {:.2f} bits per weight. A click takes it for every layer.",
+                            divergence_text(row.score.divergence), row.bits));
+    if (hit) set(fmt::format("uniform={}", row.format->id));
 }
 
 // The mix under the pointer: its formats; a click takes it.
 void LowerView::draw_dots(Context& c, const Figure& figure, const ui::PlotResult& plot) {
     const Cloud* cloud = lab_.cloud();
     if (!cloud || !plot.hovered) return;
+    if (plot.nearest && figure.series[plot.nearest->series].name.starts_with("##"))
+        return;  // choose_format()
     const ImVec2 mouse = ImGui::GetIO().MousePos;
     constexpr float kReach = 8;
     std::size_t nearest = 0;

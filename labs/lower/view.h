@@ -24,6 +24,7 @@ class LowerView final : public LabView {
     // view.cpp
     void draw_mix(ui::Context& context, Rect area);
     void draw_pareto(ui::Context& context, const Figure& figure, Rect area);
+    void choose_format(ui::Context& context, const Figure& figure, const ui::PlotResult& plot);
     Rect draw_knob(ui::Context& context, const ui::PlotResult& plot);  // where it is
     // The figure without the words that make room for others, and these.
     static Figure without_names(const Figure& figure, std::vector<Series>& names);

@@ -80,7 +80,7 @@ void LowerView::draw_names(Context& c, const Figure& figure, const std::vector<S
         taken.push_back(words);
         const float rim = c.px(3);
         ui::fill_rect(c, {words.x0 - rim, words.y0 + rim / 3, words.x1 + rim, words.y1 - rim / 3},
-                      {Role::surface, Tone::line, 0.85F});
+                      {Role::surface, Tone::line, 0.92F});
         ui::text_mid(c, {words.x0, (words.y0 + words.y1) / 2}, mark.text, series.style.color, font);
     }
 }

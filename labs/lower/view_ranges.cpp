@@ -8,6 +8,7 @@
 #include "core/base/units.h"
 #include "labs/lower/view.h"
 #include "labs/ui/draw.h"
+#include "labs/ui/plot/imgui_canvas.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::lower_lab {
@@ -27,29 +28,41 @@ float heading(Context& c, std::string_view words, Rect area) {
     return y;
 }
 
-// Words at the end of each line, from top to bottom without overlap.
+// Words at the end of each line, from top to bottom without overlap; a leader goes from the line to its words, past the
+// mark that its points have.
 void name_lines(Context& c, const Figure& figure, const ui::PlotResult& plot, float right) {
     struct Name {
-        float y;
+        float y, end;  // of the words, of the line
         std::string_view words;
-        Color ink;
+        Style style;
     };
     std::vector<Name> names;
     for (const Series& series : figure.series) {
         const auto* line = std::get_if<LineSeries>(&series.shape);
         if (!line || !series.style.in_legend || !line->y || line->y->empty()) continue;
         const float y = plot.to_px(plot.extents.x.hi, line->y->back()).y;
-        names.push_back(
-            {std::clamp(y, plot.area.y0, plot.area.y1), series.name, {series.style.color.role, Tone::ink}});
+        const float end = std::clamp(y, plot.area.y0, plot.area.y1);
+        names.push_back({end, end, series.name, series.style});
     }
     std::ranges::sort(names, {}, &Name::y);
     const float pitch = c.px(16);
     for (std::size_t i = 1; i < names.size(); ++i) names[i].y = std::max(names[i].y, names[i - 1].y + pitch);
     for (std::size_t i = names.size(); i-- > 0;)
         names[i].y = std::min(names[i].y, i + 1 < names.size() ? names[i + 1].y - pitch : plot.area.y1);
-    for (const Name& name : names)
-        if (plot.area.x1 + c.px(8) + ui::text_width(c, name.words, kSans13) <= right + 1)
-            ui::text_mid(c, {plot.area.x1 + c.px(8), name.y}, name.words, name.ink, kSans13);
+    constexpr float kLeader = 14, kMark = 10;
+    ui::ImGuiCanvas canvas(c);
+    for (const Name& name : names) {
+        const bool marked = name.style.marker != Marker::none;
+        const float from = plot.area.x1 + c.px(kLeader), x = from + c.px(marked ? kMark + 4 : 4);
+        if (x + ui::text_width(c, name.words, kSans13) > right + 1) continue;
+        const Color stroke{name.style.color.role, Tone::line};
+        ImGui::GetWindowDrawList()->AddLine({plot.area.x1, name.end}, {from, name.y}, c.color(stroke),
+                                            ui::hairline(c));
+        if (marked)
+            paint_marker(canvas, {(from + c.px(kMark / 2)) / c.scale, name.y / c.scale}, name.style.marker,
+                         name.style.marker_size, stroke);
+        ui::text_mid(c, {x, name.y}, name.words, {name.style.color.role, Tone::ink}, kSans13);
+    }
 }
 
 }  // namespace
@@ -89,7 +102,7 @@ void LowerView::draw_ranges(Context& c, Rect area) {
         ImGui::EndChild();
         left = right = {area.x0, area.y0 + c.px(38), area.x1, area.y1};
     }
-    const float names = c.px(92);
+    const float names = c.px(114);
     const auto draw = [&](Figure& figure, ui::PlotState& state, Rect room, const char* field) {
         const float top = heading(c, figure.title, room);
         figure.title.clear();

@@ -283,7 +283,7 @@ Figure tokens_figure(const Outcome& o) {
     figure.add(
         "",
         TextMark{now, here / kGB, fmt::format("now {}{:.1f}", here < 0 ? "−" : "+", std::fabs(here) / kGB),
-                 Anchor::left, true, 10, -10},
+                 Anchor::left, true, 16, -12},
         {.color = {role, Tone::ink}, .in_legend = false});
     return figure;
 }

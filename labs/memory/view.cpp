@@ -8,6 +8,7 @@
 
 #include "core/base/units.h"
 #include "labs/ui/draw.h"
+#include "labs/ui/fit.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::memory {
@@ -107,8 +108,11 @@ void MemoryView::draw_plans(Context& c, Figure figure, Rect area) {
     ui::text_at(c, {area.x0, area.y0}, figure.title, {Role::text}, kBold15);
     figure.title.clear();
     figure.x.visible = false;
-    const float top = area.y0 + c.px(28), foot = c.px(24), names = std::min(c.px(172), 0.49F * area.width()),
-                totals = c.px(44);
+    float names = 0;
+    for (const Plan& plan : others)
+        names = std::max(names, ui::text_width(c, plan.label, kSans13) + c.px(12));
+    names = std::min(names, 0.49F * area.width());
+    const float top = area.y0 + c.px(28), foot = c.px(24), totals = c.px(44);
     const float row = std::min(c.px(27), (area.y1 - foot - top) / static_cast<float>(others.size()));
     const Rect bars{area.x0 + names, top, area.x1 - totals, top + row * static_cast<float>(others.size())};
     ui::plot(c, "memory.plans", figure, plans_, bars,
@@ -121,7 +125,8 @@ void MemoryView::draw_plans(Context& c, Figure figure, Rect area) {
         if (press.clicked) set_field(lab_.fields(), "compare=" + std::string(others[i].id));
         ui::advance(line);
         ui::tooltip(c, others[i].name, "Press: the plan becomes the second bar.");
-        ui::text_mid(c, {area.x0, y}, others[i].label, {Role::text}, kSans13);
+        ui::text_mid(c, {area.x0, y}, ui::cut_middle(c, others[i].label, kSans13, names - c.px(8)),
+                     {Role::text}, kSans13);
         const double total =
             account(others[i], lab_.outcome().model, lab_.outcome().load, lab_.params().pcie * kGB).on_gpu();
         ui::text_mid(c, {area.x1, y}, gb_short(total), {Role::text}, kMono13, Anchor::right);

@@ -85,7 +85,7 @@ void MemoryView::draw_table(Context& c, Rect area) {
     ImGui::BeginChild("memory.table", {area.width(), area.height()}, false,
                       ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
     const ImVec2 origin = ImGui::GetCursorScreenPos();
-    const float left = origin.x, width = area.width() - c.px(8), right = left + width;
+    const float left = origin.x, width = area.width() - c.px(14), right = left + width;  // beside the thumb
     const std::string bytes =
         fmt::format("{} bytes per parameter in {}, {} in {}", screen_number(o.own.per_parameter),
                     o.own.plan.brief, screen_number(o.other.per_parameter), o.other.plan.brief);

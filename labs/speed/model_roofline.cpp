@@ -185,12 +185,10 @@ void add_name(Figure& figure, const Product& product, const std::string& second)
     const double low =
         product.ran(true) ? std::min(product.tflops(false), product.tflops(true)) : product.tflops(false);
     const double x = product.ran(true) ? std::sqrt(product.ai_bf16 * product.ai_fp8) : product.ai_bf16;
-    const auto line = [&](const std::string& text, float dy, Role role) {
-        figure.add("", TextMark{.x = x, .y = low, .text = text, .anchor = Anchor::center, .dy = dy},
-                   words_in(role));
-    };
-    line(fmt::format("{}, batch {}", layer_text(product.layer), product.layer.m), 20, Role::text);
-    if (!second.empty()) line(second, 36, Role::muted);
+    std::string text = fmt::format("{}, batch {}", layer_text(product.layer), product.layer.m);
+    if (!second.empty()) text += "\n" + second;
+    figure.add("", TextMark{.x = x, .y = low, .text = std::move(text), .anchor = Anchor::center, .dy = 20},
+               words_in(Role::text));
 }
 
 std::string launch_words(const Product& product) {

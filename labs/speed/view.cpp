@@ -9,6 +9,7 @@
 #include "core/base/units.h"
 #include "labs/speed/model_figures.h"
 #include "labs/ui/draw.h"
+#include "labs/ui/plot/choose.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::speed {
@@ -40,31 +41,12 @@ void SpeedView::stage(Context& c, Rect area) {
     draw_step(c, {split + c.px(20), top, area.x1, area.y1});
 }
 
-// Names of kernels have no place to break a line at; the panel has them whole.
-static std::string short_name(const std::string& kernel) {
-    constexpr std::size_t kMost = 26;
-    return kernel.size() <= kMost ? kernel : kernel.substr(0, kMost) + "\u2026";
-}
-
 void SpeedView::draw_roofline(Context& c, Rect area) {
     Figure figure = roofline_figure(lab_.outcome());
-    if (area.height() < c.px(300)) {  // names would lie on each other: the numbers stay
-        std::erase_if(figure.series, [](const Series& series) {
-            const auto* words = std::get_if<TextMark>(&series.shape);
-            return words && words->anchor == Anchor::center && words->dy > 30;
-        });
-        // Below the notebook's pair is the axis: its name goes to the right of the pair.
-        const Product& notebook = lab_.outcome().notebook;
+    if (area.height() < c.px(300))  // a line each
         for (Series& series : figure.series)
-            if (auto* words = std::get_if<TextMark>(&series.shape);
-                words && words->anchor == Anchor::center && words->dy > 0 && notebook.ran(true) &&
-                words->y == std::min(notebook.tflops(false), notebook.tflops(true))) {
-                words->anchor = Anchor::left;
-                words->x = notebook.ai_fp8;
-                words->dx = 36;
-                words->dy = 0;
-            }
-    }
+            if (auto* words = std::get_if<TextMark>(&series.shape))
+                words->text.resize(std::min(words->text.find('\n'), words->text.size()));
     // The roofs end where their names have room beside them.
     constexpr float kNames = 112, kTicks = 56;  // logical px
     const double share = c.px(kNames) / (area.width() - c.px(kTicks));
@@ -72,8 +54,23 @@ void SpeedView::draw_roofline(Context& c, Rect area) {
     if (share < 0.5)
         shown.hi = std::max(shown.hi, kRoofsEnd * std::pow(kRoofsEnd / shown.lo, share / (1 - share)));
     const ui::PlotResult plot = ui::plot(c, "speed.roofline", figure, roofline_, area, {.crosshair = false});
+    const auto layer_of = [&](const ui::PlotResult::Hit& hit) -> const Layer* {
+        const std::string& name = figure.series[hit.series].name;
+        return name.ends_with("8##notebook") || name.ends_with("16##notebook") ? &kNotebook
+               : name.ends_with("8##middle") || name.ends_with("16##middle")   ? &kMiddle
+                                                                               : nullptr;
+    };
+    if (const auto hit =
+            ui::chosen_mark(c, plot, [&](const auto& near) { return layer_of(near) != nullptr; }))
+        set(*layer_of(*hit));
     draw_handle(c, plot);
     draw_hover(c, plot);
+}
+
+void SpeedView::set(const Layer& layer) {
+    for (const auto& [name, value] : {std::pair{"m", layer.m}, {"n", layer.n}, {"k", layer.k}})
+        set(fmt::format("{}={}", name, value));
+    for (const char* name : {"m_off", "n_off", "k_off"}) set(std::string(name) + "=0");
 }
 
 // The BF16 disc of the chosen layer drags M along the recorded values.
@@ -111,16 +108,17 @@ void SpeedView::draw_hover(Context& c, const ui::PlotResult& plot) {
             if (std::hypot(at.x - mouse.x, at.y - mouse.y) > c.px(12)) continue;
             const GridPoint& time = fp8 ? *product->fp8 : *product->bf16;
             const bool over = product->tflops(fp8) > o.roofs.memory * product->ai(fp8);
-            const std::string body =
-                fmt::format("{} x {} x {}, {} ms, quartiles {} to {}, {} TFLOP/s at {} FLOP per byte.{}{}",
-                            product->shape[0], product->shape[1], product->shape[2], ms_text(time.median_ms),
-                            ms_text(time.q1_ms), ms_text(time.q3_ms), screen_number(product->tflops(fp8), 4),
-                            screen_number(product->ai(fp8), 4),
-                            time.kernel.empty() ? "" : " Kernel " + short_name(time.kernel) + ".",
-                            over ? " Above the memory roof: its operands are in the cache." : "");
+            const std::string body = fmt::format(
+                "{} x {} x {}, {} ms, quartiles {} to {}, {} TFLOP/s at {} FLOP per byte.{}{}",
+                product->shape[0], product->shape[1], product->shape[2], ms_text(time.median_ms),
+                ms_text(time.q1_ms), ms_text(time.q3_ms), screen_number(product->tflops(fp8), 4),
+                screen_number(product->ai(fp8), 4), time.kernel.empty() ? "" : " Kernel " + time.kernel + ".",
+                over ? " Above the memory roof: its operands are in the cache." : "");
+            const bool other = product == &o.notebook || product == &o.middle;
             ImGui::SetCursorScreenPos({at.x - c.px(6), at.y - c.px(6)});
             ImGui::Dummy({c.px(12), c.px(12)});
-            ui::tooltip(c, fmt::format("{}, {}", product->name, fp8 ? "FP8" : "BF16"), body);
+            ui::tooltip(c, fmt::format("{}, {}", product->name, fp8 ? "FP8" : "BF16"),
+                        body + (other ? " A click chooses this layer." : ""));
             return;
         }
     }
@@ -152,7 +150,12 @@ void SpeedView::draw_lower(Context& c, Rect area) {
         figure_title(c, picture, figure.title);
         return;
     }
-    ui::plot(c, "speed.lower", figure, lower_, picture);
+    const ui::PlotResult plot = ui::plot(c, "speed.lower", figure, lower_, picture);
+    // A point of a curve is a size.
+    if (const auto hit = ui::chosen_mark(c, plot, [&](const ui::PlotResult::Hit& near) {
+            return std::holds_alternative<LineSeries>(figure.series[near.series].shape);
+        }))
+        set(fmt::format("m={:.0f}", hit->x));
 }
 
 // The nine products as buttons: a press chooses that size.
@@ -274,23 +277,24 @@ void SpeedView::draw_step(Context& c, Rect area) {
         if (step.nearest) {
             ImGui::SetCursorScreenPos({area.x0, y});
             if (ui::button(c, "speed.nearest", "Show " + step_name(*step.nearest), {.width = 0})) {
-                set(fmt::format("k={}", step.nearest->layers.at(0)));
-                set(fmt::format("n={}", step.nearest->layers.at(1)));
-                set(fmt::format("m={}", step.nearest->batch));
-                for (const char* name : {"m_off", "n_off", "k_off"}) set(std::string(name) + "=0");
+                set(Layer{step.nearest->batch, step.nearest->layers.at(1), step.nearest->layers.at(0)});
             }
         }
         return;
     }
     std::vector<std::pair<std::string_view, Role>> below;
-    for (const std::string& line : lines)
+    std::size_t asked_for = 0;  // the lines of f and r, from which an exercise computes
+    for (const std::string& line : lines) {
         for (const auto part : ui::wrap_lines(c, line, kSans13, area.width()))
             below.emplace_back(part, Role::text);
+        if (asked_for == 0) asked_for = below.size();
+    }
     below.emplace_back("The casts of the step write the transposed copies too.", Role::muted);
-    // The bars need their room first; what does not fit below them is in the lesson.
+    // The bars need their room before the rest; what does not fit below them is in the lesson.
     constexpr float kBars = 190, kLine = 20;
     const float room = area.height() - c.px(kBars + 12);
-    below.resize(std::min(below.size(), static_cast<std::size_t>(std::max(0.0F, room / c.px(kLine)))));
+    const auto fit = static_cast<std::size_t>(std::max(0.0F, room / c.px(kLine)));
+    below.resize(std::min(below.size(), std::max(fit, asked_for)));
     const float height = below.empty() ? 0 : c.px(kLine) * static_cast<float>(below.size()) + c.px(12);
     const Rect picture{area.x0, area.y0, area.x1, area.y1 - height};
     ui::plot(c, "speed.step", step_figure(o), step_, picture,

@@ -32,6 +32,7 @@ class SpeedView final : public LabView {
     void measure_button(ui::Context& context);
     void numbers(ui::Context& context, float width);
     void set(const std::string& assignment) { set_field(lab_.fields(), assignment); }
+    void set(const Layer& layer);
 
     SpeedLab& lab_;
     ui::PlotState roofline_, lower_, step_;

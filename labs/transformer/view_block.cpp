@@ -8,6 +8,7 @@
 #include "core/base/units.h"
 #include "labs/transformer/view.h"
 #include "labs/ui/draw.h"
+#include "labs/ui/fit.h"
 
 namespace fp8lab::transformer {
 namespace {
@@ -81,9 +82,15 @@ void TransformerView::block(Context& c, const std::string& title, Rect area, boo
     const Rect head{area.x0, area.y0, area.x1, area.y0 + c.px(28)};
     const float room = area.width() - c.px(150);
     const auto lines = ui::wrap_lines(c, title, kBold15, room);
-    std::string_view words = lines.empty() ? std::string_view() : lines.front();
-    while (lines.size() > 1 && (words.ends_with(',') || words.ends_with(':'))) words.remove_suffix(1);
-    ui::text_mid(c, {area.x0, area.y0 + c.px(14)}, words, {Role::text}, kBold15);
+    const bool two = lines.size() > 1;
+    if (!lines.empty())
+        ui::text_mid(c, {area.x0, area.y0 + c.px(two ? 8 : 14)}, lines.front(), {Role::text}, kBold15);
+    if (two) {
+        const auto rest = static_cast<std::size_t>(lines[1].data() - title.data());
+        ui::text_mid(c, {area.x0, area.y0 + c.px(27)},
+                     ui::cut_end(c, std::string_view(title).substr(rest), kBold15, room), {Role::text},
+                     kBold15);
+    }
     ui::probe(c, "transformer.block.title", head, {}, title);
     block_switch(c, head);
     Layout l{};
@@ -93,7 +100,7 @@ void TransformerView::block(Context& c, const std::string& title, Rect area, boo
     l.pitch = (area.width() - l.labels) / static_cast<float>(kOperations);
     l.box = l.pitch - c.px(l.narrow ? 5 : 12);
     l.stream = low ? 0 : area.y0 + c.px(58);
-    l.boxes = area.y0 + c.px(low ? 36 : 98);
+    l.boxes = area.y0 + c.px(!low ? 98 : two ? 42 : 36);
     l.box_height = c.px(low ? 40 : 46);
     l.rows = l.boxes + l.box_height + c.px(low ? 6 : 12);
     l.row_height = (area.y1 - l.rows) / 4;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "labs/ui/draw.h"
+#include "labs/ui/fit.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::ui {
@@ -62,15 +63,16 @@ Rect list_area(const Context& context, Rect control, std::span<const std::string
     return {std::round(x), std::round(std::max(y, 0.0F)), std::round(x) + std::round(width), 0};
 }
 
-// What of the words fits, with an ellipsis where that is not all.
-std::string shortened(const Context& context, std::string words, Font font, float width) {
-    if (text_width(context, words, font) <= width) return words;
-    while (!words.empty() && text_width(context, words + "\u2026", font) > width) {
-        while (words.size() > 1 && (static_cast<unsigned char>(words.back()) & 0xC0) == 0x80)
-            words.pop_back();
-        words.pop_back();
-    }
-    return words + "\u2026";
+// Of a segmented switch: all side by side, or in as few rows as the widest label allows.
+std::size_t columns_of(const Context& context, std::span<const std::string> labels, float width) {
+    float widest = 0;
+    for (const std::string& label : labels) widest = std::max(widest, text_width(context, label, kBold15));
+    const auto fits = [&](std::size_t columns) {
+        return widest + context.px(4) <= width / static_cast<float>(columns);
+    };
+    for (std::size_t rows = 1; rows < labels.size(); ++rows)
+        if (const std::size_t columns = (labels.size() + rows - 1) / rows; fits(columns)) return columns;
+    return 1;
 }
 
 }  // namespace
@@ -84,15 +86,19 @@ bool segmented(Context& context, std::string_view name, std::span<const std::str
                std::size_t enabled) {
     enabled = std::min(enabled, labels.size());
     const int before = selected;
-    const Rect area = next_area(context, 32);
+    const std::size_t columns = columns_of(context, labels, next_area(context, 32).width()),
+                      rows = (labels.size() + columns - 1) / columns;
+    const Rect area = next_area(context, 32 * static_cast<float>(rows));
     const Press whole = press(context, name, area);
     const int step = whole.focused ? step_of(Key::left, Key::right) : 0;
     if (step != 0) selected = clamp_index(selected + step, enabled);  // -1, none: stays so until a key
     fill_rect(context, area, {Role::field}, 6);
-    const float pitch = area.width() / static_cast<float>(labels.size());
+    const float pitch = area.width() / static_cast<float>(columns),
+                height = area.height() / static_cast<float>(rows);
     for (std::size_t i = 0; i < labels.size(); ++i) {
-        const float left = std::round(area.x0 + static_cast<float>(i) * pitch);
-        const Rect segment{left, area.y0, std::round(left + pitch), area.y1};
+        const float left = std::round(area.x0 + static_cast<float>(i % columns) * pitch),
+                    top = area.y0 + static_cast<float>(i / columns) * height;
+        const Rect segment{left, top, std::round(left + pitch), top + height};
         probe(context, std::string(name) + "." + std::to_string(i), segment);
         const ImVec2 mouse = ImGui::GetIO().MousePos;
         const bool dead = i >= enabled;
@@ -163,8 +169,8 @@ bool dropdown(Context& context, std::string_view name, std::span<const std::stri
     if (selected >= 0 && selected < static_cast<int>(labels.size())) {
         constexpr Font kFont{Face::sans, 15};
         text_mid(context, {area.x0 + context.px(kPad), y},
-                 shortened(context, labels[static_cast<std::size_t>(selected)], kFont,
-                           area.width() - context.px(kPad + 32)),
+                 cut_middle(context, labels[static_cast<std::size_t>(selected)], kFont,
+                            area.width() - context.px(kPad + 32)),
                  {Role::text}, kFont);
     }
     chevron(context, {area.x1 - context.px(16), y}, Direction::down, {Role::muted});

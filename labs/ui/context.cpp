@@ -77,6 +77,7 @@ ImU32 Context::color(Color color) const {
 void begin_frame(Context& context) {
     context.probes.items.clear();
     context.regions.clear();
+    context.probes.texts.clear();
     context.wants_redraw = false;
     context.opens_text = false;
     move_focus(context.focus);

@@ -18,8 +18,8 @@
 
 namespace fp8lab::ui {
 
-// Name -> rectangle of the items of this frame, so that tests and the tour can find a control by its name.
-// Recorded only while `enabled`.
+// Name -> rectangle of the items of this frame, so that tests and the tour can find a control by its name, and every
+// text with its place. Recorded only while `enabled`.
 struct Probes {
     bool enabled = false;
     struct Item {
@@ -30,6 +30,17 @@ struct Probes {
         bool live = true;             // it can be pressed: no sheet covers it, and help mode is off
     };
     std::map<std::string, Item, std::less<>> items;
+    // A text of this frame as it was asked for, also where its clip rectangle leaves nothing of it. Words that ImGui
+    // draws itself, those of a field that is edited, are in the draw lists only.
+    struct Text {
+        std::string words;
+        Rect rect;       // from the top of its line to the bottom, physical px
+        float size = 0;  // of its font, physical px
+        Rect clip;
+        const ImDrawList* list = nullptr;  // valid until the next frame
+        int first = 0, last = 0;           // its vertices there, [first, last)
+    };
+    std::vector<Text> texts;
 };
 
 // Keyboard focus. Tab and Shift+Tab move through the controls in the order in which they were drawn; the ring

@@ -1,9 +1,7 @@
 #include "labs/ui/raster.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <utility>
 
 #include "labs/ui/fonts.h"
 #include "labs/ui/plot/imgui_canvas.h"
@@ -21,49 +19,19 @@ struct Texture {
     }
 };
 
-// Twice the signed area of the triangle a, b, (x, y).
-double edge(ImVec2 a, ImVec2 b, double x, double y) {
-    return (double(b.x) - double(a.x)) * (y - double(a.y)) - (double(b.y) - double(a.y)) * (x - double(a.x));
-}
-
-// Of a clockwise triangle (y down): a pixel's centre on the edge belongs to it. Of two triangles that share
-// the edge, one takes it.
-bool owns(ImVec2 a, ImVec2 b) { return (a.y == b.y && b.x > a.x) || b.y < a.y; }
-
 class Rasterizer {
   public:
     Rasterizer(Picture& picture, Texture texture) : picture_(picture), texture_(texture) {}
 
     void triangle(const ImDrawVert& first, const ImDrawVert& second, const ImDrawVert& third, ImVec4 clip) {
-        std::array<const ImDrawVert*, 3> v = {&first, &second, &third};
-        double area = edge(v[0]->pos, v[1]->pos, double(v[2]->pos.x), double(v[2]->pos.y));
-        if (area == 0 || !std::isfinite(area)) return;
-        if (area < 0) std::swap(v[1], v[2]), area = -area;
-        const auto [left, right] = std::minmax({v[0]->pos.x, v[1]->pos.x, v[2]->pos.x});
-        const auto [top, bottom] = std::minmax({v[0]->pos.y, v[1]->pos.y, v[2]->pos.y});
-        const int x0 = first_pixel(std::max(left, clip.x)),
-                  x1 = end_pixel(std::min(right, clip.z), picture_.width);
-        const int y0 = first_pixel(std::max(top, clip.y)),
-                  y1 = end_pixel(std::min(bottom, clip.w), picture_.height);
-        for (int y = y0; y < y1; ++y)
-            for (int x = x0; x < x1; ++x) {
-                std::array<double, 3> w{};
-                bool inside = true;
-                for (std::size_t k = 0; k < 3 && inside; ++k) {
-                    const ImVec2 a = v[(k + 1) % 3]->pos, b = v[(k + 2) % 3]->pos;
-                    w[k] = edge(a, b, x + 0.5, y + 0.5);
-                    inside = w[k] > 0 || (w[k] == 0 && owns(a, b));
-                }
-                if (inside) shade(x, y, v, {float(w[0] / area), float(w[1] / area), float(w[2] / area)});
-            }
+        const std::array<const ImDrawVert*, 3> v = {&first, &second, &third};
+        const Rect area{std::max(clip.x, 0.0F), std::max(clip.y, 0.0F),
+                        std::min(clip.z, static_cast<float>(picture_.width)),
+                        std::min(clip.w, static_cast<float>(picture_.height))};
+        for_pixels(v, area, [&](int x, int y, const std::array<float, 3>& w) { shade(x, y, v, w); });
     }
 
   private:
-    static int first_pixel(float edge_px) { return std::max(0, static_cast<int>(std::floor(edge_px))); }
-    static int end_pixel(float edge_px, int size) {
-        return std::min(size, static_cast<int>(std::ceil(std::max(edge_px, 0.0F))));
-    }
-
     void shade(int x, int y, const std::array<const ImDrawVert*, 3>& v, const std::array<float, 3>& w) {
         std::array<float, 4> color{};
         float tu = 0, tv = 0;

@@ -72,14 +72,25 @@ void text_at(Context& context, Point top_left_px, std::string_view text, Color c
     if (anchor == Anchor::center) x -= text_width(context, text, font) / 2;
     if (anchor == Anchor::right) x -= text_width(context, text, font);
     x = std::round(x);
+    const float left = x, top = std::round(top_left_px.y);
     const ImU32 ink = context.color(color);
+    ImDrawList& list = *ImGui::GetWindowDrawList();
+    const int first = list.VtxBuffer.Size;
     for_runs(text, font, [&](std::string_view run, Font run_font, float raise) {
         ImFont* face = context.font(run_font);
         const ImVec2 at{x, std::round(top_left_px.y - context.px(raise))};
-        ImGui::GetWindowDrawList()->AddText(face, face->FontSize, at, ink, run.data(),
-                                            run.data() + run.size());
+        list.AddText(face, face->FontSize, at, ink, run.data(), run.data() + run.size());
         x += run_width(context, run, run_font);
     });
+    if (!context.probes.enabled || text.find_first_not_of(' ') == std::string_view::npos) return;
+    const ImVec2 lo = list.GetClipRectMin(), hi = list.GetClipRectMax();
+    context.probes.texts.push_back({.words = std::string(text),
+                                    .rect = {left, top, x, top + context.px(fp8lab::line_height(font))},
+                                    .size = context.px(font.size),
+                                    .clip = {lo.x, lo.y, hi.x, hi.y},
+                                    .list = &list,
+                                    .first = first,
+                                    .last = list.VtxBuffer.Size});
 }
 
 void text_mid(Context& context, Point middle_px, std::string_view text, Color color, Font font,

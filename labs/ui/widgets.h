@@ -59,7 +59,7 @@ struct ButtonOptions {
 };
 bool button(Context&, std::string_view name, std::string_view label, ButtonOptions options = {});
 
-// One of n, 32 high. `selected` is an index; only the first `enabled` of the choices can be chosen.
+// One of n; 32 high, in rows where they do not fit. `selected`: an index; only the first `enabled` can be chosen.
 bool segmented(Context&, std::string_view name, std::span<const std::string> labels, int& selected,
                std::size_t enabled = static_cast<std::size_t>(-1));
 // Of choices that come and go: the index of the one that was chosen, by its label; 0 where it is not there.

@@ -102,11 +102,9 @@ Figure window_figure(const Outcome& outcome) {
         bars("saturates", counts.saturated, Role::sat, false);
     }
     const auto words = [&](double x, const std::string& strong, const std::string& plain, Role ink,
-                           Anchor anchor, float dx) {
-        figure.add("", TextMark{x, 1.22 * tallest, strong, anchor, true, dx, 0},
+                           Anchor anchor, float dx, std::optional<Range> room = {}) {
+        figure.add("", TextMark{x, 1.22 * tallest, strong + "\n" + plain, anchor, true, dx, 0, room},
                    {.color = {ink, Tone::ink}, .in_legend = false});
-        figure.add("", TextMark{x, 1.22 * tallest, plain, anchor, false, dx, 20},
-                   {.color = {Role::muted}, .in_legend = false});
     };
     const CastStats& stats = outcome.cast.stats;
     if (outcome.amax == 0) {
@@ -133,7 +131,8 @@ Figure window_figure(const Outcome& outcome) {
                    {.color = {Role::text}, .in_legend = false});
     }
     if (stats.underflow_pct() >= 1)
-        words(axis.lo, "below the window", "the cast writes 0", Role::under, Anchor::left, 8);
+        words(axis.lo, "below the window", "the cast writes 0", Role::under, Anchor::left, 8,
+              Range{axis.lo, outcome.zero_to});
     if (stats.overflow > 0)
         words(axis.hi, "above the window", outcome.cast.not_finite > 0 ? "NaN or Inf" : "the largest value",
               Role::sat, Anchor::right, -8);

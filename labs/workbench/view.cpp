@@ -8,6 +8,7 @@
 
 #include "core/base/units.h"
 #include "labs/ui/draw.h"
+#include "labs/ui/fit.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::workbench {
@@ -18,15 +19,6 @@ using ui::Context;
 constexpr float kStrip = 38, kAroundRows = 26 + 24 + 27;  // title, heads, foot
 
 }  // namespace
-
-std::string fitted(const Context& c, std::string words, Font font, float width_px) {
-    if (ui::text_width(c, words, font) <= width_px) return words;
-    while (!words.empty() && ui::text_width(c, words + "\u2026", font) > width_px) {
-        words.pop_back();
-        while (!words.empty() && (words.back() & 0xC0) == 0x80) words.pop_back();
-    }
-    return words + "\u2026";
-}
 
 float draw_heading(Context& c, std::string_view words, Rect area) {
     float y = area.y0;
@@ -46,7 +38,7 @@ float WorkbenchView::draw_strip(Context& c, Rect area) {
     float x = strip.x0 + c.px(14);
     if (!lab_.problem().empty()) {
         ui::alert(c, {x + c.px(7), y}, {Role::warning});
-        const std::string words = fitted(c, lab_.problem(), kSans13, right - x - c.px(22));
+        const std::string words = ui::cut_end(c, lab_.problem(), kSans13, right - x - c.px(22));
         ui::text_mid(c, {x + c.px(22), y}, words, {Role::warning}, kSans13);
         ui::probe(c, "workbench.problem", strip, {}, lab_.problem());
         ui::advance(strip);
@@ -71,11 +63,11 @@ float WorkbenchView::draw_strip(Context& c, Rect area) {
     ui::fill_rect(c, {end - bar, y - c.px(1), end - bar + bar * static_cast<float>(s.progress), y + c.px(1)},
                   {Role::text});
     end -= bar + c.px(16);
-    const std::string name = fitted(c, lab_.file_name(), kBold13, end - x);
+    const std::string name = ui::cut_middle(c, lab_.file_name(), kBold13, end - x);
     ui::text_mid(c, {x, y}, name, {Role::text}, kBold13);
     x += ui::text_width(c, name, kBold13) + c.px(18);
     if (x + c.px(60) < end)
-        ui::text_mid(c, {x, y}, fitted(c, lab_.file_words(), kSans13, end - x), {Role::muted}, kSans13);
+        ui::text_mid(c, {x, y}, ui::cut_end(c, lab_.file_words(), kSans13, end - x), {Role::muted}, kSans13);
     return strip.y1;
 }
 

@@ -72,8 +72,6 @@ class WorkbenchView final : public LabView {
     std::string trouble_;
 };
 
-// What of the words fits, with an ellipsis at the end where that is not all.
-std::string fitted(const ui::Context& context, std::string words, Font font, float width_px);
 // A heading that may take two lines; returns where it ends.
 float draw_heading(ui::Context& context, std::string_view words, Rect area);
 

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "labs/ui/draw.h"
+#include "labs/ui/fit.h"
 #include "labs/ui/widgets.h"
 #include "labs/workbench/view.h"
 
@@ -80,7 +81,7 @@ void WorkbenchView::draw_browser(Context& c) {
         if (press.hovered) ui::fill_rect(c, ui::inset(line, c.px(2)), {Role::field}, 4);
         const bool folder = rows[i].ends_with('/');
         ui::text_mid(c, {line.x0 + c.px(8), (line.y0 + line.y1) / 2},
-                     fitted(c, rows[i], kMono13, line.width() - c.px(20)),
+                     ui::cut_middle(c, rows[i], kMono13, line.width() - c.px(20)),
                      {folder ? Role::muted : Role::text}, kMono13);
         if (press.clicked) chosen = rows[i];
     }

@@ -6,6 +6,7 @@
 
 #include "core/base/units.h"
 #include "labs/ui/draw.h"
+#include "labs/ui/fit.h"
 #include "labs/ui/widgets.h"
 #include "labs/workbench/view.h"
 
@@ -127,7 +128,7 @@ void WorkbenchView::draw_row(Context& c, const std::vector<Column>& columns, con
     for (const Column& column : columns) {
         if (column.id == "name") {
             const Font font = selected ? kMonoBold13 : kMono13;
-            ui::text_mid(c, {line.x0, y}, fitted(c, row.name, font, column.right - line.x0 - c.px(8)),
+            ui::text_mid(c, {line.x0, y}, ui::cut_middle(c, row.name, font, column.right - line.x0 - c.px(8)),
                          {Role::text}, font);
             if (compared && worst.not_scanned.empty())
                 ui::text_mid(c, {line.x0, below}, has_before ? "before" : before.change, {Role::muted},
@@ -167,8 +168,8 @@ void WorkbenchView::draw_missing(Context& c, Rect line, std::size_t index) {
     ui::hline(c, line.x0, line.x1, line.y0, {Role::line});
     const char* const words = "only in the second file";
     const float room = line.width() - ui::text_width(c, words, kSans13) - c.px(16);
-    ui::text_mid(c, {line.x0, y}, fitted(c, lab_.comparison()->missing[index], kMono13, room), {Role::muted},
-                 kMono13);
+    ui::text_mid(c, {line.x0, y}, ui::cut_middle(c, lab_.comparison()->missing[index], kMono13, room),
+                 {Role::muted}, kMono13);
     ui::text_mid(c, {line.x1, y}, words, {Role::muted}, kSans13, Anchor::right);
 }
 
@@ -199,7 +200,7 @@ void WorkbenchView::draw_foot(Context& c, const std::vector<Column>& columns, Re
                      std::to_string(lab_.counts().losing[static_cast<std::size_t>(column.recipe)]),
                      {Role::text}, kMonoBold13, Anchor::right);
     }
-    ui::text_mid(c, {line.x0, y}, fitted(c, words, kBold13, first - line.x0), {Role::text}, kBold13);
+    ui::text_mid(c, {line.x0, y}, ui::cut_end(c, words, kBold13, first - line.x0), {Role::text}, kBold13);
 }
 
 float WorkbenchView::draw_table(Context& c, Rect area, std::size_t rows) {

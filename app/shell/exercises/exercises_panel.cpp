@@ -111,9 +111,12 @@ bool ExercisesTab::draw_head(const Lab& lab, const Exercise& exercise, std::size
     }
     const float x = row.x0 + context_.px(kIndent);
     const std::string title = fmt::format("{}  {}", index + 1, exercise.title);
+    const Font font = open || passed ? kBold15 : kSans15;
     ui::text_mid(context_, {x, center.y}, title, {open || passed || hit.hovered ? Role::text : Role::muted},
-                 open || passed ? kBold15 : kSans15);
-    if (passed) ui::text_mid(context_, {row.x1, center.y}, "passed", {Role::muted}, kSans13, Anchor::right);
+                 font);
+    const float word = row.x1 - ui::text_width(context_, "passed", kSans13);  // the disc says it too
+    if (passed && x + ui::text_width(context_, title, font) + context_.px(8) <= word)
+        ui::text_mid(context_, {row.x1, center.y}, "passed", {Role::muted}, kSans13, Anchor::right);
     ui::advance(row);
     return hit.clicked;
 }

@@ -1,6 +1,7 @@
 // L12's view without a display: every control acts on the model, in every state and size.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "labs/four/view.h"
@@ -74,4 +75,25 @@ TEST_CASE("L12: the stage is whole at every size, for every tensor") {
                 screen.click("four.picture.1");
                 CHECK(screen.shows("four.mean"));
             }
+}
+
+TEST_CASE(
+    "L12: the smallest stage has the key of the codes, rows that stand apart, and the block in the switch") {
+    Screen screen({608, 530});
+    const auto says = [&](std::string_view words) {
+        return std::ranges::any_of(screen.gui.context.probes.texts,
+                                   [&](const auto& text) { return text.words == words; });
+    };
+    CHECK(says("|code|"));
+    float before = 0;
+    for (const char* row : {"Gaussian", "Laplace", "Student t, 3", "Log-normal"}) {
+        const auto text = std::ranges::find(screen.gui.context.probes.texts, row, &ui::Probes::Text::words);
+        REQUIRE(text != screen.gui.context.probes.texts.end());
+        if (before > 0) CHECK(text->rect.y0 - before >= 16);
+        before = text->rect.y0;
+    }
+    CHECK_FALSE(says("Marked block"));
+    screen.click("four.picture.2");
+    screen.frame();
+    CHECK(says("Marked block"));
 }

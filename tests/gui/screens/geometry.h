@@ -1,42 +1,11 @@
-// What was drawn in the last frame, as rectangles: controls from the probes, words from the vertices
-// themselves. Finds what is cut off and what lies over something else.
+// What was drawn in the last frame, as rectangles: controls from the probes, words from words.h. Finds what is cut off
+// and what lies over something else.
 #pragma once
 
-#include <imgui.h>
-#include <imgui_internal.h>
-
-#include <algorithm>
-#include <cmath>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "labs/ui/context.h"
+#include "tests/gui/screens/ground.h"
+#include "tests/gui/screens/words.h"
 
 namespace fp8lab::test {
-
-inline Rect intersection(Rect a, Rect b) {
-    return {std::max(a.x0, b.x0), std::max(a.y0, b.y0), std::min(a.x1, b.x1), std::min(a.y1, b.y1)};
-}
-inline Rect rect_of(const ImRect& r) { return {r.Min.x, r.Min.y, r.Max.x, r.Max.y}; }
-inline bool holds(Rect outer, Rect inner, float slack) {
-    return inner.x0 >= outer.x0 - slack && inner.y0 >= outer.y0 - slack && inner.x1 <= outer.x1 + slack &&
-           inner.y1 <= outer.y1 + slack;
-}
-
-// Glyphs that follow each other on a line in one colour.
-struct Words {
-    Rect rect;
-    Rect clip;
-    const ImGuiWindow* window = nullptr;
-    int glyphs = 0;
-    std::string place() const {
-        return std::to_string(glyphs) + " letters at " + std::to_string(static_cast<int>(rect.x0)) + "," +
-               std::to_string(static_cast<int>(rect.y0)) + " to " +
-               std::to_string(static_cast<int>(rect.x1)) + "," + std::to_string(static_cast<int>(rect.y1)) +
-               " in " + (window == nullptr ? "?" : window->Name);
-    }
-};
 
 inline bool scrolls(const ImGuiWindow* window, bool sideways) {
     for (; window != nullptr; window = window->ParentWindow) {
@@ -45,62 +14,6 @@ inline bool scrolls(const ImGuiWindow* window, bool sideways) {
         if ((sideways ? window->ScrollMax.x : window->ScrollMax.y) > 0) return true;
     }
     return false;
-}
-
-// The windows of one layer: those of the sheet that lies over the others, or all where there is none. A toast lies
-// over the panel and is a layer of its own.
-inline bool in_layer(const ImGuiWindow* window, std::string_view layer) {
-    if (window == nullptr) return false;
-    const std::string_view root = window->RootWindow->Name;
-    return layer.empty() ? root != "toast" : root == layer;
-}
-
-// A box of a glyph: a triangle whose texture coordinates are not the white pixel's, by its first and third
-// corner.
-inline std::vector<Words> words_drawn(float scale, std::string_view layer) {
-    std::vector<Words> out;
-    const ImDrawData& data = *ImGui::GetDrawData();
-    const ImVec2 white = ImGui::GetFontTexUvWhitePixel();
-    for (int i = 0; i < data.CmdListsCount; ++i) {
-        const ImDrawList& list = *data.CmdLists[i];
-        const ImGuiWindow* window =
-            list._OwnerName == nullptr ? nullptr : ImGui::FindWindowByName(list._OwnerName);
-        if (!in_layer(window, layer)) continue;
-        ImU32 color = 0;
-        bool open = false;
-        for (const ImDrawCmd& command : list.CmdBuffer) {
-            open = false;
-            for (unsigned k = 0; k + 2 < command.ElemCount; k += 3) {
-                const auto vertex = [&](unsigned corner) -> const ImDrawVert& {
-                    const auto index = list.IdxBuffer[static_cast<int>(command.IdxOffset + k + corner)];
-                    return list.VtxBuffer[static_cast<int>(command.VtxOffset + index)];
-                };
-                const ImDrawVert &a = vertex(0), &c = vertex(2);
-                if (a.uv.x == white.x && a.uv.y == white.y) {
-                    open = false;
-                    continue;
-                }
-                const Rect glyph{a.pos.x, a.pos.y, c.pos.x, c.pos.y};
-                if (!(glyph.width() > 0.5F) || !(glyph.height() > 0.5F)) continue;  // the quad's other half
-                if (open && color == a.col) {
-                    Rect& line = out.back().rect;
-                    const float gap = glyph.x0 - line.x1;
-                    const bool same_line = glyph.y0 < line.y1 && glyph.y1 > line.y0;
-                    if (same_line && gap > -3 * scale && gap < 8 * scale) {
-                        line = {line.x0, std::min(line.y0, glyph.y0), std::max(line.x1, glyph.x1),
-                                std::max(line.y1, glyph.y1)};
-                        ++out.back().glyphs;
-                        continue;
-                    }
-                }
-                const ImVec4 clip = command.ClipRect;
-                out.push_back({glyph, {clip.x, clip.y, clip.z, clip.w}, window, 1});
-                color = a.col;
-                open = true;
-            }
-        }
-    }
-    return out;
 }
 
 // The innermost window that the item's clip lies in.
@@ -125,21 +38,25 @@ inline const ImGuiWindow* window_of(const ui::Probes::Item& item) {
 // only what is in it counts then, and its controls begin with `prefix`.
 class Faults {
   public:
-    Faults(const ui::Context& context, std::string_view layer = {}, std::string_view prefix = {})
-        : scale_(context.scale) {
+    // marks: also words over or under marks, words that touch others, and words of which nothing is left.
+    Faults(const ui::Context& context, std::string_view layer = {}, std::string_view prefix = {},
+           bool marks = false)
+        : scale_(context.scale), marks_(marks) {
         const ImVec2 display = ImGui::GetIO().DisplaySize;
         screen_ = {0, 0, display.x, display.y};
-        words_ = words_drawn(scale_, layer);
+        words_ = words_drawn(context, layer);
         for (const auto& [name, item] : context.probes.items)
             if (name.starts_with(prefix) && (!prefix.empty() || !name.starts_with("toast")) &&
                 item.rect.width() > 0 && item.rect.height() > 0)
                 items_.push_back({name, &item, window_of(item)});
-        drop_covered();
+        leave_out_covered();
         cut_items();
         overlapping_items();
         cut_words();
         overlapping_words();
         words_over_edges();
+        if (!marks_) return;
+        for (const std::string& what : words_among_marks(context, words_, layer)) say(what);
     }
     const std::string& all() const { return text_; }
 
@@ -153,22 +70,14 @@ class Faults {
     static Rect seen(const Control& control) { return intersection(control.item->rect, control.item->clip); }
     static bool is_seen(Rect r) { return r.width() > 1 && r.height() > 1; }
 
-    // What a prediction covers is drawn under its cover and not seen.
-    void drop_covered() {
-        std::vector<Rect> covers;
+    // What a prediction covers is not seen: its cover is a layer of its own, whose edge no words may cross.
+    void leave_out_covered() {
         for (const Control& c : items_)
-            if (c.name.starts_with("cover.")) covers.push_back(c.item->rect);
-        const auto under = [&](Rect rect) {
-            return std::ranges::any_of(covers,
-                                       [&](Rect cover) { return is_seen(intersection(cover, rect)); });
-        };
-        std::erase_if(items_,
-                      [&](const Control& c) { return !c.name.starts_with("cover.") && under(c.item->rect); });
-        std::erase_if(words_, [&](const Words& w) {
-            const bool lid = w.window != nullptr &&
-                             std::string_view(w.window->Name).find("predict.lid") != std::string_view::npos;
-            return !lid && under(w.rect);
-        });
+            if (c.name.starts_with("cover."))
+                std::erase_if(words_, [&](const Words& w) {
+                    return std::string_view(w.window->Name).find("predict.lid") == std::string_view::npos &&
+                           holds(c.item->rect, w.rect, 1);
+                });
     }
     void cut_items() {
         for (const Control& c : items_) {
@@ -199,12 +108,15 @@ class Faults {
     void cut_words() {
         for (const Words& w : words_) {
             const Rect area = intersection(w.clip, screen_);
-            if (!is_seen(intersection(w.rect, area))) continue;  // scrolled away
-            const float slack = kSlack;
-            if (!scrolls(w.window, true) && (w.rect.x0 < area.x0 - slack || w.rect.x1 > area.x1 + slack))
-                say(w.place() + " are cut at a side");
-            if (!scrolls(w.window, false) && (w.rect.y0 < area.y0 - slack || w.rect.y1 > area.y1 + slack))
-                say(w.place() + " are cut above or below");
+            const bool sideways = scrolls(w.window, true), down = scrolls(w.window, false);
+            const bool beside = w.whole.x0 < area.x0 - kSlack || w.whole.x1 > area.x1 + kSlack;
+            const bool above = w.whole.y0 < area.y0 - kSlack || w.whole.y1 > area.y1 + kSlack;
+            if (w.glyphs == 0 && marks_ && !sideways && !down)
+                say(w.place() + " is cut off");
+            else if (w.glyphs > 0 && is_seen(intersection(w.rect, area))) {  // else it is scrolled away
+                if (beside && !sideways) say(w.place() + " is cut at a side");
+                if (above && !down) say(w.place() + " is cut above or below");
+            }
         }
     }
     void overlapping_words() {
@@ -214,13 +126,27 @@ class Faults {
                 const Rect both = intersection(a, intersection(words_[j].rect, words_[j].clip));
                 if (both.width() > 1.5F * scale_ && both.height() > 1.5F * scale_)
                     say(words_[i].place() + " and " + words_[j].place() + " overlap");
+                else if (marks_ && touch(words_[i], words_[j]))
+                    say(words_[i].place() + " and " + words_[j].place() + " touch");
             }
         }
     }
-    // Words lie in a control or beside it, never across its edge. A plot's edge is not one.
+    // Two texts of one line read as one; a run in another face goes on exactly where the one before it ends.
+    bool touch(const Words& a, const Words& b) const {
+        if (a.text.empty() || b.text.empty() || a.glyphs == 0 || b.glyphs == 0) return false;
+        const Words &left = a.rect.x0 < b.rect.x0 ? a : b, &right = a.rect.x0 < b.rect.x0 ? b : a;
+        const float gap = right.rect.x0 - left.rect.x1, height = std::min(a.band.height(), b.band.height());
+        const bool line =
+            intersection(left.band, {left.band.x0, right.band.y0, left.band.x1, right.band.y1}).height() >
+            height / 2;
+        return line && gap < 3 * scale_ && gap > -3 * scale_ &&
+               std::abs(right.whole.x0 - left.whole.x1) > scale_;
+    }
+    // Words lie in a control or beside it, never across its edge. A plot's edge is not one, nor that of a place which
+    // is recorded for its words alone: nothing is drawn there, and what is drawn elsewhere is a mark.
     void words_over_edges() {
         for (const Control& c : items_) {
-            if (c.item->axes) continue;
+            if (c.item->axes || !c.item->words.empty()) continue;
             const Rect control = seen(c);
             if (!is_seen(control)) continue;
             for (const Words& w : words_) {
@@ -234,6 +160,7 @@ class Faults {
 
     static constexpr float kSlack = 1.5F;
     float scale_;
+    bool marks_;
     Rect screen_;
     std::vector<Words> words_;
     std::vector<Control> items_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/base/fields.h"
+#include "core/figure/axis.h"
 #include "tests/gui/gui.h"
 
 namespace fp8lab::test {
@@ -53,6 +54,13 @@ struct LabScreen {
         frame();  // what the click changed
     }
     void click(std::string_view probe) { click(gui.center(probe)); }
+    // Where a plot has a point of its figure.
+    Point place(std::string_view plot, const Figure& figure, double x, double y) const {
+        const auto& item = gui.context.probes.items.find(plot)->second;
+        const Axis across(figure.x, item.axes->x, double(item.rect.x0), double(item.rect.x1));
+        const Axis up(figure.y, item.axes->y, double(item.rect.y1), double(item.rect.y0));
+        return {static_cast<float>(across.to_px(x)), static_cast<float>(up.to_px(y))};
+    }
     bool shows(std::string_view probe) const { return gui.context.probes.items.contains(probe); }
     std::string words(std::string_view probe) const {
         return gui.context.probes.items.find(probe)->second.words;

@@ -161,3 +161,20 @@ TEST_CASE("L11: more layers than have room scroll, and each has its chips") {
     CHECK(screen.lab.outcome().mix.weights[11] == chip_formats()[5]);
     CHECK(screen.lab.outcome().mix.weights[10]->id == "mxfp8");
 }
+
+TEST_CASE("L11: the mark of a format in the figure is that format for every layer, a click chooses it") {
+    Screen screen;
+    screen.set("uniform=nvfp4");
+    const Figure figure = screen.lab.figures().front();
+    REQUIRE(figure.id == "pareto");
+    const auto& rows = screen.lab.outcome().uniforms;
+    const auto row =
+        std::ranges::find_if(rows, [](const OutputRow& one) { return one.format->id == "mxfp8"; });
+    REQUIRE(row != rows.end());
+    const Point mark = screen.place("lower.pareto", figure, row->bits, row->score.divergence);
+    screen.gui.move(mark);
+    screen.frame();
+    CHECK(ImGui::GetMouseCursor() == ImGuiMouseCursor_Hand);
+    screen.click(mark);
+    CHECK(screen.lab.params().uniform == "mxfp8");
+}

@@ -96,3 +96,43 @@ TEST_CASE("L9: without a GPU nothing can be measured, and the button says why") 
     CHECK(screen.view.key(context, ui::Key::space));
     CHECK(screen.lab.params().source == "one");
 }
+
+TEST_CASE("L9: a point of the sweep is a size, and a pair of the roofline is a layer: a click chooses it") {
+    Screen screen;
+    screen.set("view=sweep");
+    const Figure sweep = screen.lab.figures()[1];
+    REQUIRE(sweep.id == "sweep");
+    const auto line = std::ranges::find(sweep.series, "with casts", &Series::name);
+    REQUIRE(line != sweep.series.end());
+    const auto& curve = std::get<LineSeries>(line->shape);
+    const std::size_t third = 2;
+    const int m = static_cast<int>((*curve.x)[third]);
+    REQUIRE(screen.lab.params().m != m);
+    const Point point = screen.place("speed.lower", sweep, m, (*curve.y)[third]);
+    screen.gui.move({point.x + 3, point.y});
+    screen.frame();
+    CHECK(ImGui::GetMouseCursor() == ImGuiMouseCursor_Hand);
+    screen.click(point);
+    CHECK(screen.lab.params().m == m);
+    screen.gui.move({point.x, point.y - 60});
+    screen.frame();
+    CHECK(ImGui::GetMouseCursor() != ImGuiMouseCursor_Hand);
+
+    screen.set("n_off=1");
+    const Product& notebook = screen.lab.outcome().notebook;
+    REQUIRE(notebook.ran(true));
+    const Figure roofline = screen.lab.figures()[0];
+    screen.click(screen.place("speed.roofline", roofline, notebook.ai_fp8, notebook.tflops(true)));
+    CHECK(screen.lab.params().layer() == kNotebook);
+}
+
+TEST_CASE("L9: f and r, from which an exercise computes, stand below the step on the smallest stage") {
+    Screen screen({608, 530});
+    if (!screen.lab.outcome().step.found) screen.click("speed.nearest");
+    screen.frame();
+    REQUIRE(screen.lab.outcome().step.found);
+    std::string all;
+    for (const auto& text : screen.gui.context.probes.texts) all += text.words + " ";
+    CHECK(all.find("GEMM share f = ") != std::string::npos);
+    CHECK(all.find("r = ") != std::string::npos);
+}

@@ -1,6 +1,7 @@
 // Nothing cut off and nothing overlapping: every screen and every sheet, at the sizes that we promise.
 #include <doctest/doctest.h>
 
+#include "labs/ui/draw.h"
 #include "labs/ui/widgets.h"
 #include "tests/gui/screens/whole_desk.h"
 
@@ -104,7 +105,7 @@ TEST_CASE("the checks find what is cut, what overlaps and words across an edge")
     const auto faults = [&](const test::Gui::Draw& draw) {
         gui.frame(draw);
         gui.frame(draw);
-        return Faults(gui.context).all();
+        return Faults(gui.context, {}, {}, true).all();
     };
     const auto at = [](float x, float y) { ImGui::SetCursorPos({x, y}); };
     CHECK(faults([&](ui::Context& c) {
@@ -125,6 +126,35 @@ TEST_CASE("the checks find what is cut, what overlaps and words across an edge")
               ui::text_mid(c, {40, 40}, "first words", {Role::text}, {Face::sans, 15});
               ui::text_mid(c, {60, 44}, "other words", {Role::muted}, {Face::sans, 15});
           }).find("overlap") != std::string::npos);
+    const auto words = [](ui::Context& c, float x, float y) {
+        ui::text_mid(c, {x, y}, "a line of words", {Role::text}, {Face::sans, 15});
+    };
+    const auto bar = [](ui::Context& c, Rect area, Role role) {
+        ui::fill_rect(c, area, {role, Tone::fill}, 0);
+    };
+    CHECK(faults([&](ui::Context& c) {  // over the edge of a bar, with the bar or after it
+              bar(c, {40, 60, 90, 90}, Role::e4m3);
+              words(c, 60, 75);
+          })
+              .find("'a line of words' at 60,") != std::string::npos);
+    CHECK(faults([&](ui::Context& c) {
+              words(c, 60, 75);
+              bar(c, {60, 60, 90, 90}, Role::e4m3);
+          }).find("has a mark over it") != std::string::npos);
+    CHECK(faults([&](ui::Context& c) {  // inside it, over a tint, and on a ground of its own
+              bar(c, {40, 60, 300, 90}, Role::e4m3);
+              ui::text_mid(c, {60, 75}, "a line of words", {Role::inverse}, {Face::sans, 15});
+              ui::fill_rect(c, {40, 100, 90, 130}, {Role::e4m3, Tone::tint}, 0);
+              words(c, 60, 115);
+              bar(c, {40, 140, 90, 170}, Role::e4m3);
+              bar(c, {55, 140, 200, 170}, Role::surface);
+              words(c, 60, 155);
+          }) == "");
+    CHECK(faults([&](ui::Context& c) {
+              ui::text_mid(c, {60, 75}, "one", {Role::text}, kSans13, Anchor::right);
+              ui::text_mid(c, {61.5F, 75}, "two", {Role::text}, kSans13);
+          }).find("touch") != std::string::npos);
+    CHECK(faults([&](ui::Context& c) { words(c, 60, -40); }).find("is cut off") != std::string::npos);
     CHECK(faults([&](ui::Context& c) {
               at(60, 10), ui::button(c, "one", "", {.width = 100});
               ui::text_mid(c, {60, 50}, "a line of words", {Role::text}, {Face::sans, 15});

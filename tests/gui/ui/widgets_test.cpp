@@ -424,3 +424,20 @@ TEST_CASE("text is broken at its line ends and keeps the indentation of code") {
         CHECK(ui::wrap_lines(c, "one line", {Face::sans, 13}, 600).size() == 1);
     });
 }
+
+TEST_CASE("a segmented switch whose words are wider than its parts has rows, and each part can be pressed") {
+    Gui gui;
+    int selected = 0;
+    const std::vector<std::string> labels = {"attention", "inputs of block 1", "the token embedding", "MLP"};
+    const auto draw = [&](ui::Context& c) { ui::segmented(c, "choice", labels, selected); };
+    gui.frame(draw);
+    CHECK(gui.rect("choice").height() == 64);
+    CHECK(gui.rect("choice.0").y0 == gui.rect("choice.1").y0);
+    CHECK(gui.rect("choice.2").y0 == gui.rect("choice.0").y1);
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+        const Rect part = gui.rect("choice." + std::to_string(i));
+        CHECK(ui::text_width(gui.context, labels[i], kBold15) <= part.width());
+    }
+    gui.click("choice.2", draw);
+    CHECK(selected == 2);
+}
