@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "core/figure/legible.h"
 #include "core/figure/paint_words.h"
@@ -209,14 +210,18 @@ void paint_notes(const Figure& figure, const View2D& view, const FigureLayout& l
                  std::vector<Rect> taken) {
     std::vector<Note> notes = shown_notes(figure, view, layout, canvas);
     const Rect plot = layout.plot;
+    const std::size_t given = taken.size();
     for (std::size_t i = 0; i < notes.size(); ++i) {
         Note& note = notes[i];
         const auto free = [&](Point at) {
             const Rect area = note.area(at);
-            const bool over =
-                std::ranges::any_of(taken, [&](const Rect& other) { return overlap(area, other); });
-            if (over || canvas.marked(note.read(at))) return false;
-            if (at.x == note.places.front().x && at.y == note.places.front().y) return true;
+            const bool own = at.x == note.places.front().x && at.y == note.places.front().y;
+            // Where it was put it stands as close to other notes as they were put.
+            const auto others = std::span(taken).first(own ? given : taken.size());
+            if (std::ranges::any_of(others, [&](const Rect& other) { return overlap(area, other); }) ||
+                canvas.marked(note.read(at)))
+                return false;
+            if (own) return true;
             if (area.x0 < plot.x0 || area.x1 > plot.x1 || area.y0 < plot.y0 || area.y1 > plot.y1)
                 return false;
             for (std::size_t j = i + 1; j < notes.size(); ++j)
