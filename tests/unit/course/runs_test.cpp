@@ -107,13 +107,13 @@ TEST_CASE("runs: what texts conclude from the intervals holds of the table") {
         return spread_of(shipped_runs().rows().at({run, recipe, "gap_pct"}));
     };
     const auto overlap = [](const Spread& a, const Spread& b) { return a.from <= b.to && b.from <= a.to; };
-    // train.md and README.md: delayed scaling and no scaling cannot be told apart; four.md: nvfp4 and nvfp4-te neither.
+    // L8 and README.md: delayed scaling and no scaling cannot be told apart; L12: nvfp4 and nvfp4-te neither.
     CHECK(overlap(spread("L8", "delayed"), spread("L8", "unscaled")));
     CHECK(overlap(spread("L8", "nvfp4"), spread("L8", "nvfp4-te")));
-    // train.md: with delayed scaling the curves are not identical; without master weights about twelve times BF16's loss.
+    // L8: with delayed scaling the curves are not identical; without master weights about twelve times BF16's loss.
     CHECK(spread("L8", "delayed").from > spread("L8", "fp32").to);
     CHECK(1 + spread("L8", "delayed:master=none").mean / 100 == doctest::Approx(12).epsilon(0.05));
-    // transformer.md: the intervals of the scaled recipes overlap, and some have 0 in them.
+    // L13: the intervals of the scaled recipes overlap, and some have 0 in them.
     bool any_has_zero = false;
     const std::vector<std::string> scaled = {"delayed", "current", "rowwise", "block128", "mxfp8"};
     for (const std::string& a : scaled) {
