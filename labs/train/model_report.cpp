@@ -76,7 +76,7 @@ std::vector<Figure> TrainLab::figures() const {
 }
 
 Figure TrainLab::thumbnail() const {
-    if (history_.steps() > 0) return loss_thumbnail(picture(spec_));
+    if (history_.steps() > 0) return loss_thumbnail(picture(spec()));
     Params params;
     params.steps = 200;
     params.batch = 32;
@@ -210,7 +210,7 @@ std::string TrainLab::preparing() const {
 std::string TrainLab::message() const {
     if (failed()) return status_.message;
     for (const ArmTrack& arm : history_.arms()) {
-        if (arm.stopped) return finding(picture(spec_));
+        if (arm.stopped) return finding(picture(spec()));
     }
     return {};
 }

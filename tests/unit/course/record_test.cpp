@@ -70,6 +70,7 @@ TEST_CASE("a record with any part of it replaced is refused or shown, and nothin
             lab->update();
             static_cast<void>(lab->metrics());
             static_cast<void>(lab->figures());
+            static_cast<void>(lab->thumbnail());
             ++shown;
         } catch (const Error& error) {
             CHECK(error.kind() == ErrorKind::input);
@@ -89,4 +90,15 @@ TEST_CASE("a record with any part of it replaced is refused or shown, and nothin
         }
     CHECK(refused > shown);
     CHECK(shown > 1);
+}
+
+// Shown by a lab that never trained: what it says of the arm comes from the settings.
+TEST_CASE("a record with an arm that stopped is shown with the step at which it did") {
+    Json record = made_record();
+    record["arms"][1]["stopped"] = {{"step", 99}, {"tensor", "dy2"}};
+    const auto lab = find_lab("train").make();
+    small(*lab);
+    lab->replay(record.dump());
+    CHECK(lab->figures().front().title.find("stopped at step 99: dy2 is not finite") != std::string::npos);
+    CHECK_FALSE(lab->thumbnail().series.empty());
 }
