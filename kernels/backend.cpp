@@ -7,8 +7,8 @@
 #include <mutex>
 
 #include "core/base/error.h"
-#include "core/base/memory.h"
-#include "core/nn/cpu_memory.h"
+#include "core/files/memory.h"
+#include "core/nn/memory/cpu_memory.h"
 #include "kernels/bench/grid.h"
 #include "kernels/bench/measure.h"
 #include "kernels/checks/probe.h"

@@ -9,10 +9,10 @@
 
 #include "app/cli/verb.h"
 #include "core/base/error.h"
-#include "core/base/memory.h"
 #include "core/base/units.h"
 #include "core/files/console.h"
 #include "core/files/files.h"
+#include "core/files/memory.h"
 #include "core/files/outputs.h"
 #include "core/files/progress_line.h"
 #include "core/files/random_file.h"

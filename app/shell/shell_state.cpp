@@ -6,7 +6,7 @@
 
 #include "app/shell/shell.h"
 #include "core/base/error.h"
-#include "core/files/names.h"
+#include "core/base/names.h"
 
 namespace fp8lab {
 namespace {

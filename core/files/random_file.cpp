@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/base/memory.h"
+#include "core/files/memory.h"
 #include "core/files/opened_input.h"
 
 namespace fp8lab {

@@ -7,8 +7,8 @@
 #include <cerrno>
 
 #include "core/base/error.h"
-#include "core/base/memory.h"
 #include "core/files/console.h"
+#include "core/files/memory.h"
 
 namespace fp8lab {
 namespace {

@@ -7,9 +7,9 @@
 #include <functional>
 
 #include "core/base/error.h"
-#include "core/base/memory.h"
+#include "core/files/memory.h"
 #include "core/inference/rescale.h"
-#include "core/nn/cpu_memory.h"
+#include "core/nn/memory/cpu_memory.h"
 #include "core/nn/tasks.h"
 #include "core/scaling/recipe.h"
 

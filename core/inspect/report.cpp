@@ -6,9 +6,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/base/names.h"
 #include "core/base/units.h"
 #include "core/files/console.h"
-#include "core/files/names.h"
 #include "core/inspect/compare.h"
 #include "core/inspect/table.h"
 #include "core/json/read_json.h"

@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "core/nn/gpu_sizes.h"
+#include "core/nn/memory/gpu_sizes.h"
 #include "core/nn/train_spec.h"
 #include "core/scaling/quantizer.h"
 

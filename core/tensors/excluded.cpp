@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/files/names.h"
+#include "core/base/names.h"
 
 namespace fp8lab {
 

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/base/memory.h"
+#include "core/base/names.h"
 #include "core/base/units.h"
-#include "core/files/names.h"
+#include "core/files/memory.h"
 #include "core/json/read_json.h"
 #include "core/tensors/picture.h"
 #include "core/tensors/tensor_store.h"

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
-#include "core/base/memory.h"
+#include "core/files/memory.h"
 #include "core/threads/ask.h"
 
 namespace fp8lab {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/base/memory.h"
+#include "core/files/memory.h"
 #include "core/json/read_json.h"
 #include "core/tensors/inflate.h"
 

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/memory.h"
+#include "core/files/memory.h"
 #include "core/formats/codec.h"
 #include "core/json/read_json.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/files/names.h"
+#include "core/base/names.h"
 #include "core/json/read_json.h"
 
 namespace fp8lab {

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/names.h"
 #include "core/files/files.h"
 #include "core/files/folders.h"
-#include "core/files/names.h"
 #include "core/files/random_file.h"
 #include "core/nn/model.h"
 #include "core/train/checkpoint.h"

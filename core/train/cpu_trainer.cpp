@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
-#include "core/base/memory.h"
 #include "core/base/overloaded.h"
+#include "core/files/memory.h"
 #include "core/nn/blas.h"
-#include "core/nn/cpu_memory.h"
+#include "core/nn/memory/cpu_memory.h"
 #include "core/threads/ask.h"
 #include "core/threads/parallel.h"
 #include "core/train/arm.h"

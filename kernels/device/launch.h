@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/nn/gpu_sizes.h"
+#include "core/nn/memory/gpu_sizes.h"
 #include "core/stats/lost_mass.h"
 
 namespace fp8lab::cuda {

@@ -11,9 +11,9 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/names.h"
 #include "core/base/units.h"
 #include "core/files/files.h"
-#include "core/files/names.h"
 #include "core/inspect/report.h"
 #include "core/json/read_json.h"
 

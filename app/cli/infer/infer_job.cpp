@@ -9,8 +9,8 @@
 
 #include "app/cli/train/train_options.h"
 #include "core/base/error.h"
-#include "core/base/memory.h"
 #include "core/files/files.h"
+#include "core/files/memory.h"
 #include "core/inference/mixes.h"
 #include "core/inference/rescale.h"
 #include "core/inference/token_model.h"

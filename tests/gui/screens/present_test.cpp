@@ -280,7 +280,7 @@ TEST_CASE("every shipped scene can be shown at 1024x640 and at 3840x2160 with no
     }
 }
 
-TEST_CASE("Right ends a vote; without a vote it asks first, and a vote takes the question back") {
+TEST_CASE("Right ends a vote, without a vote it asks first, and a vote takes the question back") {
     Hall hall("delayed-scaling");
     Lecture& lecture = *hall.shell.presentation().lecture();
     for (const ui::Key key : {ui::Key::right, ui::Key::page_down}) {

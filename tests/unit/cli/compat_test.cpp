@@ -61,6 +61,8 @@ TEST_CASE("evidence, submissions and scenes of version 0.1.0 get the verdicts th
             const std::string& exercise = before[i].at("exercise");
             const bool known =
                 (!exercise.empty() && exercise != "scene") || (column != "predicted" && column != "hints");
+            // 0.1.0 left out which exercise changed evidence claims to be of.
+            if (column == "exercise" && value.empty()) continue;
             CHECK(now[i].at(column) == (known ? value : ""));
         }
 }

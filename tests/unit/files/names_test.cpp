@@ -1,5 +1,5 @@
 // Lists of names in messages.
-#include "core/files/names.h"
+#include "core/base/names.h"
 
 #include <doctest/doctest.h>
 

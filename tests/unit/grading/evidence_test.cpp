@@ -168,7 +168,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "names that only the code has, beside a condition of version 0.1.0, stand; names of other things do "
+    "names that only the code has, beside a condition of version 0.1.0, stand, and names of other things do "
     "not") {
     struct Case {
         std::string exercise, condition, was, is, other;
@@ -319,7 +319,7 @@ TEST_CASE("passes and predictions are there at the next start, a broken file is 
 }
 
 TEST_CASE(
-    "evidence from before a condition was added or reworded stands; another order or an empty table does "
+    "evidence from before a condition was added or reworded stands, but another order or an empty table does "
     "not") {
     const ExerciseEntry entry = test::exercise("L4.1");
     const Evidence today = test::attempt(entry, entry.exercise->solver, {});

@@ -136,7 +136,7 @@ std::vector<Tampering> tamperings() {
         with_new_checksum("holds no evidence", [](json& object) { object["evidence"] = json::array(); }),
         edited("the submission was changed",
                [](std::string& text) { replace(text, "Student 1", "Student 9"); }),
-        edited("missing closing quote\n", [](std::string& text) { text.resize(text.size() / 2); }),
+        edited("syntax error while parsing value", [](std::string& text) { text.resize(text.size() / 2); }),
         edited("twice",
                [](std::string& text) { replace(text, "\"student\"", "\"student\": \"A\", \"student\""); }),
         edited("UTF-8", [](std::string& text) { replace(text, "Student 1", "Student \xFF"); }),

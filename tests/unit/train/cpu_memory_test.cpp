@@ -1,11 +1,11 @@
 // The plan of the bytes of a training on the CPU against what its trainer holds, as malloc counts it.
-#include "core/nn/cpu_memory.h"
+#include "core/nn/memory/cpu_memory.h"
 
 #include <doctest/doctest.h>
 #include <malloc.h>
 
 #include "core/base/error.h"
-#include "core/base/memory.h"
+#include "core/files/memory.h"
 #include "core/nn/blas.h"
 #include "core/train/cpu_trainer.h"
 

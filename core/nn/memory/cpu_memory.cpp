@@ -1,4 +1,4 @@
-#include "core/nn/cpu_memory.h"
+#include "core/nn/memory/cpu_memory.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,5 +1,5 @@
 // Free memory, of a machine that is made up, and what is refused for lack of it.
-#include "core/base/memory.h"
+#include "core/files/memory.h"
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>

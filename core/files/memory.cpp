@@ -1,4 +1,4 @@
-#include "core/base/memory.h"
+#include "core/files/memory.h"
 
 #include <sys/resource.h>
 #include <unistd.h>
