@@ -9,7 +9,8 @@
 using namespace fp8lab;
 
 TEST_CASE(
-    "names that begin alike differ after they were cut in the middle, and fit; sentences lose their end") {
+    "names that begin alike differ after they were cut in the middle, and fit, and sentences lose their "
+    "end") {
     test::Gui gui;
     gui.frame([](ui::Context& c) {
         const std::string down = "model.layers.12.mlp.down_proj.weight",
