@@ -94,6 +94,7 @@ void Shell::note_undo(Entry& entry) {
 
 void Shell::travel(Entry& entry, const Json* state) {
     if (state == nullptr) return;
+    toasts_.undone();
     try {
         entry.lab->restore(*state);
     } catch (const Error& error) {

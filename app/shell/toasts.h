@@ -27,6 +27,10 @@ class Toasts {
     void let_go();  // closes it, unless it stays
     // What was told can no longer be undone.
     void take_undo() { shown_.undo = false; }
+    // What was told was undone by a key: nothing is left to offer.
+    void undone() {
+        if (shown_.undo) shown_ = {};
+    }
 
     // Null: there is none. Brings up the next fault where nothing else is on show.
     const Toast* shown();

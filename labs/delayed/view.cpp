@@ -56,7 +56,7 @@ void DelayedView::stage(Context& c, Rect area) {
     const Rect strip_area{area.x0, area.y1 - c.px(below), area.x1, area.y1 - c.px(below - strips)};
     ui::region(c, "strips", strip_area);
     draw_strips(c, lab_, plot, strip_area, roomy);
-    draw_scrub(c, plot, strip_area.y1 + c.px(9));
+    draw_scrub(c, plot, strip_area.y1 + c.px(10));
     const float top = strip_area.y1 + c.px(26);
     draw_transport(c, {area.x0, top, area.x1, top + c.px(32)});
     if (boxes == 0) return;

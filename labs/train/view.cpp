@@ -164,8 +164,8 @@ void TrainView::boundaries(ui::Context& c, const std::vector<Figure>& figures, R
 
 // A training that ran when the stage was last drawn, and is at its end now.
 void TrainView::tell_end(ui::Context& c) {
-    const bool ended = ran_ && !lab_.running() && lab_.step() >= lab_.spec().steps;
-    ran_ = lab_.running();
+    const bool ended = ran_ && !lab_.busy() && lab_.step() >= lab_.spec().steps;
+    ran_ = lab_.busy();  // the last steps are seen some frames after the worker is at rest
     if (!ended) return;
     const bool both = lab_.history().arms().size() == 2;
     c.notice = {both ? "Both arms finished" : "All arms finished", group_thousands(lab_.step()) + " steps"};

@@ -9,8 +9,9 @@
 namespace fp8lab {
 namespace {
 
-constexpr float kCurveHeight = 260, kKnobReach = 14;
-constexpr float kBleed = 6;  // a selected row and the words at an axis reach beyond their part
+constexpr float kCurveHeight = 260, kLeastCurveHeight = 160, kKnobReach = 14;
+constexpr float kCommitRow = 64;  // the buttons and what is around them
+constexpr float kBleed = 6;       // a selected row and the words at an axis reach beyond their part
 
 double clamp_to(const AxisSpec& axis, double value) {
     const Range range = axis.range.value_or(Range{});
@@ -30,6 +31,21 @@ bool link(ui::Context& c, std::string_view name, std::string_view words) {
     return hit.clicked;
 }
 
+// In the middle of a cover, in as many lines as its width needs; nothing where they do not fit.
+void say_when_shown(ui::Context& c, Rect room) {
+    const auto lines = ui::wrap_lines(c, "shown after your prediction", kSans13, room.width());
+    const float line = c.px(20), height = line * static_cast<float>(lines.size());
+    const bool fits = height <= room.height() && std::ranges::all_of(lines, [&](std::string_view words) {
+                          return ui::text_width(c, words, kSans13) <= room.width();
+                      });
+    if (!fits) return;
+    float y = (room.y0 + room.y1 - height + line) / 2;
+    for (const std::string_view words : lines) {
+        ui::text_mid(c, {(room.x0 + room.x1) / 2, y}, words, {Role::muted}, kSans13, Anchor::center);
+        y += line;
+    }
+}
+
 }  // namespace
 
 // In the panel, beside the stage.
@@ -38,7 +54,9 @@ void ExercisesTab::draw_ask(Lab& lab, const Exercise& exercise) {
     ui::text(context_, "Predict first", Role::muted, kSans13);
     ui::wrapped(context_, exercise.predict, Role::text, kBold15);
     if (const auto* curve = std::get_if<CurvePrediction>(&exercise.prediction)) {
-        const Rect area = ui::next_area(context_, kCurveHeight);
+        // The buttons stay in sight in a low window too.
+        const float room = (ImGui::GetWindowHeight() - ImGui::GetCursorPosY()) / context_.scale - kCommitRow;
+        const Rect area = ui::next_area(context_, std::clamp(room, kLeastCurveHeight, kCurveHeight));
         // The last knob stands on the right end of the axis: half of it, and its reach, go beyond.
         edit_curve(open, *curve, {area.x0, area.y0, area.x1 - context_.px(kKnobReach), area.y1});
         ui::advance(area);
@@ -76,10 +94,7 @@ void ExercisesTab::draw_covers(const Lab& lab, Rect stage) {
         const Rect rect{part->second.x0 - bleed, part->second.y0, part->second.x1 + bleed, part->second.y1};
         ui::fill_rect(context_, rect, {Role::raised}, 6);
         ui::stroke_rect(context_, rect, {Role::line}, 6);
-        ImGui::PushClipRect({rect.x0, rect.y0}, {rect.x1, rect.y1}, true);
-        ui::text_mid(context_, {(rect.x0 + rect.x1) / 2, (rect.y0 + rect.y1) / 2},
-                     "shown after your prediction", {Role::muted}, kSans13, Anchor::center);
-        ImGui::PopClipRect();
+        say_when_shown(context_, ui::inset(rect, context_.px(8)));
         ui::probe(context_, "cover." + name, part->second);
     }
     ImGui::EndChild();

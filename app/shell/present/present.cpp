@@ -144,11 +144,11 @@ void Presentation::key(ui::Key key) {
     view().key(context_, key);
 }
 
-// A vote that comes when the figure is there already. It is none of the lab's keys; B compares only when nobody can
-// have meant a vote any more.
+// A vote that comes when the figure is there already. It is none of the lab's keys; B compares where nobody has
+// voted, and otherwise only when nobody can have meant a vote any more.
 bool Presentation::is_late_vote(ui::Key key) const {
     if (!lecture_->scene().predict) return false;
-    if (key == ui::Key::b) return ImGui::GetTime() < asked_s_ + kLateVote_s;
+    if (key == ui::Key::b) return lecture_->voters() > 0 && ImGui::GetTime() < asked_s_ + kLateVote_s;
     const bool letter = key >= ui::Key::a && key <= ui::Key::d;
     const bool digit = key >= ui::Key::digit_1 && key <= ui::Key::digit_4;
     return letter || digit || key == ui::Key::backspace || key == ui::Key::enter ||

@@ -137,7 +137,8 @@ TEST_CASE("every scenario of L5 fits every stage") {
                     screen.set("history=1024");
                     CAPTURE(size.x);
                     CAPTURE(scale);
-                    CAPTURE(scenario);
+                    CAPTURE(std::string(scenario));
+                    CAPTURE(std::string(compare));
                     CHECK(test::draw_data_fault().empty());
                     const Rect plot = screen.gui.rect("delayed.timeline");
                     CHECK(plot.height() > 100 * scale);

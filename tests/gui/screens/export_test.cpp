@@ -130,6 +130,7 @@ TEST_CASE(
     CHECK(name == "submission.f8lab");
     const Bundle bundle = parse_bundle(desk.text(name), name);
     CHECK(bundle.evidence == std::vector{evidence_text(evidence)});
+    desk.click("toast.close");  // it tells where the file is, over the button
     desk.click("exercise.hand_in");
     desk.choose("export.what", 1);
     desk.click("export.save");

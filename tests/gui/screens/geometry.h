@@ -70,14 +70,24 @@ class Faults {
     static Rect seen(const Control& control) { return intersection(control.item->rect, control.item->clip); }
     static bool is_seen(Rect r) { return r.width() > 1 && r.height() > 1; }
 
-    // What a prediction covers is not seen: its cover is a layer of its own, whose edge no words may cross.
+    // What a prediction covers is not seen: its cover is a layer of its own, whose edge no words may cross. It is drawn
+    // wider than its part of the stage.
     void leave_out_covered() {
+        const float wider = 6 * scale_;
+        std::vector<Rect> covers;
         for (const Control& c : items_)
-            if (c.name.starts_with("cover."))
-                std::erase_if(words_, [&](const Words& w) {
-                    return std::string_view(w.window->Name).find("predict.lid") == std::string_view::npos &&
-                           holds(c.item->rect, w.rect, 1);
-                });
+            if (c.name.starts_with("cover.")) covers.push_back(c.item->rect);
+        const auto covered = [&](Rect rect) {
+            return std::ranges::any_of(covers, [&](Rect cover) {
+                return holds({cover.x0 - wider, cover.y0, cover.x1 + wider, cover.y1}, rect, 1);
+            });
+        };
+        std::erase_if(items_,
+                      [&](const Control& c) { return !c.name.starts_with("cover.") && covered(seen(c)); });
+        std::erase_if(words_, [&](const Words& w) {
+            return std::string_view(w.window->Name).find("predict.lid") == std::string_view::npos &&
+                   covered(intersection(w.rect, w.clip));
+        });
     }
     void cut_items() {
         for (const Control& c : items_) {

@@ -162,6 +162,7 @@ TEST_CASE("each lab and tab keeps where it was scrolled to, and one that was not
     const float left_at = scroll("/Learn.bits");
     CHECK(left_at > 100);
     desk.shell.open("ruler");
+    desk.shell.show(Tab::learn);
     desk.frame();
     desk.frame();
     CHECK(scroll("/Learn.ruler") == 0);

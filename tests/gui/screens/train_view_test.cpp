@@ -240,7 +240,7 @@ TEST_CASE("a finished training says so once and can be run again") {
     const auto finished = [&] {
         auto& notice = screen.gui.context.notice;
         if (!notice.title.empty()) told += std::exchange(notice, {}).title + ".";
-        return screen.lab.step() > 0 && screen.lab.finished();
+        return screen.lab.step() > 0 && screen.lab.finished() && !screen.lab.busy();
     };
     for (int run = 0; run < 2; ++run) {
         screen.click("train.run");

@@ -126,7 +126,7 @@ TEST_CASE("no step of the tour is cut at any size, or lies over what it is about
             const std::vector<const char*> about[] = {{"bits.bit7", "bits.bit3", "bits.bit0"},
                                                       {"bits.format0"},
                                                       {"bits.format0"},
-                                                      {"panel.Exercises", "panel.fold"}};
+                                                      {"panel.Learn", "panel.Exercises", "panel.fold"}};
             for (const char* control : about[step - 1]) desk.check_apart("tour", control);
             if (step == 1) set("code=17");
             if (step == 2) set("format=e5m2");
@@ -136,7 +136,7 @@ TEST_CASE("no step of the tour is cut at any size, or lies over what it is about
                 desk.escape();
             }
         }
-        desk.shell.show(Tab::exercises);
+        desk.shell.show(Tab::learn);
         desk.draw();
         CHECK_FALSE(desk.shows("tour"));
     });
