@@ -61,6 +61,9 @@ void MarkedCanvas::line_strip(std::span<const Point> points, Color color, float 
         // Only its part inside the area: an end may be far away.
         const float length = std::hypot(b.x - a.x, b.y - a.y);
         if (!std::isfinite(length)) return;
+        // A wide line, such as a bar, ends where its last point is.
+        const Point across{std::max(0.5F, reach * std::fabs(b.y - a.y) / std::max(length, 1e-6F)),
+                           std::max(0.5F, reach * std::fabs(b.x - a.x) / std::max(length, 1e-6F))};
         float from = 0, to = 1;
         const auto within = [&](float start, float step, float lo, float hi) {
             if (step == 0) return start >= lo && start <= hi;
@@ -76,7 +79,7 @@ void MarkedCanvas::line_strip(std::span<const Point> points, Color color, float 
         for (int i = 0; i <= steps; ++i) {
             const float t = from + (to - from) * static_cast<float>(i) / static_cast<float>(steps);
             const Point p = {a.x + t * (b.x - a.x), a.y + t * (b.y - a.y)};
-            mark({p.x - reach, p.y - reach, p.x + reach, p.y + reach});
+            mark({p.x - across.x, p.y - across.y, p.x + across.x, p.y + across.y});
         }
     };
     for (std::size_t i = 1; i < points.size(); ++i) segment(points[i - 1], points[i]);

@@ -231,7 +231,7 @@ std::string finding(const Run& run) {
     const std::string of = fmt::format("{} of {} steps saturate", saturated, steps);
     if (machine.algo == "static") return "A scale that never changes: " + of;
     if (machine.algo == "current") return "The amax is measured before the cast: " + of;
-    if (machine.order == "notebook") return "The notebook measures the amax, then casts: " + of;
+    if (machine.order == "notebook") return "In the notebook’s order " + of;
     const auto poison = std::find_if(run.steps.begin(), run.steps.end(),
                                      [](const MachineStep& step) { return !std::isfinite(step.amax); });
     if (poison != run.steps.end()) {

@@ -56,7 +56,8 @@ void ExercisesTab::draw_ask(Lab& lab, const Exercise& exercise) {
     if (const auto* curve = std::get_if<CurvePrediction>(&exercise.prediction)) {
         // The buttons stay in sight in a low window too.
         const float room = (ImGui::GetWindowHeight() - ImGui::GetCursorPosY()) / context_.scale - kCommitRow;
-        const Rect area = ui::next_area(context_, std::clamp(room, kLeastCurveHeight, kCurveHeight));
+        const float least = curve->lines.size() > 1 ? kCurveHeight : kLeastCurveHeight;  // knobs are apart
+        const Rect area = ui::next_area(context_, std::clamp(room, least, kCurveHeight));
         // The last knob stands on the right end of the axis: half of it, and its reach, go beyond.
         edit_curve(open, *curve, {area.x0, area.y0, area.x1 - context_.px(kKnobReach), area.y1});
         ui::advance(area);

@@ -77,13 +77,26 @@ class Faults {
         std::vector<Rect> covers;
         for (const Control& c : items_)
             if (c.name.starts_with("cover.")) covers.push_back(c.item->rect);
+        // By one cover or by several beside each other.
         const auto covered = [&](Rect rect) {
+            if (!is_seen(rect)) return false;
+            for (float x = rect.x0 + 1; x < rect.x1; x += 1)
+                if (std::ranges::none_of(covers, [&](Rect cover) {
+                        return holds({cover.x0 - wider, cover.y0, cover.x1 + wider, cover.y1},
+                                     {x, rect.y0, x, rect.y1}, 1);
+                    }))
+                    return false;
+            return true;
+        };
+        // A row that can be pressed reaches a little beyond its part; one that is cut by a cover stays.
+        const auto hidden = [&](Rect rect) {
             return std::ranges::any_of(covers, [&](Rect cover) {
-                return holds({cover.x0 - wider, cover.y0, cover.x1 + wider, cover.y1}, rect, 1);
+                const Rect both = intersection(cover, rect);
+                return is_seen(both) && both.width() * both.height() >= 0.9F * rect.width() * rect.height();
             });
         };
         std::erase_if(items_,
-                      [&](const Control& c) { return !c.name.starts_with("cover.") && covered(seen(c)); });
+                      [&](const Control& c) { return !c.name.starts_with("cover.") && hidden(seen(c)); });
         std::erase_if(words_, [&](const Words& w) {
             return std::string_view(w.window->Name).find("predict.lid") == std::string_view::npos &&
                    covered(intersection(w.rect, w.clip));
