@@ -201,8 +201,7 @@ std::string Shell::close() {
     const auto& unsaved = exercises_.progress().unsaved();
     if (!unsaved.empty() && !exercises_.retry())
         return fmt::format("{} could not be saved in {}",
-                           some_names(
-                               unsaved, [](const std::string& id) { return id; }, " "),
+                           some_names(unsaved, [](const std::string& id) { return id; }),
                            folders_.data.string());
     recovery_.close();
     return {};

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "labs/ui/draw.h"
+#include "labs/ui/fit.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab {
@@ -83,7 +84,10 @@ bool Toasts::draw_card(Rect card) {
         ui::disc_tick(context_, mark, 9, {Role::text}, {Role::surface});
     const float x = card.x0 + context_.px(kToastText);
     ImGui::PushClipRect({card.x0, card.y0}, {card.x1 - context_.px(kToastClose), card.y1}, true);
-    ui::text_mid(context_, {x, y - context_.px(9)}, shown_.title, {Role::text}, kBold15);
+    const float right = kToastClose + (shown_.undo ? kToastUndo + 8 : 0);
+    const std::string title =
+        ui::cut_end(context_, shown_.title, kBold15, card.width() - context_.px(kToastText + right));
+    ui::text_mid(context_, {x, y - context_.px(9)}, title, {Role::text}, kBold15);
     float line = y + context_.px(10);
     for (const auto words : lines(card.width())) {
         ui::text_mid(context_, {x, line}, words, {Role::muted}, {Face::sans, 13});

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "core/backend/gemm_grid.h"
-#include "core/backend/json_member.h"
+#include "core/json/member.h"
 #include "core/json/read_json.h"
 
 namespace fp8lab {
@@ -30,33 +30,33 @@ constexpr std::array<std::string_view, 2> kRefusers = {"heuristic", "matmul"};
 // ---- read ----
 
 std::string one_of(const JsonMember& from, const char* name, Names valid) {
-    std::string text = from.text(name);
+    std::string text = from.at(name).filled_text();
     if (std::ranges::find(valid, text) == valid.end())
-        from.fail(name, fmt::format("is '{}'; valid: {}", quote_from(text), fmt::join(valid, " ")));
+        from.at(name).fail(fmt::format("is '{}'; valid: {}", quote_from(text), fmt::join(valid, " ")));
     return text;
 }
 double optional_above_zero(const JsonMember& from, const char* name) {
-    return from.has(name) ? from.above_zero(name) : 0;
+    return from.has(name) ? from.at(name).above_zero() : 0;
 }
 double optional_from_zero(const JsonMember& from, const char* name) {
-    return from.has(name) ? from.at_least_zero(name) : 0;
+    return from.has(name) ? from.at(name).at_least_zero() : 0;
 }
 
 GridTime time_of(const JsonMember& from) {
     GridTime time;
-    if (from.has("kernel")) time.kernel = from.text("kernel");
+    if (from.has("kernel")) time.kernel = from.at("kernel").filled_text();
     if (from.has("status")) {
-        time.status = from.count("status");
-        time.words = from.text("words");
+        time.status = from.at("status").count();
+        time.words = from.at("words").filled_text();
         time.from = one_of(from, "from", kRefusers);
         return time;
     }
-    time.median_ms = from.above_zero("median_ms");
-    time.q1_ms = from.above_zero("q1_ms");
-    time.q3_ms = from.above_zero("q3_ms");
+    time.median_ms = from.at("median_ms").above_zero();
+    time.q1_ms = from.at("q1_ms").above_zero();
+    time.q3_ms = from.at("q3_ms").above_zero();
     if (time.q1_ms > time.median_ms || time.median_ms > time.q3_ms)
-        from.fail("median_ms", "is not between the quartiles");
-    time.repeats = from.count("repeats");
+        from.at("median_ms").fail("is not between the quartiles");
+    time.repeats = from.at("repeats").count();
     time.graph_ms = optional_above_zero(from, "graph_ms");
     return time;
 }
@@ -67,15 +67,15 @@ GridPoint point_of(const JsonMember& from, Names kinds) {
     point.product = one_of(from, "product", kProducts);
     point.kind = one_of(from, "kind", kinds);
     point.out = one_of(from, "out", kOuts);
-    point.m = from.count("m");
-    point.n = from.count("n");
-    point.k = from.count("k");
+    point.m = from.at("m").count();
+    point.n = from.at("n").count();
+    point.k = from.at("k").count();
     return point;
 }
 
 GridRoof roof_of(const JsonMember& from) {
-    return {from.above_zero("tflops"), one_of(from, "product", kProducts), from.count("m"), from.count("n"),
-            from.count("k")};
+    return {from.at("tflops").above_zero(), one_of(from, "product", kProducts), from.at("m").count(),
+            from.at("n").count(), from.at("k").count()};
 }
 
 GridCast cast_of(const JsonMember& from) {
@@ -83,9 +83,9 @@ GridCast cast_of(const JsonMember& from) {
     static_cast<GridTime&>(cast) = time_of(from);
     cast.what = one_of(from, "what", kTensors);
     cast.recipe = one_of(from, "recipe", kRecipes);
-    cast.rows = from.count("rows");
-    cast.cols = from.count("cols");
-    cast.bytes = from.above_zero("bytes");
+    cast.rows = from.at("rows").count();
+    cast.cols = from.at("cols").count();
+    cast.bytes = from.at("bytes").above_zero();
     cast.both_ms = optional_above_zero(from, "both_ms");
     return cast;
 }
@@ -93,21 +93,21 @@ GridCast cast_of(const JsonMember& from) {
 GridGroup group_of(const JsonMember& from) {
     GridGroup group;
     static_cast<GridPoint&>(group) = point_of(from, kTwoKinds);
-    group.groups = from.count("groups");
+    group.groups = from.at("groups").count();
     return group;
 }
 
 GridQkv qkv_of(const JsonMember& from) {
-    return {from.count("d"), from.count("m"), one_of(from, "kind", kTwoKinds), time_of(from.member("three")),
-            time_of(from.member("one"))};
+    return {from.at("d").count(), from.at("m").count(), one_of(from, "kind", kTwoKinds),
+            time_of(from.at("three")), time_of(from.at("one"))};
 }
 
 GridFormat format_of(const JsonMember& from) {
     GridFormat format;
     static_cast<GridTime&>(format) = time_of(from);
     format.kind = one_of(from, "kind", kFormats);
-    format.n = from.count("n");
-    format.bytes = from.above_zero("bytes");
+    format.n = from.at("n").count();
+    format.bytes = from.at("bytes").above_zero();
     return format;
 }
 
@@ -115,8 +115,8 @@ GridZeros zeros_of(const JsonMember& from) {
     GridZeros zeros;
     static_cast<GridTime&>(zeros) = time_of(from);
     zeros.kind = one_of(from, "kind", kTwoKinds);
-    zeros.n = from.count("n");
-    zeros.random_ms = from.above_zero("random_ms");
+    zeros.n = from.at("n").count();
+    zeros.random_ms = from.at("random_ms").above_zero();
     return zeros;
 }
 
@@ -133,16 +133,14 @@ GridClocks clocks_of(const JsonMember& from) {
                       optional_from_zero(from, "sm_mhz_high"), optional_from_zero(from, "memory_mhz"),
                       optional_from_zero(from, "power_w"),     optional_from_zero(from, "power_limit_w"),
                       optional_from_zero(from, "hottest_c"),   ""};
-    if (from.has("slowed_by")) clocks.slowed_by = from.text("slowed_by");
+    if (from.has("slowed_by")) clocks.slowed_by = from.at("slowed_by").filled_text();
     return clocks;
 }
 
 template <class Read>
 auto all_of(const JsonMember& from, const char* name, Read&& read) {
     std::vector<decltype(read(from))> out;
-    const std::size_t count = from.size(name);
-    out.reserve(count);
-    for (std::size_t i = 0; i < count; ++i) out.push_back(read(from.element(name, i)));
+    for (const JsonMember& element : from.at(name).elements()) out.push_back(read(element));
     return out;
 }
 
@@ -241,23 +239,22 @@ std::string host_copy_json(const GridHostCopy& h) {
 
 GemmGrid gemm_grid_of(const JsonMember& result) {
     GemmGrid grid;
-    grid.device = result.text("device");
-    grid.cublaslt = result.text("cublaslt");
-    grid.date = result.text("date");
-    grid.command = result.text("command");
-    const JsonMember facts = result.member("facts");
-    for (const auto& fact : facts.json().items())
-        grid.facts.emplace_back(fact.key(), facts.text(fact.key().c_str()));
-    grid.seconds = result.at_least_zero("seconds");
-    grid.drift_pct = result.number("drift_pct");
+    grid.device = result.at("device").filled_text();
+    grid.cublaslt = result.at("cublaslt").filled_text();
+    grid.date = result.at("date").filled_text();
+    grid.command = result.at("command").filled_text();
+    for (const auto& [name, fact] : result.at("facts").members())
+        grid.facts.emplace_back(name, fact.filled_text());
+    grid.seconds = result.at("seconds").at_least_zero();
+    grid.drift_pct = result.at("drift_pct").number();
     grid.skipped = all_of(result, "skipped", [](const JsonMember& from) {
-        return GridSkipped{from.text("what"), from.text("why")};
+        return GridSkipped{from.at("what").filled_text(), from.at("why").filled_text()};
     });
-    grid.clocks = clocks_of(result.member("clocks"));
-    const JsonMember roofs = result.member("roofs");
-    grid.roofs.memory_tb_s = roofs.above_zero("memory_tb_s");
-    grid.roofs.bf16 = roof_of(roofs.member("bf16"));
-    if (roofs.has("fp8")) grid.roofs.fp8 = roof_of(roofs.member("fp8"));  // a card may have none
+    grid.clocks = clocks_of(result.at("clocks"));
+    const JsonMember roofs = result.at("roofs");
+    grid.roofs.memory_tb_s = roofs.at("memory_tb_s").above_zero();
+    grid.roofs.bf16 = roof_of(roofs.at("bf16"));
+    if (roofs.has("fp8")) grid.roofs.fp8 = roof_of(roofs.at("fp8"));  // a card may have none
     grid.ceilings = all_of(result, "ceilings", ceiling_of);
     grid.points = all_of(result, "points", [](const JsonMember& from) { return point_of(from, kKinds); });
     grid.casts = all_of(result, "casts", cast_of);
@@ -269,7 +266,7 @@ GemmGrid gemm_grid_of(const JsonMember& result) {
     grid.qkv = all_of(result, "qkv", qkv_of);
     grid.formats = all_of(result, "formats", format_of);
     grid.zeros = all_of(result, "zeros", zeros_of);
-    const JsonMember copy = result.member("host_copy");
+    const JsonMember copy = result.at("host_copy");
     grid.host_copy = {optional_from_zero(copy, "bytes"), optional_above_zero(copy, "up_ms"),
                       optional_above_zero(copy, "down_ms"), optional_above_zero(copy, "both_ms")};
     grid.groups = all_of(result, "groups", group_of);

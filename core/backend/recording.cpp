@@ -10,10 +10,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "core/backend/json_member.h"
 #include "core/base/environment.h"
 #include "core/base/error.h"
 #include "core/files/files.h"
+#include "core/json/member.h"
 #include "core/json/read_json.h"
 
 namespace fp8lab {
@@ -28,75 +28,71 @@ using Json = nlohmann::json;
 
 std::vector<std::pair<std::string, double>> parts_of(const JsonMember& arm) {
     std::vector<std::pair<std::string, double>> out;
-    const JsonMember parts = arm.member("parts_ms");
-    for (const auto& part : parts.json().items())
-        out.emplace_back(part.key(), parts.at_least_zero(part.key().c_str()));
+    for (const auto& [name, part] : arm.at("parts_ms").members())
+        out.emplace_back(name, part.at_least_zero());
     return out;
 }
 
 RecordedArm arm_of(const JsonMember& arm) {
-    RecordedArm out{.recipe = arm.text("recipe"),
-                    .median_ms = arm.above_zero("median_ms"),
-                    .iqr_ms = arm.at_least_zero("iqr_ms")};
-    if (arm.has("q1_ms")) out.q1_ms = arm.above_zero("q1_ms");
-    if (arm.has("q3_ms")) out.q3_ms = arm.above_zero("q3_ms");
-    if (arm.has("memory_bytes")) out.memory_bytes = arm.at_least_zero("memory_bytes");
+    RecordedArm out{.recipe = arm.at("recipe").filled_text(),
+                    .median_ms = arm.at("median_ms").above_zero(),
+                    .iqr_ms = arm.at("iqr_ms").at_least_zero()};
+    if (arm.has("q1_ms")) out.q1_ms = arm.at("q1_ms").above_zero();
+    if (arm.has("q3_ms")) out.q3_ms = arm.at("q3_ms").above_zero();
+    if (arm.has("memory_bytes")) out.memory_bytes = arm.at("memory_bytes").at_least_zero();
     if (arm.has("parts_ms")) out.parts_ms = parts_of(arm);
     return out;
 }
 
 RecordedStep step_of(const JsonMember& result) {
     RecordedStep step;
-    for (const Json& width : result.list("layers")) step.layers.push_back(result.count(width, "layers"));
-    step.batch = result.count("batch");
-    for (std::size_t i = 0; i < result.list("arms").size(); ++i) {
-        step.arms.push_back(arm_of(result.element("arms", i)));
-        step.arms.back().tflops = result.element("arms", i).above_zero("tflops");
+    for (const JsonMember& width : result.at("layers").some_elements()) step.layers.push_back(width.count());
+    step.batch = result.at("batch").count();
+    for (const JsonMember& arm : result.at("arms").some_elements()) {
+        step.arms.push_back(arm_of(arm));
+        step.arms.back().tflops = arm.at("tflops").above_zero();
     }
-    if (result.has("state")) step.state = result.text("state");
+    if (result.has("state")) step.state = result.at("state").filled_text();
     return step;
 }
 
 RecordedBlocks sized(const JsonMember& result) {
     RecordedBlocks out;
-    const JsonMember sizes = result.member("sizes");
-    for (const char* name : {"blocks", "d", "context"}) out.sizes[name] = sizes.count(name);
-    out.step.batch = result.count("batch");
-    if (result.has("state")) out.step.state = result.text("state");
-    out.date = result.text("date");
+    const JsonMember sizes = result.at("sizes");
+    for (const char* name : {"blocks", "d", "context"}) out.sizes[name] = sizes.at(name).count();
+    out.step.batch = result.at("batch").count();
+    if (result.has("state")) out.step.state = result.at("state").filled_text();
+    out.date = result.at("date").filled_text();
     return out;
 }
 
 RecordedBlocks blocks_of(const JsonMember& result) {
     RecordedBlocks out = sized(result);
-    for (std::size_t i = 0; i < result.list("arms").size(); ++i)
-        out.step.arms.push_back(arm_of(result.element("arms", i)));
-    if (!out.step.arms.empty()) out.attention = result.element("arms", 0).text("attention");
+    for (const JsonMember& arm : result.at("arms").some_elements()) out.step.arms.push_back(arm_of(arm));
+    out.attention = result.at("arms").at(0).at("attention").filled_text();
     return out;
 }
 
 RecordedBlocks training_of(const JsonMember& result) {
     RecordedBlocks out = sized(result);
-    out.steps = result.count("steps_done");
-    out.vocabulary = result.member("language").count("vocabulary");
-    for (std::size_t i = 0; i < result.list("arms").size(); ++i) {
-        const JsonMember arm = result.element("arms", i);
-        out.step.arms.push_back({.recipe = arm.text("recipe"),
-                                 .median_ms = arm.above_zero("median_step_ms"),
-                                 .iqr_ms = arm.at_least_zero("iqr_step_ms"),
-                                 .memory_bytes = arm.at_least_zero("memory_bytes"),
+    out.steps = result.at("steps_done").count();
+    out.vocabulary = result.at("language").at("vocabulary").count();
+    for (const JsonMember& arm : result.at("arms").some_elements()) {
+        out.step.arms.push_back({.recipe = arm.at("recipe").filled_text(),
+                                 .median_ms = arm.at("median_step_ms").above_zero(),
+                                 .iqr_ms = arm.at("iqr_step_ms").at_least_zero(),
+                                 .memory_bytes = arm.at("memory_bytes").at_least_zero(),
                                  .parts_ms = parts_of(arm)});
-        out.held_out.push_back(arm.member("held_out").above_zero("loss"));
+        out.held_out.push_back(arm.at("held_out").at("loss").above_zero());
     }
     return out;
 }
 
 std::vector<AccumulationError> accumulation_of(const JsonMember& result) {
     std::vector<AccumulationError> out;
-    for (std::size_t i = 0; i < result.list("lines").size(); ++i) {
-        const JsonMember line = result.element("lines", i);
-        out.push_back({line.text("data"), line.count("k"), line.truth("fast"), line.at_least_zero("rel_rms"),
-                       line.number("rel_bias")});
+    for (const JsonMember& line : result.at("lines").some_elements()) {
+        out.push_back({line.at("data").filled_text(), line.at("k").count(), line.at("fast").truth(),
+                       line.at("rel_rms").at_least_zero(), line.at("rel_bias").number()});
     }
     return out;
 }
@@ -144,25 +140,19 @@ std::string RecordedBlocks::name() const {
 Recording parse_recording(std::string_view json, const std::string& where) {
     constexpr std::array<std::string_view, 10> kKinds = {
         "step", "step-sweep", "gemm", "gemm-grid", "cast", "accumulate", "validate", "ui", "blocks", "train"};
-    Json parsed;
-    try {
-        parsed = Json::parse(json);
-    } catch (const Json::parse_error& error) {
-        throw input_error(where, json_reason(error.what()));
-    }
-    const JsonMember file(parsed, where, "");
+    const nlohmann::json parsed = parse_json(json, where);
+    const JsonMember file(parsed, where);
     Recording recording;
-    recording.gpu = file.text("gpu");
-    recording.driver = file.text("driver");
-    recording.cuda = file.text("cuda");
-    recording.date = file.text("date");
-    recording.command = file.text("command");
+    recording.gpu = file.at("gpu").filled_text();
+    recording.driver = file.at("driver").filled_text();
+    recording.cuda = file.at("cuda").filled_text();
+    recording.date = file.at("date").filled_text();
+    recording.command = file.at("command").filled_text();
     recording.id = std::filesystem::path(where).stem().string();
-    for (std::size_t i = 0; i < file.list("results").size(); ++i) {
-        const JsonMember result = file.element("results", i);
-        const std::string kind = result.text("bench");
+    for (const JsonMember& result : file.at("results").some_elements()) {
+        const std::string kind = result.at("bench").filled_text();
         if (std::ranges::find(kKinds, kind) == kKinds.end())
-            result.fail("bench", fmt::format("is '{}'; valid: {}", kind, fmt::join(kKinds, " ")));
+            result.at("bench").fail(fmt::format("is '{}'; valid: {}", kind, fmt::join(kKinds, " ")));
         if (kind == "step") recording.steps.push_back(step_of(result));
         if (kind == "accumulate") recording.accumulation = accumulation_of(result);
         if (kind == "blocks") recording.blocks.push_back(blocks_of(result));

@@ -113,6 +113,7 @@ void MarkedCanvas::pop_clip() {
 
 namespace {
 
+constexpr float kAboveTicks = 11;            // from the axis to the labels of its ticks
 constexpr float kEdge = 4;                   // a point on the plot's edge has its words too
 constexpr float kNotePitch = 16;             // of the lines of a note, px
 constexpr float kRim = 3;                    // of the rectangle under words
@@ -202,7 +203,9 @@ class NoteMaker {
         note->ground = mark.ground;
         if (mark.ground) note->lines.front().ink = ground_for_words(canvas_.theme(), *mark.ground).ink;
         const float first = line_height(note->font) / 2;
-        note->places = {{aligned(at.x + mark.dx, note->width, mark.anchor), at.y + mark.dy - first}};
+        const float lowest = plot_.y1 + kAboveTicks - note->area({}).y1;  // above the labels of the ticks
+        note->places = {
+            {aligned(at.x + mark.dx, note->width, mark.anchor), std::min(at.y + mark.dy - first, lowest)}};
         if (mark.ground || mark.room) return note;  // it belongs where it is: in a bar, over a segment
         // The other side of its point, then up and down.
         const Anchor other = mark.anchor == Anchor::left ? Anchor::right : Anchor::left;

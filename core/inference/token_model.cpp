@@ -108,14 +108,6 @@ TokenData held_out_of(const TrainSpec& spec) {
         if (!task->held_out(i, batch) || !std::holds_alternative<TokenBatch>(batch))
             throw usage_error("--data", "no data: this model's task has no held-out tokens");
         const TokenBatch& part = std::get<TokenBatch>(batch);
-        const std::size_t logits =
-            TokenModel::kTestBatches * part.size() * static_cast<std::size_t>(spec.vocabulary);
-        if (logits > TokenModel::kMostLogits)
-            throw usage_error("--data",
-                              fmt::format("{} held-out tokens of a vocabulary of {} have {:.3g} logits; "
-                                          "the most that are kept are {}",
-                                          TokenModel::kTestBatches * part.size(), spec.vocabulary,
-                                          static_cast<double>(logits), TokenModel::kMostLogits));
         out.test.context = part.context, out.test.sequences += part.sequences;
         const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
         append(out.test.tokens, part.tokens), append(out.test.targets, part.targets);
@@ -132,6 +124,12 @@ const TrainSpec& with_memory(const TrainSpec& spec) {
     const auto context = static_cast<std::size_t>(spec.sizes.at("context"));
     const std::size_t rows = TokenModel::kTestBatches * kHeldOutSequences * context,
                       logits = rows * static_cast<std::size_t>(spec.vocabulary);
+    if (logits > TokenModel::kMostLogits)
+        throw usage_error(
+            "--data",
+            fmt::format("{} held-out tokens of a vocabulary of {} have {:.3g} logits; "
+                        "the most that are kept are {}",
+                        rows, spec.vocabulary, static_cast<double>(logits), TokenModel::kMostLogits));
     require_memory("model",
                    cpu_inference_bytes(spec, rows) + 4 * sizeof(float) * static_cast<double>(logits));
     return spec;

@@ -1,5 +1,7 @@
 #include "core/json/member.h"
 
+#include <fmt/format.h>
+
 #include <limits>
 
 #include "core/base/error.h"
@@ -8,24 +10,25 @@
 namespace fp8lab {
 
 void JsonMember::fail(const std::string& why) const {
-    throw Error(ErrorKind::input, "", path_.empty() ? why : "member '" + quote_from(path_) + "': " + why);
+    throw input_error(where_, fmt::format("'{}' {}", path_.empty() ? "the file" : quote_from(path_), why));
 }
 
 std::string JsonMember::path_to(std::string_view name) const {
-    return path_.empty() ? std::string(name) : path_ + "/" + std::string(name);
+    return path_.empty() ? std::string(name) : fmt::format("{}.{}", path_, name);
 }
 
 JsonMember JsonMember::at(std::string_view name) const {
     if (!json_->is_object()) fail("is not an object");
     const auto found = json_->find(std::string(name));
-    if (found == json_->end()) JsonMember(*json_, path_to(name)).fail("is missing");
-    return {*found, path_to(name)};
+    if (found == json_->end()) JsonMember(*json_, where_, path_to(name)).fail("is missing");
+    return JsonMember(*found, where_, path_to(name));
 }
 
 JsonMember JsonMember::at(std::size_t index) const {
     if (!json_->is_array()) fail("is not an array");
-    if (index >= json_->size()) JsonMember(*json_, path_to(std::to_string(index))).fail("is missing");
-    return {(*json_)[index], path_to(std::to_string(index))};
+    const std::string path = fmt::format("{}[{}]", path_, index);
+    if (index >= json_->size()) JsonMember(*json_, where_, path).fail("is missing");
+    return JsonMember((*json_)[index], where_, path);
 }
 
 bool JsonMember::has(std::string_view name) const {
@@ -40,16 +43,29 @@ std::vector<JsonMember> JsonMember::elements() const {
     return out;
 }
 
+std::vector<JsonMember> JsonMember::some_elements() const {
+    std::vector<JsonMember> out = elements();
+    if (out.empty()) fail("is empty");
+    return out;
+}
+
 std::vector<std::pair<std::string, JsonMember>> JsonMember::members() const {
     if (!json_->is_object()) fail("is not an object");
     std::vector<std::pair<std::string, JsonMember>> out;
-    for (const auto& [name, value] : json_->items()) out.emplace_back(name, JsonMember(value, path_to(name)));
+    for (const auto& [name, value] : json_->items())
+        out.emplace_back(name, JsonMember(value, where_, path_to(name)));
     return out;
 }
 
 std::string JsonMember::text() const {
     if (!json_->is_string()) fail("is not a text");
     return json_->get<std::string>();
+}
+
+std::string JsonMember::filled_text() const {
+    std::string out = text();
+    if (out.empty()) fail("is empty");
+    return out;
 }
 
 bool JsonMember::truth() const {
@@ -60,19 +76,35 @@ bool JsonMember::truth() const {
 int JsonMember::whole(int least, int most) const {
     try {
         return integer_from(*json_, least, most);
-    } catch (const Error& error) {
-        fail(error.why());
+    } catch (const Error&) {
+        fail(fmt::format("is not an integer from {} to {}", least, most));
     }
 }
 
 double JsonMember::number() const {
-    if (json_->is_number()) return json_->get<double>();
+    if (!json_->is_number()) fail("is not a number");
+    return json_->get<double>();
+}
+
+double JsonMember::at_least_zero() const {
+    const double value = number();
+    if (!(value >= 0)) fail("is below 0");
+    return value;
+}
+
+double JsonMember::above_zero() const {
+    const double value = at_least_zero();
+    if (value == 0) fail("is 0");
+    return value;
+}
+
+double JsonMember::any_number() const {
     const std::string word = json_->is_string() ? json_->get<std::string>() : "";
     constexpr double kInf = std::numeric_limits<double>::infinity();
     if (word == "inf") return kInf;
     if (word == "-inf") return -kInf;
     if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
-    fail("is not a number");
+    return number();
 }
 
 }  // namespace fp8lab

@@ -1,5 +1,5 @@
 // A value of JSON that others may have touched, with its path from the root: what is missing or of a wrong type is named
-// in the message, "member 'scene/deeds/0/events/1': is not a text".
+// in the message, "'results[2].arms[0].median_ms' is 0".
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,32 +10,38 @@
 
 namespace fp8lab {
 
+// Everything but json() throws Error{input} with `where` for a value of another kind.
 class JsonMember {
   public:
-    explicit JsonMember(const nlohmann::json& root) : json_(&root) {}  // `root` must outlive it
+    // `root` must outlive it. `where` names the file, `path` the place of `root` in it ("results[2]").
+    explicit JsonMember(const nlohmann::json& root, std::string where = {}, std::string path = {})
+        : json_(&root), where_(std::move(where)), path_(std::move(path)) {}
 
-    // Throw Error{input} with an empty `where`: there is no such member or element, or this is no object or array.
-    JsonMember at(std::string_view name) const;
+    JsonMember at(std::string_view name) const;  // which must be there, as in all that follow
     JsonMember at(std::size_t index) const;
     bool has(std::string_view name) const;
     std::vector<JsonMember> elements() const;
+    std::vector<JsonMember> some_elements() const;  // one at least
     std::vector<std::pair<std::string, JsonMember>> members() const;
 
-    // Throw Error{input} with an empty `where`: another type, or out of range.
     std::string text() const;
+    std::string filled_text() const;  // not empty
     bool truth() const;
     int whole(int least, int most) const;
-    double number() const;  // also "inf", "-inf", "nan"
+    int count() const { return whole(1, 1 << 20); }
+    double number() const;
+    double at_least_zero() const;
+    double above_zero() const;
+    double any_number() const;  // also "inf", "-inf", "nan"
 
     const nlohmann::json& json() const { return *json_; }
+    [[noreturn]] void fail(const std::string& why) const;  // why: "is missing"
 
   private:
-    JsonMember(const nlohmann::json& json, std::string path) : json_(&json), path_(std::move(path)) {}
     std::string path_to(std::string_view name) const;
-    [[noreturn]] void fail(const std::string& why) const;
 
     const nlohmann::json* json_;
-    std::string path_ = {};
+    std::string where_, path_;
 };
 
 }  // namespace fp8lab

@@ -50,7 +50,7 @@ Evidence::EventGroup group_from(const JsonMember& json) {
 
 Prediction prediction_in(const JsonMember& json) {
     Prediction out{.skipped = json.at("skipped").truth(), .values = {}, .at = json.at("at").text()};
-    for (const JsonMember& value : json.at("values").elements()) out.values.push_back(value.number());
+    for (const JsonMember& value : json.at("values").elements()) out.values.push_back(value.any_number());
     return out;
 }
 
@@ -133,10 +133,10 @@ Evidence evidence_from(const JsonMember& json) {
         if (value.has("word"))
             metric.text = value.at("word").text();
         else
-            metric.value = value.at("number").number();
+            metric.value = value.at("number").any_number();
         out.values.push_back(std::move(metric));
     }
-    for (const JsonMember& value : json.at("measured").elements()) out.measured.push_back(value.number());
+    for (const JsonMember& value : json.at("measured").elements()) out.measured.push_back(value.any_number());
     for (const JsonMember& condition : json.at("conditions").elements()) {
         Condition one{.text = condition.at("text").text(), .values = {}, .met = condition.at("met").truth()};
         for (const JsonMember& value : condition.at("values").elements()) one.values.push_back(value.text());

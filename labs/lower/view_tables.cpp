@@ -77,7 +77,6 @@ void LowerView::draw_chip(Context& c, std::size_t layer, bool activation, Rect c
 }
 
 float LowerView::draw_layers(Context& c, Rect area, float row) {
-    ui::region(c, "layers", area);
     const Outcome& o = lab_.outcome();
     const float width = area.width();
     const LayerColumns at = columns_of(width, c.scale);
@@ -154,6 +153,7 @@ float LowerView::draw_layers(Context& c, Rect area, float row) {
         ImGui::EndChild();
     }
     ui::hline(c, area.x0, area.x1, end, {Role::line});
+    ui::region(c, "layers", {area.x0, area.y0, area.x1, end});
     return end;
 }
 

@@ -127,9 +127,9 @@ void SpeedView::draw_hover(Context& c, const ui::PlotResult& plot) {
 void SpeedView::draw_lower(Context& c, Rect area) {
     ui::region(c, "lower", area);
     const Outcome& o = lab_.outcome();
-    const Rect bar{area.x0, area.y1 - c.px(32), area.x1, area.y1};
     const std::array<std::string, 4> labels = {area.width() < c.px(270) ? "Sweep" : "M sweep", "QKV", "Align",
                                                "Formats"};
+    const Rect bar{area.x0, area.y1 - ui::segmented_height(c, labels, area.width()), area.x1, area.y1};
     const auto chosen = std::ranges::find(kViews, o.params.view);
     int selected = static_cast<int>(chosen - kViews.begin());
     ImGui::SetCursorScreenPos({bar.x0, bar.y0});

@@ -3,14 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "core/backend/json_member.h"
 #include "core/base/environment.h"
 #include "core/base/error.h"
 #include "core/files/files.h"
+#include "core/json/member.h"
 #include "core/json/read_json.h"
 
 namespace fp8lab::training {
@@ -22,29 +23,27 @@ std::string ShippedRun::words() const {
 
 RecordedRun parse_recorded_run(std::string_view json, const std::string& where) {
     const nlohmann::json parsed = parse_json(json, where);
-    const JsonMember root(parsed, where, "");
-    RecordedRun out{.command = root.text("command"),
-                    .machine = root.text("machine"),
-                    .date = root.text("date"),
-                    .seconds = root.above_zero("seconds"),
-                    .seed = static_cast<int>(root.at_least_zero("seed")),
+    const JsonMember root(parsed, where);
+    RecordedRun out{.command = root.at("command").filled_text(),
+                    .machine = root.at("machine").filled_text(),
+                    .date = root.at("date").filled_text(),
+                    .seconds = root.at("seconds").above_zero(),
+                    .seed = root.at("seed").whole(0, std::numeric_limits<int>::max()),
                     .arms = {},
                     .history = {}};
     Snapshot snapshot;
-    for (std::size_t i = 0; i < root.list("arms").size(); ++i) {
-        const JsonMember arm = root.element("arms", i);
-        out.arms.push_back(parse_recipe(arm.text("recipe")));
+    for (const JsonMember& arm : root.at("arms").some_elements()) {
+        out.arms.push_back(parse_recipe(arm.at("recipe").filled_text()));
         ArmSnapshot& read = snapshot.arms.emplace_back();
-        for (const nlohmann::json& loss : arm.list("loss")) {
-            if (!loss.is_number()) arm.fail("loss", "has what is not a number");
+        for (const JsonMember& loss : arm.at("loss").some_elements()) {
             StepRecord record;
             record.step = static_cast<int>(read.records.size());
-            record.loss = loss.get<double>();
+            record.loss = loss.number();
             read.records.push_back(std::move(record));
         }
         snapshot.step = static_cast<int>(read.records.size());
         if (snapshot.arms.front().records.size() != read.records.size())
-            arm.fail("loss", "is not as long as that of the first arm");
+            arm.at("loss").fail("is not as long as that of the first arm");
     }
     out.history.append(snapshot, {});
     return out;

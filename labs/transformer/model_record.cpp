@@ -21,6 +21,7 @@ Json rounded(double value, int digits) {
 Json six_digits(double value) { return rounded(value, 6); }
 Json nine_digits(double value) { return rounded(value, 9); }
 double value_of(const Json& json) { return json.is_null() ? kNan : json.get<double>(); }
+int step_of(const Json& json) { return integer_from(json, 0, kSteps); }
 
 Json arm_json(const TransformerLab& lab, std::size_t index) {
     const training::ArmTrack& arm = lab.history().arms().at(index);
@@ -69,16 +70,16 @@ ArmSnapshot arm_from(const Json& json, const Recipe& recipe) {
     }
     if (json.contains("stopped"))
         arm.stopped =
-            NonFinite{json["stopped"].at("step").get<int>(), json["stopped"].at("tensor").get<std::string>()};
+            NonFinite{step_of(json["stopped"].at("step")), json["stopped"].at("tensor").get<std::string>()};
     if (!json.contains("evaluation")) return arm;
     const Json& told = json["evaluation"];
-    arm.evaluation = Evaluation{.step = told.at("step").get<int>(),
+    arm.evaluation = Evaluation{.step = step_of(told.at("step")),
                                 .loss = value_of(told.at("loss")),
                                 .accuracy = value_of(told.at("accuracy")),
                                 .prompt = told.at("prompt").get<std::string>(),
                                 .continuation = told.at("continuation").get<std::string>(),
                                 .expected = told.at("expected").get<std::string>(),
-                                .text_step = told.value("text_step", told.at("step").get<int>())};
+                                .text_step = step_of(told.value("text_step", told.at("step")))};
     return arm;
 }
 
@@ -94,7 +95,7 @@ Health health_from(const Json& json, const ModelPlan& plan) {
                            .lost_pct = value_of(row.at(4)),
                            .saturated_pct = value_of(row.at(5)),
                            .tail_lost_pct = value_of(row.at(6)),
-                           .saturated_steps = row.at(7).get<int>()});
+                           .saturated_steps = step_of(row.at(7))});
     }
     auto gemms = json.at("gemms").get<std::vector<int>>();
     if (gemms.size() != plan.gemms.size())

@@ -82,6 +82,11 @@ int index_of_choice(std::span<const std::string> labels, std::string_view chosen
     return at == labels.end() ? 0 : static_cast<int>(at - labels.begin());
 }
 
+float segmented_height(const Context& context, std::span<const std::string> labels, float width_px) {
+    const std::size_t columns = columns_of(context, labels, width_px);
+    return std::round(context.px(32 * static_cast<float>((labels.size() + columns - 1) / columns)));
+}
+
 bool segmented(Context& context, std::string_view name, std::span<const std::string> labels, int& selected,
                std::size_t enabled) {
     enabled = std::min(enabled, labels.size());

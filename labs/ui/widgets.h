@@ -60,6 +60,8 @@ struct ButtonOptions {
 bool button(Context&, std::string_view name, std::string_view label, ButtonOptions options = {});
 
 // One of n; 32 high, in rows where they do not fit. `selected`: an index; only the first `enabled` can be chosen.
+// Its height in px, where it is `width_px` wide.
+float segmented_height(const Context&, std::span<const std::string> labels, float width_px);
 bool segmented(Context&, std::string_view name, std::span<const std::string> labels, int& selected,
                std::size_t enabled = static_cast<std::size_t>(-1));
 // Of choices that come and go: the index of the one that was chosen, by its label; 0 where it is not there.

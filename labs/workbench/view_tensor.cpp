@@ -45,7 +45,11 @@ void WorkbenchView::draw_tensor(Context& c, Rect area) {
     if (narrow && part_ == 1) return;
     std::vector<Figure> figures = lab_.figures();
     const bool changes = figures[1].id == "change", high = left.height() > c.px(330);
-    const float places = changes ? 0.52F * left.height() : c.px(high ? 146 : 88);
+    const CastDetail* const detail = lab_.detail();
+    const auto heading =
+        static_cast<float>(detail ? ui::wrap_lines(c, detail->title(), kBold15, left.width()).size() : 1);
+    const float more = ui::line_height(15) * (heading - 1);
+    const float places = changes ? 0.52F * left.height() : c.px((high ? 146 : 88) + more);
     const Rect upper{left.x0, left.y0, left.x1, left.y1 - places};
     for (Series& series : figures[0].series) series.style.in_legend = false;
     const ScanRecipe& shown = lab_.scanned().recipes[lab_.recipe()];

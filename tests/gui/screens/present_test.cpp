@@ -295,6 +295,7 @@ TEST_CASE("Right ends a vote, without a vote it asks first, and a vote takes the
         hall.press(ui::Key::backspace);
         hall.press(key);
         CHECK(lecture.asking());  // asked again
+        hall.press(ui::Key::backspace);
     }
     hall.press(ui::Key::digit_2);
     hall.press(ui::Key::right);

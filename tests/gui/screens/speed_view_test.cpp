@@ -70,6 +70,8 @@ TEST_CASE("L9: the switch shows each of the four figures, at every size of the s
     for (const ImVec2 stage : {ImVec2{860, 780}, ImVec2{640, 520}, ImVec2{1300, 1000}}) {
         Screen screen(stage);
         for (const int index : {1, 2, 3, 0}) {
+            CAPTURE(stage.x);
+            CAPTURE(index);
             screen.click("speed.view." + std::to_string(index));
             CHECK(screen.lab.params().view ==
                   std::array{"sweep", "qkv", "align", "formats"}.at(static_cast<std::size_t>(index)));

@@ -428,7 +428,7 @@ TEST_CASE("text is broken at its line ends and keeps the indentation of code") {
 TEST_CASE("a segmented switch whose words are wider than its parts has rows, and each part can be pressed") {
     Gui gui({400, 300});
     int selected = 0;
-    const std::vector<std::string> labels = {"attention", "inputs of block 1", "the token embedding", "MLP"};
+    const std::vector<std::string> labels = {"attention", "inputs of block 1", "token embedding", "MLP"};
     const auto draw = [&](ui::Context& c) { ui::segmented(c, "choice", labels, selected); };
     gui.frame(draw);
     CHECK(gui.rect("choice").height() == 64);

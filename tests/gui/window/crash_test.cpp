@@ -151,7 +151,7 @@ TEST_CASE("closed on a full disk: one sentence tells the exercise and the settin
     desk.close();
     const std::string log = fp8lab::read_text(desk.outside("log"));
     CAPTURE(log);
-    const auto line = log.find("fp8lab: profile: L1.1 could not be saved in ");
+    const auto line = log.find("fp8lab: profile: L1.1.json, predictions.json could not be saved in ");
     REQUIRE(line != log.npos);
     const std::string told = log.substr(line, log.find('\n', line) - line);
     CHECK(told.find("; the settings could not be saved: ") != told.npos);

@@ -141,6 +141,19 @@ class Desk {
             act("click 4");
         }
     }
+    // The panel is scrolled until that part of it is above its foot.
+    void scroll_panel_to(const std::string& probe) const {
+        wait_until([&] { return probes()["probes"].contains(probe); }, "no control named " + probe);
+        const Json at_first = probes()["probes"];
+        const auto edge = [](const Json& state, const std::string& name, std::size_t side) {
+            return state.at(name).at(side).get<double>();
+        };
+        const double foot = edge(at_first, "panel.reset", 1);
+        run("xdotool mousemove " + std::to_string(static_cast<int>(edge(at_first, "panel.reset", 0))) + " " +
+            std::to_string(static_cast<int>(foot / 2)));
+        pause();
+        for (int i = 0; i < 60 && edge(probes()["probes"], probe, 3) > foot; ++i) act("click 5");
+    }
     // Two clicks; a busy machine may draw too few frames between them, so a test asks again, as a person does.
     void double_click(const std::string& probe) const {
         move_to(probe);

@@ -1,6 +1,9 @@
 // A lecture through the real window, by keys alone.
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "tests/gui/window/desk.h"
 
 using fp8lab::test::Desk;
@@ -31,6 +34,7 @@ TEST_CASE("a lecture by keys: L4, L5, L8, votes, freeze, compare, and back to th
     check_says(desk, "present.sentence", "headroom is free");
     for (int i = 0; i < 3; ++i) desk.key("Up");
     check_says(desk, "present.number.2", "31.5 dB");
+    std::this_thread::sleep_for(std::chrono::seconds(2));  // until then B could be meant as a vote
     desk.key("b");
     check_says(desk, "present.state", "B");
     desk.key("b");
@@ -40,14 +44,19 @@ TEST_CASE("a lecture by keys: L4, L5, L8, votes, freeze, compare, and back to th
     desk.key("Next");  // as a clicker sends it
     check_says(desk, "present.scene.2", "on");
     desk.key("Next");
+    check_says(desk, "present.vote_hint", "no vote yet");
+    desk.key("Next");
     check_says(desk, "present.sentence", "became zero");
     desk.key("Next");
+    desk.key("1");
     desk.key("Next");
     check_says(desk, "present.number.0", "11");
+    std::this_thread::sleep_for(std::chrono::seconds(2));
     desk.key("b");
     check_says(desk, "present.number.0", "0");
     desk.key("Next");
     check_says(desk, "present.scene.4", "on");
+    desk.key("1");
     desk.key("Next");  // L8 trains before their eyes
     check_says(desk, "present.sentence", "of a gradient’s elements became zero");
     CHECK(desk.wait_for([](const auto& state) { return says(state, "present.number.0", "34.6 %"); }));

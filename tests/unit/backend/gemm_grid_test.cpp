@@ -246,8 +246,8 @@ TEST_CASE("a grid that is not whole is refused with file and member") {
     refused(in_points("\"random_ms\":1.4", "\"random_ms\":0"), "'results[3].zeros[0].random_ms' is 0");
     refused(changed("\"memory_tb_s\":4.295", "\"memory_tb_s\":0"), "'results[3].roofs.memory_tb_s' is 0");
     refused(changed("\"clocks\":{", "\"clocks\":[],\"old\":{"), "'results[3].clocks' is not an object");
-    refused(changed("\"points\":[", "\"points\":7,\"old\":["), "'results[3].points' is not a list");
-    refused(changed("\"cublaslt\":\"13.1.0\"", "\"cublaslt\":\"\""), "'results[3].cublaslt' is not a text");
+    refused(changed("\"points\":[", "\"points\":7,\"old\":["), "'results[3].points' is not an array");
+    refused(changed("\"cublaslt\":\"13.1.0\"", "\"cublaslt\":\"\""), "'results[3].cublaslt' is empty");
     refused(whole_json().substr(0, 5000), "line ");
 }
 

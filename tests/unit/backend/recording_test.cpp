@@ -82,19 +82,19 @@ TEST_CASE("a recording that is not whole is refused with the place") {
     };
     refused("[]", "the file");
     refused(kWhole.substr(0, 100), "line 2");
-    refused(changed("\"gpu\": \"NVIDIA H200\"", "\"gpu\": \"\""), "'gpu' is not a text");
+    refused(changed("\"gpu\": \"NVIDIA H200\"", "\"gpu\": \"\""), "'gpu' is empty");
     refused(changed("\"date\": \"2026-11-21\",", ""), "'date' is missing");
     refused(changed("\"batch\": 4096", "\"batch\": 0.5"), "'results[1].batch'");
-    refused(changed("[1024, 4096, 1024]", "[1024, -1]"), "'results[1].layers'");
+    refused(changed("[1024, 4096, 1024]", "[1024, -1]"), "'results[1].layers[1]' is not an integer");
     refused(changed("\"median_ms\": 1.0", "\"median_ms\": 0"), "'results[1].arms[1].median_ms' is 0");
     refused(changed("\"median_ms\": 1.5", "\"median_ms\": \"1.5\""), "'results[1].arms[0].median_ms'");
     refused(changed("\"bench\": \"gemm\"", "\"bench\": \"gem\""), "is 'gem'; valid: step");
-    refused(changed("\"fast\": true", "\"fast\": 1"), "'results[2].lines[0].fast' is not true or false");
+    refused(changed("\"fast\": true", "\"fast\": 1"), "'results[2].lines[0].fast' is neither true nor false");
     refused(changed("\"rel_bias\": 0}", "\"rel_bias\": null}"),
             "'results[2].lines[1].rel_bias' is not a number");
     refused(changed("\"rel_rms\": 0.066", "\"rel_rms\": -1"), "'results[2].lines[0].rel_rms'");
     refused(changed("\"k\": 256", "\"k\": 0"), "'results[2].lines[1].k'");
-    refused(changed("\"arms\": [", "\"arms\": [], \"old\": ["), "'results[1].arms' is not a list");
+    refused(changed("\"arms\": [", "\"arms\": [], \"old\": ["), "'results[1].arms' is empty");
 }
 
 TEST_CASE("the shipped recordings: the H200 first, the H100 with the same benches") {

@@ -184,21 +184,21 @@ TEST_CASE("no message has a library's words in it") {
         return "check " + (scratch / "typed.json");
     };
     json["scene"]["deeds"][0]["events"][0] = {"set", 1, 2};  // numbers, where words belong
-    check_said(sealed(), 4, "typed.json: member 'scene/deeds/0/events/0/1': is not a text");
+    check_said(sealed(), 4, "typed.json: 'scene.deeds[0].events[0][1]' is not a text");
     json["scene"]["deeds"][0]["events"][0] = {"set"};
-    check_said(sealed(), 4, "member 'scene/deeds/0/events/0/1': is missing");
+    check_said(sealed(), 4, "'scene.deeds[0].events[0][1]' is missing");
     json["scene"]["deeds"] = "x";
-    check_said(sealed(), 4, "member 'scene/deeds': is not an array");
+    check_said(sealed(), 4, "'scene.deeds' is not an array");
     json["seed"] = 99;
-    check_said(sealed(), 4, "member 'seed': is not a text");
+    check_said(sealed(), 4, "'seed' is not a text");
     json["hints"] = "one";
-    check_said(sealed(), 4, "member 'hints': ");
+    check_said(sealed(), 4, "'hints' ");
     json["prediction"]["skipped"] = 1;
-    check_said(sealed(), 4, "member 'prediction/skipped': is neither true nor false");
+    check_said(sealed(), 4, "'prediction.skipped' is neither true nor false");
     json.erase("measured");
-    check_said(sealed(), 4, "member 'measured': is missing");
+    check_said(sealed(), 4, "'measured' is missing");
     json["values"]["sqnr_db"] = 3;
-    check_said(sealed(), 4, "member 'values/sqnr_db': is not an object");
+    check_said(sealed(), 4, "'values.sqnr_db' is not an object");
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they reserve terabytes of it
     // 900 MB of address space: less than the values of 2^28 elements.
     spit(scratch / "huge", "");

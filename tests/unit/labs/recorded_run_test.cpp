@@ -88,7 +88,7 @@ TEST_CASE("a recorded run that is not whole is refused with its place") {
     const std::string head =
         R"({"command": "c", "machine": "m", "date": "2026-11-25", "seconds": 2, "seed": 1, "arms": )";
     refused((head + "[]}").c_str(), "'arms'");
-    refused((head + R"([{"recipe": "bf16", "loss": ["x"]}]})").c_str(), "'arms[0].loss'");
+    refused((head + R"([{"recipe": "bf16", "loss": ["x"]}]})").c_str(), "'arms[0].loss[0]' is not a number");
     refused((head + R"([{"recipe": "bf16", "loss": [1]}, {"recipe": "delayed", "loss": [1, 2]}]})").c_str(),
             "'arms[1].loss'");
     refused((head + R"([{"recipe": "none such", "loss": [1]}]})").c_str(), "none such");

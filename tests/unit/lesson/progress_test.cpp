@@ -65,7 +65,7 @@ TEST_CASE("evidence that nests without end, or counts hints as no one does, is r
         auto json = parse_with_checksum(evidence_text(pass("L1.1")), "");
         json["hints"] = parsed(hints);
         CHECK_THROWS_WITH_AS(parse_evidence(with_checksum(std::move(json), 1), "e"),
-                             "e: member 'hints': expected an integer from 0 to 1000", Error);
+                             "e: 'hints' is not an integer from 0 to 1000", Error);
     }
 }
 
