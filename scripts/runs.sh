@@ -3,7 +3,7 @@
 # scripts/runs.sh [--seeds FIRST-LAST] [--out FOLDER] [--program FP8LAB] [--table]
 # --seeds: 1-10. --out: where the results of each training are kept (build/runs); one that is there is not trained again,
 # so a run that was stopped goes on. --program: build/release/fp8lab. --table: trains nothing.
-# The table: assets/runs.csv and assets/docs/runs.md (scripts/runs_table.py). A seed takes about 2 minutes of one core.
+# The table: assets/runs.csv and assets/docs/runs.md (scripts/runs_table.py). A seed takes about 5 minutes of one core.
 # Losses depend on the processor, because sums have another order on another one; the number of threads changes nothing.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -25,19 +25,28 @@ L8=bf16,fp32,delayed,current,rowwise,block128,mxfp8,unscaled,unscaled:fwd=e4m3:b
 L8+=,delayed:master=none,delayed:master=none:round_update=stochastic,mxfp4,nvfp4,nvfp4-te
 L13=bf16,fp32,delayed,current,rowwise,block128,mxfp8,unscaled,nvfp4-te,nvfp4-te:wide=last
 
-# train NAME ARGUMENT...: what the program prints, kept as FOLDER/NAME.json beside the command.
-train() {
-    local file=$out/$1.json began=$SECONDS
-    shift
-    echo "fp8lab train $*" >"${file%.json}.command"
+# keep NAME "SWITCHES" VERB ARGUMENT...: what the program prints, kept as FOLDER/NAME.json beside the command. The
+# switches say how it runs here, and are not told.
+keep() {
+    local file=$out/$1.json switches=$2 began=$SECONDS
+    shift 2
+    echo "fp8lab $*" >"${file%.json}.command"
     [ ! -e "$file" ] || return 0
-    nice -n 5 "$program" train "$@" --backend cpu --threads 1 --json - >"$file.part" 2>"$file.log" || {
+    # shellcheck disable=SC2086
+    nice -n 5 "$program" "$@" $switches >"$file.part" 2>"$file.log" || {
         echo "runs: $file: $(tail -n 1 "$file.log")" >&2
         exit 1
     }
     mv "$file.part" "$file"
     rm -f "$file.log"
     echo "runs: $file: $((SECONDS - began)) s" >&2
+}
+
+# train NAME ARGUMENT...
+train() {
+    local name=$1
+    shift
+    keep "$name" "--backend cpu --threads 1 --json -" train "$@"
 }
 
 mkdir -p "$out"
@@ -47,6 +56,10 @@ if [ $train = yes ]; then
     done
     for seed in $(seq "$first" "$last"); do
         train "L13-$seed" --model transformer --recipe "$L13" --seed "$seed"
+        train "L13-16-$seed" --model transformer --batch 16 --recipe bf16,unscaled --seed "$seed"
+        for arm in delayed current; do
+            keep "L13-aligned-$arm-$seed" "" run transformer --set align_step=300 --set "arm_b=$arm" --set "seed=$seed" --steps 600
+        done
     done
 fi
 exec python3 "$here/scripts/runs_table.py" "$out"

@@ -7,6 +7,7 @@ each other. The intervals are of seeds 1 to 10; seeds 11 to 14, where they are, 
 import json
 import math
 import pathlib
+import re
 import statistics
 import sys
 from datetime import date
@@ -16,9 +17,19 @@ SEEDS, FRESH = range(1, 11), range(11, 15)
 T = 2.262  # Student's t, 97.5 %, 9 degrees of freedom
 
 
+# In the order of the document. The rows of L13-aligned are of one training for each recipe.
+RUNS = {"L8": "L8", "L13": "L13", "L13-16": "L13-16", "L13-aligned-delayed": "L13-aligned", "L13-aligned-current": "L13-aligned"}
+
+
 def values_of(result):
-    """(recipe, quantity, value) of what `fp8lab train --json` wrote; the first arm is BF16."""
-    first = result["arms"][0]
+    """(recipe, quantity, value) of what `fp8lab train --json`, or `fp8lab run transformer`, wrote."""
+    if "metrics" in result:
+        metrics = result["metrics"]
+        recipe = result["state"]["arm_b"]
+        yield recipe, "gap_pct", metrics["gap_b_pct"]["value"]
+        yield recipe, "1.down.x_last_zero_pct", metrics["1.down.x.lost_pct"]["value"]
+        return
+    first = result["arms"][0]  # BF16
     yield "bf16", "tail_loss", first["tail_loss"]
     for arm in result["arms"][1:]:
         yield arm["recipe"], "gap_pct", arm["gap_pct"]
@@ -37,9 +48,9 @@ def read(folder):
     for file in sorted(folder.glob("*.json")):
         run, seed = file.stem.rsplit("-", 1)
         result = json.loads(file.read_text())
-        devices.add(result["device"])
+        devices.add(re.sub(r" \d+ threads?,", "", result["device"]))  # their number changes nothing
         for recipe, quantity, value in values_of(result):
-            rows.setdefault((run, recipe, quantity), {})[int(seed)] = float(f"{value:.6g}")
+            rows.setdefault((RUNS[run], recipe, quantity), {})[int(seed)] = float(f"{value:.6g}")
     return {key: values for key, values in rows.items() if all(seed in values for seed in SEEDS)}, devices
 
 
@@ -107,6 +118,7 @@ What the texts say of trainings in L8 and L13 is taken from these tables. `scrip
 - **tail_loss**: of BF16.
 - **TENSOR_zero_pct**: how many of its elements the cast turned into 0, in %, mean of all steps. **TENSOR_lost_l1_pct** and
   **TENSOR_lost_energy_pct** are their share of the sum of absolute values and of the sum of squares.
+- **1.down.x_last_zero_pct**: of 1.down.x in the last step, with a channel that is aligned after step 300.
 - **95 % of one more seed**: the prediction interval, mean \u00b1 t s \u221a1.1 with t = 2.262 (10 values, 9 degrees of
   freedom). If the values are normal, one more seed lies in it with a probability of 95 %. Where the interval of a gap
   has 0 in it, one seed cannot tell the recipe from BF16.
@@ -121,13 +133,13 @@ at another value on another processor.
 
 def commands(folder):
     """A line for each command of seed 1, as scripts/runs.sh keeps them beside the results."""
-    return [f"| {run} | `{(folder / (run + '-1.command')).read_text().strip()}` |" for run in ("L8", "L13")]
+    return [f"| {run} | `{(folder / (run + '-1.command')).read_text().strip()}` |" for run in RUNS]
 
 
 def document(rows, folder, devices):
     day = date.fromtimestamp(max(file.stat().st_mtime for file in folder.glob("*-10.json")))
     out = [HEAD.format(devices=", ".join(sorted(devices)), date=day) + "\n".join(commands(folder))]
-    for run in ("L8", "L13"):
+    for run in dict.fromkeys(RUNS.values()):
         part = [row for row in rows if row[0][0] == run]
         if part:
             out += ["", f"## {run}", ""] + table(part)

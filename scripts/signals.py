@@ -8,6 +8,7 @@ Needs 3 GB of memory, 5 GB below TMPDIR (holes in files, no blocks), and a displ
 """
 
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -40,9 +41,9 @@ CALLS = [
     ("infer --calibrate", "infer DIR/text/1-bf16.safetensors --weights mxfp8 --activations e4m3 --calibrate 1000000", 6),
     ("infer --all-mixes", "infer ROOT/assets/models/digits-s1.safetensors --weights mxfp8 --activations mxfp8 --all-mixes",
      0.8),
-    ("inspect", "inspect DIR/large.npy", 5),
-    ("inspect, one piece", "inspect DIR/fortran.npy", 5),
-    ("inspect, one row", "inspect DIR/row.npy", 4),
+    ("inspect", "inspect DIR/large.safetensors", 5),
+    ("inspect, one piece", "inspect DIR/fortran.npy", 0.8),
+    ("inspect, one row", "inspect DIR/row.npy", 0.8),
     ("quantize", "quantize DIR/half.npy --recipe nvfp4,mxfp8,delayed", 4),
     ("cast", "cast --to e4m3 -i DIR/large.npy -o DIR/codes", 3),
     ("cast of stdin", "cast --to e4m3 -i - -o DIR/codes", 1),
@@ -83,7 +84,18 @@ def npy(path, shape, fortran=False, values=None):
         out.truncate(128 + 4 * count)
 
 
+def safetensors(path, tensors):
+    """As many tensors of 2^26 float32 zeros."""
+    size = 1 << 28
+    header = json.dumps({f"t{i}": {"dtype": "F32", "shape": [8192, 8192], "data_offsets": [i * size, (i + 1) * size]}
+                         for i in range(tensors)}).encode()
+    with open(path, "wb") as out:
+        out.write(struct.pack("<Q", len(header)) + header)
+        out.truncate(8 + len(header) + tensors * size)
+
+
 def prepare(program, folder):
+    safetensors(folder / "large.safetensors", 8)
     npy(folder / "large.npy", (1 << 23, 64))
     npy(folder / "fortran.npy", (8192, 8192), fortran=True)
     npy(folder / "row.npy", (1, 1 << 26))
