@@ -84,12 +84,14 @@ bool Toasts::draw_card(Rect card) {
         ui::disc_tick(context_, mark, 9, {Role::text}, {Role::surface});
     const float x = card.x0 + context_.px(kToastText);
     ImGui::PushClipRect({card.x0, card.y0}, {card.x1 - context_.px(kToastClose), card.y1}, true);
-    const float right = kToastClose + (shown_.undo ? kToastUndo + 8 : 0);
+    const auto told = lines(card.width());
+    const bool beside_undo = shown_.undo && told.size() < 3;  // else the button is below the title
+    const float right = kToastClose + (beside_undo ? kToastUndo + 8 : 0);
     const std::string title =
         ui::cut_end(context_, shown_.title, kBold15, card.width() - context_.px(kToastText + right));
     ui::text_mid(context_, {x, y - context_.px(9)}, title, {Role::text}, kBold15);
     float line = y + context_.px(10);
-    for (const auto words : lines(card.width())) {
+    for (const auto words : told) {
         ui::text_mid(context_, {x, line}, words, {Role::muted}, {Face::sans, 13});
         line += context_.px(kToastLine);
     }

@@ -116,17 +116,18 @@ std::vector<Rect> paint_end_labels(const Figure& figure, const View2D& view, con
     float width = 0, rightmost = 0;
     for (const EndLabel& label : labels)
         width = std::max(width, label.width), rightmost = std::max(rightmost, label.at.x);
-    const bool beside = rightmost + kGap + width <= plot.x1;
-    const std::vector<float> tops =
-        beside ? spread(labels, plot)
-               : stacked(labels, curve_extent(figure, view, layout, plot.x1 - width), plot);
+    const auto curves = curve_extent(figure, view, layout, plot.x1 - width);
+    const bool alone = !std::isfinite(curves[0]);  // no curve reaches under the words
+    const bool beside = alone || rightmost + kGap + width <= plot.x1;
+    const std::vector<float> tops = beside ? spread(labels, plot) : stacked(labels, curves, plot);
+    const float left = std::min(rightmost + kGap, plot.x1 - width);
     for (const EndLabel& label : labels) {  // before all words: one may be beside the end of another curve
         paint_marker(canvas, label.at, Marker::disc, 5.5F, {Role::surface});
         paint_marker(canvas, label.at, Marker::disc, 4, toned(label.style.color, Tone::fill));
     }
     for (std::size_t i = 0; i < labels.size(); ++i) {
         const EndLabel& label = labels[i];
-        const Point at = {beside ? rightmost + kGap : plot.x1 - label.width, tops[i] + 2};
+        const Point at = {beside ? left : plot.x1 - label.width, tops[i] + 2};
         const Color ink = {label.style.color.role, Tone::ink};
         taken.push_back({at.x, at.y, at.x + label.width, at.y + line_height(kBold15)});
         if (canvas.marked(taken.back())) paint_box(canvas, taken.back());

@@ -84,8 +84,11 @@ ui::PlotResult DelayedView::draw_timeline(Context& c, Rect area) {
                     y1 = plot.area.y1 / c.scale;
         const std::array<Point, 4> corners = {Point{x0, y0}, {x1, y0}, {x1, y1}, {x0, y1}};
         canvas.line_strip(corners, {Role::text}, 1.5F, Dash::dash, true);
-        ui::text_mid(c, {plot.area.x1 - c.px(12), plot.area.y0 + c.px(16)}, "notebook’s order", {Role::text},
-                     {Face::sans_bold, 15}, Anchor::right);
+        // At the end where the curve is lower: a ramp rises to the right.
+        const auto& steps = lab_.shown().steps;
+        const bool rises = !steps.empty() && steps.back().amax > steps.front().amax;
+        ui::text_mid(c, {rises ? plot.area.x0 + c.px(12) : plot.area.x1 - c.px(12), plot.area.y0 + c.px(16)},
+                     "notebook’s order", {Role::text}, kBold15, rises ? Anchor::left : Anchor::right);
         ui::probe(c, "delayed.notebooks_order", plot.area);
     }
     return plot;

@@ -207,7 +207,7 @@ std::string speed_words(const Product& product) {
 bool near(const Product& a, const Product& b) {
     if (!a.ran(false) || !b.ran(false)) return false;
     return std::abs(std::log2(a.ai_bf16 / b.ai_bf16)) < 3 &&
-           std::abs(std::log2(a.tflops(false) / b.tflops(false))) < 1.6;
+           std::abs(std::log2(a.tflops(false) / b.tflops(false))) < 3;
 }
 
 }  // namespace

@@ -83,6 +83,8 @@ void SpeedView::draw_handle(Context& c, const ui::PlotResult& plot) {
     const float reach = c.px(11);
     const ui::Press press =
         ui::press(c, "speed.disc", {at.x - reach, at.y - reach, at.x + reach, at.y + reach}, 11);
+    const float drawn = c.px(6);  // the words beside it keep off that, and not off its reach
+    ui::probe(c, "speed.disc", {at.x - drawn, at.y - drawn, at.x + drawn, at.y + drawn});
     if (press.hovered || press.held || press.focused) {
         auto& list = *ImGui::GetWindowDrawList();
         list.AddCircleFilled({at.x, at.y}, c.px(10), c.color(Role::surface));
@@ -161,7 +163,10 @@ void SpeedView::draw_lower(Context& c, Rect area) {
 // The nine products as buttons: a press chooses that size.
 void SpeedView::draw_align(Context& c, Rect area) {
     const Outcome& o = lab_.outcome();
-    const float top = figure_title(c, area, align_figure(o).title) + c.px(4), head = c.px(56);
+    const Figure figure = align_figure(o);
+    const bool told = figure.title == roofline_figure(o).title;  // above the other figure
+    const float top = told ? area.y0 : figure_title(c, area, figure.title) + c.px(4);
+    const float head = c.px(56);
     const float pitch = (area.width() - head) / 3;
     const float row = std::min(c.px(44), (area.y1 - top - c.px(44)) / 4);
     for (std::size_t column = 0; column < 3; ++column)
@@ -276,7 +281,9 @@ void SpeedView::draw_step(Context& c, Rect area) {
         }
         if (step.nearest) {
             ImGui::SetCursorScreenPos({area.x0, y});
-            if (ui::button(c, "speed.nearest", "Show " + step_name(*step.nearest), {.width = 0})) {
+            const std::string words = "Show " + step_name(*step.nearest);
+            const bool fits = ui::text_width(c, words, kSans15) + c.px(40) <= area.width();
+            if (ui::button(c, "speed.nearest", fits ? words : "Show the nearest step", {.width = 0})) {
                 set(Layer{step.nearest->batch, step.nearest->layers.at(1), step.nearest->layers.at(0)});
             }
         }
@@ -289,7 +296,9 @@ void SpeedView::draw_step(Context& c, Rect area) {
             below.emplace_back(part, Role::text);
         if (asked_for == 0) asked_for = below.size();
     }
-    below.emplace_back("The casts of the step write the transposed copies too.", Role::muted);
+    for (const auto part :
+         ui::wrap_lines(c, "The casts of the step write the transposed copies too.", kSans13, area.width()))
+        below.emplace_back(part, Role::muted);
     // The bars need their room before the rest; what does not fit below them is in the lesson.
     constexpr float kBars = 190, kLine = 20;
     const float room = area.height() - c.px(kBars + 12);

@@ -1,6 +1,7 @@
 // One of n: the segmented switch and the drop-down list.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "labs/ui/draw.h"
 #include "labs/ui/fit.h"
@@ -63,16 +64,35 @@ Rect list_area(const Context& context, Rect control, std::span<const std::string
     return {std::round(x), std::round(std::max(y, 0.0F)), std::round(x) + std::round(width), 0};
 }
 
-// Of a segmented switch: all side by side, or in as few rows as the widest label allows.
-std::size_t columns_of(const Context& context, std::span<const std::string> labels, float width) {
-    float widest = 0;
-    for (const std::string& label : labels) widest = std::max(widest, text_width(context, label, kBold15));
-    const auto fits = [&](std::size_t columns) {
-        return widest + context.px(4) <= width / static_cast<float>(columns);
-    };
-    for (std::size_t rows = 1; rows < labels.size(); ++rows)
-        if (const std::size_t columns = (labels.size() + rows - 1) / rows; fits(columns)) return columns;
-    return 1;
+// Of a segmented switch in an area that is `width` wide: parts of one width side by side; else parts as wide as their
+// labels; else parts of one width in as few rows as the widest label allows.
+std::vector<Rect> parts_of(const Context& context, std::span<const std::string> labels, float width) {
+    const float high = std::round(context.px(32));
+    std::vector<float> needed;
+    for (const std::string& label : labels)
+        needed.push_back(text_width(context, label, kBold15) + context.px(12));
+    const std::size_t count = labels.size();
+    const float widest = std::ranges::max(needed), all = std::accumulate(needed.begin(), needed.end(), 0.0F);
+    std::vector<Rect> out;
+    if (widest * static_cast<float>(count) > width && all <= width) {
+        const float more = (width - all) / static_cast<float>(count);
+        float left = 0;
+        for (const float part : needed) {
+            out.push_back({std::round(left), 0, std::round(left + part + more), high});
+            left += part + more;
+        }
+        return out;
+    }
+    std::size_t columns = count;
+    for (std::size_t rows = 2; columns > 1 && widest * static_cast<float>(columns) > width; ++rows)
+        columns = (count + rows - 1) / rows;
+    const float pitch = width / static_cast<float>(columns);
+    for (std::size_t i = 0; i < count; ++i) {
+        const float left = std::round(static_cast<float>(i % columns) * pitch);
+        const float top = high * static_cast<float>(i / columns);
+        out.push_back({left, top, std::round(left + pitch), top + high});
+    }
+    return out;
 }
 
 }  // namespace
@@ -83,27 +103,23 @@ int index_of_choice(std::span<const std::string> labels, std::string_view chosen
 }
 
 float segmented_height(const Context& context, std::span<const std::string> labels, float width_px) {
-    const std::size_t columns = columns_of(context, labels, width_px);
-    return std::round(context.px(32 * static_cast<float>((labels.size() + columns - 1) / columns)));
+    return parts_of(context, labels, width_px).back().y1;
 }
 
 bool segmented(Context& context, std::string_view name, std::span<const std::string> labels, int& selected,
                std::size_t enabled) {
     enabled = std::min(enabled, labels.size());
     const int before = selected;
-    const std::size_t columns = columns_of(context, labels, next_area(context, 32).width()),
-                      rows = (labels.size() + columns - 1) / columns;
-    const Rect area = next_area(context, 32 * static_cast<float>(rows));
+    Rect area = next_area(context, 32);
+    const std::vector<Rect> parts = parts_of(context, labels, area.width());
+    area.y1 = area.y0 + parts.back().y1;
     const Press whole = press(context, name, area);
     const int step = whole.focused ? step_of(Key::left, Key::right) : 0;
     if (step != 0) selected = clamp_index(selected + step, enabled);  // -1, none: stays so until a key
     fill_rect(context, area, {Role::field}, 6);
-    const float pitch = area.width() / static_cast<float>(columns),
-                height = area.height() / static_cast<float>(rows);
     for (std::size_t i = 0; i < labels.size(); ++i) {
-        const float left = std::round(area.x0 + static_cast<float>(i % columns) * pitch),
-                    top = area.y0 + static_cast<float>(i / columns) * height;
-        const Rect segment{left, top, std::round(left + pitch), top + height};
+        const Rect segment{area.x0 + parts[i].x0, area.y0 + parts[i].y0, area.x0 + parts[i].x1,
+                           area.y0 + parts[i].y1};
         probe(context, std::string(name) + "." + std::to_string(i), segment);
         const ImVec2 mouse = ImGui::GetIO().MousePos;
         const bool dead = i >= enabled;

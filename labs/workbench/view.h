@@ -61,7 +61,7 @@ class WorkbenchView final : public LabView {
 
     WorkbenchLab& lab_;
     ui::PlotState histogram_, change_;
-    int part_ = 0;  // on a narrow stage: figures or recipes
+    int part_ = 0;  // on a narrow stage: figures, recipes, or the change between two files
     bool more_open_ = false;
     bool to_selected_ = false;  // the table scrolls to it
     std::string shown_tensor_;  // the field `tensor` when it last did

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "core/base/units.h"
 #include "labs/ui/draw.h"
@@ -29,11 +30,16 @@ void draw_note(Context& c, std::string_view words, Rect area) {
 void WorkbenchView::draw_tensor(Context& c, Rect area) {
     Rect left = area, right = area;
     const bool narrow = area.width() < c.px(640);
+    std::vector<Figure> figures = lab_.figures();
+    const bool changes = figures[1].id == "change", high = left.height() > c.px(330);
     if (narrow) {
-        static const std::array<std::string, 2> kParts = {"Values", "Recipes"};
-        ImGui::SetCursorScreenPos({area.x1 - c.px(200), area.y0 - c.px(6)});
-        ImGui::BeginChild("workbench.switch", {c.px(200), c.px(34)}, false, ImGuiWindowFlags_NoScrollbar);
-        ui::segmented(c, "workbench.part", kParts, part_);
+        static const std::array<std::string, 3> kParts = {"Values", "Recipes", "Change"};
+        const auto parts = std::span(kParts).first(changes ? 3 : 2);
+        part_ = std::min(part_, static_cast<int>(parts.size()) - 1);
+        const float width = c.px(changes ? 280 : 200);
+        ImGui::SetCursorScreenPos({area.x1 - width, area.y0 - c.px(6)});
+        ImGui::BeginChild("workbench.switch", {width, c.px(34)}, false, ImGuiWindowFlags_NoScrollbar);
+        ui::segmented(c, "workbench.part", parts, part_);
         ImGui::EndChild();
         left.y0 = right.y0 = area.y0 + c.px(34);
     } else {
@@ -43,13 +49,15 @@ void WorkbenchView::draw_tensor(Context& c, Rect area) {
     }
     if (!narrow || part_ == 1) draw_recipes(c, right);
     if (narrow && part_ == 1) return;
-    std::vector<Figure> figures = lab_.figures();
-    const bool changes = figures[1].id == "change", high = left.height() > c.px(330);
+    if (narrow && part_ == 2) {
+        ui::plot(c, "workbench.change", figures[1], change_, left, {.y_tick_width = 24});
+        return;
+    }
     const CastDetail* const detail = lab_.detail();
     const auto heading =
         static_cast<float>(detail ? ui::wrap_lines(c, detail->title(), kBold15, left.width()).size() : 1);
     const float more = ui::line_height(15) * (heading - 1);
-    const float places = changes ? 0.52F * left.height() : c.px((high ? 146 : 88) + more);
+    const float places = changes ? (narrow ? 0 : 0.52F * left.height()) : c.px((high ? 146 : 88) + more);
     const Rect upper{left.x0, left.y0, left.x1, left.y1 - places};
     for (Series& series : figures[0].series) series.style.in_legend = false;
     const ScanRecipe& shown = lab_.scanned().recipes[lab_.recipe()];
@@ -61,6 +69,7 @@ void WorkbenchView::draw_tensor(Context& c, Rect area) {
     ui::plot(c, "workbench.histogram", figures[0], histogram_, {upper.x0, title, upper.x1, upper.y1},
              {.crosshair = false, .y_tick_width = 0, .title_height = 0});
     const Rect below{left.x0, upper.y1 + c.px(10), left.x1, left.y1};
+    if (changes && narrow) return;
     if (changes) {
         ui::plot(c, "workbench.change", figures[1], change_, below, {.y_tick_width = 24});
         return;
