@@ -48,19 +48,21 @@ class Job {
     // Forgets an earlier failure: it belongs to an older request.
     void request(Request request) {
         failure_ = nullptr;
-        if (!worker_.joinable()) return finish(request);
+        ++asked_;
+        if (!worker_.joinable()) return finish(request, asked_);
         {
             std::lock_guard lock{mutex_};
-            waiting_ = std::move(request);
+            waiting_ = Waiting{std::move(request), asked_};
         }
         ready_.notify_one();
     }
 
-    // The newest result, once. If `work` threw for the newest computed request, throws that exception in
-    // every call until the next request(): a lab whose update() calls this stops until its parameters change.
+    // The newest result, once. If `work` threw for the newest request, throws that exception in every call until the
+    // next request(): a lab whose update() calls this stops until its parameters change. What it threw for an older
+    // request, which was under way when the newest came, is nobody's concern.
     std::optional<Result> take() {
         if (std::optional<Outcome> outcome = done_.take()) {
-            failure_ = outcome->failure;
+            if (outcome->number == asked_) failure_ = outcome->failure;
             if (outcome->result) return std::move(outcome->result);
         }
         if (failure_) std::rethrow_exception(failure_);
@@ -74,13 +76,18 @@ class Job {
     }
 
   private:
+    struct Waiting {
+        Request request;
+        long number;
+    };
     struct Outcome {
-        std::optional<Result> result;
-        std::exception_ptr failure;
+        std::optional<Result> result = {};
+        std::exception_ptr failure = {};
+        long number;  // of its request
     };
 
-    void finish(const Request& request) {
-        Outcome outcome;
+    void finish(const Request& request, long number) {
+        Outcome outcome{.number = number};
         try {
             outcome.result.emplace(work_(request));
         } catch (...) {
@@ -96,10 +103,10 @@ class Job {
         });
         std::unique_lock lock{mutex_};
         while (ready_.wait(lock, token, [this] { return waiting_.has_value(); }) && !token.stop_requested()) {
-            const Request request = std::move(*std::exchange(waiting_, std::nullopt));
+            const Waiting next = std::move(*std::exchange(waiting_, std::nullopt));
             working_ = true;
             lock.unlock();
-            finish(request);
+            finish(next.request, next.number);
             lock.lock();
             working_ = false;
             if (!wake) continue;
@@ -119,10 +126,11 @@ class Job {
     std::function<Result(const Request&)> work_;
     mutable std::mutex mutex_;  // of waiting_ and working_
     std::condition_variable_any ready_;
-    std::optional<Request> waiting_;
+    std::optional<Waiting> waiting_;
     bool working_ = false;
     Latest<Outcome> done_;
     std::exception_ptr failure_;
+    long asked_ = 0;  // requests
     std::jthread worker_;
 };
 

@@ -39,9 +39,18 @@ void Lecture::go(std::size_t index) {
     }
     lab_ = lab.get();
     apply_scene(*lab_, scene(), folder_);
-    lab_->update();
+    take_edits();
     told_ = lab_->state();
     if (!asking()) start_training();
+}
+
+// What the lab refuses is thrown again by the next update(), whose caller tells it.
+void Lecture::take_edits() {
+    try {
+        lab_->update();
+    } catch (const std::exception&) {
+        return;
+    }
 }
 
 void Lecture::start_training() {
@@ -98,7 +107,7 @@ void Lecture::compare() {
         lab_->restore(nlohmann::json(scene().compare));
     }
     comparing_ = !comparing_;
-    lab_->update();
+    take_edits();
 }
 
 void Lecture::nudge(int steps) {
@@ -114,7 +123,7 @@ void Lecture::nudge(int steps) {
         if (auto* const* real = std::get_if<double*>(&field.value))
             **real = moved(**real, (field.max - field.min) / 50);
     }
-    lab_->update();
+    take_edits();
 }
 
 void Lecture::toggle_run() {

@@ -50,6 +50,7 @@ class Lecture {
     Figure figure() const;   // the scene's figure, without its title
 
   private:
+    void take_edits();
     struct Memory {
         std::array<int, 4> votes{};
         std::vector<std::size_t> order;  // who voted last can take it back

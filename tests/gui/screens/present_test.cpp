@@ -340,3 +340,14 @@ TEST_CASE("a vote that comes when the figure is shown does not reach the lab") {
     desk.key(ui::Key::digit_5);  // no vote: a key of the lab, as in every scene
     CHECK(lecture.lab().state() != state);
 }
+
+TEST_CASE("a lab that refuses its settings is presented with what it says, and no key ends the window") {
+    test::ShellDesk desk({1920, 1080});
+    desk.shell.open("lower");
+    set_field(desk.shell.lab()->fields(), "file=no such file");
+    set_field(desk.shell.lab()->fields(), "network=own");
+    desk.shell.present();
+    for (const ui::Key key : {ui::Key::up, ui::Key::down, ui::Key::b, ui::Key::right, ui::Key::end})
+        CHECK_NOTHROW(desk.key(key));
+    CHECK(desk.shell.presentation().active());
+}

@@ -227,7 +227,7 @@ TEST_CASE("random input over all labs throws nothing and presses two in five con
     };
     long events = 0;
     RandomInput input(20261121);
-    while (wanted == nullptr ? events < 400 : elapsed() < seconds) {
+    while (wanted == nullptr ? events < 500 : elapsed() < seconds) {
         input.act();
         ++events;
     }

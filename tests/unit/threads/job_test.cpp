@@ -130,3 +130,22 @@ TEST_CASE("a new request is not met with the failure of the one before") {
     while (job.busy()) std::this_thread::yield();
     CHECK(job.take() == 3);
 }
+
+TEST_CASE("the failure of a request that another has replaced while it was at work is not thrown") {
+    Gate first, second;
+    Job<int, int> job([&](const int& request) {
+        Gate& gate = request == 1 ? first : second;
+        gate.begun.set_value();
+        gate.open.get_future().wait();
+        return half(request);
+    });
+    job.start_worker({});
+    job.request(1);
+    first.begun.get_future().wait();
+    job.request(2);
+    first.open.set_value();
+    second.begun.get_future().wait();  // what the first threw is there
+    CHECK_FALSE(job.take());
+    second.open.set_value();
+    CHECK(wait_for(job) == 1);
+}
