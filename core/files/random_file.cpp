@@ -16,6 +16,9 @@
 namespace fp8lab {
 namespace {
 
+// A signal is heard between two reads, not in one: 2 GB of a file that is in no cache take seconds.
+constexpr std::size_t kMostAtOnce = std::size_t{16} << 20;
+
 std::int64_t nanoseconds(const timespec& time) {
     return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
@@ -80,7 +83,8 @@ void RandomFile::read(std::uint64_t offset, std::span<std::byte> into) const {
     if (static_cast<std::uint64_t>(info.st_size) != size_ || nanoseconds(info.st_mtim) != modified_ns_)
         throw input_error(where(), "was changed while it was read; open it again");
     while (!into.empty()) {
-        const ssize_t got = ::pread(fd_, into.data(), into.size(), static_cast<off_t>(offset));
+        const std::size_t part = std::min(into.size(), kMostAtOnce);
+        const ssize_t got = ::pread(fd_, into.data(), part, static_cast<off_t>(offset));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) throw input_error(where(), system_reason(errno));
         if (got == 0) refuse_end(offset);
