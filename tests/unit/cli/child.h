@@ -21,17 +21,12 @@
 #include <vector>
 
 #include "process.h"
+#include "tests/sanitized.h"
 
 #ifdef FP8LAB_GUI
 constexpr bool kHasWindow = true;
 #else
 constexpr bool kHasWindow = false;  // `screenshot` only says so
-#endif
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // times say little
-#else
-constexpr bool kSanitized = false;
 #endif
 
 // Where a stream of the child leads. unread: a pipe that is full and that nobody empties; broken: one that
