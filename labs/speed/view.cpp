@@ -306,7 +306,9 @@ void SpeedView::draw_step(Context& c, Rect area) {
     below.resize(std::min(below.size(), std::max(fit, asked_for)));
     const float height = below.empty() ? 0 : c.px(kLine) * static_cast<float>(below.size()) + c.px(12);
     const Rect picture{area.x0, area.y0, area.x1, area.y1 - height};
-    ui::plot(c, "speed.step", step_figure(o), step_, picture,
+    Figure figure = step_figure(o);
+    if (picture.height() < c.px(kBars)) figure.x.label.clear();  // the bars say ms too, and need its row
+    ui::plot(c, "speed.step", figure, step_, picture,
              {.interactive = false, .crosshair = false, .y_tick_width = 0});
     if (below.empty()) return;
     ui::hline(c, area.x0, area.x1, picture.y1 + c.px(4), {Role::line});
