@@ -44,11 +44,9 @@ void listen(GLFWwindow* window, GlWindow* self) {
     glfwSetDropCallback(window, [](GLFWwindow* w, int count, const char** paths) {
         window_of(w).note_drops({paths, static_cast<std::size_t>(count)});
     });
-    glfwSetKeyCallback(window, [](GLFWwindow* w, int, int, int, int) { mark(w); });
-    glfwSetCharCallback(window, [](GLFWwindow* w, unsigned) { mark(w); });
-    glfwSetMouseButtonCallback(window, [](GLFWwindow* w, int, int, int) { window_of(w).note_button(); });
     glfwSetScrollCallback(window, [](GLFWwindow* w, double, double) { mark(w); });
-    glfwSetCursorPosCallback(window, [](GLFWwindow* w, double, double) { mark(w); });
+    glfwSetCursorPosCallback(window,
+                             [](GLFWwindow* w, double x, double y) { window_of(w).note_pointer(x, y); });
     glfwSetCursorEnterCallback(window, [](GLFWwindow* w, int) { mark(w); });
     glfwSetWindowFocusCallback(window, [](GLFWwindow* w, int) { mark(w); });
     glfwSetWindowRefreshCallback(window, [](GLFWwindow* w) { mark(w); });
@@ -96,12 +94,15 @@ int by_layout(int key, int scancode) {
 }
 
 // In the place of ImGui's own callbacks: begin_frame() feeds each frame its events.
-void queue_keys(GLFWwindow* window) {
+void queue_input(GLFWwindow* window) {
     glfwSetKeyCallback(window, [](GLFWwindow* w, int key, int scancode, int action, int mods) {
         window_of(w).note_key({.key = key, .scancode = scancode, .action = action, .mods = mods});
     });
-    glfwSetCharCallback(
-        window, [](GLFWwindow* w, unsigned character) { window_of(w).note_key({.character = character}); });
+    glfwSetCharCallback(window, [](GLFWwindow* w, unsigned character) {
+        window_of(w).note_key({.kind = InputEvent::Kind::character, .character = character});
+    });
+    glfwSetMouseButtonCallback(
+        window, [](GLFWwindow* w, int button, int action, int) { window_of(w).note_button(button, action); });
 }
 
 }  // namespace
@@ -138,11 +139,11 @@ GlWindow::GlWindow(Size size, bool visible, GlWindow* first) : first_(first) {
             window_of(w).give_to_first({.key = key, .scancode = scancode, .action = action, .mods = mods});
         });
         glfwSetCharCallback(window_, [](GLFWwindow* w, unsigned character) {
-            window_of(w).give_to_first({.character = character});
+            window_of(w).give_to_first({.kind = InputEvent::Kind::character, .character = character});
         });
     }
     ImGui_ImplGlfw_InitForOpenGL(window_, first_ == nullptr);
-    if (first_ == nullptr) queue_keys(window_);
+    if (first_ == nullptr) queue_input(window_);
     ImGui_ImplOpenGL3_Init("#version 150");
 }
 
@@ -220,21 +221,31 @@ void GlWindow::upload_fonts() {
     ImGui::GetIO().Fonts->ClearTexData();  // the copy in main memory: 4 MB at scale 1, 60 MB at 3
 }
 
-void GlWindow::note_key(const KeyEvent& event) {
+void GlWindow::note_key(const InputEvent& event) {
     note_input();
     if (event.action == GLFW_REPEAT) return;  // ImGui repeats by its own clock
-    KeyEvent heard = event;
-    if (event.character == 0) heard.key = by_layout(event.key, event.scancode);
-    heard_.keys.add(heard);
+    InputEvent heard = event;
+    if (event.kind == InputEvent::Kind::key) heard.key = by_layout(event.key, event.scancode);
+    heard_.queue.add(heard);
 }
 
-void GlWindow::note_button() {
+void GlWindow::note_pointer(double x, double y) {
     note_input();
-    heard_.keys.add({.button = true});
+    heard_.pointer = {static_cast<float>(x), static_cast<float>(y)};
 }
 
-void GlWindow::give_to_first(const KeyEvent& event) {
-    if (event.character == 0) {
+void GlWindow::note_button(int button, int action) {
+    note_input();
+    // Not glfwGetCursorPos(), which asks where the pointer is by now.
+    heard_.queue.add({.kind = InputEvent::Kind::button,
+                      .action = action,
+                      .button = button,
+                      .x = heard_.pointer.at(0),
+                      .y = heard_.pointer.at(1)});
+}
+
+void GlWindow::give_to_first(const InputEvent& event) {
+    if (event.kind == InputEvent::Kind::key) {
         if (event.action == GLFW_RELEASE)
             given_.erase(event.key);
         else
@@ -244,17 +255,43 @@ void GlWindow::give_to_first(const KeyEvent& event) {
 }
 
 void GlWindow::begin_frame(const std::function<void()>& inject_input, bool keys_wait) {
-    const std::vector<KeyEvent> events = keys_wait ? std::vector<KeyEvent>() : heard_.keys.take_frame();
-    for (const KeyEvent& event : events) {
-        if (event.character != 0)
-            ui::feed_character(event.character);
-        else
-            ui::feed_system_key(event.key, event.action != GLFW_RELEASE, event.mods);
+    for (const InputEvent& event : heard_.queue.take_frame(keys_wait)) {
+        switch (event.kind) {
+            case InputEvent::Kind::key:
+                ui::feed_system_key(event.key, event.action != GLFW_RELEASE, event.mods);
+                break;
+            case InputEvent::Kind::character:
+                ui::feed_character(event.character);
+                break;
+            case InputEvent::Kind::button:
+                if (event.button < static_cast<int>(held_.size()))
+                    held_.at(static_cast<std::size_t>(event.button)) = event.action != GLFW_RELEASE;
+                [[fallthrough]];
+            case InputEvent::Kind::motion:
+                pointer_then_ = std::array{event.x, event.y};
+        }
     }
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
-    if (inject_input) inject_input();
+    if (inject_input)
+        inject_input();
+    else if (first_ == nullptr)
+        feed_mouse();
     ImGui::NewFrame();
+}
+
+// What the backend has read of the mouse is its state by now. The events' order counts.
+void GlWindow::feed_mouse() {
+    if (pointer_then_) {
+        ui::feed_mouse(pointer_then_->at(0), pointer_then_->at(1));
+        pointer_was_then_ = true;
+    } else if (std::exchange(pointer_was_then_, false)) {
+        ui::feed_mouse(heard_.pointer.at(0), heard_.pointer.at(1));
+    }
+    pointer_then_.reset();
+    for (std::size_t i = 0; i < held_.size(); ++i) {
+        if (ImGui::GetIO().MouseDown[i] != held_.at(i)) ui::feed_button(static_cast<int>(i), held_.at(i));
+    }
 }
 
 void GlWindow::end_frame() {
@@ -281,7 +318,7 @@ void GlWindow::note_drops(std::span<const char*> paths) {
 std::vector<std::string> GlWindow::take_drops() { return std::exchange(heard_.drops, {}); }
 
 bool GlWindow::take_input() {
-    return std::exchange(heard_.input, false) || !heard_.keys.empty() || ui::input_waits();
+    return std::exchange(heard_.input, false) || !heard_.queue.empty() || ui::input_waits();
 }
 
 GlWindow::Size GlWindow::size() const {

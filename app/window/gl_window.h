@@ -1,14 +1,16 @@
 // GLFW window + OpenGL 3.2 core + ImGui's two backends, as one object. Knows nothing of what is drawn.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "app/window/key_queue.h"
+#include "app/window/input_queue.h"
 
 struct GLFWwindow;
 struct ImGuiContext;
@@ -49,8 +51,9 @@ class GlWindow {
     void note_drops(std::span<const char*> paths);
     std::vector<std::string> take_drops();  // paths of files dropped since the last call
     void note_input() { heard_.input = true; }
-    void note_key(const KeyEvent& event);
-    void note_button();  // of the mouse: went down or up
+    void note_key(const InputEvent& event);
+    void note_pointer(double x, double y);
+    void note_button(int button, int action);  // of the mouse
     // A key, a mouse move, a resize ... since the last call, or one that the last frame left for the next.
     bool take_input();
     Size size() const;
@@ -60,7 +63,8 @@ class GlWindow {
     GLFWwindow* handle() const { return window_; }
 
   private:
-    void give_to_first(const KeyEvent& event);
+    void give_to_first(const InputEvent& event);
+    void feed_mouse();
 
     GLFWwindow* window_ = nullptr;
     GlWindow* first_ = nullptr;
@@ -69,8 +73,13 @@ class GlWindow {
     struct Heard {              // what GLFW's callbacks write to
         bool input = true;
         std::vector<std::string> drops;
-        KeyQueue keys;
+        InputQueue queue;
+        std::array<float, 2> pointer{};
     } heard_;
+    std::array<bool, 3> held_{};  // buttons of the mouse, as the frames were told
+    // Where it was at the event that this frame is told of, and whether the last frame was told of one.
+    std::optional<std::array<float, 2>> pointer_then_;
+    bool pointer_was_then_ = false;
     std::set<int> given_;  // of a second window: keys that are down and that the first one was told of
     int desk_[4] = {};     // x, y, width, height before fill_monitor()
 };

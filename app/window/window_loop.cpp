@@ -49,6 +49,7 @@ std::string probe_json(const ui::Context& context, Shell& shell, long frames, lo
     json["theme"] = to_string(context.theme);
     json["notes"] = shell.presentation().wants_notes();
     json["types"] = ImGui::GetIO().WantTextInput;
+    json["pointer"] = {ImGui::GetIO().MousePos.x, ImGui::GetIO().MousePos.y};
     json["ring"] = context.focus.visible ? context.focus.name : "";
     if (const Lab* lab = shell.lab()) {
         json["lab"] = lab->info().id;

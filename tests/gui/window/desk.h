@@ -1,7 +1,8 @@
 // A display of its own (Xvfb), fp8lab in it, and input (xdotool). Where the controls are is read from the
 // file that `--probe-file` writes after every frame: {"frames": so many so far, "heard": so many when input last
 // came or still waited, "lab": id, "probes": {name: [x0, y0, x1, y1]}, "axes": {plot: [x.lo, x.hi, y.lo, y.hi]},
-// "metrics": {name: value}, "notes": the presenter's window is open, "types": a text field has the keyboard}.
+// "metrics": {name: value}, "notes": the presenter's window is open, "types": a text field has the keyboard,
+// "pointer": [x, y] of the last frame}.
 #pragma once
 
 #include <signal.h>
@@ -135,6 +136,12 @@ class Desk {
         if (dx != 0 || dy != 0) act("mousemove_relative -- " + std::to_string(dx) + " " + std::to_string(dy));
         act("mouseup 1");
     }
+    // The same within a frame or two, as on a machine that draws slowly.
+    void drag_at_once(const std::string& probe, int dx, int dy) const {
+        move_to(probe);
+        act("mousedown 1 mousemove_relative -- " + std::to_string(dx) + " " + std::to_string(dy) +
+            " mouseup 1");
+    }
     void wheel_up(const std::string& probe, int notches) const {
         move_to(probe);
         for (int i = 0; i < notches; ++i) {
@@ -149,9 +156,7 @@ class Desk {
             return state.at(name).at(side).get<double>();
         };
         const double foot = edge(at_first, "panel.reset", 1);
-        run("xdotool mousemove " + std::to_string(static_cast<int>(edge(at_first, "panel.reset", 0))) + " " +
-            std::to_string(static_cast<int>(foot / 2)));
-        pause();
+        point_at(static_cast<int>(edge(at_first, "panel.reset", 0)), static_cast<int>(foot / 2));
         for (int i = 0; i < 60 && edge(probes()["probes"], probe, 3) > foot; ++i) act("click 5");
     }
     // Two clicks; a busy machine may draw too few frames between them, so a test asks again, as a person does.
@@ -258,14 +263,19 @@ class Desk {
             std::this_thread::sleep_for(std::chrono::milliseconds(20));
         }
     }
+    // Returns when the window has drawn with the pointer there: heard later, it would pass for the answer to
+    // what act() does next, and a press, a drag and a release would come within one frame, which is no drag.
+    void point_at(int x, int y) const {
+        run("xdotool mousemove " + std::to_string(x) + " " + std::to_string(y));
+        wait_until([&] { return probes()["pointer"] == Json{x, y}; }, "the window has not heard the pointer");
+    }
     // What is above a control may have opened or closed just now: until it has stayed where it was found.
     void move_to(const std::string& probe) const {
         std::vector<double> found, r;
         do {
             wait_until([&] { return probes()["probes"].contains(probe); }, "no control named " + probe);
             r = probes()["probes"][probe].get<std::vector<double>>();
-            run("xdotool mousemove " + std::to_string(static_cast<int>((r[0] + r[2]) / 2)) + " " +
-                std::to_string(static_cast<int>((r[1] + r[3]) / 2)));
+            point_at(static_cast<int>((r[0] + r[2]) / 2), static_cast<int>((r[1] + r[3]) / 2));
             pause();
             const Json after = probes()["probes"];
             found = after.contains(probe) ? after[probe].get<std::vector<double>>() : r;

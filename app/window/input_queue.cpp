@@ -1,0 +1,41 @@
+#include "app/window/input_queue.h"
+
+#include <GLFW/glfw3.h>
+
+#include <set>
+
+namespace fp8lab {
+
+using Kind = InputEvent::Kind;
+
+void InputQueue::add(const InputEvent& event) {
+    if (event.kind == Kind::button) {
+        const std::array place{event.x, event.y};
+        if (event.action == GLFW_RELEASE && place != pressed_)
+            events_.push_back({.kind = Kind::motion, .x = event.x, .y = event.y});
+        pressed_ = place;
+    }
+    events_.push_back(event);
+}
+
+std::vector<InputEvent> InputQueue::take_frame(bool keys_wait) {
+    std::vector<InputEvent> frame;
+    std::set<int> changed;
+    bool typed = false, went_down = false;
+    while (!events_.empty()) {
+        const InputEvent& next = events_.front();
+        const bool of_mouse = next.kind == Kind::button || next.kind == Kind::motion;
+        if (of_mouse ? !frame.empty() : keys_wait) break;
+        const bool is_key = next.kind == Kind::key;
+        const bool release = is_key && next.action == GLFW_RELEASE;
+        if (is_key && (typed || (release && went_down) || !changed.insert(next.key).second)) break;
+        went_down |= is_key && !release;
+        typed |= next.kind == Kind::character;
+        frame.push_back(next);
+        events_.pop_front();
+        if (of_mouse) break;
+    }
+    return frame;
+}
+
+}  // namespace fp8lab
