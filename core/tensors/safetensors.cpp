@@ -286,7 +286,8 @@ SafeTensors parse_safetensors(std::span<const std::byte> bytes, const std::strin
     return file;
 }
 
-std::vector<std::byte> to_safetensors(const SafeTensors& file) {
+void write_safetensors(const SafeTensors& file,
+                       const std::function<void(std::span<const std::byte>)>& write) {
     json header = json::object();
     if (!file.metadata.empty()) header["__metadata__"] = file.metadata;
     std::size_t offset = 0;
@@ -298,16 +299,17 @@ std::vector<std::byte> to_safetensors(const SafeTensors& file) {
     // A path in the metadata may be no UTF-8. The tensors must not be lost for that.
     std::string text = header.dump(-1, ' ', false, json::error_handler_t::replace);
     text.resize((text.size() + 7) / 8 * 8, ' ');  // keeps the tensors aligned, as the format recommends
-    std::vector<std::byte> bytes(kPrefix + text.size() + offset);
     const std::uint64_t length = text.size();
-    std::memcpy(bytes.data(), &length, kPrefix);
-    std::memcpy(bytes.data() + kPrefix, text.data(), text.size());
-    std::byte* out = bytes.data() + kPrefix + text.size();
-    for (const auto& [name, tensor] : file.tensors) {
-        const std::size_t size = tensor.values.size() * sizeof(float);
-        if (size > 0) std::memcpy(out, tensor.values.data(), size);
-        out += size;
-    }
+    write(std::as_bytes(std::span(&length, 1)));
+    write(std::as_bytes(std::span(text)));
+    for (const auto& [name, tensor] : file.tensors) write(std::as_bytes(std::span(tensor.values)));
+}
+
+std::vector<std::byte> to_safetensors(const SafeTensors& file) {
+    std::vector<std::byte> bytes;
+    write_safetensors(file, [&bytes](std::span<const std::byte> piece) {
+        bytes.insert(bytes.end(), piece.begin(), piece.end());
+    });
     return bytes;
 }
 

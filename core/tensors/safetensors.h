@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -65,7 +66,8 @@ struct SafeTensors {
 // A whole file.
 SafeTensors parse_safetensors(std::span<const std::byte> bytes, const std::string& where);
 
-// Every tensor as F32, in the order of their names.
+// Every tensor as F32, in the order of their names, piece by piece: each tensor is one.
+void write_safetensors(const SafeTensors& file, const std::function<void(std::span<const std::byte>)>& write);
 std::vector<std::byte> to_safetensors(const SafeTensors& file);
 
 }  // namespace fp8lab

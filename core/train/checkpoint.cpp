@@ -158,22 +158,22 @@ std::vector<std::filesystem::path> arm_files(const std::filesystem::path& path, 
 
 }  // namespace
 
-SafeTensors to_safetensors(const ArmCheckpoint& arm, const TrainSpec& spec, int steps_done) {
+SafeTensors to_safetensors(ArmCheckpoint arm, const TrainSpec& spec, int steps_done) {
     SafeTensors file;
     file.metadata = {{"format", std::string(kFormat)},
                      {"step", std::to_string(steps_done)},
                      {"recipe", arm.recipe},
                      {"command_line", command_line(spec)}};
-    const auto put = [&](std::string name, std::vector<std::size_t> shape, const std::vector<float>& values) {
-        if (!values.empty()) file.tensors[std::move(name)] = {std::move(shape), values};
+    const auto put = [&](std::string name, std::vector<std::size_t> shape, std::vector<float> values) {
+        if (!values.empty()) file.tensors[std::move(name)] = {std::move(shape), std::move(values)};
     };
     const ModelPlan plan = model_plan(spec);
     for (std::size_t i = 0; i < arm.parameters.size(); ++i) {
         const auto& [name, shape, operand] = plan.parameters[i];
-        const ParameterCheckpoint& parameter = arm.parameters[i];
-        put(name, shape, parameter.values);
-        put("m." + name, shape, parameter.moments.m);
-        put("v." + name, shape, parameter.moments.v);
+        ParameterCheckpoint& parameter = arm.parameters[i];
+        put(name, shape, std::move(parameter.values));
+        put("m." + name, shape, std::move(parameter.moments.m));
+        put("v." + name, shape, std::move(parameter.moments.v));
         if (parameter.storage_scale) put("storage_scale." + name, {1}, {*parameter.storage_scale});
     }
     for (const ScaleCheckpoint& s : arm.scales) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,13 +38,14 @@ struct ArmCheckpoint {
     std::vector<ScaleCheckpoint> scales;          // of the tensors with delayed scales
 };
 
-SafeTensors to_safetensors(const ArmCheckpoint& arm, const TrainSpec& spec, int steps_done);
+SafeTensors to_safetensors(ArmCheckpoint arm, const TrainSpec& spec, int steps_done);
 // The checkpoints of a run are one set: DIR/<n>-<recipe name>.safetensors per arm, all of the same step. The set that is
 // there is replaced as a whole: whenever the process is killed, load_checkpoints() finds the old set or the new one.
 // Until all files of the new one are on the disk they are in DIR/.saving; then that folder is renamed to DIR/.saved,
-// whose files stand before those of DIR, and they are moved to their places. Throws Error{failed}.
+// whose files stand before those of DIR, and they are moved to their places. `state` is asked for each arm of the spec in
+// turn: one copy of the values is held at a time. Throws Error{failed}.
 void save_checkpoints(const std::filesystem::path& dir, const TrainSpec& spec,
-                      const std::vector<ArmCheckpoint>& arms, int steps_done);
+                      const std::function<ArmCheckpoint(std::size_t arm)>& state, int steps_done);
 // Asked before a run that will save to DIR. Throws usage_error(option, ...) where DIR has checkpoints that the new set
 // would not replace as a whole, or that are no earlier state of the same run: of other arms, another model or task, or
 // files that are not this program's.

@@ -12,6 +12,7 @@
 #include "core/base/names.h"
 #include "core/files/files.h"
 #include "core/files/folders.h"
+#include "core/files/growing_file.h"
 #include "core/files/random_file.h"
 #include "core/nn/model.h"
 #include "core/train/checkpoint.h"
@@ -115,8 +116,8 @@ std::vector<fs::path> checkpoints_to_load(const fs::path& path) {
     return paths;
 }
 
-void save_checkpoints(const fs::path& dir, const TrainSpec& spec, const std::vector<ArmCheckpoint>& arms,
-                      int steps_done) {
+void save_checkpoints(const fs::path& dir, const TrainSpec& spec,
+                      const std::function<ArmCheckpoint(std::size_t arm)>& state, int steps_done) {
     make_folder(dir);
     move_saved(dir);
     const fs::path saving = dir / kSaving, saved = dir / kSaved;
@@ -124,9 +125,12 @@ void save_checkpoints(const fs::path& dir, const TrainSpec& spec, const std::vec
     fs::remove_all(saving, problem);  // of a save that was killed
     make_folder(saving);
     const auto paths = checkpoints_to_save(dir, spec);
-    for (std::size_t i = 0; i < arms.size(); ++i)
-        write_file(saving / paths[i].filename(), to_safetensors(to_safetensors(arms[i], spec, steps_done)),
-                   paths[i]);
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+        GrowingFile file(saving / paths[i].filename(), paths[i]);
+        write_safetensors(to_safetensors(state(i), spec, steps_done),
+                          [&file](std::span<const std::byte> bytes) { file.append(bytes); });
+        file.keep();
+    }
     fs::rename(saving, saved, problem);
     if (problem) throw not_moved(dir, problem);
     sync_folder(dir);

@@ -137,9 +137,8 @@ Snapshot CpuTrainer::snapshot() {
 }
 
 void CpuTrainer::save(const std::filesystem::path& dir) const {
-    std::vector<ArmCheckpoint> checkpoints;
-    for (const Arm& arm : arms_) checkpoints.push_back(arm.checkpoint());
-    save_checkpoints(dir, spec_, checkpoints, steps_done_);
+    save_checkpoints(
+        dir, spec_, [this](std::size_t i) { return arms_[i].checkpoint(); }, steps_done_);
 }
 
 void CpuTrainer::load(const std::filesystem::path& path) {

@@ -456,9 +456,8 @@ Snapshot CudaTrainer::snapshot() {
 }
 
 void CudaTrainer::save(const std::filesystem::path& dir) const {
-    std::vector<ArmCheckpoint> checkpoints;
-    for (const TrainedArm& target : arms_) checkpoints.push_back(target.arm->checkpoint());
-    save_checkpoints(dir, spec_, checkpoints, steps_done_);
+    save_checkpoints(
+        dir, spec_, [this](std::size_t i) { return arms_[i].arm->checkpoint(); }, steps_done_);
 }
 
 void CudaTrainer::load(const std::filesystem::path& path) {

@@ -120,7 +120,8 @@ namespace {
 template <class Spec, class Result, class Kept>
 void refresh(const Spec& spec, bool visible, std::optional<Spec>& asked, Job<Spec, Result>& job,
              Kept& result) {
-    if (visible && asked != spec) job.request(*(asked = spec));
+    if (!visible) return;  // what its job has refused is told when it is shown again
+    if (asked != spec) job.request(*(asked = spec));
     if (auto taken = job.take()) result = std::move(*taken);
 }
 

@@ -74,7 +74,8 @@ namespace {
 template <class Spec, class Result>
 void refresh(const Spec& spec, bool visible, bool first, std::optional<Spec>& asked, Job<Spec, Result>& job,
              Result& result) {
-    if ((visible && asked != spec) || (first && !asked)) job.request(*(asked = spec));
+    if (!visible && !first) return;  // what its job has refused is told when it is shown again
+    if (visible ? asked != spec : !asked) job.request(*(asked = spec));
     if (auto taken = job.take()) result = std::move(*taken);
 }
 

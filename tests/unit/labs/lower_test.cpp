@@ -193,6 +193,19 @@ double on_line(const LowerLab& lab, std::string_view id, std::string_view name, 
 
 }  // namespace
 
+TEST_CASE("what an experiment refused does not stop the others") {
+    for (const std::string experiment : {"mix", "ranges", "cascade", "kv"}) {
+        CAPTURE(experiment);
+        LowerLab lab;
+        lab.update();
+        for (const std::string& setting : {"experiment=" + experiment, std::string("network=own")})
+            set_field(lab.fields(), setting);
+        CHECK_THROWS_AS(lab.update(), Error);
+        lab.reset();
+        CHECK_NOTHROW(lab.update());
+    }
+}
+
 TEST_CASE("one layer alone has the scales of the whole: of a network of one layer both are the same") {
     LowerLab lab;
     set_field(lab.fields(), "file=" FP8LAB_SOURCE "/assets/models/digits-s1.safetensors:w2");
