@@ -20,7 +20,7 @@ class ReferenceTraining {
   public:
     ReferenceTraining(const TrainSpec& spec, const ArmCheckpoint& start)
         : spec_(spec),
-          model_(make_reference_model(spec)),
+          model_(find_model(spec.model).make_reference(spec)),
           task_(make_task(spec)),
           moments_(start.parameters.size()) {
         for (std::size_t i = 0; i < moments_.size(); ++i)

@@ -23,6 +23,8 @@
 
 namespace fp8lab {
 
+class JsonMember;
+
 // The time of one launch, or why there is none.
 struct GridTime {
     double median_ms = 0, q1_ms = 0, q3_ms = 0;  // q: quartiles; all 0 where it did not run
@@ -136,10 +138,10 @@ struct GemmGrid {
 // The roofs as the fastest that `grid` has, and its memory ceiling.
 GridRoofs roofs_of(const GemmGrid& grid);
 
-// The JSON of the result, a line an element, numbers with 4 significant digits. parse_gemm_grid() throws
-// input_error(where) with the path of the member ("results[3].points[7].median_ms", below `path`): missing, of
-// the wrong type, an unknown product, kind or recipe, a time of 0.
+// The JSON of the result, one line per element, numbers with 4 significant digits. gemm_grid_of() throws input_error
+// with the path of the member ("results[3].points[7].median_ms"): it is missing or of the wrong type, names an
+// unknown product, kind or recipe, or is a time of 0.
 std::string gemm_grid_json(const GemmGrid& grid, std::string_view header = "");
-GemmGrid parse_gemm_grid(std::string_view json, const std::string& where, const std::string& path = "");
+GemmGrid gemm_grid_of(const JsonMember& result);
 
 }  // namespace fp8lab

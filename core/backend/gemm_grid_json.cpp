@@ -8,6 +8,7 @@
 #include <span>
 
 #include "core/backend/gemm_grid.h"
+#include "core/backend/grid_plan.h"
 #include "core/json/member.h"
 #include "core/json/read_json.h"
 
@@ -15,14 +16,9 @@ namespace fp8lab {
 namespace {
 
 using Names = std::span<const std::string_view>;
-constexpr std::array<std::string_view, 3> kProducts = {"fprop", "dgrad", "wgrad"};
-constexpr std::array<std::string_view, 5> kKinds = {"bf16", "tensor-fast", "tensor", "row", "block128"};
 constexpr std::array<std::string_view, 2> kTwoKinds = {"bf16", "fp8"};
 constexpr std::array<std::string_view, 4> kCeilings = {"copy", "bf16", "tensor-fast", "tensor"};
-constexpr std::array<std::string_view, 4> kRecipes = {"delayed", "current", "rowwise", "block128"};
 constexpr std::array<std::string_view, 3> kTensors = {"x", "w", "dy"};
-constexpr std::array<std::string_view, 9> kFormats = {"fp32", "tf32",    "fp16",  "bf16", "fp8-fast",
-                                                      "fp8",  "fp8-16f", "mxfp8", "nvfp4"};
 constexpr std::array<std::string_view, 2> kOuts = {"bf16", "f32"};
 constexpr std::array<std::string_view, 2> kWhens = {"start", "end"};
 constexpr std::array<std::string_view, 2> kRefusers = {"heuristic", "matmul"};
@@ -64,7 +60,7 @@ GridTime time_of(const JsonMember& from) {
 GridPoint point_of(const JsonMember& from, Names kinds) {
     GridPoint point;
     static_cast<GridTime&>(point) = time_of(from);
-    point.product = one_of(from, "product", kProducts);
+    point.product = one_of(from, "product", kGridProducts);
     point.kind = one_of(from, "kind", kinds);
     point.out = one_of(from, "out", kOuts);
     point.m = from.at("m").count();
@@ -74,7 +70,7 @@ GridPoint point_of(const JsonMember& from, Names kinds) {
 }
 
 GridRoof roof_of(const JsonMember& from) {
-    return {from.at("tflops").above_zero(), one_of(from, "product", kProducts), from.at("m").count(),
+    return {from.at("tflops").above_zero(), one_of(from, "product", kGridProducts), from.at("m").count(),
             from.at("n").count(), from.at("k").count()};
 }
 
@@ -82,7 +78,7 @@ GridCast cast_of(const JsonMember& from) {
     GridCast cast;
     static_cast<GridTime&>(cast) = time_of(from);
     cast.what = one_of(from, "what", kTensors);
-    cast.recipe = one_of(from, "recipe", kRecipes);
+    cast.recipe = one_of(from, "recipe", kGridRecipes);
     cast.rows = from.at("rows").count();
     cast.cols = from.at("cols").count();
     cast.bytes = from.at("bytes").above_zero();
@@ -105,7 +101,7 @@ GridQkv qkv_of(const JsonMember& from) {
 GridFormat format_of(const JsonMember& from) {
     GridFormat format;
     static_cast<GridTime&>(format) = time_of(from);
-    format.kind = one_of(from, "kind", kFormats);
+    format.kind = one_of(from, "kind", kGridFormats);
     format.n = from.at("n").count();
     format.bytes = from.at("bytes").above_zero();
     return format;
@@ -256,7 +252,7 @@ GemmGrid gemm_grid_of(const JsonMember& result) {
     grid.roofs.bf16 = roof_of(roofs.at("bf16"));
     if (roofs.has("fp8")) grid.roofs.fp8 = roof_of(roofs.at("fp8"));  // a card may have none
     grid.ceilings = all_of(result, "ceilings", ceiling_of);
-    grid.points = all_of(result, "points", [](const JsonMember& from) { return point_of(from, kKinds); });
+    grid.points = all_of(result, "points", [](const JsonMember& from) { return point_of(from, kGridKinds); });
     grid.casts = all_of(result, "casts", cast_of);
     grid.align = all_of(result, "align", [](const JsonMember& from) {
         GridAlign align;
@@ -271,11 +267,6 @@ GemmGrid gemm_grid_of(const JsonMember& result) {
                       optional_above_zero(copy, "down_ms"), optional_above_zero(copy, "both_ms")};
     grid.groups = all_of(result, "groups", group_of);
     return grid;
-}
-
-GemmGrid parse_gemm_grid(std::string_view json, const std::string& where, const std::string& path) {
-    const nlohmann::json parsed = parse_json(json, where);
-    return gemm_grid_of(JsonMember(parsed, where, path));
 }
 
 std::string gemm_grid_json(const GemmGrid& grid, std::string_view header) {

@@ -18,8 +18,6 @@
 
 namespace fp8lab {
 
-GemmGrid gemm_grid_of(const JsonMember& result);  // gemm_grid_json.cpp
-
 namespace {
 
 constexpr const char* kUsualRecording = "h200";

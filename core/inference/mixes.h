@@ -52,9 +52,9 @@ struct Neighbours {
 Neighbours neighbours_of(std::span<const MixPoint> points, double bits, double divergence,
                          double reach = 0.1);
 
-// From all layers in `formats.front()`: in each step one layer takes the next format of the list, the layer whose added
-// divergence per saved bit is the least, until all have the last one. `formats`: from wide to narrow. No search over all
-// mixes: the best mix of a budget can be another one.
+// A greedy search. At the start all layers are in `formats.front()`. In each step one layer takes the next format of the
+// list, the layer whose added divergence per saved bit is the least, until all have the last one. `formats` is ordered
+// from wide to narrow. The best mix of a budget can be one that this search does not find.
 struct GreedyStep {
     Mix mix;
     MixPoint point;
@@ -64,7 +64,9 @@ std::vector<GreedyStep> greedy_path(std::span<const LayerSize> layers,
                                     const std::function<double(const Mix&)>& divergence,
                                     std::span<const LowFormat* const> formats, bool activations,
                                     const MixesTold& told = {});
-// mxfp8, mxfp6-e2m3, nvfp4, mxfp4: what L11 and `infer` go through.
+// What L11 and `infer` take for a mix: bf16 int8 e4m3 mxfp8 mxfp6-e2m3 nvfp4 mxfp4 e2m1 where every mix is tried,
+// mxfp8 mxfp6-e2m3 nvfp4 mxfp4 for the greedy path.
+std::vector<const LowFormat*> mix_formats();
 std::vector<const LowFormat*> greedy_formats();
 
 // The divergence with one layer in `format` and all others in FP32, layer by layer. `scales`: as of run_lowered().

@@ -79,8 +79,8 @@ struct ModelEntry {
     std::span<const ModelOption> options = {};
     void (*check)(const TrainSpec&) = [](const TrainSpec&) {};  // throws usage_error: sizes that do not fit
     ModelPlan (*plan)(const TrainSpec&);
-    std::unique_ptr<Model<float>> (*make)(const TrainSpec&);  // all parameters zero
-    std::unique_ptr<Model<double>> (*make_reference)(const TrainSpec&);
+    std::unique_ptr<Model<float>> (*make)(const TrainSpec&);             // all parameters zero
+    std::unique_ptr<Model<double>> (*make_reference)(const TrainSpec&);  // for tests: the same in double
 };
 
 std::span<const ModelEntry> models();
@@ -90,6 +90,5 @@ const ModelEntry& find_model(std::string_view id);
 // Of the model of `spec`.
 ModelPlan model_plan(const TrainSpec& spec);
 std::unique_ptr<Model<float>> make_model(const TrainSpec& spec);
-std::unique_ptr<Model<double>> make_reference_model(const TrainSpec& spec);
 
 }  // namespace fp8lab

@@ -35,8 +35,5 @@ template class Model<double>;
 
 ModelPlan model_plan(const TrainSpec& spec) { return find_model(spec.model).plan(spec); }
 std::unique_ptr<Model<float>> make_model(const TrainSpec& spec) { return find_model(spec.model).make(spec); }
-std::unique_ptr<Model<double>> make_reference_model(const TrainSpec& spec) {
-    return find_model(spec.model).make_reference(spec);
-}
 
 }  // namespace fp8lab

@@ -13,7 +13,6 @@
 #include "core/figure/svg.h"
 #include "core/files/files.h"
 #include "labs/grading/recheck.h"
-#include "labs/grading/submission.h"
 
 namespace fp8lab {
 namespace {
@@ -323,10 +322,6 @@ void Report::foot() {
 std::string report_html(const Bundle& submission,
                         const std::function<void(std::size_t done, std::size_t of)>& told) {
     return Report(submission, told).page();
-}
-
-void write_report(const ProfileFolders& folders, std::string student, const std::filesystem::path& file) {
-    write_file(file, report_html(make_submission(folders, std::move(student))));
 }
 
 }  // namespace fp8lab

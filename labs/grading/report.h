@@ -2,11 +2,9 @@
 // loads nothing from a network and runs no script.
 #pragma once
 
-#include <filesystem>
 #include <functional>
 #include <string>
 
-#include "core/files/folders.h"
 #include "core/lesson/bundle.h"
 
 namespace fp8lab {
@@ -16,8 +14,5 @@ namespace fp8lab {
 // JSON under the id "submission". `told` hears how many are repeated. Throws input_error: assets are missing.
 std::string report_html(const Bundle& submission,
                         const std::function<void(std::size_t done, std::size_t of)>& told = {});
-
-// make_submission() and report_html(), to a file. Throws as they do, and Error{failed}.
-void write_report(const ProfileFolders& folders, std::string student, const std::filesystem::path& file);
 
 }  // namespace fp8lab

@@ -155,12 +155,12 @@ void add_chips(Params& p, std::vector<Field>& out) {
                               .label = fmt::format("Weights of layer {}", l + 1),
                               .help = "Format of the weights.",
                               .hidden = true},
-                             &p.w[l], choices_of(chip_formats())));
+                             &p.w[l], choices_of(mix_formats())));
         out.push_back(choice({.name = fmt::format("a{}", l + 1),
                               .label = fmt::format("Input of layer {}", l + 1),
                               .help = "Format of the activations that the layer reads.",
                               .hidden = true},
-                             &p.a[l], choices_of(chip_formats(), {{"w", "as its weights"}})));
+                             &p.a[l], choices_of(mix_formats(), {{"w", "as its weights"}})));
     }
     for (const auto& [name, label, value] :
          {std::tuple{"w_more", "Weights of the layers after the fifth", &p.w_more},

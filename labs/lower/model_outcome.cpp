@@ -6,12 +6,6 @@
 namespace fp8lab::lower_lab {
 namespace {
 
-std::vector<const LowFormat*> formats(std::initializer_list<const char*> ids) {
-    std::vector<const LowFormat*> out;
-    for (const char* id : ids) out.push_back(&find_low_format(id, "format"));
-    return out;
-}
-
 OutputRow output_row(const Setup& setup, const Mix& mix, const LowFormat* format, const Matrix<float>& y) {
     constexpr double kKB = 1000;
     return {format, bits_per_weight(setup.network, mix), weight_bytes(setup.network, mix) / kKB,
@@ -49,20 +43,18 @@ MixSpec without_chips(MixSpec spec) {
 
 }  // namespace
 
-std::vector<const LowFormat*> chip_formats() {
-    return formats({"bf16", "int8", "e4m3", "mxfp8", "mxfp6-e2m3", "nvfp4", "mxfp4", "e2m1"});
-}
-
 std::vector<const LowFormat*> uniform_formats() {
-    return formats(
-        {"bf16", "int8", "e4m3", "e5m2", "mxfp8", "mxfp6-e2m3", "mxfp6-e3m2", "nvfp4", "mxfp4", "e2m1"});
+    std::vector<const LowFormat*> out;
+    for (const LowFormat& format : low_formats())
+        if (format.id != "fp32") out.push_back(&format);
+    return out;
 }
 
 std::shared_ptr<const Cloud> make_cloud(const CloudSpec& spec, std::shared_ptr<const Setup>& setup) {
     setup = make_setup(spec.setup, setup);
     auto out = std::make_shared<Cloud>();
     out->spec = spec;
-    const auto known = chip_formats();
+    const auto known = mix_formats();
     const StaticScales scales = scales_of(spec.scales, setup->network, setup->subject->data.train_x);
     if (setup->network.layers.size() <= kMostLayersOfAllMixes) {
         out->all = all_mixes(setup->network, setup->x, setup->reference, known, spec.both, {}, scales);

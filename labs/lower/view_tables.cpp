@@ -67,7 +67,7 @@ void LowerView::draw_chip(Context& c, std::size_t layer, bool activation, Rect c
     ui::stroke_rect(c, area, {Role::line}, 4);
     std::vector<std::string> labels;
     int selected = -1;
-    const auto known = chip_formats();
+    const auto known = mix_formats();
     for (const LowFormat* choice : known) {
         if (choice == &format) selected = static_cast<int>(labels.size());
         labels.emplace_back(choice->label);

@@ -52,14 +52,6 @@ nlohmann::json infer_layers(const InferJob& job, const Lowered& run, ProgressLin
     return out;
 }
 
-// The formats that every mix is tried with, from wide to narrow.
-std::vector<const LowFormat*> mixed_formats() {
-    std::vector<const LowFormat*> out;
-    for (const char* id : {"bf16", "int8", "e4m3", "mxfp8", "mxfp6-e2m3", "nvfp4", "mxfp4", "e2m1"})
-        out.push_back(&find_low_format(id, "format"));
-    return out;
-}
-
 MixesTold told_by(ProgressLine& progress, const char* what) {
     return [&progress, what](std::size_t done, std::size_t of) {
         if (progress.due()) progress.at(fmt::format("infer: {} of {} {}", done, of, what));
@@ -111,7 +103,7 @@ void infer(const InferOptions& options) {
     }
     std::optional<AllMixes> all;
     if (options.all_mixes) {
-        const auto formats = mixed_formats();
+        const auto formats = mix_formats();
         all = all_mixes(*job.mlp, job.mlp_rows, job.reference, formats, job.both,
                         told_by(progress, "mixes of --all-mixes"));
         out["mixes"] = mixes_json(*all, out["bits"].get<double>(), score.divergence);

@@ -40,7 +40,6 @@ class Presentation {
     bool wants_notes() const { return active() && notes_; }
     void close_notes() { notes_ = false; }
     bool frozen() const { return frozen_.has_value(); }
-    bool shows_keys() const { return keys_; }
     double seconds() const;  // since start()
     Theme theme() const { return theme_; }
 

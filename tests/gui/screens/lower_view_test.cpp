@@ -41,7 +41,7 @@ TEST_CASE("L11: a chip changes one layer and keeps the others, whatever gave the
     screen.set("uniform=nvfp4");
     screen.click("lower.w2");
     REQUIRE(screen.shows("lower.w2.0"));
-    screen.click("lower.w2.3");  // the fourth of chip_formats()
+    screen.click("lower.w2.3");  // the fourth of mix_formats()
     screen.frame();
     const Params& p = screen.lab.params();
     CHECK(p.uniform == "mix");
@@ -158,7 +158,7 @@ TEST_CASE("L11: more layers than have room scroll, and each has its chips") {
     screen.click("lower.w12");
     screen.click("lower.w12.5");
     screen.frame();
-    CHECK(screen.lab.outcome().mix.weights[11] == chip_formats()[5]);
+    CHECK(screen.lab.outcome().mix.weights[11] == mix_formats()[5]);
     CHECK(screen.lab.outcome().mix.weights[10]->id == "mxfp8");
 }
 

@@ -49,7 +49,7 @@ class FormOf final : public GemmCasts<double> {
 
 // So that gradients of every parameter are of one order: a head as large as the other weights, gains that differ.
 std::unique_ptr<Model<double>> trained_looking(const TrainSpec& spec) {
-    auto model = make_reference_model(spec);
+    auto model = find_model(spec.model).make_reference(spec);
     model->initialise(7);
     Rng rng(3);
     for (const Parameter<double>& p : model->parameters())
