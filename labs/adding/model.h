@@ -46,7 +46,7 @@ struct Sum {
 struct Dice {
     FormatInfo format;
     Neighbours around;
-    std::vector<Throws> throws;       // one a method, in the order of kMethods
+    std::vector<RoundedDraws> draws;  // one per method, in the order of kMethods
     std::vector<TensorCast> tensors;  // N(0, 1), 16,384 elements, likewise
     std::size_t chosen = 0;
     // Over the binade of x, in units of the gap at x: the error of nearest, the mean error of
@@ -87,7 +87,7 @@ struct Outcome {
     Weight weight;
 };
 
-// The numbers under the figures, one row a contender.
+// The numbers under the figures, one row per contender.
 struct Table {
     struct Column {
         std::string head;
@@ -113,7 +113,7 @@ class AddingLab final : public Lab {
     void update() override;
     std::vector<Figure> figures() const override;  // of the experiment at hand: the main one, then why
     Figure thumbnail() const override;
-    // What is measured on this GPU is in figures and table only: another machine could not repeat it.
+    // Measurements on this GPU are in figures and table only, because another machine could not repeat them.
     std::vector<Metric> metrics() const override;
     std::span<const Exercise> exercises() const override;
     bool busy() const override { return computing_->busy() || measuring_->busy(); }

@@ -26,22 +26,22 @@ void add_sweep(Dice& dice, const Params& params) {
         for (std::size_t i = begin; i < end; ++i) {
             // Off the grid and its midpoints, where nearest would depend on the tie.
             const double x = low * (1 + (static_cast<double>(i) + 0.37) / kPoints);
-            const Throws nearest = throw_dice(dice.format, Method::nearest, x, 1, seed);
-            const Throws thrown =
-                throw_dice(dice.format, kMethods[dice.chosen], x, params.draws, seed + i + 1);
+            const RoundedDraws nearest = draw_rounded(dice.format, Method::nearest, x, 1, seed);
+            const RoundedDraws drawn =
+                draw_rounded(dice.format, kMethods[dice.chosen], x, params.draws, seed + i + 1);
             dice.xs[i] = x;
             dice.nearest[i] = (nearest.mean - x) / gap;
-            dice.mean[i] = (thrown.mean - x) / gap;
-            dice.deviation[i] = thrown.deviation / gap;
+            dice.mean[i] = (drawn.mean - x) / gap;
+            dice.deviation[i] = drawn.deviation / gap;
         }
     });
 }
 
 std::string dice_title(const Dice& dice, const Params& params) {
-    const Throws& thrown = dice.throws[dice.chosen];
+    const RoundedDraws& drawn = dice.draws[dice.chosen];
     const std::string n = group_thousands(params.draws), x = screen_number(params.x),
-                      mean = screen_number(thrown.mean);
-    switch (thrown.method) {
+                      mean = screen_number(drawn.mean);
+    switch (drawn.method) {
         case Method::nearest:
             return fmt::format("Rounding to nearest turns {} into {} every time", x, mean);
         case Method::stochastic:
@@ -49,10 +49,10 @@ std::string dice_title(const Dice& dice, const Params& params) {
                        ? fmt::format("One draw of {} gives {}", x, mean)
                        : fmt::format("No draw is {}, but the mean of {} draws is {}", x, n, mean);
         case Method::integer:
-            return thrown.off_grid_pct > 0
+            return drawn.off_grid_pct > 0
                        ? fmt::format(
                              "{} % of the notebook’s results are not {} values; stored, the mean is {}",
-                             format_number(thrown.off_grid_pct, 3), dice.format.label, mean)
+                             format_number(drawn.off_grid_pct, 3), dice.format.label, mean)
                        : fmt::format("With the notebook’s noise of one unit {} has the mean {}", x, mean);
         case Method::constant:
             return fmt::format("With noise of constant size {} has the mean {}", x, mean);
@@ -62,11 +62,11 @@ std::string dice_title(const Dice& dice, const Params& params) {
 
 Figure dice_figure(const Outcome& outcome, const Params& params) {
     const Dice& dice = outcome.dice;
-    const Throws& thrown = dice.throws[dice.chosen];
+    const RoundedDraws& drawn = dice.draws[dice.chosen];
     Figure figure{.id = "dice", .title = dice_title(dice, params)};
     const double gap = std::max(dice.around.above - dice.around.below, params.x / 64);
     double lo = dice.around.below - gap, hi = dice.around.above + gap;
-    for (const auto& [value, count] : thrown.returned) lo = std::min(lo, value), hi = std::max(hi, value);
+    for (const auto& [value, count] : drawn.returned) lo = std::min(lo, value), hi = std::max(hi, value);
     figure.x = {.label = "value", .range = Range{lo - gap / 4, hi + gap / 4}};
     figure.y = {.label = "% of draws", .range = Range{0, 118}};
     // The codes of positive values ascend with them.
@@ -82,16 +82,16 @@ Figure dice_figure(const Outcome& outcome, const Params& params) {
             if (!edges.empty()) heights.push_back(0);
             edges.push_back(value - width * gap);
             edges.push_back(value + width * gap);
-            heights.push_back(100.0 * count / thrown.draws);
+            heights.push_back(100.0 * count / drawn.draws);
         }
         figure.bars(name, data(std::move(edges)), data(std::move(heights)), {.color = color});
     };
-    bars("stored", thrown.stored, {dice.format.role, Tone::fill}, 0.06);
-    std::map<double, int> off_grid = thrown.returned;
-    std::erase_if(off_grid, [&](const auto& value) { return thrown.stored.contains(value.first); });
+    bars("stored", drawn.stored, {dice.format.role, Tone::fill}, 0.06);
+    std::map<double, int> off_grid = drawn.returned;
+    std::erase_if(off_grid, [&](const auto& value) { return drawn.stored.contains(value.first); });
     if (!off_grid.empty()) bars("returned, not on the grid", off_grid, {Role::sat, Tone::fill}, 0.02);
     // Words on the sides that face away from each other.
-    const bool mean_right = thrown.mean >= params.x;
+    const bool mean_right = drawn.mean >= params.x;
     const auto line = [&](double at, const std::string& words, bool right, Dash dash) {
         figure.vline("line##" + words, at,
                      {.color = {Role::text}, .width = 2, .dash = dash, .in_legend = false});
@@ -104,7 +104,7 @@ Figure dice_figure(const Outcome& outcome, const Params& params) {
                    {.color = {Role::text}, .in_legend = false});
     };
     line(params.x, "x " + screen_number(params.x), !mean_right, Dash::solid);
-    line(thrown.mean, "mean " + screen_number(thrown.mean), mean_right, Dash::dash);
+    line(drawn.mean, "mean " + screen_number(drawn.mean), mean_right, Dash::dash);
     return figure;
 }
 
@@ -157,7 +157,7 @@ Dice make_dice(const Params& params) {
     std::vector<float> tensor(kElements);
     Rng(seed).fill_normal(tensor);
     for (const Method method : kMethods) {
-        out.throws.push_back(throw_dice(out.format, method, params.x, params.draws, seed));
+        out.draws.push_back(draw_rounded(out.format, method, params.x, params.draws, seed));
         out.tensors.push_back(cast_tensor(out.format, method, tensor, seed));
     }
     add_sweep(out, params);

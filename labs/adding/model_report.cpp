@@ -84,11 +84,11 @@ Table AddingLab::table() const {
         out.columns = {
             {"mean"}, {"bias"}, {"deviation"}, {"tensor off the grid %", false}, {"tensor SQNR dB"}};
         for (std::size_t i = 0; i < kMethods.size(); ++i) {
-            const Throws& thrown = outcome_.dice.throws[i];
+            const RoundedDraws& drawn = outcome_.dice.draws[i];
             const TensorCast& tensor = outcome_.dice.tensors[i];
             out.rows.push_back({std::string(label_of(kMethods[i])),
                                 Role::text,
-                                {thrown.mean, thrown.mean - outcome_.params.x, thrown.deviation,
+                                {drawn.mean, drawn.mean - outcome_.params.x, drawn.deviation,
                                  tensor.off_grid_pct, tensor.sqnr_db},
                                 i == outcome_.dice.chosen});
         }
@@ -139,10 +139,10 @@ std::vector<Metric> AddingLab::metrics() const {
         add("above", dice.around.above);
         for (std::size_t i = 0; i < kMethods.size(); ++i) {
             const std::string name(id_of(kMethods[i]));
-            add(name + ".mean", dice.throws[i].mean);
-            add(name + ".deviation", dice.throws[i].deviation);
-            add(name + ".standard_error", dice.throws[i].standard_error());
-            add(name + ".off_grid_pct", dice.throws[i].off_grid_pct, "%");
+            add(name + ".mean", dice.draws[i].mean);
+            add(name + ".deviation", dice.draws[i].deviation);
+            add(name + ".standard_error", dice.draws[i].standard_error());
+            add(name + ".off_grid_pct", dice.draws[i].off_grid_pct, "%");
             add(name + ".tensor_off_grid_pct", dice.tensors[i].off_grid_pct, "%");
             add(name + ".tensor_sqnr_db", dice.tensors[i].sqnr_db, "dB");
         }

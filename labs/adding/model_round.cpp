@@ -28,7 +28,7 @@ const MethodName& name_of(Method method) {
 
 float nearest(const FormatInfo& format, float x) { return decode(format, encode(format, x)); }
 
-// Dice have few faces: a search from the first is faster than any tree.
+// There are few outcomes: a search from the first is faster than any tree.
 class Counts {
   public:
     void add(float value) {
@@ -119,10 +119,10 @@ double stall_of(const FormatInfo& format, float start, float addend) {
     return std::numeric_limits<double>::infinity();
 }
 
-double Throws::standard_error() const { return deviation / std::sqrt(draws); }
+double RoundedDraws::standard_error() const { return deviation / std::sqrt(draws); }
 
-Throws throw_dice(const FormatInfo& format, Method method, double x, int draws, std::uint64_t seed) {
-    Throws out;
+RoundedDraws draw_rounded(const FormatInfo& format, Method method, double x, int draws, std::uint64_t seed) {
+    RoundedDraws out;
     out.method = method;
     out.draws = draws;
     Rounder rounder(format, method, seed);

@@ -34,9 +34,9 @@ Neighbours neighbours(const FormatInfo& format, double x);
 class Rounder {
   public:
     Rounder(const FormatInfo& format, Method method, std::uint64_t seed, std::uint64_t stream = 0);
-    // What the method returns. Method::integer may return what is no value of the format.
+    // The result of the method. Method::integer may return a number that is not a value of the format.
     float round(float x);
-    // What a tensor of the format then holds of such a result: the nearest value.
+    // The value that a tensor of the format stores for such a result: the nearest one.
     float stored(float result) const;
 
   private:
@@ -50,12 +50,12 @@ class Rounder {
 std::vector<double> running_sum(const FormatInfo& format, Method method, float start, float addend, int terms,
                                 std::uint64_t seed, std::uint64_t stream = 0);
 
-// Where sums of this addend stop under rounding to nearest: the first sum that the addend does not change.
+// The sum at which adding this addend stops under rounding to nearest: the first one that the addend does not change.
 // Infinity where that never happens within 2^26 additions. A sum from 0 of 1.0 stops at 2^(M + 1).
 double stall_of(const FormatInfo& format, float start, float addend);
 
 // One number rounded many times, at least once.
-struct Throws {
+struct RoundedDraws {
     Method method = Method::nearest;
     int draws = 0;
     std::map<double, int> returned, stored;  // value -> how often
@@ -63,7 +63,7 @@ struct Throws {
     double off_grid_pct = 0;                 // of what is returned
     double standard_error() const;           // of the mean
 };
-Throws throw_dice(const FormatInfo& format, Method method, double x, int draws, std::uint64_t seed);
+RoundedDraws draw_rounded(const FormatInfo& format, Method method, double x, int draws, std::uint64_t seed);
 
 // A tensor cast once, with the scale that brings its amax to the format's largest value.
 struct TensorCast {

@@ -124,17 +124,17 @@ TEST_CASE("the dice give the published means and deviations") {
     for (const Row& row : {Row{1.03, 1, 0.053, 1.0301, 1.0293}, Row{17.3, 18, 0.954, 16.60, 18},
                            Row{300, 288, 15.5, 288, 288}, Row{0.0005, 0, 0.00085, 0.0005, 0.000507}}) {
         CAPTURE(row.x);
-        const auto thrown = [&](Method method) { return throw_dice(e4m3(), method, row.x, kDraws, 1); };
-        CHECK(thrown(Method::nearest).mean == doctest::Approx(row.nearest));
-        const Throws fair = thrown(Method::stochastic);
+        const auto drawn = [&](Method method) { return draw_rounded(e4m3(), method, row.x, kDraws, 1); };
+        CHECK(drawn(Method::nearest).mean == doctest::Approx(row.nearest));
+        const RoundedDraws fair = drawn(Method::stochastic);
         CHECK(std::fabs(fair.mean - row.x) < 3 * fair.standard_error());
         CHECK(fair.deviation == doctest::Approx(row.deviation).epsilon(0.03));
         CHECK(fair.off_grid_pct == 0);
-        const Throws integer = thrown(Method::integer), constant = thrown(Method::constant);
+        const RoundedDraws integer = drawn(Method::integer), constant = drawn(Method::constant);
         CHECK(std::fabs(integer.mean - row.integer_mean) <= 4 * integer.standard_error() + 0.005 * row.x);
         CHECK(std::fabs(constant.mean - row.constant_mean) <= 4 * constant.standard_error() + 0.001 * row.x);
     }
-    CHECK(throw_dice(e4m3(), Method::integer, 1.03, kDraws, 1).deviation ==
+    CHECK(draw_rounded(e4m3(), Method::integer, 1.03, kDraws, 1).deviation ==
           doctest::Approx(0.171).epsilon(0.05));
 }
 
@@ -382,12 +382,12 @@ TEST_CASE("every number in the lesson of L7 is computed here") {
     add(dice.params().x);
     add(around.above);
     add(around.below);
-    const Throws& fair = dice.outcome().dice.throws[1];
+    const RoundedDraws& fair = dice.outcome().dice.draws[1];
     add(100.0 * fair.stored.at(around.above) / fair.draws, 2);
     add(number_metric(dice, "nearest.tensor_sqnr_db") - number_metric(dice, "stochastic.tensor_sqnr_db"), 1);
     add(number_metric(dice, "integer.tensor_off_grid_pct"), 2);
     add(number_metric(dice, "integer.mean"), 3);
-    const Throws& tutorial = dice.outcome().dice.throws[2];
+    const RoundedDraws& tutorial = dice.outcome().dice.draws[2];
     REQUIRE(tutorial.method == Method::integer);
     for (const auto& [value, count] : tutorial.returned) add(value);
     // Noise within +-h turns 17.3 into 17 where it is below 17.5 - 17.3: in (h + 0.2) / 2h of the draws.
