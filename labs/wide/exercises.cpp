@@ -238,7 +238,7 @@ Exercise exercise_forget() {
 
 }  // namespace
 
-std::span<const Exercise> WideLab::exercises() const {
+std::span<const Exercise> Wide::exercises() {
     static const std::array kExercises = {exercise_context(), exercise_edge(), exercise_zeros(),
                                           exercise_growth(), exercise_forget()};
     return kExercises;

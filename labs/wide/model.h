@@ -3,16 +3,13 @@
 // of one update of Adam's second moment. Everything is cast on the CPU.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/scaling/recipe.h"
-#include "core/threads/job.h"
-#include "labs/lab.h"
+#include "labs/table/table_lab.h"
 #include "labs/wide/model_attention.h"
 #include "labs/wide/model_optimiser.h"
 #include "labs/wide/model_swiglu.h"
@@ -31,6 +28,7 @@ struct Params {
     double params = 7e9;
 
     AttentionSpec attention_spec() const;
+    AttentionSpec sweep_spec() const;  // of all lengths, and of no output
     SwigluSpec swiglu_spec() const;
     OptimiserSpec optimiser_spec() const;
 };
@@ -38,56 +36,48 @@ struct Params {
 // The marks that the exercises ask for: % of the probability lost, steps that saturate, % of v.
 inline constexpr double kMostLost_pct = 0.2, kMostOff_pct = 2;
 
-class WideLab final : public Lab {
-  public:
-    WideLab();
-    const LabInfo& info() const override;
-    std::vector<Field> fields() override { return fields_of(params_); }
-    std::vector<Field> defaults() override { return fields_of(defaults_); }
-    // Computes the visible experiment; in a window each of the others once, for the summary.
-    void update() override;
-    // Of the visible experiment: "mass", "keys"; "timeline", "quadratic", "pair"; "forget", "gap", "cliff".
-    std::vector<Figure> figures() const override;
-    std::vector<std::string> figure_ids() const override;  // of all three
-    Figure thumbnail() const override;
-    std::vector<Metric> metrics() const override;  // those of the others are NaN
-    std::span<const Exercise> exercises() const override;
-    bool busy() const override;
-    void set_wake(std::function<void()> wake) override;
-    void reset() override;
+struct Wide {
+    static const LabInfo kInfo;
+    using Params = wide::Params;
+    static std::vector<table::Row> rows(Params& params);
+    // "attention": "mass", "keys"; "swiglu": "timeline", "quadratic", "pair"; "optimiser": "forget", "gap", "cliff".
+    static std::span<const table::Experiment<Wide>> experiments();
+    static std::span<const Exercise> exercises();
+    std::vector<table::Part*> parts() { return {&attention, &sweep, &swiglu, &optimiser}; }
+    Figure thumbnail() const;
+    void settle();
 
-    const Params& params() const { return params_; }
-    const Attention& attention() const { return attention_; }
-    const std::vector<SweepPoint>& sweep() const { return sweep_; }
-    const Swiglu& swiglu() const { return swiglu_; }
-    const Optimiser& optimiser() const { return optimiser_; }
-    std::size_t cast() const { return cast_index(params_.cast); }
+    std::size_t cast() const { return cast_index(params.cast); }
     const SwigluStep& step() const;  // the one under the cursor
-    bool shows(std::string_view experiment) const { return params_.experiment == experiment; }
-    // Whether a field belongs to this experiment; whether it has an effect: why not, as a sentence, else.
-    bool belongs(std::string_view field) const;
-    std::string why_not(std::string_view field) const;
-    Recipe recipe() const;        // how h is scaled: delayed or current
-    std::string te_code() const;  // that recipe, and what Transformer Engine leaves out of FP8
+    Recipe recipe() const;           // how h is scaled: delayed or current
+    std::string te_code() const;     // that recipe, and what Transformer Engine leaves out of FP8
+
+    Params params;
+    std::shared_ptr<Normals> normals = std::make_shared<Normals>();
+    table::Computed<AttentionSpec, Attention> attention{
+        "attention", [this] { return params.attention_spec(); },
+        [kept = normals](const AttentionSpec& spec) { return attention_of(spec, *kept); }, table::When::once};
+    table::Computed<AttentionSpec, std::vector<SweepPoint>> sweep{
+        "attention", [this] { return params.sweep_spec(); },
+        [kept = normals](const AttentionSpec& spec) { return sweep_of(spec, *kept); }};
+    table::Computed<SwigluSpec, Swiglu> swiglu{
+        "swiglu", [this] { return params.swiglu_spec(); },
+        [draws = std::make_shared<SwigluDraws>()](const SwigluSpec& spec) { return swiglu_of(spec, *draws); },
+        table::When::once};
+    table::Computed<OptimiserSpec, Optimiser> optimiser{
+        "optimiser", [this] { return params.optimiser_spec(); }, optimiser_of, table::When::once};
 
   private:
-    explicit WideLab(std::shared_ptr<Normals> normals);
-    static std::vector<Field> fields_of(Params& params);
-
-    bool in_window_ = false;
-    Params params_, defaults_;  // defaults_: never changed
-    std::optional<AttentionSpec> asked_attention_, asked_sweep_;
-    std::optional<SwigluSpec> asked_swiglu_;
-    std::optional<OptimiserSpec> asked_optimiser_;
-    Job<AttentionSpec, Attention> attention_job_;
-    Job<AttentionSpec, std::vector<SweepPoint>> sweep_job_;
-    Job<SwigluSpec, Swiglu> swiglu_job_;
-    Job<OptimiserSpec, Optimiser> optimiser_job_;
-    Attention attention_;
-    std::vector<SweepPoint> sweep_;
-    Swiglu swiglu_;
-    Optimiser optimiser_;
+    std::vector<Figure> attention_figures() const;
+    std::vector<Figure> swiglu_figures() const;
+    std::vector<Figure> optimiser_figures() const;
+    std::vector<table::MetricRow> attention_metrics() const;
+    std::vector<table::MetricRow> swiglu_metrics() const;
+    std::vector<table::MetricRow> optimiser_metrics() const;
+    bool has_swiglu() const { return !swiglu->steps.empty(); }
+    bool has_optimiser() const { return !optimiser->exact.empty(); }
 };
+using WideLab = table::TableLab<Wide>;
 
 // model_attention_figures.cpp
 std::string mass_title(const Attention& attention, std::size_t cast);

@@ -104,7 +104,7 @@ void WideView::go_to(int step) { set(fmt::format("step={}", std::clamp(step, 0, 
 
 bool WideView::key(Context&, ui::Key key) {
     if (!lab_.shows("swiglu") || (key != ui::Key::comma && key != ui::Key::period)) return false;
-    go_to(lab_.params().step + (key == ui::Key::period ? 1 : -1));
+    go_to(lab_->params.step + (key == ui::Key::period ? 1 : -1));
     return true;
 }
 
@@ -118,7 +118,7 @@ std::span<const ViewKey> WideView::keys() const {
 }
 
 std::vector<std::pair<std::string, std::string>> WideView::status() const {
-    const Params& p = lab_.params();
+    const Params& p = lab_->params;
     const std::string seed = std::to_string(p.seed);
     if (lab_.shows("swiglu"))
         return {{"seed", seed},
@@ -134,7 +134,7 @@ std::vector<std::pair<std::string, std::string>> WideView::status() const {
 }
 
 std::unique_ptr<LabView> make_view(Lab& lab) {
-    return std::make_unique<WideView>(dynamic_cast<WideLab&>(lab));
+    return std::make_unique<WideView>(static_cast<WideLab&>(lab));
 }
 
 }  // namespace fp8lab::wide

@@ -5,17 +5,16 @@
 #include <span>
 #include <string>
 
+#include "labs/table/view.h"
 #include "labs/ui/plot/plot.h"
-#include "labs/view.h"
 #include "labs/wide/model.h"
 
 namespace fp8lab::wide {
 
-class WideView final : public LabView {
+class WideView final : public table::TableView<Wide> {
   public:
-    explicit WideView(WideLab& lab) : lab_(lab) {}
+    using TableView::TableView;
     void stage(ui::Context& context, Rect area) override;
-    void explore(ui::Context& context, float width) override;
     std::vector<std::pair<std::string, std::string>> status() const override;
     bool key(ui::Context& context, ui::Key key) override;
     std::span<const ViewKey> keys() const override;
@@ -46,23 +45,23 @@ class WideView final : public LabView {
     void draw_bytes(ui::Context& context, Rect area);
     void draw_cliff(ui::Context& context, Figure figure, Rect area);
     // view_panel.cpp
-    void draw_field(ui::Context& context, const Field& field, const Field& default_field);
+    std::string more_words() const override;
+    bool draw_own(ui::Context& context, const table::Row& row, const Field& default_field) override;
+    void draw_below(ui::Context& context, float width) override;
     void draw_keys_slider(ui::Context& context, const Field& field);
+    void draw_alignment(ui::Context& context, const Field& field, const Field& default_field);
     void draw_headline(ui::Context& context, float width);
     void draw_summary(ui::Context& context, float width);
     void draw_buttons(ui::Context& context, float width);
 
-    void set(const std::string& assignment) { set_field(lab_.fields(), assignment); }
     void go_to(int step);
 
-    WideLab& lab_;
     ui::PlotState upper_, left_, right_;
     int part_ = 0;  // on a narrow stage: the left or the right part
     // Until then the weight rows are shown instead of the norms: while the pointer or the ring is on Alignment, and a
     // little longer, since the pointer has to reach them.
     double pair_until_ = 0;  // s
     bool pair_held_ = false;
-    bool more_open_ = false;
 };
 
 // view.cpp: a heading that may take more than one line; returns where it ends.

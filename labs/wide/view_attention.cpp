@@ -36,7 +36,7 @@ void WideView::draw_attention(Context& c, Rect area) {
 // A press or an arrow key sets the number of keys.
 void WideView::draw_keys(Context& c, Figure figure, Rect area) {
     ui::region(c, "keys", area);
-    const std::vector<SweepPoint>& sweep = lab_.sweep();
+    const std::vector<SweepPoint>& sweep = *lab_->sweep;
     const float heading = draw_heading(c, figure.title, area);
     figure.title.clear();
     const bool note = area.height() > c.px(230);
@@ -58,11 +58,11 @@ void WideView::draw_keys(Context& c, Figure figure, Rect area) {
     if (press.focused) {
         const int arrows =
             (ui::key_pressed(ui::Key::right) ? 1 : 0) - (ui::key_pressed(ui::Key::left) ? 1 : 0);
-        if (arrows != 0) choose(std::log2(lab_.params().attention_spec().keys) + arrows);
+        if (arrows != 0) choose(std::log2(lab_->params.attention_spec().keys) + arrows);
     }
     if (sweep.empty()) return;
     std::vector<EndWords> ends;
-    const Role role = find_format(lab_.params().format).role;
+    const Role role = find_format(lab_->params.format).role;
     constexpr std::array<const char*, 4> kNames = {"normalised", "× 1", "× 256", "× 448"};
     for (std::size_t i = 0; i < kCasts.size(); ++i) {
         const double lost = sweep.back().lost_pct[i];
@@ -72,14 +72,14 @@ void WideView::draw_keys(Context& c, Figure figure, Rect area) {
     draw_ends(c, std::move(ends), plot.area.x1 + c.px(8), {area.x0, plot.area.y0, area.x1, plot.area.y1});
     if (!note) return;
     const std::string words = fmt::format("Mean of {} rows, sigma {}. At the right: {} keys.", kRows,
-                                          screen_number(lab_.params().sigma, 3), group_thousands(kMostKeys));
+                                          screen_number(lab_->params.sigma, 3), group_thousands(kMostKeys));
     if (ui::text_width(c, words, kSans13) <= area.width())
         ui::text_mid(c, {area.x0, area.y1 - c.px(8)}, words, {Role::muted}, kSans13);
 }
 
 void WideView::draw_casts(Context& c, Rect area) {
     ui::region(c, "casts", area);
-    const Attention& a = lab_.attention();
+    const Attention& a = *lab_->attention;
     const bool surprise = std::ranges::any_of(
         a.casts, [](const CastOutcome& cast) { return cast.zero_pct >= 30 && cast.lost_pct <= 0.1; });
     float y = draw_heading(c, surprise ? "Zeros do not count, mass does" : "What each cast loses", area);
@@ -93,7 +93,7 @@ void WideView::draw_casts(Context& c, Rect area) {
     const float row = c.px(area.height() < c.px(240) ? 28 : 34);
     for (std::size_t i = 0; i < kCasts.size(); ++i) {
         const Rect line{area.x0 - c.px(8), y, area.x1 + c.px(8), y + row};
-        const bool chosen = i == lab_.cast();
+        const bool chosen = i == lab_->cast();
         ui::hline(c, area.x0, area.x1, y, {Role::line});
         if (chosen) ui::fill_rect(c, line, {Role::field}, 4);
         const ui::Press press = ui::press(c, fmt::format("wide.cast.{}", kCasts[i].id), line, 4);
@@ -120,9 +120,9 @@ void WideView::draw_casts(Context& c, Rect area) {
 
 // Where the format gives 0: half its smallest value, over the scale.
 void WideView::draw_cuts(Context& c, Rect area) {
-    const std::string format = format_label(lab_.params().format);
+    const std::string format = format_label(lab_->params.format);
     const float row = c.px(28);
-    const double least = std::log2(static_cast<double>(zero_threshold(lab_.params().format)));
+    const double least = std::log2(static_cast<double>(zero_threshold(lab_->params.format)));
     const auto cut = [&](std::size_t i) { return (least - std::log2(kCasts.at(i).scale)) * std::log(2); };
     if (area.height() < c.px(24) + 4 * row) {
         const std::string words = fmt::format(
@@ -138,7 +138,7 @@ void WideView::draw_cuts(Context& c, Rect area) {
         const std::string words =
             i == 1 ? "× 1: lost up to s − max ="
                    : fmt::format("{}: {:.2f} further down", kCasts[i].short_label, std::log(kCasts[i].scale));
-        y = draw_row(c, {words, fmt::format("−{:.2f}", -cut(i)), {Role::text}, i == lab_.cast()},
+        y = draw_row(c, {words, fmt::format("−{:.2f}", -cut(i)), {Role::text}, i == lab_->cast()},
                      {area.x0, y, area.x1, y}, row);
     }
     ui::hline(c, area.x0, area.x1, y, {Role::line});

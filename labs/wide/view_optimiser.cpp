@@ -35,7 +35,7 @@ void WideView::draw_optimiser(Context& c, Rect area) {
 
 void WideView::draw_forget(Context& c, Figure figure, Rect area) {
     ui::region(c, "forget", area);
-    const Optimiser& o = lab_.optimiser();
+    const Optimiser& o = *lab_->optimiser;
     const float room = c.px(area.width() < c.px(680) ? 124 : 150);
     const float heading = draw_heading(c, figure.title, area);
     figure.title.clear();
@@ -74,7 +74,7 @@ void WideView::draw_forget(Context& c, Figure figure, Rect area) {
 }
 
 void WideView::draw_gap(Context& c, Figure figure, Rect area) {
-    const Optimiser& o = lab_.optimiser();
+    const Optimiser& o = *lab_->optimiser;
     const bool low = area.height() < c.px(300);
     float y = draw_heading(c, figure.title, area) + c.px(low ? 2 : 20);
     figure.title.clear();
@@ -113,7 +113,7 @@ void WideView::draw_gap(Context& c, Figure figure, Rect area) {
     const Color ink = stuck ? Color{Role::sat, Tone::ink} : Color{Role::text};
     if (o.at > 0) {
         y = draw_row(c,
-                     {fmt::format("step without a gradient: (1 − {}) v", lab_.params().beta2),
+                     {fmt::format("step without a gradient: (1 − {}) v", lab_->params.beta2),
                       screen_number(o.at * (1 - o.spec.beta2), 3), ink, stuck},
                      {area.x0, y, area.x1, y}, row);
         y = draw_row(
@@ -136,7 +136,7 @@ void WideView::draw_bytes(Context& c, Rect area) {
         Role role;
         bool chosen;
     };
-    const OptimiserSpec spec = lab_.params().optimiser_spec();
+    const OptimiserSpec spec = lab_->params.optimiser_spec();
     const OptimiserSpec blocks{.format = "e4m3", .scale = "block128"};
     const bool eight = spec.format == "e4m3" || spec.format == "e5m2";
     const std::array plans = {Plan{"FP32", 8, Role::truth, spec.format == "fp32"},
@@ -144,7 +144,7 @@ void WideView::draw_bytes(Context& c, Rect area) {
                               Plan{"FP8, 128", blocks.bytes(), Role::e4m3, eight}};
     const float row = c.px(30);
     if (area.height() < c.px(26) + 3 * c.px(19)) return;
-    const double params = lab_.params().params;
+    const double params = lab_->params.params;
     const float y0 = draw_heading(c,
                                   fmt::format("Bytes for m and v, {} parameters",
                                               params >= 1e9 ? screen_number(params / 1e9, 3) + " billion"
@@ -186,8 +186,8 @@ void WideView::draw_cliff(Context& c, Figure figure, Rect area) {
                      {find_format(cliff.format).role, Tone::ink}, kBold13,
                      right ? Anchor::left : Anchor::right);
     }
-    const Point beta2 = plot.to_px(1 - lab_.optimiser().spec.beta2, 0.5);
-    const std::string words = lab_.params().beta2;
+    const Point beta2 = plot.to_px(1 - lab_->optimiser->spec.beta2, 0.5);
+    const std::string words = lab_->params.beta2;
     const bool room = beta2.x - ui::text_width(c, words, kMonoBold13) - c.px(8) > plot.area.x0;
     ui::text_mid(c, {beta2.x + c.px(room ? -6 : 6), plot.area.y1 - c.px(12)}, words, {Role::text},
                  kMonoBold13, room ? Anchor::right : Anchor::left);

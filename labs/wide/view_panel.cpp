@@ -26,17 +26,17 @@ std::string percent_of(double pct) {
 }
 
 Result attention_result(const WideLab& lab) {
-    const double lost = lab.attention().casts[lab.cast()].lost_pct;
+    const double lost = lab->attention->casts[lab->cast()].lost_pct;
     return {percent_of(lost), "of the probability lost", lost, lost > kMostLost_pct};
 }
 Result swiglu_result(const WideLab& lab) {
-    if (lab.swiglu().steps.empty()) return {"–", "", 0, false};  // before the first result
-    const SwigluStep& step = lab.step();
-    return {percent_of(step.lost_l1_pct), fmt::format("of channel 0 lost, step {}", lab.params().step),
+    if (lab->swiglu->steps.empty()) return {"–", "", 0, false};  // before the first result
+    const SwigluStep& step = lab->step();
+    return {percent_of(step.lost_l1_pct), fmt::format("of channel 0 lost, step {}", lab->params.step),
             step.lost_l1_pct, step.saturated > 0};
 }
 Result optimiser_result(const WideLab& lab) {
-    const Optimiser& o = lab.optimiser();
+    const Optimiser& o = *lab->optimiser;
     if (o.exact.empty()) return {"–", "", 0, false};
     return {percent_of(o.error_pct()),
             fmt::format("too {} after {} steps", o.v_end() >= o.exact.back() ? "large" : "small",
@@ -49,7 +49,7 @@ Result optimiser_result(const WideLab& lab) {
 // Powers of two only: the mouse rounds to them, an arrow key goes to the next.
 void WideView::draw_keys_slider(Context& c, const Field& field) {
     if (ui::withheld(c, field)) return;
-    const double before = lab_.params().attention_spec().keys;
+    const double before = lab_->params.attention_spec().keys;
     double keys = before;
     const bool changed =
         ui::slider(c, "keys", field.info.label, field.info.te_name, keys, kLeastKeys, kMostKeys,
@@ -63,59 +63,31 @@ void WideView::draw_keys_slider(Context& c, const Field& field) {
     set(fmt::format("keys={:.0f}", std::exp2(std::clamp(at, std::log2(kLeastKeys), std::log2(kMostKeys)))));
 }
 
-// A switch without an effect stays, dead, and says why.
-void WideView::draw_field(Context& c, const Field& field, const Field& default_field) {
-    if (field.info.name == "keys") return draw_keys_slider(c, field);
-    const std::string why = lab_.why_not(field.info.name);
-    if (why.empty()) {
-        ui::edit(c, field, &default_field);
-        return;
-    }
-    if (field.info.more || ui::withheld(c, field)) return;
-    ui::text(c, field.info.label, Role::muted, kSans13);
-    const std::array<std::string, 1> labels = {field.info.name == "v_scale" ? "one: " + why : "nearest"};
-    int selected = 0;
-    ui::segmented(c, field.info.name, labels, selected, 1);
-    ui::tooltip(c, field.info.label, why);
+// While the pointer or the ring is on it, the weight rows are shown.
+void WideView::draw_alignment(Context& c, const Field& field, const Field& default_field) {
+    const ImVec2 from = ImGui::GetCursorScreenPos(), mouse = ImGui::GetIO().MousePos;
+    const float width = ImGui::GetContentRegionAvail().x;
+    ui::edit(c, field, &default_field);
+    const bool over = mouse.x >= from.x && mouse.x <= from.x + width && mouse.y >= from.y &&
+                      mouse.y < ImGui::GetCursorScreenPos().y;
+    constexpr double kLinger_s = 1.5;
+    if (over || c.focus.name == "rho") pair_until_ = ImGui::GetTime() + kLinger_s;
 }
 
-void WideView::explore(Context& c, float width) {
-    const std::vector<Field> fields = lab_.fields(), default_fields = lab_.defaults();
-    if (!ui::withheld(c, fields.front())) {
-        std::vector<std::string> labels;
-        int selected = 0;
-        for (const Choice& choice : fields.front().choices) {
-            if (choice.id == lab_.params().experiment) selected = static_cast<int>(labels.size());
-            labels.push_back(choice.label);
-        }
-        if (ui::segmented(c, "experiment", labels, selected))
-            set("experiment=" + fields.front().choices.at(static_cast<std::size_t>(selected)).id);
-    }
-    ImGui::Dummy({0, c.px(2)});
-    bool over_pair = false;
-    const auto draw = [&](bool more) {
-        for (std::size_t i = 1; i < fields.size(); ++i) {
-            const FieldInfo& info = fields[i].info;
-            if (info.hidden || info.more != more || !lab_.belongs(info.name)) continue;
-            const ImVec2 from = ImGui::GetCursorScreenPos();
-            draw_field(c, fields[i], default_fields[i]);
-            if (info.name != "rho") continue;
-            const ImVec2 mouse = ImGui::GetIO().MousePos;
-            over_pair =
-                c.focus.name == "rho" || (mouse.x >= from.x && mouse.x <= from.x + width &&
-                                          mouse.y >= from.y && mouse.y < ImGui::GetCursorScreenPos().y);
-        }
-    };
-    draw(false);
-    constexpr double kLinger_s = 1.5;
-    if (over_pair) pair_until_ = ImGui::GetTime() + kLinger_s;
-    if (lab_.shows("swiglu")) ui::wrapped(c, "Alignment is set here, not learnt.");
-    ui::disclosure(c, "wide.more",
-                   lab_.shows("swiglu")      ? "More: history, seed"
-                   : lab_.shows("optimiser") ? "More: v at start, steps, parameters, seed"
-                                             : "More: row sum, head size, seed",
-                   more_open_);
-    if (more_open_) draw(true);
+bool WideView::draw_own(Context& c, const table::Row& row, const Field& default_field) {
+    const std::string& name = row.field.info.name;
+    if (name == "keys") return draw_keys_slider(c, row.field), true;
+    if (name == "rho") return draw_alignment(c, row.field, default_field), true;
+    return false;
+}
+
+std::string WideView::more_words() const {
+    return lab_.shows("swiglu")      ? "history, seed"
+           : lab_.shows("optimiser") ? "v at start, steps, parameters, seed"
+                                     : "row sum, head size, seed";
+}
+
+void WideView::draw_below(Context& c, float width) {
     ui::divider(c);
     draw_headline(c, width);
     draw_summary(c, width);
@@ -139,7 +111,7 @@ void WideView::draw_headline(Context& c, float width) {
 }
 
 void WideView::draw_summary(Context& c, float width) {
-    const Params& p = lab_.params();
+    const Params& p = lab_->params;
     ui::text(c, "The three experiments", Role::text, kBold15);
     const std::vector<float> columns = {0.74F * width, 0.26F * width};
     const auto row = [&](std::string_view experiment, std::string words, const Result& result) {
@@ -153,7 +125,7 @@ void WideView::draw_summary(Context& c, float width) {
     };
     row("attention", fmt::format("Attention: P in {}, lost", format_label(p.format)), attention_result(lab_));
     row("swiglu", fmt::format("SwiGLU: h in E4M3, lost in step {}", p.step), swiglu_result(lab_));
-    const Optimiser& o = lab_.optimiser();
+    const Optimiser& o = *lab_->optimiser;
     const bool large = o.exact.empty() || o.v_end() >= o.exact.back();
     row("optimiser",
         fmt::format("Optimiser: v in {}, too {}", format_label(p.optimiser.format),
@@ -165,17 +137,17 @@ void WideView::draw_summary(Context& c, float width) {
 
 // L8 has neither attention nor v in 16 bits: it takes the scaling of the experiment "swiglu".
 void WideView::draw_buttons(Context& c, float width) {
-    const std::string& fix = lab_.params().swiglu.fix;
+    const std::string& fix = lab_->params.swiglu.fix;
     const bool trains = lab_.shows("swiglu") && (fix == "none" || fix == "current");
     const float half = (width / c.scale - 8) / 2;
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    const std::string code = lab_.te_code();
+    const std::string code = lab_->te_code();
     if (ui::button(c, "wide.copy_recipe", "Copy TE recipe", {.width = half}))
         ImGui::SetClipboardText(code.c_str());
     ui::tooltip(c, "Copy as Transformer Engine recipe", code);
     if (!trains) return;
     ImGui::SetCursorScreenPos({at.x + c.px(half + 8), at.y});
-    const std::string text = recipe_text(lab_.recipe());
+    const std::string text = recipe_text(lab_->recipe());
     if (ui::button(c, "wide.train", "Train with it", {.width = half})) {
         const std::size_t colon = std::min(text.find(':'), text.size());
         c.wanted_lab = {.lab = "train",

@@ -39,7 +39,7 @@ void WideView::draw_swiglu(Context& c, Rect area) {
                 upper = std::clamp(0.29F * height, 120.0F, 320.0F);
     Figure& timeline = figures[0];
     timeline.x.visible = false;  // the strip has the steps
-    const double at = lab_.params().step;
+    const double at = lab_->params.step;
     timeline.series.insert(
         timeline.series.begin(),
         {"cursor", XSpan{at, at + 1}, {.color = {Role::field, Tone::fill, 0.75F}, .in_legend = false}});
@@ -76,7 +76,7 @@ void WideView::draw_swiglu(Context& c, Rect area) {
 
 // Numbers under their steps.
 void WideView::draw_strip(Context& c, const ui::PlotResult& plot, Rect area, int rows) {
-    const std::vector<SwigluStep>& steps = lab_.swiglu().steps;
+    const std::vector<SwigluStep>& steps = lab_->swiglu->steps;
     const float height = c.px(kStripRow);
     struct Row {
         const char* name;
@@ -90,7 +90,7 @@ void WideView::draw_strip(Context& c, const ui::PlotResult& plot, Rect area, int
          {"step", [](const SwigluStep&, int t) { return std::to_string(t); }}}};
     std::vector<std::size_t> shown = {0, 1, 2, 3, 4};
     if (rows < 5) shown = {0, 1, 2, 4};
-    const int cursor = lab_.params().step;
+    const int cursor = lab_->params.step;
     const Point from = plot.to_px(cursor, 1), to = plot.to_px(cursor + 1, 1);
     ui::fill_rect(c, {from.x, area.y0, to.x, area.y1}, {Role::field, Tone::fill, 0.75F});
     for (std::size_t r = 0; r < shown.size(); ++r) {
@@ -125,10 +125,10 @@ void WideView::draw_scrub(Context& c, const ui::PlotResult& plot, float y) {
     if (press.focused) {
         const int arrows =
             (ui::key_pressed(ui::Key::right) ? 1 : 0) - (ui::key_pressed(ui::Key::left) ? 1 : 0);
-        if (arrows != 0) go_to(lab_.params().step + arrows);
+        if (arrows != 0) go_to(lab_->params.step + arrows);
     }
     const float thick = 2 * ui::hairline(c), top = std::round(y - thick / 2);
-    const float knob = plot.to_px(lab_.params().step + 0.5, 1).x;
+    const float knob = plot.to_px(lab_->params.step + 0.5, 1).x;
     ui::fill_rect(c, {area.x0, top, area.x1, top + thick}, {Role::line});
     ui::fill_rect(c, {area.x0, top, knob, top + thick}, {Role::text});
     ImDrawList& list = *ImGui::GetWindowDrawList();
@@ -138,7 +138,7 @@ void WideView::draw_scrub(Context& c, const ui::PlotResult& plot, float y) {
 
 // The knob is at the chosen norm; a press anywhere moves it.
 void WideView::draw_norms(Context& c, Figure figure, Rect area) {
-    const std::vector<NormPoint>& norms = lab_.swiglu().norms;
+    const std::vector<NormPoint>& norms = lab_->swiglu->norms;
     const float heading = draw_heading(c, figure.title, area);
     figure.title.clear();
     const bool note = area.height() > c.px(230);
@@ -152,7 +152,7 @@ void WideView::draw_norms(Context& c, Figure figure, Rect area) {
     const ui::Press press = ui::press(c, "wide.norm", plot.area, 2);
     const auto choose = [&](double k) { set(fmt::format("k={:.3g}", std::clamp(k, 1.0, 16.0))); };
     if (press.held) choose(plot.x_at(ImGui::GetIO().MousePos.x));
-    const double k = lab_.params().swiglu.k;
+    const double k = lab_->params.swiglu.k;
     if (press.focused) {
         const int arrows =
             (ui::key_pressed(ui::Key::right) ? 1 : 0) - (ui::key_pressed(ui::Key::left) ? 1 : 0);
@@ -195,7 +195,7 @@ void WideView::draw_pair(Context& c, Figure figure, Rect area) {
     const Rect arrows{area.x0, heading + c.px(16), area.x0 + side, heading + c.px(16) + side};
     const Point foot{arrows.x0 + c.px(6), arrows.y1 - c.px(6)};
     const float reach = side - c.px(16);
-    const float angle = static_cast<float>(std::acos(std::clamp(lab_.params().swiglu.rho, 0.0, 1.0)));
+    const float angle = static_cast<float>(std::acos(std::clamp(lab_->params.swiglu.rho, 0.0, 1.0)));
     const Point gate{foot.x + reach, foot.y},
         up{foot.x + reach * std::cos(angle), foot.y - reach * std::sin(angle)};
     ImDrawList& list = *ImGui::GetWindowDrawList();
@@ -223,7 +223,7 @@ void WideView::draw_pair(Context& c, Figure figure, Rect area) {
 
 void WideView::draw_inliers(Context& c, Rect area) {
     ui::region(c, "repairs", area);
-    const Swiglu& s = lab_.swiglu();
+    const Swiglu& s = *lab_->swiglu;
     if (s.steps.empty()) return;  // before the first result
     const float height = area.height() / c.scale;
     const float row = c.px(height < 300 ? 21 : 27);

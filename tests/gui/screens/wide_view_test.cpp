@@ -21,7 +21,7 @@ TEST_CASE("L14: the switch shows one experiment, its controls and its result") {
     CHECK((screen.shows("wide.mass") && screen.shows("keys") && !screen.shows("margin")));
     const std::string lost = screen.words("wide.result");
     screen.click("experiment.1");
-    CHECK(screen.lab.params().experiment == "swiglu");
+    CHECK(screen.lab->params.experiment == "swiglu");
     CHECK((screen.shows("wide.timeline") && screen.shows("margin")));
     CHECK(screen.words("wide.result") != lost);
     screen.gui.context.probes.items.clear();
@@ -29,7 +29,7 @@ TEST_CASE("L14: the switch shows one experiment, its controls and its result") {
     CHECK_FALSE(screen.shows("wide.mass"));
     CHECK_FALSE(screen.shows("keys"));
     screen.click("experiment.2");
-    CHECK(screen.lab.params().experiment == "optimiser");
+    CHECK(screen.lab->params.experiment == "optimiser");
     CHECK((screen.shows("wide.forget") && screen.shows("v_format.1")));
     CHECK(screen.words("wide.result") == "35.0 %");
 }
@@ -37,15 +37,15 @@ TEST_CASE("L14: the switch shows one experiment, its controls and its result") {
 TEST_CASE("L14: a press on a row chooses the cast, one on the figure the number of keys") {
     Screen screen;
     screen.click("wide.cast.exp448");
-    CHECK(screen.lab.params().cast == "exp448");
+    CHECK(screen.lab->params.cast == "exp448");
     const Rect figure = screen.gui.rect("wide.length");
     screen.click(Point{figure.x1 - 2, figure.y0 + 20});
-    CHECK(screen.lab.params().keys == "131072");
+    CHECK(screen.lab->params.keys == "131072");
     screen.click(Point{figure.x0 + 2, figure.y0 + 20});
-    CHECK(screen.lab.params().keys == "64");
+    CHECK(screen.lab->params.keys == "64");
     // The slider knows powers of two only.
     screen.drag("keys", 40);
-    const double keys = screen.lab.params().attention_spec().keys;
+    const double keys = screen.lab->params.attention_spec().keys;
     CHECK(std::exp2(std::round(std::log2(keys))) == keys);
     CHECK(keys > 64);
 }
@@ -59,18 +59,18 @@ TEST_CASE("L14: the step by its column and its slider, the norm by its knob") {
     CHECK(screen.view.keys().size() == 2);
     const Rect columns = screen.gui.rect("wide.steps");
     screen.click(Point{columns.x0 + 19.5F / 24 * columns.width(), columns.y0 + 30});
-    CHECK(screen.lab.params().step == 19);
+    CHECK(screen.lab->params.step == 19);
     const Rect scrub = screen.gui.rect("wide.scrub");
     screen.click(Point{scrub.x0 + 2.5F / 24 * scrub.width(), scrub.y0 + 9});
-    CHECK(screen.lab.params().step == 2);
+    CHECK(screen.lab->params.step == 2);
     screen.view.key(screen.gui.context, ui::Key::period);
-    CHECK(screen.lab.params().step == 3);
+    CHECK(screen.lab->params.step == 3);
     screen.view.key(screen.gui.context, ui::Key::comma);
     screen.view.key(screen.gui.context, ui::Key::comma);
-    CHECK(screen.lab.params().step == 1);
+    CHECK(screen.lab->params.step == 1);
     const Rect norms = screen.gui.rect("wide.norm");
     screen.click(Point{norms.x0 + 0.75F * norms.width(), norms.y0 + 30});
-    CHECK(screen.lab.params().swiglu.k == doctest::Approx(8).epsilon(0.05));
+    CHECK(screen.lab->params.swiglu.k == doctest::Approx(8).epsilon(0.05));
 }
 
 TEST_CASE("L14: the pointer on Alignment shows the weight rows, and the end of one can be dragged") {
@@ -97,7 +97,7 @@ TEST_CASE("L14: a switch without an effect does not move, Train with it leads to
     CHECK_FALSE(screen.shows("wide.train"));
     screen.set("signal=noise");
     screen.click("v_scale.0");
-    CHECK(screen.lab.params().optimiser.scale == "one");
+    CHECK(screen.lab->params.optimiser.scale == "one");
     screen.set("experiment=attention");
     CHECK_FALSE(screen.shows("wide.train"));
     screen.set("experiment=swiglu");

@@ -218,14 +218,14 @@ TEST_CASE("L14: the histogram is the whole row, and what it says is lost is what
 
 TEST_CASE("L14: the sweep has the chosen length's numbers, and each doubling loses more") {
     const Made made{"keys=1024"};
-    const auto& sweep = made.lab.sweep();
+    const auto& sweep = *made.lab->sweep;
     REQUIRE(sweep.size() == 12);
     CHECK((sweep.front().keys == 64 && sweep.back().keys == 131072));
     for (std::size_t c = 0; c < 4; ++c)
-        CHECK(sweep[4].lost_pct[c] == doctest::Approx(made.lab.attention().casts[c].lost_pct).epsilon(1e-9));
+        CHECK(sweep[4].lost_pct[c] == doctest::Approx(made.lab->attention->casts[c].lost_pct).epsilon(1e-9));
     for (std::size_t i = 1; i < sweep.size(); ++i) CHECK(sweep[i].lost_pct[0] > sweep[i - 1].lost_pct[0]);
     CHECK(keys_title(sweep) == "Each doubling of the context loses more");
-    CHECK(keys_title(Made{"format=bf16"}.lab.sweep()) == "Nothing is lost at any length");
+    CHECK(keys_title(*Made{"format=bf16"}.lab->sweep) == "Nothing is lost at any length");
 }
 
 TEST_CASE("L14: SwiGLU's product grows by the square, GELU by the factor, the clamp not at all") {
@@ -478,28 +478,28 @@ TEST_CASE("L14: only the visible experiment has numbers and figures, back again 
 }
 
 TEST_CASE("L14: titles say what the numbers say") {
-    CHECK(timeline_title(Made{"experiment=swiglu"}.lab.swiglu()) ==
+    CHECK(timeline_title(*Made{"experiment=swiglu"}.lab->swiglu) ==
           "The weights grow 2×, the product 4×: 3 of 24 steps saturate");
-    CHECK(timeline_title(Made{"experiment=swiglu", "margin=2"}.lab.swiglu()) ==
+    CHECK(timeline_title(*Made{"experiment=swiglu", "margin=2"}.lab->swiglu) ==
           "No step saturates: margin 2");
-    CHECK(timeline_title(Made{"experiment=swiglu", "fix=smooth"}.lab.swiglu()) ==
+    CHECK(timeline_title(*Made{"experiment=swiglu", "fix=smooth"}.lab->swiglu) ==
           "No step saturates: Smooth-SwiGLU");
-    CHECK(forget_title(Made{"experiment=optimiser"}.lab.optimiser()) ==
+    CHECK(forget_title(*Made{"experiment=optimiser"}.lab->optimiser) ==
           "The average cannot forget: after 300 steps BF16 holds 1.000, not 0.741");
-    CHECK(forget_title(Made{"experiment=optimiser", "beta2=0.95"}.lab.optimiser()) ==
+    CHECK(forget_title(*Made{"experiment=optimiser", "beta2=0.95"}.lab->optimiser) ==
           "BF16 follows: 1.7 % off");
-    CHECK(gap_title(Made{"experiment=optimiser"}.lab.optimiser()) ==
+    CHECK(gap_title(*Made{"experiment=optimiser"}.lab->optimiser) ==
           "The step is 0.1 % of v, half a gap 0.2 %");
-    CHECK(gap_title(Made{"experiment=optimiser", "v0=0"}.lab.optimiser()) ==
+    CHECK(gap_title(*Made{"experiment=optimiser", "v0=0"}.lab->optimiser) ==
           "v is 0: it has nothing to forget");
 }
 
 TEST_CASE("L14: the scaling as Transformer Engine's call, attention not in FP8") {
-    const std::string delayed = Made{"experiment=swiglu", "margin=2", "history=8"}.lab.te_code();
+    const std::string delayed = Made{"experiment=swiglu", "margin=2", "history=8"}.lab->te_code();
     for (const char* part :
          {"DelayedScaling(", "margin=2", "amax_history_len=8", "fp8_dpa=False, fp8_mha=False)"})
         CHECK_MESSAGE(delayed.find(part) != std::string::npos, delayed);
-    const std::string current = Made{"experiment=swiglu", "fix=current"}.lab.te_code();
+    const std::string current = Made{"experiment=swiglu", "fix=current"}.lab->te_code();
     CHECK_MESSAGE(current.starts_with("Float8CurrentScaling("), current);
     CHECK(std::ranges::count(current, '(') == std::ranges::count(current, ')'));
     const test::TeSignatures te(read_text(FP8LAB_SOURCE "/tests/unit/scaling/te_signatures.json"));
@@ -532,8 +532,8 @@ TEST_CASE("L14: the lesson's numbers are the lab's") {
     const Made swiglu{"experiment=swiglu"};
     states(rounded(swiglu("s.over"), 1));
     states(rounded(swiglu("s.lost_l1_pct"), 1));
-    states(rounded(swiglu.lab.swiglu().inliers.back().e4m3_db, 1));
-    states(rounded(swiglu.lab.swiglu().inliers.back().int8_db, 1));
+    states(rounded(swiglu.lab->swiglu->inliers.back().e4m3_db, 1));
+    states(rounded(swiglu.lab->swiglu->inliers.back().int8_db, 1));
     const Made optimiser{"experiment=optimiser"};
     states(rounded(optimiser("o.v_end"), 3));
     states(rounded(optimiser("o.exact"), 3));

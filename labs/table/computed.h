@@ -1,0 +1,75 @@
+// What a lab computes from its parameters: one Job that is asked again when what it is computed from has changed.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "core/threads/job.h"
+
+namespace fp8lab::table {
+
+// When a result is computed.
+enum class When {
+    shown,  // while the experiment is shown
+    once,   // in a window also once before, for what sums up all experiments
+    in_frame,  // while it is shown, in the frame of the edit: it takes less than a frame, and a handle moves with it
+};
+
+// A computation as TableLab sees it.
+class Part {
+  public:
+    // `of`: the experiment that needs the result; empty: every one.
+    Part(std::string_view of, When when) : of_(of), when_(when) {}
+    virtual ~Part() = default;
+    Part(const Part&) = delete;
+    Part& operator=(const Part&) = delete;
+
+    std::string_view of() const { return of_; }
+    virtual bool busy() const = 0;
+    virtual void start_worker(std::function<void()> wake) = 0;
+    // Asks for the result of the present parameters where it is wanted, and takes the one that is ready. Throws what
+    // the computation threw for the present parameters; what that of a hidden experiment threw is told when it is
+    // shown again.
+    virtual void refresh(bool shown, bool in_window) = 0;
+
+  protected:
+    When when() const { return when_; }
+
+  private:
+    std::string_view of_;
+    When when_;
+};
+
+// `spec` picks from the parameters what the result depends on; `work` computes it and uses nothing else.
+template <class Spec, class Result>
+class Computed final : public Part {
+  public:
+    Computed(std::string_view of, std::function<Spec()> spec, std::function<Result(const Spec&)> work,
+             When when = When::shown)
+        : Part(of, when), spec_(std::move(spec)), job_(std::move(work)) {}
+
+    // Of the last parameters whose result was ready; at first Result{}.
+    const Result& operator*() const { return result_; }
+    const Result* operator->() const { return &result_; }
+
+    bool busy() const override { return job_.busy(); }
+    void start_worker(std::function<void()> wake) override {
+        if (when() != When::in_frame) job_.start_worker(std::move(wake));
+    }
+    void refresh(bool shown, bool in_window) override {
+        const bool early = when() == When::once && in_window;
+        if (!shown && !early) return;
+        if (Spec now = spec_(); shown ? asked_ != now : !asked_) job_.request(*(asked_ = std::move(now)));
+        if (auto taken = job_.take()) result_ = std::move(*taken);
+    }
+
+  private:
+    std::function<Spec()> spec_;
+    std::optional<Spec> asked_;
+    Job<Spec, Result> job_;
+    Result result_{};
+};
+
+}  // namespace fp8lab::table

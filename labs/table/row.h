@@ -1,0 +1,32 @@
+// A row of a lab's table of fields: the field, the experiment that it belongs to, and why it has no effect. The rows are
+// made anew from the parameters each time, so that what depends on them is a plain value.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/fields.h"
+
+namespace fp8lab::table {
+
+struct Row {
+    Field field;
+    std::string_view of = {};  // the experiment; empty: every one
+    // Why it has no effect with the other parameters as they are, as a sentence; empty: it has one. Its control is drawn
+    // without effect, with the sentence; that of the second tier is left out.
+    std::string why_not = {};
+    std::string note = {};  // a sentence under the control
+    bool shown = true;      // in Explore; false: it means nothing with the other parameters as they are
+};
+
+// A number of the result. It is asked for only while its experiment is shown and has a result; otherwise it is NaN, or
+// the words "not computed".
+struct MetricRow {
+    std::string name, unit = {};
+    std::function<double()> value = {};
+    std::function<std::string()> text = {};  // set instead of `value` where the metric is a word
+};
+
+}  // namespace fp8lab::table

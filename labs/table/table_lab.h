@@ -1,0 +1,139 @@
+// The one Lab of every lab that computes its result from its fields: it runs the table that the model M gives. M is a
+// plain struct without virtual functions; what it need not say it leaves out.
+//
+//   struct Ruler {
+//       static constexpr LabInfo kInfo = {"ruler", 2, ...};
+//       struct Params { ... };                                  // what fields change; Params{} is what reset() gives
+//       static std::vector<Row> rows(Params&);                  // the table of fields
+//       static std::span<const Experiment<Ruler>> experiments();  // one, or as many as the field "experiment" has
+//       static std::span<const Exercise> exercises();
+//       std::vector<Part*> parts();                             // what is computed, in this order
+//       Figure thumbnail() const;
+//       void settle();                                          // optional: parameters that the others rule out
+//
+//       Params params;
+//   };
+//   LabEntry entry() { return entry_of<TableLab<Ruler>>(Ruler::kInfo); }
+//
+// Figures and metrics are functions of M. With several experiments, figures() are those of the one shown, metrics() of
+// all, NaN where they are not shown.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "labs/lab.h"
+#include "labs/table/computed.h"
+#include "labs/table/row.h"
+
+namespace fp8lab::table {
+
+template <class M>
+struct Experiment {
+    std::string_view id = {};  // a value of the field "experiment"; empty: the lab has one
+    std::vector<std::string_view> figure_ids = {};  // of all that figures() can have; empty: those it has now
+    std::vector<Figure> (M::*figures)() const;
+    std::vector<MetricRow> (M::*metrics)() const;
+    bool (M::*ready)() const = nullptr;  // whether there is a result; null: always
+};
+
+template <class M>
+class TableLab final : public Lab {
+  public:
+    const LabInfo& info() const override { return M::kInfo; }
+    std::vector<Field> fields() override { return fields_in(rows()); }
+    std::vector<Field> defaults() override { return fields_in(M::rows(defaults_)); }
+    void update() override {
+        if constexpr (requires(M & model) { model.settle(); }) model_.settle();
+        for (Part* part : parts_) part->refresh(shows(part->of()), in_window_);
+    }
+    std::vector<Figure> figures() const override { return (model_.*experiment().figures)(); }
+    std::vector<std::string> figure_ids() const override;
+    Figure thumbnail() const override { return model_.thumbnail(); }
+    std::vector<Metric> metrics() const override;
+    std::span<const Exercise> exercises() const override { return M::exercises(); }
+    bool busy() const override {
+        return std::ranges::any_of(parts_, [](const Part* part) { return part->busy(); });
+    }
+    void set_wake(std::function<void()> wake) override {
+        in_window_ = true;
+        for (Part* part : parts_) part->start_worker(wake);
+    }
+    void reset() override { model_.params = {}; }
+
+    // What views and tests read. A view changes parameters through fields(), or through functions of M for what a
+    // handle does, and calls update() after these.
+    M& operator*() { return model_; }
+    const M& operator*() const { return model_; }
+    M* operator->() { return &model_; }
+    const M* operator->() const { return &model_; }
+
+    std::vector<Row> rows() { return M::rows(model_.params); }
+    bool shows(std::string_view experiment) const { return experiment.empty() || experiment == shown(); }
+    // Whether the field belongs to what is shown; why it has no effect, as a sentence, empty where it has one.
+    bool belongs(std::string_view field) const { return shows(row(field).of); }
+    std::string why_not(std::string_view field) const { return row(field).why_not; }
+
+  private:
+    static std::vector<Field> fields_in(std::vector<Row> rows) {
+        std::vector<Field> out;
+        for (Row& one : rows) out.push_back(std::move(one.field));
+        return out;
+    }
+    std::string_view shown() const {
+        if constexpr (requires(const M& model) { model.params.experiment; })
+            return model_.params.experiment;
+        else
+            return {};
+    }
+    const Experiment<M>& experiment() const {
+        for (const Experiment<M>& one : M::experiments())
+            if (one.id == shown()) return one;
+        throw Error{ErrorKind::failed, std::string(M::kInfo.id), "has no experiment of that name"};
+    }
+    Row row(std::string_view field) const {  // its field is not to be used: it is of a copy
+        typename M::Params copy = model_.params;
+        for (Row& one : M::rows(copy))
+            if (one.field.info.name == field) return std::move(one);
+        throw usage_error(std::string(field), "is no field of this lab");
+    }
+
+    M model_;
+    const std::vector<Part*> parts_ = model_.parts();
+    typename M::Params defaults_;  // never changed
+    bool in_window_ = false;
+};
+
+template <class M>
+std::vector<std::string> TableLab<M>::figure_ids() const {
+    std::vector<std::string> out;
+    for (const Experiment<M>& one : M::experiments()) {
+        if (one.figure_ids.empty()) return Lab::figure_ids();
+        out.insert(out.end(), one.figure_ids.begin(), one.figure_ids.end());
+    }
+    return out;
+}
+
+template <class M>
+std::vector<Metric> TableLab<M>::metrics() const {
+    std::vector<Metric> out;
+    for (const Experiment<M>& one : M::experiments()) {
+        const bool known = one.id == shown() && (one.ready == nullptr || (model_.*one.ready)());
+        for (const MetricRow& row : (model_.*one.metrics)()) {
+            Metric metric{.name = row.name, .unit = row.unit};
+            if (row.text)
+                metric.text = known ? row.text() : "not computed";
+            else
+                metric.value = known ? row.value() : std::numeric_limits<double>::quiet_NaN();
+            out.push_back(std::move(metric));
+        }
+    }
+    return out;
+}
+
+}  // namespace fp8lab::table
