@@ -74,7 +74,7 @@ Verdict slide_home(const Trail& trail, const Prediction*) {
 
 }  // namespace
 
-std::span<const Exercise> RulerLab::exercises() const {
+std::span<const Exercise> Ruler::exercises() {
     static const std::array kExercises = {
         Exercise{
             .id = "L2.1",

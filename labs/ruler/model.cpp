@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/threads/parallel.h"
 #include "labs/seeded.h"
 
 namespace fp8lab::ruler {
+
+using table::Experiment, table::MetricRow, table::Row;
 
 namespace {
 
@@ -77,136 +80,148 @@ std::vector<double> fixed_point_marks(const FormatInfo& format, double scale, Ra
 
 }  // namespace
 
-namespace {
-constexpr LabInfo kInfo = {"ruler",
-                           2,
-                           "Uneven ruler",
-                           "The uneven ruler",
-                           "A format has few values. Where are they, and where is your tensor?",
-                           15,
-                           "L1"};
-}  // namespace
+const LabInfo Ruler::kInfo = {"ruler",
+                              2,
+                              "Uneven ruler",
+                              "The uneven ruler",
+                              "A format has few values. Where are they, and where is your tensor?",
+                              15,
+                              "L1"};
 
-const LabInfo& RulerLab::info() const { return kInfo; }
+std::span<const Experiment<Ruler>> Ruler::experiments() {
+    static constexpr std::array<Experiment<Ruler>, 1> kOne = {
+        {{.figures = &Ruler::figures, .metrics = &Ruler::metrics}}};
+    return kOne;
+}
 
-std::vector<Field> RulerLab::fields_of(Params& params) {
+std::vector<Row> Ruler::rows(Params& params) {
+    const TensorSpec& tensor = params.tensor;
+    // Controls of a tensor that is not there, or of another distribution, are not shown.
+    const bool own = !tensor.file.empty();  // from the Workbench, or dropped on the window
+    const bool drawn = !own && tensor.kind != "none";
     return {
-        choice(
+        {choice(
             {.name = "first",
              .label = "Ruler",
              .help = "The format whose values are the marks. The histogram shows the cast to this format."},
-            &params.first, format_choices(is_element)),
-        choice({.name = "second", .label = "Compare with", .help = "A second ruler on the same axis."},
-               &params.second, format_choices(is_element, {{"none", "none"}})),
-        choice({.name = "axis",
-                .label = "Axis",
-                .help =
-                    "Linear: most values are near 0. Log: the relative spacing is even. Binades: one row per "
-                    "power of two."},
-               &params.axis, {{"linear", "linear"}, {"log", "log"}, {"binades", "binades"}}),
-        choice({.name = "tensor",
-                .label = "Tensor",
-                .help = "What is cast: random numbers from this distribution."},
-               &params.tensor.kind,
-               {{"none", "none"},
-                {"normal", "Gaussian"},
-                {"lognormal", "log-normal"},
-                {"uniform", "uniform"},
-                {"laplace", "Laplace"}}),
-        tensor_field(params.tensor, "size"),
-        number({.name = "scale",
-                .label = "Scale",
-                .te_name = "scale",
-                .help =
-                    "The tensor is multiplied by it before the cast. The handle on the ruler does the same."},
-               &params.scale, kMinScale, kMaxScale, true),
-        choice({.name = "third",
-                .label = "Third ruler",
-                .help = "One more format on the same axis.",
-                .more = true},
-               &params.third, format_choices(is_element, {{"none", "none"}})),
-        choice({.name = "fourth",
-                .label = "Fourth ruler",
-                .help = "One more format on the same axis.",
-                .more = true},
-               &params.fourth, format_choices(is_element, {{"none", "none"}})),
-        toggle(
+            &params.first, format_choices(is_element))},
+        {choice({.name = "second", .label = "Compare with", .help = "A second ruler on the same axis."},
+                &params.second, format_choices(is_element, {{"none", "none"}}))},
+        {choice(
+            {.name = "axis",
+             .label = "Axis",
+             .help =
+                 "Linear: most values are near 0. Log: the relative spacing is even. Binades: one row per "
+                 "power of two."},
+            &params.axis, {{"linear", "linear"}, {"log", "log"}, {"binades", "binades"}})},
+        {.field = choice({.name = "tensor",
+                          .label = "Tensor",
+                          .help = "What is cast: random numbers from this distribution."},
+                         &params.tensor.kind,
+                         {{"none", "none"},
+                          {"normal", "Gaussian"},
+                          {"lognormal", "log-normal"},
+                          {"uniform", "uniform"},
+                          {"laplace", "Laplace"}}),
+         .shown = !own},
+        {.field = tensor_field(params.tensor, "size"), .shown = drawn},
+        {number(
+            {.name = "scale",
+             .label = "Scale",
+             .te_name = "scale",
+             .help =
+                 "The tensor is multiplied by it before the cast. The handle on the ruler does the same."},
+            &params.scale, kMinScale, kMaxScale, true)},
+        {choice({.name = "third",
+                 .label = "Third ruler",
+                 .help = "One more format on the same axis.",
+                 .more = true},
+                &params.third, format_choices(is_element, {{"none", "none"}}))},
+        {choice({.name = "fourth",
+                 .label = "Fourth ruler",
+                 .help = "One more format on the same axis.",
+                 .more = true},
+                &params.fourth, format_choices(is_element, {{"none", "none"}}))},
+        {toggle(
             {.name = "fixed_point",
              .label = "Notebook's fixed point",
              .help = "The marks of round(x * 2^M) / 2^M, which a widely used FP8 notebook calls FP8: evenly "
                      "spaced, and nothing between 0 and 2^-M.",
              .more = true},
-            &params.fixed_point),
-        tensor_field(params.tensor, "sigma", true),
-        integer({.name = "elements",
-                 .label = "Elements",
-                 .help = "How many numbers the tensor has.",
-                 .more = true},
-                &params.tensor.cols, 256, 1 << 18, true),
-        tensor_field(params.tensor, "seed", true),
-        tensor_field(params.tensor, "file", true),
-        number(
+            &params.fixed_point)},
+        {.field = tensor_field(params.tensor, "sigma", true), .shown = !own && tensor.kind == "lognormal"},
+        {.field = integer({.name = "elements",
+                           .label = "Elements",
+                           .help = "How many numbers the tensor has.",
+                           .more = true},
+                          &params.tensor.cols, 256, 1 << 18, true),
+         .shown = drawn},
+        {.field = tensor_field(params.tensor, "seed", true), .shown = drawn},
+        {.field = tensor_field(params.tensor, "file", true), .shown = own},
+        {number(
             {.name = "brush_lo",
              .label = "Interval from",
              .help = "Left end of the interval in which the marks are counted. It belongs to the interval.",
              .hidden = true},
-            &params.brush_lo, 0, 1e9),
-        number({.name = "brush_hi",
-                .label = "Interval to",
-                .help = "Right end of the interval. It does not belong to it.",
-                .hidden = true},
-               &params.brush_hi, 0, 1e9),
+            &params.brush_lo, 0, 1e9)},
+        {number({.name = "brush_hi",
+                 .label = "Interval to",
+                 .help = "Right end of the interval. It does not belong to it.",
+                 .hidden = true},
+                &params.brush_hi, 0, 1e9)},
     };
 }
 
-void RulerLab::update() {
-    if (drawn_ != params_.tensor) {
-        Tensor drawn = make_tensor(params_.tensor);
-        outcome_.excluded = drawn.excluded;
-        outcome_.tensor = thinned(std::move(drawn.values));
-        drawn_ = params_.tensor;
+Outcome Compute::operator()(const Params& params) {
+    Outcome out;
+    if (drawn_ != params.tensor) {
+        Tensor drawn = make_tensor(params.tensor);
+        excluded_ = drawn.excluded;
+        tensor_ = thinned(std::move(drawn.values));
+        drawn_ = params.tensor;
     }
-    const std::vector<FormatInfo> chosen = chosen_formats(params_);
-    outcome_.axis = axis_range(params_, chosen, outcome_.tensor);
-    outcome_.lanes.assign(chosen.size(), {});
+    out.tensor = tensor_;
+    out.excluded = excluded_;
+    const std::vector<FormatInfo> chosen = chosen_formats(params);
+    out.axis = axis_range(params, chosen, out.tensor);
+    out.lanes.assign(chosen.size(), {});
     const auto fill = [&](const FormatInfo& format, Lane& lane) {
         lane.format = format;
         lane.role = format.role;
-        lane.marks = positive_marks(format, params_.scale);
+        lane.marks = positive_marks(format, params.scale);
         lane.half = half_of(lane.marks);
-        lane.brushed = interval(lane.marks, params_.brush_lo, params_.brush_hi);
-        lane.cast = cast_report(format, outcome_.tensor, params_.scale);
+        lane.brushed = interval(lane.marks, params.brush_lo, params.brush_hi);
+        lane.cast = cast_report(format, out.tensor, params.scale);
     };
     // In the frame of the edit: a core a lane.
     parallel_for(chosen.size(), 1, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i) fill(chosen[i], outcome_.lanes[i]);
+        for (std::size_t i = begin; i < end; ++i) fill(chosen[i], out.lanes[i]);
     });
-    const Lane& first = outcome_.lanes.front();
-    outcome_.window = {first.marks.front(), first.marks.back()};
-    const double lo = outcome_.window.lo, hi = outcome_.window.hi;
-    outcome_.handle = params_.axis == "linear" ? (lo + hi) / 2 : std::sqrt(lo * hi);
-    outcome_.data = histogram(outcome_.tensor, first.cast.fates, bin_edges(params_, outcome_.axis));
-    outcome_.fixed_point.clear();
-    if (params_.fixed_point)
-        outcome_.fixed_point = fixed_point_marks(first.format, params_.scale, outcome_.axis);
+    const Lane& first = out.lanes.front();
+    out.window = {first.marks.front(), first.marks.back()};
+    const double lo = out.window.lo, hi = out.window.hi;
+    out.handle = params.axis == "linear" ? (lo + hi) / 2 : std::sqrt(lo * hi);
+    out.data = histogram(out.tensor, first.cast.fates, bin_edges(params, out.axis));
+    out.fixed_point.clear();
+    if (params.fixed_point) out.fixed_point = fixed_point_marks(first.format, params.scale, out.axis);
+    return out;
 }
 
-std::vector<Figure> RulerLab::figures() const {
-    std::vector<Figure> out = {ruler_figure(outcome_, params_), gap_figure(outcome_, params_)};
-    if (outcome_.tensor.empty()) return out;
-    out.push_back(data_figure(outcome_, params_));
-    return has_effect(drawn_, "seed") ? of_seed(drawn_.seed, std::move(out), {"data"}) : out;
+std::vector<Figure> Ruler::figures() const {
+    std::vector<Figure> out = {ruler_figure(*outcome, params), gap_figure(*outcome, params)};
+    if (outcome->tensor.empty()) return out;
+    out.push_back(data_figure(*outcome, params));
+    return has_effect(params.tensor, "seed") ? of_seed(params.tensor.seed, std::move(out), {"data"}) : out;
 }
 
-std::vector<Metric> RulerLab::metrics() const {
-    std::vector<Metric> out = {{.name = "scale", .value = params_.scale}};
-    const auto count = [](std::int64_t n) { return static_cast<double>(n); };
-    for (const Lane& lane : outcome_.lanes) {
+std::vector<MetricRow> Ruler::metrics() const {
+    std::vector<MetricRow> out = {{"scale", "", [this] { return params.scale; }}};
+    for (const Lane& lane : outcome->lanes) {
         const auto add = [&](std::string_view name, double value, std::string unit = {}) {
-            out.push_back({.name = fmt::format("{}.{}", lane.format.name, name),
-                           .value = value,
-                           .unit = std::move(unit)});
+            out.push_back(
+                {fmt::format("{}.{}", lane.format.name, name), std::move(unit), [value] { return value; }});
         };
+        const auto count = [](std::int64_t n) { return static_cast<double>(n); };
         add("positive_values", count(lane.half.total));
         add("half_lies_below", lane.half.at);
         add("values_below_half", count(lane.half.below));
@@ -214,7 +229,7 @@ std::vector<Metric> RulerLab::metrics() const {
         add("interval_min_gap", lane.brushed.min_gap);
         add("interval_max_gap", lane.brushed.max_gap);
         add("missed_by_fixed_point", count(missed_by_fixed_point(lane.format)));
-        if (outcome_.tensor.empty()) continue;
+        if (outcome->tensor.empty()) continue;
         const CastStats& stats = lane.cast.stats;
         add("elements", count(stats.n));
         add("amax", static_cast<double>(stats.amax));
@@ -228,20 +243,18 @@ std::vector<Metric> RulerLab::metrics() const {
     return out;
 }
 
-void RulerLab::reset() { params_ = {}; }
-
-void RulerLab::slide(double from, double to) {
+void Ruler::slide(double from, double to) {
     if (!(from > 0 && to > 0)) return;
-    params_.scale = std::clamp(params_.scale * from / to, kMinScale, kMaxScale);
-    update();
+    params.scale = std::clamp(params.scale * from / to, kMinScale, kMaxScale);
+    outcome.refresh(true, true);
 }
 
-void RulerLab::brush(double lo, double hi) {
-    params_.brush_lo = std::max(0.0, std::min(lo, hi));
-    params_.brush_hi = std::max(0.0, std::max(lo, hi));
-    update();
+void Ruler::brush(double lo, double hi) {
+    params.brush_lo = std::max(0.0, std::min(lo, hi));
+    params.brush_hi = std::max(0.0, std::max(lo, hi));
+    outcome.refresh(true, true);
 }
 
-LabEntry entry() { return entry_of<RulerLab>(kInfo); }
+LabEntry entry() { return entry_of<RulerLab>(Ruler::kInfo); }
 
 }  // namespace fp8lab::ruler

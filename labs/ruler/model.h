@@ -2,13 +2,14 @@
 // in, and a tensor underneath, against which the scale slides the ruler.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/tensors/tensor.h"
-#include "labs/lab.h"
 #include "labs/ruler/model_marks.h"
 #include "labs/ruler/model_tensor.h"
+#include "labs/table/table_lab.h"
 
 namespace fp8lab::ruler {
 
@@ -19,6 +20,7 @@ struct Params {
     double scale = 1;
     double brush_lo = 128, brush_hi = 256;
     bool fixed_point = false;  // the notebook's stand-in as one more lane
+    bool operator==(const Params&) const = default;
 };
 
 struct Lane {
@@ -42,19 +44,25 @@ struct Outcome {
         fixed_point;  // marks of the stand-in on the axis; empty when off or denser than 4,096
 };
 
-class RulerLab final : public Lab {
+// The tensor is kept while its own parameters stay.
+class Compute {
   public:
-    RulerLab() { update(); }
-    const LabInfo& info() const override;
-    std::vector<Field> fields() override { return fields_of(params_); }
-    std::vector<Field> defaults() override { return fields_of(defaults_); }
-    void update() override;
-    // "ruler", "gaps" and, with a tensor, "data".
-    std::vector<Figure> figures() const override;
-    Figure thumbnail() const override;
-    std::vector<Metric> metrics() const override;
-    void reset() override;
-    std::span<const Exercise> exercises() const override;
+    Outcome operator()(const Params& params);
+
+  private:
+    TensorSpec drawn_ = {.kind = "none"};  // what tensor_ was made from
+    std::vector<float> tensor_;
+    Excluded excluded_;
+};
+
+struct Ruler {
+    static const LabInfo kInfo;
+    using Params = ruler::Params;
+    static std::vector<table::Row> rows(Params& params);
+    static std::span<const table::Experiment<Ruler>> experiments();
+    static std::span<const Exercise> exercises();
+    std::vector<table::Part*> parts() { return {&outcome}; }
+    Figure thumbnail() const;
 
     // The handle was dragged from one place on the axis to another: the ruler follows, the scale is what it
     // takes.
@@ -62,17 +70,14 @@ class RulerLab final : public Lab {
     // The interval, its ends in any order.
     void brush(double lo, double hi);
 
-    const Outcome& outcome() const { return outcome_; }
-    const Params& params() const { return params_; }
+    Params params;
+    table::Computed<Params, Outcome> outcome{"", [this] { return params; }, Compute(), table::When::in_frame};
 
   private:
-    static std::vector<Field> fields_of(Params& params);
-
-    Params params_;
-    Params defaults_;                      // never changed
-    TensorSpec drawn_ = {.kind = "none"};  // what outcome_.tensor was made from
-    Outcome outcome_;
+    std::vector<Figure> figures() const;  // "ruler", "gaps" and, with a tensor, "data"
+    std::vector<table::MetricRow> metrics() const;
 };
+using RulerLab = table::TableLab<Ruler>;
 
 // Of an outcome; model_figures.cpp.
 Figure ruler_figure(const Outcome& outcome, const Params& params);

@@ -223,13 +223,13 @@ Figure data_figure(const Outcome& outcome, const Params& params) {
     return figure;
 }
 
-Figure RulerLab::thumbnail() const {
-    Figure figure = lanes_figure(outcome_, params_);
+Figure Ruler::thumbnail() const {
+    Figure figure = lanes_figure(*outcome, params);
     std::erase_if(figure.series, [](const Series& series) {
         return std::holds_alternative<TextMark>(series.shape) ||
                std::holds_alternative<Bracket>(series.shape) || std::holds_alternative<XSpan>(series.shape);
     });
-    figure.y.range = Range{0, static_cast<double>(outcome_.lanes.size()) - 0.2};
+    figure.y.range = Range{0, static_cast<double>(outcome->lanes.size()) - 0.2};
     return figure;
 }
 

@@ -23,23 +23,11 @@ int arrow_step() {
     return (ui::key_pressed(ui::Key::right) ? 1 : 0) - (ui::key_pressed(ui::Key::left) ? 1 : 0);
 }
 
-// Controls of a tensor that is not there, or of another distribution, are not shown.
-bool has_effect(std::string_view field, const TensorSpec& spec) {
-    const std::string_view tensor = spec.kind;
-    const bool drawn = spec.file.empty();
-    if (!drawn &&
-        (field == "tensor" || field == "size" || field == "elements" || field == "seed" || field == "sigma"))
-        return false;
-    if (field == "file") return !drawn;  // it comes from the Workbench, or is dropped on the window
-    if (field == "sigma") return tensor == "lognormal";
-    return tensor != "none" || (field != "size" && field != "elements" && field != "seed");
-}
-
 }  // namespace
 
 void RulerView::stage(Context& context, Rect area) {
     // The table gives way where the figures would become too low to read.
-    const float table = context.px(48 + 32 * static_cast<float>(lab_.outcome().lanes.size()));
+    const float table = context.px(48 + 32 * static_cast<float>(lab_->outcome->lanes.size()));
     const bool has_table = area.height() - table >= context.px(280);
     draw_plots(context, {area.x0, area.y0, area.x1, has_table ? area.y1 - table : area.y1});
     if (has_table) draw_table(context, {area.x0, area.y1 - table + context.px(8), area.x1, area.y1});
@@ -47,10 +35,10 @@ void RulerView::stage(Context& context, Rect area) {
 
 void RulerView::draw_plots(Context& context, Rect area) {
     std::vector<Figure> figures = lab_.figures();
-    const bool binades = lab_.params().axis == "binades";
-    const bool has_data = !lab_.outcome().tensor.empty();
+    const bool binades = lab_->params.axis == "binades";
+    const bool has_data = !lab_->outcome->tensor.empty();
 
-    const float share = binades ? 0.62F : lab_.outcome().lanes.size() < 4 ? 0.5F : 0.58F;
+    const float share = binades ? 0.62F : lab_->outcome->lanes.size() < 4 ? 0.5F : 0.58F;
     const float split = std::round(area.y0 + share * area.height());
     Figure upper = figures.front();
     Rect upper_rect{area.x0, area.y0, area.x1, split - context.px(8)};
@@ -87,7 +75,7 @@ void RulerView::draw_plots(Context& context, Rect area) {
 }
 
 void RulerView::draw_knob(Context& context, const ui::PlotResult& plot, bool low_end) {
-    const Params& params = lab_.params();
+    const Params& params = lab_->params;
     const float x =
         std::clamp(plot.to_px(low_end ? params.brush_lo : params.brush_hi, 0).x, plot.area.x0, plot.area.x1);
     const float y = plot.area.y1, reach = context.px(12);
@@ -98,8 +86,8 @@ void RulerView::draw_knob(Context& context, const ui::PlotResult& plot, bool low
     if (press.focused) to += context.px(4) * static_cast<float>(arrow_step());
     if (to != x) {
         const double at = plot.x_at(to);
-        low_end ? lab_.brush(std::min(at, params.brush_hi), params.brush_hi)
-                : lab_.brush(params.brush_lo, std::max(at, params.brush_lo));
+        low_end ? lab_->brush(std::min(at, params.brush_hi), params.brush_hi)
+                : lab_->brush(params.brush_lo, std::max(at, params.brush_lo));
     }
     ImDrawList& list = *ImGui::GetWindowDrawList();
     list.AddCircleFilled({to, y}, context.px(10), context.color(Role::surface));
@@ -110,7 +98,7 @@ void RulerView::draw_knob(Context& context, const ui::PlotResult& plot, bool low
 }
 
 void RulerView::draw_handle(Context& context, const ui::PlotResult& plot) {
-    const Outcome& outcome = lab_.outcome();
+    const Outcome& outcome = *lab_->outcome;
     const Lane& first = outcome.lanes.front();
     const auto inside = [&](double x) { return std::clamp(plot.to_px(x, 0).x, plot.area.x0, plot.area.x1); };
     const float lo = inside(outcome.window.lo), hi = inside(outcome.window.hi),
@@ -137,11 +125,11 @@ void RulerView::draw_handle(Context& context, const ui::PlotResult& plot) {
         const ImGuiIO& io = ImGui::GetIO();
         if (!grabbed_) grabbed_ = io.MousePos.x - x;
         const double to = plot.x_at(io.MousePos.x - *grabbed_);
-        if (io.MouseDelta.x != 0 && to > 0) lab_.slide(outcome.handle, to);
+        if (io.MouseDelta.x != 0 && to > 0) lab_->slide(outcome.handle, to);
     } else {
         grabbed_.reset();
     }
-    if (press.focused && arrow_step() != 0) lab_.slide(1, std::exp2(arrow_step() / 8.0));
+    if (press.focused && arrow_step() != 0) lab_->slide(1, std::exp2(arrow_step() / 8.0));
 }
 
 void RulerView::draw_table(Context& context, Rect area) {
@@ -157,9 +145,9 @@ void RulerView::draw_table(Context& context, Rect area) {
                                             Column{"saturates %", "saturation", true, 0},
                                             Column{"in normals %", "subnormal", true, 1},
                                             Column{"SQNR dB", "sqnr", true, 0}};
-    const Outcome& outcome = lab_.outcome();
+    const Outcome& outcome = *lab_->outcome;
     const bool roomy = area.width() >= context.px(700), has_data = !outcome.tensor.empty();
-    const Params& params = lab_.params();
+    const Params& params = lab_->params;
     const std::string caption =
         "from " + number_text(params.brush_lo) + " to " + number_text(params.brush_hi);
     const float name_width =
@@ -222,27 +210,18 @@ void RulerView::draw_table(Context& context, Rect area) {
     }
 }
 
-void RulerView::explore(Context& context, float) {
-    const std::vector<Field> fields = lab_.fields();
-    const std::vector<Field> default_fields = lab_.defaults();
-    ui::edit_fields(
-        context, "ruler.more", fields, default_fields,
-        [&](std::string_view name) { return has_effect(name, lab_.params().tensor); },
-        "two more rulers, fixed point, tensor", more_open_);
-}
-
 std::vector<std::pair<std::string, std::string>> RulerView::status() const {
-    const TensorSpec& tensor = lab_.params().tensor;
+    const TensorSpec& tensor = lab_->params.tensor;
     if (!tensor.file.empty())
-        return {{"tensor", tensor.file + lab_.outcome().excluded.note()},
-                {"drawn", group_thousands(std::ssize(lab_.outcome().tensor)) + " elements"}};
+        return {{"tensor", tensor.file + lab_->outcome->excluded.note()},
+                {"drawn", group_thousands(std::ssize(lab_->outcome->tensor)) + " elements"}};
     if (tensor.kind == "none") return {{"tensor", "none"}};
     return {{"seed", std::to_string(tensor.seed)},
             {"tensor", tensor.kind + ", " + group_thousands(tensor.cols) + " elements"}};
 }
 
 std::unique_ptr<LabView> make_view(Lab& lab) {
-    return std::make_unique<RulerView>(dynamic_cast<RulerLab&>(lab));
+    return std::make_unique<RulerView>(static_cast<RulerLab&>(lab));
 }
 
 }  // namespace fp8lab::ruler

@@ -27,15 +27,13 @@ class Part {
     Part& operator=(const Part&) = delete;
 
     std::string_view of() const { return of_; }
+    When when() const { return when_; }
     virtual bool busy() const = 0;
     virtual void start_worker(std::function<void()> wake) = 0;
     // Asks for the result of the present parameters where it is wanted, and takes the one that is ready. Throws what
     // the computation threw for the present parameters; what that of a hidden experiment threw is told when it is
     // shown again.
     virtual void refresh(bool shown, bool in_window) = 0;
-
-  protected:
-    When when() const { return when_; }
 
   private:
     std::string_view of_;

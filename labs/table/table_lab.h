@@ -45,6 +45,11 @@ struct Experiment {
 template <class M>
 class TableLab final : public Lab {
   public:
+    // What is computed in the frame of an edit is there from the beginning.
+    TableLab() {
+        for (Part* part : parts_)
+            if (part->when() == When::in_frame) part->refresh(shows(part->of()), false);
+    }
     const LabInfo& info() const override { return M::kInfo; }
     std::vector<Field> fields() override { return fields_in(rows()); }
     std::vector<Field> defaults() override { return fields_in(M::rows(defaults_)); }

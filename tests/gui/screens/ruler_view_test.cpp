@@ -15,7 +15,7 @@ struct Screen : test::LabScreen<RulerLab, RulerView> {
     // The place of a value on the linear axis.
     float x_of(double value) const {
         const Rect plot = gui.rect("ruler.data");
-        return plot.x0 + static_cast<float>(value / lab.outcome().axis.hi) * plot.width();
+        return plot.x0 + static_cast<float>(value / lab->outcome->axis.hi) * plot.width();
     }
 };
 
@@ -26,23 +26,23 @@ TEST_CASE("the handle dragged to half its place doubles the scale") {
     const float from = screen.gui.center("ruler.handle").x;
     const float zero = screen.gui.rect("ruler.data").x0;
     screen.drag("ruler.handle", (zero - from) / 2);
-    CHECK(screen.lab.params().scale == doctest::Approx(2).epsilon(0.01));
-    CHECK(screen.lab.outcome().lanes.front().cast.stats.overflow > 0);
+    CHECK(screen.lab->params.scale == doctest::Approx(2).epsilon(0.01));
+    CHECK(screen.lab->outcome->lanes.front().cast.stats.overflow > 0);
 }
 
 TEST_CASE("the interval's knobs are dragged along the axis and do not pass each other") {
     Screen screen;
     screen.drag("ruler.interval_hi", screen.x_of(320) - screen.x_of(256));
-    CHECK(screen.lab.params().brush_hi == doctest::Approx(320).epsilon(0.01));
-    CHECK(screen.lab.params().brush_lo == 128);
+    CHECK(screen.lab->params.brush_hi == doctest::Approx(320).epsilon(0.01));
+    CHECK(screen.lab->params.brush_lo == 128);
     screen.drag("ruler.interval_lo", screen.x_of(500) - screen.x_of(128));
-    CHECK(screen.lab.params().brush_lo == screen.lab.params().brush_hi);
-    CHECK(screen.lab.params().brush_hi == doctest::Approx(320).epsilon(0.01));
+    CHECK(screen.lab->params.brush_lo == screen.lab->params.brush_hi);
+    CHECK(screen.lab->params.brush_hi == doctest::Approx(320).epsilon(0.01));
 }
 
 TEST_CASE("the numbers of the table are copied exactly, and no gap is nothing to copy") {
     Screen screen;
-    const Lane& lane = screen.lab.outcome().lanes.front();
+    const Lane& lane = screen.lab->outcome->lanes.front();
     const std::string row = "value." + std::string(lane.format.label) + ".";
     const auto copied = [&](int column) {
         screen.click(row + std::to_string(column));
@@ -53,7 +53,7 @@ TEST_CASE("the numbers of the table are copied exactly, and no gap is nothing to
     CHECK(copied(7) == lane.cast.stats.sqnr_db());
     screen.set("brush_hi=1e9");
     screen.set("brush_lo=1e8");  // no code there
-    CHECK(screen.lab.outcome().lanes.front().brushed.min_gap == 0);
+    CHECK(screen.lab->outcome->lanes.front().brushed.min_gap == 0);
     CHECK_FALSE(screen.shows(row + "2"));
     CHECK(screen.shows(row + "1"));
 }

@@ -61,7 +61,7 @@ TEST_CASE("half of E4M3's positive values lie below 2: 63 of 126") {
 
 TEST_CASE("a binade of E4M3 holds 8 values, the last one 7, and the gap doubles") {
     RulerLab lab;
-    const std::vector<double>& marks = lab.outcome().lanes.front().marks;
+    const std::vector<double>& marks = lab->outcome->lanes.front().marks;
     for (int k = -6; k <= 8; ++k) {
         const Interval binade = interval(marks, std::ldexp(1.0, k), std::ldexp(1.0, k + 1));
         CAPTURE(k);
@@ -113,8 +113,8 @@ TEST_CASE("brushed intervals agree with counting every code of every format") {
 TEST_CASE("gaps that read the same are one gap in words, however the scale has rounded them") {
     RulerLab lab;
     set(lab, "scale=2.4261");  // a gap of 32 is 13.19
-    lab.brush(256 / 2.4261, 448 / 2.4261);
-    const Interval& brushed = lab.outcome().lanes.front().brushed;
+    lab->brush(256 / 2.4261, 448 / 2.4261);
+    const Interval& brushed = lab->outcome->lanes.front().brushed;
     CHECK(brushed.max_gap == doctest::Approx(13.19).epsilon(1e-3));
     CHECK(brushed.max_gap - brushed.min_gap < 1e-9);
     for (const Figure& figure : lab.figures())
@@ -125,8 +125,8 @@ TEST_CASE("gaps that read the same are one gap in words, however the scale has r
 
 TEST_CASE("the brush takes its ends in any order and counts on the axis, not on the codes") {
     RulerLab lab;
-    lab.brush(256, 128);
-    CHECK(lab.params().brush_lo == 128);
+    lab->brush(256, 128);
+    CHECK(lab->params.brush_lo == 128);
     CHECK(number_metric(lab, "e4m3.interval_values") == 8);
     CHECK(number_metric(lab, "e4m3.interval_max_gap") == 16);
     set(lab, "scale=2");  // the marks are at half their values: [128, 256) holds 256 to 448, at half the gap
@@ -144,11 +144,11 @@ TEST_CASE("the notebook's fixed point misses every value finer than its step") {
     CHECK(missed_by_fixed_point(find_format("int8")) == 0);
     RulerLab lab;
     set(lab, "fixed_point=on");
-    const auto& dots = lab.outcome().fixed_point;
+    const auto& dots = lab->outcome->fixed_point;
     REQUIRE(dots.size() == 3584);  // 448 * 8
     for (std::size_t i = 0; i < dots.size(); ++i) CHECK(dots[i] == static_cast<double>(i + 1) / 8);
     set(lab, "first=e5m2");  // 57344 * 4 marks would be a solid line, but the axis ends with the data
-    CHECK(lab.outcome().fixed_point.size() == static_cast<std::size_t>(lab.outcome().axis.hi * 4));
+    CHECK(lab->outcome->fixed_point.size() == static_cast<std::size_t>(lab->outcome->axis.hi * 4));
 }
 
 TEST_CASE("the cast of the tensor is counted as a float64 loop counts it") {
@@ -160,7 +160,7 @@ TEST_CASE("the cast of the tensor is counted as a float64 loop counts it") {
             CAPTURE(kind);
             CAPTURE(scale);
             const FormatInfo& format = find_format("e4m3");
-            const std::vector<float>& tensor = lab.outcome().tensor;
+            const std::vector<float>& tensor = lab->outcome->tensor;
             double underflow = 0, overflow = 0, normal = 0, signal = 0, noise = 0;
             for (const float x : tensor) {
                 const float scaled = x * static_cast<float>(scale);
@@ -190,9 +190,9 @@ TEST_CASE("the histogram counts every element that lies on the axis, and its fau
             set(lab, std::string("scale=") + scale);
             CAPTURE(axis);
             CAPTURE(scale);
-            const Histogram& counts = lab.outcome().data;
+            const Histogram& counts = lab->outcome->data;
             CHECK(sum(counts.all) == 16384);
-            const CastStats& stats = lab.outcome().lanes.front().cast.stats;
+            const CastStats& stats = lab->outcome->lanes.front().cast.stats;
             CHECK(sum(counts.underflow) == static_cast<double>(stats.underflow));
             CHECK(sum(counts.saturated) == static_cast<double>(stats.overflow));
             for (std::size_t i = 0; i < counts.all.size(); ++i)
@@ -210,23 +210,23 @@ TEST_CASE("the histogram counts every element that lies on the axis, and its fau
 
 TEST_CASE("the handle slides the ruler by exactly what it was dragged") {
     RulerLab lab;
-    const double top = lab.outcome().window.hi;
-    lab.slide(200, 100);
-    CHECK(lab.params().scale == 2);
-    CHECK(lab.outcome().window.hi == top / 2);
+    const double top = lab->outcome->window.hi;
+    lab->slide(200, 100);
+    CHECK(lab->params.scale == 2);
+    CHECK(lab->outcome->window.hi == top / 2);
     CHECK(number_metric(lab, "e4m3.overflow_pct") > 0);
     CHECK(title(lab, "data").find("is beyond the end of E4M3’s ruler") != std::string::npos);
-    lab.slide(100, 200);
-    CHECK(lab.params().scale == 1);
-    lab.slide(1, 0);
-    lab.slide(-1, 2);
-    CHECK(lab.params().scale == 1);
-    lab.slide(1, 1e300);
-    CHECK(lab.params().scale == 0x1p-24);
-    const double axis = lab.outcome().axis.hi;
+    lab->slide(100, 200);
+    CHECK(lab->params.scale == 1);
+    lab->slide(1, 0);
+    lab->slide(-1, 2);
+    CHECK(lab->params.scale == 1);
+    lab->slide(1, 1e300);
+    CHECK(lab->params.scale == 0x1p-24);
+    const double axis = lab->outcome->axis.hi;
     lab.reset();
     lab.update();
-    CHECK(lab.outcome().axis.hi == axis);  // the axis stays where the data is
+    CHECK(lab->outcome->axis.hi == axis);  // the axis stays where the data is
 }
 
 TEST_CASE("too small a scale is nearly free for a Gaussian, too large a one is ruinous") {
@@ -243,11 +243,11 @@ TEST_CASE("up to four formats stand under each other, each once") {
     RulerLab lab;
     set(lab, "third=int8");
     set(lab, "fourth=e4m3");
-    REQUIRE(lab.outcome().lanes.size() == 3);
-    CHECK(lab.outcome().lanes[2].format.name == "int8");
+    REQUIRE(lab->outcome->lanes.size() == 3);
+    CHECK(lab->outcome->lanes[2].format.name == "int8");
     CHECK(number_metric(lab, "int8.positive_values") == 127);
-    CHECK(lab.outcome().lanes[0].role == Role::e4m3);
-    CHECK(lab.outcome().lanes[1].role == Role::e5m2);
+    CHECK(lab->outcome->lanes[0].role == Role::e4m3);
+    CHECK(lab->outcome->lanes[1].role == Role::e5m2);
 }
 
 TEST_CASE("every axis, format and tensor gives finite figures with a finding as title") {
@@ -288,7 +288,7 @@ TEST_CASE("ruler: the field table reads back what it wrote and refuses what it d
     other.restore(state);
     other.update();
     CHECK(other.state() == state);
-    CHECK(other.outcome().tensor == lab.outcome().tensor);
+    CHECK(other->outcome->tensor == lab->outcome->tensor);
     CHECK_THROWS_WITH_AS(set(lab, "first=e8m0"), doctest::Contains("e4m3"),
                          Error);  // a scale, not a tensor format
     CHECK_THROWS_AS(set(lab, "scale=0"), Error);
@@ -309,19 +309,19 @@ TEST_CASE(
         to_safetensors({{{"few", {{4}, {1, -2, std::nanf(""), 0.5F}}}, {"many", {{300'000}, values}}}, {}}));
     RulerLab lab;
     set(lab, "file=" + (scratch / "t.safetensors") + ":few");
-    CHECK(lab.outcome().tensor == std::vector<float>{1, -2, 0, 0.5F});
-    CHECK(lab.outcome().excluded == Excluded{.nan = 1});
+    CHECK(lab->outcome->tensor == std::vector<float>{1, -2, 0, 0.5F});
+    CHECK(lab->outcome->excluded == Excluded{.nan = 1});
     set(lab, "file=" + (scratch / "t.safetensors") + ":many");
-    CHECK(lab.outcome().tensor.size() <= (1 << 18) + 1);
-    CHECK(lab.outcome().tensor.size() > 100'000);
-    CHECK(lab.outcome().tensor.front() == -5000);
+    CHECK(lab->outcome->tensor.size() <= (1 << 18) + 1);
+    CHECK(lab->outcome->tensor.size() > 100'000);
+    CHECK(lab->outcome->tensor.front() == -5000);
     for (const Figure& figure : lab.figures()) CHECK_FALSE(figure.series.empty());
     CHECK_THROWS_AS(set(lab, "file=/no/such.npy"), Error);
 }
 
 TEST_CASE("every number in the lesson of L2 is computed here") {
     RulerLab lab;
-    const std::vector<double> marks = lab.outcome().lanes.front().marks;
+    const std::vector<double> marks = lab->outcome->lanes.front().marks;
     std::set<std::string> computed = {"0"};
     const auto add = [&](double value) { computed.insert(format_number(value)); };
     add(number_metric(lab, "e4m3.positive_values"));
@@ -349,7 +349,7 @@ TEST_CASE("every number in the lesson of L2 is computed here") {
     const double fits = number_metric(lab, "e4m3.sqnr_db");
     set(lab, "scale=0.015625");
     CHECK(fits - number_metric(lab, "e4m3.sqnr_db") < 0.1);
-    add(1 / lab.params().scale);
+    add(1 / lab->params.scale);
     set(lab, "scale=8");
     computed.insert(format_number(number_metric(lab, "e4m3.sqnr_db"), 2));
     computed.insert(format_number(number_metric(lab, "e4m3.overflow_pct"), 2));
