@@ -5,6 +5,7 @@
 #include "core/figure/legible.h"
 #include "labs/bits/view_stage.h"
 #include "labs/ui/draw.h"
+#include "labs/ui/stage.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::bits_lab {
@@ -127,9 +128,8 @@ void draw_map(Context& context, BitsLab& lab, Rect area, bool with_notes) {
     }
     if (press.held) select_cell(grid.at(ImGui::GetIO().MousePos));
     if (press.focused) {
-        const int step =
-            (ui::key_pressed(ui::Key::right) ? 1 : 0) - (ui::key_pressed(ui::Key::left) ? 1 : 0) +
-            map.cols * ((ui::key_pressed(ui::Key::down) ? 1 : 0) - (ui::key_pressed(ui::Key::up) ? 1 : 0));
+        const int step = ui::arrow_step() + map.cols * ((ui::key_pressed(ui::Key::down) ? 1 : 0) -
+                                                        (ui::key_pressed(ui::Key::up) ? 1 : 0));
         const int to = map.cell_of(lab.outcome().reading.code) + step;
         if (step != 0 && to >= 0 && to < map.rows * map.cols) select_cell(to);
     }

@@ -9,6 +9,7 @@
 #include "core/base/units.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/plot/imgui_canvas.h"
+#include "labs/ui/stage.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::delayed {
@@ -99,8 +100,7 @@ void DelayedView::draw_scrub(Context& c, const ui::PlotResult& plot, float y) {
     const ui::Press press = ui::press(c, "delayed.scrub", area);
     if (press.held) lab_.go_to(static_cast<int>(std::floor(plot.x_at(ImGui::GetIO().MousePos.x))));
     if (press.focused) {
-        const int arrows =
-            (ui::key_pressed(ui::Key::right) ? 1 : 0) - (ui::key_pressed(ui::Key::left) ? 1 : 0);
+        const int arrows = ui::arrow_step();
         if (arrows != 0) lab_.go_to(lab_.cursor() + arrows);
         if (ui::key_pressed(ui::Key::home)) lab_.go_to(0);
         if (ui::key_pressed(ui::Key::end)) lab_.go_to(lab_.steps() - 1);

@@ -6,6 +6,7 @@
 #include "core/base/units.h"
 #include "labs/seeded.h"
 #include "labs/ui/draw.h"
+#include "labs/ui/stage.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::error {
@@ -67,15 +68,13 @@ void ErrorView::draw_marker(Context& context, const ui::PlotResult& plot) {
         ui::press(context, "error.marker", {x - reach, y - reach, x + reach, y + reach}, 12);
     float to = x;
     if (press.held) to = std::clamp(ImGui::GetIO().MousePos.x, plot.area.x0, plot.area.x1);
-    const int arrows = (ui::key_pressed(ui::Key::right) ? 1 : 0) - (ui::key_pressed(ui::Key::left) ? 1 : 0);
+    const int arrows = ui::arrow_step();
     if (press.focused) to += context.px(2) * static_cast<float>(arrows);
     if (to != x) {
         const auto fields = lab_.fields();
         set_field(*find_field(fields, "at"), shortest(static_cast<float>(plot.x_at(to))));
     }
-    ImDrawList& list = *ImGui::GetWindowDrawList();
-    list.AddCircleFilled({to, y}, context.px(10), context.color(Role::surface));
-    list.AddCircleFilled({to, y}, context.px(8), context.color(Role::text));
+    ui::knob(context, {to, y}, 8);
     ui::tooltip(context, "Marker", "Drag it: a number, the value it is rounded to, and the relative error.");
 
     const std::string words = marker_text(lab_.outcome(), lab_.params().at);

@@ -7,21 +7,13 @@
 #include "core/base/units.h"
 #include "labs/four/view.h"
 #include "labs/ui/draw.h"
+#include "labs/ui/stage.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::four {
 namespace {
 
 using ui::Context;
-
-float draw_title(Context& c, std::string_view words, Rect area) {
-    float y = area.y0;
-    for (const std::string_view line : ui::wrap_lines(c, words, kBold15, area.width())) {
-        ui::text_at(c, {area.x0, y}, line, {Role::text}, kBold15);
-        y += c.px(ui::line_height(15));
-    }
-    return y;
-}
 
 }  // namespace
 
@@ -30,7 +22,7 @@ void FourView::draw_data(Context& c, Figure figure, Rect area, float title_to) {
     ui::region(c, "data", area);
     const Outcome& o = lab_.outcome();
     const bool low = area.height() < c.px(230);
-    float heads = draw_title(c, figure.title, {area.x0, area.y0, title_to, area.y1}) + c.px(low ? 9 : 11);
+    float heads = ui::heading(c, figure.title, {area.x0, area.y0, title_to, area.y1}) + c.px(low ? 9 : 11);
     if (title_to < area.x1) heads = std::max(heads, area.y0 + c.px(46));  // below the switch
     figure.title.clear();
     const float names = c.px(std::clamp(area.width() / c.scale * 0.25F, 88.0F, 112.0F)), zeros = c.px(84),
@@ -82,7 +74,7 @@ void FourView::draw_mean(Context& c, Figure figure, Rect area) {
     const bool any = !means.nvfp4.n.empty();
     // The values stand beside the ends of the lines, right of the plot.
     for (Series& series : figure.series) series.style.end_label.clear();
-    const float title = draw_title(c, figure.title, area);
+    const float title = ui::heading(c, figure.title, area);
     figure.title.clear();
     const ui::PlotResult plot =
         ui::plot(c, "four.mean", figure, mean_, {area.x0, title, area.x1 - c.px(any ? 92 : 0), area.y1},

@@ -8,6 +8,7 @@
 #include "core/base/units.h"
 #include "labs/four/view.h"
 #include "labs/ui/draw.h"
+#include "labs/ui/stage.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::four {
@@ -42,14 +43,10 @@ float FourView::draw_tiles(Context& c, Figure figure, Rect area) {
     const float height = area.height() / c.scale;
     const bool words = o.problem.empty();
     // The title, and the legend at its right, or below it where there is no room.
-    float y = area.y0;
     const bool legend = words && !layout.picture;
     const float title = ui::text_width(c, figure.title, kBold15);
     const bool beside = title + legend_width(c) + c.px(24) <= area.width();
-    for (const std::string_view line : ui::wrap_lines(c, figure.title, kBold15, area.width())) {
-        ui::text_at(c, {area.x0, y}, line, {Role::text}, kBold15);
-        y += c.px(ui::line_height(15));
-    }
+    float y = ui::heading(c, figure.title, area);
     if (legend && beside) draw_legend(c, {area.x1 - legend_width(c), area.y0, area.x1, y});
     if (legend && !beside) {
         draw_legend(c, {area.x0, y, area.x1, y + c.px(20)});

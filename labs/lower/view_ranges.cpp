@@ -9,6 +9,7 @@
 #include "labs/lower/view.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/plot/imgui_canvas.h"
+#include "labs/ui/stage.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::lower_lab {
@@ -17,16 +18,6 @@ namespace {
 using ui::Context;
 
 constexpr float kNarrow = 680, kBetweenHalves = 16;
-
-// A heading that may take several lines; returns where it ends.
-float heading(Context& c, std::string_view words, Rect area) {
-    float y = area.y0;
-    for (const std::string_view line : ui::wrap_lines(c, words, kBold15, area.width())) {
-        ui::text_at(c, {area.x0, y}, line, {Role::text}, kBold15);
-        y += c.px(ui::line_height(15));
-    }
-    return y;
-}
 
 // Words at the end of each line, from top to bottom without overlap; a leader goes from the line to its words, past the
 // mark that its points have.
@@ -73,9 +64,7 @@ void LowerView::draw_cursor(Context& c, const ui::PlotResult& plot, std::string_
     const ui::Press press = ui::press(c, fmt::format("lower.{}", field), plot.area, 2);
     double value = *std::get<double*>(target.value);
     const ImVec2 mouse = ImGui::GetIO().MousePos;
-    const int arrows =
-        press.focused ? (ui::key_pressed(ui::Key::right) ? 1 : 0) - (ui::key_pressed(ui::Key::left) ? 1 : 0)
-                      : 0;
+    const int arrows = press.focused ? ui::arrow_step() : 0;
     const bool pointed = (press.held || press.clicked) && plot.area.contains({mouse.x, mouse.y});
     if (!pointed && arrows == 0) return;
     if (target.logarithmic) {
@@ -104,7 +93,7 @@ void LowerView::draw_ranges(Context& c, Rect area) {
     }
     const float names = c.px(114);
     const auto draw = [&](Figure& figure, ui::PlotState& state, Rect room, const char* field) {
-        const float top = heading(c, figure.title, room);
+        const float top = ui::heading(c, figure.title, room);
         figure.title.clear();
         Figure plain = figure;
         for (Series& series : plain.series) series.style.in_legend = false;
@@ -160,7 +149,7 @@ void LowerView::draw_cascade(Context& c, Rect area) {
 void LowerView::draw_speed_up(Context& c, Rect area) {
     const CascadeSweep& sweep = lab_.cascade();
     const Cascade now = sweep.with(lab_.params().tau);
-    float y = heading(c, "What an average speed-up assumes", area) + c.px(6);
+    float y = ui::heading(c, "What an average speed-up assumes", area) + c.px(6);
     const auto note = [&](std::string_view words) {
         for (const std::string_view line : ui::wrap_lines(c, words, kSans13, area.width())) {
             ui::text_at(c, {area.x0, y}, line, {Role::muted}, kSans13);
@@ -184,7 +173,7 @@ void LowerView::draw_speed_up(Context& c, Rect area) {
     note(
         "0.5: FP4 has twice the rate of FP8 on NVIDIA’s data sheet of the B200. No time is measured "
         "here.");
-    y = heading(c, "1 / (1/7 + e/2)", {area.x0, y + c.px(8), area.x1, area.y1}) + c.px(6);
+    y = ui::heading(c, "1 / (1/7 + e/2)", {area.x0, y + c.px(8), area.x1, area.y1}) + c.px(6);
     note("A chapter of a course counts FP4 as 7 times and FP8 as 2 times as fast as FP16.");
     row("with this e", fmt::format("{:.1f}×", 1 / (1.0 / 7 + e / 2)), true);
     row("its 4× needs e =", "21 %");
@@ -202,7 +191,7 @@ void LowerView::draw_kv(Context& c, Rect area) {
     const Rect error = narrow ? Rect{area.x0, split, area.x1, area.y1 - c.px(20)}
                               : Rect{split + c.px(kBetweenHalves), area.y0, area.x1, area.y1 - c.px(70)};
     const auto draw = [&](Figure& figure, const char* name, ui::PlotState& state, Rect room) {
-        const float top = heading(c, figure.title, room);
+        const float top = ui::heading(c, figure.title, room);
         figure.title.clear();
         ui::plot(c, name, figure, state, {room.x0, top, room.x1, room.y1},
                  {.interactive = false, .y_tick_width = 44, .title_height = 24});

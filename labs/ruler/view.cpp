@@ -6,6 +6,7 @@
 
 #include "core/base/units.h"
 #include "labs/ui/draw.h"
+#include "labs/ui/stage.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::ruler {
@@ -17,11 +18,6 @@ using ui::Context;
 constexpr float kGutter = 56;  // y labels of the lower figure: 44 and the gap to the plot
 
 std::string number_text(double value) { return format_number(value, 4, true); }
-
-// Left and right key as -1 and 1.
-int arrow_step() {
-    return (ui::key_pressed(ui::Key::right) ? 1 : 0) - (ui::key_pressed(ui::Key::left) ? 1 : 0);
-}
 
 }  // namespace
 
@@ -83,15 +79,13 @@ void RulerView::draw_knob(Context& context, const ui::PlotResult& plot, bool low
                                       {x - reach, y - reach, x + reach, y + reach}, 12);
     float to = x;
     if (press.held) to = std::clamp(ImGui::GetIO().MousePos.x, plot.area.x0, plot.area.x1);
-    if (press.focused) to += context.px(4) * static_cast<float>(arrow_step());
+    if (press.focused) to += context.px(4) * static_cast<float>(ui::arrow_step());
     if (to != x) {
         const double at = plot.x_at(to);
         low_end ? lab_->brush(std::min(at, params.brush_hi), params.brush_hi)
                 : lab_->brush(params.brush_lo, std::max(at, params.brush_lo));
     }
-    ImDrawList& list = *ImGui::GetWindowDrawList();
-    list.AddCircleFilled({to, y}, context.px(10), context.color(Role::surface));
-    list.AddCircleFilled({to, y}, context.px(8), context.color(Role::text));
+    ui::knob(context, {to, y}, 8);
     ui::tooltip(
         context, "Interval",
         "Drag either end. The marks between them are counted, and the gaps between the marks measured.");
@@ -129,7 +123,7 @@ void RulerView::draw_handle(Context& context, const ui::PlotResult& plot) {
     } else {
         grabbed_.reset();
     }
-    if (press.focused && arrow_step() != 0) lab_->slide(1, std::exp2(arrow_step() / 8.0));
+    if (press.focused && ui::arrow_step() != 0) lab_->slide(1, std::exp2(ui::arrow_step() / 8.0));
 }
 
 void RulerView::draw_table(Context& context, Rect area) {

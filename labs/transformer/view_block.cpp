@@ -9,6 +9,7 @@
 #include "labs/transformer/view.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/fit.h"
+#include "labs/ui/stage.h"
 
 namespace fp8lab::transformer {
 namespace {
@@ -253,8 +254,7 @@ void TransformerView::columns(Context& c, const Layout& l, const std::vector<Ope
         const std::string at = !press.hovered ? kind : row == 0 || row == 1 ? "x" : row == 2 ? "dy" : kind;
         if (press.clicked) select(of_kind(op, at));
         if (press.focused) {
-            const int step =
-                (ui::key_pressed(ui::Key::right) ? 1 : 0) - (ui::key_pressed(ui::Key::left) ? 1 : 0);
+            const int step = ui::arrow_step();
             auto next = static_cast<std::ptrdiff_t>(i) + step;
             while (next >= 0 && next < std::ssize(ops) && ops[static_cast<std::size_t>(next)].x.empty())
                 next += step;

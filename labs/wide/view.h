@@ -7,6 +7,7 @@
 
 #include "labs/table/view.h"
 #include "labs/ui/plot/plot.h"
+#include "labs/ui/stage.h"
 #include "labs/wide/model.h"
 
 namespace fp8lab::wide {
@@ -20,12 +21,6 @@ class WideView final : public table::TableView<Wide> {
     std::span<const ViewKey> keys() const override;
 
   private:
-    // The two parts below the chart, side by side or, on a narrow stage, behind a switch.
-    struct Below {
-        Rect left, right;
-        bool shows_left = true, shows_right = true;
-    };
-    Below split(ui::Context& context, Rect area, const std::array<std::string, 2>& names);
     // view_attention.cpp
     void draw_attention(ui::Context& context, Rect area);
     void draw_keys(ui::Context& context, Figure figure, Rect area);
@@ -63,27 +58,5 @@ class WideView final : public table::TableView<Wide> {
     double pair_until_ = 0;  // s
     bool pair_held_ = false;
 };
-
-// view.cpp: a heading that may take more than one line; returns where it ends.
-float draw_heading(ui::Context& context, std::string_view words, Rect area);
-// Muted words, if all their lines have room.
-void draw_note(ui::Context& context, std::string_view words, Rect area);
-// Words beside the ends of lines, moved apart where they would overlap. x: their left edge.
-struct EndWords {
-    float y;
-    std::string value, name;
-    Color ink;
-};
-void draw_ends(ui::Context& context, std::vector<EndWords> ends, float x, Rect area);
-// The values of an x axis that is drawn without labels, and its name at the left end.
-void draw_axis(ui::Context& context, const ui::PlotResult& plot, std::string_view name,
-               std::span<const std::pair<double, std::string_view>> ticks, float left);
-// A row of a table with hairline above: words at the left, a number at the right.
-struct RowWords {
-    std::string words, value;
-    Color ink = {Role::text};
-    bool strong = false;
-};
-float draw_row(ui::Context& context, const RowWords& row, Rect area, float height);
 
 }  // namespace fp8lab::wide

@@ -6,6 +6,7 @@
 
 #include "core/base/units.h"
 #include "labs/ui/draw.h"
+#include "labs/ui/stage.h"
 #include "labs/ui/widgets.h"
 #include "labs/wide/view.h"
 
@@ -27,8 +28,8 @@ void WideView::draw_attention(Context& c, Rect area) {
     ui::plot(c, "wide.mass", figures[0], upper_, {area.x0, area.y0, area.x1, top}, {.interactive = false});
     const float rule = top + c.px(height < 600 ? 6 : 12);
     ui::hline(c, area.x0, area.x1, rule, {Role::line});
-    const Below below =
-        split(c, {area.x0, rule + c.px(height < 600 ? 8 : 14), area.x1, area.y1}, {"Keys", "Casts"});
+    const ui::Halves below = ui::halves(
+        c, "wide", {area.x0, rule + c.px(height < 600 ? 8 : 14), area.x1, area.y1}, {"Keys", "Casts"}, part_);
     if (below.shows_left) draw_keys(c, std::move(figures[1]), below.left);
     if (below.shows_right) draw_casts(c, below.right);
 }
@@ -37,7 +38,7 @@ void WideView::draw_attention(Context& c, Rect area) {
 void WideView::draw_keys(Context& c, Figure figure, Rect area) {
     ui::region(c, "keys", area);
     const std::vector<SweepPoint>& sweep = *lab_->sweep;
-    const float heading = draw_heading(c, figure.title, area);
+    const float heading = ui::heading(c, figure.title, area);
     figure.title.clear();
     const bool note = area.height() > c.px(230);
     figure.x.visible = false;
@@ -46,7 +47,7 @@ void WideView::draw_keys(Context& c, Figure figure, Rect area) {
                                          {.interactive = false, .y_tick_width = 44, .title_height = 0});
     constexpr std::array<std::pair<double, std::string_view>, 4> kTicks = {
         {{64, "64"}, {1024, "1k"}, {16384, "16k"}, {131072, "128k"}}};
-    draw_axis(c, plot, "keys", kTicks, area.x0);
+    ui::axis_below(c, plot, "keys", kTicks, area.x0);
     const ui::Press press = ui::press(c, "wide.length", plot.area, 2);
     const auto choose = [&](double log2_keys) {
         const double at = std::clamp(std::round(log2_keys), std::log2(kLeastKeys), std::log2(kMostKeys));
@@ -56,12 +57,11 @@ void WideView::draw_keys(Context& c, Figure figure, Rect area) {
         if (const auto mouse = ImGui::GetIO().MousePos; plot.area.contains({mouse.x, mouse.y}))
             choose(std::log2(plot.x_at(mouse.x)));
     if (press.focused) {
-        const int arrows =
-            (ui::key_pressed(ui::Key::right) ? 1 : 0) - (ui::key_pressed(ui::Key::left) ? 1 : 0);
+        const int arrows = ui::arrow_step();
         if (arrows != 0) choose(std::log2(lab_->params.attention_spec().keys) + arrows);
     }
     if (sweep.empty()) return;
-    std::vector<EndWords> ends;
+    std::vector<ui::EndWords> ends;
     const Role role = find_format(lab_->params.format).role;
     constexpr std::array<const char*, 4> kNames = {"normalised", "× 1", "× 256", "× 448"};
     for (std::size_t i = 0; i < kCasts.size(); ++i) {
@@ -69,7 +69,7 @@ void WideView::draw_keys(Context& c, Figure figure, Rect area) {
         const float y = lost > 0 ? plot.to_px(kMostKeys, std::max(lost, 0.001)).y : plot.area.y1;
         ends.push_back({y, share_text(lost), kNames.at(i), {role, Tone::ink}});
     }
-    draw_ends(c, std::move(ends), plot.area.x1 + c.px(8), {area.x0, plot.area.y0, area.x1, plot.area.y1});
+    ui::end_words(c, std::move(ends), plot.area.x1 + c.px(8), {area.x0, plot.area.y0, area.x1, plot.area.y1});
     if (!note) return;
     const std::string words = fmt::format("Mean of {} rows, sigma {}. At the right: {} keys.", kRows,
                                           screen_number(lab_->params.sigma, 3), group_thousands(kMostKeys));
@@ -82,7 +82,7 @@ void WideView::draw_casts(Context& c, Rect area) {
     const Attention& a = *lab_->attention;
     const bool surprise = std::ranges::any_of(
         a.casts, [](const CastOutcome& cast) { return cast.zero_pct >= 30 && cast.lost_pct <= 0.1; });
-    float y = draw_heading(c, surprise ? "Zeros do not count, mass does" : "What each cast loses", area);
+    float y = ui::heading(c, surprise ? "Zeros do not count, mass does" : "What each cast loses", area);
     const std::array<float, 3> right = {area.x0 + 0.52F * area.width(), area.x0 + 0.74F * area.width(),
                                         area.x1};
     const float heads = y + c.px(12);
@@ -128,22 +128,22 @@ void WideView::draw_cuts(Context& c, Rect area) {
         const std::string words = fmt::format(
             "{} loses a probability up to s − max = −{:.2f}, with × 256 −{:.2f}, with × 448 −{:.2f}.", format,
             -cut(1), -cut(2), -cut(3));
-        draw_note(c, words, area);
+        ui::note(c, words, area);
         return;
     }
-    float y = draw_heading(c, fmt::format("Where {} loses a probability", format), area) + c.px(4);
-    y = draw_row(c, {fmt::format("{} rounds to 0 up to", format), power_of_two(static_cast<int>(least))},
-                 {area.x0, y, area.x1, y}, row);
+    float y = ui::heading(c, fmt::format("Where {} loses a probability", format), area) + c.px(4);
+    y = ui::row(c, {fmt::format("{} rounds to 0 up to", format), power_of_two(static_cast<int>(least))},
+                {area.x0, y, area.x1, y}, row);
     for (std::size_t i = 1; i < kCasts.size(); ++i) {
         const std::string words =
             i == 1 ? "× 1: lost up to s − max ="
                    : fmt::format("{}: {:.2f} further down", kCasts[i].short_label, std::log(kCasts[i].scale));
-        y = draw_row(c, {words, fmt::format("−{:.2f}", -cut(i)), {Role::text}, i == lab_->cast()},
-                     {area.x0, y, area.x1, y}, row);
+        y = ui::row(c, {words, fmt::format("−{:.2f}", -cut(i)), {Role::text}, i == lab_->cast()},
+                    {area.x0, y, area.x1, y}, row);
     }
     ui::hline(c, area.x0, area.x1, y, {Role::line});
-    draw_note(c, "More keys make every normalised p smaller; exp(s − max) always has a 1 in the row.",
-              {area.x0, y + c.px(6), area.x1, area.y1});
+    ui::note(c, "More keys make every normalised p smaller; exp(s − max) always has a 1 in the row.",
+             {area.x0, y + c.px(6), area.x1, area.y1});
 }
 
 }  // namespace fp8lab::wide

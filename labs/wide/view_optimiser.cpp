@@ -27,8 +27,9 @@ void WideView::draw_optimiser(Context& c, Rect area) {
     draw_forget(c, std::move(figures[0]), {area.x0, area.y0, area.x1, top});
     const float rule = top + c.px(height < 600 ? 6 : 12);
     ui::hline(c, area.x0, area.x1, rule, {Role::line});
-    const Below below =
-        split(c, {area.x0, rule + c.px(height < 600 ? 8 : 14), area.x1, area.y1}, {"Gap", "Formats"});
+    const ui::Halves below =
+        ui::halves(c, "wide", {area.x0, rule + c.px(height < 600 ? 8 : 14), area.x1, area.y1},
+                   {"Gap", "Formats"}, part_);
     if (below.shows_left) draw_gap(c, std::move(figures[1]), below.left);
     if (below.shows_right) draw_cliff(c, std::move(figures[2]), below.right);
 }
@@ -37,7 +38,7 @@ void WideView::draw_forget(Context& c, Figure figure, Rect area) {
     ui::region(c, "forget", area);
     const Optimiser& o = *lab_->optimiser;
     const float room = c.px(area.width() < c.px(680) ? 124 : 150);
-    const float heading = draw_heading(c, figure.title, area);
+    const float heading = ui::heading(c, figure.title, area);
     figure.title.clear();
     for (Series& series : figure.series) series.style.in_legend = false;
     const ui::PlotResult plot =
@@ -46,7 +47,7 @@ void WideView::draw_forget(Context& c, Figure figure, Rect area) {
     if (o.exact.empty()) return;
     const double last = o.spec.length();
     const auto y_of = [&](double v) { return plot.to_px(last, v).y; };
-    std::vector<EndWords> ends = {
+    std::vector<ui::EndWords> ends = {
         {y_of(o.exact.back()), three_digits(o.exact.back()), "exact", {Role::text}}};
     const Color ink{find_format(o.spec.format).role, Tone::ink};
     const std::string format = format_label(o.spec.format);
@@ -61,8 +62,8 @@ void WideView::draw_forget(Context& c, Figure figure, Rect area) {
             also += (also.empty() ? "" : ", ") + format_label(end.format);
     if (!also.empty() && o.spec.rounding == "nearest" && o.nearest.stuck)
         ends.push_back({y_of(o.nearest.v.back()) + 1, "", also, {Role::muted}});
-    draw_ends(c, std::move(ends), plot.area.x1 + c.px(12),
-              {area.x0, plot.area.y0 - c.px(4), area.x1, plot.area.y1});
+    ui::end_words(c, std::move(ends), plot.area.x1 + c.px(12),
+                  {area.x0, plot.area.y0 - c.px(4), area.x1, plot.area.y1});
     // The distance, where it is one.
     const double v = o.v_end(), exact = o.exact.back();
     const float a = y_of(v), b = y_of(exact), x = plot.area.x1 + c.px(5);
@@ -76,7 +77,7 @@ void WideView::draw_forget(Context& c, Figure figure, Rect area) {
 void WideView::draw_gap(Context& c, Figure figure, Rect area) {
     const Optimiser& o = *lab_->optimiser;
     const bool low = area.height() < c.px(300);
-    float y = draw_heading(c, figure.title, area) + c.px(low ? 2 : 20);
+    float y = ui::heading(c, figure.title, area) + c.px(low ? 2 : 20);
     figure.title.clear();
     const std::string format = format_label(o.spec.format);
     if (o.at > 0) {
@@ -112,18 +113,18 @@ void WideView::draw_gap(Context& c, Figure figure, Rect area) {
     const bool stuck = o.step_pct() <= o.half_gap_pct() && o.spec.rounding == "nearest";
     const Color ink = stuck ? Color{Role::sat, Tone::ink} : Color{Role::text};
     if (o.at > 0) {
-        y = draw_row(c,
-                     {fmt::format("step without a gradient: (1 − {}) v", lab_->params.beta2),
-                      screen_number(o.at * (1 - o.spec.beta2), 3), ink, stuck},
-                     {area.x0, y, area.x1, y}, row);
-        y = draw_row(
+        y = ui::row(c,
+                    {fmt::format("step without a gradient: (1 − {}) v", lab_->params.beta2),
+                     screen_number(o.at * (1 - o.spec.beta2), 3), ink, stuck},
+                    {area.x0, y, area.x1, y}, row);
+        y = ui::row(
             c, {fmt::format("half the gap below v in {}", format), screen_number((o.at - o.below) / 2, 3)},
             {area.x0, y, area.x1, y}, row);
         const int mantissa = find_format(o.spec.format).mantissa_bits;
         const std::string from = screen_number(std::ldexp(1.0, -mantissa - 2), 2),
                           to = screen_number(std::ldexp(1.0, -mantissa - 1), 2);
-        y = draw_row(c, {"v moves only if 1 − beta2 is above", from + " to " + to}, {area.x0, y, area.x1, y},
-                     row);
+        y = ui::row(c, {"v moves only if 1 − beta2 is above", from + " to " + to}, {area.x0, y, area.x1, y},
+                    row);
         ui::hline(c, area.x0, area.x1, y, {Role::line});
     }
     draw_bytes(c, {area.x0, y + c.px(low ? 6 : 14), area.x1, area.y1});
@@ -145,11 +146,11 @@ void WideView::draw_bytes(Context& c, Rect area) {
     const float row = c.px(30);
     if (area.height() < c.px(26) + 3 * c.px(19)) return;
     const double params = lab_->params.params;
-    const float y0 = draw_heading(c,
-                                  fmt::format("Bytes for m and v, {} parameters",
-                                              params >= 1e9 ? screen_number(params / 1e9, 3) + " billion"
-                                                            : screen_number(params / 1e6, 3) + " million"),
-                                  area) +
+    const float y0 = ui::heading(c,
+                                 fmt::format("Bytes for m and v, {} parameters",
+                                             params >= 1e9 ? screen_number(params / 1e9, 3) + " billion"
+                                                           : screen_number(params / 1e6, 3) + " million"),
+                                 area) +
                      c.px(2);
     const float pitch = std::min(row, (area.y1 - y0) / 3), names = c.px(72), values = c.px(84);
     for (std::size_t i = 0; i < plans.size(); ++i) {
@@ -169,7 +170,7 @@ void WideView::draw_bytes(Context& c, Rect area) {
 }
 
 void WideView::draw_cliff(Context& c, Figure figure, Rect area) {
-    const float heading = draw_heading(c, figure.title, area);
+    const float heading = ui::heading(c, figure.title, area);
     figure.title.clear();
     const bool note = area.height() > c.px(200);
     const ui::PlotResult plot =

@@ -6,6 +6,7 @@
 
 #include "core/base/units.h"
 #include "labs/ui/draw.h"
+#include "labs/ui/stage.h"
 #include "labs/ui/widgets.h"
 #include "labs/wide/view.h"
 
@@ -58,8 +59,9 @@ void WideView::draw_swiglu(Context& c, Rect area) {
     draw_scrub(c, plot, scrub);
     const float rule = scrub + c.px(height < 600 ? 12 : 16);
     ui::hline(c, area.x0, area.x1, rule, {Role::line});
-    const Below below =
-        split(c, {area.x0, rule + c.px(height < 600 ? 8 : 13), area.x1, area.y1}, {"Norm", "Repairs"});
+    const ui::Halves below =
+        ui::halves(c, "wide", {area.x0, rule + c.px(height < 600 ? 8 : 13), area.x1, area.y1},
+                   {"Norm", "Repairs"}, part_);
     if (below.shows_left) {
         const ImVec2 mouse = ImGui::GetIO().MousePos;
         const bool shown = pair_held_ || ImGui::GetTime() < pair_until_;
@@ -123,23 +125,20 @@ void WideView::draw_scrub(Context& c, const ui::PlotResult& plot, float y) {
     const ui::Press press = ui::press(c, "wide.scrub", area);
     if (press.held) go_to(static_cast<int>(std::floor(plot.x_at(ImGui::GetIO().MousePos.x))));
     if (press.focused) {
-        const int arrows =
-            (ui::key_pressed(ui::Key::right) ? 1 : 0) - (ui::key_pressed(ui::Key::left) ? 1 : 0);
+        const int arrows = ui::arrow_step();
         if (arrows != 0) go_to(lab_->params.step + arrows);
     }
     const float thick = 2 * ui::hairline(c), top = std::round(y - thick / 2);
     const float knob = plot.to_px(lab_->params.step + 0.5, 1).x;
     ui::fill_rect(c, {area.x0, top, area.x1, top + thick}, {Role::line});
     ui::fill_rect(c, {area.x0, top, knob, top + thick}, {Role::text});
-    ImDrawList& list = *ImGui::GetWindowDrawList();
-    list.AddCircleFilled({knob, y}, c.px(9), c.color(Role::surface));
-    list.AddCircleFilled({knob, y}, c.px(7), c.color(Role::text));
+    ui::knob(c, {knob, y});
 }
 
 // The knob is at the chosen norm; a press anywhere moves it.
 void WideView::draw_norms(Context& c, Figure figure, Rect area) {
     const std::vector<NormPoint>& norms = lab_->swiglu->norms;
-    const float heading = draw_heading(c, figure.title, area);
+    const float heading = ui::heading(c, figure.title, area);
     figure.title.clear();
     const bool note = area.height() > c.px(230);
     const Rect room{area.x0, heading, area.x1 - c.px(124), area.y1 - c.px(note ? 50 : 26)};
@@ -148,14 +147,13 @@ void WideView::draw_norms(Context& c, Figure figure, Rect area) {
                                          {.interactive = false, .y_tick_width = 44, .title_height = 0});
     constexpr std::array<std::pair<double, std::string_view>, 5> kTicks = {
         {{1, "1"}, {2, "2"}, {4, "4"}, {8, "8"}, {16, "16"}}};
-    draw_axis(c, plot, "k", kTicks, area.x0);
+    ui::axis_below(c, plot, "k", kTicks, area.x0);
     const ui::Press press = ui::press(c, "wide.norm", plot.area, 2);
     const auto choose = [&](double k) { set(fmt::format("k={:.3g}", std::clamp(k, 1.0, 16.0))); };
     if (press.held) choose(plot.x_at(ImGui::GetIO().MousePos.x));
     const double k = lab_->params.swiglu.k;
     if (press.focused) {
-        const int arrows =
-            (ui::key_pressed(ui::Key::right) ? 1 : 0) - (ui::key_pressed(ui::Key::left) ? 1 : 0);
+        const int arrows = ui::arrow_step();
         if (arrows != 0) choose(k * std::exp2(0.25 * arrows));
     }
     if (norms.empty()) return;
@@ -163,9 +161,7 @@ void WideView::draw_norms(Context& c, Figure figure, Rect area) {
     const auto i = static_cast<std::size_t>(std::min(low, 7.0));
     const double part = position - static_cast<double>(i);
     const Point knob = plot.to_px(k, norms[i].swiglu * std::pow(norms[i + 1].swiglu / norms[i].swiglu, part));
-    ImDrawList& list = *ImGui::GetWindowDrawList();
-    list.AddCircleFilled({knob.x, knob.y}, c.px(9), c.color(Role::surface));
-    list.AddCircleFilled({knob.x, knob.y}, c.px(7), c.color(Role::text));
+    ui::knob(c, knob);
     const auto slope = [&](double NormPoint::*act) {
         return fmt::format("×{:.1f} per doubling", std::pow(norms[8].*act / norms[4].*act, 0.5));
     };
@@ -189,7 +185,7 @@ void WideView::draw_norms(Context& c, Figure figure, Rect area) {
 
 // Two weight rows as arrows from a point, and what they make of channel 0.
 void WideView::draw_pair(Context& c, Figure figure, Rect area) {
-    const float heading = draw_heading(c, figure.title, area);
+    const float heading = ui::heading(c, figure.title, area);
     figure.title.clear();
     const float side = std::min(0.4F * area.width(), area.height() * 0.6F);
     const Rect arrows{area.x0, heading + c.px(16), area.x0 + side, heading + c.px(16) + side};
@@ -215,8 +211,7 @@ void WideView::draw_pair(Context& c, Figure figure, Rect area) {
             std::atan2(static_cast<double>(foot.y - mouse.y), static_cast<double>(mouse.x - foot.x));
         set(fmt::format("rho={:.2f}", std::clamp(std::cos(std::clamp(turned, 0.0, 1.5707)), 0.0, 1.0)));
     }
-    list.AddCircleFilled({up.x, up.y}, c.px(9), c.color(Role::surface));
-    list.AddCircleFilled({up.x, up.y}, c.px(7), c.color(Role::text));
+    ui::knob(c, {up.x, up.y});
     ui::plot(c, "wide.channel", figure, left_, {arrows.x1 + c.px(20), heading, area.x1, area.y1},
              {.interactive = false, .y_tick_width = 28, .title_height = 0});
 }
@@ -227,7 +222,7 @@ void WideView::draw_inliers(Context& c, Rect area) {
     if (s.steps.empty()) return;  // before the first result
     const float height = area.height() / c.scale;
     const float row = c.px(height < 300 ? 21 : 27);
-    float y = draw_heading(c, "The outlier costs FP8 nothing, INT8 everything", area);
+    float y = ui::heading(c, "The outlier costs FP8 nothing, INT8 everything", area);
     const std::array<float, 4> right = {area.x0 + 0.1F * area.width(), area.x0 + 0.36F * area.width(),
                                         area.x0 + 0.66F * area.width(), area.x1};
     const float heads = y + c.px(11);
@@ -263,7 +258,7 @@ void WideView::draw_inliers(Context& c, Rect area) {
         for (std::size_t i = 0; i < std::min<std::size_t>(5, s.repairs.size()); ++i)
             words += fmt::format("{} {} with {}", i == 0 ? "" : ",", s.repairs[i].saturated_steps,
                                  s.repairs[i].label);
-        draw_note(c, words + ".", {area.x0, y, area.x1, area.y1});
+        ui::note(c, words + ".", {area.x0, y, area.x1, area.y1});
         return;
     }
     ui::text_mid(c, {area.x0, y + c.px(11)}, "What repairs the growth", {Role::text}, kBold15);
@@ -281,12 +276,12 @@ void WideView::draw_inliers(Context& c, Rect area) {
     }
     for (const Repair& repair : rows) {
         const bool bad = repair.saturated_steps > 0;
-        y = draw_row(c,
-                     {std::string(repair.label), std::to_string(repair.saturated_steps),
-                      bad ? Color{Role::sat, Tone::ink} : Color{Role::text}, false},
-                     {area.x0, y, area.x1, y}, row);
+        y = ui::row(c,
+                    {std::string(repair.label), std::to_string(repair.saturated_steps),
+                     bad ? Color{Role::sat, Tone::ink} : Color{Role::text}, false},
+                    {area.x0, y, area.x1, y}, row);
     }
-    if (!whole.empty()) y = draw_row(c, {whole, "0"}, {area.x0, y, area.x1, y}, row);
+    if (!whole.empty()) y = ui::row(c, {whole, "0"}, {area.x0, y, area.x1, y}, row);
     ui::hline(c, area.x0, area.x1, y, {Role::line});
     if (s.repairs.size() < 7 || y + c.px(24) > area.y1 + 1) return;
     ui::text_mid(c, {area.x0, y + c.px(15)},

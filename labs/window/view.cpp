@@ -9,6 +9,7 @@
 #include "core/base/units.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/plot/imgui_canvas.h"
+#include "labs/ui/stage.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::window_lab {
@@ -16,10 +17,6 @@ namespace fp8lab::window_lab {
 namespace {
 
 using ui::Context;
-
-int arrow_step() {
-    return (ui::key_pressed(ui::Key::right) ? 1 : 0) - (ui::key_pressed(ui::Key::left) ? 1 : 0);
-}
 
 }  // namespace
 
@@ -144,7 +141,8 @@ void WindowView::draw_handle(Context& c, const ui::PlotResult& plot) {
         grabbed_ = 0;
         held_axis_.reset();
     }
-    if (press.focused && arrow_step() != 0) lab_.slide(1, std::exp2(arrow_step() * (manual ? 0.125 : 1)));
+    if (press.focused && ui::arrow_step() != 0)
+        lab_.slide(1, std::exp2(ui::arrow_step() * (manual ? 0.125 : 1)));
 }
 
 void WindowView::draw_lower(Context& c, const std::vector<Figure>& figures, Rect area) {

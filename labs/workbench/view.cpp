@@ -20,15 +20,6 @@ constexpr float kStrip = 38, kAroundRows = 26 + 24 + 27;  // title, heads, foot
 
 }  // namespace
 
-float draw_heading(Context& c, std::string_view words, Rect area) {
-    float y = area.y0;
-    for (const std::string_view line : ui::wrap_lines(c, words, kBold15, area.width())) {
-        ui::text_at(c, {area.x0, y}, line, {Role::text}, kBold15);
-        y += c.px(ui::line_height(15));
-    }
-    return y;
-}
-
 // Name, size and progress; what is wrong with a file that was not opened.
 float WorkbenchView::draw_strip(Context& c, Rect area) {
     const Rect strip{area.x0, area.y0, area.x1, area.y0 + c.px(kStrip)};

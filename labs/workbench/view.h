@@ -72,7 +72,4 @@ class WorkbenchView final : public LabView {
     std::string trouble_;
 };
 
-// A heading that may take two lines; returns where it ends.
-float draw_heading(ui::Context& context, std::string_view words, Rect area);
-
 }  // namespace fp8lab::workbench

@@ -7,6 +7,7 @@
 #include "core/base/units.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/fit.h"
+#include "labs/ui/stage.h"
 #include "labs/ui/widgets.h"
 #include "labs/workbench/view.h"
 
@@ -205,7 +206,7 @@ void WorkbenchView::draw_foot(Context& c, const std::vector<Column>& columns, Re
 
 float WorkbenchView::draw_table(Context& c, Rect area, std::size_t rows) {
     const float filter = draw_filter(c, area);
-    float y = draw_heading(c, lab_.title(), {area.x0, area.y0, area.x1 - filter, area.y1}) + c.px(4);
+    float y = ui::heading(c, lab_.title(), {area.x0, area.y0, area.x1 - filter, area.y1}) + c.px(4);
     const auto columns = columns_in(c, area);
     draw_heads(c, columns, area, y + c.px(11));
     y += c.px(24);

@@ -8,6 +8,7 @@
 
 #include "core/base/units.h"
 #include "labs/ui/draw.h"
+#include "labs/ui/stage.h"
 #include "labs/ui/widgets.h"
 #include "labs/workbench/view.h"
 
@@ -64,7 +65,7 @@ void WorkbenchView::draw_tensor(Context& c, Rect area) {
     const float shown_from = upper.x1 - ui::text_width(c, shown.label, kBold13);
     ui::text_at(c, {shown_from, upper.y0 + c.px(1)}, shown.label, {shown.recipe.role, Tone::ink}, kBold13);
     const Rect head{upper.x0, upper.y0, shown_from - c.px(12), upper.y1};
-    const float title = draw_heading(c, figures[0].title, head) + c.px(2);
+    const float title = ui::heading(c, figures[0].title, head) + c.px(2);
     figures[0].title.clear();
     ui::plot(c, "workbench.histogram", figures[0], histogram_, {upper.x0, title, upper.x1, upper.y1},
              {.crosshair = false, .y_tick_width = 0, .title_height = 0});
@@ -82,7 +83,7 @@ void WorkbenchView::draw_places(Context& c, Rect area) {
     ui::region(c, "places", area);
     const CastDetail* const detail = lab_.detail();
     if (!detail || !lab_.row()) return;
-    float y = draw_heading(c, detail->title(), area) + c.px(4);
+    float y = ui::heading(c, detail->title(), area) + c.px(4);
     const auto cells = detail->cells(64);
     const float width = area.width() / static_cast<float>(std::max<std::size_t>(cells.size(), 1));
     const float height = c.px(20);
@@ -125,7 +126,7 @@ void WorkbenchView::draw_places(Context& c, Rect area) {
 void WorkbenchView::draw_recipes(Context& c, Rect area) {
     ui::region(c, "recipes", area);
     const ScanRow* const row = lab_.row();
-    float y = draw_heading(c, lab_.advice_title(), area) + c.px(4);
+    float y = ui::heading(c, lab_.advice_title(), area) + c.px(4);
     if (!row || row->outcomes.empty()) return;
     const auto& recipes = lab_.scanned().recipes;
     std::vector<std::size_t> order(recipes.size());

@@ -1,0 +1,99 @@
+#include "labs/ui/stage.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "labs/ui/draw.h"
+#include "labs/ui/input.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab::ui {
+
+float heading(Context& c, std::string_view words, Rect area) {
+    float y = area.y0;
+    for (const std::string_view line : wrap_lines(c, words, kBold15, area.width())) {
+        text_at(c, {area.x0, y}, line, {Role::text}, kBold15);
+        y += c.px(line_height(15));
+    }
+    return y;
+}
+
+void note(Context& c, std::string_view words, Rect area) {
+    const auto lines = wrap_lines(c, words, kSans13, area.width());
+    float y = area.y0;
+    if (y + c.px(line_height(13)) * static_cast<float>(lines.size()) > area.y1 + 1) return;
+    for (const std::string_view line : lines) {
+        text_at(c, {area.x0, y}, line, {Role::muted}, kSans13);
+        y += c.px(line_height(13));
+    }
+}
+
+void end_words(Context& c, std::vector<EndWords> ends, float x, Rect area) {
+    std::ranges::sort(ends, {}, &EndWords::y);
+    const float pitch = c.px(18);
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+        const float least = i == 0 ? area.y0 : ends[i - 1].y + pitch;
+        ends[i].y = std::max(ends[i].y, least);
+    }
+    for (std::size_t i = ends.size(); i-- > 0;) {
+        const float most = i + 1 == ends.size() ? area.y1 : ends[i + 1].y - pitch;
+        ends[i].y = std::min(ends[i].y, most);
+    }
+    for (const EndWords& end : ends) {
+        float at = x;
+        if (!end.value.empty()) {
+            text_mid(c, {at, end.y}, end.value, end.ink, kMono13);
+            at += text_width(c, end.value, kMono13) + c.px(6);
+        }
+        const bool fits = at + text_width(c, end.name, kSans13) <= area.x1 + 1;
+        if (fits) text_mid(c, {at, end.y}, end.name, {Role::muted}, kSans13);
+    }
+}
+
+void axis_below(Context& c, const PlotResult& plot, std::string_view name,
+                std::span<const std::pair<double, std::string_view>> ticks, float left) {
+    const float y = plot.area.y1 + c.px(14);
+    text_mid(c, {left, y}, name, {Role::muted}, kSans13);
+    for (const auto& [value, words] : ticks) {
+        const float x = std::round(plot.to_px(value, plot.extents.y.lo).x);
+        fill_rect(c, {x, plot.area.y1, x + hairline(c), plot.area.y1 + c.px(4)}, {Role::axis});
+        text_mid(c, {x, y}, words, {Role::muted}, kMono13, Anchor::center);
+    }
+}
+
+float row(Context& c, const RowWords& row, Rect area, float height) {
+    const float y = area.y0 + height / 2;
+    hline(c, area.x0, area.x1, area.y0, {Role::line});
+    text_mid(c, {area.x0, y}, row.words, {Role::text}, row.strong ? kBold13 : kSans13);
+    text_mid(c, {area.x1, y}, row.value, row.ink, row.strong ? kMonoBold13 : kMono13, Anchor::right);
+    return area.y0 + height;
+}
+
+Halves halves(Context& c, std::string_view name, Rect area, const std::array<std::string, 2>& names,
+              int& part) {
+    if (area.width() < c.px(680)) {
+        const float wide = c.px(200);
+        ImGui::SetCursorScreenPos({area.x1 - wide, area.y0});
+        ImGui::BeginChild((std::string(name) + ".switch").c_str(), {wide, c.px(34)}, false,
+                          ImGuiWindowFlags_NoScrollbar);
+        segmented(c, std::string(name) + ".part", names, part);
+        ImGui::EndChild();
+        const Rect rest{area.x0, area.y0 + c.px(40), area.x1, area.y1};
+        return {rest, rest, part == 0, part == 1};
+    }
+    const float between = 17;  // logical px from the line to either part
+    const float middle = std::round((area.x0 + area.x1) / 2 - c.px(10));
+    fill_rect(c, {middle, area.y0 - c.px(12), middle + hairline(c), area.y1}, {Role::line});
+    return {{area.x0, area.y0, middle - c.px(between), area.y1},
+            {middle + c.px(between), area.y0, area.x1, area.y1}};
+}
+
+void knob(Context& c, Point center, float radius) {
+    ImDrawList& list = *ImGui::GetWindowDrawList();
+    list.AddCircleFilled({center.x, center.y}, c.px(radius + 2), c.color(Role::surface));
+    list.AddCircleFilled({center.x, center.y}, c.px(radius), c.color(Role::text));
+}
+
+int arrow_step() { return (key_pressed(Key::right) ? 1 : 0) - (key_pressed(Key::left) ? 1 : 0); }
+
+}  // namespace fp8lab::ui

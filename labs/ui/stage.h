@@ -1,0 +1,52 @@
+// What the stages of labs share besides plots: headings, notes, names at the ends of lines, rows, knobs. Rectangles and
+// what is returned in physical px.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "labs/ui/context.h"
+#include "labs/ui/plot/plot.h"
+
+namespace fp8lab::ui {
+
+// Over a part of the stage; of as many lines as it needs. Returns where it ends.
+float heading(Context&, std::string_view words, Rect area);
+// Muted words under a part: nothing where not all of their lines have room.
+void note(Context&, std::string_view words, Rect area);
+
+// Beside the ends of lines, moved apart where they would overlap. x: their left edge.
+struct EndWords {
+    float y;
+    std::string value, name;
+    Color ink;
+};
+void end_words(Context&, std::vector<EndWords> ends, float x, Rect area);
+// The values of an x axis that is drawn without labels, and its name at the left end.
+void axis_below(Context&, const PlotResult& plot, std::string_view name,
+                std::span<const std::pair<double, std::string_view>> ticks, float left);
+
+// A row with a hairline above: words at the left, a number at the right. Returns where it ends.
+struct RowWords {
+    std::string words, value;
+    Color ink = {Role::text};
+    bool strong = false;
+};
+float row(Context&, const RowWords& row, Rect area, float height);
+
+// Two parts side by side with a line between them; where the stage is narrow, one of them behind a switch, whose choice
+// is `part`.
+struct Halves {
+    Rect left, right;
+    bool shows_left = true, shows_right = true;
+};
+Halves halves(Context&, std::string_view name, Rect area, const std::array<std::string, 2>& names, int& part);
+
+void knob(Context&, Point center, float radius = 7);  // logical px, with a rim of 2
+int arrow_step();                                     // right and left key: 1, -1 or 0
+
+}  // namespace fp8lab::ui
