@@ -46,7 +46,7 @@ class LowerView final : public LabView {
     // view_panel.cpp
     void draw_field(ui::Context& context, const Field& field, const Field& default_field);
     bool draw_more(ui::Context& context);
-    void draw_headline(ui::Context& context, float width);
+    void draw_headline(ui::Context& context);
     void draw_neighbours(ui::Context& context, float width);
     void draw_buttons(ui::Context& context, float width);
 

@@ -8,6 +8,7 @@
 #include "core/base/units.h"
 #include "labs/lower/view.h"
 #include "labs/ui/draw.h"
+#include "labs/ui/stage.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::lower_lab {
@@ -61,7 +62,7 @@ void LowerView::explore(Context& c, float width) {
     else if (draw_more(c))
         draw(true);
     ui::divider(c);
-    draw_headline(c, width);
+    draw_headline(c);
     if (lab_.shows("kv")) return;
     if (lab_.shows("cascade")) {
         ui::wrapped(c, "Emulated on the CPU: the cost is counted, not timed. L9 measures products.");
@@ -92,7 +93,7 @@ bool LowerView::draw_more(Context& c) {
     return more_open_;
 }
 
-void LowerView::draw_headline(Context& c, float width) {
+void LowerView::draw_headline(Context& c) {
     const OutputRow& own = lab_.outcome().own;
     const CascadeSweep& sweep = lab_.cascade();
     const Params& p = lab_.params();
@@ -109,16 +110,7 @@ void LowerView::draw_headline(Context& c, float width) {
         value = kv_tokens(p.kv.gigabytes * kGB, kv_bytes(p.kv, p.kv.cache));
         words = group_thousands(static_cast<std::int64_t>(value)), of = "tokens in the budget";
     }
-    const Rect line = ui::next_area(c, 36);
-    const float y = (line.y0 + line.y1) / 2;
-    const Font font{Face::mono, 32};
-    ui::text_mid(c, {line.x0, y}, words, {Role::text}, font);
-    ui::probe(c, "lower.result", line, {}, words);
-    const float reach = ui::text_width(c, words, font);
-    ui::copyable(c, "value.result", {line.x0, line.y0, line.x0 + reach, line.y1}, value);
-    if (reach + c.px(12) + ui::text_width(c, of, kSans13) <= width)
-        ui::text_mid(c, {line.x0 + width, y + c.px(6)}, of, {Role::muted}, kSans13, Anchor::right);
-    ui::advance(line);
+    ui::headline(c, "lower.result", {words, of, value});
 }
 
 void LowerView::draw_neighbours(Context& c, float width) {

@@ -336,7 +336,7 @@ Exercise exercise_believe() {
 
 }  // namespace
 
-std::span<const Exercise> MemoryLab::exercises() const {
+std::span<const Exercise> Memory::exercises() {
     static const std::array kExercises = {exercise_fix_the_table(), exercise_costs_more(),
                                           exercise_24_gb(),         exercise_the_price(),
                                           exercise_half(),          exercise_believe()};

@@ -3,21 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/base/error.h"
 
 namespace fp8lab::memory {
 namespace {
-
-constexpr LabInfo kInfo = {"memory",
-                           10,
-                           "Memory",
-                           "Where does the memory go?",
-                           "FP8 weights are half as large. Does training take half the memory?",
-                           20,
-                           "L8",
-                           "GPU too"};
 
 std::vector<Choice> model_choices() {
     std::vector<Choice> out;
@@ -54,49 +46,80 @@ int largest_divisor(int of, int most) {
 
 }  // namespace
 
-MemoryLab::MemoryLab(Backends backends)
-    : card_([backends = std::move(backends)](const Question& question) {
-          return measured_bytes(backends, question.arms);
-      }) {
-    update();
+const LabInfo Memory::kInfo = {"memory",
+                               10,
+                               "Memory",
+                               "Where does the memory go?",
+                               "FP8 weights are half as large. Does training take half the memory?",
+                               20,
+                               "L8",
+                               "GPU too"};
+
+Memory::Memory(Backends backends)
+    : live(
+          "",
+          [this] {
+              return params.gpu == "live" ? std::optional(Question{arms_, times_}) : std::nullopt;
+          },
+          [backends = std::move(backends)](const Question& question) {
+              return measured_bytes(backends, question.arms);
+          }),
+      outcome(
+          "",
+          [this] {
+              return Given{params, *live};
+          },
+          [](const Given& of) {
+              const Params& p = of.params;
+              return outcome_of(p, of.live ? *of.live : recorded_bytes(p.model, p.gpu));
+          },
+          table::When::in_frame) {}
+
+std::span<const table::Experiment<Memory>> Memory::experiments() {
+    static constexpr std::array<table::Experiment<Memory>, 1> kOne = {
+        {{.figures = &Memory::figures, .metrics = &Memory::metrics}}};
+    return kOne;
 }
 
-const LabInfo& MemoryLab::info() const { return kInfo; }
-
-std::vector<Field> MemoryLab::fields_of(Params& p) {
-    std::vector<Field> out;
+std::vector<table::Row> Memory::rows(Params& p) const {
+    std::vector<table::Row> out;
+    const auto add = [&](Field field) {
+        std::string why = why_not(field.info.name);
+        const bool shown = why.empty();
+        out.push_back({.field = std::move(field), .why_not = std::move(why), .shown = shown});
+    };
     const auto hidden = [&](Field field) {
         field.info.hidden = true;
-        out.push_back(std::move(field));
+        add(std::move(field));
     };
     const auto more = [&](Field field) {
         field.info.more = true;
-        out.push_back(std::move(field));
+        add(std::move(field));
     };
-    out.push_back(choice({.name = "plan",
-                          .label = "Plan",
-                          .help = "What the training keeps for each parameter, in which format and where."},
-                         &p.plan, plan_choices()));
-    out.push_back(choice({.name = "compare", .label = "Compare with", .help = "The plan of the second bar."},
-                         &p.compare, plan_choices()));
-    out.push_back(
-        choice({.name = "model", .label = "Model", .help = "Whose parameters and activations are counted."},
+    add(choice({.name = "plan",
+                .label = "Plan",
+                .help = "What the training keeps for each parameter, in which format and where."},
+               &p.plan, plan_choices()));
+    add(choice({.name = "compare", .label = "Compare with", .help = "The plan of the second bar."},
+               &p.compare, plan_choices()));
+    add(choice({.name = "model", .label = "Model", .help = "Whose parameters and activations are counted."},
                &p.model, model_choices()));
-    out.push_back(integer({.name = "batch",
-                           .label = "Micro-batch",
-                           .te_name = "micro_batch_size",
-                           .help = "Sequences that one GPU computes at once."},
-                          &p.batch, 1, 64, true));
-    out.push_back(integer(
+    add(integer({.name = "batch",
+                 .label = "Micro-batch",
+                 .te_name = "micro_batch_size",
+                 .help = "Sequences that one GPU computes at once."},
+                &p.batch, 1, 64, true));
+    add(integer(
         {.name = "seq", .label = "Sequence", .te_name = "seq_length", .help = "Tokens of one sequence."},
         &p.sequence, 512, 131072, true));
-    out.push_back(
-        choice({.name = "checkpointing",
+    add(choice({.name = "checkpointing",
                 .label = "Checkpointing",
                 .te_name = "recompute_granularity",
                 .help = "What is computed again in the backward pass instead of being kept. selective: the "
                         "attention scores. full: every layer."},
                &p.checkpointing, {{"none", "none"}, {"selective", "selective"}, {"full", "full"}}));
+    if (outcome->ours())
+        out.at(2).note = "The trainer has no sequence, no checkpointing and no ZeRO: nothing to set.";
     more(integer({.name = "gpus",
                   .label = "GPUs",
                   .te_name = "world_size",
@@ -151,7 +174,7 @@ std::vector<Field> MemoryLab::fields_of(Params& p) {
                  .te_name = "tie_word_embeddings",
                  .help = "The head is the embedding, so it is counted once."},
                 &p.tied));
-    for (const RowInfo& row : rows()) {
+    for (const RowInfo& row : memory::rows()) {
         if (row.row == Row::workspace) continue;
         const std::size_t i = index(row.row);
         const std::string field(row.field), label(row.label);
@@ -176,75 +199,64 @@ std::vector<Field> MemoryLab::fields_of(Params& p) {
     return out;
 }
 
-std::string MemoryLab::why_not(std::string_view field) const {
+std::string Memory::why_not(std::string_view field) const {
     const auto one_of = [&](std::initializer_list<std::string_view> names) {
         return std::ranges::find(names, field) != names.end();
     };
     const bool dimension = one_of({"kind", "layers", "hidden", "ffn", "heads", "kv_heads", "vocab", "tied"});
-    if (dimension && params_.model != "own") return "It belongs to a model of your own.";
-    if (outcome_.ours() && one_of({"plan", "compare", "batch", "seq", "checkpointing", "gpus", "zero",
+    if (dimension && params.model != "own") return "It belongs to a model of your own.";
+    if (outcome->ours() && one_of({"plan", "compare", "batch", "seq", "checkpointing", "gpus", "zero",
                                    "offload", "pcie", "attention"}))
         return "Our trainer has none.";
-    if (field == "contexts" && !outcome_.own.plan.infers()) return "It belongs to inference.";
-    if (outcome_.own.plan.infers() &&
+    if (field == "contexts" && !outcome->own.plan.infers()) return "It belongs to inference.";
+    if (outcome->own.plan.infers() &&
         one_of({"checkpointing", "attention", "gpus", "zero", "offload", "pcie", "batch"}))
         return "It belongs to training.";
-    if (field == "pcie" && outcome_.own.account.offload_s == 0) return "Nothing is updated in CPU memory.";
+    if (field == "pcie" && outcome->own.account.offload_s == 0) return "Nothing is updated in CPU memory.";
     return "";
 }
 
-void MemoryLab::choose_plan(std::string_view id) {
-    params_.plan = id;
-    params_.formats.fill("plan");
-    params_.places.fill("plan");
-    params_.act_counted = "plan";
-    update();
+void Memory::choose_plan(std::string_view id) {
+    params.plan = id;
+    params.formats.fill("plan");
+    params.places.fill("plan");
+    params.act_counted = "plan";
 }
 
-void MemoryLab::perform(std::string_view action) {
-    if (action != "allocate") return Lab::perform(action);
-    params_.gpu = "live";
+bool Memory::perform(std::string_view action) {
+    if (action != "allocate") return false;
+    params.gpu = "live";
     ++times_;
     if (arms_.empty()) arms_ = kOwnModels.front().id;
-    update();
+    return true;
 }
 
-void MemoryLab::update() {
+void Memory::settle() {
     // Heads divide the width, and KV heads the heads: the next smaller ones that do.
-    params_.heads = largest_divisor(params_.hidden, params_.heads);
-    params_.kv_heads = largest_divisor(params_.heads, params_.kv_heads);
-    // The card is asked again when the question is another; a refusal stays until then (Job::take()).
-    if (params_.gpu != "live") {
-        asked_.reset();
-        live_.reset();
+    params.heads = largest_divisor(params.hidden, params.heads);
+    params.kv_heads = largest_divisor(params.heads, params.kv_heads);
+    if (params.gpu != "live")
         arms_.clear();
-    } else {
-        if (find_own_model(params_.model)) arms_ = params_.model;
-        const Question question{arms_, times_};
-        if (asked_ != question) card_.request(*(asked_ = question));
-        if (auto answer = card_.take()) live_ = std::move(*answer);
-    }
-    outcome_ = outcome_of(params_, live_ ? *live_ : recorded_bytes(params_.model, params_.gpu));
+    else if (find_own_model(params.model))
+        arms_ = params.model;
 }
 
-Provenance MemoryLab::provenance() const {
-    const Allocated& allocated = outcome_.allocated;
+Provenance Memory::provenance() const {
+    const Allocated& allocated = outcome->allocated;
     if (allocated.live) return Provenance::tensor_core;
     return allocated.bytes[0] || allocated.bytes[1] ? Provenance::recorded : Provenance::cpu_emulated;
 }
 
-std::string MemoryLab::device() const {
+std::string Memory::device() const {
     return provenance() == Provenance::cpu_emulated
                ? ""
-               : outcome_.allocated.gpu + ": the allocated bytes. The rest is arithmetic.";
+               : outcome->allocated.gpu + ": the allocated bytes. The rest is arithmetic.";
 }
 
-void MemoryLab::reset() { params_ = {}; }
-
-std::vector<Figure> MemoryLab::figures() const {
-    return {bars_figure(outcome_), tokens_figure(outcome_), plans_figure(params_, outcome_)};
+std::vector<Figure> Memory::figures() const {
+    return {bars_figure(*outcome), tokens_figure(*outcome), plans_figure(params, *outcome)};
 }
 
-LabEntry entry() { return entry_of<MemoryLab>(kInfo); }
+LabEntry entry() { return entry_of<MemoryLab>(Memory::kInfo); }
 
 }  // namespace fp8lab::memory

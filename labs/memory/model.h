@@ -3,13 +3,14 @@
 #pragma once
 
 #include <array>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "core/threads/job.h"
-#include "labs/lab.h"
 #include "labs/memory/model_own.h"
+#include "labs/table/table_lab.h"
 
 namespace fp8lab::memory {
 
@@ -65,50 +66,47 @@ struct Outcome {
     bool leaves_out_activations() const;      // of one side only
 };
 
-class MemoryLab final : public Lab {
-  public:
-    explicit MemoryLab(Backends backends = {});
-    const LabInfo& info() const override;
-    std::vector<Field> fields() override { return fields_of(params_); }
-    std::vector<Field> defaults() override { return fields_of(defaults_); }
-    void update() override;
-    // "bars", "tokens" and "plans".
-    std::vector<Figure> figures() const override;
-    Figure thumbnail() const override;
-    std::vector<Metric> metrics() const override;
-    Provenance provenance() const override;
-    std::string device() const override;
-    void reset() override;
-    std::span<const Exercise> exercises() const override;  // exercises.cpp
-    bool busy() const override { return card_.busy(); }
-    void set_wake(std::function<void()> wake) override { card_.start_worker(std::move(wake)); }
+// What is asked of the card at hand: its size, and the bytes of both arms of our trainer.
+struct Question {
+    std::string arms = {};  // the model; empty: none
+    int times = 0;
+    bool operator==(const Question&) const = default;
+};
+struct Given {
+    Params params;
+    std::optional<Allocated> live;  // what the card at hand answered
+    bool operator==(const Given&) const = default;
+};
 
-    // The preset, with no cell changed.
-    void choose_plan(std::string_view id);
-    const Params& params() const { return params_; }
-    const Outcome& outcome() const { return outcome_; }
-    // Whether a field has an effect with the others as they are; why not, as a sentence, else.
-    bool applies(std::string_view field) const { return why_not(field).empty(); }
-    std::string why_not(std::string_view field) const;
+struct Memory {
+    static const LabInfo kInfo;
+    using Params = memory::Params;
+    explicit Memory(Backends backends = {});
+    std::vector<table::Row> rows(Params& params) const;
+    static std::span<const table::Experiment<Memory>> experiments();
+    static std::span<const Exercise> exercises();
+    std::vector<table::Part*> parts() { return {&live, &outcome}; }
+    Figure thumbnail() const;
+    void settle();
+    Provenance provenance() const;
+    std::string device() const;
+    bool perform(std::string_view action);  // "allocate"
+
+    void choose_plan(std::string_view id);  // the preset, with no cell changed
+
+    Params params;
+    table::Computed<Question, std::optional<Allocated>> live;
+    table::Computed<Given, Outcome> outcome;
 
   private:
-    static std::vector<Field> fields_of(Params& params);
-    // Of the card at hand: its size, and the bytes of both arms of our trainer.
-    struct Question {
-        std::string arms = {};  // the model; empty: none
-        int times = 0;
-        bool operator==(const Question&) const = default;
-    };
-    void perform(std::string_view action) override;  // "allocate"
+    std::string why_not(std::string_view field) const;
+    std::vector<Figure> figures() const;  // "bars", "tokens" and "plans"
+    std::vector<table::MetricRow> metrics() const;
 
-    Params params_, defaults_;  // defaults_: never changed
-    Outcome outcome_;
-    Job<Question, Allocated> card_;
-    std::optional<Question> asked_;
     int times_ = 0;     // "allocate" was done
     std::string arms_;  // their bytes are wanted, not the size of the card alone
-    std::optional<Allocated> live_;
 };
+using MemoryLab = table::TableLab<Memory>;
 
 // A plan with the cells of the fields; model_account.cpp.
 Plan plan_of(const Params& params);

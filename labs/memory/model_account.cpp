@@ -179,16 +179,16 @@ std::string tokens_text(double tokens) {
     return group_thousands(std::llround(std::round(tokens / unit) * unit));
 }
 
-std::vector<Metric> MemoryLab::metrics() const {
-    const Outcome& o = outcome_;
+std::vector<table::MetricRow> Memory::metrics() const {
+    const Outcome& o = *outcome;
     const Account &own = o.own.account, &other = o.other.account;
-    std::vector<Metric> out;
+    std::vector<table::MetricRow> out;
     const auto add = [&](std::string name, double value, std::string unit = {}) {
-        out.push_back({.name = std::move(name), .value = value, .unit = std::move(unit)});
+        out.push_back(table::known(std::move(name), value, std::move(unit)));
     };
     const auto gigabytes = [&](std::string name, double bytes) { add(std::move(name), bytes / kGB, "GB"); };
     const auto word = [&](std::string name, std::string_view text) {
-        out.push_back({.name = std::move(name), .text = std::string(text)});
+        out.push_back(table::known_word(std::move(name), std::string(text)));
     };
     gigabytes("gpu_gb", own.on_gpu());
     gigabytes("cpu_gb", own.on_cpu());
@@ -199,7 +199,7 @@ std::vector<Metric> MemoryLab::metrics() const {
     add("bytes_per_parameter", o.own.per_parameter, "B");
     add("compare_bytes_per_parameter", o.other.per_parameter, "B");
     add("parameters", o.parameters);
-    for (const RowInfo& row : rows()) {
+    for (const RowInfo& row : memory::rows()) {
         const std::string name(row.metric);
         const std::size_t i = index(row.row);
         gigabytes(name + "_gb", own.gpu[i] + own.cpu[i]);

@@ -320,7 +320,7 @@ Figure plans_figure(const Params& params, const Outcome& o) {
     return figure;
 }
 
-Figure MemoryLab::thumbnail() const {
+Figure Memory::thumbnail() const {
     Figure figure{
         .id = "thumbnail", .x = {.visible = false}, .y = {.range = Range{0, 100}, .visible = false}};
     const Outcome start = outcome_of({}, {});

@@ -48,6 +48,7 @@ struct Allocated {
     double host_copy = 0;      // bytes per second between CPU and GPU, the slower way; 0: not recorded
     bool live = false;         // of the card at hand; else recorded
     std::string problem = {};  // why there is no recording; empty otherwise
+    bool operator==(const Allocated&) const = default;
 };
 // The cards of the field `gpu`, in its order.
 struct Card {

@@ -54,7 +54,7 @@ void MemoryView::stage(Context& c, Rect area) {
 
 // The difference over tokens and, below it, the other plans; of L8's network what its bars are.
 void MemoryView::draw_right(Context& c, const std::vector<Figure>& figures, Rect area) {
-    if (!lab_.outcome().ours()) {
+    if (!lab_->outcome->ours()) {
         const bool room = area.height() >= c.px(400);
         const float middle = room ? area.y0 + 0.55F * area.height() : area.y1;
         draw_tokens(c, figures[1], {area.x0, area.y0, area.x1, middle - (room ? c.px(12) : 0)});
@@ -70,7 +70,7 @@ void MemoryView::draw_right(Context& c, const std::vector<Figure>& figures, Rect
         "the "
         "gradient, the operands of each GEMM, outputs, scales, statistics and records. Sizes are padded to "
         "multiples of 16; more than 1 MiB takes whole pages of 2 MiB.");
-    if (const double saved = lab_.outcome().trainer[1].saved; saved > 0)
+    if (const double saved = lab_->outcome->trainer[1].saved; saved > 0)
         ui::wrapped(
             c,
             fmt::format("Activations and gradients that are not needed at the same time share memory: they "
@@ -83,7 +83,7 @@ void MemoryView::draw_right(Context& c, const std::vector<Figure>& figures, Rect
 void MemoryView::draw_tokens(Context& c, const Figure& figure, Rect area) {
     const ui::PlotResult plot =
         ui::plot(c, "memory.tokens", figure, tokens_, area, {.interactive = false, .y_tick_width = 32});
-    const Outcome& o = lab_.outcome();
+    const Outcome& o = *lab_->outcome;
     const double now = std::clamp(o.load.tokens(), plot.extents.x.lo, plot.extents.x.hi);
     const Point at = plot.to_px(now, difference_at(o, now) / kGB);
     const float reach = c.px(12);
@@ -104,7 +104,7 @@ void MemoryView::draw_tokens(Context& c, const Figure& figure, Rect area) {
 // Thin bars between names and totals; a press makes the plan the compared one.
 void MemoryView::draw_plans(Context& c, Figure figure, Rect area) {
     ui::region(c, "plans", area);
-    const std::vector<Plan> others = other_plans(lab_.params(), lab_.outcome());
+    const std::vector<Plan> others = other_plans(lab_->params, *lab_->outcome);
     ui::text_at(c, {area.x0, area.y0}, figure.title, {Role::text}, kBold15);
     figure.title.clear();
     figure.x.visible = false;
@@ -128,7 +128,7 @@ void MemoryView::draw_plans(Context& c, Figure figure, Rect area) {
         ui::text_mid(c, {area.x0, y}, ui::cut_middle(c, others[i].label, kSans13, names - c.px(8)),
                      {Role::text}, kSans13);
         const double total =
-            account(others[i], lab_.outcome().model, lab_.outcome().load, lab_.params().pcie * kGB).on_gpu();
+            account(others[i], lab_->outcome->model, lab_->outcome->load, lab_->params.pcie * kGB).on_gpu();
         ui::text_mid(c, {area.x1, y}, gb_short(total), {Role::text}, kMono13, Anchor::right);
     }
     ui::text_at(c, {area.x0, area.y1 - c.px(20)}, "GB per GPU. The tutorial counts no activations.",
@@ -136,7 +136,7 @@ void MemoryView::draw_plans(Context& c, Figure figure, Rect area) {
 }
 
 std::vector<std::pair<std::string, std::string>> MemoryView::status() const {
-    const Outcome& o = lab_.outcome();
+    const Outcome& o = *lab_->outcome;
     if (o.ours())
         return {{"network", std::string(o.own_model->sizes)}, {"batch", std::string(o.own_model->batch)}};
     return {{"parameters", fmt::format("{:.4g} × 10^9", o.parameters / kGB)},
@@ -145,7 +145,7 @@ std::vector<std::pair<std::string, std::string>> MemoryView::status() const {
 }
 
 std::unique_ptr<LabView> make_view(Lab& lab) {
-    return std::make_unique<MemoryView>(dynamic_cast<MemoryLab&>(lab));
+    return std::make_unique<MemoryView>(static_cast<MemoryLab&>(lab));
 }
 
 }  // namespace fp8lab::memory

@@ -2,16 +2,15 @@
 #pragma once
 
 #include "labs/memory/model.h"
+#include "labs/table/view.h"
 #include "labs/ui/plot/plot.h"
-#include "labs/view.h"
 
 namespace fp8lab::memory {
 
-class MemoryView final : public LabView {
+class MemoryView final : public table::TableView<Memory> {
   public:
-    explicit MemoryView(MemoryLab& lab) : lab_(lab) {}
+    using TableView::TableView;
     void stage(ui::Context& context, Rect area) override;
-    void explore(ui::Context& context, float width) override;
     std::vector<std::pair<std::string, std::string>> status() const override;
 
   private:
@@ -20,14 +19,13 @@ class MemoryView final : public LabView {
     void draw_right(ui::Context& context, const std::vector<Figure>& figures, Rect area);
     void draw_tokens(ui::Context& context, const Figure& figure, Rect area);
     void draw_plans(ui::Context& context, Figure figure, Rect area);
-    void draw_field(ui::Context& context, const Field& field, const Field& default_field);
-    void choose(const Field& field, const std::string& id);
+    std::string more_words() const override { return "ZeRO, GPUs, offload, PCIe, attention"; }
+    bool draw_own(ui::Context& context, const table::Row& row, const Field& default_field) override;
+    void draw_below(ui::Context& context, float width) override;
     void draw_result(ui::Context& context, float width);
     void draw_trainer(ui::Context& context, float width);
 
-    MemoryLab& lab_;
     ui::PlotState bars_, tokens_, plans_;
-    bool more_open_ = false;
     int picture_ = 0;  // where only one fits: 0 the table, 1 the tokens
 };
 

@@ -18,28 +18,18 @@ using ui::Context;
 
 }  // namespace
 
-// A plan brings its own cells.
-void MemoryView::choose(const Field& field, const std::string& id) {
-    if (field.info.name == "plan")
-        lab_.choose_plan(id);
-    else
-        *std::get<std::string*>(field.value) = id;
-}
-
-void MemoryView::draw_field(Context& c, const Field& field, const Field& default_field) {
-    if (field.info.name != "plan") {
-        ui::edit(c, field, &default_field);
-        return;
-    }
-    if (ui::withheld(c, field)) return;
+// A plan brings its own cells; with other cells it is no preset any more.
+bool MemoryView::draw_own(Context& c, const table::Row& row, const Field&) {
+    const Field& field = row.field;
+    if (field.info.name != "plan") return false;
+    if (ui::withheld(c, field)) return true;
     std::vector<std::string> labels;
     int selected = 0;
     for (const Choice& choice : field.choices) {
-        if (choice.id == lab_.params().plan) selected = static_cast<int>(labels.size());
+        if (choice.id == lab_->params.plan) selected = static_cast<int>(labels.size());
         labels.push_back(choice.label);
     }
-    const bool changed = lab_.outcome().own.changed;
-    if (changed) {  // not a preset any more
+    if (lab_->outcome->own.changed) {
         labels.push_back("own, from " + labels[static_cast<std::size_t>(selected)]);
         selected = static_cast<int>(labels.size()) - 1;
     }
@@ -47,23 +37,11 @@ void MemoryView::draw_field(Context& c, const Field& field, const Field& default
     const bool chosen = ui::dropdown(c, "plan", labels, selected);
     ui::tooltip(c, field.info.label, field.info.help);
     if (chosen && selected < static_cast<int>(field.choices.size()))
-        choose(field, field.choices[static_cast<std::size_t>(selected)].id);
+        lab_->choose_plan(field.choices[static_cast<std::size_t>(selected)].id);
+    return true;
 }
 
-void MemoryView::explore(Context& c, float width) {
-    const std::vector<Field> fields = lab_.fields(), default_fields = lab_.defaults();
-    const auto draw = [&](bool more) {
-        for (std::size_t i = 0; i < fields.size(); ++i) {
-            const FieldInfo& info = fields[i].info;
-            if (!info.hidden && info.more == more && lab_.applies(info.name))
-                draw_field(c, fields[i], default_fields[i]);
-        }
-    };
-    draw(false);
-    if (lab_.outcome().ours())
-        ui::wrapped(c, "The trainer has no sequence, no checkpointing and no ZeRO: nothing to set.");
-    ui::disclosure(c, "memory.more", "More: ZeRO, GPUs, offload, PCIe, attention", more_open_);
-    if (more_open_) draw(true);
+void MemoryView::draw_below(Context& c, float width) {
     ui::divider(c);
     draw_result(c, width);
     ui::divider(c);
@@ -71,7 +49,7 @@ void MemoryView::explore(Context& c, float width) {
 }
 
 void MemoryView::draw_result(Context& c, float width) {
-    const Outcome& o = lab_.outcome();
+    const Outcome& o = *lab_->outcome;
     const Rect line = ui::next_area(c, 36);
     const float y = (line.y0 + line.y1) / 2;
     const std::string total = gb_text(o.own.account.on_gpu());
@@ -86,9 +64,9 @@ void MemoryView::draw_result(Context& c, float width) {
     ui::advance(line);
     ui::wrapped(c, cause(o));
     if (lost) ui::warning(c, "FP8 weights without a master: updates round away (L7).");
-    const Params& p = lab_.params();
+    const Params& p = lab_->params;
     if (!o.ours() && p.zero > 0 && p.gpus == 1) ui::wrapped(c, "One GPU shards nothing.");
-    if (!o.ours() && p.zero == 0 && p.gpus > 1 && lab_.applies("gpus"))
+    if (!o.ours() && p.zero == 0 && p.gpus > 1 && lab_.why_not("gpus").empty())
         ui::wrapped(c, "Without ZeRO each GPU keeps everything.");
     if (!o.ours() && p.offload == "master" && o.own.plan[Row::master] == Keep::none &&
         o.own.plan[Row::m] == Keep::none)
@@ -97,7 +75,7 @@ void MemoryView::draw_result(Context& c, float width) {
 
 // The calculator held against bytes that were allocated.
 void MemoryView::draw_trainer(Context& c, float width) {
-    const Outcome& o = lab_.outcome();
+    const Outcome& o = *lab_->outcome;
     ui::text(c, "Held against our own trainer", Role::text, kBold15);
     const Allocated& allocated = o.allocated;
     const OwnModel& model = o.ours() ? *o.own_model : kOwnModels.front();
@@ -113,7 +91,7 @@ void MemoryView::draw_trainer(Context& c, float width) {
     };
     const std::array heads = {head(""), head("calculated"), head("allocated"), head("off by")};
     ui::table_row(c, heads, columns);
-    const bool hidden = lab_.params().own_hidden;
+    const bool hidden = lab_->params.own_hidden;
     for (std::size_t i = 0; i < o.trainer.size(); ++i) {
         const OwnArm& arm = o.trainer[i];
         const bool known = arm.allocated && !hidden;
@@ -131,7 +109,7 @@ void MemoryView::draw_trainer(Context& c, float width) {
         ui::table_row(c, cells, columns);
     }
     ui::table_end(c, columns);
-    if (lab_.params().gpu == "live" &&
+    if (lab_->params.gpu == "live" &&
         ui::button(c, "memory.allocate", "Allocate again",
                    {.disabled = lab_.busy(), .why_disabled = "It is under way.", .width = -1}))
         lab_.act("allocate");

@@ -51,7 +51,7 @@ void MemoryView::draw_cell(Context& c, const std::string& name, Rect cell) {
     const bool place = name.ends_with("_at");
     const std::string_view base = std::string_view(name).substr(0, name.size() - (place ? 3 : 0));
     const Row row = std::ranges::find(rows(), base, &RowInfo::field)->row;
-    const Outcome& o = lab_.outcome();
+    const Outcome& o = *lab_->outcome;
     const Color ink = place ? Color{Role::muted} : ink_of(o, row);
     const bool locked = std::ranges::find(c.locked, name) != c.locked.end() || o.ours();
     const Rect area{cell.x0 - c.px(4), cell.y0 + c.px(2), cell.x1, cell.y1 - c.px(2)};
@@ -79,7 +79,7 @@ static std::string name_of_column(std::string_view brief) {
 
 void MemoryView::draw_table(Context& c, Rect area) {
     ui::region(c, "table", area);
-    const Outcome& o = lab_.outcome();
+    const Outcome& o = *lab_->outcome;
     const Account &own = o.own.account, &other = o.other.account;
     ImGui::SetCursorScreenPos({area.x0, area.y0});
     ImGui::BeginChild("memory.table", {area.width(), area.height()}, false,

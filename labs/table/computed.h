@@ -40,12 +40,13 @@ class Part {
     When when_;
 };
 
-// `spec` picks from the parameters what the result depends on; `work` computes it and uses nothing else.
+// `spec` picks from the parameters what the result depends on, and gives nothing where none is wanted: the result is then
+// Result{}. `work` computes it and uses nothing else.
 template <class Spec, class Result>
 class Computed final : public Part {
   public:
-    Computed(std::string_view of, std::function<Spec()> spec, std::function<Result(const Spec&)> work,
-             When when = When::shown)
+    Computed(std::string_view of, std::function<std::optional<Spec>()> spec,
+             std::function<Result(const Spec&)> work, When when = When::shown)
         : Part(of, when), spec_(std::move(spec)), job_(std::move(work)) {}
 
     // Of the last parameters whose result was ready; at first Result{}.
@@ -59,12 +60,18 @@ class Computed final : public Part {
     void refresh(bool shown, bool in_window) override {
         const bool early = when() == When::once && in_window;
         if (!shown && !early) return;
-        if (Spec now = spec_(); shown ? asked_ != now : !asked_) job_.request(*(asked_ = std::move(now)));
+        std::optional<Spec> now = spec_();
+        if (!now) {
+            asked_.reset();
+            result_ = {};
+            return;
+        }
+        if (shown ? asked_ != now : !asked_) job_.request(*(asked_ = std::move(now)));
         if (auto taken = job_.take()) result_ = std::move(*taken);
     }
 
   private:
-    std::function<Spec()> spec_;
+    std::function<std::optional<Spec>()> spec_;
     std::optional<Spec> asked_;
     Job<Spec, Result> job_;
     Result result_{};

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/fields.h"
@@ -28,5 +29,12 @@ struct MetricRow {
     std::function<double()> value = {};
     std::function<std::string()> text = {};  // set instead of `value` where the metric is a word
 };
+// Of a result that is always there.
+inline MetricRow known(std::string name, double value, std::string unit = {}) {
+    return {std::move(name), std::move(unit), [value] { return value; }};
+}
+inline MetricRow known_word(std::string name, std::string text) {
+    return {.name = std::move(name), .text = [text = std::move(text)] { return text; }};
+}
 
 }  // namespace fp8lab::table

@@ -4,12 +4,15 @@
 //   struct Ruler {
 //       static constexpr LabInfo kInfo = {"ruler", 2, ...};
 //       struct Params { ... };                                  // what fields change; Params{} is what reset() gives
-//       static std::vector<Row> rows(Params&);                  // the table of fields
+//       std::vector<Row> rows(Params&) const;                   // the table of fields; may be static
 //       static std::span<const Experiment<Ruler>> experiments();  // one, or as many as the field "experiment" has
 //       static std::span<const Exercise> exercises();
 //       std::vector<Part*> parts();                             // what is computed, in this order
 //       Figure thumbnail() const;
-//       void settle();                                          // optional: parameters that the others rule out
+//       void settle();                          // optional: changes parameters that the others rule out
+//       bool perform(std::string_view action);  // optional: false for an unknown one
+//       Provenance provenance() const;          // optional
+//       std::string device() const;             // optional
 //
 //       Params params;
 //   };
@@ -46,15 +49,17 @@ template <class M>
 class TableLab final : public Lab {
   public:
     // What is computed in the frame of an edit is there from the beginning.
-    TableLab() {
+    template <class... Arguments>
+    explicit TableLab(Arguments&&... of_model) : model_(std::forward<Arguments>(of_model)...) {
+        settle();
         for (Part* part : parts_)
             if (part->when() == When::in_frame) part->refresh(shows(part->of()), false);
     }
     const LabInfo& info() const override { return M::kInfo; }
     std::vector<Field> fields() override { return fields_in(rows()); }
-    std::vector<Field> defaults() override { return fields_in(M::rows(defaults_)); }
+    std::vector<Field> defaults() override { return fields_in(model_.rows(defaults_)); }
     void update() override {
-        if constexpr (requires(M & model) { model.settle(); }) model_.settle();
+        settle();
         for (Part* part : parts_) part->refresh(shows(part->of()), in_window_);
     }
     std::vector<Figure> figures() const override { return (model_.*experiment().figures)(); }
@@ -70,6 +75,18 @@ class TableLab final : public Lab {
         for (Part* part : parts_) part->start_worker(wake);
     }
     void reset() override { model_.params = {}; }
+    Provenance provenance() const override {
+        if constexpr (requires { model_.provenance(); })
+            return model_.provenance();
+        else
+            return Lab::provenance();
+    }
+    std::string device() const override {
+        if constexpr (requires { model_.device(); })
+            return model_.device();
+        else
+            return Lab::device();
+    }
 
     // What views and tests read. A view changes parameters through fields(), or through functions of M for what a
     // handle does, and calls update() after these.
@@ -78,13 +95,22 @@ class TableLab final : public Lab {
     M* operator->() { return &model_; }
     const M* operator->() const { return &model_; }
 
-    std::vector<Row> rows() { return M::rows(model_.params); }
+    std::vector<Row> rows() { return model_.rows(model_.params); }
     bool shows(std::string_view experiment) const { return experiment.empty() || experiment == shown(); }
     // Whether the field belongs to what is shown; why it has no effect, as a sentence, empty where it has one.
     bool belongs(std::string_view field) const { return shows(row(field).of); }
     std::string why_not(std::string_view field) const { return row(field).why_not; }
 
   private:
+    void perform(std::string_view action) override {
+        bool known = false;
+        if constexpr (requires { model_.perform(action); }) known = model_.perform(action);
+        if (!known) return Lab::perform(action);
+        update();
+    }
+    void settle() {
+        if constexpr (requires { model_.settle(); }) model_.settle();
+    }
     static std::vector<Field> fields_in(std::vector<Row> rows) {
         std::vector<Field> out;
         for (Row& one : rows) out.push_back(std::move(one.field));
@@ -103,7 +129,7 @@ class TableLab final : public Lab {
     }
     Row row(std::string_view field) const {  // its field is not to be used: it is of a copy
         typename M::Params copy = model_.params;
-        for (Row& one : M::rows(copy))
+        for (Row& one : model_.rows(copy))
             if (one.field.info.name == field) return std::move(one);
         throw usage_error(std::string(field), "is no field of this lab");
     }

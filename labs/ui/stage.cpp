@@ -61,6 +61,22 @@ void axis_below(Context& c, const PlotResult& plot, std::string_view name,
     }
 }
 
+void headline(Context& c, std::string_view name, const Headline& result) {
+    const Rect line = next_area(c, 36);
+    const float y = (line.y0 + line.y1) / 2;
+    const Font font{Face::mono, 32};
+    text_mid(c, {line.x0, y}, result.words, result.ink, font);
+    probe(c, name, line, {}, result.words);
+    const float reach = text_width(c, result.words, font);
+    if (std::isfinite(result.value))
+        copyable(c, "value" + std::string(name.substr(name.find('.'))),
+                 {line.x0, line.y0, line.x0 + reach, line.y1}, result.value);
+    const bool beside = reach + c.px(12) + text_width(c, result.of, kSans13) <= line.width();
+    if (beside) text_mid(c, {line.x1, y + c.px(6)}, result.of, {Role::muted}, kSans13, Anchor::right);
+    advance(line);
+    if (!beside) wrapped(c, result.of);
+}
+
 float row(Context& c, const RowWords& row, Rect area, float height) {
     const float y = area.y0 + height / 2;
     hline(c, area.x0, area.x1, area.y0, {Role::line});

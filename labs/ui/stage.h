@@ -30,6 +30,15 @@ void end_words(Context&, std::vector<EndWords> ends, float x, Rect area);
 void axis_below(Context&, const PlotResult& plot, std::string_view name,
                 std::span<const std::pair<double, std::string_view>> ticks, float left);
 
+// The result of a panel: a large number, and at the right what it is; below it where there is no room. `name` is the
+// probe, "wide.result"; what is behind its dot names the number that can be copied, if it is finite: "value.result".
+struct Headline {
+    std::string words, of;
+    double value;
+    Color ink = {Role::text};
+};
+void headline(Context&, std::string_view name, const Headline& result);
+
 // A row with a hairline above: words at the left, a number at the right. Returns where it ends.
 struct RowWords {
     std::string words, value;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "labs/ui/draw.h"
+#include "labs/ui/stage.h"
 #include "labs/ui/widgets.h"
 #include "labs/wide/view.h"
 
@@ -89,25 +90,18 @@ std::string WideView::more_words() const {
 
 void WideView::draw_below(Context& c, float width) {
     ui::divider(c);
-    draw_headline(c, width);
+    draw_headline(c);
     draw_summary(c, width);
     draw_buttons(c, width);
 }
 
-void WideView::draw_headline(Context& c, float width) {
+void WideView::draw_headline(Context& c) {
     const Result result = lab_.shows("swiglu")      ? swiglu_result(lab_)
                           : lab_.shows("optimiser") ? optimiser_result(lab_)
                                                     : attention_result(lab_);
-    const Rect line = ui::next_area(c, 36);
-    const float y = (line.y0 + line.y1) / 2;
-    const Font font{Face::mono, 32};
-    ui::text_mid(c, {line.x0, y}, result.words, result.bad ? Color{Role::sat, Tone::ink} : Color{Role::text},
-                 font);
-    ui::probe(c, "wide.result", line, {}, result.words);
-    const float reach = ui::text_width(c, result.words, font);
-    ui::copyable(c, "value.result", {line.x0, line.y0, line.x0 + reach, line.y1}, result.value);
-    ui::text_mid(c, {line.x0 + width, y + c.px(6)}, result.of, {Role::muted}, kSans13, Anchor::right);
-    ui::advance(line);
+    ui::headline(c, "wide.result",
+                 {result.words, result.of, result.value,
+                  result.bad ? Color{Role::sat, Tone::ink} : Color{Role::text}});
 }
 
 void WideView::draw_summary(Context& c, float width) {

@@ -19,11 +19,11 @@ TEST_CASE("a cell's menu changes what is kept, and where") {
     Screen screen;
     screen.click("memory.w");
     screen.click("memory.w.5");  // as the plan, none, FP32, BF16, FP16, E4M3
-    CHECK(screen.lab.params().formats[index(Row::weights)] == "e4m3");
-    CHECK(screen.lab.outcome().own.account[Row::weights] == 7e9);
+    CHECK(screen.lab->params.formats[index(Row::weights)] == "e4m3");
+    CHECK(screen.lab->outcome->own.account[Row::weights] == 7e9);
     screen.click("memory.m_at");
     screen.click("memory.m_at.2");
-    CHECK(screen.lab.outcome().own.account.on_cpu() == 28e9);
+    CHECK(screen.lab->outcome->own.account.on_cpu() == 28e9);
 }
 
 TEST_CASE("a plan brings its own cells") {
@@ -31,9 +31,9 @@ TEST_CASE("a plan brings its own cells") {
     screen.set("g=e4m3");
     screen.click("plan");
     screen.click("plan.2");
-    CHECK(screen.lab.params().plan == plans()[2].id);
-    CHECK(screen.lab.params().formats[index(Row::gradients)] == "plan");
-    CHECK_FALSE(screen.lab.outcome().own.changed);
+    CHECK(screen.lab->params.plan == plans()[2].id);
+    CHECK(screen.lab->params.formats[index(Row::gradients)] == "plan");
+    CHECK_FALSE(screen.lab->outcome->own.changed);
 }
 
 TEST_CASE("the dot 'now' is dragged along the tokens, and stays in the range of a sequence") {
@@ -41,17 +41,17 @@ TEST_CASE("the dot 'now' is dragged along the tokens, and stays in the range of 
     screen.set("seq=4096");
     const Rect plot = screen.gui.rect("memory.tokens");
     screen.drag("memory.seq", plot.width() / 7);  // of seven binades
-    CHECK(screen.lab.params().sequence == doctest::Approx(8192).epsilon(0.05));
+    CHECK(screen.lab->params.sequence == doctest::Approx(8192).epsilon(0.05));
     screen.drag("memory.seq", 4 * plot.width());
-    CHECK(screen.lab.params().sequence <= 131072);
+    CHECK(screen.lab->params.sequence <= 131072);
     screen.drag("memory.seq", -8 * plot.width());
-    CHECK(screen.lab.params().sequence >= 512);
+    CHECK(screen.lab->params.sequence >= 512);
 }
 
 TEST_CASE("a press on another plan makes it the compared one") {
     Screen screen;
     screen.click("memory.plan.fp8-lm");
-    CHECK(screen.lab.params().compare == "fp8-lm");
+    CHECK(screen.lab->params.compare == "fp8-lm");
 }
 
 TEST_CASE("L8's network: its cells are no menus, hidden bytes are not shown") {
