@@ -3,12 +3,12 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "core/threads/job.h"
 #include "labs/blocks/model_schemes.h"
-#include "labs/lab.h"
+#include "labs/table/table_lab.h"
 
 namespace fp8lab::blocks {
 
@@ -59,39 +59,37 @@ struct Block {
     double sqnr_db = 0, underflow = 0, saturated = 0;  // counts of elements
 };
 
-class BlocksLab final : public Lab {
+// The tensor of the call before is kept: most sliders leave it as it is.
+class Compute {
   public:
-    BlocksLab();
-    const LabInfo& info() const override;
-    std::vector<Field> fields() override { return fields_of(params_); }
-    std::vector<Field> defaults() override { return fields_of(defaults_); }
-    void update() override;
-    // Three maps, "magnitude" "scales" "error", of a picture "picture" "cast" "error", or "scales" "scales_by_rows"
-    // "difference", and "schemes".
-    std::vector<Figure> figures() const override;
-    Figure thumbnail() const override;
-    std::vector<Metric> metrics() const override;
-    std::span<const Exercise> exercises() const override;
-    bool busy() const override { return job_.busy(); }
-    void set_wake(std::function<void()> wake) override { job_.start_worker(std::move(wake)); }
-    void reset() override;
-
-    // Whether a field has an effect on the scheme and tensor at hand.
-    bool applies(std::string_view field) const;
-    // The block of an element; of the copy along rows if `by_rows`.
-    Block block_at(std::size_t row, std::size_t col, bool by_rows = false) const;
-    const Outcome& outcome() const { return outcome_; }
-    const Params& params() const { return params_; }
+    Outcome operator()(const Params& params);
 
   private:
-    static std::vector<Field> fields_of(Params& params);
-
-    Params params_;
-    Params defaults_;  // never changed
-    std::optional<Params> asked_;
-    Job<Params, Outcome> job_;
-    Outcome outcome_;
+    std::optional<TensorSpec> drawn_;
+    Tensor tensor_;
 };
+
+struct Blocks {
+    static const LabInfo kInfo;
+    using Params = blocks::Params;
+    static std::vector<table::Row> rows(Params& params);
+    static std::span<const table::Experiment<Blocks>> experiments();
+    static std::span<const Exercise> exercises();
+    std::vector<table::Part*> parts() { return {&outcome}; }
+    Figure thumbnail() const;
+    // The block of an element; of the copy along rows if `by_rows`.
+    Block block_at(std::size_t row, std::size_t col, bool by_rows = false) const;
+
+    Params params;
+    table::Computed<Params, Outcome> outcome{"", [this] { return params; }, Compute(), table::When::at_once};
+
+  private:
+    // Three maps, "magnitude" "scales" "error", of a picture "picture" "cast" "error", or "scales" "scales_by_rows"
+    // "difference", and "schemes".
+    std::vector<Figure> figures() const;
+    std::vector<table::MetricRow> metrics() const;
+};
+using BlocksLab = table::TableLab<Blocks>;
 
 Maps make_maps(const Tensor& tensor, const Scheme& scheme, const Copy& by_cols, const Copy& by_rows);
 std::vector<Figure> map_figures(const Outcome& outcome, const Params& params);

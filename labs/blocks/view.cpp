@@ -52,7 +52,7 @@ void draw_rows(Context& context, const ui::PlotResult& plot, Rect table, std::si
 void BlocksView::stage(Context& context, Rect area) {
     const std::vector<Figure> figures = lab_.figures();
     // The rows of the table close up where the maps would become too low to read.
-    const auto rows = static_cast<float>(lab_.outcome().contenders.size());
+    const auto rows = static_cast<float>(lab_->outcome->contenders.size());
     const float fixed = heading(context, figures.back(), area.width()) + context.px(kHeads + 8);
     const float room = area.height() - fixed - context.px(kInfo + 52 + 16);
     const float row = std::clamp(0.5F * room / rows, context.px(18), context.px(32));
@@ -72,7 +72,7 @@ void BlocksView::draw_maps(Context& context, const std::vector<Figure>& figures,
         Figure map = figures[i];
         map.title.clear(), map.subtitle.clear();
         Rect cells{x, area.y0 + head, x + width, area.y1 - context.px(kInfo)};
-        if (const Tensor& tensor = lab_.outcome().tensor; tensor.picture) {  // square pixels
+        if (const Tensor& tensor = lab_->outcome->tensor; tensor.picture) {  // square pixels
             const float ratio = static_cast<float>(tensor.cols) / static_cast<float>(tensor.rows);
             const float wide = std::min(cells.width(), cells.height() * ratio);
             cells.x1 = cells.x0 + std::floor(wide), cells.y1 = cells.y0 + std::floor(wide / ratio);
@@ -99,16 +99,16 @@ void BlocksView::draw_block(Context& context, std::span<const ui::PlotResult> pl
                      {Role::muted}, kSans13);
         return;
     }
-    const CellGrid& cells = lab_.outcome().maps.grid;
-    const Tensor& tensor = lab_.outcome().tensor;
+    const CellGrid& cells = lab_->outcome->maps.grid;
+    const Tensor& tensor = lab_->outcome->tensor;
     const auto element = [](double at, std::size_t size, std::size_t count) {
         const double index = std::clamp(at * static_cast<double>(size), 0.0, static_cast<double>(count) - 1);
         return static_cast<std::size_t>(index);
     };
     const std::size_t row = element(*hovered->cursor_y, cells.height, tensor.rows),
                       col = element(*hovered->cursor_x, cells.width, tensor.cols);
-    const bool by_rows = lab_.params().maps == "transpose" && hovered - plots.begin() == 1;
-    const Block block = lab_.block_at(row, col, by_rows);
+    const bool by_rows = lab_->params.maps == "transpose" && hovered - plots.begin() == 1;
+    const Block block = lab_->block_at(row, col, by_rows);
     for (std::size_t i = 0; i < plots.size(); ++i) {
         const ui::PlotResult& plot = plots[i];
         const auto at = [&](std::size_t r, std::size_t c) {
@@ -148,8 +148,8 @@ void BlocksView::draw_schemes(Context& context, Figure figure, Rect area) {
                        context.px(8 + kHeads / 2);
     figure.title.clear();
     const Rect bars{area.x0, head + context.px(kHeads / 2), area.x1 - columns, area.y1};
-    const std::vector<Contender>& contenders = lab_.outcome().contenders;
-    const std::size_t count = contenders.size(), chosen = lab_.outcome().chosen;
+    const std::vector<Contender>& contenders = lab_->outcome->contenders;
+    const std::size_t count = contenders.size(), chosen = lab_->outcome->chosen;
     const float row = bars.height() / static_cast<float>(count);
     const float top = bars.y0 + row * static_cast<float>(chosen);
     ui::fill_rect(context, {area.x0 - context.px(8), top, area.x1 + context.px(8), top + row}, {Role::field},
@@ -201,23 +201,15 @@ void BlocksView::choose(Context& context, const Scheme& scheme, Rect row, float 
     if (family == "mx32") set_field(lab_.fields(), "rule=" + scheme.id.substr(family.size() + 1));
 }
 
-void BlocksView::explore(Context& context, float) {
-    const std::vector<Field> fields = lab_.fields();
-    const std::vector<Field> default_fields = lab_.defaults();
-    ui::edit_fields(
-        context, "blocks.more", fields, default_fields,
-        [&](std::string_view name) { return lab_.applies(name); }, "element, size, own tensor", more_open_);
-}
-
 std::vector<std::pair<std::string, std::string>> BlocksView::status() const {
-    const Tensor& tensor = lab_.outcome().tensor;
-    return {{"seed", std::to_string(lab_.params().tensor.seed)},
+    const Tensor& tensor = lab_->outcome->tensor;
+    return {{"seed", std::to_string(lab_->params.tensor.seed)},
             {"tensor",
              fmt::format("{}, {}×{}{}", tensor.name, tensor.rows, tensor.cols, tensor.excluded.note())}};
 }
 
 std::unique_ptr<LabView> make_view(Lab& lab) {
-    return std::make_unique<BlocksView>(dynamic_cast<BlocksLab&>(lab));
+    return std::make_unique<BlocksView>(static_cast<BlocksLab&>(lab));
 }
 
 }  // namespace fp8lab::blocks

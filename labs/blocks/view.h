@@ -6,28 +6,26 @@
 #include <optional>
 
 #include "labs/blocks/model.h"
+#include "labs/table/view.h"
 #include "labs/ui/plot/plot.h"
-#include "labs/view.h"
 
 namespace fp8lab::blocks {
 
-class BlocksView final : public LabView {
+class BlocksView final : public table::TableView<Blocks> {
   public:
-    explicit BlocksView(BlocksLab& lab) : lab_(lab) {}
+    using TableView::TableView;
     void stage(ui::Context& context, Rect area) override;
-    void explore(ui::Context& context, float width) override;
     std::vector<std::pair<std::string, std::string>> status() const override;
 
   private:
+    std::string more_words() const override { return "element, size, own tensor"; }
     void draw_maps(ui::Context& context, const std::vector<Figure>& figures, Rect area);
     void draw_block(ui::Context& context, std::span<const ui::PlotResult> plots, Rect line);
     void choose(ui::Context&, const Scheme& scheme, Rect row, float right);
     void draw_schemes(ui::Context& context, Figure figure, Rect area);
 
-    BlocksLab& lab_;
     std::array<ui::PlotState, 3> map_plots_;
     ui::PlotState schemes_plot_;
-    bool more_open_ = false;
 };
 
 }  // namespace fp8lab::blocks

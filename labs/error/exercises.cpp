@@ -232,7 +232,7 @@ Exercise twice_exercise() {
 
 }  // namespace
 
-std::span<const Exercise> ErrorLab::exercises() const {
+std::span<const Exercise> RoundingError::exercises() {
     static const std::array kExercises = {worst_case_exercise(), impostor_exercise(), disagree_exercise(),
                                           twice_exercise()};
     return kExercises;

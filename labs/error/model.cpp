@@ -12,6 +12,8 @@
 
 namespace fp8lab::error {
 
+using table::Experiment;
+
 namespace {
 
 bool is_narrow_float(const FormatInfo& format) { return is_element(format) && format.kind == Kind::floating; }
@@ -128,105 +130,99 @@ Outcome compute(const Params& params) {
     return outcome;
 }
 
-namespace {
-constexpr LabInfo kInfo = {"error",
-                           3,
-                           "Rounding error",
-                           "How wrong is a rounded number?",
-                           "Every cast rounds. How large is the error, and where does the format end?",
-                           20,
-                           "L1"};
-}  // namespace
+const LabInfo RoundingError::kInfo = {
+    "error",
+    3,
+    "Rounding error",
+    "How wrong is a rounded number?",
+    "Every cast rounds. How large is the error, and where does the format end?",
+    20,
+    "L1"};
 
-const LabInfo& ErrorLab::info() const { return kInfo; }
+std::span<const Experiment<RoundingError>> RoundingError::experiments() {
+    static constexpr std::array<Experiment<RoundingError>, 1> kOne = {
+        {{.figures = &RoundingError::figures, .metrics = &RoundingError::metrics}}};
+    return kOne;
+}
 
-std::vector<Field> ErrorLab::fields_of(Params& params) {
+std::vector<table::Row> RoundingError::rows(Params& params) {
     TensorSpec& tensor = params.tensor;
     Field elements = tensor_field(tensor, "cols", true);
     elements.info.label = "Elements";
     elements.info.help = "How many numbers the tensor has.";
     return {
-        choice({.name = "first", .label = "Format", .help = "The format that is rounded to."}, &params.first,
-               format_choices(is_narrow_float)),
-        choice({.name = "second", .label = "Compare with", .help = "A second format for the same numbers."},
-               &params.second, format_choices(is_narrow_float, {{"none", "none"}})),
-        choice({.name = "overlay",
-                .label = "Overlay",
-                .help =
-                    "INT8, whose steps all have the same size, and round(x * 2^M) / 2^M, which a widely used "
-                    "FP8 notebook calls by the format’s name."},
-               &params.overlay,
-               {{"none", "none"}, {"int8", "INT8"}, {"notebook", "notebook"}, {"both", "both"}}),
-        tensor_field(tensor, "tensor"),
-        tensor_field(tensor, "sigma"),
-        choice(
+        {choice({.name = "first", .label = "Format", .help = "The format that is rounded to."}, &params.first,
+                format_choices(is_narrow_float))},
+        {choice({.name = "second", .label = "Compare with", .help = "A second format for the same numbers."},
+                &params.second, format_choices(is_narrow_float, {{"none", "none"}}))},
+        {choice(
+            {.name = "overlay",
+             .label = "Overlay",
+             .help =
+                 "INT8, whose steps all have the same size, and round(x * 2^M) / 2^M, which a widely used "
+                 "FP8 notebook calls by the format’s name."},
+            &params.overlay,
+            {{"none", "none"}, {"int8", "INT8"}, {"notebook", "notebook"}, {"both", "both"}})},
+        {.field = tensor_field(tensor, "tensor"), .shown = has_effect(tensor, "tensor")},
+        {.field = tensor_field(tensor, "sigma"), .shown = has_effect(tensor, "sigma")},
+        {choice(
             {.name = "scaling",
              .label = "Scale",
              .te_name = "scale",
              .help = "1: the numbers as they are. amax: multiplied so that the largest becomes the format’s "
                      "largest value, as current scaling does."},
-            &params.scaling, {{"one", "1"}, {"amax", "amax"}}),
-        tensor_field(tensor, "size", true),
-        elements,
-        tensor_field(tensor, "outliers", true),
-        tensor_field(tensor, "outlier_ratio", true),
-        tensor_field(tensor, "seed", true),
-        tensor_field(tensor, "file", true),
-        number({.name = "at",
-                .label = "Marker",
-                .help = "The number whose rounding is shown in full.",
-                .hidden = true},
-               &params.at, 1e-12, 1e12, true),
-        toggle({.name = "blind",
-                .label = "Blind",
-                .help = "Three curves without names; the seed decides their order.",
-                .hidden = true},
-               &params.blind),
-        toggle({.name = "levels",
-                .label = "Levels",
-                .help = "Shows the height of the peaks. Off where an exercise asks for it.",
-                .hidden = true},
-               &params.levels),
+            &params.scaling, {{"one", "1"}, {"amax", "amax"}})},
+        {.field = tensor_field(tensor, "size", true), .shown = has_effect(tensor, "size")},
+        {.field = elements, .shown = has_effect(tensor, "cols")},
+        {.field = tensor_field(tensor, "outliers", true), .shown = has_effect(tensor, "outliers")},
+        {.field = tensor_field(tensor, "outlier_ratio", true), .shown = has_effect(tensor, "outlier_ratio")},
+        {.field = tensor_field(tensor, "seed", true), .shown = has_effect(tensor, "seed")},
+        {.field = tensor_field(tensor, "file", true), .shown = has_effect(tensor, "file")},
+        {number({.name = "at",
+                 .label = "Marker",
+                 .help = "The number whose rounding is shown in full.",
+                 .hidden = true},
+                &params.at, 1e-12, 1e12, true)},
+        {toggle({.name = "blind",
+                 .label = "Blind",
+                 .help = "Three curves without names; the seed decides their order.",
+                 .hidden = true},
+                &params.blind)},
+        {toggle({.name = "levels",
+                 .label = "Levels",
+                 .help = "Shows the height of the peaks. Off where an exercise asks for it.",
+                 .hidden = true},
+                &params.levels)},
     };
 }
 
-void ErrorLab::update() {
-    Params asked = params_;
-    asked.at = 0;  // the marker is read off, not computed
-    if (asked_ != asked) {
-        asked_ = asked;
-        job_.request(std::move(asked));
-    }
-    if (auto outcome = job_.take()) outcome_ = std::move(*outcome);
-}
-
-std::vector<Figure> ErrorLab::figures() const {
-    Figure error = error_figure(outcome_);
-    if (!outcome_.params.blind)
-        error.vline("marker", params_.at, {.color = {Role::axis}, .width = 1, .in_legend = false});
-    std::vector<Figure> out = {std::move(error), data_figure(outcome_)};
-    const TensorSpec& drawn = outcome_.params.tensor;
+std::vector<Figure> RoundingError::figures() const {
+    Figure error = error_figure(*outcome);
+    if (!outcome->params.blind)
+        error.vline("marker", params.at, {.color = {Role::axis}, .width = 1, .in_legend = false});
+    std::vector<Figure> out = {std::move(error), data_figure(*outcome)};
+    const TensorSpec& drawn = outcome->params.tensor;
     return has_effect(drawn, "seed") ? of_seed(drawn.seed, std::move(out), {"data"}) : out;
 }
 
-Figure ErrorLab::thumbnail() const {
-    Figure figure = error_figure(outcome_);
+Figure RoundingError::thumbnail() const {
+    Figure figure = error_figure(*outcome);
     std::erase_if(figure.series,
                   [](const Series& series) { return std::holds_alternative<TextMark>(series.shape); });
     return figure;
 }
 
-std::vector<Metric> ErrorLab::metrics() const {
+std::vector<table::MetricRow> RoundingError::metrics() const {
     constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-    std::vector<Metric> out;
-    for (std::size_t i = 0; i < outcome_.rows.size(); ++i) {
-        const Row& row = outcome_.rows[i];
-        const Curve& curve = outcome_.curves[i];
+    std::vector<table::MetricRow> out;
+    for (std::size_t i = 0; i < outcome->rows.size(); ++i) {
+        const Row& row = outcome->rows[i];
+        const Curve& curve = outcome->curves[i];
         const auto add = [&](std::string_view name, double value, std::string unit = {}) {
-            out.push_back({row.rounder.id + "." + std::string(name), value, std::move(unit)});
+            out.push_back(table::known(row.rounder.id + "." + std::string(name), value, std::move(unit)));
         };
         add("scale", static_cast<double>(row.scale));
-        add("at_pct", round_marker(row, params_.at).percent, "%");
+        add("at_pct", round_marker(row, params.at).percent, "%");
         const bool has_normal = curve.normal.lo < curve.normal.hi;
         add("worst_normal_pct", has_normal ? curve.worst_pct : kNone, "%");
         add("mean_normal_pct", has_normal ? curve.mean_pct : kNone, "%");
@@ -242,16 +238,14 @@ std::vector<Metric> ErrorLab::metrics() const {
         add("overflow_pct", row.metrics.overflow_pct, "%");
         add("max_code_pct", row.metrics.max_code_pct, "%");
     }
-    const ErrorMetrics& tensor = outcome_.rows.front().metrics;
-    out.push_back({"amax", tensor.amax});
-    out.push_back({"amin_nonzero", tensor.amin_nonzero});
-    out.push_back({"dynamic_range_log2", tensor.dynamic_range_log2});
-    out.push_back({"nonfinite", static_cast<double>(outcome_.tensor.excluded.not_finite())});
+    const ErrorMetrics& tensor = outcome->rows.front().metrics;
+    out.push_back(table::known("amax", tensor.amax));
+    out.push_back(table::known("amin_nonzero", tensor.amin_nonzero));
+    out.push_back(table::known("dynamic_range_log2", tensor.dynamic_range_log2));
+    out.push_back(table::known("nonfinite", static_cast<double>(outcome->tensor.excluded.not_finite())));
     return out;
 }
 
-void ErrorLab::reset() { params_ = {}; }
-
-LabEntry entry() { return entry_of<ErrorLab>(kInfo); }
+LabEntry entry() { return entry_of<ErrorLab>(RoundingError::kInfo); }
 
 }  // namespace fp8lab::error

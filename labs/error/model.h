@@ -3,14 +3,14 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/stats/error_metrics.h"
 #include "core/tensors/tensor.h"
-#include "core/threads/job.h"
 #include "labs/error/model_sweep.h"
-#include "labs/lab.h"
+#include "labs/table/table_lab.h"
 
 namespace fp8lab::error {
 
@@ -56,33 +56,29 @@ std::optional<std::size_t> best_row(const Outcome& outcome, const Column& column
 // Which of E4M3 "e4m3", E5M2 "e5m2" and "notebook" A, B and C are.
 std::array<std::string_view, 3> blind_order(int seed);
 
-class ErrorLab final : public Lab {
-  public:
-    ErrorLab() { update(); }
-    const LabInfo& info() const override;
-    std::vector<Field> fields() override { return fields_of(params_); }
-    std::vector<Field> defaults() override { return fields_of(defaults_); }
-    void update() override;
-    std::vector<Figure> figures() const override;  // "error" and "data"
-    Figure thumbnail() const override;
-    std::vector<Metric> metrics() const override;
-    std::span<const Exercise> exercises() const override;
-    void reset() override;
-    void set_wake(std::function<void()> wake) override { job_.start_worker(std::move(wake)); }
-    bool busy() const override { return job_.busy(); }
+struct RoundingError {
+    static const LabInfo kInfo;
+    using Params = error::Params;
+    static std::vector<table::Row> rows(Params& params);
+    static std::span<const table::Experiment<RoundingError>> experiments();
+    static std::span<const Exercise> exercises();
+    std::vector<table::Part*> parts() { return {&outcome}; }
+    Figure thumbnail() const;
 
-    const Outcome& outcome() const { return outcome_; }
-    const Params& params() const { return params_; }
+    Params params;
+    table::Computed<Params, Outcome> outcome{"",
+                                             [this] {
+                                                 Params asked = params;
+                                                 asked.at = 0;  // the marker is read off, not computed
+                                                 return asked;
+                                             },
+                                             compute, table::When::at_once};
 
   private:
-    static std::vector<Field> fields_of(Params& params);
-
-    Params params_;
-    Params defaults_;  // never changed
-    std::optional<Params> asked_;
-    Job<Params, Outcome> job_{compute};
-    Outcome outcome_;
+    std::vector<Figure> figures() const;  // "error" and "data"
+    std::vector<table::MetricRow> metrics() const;
 };
+using ErrorLab = table::TableLab<RoundingError>;
 
 // Of an outcome; model_figures.cpp.
 Figure error_figure(const Outcome& outcome);

@@ -29,8 +29,8 @@ std::string_view term_of(std::string_view column) {
 
 void ErrorView::stage(Context& context, Rect area) {
     // Blind, the table would tell the answer.
-    const float table = context.px(72 + 32 * static_cast<float>(lab_.outcome().rows.size()));
-    const bool has_table = !lab_.outcome().params.blind && area.height() - table >= context.px(200);
+    const float table = context.px(72 + 32 * static_cast<float>(lab_->outcome->rows.size()));
+    const bool has_table = !lab_->outcome->params.blind && area.height() - table >= context.px(200);
     draw_plots(context, {area.x0, area.y0, area.x1, has_table ? area.y1 - table : area.y1});
     if (!has_table) return;
     const Rect below{area.x0, area.y1 - table + context.px(8), area.x1, area.y1};
@@ -49,7 +49,7 @@ void ErrorView::draw_plots(Context& context, Rect area) {
     const ui::PlotResult error =
         ui::plot(context, "error.error", figures[0], error_plot_, upper,
                  {.y_tick_width = kGutter, .below = has_tensor ? &figures[1] : nullptr});
-    if (!lab_.outcome().params.blind) draw_marker(context, error);
+    if (!lab_->outcome->params.blind) draw_marker(context, error);
     if (!has_tensor) return;
     const ui::PlotResult tensor =
         ui::plot(context, "error.data", figures[1], data_plot_, lower, {.y_tick_width = kGutter});
@@ -61,7 +61,7 @@ void ErrorView::draw_plots(Context& context, Rect area) {
 }
 
 void ErrorView::draw_marker(Context& context, const ui::PlotResult& plot) {
-    const double at = lab_.params().at;
+    const double at = lab_->params.at;
     const float x = std::clamp(plot.to_px(at, 1).x, plot.area.x0, plot.area.x1);
     const float y = plot.area.y1, reach = context.px(12);
     const ui::Press press =
@@ -77,7 +77,7 @@ void ErrorView::draw_marker(Context& context, const ui::PlotResult& plot) {
     ui::knob(context, {to, y}, 8);
     ui::tooltip(context, "Marker", "Drag it: a number, the value it is rounded to, and the relative error.");
 
-    const std::string words = marker_text(lab_.outcome(), lab_.params().at);
+    const std::string words = marker_text(*lab_->outcome, lab_->params.at);
     const float width = ui::text_width(context, words, kSans13), pad = context.px(6);
     const float left = std::clamp(to + context.px(8), plot.area.x0, plot.area.x1 - width - 2 * pad);
     const float middle = plot.area.y1 - context.px(26);
@@ -87,7 +87,7 @@ void ErrorView::draw_marker(Context& context, const ui::PlotResult& plot) {
 }
 
 void ErrorView::draw_table(Context& context, Rect area) {
-    const Outcome& outcome = lab_.outcome();
+    const Outcome& outcome = *lab_->outcome;
     const float name_width = context.px(area.width() >= context.px(700) ? 150 : 96);
     const float pitch = (area.width() - name_width) / static_cast<float>(columns().size());
     std::vector<float> widths = {name_width};
@@ -127,35 +127,18 @@ void ErrorView::draw_table(Context& context, Rect area) {
     }
 }
 
-void ErrorView::explore(Context& context, float) {
-    const std::vector<Field> fields = lab_.fields();
-    const std::vector<Field> default_fields = lab_.defaults();
-    const TensorSpec& tensor = lab_.params().tensor;
-    const auto draw = [&](bool more) {
-        for (std::size_t i = 0; i < fields.size(); ++i) {
-            const FieldInfo& info = fields[i].info;
-            if (!info.hidden && info.more == more && has_effect(tensor, info.name))
-                ui::edit(context, fields[i], &default_fields[i]);
-        }
-    };
-    draw(false);
-    ui::disclosure(context, "error.more", "More: size, outliers, own tensor", more_open_, 32);
-    if (more_open_) draw(true);
-}
-
 std::vector<std::pair<std::string, std::string>> ErrorView::status() const {
-    const Tensor& tensor = lab_.outcome().tensor;
+    const Tensor& tensor = lab_->outcome->tensor;
     const std::string elements =
         group_thousands(static_cast<std::int64_t>(tensor.values.size())) + " elements";
     std::vector<std::pair<std::string, std::string>> out;
-    if (lab_.params().tensor.file.empty())
-        out.emplace_back("seed", std::to_string(lab_.params().tensor.seed));
+    if (lab_->params.tensor.file.empty()) out.emplace_back("seed", std::to_string(lab_->params.tensor.seed));
     out.emplace_back("tensor", tensor.name + ", " + elements + tensor.excluded.note());
     return out;
 }
 
 std::unique_ptr<LabView> make_view(Lab& lab) {
-    return std::make_unique<ErrorView>(dynamic_cast<ErrorLab&>(lab));
+    return std::make_unique<ErrorView>(static_cast<ErrorLab&>(lab));
 }
 
 }  // namespace fp8lab::error

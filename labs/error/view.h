@@ -3,26 +3,24 @@
 #pragma once
 
 #include "labs/error/model.h"
+#include "labs/table/view.h"
 #include "labs/ui/plot/plot.h"
-#include "labs/view.h"
 
 namespace fp8lab::error {
 
-class ErrorView final : public LabView {
+class ErrorView final : public table::TableView<RoundingError> {
   public:
-    explicit ErrorView(ErrorLab& lab) : lab_(lab) {}
+    using TableView::TableView;
     void stage(ui::Context& context, Rect area) override;
-    void explore(ui::Context& context, float width) override;
     std::vector<std::pair<std::string, std::string>> status() const override;
 
   private:
+    std::string more_words() const override { return "size, outliers, own tensor"; }
     void draw_plots(ui::Context& context, Rect area);
     void draw_marker(ui::Context& context, const ui::PlotResult& plot);
     void draw_table(ui::Context& context, Rect area);
 
-    ErrorLab& lab_;
     ui::PlotState error_plot_, data_plot_;
-    bool more_open_ = false;
 };
 
 }  // namespace fp8lab::error

@@ -12,8 +12,9 @@ namespace fp8lab::table {
 
 // When a result is computed.
 enum class When {
-    shown,  // while the experiment is shown
-    once,   // in a window also once before, for what sums up all experiments
+    shown,    // while the experiment is shown
+    once,     // in a window also once before, for what sums up all experiments
+    at_once,  // as shown, and the first in the constructor: figures and metrics need a result
     in_frame,  // while it is shown, in the frame of the edit: it takes less than a frame, and a handle moves with it
 };
 

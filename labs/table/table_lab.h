@@ -48,12 +48,12 @@ struct Experiment {
 template <class M>
 class TableLab final : public Lab {
   public:
-    // What is computed in the frame of an edit is there from the beginning.
     template <class... Arguments>
     explicit TableLab(Arguments&&... of_model) : model_(std::forward<Arguments>(of_model)...) {
         settle();
         for (Part* part : parts_)
-            if (part->when() == When::in_frame) part->refresh(shows(part->of()), false);
+            if (part->when() == When::at_once || part->when() == When::in_frame)
+                part->refresh(shows(part->of()), false);
     }
     const LabInfo& info() const override { return M::kInfo; }
     std::vector<Field> fields() override { return fields_in(rows()); }
@@ -97,9 +97,14 @@ class TableLab final : public Lab {
 
     std::vector<Row> rows() { return model_.rows(model_.params); }
     bool shows(std::string_view experiment) const { return experiment.empty() || experiment == shown(); }
-    // Whether the field belongs to what is shown; why it has no effect, as a sentence, empty where it has one.
+    // Whether the field belongs to what is shown; why it has no effect, as a sentence, empty where it has one; whether it
+    // belongs, means something and has an effect.
     bool belongs(std::string_view field) const { return shows(row(field).of); }
     std::string why_not(std::string_view field) const { return row(field).why_not; }
+    bool applies(std::string_view field) const {
+        const Row of = row(field);
+        return of.shown && of.why_not.empty() && shows(of.of);
+    }
 
   private:
     void perform(std::string_view action) override {

@@ -57,7 +57,7 @@ TEST_CASE("the rule of the power of two is there where there is one") {
 
 TEST_CASE("the numbers of the schemes are copied exactly") {
     Screen screen;
-    for (const Contender& contender : screen.lab.outcome().contenders) {
+    for (const Contender& contender : screen.lab->outcome->contenders) {
         const std::string cell = "value." + contender.scheme.id + ".2";  // bits/element
         CAPTURE(cell);
         screen.click(cell);
@@ -92,7 +92,7 @@ TEST_CASE("maps and schemes fit every stage") {
 TEST_CASE("a press on a row of the table chooses that scheme and its rule") {
     Screen screen;
     screen.click("blocks.scheme.mx32-floor");
-    CHECK(screen.lab.params().scheme_id() == "mx32-floor");
+    CHECK(screen.lab->params.scheme_id() == "mx32-floor");
     screen.click("blocks.scheme.row");
-    CHECK(screen.lab.params().scheme_id() == "row");
+    CHECK(screen.lab->params.scheme_id() == "row");
 }

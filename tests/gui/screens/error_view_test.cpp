@@ -28,9 +28,9 @@ TEST_CASE("the marker is dragged along the axis and stays in it") {
     };
     const Rect plot = screen.gui.rect("error.error");
     drag_to((plot.x0 + plot.x1) / 2);  // of 1e-4 to 1e3, in logarithms
-    CHECK(screen.lab.params().at == doctest::Approx(std::pow(10, -0.5)).epsilon(0.02));
+    CHECK(screen.lab->params.at == doctest::Approx(std::pow(10, -0.5)).epsilon(0.02));
     drag_to(plot.x1 + 500);
-    CHECK(screen.lab.params().at == doctest::Approx(1000));
+    CHECK(screen.lab->params.at == doctest::Approx(1000));
 }
 
 TEST_CASE("error and tensor share the edges of their x axis") {

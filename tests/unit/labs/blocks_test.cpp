@@ -153,7 +153,7 @@ TEST_CASE("bits per element are those of element and scales") {
 
 TEST_CASE("the copies along rows and columns are the same with one scale and with square blocks only") {
     const Made made{"row_spread=4"};
-    for (const Contender& contender : made.lab.outcome().contenders) {
+    for (const Contender& contender : made.lab->outcome->contenders) {
         CAPTURE(contender.scheme.id);
         const bool same = contender.scheme.id == "tensor" || contender.scheme.id == "128x128";
         CHECK((contender.score.max_difference == 0) == same);
@@ -174,7 +174,7 @@ TEST_CASE("a block is what its elements say") {
                         std::string_view(std::string("scheme=") + scheme), "rows=200", "cols=300",
                         "row_spread=6"};
         CAPTURE(scheme);
-        const Outcome& outcome = made.lab.outcome();
+        const Outcome& outcome = *made.lab->outcome;
         for (const bool by_rows : {false, true}) {
             // Every element belongs to the block it is found in, and the counts of all blocks add up.
             double underflow = 0, saturated = 0;
@@ -183,7 +183,7 @@ TEST_CASE("a block is what its elements say") {
                 for (std::size_t c = 0; c < 300; ++c) {
                     const Copy& copy = by_rows ? outcome.by_rows : outcome.by_cols;
                     if (r % copy.grid.height != 0 || c % copy.grid.width != 0) continue;
-                    const Block block = made.lab.block_at(r, c, by_rows);
+                    const Block block = made.lab->block_at(r, c, by_rows);
                     REQUIRE(block.row == r);
                     REQUIRE(block.col == c);
                     underflow += block.underflow;
@@ -202,8 +202,8 @@ TEST_CASE("a block is what its elements say") {
 
 TEST_CASE("the maps show every element once, partial cells included") {
     const Made made{"scheme=mx32", "rows=100", "cols=150", "row_spread=4"};
-    const Maps& maps = made.lab.outcome().maps;
-    const Tensor& tensor = made.lab.outcome().tensor;
+    const Maps& maps = made.lab->outcome->maps;
+    const Tensor& tensor = made.lab->outcome->tensor;
     CHECK(maps.grid.height == 2);
     CHECK(maps.grid.width == 3);
     CHECK(maps.grid.rows == 50);
@@ -258,14 +258,14 @@ TEST_CASE("a tensor of one's own replaces the generated one") {
     BlocksLab lab;
     set_field(lab.fields(), "file=" + path);
     lab.update();
-    CHECK(lab.outcome().tensor.values == values);
-    CHECK(lab.outcome().tensor.rows == 2);
+    CHECK(lab->outcome->tensor.values == values);
+    CHECK(lab->outcome->tensor.rows == 2);
     CHECK_FALSE(lab.applies("row_spread"));
     set_field(lab.fields(), "file=" + path + ".missing");
     CHECK_THROWS_AS(lab.update(), Error);
     lab.reset();
     lab.update();
-    CHECK(lab.outcome().tensor.rows == 256);
+    CHECK(lab->outcome->tensor.rows == 256);
 }
 
 TEST_CASE("blocks: the field table reads back what it wrote and refuses what it does not know") {
@@ -275,7 +275,7 @@ TEST_CASE("blocks: the field table reads back what it wrote and refuses what it 
     other.restore(lab.state());
     other.update();
     CHECK(other.state() == lab.state());
-    CHECK(other.outcome().by_cols.values == lab.outcome().by_cols.values);
+    CHECK(other->outcome->by_cols.values == lab->outcome->by_cols.values);
     CHECK_THROWS_WITH_AS(set_field(lab.fields(), "scheme=mx16"), doctest::Contains("nvfp4"), Error);
     CHECK_THROWS_AS(set_field(lab.fields(), "rows=0"), Error);
     lab.reset();
@@ -291,7 +291,7 @@ TEST_CASE("every number in the lesson of L6 is computed here") {
     add(flat("mx32-up.scales"));
     add(flat("mx32-up.bits_per_element"));
     add(flat("nvfp4.bits_per_element"), 2);
-    const Tensor& tensor = flat.lab.outcome().tensor;
+    const Tensor& tensor = flat.lab->outcome->tensor;
     const auto all = schemes(find_format("e4m3"), false);
     const Copy floor =
         quantized_copy(std::ranges::find(all, "mx32-floor", &Scheme::id)->plan, tensor, Along::cols);
@@ -299,7 +299,7 @@ TEST_CASE("every number in the lesson of L6 is computed here") {
     add(max_finite(find_format("e4m3")) / 256);  // the largest significand that the floor rule leaves whole
     add(static_cast<double>(quantized_copy(all.back().plan, tensor, Along::cols).grid.width));
     const Made spread{"row_spread=4"};
-    add(spread.lab.params().tensor.row_spread);
+    add(spread.lab->params.tensor.row_spread);
     add(spread("tensor.underflow_pct"), 2);
     add(spread("mx32-up.underflow_pct"), 2);
     add(spread("tensor.lost_l1_pct"), 2);

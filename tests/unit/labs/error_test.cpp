@@ -105,7 +105,7 @@ TEST_CASE("which format is better for a log-normal tensor depends on the metric"
         lost_e5m2.push_back(number_metric(lab, "e5m2.underflow_pct"));
         CHECK(l2_e4m3.back() < l2_e5m2.back());
         CHECK(number_metric(lab, "e5m2.mean_rel") < number_metric(lab, "e4m3.mean_rel"));
-        CHECK(table_title(lab.outcome()) == "The metrics disagree: E4M3 is better by L2, E5M2 by the mean");
+        CHECK(table_title(*lab->outcome) == "The metrics disagree: E4M3 is better by L2, E5M2 by the mean");
     }
     const auto spans = [](const std::vector<double>& values, double published) {
         const auto [lo, hi] = std::minmax_element(values.begin(), values.end());
@@ -193,7 +193,7 @@ TEST_CASE("the rows of a tensor are counted as a float64 loop counts them") {
             CAPTURE(std::string(scaling));
             set(lab, std::string("tensor=") + tensor);
             set(lab, std::string("scaling=") + scaling);
-            const Outcome& outcome = lab.outcome();
+            const Outcome& outcome = *lab->outcome;
             REQUIRE(outcome.rows.size() == 4);
             for (const Row& row : outcome.rows) {
                 CAPTURE(row.rounder.id);
@@ -225,7 +225,7 @@ TEST_CASE("the histogram's faults are the first row's") {
     ErrorLab lab;
     set(lab, "tensor=lognormal");
     set(lab, "sigma=4");
-    const Outcome& outcome = lab.outcome();
+    const Outcome& outcome = *lab->outcome;
     const auto sum = [](const Log2Histogram& counts) { return static_cast<double>(counts.n); };
     const double percent = 100 / sum(outcome.all);
     CHECK(sum(outcome.lost) * percent == doctest::Approx(number_metric(lab, "e4m3.underflow_pct")));
@@ -241,9 +241,9 @@ TEST_CASE("the marker says what becomes of its number") {
     CHECK(number_metric(lab, "e4m3.at_pct") == doctest::Approx(100 * 3.7 / 99.7));
     CHECK(number_metric(lab, "notebook.at_pct") == doctest::Approx(100 * 0.05 / 99.7).epsilon(1e-3));
     CHECK(std::isnan(number_metric(lab, "notebook.worst_normal_pct")));  // even spacing, nowhere
-    CHECK(marker_text(lab.outcome(), 17) == "17 becomes 16: 5.88 % off");
-    CHECK(marker_text(lab.outcome(), 0.5) == "0.5 stays 0.5: no error");
-    CHECK(marker_text(lab.outcome(), 1e-4) == "1e-4 becomes 0: 100 % off");
+    CHECK(marker_text(*lab->outcome, 17) == "17 becomes 16: 5.88 % off");
+    CHECK(marker_text(*lab->outcome, 0.5) == "0.5 stays 0.5: no error");
+    CHECK(marker_text(*lab->outcome, 1e-4) == "1e-4 becomes 0: 100 % off");
 }
 
 TEST_CASE("blind curves carry no name, and every order comes up") {
@@ -257,8 +257,8 @@ TEST_CASE("blind curves carry no name, and every order comes up") {
     }
     CHECK(orders.size() == 6);
     set(lab, "seed=3");
-    REQUIRE(lab.outcome().curves.size() == 3);
-    for (std::size_t i = 0; i < 3; ++i) CHECK(lab.outcome().curves[i].rounder.id == blind_order(3)[i]);
+    REQUIRE(lab->outcome->curves.size() == 3);
+    for (std::size_t i = 0; i < 3; ++i) CHECK(lab->outcome->curves[i].rounder.id == blind_order(3)[i]);
     const Figure figure = lab.figures()[0];
     for (const Series& series : figure.series)
         for (const char* name : {"E4M3", "E5M2", "notebook"})
@@ -303,12 +303,12 @@ TEST_CASE("in a window the lab computes apart: what it shows stays whole until t
     set_field(lab.fields(), "cols=300000");
     set_field(lab.fields(), "tensor=laplace");
     lab.update();
-    CHECK(static_cast<std::int64_t>(lab.outcome().tensor.values.size()) == lab.outcome().all.n);
+    CHECK(static_cast<std::int64_t>(lab->outcome->tensor.values.size()) == lab->outcome->all.n);
     while (lab.busy()) std::this_thread::yield();
     lab.update();
     set(inline_lab, "cols=300000");
     set(inline_lab, "tensor=laplace");
-    CHECK(lab.outcome().tensor.values == inline_lab.outcome().tensor.values);
+    CHECK(lab->outcome->tensor.values == inline_lab->outcome->tensor.values);
     CHECK(number_metric(lab, "e4m3.sqnr_db") == number_metric(inline_lab, "e4m3.sqnr_db"));
     while (wakes == 0) std::this_thread::yield();
 }
@@ -322,7 +322,7 @@ TEST_CASE("error: the field table reads back what it wrote") {
     other.restore(lab.state());
     other.update();
     CHECK(other.state() == lab.state());
-    CHECK(other.outcome().tensor.values == lab.outcome().tensor.values);
+    CHECK(other->outcome->tensor.values == lab->outcome->tensor.values);
     lab.reset();
     CHECK(lab.state() == ErrorLab().state());
     int first = 0, more = 0;
