@@ -1,0 +1,168 @@
+// What labs/table does for every lab on it, with a table of two experiments.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "labs/table/table_lab.h"
+
+using namespace fp8lab;
+using namespace fp8lab::table;
+
+namespace {
+
+struct Sums {
+    static constexpr LabInfo kInfo = {"sums", 0, "Sums", "Sums", "", 1};
+    struct Params {
+        std::string experiment = "double";
+        int n = 1, extra = 0;
+        bool odd = false;
+    };
+    static std::vector<Row> rows(Params& p) {
+        return {
+            {choice({.name = "experiment", .label = "L", .hidden = true}, &p.experiment,
+                    {{"double", "Double"}, {"square", "Square"}})},
+            {integer({.name = "n", .label = "L"}, &p.n, 0, 100)},
+            {integer({.name = "extra", .label = "L"}, &p.extra, 0, 9), "square", p.odd ? "It is odd." : ""},
+            {.field = toggle({.name = "odd", .label = "L"}, &p.odd), .of = "square", .shown = p.n > 0}};
+    }
+    static std::span<const Experiment<Sums>> experiments() {
+        static constexpr std::array<Experiment<Sums>, 2> kBoth = {
+            {{"double", {}, &Sums::figures, &Sums::double_metrics},
+             {"square", {}, &Sums::figures, &Sums::square_metrics, &Sums::has_square}}};
+        return kBoth;
+    }
+    std::vector<Part*> parts() { return {&twice, &square}; }
+    Figure thumbnail() const { return {}; }
+    void settle() { params.extra = params.odd ? 0 : params.extra; }
+    bool perform(std::string_view action) { return action == "more" ? ++params.n, true : false; }
+
+    Params params;
+    int worked = 0;  // how often `twice` was computed
+    Computed<int, int> twice{"double", [this] { return params.n; },
+                             [this](int n) {
+                                 ++worked;
+                                 return 2 * n;
+                             },
+                             When::once};
+    Computed<int, int> square{
+        "square", [this] { return params.n < 50 ? std::optional(params.n + params.extra) : std::nullopt; },
+        [](int n) {
+            if (n == 13) throw usage_error("n", "13 is refused");
+            return n * n;
+        }};
+
+  private:
+    std::vector<Figure> figures() const { return {}; }
+    std::vector<MetricRow> double_metrics() const {
+        return {{"twice", "u", [this] { return static_cast<double>(*twice); }}};
+    }
+    std::vector<MetricRow> square_metrics() const {
+        return {{"square", "", [this] { return static_cast<double>(*square); }},
+                {"word", "", {}, [] { return std::string("known"); }}};
+    }
+    bool has_square() const { return *square > 0; }
+};
+using SumsLab = TableLab<Sums>;
+
+void set(SumsLab& lab, const std::string& assignment) {
+    set_field(lab.fields(), assignment);
+    lab.update();
+}
+
+Metric metric(const SumsLab& lab, std::string_view name) {
+    const std::vector<Metric> all = lab.metrics();
+    const auto found = std::ranges::find(all, name, &Metric::name);
+    REQUIRE(found != all.end());
+    return *found;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "labs/table: numbers of the experiment that is shown, NaN of the other, and where there is no result") {
+    SumsLab lab;
+    lab.update();
+    CHECK(metric(lab, "twice").value == 2);
+    CHECK(metric(lab, "twice").unit == "u");
+    CHECK(std::isnan(metric(lab, "square").value));
+    CHECK(metric(lab, "word").text == "not computed");
+    set(lab, "experiment=square");
+    set(lab, "n=5");
+    CHECK(metric(lab, "square").value == 25);
+    CHECK(metric(lab, "word").text == "known");
+    CHECK(std::isnan(metric(lab, "twice").value));
+    CHECK(lab->worked == 1);  // hidden, it was not asked again
+    set(lab, "n=60");         // no result is wanted
+    CHECK(std::isnan(metric(lab, "square").value));
+    CHECK(metric(lab, "word").text == "not computed");
+}
+
+TEST_CASE("labs/table: what is computed follows the parameters, once for each change") {
+    SumsLab lab;
+    lab.update();
+    lab.update();
+    CHECK(lab->worked == 1);
+    set(lab, "n=7");
+    CHECK(metric(lab, "twice").value == 14);
+    lab.act("more");
+    CHECK(metric(lab, "twice").value == 16);
+    CHECK(lab->worked == 3);
+    CHECK_THROWS(lab.act("less"));
+    lab.reset();
+    lab.update();
+    CHECK(metric(lab, "twice").value == 2);
+}
+
+TEST_CASE("labs/table: rows say where a field belongs and why it has no effect") {
+    SumsLab lab;
+    CHECK(lab.belongs("n"));
+    CHECK_FALSE(lab.belongs("extra"));
+    set(lab, "experiment=square");
+    CHECK(lab.belongs("extra"));
+    set(lab, "extra=4");
+    CHECK(lab.applies("extra"));
+    set(lab, "odd=on");
+    CHECK(lab.why_not("extra") == "It is odd.");
+    CHECK_FALSE(lab.applies("extra"));
+    CHECK(lab->params.extra == 0);  // settle()
+    CHECK(lab.applies("odd"));
+    set(lab, "n=0");
+    CHECK_FALSE(lab.applies("odd"));
+    CHECK_THROWS(lab.why_not("none"));
+    CHECK(lab.defaults().size() == lab.fields().size());
+}
+
+TEST_CASE(
+    "labs/table: what an experiment refuses is told while it is shown, and again when it is shown again") {
+    SumsLab lab;
+    set(lab, "experiment=square");
+    set_field(lab.fields(), "n=13");
+    CHECK_THROWS(lab.update());
+    CHECK_THROWS(lab.update());
+    set(lab, "experiment=double");
+    CHECK(metric(lab, "twice").value == 26);
+    set_field(lab.fields(), "experiment=square");
+    CHECK_THROWS(lab.update());
+    set(lab, "n=4");
+    CHECK(metric(lab, "square").value == 16);
+}
+
+TEST_CASE("labs/table: in a window what sums up all experiments is computed once before it is shown") {
+    SumsLab lab;
+    set_field(lab.fields(), "experiment=square");
+    lab.set_wake([] {});
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (*lab->twice == 0 && std::chrono::steady_clock::now() < give_up) {
+        lab.update();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    CHECK(*lab->twice == 2);
+    while (lab.busy() && std::chrono::steady_clock::now() < give_up)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    CHECK_FALSE(lab.busy());
+}
