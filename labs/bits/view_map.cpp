@@ -5,7 +5,7 @@
 #include "core/figure/legible.h"
 #include "labs/bits/view_stage.h"
 #include "labs/ui/draw.h"
-#include "labs/ui/stage.h"
+#include "labs/ui/stage/stage.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::bits_lab {

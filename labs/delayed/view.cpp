@@ -9,7 +9,7 @@
 #include "core/base/units.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/plot/imgui_canvas.h"
-#include "labs/ui/stage.h"
+#include "labs/ui/stage/stage.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::delayed {

@@ -8,7 +8,7 @@
 #include "core/base/units.h"
 #include "labs/lower/view.h"
 #include "labs/ui/draw.h"
-#include "labs/ui/stage.h"
+#include "labs/ui/stage/stage.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::lower_lab {

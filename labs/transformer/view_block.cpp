@@ -9,7 +9,7 @@
 #include "labs/transformer/view.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/fit.h"
-#include "labs/ui/stage.h"
+#include "labs/ui/stage/stage.h"
 
 namespace fp8lab::transformer {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "labs/table/view.h"
 #include "labs/ui/plot/plot.h"
-#include "labs/ui/stage.h"
+#include "labs/ui/stage/stage.h"
 #include "labs/wide/model.h"
 
 namespace fp8lab::wide {

@@ -7,7 +7,7 @@
 #include "core/base/units.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/fit.h"
-#include "labs/ui/stage.h"
+#include "labs/ui/stage/stage.h"
 #include "labs/ui/widgets.h"
 #include "labs/workbench/view.h"
 

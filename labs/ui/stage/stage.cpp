@@ -1,4 +1,4 @@
-#include "labs/ui/stage.h"
+#include "labs/ui/stage/stage.h"
 
 #include <algorithm>
 #include <cmath>
